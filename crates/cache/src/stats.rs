@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use tidewheel_store::{SEATS, seat};
+use tidewheel_store::{SEATS, known_seat, seat};
 use tidewheel_time::Histogram;
 
 /// The threads with the lowest numbers count in stripes of their own; the others share the last one.
@@ -80,19 +80,31 @@ impl Counters {
 
     #[inline]
     pub(crate) fn add(&self, count: Count, by: u64) {
-        let seat = seat();
+        let seat = known_seat();
         if seat >= SHARED {
             return self.add_apart(count, by);
         }
+        self.add_alone(seat, count, by);
+    }
+
+    /// For a thread of which nobody else has the number.
+    #[inline(always)]
+    fn add_alone(&self, seat: usize, count: Count, by: u64) {
         // Nobody else writes here: no locked instruction.
         let cell = &self.stripes[seat].counts[count as usize];
         cell.store(cell.load(Relaxed).wrapping_add(by), Relaxed);
     }
 
-    /// For a thread that has no stripe of its own.
+    /// For a thread that has no stripe of its own, or has not asked yet.
     #[cold]
+    #[inline(never)]
     fn add_apart(&self, count: Count, by: u64) {
-        self.stripes[SHARED].counts[count as usize].fetch_add(by, Relaxed);
+        match seat() {
+            seat if seat < SHARED => self.add_alone(seat, count, by),
+            _ => {
+                self.stripes[SHARED].counts[count as usize].fetch_add(by, Relaxed);
+            }
+        }
     }
 
     pub(crate) fn sum(&self, count: Count) -> u64 {

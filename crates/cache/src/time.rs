@@ -5,18 +5,30 @@ use std::time::{Duration, SystemTime};
 
 use tidewheel_time::{Clock, Moment, Readings, TICK_NANOS, Timeline, nanos};
 
-/// A tick that engine time had not passed when it was read.
+/// A time, in nanoseconds, that engine time had not passed when it was read.
 #[derive(Clone, Copy)]
 pub(crate) struct Bound(u64);
 
 impl Bound {
     /// For entries of which none has a deadline.
-    pub(crate) const NONE: Self = Self((1 << 32) - 2);
+    pub(crate) const NONE: Self = Self(((1 << 32) - 2) * TICK_NANOS);
 
     /// The last tick that may have begun.
     #[inline(always)]
     pub(crate) const fn tick(self) -> u64 {
-        self.0
+        self.0 / TICK_NANOS
+    }
+
+    /// A time that is later by so many nanoseconds, at most 2^62.
+    #[inline(always)]
+    pub(crate) const fn plus(self, nanos: u64) -> Self {
+        Self(self.0.wrapping_add(nanos))
+    }
+
+    /// Whether a deadline was ahead. (A tick has 40 bits, and its nanoseconds 60.)
+    #[inline(always)]
+    pub(crate) const fn is_before(self, deadline: u64) -> bool {
+        deadline * TICK_NANOS > self.0
     }
 }
 
@@ -62,11 +74,11 @@ impl Time {
         self.is_given().then(|| self.now())
     }
 
-    /// A tick that engine time has not passed, for less than an exact reading.
+    /// A time that engine time has not passed, for less than an exact reading.
     #[inline(always)]
     pub(crate) fn bound(&self) -> Bound {
         // If it wraps, it is in the far future: then the exact clock is read.
-        Bound(self.timeline.bound(|| self.clock.bound().0) / TICK_NANOS)
+        Bound(self.timeline.bound(|| self.clock.bound().0))
     }
 
     /// Whether a tick has begun; an exact reading only near it.

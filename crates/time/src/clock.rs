@@ -71,6 +71,8 @@ mod system {
     /// How much the coarse clock is trusted to lag, in nanoseconds.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     const COARSE_LAG: u64 = 50_000_000;
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    const COARSE_LAG: u64 = 0;
 
     #[cfg(any(target_os = "linux", target_os = "android"))]
     #[inline]
@@ -114,19 +116,17 @@ mod system {
         at.saturating_duration_since(std::time::Instant::now())
     }
 
-    /// Two readings of the monotonic clock that enclose now: on Linux of the coarse one, which the kernel
+    /// A reading of the monotonic clock that lags by at most [`COARSE_LAG`]: on Linux of the coarse one, which the kernel
     /// moves on every timer tick, at least a hundred times a second.
     #[inline(always)]
-    fn monotonic_bounds() -> (u64, u64) {
+    fn coarse_nanos() -> u64 {
         #[cfg(any(target_os = "linux", target_os = "android"))]
         {
-            let low = read(rustix::time::ClockId::MonotonicCoarse);
-            (low, low + COARSE_LAG)
+            read(rustix::time::ClockId::MonotonicCoarse)
         }
         #[cfg(not(any(target_os = "linux", target_os = "android")))]
         {
-            let now = monotonic_nanos();
-            (now, now)
+            monotonic_nanos()
         }
     }
 
@@ -138,6 +138,8 @@ mod system {
     pub struct SystemClock {
         /// In nanoseconds of the monotonic clock.
         origin: u64,
+        /// The same, less what the coarse clock may lag; it wraps.
+        bound_origin: u64,
     }
 
     impl Default for SystemClock {
@@ -150,11 +152,15 @@ mod system {
         /// A clock whose origin is now.
         #[must_use]
         pub fn new() -> Self {
-            let origin = monotonic_nanos();
             // The coarse clock may still show a time before now.
-            #[cfg(any(target_os = "linux", target_os = "android"))]
-            let origin = origin.saturating_sub(COARSE_LAG);
-            Self { origin }
+            Self::since(monotonic_nanos().saturating_sub(COARSE_LAG))
+        }
+
+        const fn since(origin: u64) -> Self {
+            Self {
+                origin,
+                bound_origin: origin.wrapping_sub(COARSE_LAG),
+            }
         }
 
         /// Nanoseconds since the origin.
@@ -167,16 +173,15 @@ mod system {
         /// is one of the far future.
         #[inline(always)]
         pub(crate) fn nanos_bound(&self) -> u64 {
-            let (_, high) = monotonic_bounds();
-            high.wrapping_sub(self.origin)
+            coarse_nanos().wrapping_sub(self.bound_origin)
         }
 
         /// Two times in nanoseconds that enclose now.
         #[inline]
         pub(crate) fn nanos_bounds(&self) -> (u64, u64) {
-            let (low, high) = monotonic_bounds();
-            let low = low.saturating_sub(self.origin);
-            (low, high.saturating_sub(self.origin))
+            let low = coarse_nanos();
+            let high = (low + COARSE_LAG).saturating_sub(self.origin);
+            (low.saturating_sub(self.origin), high)
         }
     }
 
@@ -214,7 +219,7 @@ mod system {
         #[test]
         fn a_coarse_clock_before_the_origin_is_bounded_by_the_far_future() {
             let origin = monotonic_nanos() + 1_000_000_000_000;
-            assert!(SystemClock { origin }.nanos_bound() > 1 << 63);
+            assert!(SystemClock::since(origin).nanos_bound() > 1 << 63);
         }
     }
 }

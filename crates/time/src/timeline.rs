@@ -133,7 +133,17 @@ impl Timeline {
     /// What it returns wraps where the clock reads less than the offset.
     #[inline(always)]
     pub fn bound(&self, read: impl FnOnce() -> u64) -> u64 {
-        match State::of(self.word.load(Acquire)) {
+        match self.word.load(Acquire) {
+            0 => read(),
+            word => Self::bound_apart(word, read),
+        }
+    }
+
+    /// As [`bound`](Self::bound), of a timeline that was frozen or moved once.
+    #[cold]
+    #[inline(never)]
+    fn bound_apart(word: u64, read: impl FnOnce() -> u64) -> u64 {
+        match State::of(word) {
             State::Behind(behind) => read().wrapping_sub(behind),
             State::Standing(at) => at,
         }

@@ -22,9 +22,10 @@ impl<K, V, S> Inner<K, V, S> {
         Q: Equivalent<K> + ?Sized,
     {
         let cell = self.cell(hash);
-        let bound = || clock(cell).tick() + self.ahead;
-        let lets_go = self.time.is_given();
-        match cell.lens.as_ref()?.glimpse(hash.place(), lets_go, bound) {
+        // First: it may be a user's code, which takes its time, and nothing waits for this thread yet.
+        let until = clock(cell).plus(self.ahead);
+        let is_ahead = |deadline| until.is_before(deadline);
+        match cell.lens.as_ref()?.glimpse(hash.place(), is_ahead) {
             Glimpse::Entry(stored, value) if key.equivalent(&stored) => Some(Some(value)),
             Glimpse::Nowhere => Some(None),
             Glimpse::Entry(..) | Glimpse::Unclear => None,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use equivalent::Equivalent;
 use tidewheel_store::Slot;
-use tidewheel_time::mix;
+use tidewheel_time::{TICK_NANOS, mix};
 
 use crate::core::capacity::Account;
 use crate::core::config::Config;
@@ -23,6 +23,9 @@ use crate::core::tags::Tags;
 use crate::stats::Counters;
 use crate::sync::{AtomicBool, Ordering::Relaxed, ReadGuard, WriteGuard};
 use crate::time::Time;
+
+/// More than any deadline is ahead, in nanoseconds: they have 60 bits.
+const AHEAD_MAX: u64 = 1 << 62;
 
 pub(crate) struct Inner<K, V, S> {
     pub(crate) shards: Box<[ShardCell<K, V>]>,
@@ -42,7 +45,7 @@ pub(crate) struct Inner<K, V, S> {
     pub(crate) refreshes: Refreshes<V>,
     pub(crate) parties: Parties,
     pub(crate) closed: AtomicBool,
-    /// By how many ticks an entry's deadline must be ahead for a read that looks at nothing else. Where each use changes
+    /// By how many nanoseconds an entry's deadline must be ahead for a read that looks at nothing else. Where each use changes
     /// the deadline, there are no such reads: then it is more than any deadline is ahead.
     pub(crate) ahead: u64,
     /// Whether nothing that was configured changes an entry that is stored, but for the time to live.
@@ -130,8 +133,8 @@ impl<K, V, S> Inner<K, V, S> {
         let stores_plainly = config.stores_plainly();
         let huge_pages = config.huge_pages;
         let ahead = match hooks.using {
-            Some(_) => u64::MAX / 2,
-            None => config.grace,
+            Some(_) => AHEAD_MAX,
+            None => config.grace.saturating_mul(TICK_NANOS).min(AHEAD_MAX),
         };
         Arc::new(Self {
             shards: (0..shards)

@@ -63,7 +63,7 @@ impl<K, V, S> Inner<K, V, S> {
         until: Option<u64>,
         now: Bound,
     ) -> bool {
-        entry.lasts_past(now.tick() + self.ahead)
+        entry.lasts(|deadline| now.plus(self.ahead).is_before(deadline))
             && until.is_none_or(|until| until > now.tick())
             && !entry.has_attributes()
     }

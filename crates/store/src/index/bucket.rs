@@ -10,8 +10,8 @@ pub(super) const WORDS: usize = LANES;
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Bucket {
-    ids: Lanes,
     places: Lanes,
+    ids: Lanes,
 }
 
 impl Bucket {

@@ -58,7 +58,7 @@ pub(crate) use bucket::Bucket;
 use bucket::Pair;
 use crowd::Crowd;
 use segment::{Segment, capacity};
-use ways::Ways;
+use ways::Guide;
 
 use crate::shared::{Block, Purpose};
 
@@ -69,8 +69,10 @@ const SEGMENT_BUCKETS_MAX: usize = 512;
 /// crowded, and few enough to join its sibling.
 const CROWD_MIN: usize = capacity(SEGMENT_BUCKETS_MAX) / 2;
 
-/// Deepest directory: 2^26 segments hold more entries than ids can name.
-const DEPTH_MAX: u8 = 26;
+/// Deepest directory: 2^23 segments hold more entries than ids can name. The number of buckets of all segments, if all were
+/// as large as the largest, has 32 bits.
+const DEPTH_MAX: u8 = 23;
+const _: () = assert!(SEGMENT_BUCKETS_MAX << DEPTH_MAX <= 1 << 32);
 
 /// Makes other random bits of random bits.
 #[inline]
@@ -120,7 +122,7 @@ pub(crate) struct Index {
     freed: Vec<Block<Bucket>>,
     defers_frees: bool,
     /// What readers without a lock go by, if there are any.
-    ways: Option<Ways>,
+    guide: Option<Guide>,
     /// Of its blocks.
     purpose: Purpose,
 }
@@ -142,7 +144,7 @@ impl Index {
             crowd: Crowd::new(),
             freed: Vec::new(),
             defers_frees: false,
-            ways: None,
+            guide: None,
             purpose: Purpose::OWN,
         }
     }
@@ -178,7 +180,7 @@ impl Index {
             + self.segments.capacity() * size_of::<Segment>()
             + self.directory.capacity() * 4
             + self.crowd.bytes()
-            + self.ways.as_ref().map_or(0, Ways::bytes)
+            + self.guide.as_ref().map_or(0, Guide::bytes)
     }
 
     #[inline]

@@ -3,17 +3,17 @@
 use std::sync::Arc;
 
 use super::Index;
-use crate::shared::{Block, Purpose, Roots, Way};
+use crate::shared::{Block, Roots, Ways};
 
 #[derive(Debug)]
-pub(super) struct Ways {
+pub(super) struct Guide {
     roots: Arc<Roots>,
-    block: Block<Way>,
+    ways: Block<Ways>,
 }
 
-impl Ways {
+impl Guide {
     pub(super) fn bytes(&self) -> usize {
-        size_of_val(&*self.block)
+        size_of_val(&*self.ways)
     }
 }
 
@@ -26,9 +26,9 @@ impl Index {
         );
         self.defer_frees();
         self.purpose.is_shared = true;
-        self.ways = Some(Ways {
+        self.guide = Some(Guide {
             roots: Arc::clone(roots),
-            block: Block::empty(),
+            ways: Block::empty(),
         });
     }
 
@@ -39,39 +39,40 @@ impl Index {
 
     /// New memory is this index's alone. Readers have been led away.
     pub(crate) fn unshare(&mut self) {
-        self.ways = None;
+        self.guide = None;
         self.purpose.is_shared = false;
     }
 
     /// Leads readers to a segment's buckets as they are now.
     #[inline]
     pub(super) fn publish(&self, number: u32) {
-        if let Some(ways) = &self.ways {
-            ways.roots.change(|| self.lead(&ways.block, number));
+        if let Some(guide) = &self.guide {
+            guide.roots.change(|| self.lead(&guide.ways, number));
         }
     }
 
-    fn lead(&self, ways: &Block<Way>, number: u32) {
+    fn lead(&self, ways: &Block<Ways>, number: u32) {
         let segment = &self.segments[number as usize];
         let first = self.slot(segment.start);
         let run = 1 << (self.depth - segment.depth);
-        for way in &ways[first..first + run] {
-            way.lead(&segment.buckets, segment.depth);
+        for slot in first..first + run {
+            Ways::at(ways, slot).lead(&segment.buckets, segment.start, segment.depth);
+            Ways::at(ways, self.directory.len() + slot).detour(&segment.buckets);
         }
     }
 
     /// Leads readers to all segments: the directory has another size.
     pub(super) fn publish_all(&mut self) {
-        let Some(mut ways) = self.ways.take() else {
+        let Some(mut guide) = self.guide.take() else {
             return;
         };
-        let block = Block::zeroed(self.directory.len(), Purpose::SHARED);
+        let ways = Ways::zeroed(self.directory.len());
         for number in 0..self.segments.len() as u32 {
-            self.lead(&block, number);
+            self.lead(&ways, number);
         }
-        ways.roots.lead_to_ways(&block, self.depth);
-        // The old one is unlinked now, and may go.
-        ways.block = block;
-        self.ways = Some(ways);
+        guide.roots.lead_to_ways(&ways, self.depth);
+        // The old ones are unlinked now, and may go.
+        guide.ways = ways;
+        self.guide = Some(guide);
     }
 }

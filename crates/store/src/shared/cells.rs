@@ -106,8 +106,14 @@ impl<K, V> Entry<K, V> {
     /// Whether the deadline is after this tick, or there is none.
     #[inline(always)]
     pub(crate) fn lasts_past(&self, tick: u64) -> bool {
+        self.lasts(|deadline| deadline > tick)
+    }
+
+    /// Whether the deadline `is_ahead`, or there is none. Of two deadlines the later one is ahead if the earlier one is.
+    #[inline(always)]
+    pub(crate) fn lasts(&self, is_ahead: impl Fn(u64) -> bool) -> bool {
         // In the first 49 days of engine time the lower half tells it, of nearly all entries.
-        u64::from(self.low.load(Relaxed)) > tick || self.raw_deadline() > tick
+        is_ahead(u64::from(self.low.load(Relaxed))) || is_ahead(self.raw_deadline())
     }
 
     #[inline]

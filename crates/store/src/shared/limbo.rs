@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, compiler_fence, fence};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::memory::Memory;
-use super::seats::{SEATS, seat};
+use super::seats::{SEATS, known_seat, seat};
 
 /// A bag is closed when it holds this much: one fence for it.
 const BAG_BYTES: usize = 256 * 1024;
@@ -45,7 +45,21 @@ impl Pin {
     /// Pins this thread. `None` if it has no number of its own, or is pinned.
     #[inline(always)]
     pub(super) fn enter() -> Option<Self> {
-        let own = COUNTS.get(seat())?;
+        match COUNTS.get(known_seat()) {
+            Some(own) => Self::at(own),
+            None => Self::enter_apart(),
+        }
+    }
+
+    /// As [`enter`](Self::enter), of a thread that has not asked for its number yet, or has none.
+    #[cold]
+    #[inline(never)]
+    fn enter_apart() -> Option<Self> {
+        Self::at(COUNTS.get(seat())?)
+    }
+
+    #[inline(always)]
+    fn at(own: &'static Count) -> Option<Self> {
         let count = own.0.load(Relaxed);
         if count & 1 == 1 {
             return None;

@@ -44,5 +44,5 @@ pub(crate) use cells::{Cells, DEADLINE_MAX, Entry, Loose, Own};
 pub(crate) use lanes::{LANES, Lanes, first};
 pub(crate) use limbo::{is_broken, look_again};
 pub use roots::{Glimpse, Lens};
-pub(crate) use roots::{Roots, Spot, Way};
-pub use seats::{SEATS, seat};
+pub(crate) use roots::{Roots, Spot, Ways};
+pub use seats::{SEATS, known_seat, seat};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, fence};
 
-use super::block::{Block, Zeroed};
+use super::block::{Block, Purpose, Zeroed};
 use super::cells::{Cells, Entry};
 use super::limbo::{self, Pin};
 use super::plain::is_plain;
@@ -17,45 +17,98 @@ use crate::typed::page_slots;
 const SPILL_MAX: usize = 8;
 
 /// What readers find of one store. All its pointers lead to blocks that the store owns, or to nothing.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 #[repr(align(64))]
 pub(crate) struct Roots {
     /// Odd while the store is being changed.
     sequence: AtomicU64,
+    /// Where the ways are. The address's lowest bits, which would be 0, are the directory's depth: there are `1 << depth`
+    /// ways, and as many [detours](Way::detour) after them.
     ways: AtomicPtr<Way>,
     spots: AtomicPtr<Spot>,
-    /// There are `1 << depth` ways.
-    depth: AtomicU32,
     spot_count: AtomicU32,
 }
 
-/// The way from a slot of the directory to the buckets of its segment.
+/// The way from a slot of the directory to the buckets of its segment, which takes one multiplication.
+///
+/// An example: all places of a segment of 5 buckets begin with `10`. Multiplied by 5 × 4 they are numbers from 10 × 2^32 to
+/// 15 × 2^32. So their upper halves, 10 to 14, number its buckets, if one counts from ten buckets before its first.
 #[derive(Debug)]
 pub(crate) struct Way {
-    /// Null if the segment has none.
+    /// The bucket that has the number 0: `start * scale >> 32` buckets before the segment's first one.
     buckets: AtomicPtr<Bucket>,
-    /// How many there are, and the segment's depth.
-    count: AtomicU32,
-    depth: AtomicU32,
+    /// How many buckets there are, times 2^depth of the segment. 0 if there are none.
+    scale: AtomicU64,
 }
+
+/// Four ways: a cache line.
+#[derive(Debug)]
+#[repr(align(64))]
+pub(crate) struct Ways([Way; Self::LEN]);
 
 /// The way from a page's number to its cells: null if it has no memory, or its entries have attributes.
 #[derive(Debug)]
 pub(crate) struct Spot(AtomicPtr<u8>);
 
-// SAFETY: zeroed memory is a null pointer and numbers.
-unsafe impl Zeroed for Way {}
+// SAFETY: zeroed memory is null pointers and numbers.
+unsafe impl Zeroed for Ways {}
 // SAFETY: zeroed memory is a null pointer.
 unsafe impl Zeroed for Spot {}
 // SAFETY: it consists of numbers.
 unsafe impl Zeroed for Bucket {}
 
+/// Where stores lead to that have no ways.
+static NO_WAYS: Ways = Ways([const { Way::none() }; Ways::LEN]);
+
 impl Way {
-    /// Leads to a segment's buckets from now on. Only within [`Roots::change`].
-    pub(crate) fn lead(&self, buckets: &Block<Bucket>, depth: u8) {
-        self.buckets.store(buckets.start(), Release);
-        self.count.store(buckets.len() as u32, Relaxed);
-        self.depth.store(u32::from(depth), Relaxed);
+    const fn none() -> Self {
+        Self {
+            buckets: AtomicPtr::new(std::ptr::null_mut()),
+            scale: AtomicU64::new(0),
+        }
+    }
+
+    /// Leads to a segment's buckets from now on. `start` is its least place. Only within [`Roots::change`].
+    pub(crate) fn lead(&self, buckets: &Block<Bucket>, start: u32, depth: u8) {
+        let scale = (buckets.len() as u64) << depth;
+        let before = ((u64::from(start) * scale) >> 32) as usize;
+        self.set(buckets.start().wrapping_sub(before), scale);
+    }
+
+    /// Becomes the way of those who must go on behind a full bucket: to the segment's first one, and how many there are.
+    pub(crate) fn detour(&self, buckets: &Block<Bucket>) {
+        self.set(buckets.start(), buckets.len() as u64);
+    }
+
+    fn set(&self, buckets: *mut Bucket, scale: u64) {
+        self.buckets.store(buckets, Release);
+        self.scale.store(scale, Relaxed);
+    }
+}
+
+impl Ways {
+    const LEN: usize = 4;
+
+    /// Vacant ones, for a directory of this many slots: a way and a detour for each.
+    pub(crate) fn zeroed(slots: usize) -> Block<Self> {
+        Block::zeroed((slots * 2).div_ceil(Self::LEN), Purpose::SHARED)
+    }
+
+    pub(crate) fn at(lines: &Block<Self>, i: usize) -> &Way {
+        &lines[i / Self::LEN].0[i % Self::LEN]
+    }
+}
+
+impl Default for Roots {
+    fn default() -> Self {
+        let roots = Self {
+            sequence: AtomicU64::new(0),
+            ways: AtomicPtr::default(),
+            spots: AtomicPtr::default(),
+            spot_count: AtomicU32::new(0),
+        };
+        roots.clear();
+        roots
     }
 }
 
@@ -100,11 +153,10 @@ impl Roots {
         }
     }
 
-    pub(crate) fn lead_to_ways(&self, ways: &Block<Way>, depth: u8) {
-        self.change(|| {
-            self.ways.store(ways.start(), Release);
-            self.depth.store(u32::from(depth), Relaxed);
-        });
+    pub(crate) fn lead_to_ways(&self, ways: &Block<Ways>, depth: u8) {
+        let start = ways.start().cast::<Way>();
+        let start = start.map_addr(|at| at | usize::from(depth));
+        self.change(|| self.ways.store(start, Release));
     }
 
     pub(crate) fn lead_to_spots(&self, spots: &Block<Spot>) {
@@ -116,7 +168,8 @@ impl Roots {
 
     /// Leads to nothing any more.
     pub(crate) fn clear(&self) {
-        self.lead_to_ways(&Block::empty(), 0);
+        let nowhere = (&raw const NO_WAYS).cast_mut().cast();
+        self.change(|| self.ways.store(nowhere, Release));
         self.lead_to_spots(&Block::empty());
     }
 
@@ -135,30 +188,32 @@ impl Roots {
     #[inline(always)]
     unsafe fn id(&self, place: u32, sequence: u64) -> First {
         let ways = self.ways.load(Acquire);
-        let depth = self.depth.load(Acquire);
-        if ways.is_null() || !self.is_at(sequence) {
-            return First::Elsewhere;
-        }
+        let depth = (ways.addr() % align_of::<Ways>()) as u32;
+        let ways = ways.map_addr(|at| at & !(align_of::<Ways>() - 1));
+        // A shift by that many bits needs no mask.
+        let slot = (u64::from(place).wrapping_shl(depth) >> 32) as usize;
         // SAFETY:
-        // - Pointer and depth belong together, so there are `1 << depth` ways, and that many this number is below.
+        // - There are `1 << depth` ways, and that many this number is below.
         // - The block is not freed while the thread is pinned.
-        let way = unsafe { &*ways.add((u64::from(place) << depth >> 32) as usize) };
+        let way = unsafe { &*ways.add(slot) };
         let buckets = way.buckets.load(Acquire);
-        let count = way.count.load(Acquire) as usize;
-        let depth = way.depth.load(Acquire);
-        if buckets.is_null() || !self.is_at(sequence) {
+        let scale = way.scale.load(Acquire);
+        if scale == 0 || !self.is_at(sequence) {
             return First::Elsewhere;
         }
-        // As `Segment::home`.
-        let home = ((u64::from(place << depth) * count as u64) >> 32) as usize;
+        let home = ((u64::from(place) * scale) >> 32) as usize;
         // SAFETY:
-        // - Pointer and count belong together, and the number is below the count.
+        // - Pointer and scale belong together, and the way is the place's. So this is one of the segment's buckets.
         // - The block is not freed while the thread is pinned.
-        let bucket = unsafe { &*buckets.add(home) };
+        let bucket = unsafe { &*buckets.wrapping_add(home) };
         match bucket.likely(place) {
             Some(id) => First::Likely(id),
-            // SAFETY: as before.
-            None if bucket.is_full() => unsafe { Self::spilled(buckets, count, home, place) },
+            None if bucket.is_full() => {
+                // SAFETY: there are as many detours as ways, and after them.
+                let detour = unsafe { &*ways.add(slot + (1 << depth)) };
+                // SAFETY: the thread is pinned, and the bucket is one of those that the detour leads to.
+                unsafe { self.spilled(detour, bucket, place, sequence) }
+            }
             None => First::Nowhere,
         }
     }
@@ -167,14 +222,30 @@ impl Roots {
     ///
     /// # Safety
     ///
-    /// The thread is pinned, and `buckets` leads to that many.
+    /// The thread is pinned. If the sequence still has this number, `home` is one of the buckets that the detour leads to.
     #[inline(never)]
-    unsafe fn spilled(buckets: *const Bucket, count: usize, home: usize, place: u32) -> First {
+    unsafe fn spilled(
+        &self,
+        detour: &Way,
+        home: *const Bucket,
+        place: u32,
+        sequence: u64,
+    ) -> First {
+        let first = detour.buckets.load(Acquire).cast_const();
+        let count = detour.scale.load(Acquire) as usize;
+        if !self.is_at(sequence) {
+            return First::Elsewhere;
+        }
+        let end = first.wrapping_add(count);
         let mut at = home;
         for _ in 0..SPILL_MAX {
-            at = if at + 1 == count { 0 } else { at + 1 };
-            // SAFETY: as demanded; the number is below the count.
-            let bucket = unsafe { &*buckets.add(at) };
+            at = at.wrapping_add(1);
+            if at == end {
+                at = first;
+            }
+            // SAFETY: pointer and count belong together, and this is one of the buckets. They are not freed while the thread
+            // is pinned.
+            let bucket = unsafe { &*at };
             match bucket.likely(place) {
                 Some(id) => return First::Likely(id),
                 None if bucket.is_full() => {}
@@ -241,19 +312,18 @@ impl<K, V> Lens<K, V> {
         Self(Arc::clone(roots), PhantomData)
     }
 
-    /// Looks for an entry that has no attributes, and whose deadline is after the tick that `bound` returns, and counts a
-    /// hit. `bound` is called before the entry is looked at, and not if there is none. If it may take its time, the thread
-    /// `lets_go` meanwhile: what others free then need not wait for it. O(1).
+    /// Looks for an entry that has no attributes and whose deadline `is_ahead`, and counts a hit. The later of two deadlines
+    /// is ahead if the earlier one is. `is_ahead` neither panics nor takes its time. O(1).
     #[inline(always)]
     #[must_use]
-    pub fn glimpse(&self, place: u32, lets_go: bool, bound: impl FnOnce() -> u64) -> Glimpse<K, V> {
+    pub fn glimpse(&self, place: u32, is_ahead: impl Fn(u64) -> bool) -> Glimpse<K, V> {
         if !Self::suits() {
             return Glimpse::Unclear;
         }
-        let Some(pin) = Pin::enter() else {
+        let roots = &*self.0;
+        let Some(_pin) = Pin::enter() else {
             return Glimpse::Unclear;
         };
-        let roots = &*self.0;
         let sequence = roots.sequence.load(Acquire);
         if sequence & 1 == 1 {
             return Glimpse::Unclear;
@@ -264,12 +334,6 @@ impl<K, V> Lens<K, V> {
             First::Nowhere if roots.is_at(sequence) => return Glimpse::Nowhere,
             First::Nowhere | First::Elsewhere => return Glimpse::Unclear,
         };
-        // The id stays right while the sequence does. So nothing is lost if the thread lets go.
-        let pin = (!lets_go).then_some(pin);
-        let bound = bound();
-        let Some(_pin) = pin.or_else(Pin::enter) else {
-            return Glimpse::Unclear;
-        };
         // SAFETY: the thread is pinned. A lens of `(K, V)` is made of a store of them.
         let slot = unsafe { roots.slot::<K, V>(id, sequence) };
         if slot.is_null() {
@@ -277,7 +341,7 @@ impl<K, V> Lens<K, V> {
         }
         // SAFETY: the slot's memory is valid while the thread is pinned. All that is used of it is atomic.
         let slot = unsafe { &*slot };
-        let (is_alive, state) = (slot.lasts_past(bound), slot.policy());
+        let (is_alive, state) = (slot.lasts(is_ahead), slot.policy());
         // SAFETY: both types are plain.
         let (key, value) = unsafe { slot.glimpse() };
         if !is_alive || !roots.is_at(sequence) {

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Barrier, Mutex};
 
-use super::{Block, Glimpse, Lens, Way, limbo};
+use super::{Glimpse, Lens, Ways, limbo};
 use crate::{Attributes, TypedStore};
 
 const SCALE: u64 = if cfg!(miri) { 1 } else { 400 };
@@ -60,7 +60,7 @@ fn remove(store: &mut Store, key: u64) {
 
 /// The value of a key, if a look without the lock tells.
 fn look(lens: &Lens<u64, u128>, key: u64, now: u64) -> Option<Option<u128>> {
-    match lens.glimpse(place(key), now % 2 == 1, || now) {
+    match lens.glimpse(place(key), |deadline| deadline > now) {
         Glimpse::Entry(stored, value) if stored == key => Some(Some(value)),
         Glimpse::Nowhere => Some(None),
         Glimpse::Entry(..) | Glimpse::Unclear => None,
@@ -116,7 +116,7 @@ fn arrays_of_numbers_are_found_too() {
     }
     store.end_change();
     for key in 0..20 {
-        let found = lens.glimpse(place(u64::from(key)), false, || NEVER);
+        let found = lens.glimpse(place(u64::from(key)), |deadline| deadline > NEVER);
         let Glimpse::Entry(stored, value) = found else {
             panic!("{key} is there")
         };
@@ -232,14 +232,7 @@ fn what_waited_for_a_reader_is_freed_by_a_later_tidying() {
             stay.wait();
         });
         go.wait();
-        let block = Block::<Way>::zeroed(
-            1 << 15,
-            crate::shared::Purpose {
-                is_shared: true,
-                ..crate::shared::Purpose::OWN
-            },
-        );
-        drop(block);
+        drop(Ways::zeroed(1 << 15));
         assert!(limbo::tests::waiting() > 0);
         stay.wait();
     });
@@ -250,39 +243,6 @@ fn what_waited_for_a_reader_is_freed_by_a_later_tidying() {
         tries += 1;
         assert!(tries < 10_000_000, "a bag waits for nobody");
     }
-}
-
-#[test]
-fn a_clock_may_look_itself_and_may_panic() {
-    let (mut store, lens) = published();
-    store.begin_change();
-    insert(&mut store, 1, 7, None);
-    store.end_change();
-    let nested = lens.glimpse(place(1), false, || {
-        assert_eq!(look(&lens, 1, NEVER), None, "one look at a time");
-        NEVER
-    });
-    assert!(matches!(nested, Glimpse::Entry(1, 7)));
-    let nested = lens.glimpse(place(1), true, || {
-        assert_eq!(look(&lens, 1, NEVER), Some(Some(7)));
-        store.begin_change();
-        remove(&mut store, 1);
-        insert(&mut store, 1, 8, None);
-        store.end_change();
-        NEVER
-    });
-    assert!(matches!(nested, Glimpse::Unclear), "it has changed since");
-    for lets_go in [false, true] {
-        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            lens.glimpse(place(1), lets_go, || panic!("no time"))
-        }));
-        assert!(panicked.is_err());
-    }
-    assert_eq!(
-        look(&lens, 1, NEVER),
-        Some(Some(8)),
-        "the thread has let go"
-    );
 }
 
 /// Hits are counted as under the lock: what was looked at three times stays, when its like leaves.

@@ -100,12 +100,12 @@ impl<'a, K, V> Found<'a, K, V> {
         self.entry.deadline()
     }
 
-    /// Whether its deadline is after this tick, or it has none. An entry without a deadline is told by half of its record, if
-    /// the tick is at most 2^32 - 2.
+    /// Whether its deadline `is_ahead`, or it has none. Of two deadlines the later one is ahead if the earlier one is. An
+    /// entry without a deadline is told by half of its record, if 2^32 - 1 is ahead.
     #[inline(always)]
     #[must_use]
-    pub fn lasts_past(&self, tick: u64) -> bool {
-        self.entry.lasts_past(tick)
+    pub fn lasts(&self, is_ahead: impl Fn(u64) -> bool) -> bool {
+        self.entry.lasts(is_ahead)
     }
 
     /// As [`TypedStore::has_attributes`](super::TypedStore::has_attributes).
