@@ -11,20 +11,23 @@ use crate::time::Bound;
 impl<K, V, S> Inner<K, V, S> {
     /// The value of a key, or that it has none; `None` if it takes the lock to tell. Counts as a use of the entry. What it
     /// returns is a copy, which is what a clone of such a value is.
+    ///
+    /// `clock` is not a user's, which may take its time: what others free meanwhile waits.
     #[inline(always)]
     pub(crate) fn glimpse<Q>(
         &self,
         hash: Hashed,
         key: &Q,
-        clock: impl Fn(&ShardCell<K, V>) -> Bound,
+        clock: impl FnOnce(&ShardCell<K, V>) -> Bound,
     ) -> Option<Option<V>>
     where
         Q: Equivalent<K> + ?Sized,
     {
         let cell = self.cell(hash);
-        // First: it may be a user's code, which takes its time, and nothing waits for this thread yet.
-        let until = clock(cell).plus(self.ahead);
-        let is_ahead = |deadline| until.is_before(deadline);
+        let is_ahead = || {
+            let until = clock(cell).plus(self.ahead);
+            move |deadline| until.is_before(deadline)
+        };
         match cell.lens.as_ref()?.glimpse(hash.place(), is_ahead) {
             Glimpse::Entry(stored, value) if key.equivalent(&stored) => Some(Some(value)),
             Glimpse::Nowhere => Some(None),

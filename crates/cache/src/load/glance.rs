@@ -59,7 +59,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         E: Send + Sync + 'static,
         Q: Equivalent<K> + ?Sized,
     {
-        if Lens::<K, V>::suits() {
+        if Lens::<K, V>::suits() && !self.time.is_given() {
             if let Some(Some(value)) = self.glimpse(hash, key, |cell| self.time_in(cell)) {
                 return Some(self.hit(value, first));
             }

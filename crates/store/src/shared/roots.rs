@@ -312,11 +312,18 @@ impl<K, V> Lens<K, V> {
         Self(Arc::clone(roots), PhantomData)
     }
 
-    /// Looks for an entry that has no attributes and whose deadline `is_ahead`, and counts a hit. The later of two deadlines
-    /// is ahead if the earlier one is. `is_ahead` neither panics nor takes its time. O(1).
+    /// Looks for an entry that has no attributes and whose deadline is ahead, and counts a hit. O(1).
+    ///
+    /// `clock` reads the time and returns what tells whether a deadline is ahead: of two deadlines the later one is, if the
+    /// earlier one is. It is called between the two waits for memory, so that the processor need not do it before or after
+    /// them; and not, if there is no entry. What others free meanwhile waits: so it runs no code of users.
     #[inline(always)]
     #[must_use]
-    pub fn glimpse(&self, place: u32, is_ahead: impl Fn(u64) -> bool) -> Glimpse<K, V> {
+    pub fn glimpse<A: Fn(u64) -> bool>(
+        &self,
+        place: u32,
+        clock: impl FnOnce() -> A,
+    ) -> Glimpse<K, V> {
         if !Self::suits() {
             return Glimpse::Unclear;
         }
@@ -334,6 +341,7 @@ impl<K, V> Lens<K, V> {
             First::Nowhere if roots.is_at(sequence) => return Glimpse::Nowhere,
             First::Nowhere | First::Elsewhere => return Glimpse::Unclear,
         };
+        let is_ahead = clock();
         // SAFETY: the thread is pinned. A lens of `(K, V)` is made of a store of them.
         let slot = unsafe { roots.slot::<K, V>(id, sequence) };
         if slot.is_null() {

@@ -60,7 +60,7 @@ fn remove(store: &mut Store, key: u64) {
 
 /// The value of a key, if a look without the lock tells.
 fn look(lens: &Lens<u64, u128>, key: u64, now: u64) -> Option<Option<u128>> {
-    match lens.glimpse(place(key), |deadline| deadline > now) {
+    match lens.glimpse(place(key), || move |deadline| deadline > now) {
         Glimpse::Entry(stored, value) if stored == key => Some(Some(value)),
         Glimpse::Nowhere => Some(None),
         Glimpse::Entry(..) | Glimpse::Unclear => None,
@@ -116,7 +116,7 @@ fn arrays_of_numbers_are_found_too() {
     }
     store.end_change();
     for key in 0..20 {
-        let found = lens.glimpse(place(u64::from(key)), |deadline| deadline > NEVER);
+        let found = lens.glimpse(place(u64::from(key)), || |deadline| deadline > NEVER);
         let Glimpse::Entry(stored, value) = found else {
             panic!("{key} is there")
         };
@@ -243,6 +243,35 @@ fn what_waited_for_a_reader_is_freed_by_a_later_tidying() {
         tries += 1;
         assert!(tries < 10_000_000, "a bag waits for nobody");
     }
+}
+
+#[test]
+fn a_clock_that_looks_itself_sees_nothing_and_one_that_panics_lets_go() {
+    let (mut store, lens) = published();
+    store.begin_change();
+    insert(&mut store, 1, 7, None);
+    store.end_change();
+    let nested = lens.glimpse(place(1), || {
+        assert_eq!(look(&lens, 1, NEVER), None, "one look at a time");
+        |_| true
+    });
+    assert!(matches!(nested, Glimpse::Entry(1, 7)));
+    let changed = lens.glimpse(place(1), || {
+        store.begin_change();
+        remove(&mut store, 1);
+        insert(&mut store, 1, 8, None);
+        store.end_change();
+        |_| true
+    });
+    assert!(
+        matches!(changed, Glimpse::Unclear),
+        "it has changed meanwhile"
+    );
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        lens.glimpse(place(1), || -> fn(u64) -> bool { panic!("no time") })
+    }));
+    assert!(panicked.is_err());
+    assert_eq!(look(&lens, 1, NEVER), Some(Some(8)));
 }
 
 /// Hits are counted as under the lock: what was looked at three times stays, when its like leaves.
