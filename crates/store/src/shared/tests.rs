@@ -362,8 +362,12 @@ fn read_while_everything_changes(store: Store, lens: Lens<u64, u128>) {
                 }
             });
         }
-        let turns = if cfg!(miri) { 2 } else { 12 };
-        for turn in 1..=turns {
+        // On a busy machine the readers may come late: then there are more turns.
+        let (turns, looks) = if cfg!(miri) { (2, 0) } else { (12, 10_000) };
+        let mut turn = 0;
+        while turn < turns || seen.load(Relaxed) < looks {
+            turn += 1;
+            assert!(turn < 10_000, "readers see nothing: {seen:?} looks");
             // Segments and pages come and go.
             for key in 0..passing {
                 changing(&store, |store| insert(store, 1 << 40 | key, 1, None));
@@ -390,5 +394,4 @@ fn read_while_everything_changes(store: Store, lens: Lens<u64, u128>) {
         over.store(true, Relaxed);
     });
     store.lock().unwrap().validate(&|key| place(*key));
-    assert!(cfg!(miri) || seen.load(Relaxed) > 10_000, "{seen:?} looks");
 }
