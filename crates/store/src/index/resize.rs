@@ -65,9 +65,7 @@ impl Index {
         let len = segment.len as usize;
         let (start, depth) = (segment.start, segment.depth);
         let mut own = Segment::new(start, depth, size_for(len + len / 4), self.purpose);
-        for pair in self.crowd.take(segment.places()) {
-            own.insert(pair);
-        }
+        own.fill(self.crowd.take(segment.places()));
         self.buckets += own.buckets.len();
         *segment = own;
         self.publish(number);
@@ -113,9 +111,9 @@ impl Index {
             ),
             Segment::new(middle, depth, size_for(upper_len), purpose),
         ];
-        old.pairs()
-            .for_each(|pair| halves[usize::from(upper(pair))].insert(pair));
-
+        let [low, high] = &mut halves;
+        low.fill(old.pairs().filter(|pair| !upper(*pair)));
+        high.fill(old.pairs().filter(|pair| upper(*pair)));
         self.buckets -= old.buckets.len();
         self.buckets += halves[0].buckets.len() + halves[1].buckets.len();
         self.at_depth[old_depth as usize] -= 1;
@@ -152,12 +150,10 @@ impl Index {
         }
         let (start, buckets) = (start.min(other.start), size_for(len + len / 4));
         let mut joined = Segment::new(start, depth - 1, buckets, self.purpose);
-        for half in [number, sibling] {
-            let half = &self.segments[half as usize];
-            half.pairs().for_each(|pair| joined.insert(pair));
-            self.buckets -= half.buckets.len();
-        }
+        let halves = [number, sibling].map(|half| &self.segments[half as usize]);
+        joined.fill(halves.iter().flat_map(|half| half.pairs()));
         self.buckets += joined.buckets.len();
+        self.buckets -= halves.iter().map(|half| half.buckets.len()).sum::<usize>();
         self.at_depth[depth as usize] -= 2;
         self.at_depth[depth as usize - 1] += 1;
         let old = std::mem::replace(&mut self.segments[number as usize], joined);

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use super::bucket::{Bucket, Pair, WORDS};
-use super::{Elsewhere, scatter};
+use super::{Elsewhere, SEGMENT_BUCKETS_MAX, scatter};
 use crate::shared::{Block, Purpose};
 
 /// Draws of a random cell that may be vacant.
@@ -118,6 +118,22 @@ impl Segment {
         }
     }
 
+    /// Puts pairs into buckets that are vacant.
+    #[inline]
+    pub(super) fn fill(&mut self, pairs: impl IntoIterator<Item = Pair>) {
+        // How many pairs each has: that is quicker to look up here than in the buckets.
+        let mut lens = [0_u8; SEGMENT_BUCKETS_MAX];
+        pairs.into_iter().for_each(|pair| {
+            let mut at = self.home(pair.place);
+            while usize::from(lens[at]) == WORDS {
+                at = self.after(at);
+            }
+            self.buckets[at].set(usize::from(lens[at]), pair);
+            lens[at] += 1;
+            self.len += 1;
+        });
+    }
+
     pub(super) fn position(&self, pair: Pair) -> Option<(usize, usize)> {
         let mut at = self.home(pair.place);
         for _ in 0..self.buckets.len() {
@@ -205,7 +221,7 @@ impl Segment {
     /// Gives the segment another number of buckets; returns the old ones.
     pub(super) fn resize(&mut self, buckets: usize, purpose: Purpose) -> Block<Bucket> {
         let mut new = Self::new(self.start, self.depth, buckets, purpose);
-        self.pairs().for_each(|pair| new.insert(pair));
+        new.fill(self.pairs());
         std::mem::replace(self, new).buckets
     }
 

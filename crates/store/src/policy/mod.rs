@@ -268,7 +268,7 @@ impl Policy {
     /// Whom to evict now. The store removes that entry and does not tell the policy again.
     ///
     /// `None` when everything that it looked at is pinned or vacant. The next call goes on from there.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn victim<R: Residents>(&mut self, residents: &mut R) -> Option<Victim> {
         self.turn.count_eviction();
         let mut steps = CHOOSING_STEPS;
@@ -361,6 +361,7 @@ impl Policy {
     }
 
     /// An entry that was hit on probation stays there, at the end of the queue.
+    #[inline(never)]
     fn wait_again<R: Residents>(&mut self, residents: &mut R, place: Place, weight: u32) {
         residents.set_state(place.id, Region::Probation.with_hits(0));
         self.probation.expect(weight);
@@ -417,6 +418,7 @@ impl Policy {
     }
 
     /// Turns the clock to the first entry without hits.
+    #[inline(never)]
     fn turn_clock<R: Residents>(&mut self, residents: &mut R, choosing: u32) -> Option<u32> {
         let end = residents.end();
         let mut steps = choosing.saturating_add(LAST_STEPS);

@@ -28,11 +28,11 @@ const GROWING_PERCENT: u32 = 25;
 const SHRINKING_PERCENT: u32 = 15;
 /// Outcomes after which the rate of marginal hits fades: a sixteenth of the entries, but within these limits. So a shard
 /// learns as fast as a whole cache.
-const MARGINAL_WINDOW: (u32, u32) = (64, 8192);
+const MARGINAL_WINDOW: (usize, usize) = (64, 8192);
 /// Probation's share is its entries' rate of being hit, times this.
 const SHARE_PER_HIT_RATE: u32 = 2;
 /// Outcomes after which the rate of hits on probation fades: the number of entries, but within these limits.
-const PROBATION_WINDOW: (u32, u32) = (64, 4096);
+const PROBATION_WINDOW: (usize, usize) = (64, 4096);
 
 /// What probation may have.
 #[derive(Debug)]
@@ -74,9 +74,8 @@ impl Share {
     #[inline]
     pub(super) fn count_turn(&mut self, was_hit: bool, entries: usize) {
         let (least, most) = PROBATION_WINDOW;
-        let window = u32::try_from(entries).unwrap_or(most);
-        self.hit_on_probation
-            .count(was_hit, window.clamp(least, most));
+        let window = entries.clamp(least, most) as u32;
+        self.hit_on_probation.count(was_hit, window);
         if let Some(rate) = self.hit_on_probation.of(WHOLE) {
             let extra = self.extra / FINE;
             let least = (MIN_SHARE + extra / EXTRA_PER_LEAST).min(MAX_LEAST_SHARE);
@@ -117,15 +116,13 @@ impl Share {
 /// Outcomes after which the rate of marginal hits of so many entries fades.
 fn marginal_window(entries: usize) -> u32 {
     let (least, most) = MARGINAL_WINDOW;
-    u32::try_from(entries / 16)
-        .unwrap_or(most)
-        .clamp(least, most)
+    (entries / 16).clamp(least, most) as u32
 }
 
 /// How much the extra share of so many entries changes at a time.
 fn step(entries: usize) -> u32 {
     let entries = u32::try_from(entries).unwrap_or(u32::MAX);
-    (EXTRA_STEP * u32::from(WHOLE) * FINE).div_ceil(entries.max(PROBATION_WINDOW.0))
+    (EXTRA_STEP * u32::from(WHOLE) * FINE).div_ceil(entries.max(PROBATION_WINDOW.0 as u32))
 }
 
 #[cfg(test)]
