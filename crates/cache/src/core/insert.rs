@@ -395,18 +395,33 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     ) -> Slot {
         let place_of = |key: &K| self.place_of(key);
         let (lent, tick) = (shard.lent, prepared.now.tick());
-        let (attributes, place) = (prepared.attributes, hash.place());
-        let must_evict = self.must_evict_for(shard, attributes.weight, tick);
+        let place = hash.place();
+        let must_evict = self.must_evict_for(shard, prepared.attributes.weight, tick);
         let store = &mut shard.store;
         let slot = if must_evict {
-            let (slot, evicted) =
-                store.exchange(place, key, value, attributes, tick, lent, &place_of);
+            let (slot, evicted) = store.exchange(
+                place,
+                key,
+                value,
+                prepared.attributes,
+                tick,
+                lent,
+                &place_of,
+            );
             if let Some(evicted) = evicted {
                 self.evicted(shard, evicted, tick);
             }
             slot
         } else {
-            store.insert(place, key, value, attributes, tick, lent, &place_of)
+            store.insert(
+                place,
+                key,
+                value,
+                prepared.attributes,
+                tick,
+                lent,
+                &place_of,
+            )
         };
         prepared.tags.pass_on();
         slot

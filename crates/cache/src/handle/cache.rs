@@ -431,7 +431,12 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// Stores a value that lives for `ttl`; bounds and jitter of the cache apply.
     #[inline(never)]
     pub fn insert_with_ttl(&self, key: K, value: V, ttl: Duration) {
-        self.insert_with(key, value, Lifetime::ttl(ttl));
+        let inner = &*self.inner;
+        let hash = inner.hash(&key);
+        if inner.stores_plainly {
+            return inner.insert_plainly(hash, key, value, Some(ttl));
+        }
+        self.insert_prepared(hash, key, value, &Lifetime::ttl(ttl));
     }
 
     /// Stores a value with a lifetime of its own.
