@@ -8,7 +8,7 @@
 
 use super::attributes::{Attributes, Removed};
 use super::store::TypedStore;
-use super::view::{View, hashed, label_of, weight_of};
+use super::view::{View, hashed};
 use crate::policy::{Admitted, Victim};
 use crate::shared::DEADLINE_MAX;
 use crate::slot::Slot;
@@ -54,7 +54,7 @@ impl<K, V> TypedStore<K, V> {
         let (key, value) = entry.exchange(key, value);
         entry.set_policy(admitted.state());
         let (weight, label) = match has_columns {
-            true => self.clear_columns(id),
+            true => self.slots.strip_columns(id),
             false => (1, 0),
         };
         if has_columns || !attributes.is_plain() {
@@ -74,14 +74,6 @@ impl<K, V> TypedStore<K, V> {
             label,
         };
         (Slot(id), Some(removed))
-    }
-
-    /// Forgets the attributes of an entry; returns its weight and its label.
-    #[inline(never)]
-    fn clear_columns(&mut self, id: u32) -> (u32, u64) {
-        let left = (weight_of(&self.slots, id), label_of(&self.slots, id));
-        self.slots.clear_columns(id);
-        left
     }
 
     /// As [`add`](Self::add), where it is seldom called.

@@ -7,7 +7,7 @@ use tidewheel_timer::{Progress, TimerQueue};
 use super::attributes::Removed;
 use super::entries::IntoEntries;
 use super::store::TypedStore;
-use super::view::{View, hashed, label_of, weight_of};
+use super::view::{View, hashed};
 use crate::slot::Slot;
 
 impl<K, V> TypedStore<K, V> {
@@ -58,11 +58,7 @@ impl<K, V> TypedStore<K, V> {
             }
             for (&place, &id) in places.iter().zip(due) {
                 index.remove(place, id);
-                let entry_weight = weight_of(slots, id);
-                let label = label_of(slots, id);
-                if slots.has_columns(id) {
-                    slots.clear_columns(id);
-                }
+                let (entry_weight, label) = slots.strip(id);
                 let Some(entry) = slots.release(id) else {
                     continue;
                 };
@@ -125,13 +121,9 @@ impl<K, V> TypedStore<K, V> {
     /// Takes an entry out of everything but the policy.
     fn take(&mut self, id: u32, place: u32) -> Removed<K, V> {
         let deadline = self.entry(Slot(id)).deadline();
-        let weight = weight_of(&self.slots, id);
-        let label = label_of(&self.slots, id);
         self.stop_timer(id);
         self.index.remove(place, id);
-        if self.slots.has_columns(id) {
-            self.slots.clear_columns(id);
-        }
+        let (weight, label) = self.slots.strip(id);
         self.weight -= u64::from(weight);
         let entry = self.slots.release(id).expect("a slot names an entry");
         Removed {

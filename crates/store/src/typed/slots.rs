@@ -379,11 +379,23 @@ impl<K, V> Slots<K, V> {
         Some(self.searched)
     }
 
-    /// Forgets the attributes of the slot's last entry.
-    pub(crate) fn clear_columns(&mut self, id: u32) {
+    /// Forgets the attributes of an entry; returns its weight and its label.
+    #[inline]
+    pub(crate) fn strip(&mut self, id: u32) -> (u32, u64) {
+        match self.has_columns(id) {
+            true => self.strip_columns(id),
+            false => (1, 0),
+        }
+    }
+
+    /// As [`strip`](Self::strip), of an entry whose page has attributes.
+    #[inline(never)]
+    pub(crate) fn strip_columns(&mut self, id: u32) -> (u32, u64) {
         let (columns, at, len) = self.columns_mut(id);
+        let left = (columns.weight(at), columns.label.get(at));
         columns.set_version(at, 0, len);
         columns.write(at, &Attributes::default(), len);
+        left
     }
 
     /// The first id of an entry's page.

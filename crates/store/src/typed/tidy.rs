@@ -40,7 +40,7 @@ impl<K, V> TypedStore<K, V> {
             .has_columns(id)
             .then(|| (self.attributes(Slot(id)), self.version(Slot(id))));
         if attributes.is_some() {
-            self.slots.clear_columns(id);
+            self.slots.strip_columns(id);
         }
         let Some(mut entry) = self.slots.release(id) else {
             return;
