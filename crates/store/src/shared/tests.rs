@@ -173,6 +173,17 @@ fn a_lens_sees_the_store_that_comes_after_one_that_was_taken() {
     assert_eq!(look(&lens, 1, NEVER), None, "the store is gone");
 }
 
+/// Readers were led to what it has, and are not to be led to what it gets.
+#[test]
+fn a_store_that_was_taken_leads_readers_nowhere() {
+    let (mut store, lens) = published();
+    let mut taken = store.take_all();
+    insert(&mut taken, 1, 7, None);
+    assert_eq!(look(&lens, 1, NEVER), None);
+    drop(taken);
+    assert_eq!(look(&lens, 1, NEVER), None);
+}
+
 /// In the index a vacant pair looks like one of place 0, and leads to slot 0.
 #[test]
 fn a_vacant_slot_is_no_entry_at_tick_0() {

@@ -86,6 +86,8 @@ impl<K, V> TypedStore<K, V> {
         }
         if let Some(published) = taken.published.take() {
             published.0.clear();
+            taken.index.unshare();
+            taken.slots.unshare();
             self.publish(published);
         }
         taken
