@@ -211,13 +211,14 @@ impl<K, V> Entry<K, V> {
         }
     }
 
-    /// Key and value, for a reader without a lock. They belong together only if nothing was written meanwhile.
+    /// Copies of key and value, for a reader without a lock. They are a key and a value only if nothing was written meanwhile,
+    /// and the slot has an entry.
     ///
     /// # Safety
     ///
     /// Both types are plain. (The slot may be vacant, or written meanwhile.)
     #[inline(always)]
-    pub(super) unsafe fn glimpse(&self) -> (K, V) {
+    pub(super) unsafe fn glimpse(&self) -> (MaybeUninit<K>, MaybeUninit<V>) {
         // SAFETY:
         // - The memory was initialised: with zeros, if nothing else.
         // - `write` writes plain types by words.

@@ -1,5 +1,8 @@
-//! Types that may be copied while they are changed: any bits that their memory can hold are a value. In stable Rust no type
-//! says that of itself, so they are listed.
+//! Types that may be copied while they are changed: they have no padding, point to nothing, and dropping them does nothing. In
+//! stable Rust no type says that of itself, so they are listed.
+//!
+//! A copy may be of several writes, and then is no value. So it becomes one only when it is known that nothing was written
+//! meanwhile.
 
 use std::any::TypeId;
 use std::marker::PhantomData;
@@ -8,9 +11,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64};
 
 /// Whether a type is a number, `bool` or `char`, or an array of numbers of one of the usual lengths. The compiler knows the
-/// answer, if it optimises.
-///
-/// `bool` and `char` are written as a whole, so there is never another value in memory; the others take any bits.
+/// answer, if it optimises. Zeros are a value of each.
 #[inline(always)]
 pub(crate) fn is_plain<T>() -> bool {
     let of = id::<T>();
@@ -104,22 +105,21 @@ unsafe fn at<T, A>(value: *const T, (_, i): (PhantomData<A>, usize)) -> *mut A {
     unsafe { value.cast::<A>().add(i).cast_mut() }
 }
 
-/// Reads a value that may be written meanwhile. If it was, the result may be of several writes.
+/// Copies a value that may be written meanwhile. If it was, the copy may be of several writes, and so no value.
 ///
 /// # Safety
 ///
 /// - `from` is valid and aligned. Its memory was initialised, and all who write it meanwhile do so by [`store`].
-/// - `T` [is plain](is_plain). `word_size` divides its size and its address, and is what [`store`] is told.
+/// - `word_size` divides the value's size and its address, and is what [`store`] is told.
 #[inline(always)]
-pub(super) unsafe fn load<T>(from: *mut T, word_size: usize) -> T {
+pub(super) unsafe fn load<T>(from: *mut T, word_size: usize) -> MaybeUninit<T> {
     let mut value = MaybeUninit::<T>::uninit();
     let to = value.as_mut_ptr();
     by_words!(T, word_size, i => {
         // SAFETY: both are valid and have as many words; the copy may be less aligned.
         unsafe { at(to, i).write_unaligned(AtomicWord::read(word(from, i)).into()) }
     });
-    // SAFETY: all its words were written. A plain type takes any bits; of `bool` and `char`, those of one write.
-    unsafe { value.assume_init() }
+    value
 }
 
 /// Writes a value that may be read meanwhile by [`load`].
@@ -194,7 +194,7 @@ mod tests {
             let back = unsafe {
                 let size = word_size(size_of::<T>(), 0, align_of::<T>());
                 store(&raw mut place, value, size);
-                load(&raw mut place, size)
+                load(&raw mut place, size).assume_init()
             };
             assert_eq!((place, back), (value, value));
         }

@@ -355,6 +355,8 @@ impl<K, V> Lens<K, V> {
         if !is_alive || !roots.is_at(sequence) {
             return Glimpse::Unclear;
         }
+        // SAFETY: nothing was written meanwhile. So they are what was written last, or zeros if nothing ever was.
+        let (key, value) = unsafe { (key.assume_init(), value.assume_init()) };
         if let Some(next) = Policy::hit(state) {
             slot.hit(state, next);
         }
