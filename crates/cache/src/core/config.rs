@@ -7,6 +7,7 @@ use crate::core::negative::NewMemory;
 use crate::core::refreshes::Refresher;
 use crate::core::retry::ErrorTtl;
 use crate::lifetime::{Expiry, Jitter, Lifetime, TtlBounds, TtlChoice};
+use tidewheel_store::TypedStore;
 use tidewheel_time::{Moment, ticks};
 
 /// The longest grace period: half of what deadlines can be told in, 17 years of milliseconds.
@@ -38,6 +39,8 @@ pub(crate) struct Config<K, V> {
     pub(crate) refresher: Option<Refresher<K, V>>,
     pub(crate) refresh_queue: usize,
     pub(crate) refresh_parallelism: Option<usize>,
+    /// What makes the shards' stores: it knows whether the types are plain.
+    pub(crate) new_store: fn() -> TypedStore<K, V>,
     /// Whether memory is to lie on huge pages.
     pub(crate) huge_pages: bool,
 }

@@ -10,7 +10,7 @@ use crate::time::Bound;
 
 impl<K, V, S> Inner<K, V, S> {
     /// The value of a key, or that it has none; `None` if it takes the lock to tell. Counts as a use of the entry. What it
-    /// returns is a copy, which is what a clone of such a value is.
+    /// returns is a copy, which is what a clone of a plain value is.
     ///
     /// `clock` is not a user's, which may take its time: what others free meanwhile waits.
     #[inline(always)]

@@ -131,14 +131,14 @@ impl<K, V, S> Inner<K, V, S> {
     ) -> Arc<Self> {
         let lent = account.first_loan();
         let stores_plainly = config.stores_plainly();
-        let huge_pages = config.huge_pages;
+        let (new_store, huge_pages) = (config.new_store, config.huge_pages);
         let ahead = match hooks.using {
             Some(_) => AHEAD_MAX,
             None => config.grace.saturating_mul(TICK_NANOS).min(AHEAD_MAX),
         };
         Arc::new(Self {
             shards: (0..shards)
-                .map(|_| ShardCell::new(lent, huge_pages))
+                .map(|_| ShardCell::new(lent, new_store, huge_pages))
                 .collect(),
             shift: 63 - shards.ilog2(),
             hasher,

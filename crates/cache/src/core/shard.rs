@@ -57,12 +57,12 @@ pub(crate) struct Shard<K, V> {
 }
 
 impl<K, V> ShardCell<K, V> {
-    pub(crate) fn new(lent: u64, huge_pages: bool) -> Self {
+    pub(crate) fn new(lent: u64, new_store: fn() -> TypedStore<K, V>, huge_pages: bool) -> Self {
         // Under shuttle all go the way of the lock: it knows nothing of the other one.
         let mut store = if cfg!(all(shuttle, feature = "shuttle")) {
             TypedStore::new()
         } else {
-            TypedStore::published()
+            new_store()
         };
         if huge_pages {
             store.use_huge_pages();

@@ -6,6 +6,7 @@ use std::hash::{BuildHasher, Hash};
 use std::marker::PhantomData;
 use std::time::Duration;
 
+use tidewheel_store::TypedStore;
 use tidewheel_time::{Clock, DefaultHashBuilder, ticks};
 
 use super::cache::Cache;
@@ -109,6 +110,7 @@ impl<K, V> Builder<K, V> {
                 refresher: None,
                 refresh_queue: REFRESH_QUEUE,
                 refresh_parallelism: None,
+                new_store: TypedStore::published,
                 huge_pages: false,
             },
             ttl_answered: false,
@@ -269,6 +271,60 @@ impl<K, V, S> Builder<K, V, S> {
     #[must_use]
     pub fn huge_pages(mut self, wanted: bool) -> Self {
         self.config.huge_pages = wanted;
+        self
+    }
+
+    /// Reads take no lock, for keys and values of your own small types: [`Cache::get`], [`Cache::get_many`] and loads that hit
+    /// copy the entry while others may be changing it, and forget the copy if somebody did. Any number of threads may then
+    /// read one key without waiting for each other.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use tidewheel::Cache;
+    /// #[derive(Clone, Copy, PartialEq, Debug, bytemuck::NoUninit)]
+    /// #[repr(C)]
+    /// struct Quote {
+    ///     bid: f64,
+    ///     ask: f64,
+    ///     at_ms: u64,
+    /// }
+    ///
+    /// # fn main() -> Result<(), tidewheel::BuildError> {
+    /// let quotes: Cache<[u8; 7], Quote> = Cache::builder()
+    ///     .max_capacity(10_000)
+    ///     .time_to_live(Duration::from_secs(1))
+    ///     .read_by_copy()
+    ///     .build()?;
+    /// let quote = Quote { bid: 1.5, ask: 1.75, at_ms: 7 };
+    /// quotes.insert(*b"EUR/USD", quote);
+    /// assert_eq!(quotes.get(b"EUR/USD"), Some(quote));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// It is for types that are [`NoUninit`](bytemuck::NoUninit): numbers, `bool`, `char`, `NonZero` integers, arrays of
+    /// numbers, and what its derive takes: structs of such fields, `repr(C)` or `repr(transparent)` and without padding, and
+    /// enums without fields, of a `repr` such as `u8`. Numbers and arrays of usual lengths are read so without it: see
+    /// [`Cache::get`].
+    ///
+    /// What changes:
+    ///
+    /// - A copy counts as the clone: where such a read goes without the lock, a `Clone` of your own is not called. `Eq` of keys
+    ///   is called on copies, and under no lock then.
+    /// - An entry is written word by word, as large as its size and alignment allow. Sizes that 8 divides are the quickest; 31
+    ///   bytes are written one by one.
+    ///
+    /// On Linux, where the kernel knows `membarrier` (4.14 and later). Elsewhere nothing changes, nor for reads by a closure
+    /// ([`Cache::view`]), or while entries have weights, tags, a soft deadline or a time to idle: these take the lock.
+    #[doc(alias = "lock_free", alias = "Copy")]
+    #[cfg(feature = "bytemuck")]
+    #[must_use]
+    pub fn read_by_copy(mut self) -> Self
+    where
+        K: bytemuck::NoUninit + Send + Sync,
+        V: bytemuck::NoUninit + Send + Sync,
+    {
+        self.config.new_store = TypedStore::published_by_copy;
         self
     }
 

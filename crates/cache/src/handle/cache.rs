@@ -97,7 +97,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// On Linux it takes no lock where key and value are numbers, `bool`, `char`, or arrays of numbers of a usual length:
     /// `[u8; N]` with `N` of 2, 4, 6, 8, 12, 16, 20, 24, 28, 32, 40, 48, 56, 64, 96 or 128, `[u64; N]`, `[i64; N]` and
     /// `[f64; N]` with 2 to 8 or 16, and some of `u16`, `u32`, `i32` and `f32`. Any number of threads may then read one key
-    /// without waiting for each other. All other types are cloned under the shard's reader lock.
+    /// without waiting for each other. All other types are cloned under the shard's reader lock, but for those that
+    /// `Builder::read_by_copy` was called for (feature `bytemuck`).
     #[doc(alias = "getIfPresent", alias = "get_if_present")]
     #[inline]
     pub fn get<Q>(&self, key: &Q) -> Option<V>
@@ -121,7 +122,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         Q: Hash + Equivalent<K> + ?Sized,
         V: Clone,
     {
-        if !Lens::<K, V>::suits() {
+        if !Lens::suits(move || self.inner.cell(hash).lens.as_ref()) {
             return self.get_locked(key, hash, clock);
         }
         if self.inner.time.is_given() {

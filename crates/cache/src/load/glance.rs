@@ -59,7 +59,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         E: Send + Sync + 'static,
         Q: Equivalent<K> + ?Sized,
     {
-        if Lens::<K, V>::suits() && !self.time.is_given() {
+        let is_plain = Lens::suits(move || self.cell(hash).lens.as_ref());
+        if is_plain && !self.time.is_given() {
             if let Some(Some(value)) = self.glimpse(hash, key, |cell| self.time_in(cell)) {
                 return Some(self.hit(value, first));
             }

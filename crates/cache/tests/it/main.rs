@@ -40,6 +40,8 @@ mod matrix;
 mod model;
 mod outages;
 mod outcomes;
+#[cfg(feature = "bytemuck")]
+mod read_by_copy;
 #[cfg(not(target_family = "wasm"))]
 mod refreshes;
 mod revalidation;

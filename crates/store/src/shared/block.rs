@@ -87,6 +87,12 @@ impl<T> Block<T> {
         }
     }
 
+    /// Whether threads without a lock may be reading it.
+    #[inline(always)]
+    pub(super) fn is_shared(&self) -> bool {
+        self.is_shared
+    }
+
     /// Where it begins, for readers; null if it is empty.
     pub(super) fn start(&self) -> *mut T {
         if self.len == 0 {

@@ -20,7 +20,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU8, AtomicU32};
 
 use super::block::{Block, Purpose, Zeroed};
-use super::plain::{self, is_plain};
+use super::plain::{self, is_listed, may_be_told};
 
 /// "No deadline" in 40 bits.
 const NEVER: u64 = (1 << 40) - 1;
@@ -198,17 +198,44 @@ impl<K, V> Entry<K, V> {
     ///
     /// # Safety
     ///
-    /// The slot is this thread's alone, but for readers without a lock.
+    /// The slot is this thread's alone, but for readers without a lock, of which there are none unless it `is_shared`.
     #[inline(always)]
-    unsafe fn write<T>(to: &UnsafeCell<MaybeUninit<T>>, value: T, word_size: usize) {
+    unsafe fn write<T>(
+        to: &UnsafeCell<MaybeUninit<T>>,
+        value: T,
+        word_size: usize,
+        is_shared: bool,
+    ) {
         let to = to.get().cast::<T>();
-        if is_plain::<T>() {
-            // SAFETY: it is a plain type, and only this thread writes it.
+        if is_listed::<T>() || may_be_told::<K, V>() && is_shared {
+            // SAFETY: it is a plain type, since it is listed or shared, and only this thread writes it.
             unsafe { plain::store(to, value, word_size) }
         } else {
-            // SAFETY: readers without a lock look at plain types only.
+            // SAFETY: no reader without a lock looks at it.
             unsafe { to.write(value) }
         }
+    }
+
+    /// Writes the key.
+    ///
+    /// # Safety
+    ///
+    /// As of `write`.
+    #[inline(always)]
+    unsafe fn write_key(&self, key: K, is_shared: bool) {
+        // SAFETY: as demanded.
+        unsafe { Self::write(&self.key, key, Self::KEY_WORD, is_shared) }
+    }
+
+    /// Writes the value.
+    ///
+    /// # Safety
+    ///
+    /// As of `write`.
+    #[inline(always)]
+    unsafe fn write_value(&self, value: V, is_shared: bool) {
+        // SAFETY: as demanded.
+        unsafe { Self::write(&self.value, value, Self::VALUE_WORD, is_shared) }
     }
 
     /// Copies of key and value, for a reader without a lock. They are a key and a value only if nothing was written meanwhile,
@@ -256,7 +283,7 @@ impl<K, V> Cells<K, V> {
         Self(Block::empty())
     }
 
-    /// Vacant slots. Each names the next one, and the last one names `end`.
+    /// Vacant slots. Each names the next one, and the last one names `end`. Only plain types are shared.
     pub(crate) fn vacant(count: u16, end: u16, purpose: Purpose) -> Self {
         let cells = Self(Block::zeroed(usize::from(count), purpose));
         for (cell, at) in cells.0.iter().zip(1..) {
@@ -315,8 +342,8 @@ impl<K, V> Cells<K, V> {
         cell.set_policy(entry.policy);
         // SAFETY: nobody else has the slot, since `self` is exclusive.
         unsafe {
-            Entry::<K, V>::write(&cell.key, entry.key, Entry::<K, V>::KEY_WORD);
-            Entry::<K, V>::write(&cell.value, entry.value, Entry::<K, V>::VALUE_WORD);
+            cell.write_key(entry.key, self.0.is_shared());
+            cell.write_value(entry.value, self.0.is_shared());
         }
         cell.state.store(entry.state, Relaxed);
     }
@@ -345,6 +372,7 @@ impl<K, V> Cells<K, V> {
         let entry = self.get(at)?;
         Some(Own {
             entry,
+            is_shared: self.0.is_shared(),
             exclusive: PhantomData,
         })
     }
@@ -353,6 +381,8 @@ impl<K, V> Cells<K, V> {
 /// An entry in its slot, which nobody else may look at but readers without a lock.
 pub(crate) struct Own<'a, K, V> {
     entry: &'a Entry<K, V>,
+    /// Whether such readers may be looking.
+    is_shared: bool,
     /// It stands for an exclusive reference.
     exclusive: PhantomData<&'a mut (K, V)>,
 }
@@ -373,7 +403,7 @@ impl<K, V> Own<'_, K, V> {
         // SAFETY: the slot is not vacant. The key is overwritten, without a drop.
         let old = unsafe { (*self.entry.key.get()).assume_init_read() };
         // SAFETY: nobody else has the slot: whoever made this has its cells to themselves.
-        unsafe { Entry::<K, V>::write(&self.entry.key, key, Entry::<K, V>::KEY_WORD) };
+        unsafe { self.entry.write_key(key, self.is_shared) };
         (old, self.replace(value))
     }
 
@@ -383,14 +413,14 @@ impl<K, V> Own<'_, K, V> {
         // SAFETY: the slot is not vacant. The value is overwritten, without a drop.
         let old = unsafe { (*self.entry.value.get()).assume_init_read() };
         // SAFETY: as for the key.
-        unsafe { Entry::<K, V>::write(&self.entry.value, value, Entry::<K, V>::VALUE_WORD) };
+        unsafe { self.entry.write_value(value, self.is_shared) };
         old
     }
 }
 
 impl<K, V> Entry<K, V> {
     #[inline(always)]
-    fn is_live(&self) -> bool {
+    pub(super) fn is_live(&self) -> bool {
         self.state.load(Relaxed) != VACANT
     }
 }

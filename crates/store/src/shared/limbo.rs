@@ -186,7 +186,7 @@ impl Limbo {
 }
 
 /// Whether readers without a lock are possible here. Asks the kernel once.
-pub(super) fn is_possible() -> bool {
+pub(crate) fn is_possible() -> bool {
     !is_broken() && has_fences()
 }
 

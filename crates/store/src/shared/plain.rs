@@ -1,19 +1,20 @@
 //! Types that may be copied while they are changed: they have no padding, point to nothing, and dropping them does nothing. In
-//! stable Rust no type says that of itself, so they are listed.
+//! stable Rust no type says that of itself, so they are listed. Of others whoever makes a store may say it, by
+//! `bytemuck::NoUninit`. Then each store knows, and the compiler does not.
 //!
 //! A copy may be of several writes, and then is no value. So it becomes one only when it is known that nothing was written
 //! meanwhile.
 
 use std::any::TypeId;
 use std::marker::PhantomData;
-use std::mem::MaybeUninit;
+use std::mem::{MaybeUninit, needs_drop};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64};
 
 /// Whether a type is a number, `bool` or `char`, or an array of numbers of one of the usual lengths. The compiler knows the
 /// answer, if it optimises. Zeros are a value of each.
 #[inline(always)]
-pub(crate) fn is_plain<T>() -> bool {
+pub(crate) fn is_listed<T>() -> bool {
     let of = id::<T>();
     macro_rules! is_one_of {
         ($($one:ty)*) => { false $(|| of == TypeId::of::<$one>())* };
@@ -32,6 +33,19 @@ pub(crate) fn is_plain<T>() -> bool {
             i64: 2 3 4 5 6 7 8 16;
             f64: 2 3 4 5 6 7 8 16;
         }
+}
+
+/// Whether key and value are listed, so that every store of them may be read without its lock.
+#[inline(always)]
+pub(crate) fn are_listed<K, V>() -> bool {
+    is_listed::<K>() && is_listed::<V>()
+}
+
+/// Whether it may have been said of a store that key and value are plain, though they are not both listed. The compiler knows,
+/// and nobody else pays for the question.
+#[inline(always)]
+pub(crate) fn may_be_told<K, V>() -> bool {
+    cfg!(feature = "bytemuck") && !are_listed::<K, V>() && !needs_drop::<(K, V)>()
 }
 
 /// A type's identity, though it may borrow.
@@ -127,7 +141,7 @@ pub(super) unsafe fn load<T>(from: *mut T, word_size: usize) -> MaybeUninit<T> {
 /// # Safety
 ///
 /// - `to` is valid and aligned, and only this thread writes it.
-/// - `T` [is plain](is_plain). `word_size` divides its size and its address.
+/// - `T` is plain. `word_size` divides its size and its address.
 #[inline(always)]
 pub(super) unsafe fn store<T>(to: *mut T, value: T, word_size: usize) {
     let value = MaybeUninit::new(value);
@@ -169,11 +183,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_plain_and_what_points_is_not() {
-        assert!(is_plain::<u64>() && is_plain::<i128>() && is_plain::<char>() && is_plain::<f32>());
-        assert!(!is_plain::<String>() && !is_plain::<&u64>() && !is_plain::<(u8, u64)>());
-        assert!(!is_plain::<AtomicU64>() && !is_plain::<()>() && !is_plain::<[String; 2]>());
-        assert!(is_plain::<[u8; 32]>() && is_plain::<[f64; 3]>() && !is_plain::<[u8; 31]>());
+    fn numbers_are_listed_and_what_points_is_not() {
+        assert!(
+            is_listed::<u64>() && is_listed::<i128>() && is_listed::<char>() && is_listed::<f32>()
+        );
+        assert!(!is_listed::<String>() && !is_listed::<&u64>() && !is_listed::<(u8, u64)>());
+        assert!(!is_listed::<AtomicU64>() && !is_listed::<()>() && !is_listed::<[String; 2]>());
+        assert!(is_listed::<[u8; 32]>() && is_listed::<[f64; 3]>() && !is_listed::<[u8; 31]>());
     }
 
     #[test]

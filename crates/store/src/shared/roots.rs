@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, fence};
 
 use super::block::{Block, Purpose, Zeroed};
 use super::cells::{Cells, Entry};
-use super::limbo::{self, Pin};
-use super::plain::is_plain;
+use super::limbo::Pin;
+use super::plain::{are_listed, may_be_told};
 use crate::index::{Bucket, First};
 use crate::policy::Policy;
 use crate::typed::page_slots;
@@ -296,18 +296,18 @@ pub enum Glimpse<K, V> {
 pub struct Lens<K, V>(Arc<Roots>, PhantomData<fn() -> (K, V)>);
 
 impl<K, V> Lens<K, V> {
-    /// Whether key and value may be copied while they are changed. The compiler knows the answer, if it optimises.
+    /// Whether a look is worth while. The compiler knows the answer, if it optimises, of all types but those of which somebody
+    /// may have said that they are plain: then it is whether there is a lens.
     #[inline(always)]
     #[must_use]
-    pub fn suits() -> bool {
-        is_plain::<K>() && is_plain::<V>()
+    pub fn suits<'a>(lens: impl FnOnce() -> Option<&'a Self>) -> bool
+    where
+        Self: 'a,
+    {
+        are_listed::<K, V>() || may_be_told::<K, V>() && lens().is_some()
     }
 
-    /// Whether there can be one: the types suit, and the system can make other threads' stores visible.
-    pub(crate) fn is_possible() -> bool {
-        Self::suits() && limbo::is_possible()
-    }
-
+    /// Only of a store whose keys and values are plain.
     pub(crate) fn of(roots: &Arc<Roots>) -> Self {
         Self(Arc::clone(roots), PhantomData)
     }
@@ -324,7 +324,7 @@ impl<K, V> Lens<K, V> {
         place: u32,
         clock: impl FnOnce() -> A,
     ) -> Glimpse<K, V> {
-        if !Self::suits() {
+        if !Self::suits(|| Some(self)) {
             return Glimpse::Unclear;
         }
         let roots = &*self.0;
@@ -350,12 +350,19 @@ impl<K, V> Lens<K, V> {
         // SAFETY: the slot's memory is valid while the thread is pinned. All that is used of it is atomic.
         let slot = unsafe { &*slot };
         let (is_alive, state) = (slot.lasts(is_ahead), slot.policy());
-        // SAFETY: both types are plain.
+        // The index leads to entries only, and a vacant pair in it to a slot whose time is over. Where zeros may be no value, that
+        // is not relied on.
+        if !are_listed::<K, V>() && !slot.is_live() {
+            return Glimpse::Unclear;
+        }
+        // SAFETY: both types are plain, or there were no lens.
         let (key, value) = unsafe { slot.glimpse() };
         if !is_alive || !roots.is_at(sequence) {
             return Glimpse::Unclear;
         }
-        // SAFETY: nothing was written meanwhile. So they are what was written last, or zeros if nothing ever was.
+        // SAFETY:
+        // - Nothing was written meanwhile, since `Slots` writes types that are not listed only while the sequence is odd.
+        // - So they are what was written last, for the slot has an entry; or zeros if nothing ever was, and both are listed.
         let (key, value) = unsafe { (key.assume_init(), value.assume_init()) };
         if let Some(next) = Policy::hit(state) {
             slot.hit(state, next);

@@ -1,5 +1,8 @@
 //! Readers without a lock beside a writer. Run under Miri, too, which knows torn reads, freed memory and races.
 
+#[cfg(feature = "bytemuck")]
+mod own_types;
+
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Barrier, Mutex};

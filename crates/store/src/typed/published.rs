@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::store::TypedStore;
-use crate::shared::{Lens, Roots, is_broken};
+use crate::shared::{Lens, Roots, are_listed, is_broken, is_possible};
 
 /// Where readers without a lock begin. When it is dropped, they find nothing any more.
 #[derive(Debug)]
@@ -23,8 +23,28 @@ impl<K, V> TypedStore<K, V> {
     /// Whoever changes it says so: [`begin_change`](Self::begin_change) and [`end_change`](Self::end_change).
     #[must_use]
     pub fn published() -> Self {
+        Self::published_if(are_listed::<K, V>())
+    }
+
+    /// As [`published`](Self::published), for types of your own. Zeros need not be one of their values: a copy that may be of
+    /// several writes never becomes a value.
+    ///
+    /// An entry is then stored only between [`begin_change`](Self::begin_change) and [`end_change`](Self::end_change), or the
+    /// store panics.
+    #[cfg(feature = "bytemuck")]
+    #[must_use]
+    pub fn published_by_copy() -> Self
+    where
+        K: bytemuck::NoUninit + Send + Sync,
+        V: bytemuck::NoUninit + Send + Sync,
+    {
+        // No padding, no pointer and no drop is what the trait says. Readers get copies, so the types are `Send`.
+        Self::published_if(true)
+    }
+
+    fn published_if(plain: bool) -> Self {
         let mut store = Self::new();
-        if Lens::<K, V>::is_possible() {
+        if plain && is_possible() {
             store.publish(Published(Arc::default()));
         }
         store

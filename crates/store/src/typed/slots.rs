@@ -13,7 +13,7 @@ use super::attributes::Attributes;
 use super::columns::Columns;
 use super::spots::Spots;
 use crate::prefetch::prefetch;
-use crate::shared::{Cells, Entry, Loose, Own, Purpose, Roots};
+use crate::shared::{Cells, Entry, Loose, Own, Purpose, Roots, may_be_told};
 
 /// Bytes that a page should not exceed by much.
 const PAGE_BYTES: usize = 64 * 1024;
@@ -182,9 +182,20 @@ impl<K, V> Slots<K, V> {
         }
     }
 
+    /// To be called before key or value is written. A copy that is of several writes may be no value of a type that is not
+    /// listed. So readers must know.
+    #[inline(always)]
+    fn expect_change(&self) {
+        if may_be_told::<K, V>() {
+            let is_known = self.spots.as_ref().is_none_or(Spots::are_changing);
+            assert!(is_known, "`begin_change` comes before a change");
+        }
+    }
+
     /// An entry that is to be changed, and whether its page has attributes.
     #[inline(always)]
     pub(crate) fn own(&mut self, id: u32) -> Option<(Own<'_, K, V>, bool)> {
+        self.expect_change();
         let page = self.pages.get_mut((id / Self::PAGE) as usize)?;
         let entry = page.cells.own((id % Self::PAGE) as usize)?;
         Some((entry, page.columns.is_some()))
@@ -221,6 +232,7 @@ impl<K, V> Slots<K, V> {
     }
 
     pub(crate) fn allocate(&mut self, entry: Loose<K, V>) -> u32 {
+        self.expect_change();
         if self
             .pages
             .get(self.hot as usize)

@@ -19,6 +19,12 @@ impl Spots {
         }
     }
 
+    /// Whether readers know that the store is being changed.
+    #[inline]
+    pub(super) fn are_changing(&self) -> bool {
+        self.roots.is_changing()
+    }
+
     /// Leads readers to a page as it is now. To one with attributes only the lock leads.
     pub(super) fn publish<K, V>(&self, number: u32, page: &Page<K, V>) {
         let cells = page.columns.is_none().then_some(&page.cells);

@@ -1,0 +1,231 @@
+//! Types of the user's own whose entries are copied without a lock.
+
+use std::cell::{Cell, RefCell};
+use std::hash::{Hash, Hasher};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::thread;
+use std::time::Duration;
+
+use bytemuck::NoUninit;
+use tidewheel::{Cache, Driver, ManualClock};
+
+const MS: Duration = Duration::from_millis(1);
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, NoUninit)]
+#[repr(C)]
+struct Pair {
+    from: u32,
+    to: u32,
+}
+
+#[derive(Clone, Copy, PartialEq, Debug, NoUninit)]
+#[repr(u8)]
+enum Side {
+    Bid = 0x17,
+    Ask = 0xe8,
+}
+
+/// Whose it is and of which turn, and a word that follows from both.
+#[derive(Clone, Copy, PartialEq, Debug, NoUninit)]
+#[repr(C)]
+struct Quote {
+    whose: Pair,
+    turn: u64,
+    check: u64,
+    sides: [u8; 7],
+    side: Side,
+}
+
+fn pair(number: u32) -> Pair {
+    Pair {
+        from: number,
+        to: !number,
+    }
+}
+
+fn quote(whose: Pair, turn: u64) -> Quote {
+    let check = (u64::from(whose.from) << 32 | turn).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let side = if turn % 2 == 0 { Side::Bid } else { Side::Ask };
+    Quote {
+        whose,
+        turn,
+        check,
+        sides: [side as u8; 7],
+        side,
+    }
+}
+
+fn cache(clock: ManualClock) -> Cache<Pair, Quote> {
+    Cache::builder()
+        .max_capacity(64)
+        .no_default_ttl()
+        .clock(clock)
+        .driver(Driver::Manual)
+        .read_by_copy()
+        .build()
+        .expect("valid")
+}
+
+#[test]
+fn readers_see_whole_values_while_others_write_evict_and_remove() {
+    let cache = cache(ManualClock::new());
+    let over = AtomicBool::new(false);
+    let seen = AtomicU64::new(0);
+    let check = |key: Pair, found: Quote| {
+        assert_eq!(found, quote(key, found.turn), "torn");
+        seen.fetch_add(1, Relaxed);
+    };
+    thread::scope(|scope| {
+        for reader in 0..2 {
+            let (cache, over, check) = (&cache, &over, &check);
+            scope.spawn(move || {
+                let mut number = reader;
+                while !over.load(Relaxed) {
+                    number = (number + 1) % 80;
+                    let key = pair(number);
+                    if let Some(found) = cache.get(&key) {
+                        check(key, found);
+                    }
+                    check(key, cache.get_or_load(key, || quote(key, 1)));
+                    let keys = [pair(1), key];
+                    for (key, found) in keys.into_iter().zip(cache.get_many(&keys)) {
+                        if let Some(found) = found {
+                            check(key, found);
+                        }
+                    }
+                }
+            });
+        }
+        for turn in 1..4000 {
+            for number in (0..100).step_by(turn as usize % 7 + 1) {
+                let key = pair(number);
+                cache.insert(key, quote(key, turn));
+                if turn % 16 == 0 {
+                    cache.remove(&key);
+                }
+            }
+            if turn % 100 == 0 {
+                cache.invalidate_all();
+            }
+        }
+        over.store(true, Relaxed);
+    });
+    cache.validate();
+    assert!(seen.load(Relaxed) > 1000);
+}
+
+#[test]
+fn deadlines_are_exact() {
+    let clock = ManualClock::new();
+    let cache = cache(clock.clone());
+    for (number, ttl) in (0..).zip((1..200).chain([1000, 65_536, 1 << 33])) {
+        let key = pair(number);
+        cache.insert_with_ttl(key, quote(key, ttl), Duration::from_millis(ttl));
+        clock.advance(Duration::from_millis(ttl - 1));
+        assert_eq!(cache.get(&key), Some(quote(key, ttl)), "one tick before");
+        clock.advance(MS);
+        assert_eq!(cache.get(&key), None, "at the deadline of {ttl} ms");
+        assert_eq!(cache.run_due(), 1);
+        assert_eq!(cache.get(&key), None, "where it was");
+    }
+}
+
+#[test]
+fn a_hit_moves_the_end_of_an_entry_that_slides() {
+    let clock = ManualClock::new();
+    let cache: Cache<Pair, Quote> = Cache::builder()
+        .unbounded()
+        .time_to_idle(10 * MS)
+        .clock(clock.clone())
+        .driver(Driver::Manual)
+        .read_by_copy()
+        .build()
+        .expect("valid");
+    cache.insert(pair(1), quote(pair(1), 1));
+    for _ in 0..5 {
+        clock.advance(9 * MS);
+        assert_eq!(cache.get(&pair(1)), Some(quote(pair(1), 1)));
+    }
+    clock.advance(10 * MS);
+    assert_eq!(cache.get(&pair(1)), None);
+}
+
+thread_local! {
+    static CLONES: Cell<u32> = const { Cell::new(0) };
+    static IN_EQ: RefCell<Option<Box<dyn Fn()>>> = const { RefCell::new(None) };
+}
+
+/// Its `Clone` is to be seen, and its `Eq` does what it is told.
+#[derive(Copy, Debug, NoUninit)]
+#[repr(transparent)]
+struct Odd(u32);
+
+impl Clone for Odd {
+    #[expect(clippy::non_canonical_clone_impl)]
+    fn clone(&self) -> Self {
+        CLONES.set(CLONES.get() + 1);
+        *self
+    }
+}
+
+impl PartialEq for Odd {
+    fn eq(&self, other: &Self) -> bool {
+        if let Some(call) = IN_EQ.take() {
+            call();
+        }
+        self.0 == other.0
+    }
+}
+
+impl Eq for Odd {}
+
+impl Hash for Odd {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+    }
+}
+
+fn odd(by_copy: bool) -> Cache<Odd, Odd> {
+    let builder = Cache::builder().unbounded().no_default_ttl();
+    let builder = builder.clock(ManualClock::new()).driver(Driver::Manual);
+    let builder = if by_copy {
+        builder.read_by_copy()
+    } else {
+        builder
+    };
+    let cache = builder.build().expect("valid");
+    cache.insert(Odd(1), Odd(10));
+    cache.insert(Odd(2), Odd(20));
+    cache
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_copy_counts_as_the_clone() {
+    for by_copy in [false, true] {
+        let cache = odd(by_copy);
+        CLONES.set(0);
+        assert_eq!(cache.get(&Odd(1)), Some(Odd(10)));
+        assert_eq!(CLONES.get(), u32::from(!by_copy));
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn eq_may_call_the_cache_and_may_panic() {
+    let cache = odd(true);
+    let same = cache.clone();
+    IN_EQ.set(Some(Box::new(move || {
+        same.insert(Odd(2), Odd(21));
+        assert_eq!(same.get(&Odd(2)), Some(Odd(21)));
+    })));
+    assert_eq!(cache.get(&Odd(1)), Some(Odd(10)));
+    assert!(IN_EQ.take().is_none(), "it was called");
+    IN_EQ.set(Some(Box::new(|| panic!("not equal, nor unequal"))));
+    let panicked = catch_unwind(AssertUnwindSafe(|| cache.get(&Odd(1))));
+    assert!(panicked.is_err());
+    assert_eq!(cache.get(&Odd(1)), Some(Odd(10)));
+    cache.insert(Odd(1), Odd(11));
+    assert_eq!(cache.get(&Odd(1)), Some(Odd(11)));
+}
