@@ -176,6 +176,7 @@
 //!   or manual.
 //! - `serde`: snapshots.
 //! - `metrics`: counters, gauges and the lateness histogram through the `metrics` facade.
+//! - `bytemuck`: `Builder::read_by_copy`, by which reads take no lock for small types of your own.
 //!
 //! # Coming from moka or quick_cache
 //!
