@@ -161,8 +161,11 @@ thread_local! {
 #[repr(transparent)]
 struct Odd(u32);
 
+#[allow(
+    clippy::non_canonical_clone_impl,
+    reason = "whether it is called is the question"
+)]
 impl Clone for Odd {
-    #[expect(clippy::non_canonical_clone_impl)]
     fn clone(&self) -> Self {
         CLONES.set(CLONES.get() + 1);
         *self
