@@ -121,14 +121,14 @@ where
                         std::thread::yield_now();
                     }
                     number = (number + 1) % KEYS;
-                    let found = lens.glimpse(place(key(number)), number % 2 == 0, || 0);
+                    let found = lens.glimpse(place(key(number)), || |deadline| deadline > 0);
                     if let Glimpse::Entry(stored, found) = found {
                         let number = stored.get() - 1;
                         assert_eq!(found, value(number, turn_of(&found)), "torn");
                         seen.store(true, Relaxed);
                     }
                     // A vacant pair of the index.
-                    let vacant = lens.glimpse(0, false, || 0);
+                    let vacant = lens.glimpse(0, || |deadline| deadline > 0);
                     assert!(!matches!(vacant, Glimpse::Entry(..)));
                 }
             });
@@ -143,7 +143,12 @@ where
             drop(freed);
         };
         let turns = if cfg!(miri) { 3 } else { 8000 };
-        for turn in 1..turns {
+        for turn in 1.. {
+            // On a busy machine the readers may come late: then there are more turns.
+            if turn >= turns && (cfg!(miri) || seen.load(Relaxed)) {
+                break;
+            }
+            assert!(turn < 10_000_000, "readers see nothing");
             for number in 0..KEYS {
                 change(&|store| insert(store, key(number), value(number, turn)));
             }
@@ -169,7 +174,6 @@ where
         over.store(true, Relaxed);
     });
     store.lock().unwrap().validate(&|key| place(*key));
-    assert!(cfg!(miri) || seen.load(Relaxed));
 }
 
 #[test]
@@ -196,7 +200,7 @@ fn values_without_a_size_are_read() {
     store.begin_change();
     insert(&mut store, key(1), ());
     store.end_change();
-    let found = lens.glimpse(place(key(1)), false, || NEVER);
+    let found = lens.glimpse(place(key(1)), || |deadline| deadline > NEVER);
     assert!(matches!(found, Glimpse::Entry(stored, ()) if stored == key(1)));
 }
 
