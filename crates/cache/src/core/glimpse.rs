@@ -12,12 +12,13 @@ impl<K, V, S> Inner<K, V, S> {
     /// The value of a key, or that it has none; `None` if it takes the lock to tell. Counts as a use of the entry. What it
     /// returns is a copy, which is what a clone of a plain value is.
     ///
-    /// `clock` is not a user's, which may take its time: what others free meanwhile waits.
+    /// If `clock` may take its time, the thread `lets_go` meanwhile: what others free then need not wait for it.
     #[inline(always)]
     pub(crate) fn glimpse<Q>(
         &self,
         hash: Hashed,
         key: &Q,
+        lets_go: bool,
         clock: impl FnOnce(&ShardCell<K, V>) -> Bound,
     ) -> Option<Option<V>>
     where
@@ -28,7 +29,7 @@ impl<K, V, S> Inner<K, V, S> {
             let until = clock(cell).plus(self.ahead);
             move |deadline| until.is_before(deadline)
         };
-        match cell.lens.as_ref()?.glimpse(hash.place(), is_ahead) {
+        match cell.lens.as_ref()?.glimpse(hash.place(), lets_go, is_ahead) {
             Glimpse::Entry(stored, value) if key.equivalent(&stored) => Some(Some(value)),
             Glimpse::Nowhere => Some(None),
             Glimpse::Entry(..) | Glimpse::Unclear => None,

@@ -128,29 +128,13 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         if self.inner.time.is_given() {
             return self.get_by_given(key, hash, clock);
         }
-        self.get_in_passing(key, hash, clock)
+        self.get_in_passing(key, hash, false, clock)
     }
 
-    /// A user's clock is read before anything waits for this thread: it may take its time.
+    /// A user's clock may take its time.
     #[cold]
     #[inline(never)]
     fn get_by_given<Q>(
-        &self,
-        key: &Q,
-        hash: Hashed,
-        clock: impl Fn(&ShardCell<K, V>) -> Bound,
-    ) -> Option<V>
-    where
-        Q: Hash + Equivalent<K> + ?Sized,
-        V: Clone,
-    {
-        let now = clock(self.inner.cell(hash));
-        self.get_in_passing(key, hash, |_| now)
-    }
-
-    /// Reads a value without the lock, if that is possible.
-    #[inline(always)]
-    fn get_in_passing<Q>(
         &self,
         key: &Q,
         hash: Hashed,
@@ -160,7 +144,23 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         Q: Hash + Equivalent<K> + ?Sized,
         V: Clone,
     {
-        let Some(value) = self.inner.glimpse(hash, key, clock) else {
+        self.get_in_passing(key, hash, true, clock)
+    }
+
+    /// Reads a value without the lock, if that is possible.
+    #[inline(always)]
+    fn get_in_passing<Q>(
+        &self,
+        key: &Q,
+        hash: Hashed,
+        lets_go: bool,
+        clock: impl Fn(&ShardCell<K, V>) -> Bound + Copy,
+    ) -> Option<V>
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+        V: Clone,
+    {
+        let Some(value) = self.inner.glimpse(hash, key, lets_go, clock) else {
             return self.get_apart(key, hash, clock);
         };
         let count = if value.is_some() {

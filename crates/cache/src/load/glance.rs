@@ -59,9 +59,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         E: Send + Sync + 'static,
         Q: Equivalent<K> + ?Sized,
     {
-        let is_plain = Lens::suits(move || self.cell(hash).lens.as_ref());
-        if is_plain && !self.time.is_given() {
-            if let Some(Some(value)) = self.glimpse(hash, key, |cell| self.time_in(cell)) {
+        if Lens::suits(move || self.cell(hash).lens.as_ref()) {
+            let clock = |cell: &_| self.time_in(cell);
+            let glimpse = self.glimpse(hash, key, self.time.is_given(), clock);
+            if let Some(Some(value)) = glimpse {
                 return Some(self.hit(value, first));
             }
         }

@@ -129,11 +129,54 @@ unsafe fn at<T, A>(value: *const T, (_, i): (PhantomData<A>, usize)) -> *mut A {
 pub(super) unsafe fn load<T>(from: *mut T, word_size: usize) -> MaybeUninit<T> {
     let mut value = MaybeUninit::<T>::uninit();
     let to = value.as_mut_ptr();
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    if size_of::<T>() >= PAIR {
+        // SAFETY: both are valid, and as large.
+        unsafe { load_pairs(from, to) };
+        return value;
+    }
     by_words!(T, word_size, i => {
         // SAFETY: both are valid and have as many words; the copy may be less aligned.
         unsafe { at(to, i).write_unaligned(AtomicWord::read(word(from, i)).into()) }
     });
     value
+}
+
+/// Two words of eight bytes.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+const PAIR: usize = 16;
+
+/// Copies a value that may be written meanwhile, two words at a time. So callers that move it by vectors need not wait until
+/// smaller stores have come together.
+///
+/// # Safety
+///
+/// Both are valid, and `T` has at least the size of a pair. All who write `from` meanwhile do so by [`store`].
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[inline(always)]
+unsafe fn load_pairs<T>(from: *const T, to: *mut T) {
+    let load = |at: usize| {
+        let pair: std::arch::x86_64::__m128i;
+        // SAFETY:
+        // - It reads 16 bytes of the value, and `to` has as many.
+        // - It stands for relaxed loads of what `store` writes at once: the processor tears no aligned word of such a load.
+        unsafe {
+            std::arch::asm!(
+                "movdqu {pair}, xmmword ptr [{from}]",
+                pair = out(xmm_reg) pair,
+                from = in(reg) from.byte_add(at),
+                options(nostack, preserves_flags, readonly),
+            );
+            to.byte_add(at)
+                .cast::<std::arch::x86_64::__m128i>()
+                .write_unaligned(pair);
+        }
+    };
+    (0..size_of::<T>() / PAIR).for_each(|i| load(i * PAIR));
+    if size_of::<T>() % PAIR > 0 {
+        // The last one overlaps with the one before.
+        load(size_of::<T>() - PAIR);
+    }
 }
 
 /// Writes a value that may be read meanwhile by [`load`].

@@ -316,19 +316,21 @@ impl<K, V> Lens<K, V> {
     ///
     /// `clock` reads the time and returns what tells whether a deadline is ahead: of two deadlines the later one is, if the
     /// earlier one is. It is called between the two waits for memory, so that the processor need not do it before or after
-    /// them; and not, if there is no entry. What others free meanwhile waits: so it runs no code of users.
+    /// them; and not, if there is no entry. If it may take its time, the thread `lets_go` meanwhile: what others free then
+    /// need not wait for it.
     #[inline(always)]
     #[must_use]
     pub fn glimpse<A: Fn(u64) -> bool>(
         &self,
         place: u32,
+        lets_go: bool,
         clock: impl FnOnce() -> A,
     ) -> Glimpse<K, V> {
         if !Self::suits(|| Some(self)) {
             return Glimpse::Unclear;
         }
         let roots = &*self.0;
-        let Some(_pin) = Pin::enter() else {
+        let Some(pin) = Pin::enter() else {
             return Glimpse::Unclear;
         };
         let sequence = roots.sequence.load(Acquire);
@@ -341,7 +343,12 @@ impl<K, V> Lens<K, V> {
             First::Nowhere if roots.is_at(sequence) => return Glimpse::Nowhere,
             First::Nowhere | First::Elsewhere => return Glimpse::Unclear,
         };
+        // The id stays right while the sequence does. So nothing is lost if the thread lets go.
+        let pin = (!lets_go).then_some(pin);
         let is_ahead = clock();
+        let Some(_pin) = pin.or_else(Pin::enter) else {
+            return Glimpse::Unclear;
+        };
         // SAFETY: the thread is pinned. A lens of `(K, V)` is made of a store of them.
         let slot = unsafe { roots.slot::<K, V>(id, sequence) };
         if slot.is_null() {

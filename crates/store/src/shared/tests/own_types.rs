@@ -121,14 +121,16 @@ where
                         std::thread::yield_now();
                     }
                     number = (number + 1) % KEYS;
-                    let found = lens.glimpse(place(key(number)), || |deadline| deadline > 0);
+                    let found = lens.glimpse(place(key(number)), number % 2 == 0, || {
+                        |deadline| deadline > 0
+                    });
                     if let Glimpse::Entry(stored, found) = found {
                         let number = stored.get() - 1;
                         assert_eq!(found, value(number, turn_of(&found)), "torn");
                         seen.store(true, Relaxed);
                     }
                     // A vacant pair of the index.
-                    let vacant = lens.glimpse(0, || |deadline| deadline > 0);
+                    let vacant = lens.glimpse(0, false, || |deadline| deadline > 0);
                     assert!(!matches!(vacant, Glimpse::Entry(..)));
                 }
             });
@@ -200,7 +202,7 @@ fn values_without_a_size_are_read() {
     store.begin_change();
     insert(&mut store, key(1), ());
     store.end_change();
-    let found = lens.glimpse(place(key(1)), || |deadline| deadline > NEVER);
+    let found = lens.glimpse(place(key(1)), false, || |deadline| deadline > NEVER);
     assert!(matches!(found, Glimpse::Entry(stored, ()) if stored == key(1)));
 }
 
