@@ -169,6 +169,15 @@
 //! capacity by what they are inserting. [`Cache::pin`] protects an entry from eviction.
 //! [`Cache::set_max_capacity`] changes the capacity while the cache is in use.
 //!
+//! # Threads that stand still, and `fork`
+//!
+//! A thread may be stopped in the midst of a [`Cache::get`] that takes no lock: by a debugger, by a signal handler that sleeps, or on a
+//! busy machine by a much lower priority. Meanwhile no cache of the process gives back memory of its entries. All of it comes back when
+//! the thread goes on.
+//!
+//! A child that was made by `fork` without an `exec` must not use a cache, neither its parent's nor one of its own: what other threads
+//! of the parent held at that moment stays held in the child for ever.
+//!
 //! # Features
 //!
 //! - `system` (default): the system's clock, and the threads of driver, listener and refresher. Without it this
