@@ -43,7 +43,8 @@ fn a_worker_an_hour_ahead_or_behind_runs_on_time_and_claims_nothing_ahead() {
         );
         let late = late.lock().expect("no panic");
         assert_eq!(late.len(), 1);
-        assert!(late[0] <= MS(51), "{late:?}");
+        // It asks about every 50 ms, and each pause is up to a quarter longer.
+        assert!(late[0] <= MS(64), "{late:?}");
     }
 }
 
