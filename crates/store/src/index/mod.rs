@@ -72,7 +72,7 @@ const CROWD_MIN: usize = capacity(SEGMENT_BUCKETS_MAX) / 2;
 /// Deepest directory: 2^23 segments hold more entries than ids can name. The number of buckets of all segments, if all were
 /// as large as the largest, has 32 bits.
 const DEPTH_MAX: u8 = 23;
-const _: () = assert!(SEGMENT_BUCKETS_MAX << DEPTH_MAX <= 1 << 32);
+const _: () = assert!((SEGMENT_BUCKETS_MAX as u64) << DEPTH_MAX <= 1 << 32);
 
 /// Makes other random bits of random bits.
 #[inline]
