@@ -1,4 +1,4 @@
-//! What readers without a lock go by: for each slot of the directory the way to its segment's buckets.
+//! What guides readers without a lock: for each slot of the directory the way to its segment's buckets.
 
 use std::sync::Arc;
 
@@ -18,18 +18,20 @@ impl Guide {
 }
 
 impl Index {
-    /// From now on readers without a lock may look into it. It must be empty.
+    /// From now on readers without a lock may look into it. O(segments and slots of the directory).
     pub(crate) fn share(&mut self, roots: &Arc<Roots>) {
-        debug_assert!(
-            self.directory.is_empty(),
-            "its memory is shared from the beginning"
-        );
         self.defer_frees();
         self.purpose.is_shared = true;
         self.guide = Some(Guide {
             roots: Arc::clone(roots),
             ways: Block::empty(),
         });
+        for segment in &mut self.segments {
+            segment.buckets.share();
+        }
+        if !self.directory.is_empty() {
+            self.publish_all();
+        }
     }
 
     /// From now on memory is to lie on huge pages, where there are any.

@@ -93,6 +93,11 @@ impl<T> Block<T> {
         self.is_shared
     }
 
+    /// From now on threads without a lock may be led to it.
+    pub(crate) fn share(&mut self) {
+        self.is_shared = true;
+    }
+
     /// Where it begins, for readers; null if it is empty.
     pub(super) fn start(&self) -> *mut T {
         if self.len == 0 {

@@ -309,6 +309,11 @@ impl<K, V> Cells<K, V> {
         self.0.is_empty()
     }
 
+    /// From now on readers may be led to it.
+    pub(crate) fn share(&mut self) {
+        self.0.share();
+    }
+
     /// Where readers find it.
     pub(super) fn start(&self) -> *mut u8 {
         self.0.start().cast()

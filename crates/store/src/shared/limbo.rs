@@ -12,15 +12,20 @@
 //! At most [`BAG_BYTES`] wait in the open bag of a process. Closed ones wait for readers that were pinned, which run no
 //! code of users meanwhile. Whoever retires or tidies looks whether they have let go.
 //!
-//! A kernel that had the call may refuse it later, for example under a new filter of system calls. Then stores lead readers
-//! to nothing any more as soon as they free memory ([`is_broken`]): their new memory is not shared. What waits then stays.
+//! A reader may stand still: stopped by a debugger, or starved by other threads. When more than [`HELD_BYTES`] wait, limbo is
+//! *full* ([`is_full`]): stores lead readers to nothing any more as soon as they free memory, and their new memory is not
+//! shared. It is freed as usual. So what waits is bounded by that, and by what was shared then. Once half of it is free, a
+//! store that is tidied leads readers again.
+//!
+//! A kernel that had the call may refuse it later, for example under a new filter of system calls. Then limbo is full for
+//! ever, and what waits stays.
 //!
 //! Sources: Fraser, "Practical lock-freedom" (2004), for epochs; Desnoyers et al., "User-Level Implementations of
 //! Read-Copy Update" (2012), for the fence by system call.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, compiler_fence, fence};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, compiler_fence, fence};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::memory::Memory;
@@ -31,6 +36,9 @@ const BAG_BYTES: usize = 256 * 1024;
 
 /// Or this many blocks.
 const BAG_BLOCKS: usize = 512;
+
+/// When more than this waits in closed bags, limbo is full.
+pub(super) const HELD_BYTES: usize = if cfg!(test) { 4 << 20 } else { 64 << 20 };
 
 /// Of one thread: odd while it is pinned.
 #[repr(align(128))]
@@ -87,6 +95,7 @@ impl Drop for Pin {
 /// Blocks that were unlinked before one fence, and who was pinned then.
 struct Bag {
     blocks: Vec<Memory>,
+    bytes: usize,
     pinned: Vec<(usize, u64)>,
 }
 
@@ -111,10 +120,10 @@ static LIMBO: Mutex<Limbo> = Mutex::new(Limbo {
     closed: VecDeque::new(),
 });
 
-/// Whether there are closed bags.
-static WAITING: AtomicBool = AtomicBool::new(false);
+/// How many bytes closed bags have.
+static HELD: AtomicUsize = AtomicUsize::new(0);
 
-/// See [`is_broken`].
+/// Whether the kernel has refused a fence. Then what is retired stays for ever.
 static BROKEN: AtomicBool = AtomicBool::new(false);
 
 fn limbo() -> MutexGuard<'static, Limbo> {
@@ -141,14 +150,23 @@ pub(super) unsafe fn retire(memory: Memory) {
 
 /// Frees what waited for a reader that has let go since. Nobody else looks while nothing is retired.
 pub(crate) fn look_again() {
-    if WAITING.load(Relaxed) {
+    if HELD.load(Relaxed) > 0 {
         let free = limbo().take_free();
         drop(free);
     }
 }
 
-/// Whether the kernel has refused a fence. Then what is retired stays for ever.
-pub(crate) fn is_broken() -> bool {
+/// Whether so much waits that no more memory should be shared.
+pub(crate) fn is_full() -> bool {
+    is_broken() || HELD.load(Relaxed) > HELD_BYTES
+}
+
+/// Whether so little waits that memory may be shared again.
+pub(crate) fn has_room() -> bool {
+    !is_broken() && HELD.load(Relaxed) <= HELD_BYTES / 2
+}
+
+fn is_broken() -> bool {
     BROKEN.load(Relaxed)
 }
 
@@ -164,23 +182,25 @@ impl Limbo {
         }
         let pinned = COUNTS.iter().map(|count| count.0.load(Acquire)).enumerate();
         let pinned = pinned.filter(|(_, count)| count & 1 == 1).collect();
-        let blocks = std::mem::take(&mut self.open);
-        self.bytes = 0;
-        self.closed.push_back(Bag { blocks, pinned });
+        let bag = Bag {
+            blocks: std::mem::take(&mut self.open),
+            bytes: std::mem::take(&mut self.bytes),
+            pinned,
+        };
+        HELD.fetch_add(bag.bytes, Relaxed);
+        self.closed.push_back(bag);
     }
 
     /// Takes out the bags that nobody can be in, the oldest first, to the first one that somebody may be in.
     fn take_free(&mut self) -> Vec<Memory> {
         let mut free = Vec::new();
         while self.closed.front_mut().is_some_and(Bag::is_free) {
-            free.extend(
-                self.closed
-                    .pop_front()
-                    .into_iter()
-                    .flat_map(|bag| bag.blocks),
-            );
+            let Some(bag) = self.closed.pop_front() else {
+                break;
+            };
+            HELD.fetch_sub(bag.bytes, Relaxed);
+            free.extend(bag.blocks);
         }
-        WAITING.store(!self.closed.is_empty(), Relaxed);
         free
     }
 }
@@ -234,7 +254,12 @@ pub(super) mod tests {
 
     /// Whether closed bags wait.
     pub(in crate::shared) fn is_waiting() -> bool {
-        WAITING.load(Relaxed)
+        HELD.load(Relaxed) > 0
+    }
+
+    /// Bytes that wait, without the open bag.
+    pub(in crate::shared) fn held() -> usize {
+        HELD.load(Relaxed)
     }
 
     /// Blocks that wait.

@@ -42,7 +42,7 @@ mod units;
 pub(crate) use block::{Block, Purpose};
 pub(crate) use cells::{Cells, DEADLINE_MAX, Entry, Loose, Own};
 pub(crate) use lanes::{LANES, Lanes, first};
-pub(crate) use limbo::{is_broken, is_possible, look_again};
+pub(crate) use limbo::{has_room, is_full, is_possible, look_again};
 pub(crate) use plain::{are_listed, may_be_told};
 pub use roots::{Glimpse, Lens};
 pub(crate) use roots::{Roots, Spot, Ways};

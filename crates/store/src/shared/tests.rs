@@ -5,7 +5,7 @@ mod own_types;
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Barrier, Mutex};
+use std::sync::{Barrier, Mutex, mpsc};
 
 use super::{Glimpse, Lens, Ways, limbo};
 use crate::{Attributes, TypedStore};
@@ -202,27 +202,44 @@ fn a_vacant_slot_is_no_entry_at_tick_0() {
     assert_eq!(look(&lens, 1, 0), Some(Some(7)));
 }
 
-/// The kernel may refuse later what it could at first. Such a process is another one.
+/// Runs a test in a process of its own: what it does to limbo, all stores of a process feel. Tells whether this is that
+/// process.
+fn is_alone(test: &str) -> bool {
+    const ALONE: &str = "TIDEWHEEL_TEST_ALONE";
+    if std::env::var_os(ALONE).is_some() {
+        return true;
+    }
+    let name = format!("shared::tests::{test}");
+    let mut alone = std::process::Command::new(std::env::current_exe().unwrap());
+    let output = alone.args(["--exact", &name]).env(ALONE, "1").output();
+    let output = output.unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("1 passed"), "{said}");
+    false
+}
+
+/// Stores entries and removes them: segments and pages come and go.
+fn come_and_go(store: &Mutex<Store>) {
+    for key in 1_000..51_000 {
+        changing(store, |store| insert(store, key, value(key, 0), None));
+    }
+    for key in 1_000..51_000 {
+        changing(store, |store| remove(store, key));
+    }
+}
+
+/// The kernel may refuse later what it could at first.
 #[test]
 #[cfg_attr(miri, ignore = "starts a process")]
 fn a_kernel_that_refuses_fences_costs_no_more_than_what_was_shared() {
-    const ALONE: &str = "TIDEWHEEL_TEST_REFUSES_FENCES";
-    if std::env::var_os(ALONE).is_none() {
-        let name = "shared::tests::a_kernel_that_refuses_fences_costs_no_more_than_what_was_shared";
-        let mut alone = std::process::Command::new(std::env::current_exe().unwrap());
-        let alone = alone.args(["--exact", name]).env(ALONE, "1");
-        assert!(alone.output().unwrap().status.success());
+    if !is_alone("a_kernel_that_refuses_fences_costs_no_more_than_what_was_shared") {
         return;
     }
     let (store, lens) = published();
     let store = Mutex::new(store);
     let turn = || {
-        for key in 0..50_000 {
-            changing(&store, |store| insert(store, key, value(key, 0), None));
-        }
-        for key in 0..50_000 {
-            changing(&store, |store| remove(store, key));
-        }
+        come_and_go(&store);
         limbo::tests::waiting()
     };
     turn();
@@ -232,6 +249,66 @@ fn a_kernel_that_refuses_fences_costs_no_more_than_what_was_shared() {
     changing(&store, |store| insert(store, 1, 7, None));
     assert_eq!(look(&lens, 1, NEVER), None, "it takes the lock from now on");
     assert!(Store::published().lens().is_none());
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "starts a process")]
+fn a_reader_that_stands_still_keeps_a_bounded_amount_of_memory_waiting() {
+    if !is_alone("a_reader_that_stands_still_keeps_a_bounded_amount_of_memory_waiting") {
+        return;
+    }
+    let (mut store, lens) = published();
+    store.begin_change();
+    insert(&mut store, 1, 7, None);
+    store.end_change();
+    let store = Mutex::new(store);
+    let (later, later_lens) = std::thread::scope(|scope| {
+        let (pinned, is_pinned) = mpsc::channel();
+        let (go_on, stand_still) = mpsc::channel::<()>();
+        scope.spawn(move || {
+            let _pin = limbo::Pin::enter().expect("one of few threads");
+            pinned.send(()).unwrap();
+            stand_still.recv().unwrap_err();
+        });
+        is_pinned.recv().unwrap();
+        let mut turns = 0;
+        while look(&lens, 1, 0) == Some(Some(7)) {
+            come_and_go(&store);
+            turns += 1;
+            assert!(turns < 1000, "it never fills: {}", limbo::tests::held());
+        }
+        assert_eq!(look(&lens, 1, 0), None, "it takes the lock from now on");
+        // What it shared when limbo was full may follow.
+        come_and_go(&store);
+        let held = limbo::tests::held();
+        assert!(held < limbo::HELD_BYTES * 2, "{held} bytes wait");
+        for _ in 0..10 {
+            come_and_go(&store);
+            drop(changing(&store, TypedStore::take_all));
+            changing(&store, |store| insert(store, 1, 7, None));
+        }
+        let now = limbo::tests::held();
+        assert!(now < held + limbo::HELD_BYTES / 8, "{held}, then {now}");
+        // Stores that begin now lead nobody, but may later.
+        let (later, later_lens) = published();
+        let later = Mutex::new(later);
+        changing(&later, |store| insert(store, 1, 8, None));
+        assert_eq!(look(&later_lens, 1, 0), None);
+        drop(go_on);
+        (later, later_lens)
+    });
+    for (store, lens, value) in [(&store, &lens, 7), (&later, &later_lens, 8)] {
+        let mut tries = 0;
+        while look(lens, 1, 0) != Some(Some(value)) {
+            changing(store, |store| store.maintain(1, &|key| place(*key)));
+            tries += 1;
+            assert!(tries < 10_000_000, "it never leads again");
+        }
+        // What was stored while it led nobody, and what comes.
+        changing(store, |store| insert(store, 2, 9, None));
+        assert_eq!(look(lens, 2, 0), Some(Some(9)));
+        store.lock().unwrap().validate(&|key| place(*key));
+    }
 }
 
 /// Whoever lets go last frees nothing. So somebody else looks again.

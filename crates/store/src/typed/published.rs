@@ -3,15 +3,19 @@
 use std::sync::Arc;
 
 use super::store::TypedStore;
-use crate::shared::{Lens, Roots, are_listed, is_broken, is_possible};
+use crate::shared::{Lens, Roots, are_listed, has_room, is_full, is_possible};
 
 /// Where readers without a lock begin. When it is dropped, they find nothing any more.
 #[derive(Debug)]
-pub(super) struct Published(Arc<Roots>);
+pub(super) struct Published {
+    roots: Arc<Roots>,
+    /// Whether they are led to what is stored.
+    leads: bool,
+}
 
 impl Drop for Published {
     fn drop(&mut self) {
-        self.0.clear();
+        self.roots.clear();
     }
 }
 
@@ -45,7 +49,10 @@ impl<K, V> TypedStore<K, V> {
     fn published_if(plain: bool) -> Self {
         let mut store = Self::new();
         if plain && is_possible() {
-            store.publish(Published(Arc::default()));
+            store.publish(Published {
+                roots: Arc::default(),
+                leads: !is_full(),
+            });
         }
         store
     }
@@ -58,18 +65,38 @@ impl<K, V> TypedStore<K, V> {
         self.slots.use_huge_pages();
     }
 
-    /// Where nothing that readers were led to can be freed any more, they are led to nothing: what comes is freed as usual.
+    /// While too much waits for readers that stand still, they are led to nothing: what comes is freed as usual.
     #[cold]
-    pub(super) fn withdraw_if_broken(&mut self) {
-        if is_broken() && self.published.take().is_some() {
-            self.index.unshare();
-            self.slots.unshare();
+    pub(super) fn withdraw_if_full(&mut self) {
+        if let Some(published) = self.published.as_mut().filter(|published| published.leads) {
+            if is_full() {
+                published.leads = false;
+                published.roots.clear();
+                self.index.unshare();
+                self.slots.unshare();
+            }
+        }
+    }
+
+    /// Leads readers again after that. Costs a visit of each page of entries and of each segment of the index.
+    #[inline]
+    pub(super) fn lead_again(&mut self) {
+        let is_withdrawn = |published: &Published| !published.leads && has_room();
+        if self.published.as_ref().is_some_and(is_withdrawn) {
+            if let Some(mut published) = self.published.take() {
+                // Until the change ends: it may go on after this.
+                published.roots.begin();
+                published.leads = true;
+                self.publish(published);
+            }
         }
     }
 
     fn publish(&mut self, published: Published) {
-        self.index.share(&published.0);
-        self.slots.share(&published.0);
+        if published.leads {
+            self.index.share(&published.roots);
+            self.slots.share(&published.roots);
+        }
         self.published = Some(published);
     }
 
@@ -78,13 +105,13 @@ impl<K, V> TypedStore<K, V> {
     pub fn lens(&self) -> Option<Lens<K, V>> {
         self.published
             .as_ref()
-            .map(|published| Lens::of(&published.0))
+            .map(|published| Lens::of(&published.roots))
     }
 
     /// From now on, and to [`end_change`](Self::end_change), readers without a lock see nothing.
     #[inline(always)]
     pub fn begin_change(&mut self) {
-        if let Some(Published(roots)) = &self.published {
+        if let Some(Published { roots, .. }) = &self.published {
             roots.begin();
         }
     }
@@ -92,7 +119,7 @@ impl<K, V> TypedStore<K, V> {
     /// Readers without a lock see what was changed. Without it they go on to see nothing.
     #[inline(always)]
     pub fn end_change(&mut self) {
-        if let Some(Published(roots)) = &self.published {
+        if let Some(Published { roots, .. }) = &self.published {
             roots.end();
         }
     }
@@ -104,10 +131,11 @@ impl<K, V> TypedStore<K, V> {
         if taken.slots.uses_huge_pages() {
             self.use_huge_pages();
         }
-        if let Some(published) = taken.published.take() {
-            published.0.clear();
+        if let Some(mut published) = taken.published.take() {
+            published.roots.clear();
             taken.index.unshare();
             taken.slots.unshare();
+            published.leads = !is_full();
             self.publish(published);
         }
         taken

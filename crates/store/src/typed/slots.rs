@@ -117,15 +117,17 @@ impl<K, V> Slots<K, V> {
         }
     }
 
-    /// From now on readers without a lock may look into it. It must be empty.
+    /// From now on readers without a lock may look into it. O(pages).
     pub(crate) fn share(&mut self, roots: &Arc<Roots>) {
-        debug_assert!(
-            self.pages.is_empty(),
-            "its memory is shared from the beginning"
-        );
         self.defer_frees();
         self.purpose.is_shared = true;
-        self.spots = Some(Spots::new(roots));
+        let mut spots = Spots::new(roots);
+        spots.make_room(self.pages.len());
+        for (number, page) in (0..).zip(&mut self.pages) {
+            page.cells.share();
+            spots.publish(number, page);
+        }
+        self.spots = Some(spots);
     }
 
     /// From now on memory is to lie on huge pages, where there are any.

@@ -98,7 +98,7 @@ impl<K, V> TypedStore<K, V> {
         if slots.is_none() && buckets.is_none() && records.is_none() {
             return None;
         }
-        self.withdraw_if_broken();
+        self.withdraw_if_full();
         Some(Freed {
             slots,
             buckets,
