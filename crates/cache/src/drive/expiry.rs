@@ -8,6 +8,7 @@ use tidewheel_timer::SPLIT_PER_TICK;
 
 use crate::core::inner::Inner;
 use crate::core::removal::RECORDS_PER_HOLD;
+use crate::core::shard::ShardCell;
 use crate::sync::Ordering::Relaxed;
 
 /// What one call of [`Cache::advance`](crate::Cache::advance) did.
@@ -44,17 +45,16 @@ pub(crate) struct Rounds {
 impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     /// Removes what is due at engine tick `now`; then works ahead with what is left of the budget.
     pub(crate) fn pass(&self, rounds: &mut Rounds, now: u64, budget: &mut u32) -> Progress {
-        let count = self.shards.len();
         let mut progress = Progress::default();
         // One hold of each shard in turn, so that each shard is free between two holds.
         loop {
-            let first = rounds.first;
             let mut backlog = false;
-            for at in [first..count, 0..first].into_iter().flatten() {
-                if self.shards[at].next_deadline.get() > now {
+            let (last, first) = self.shards.split_at(rounds.first);
+            for (at, cell) in (rounds.first..).zip(first).chain((0..).zip(last)) {
+                if cell.next_deadline.get() > now {
                     continue;
                 }
-                let hold = self.expire_hold(at, now, RECORDS_PER_HOLD, budget);
+                let hold = self.expire_hold(cell, now, RECORDS_PER_HOLD, budget);
                 if rounds.ends_at.is_some_and(|end| self.time.now() >= end) {
                     *budget = 0;
                 }
@@ -79,7 +79,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     /// records; what is left of them, the wheel uses to work ahead.
     fn expire_hold(
         &self,
-        at: usize,
+        cell: &ShardCell<K, V>,
         now: u64,
         records: u32,
         budget: &mut u32,
@@ -91,7 +91,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             };
         }
         let hold = records.min(*budget);
-        let progress = self.hold_briefly(&self.shards[at], |shard| {
+        let progress = self.hold_briefly(cell, |shard| {
             let progress = self.expire_some(shard, now, hold);
             self.give_back(shard);
             progress
@@ -106,12 +106,12 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         let mut moved = 0;
         for _ in 0..SPLIT_PER_TICK / AHEAD_PER_HOLD {
             let mut crowded = false;
-            for at in 0..self.shards.len() {
+            for cell in &self.shards {
                 // A wheel with work ahead asks to be called at every tick.
-                if *budget == 0 || self.shards[at].next_deadline.get() > now + 1 {
+                if cell.next_deadline.get() > now + 1 || *budget == 0 {
                     continue;
                 }
-                let hold = self.expire_hold(at, now, AHEAD_PER_HOLD, budget);
+                let hold = self.expire_hold(cell, now, AHEAD_PER_HOLD, budget);
                 moved += u64::from(hold.moved);
                 crowded |= hold.moved >= AHEAD_PER_HOLD / 2;
             }
@@ -125,17 +125,16 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     /// Tidies the shards that want it; `true` when some still do.
     pub(crate) fn tidy(&self, budget: &mut u32) -> bool {
         let mut more = false;
-        for at in 0..self.shards.len() {
-            if self.shards[at].untidy.load(Relaxed) {
-                more |= *budget == 0 || self.tidy_shard(at, budget);
+        for cell in &self.shards {
+            if cell.untidy.load(Relaxed) {
+                more |= *budget == 0 || self.tidy_shard(cell, budget);
             }
         }
         more
     }
 
     /// Tidies one shard, in short holds of its lock; returns whether more is worth doing.
-    fn tidy_shard(&self, at: usize, budget: &mut u32) -> bool {
-        let cell = &self.shards[at];
+    fn tidy_shard(&self, cell: &ShardCell<K, V>, budget: &mut u32) -> bool {
         cell.untidy.store(false, Relaxed);
         while *budget > 0 {
             let hold = TIDY_PER_HOLD.min(*budget);
