@@ -174,7 +174,7 @@
 //! A thread may be stopped in the midst of a [`Cache::get`] that takes no lock: by a debugger, by a signal handler that
 //! sleeps, or on a busy machine by a much lower priority. What all caches of the process free meanwhile waits for it, up to
 //! 64 MiB. Then they let all reads take their locks, and give memory back again, but for what readers could reach at that
-//! moment. When the thread goes on, all of it comes back, and reads need no lock again.
+//! moment. When the thread goes on, all of it comes back. A shard's reads need no lock again after the next write to it.
 //!
 //! A child that was made by `fork` without an `exec` must not use a cache, neither its parent's nor one of its own: what
 //! other threads of the parent held at that moment stays held in the child for ever.

@@ -10,12 +10,13 @@
 //! (`membarrier`), once for a bag. Where there is no such call, nothing is shared with readers.
 //!
 //! At most [`BAG_BYTES`] wait in the open bag of a process. Closed ones wait for readers that were pinned, which run no
-//! code of users meanwhile. Whoever retires or tidies looks whether they have let go.
+//! code of users meanwhile. Whoever retires or tidies looks whether they have let go,
+//! and so does a store that leads nobody.
 //!
 //! A reader may stand still: stopped by a debugger, or starved by other threads. When more than [`HELD_BYTES`] wait, limbo is
 //! *full* ([`is_full`]): stores lead readers to nothing any more as soon as they free memory, and their new memory is not
 //! shared. It is freed as usual. So what waits is bounded by that, and by what was shared then. Once half of it is free, a
-//! store that is tidied leads readers again.
+//! store that is changed leads readers again.
 //!
 //! A kernel that had the call may refuse it later, for example under a new filter of system calls. Then limbo is full for
 //! ever, and what waits stays.
@@ -26,7 +27,7 @@
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, compiler_fence, fence};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use super::memory::Memory;
 use super::seats::{SEATS, known_seat, seat};
@@ -148,12 +149,20 @@ pub(super) unsafe fn retire(memory: Memory) {
     drop(free);
 }
 
-/// Frees what waited for a reader that has let go since. Nobody else looks while nothing is retired.
+/// Frees what waited for a reader that has let go since, unless another thread is at it. Nobody else looks while nothing is
+/// retired.
 pub(crate) fn look_again() {
-    if HELD.load(Relaxed) > 0 {
-        let free = limbo().take_free();
-        drop(free);
+    if HELD.load(Relaxed) == 0 {
+        return;
     }
+    let mut limbo = match LIMBO.try_lock() {
+        Ok(limbo) => limbo,
+        Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+        Err(TryLockError::WouldBlock) => return,
+    };
+    let free = limbo.take_free();
+    drop(limbo);
+    drop(free);
 }
 
 /// Whether so much waits that no more memory should be shared.

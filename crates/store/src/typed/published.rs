@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::store::TypedStore;
-use crate::shared::{Lens, Roots, are_listed, has_room, is_full, is_possible};
+use crate::shared::{Lens, Roots, are_listed, has_room, is_full, is_possible, look_again};
 
 /// Where readers without a lock begin. When it is dropped, they find nothing any more.
 #[derive(Debug)]
@@ -78,14 +78,14 @@ impl<K, V> TypedStore<K, V> {
         }
     }
 
-    /// Leads readers again after that. Costs a visit of each page of entries and of each segment of the index.
-    #[inline]
-    pub(super) fn lead_again(&mut self) {
-        let is_withdrawn = |published: &Published| !published.leads && has_room();
-        if self.published.as_ref().is_some_and(is_withdrawn) {
+    /// Leads readers again after that, if there is room for what they keep waiting. A change has begun.
+    #[cold]
+    #[inline(never)]
+    fn lead_again(&mut self) {
+        // Such stores retire nothing. So without this nobody might.
+        look_again();
+        if has_room() {
             if let Some(mut published) = self.published.take() {
-                // Until the change ends: it may go on after this.
-                published.roots.begin();
                 published.leads = true;
                 self.publish(published);
             }
@@ -109,10 +109,17 @@ impl<K, V> TypedStore<K, V> {
     }
 
     /// From now on, and to [`end_change`](Self::end_change), readers without a lock see nothing.
+    ///
+    /// They may have been led to nothing since a thread stood still. Once there is room for what they keep waiting, this leads
+    /// them to what is stored again: that is a visit of each page of entries and of each segment of the index. What had waited
+    /// for that thread is freed first.
     #[inline(always)]
     pub fn begin_change(&mut self) {
-        if let Some(Published { roots, .. }) = &self.published {
-            roots.begin();
+        if let Some(published) = &self.published {
+            published.roots.begin();
+            if !published.leads {
+                self.lead_again();
+            }
         }
     }
 

@@ -10,12 +10,8 @@ use crate::slot::Slot;
 impl<K, V> TypedStore<K, V> {
     /// Tidies: moves entries off sparse pages and drops dead timer records. Does about `budget` units of work at
     /// most, and returns whether more is worth doing.
-    ///
-    /// If readers without a lock were led to nothing since a thread stood still, they are led to what is stored again, once
-    /// there is room for what they keep waiting. That is a visit of each page of entries and of each segment of the index.
     pub fn maintain(&mut self, budget: u32, place_of: &impl Fn(&K) -> u32) -> bool {
         look_again();
-        self.lead_again();
         let mut more = self.wheel.maintain(&mut self.slots, budget / 8 + 1);
         for _ in 0..budget {
             let Some(id) = self.slots.sparse() else {

@@ -60,32 +60,48 @@ fn workers_on_nats_whose_clocks_are_an_hour_wrong_do_what_others_do() {
 /// Two workers with right clocks run some tasks; so do two whose clocks are wrong.
 fn do_the_same<S: TaskStore + Clone>(engine: &str, url: &str, runtime: &Runtime, store: &S) {
     for skews in [[0, 0], [HOUR, -HOUR]] {
-        let folder = Folder::new("fleet");
-        let start = |(number, skew)| {
-            let terms = Terms {
-                skew,
-                ..Terms::USUAL
-            };
-            Child::start_on(terms, engine, url, folder.path(), number)
-        };
-        let mut fleet: Vec<_> = (0..).zip(skews).map(start).collect();
-        let report = schedule(runtime, std::slice::from_ref(store), FEW);
-        eventually("all tasks have run", || {
-            let lives = log::read(folder.path());
-            let ran = lives.values().filter(|life| !life.runs.is_empty());
-            (ran.count() == 114).then_some(())
-        });
-        let stats: Vec<_> = fleet.iter_mut().map(Child::stop).collect();
-        let lives = log::read(folder.path());
-        report.check(engine, &lives);
-        let once = lives.values().filter(|life| life.runs.len() == 1);
-        assert_eq!(once.count(), 114);
-        for (number, stats) in stats.iter().enumerate() {
-            let skewed = skews[number] != 0;
-            assert!(stats.contains(&format!("skewed: {skewed}")), "{stats}");
-            assert!(!stats.contains(" ran: 0,"), "{stats}");
-        }
+        // On a busy machine one may start when the other one has claimed all: then once more.
+        let both = (0..5).any(|_| both_run(engine, url, runtime, store, skews));
+        assert!(both, "one never runs anything");
     }
+}
+
+/// Two workers run some tasks. Tells whether each ran some.
+fn both_run<S: TaskStore + Clone>(
+    engine: &str,
+    url: &str,
+    runtime: &Runtime,
+    store: &S,
+    skews: [i64; 2],
+) -> bool {
+    let folder = Folder::new("fleet");
+    let start = |(number, skew)| {
+        let terms = Terms {
+            skew,
+            ..Terms::USUAL
+        };
+        Child::start_on(terms, engine, url, folder.path(), number)
+    };
+    let mut fleet: Vec<_> = (0..).zip(skews).map(start).collect();
+    let report = schedule(runtime, std::slice::from_ref(store), FEW);
+    eventually("all tasks have run", || {
+        let lives = log::read(folder.path());
+        let ran = lives.values().filter(|life| !life.runs.is_empty());
+        (ran.count() == 114).then_some(())
+    });
+    let stats: Vec<_> = fleet.iter_mut().map(Child::stop).collect();
+    let lives = log::read(folder.path());
+    report.check(engine, &lives);
+    let once = lives.values().filter(|life| life.runs.len() == 1);
+    assert_eq!(once.count(), 114);
+    if stats.iter().any(|stats| stats.contains(" ran: 0,")) {
+        return false;
+    }
+    for (stats, skew) in stats.iter().zip(skews) {
+        let skewed = skew != 0;
+        assert!(stats.contains(&format!("skewed: {skewed}")), "{stats}");
+    }
+    true
 }
 
 #[test]
