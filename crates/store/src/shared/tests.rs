@@ -409,10 +409,6 @@ fn readers_see_whole_values_in_order_while_everything_changes() {
 
 /// What they read goes back to slabs, and slabs to the system.
 #[test]
-#[cfg_attr(
-    miri,
-    ignore = "a minute, and the allocator's part has tests of its own"
-)]
 fn readers_see_whole_values_on_huge_pages() {
     let (mut store, lens) = published();
     store.use_huge_pages();
@@ -457,7 +453,7 @@ fn read_while_everything_changes(store: Store, lens: Lens<u64, u128>) {
             });
         }
         // On a busy machine the readers may come late: then there are more turns.
-        let (turns, looks) = if cfg!(miri) { (2, 0) } else { (12, 10_000) };
+        let (turns, looks) = if cfg!(miri) { (4, 0) } else { (12, 10_000) };
         let mut turn = 0;
         while turn < turns || seen.load(Relaxed) < looks {
             turn += 1;

@@ -15,8 +15,8 @@ use super::spots::Spots;
 use crate::prefetch::prefetch;
 use crate::shared::{Cells, Entry, Loose, Own, Purpose, Roots, may_be_told};
 
-/// Bytes that a page should not exceed by much.
-const PAGE_BYTES: usize = 64 * 1024;
+/// Bytes that a page should not exceed by much. Miri looks at each slot of a page whenever a reference to its slots is made.
+const PAGE_BYTES: usize = if cfg!(miri) { 1024 } else { 64 * 1024 };
 
 /// "No free slot".
 const FULL: u16 = u16::MAX;

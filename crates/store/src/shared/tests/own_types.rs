@@ -186,13 +186,11 @@ fn enums_are_read_whole() {
 }
 
 #[test]
-#[cfg_attr(miri, ignore = "a minute or two; enums go the same way")]
 fn odd_sizes_are_read_whole() {
     race(odd, |odd| u64::from_le_bytes(odd.turn));
 }
 
 #[test]
-#[cfg_attr(miri, ignore = "a minute or two; enums go the same way")]
 fn wide_alignments_are_read_whole() {
     race(|key, turn| Wide([turn, key, turn, key]), |wide| wide.0[0]);
 }
