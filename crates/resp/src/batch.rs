@@ -58,8 +58,7 @@ impl Batch {
     /// Cuts the command at `at`; returns where it ends.
     #[inline]
     fn cut(&mut self, buf: &[u8], at: usize, limits: &Limits) -> Option<usize> {
-        let is_list = buf.get(at) == Some(&b'*');
-        let (count, next) = is_list.then(|| short_number(buf, at)).flatten()?;
+        let (count, next) = short_number(buf, at, b'*')?;
         if !(1..=ARGS_MAX.min(limits.args)).contains(&count) {
             return None;
         }

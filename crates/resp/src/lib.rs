@@ -42,6 +42,7 @@ mod limits;
 mod number;
 mod parser;
 mod reply;
+mod word;
 mod writer;
 
 pub use args::{Args, ArgsIter};
@@ -52,4 +53,5 @@ pub use limits::Limits;
 pub use number::{parse_i64, parse_u64};
 pub use parser::{Parsed, Parser};
 pub use reply::{Reply, ReplyError};
+pub use word::short_word;
 pub use writer::{Protocol, Writer};

@@ -108,7 +108,14 @@ impl Parser {
             let Some(first) = buf.first() else {
                 return Ok(Parsed::Incomplete { wanted: 1 });
             };
-            self.begin(*first);
+            self.forget_last();
+            // Nearly all commands arrive whole: nothing has to be remembered of them.
+            if let Some(consumed) = self.simple_arguments(buf, limits) {
+                return Ok(Parsed::Complete { consumed });
+            }
+            if self.stage == Stage::Start {
+                self.begin(*first);
+            }
         }
         if self.stage == Stage::Inline {
             return self.inline_line(buf, limits);
@@ -152,10 +159,9 @@ impl Parser {
         self.spans.capacity() * size_of::<Span>() + self.text.capacity()
     }
 
+    /// Forgets the last command's arguments.
     #[inline]
-    fn begin(&mut self, first: u8) {
-        self.pos = 0;
-        self.scanned = 0;
+    fn forget_last(&mut self) {
         self.spans.clear();
         if self.spans.capacity() > KEEP_ARGS {
             self.spans = Vec::new();
@@ -163,6 +169,29 @@ impl Parser {
         if self.inline {
             self.leave_inline();
         }
+    }
+
+    /// Takes the simple arguments at the start of a command, as many as are whole. Returns where the command ends, if that is
+    /// all of them; otherwise the parser goes on behind them.
+    #[inline]
+    fn simple_arguments(&mut self, buf: &[u8], limits: &Limits) -> Option<usize> {
+        let (count, next) = short_number(buf, 0, b'*')?;
+        if !(1..=limits.args).contains(&count) {
+            return None;
+        }
+        let (pos, missing) = take_whole(buf, next, count, limits, &mut self.spans);
+        if missing == 0 {
+            return Some(pos);
+        }
+        self.stage = Stage::Header;
+        (self.pos, self.scanned, self.missing) = (pos, pos, missing);
+        None
+    }
+
+    /// Begins a command of which nothing is taken yet.
+    fn begin(&mut self, first: u8) {
+        self.pos = 0;
+        self.scanned = 0;
         if first == b'*' {
             self.stage = Stage::Count;
         } else {
@@ -183,7 +212,7 @@ impl Parser {
     /// Reads the argument count; false while its line is incomplete.
     #[inline]
     fn count(&mut self, buf: &[u8], limits: &Limits) -> Result<bool, ProtocolError> {
-        let (count, next) = match short_number(buf, 0) {
+        let (count, next) = match short_number(buf, 0, b'*') {
             Some(found) => found,
             None => match self.number(buf, limits, ProtocolError::TooBigMultibulkCount)? {
                 None => return Ok(false),
@@ -251,7 +280,7 @@ impl Parser {
             Some(b'$') => {}
             Some(other) => return Err(ProtocolError::ExpectedBulk(*other)),
         }
-        let (len, next) = match short_number(buf, self.pos) {
+        let (len, next) = match short_number(buf, self.pos, b'$') {
             Some(found) => found,
             None => match self.number(buf, limits, ProtocolError::TooBigBulkCount)? {
                 None => return Ok(false),
@@ -353,46 +382,56 @@ pub(crate) fn take_whole(
     spans: &mut Vec<Span>,
 ) -> (usize, usize) {
     let buf = &buf[..buf.len().min(COMMAND_MAX)];
-    while missing > 0 && buf.get(pos) == Some(&b'$') {
-        let Some((len, start)) = short_number(buf, pos) else {
+    while missing > 0 {
+        let Some((len, start)) = short_number(buf, pos, b'$') else {
             break;
         };
-        if len > limits.bulk || start + len + 2 > buf.len() {
+        let end = start + len + 2;
+        if len > limits.bulk || end > buf.len() {
             break;
         }
         spans.push(Span {
             start: start as u32,
             len: len as u32,
         });
-        pos = start + len + 2;
+        pos = end;
         missing -= 1;
     }
     (pos, missing)
 }
 
-/// Reads the number behind the type byte at `at` when it is whole and has at most nine digits, and
+/// Reads the number behind the type byte `kind` at `at` when it is whole and has at most nine digits, and
 /// where the next line begins. Anything else is left to [`Parser::number`]; at most ten bytes are
 /// read in vain.
 #[inline(always)]
-pub(crate) fn short_number(buf: &[u8], at: usize) -> Option<(usize, usize)> {
-    // Most headers are one or two digits long and are followed by at least two bytes more.
-    if let Some([_, first, second, third, _]) = buf.get(at..)?.first_chunk() {
-        let high = usize::from(first.wrapping_sub(b'0'));
-        if *second == b'\r' && high <= 9 {
-            return Some((high, at + 4));
+pub(crate) fn short_number(buf: &[u8], at: usize, kind: u8) -> Option<(usize, usize)> {
+    // Most headers are one or two digits long and are followed by at least two bytes more. The bytes that must be there, and the
+    // upper halves of digits, are compared at once: they leave zeros, and the digits are what is left.
+    if let Some(head) = buf.get(at..)?.first_chunk::<5>()
+        && let Some(head) = head.first_chunk()
+    {
+        let word = u32::from_le_bytes(*head);
+        let one = (word ^ u32::from_le_bytes([kind, b'0', b'\r', 0])).rotate_right(8);
+        let one = one & 0xff00_ffff;
+        if one <= 9 {
+            return Some((one as usize, at + 4));
         }
-        let low = usize::from(second.wrapping_sub(b'0'));
-        if *third == b'\r' && low <= 9 && (1..=9).contains(&high) {
-            return Some((high * 10 + low, at + 5));
+        let two = (word ^ u32::from_le_bytes([kind, b'0', b'0', b'\r'])).rotate_right(8);
+        let (high, low) = (two & 0xff, two >> 8);
+        if low <= 9 && (1..=9).contains(&high) {
+            return Some(((high * 10 + low) as usize, at + 5));
         }
     }
-    longer_number(buf, at)
+    longer_number(buf, at, kind)
 }
 
 /// As [`short_number`], digit by digit.
 #[inline(never)]
-fn longer_number(buf: &[u8], at: usize) -> Option<(usize, usize)> {
-    let line = buf.get(at + 1..)?;
+fn longer_number(buf: &[u8], at: usize, kind: u8) -> Option<(usize, usize)> {
+    let (first, line) = buf.get(at..)?.split_first()?;
+    if *first != kind {
+        return None;
+    }
     let mut value = 0;
     for (i, byte) in line.iter().enumerate().take(10) {
         let digit = usize::from(byte.wrapping_sub(b'0'));

@@ -146,7 +146,15 @@ impl Writer {
         if !self.fits(bytes.len() + 16) {
             return;
         }
-        self.header(b'$', bytes.len());
+        // As `header`, without its test for room.
+        match bytes.len() {
+            len @ 0..=9 => {
+                let line = [b'$', b'0' + len as u8, b'\r', b'\n'];
+                self.buf.extend_from_slice(&line);
+            }
+            len @ 10..=99 => self.buf.extend_from_slice(&two_digits(b'$', len)),
+            len => self.number(b'$', itoa::Buffer::new().format(len)),
+        }
         self.buf.extend_from_slice(bytes);
         self.buf.extend_from_slice(b"\r\n");
     }
@@ -353,10 +361,7 @@ impl Writer {
     fn header(&mut self, kind: u8, len: usize) {
         match len {
             0..=9 => self.put(&[kind, b'0' + len as u8, b'\r', b'\n']),
-            10..=99 => {
-                let (tens, ones) = (b'0' + (len / 10) as u8, b'0' + (len % 10) as u8);
-                self.put(&[kind, tens, ones, b'\r', b'\n']);
-            }
+            10..=99 => self.put(&two_digits(kind, len)),
             _ => self.number(kind, itoa::Buffer::new().format(len)),
         }
     }
@@ -389,6 +394,24 @@ impl Writer {
         }
         self.buf.extend_from_slice(b"\r\n");
     }
+}
+
+/// The digits of the numbers below 100.
+static TWO_DIGITS: [[u8; 2]; 100] = {
+    let mut all = [[0; 2]; 100];
+    let mut number = 0;
+    while number < 100 {
+        all[number] = [b'0' + number as u8 / 10, b'0' + number as u8 % 10];
+        number += 1;
+    }
+    all
+};
+
+/// The line of a number from 10 to 99.
+#[inline(always)]
+fn two_digits(kind: u8, number: usize) -> [u8; 5] {
+    let [tens, ones] = TWO_DIGITS[number % 100];
+    [kind, tens, ones, b'\r', b'\n']
 }
 
 #[cfg(test)]
