@@ -80,6 +80,7 @@ impl Command {
     };
 
     /// Whether a call with `n_args` arguments (name included) has an acceptable number of them.
+    #[inline]
     #[must_use]
     pub fn check_arity(&self, n_args: usize) -> bool {
         let least = self.arity.unsigned_abs() as usize;

@@ -106,6 +106,7 @@ mod value;
 mod waiters;
 mod walk;
 mod watch;
+mod word;
 
 pub use command::{Command, Handler};
 pub use commands::help::write_help;

@@ -12,8 +12,21 @@ const QUOTE_MAX: usize = 128;
 ///
 /// # Errors
 /// The exact reply for an unknown command or subcommand, or a wrong number of arguments.
+#[inline]
 pub fn resolve(args: Args<'_>) -> Result<&'static Command, CommandError> {
-    let Some(row) = args.get(0).and_then(crate::table::lookup) else {
+    match args.get(0).and_then(crate::table::lookup) {
+        Some(row) if row.subcommands.is_empty() && row.check_arity(args.len()) => Ok(row),
+        row => resolve_further(row, args),
+    }
+}
+
+/// As [`resolve`], of a call whose name leads to this row, or to none.
+#[inline(never)]
+fn resolve_further(
+    row: Option<&'static Command>,
+    args: Args<'_>,
+) -> Result<&'static Command, CommandError> {
+    let Some(row) = row else {
         return Err(unknown_command(args));
     };
     let row = row

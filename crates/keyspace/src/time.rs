@@ -84,25 +84,31 @@ impl Now {
     ///
     /// Relative deadlines are rounded up: the clock's tick is rounded down, so `tick + ttl` would fall up
     /// to a millisecond before the time to live has passed.
+    #[inline]
     pub(crate) fn deadline(&self, number: i64, unit: Unit, base: Base) -> Option<u64> {
         let ms = match unit {
             Unit::Seconds => number.checked_mul(1000)?,
             Unit::Milliseconds => number,
         };
-        let ahead = match base {
+        // A time before engine time began is in the past.
+        let deadline = match base {
             Base::Now => {
                 // The wall time must be expressible, since EXPIRETIME and snapshots speak it.
                 self.wall_ms().max(0).checked_add(ms)?;
-                i128::from(ms) + i128::from(ms > 0 && self.micros > 0)
+                let rest = u64::from(ms > 0 && self.micros > 0);
+                self.tick.saturating_add_signed(ms).saturating_add(rest)
             }
-            Base::Epoch => i128::from(ms) - i128::from(self.wall_ms()),
+            Base::Epoch => {
+                let ahead = i128::from(ms) - i128::from(self.wall_ms());
+                let deadline = i128::from(self.tick) + ahead;
+                u64::try_from(deadline.max(0)).unwrap_or(u64::MAX)
+            }
         };
-        let deadline = i128::from(self.tick) + ahead;
-        // A time before engine time began is in the past.
-        Some(u64::try_from(deadline.max(0)).unwrap_or(u64::MAX - 1))
+        Some(deadline.min(u64::MAX - 1))
     }
 
     /// As [`deadline`](Self::deadline), for commands that refuse numbers below 1.
+    #[inline]
     pub(crate) fn positive_deadline(&self, number: i64, unit: Unit, base: Base) -> Option<u64> {
         if number <= 0 {
             None

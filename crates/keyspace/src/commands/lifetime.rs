@@ -5,6 +5,7 @@ use tidewheel_resp::Args;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::time::{Base, Unit};
+use crate::word::{folded, named};
 
 /// An option as it was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,33 +41,41 @@ impl LifetimeOption {
         i: usize,
         earlier: Option<Self>,
     ) -> Result<(Self, usize), CommandError> {
-        let word = args.get(i).unwrap_or_default();
+        let word = folded(args.get(i).unwrap_or_default());
+        Self::of_word(word, args.len(), i, earlier).ok_or(CommandError::SYNTAX)
+    }
+
+    /// As [`parse`](Self::parse), of a word that is [`folded`] already, in a call of so many arguments. `None` is a syntax error.
+    #[inline(always)]
+    pub(crate) fn of_word(
+        word: u64,
+        arguments: usize,
+        i: usize,
+        earlier: Option<Self>,
+    ) -> Option<(Self, usize)> {
+        const EX: u64 = named("EX");
+        const PX: u64 = named("PX");
+        const EXAT: u64 = named("EXAT");
+        const PXAT: u64 = named("PXAT");
+        const KEEPTTL: u64 = named("KEEPTTL");
+        const PERSIST: u64 = named("PERSIST");
         let number = |unit, base| Self::Number {
             unit,
             base,
             argument: i + 1,
         };
-        let is = |name: &str| word.eq_ignore_ascii_case(name.as_bytes());
-        let option = match word.len() {
-            2 if is("EX") => number(Unit::Seconds, Base::Now),
-            2 if is("PX") => number(Unit::Milliseconds, Base::Now),
-            4 if is("EXAT") => number(Unit::Seconds, Base::Epoch),
-            4 if is("PXAT") => number(Unit::Milliseconds, Base::Epoch),
-            7 if is("KEEPTTL") => Self::Keep,
-            7 if is("PERSIST") => Self::Persist,
-            _ => return Err(CommandError::SYNTAX),
+        let (option, used) = match word {
+            EX => (number(Unit::Seconds, Base::Now), 2),
+            PX => (number(Unit::Milliseconds, Base::Now), 2),
+            EXAT => (number(Unit::Seconds, Base::Epoch), 2),
+            PXAT => (number(Unit::Milliseconds, Base::Epoch), 2),
+            KEEPTTL => (Self::Keep, 1),
+            PERSIST => (Self::Persist, 1),
+            _ => return None,
         };
-        let used = match option {
-            Self::Number { argument, .. } if argument >= args.len() => {
-                return Err(CommandError::SYNTAX);
-            }
-            Self::Number { .. } => 2,
-            Self::Keep | Self::Persist => 1,
-        };
-        match earlier {
-            Some(earlier) if !earlier.same_kind(option) => Err(CommandError::SYNTAX),
-            _ => Ok((option, used)),
-        }
+        let is_whole = i + used <= arguments;
+        let fits = earlier.is_none_or(|earlier| earlier.same_kind(option));
+        (is_whole && fits).then_some((option, used))
     }
 
     fn same_kind(self, other: Self) -> bool {
@@ -82,6 +91,7 @@ impl LifetimeOption {
     }
 
     /// What it means now.
+    #[inline(always)]
     pub(crate) fn evaluate(self, ctx: &Context<'_, '_>) -> Result<Lifetime, CommandError> {
         match self {
             Self::Keep => Ok(Lifetime::Keep),

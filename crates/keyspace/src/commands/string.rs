@@ -1,5 +1,7 @@
 //! Strings: storing, reading and editing bytes.
 
+use tidewheel_resp::Args;
+
 use crate::commands::lifetime::{Lifetime, LifetimeOption};
 use crate::context::{Context, Key, Lookup};
 use crate::error::CommandError;
@@ -7,6 +9,7 @@ use crate::events::Cause;
 use crate::shard::Stored;
 use crate::time::{Base, Unit};
 use crate::value::{self, TAG_STRING};
+use crate::word::{folded, named};
 
 type Outcome = Result<(), CommandError>;
 
@@ -48,36 +51,40 @@ impl SetOptions {
         lifetime: None,
     };
 
-    fn parse(ctx: &Context<'_, '_>) -> Result<Self, CommandError> {
+    /// `None` is a syntax error.
+    #[inline(always)]
+    fn parse(args: Args<'_>) -> Option<Self> {
+        const NX: u64 = named("NX");
+        const XX: u64 = named("XX");
+        const GET: u64 = named("GET");
         let mut options = Self::NONE;
         let mut i = 3;
-        while let Some(word) = ctx.args.get(i) {
-            let condition = if word.eq_ignore_ascii_case(b"NX") {
-                Some(Condition::Absent)
-            } else if word.eq_ignore_ascii_case(b"XX") {
-                Some(Condition::Present)
-            } else {
-                None
-            };
-            if let Some(condition) = condition {
-                if options.condition.is_some_and(|other| other != condition) {
-                    return Err(CommandError::SYNTAX);
+        while let Some(word) = args.get(i) {
+            match folded(word) {
+                NX => options.require(Condition::Absent)?,
+                XX => options.require(Condition::Present)?,
+                GET => options.get = true,
+                other => {
+                    let (lifetime, used) =
+                        LifetimeOption::of_word(other, args.len(), i, options.lifetime)?;
+                    if matches!(lifetime, LifetimeOption::Persist) {
+                        return None;
+                    }
+                    options.lifetime = Some(lifetime);
+                    i += used - 1;
                 }
-                options.condition = Some(condition);
-                i += 1;
-            } else if word.eq_ignore_ascii_case(b"GET") {
-                options.get = true;
-                i += 1;
-            } else {
-                let (lifetime, used) = LifetimeOption::parse(ctx.args, i, options.lifetime)?;
-                if matches!(lifetime, LifetimeOption::Persist) {
-                    return Err(CommandError::SYNTAX);
-                }
-                options.lifetime = Some(lifetime);
-                i += used;
             }
+            i += 1;
         }
-        Ok(options)
+        Some(options)
+    }
+
+    /// `None` if another condition was there before.
+    fn require(&mut self, condition: Condition) -> Option<()> {
+        let earlier = self.condition.replace(condition);
+        earlier
+            .is_none_or(|earlier| earlier == condition)
+            .then_some(())
     }
 }
 
@@ -85,7 +92,7 @@ pub(crate) fn set(ctx: &mut Context<'_, '_>) -> Outcome {
     let options = if ctx.args.len() == 3 {
         SetOptions::NONE
     } else {
-        SetOptions::parse(ctx)?
+        SetOptions::parse(ctx.args).ok_or(CommandError::SYNTAX)?
     };
     let lifetime = match options.lifetime {
         None => Lifetime::Forever,

@@ -22,6 +22,8 @@ mod zset;
 mod zset_combine;
 mod zset_range;
 
+use tidewheel_resp::short_word;
+
 use crate::command::{Command, Rows};
 
 /// The chapters of the table.
@@ -154,25 +156,6 @@ impl Folded {
     }
 }
 
-/// Up to 8 bytes as a little-endian word, zeros above; `None` for more.
-fn short_word(bytes: &[u8]) -> Option<u64> {
-    // Two overlapping loads cover every length without a loop.
-    let len = bytes.len();
-    if let (Some(low), Some(high)) = (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
-        if len > 8 {
-            return None;
-        }
-        let high = u64::from(u32::from_le_bytes(*high)) << (8 * (len - 4));
-        return Some(u64::from(u32::from_le_bytes(*low)) | high);
-    }
-    Some(match *bytes {
-        [] => 0,
-        [a] => u64::from(a),
-        [a, b] => u64::from(u16::from_le_bytes([a, b])),
-        [a, b, c, ..] => u64::from(u32::from_le_bytes([a, b, c, 0])),
-    })
-}
-
 const INDEX_BITS: u32 = 9;
 const INDEX_LEN: usize = 1 << INDEX_BITS;
 
@@ -252,6 +235,12 @@ pub fn lookup(name: &[u8]) -> Option<&'static Command> {
             _ => {}
         }
     }
+    lookup_in_index(name)
+}
+
+/// As [`lookup`], by the index.
+#[inline(never)]
+fn lookup_in_index(name: &[u8]) -> Option<&'static Command> {
     let folded = Folded::of_call(name)?;
     let mut at = folded.place(name.len());
     loop {
