@@ -6,11 +6,12 @@
 
 use tidewheel_resp::Args;
 
-use crate::command::{Command, CommandError};
+use crate::command::Command;
 use crate::gate::Seat;
 use crate::keyspace::Keyspace;
 use crate::resolve::resolve;
 use crate::value::Entries;
+use crate::word::folded;
 
 /// Data of fewer bytes than this is in the processor's cache anyway.
 const WORTH_WARMING: u64 = 2 << 20;
@@ -27,19 +28,13 @@ pub(crate) const MANY_KEYS: usize = 4;
 pub struct Call<'h> {
     /// Its row.
     pub row: &'static Command,
-    /// The hash of its first key, if that is known.
-    pub(crate) hash: Option<u64>,
     /// The hashes of all its keys, in their order; empty if they are not known.
     pub(crate) hashes: &'h [u64],
 }
 
 impl From<&'static Command> for Call<'_> {
     fn from(row: &'static Command) -> Self {
-        Self {
-            row,
-            hash: None,
-            hashes: &[],
-        }
+        Self { row, hashes: &[] }
     }
 }
 
@@ -47,12 +42,21 @@ impl From<&'static Command> for Call<'_> {
 #[derive(Debug, Default)]
 pub struct Foreseen {
     calls: Vec<Option<Known>>,
-    /// The row of the last call.
-    last: Option<&'static Command>,
+    /// What the next call's row is compared with.
+    last: Option<Last>,
     /// The hashes of the keys of calls with few.
     few: Vec<u64>,
     /// The hashes of the keys of calls with [many](MANY_KEYS).
     many: Vec<u64>,
+}
+
+/// The row of a call before: mostly the next one's too.
+#[derive(Debug, Clone, Copy)]
+struct Last {
+    row: &'static Command,
+    /// Its name, [`folded`].
+    name: u64,
+    has_one_key: bool,
 }
 
 /// A call, and where the hashes of its keys are.
@@ -60,6 +64,7 @@ pub struct Foreseen {
 struct Known {
     row: &'static Command,
     from: u32,
+    /// How many they are; 0 if not all are known.
     keys: u32,
 }
 
@@ -69,30 +74,39 @@ impl Foreseen {
     #[must_use]
     pub fn call(&self, i: usize) -> Option<Call<'_>> {
         let known = (*self.calls.get(i)?)?;
-        let (row, hashes) = (known.row, self.hashes_of(&known));
-        let are_all = hashes.len() < KEYS_MAX;
         Some(Call {
-            row,
-            hash: hashes.first().copied(),
-            hashes: if are_all { hashes } else { &[] },
+            row: known.row,
+            hashes: self.hashes_of(&known),
         })
     }
 
-    /// The row of a call. Mostly it is that of the call before.
-    #[inline]
-    fn row(&mut self, args: Args<'_>) -> Result<&'static Command, CommandError> {
+    /// The row of a call, and whether every call of it has one key. Mostly it is that of the call before.
+    #[inline(always)]
+    fn row(&mut self, args: Args<'_>) -> Option<(&'static Command, bool)> {
         let name = args.get(0).unwrap_or_default();
-        if let Some(row) = self.last
-            && row.name.as_bytes().eq_ignore_ascii_case(name)
-            && row.check_arity(args.len())
-        {
-            return Ok(row);
+        match self.last {
+            Some(last) if last.name == folded(name) && last.row.check_arity(args.len()) => {
+                Some((last.row, last.has_one_key))
+            }
+            _ => self.other_row(args),
         }
-        let row = resolve(args)?;
-        // With subcommands, the name alone does not say which row it is.
-        let is_alone = row.subcommands.is_empty() && row.parent_name().is_empty();
-        self.last = is_alone.then_some(row);
-        Ok(row)
+    }
+
+    /// As [`row`](Self::row), of another call than the last.
+    #[inline(never)]
+    fn other_row(&mut self, args: Args<'_>) -> Option<(&'static Command, bool)> {
+        let row = resolve(args).ok()?;
+        let has_one_key = row.keys.is_one();
+        let name = row.name.as_bytes();
+        // A subcommand's row has another name than the call, and one whose row has subcommands was not found.
+        if name.len() < 8 && name.iter().all(u8::is_ascii_alphabetic) {
+            self.last = Some(Last {
+                row,
+                name: folded(name),
+                has_one_key,
+            });
+        }
+        Some((row, has_one_key))
     }
 
     /// Whether there are several keys, whose misses can overlap.
@@ -128,14 +142,28 @@ impl Keyspace {
     /// locked.
     #[inline]
     pub fn foresee(&self, args: Args<'_>, foreseen: &mut Foreseen) {
-        let Ok(row) = foreseen.row(args) else {
-            return foreseen.calls.push(None);
+        let known = match foreseen.row(args) {
+            Some((row, true)) if let Some(key) = args.get(row.keys.first as usize) => {
+                let from = foreseen.few.len() as u32;
+                foreseen.few.push(self.hash(key));
+                Some(Known { row, from, keys: 1 })
+            }
+            Some((row, _)) => Some(self.foresee_keys(row, args, foreseen)),
+            None => None,
         };
+        foreseen.calls.push(known);
+    }
+
+    /// Hashes the keys of a call of which nobody knows how many it has.
+    #[inline(never)]
+    fn foresee_keys(
+        &self,
+        row: &'static Command,
+        args: Args<'_>,
+        foreseen: &mut Foreseen,
+    ) -> Known {
         let mut from = foreseen.few.len();
-        if row.keys.is_one() {
-            let key = args.get(row.keys.first as usize);
-            foreseen.few.extend(key.map(|key| self.hash(key)));
-        } else if row.keys.first != 0 {
+        if row.keys.first != 0 {
             let keys = row.keys.positions(args).take(KEYS_MAX);
             let keys = keys.filter_map(|at| args.get(at));
             foreseen.few.extend(keys.map(|key| self.hash(key)));
@@ -146,8 +174,10 @@ impl Keyspace {
             from = foreseen.many.len();
             foreseen.many.extend(many);
         }
+        // Of as many there may be more.
+        let keys = if keys < KEYS_MAX { keys } else { 0 };
         let (from, keys) = (from as u32, keys as u32);
-        foreseen.calls.push(Some(Known { row, from, keys }));
+        Known { row, from, keys }
     }
 
     /// Asks for the index and the entries of the keys of these calls in a database, of calls with few, and waits for neither. A shard that is

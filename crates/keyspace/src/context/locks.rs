@@ -17,7 +17,7 @@ const HOLDS_PER_SAMPLE: u32 = 32;
 impl<'a, 'b> Context<'a, 'b> {
     /// Locks the shards of a command's keys, which `keys` finds among the arguments. Before that, it copies the argument
     /// that will be stored, if it is large: `stored_argument` is its position. `call` may know hashes of the keys.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn lock_keys(&mut self, keys: &KeySpec, stored_argument: u32, call: &Call<'b>) {
         let n = self.args.len();
         if keys.first == 0 {
@@ -27,28 +27,39 @@ impl<'a, 'b> Context<'a, 'b> {
         // DEL of one key is as cheap as GET.
         let only =
             keys.last == keys.first as i32 || keys.last == -1 && n <= first + keys.step as usize;
-        let only = only && keys.counted == 0 && keys.stored_from == 0;
+        let only = only && keys.counted | keys.stored_from == 0;
         if only {
             if stored_argument != 0 {
                 self.prepare(stored_argument as usize);
             }
-            let key = self.args.get(first).unwrap_or_default();
-            self.step_in_hashed(call.hash.unwrap_or_else(|| self.keyspace.hash(key)));
-            debug_assert!(self.kept || self.hash == self.keyspace.hash(key));
+            let args = self.args;
+            let hash_of_key = || self.keyspace.hash(args.get(first).unwrap_or_default());
+            let hash = match *call.hashes {
+                [hash] => hash,
+                _ => hash_of_key(),
+            };
+            debug_assert_eq!(hash, hash_of_key());
+            self.step_in_hashed(hash);
         } else {
-            if stored_argument != 0 {
-                keys.positions(self.args)
-                    .for_each(|at| self.prepare(at + 1));
-            }
-            let (args, keyspace) = (self.args, self.keyspace);
-            self.hashes = call.hashes;
-            if call.hashes.is_empty() {
-                self.step_in_many(keys.positions(args).filter_map(|at| args.get(at)));
-            } else {
-                self.step_in_shards(call.hashes.iter().map(|hash| keyspace.shard_of(*hash)));
-                if call.hashes.len() >= MANY_KEYS && keyspace.is_worth_warming() {
-                    self.warm(call.hashes);
-                }
+            self.lock_several(keys, stored_argument, call);
+        }
+    }
+
+    /// As [`lock_keys`](Self::lock_keys), of a call that may have several keys.
+    #[inline(never)]
+    fn lock_several(&mut self, keys: &KeySpec, stored_argument: u32, call: &Call<'b>) {
+        if stored_argument != 0 {
+            keys.positions(self.args)
+                .for_each(|at| self.prepare(at + 1));
+        }
+        let (args, keyspace) = (self.args, self.keyspace);
+        self.hashes = call.hashes;
+        if call.hashes.is_empty() {
+            self.step_in_many(keys.positions(args).filter_map(|at| args.get(at)));
+        } else {
+            self.step_in_shards(call.hashes.iter().map(|hash| keyspace.shard_of(*hash)));
+            if call.hashes.len() >= MANY_KEYS && keyspace.is_worth_warming() {
+                self.warm(call.hashes);
             }
         }
     }
@@ -99,15 +110,14 @@ impl<'a, 'b> Context<'a, 'b> {
 
     /// Unlocks, then wakes sleepers whose deadline became earlier. A handler that needs a large value later must
     /// share it (`Arc`) before.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn unlock(&mut self) {
         if self.kept {
             return;
         }
         if let Some(mut guard) = self.one.take() {
             if guard.has_ready() && !self.defers {
-                self.many = vec![(self.shard, guard)];
-                return self.unlock_many();
+                return self.serve_one(guard);
             }
             let wake = guard.take_wake();
             if let Some(since) = self.held_since_ns.take() {
@@ -197,6 +207,13 @@ impl<'a, 'b> Context<'a, 'b> {
             seat.enter();
         }
         result
+    }
+
+    /// Unlocks the only shard, in which somebody waits for what has come.
+    #[cold]
+    fn serve_one(&mut self, guard: Hold<'a>) {
+        self.many = vec![(self.shard, guard)];
+        self.unlock_many();
     }
 
     fn unlock_many(&mut self) {

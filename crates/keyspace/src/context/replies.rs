@@ -132,7 +132,7 @@ impl Context<'_, '_> {
     }
 
     /// Unlocks and does what must not happen under a lock: copying large replies, dropping large values.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn finish(&mut self) {
         self.unlock();
         if let Some(large) = self.large.take() {
