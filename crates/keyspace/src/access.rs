@@ -21,7 +21,7 @@ pub(crate) enum Recency {
 
 impl Recency {
     /// The history of a key that is written for the first time.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn of_new(self, clock: u64) -> u32 {
         match self {
             Self::Clock => seconds(clock),
@@ -70,6 +70,7 @@ impl Recency {
     }
 }
 
+#[inline(always)]
 fn seconds(clock: u64) -> u32 {
     (clock / 1000) as u32 & CLOCK_MASK
 }

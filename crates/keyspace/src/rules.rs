@@ -63,13 +63,19 @@ impl Rules {
     /// How accesses are recorded.
     #[inline]
     pub(crate) fn recency(&self) -> Recency {
-        if Policy::FREQUENCY_BITS >> (self.policy.load(Relaxed) & 7) & 1 == 0 {
+        if !self.counts_frequency() {
             return Recency::Clock;
         }
         Recency::Frequency {
             log_factor: self.lfu_log_factor.load(Relaxed),
             decay_minutes: self.lfu_decay_time.load(Relaxed),
         }
+    }
+
+    /// Whether accesses are counted.
+    #[inline(always)]
+    pub(crate) fn counts_frequency(&self) -> bool {
+        Policy::FREQUENCY_BITS >> (self.policy.load(Relaxed) & 7) & 1 != 0
     }
 
     /// Whether expired keys are removed without being touched.

@@ -139,7 +139,7 @@ impl Keyspace {
                 let entries = locks[at].1.entries(*db);
                 let deadline = entries
                     .look(key.hash, key.bytes)
-                    .and_then(|seen| seen.deadline);
+                    .and_then(|seen| seen.deadline());
                 // Of a collection it may be a member's: that is a change too.
                 deadline.is_some_and(|deadline| now.reached(deadline) && deadline > *since)
             })

@@ -48,7 +48,7 @@ fn add(ctx: &mut Context<'_, '_>, by: i64) -> Outcome {
             // Most counters keep their number of digits.
             let fits = seen.tag == TAG_STRING && ctx.overwrite(key, seen, text, Cause::IncrBy);
             if !fits {
-                ctx.replace_seen(key, seen, number(text, seen.deadline), Cause::IncrBy);
+                ctx.replace_seen(key, seen, number(text, seen.deadline()), Cause::IncrBy);
             }
         }
         None => ctx.insert(key, number(text, None), Cause::IncrBy),

@@ -66,14 +66,19 @@ impl<'b> Context<'_, 'b> {
     }
 
     /// Replaces a key's type, value and deadline, in the session's database.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn replace(&mut self, key: Key<'_>, slot: Slot, stored: Stored<'_>, cause: Cause) {
-        let seen = self.entries(key).seen(slot);
-        self.replace_seen(key, &seen, stored, cause);
+        let (tick, db) = (self.now.tick, self.session.db);
+        let old = self
+            .hold(key.shard)
+            .replace(key, db, slot, stored, tick, cause);
+        if let Some(old) = old {
+            self.drop_object(old);
+        }
     }
 
-    /// As [`replace`](Self::replace), of an entry that was just looked at.
-    #[inline]
+    /// As [`replace`](Self::replace), of an entry that was just looked at. Mostly the new value goes where the old one was.
+    #[inline(always)]
     pub(crate) fn replace_seen(
         &mut self,
         key: Key<'_>,
@@ -82,11 +87,9 @@ impl<'b> Context<'_, 'b> {
         cause: Cause,
     ) {
         let (tick, db) = (self.now.tick, self.session.db);
-        let old = self
-            .hold(key.shard)
-            .replace(key, db, seen, stored, tick, cause);
-        if let Some(old) = old {
-            self.drop_object(old);
+        let hold = self.hold(key.shard);
+        if !hold.replace_in_place(key, db, seen, &stored, tick, cause) {
+            self.replace(key, seen.slot, stored, cause);
         }
     }
 

@@ -165,25 +165,25 @@ impl<'a, 'b> Context<'a, 'b> {
     /// As [`see`](Self::see). It is compiled into the commands of which it is the greater part.
     #[inline(always)]
     pub(crate) fn look(&mut self, key: Key<'_>, lookup: Lookup) -> Option<Seen> {
-        let (now, db, recency) = (self.now, self.session.db, self.recency());
+        let (keyspace, now, db) = (self.keyspace, self.now, self.session.db);
         let touches = match lookup {
             Lookup::Read | Lookup::Write => !self.session.no_touch,
             Lookup::Touch => true,
             Lookup::Peek | Lookup::Inspect => false,
         };
-        let hold = self.hold(key.shard);
+        let mut hold = self.hold(key.shard);
         let Some(mut seen) = hold.entries(db).look(key.hash, key.bytes) else {
             return self.missed(key, lookup);
         };
-        if seen.deadline.is_some_and(|deadline| now.reached(deadline)) {
-            seen = match self.remove_due(key, db, &seen) {
+        if seen.is_due(now.tick) {
+            seen = match self.remove_due(key, db, seen) {
                 Some(seen) => seen,
                 None => return self.missed(key, lookup),
             };
+            hold = self.hold(key.shard);
         }
-        let hold = self.hold(key.shard);
         if touches {
-            hold.touch(db, &seen, recency, now.time.tick);
+            hold.touch(db, seen, keyspace.rules(), now.time.tick);
         }
         hold.counters.hits += u64::from(lookup != Lookup::Write);
         Some(seen)
@@ -202,18 +202,17 @@ impl<'a, 'b> Context<'a, 'b> {
     #[inline]
     pub(crate) fn find_at(&mut self, key: Key<'_>, db: u32) -> Option<Slot> {
         let seen = self.entries_at(key, db).look(key.hash, key.bytes)?;
-        match seen.deadline {
-            Some(deadline) if self.now.reached(deadline) => self.remove_due(key, db, &seen),
-            _ => Some(seen),
+        if seen.is_due(self.now.tick) {
+            return self.remove_due(key, db, seen).map(|seen| seen.slot);
         }
-        .map(|seen| seen.slot)
+        Some(seen.slot)
     }
 
     /// An entry's deadline was reached: its members leave that are due, or the key itself. Returns what is seen of a key
     /// that stays.
     #[cold]
-    fn remove_due(&mut self, key: Key<'_>, db: u32, seen: &Seen) -> Option<Seen> {
-        let (slot, deadline) = (seen.slot, seen.deadline?);
+    fn remove_due(&mut self, key: Key<'_>, db: u32, seen: Seen) -> Option<Seen> {
+        let (slot, deadline) = (seen.slot, seen.deadline()?);
         if !value::is_timed(seen.tag) {
             self.remove_dead(key, db, slot, deadline);
             return None;

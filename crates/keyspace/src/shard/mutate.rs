@@ -72,14 +72,48 @@ impl Hold<'_> {
         }
     }
 
+    /// Replaces a key's type, value and deadline, if the entry need not move for that. False, and nothing is done, if it must.
+    #[inline(always)]
+    pub(crate) fn replace_in_place(
+        &mut self,
+        key: Key<'_>,
+        db: u32,
+        seen: &Seen,
+        stored: &Stored<'_>,
+        tick: u64,
+        cause: Cause,
+    ) -> bool {
+        let NewValue::Inline(bytes) = &stored.value else {
+            return false;
+        };
+        // Deadlines of members count otherwise.
+        if value::is_timed(seen.tag.max(stored.tag)) {
+            return false;
+        }
+        let (tag, deadline) = (stored.tag, stored.deadline);
+        let entries = &mut self.database(db).entries;
+        if !entries.overwrite(seen, tag, bytes, deadline, tick) {
+            return false;
+        }
+        // It takes as many bytes as before, but for its timer.
+        if seen.has_deadline() != deadline.is_some() {
+            self.count_bytes(db);
+        }
+        if deadline.is_some() {
+            self.note_deadline(db);
+        }
+        self.state.changes += 1;
+        self.tell(db, key.bytes, cause);
+        true
+    }
+
     /// Replaces a key's type, value and deadline. Returns the old object.
-    #[inline]
     #[must_use]
     pub(crate) fn replace(
         &mut self,
         key: Key<'_>,
         db: u32,
-        seen: &Seen,
+        slot: Slot,
         stored: Stored<'_>,
         tick: u64,
         cause: Cause,
@@ -91,10 +125,8 @@ impl Hold<'_> {
         } = stored;
         let database = self.database(db);
         database.add_object(&value);
-        database.forget_members_only(seen.slot);
-        let (slot, old) = database
-            .entries
-            .replace_seen(seen, tag, value, deadline, tick);
+        database.forget_members_only(slot);
+        let (slot, old) = database.entries.replace(slot, tag, value, deadline, tick);
         database.note_members_only(slot, tag);
         if let Some(old) = &old {
             database.object_bytes -= old.bytes();
@@ -349,7 +381,7 @@ impl Hold<'_> {
         watched.mark_where(db, |hash, key, since| {
             let is_in = |db: &u32| {
                 let seen = self.entries(*db).look(hash, key);
-                seen.is_some_and(|seen| seen.deadline.is_none_or(|deadline| deadline > since))
+                seen.is_some_and(|seen| !seen.is_due(since))
             };
             databases.iter().any(is_in)
         });

@@ -7,6 +7,7 @@ use tidewheel_store::{Seen, Slot};
 use super::{Hold, NEVER, ShardState};
 use crate::access::Recency;
 use crate::eviction::Choice;
+use crate::rules::Rules;
 
 /// A shard reports its bytes when they changed by this much: the total is off by at most this times the
 /// number of shards.
@@ -34,12 +35,16 @@ impl Hold<'_> {
     /// split ahead of its start. Without a new record it is as it was: most deadlines move later, and file none.
     #[inline]
     pub(super) fn note_deadline(&mut self, db: u32) {
+        let database = &self.state.databases[db as usize];
+        if database.noted != database.entries.filed() {
+            self.note_filed(db);
+        }
+    }
+
+    fn note_filed(&mut self, db: u32) {
         let shard = self.shard;
         let state = &mut *self.state;
         let database = &mut state.databases[db as usize];
-        if database.noted == database.entries.filed() {
-            return;
-        }
         database.noted = database.entries.filed();
         let next = database.entries.next_deadline();
         let deadline = next.unwrap_or(NEVER);
@@ -114,14 +119,23 @@ impl Hold<'_> {
 
 impl ShardState {
     /// Notes an access to an entry that was just looked at.
-    #[inline]
-    pub(crate) fn touch(&mut self, db: u32, seen: &Seen, recency: Recency, clock: u64) {
-        let new = recency.after_hit(seen.access, clock, &mut self.random);
+    #[inline(always)]
+    pub(crate) fn touch(&mut self, db: u32, seen: Seen, rules: &Rules, clock: u64) {
+        let new = match rules.counts_frequency() {
+            false => Recency::Clock.of_new(clock),
+            true => self.after_hit(seen.access, rules, clock),
+        };
         // A clean cache line stays clean.
         if new != seen.access {
             let entries = &mut self.databases[db as usize].entries;
             entries.set_access(seen.slot, new);
         }
+    }
+
+    /// The access history after one more access, where accesses are counted.
+    #[inline(never)]
+    fn after_hit(&mut self, old: u32, rules: &Rules, clock: u64) -> u32 {
+        rules.recency().after_hit(old, clock, &mut self.random)
     }
 
     /// The entry of all databases that should be evicted first: (database, slot). If none was found, `Err` says

@@ -34,14 +34,15 @@ pub(crate) enum Form {
     Long = 2,
 }
 
-const SHORT_NONE: u64 = (1 << 48) - 1;
+/// What stands for "none at present" where a deadline may be. No entry has it as its deadline: see [`set_deadline`].
+pub(crate) const NO_END: u64 = (1 << 48) - 1;
 
 impl Form {
     /// The smallest form that can hold the deadline.
     pub(crate) fn of(deadline: Option<u64>) -> Self {
         match deadline {
             None => Self::None,
-            Some(deadline) if deadline < SHORT_NONE => Self::Short,
+            Some(deadline) if deadline < NO_END => Self::Short,
             Some(_) => Self::Long,
         }
     }
@@ -49,6 +50,16 @@ impl Form {
     /// Whether the deadline fits. A wide form can hold a deadline that a narrow one could.
     pub(crate) fn holds(self, deadline: Option<u64>) -> bool {
         self as u8 >= Self::of(deadline) as u8
+    }
+
+    /// As [`holds`](Self::holds), of a deadline as it is stored.
+    #[inline(always)]
+    pub(crate) fn holds_end(self, end: u64) -> bool {
+        match self {
+            Self::None => end == NO_END,
+            Self::Short => end <= NO_END,
+            Self::Long => true,
+        }
     }
 
     #[inline(always)]
@@ -74,7 +85,8 @@ pub(crate) struct Head {
     pub(crate) is_object: bool,
     pub(crate) tag: u8,
     pub(crate) access: u32,
-    pub(crate) deadline: Option<u64>,
+    /// The deadline, or [`NO_END`].
+    pub(crate) end: u64,
 }
 
 impl Layout {
@@ -214,9 +226,9 @@ pub(crate) fn short_head(first: &[u8; 16]) -> Option<Head> {
     const SHORT: u64 = (Form::Short as u64) << FORM_SHIFT;
     let word = u128::from_le_bytes(*first);
     let (low, high) = (word as u64, (word >> 64) as u64);
-    let (lengths, lengths_at, deadline) = match low & FORM as u64 {
-        0 => ((low >> 32) as u16, DEADLINE_AT, SHORT_NONE),
-        SHORT => ((high >> 48) as u16, DEADLINE_AT + 10, high & SHORT_NONE),
+    let (lengths, lengths_at, end) = match low & FORM as u64 {
+        0 => ((low >> 32) as u16, DEADLINE_AT, NO_END),
+        SHORT => ((high >> 48) as u16, DEADLINE_AT + 10, high & NO_END),
         _ => return None,
     };
     let is_object = low & u64::from(OBJECT) != 0;
@@ -236,7 +248,7 @@ pub(crate) fn short_head(first: &[u8; 16]) -> Option<Head> {
         is_object,
         tag: low as u8 >> TAG_SHIFT,
         access: low as u32 >> 8,
-        deadline: (deadline != SHORT_NONE).then_some(deadline),
+        end,
     })
 }
 
@@ -263,7 +275,7 @@ fn long_head(block: &[u8]) -> Head {
         is_object: is_object(block),
         tag: tag(block),
         access: access(block),
-        deadline: deadline(block),
+        end: deadline(block).unwrap_or(NO_END),
     }
 }
 
@@ -305,9 +317,9 @@ pub(crate) fn deadline(block: &[u8]) -> Option<u64> {
     let bytes: &[u8; 8] = block[DEADLINE_AT + 4..].first_chunk()?;
     let deadline = match form {
         Form::Long => u64::from_le_bytes(*bytes),
-        _ => u64::from_le_bytes(*bytes) & SHORT_NONE,
+        _ => u64::from_le_bytes(*bytes) & NO_END,
     };
-    (deadline != SHORT_NONE).then_some(deadline)
+    (deadline != NO_END).then_some(deadline)
 }
 
 /// The live deadline and its registration; `None` when the entry has none.
@@ -321,17 +333,29 @@ pub(crate) fn timer(block: &[u8]) -> Option<Timer> {
     })
 }
 
-/// Stores a deadline that the entry's form holds. The deadline 2^48 − 1 is stored one tick later, in the long form,
-/// since its bits stand for "none".
-pub(crate) fn set_deadline(block: &mut [u8], deadline: Option<u64>) {
-    let deadline = match deadline {
-        None => SHORT_NONE,
-        Some(SHORT_NONE) => SHORT_NONE + 1,
+/// A deadline as it is stored, or [`NO_END`]. The deadline 2^48 − 1 is stored one tick later, in the long form, since its bits
+/// stand for "none".
+#[inline(always)]
+pub(crate) fn end_of(deadline: Option<u64>) -> u64 {
+    match deadline {
+        None => NO_END,
+        Some(NO_END) => NO_END + 1,
         Some(deadline) => deadline,
-    };
+    }
+}
+
+/// Stores a deadline that the entry's form holds.
+#[inline]
+pub(crate) fn set_deadline(block: &mut [u8], deadline: Option<u64>) {
+    set_end(block, form(block), end_of(deadline));
+}
+
+/// Stores a deadline in the entry's form, which holds it.
+#[inline(always)]
+pub(crate) fn set_end(block: &mut [u8], form: Form, end: u64) {
     let at = DEADLINE_AT + 4;
-    let bytes = deadline.to_le_bytes();
-    match form(block) {
+    let bytes = end.to_le_bytes();
+    match form {
         Form::None => {}
         Form::Short => block[at..at + 6].copy_from_slice(&bytes[..6]),
         Form::Long => block[at..at + 8].copy_from_slice(&bytes),
@@ -357,13 +381,7 @@ mod tests {
 
     #[test]
     fn a_header_reads_the_same_at_once_and_part_by_part() {
-        let deadlines = [
-            None,
-            Some(0),
-            Some(1 << 47),
-            Some(SHORT_NONE),
-            Some(u64::MAX),
-        ];
+        let deadlines = [None, Some(0), Some(1 << 47), Some(NO_END), Some(u64::MAX)];
         let keys = (0..40).chain([127, 128, 300]);
         for key_len in keys {
             for value_len in [

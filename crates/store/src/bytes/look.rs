@@ -3,7 +3,7 @@
 //! Nearly every look-up ends at the first entry of the home bucket that may be the key's. So this way has no loops, and reads
 //! the entry's header at once. All others begin anew.
 
-use super::entry::{self, Head, Layout};
+use super::entry::{self, Head};
 use super::store::Store;
 use super::value::Seen;
 use crate::index::{Elsewhere, First};
@@ -85,17 +85,19 @@ impl<O> Store<O> {
     #[inline]
     #[must_use]
     pub fn seen_bytes(&self, seen: &Seen) -> Option<&[u8]> {
-        let (at, len) = seen.inline?;
+        let at = seen.value_at as usize;
         let block = self.blocks.start(seen.slot.0);
-        block.get(at as usize..at as usize + len as usize)
+        let bytes = block.get(at..at + seen.value_len as usize);
+        bytes.filter(|_| at != 0)
     }
 
     /// As [`seen_bytes`](Self::seen_bytes), for change in place.
     #[inline]
     pub fn seen_bytes_mut(&mut self, seen: &Seen) -> Option<&mut [u8]> {
-        let (at, len) = seen.inline?;
+        let at = seen.value_at as usize;
         let block = self.blocks.start_mut(seen.slot.0);
-        block.get_mut(at as usize..at as usize + len as usize)
+        let bytes = block.get_mut(at..at + seen.value_len as usize);
+        bytes.filter(|_| at != 0)
     }
 
     /// The first of two steps ahead of a look-up: asks for what the index knows of this hash. Waits for nothing.
@@ -123,12 +125,16 @@ impl<O> Store<O> {
 
 #[inline(always)]
 fn seen(id: u32, head: &Head) -> Seen {
-    let Layout { value_len, .. } = head.layout;
     Seen {
         slot: Slot(id),
-        deadline: head.deadline,
         access: head.access,
         tag: head.tag,
-        inline: (!head.is_object).then_some((head.layout.value_at() as u32, value_len as u32)),
+        end: head.end,
+        value_at: if head.is_object {
+            0
+        } else {
+            head.layout.value_at() as u32
+        },
+        value_len: head.layout.value_len as u32,
     }
 }

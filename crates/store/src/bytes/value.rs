@@ -1,6 +1,6 @@
 //! What a store of bytes takes and hands out.
 
-use super::entry;
+use super::entry::{self, NO_END};
 use crate::slot::Slot;
 
 /// The most value bytes that are kept beside the key.
@@ -11,14 +11,39 @@ pub const INLINE_MAX: usize = 2048;
 pub struct Seen {
     /// Where it is.
     pub slot: Slot,
-    /// Its deadline in ticks (ms); `None` when it has none.
-    pub deadline: Option<u64>,
     /// The caller's 24 bits of access history.
     pub access: u32,
     /// The caller's tag (0–15).
     pub tag: u8,
-    /// Where in its block the value's bytes lie, and how many they are; `None` for an object.
-    pub(super) inline: Option<(u32, u32)>,
+    /// Its deadline, or [`NO_END`].
+    pub(super) end: u64,
+    /// Where in its block the value's bytes lie; 0 for an object.
+    pub(super) value_at: u32,
+    /// How many they are.
+    pub(super) value_len: u32,
+}
+
+impl Seen {
+    /// Its deadline in ticks (ms); `None` when it has none.
+    #[inline(always)]
+    #[must_use]
+    pub fn deadline(&self) -> Option<u64> {
+        (self.end != NO_END).then_some(self.end)
+    }
+
+    /// Whether it has a deadline.
+    #[inline(always)]
+    #[must_use]
+    pub fn has_deadline(&self) -> bool {
+        self.end != NO_END
+    }
+
+    /// Whether it has a deadline that is reached at `now`.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_due(&self, now: u64) -> bool {
+        self.end <= now && self.end != NO_END
+    }
 }
 
 /// A stored value.

@@ -3,7 +3,7 @@
 use tidewheel_timer::TimerQueue;
 
 use super::blocks::Blocks;
-use super::entry::{self, Form};
+use super::entry::{self, Form, NO_END};
 use super::store::Store;
 use super::value::{INLINE_MAX, NewValue, Seen};
 use crate::slot::Slot;
@@ -39,43 +39,7 @@ impl<O> Store<O> {
     /// # Panics
     ///
     /// As [`insert`](Self::insert).
-    #[inline]
     pub fn replace(
-        &mut self,
-        slot: Slot,
-        tag: u8,
-        value: NewValue<'_, O>,
-        deadline: Option<u64>,
-        now: u64,
-    ) -> (Slot, Option<O>) {
-        self.replace_seen(&self.seen(slot), tag, value, deadline, now)
-    }
-
-    /// As [`replace`](Self::replace), of an entry that has not changed since the look-up.
-    ///
-    /// # Panics
-    ///
-    /// As [`insert`](Self::insert).
-    #[inline]
-    pub fn replace_seen(
-        &mut self,
-        seen: &Seen,
-        tag: u8,
-        value: NewValue<'_, O>,
-        deadline: Option<u64>,
-        now: u64,
-    ) -> (Slot, Option<O>) {
-        let overwritten = match &value {
-            NewValue::Inline(bytes) => self.overwrite(seen, tag, bytes, deadline, now),
-            NewValue::Object(_) => None,
-        };
-        match overwritten {
-            Some(slot) => (slot, None),
-            None => self.replace_any(seen.slot, tag, value, deadline, now),
-        }
-    }
-
-    fn replace_any(
         &mut self,
         slot: Slot,
         tag: u8,
@@ -126,34 +90,48 @@ impl<O> Store<O> {
         (Slot(new), old_object)
     }
 
-    /// Overwrites the value with one of the same length, if the entry has room for the deadline too.
+    /// Replaces tag, value and deadline of an entry that has not changed since the look-up, if it need not move: the new value
+    /// has the length of the old one, and there is room for the deadline. False, and nothing is done, if it must. O(1).
+    ///
+    /// # Panics
+    ///
+    /// When the tag is above 15.
     #[inline]
-    fn overwrite(
+    pub fn overwrite(
         &mut self,
         seen: &Seen,
         tag: u8,
         bytes: &[u8],
         deadline: Option<u64>,
         now: u64,
-    ) -> Option<Slot> {
-        let (at, len) = seen.inline?;
-        let (at, len) = (at as usize, len as usize);
+    ) -> bool {
+        let (at, len) = (seen.value_at as usize, seen.value_len as usize);
+        if at == 0 || len != bytes.len() {
+            return false;
+        }
         let block = self.blocks.start_mut(seen.slot.0);
-        if len != bytes.len() {
-            return None;
+        let end = entry::end_of(deadline);
+        let form = entry::form(block);
+        if end != seen.end && !form.holds_end(end) {
+            return false;
         }
-        let is_same = seen.deadline == deadline;
-        if !is_same && !entry::form(block).holds(deadline) {
-            return None;
-        }
-        block.get_mut(at..at + len)?.copy_from_slice(bytes);
+        let Some(old) = block.get_mut(at..at + len) else {
+            return false;
+        };
+        old.copy_from_slice(bytes);
         if seen.tag != tag {
+            assert!(tag < 16, "a tag has four bits");
             entry::set_tag(block, tag);
         }
-        Some(match is_same {
-            true => seen.slot,
-            false => self.set_deadline(seen.slot, deadline, now),
-        })
+        if end != seen.end {
+            // Of a later deadline the wheel learns when it meets the old one.
+            if end > seen.end && end != NO_END && seen.end != NO_END {
+                entry::set_end(block, form, end);
+            } else {
+                self.set_deadline(seen.slot, deadline, now);
+            }
+        }
+        true
     }
 
     /// Gives the entry a deadline, moves it, or takes it away. The entry may move. O(1).

@@ -24,6 +24,12 @@ enum Op {
         object: bool,
         ttl: Option<u64>,
     },
+    /// Another value of the same length, if it can take the old one's place.
+    Overwrite {
+        key: u16,
+        tag: u8,
+        ttl: Option<u64>,
+    },
     SetDeadline {
         key: u16,
         ttl: Option<u64>,
@@ -80,6 +86,7 @@ fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
         12 => (0u16..400, 0u8..16, len, prop::bool::weighted(0.1), ttl())
             .prop_map(|(key, tag, len, object, ttl)| Op::Put { key, tag, len, object, ttl }),
+        4 => (0u16..400, 0u8..16, ttl()).prop_map(|(key, tag, ttl)| Op::Overwrite { key, tag, ttl }),
         4 => (0u16..400, ttl()).prop_map(|(key, ttl)| Op::SetDeadline { key, ttl }),
         1 => (0u16..400, 0u32..1 << 24).prop_map(|(key, access)| Op::SetAccess { key, access }),
         3 => (0u16..400).prop_map(|key| Op::Remove { key }),
@@ -154,6 +161,22 @@ fn run(ops: Vec<Op>) {
                         deadline,
                     },
                 );
+            }
+            Op::Overwrite { key, tag, ttl } => {
+                let bytes = key_of(key);
+                if let Some(seen) = store.look(hasher.hash(&bytes), &bytes) {
+                    let kept = model.get_mut(&key).expect("same keys");
+                    let deadline = ttl.map(|ttl| now.saturating_add(ttl));
+                    let value: Vec<u8> = (0..kept.value.len()).map(|i| (i + step) as u8).collect();
+                    if store.overwrite(&seen, tag, &value, deadline, now) {
+                        assert!(!kept.object);
+                        assert_eq!(store.find(hasher.hash(&bytes), &bytes), Some(seen.slot));
+                        (kept.tag, kept.value, kept.deadline) = (tag, value, deadline);
+                    } else {
+                        let same = seen.deadline() == deadline;
+                        assert!(kept.object || !same, "nothing has to move");
+                    }
+                }
             }
             Op::SetDeadline { key, ttl } => {
                 let bytes = key_of(key);

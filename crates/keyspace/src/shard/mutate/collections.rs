@@ -213,8 +213,7 @@ impl Hold<'_> {
     ) {
         let next = owned.of.next_deadline();
         self.with_stored(owned, next, |hold, stored| {
-            let seen = hold.entries(db).seen(slot);
-            let old = hold.replace(key, db, &seen, stored, tick, cause);
+            let old = hold.replace(key, db, slot, stored, tick, cause);
             debug_assert!(old.is_none(), "it lay beside its key");
         });
     }
