@@ -23,35 +23,38 @@ impl Turn<'_> {
     ) -> Step {
         self.tally.commands += 1;
         let mark = self.out.mark();
-        let found = || tidewheel_keyspace::resolve(args).map(Call::from);
-        let call = match call.map_or_else(found, Ok) {
-            Ok(call) => call,
-            Err(why) => {
-                let row = named(args);
-                self.refuse_call(conn, row, why);
-                return self.after(conn, row, false, mark, Step::Done);
-            }
+        let call = match call {
+            Some(call) => call,
+            None => match tidewheel_keyspace::resolve(args) {
+                Ok(row) => row.into(),
+                Err(why) => {
+                    let row = named(args);
+                    self.refuse_call(conn, row, why);
+                    return self.after_refusal(conn, row, mark, Step::Done);
+                }
+            },
         };
         let row = call.row;
         let shared = self.seat.bits();
         if conn.checks | u16::from(shared) != 0
             && let Some(step) = self.check(conn, row, args)
         {
-            return self.after(conn, Some(row), false, mark, step);
+            return self.after_refusal(conn, Some(row), mark, step);
         }
         conn.command = row.name;
         if row.slow {
             self.notes.guard.ask(self.state);
         }
-        let (state, counts) = (&mut *self.state, &mut self.notes.counts);
+        let is_quick = !row.slow && row.keys.first != 0;
+        let (state, counts) = (&*self.state, &mut self.notes.counts);
         let began_ns = counts
-            .add(row, &state.handle().command_counts)
+            .add(row, || &state.handle().command_counts)
             .then(|| state.server.clock.monotonic_ns());
         let step = self.execute(conn, call, args);
         // Time may have passed, so the clock is read before the next command: a command without keys may have
         // walked everything or slept, and making room takes time.
         let delay_ns = self.state.seat.take_delay_ns();
-        if row.slow || row.keys.first == 0 || delay_ns > 0 {
+        if !is_quick || delay_ns > 0 {
             self.state.note_slow();
             self.note_event(Event::EvictionCycle, delay_ns / 1_000);
         }
@@ -157,8 +160,20 @@ impl Turn<'_> {
         }
     }
 
+    /// As [`after`](Self::after), of a command that was not run.
+    #[cold]
+    fn after_refusal(
+        &mut self,
+        conn: &mut Connection,
+        row: Option<&'static Command>,
+        mark: usize,
+        step: Step,
+    ) -> Step {
+        self.after(conn, row, false, mark, step)
+    }
+
     /// Counts errors. Removes a reply that the client does not want.
-    #[inline]
+    #[inline(always)]
     fn after(
         &mut self,
         conn: &mut Connection,
@@ -173,30 +188,41 @@ impl Turn<'_> {
         conn.moved.commands += u64::from(step != Step::Paused);
         self.count_error(row, ran, mark);
         if conn.checks & checks::MUTED != 0 && step != Step::Paused {
-            if step != Step::Pushed {
-                #[cfg(test)]
-                self.server.witness.take_back(self.out, mark);
-                self.out.truncate(mark);
-            }
-            conn.replies = match conn.replies {
-                Replies::SkipThisAndNext => Replies::SkipThis,
-                Replies::SkipThis => Replies::On,
-                kept => kept,
-            };
-            conn.set(checks::MUTED, conn.replies != Replies::On);
+            self.mute(conn, mark, step);
         }
         step
+    }
+
+    /// Removes a reply that the client does not want.
+    #[cold]
+    fn mute(&mut self, conn: &mut Connection, mark: usize, step: Step) {
+        if step != Step::Pushed {
+            #[cfg(test)]
+            self.server.witness.take_back(self.out, mark);
+            self.out.truncate(mark);
+        }
+        conn.replies = match conn.replies {
+            Replies::SkipThisAndNext => Replies::SkipThis,
+            Replies::SkipThis => Replies::On,
+            kept => kept,
+        };
+        conn.set(checks::MUTED, conn.replies != Replies::On);
     }
 
     /// Counts a reply if it is an error.
     #[inline]
     pub(crate) fn count_error(&mut self, row: Option<&'static Command>, ran: bool, mark: usize) {
         if self.out.as_bytes().get(mark) == Some(&b'-') {
-            self.tally.errors += 1;
-            let shared = &self.state.handle().command_counts;
-            let reply = self.out.as_bytes().get(mark..).unwrap_or_default();
-            self.notes.counts.failed(row, ran, reply, shared);
+            self.note_error(row, ran, mark);
         }
+    }
+
+    #[cold]
+    fn note_error(&mut self, row: Option<&'static Command>, ran: bool, mark: usize) {
+        self.tally.errors += 1;
+        let shared = &self.state.handle().command_counts;
+        let reply = self.out.as_bytes().get(mark..).unwrap_or_default();
+        self.notes.counts.failed(row, ran, reply, shared);
     }
 
     /// Why this connection may not run a command, if it may not.

@@ -63,13 +63,17 @@ pub(crate) struct CommandCounts {
 }
 
 impl CommandCounts {
-    /// Counts a call; true if it should be timed.
+    /// Counts a call; true if it should be timed. `shared` is asked only when the command changes.
     #[inline]
-    pub(crate) fn add(&mut self, row: &'static Command, shared: &SharedCounts) -> bool {
+    pub(crate) fn add<'s>(
+        &mut self,
+        row: &'static Command,
+        shared: impl FnOnce() -> &'s SharedCounts,
+    ) -> bool {
         if self.row.is_some_and(|last| std::ptr::eq(last, row)) {
             self.run += 1;
         } else {
-            self.end_run(shared);
+            self.end_run(shared());
             self.row = Some(row);
             self.run = 1;
         }
@@ -252,7 +256,7 @@ mod tests {
         let shared = SharedCounts::default();
         let mut counts = CommandCounts::default();
         for name in [b"get", b"get", b"set", b"get", b"set", b"set"] {
-            counts.add(row(name), &shared);
+            counts.add(row(name), || &shared);
         }
         counts.end_run(&shared);
         counts.end_run(&shared);
@@ -268,11 +272,11 @@ mod tests {
         let mut counts = CommandCounts::default();
         let mut timed = 0;
         for _ in 0..640 {
-            if counts.add(row(b"get"), &shared) {
+            if counts.add(row(b"get"), || &shared) {
                 timed += 1;
                 counts.took(row(b"get"), 100, &shared);
             }
-            assert!(counts.add(row(b"keys"), &shared));
+            assert!(counts.add(row(b"keys"), || &shared));
         }
         counts.end_run(&shared);
         assert_eq!(timed, 10);

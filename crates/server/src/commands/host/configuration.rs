@@ -82,7 +82,9 @@ impl Turn<'_> {
         // This call is the first that is counted again.
         let row = tidewheel_keyspace::resolve(args)?;
         let state = &*self.state;
-        self.notes.counts.add(row, &state.handle().command_counts);
+        self.notes
+            .counts
+            .add(row, || &state.handle().command_counts);
         self.done()
     }
 }

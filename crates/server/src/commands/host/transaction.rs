@@ -176,7 +176,10 @@ impl Turn<'_> {
         let mark = self.out.mark();
         conn.command = row.name;
         let state = &mut *self.state;
-        let counted = self.notes.counts.add(row, &state.handle().command_counts);
+        let counted = self
+            .notes
+            .counts
+            .add(row, || &state.handle().command_counts);
         let began_ns = counted.then(|| state.server.clock.monotonic_ns());
         let step = match row.handler {
             Handler::Host => self.host(conn, row, args),

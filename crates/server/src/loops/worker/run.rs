@@ -169,7 +169,7 @@ impl Turn<'_> {
         match parser.parse(input, limits) {
             Ok(Parsed::Complete { consumed }) => match parser.args(input) {
                 args if args.is_empty() => (consumed, None),
-                args => self.run_cut(link, args, None, consumed),
+                args => self.run_alone(link, args, consumed),
             },
             Ok(Parsed::Incomplete { wanted }) => (0, Some(Halt::Starved(wanted))),
             Err(why) => {
@@ -185,8 +185,19 @@ impl Turn<'_> {
         self.state.renew_time() && self.is_spent()
     }
 
+    /// Runs one command of so many bytes of which nothing is known yet.
+    #[inline(never)]
+    fn run_alone<S: Read + Write>(
+        &mut self,
+        link: &mut Link<S>,
+        args: Args<'_>,
+        len: usize,
+    ) -> (usize, Option<Halt>) {
+        self.run_cut(link, args, None, len)
+    }
+
     /// Runs one command of so many bytes. Returns the bytes consumed, and why no other may follow.
-    #[inline]
+    #[inline(always)]
     fn run_cut<'b, S: Read + Write>(
         &mut self,
         link: &mut Link<S>,
@@ -213,7 +224,7 @@ impl Turn<'_> {
     }
 
     /// Runs one command, whose length is [`command_bytes`](Self::command_bytes). Returns why no other may follow.
-    #[inline]
+    #[inline(always)]
     fn run_one<'b>(
         &mut self,
         conn: &mut Connection,
