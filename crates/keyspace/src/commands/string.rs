@@ -15,19 +15,14 @@ type Outcome = Result<(), CommandError>;
 
 pub(crate) fn get(ctx: &mut Context<'_, '_>) -> Outcome {
     let key = ctx.key(1);
-    reply_value(ctx, key)?;
+    ctx.reply_string(key)?;
     Ok(())
 }
 
-/// Replies with a key's value, or nil. Returns whether there is one.
-#[inline(always)]
+/// As [`Context::reply_string`], for commands that do more than that.
+#[inline(never)]
 fn reply_value(ctx: &mut Context<'_, '_>, key: Key<'_>) -> Result<bool, CommandError> {
-    let Some(seen) = ctx.look(key, Lookup::Read) else {
-        ctx.out.null();
-        return Ok(false);
-    };
-    ctx.reply_seen(key, &seen)?;
-    Ok(true)
+    ctx.reply_string(key)
 }
 
 /// SET's condition on whether the key exists.
@@ -102,7 +97,7 @@ pub(crate) fn set(ctx: &mut Context<'_, '_>) -> Outcome {
     if options.get {
         reply_value(ctx, key)?;
     }
-    let stored = store(ctx, key, 2, options.condition, lifetime);
+    let stored = store_here(ctx, key, 2, options.condition, lifetime);
     match (options.get, stored) {
         (true, _) => {}
         (false, true) => ctx.out.ok(),
@@ -112,8 +107,20 @@ pub(crate) fn set(ctx: &mut Context<'_, '_>) -> Outcome {
 }
 
 /// Stores an argument under a key and announces it. Returns whether the condition allowed it.
-#[inline]
+#[inline(never)]
 fn store(
+    ctx: &mut Context<'_, '_>,
+    key: Key<'_>,
+    argument: usize,
+    condition: Option<Condition>,
+    lifetime: Lifetime,
+) -> bool {
+    store_here(ctx, key, argument, condition, lifetime)
+}
+
+/// As [`store`], compiled into the command of which it is the greater part.
+#[inline(always)]
+fn store_here(
     ctx: &mut Context<'_, '_>,
     key: Key<'_>,
     argument: usize,
@@ -236,8 +243,8 @@ pub(crate) fn mget(ctx: &mut Context<'_, '_>) -> Outcome {
     ctx.out.array(ctx.args.len() - 1);
     for i in 1..ctx.args.len() {
         let key = ctx.key(i);
-        let found = ctx.look(key, Lookup::Read);
-        if found.is_none_or(|seen| ctx.reply_seen(key, &seen).is_err()) {
+        // What is no string is nil here.
+        if ctx.reply_string(key).is_err() {
             ctx.out.null();
         }
     }

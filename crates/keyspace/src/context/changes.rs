@@ -11,12 +11,18 @@ use crate::value::{LARGE, Object};
 
 impl<'b> Context<'_, 'b> {
     /// An argument as a value to store.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn new_value(&mut self, argument: usize) -> NewValue<'b, Object> {
         let bytes = self.args.get(argument).unwrap_or_default();
         if bytes.len() <= tidewheel_store::INLINE_MAX {
             return NewValue::Inline(bytes);
         }
+        self.new_object(argument, bytes)
+    }
+
+    /// As [`new_value`](Self::new_value), of bytes that are too many to lie beside a key.
+    #[inline(never)]
+    fn new_object(&mut self, argument: usize, bytes: &[u8]) -> NewValue<'b, Object> {
         if let Some(large) = &mut self.large
             && let Some(at) = large.prepared.iter().position(|(i, _)| *i == argument)
         {

@@ -165,28 +165,42 @@ impl<'a, 'b> Context<'a, 'b> {
     /// As [`see`](Self::see). It is compiled into the commands of which it is the greater part.
     #[inline(always)]
     pub(crate) fn look(&mut self, key: Key<'_>, lookup: Lookup) -> Option<Seen> {
-        let (keyspace, now, db) = (self.keyspace, self.now, self.session.db);
+        let (tick, db) = (self.now.tick, self.session.db);
+        match self.hold(key.shard).entries(db).look(key.hash, key.bytes) {
+            None => self.missed(key, lookup),
+            Some(seen) if seen.is_due(tick) => self.look_at_due(key, lookup, seen),
+            Some(seen) => {
+                self.note_found(key, lookup, seen);
+                Some(seen)
+            }
+        }
+    }
+
+    /// A look-up has found an entry whose deadline was reached.
+    #[cold]
+    fn look_at_due(&mut self, key: Key<'_>, lookup: Lookup, seen: Seen) -> Option<Seen> {
+        let db = self.session.db;
+        let Some(seen) = self.remove_due(key, db, seen) else {
+            return self.missed(key, lookup);
+        };
+        self.note_found(key, lookup, seen);
+        Some(seen)
+    }
+
+    /// A look-up has found a living key.
+    #[inline(always)]
+    fn note_found(&mut self, key: Key<'_>, lookup: Lookup, seen: Seen) {
+        let (keyspace, clock, db) = (self.keyspace, self.now.time.tick, self.session.db);
         let touches = match lookup {
             Lookup::Read | Lookup::Write => !self.session.no_touch,
             Lookup::Touch => true,
             Lookup::Peek | Lookup::Inspect => false,
         };
-        let mut hold = self.hold(key.shard);
-        let Some(mut seen) = hold.entries(db).look(key.hash, key.bytes) else {
-            return self.missed(key, lookup);
-        };
-        if seen.is_due(now.tick) {
-            seen = match self.remove_due(key, db, seen) {
-                Some(seen) => seen,
-                None => return self.missed(key, lookup),
-            };
-            hold = self.hold(key.shard);
-        }
+        let hold = self.hold(key.shard);
         if touches {
-            hold.touch(db, seen, keyspace.rules(), now.time.tick);
+            hold.touch(db, seen, keyspace.rules(), clock);
         }
         hold.counters.hits += u64::from(lookup != Lookup::Write);
-        Some(seen)
     }
 
     #[inline(never)]

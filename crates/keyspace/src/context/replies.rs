@@ -7,7 +7,7 @@ use tidewheel_resp::Writer;
 use tidewheel_store::{Seen, Slot, Value};
 
 use super::locks::place_of;
-use super::{Context, Key};
+use super::{Context, Key, Lookup};
 use crate::error::CommandError;
 use crate::garbage::Garbage;
 use crate::value::{self, Entries, LARGE, Object};
@@ -94,19 +94,45 @@ impl Context<'_, '_> {
         Ok(())
     }
 
-    /// Replies with a stored string that was just looked at.
+    /// Replies with a key's string, or nil. Returns whether there is one.
+    ///
+    /// Nearly all strings lie beside their key: they are written to the reply while the look-up has them at hand.
     #[inline(always)]
-    pub(crate) fn reply_seen(&mut self, key: Key<'_>, seen: &Seen) -> Result<(), CommandError> {
-        let db = self.session.db;
+    pub(crate) fn reply_string(&mut self, key: Key<'_>) -> Result<bool, CommandError> {
+        let (tick, db) = (self.now.tick, self.session.db);
+        // Field by field, so that the store and the reply are borrowed at once.
         let hold = match &self.one {
             Some(guard) => guard,
             None => place_of(&mut self.many, &mut self.last, key.shard),
         };
-        match hold.entries(db).seen_bytes(seen) {
-            Some(bytes) if value::is_string(seen.tag) => self.out.bulk(bytes),
-            _ => return self.reply_bytes(key, seen.slot, None),
+        let entries = hold.entries(db);
+        let Some(seen) = entries.look(key.hash, key.bytes) else {
+            self.missed(key, Lookup::Read);
+            self.out.null();
+            return Ok(false);
+        };
+        match entries.seen_bytes(&seen) {
+            Some(bytes) if value::is_string(seen.tag) && !seen.is_due(tick) => self.out.bulk(bytes),
+            _ => return self.reply_seen(key, seen),
         }
-        Ok(())
+        self.note_found(key, Lookup::Read, seen);
+        Ok(true)
+    }
+
+    /// As [`reply_string`](Self::reply_string), of an entry that is something else than a short string that lives.
+    #[inline(never)]
+    fn reply_seen(&mut self, key: Key<'_>, seen: Seen) -> Result<bool, CommandError> {
+        let seen = if seen.is_due(self.now.tick) {
+            self.look_at_due(key, Lookup::Read, seen)
+        } else {
+            self.note_found(key, Lookup::Read, seen);
+            Some(seen)
+        };
+        match seen {
+            Some(seen) => self.reply_bytes(key, seen.slot, None)?,
+            None => self.out.null(),
+        }
+        Ok(seen.is_some())
     }
 
     /// Releases a shared string after unlocking. If its key is gone, that frees it.

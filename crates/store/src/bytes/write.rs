@@ -96,7 +96,7 @@ impl<O> Store<O> {
     /// # Panics
     ///
     /// When the tag is above 15.
-    #[inline]
+    #[inline(always)]
     pub fn overwrite(
         &mut self,
         seen: &Seen,
@@ -111,8 +111,7 @@ impl<O> Store<O> {
         }
         let block = self.blocks.start_mut(seen.slot.0);
         let end = entry::end_of(deadline);
-        let form = entry::form(block);
-        if end != seen.end && !form.holds_end(end) {
+        if end != seen.end && !entry::form(block).holds_end(end) {
             return false;
         }
         let Some(old) = block.get_mut(at..at + len) else {
@@ -126,7 +125,7 @@ impl<O> Store<O> {
         if end != seen.end {
             // Of a later deadline the wheel learns when it meets the old one.
             if end > seen.end && end != NO_END && seen.end != NO_END {
-                entry::set_end(block, form, end);
+                entry::set_end(block, entry::form(block), end);
             } else {
                 self.set_deadline(seen.slot, deadline, now);
             }
