@@ -14,7 +14,7 @@ use crate::counters::latency::Event;
 
 impl Turn<'_> {
     /// Runs one command. `call` is what is known of it already.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn command<'b>(
         &mut self,
         conn: &mut Connection,
