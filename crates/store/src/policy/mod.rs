@@ -39,7 +39,8 @@
 //! The policy learns from insertions and evictions alone, so that a hit costs nothing more.
 //!
 //! - **Probation's share of the capacity** is twice the fraction of its entries that are hit there, between 0.7
-//!   and 8 %. If new keys are hardly ever asked for again soon, the main region has the rest.
+//!   and 8 %. If new keys are hardly ever asked for again soon, the main region has the rest. While the share goes up and
+//!   down by 0.2 % of the capacity or less, nothing moves to the main region for that.
 //! - **Beyond 8 %, up to 76 %**, it depends on which region would gain more hits from a little more room. A key that
 //!   comes back just after it left probation would have been a hit there. An entry of the main region that has exactly
 //!   one hit when the hand comes would have been lost in a slightly smaller region. Both are *marginal hits*. Probation
@@ -286,7 +287,7 @@ impl Policy {
             let choosing = steps > 0;
             if let Some(victim) = self.decide(residents, place, resident, choosing) {
                 // The victim made room for the new entry. One more moves on, so that probation follows when its
-                // share shrinks.
+                // share shrinks for good.
                 self.spill(residents, SPILLED_PER_CALL - 1);
                 return Some(victim);
             }
@@ -394,12 +395,13 @@ impl Policy {
         None
     }
 
-    /// Moves the oldest entries of probation to the main region, with their hits, while probation is over its
+    /// Moves the oldest entries of probation to the main region, with their hits, while probation is well over its
     /// share: `most` of them at most.
     #[inline(always)]
     fn spill<R: Residents>(&mut self, residents: &mut R, most: u32) {
         for _ in 0..most {
-            if self.probation.weight() <= self.share.weight() || !self.spill_one(residents) {
+            let is_over = self.probation.weight() > self.share.spilling_weight();
+            if !is_over || !self.spill_one(residents) {
                 return;
             }
         }

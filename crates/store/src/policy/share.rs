@@ -29,6 +29,9 @@ const SHRINKING_PERCENT: u32 = 15;
 /// Outcomes after which the rate of marginal hits fades: a sixteenth of the entries, but within these limits. So a shard
 /// learns as fast as a whole cache.
 const MARGINAL_WINDOW: (usize, usize) = (64, 8192);
+/// What moves to the main region only because probation shrinks is what probation has beyond its share and one part in
+/// this many of the whole: 0.2 %.
+const LEEWAY_PART: u64 = 512;
 /// Probation's share is its entries' rate of being hit, times this.
 const SHARE_PER_HIT_RATE: u32 = 2;
 /// Outcomes after which the rate of hits on probation fades: the number of entries, but within these limits.
@@ -68,6 +71,14 @@ impl Share {
         // A part is less than the whole.
         let weight = (product / u128::from(WHOLE)) as u64;
         weight.max(1)
+    }
+
+    /// The weight beyond which probation's oldest entries go to the main region though nobody has hit them. It is a little
+    /// more than the share. The share goes up and down by less than that all the time; if probation followed it down, each
+    /// time some entries would get a place in the main region that they have not earned.
+    #[inline]
+    pub(super) fn spilling_weight(&self) -> u64 {
+        self.weight() + self.whole / LEEWAY_PART
     }
 
     /// The turn of an entry on probation has come, of `entries` in both regions. Adapts the share.
