@@ -1,20 +1,34 @@
 //! The memory of keys that were evicted lately: 16 bits a key, oldest forgotten first.
 //!
-//! The ghosts are sets of eight, and a key's hash chooses its set. A set is one `u128`, eight marks of 16 bits:
+//! The ghosts are sets of eight, and a key's hash chooses its set. A set is one `u128`, eight ghosts of 16 bits:
 //!
 //! ```text
 //! remember(K):   [ H G F E D C B A ]  ──►  [ G F E D C B A K ]     H is forgotten
-//! recall(C):     [ G F E D C B A K ]  ──►  [ 0 G F E D B A K ]     three were newer
+//! forget(C):     [ G F E D C B A K ]  ──►  [ 0 G F E D B A K ]     three were newer
+//! missed(E):     [ 0 G F E D B A K ]  ──►  [ 0 G F E'D B A K ]     E was asked for, and got no place
+//! remember(E):   [ 0 G F E'D B A K ]  ──►  [ 0 G F D B A K E']     that is not forgotten when E is evicted again
 //! ```
 //!
-//! So a set is a queue without hands, time stamps or links. One lookup in 8,000 finds a mark of another key. Then an
-//! entry gets a place in the main region that it did not earn, and nothing worse happens.
+//! So a set is a queue without hands, time stamps or links. A ghost is a mark, which is 15 bits of the key's hash, and
+//! one bit for keys that were missed. One lookup in 4,000 finds a mark of another key. Then an entry gets a place in the
+//! main region that it did not earn, and nothing worse happens.
 
 use crate::prefetch::prefetch;
 
-/// Marks of one set.
+/// Ghosts of one set.
 const WAYS: usize = 8;
-const MARK_BITS: usize = 16;
+const GHOST_BITS: usize = 16;
+/// Set in the ghost of a key that was missed while it was remembered.
+const MISSED: u16 = 1 << 15;
+
+/// What a ghost tells of its key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Remembered {
+    /// How many of its set were remembered after it: 0 to 7.
+    pub(super) newer: usize,
+    /// Whether it was [missed](Ghost::missed) before.
+    pub(super) was_missed: bool,
+}
 
 /// Fingerprints of evicted keys; empty until [`Ghost::resize`] is called.
 #[derive(Debug, Default)]
@@ -36,12 +50,16 @@ impl Ghost {
         self.sets = vec![0; keys.div_ceil(WAYS)].into_boxed_slice();
     }
 
-    /// Remembers a key as the newest of its set.
+    /// Remembers a key as the newest of its set. If it is remembered already, it is still known whether it was missed.
     #[inline]
     pub(super) fn remember(&mut self, fingerprint: u32) {
+        let mut ghost = mark(fingerprint);
+        if self.remembers(fingerprint) {
+            ghost |= self.take(fingerprint);
+        }
         let number = self.number(fingerprint);
         if let Some(set) = self.sets.get_mut(number) {
-            *set = (*set << MARK_BITS) | u128::from(mark(fingerprint));
+            *set = (*set << GHOST_BITS) | u128::from(ghost);
         }
     }
 
@@ -52,27 +70,52 @@ impl Ghost {
         let Some(set) = self.sets.get(self.number(fingerprint)) else {
             return false;
         };
-        // A mark that is equal becomes 0. One of these borrows from the bit above it, unless that is set.
-        let unequal = |half: u64| half ^ (u64::from(mark(fingerprint)) * LOW);
-        let zeros = |marks: u64| marks.wrapping_sub(LOW) & !marks & (LOW << (MARK_BITS - 1));
+        // A mark that is equal becomes 0. One of these borrows from the bit above it, which no mark has.
+        const HIGH: u64 = LOW * MISSED as u64;
+        let unequal = |half: u64| (half & !HIGH) ^ (u64::from(mark(fingerprint)) * LOW);
+        let zeros = |marks: u64| marks.wrapping_sub(LOW) & !marks & HIGH;
         zeros(unequal(*set as u64)) | zeros(unequal((*set >> 64) as u64)) != 0
     }
 
-    /// Forgets a key. If it was remembered, returns how many of its set were remembered after it: 0 to 7.
-    pub(super) fn recall(&mut self, fingerprint: u32) -> Option<usize> {
+    /// What is remembered of a key.
+    pub(super) fn recall(&self, fingerprint: u32) -> Option<Remembered> {
+        let set = self.sets.get(self.number(fingerprint))?;
+        (0..WAYS).find_map(|newer| {
+            let ghost = (set >> (newer * GHOST_BITS)) as u16;
+            (ghost & !MISSED == mark(fingerprint)).then_some(Remembered {
+                newer,
+                was_missed: ghost & MISSED != 0,
+            })
+        })
+    }
+
+    /// Forgets a key of which `remembered` was recalled just now.
+    pub(super) fn forget(&mut self, fingerprint: u32, remembered: Remembered) {
         let number = self.number(fingerprint);
-        let set = self.sets.get_mut(number)?;
-        let wanted = mark(fingerprint);
-        for way in 0..WAYS {
-            let shift = way * MARK_BITS;
-            if (*set >> shift) as u16 == wanted {
-                let newer = *set & ((1 << shift) - 1);
-                let older = (*set >> shift) >> MARK_BITS;
-                *set = newer | (older << shift);
-                return Some(way);
-            }
+        if let Some(set) = self.sets.get_mut(number) {
+            let shift = remembered.newer * GHOST_BITS;
+            let newer = *set & ((1 << shift) - 1);
+            let older = (*set >> shift) >> GHOST_BITS;
+            *set = newer | (older << shift);
         }
-        None
+    }
+
+    /// A key of which `remembered` was recalled just now was asked for, and is not believed. It stays where it is.
+    pub(super) fn missed(&mut self, fingerprint: u32, remembered: Remembered) {
+        let number = self.number(fingerprint);
+        if let Some(set) = self.sets.get_mut(number) {
+            *set |= u128::from(MISSED) << (remembered.newer * GHOST_BITS);
+        }
+    }
+
+    /// Forgets a key, and returns [`MISSED`] if it was missed before, else 0.
+    #[inline(never)]
+    fn take(&mut self, fingerprint: u32) -> u16 {
+        let Some(remembered) = self.recall(fingerprint) else {
+            return 0;
+        };
+        self.forget(fingerprint, remembered);
+        if remembered.was_missed { MISSED } else { 0 }
     }
 
     /// About how many keys were remembered since one of which `newer` of the same set are newer: at most so many, if
@@ -100,21 +143,31 @@ impl Ghost {
     }
 }
 
-/// The low half of a fingerprint; never 0, which stands for no key.
+/// The low 15 bits of a fingerprint; never 0, which stands for no key.
 #[inline]
 fn mark(fingerprint: u32) -> u16 {
-    (fingerprint as u16).max(1)
+    (fingerprint as u16 & !MISSED).max(1)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// Whether a key was remembered. It is forgotten.
+    fn recalls(ghost: &mut Ghost, key: u32) -> bool {
+        let remembered = ghost.recall(key);
+        assert_eq!(remembered.is_some(), ghost.remembers(key), "{key}");
+        if let Some(remembered) = remembered {
+            ghost.forget(key, remembered);
+        }
+        remembered.is_some()
+    }
+
     #[test]
-    fn a_ghost_is_recalled_once() {
+    fn a_ghost_is_forgotten_alone() {
         let mut ghost = Ghost::default();
         assert!(
-            ghost.recall(7).is_none(),
+            !recalls(&mut ghost, 7),
             "nothing is remembered before the first resize"
         );
         ghost.resize(8);
@@ -122,14 +175,33 @@ mod tests {
             ghost.remember(key);
         }
         for key in [8, 1, 4] {
-            assert!(ghost.recall(key).is_some(), "{key}");
-            assert!(ghost.recall(key).is_none(), "{key} again");
+            assert!(recalls(&mut ghost, key), "{key}");
+            assert!(!recalls(&mut ghost, key), "{key} again");
         }
         for key in [2, 3, 5, 6, 7] {
-            assert!(
-                ghost.recall(key).is_some(),
-                "{key} stayed while others left"
-            );
+            assert!(recalls(&mut ghost, key), "{key} stayed while others left");
+        }
+    }
+
+    #[test]
+    fn a_key_that_was_missed_is_still_known_when_it_is_evicted_again() {
+        let mut ghost = Ghost::default();
+        ghost.resize(8);
+        for key in 1..=8 {
+            ghost.remember(key);
+        }
+        let recalled = |newer, was_missed| Some(Remembered { newer, was_missed });
+        for (key, newer) in [(8, 0), (1, 7), (4, 4)] {
+            let remembered = ghost.recall(key).expect("remembered");
+            ghost.missed(key, remembered);
+            assert_eq!(ghost.recall(key), recalled(newer, true));
+        }
+        ghost.remember(1);
+        assert_eq!(ghost.recall(1), recalled(0, true));
+        ghost.remember(2);
+        assert_eq!(ghost.recall(2), recalled(0, false), "it has one ghost");
+        for (key, newer, was_missed) in [(1, 1, true), (8, 2, true), (7, 3, false), (3, 7, false)] {
+            assert_eq!(ghost.recall(key), recalled(newer, was_missed), "{key}");
         }
     }
 
@@ -140,8 +212,9 @@ mod tests {
         for key in 1..=9 {
             ghost.remember(key);
         }
-        assert_eq!(ghost.recall(1), None);
-        assert_eq!(ghost.recall(2), Some(7));
-        assert_eq!(ghost.recall(9), Some(0));
+        let newer = |key| ghost.recall(key).map(|remembered| remembered.newer);
+        assert_eq!(newer(1), None);
+        assert_eq!(newer(2), Some(7));
+        assert_eq!(newer(9), Some(0));
     }
 }

@@ -20,7 +20,7 @@
 //!    remembered by the [`Ghost`], it goes to the main region at once.
 //! 2. *It is hit.* Two bits of the entry count the hits, up to 3. Nothing else happens.
 //! 3. *Its turn on probation comes*, when it is the oldest there and probation is over its share. If it was hit, it
-//!    moves up to the main region. If not, it is evicted, and 16 bits of its key's hash become a ghost. While probation
+//!    moves up to the main region. If not, it is evicted, and 15 bits of its key's hash become a ghost. While probation
 //!    has a large share, an entry that was hit goes back to the end of its queue instead: the main region is small
 //!    then, and the hand would come before the next hit.
 //! 4. *The hand comes to it.* The main region is a CLOCK over the store's slots. The hand goes from slot to slot, and
@@ -51,9 +51,10 @@
 //!   of those reads come within the first 8 %. If all come later, but before LRU would evict the entry, LRU is better.
 //! - **How many hits move an entry up**: one. It takes two while too few of those that moved up are hit again.
 //! - **Up to which age a ghost is believed**: in proportion to how many of the entries that ghosts brought back are hit
-//!   before the hand comes, and to how much of the main region is idle. The head of `trust.rs` has the rule. An example is
-//!   a loop that is a little longer than cache and ghosts together: nearly all that came back leave without a hit, so
-//!   hardly a ghost is believed, and what is in the cache stays.
+//!   before the hand comes, and to how much of the main region is idle. A key that came back before, and was not
+//!   believed, may have an older ghost. The head of `trust.rs` has the rule. An example is a loop that is a little longer
+//!   than cache and ghosts together: nearly all that came back leave without a hit, so hardly a ghost is believed, and
+//!   what is in the cache stays.
 //! - **Idle entries of the main region.** At every 14th eviction from probation the hand glances at one of them. If
 //!   it has no hits, it is evicted in place of the entry whose turn had come, and that one moves up. So an entry that
 //!   is not hit for long loses its place. The fraction of glances that find hits says how much of the main region is in
@@ -486,8 +487,8 @@ impl Policy {
         None
     }
 
-    /// Whether a new key is to have a place in the main region, because a ghost remembers it and is believed. The
-    /// ghost is used up.
+    /// Whether a new key is to have a place in the main region, because a ghost remembers it and is believed. Then the
+    /// ghost is used up. If it is not believed, it is known from now on that the key was missed.
     #[inline]
     fn recalls(&mut self, fingerprint: u32) -> bool {
         self.ghost.remembers(fingerprint) && self.recall(fingerprint)
@@ -496,18 +497,23 @@ impl Policy {
     /// As [`recalls`](Self::recalls), where a ghost may remember the key.
     #[inline(never)]
     fn recall(&mut self, fingerprint: u32) -> bool {
-        let Some(newer) = self.ghost.recall(fingerprint) else {
+        let Some(remembered) = self.ghost.recall(fingerprint) else {
             return false;
         };
-        if newer < JUST_LEFT {
+        if remembered.newer < JUST_LEFT {
             let room = !self.trust.main_is_in_use(self.share.hit_on_probation());
             self.share.count_probations_hit(room, self.entries);
         }
-        let age = self.ghost.age(newer);
-        match self.turn.evictions(self.entries) {
-            Some(turn) => self.trust.believes(age, turn),
-            None => true,
+        let age = self.ghost.age(remembered.newer);
+        let turn = self.turn.evictions(self.entries);
+        let is_believed =
+            turn.is_none_or(|turn| self.trust.believes(age, turn, remembered.was_missed));
+        if is_believed {
+            self.ghost.forget(fingerprint, remembered);
+        } else {
+            self.ghost.missed(fingerprint, remembered);
         }
+        is_believed
     }
 
     /// Keeps the fingerprint of an evicted key; the ghosts are made, and grown, here.

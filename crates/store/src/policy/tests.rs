@@ -421,6 +421,32 @@ fn a_share_that_goes_up_and_down_gives_no_places_away() {
     assert!(places < 1_500, "{places} of 200,000 strangers have a place");
 }
 
+/// A ghost that is believed is used up. One that is not is kept, and knows that its key was asked for.
+#[test]
+fn a_key_that_comes_back_is_believed_or_known_as_missed() {
+    let mut random = Random(13);
+    let mut cache = Cache::exchanging(500);
+    let (mut believed, mut missed, mut known) = (0, 0, 0);
+    for _ in 0..100_000 {
+        let key = random.skewed(20_000);
+        let before = cache.policy.ghost.recall(fingerprint(key));
+        if cache.access(key) || before.is_none() {
+            continue;
+        }
+        let after = cache.policy.ghost.recall(fingerprint(key));
+        match Region::of(cache.slab.get(cache.index[&key]).expect("stored").state) {
+            Region::Returned => believed += 1,
+            _ => {
+                missed += 1;
+                known += u32::from(after.is_some_and(|ghost| ghost.was_missed));
+            }
+        }
+    }
+    assert!(believed > 1_000 && missed > 1_000, "{believed}, {missed}");
+    // The eviction for it may have been the one too many for its set of ghosts.
+    assert!(known * 100 > missed * 98, "{known} of {missed} are known");
+}
+
 /// Keys are written in turn, and each about once asked for again: after 1 to 200 others were written.
 fn read_soon_after_write(requests: u64) -> impl Iterator<Item = u64> {
     (0..requests).map(|step| {

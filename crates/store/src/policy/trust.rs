@@ -13,7 +13,12 @@
 //! So doubt has degrees. If few of those entries are hit, only younger ghosts are believed. They tell more, the
 //! fraction recovers, and the age with it. If most of the main region is in use, the hand takes hits from many entries
 //! before it finds an idle one, so a place there costs more. One in [`DOUBTED_PART`] of the ghosts that are too old
-//! is believed too: else a cache that believes none would never learn that it should.
+//! is believed too: else a cache that believes none would never learn that it should. Before enough is known of
+//! those entries, all of them count as hit: a cache that is asked for few keys twice would else have learnt too late.
+//!
+//! A key that came back before and was not believed is asked for again and again, though it has no place. Its ghost is
+//! believed up to two and a half times that age. The record decides here too: if none of those that came back is hit,
+//! the age is 0, and two and a half times that is 0.
 //!
 //! An example: a loop of 1,000 keys in a cache of 750. 250 keys are missing in each round, so each of them comes back 250
 //! evictions after it left. If all were believed, the hand would evict an entry for each of them. It would go round
@@ -31,6 +36,8 @@ const RETURNED_WINDOW: (u32, u32) = (64, 8192);
 const IN_USE_PERCENT: u32 = 70;
 /// One in this many of the ghosts that are too old to be believed is believed.
 const DOUBTED_PART: u32 = 48;
+/// The age up to which the ghost of a key is believed that came back before in vain: this many halves of the usual one.
+const MISSED_HALVES: u64 = 5;
 /// Fractions are counted in parts of this.
 const WHOLE: u16 = 1024;
 
@@ -69,13 +76,18 @@ impl Trust {
     }
 
     /// Whether a key that the ghosts remember goes to the main region. Its ghost's age and the hand's `turn` are
-    /// counted in evictions.
-    pub(super) fn believes(&mut self, age: usize, turn: u64) -> bool {
+    /// counted in evictions. `was_missed` if it came back before, and was not believed.
+    pub(super) fn believes(&mut self, age: usize, turn: u64, was_missed: bool) -> bool {
         let age = age as u64;
-        if age < self.oldest_believed(turn) {
+        let oldest = self.oldest_believed(turn);
+        let oldest = match was_missed {
+            true => oldest.saturating_mul(MISSED_HALVES) / 2,
+            false => oldest,
+        };
+        if age < oldest {
             return true;
         }
-        if age >= turn {
+        if age >= turn && !was_missed {
             return false;
         }
         self.doubted += 1;
@@ -86,10 +98,10 @@ impl Trust {
         true
     }
 
-    /// The age up to which ghosts are believed: half a turn while nothing is known.
+    /// The age up to which ghosts are believed: a whole turn while nothing is known.
     fn oldest_believed(&self, turn: u64) -> u64 {
         let half = u32::from(WHOLE) / 2;
-        let hit = u64::from(self.returned.of(WHOLE).unwrap_or(half));
+        let hit = u64::from(self.returned.of(WHOLE).unwrap_or(WHOLE.into()));
         let idle = u64::from(u32::from(WHOLE) - self.in_use.of(WHOLE).unwrap_or(half));
         let whole = u64::from(WHOLE);
         turn.saturating_mul(2 * hit * idle) / (whole * whole)
@@ -119,10 +131,10 @@ mod tests {
     }
 
     #[test]
-    fn ghosts_are_believed_up_to_half_a_turn_while_nothing_is_known() {
+    fn ghosts_are_believed_up_to_a_turn_while_nothing_is_known() {
         let mut trust = Trust::default();
-        assert!(trust.believes(499, 1_000));
-        assert!(!trust.believes(500, 1_000));
+        assert!(trust.believes(999, 1_000, false));
+        assert!(!trust.believes(1_000, 1_000, false));
     }
 
     #[test]
@@ -136,11 +148,22 @@ mod tests {
     }
 
     #[test]
+    fn a_key_that_was_missed_may_have_an_older_ghost_but_the_record_counts_too() {
+        let mut trust = knowing(50, 50);
+        let oldest = trust.oldest_believed(1_000) as usize;
+        assert!(!trust.believes(oldest, 1_000, false));
+        assert!(trust.believes(2 * oldest, 1_000, true));
+        assert!(!trust.believes(3 * oldest, 1_000, true));
+        let mut trust = knowing(0, 50);
+        assert!(!trust.believes(0, 1_000, true), "none was hit");
+    }
+
+    #[test]
     fn one_in_some_old_ghosts_is_believed_but_none_that_is_older_than_a_turn() {
         let mut trust = knowing(0, 50);
         let mut believed = |age| {
             (0..100 * DOUBTED_PART)
-                .filter(|_| trust.believes(age, 1_000))
+                .filter(|_| trust.believes(age, 1_000, false))
                 .count()
         };
         assert_eq!(believed(900), 100);
