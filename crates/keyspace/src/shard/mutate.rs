@@ -87,7 +87,7 @@ impl Hold<'_> {
             return false;
         };
         // Deadlines of members count otherwise.
-        if value::is_timed(seen.tag.max(stored.tag)) {
+        if value::is_timed(seen.tag) || value::is_timed(stored.tag) {
             return false;
         }
         let (tag, deadline) = (stored.tag, stored.deadline);
