@@ -407,9 +407,8 @@ pub(crate) fn take_whole(
 pub(crate) fn short_number(buf: &[u8], at: usize, kind: u8) -> Option<(usize, usize)> {
     // Most headers are one or two digits long and are followed by at least two bytes more. The bytes that must be there, and the
     // upper halves of digits, are compared at once: they leave zeros, and the digits are what is left.
-    if let Some(head) = buf.get(at..)?.first_chunk::<5>()
-        && let Some(head) = head.first_chunk()
-    {
+    let head = buf.get(at..)?.first_chunk::<5>();
+    if let Some(head) = head.and_then(|head| head.first_chunk()) {
         let word = u32::from_le_bytes(*head);
         let one = (word ^ u32::from_le_bytes([kind, b'0', b'\r', 0])).rotate_right(8);
         let one = one & 0xff00_ffff;
