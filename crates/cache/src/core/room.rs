@@ -8,7 +8,7 @@ use tidewheel_store::{Removed, Slot};
 use crate::core::hash::Hashed;
 use crate::core::inner::Inner;
 use crate::core::removal::RemovalCause;
-use crate::core::shard::{Shard, ShardCell};
+use crate::core::shard::{Shard, ShardCell, Wanted};
 use crate::stats::Count;
 
 /// Timer records of due entries that an insertion touches at once before it evicts a live one.
@@ -37,7 +37,9 @@ enum Ease {
 impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     /// Brings a shard's weight within what it was lent: borrows, then removes what is due, then evicts. What
     /// was stored just now stays: if it alone is more than the shard was lent, the rest is noted as
-    /// `wanted`, and [`write`](Self::write) takes it from other shards after this one's lock is released.
+    /// `wanted`, and [`write`](Self::write) takes it from other shards after this one's lock is released. So is it noted if
+    /// the cache is still too large for a capacity that has shrunk: pinned entries kept what they had been lent, and this one
+    /// may be stored in the place of one of them.
     pub(crate) fn make_room(&self, shard: &mut Shard<K, V>, stored: Slot, now: u64) {
         while shard.store.weight() > shard.lent {
             let need = shard.store.weight() - shard.lent;
@@ -50,9 +52,12 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
                 continue;
             }
             if !self.evict_one(shard, Some(stored), now) {
-                shard.wanted = shard.store.weight() - shard.lent;
+                shard.wanted = Wanted::Room(shard.store.weight() - shard.lent);
                 return;
             }
+        }
+        if self.account.owed() > 0 {
+            shard.wanted = Wanted::Collection;
         }
     }
 
@@ -89,11 +94,12 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         self.made_room(shard, evicted, cause, now);
     }
 
-    /// Whether only an eviction makes room for an entry of this weight: nothing can be borrowed, nothing is due.
+    /// Whether one eviction is all that an entry of this weight takes: nothing can be borrowed, nothing is due, nothing is owed.
     #[inline(always)]
     pub(crate) fn must_evict_for(&self, shard: &Shard<K, V>, weight: u32, now: u64) -> bool {
         shard.store.weight() + u64::from(weight) > shard.lent
             && !self.account.may_lend()
+            && self.account.owed() == 0
             && !Self::has_due(shard, now)
     }
 
@@ -248,26 +254,29 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     /// Takes back what shards owe since the capacity has shrunk: what they do not use, then a few entries of
     /// each in turn, in short holds of their locks. Ends early when all that is left is pinned.
     pub(crate) fn collect(&self) {
-        let mut collected = true;
-        while collected {
-            collected = false;
-            for cell in &self.shards {
-                let owed = self.account.owed();
-                if owed == 0 {
-                    return;
-                }
-                let got = self.write(cell, |shard| {
-                    let unused = shard.lent.saturating_sub(shard.store.weight());
-                    let some = match shard.store.len() as u64 {
-                        0 => 0,
-                        len => (shard.store.weight() / len).max(1) * EVICTED_PER_HOLD,
-                    };
-                    self.reclaim(shard, owed.min(unused.saturating_add(some)), owed)
-                });
-                self.account.give_back(got);
-                collected |= got > 0;
+        while self.collect_some() {}
+    }
+
+    /// One round of that. Whether it got something.
+    pub(crate) fn collect_some(&self) -> bool {
+        let mut collected = false;
+        for cell in &self.shards {
+            let owed = self.account.owed();
+            if owed == 0 {
+                return false;
             }
+            let got = self.write(cell, |shard| {
+                let unused = shard.lent.saturating_sub(shard.store.weight());
+                let some = match shard.store.len() as u64 {
+                    0 => 0,
+                    len => (shard.store.weight() / len).max(1) * EVICTED_PER_HOLD,
+                };
+                self.reclaim(shard, owed.min(unused.saturating_add(some)), owed)
+            });
+            self.account.give_back(got);
+            collected |= got > 0;
         }
+        collected
     }
 
     /// Takes `weight` of a shard's loan back, evicting for it, and returns what could be had. An entry that leaves may

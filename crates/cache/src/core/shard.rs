@@ -19,6 +19,17 @@ const REPUBLISH_EVERY: u32 = 64;
 /// Removals that make a shard worth tidying.
 const UNTIDY: u32 = 512;
 
+/// What a change needs of other shards, to be had after its lock is released.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    #[default]
+    Nothing,
+    /// Weight that the entry stored last lacks.
+    Room(u64),
+    /// What is owed since the capacity has shrunk.
+    Collection,
+}
+
 /// A shard with what others read without its lock.
 ///
 /// The lock's word is in a cache line of its own. Threads that read the same shard take that line from each other, and all
@@ -39,8 +50,8 @@ pub(crate) struct Shard<K, V> {
     pub(crate) store: TypedStore<K, V>,
     /// Weight that the account has lent.
     pub(crate) lent: u64,
-    /// Weight that the entry stored last lacks: to be taken from other shards.
-    pub(crate) wanted: u64,
+    /// What the entry stored last needs of other shards.
+    pub(crate) wanted: Wanted,
     pub(crate) flights: Flights<K, V>,
     pub(crate) negatives: Negatives<K>,
     pub(crate) outbox: Outbox<K, V>,
@@ -73,7 +84,7 @@ impl<K, V> ShardCell<K, V> {
             lock: ShardLock::new(Shard {
                 store,
                 lent,
-                wanted: 0,
+                wanted: Wanted::Nothing,
                 flights: Flights::new(),
                 negatives: Negatives::new(),
                 outbox: Outbox::new(),

@@ -6,12 +6,12 @@ use equivalent::Equivalent;
 
 use crate::core::hash::Hashed;
 use crate::core::inner::Inner;
-use crate::core::shard::{Shard, ShardCell};
+use crate::core::shard::{Shard, ShardCell, Wanted};
 
 /// What a change owes to others.
 pub(crate) struct Owed {
-    /// Room for the entry stored last.
-    wanted: u64,
+    /// To the entry stored last.
+    wanted: Wanted,
     /// Whether there are events.
     events: bool,
 }
@@ -55,7 +55,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     /// What is owed after the lock was released.
     #[inline(always)]
     pub(crate) fn pay_any(&self, cell: &ShardCell<K, V>, owed: Owed) {
-        if owed.wanted > 0 || owed.events {
+        if owed.wanted != Wanted::Nothing || owed.events {
             self.pay(cell, owed);
         }
     }
@@ -64,10 +64,14 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     #[inline(never)]
     fn pay(&self, cell: &ShardCell<K, V>, owed: Owed) {
         let Owed { wanted, events } = owed;
-        if wanted > 0 {
-            self.find_room(cell, wanted);
+        match wanted {
+            Wanted::Nothing => {}
+            Wanted::Room(weight) => self.find_room(cell, weight),
+            Wanted::Collection => {
+                self.collect_some();
+            }
         }
-        if (events || wanted > 0) && self.delivery.must_help() {
+        if (events || wanted != Wanted::Nothing) && self.delivery.must_help() {
             self.deliver(true);
         }
     }

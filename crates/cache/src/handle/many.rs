@@ -45,7 +45,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         V: Clone,
     {
         let inner = &*self.inner;
-        let mut keys = keys.into_iter();
+        let mut keys = keys.into_iter().fuse();
         let mut values = Vec::with_capacity(keys.size_hint().0);
         let mut batch = Vec::with_capacity(AHEAD);
         loop {
@@ -89,7 +89,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// As [`insert_many`](Self::insert_many), with a lifetime of their own, which is the same for all.
     pub fn insert_many_with(&self, entries: impl IntoIterator<Item = (K, V)>, lifetime: &Lifetime) {
         let inner = &*self.inner;
-        let mut entries = entries.into_iter();
+        let mut entries = entries.into_iter().fuse();
         let mut batch = Vec::with_capacity(AHEAD);
         loop {
             let next = entries.by_ref().take(AHEAD);

@@ -465,6 +465,41 @@ fn pinned_entries_stay_when_the_capacity_shrinks_and_pay_when_they_leave() {
     assert!((90..=100).contains(&cache.weight()), "{}", cache.weight());
 }
 
+/// Found by an attack: entries that were stored in the place of those that were over stayed, and the cache was too large for
+/// ever.
+#[test]
+fn what_takes_the_place_of_pinned_entries_that_are_over_pays_for_a_capacity_that_has_shrunk() {
+    for (shards, capacity) in [(1, 0), (1, 10), (4, 1), (4, 10), (4, 40)] {
+        let (builder, clock, _events) = builder(100, shards);
+        let cache = builder.build().expect("valid");
+        for key in 0..100 {
+            cache.insert_with(key, 1, Lifetime::ttl(10 * MS));
+            cache.pin(&key);
+        }
+        let pinned = cache.weight_of_pinned(100);
+        cache.set_max_capacity(capacity);
+        assert_eq!(cache.weight(), pinned);
+        clock.advance(10 * MS);
+        for key in 100..150 {
+            cache.insert(key, 1);
+        }
+        cache.run_due();
+        for key in 150..400 {
+            cache.insert(key, 1);
+            cache.validate();
+        }
+        let weight = cache.weight();
+        assert!(
+            weight <= capacity,
+            "{weight} of {capacity}, {shards} shards"
+        );
+        assert!(
+            weight + 4 >= capacity,
+            "{weight} of {capacity}, {shards} shards"
+        );
+    }
+}
+
 /// Its shard kept what it had been lent for it, and the cache stayed too large.
 #[test]
 fn a_pinned_entry_that_ends_pays_for_a_capacity_that_has_shrunk() {

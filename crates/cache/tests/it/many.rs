@@ -35,6 +35,28 @@ fn many_keys_are_answered_in_their_order_and_counted_one_by_one() {
     }
 }
 
+/// Found by an attack: what such an iterator gave after its first `None` was stored, and answered.
+#[test]
+fn an_iterator_that_goes_on_after_its_end_is_not_asked_again() {
+    let clock = ManualClock::new();
+    for end in [1, 4, 16, 17, 20] {
+        let cache = cache(&clock);
+        let mut asked = 0;
+        cache.insert_many(std::iter::from_fn(|| {
+            asked += 1;
+            (asked != end).then_some((asked as u64, 0))
+        }));
+        assert_eq!((cache.len(), asked), (end - 1, end));
+        let mut asked = 0;
+        let keys = std::iter::from_fn(|| {
+            asked += 1;
+            (asked != end).then_some(&7)
+        });
+        assert_eq!(cache.get_many(keys).len(), end - 1);
+        assert_eq!(asked, end);
+    }
+}
+
 #[test]
 fn of_two_values_for_a_key_the_last_one_stays() {
     let cache = cache(&ManualClock::new());

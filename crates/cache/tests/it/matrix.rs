@@ -9,17 +9,23 @@ use crate::support::op::{Life, Op, Tags};
 use crate::support::setup::Setup;
 use crate::support::{check::COMPARED, mixed};
 
+/// Of how many configurations one is run. WebAssembly takes ten times as long. What differs there, words of 32 bits and no
+/// threads, depends on no configuration. Seven divides none of the matrix's sides, so all of their values come.
+const EVERY: usize = if cfg!(target_family = "wasm") { 7 } else { 1 };
+
 /// Runs a scenario under the matrix of configurations; says which one failed.
 fn under_every_configuration(scenario: impl Fn(&Setup, u64) -> Vec<Op>) {
     let before = COMPARED.load(Relaxed);
     let setups = Setup::all();
-    for (number, setup) in setups.iter().enumerate() {
+    let mut ran = 0;
+    for (number, setup) in setups.iter().enumerate().step_by(EVERY) {
+        ran += 1;
         let seed = mixed(number as u64);
         let ops = scenario(setup, seed);
         let told = std::panic::catch_unwind(|| crate::support::run(setup, &ops));
         assert!(told.is_ok(), "under {setup:?}, seed {seed}");
     }
-    assert!(COMPARED.load(Relaxed) > before + setups.len() as u64);
+    assert!(COMPARED.load(Relaxed) > before + ran);
 }
 
 #[test]

@@ -102,6 +102,14 @@ impl Hooks for Shell {
 }
 
 impl Server {
+    /// Publishes the keyspace events that have happened, by whatever thread.
+    #[inline]
+    pub(crate) fn publish_events(&self) {
+        if self.keyspace.events_pending() {
+            self.hub.flush(&self.keyspace);
+        }
+    }
+
     /// Puts a server together. Its loops are for the caller to run.
     pub(crate) fn new(parts: Parts) -> Self {
         let clock = Arc::new(parts.clock);

@@ -176,9 +176,7 @@ impl Expiry {
                 self.expired_at = state.time.tick;
             }
             self.has_run = true;
-            if keyspace.events_pending() {
-                state.server.hub.flush(keyspace);
-            }
+            state.server.publish_events();
             state.time = state.server.clock.now();
             if clock::micros(state.time) >= end {
                 return Pass::Spent;

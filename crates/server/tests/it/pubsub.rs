@@ -332,3 +332,82 @@ fn events_of_one_client_arrive_in_the_order_in_which_it_caused_them() {
         keys.iter().for_each(|_| assert_eq!(client.read(), ok()));
     }
 }
+
+/// Found by an attack: events waited for the batch's end, and were sent as the settings and subscriptions were then.
+#[test]
+fn an_event_is_sent_as_the_settings_are_when_it_happens_also_within_a_batch() {
+    const NAME: &str = "notify-keyspace-events";
+    let server = Server::start(&[]);
+    let mut client = server.client();
+    let mut listener = server.client();
+    listener.call(&["PSUBSCRIBE", "*"]);
+    let set = |letters| command(&["CONFIG", "SET", NAME, letters]);
+    let batch = [
+        set("KEA"),
+        command(&["SET", "a", "1"]),
+        set(""),
+        command(&["SET", "b", "1"]),
+        set("K$"),
+        command(&["SET", "c", "1"]),
+        command(&["PUBLISH", "between", "x"]),
+        set("E$"),
+        command(&["SET", "d", "1"]),
+        command(&["MULTI"]),
+        command(&["SET", "e", "1"]),
+        set("K$"),
+        command(&["PUBLISH", "within", "x"]),
+        command(&["SET", "f", "1"]),
+        command(&["EXEC"]),
+        set(""),
+        command(&["PUBLISH", "end", "x"]),
+    ];
+    client.send(&batch.concat());
+    for _ in &batch {
+        client.read();
+    }
+    let heard = std::iter::repeat_with(|| match listener.read() {
+        Reply::Array(message) => text(&message[2]).to_string(),
+        other => panic!("{other:?}"),
+    });
+    let heard: Vec<String> = heard.take_while(|channel| channel != "end").collect();
+    let expected = [
+        "__keyspace@0__:a",
+        "__keyevent@0__:set",
+        "__keyspace@0__:c",
+        "between",
+        "__keyevent@0__:set",
+        "__keyevent@0__:set",
+        "within",
+        "__keyspace@0__:f",
+    ];
+    assert_eq!(heard, expected);
+}
+
+/// Found with it: who subscribed after a change in the same batch was told of it.
+#[test]
+fn events_of_before_a_subscription_are_not_heard_and_those_of_before_its_end_are() {
+    let server = Server::start(&["--notify-keyspace-events", "KEA"]);
+    let mut client = server.client();
+    client.call(&["HELLO", "3"]);
+    let batch = [
+        command(&["SET", "a", "1"]),
+        command(&["SUBSCRIBE", "__keyspace@0__:a"]),
+        command(&["DEL", "a"]),
+        command(&["UNSUBSCRIBE", "__keyspace@0__:a"]),
+        command(&["SET", "a", "1"]),
+        command(&["PING"]),
+    ];
+    client.send(&batch.concat());
+    let mut events = Vec::new();
+    loop {
+        match client.read() {
+            Reply::Push(message) if message[0] == bulk("message") => {
+                events.push(text(&message[2]).to_string());
+            }
+            reply if reply == simple("PONG") => break,
+            _ => {}
+        }
+    }
+    client.call(&["PING"]);
+    assert_eq!(events, ["del"]);
+}

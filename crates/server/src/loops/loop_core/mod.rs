@@ -217,10 +217,7 @@ impl<K: Sockets> LoopCore<K> {
     /// Publishes the events that this loop has caused and not published yet, for example by commands of a
     /// connection that is gone. Nobody else would do it.
     pub(super) fn publish_events(&self) {
-        let server = self.server();
-        if server.keyspace.events_pending() {
-            server.hub.flush(&server.keyspace);
-        }
+        self.server().publish_events();
     }
 
     /// Sends what is left before the loop ends. Returns for how many milliseconds to wait for sockets

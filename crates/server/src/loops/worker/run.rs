@@ -280,9 +280,7 @@ impl Turn<'_> {
 
     /// Publishes what the batch has caused and sends its replies as far as the socket takes them.
     pub(super) fn send<S: Read + Write>(&mut self, link: &mut Link<S>) -> io::Result<()> {
-        if self.server.keyspace.events_pending() {
-            self.server.hub.flush(&self.server.keyspace);
-        }
+        self.server.publish_events();
         if self.out.is_empty() {
             return Ok(());
         }
