@@ -37,8 +37,8 @@
 //!   because the thread that runs these did not cause them.
 //! - **No user code runs under a lock**: not loaders, listeners, weighers, `Expiry` or the drop of keys and
 //!   values. The exceptions are `Hash` and `Eq` (under any shard lock), and `Clone`, [`Cache::view`]'s
-//!   closure, [`Cache::invalidate_if`]'s predicate and `expire_after_read` (under the reader lock). If one of
-//!   these calls the same cache, it panics with a message instead of waiting for itself.
+//!   closure, [`Cache::invalidate_if`]'s predicate and `expire_after_read` (under the reader lock), and a [`Clock`] of
+//!   your own (under any). If one of these calls the same cache, it panics with a message instead of waiting for itself.
 //! - **No operation takes longer because the cache holds more entries**, except those that say so.
 //!
 //! # Time to live, entry by entry

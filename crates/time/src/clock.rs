@@ -28,6 +28,8 @@ use std::time::{Duration, SystemTime};
 ///     }
 /// }
 /// ```
+///
+/// It is read under locks of the cache or the scheduler that it is the clock of, so it must not call these.
 pub trait Clock: Debug + Send + Sync + 'static {
     /// Time since the clock's origin, whatever that is: users count from their first reading on, for up to
     /// 34.8 years.

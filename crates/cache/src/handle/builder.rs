@@ -140,7 +140,8 @@ impl<K, V, S> Builder<K, V, S> {
     }
 
     /// How many entries the cache holds at most; with a [`weigher`](Self::weigher), how much weight. At
-    /// least 1.
+    /// least 1. With several shards the cache may evict a little before that, with up to one per cent still free: a shard
+    /// borrows in portions, and one may lack what another has not used yet.
     #[doc(alias = "maximumSize", alias = "maximumWeight", alias = "maximum_size")]
     #[must_use]
     pub fn max_capacity(mut self, capacity: u64) -> Self {

@@ -29,6 +29,8 @@ impl Turn<'_> {
     /// Runs one of these commands.
     #[inline]
     pub(crate) fn host(&mut self, conn: &mut Connection, row: &Command, args: Args<'_>) -> Step {
+        // Such a command may change who is told of events, and of which.
+        self.server.publish_events();
         let mark = self.out.mark();
         let outcome = match handlers::handler(row.name) {
             Some(run) => run(self, conn, args),

@@ -66,7 +66,7 @@ impl<K: Sockets> LoopCore<K> {
         let mut fresh = std::mem::take(&mut self.table.fresh);
         if !fresh.is_empty() {
             // What a served command has caused comes before its reply.
-            self.publish_events();
+            self.server().publish_events();
         }
         for slot in fresh.drain(..) {
             let Some(conn) = self.table.get(slot) else {

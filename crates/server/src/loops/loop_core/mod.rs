@@ -180,7 +180,8 @@ impl<K: Sockets> LoopCore<K> {
         self.tidy(idle);
         self.watch_clients(idle);
         self.table.end_turn();
-        self.publish_events();
+        // For example of commands of a connection that is gone. Nobody else would do it.
+        self.server().publish_events();
         self.state.seat.leave();
     }
 
@@ -212,12 +213,6 @@ impl<K: Sockets> LoopCore<K> {
         let seat = &mut self.state.seat;
         let goes_on = !server.pause.is_on() && server.keyspace.shrink(seat, now);
         self.shrinking.attempted(goes_on, now.tick);
-    }
-
-    /// Publishes the events that this loop has caused and not published yet, for example by commands of a
-    /// connection that is gone. Nobody else would do it.
-    pub(super) fn publish_events(&self) {
-        self.server().publish_events();
     }
 
     /// Sends what is left before the loop ends. Returns for how many milliseconds to wait for sockets
