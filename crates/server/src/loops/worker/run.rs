@@ -125,6 +125,10 @@ impl Turn<'_> {
         let mut at = 0;
         // Whoever gives no password gets other limits.
         while cutter.parser.is_idle() && !link.lacks_password(&self.server.config) {
+            if link.conn.is_killed() {
+                // By another loop, just now. The next look at it closes it.
+                return (at, Some(Halt::Spent));
+            }
             let rest = &input[at..];
             cutter.ahead.look(self.state, link.session.db, rest, limits);
             let mut done = 0;
