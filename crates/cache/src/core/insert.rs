@@ -118,7 +118,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
 
     /// Whether an entry may be stored under a key; makes way for a heavy one.
     pub(crate) fn fits(&self, hash: Hashed, key: &K, weight: u32) -> bool {
-        weight <= 1 && self.account.capacity() != Some(0) || self.make_way(hash, key, weight)
+        weight <= 1 || self.make_way(hash, key, weight)
     }
 
     /// The time to live of an entry of which nothing but its end is to be kept; `None` if there is more.

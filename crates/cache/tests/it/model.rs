@@ -62,3 +62,24 @@ fn a_value_that_is_unchanged_for_no_time_and_kept_after_that_stays() {
     ]);
     crate::support::run(&setup, &ops);
 }
+
+/// Found by fuzzing, and by an attack: what is stored in the place of a pinned entry that is over is too much for a capacity
+/// that has shrunk meanwhile.
+#[test]
+fn what_takes_a_pinned_entry_s_place_is_within_a_capacity_that_has_shrunk() {
+    let setup = Setup::from_bits(u64::from_le_bytes([10, 25, 29, 252, 4, 67, 3, 3]));
+    let insert = |key, weight| Op::Insert {
+        key,
+        weight,
+        life: Life::Configured,
+        tags: Tags::NONE,
+    };
+    let pin = Op::Pin {
+        key: 35,
+        pinned: true,
+    };
+    let end = Op::Pass { nanos: 1 << 40 };
+    let mut ops = vec![insert(35, 2), pin, Op::SetMaxCapacity { capacity: 0 }, end];
+    ops.extend((0..6).map(|key| insert(key, 1)));
+    crate::support::run(&setup, &ops);
+}
