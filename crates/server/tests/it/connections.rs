@@ -95,6 +95,15 @@ fn replies_can_be_switched_off_and_skipped() {
     assert_eq!(client.read(), bulk("c"));
 }
 
+/// Found by an attack.
+#[test]
+fn a_client_that_wants_no_replies_is_not_told_of_what_breaks_the_protocol() {
+    let server = Server::start(&[]);
+    let mut client = server.client();
+    client.send(b"CLIENT REPLY OFF\r\nPING\r\n*x\r\n");
+    assert_eq!(client.read_to_end(), b"");
+}
+
 #[test]
 fn the_list_shows_everybody_with_what_they_have_set() {
     let server = Server::start(&[]);

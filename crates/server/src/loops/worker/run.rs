@@ -7,6 +7,7 @@ use tidewheel_resp::{Args, Limits, Parsed, Parser};
 
 use super::buffers::{Cutter, REPLIES_KEEP};
 use super::limits::SEND_MARK;
+use crate::clients::checks;
 use crate::clients::connection::{Connection, Link, OUTPUT_SOFT_MARK};
 use crate::commands::turn::{Step, Turn};
 use crate::config::Settings;
@@ -261,7 +262,9 @@ impl Turn<'_> {
     #[cold]
     fn refuse(&mut self, conn: &Connection, why: &impl std::fmt::Display) {
         self.tally.errors += 1;
-        self.out.error(&format!("ERR Protocol error: {why}"));
+        if conn.checks & checks::MUTED == 0 {
+            self.out.error(&format!("ERR Protocol error: {why}"));
+        }
         #[cfg(test)]
         self.server.witness.refused(conn.client.id);
         tracing::debug!(client = conn.client.id, %why, "closed: not the protocol");
