@@ -15,10 +15,11 @@ use tidewheel::{Cache, Compute, ManualClock};
 
 use crate::hands::{Alarm, poll};
 use crate::loading::manual;
-use crate::support::mixed;
+use crate::support::{is_deep, mixed};
 
 const KEYS: u64 = 4;
-const SEEDS: u64 = 1000;
+const SEEDS: u64 = 200;
+const SEEDS_DEEP: u64 = 5_000;
 const STEPS: u64 = 60;
 
 /// What loaders return is above this, and says by which call.
@@ -244,7 +245,8 @@ impl<'a> World<'a> {
 
 #[test]
 fn every_order_of_polls_drops_and_writes_agrees_with_the_model() {
-    for seed in 0..SEEDS {
+    let seeds = if is_deep() { SEEDS_DEEP } else { SEEDS };
+    for seed in 0..seeds {
         let cache = manual(&ManualClock::new()).build().expect("valid");
         let mut random = Random(mixed(seed));
         let mut world = World {

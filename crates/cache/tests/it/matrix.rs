@@ -7,18 +7,19 @@ use tidewheel::Condition;
 
 use crate::support::op::{Life, Op, Tags};
 use crate::support::setup::Setup;
-use crate::support::{check::COMPARED, mixed};
+use crate::support::{check::COMPARED, is_deep, mixed};
 
-/// Of how many configurations one is run. WebAssembly takes ten times as long. What differs there, words of 32 bits and no
-/// threads, depends on no configuration. Seven divides none of the matrix's sides, so all of their values come.
-const EVERY: usize = if cfg!(target_family = "wasm") { 7 } else { 1 };
+/// Of so many configurations one is run, but for the deep tier, which runs all. Thirteen divides
+/// none of the matrix's sides, so all of their values come.
+const EVERY: usize = 13;
 
 /// Runs a scenario under the matrix of configurations; says which one failed.
 fn under_every_configuration(scenario: impl Fn(&Setup, u64) -> Vec<Op>) {
     let before = COMPARED.load(Relaxed);
     let setups = Setup::all();
+    let every = if is_deep() { 1 } else { EVERY };
     let mut ran = 0;
-    for (number, setup) in setups.iter().enumerate().step_by(EVERY) {
+    for (number, setup) in setups.iter().enumerate().step_by(every) {
         ran += 1;
         let seed = mixed(number as u64);
         let ops = scenario(setup, seed);

@@ -5,15 +5,8 @@ use crate::support::op::{Life, Op, Tags};
 use crate::support::setup::Setup;
 use proptest::prelude::*;
 
-/// Fewer as WebAssembly, which takes ten times as long.
-const CASES: u32 = if cfg!(target_family = "wasm") {
-    200
-} else {
-    1500
-};
-
 proptest! {
-    #![proptest_config(ProptestConfig { cases: CASES, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn a_cache_behaves_like_its_model(

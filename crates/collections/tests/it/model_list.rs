@@ -218,7 +218,7 @@ fn run(ops: Vec<Op>, setting: i64) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 192, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases / 4, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
     fn lists_behave_like_a_deque(ops in prop::collection::vec(op(), 1..60), setting in prop_oneof![Just(-2i64), Just(4), Just(100)]) {
         run(ops, setting);

@@ -417,7 +417,7 @@ fn limits(scale: usize) -> Limits {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases / 4, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
     fn hashes_and_sets_behave_like_maps(
         set in any::<bool>(),

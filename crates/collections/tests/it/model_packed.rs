@@ -228,7 +228,7 @@ impl Beside {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases / 4, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
     fn packed_behaves_like_a_vector_of_members(
         pairs in any::<bool>(),

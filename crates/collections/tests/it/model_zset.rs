@@ -423,7 +423,7 @@ fn run(ops: Vec<Op>, entries: usize, one_score: bool) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases / 4, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
     fn sorted_sets_behave_like_a_sorted_vector(ops in prop::collection::vec(op(), 1..100), entries in prop_oneof![Just(0usize), Just(40), Just(1_000)]) {
         run(ops, entries, false);

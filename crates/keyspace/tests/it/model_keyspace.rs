@@ -521,7 +521,7 @@ fn check(steps: &[Step], shards: usize) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 600, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases / 4, ..ProptestConfig::default() })]
 
     #[test]
     fn one_shard_agrees_with_the_model(steps in steps()) {

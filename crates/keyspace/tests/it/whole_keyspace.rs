@@ -12,7 +12,7 @@ const SHARDS: usize = 1024;
 /// Enough for a key in most shards.
 const KEYS: usize = 2_000;
 /// Enough for threads to be preempted within a swap.
-const SWAPS: usize = 1_001;
+const SWAPS: usize = 201;
 
 fn rig() -> Rig {
     Rig::with(Options {

@@ -10,7 +10,7 @@ use tidewheel_resp::{Args, Protocol, Reply, Writer};
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 /// Members of all keys of one kind.
-const MEMBERS: usize = 400_000;
+const MEMBERS: usize = 100_000;
 
 struct Shell;
 

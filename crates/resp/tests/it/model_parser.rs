@@ -115,7 +115,7 @@ fn limits() -> impl Strategy<Value = Limits> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn any_cut_into_reads_gives_the_same_commands(

@@ -242,7 +242,7 @@ fn compare(tasks: &Tasks<u8, u32>, model: &Model) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases / 4, ..ProptestConfig::default() })]
 
     #[test]
     fn every_task_runs_once_at_its_latest_deadline(ops in prop::collection::vec(ops(), 1..120)) {

@@ -7,8 +7,14 @@ use std::time::Duration;
 use tidewheel_resp::Reply;
 
 use super::dice::Dice;
+use super::is_deep;
 use super::rig::{Peer, Rig, bulk};
 use crate::config::Settings;
+
+/// Seeds of each history: a sixth in every build, all in the deep tier.
+pub(super) fn seeds() -> u64 {
+    if is_deep() { 60 } else { 10 }
+}
 
 /// A server and its clients. `W` is what a client wants to know of a reply.
 pub(super) struct Crowd<W> {

@@ -1,4 +1,5 @@
-//! Running the simulation: a million steps in every build, and hours when somebody asks for them.
+//! Running the simulation: 200,000 steps in every build, a million in the deep tier, and hours when
+//! somebody asks for them.
 //!
 //! A failure names the seed of its episode, and `TIDEWHEEL_SIMULATION_SEED=n` runs that one alone. The
 //! ignored test goes on from a seed of its own for `TIDEWHEEL_SIMULATION_SECONDS=n`, an hour by default.
@@ -7,10 +8,12 @@ use std::hash::{BuildHasher, RandomState};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::done::Done;
+use super::is_deep;
 use super::world::World;
 use crate::time::clock::Clock;
 
-const STEPS: u64 = 1_000_000;
+const STEPS: u64 = 200_000;
+const STEPS_DEEP: u64 = 1_000_000;
 const STEPS_PER_EPISODE: u64 = 5_000;
 
 /// Runs one episode; the failure's message names its seed.
@@ -45,14 +48,15 @@ fn every_client_gets_its_own_replies_all_of_them_and_in_order() {
         return;
     }
     let mut done = Done::default();
-    for seed in 0..STEPS / STEPS_PER_EPISODE {
+    let steps = if is_deep() { STEPS_DEEP } else { STEPS };
+    for seed in 0..steps / STEPS_PER_EPISODE {
         done.add(&episode(seed));
     }
     println!("{done:?}");
-    assert!(done.commands > STEPS / 4 && done.events > STEPS / 10);
-    assert!(done.closed > STEPS / 1_000 && done.messages > STEPS / 100);
-    assert!(done.denied > STEPS / 200 && done.evicted > STEPS / 1_000);
-    assert!(done.given_up > STEPS / 2_000);
+    assert!(done.commands > steps / 4 && done.events > steps / 10);
+    assert!(done.closed > steps / 1_000 && done.messages > steps / 100);
+    assert!(done.denied > steps / 200 && done.evicted > steps / 1_000);
+    assert!(done.given_up > steps / 2_000);
 }
 
 #[test]

@@ -32,3 +32,8 @@ mod waiting;
 mod watched;
 mod wire;
 mod world;
+
+/// Whether the deep tier asks for as many seeds as ever: `TIDEWHEEL_DEEP=1`.
+fn is_deep() -> bool {
+    std::env::var_os("TIDEWHEEL_DEEP").is_some()
+}

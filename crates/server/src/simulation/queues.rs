@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tidewheel_resp::Reply;
 
-use super::crowd::{Crowd, texts};
+use super::crowd::{Crowd, seeds, texts};
 
 const CLIENTS: usize = 14;
 /// The first of them push.
@@ -153,6 +153,6 @@ fn episode(seed: u64) -> usize {
 
 #[test]
 fn elements_are_given_once_and_in_turn_while_those_who_wait_die() {
-    let got: usize = (0..60).map(episode).sum();
-    assert!(got > 5_000, "{got} elements");
+    let got: usize = (0..seeds()).map(episode).sum();
+    assert!(got as u64 > seeds() * 83, "{got} elements");
 }

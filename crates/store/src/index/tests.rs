@@ -287,11 +287,8 @@ impl Beside {
 const MOVED: u32 = 1 << 31;
 const ID_BITS: u32 = MOVED - 1;
 
-/// Fewer as WebAssembly, which takes ten times as long.
-const CASES: u32 = if cfg!(target_family = "wasm") { 8 } else { 48 };
-
 proptest! {
-    #![proptest_config(ProptestConfig { cases: CASES, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases / 16, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
     fn hostile_places_are_found_scanned_and_given_back(
         kind in 0..HOSTILE.len(),

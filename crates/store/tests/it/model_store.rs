@@ -405,7 +405,7 @@ fn compare(store: &Store<Vec<u8>>, hasher: &KeyHasher, model: &BTreeMap<u16, Kep
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 384, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases / 4, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
     fn store_behaves_like_a_map(ops in prop::collection::vec(op(), 1..250)) {
         run(ops);

@@ -531,7 +531,7 @@ fn run<V: Carrier>(ops: Vec<Op>, weak: bool) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases / 4, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn a_typed_store_behaves_like_a_map(ops in prop::collection::vec(op(), 1..250)) {

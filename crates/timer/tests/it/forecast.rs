@@ -70,7 +70,7 @@ fn distance() -> impl Strategy<Value = u64> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases / 4, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn forecast_of_the_wheel_errs_by_the_straddling_slots_at_most(

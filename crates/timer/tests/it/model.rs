@@ -12,9 +12,10 @@ use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 use tidewheel_timer::{HashedWheel, HierarchicalWheel, IndexedHeap, TimerSet};
 
+/// A quarter of `cases`, and the whole of them in the deep tier, which sets `PROPTEST_CASES`.
 fn config(cases: u32) -> ProptestConfig {
     ProptestConfig {
-        cases,
+        cases: (cases * ProptestConfig::default().cases / 1024).max(1),
         failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("regressions"))),
         ..ProptestConfig::default()
     }

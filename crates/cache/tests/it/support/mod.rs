@@ -32,3 +32,8 @@ pub(crate) fn mixed(seed: u64) -> u64 {
     bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     bits ^ (bits >> 31)
 }
+
+/// Whether the deep tier asks for as many seeds as ever: `TIDEWHEEL_DEEP=1`.
+pub(crate) fn is_deep() -> bool {
+    std::env::var_os("TIDEWHEEL_DEEP").is_some()
+}

@@ -1,0 +1,71 @@
+# Functions that `.ci/run` and `.ci/deep` share. Source it from the repository root.
+
+# A clone is compiled once. Incremental compilation would only fill the disk.
+export CARGO_INCREMENTAL=0
+
+# Prints the name of a stage, the seconds so far, and the size of the build folder.
+stage() {
+    printf '\n== %s (%ss, %s on disk)\n' "$1" "$SECONDS" "$(du -sh target 2>/dev/null | cut -f1)"
+}
+
+# Says that a part could not run here.
+left_out() {
+    printf '!!! LEFT OUT: %s\n' "$1"
+}
+
+# Prints a command's output only when it fails.
+quietly() {
+    local log
+    log=$(mktemp)
+    if ! "$@" >"$log" 2>&1 </dev/null; then
+        cat "$log"
+        rm -f "$log"
+        echo "failed: $*" >&2
+        return 1
+    fi
+    rm -f "$log"
+}
+
+as_root() {
+    if [ "$(id -u)" -eq 0 ]; then
+        "$@"
+    else
+        sudo -n "$@"
+    fi
+}
+
+have() {
+    command -v "$1" >/dev/null 2>&1
+}
+
+# Installs Debian packages.
+apt_install() {
+    [ $# -gt 0 ] || return 0
+    quietly as_root apt-get update
+    quietly as_root env DEBIAN_FRONTEND=noninteractive \
+        apt-get install -y --no-install-recommends "$@"
+}
+
+# Installs Python packages. A system Python may be managed by its distribution; the flag says that
+# we know.
+pip_install() {
+    local install=(python3 -m pip install --quiet --disable-pip-version-check)
+    quietly "${install[@]}" "$@" || quietly "${install[@]}" --break-system-packages "$@"
+}
+
+# Runs `cargo test` with the arguments, and fails if one test binary takes more than 40 seconds: a
+# test that needs longer belongs into `.ci/deep`.
+test_binaries() {
+    local log status=0
+    log=$(mktemp)
+    cargo test "$@" 2>&1 | tee "$log" || status=$?
+    awk '
+        /^ +Running / { name = $0 }
+        match($0, /finished in [0-9.]+s/) {
+            took = substr($0, RSTART + 12, RLENGTH - 13)
+            if (took > 40) { print "takes " took " s, 40 are allowed:" name; slow = 1 }
+        }
+        END { exit slow }' "$log" || status=1
+    rm -f "$log"
+    return "$status"
+}
