@@ -9,6 +9,7 @@ use tidewheel_resp::Args;
 use crate::clients::checks;
 use crate::clients::connection::{Connection, Replies, Waiting};
 use crate::commands::host::transaction::{refused, runs_at_once};
+use crate::commands::stranger;
 use crate::commands::turn::{Step, Turn};
 use crate::counters::latency::Event;
 
@@ -27,11 +28,7 @@ impl Turn<'_> {
             Some(call) => call,
             None => match tidewheel_keyspace::resolve(args) {
                 Ok(row) => row.into(),
-                Err(why) => {
-                    let row = named(args);
-                    self.refuse_call(conn, row, why);
-                    return self.after_refusal(conn, row, mark, Step::Done);
-                }
+                Err(why) => return self.not_a_call(conn, args, mark, why),
             },
         };
         let row = call.row;
@@ -69,6 +66,32 @@ impl Turn<'_> {
             self.show(conn, row, args);
         }
         self.after(conn, Some(row), true, mark, step)
+    }
+
+    /// What was sent cannot be run as a command.
+    #[cold]
+    fn not_a_call(
+        &mut self,
+        conn: &mut Connection,
+        args: Args<'_>,
+        mark: usize,
+        why: CommandError,
+    ) -> Step {
+        let row = named(args);
+        let name = args.get(0).filter(|_| row.is_none());
+        if let Some(protocol) = name.and_then(stranger::by_name) {
+            return self.turn_away(conn, protocol);
+        }
+        self.refuse_call(conn, row, why);
+        self.after_refusal(conn, row, mark, Step::Done)
+    }
+
+    /// A client speaks another protocol: nothing of it is answered or run.
+    #[cold]
+    pub(crate) fn turn_away(&mut self, conn: &Connection, protocol: stranger::Protocol) -> Step {
+        let (client, address) = (conn.client.id, conn.client.peer);
+        tracing::warn!(client, %address, "closed: it speaks {protocol}, nothing of that was run");
+        Step::Close
     }
 
     /// Answers a command that is not run. An EXEC that is refused ends its transaction; any other spoils it.

@@ -3,5 +3,6 @@
 pub(crate) mod call;
 pub(crate) mod dispatch;
 pub(crate) mod host;
+pub(crate) mod stranger;
 pub(crate) mod timing;
 pub(crate) mod turn;

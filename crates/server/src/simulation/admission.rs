@@ -2,7 +2,7 @@
 
 use tidewheel_resp::Protocol;
 
-use super::model::{Answer, Model, Talker};
+use super::model::{Answer, Model, Talker, is_no_command};
 use crate::state::witness::Ran;
 use crate::time::clock::micros;
 
@@ -28,7 +28,7 @@ impl Model {
 
     /// Whether a command is refused for want of the password.
     pub(super) fn denies(&self, ran: &Ran, word: &[u8]) -> bool {
-        let open = matches!(word, b"AUTH" | b"HELLO" | b"QUIT" | b"RESET" | b"NONSENSE");
+        let open = matches!(word, b"AUTH" | b"HELLO" | b"QUIT" | b"RESET") || is_no_command(word);
         // A walk that had begun before the password was asked goes on.
         let walked = word == b"KEYS" && micros(ran.clock) <= self.password_since;
         !open && !walked && self.lacks_password(ran.client)

@@ -240,7 +240,7 @@ impl Model {
             Pause::Off => false,
             Pause::Writes => changes(word),
             // What is no command at all is refused at once.
-            Pause::All => word != b"NONSENSE",
+            Pause::All => !is_no_command(word),
         };
         // A walk that had begun before goes on.
         let walked = word == b"KEYS" && micros(ran.clock) <= self.pause_began;
@@ -284,6 +284,8 @@ impl Model {
                 self.talker(ran).leaves = true;
                 out.ok();
             }
+            // Another protocol is not answered.
+            b"POST" => self.talker(ran).leaves = true,
             b"AUTH" => return Ok(self.auth(ran)),
             b"HELLO" => return Ok(self.hello(ran)),
             b"CONFIG" => {
@@ -540,7 +542,13 @@ fn bulk_of(reply: Reply) -> Option<Vec<u8>> {
 }
 
 fn is_for_subscribers(word: &[u8]) -> bool {
-    word.ends_with(b"SUBSCRIBE") || matches!(word, b"PING" | b"QUIT" | b"RESET" | b"NONSENSE")
+    let known = word.ends_with(b"SUBSCRIBE") || matches!(word, b"PING" | b"QUIT" | b"RESET");
+    known || is_no_command(word)
+}
+
+/// Whether a command does not exist: nothing but its name is looked at.
+pub(super) fn is_no_command(word: &[u8]) -> bool {
+    matches!(word, b"NONSENSE" | b"POST")
 }
 
 fn matches(reply: &[u8], wanted: &[u8]) -> Result<(), String> {

@@ -133,6 +133,7 @@ fn control(dice: &mut Dice, others: u64, me: u64) -> Vec<Vec<u8>> {
             words(&["CLIENT", "KILL", "ID", &id.to_string()])
         }
         17 if dice.once_in(4) => words(&["INFO"]),
+        18 if dice.once_in(6) => words(&["POST", "/"]),
         18 => words(&["NONSENSE", "a"]),
         19 => words(&["CLIENT", "ID"]),
         20 => match dice.below(20) {

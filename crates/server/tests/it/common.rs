@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 pub(crate) use tidewheel_resp::Reply;
@@ -15,17 +16,35 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) struct Server {
     child: Child,
     pub(crate) port: u16,
+    /// The lines of its log, as they come.
+    log: Option<Arc<Mutex<Vec<String>>>>,
 }
 
 impl Server {
     /// Starts one on a free port.
     pub(crate) fn start(flags: &[&str]) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_tidewheel"))
-            .args(["--port", "0", "--threads", "2"])
-            .args(flags)
+        Self::run(program(flags).stderr(Stdio::null()))
+    }
+
+    /// Starts one on a free port, and keeps what it logs.
+    pub(crate) fn start_logged(flags: &[&str]) -> Self {
+        let mut server = Self::run(program(flags).stderr(Stdio::piped()));
+        let stderr = server.child.stderr.take().expect("piped");
+        let log = Arc::new(Mutex::new(Vec::new()));
+        server.log = Some(Arc::clone(&log));
+        std::thread::spawn(move || {
+            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                log.lock().expect("no panic").push(line);
+            }
+        });
+        server
+    }
+
+    /// Starts one by a command whose first line of output names its address.
+    pub(crate) fn run(command: &mut Command) -> Self {
+        let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
             .spawn()
             .expect("the server starts");
         let stdout = child.stdout.as_mut().expect("piped");
@@ -38,7 +57,22 @@ impl Server {
             .find_map(|word| word.parse::<SocketAddr>().ok())
             .unwrap_or_else(|| panic!("no address in {line:?}"))
             .port();
-        Self { child, port }
+        Self {
+            child,
+            port,
+            log: None,
+        }
+    }
+
+    /// The lines of its log with this text in them, once there are any.
+    pub(crate) fn logged(&self, text: &str) -> Vec<String> {
+        let log = self.log.as_ref().expect("a server that was started so");
+        eventually(text, || {
+            let lines = log.lock().expect("no panic");
+            let found = lines.iter().filter(|line| line.contains(text)).cloned();
+            let found: Vec<_> = found.collect();
+            (!found.is_empty()).then_some(found)
+        })
     }
 
     pub(crate) fn client(&self) -> Client {
@@ -73,6 +107,13 @@ impl Server {
             self.child.try_wait().expect("it is our child")
         })
     }
+}
+
+/// The program, on a free port.
+pub(crate) fn program(flags: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tidewheel"));
+    command.args(["--port", "0", "--threads", "2"]).args(flags);
+    command
 }
 
 impl Drop for Server {

@@ -9,6 +9,7 @@ use super::buffers::{Cutter, REPLIES_KEEP};
 use super::limits::SEND_MARK;
 use crate::clients::checks;
 use crate::clients::connection::{Connection, Link, OUTPUT_SOFT_MARK};
+use crate::commands::stranger;
 use crate::commands::turn::{Step, Turn};
 use crate::config::Settings;
 use crate::net::output::write_some;
@@ -171,10 +172,17 @@ impl Turn<'_> {
             false => ours,
             true => &Limits::UNAUTHENTICATED,
         };
+        if let Some(protocol) = stranger::by_opening(input) {
+            return self.close_stranger(&link.conn, protocol, input.len());
+        }
         match parser.parse(input, limits) {
             Ok(Parsed::Complete { consumed }) => match parser.args(input) {
                 args if args.is_empty() => (consumed, None),
-                args => self.run_alone(link, args, consumed),
+                args if input.first() == Some(&b'*') => self.run_alone(link, args, consumed),
+                args => match stranger::by_line(args) {
+                    None => self.run_alone(link, args, consumed),
+                    Some(protocol) => self.close_stranger(&link.conn, protocol, input.len()),
+                },
             },
             Ok(Parsed::Incomplete { wanted }) => (0, Some(Halt::Starved(wanted))),
             Err(why) => {
@@ -256,6 +264,20 @@ impl Turn<'_> {
             Step::Paused => Some(Halt::Paused),
             Step::Close => Some(Halt::Closing),
         }
+    }
+
+    /// What a client has sent is another protocol's: so is the rest of its input.
+    #[cold]
+    fn close_stranger(
+        &mut self,
+        conn: &Connection,
+        protocol: stranger::Protocol,
+        input: usize,
+    ) -> (usize, Option<Halt>) {
+        self.turn_away(conn, protocol);
+        #[cfg(test)]
+        self.server.witness.refused(conn.client.id);
+        (input, Some(Halt::Closing))
     }
 
     /// What a client has sent is no command.

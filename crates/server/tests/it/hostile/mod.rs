@@ -11,6 +11,7 @@ mod memory;
 mod numbers;
 mod passwords;
 mod replies;
+mod strangers;
 mod subscribers;
 mod swaps;
 mod turns;
