@@ -80,10 +80,16 @@ fn run(mut settings: Settings, file: Option<std::path::PathBuf>) -> anyhow::Resu
         settings.max_clients = fit.max(1);
     }
     let exposed = settings.bind.iter().any(|bind| !bind.ip().is_loopback());
+    let protected = settings.protected_mode;
     let running = start::start(settings, file)?;
     if exposed && !running.server.config.asks_password() {
         tracing::warn!(
-            "other machines can reach this server, and no password is set (--requirepass)"
+            "other machines can reach this server, and no password is set (--requirepass){}",
+            if protected {
+                ": they are refused, because protected mode is on (--protected-mode)"
+            } else {
+                ""
+            }
         );
     }
     start::signals::watch(&running.server)?;

@@ -12,7 +12,7 @@ pub(crate) const PAUSE_WRITE: u8 = 16;
 /// Somebody watches every command (MONITOR).
 pub(crate) const MONITORED: u8 = 32;
 
-/// A password was required when it came, or said RESET, and was not given since.
+/// It could not come in without a password when it came, or said RESET, and has given none since.
 pub(crate) const UNAUTHENTICATED: u16 = 1 << 8;
 
 /// RESP2 has no pushes, so a subscriber may only manage subscriptions.

@@ -29,7 +29,7 @@ use tidewheel_resp::{Parser, Protocol};
 use crate::clients::checks;
 use crate::clients::queue::Queue;
 use crate::clients::registry::{Client, Holding, Moved};
-use crate::config::{Live, OutputLimit, Settings};
+use crate::config::{Entry, Live, OutputLimit, Settings};
 use crate::counters::slow_log::Unfinished;
 use crate::net::output::Output;
 use crate::process::reclaim::BUFFER_MIN;
@@ -214,11 +214,20 @@ impl Connection {
         }
     }
 
-    /// Whether it has yet to give the password. One that came while none was asked need not, and nobody needs
-    /// to while none is asked.
+    /// Whether it has yet to give the password, or may not be served at all. One that came while no password was
+    /// asked need not give it, and nobody of this machine needs to while none is asked.
     #[inline]
     pub(crate) fn lacks_password(&self, config: &Live) -> bool {
-        self.checks & checks::UNAUTHENTICATED != 0 && config.asks_password()
+        self.entry(config) != Entry::Free
+    }
+
+    /// How it may be served now.
+    #[inline]
+    pub(crate) fn entry(&self, config: &Live) -> Entry {
+        match self.checks & checks::UNAUTHENTICATED {
+            0 => Entry::Free,
+            _ => config.entry(&self.client.peer),
+        }
     }
 
     /// Whether somebody has asked for its end: it will be closed soon.

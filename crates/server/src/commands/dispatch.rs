@@ -11,6 +11,7 @@ use crate::clients::connection::{Connection, Replies, Waiting};
 use crate::commands::host::transaction::{refused, runs_at_once};
 use crate::commands::stranger;
 use crate::commands::turn::{Step, Turn};
+use crate::config::{DENIED, Entry};
 use crate::counters::latency::Event;
 
 impl Turn<'_> {
@@ -250,8 +251,12 @@ impl Turn<'_> {
 
     /// Why this connection may not run a command, if it may not.
     fn refusal(&self, conn: &Connection, row: &Command) -> Option<CommandError> {
-        if conn.lacks_password(&self.server.config) && !row.flags.has(Flags::NO_AUTH) {
-            return Some(CommandError::fixed("NOAUTH Authentication required."));
+        match conn.entry(&self.server.config) {
+            Entry::Shut => return Some(CommandError::fixed(DENIED)),
+            Entry::WithPassword if !row.flags.has(Flags::NO_AUTH) => {
+                return Some(CommandError::fixed("NOAUTH Authentication required."));
+            }
+            Entry::WithPassword | Entry::Free => {}
         }
         if conn.checks & checks::SUBSCRIBER != 0 && !may_subscribers(row) {
             let name = row.name;
@@ -281,8 +286,9 @@ impl Turn<'_> {
         // Read after giving way: it may have been for a pause.
         let shared = self.seat.bits();
         if let Some(why) = self.refusal(conn, row) {
+            let shut_out = why.text() == DENIED;
             self.refuse_call(conn, Some(row), why);
-            return Some(Step::Done);
+            return Some(if shut_out { Step::Close } else { Step::Done });
         }
         let changes = row.flags.has(Flags::WRITE)
             || row.name == "publish"

@@ -1,10 +1,12 @@
 //! The settings in force, which CONFIG SET exchanges.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
+use super::entry::Entry;
 use super::settings::Settings;
 
 /// The settings in force. Loops keep a copy, and compare one number before each batch of commands. So a command
@@ -38,6 +40,11 @@ impl Live {
     /// Whether clients must give a password, as of now.
     pub(crate) fn asks_password(&self) -> bool {
         self.current.lock().password.is_asked()
+    }
+
+    /// How a client from there may come in, as of now.
+    pub(crate) fn entry(&self, peer: &SocketAddr) -> Entry {
+        self.current.lock().entry(peer)
     }
 
     /// Whether a password is the right one, as of now. A long one takes a while: nothing is locked meanwhile.

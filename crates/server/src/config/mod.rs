@@ -8,6 +8,7 @@ mod cli;
 mod collections;
 mod diagnosis;
 pub(crate) mod engine;
+mod entry;
 mod file;
 mod live;
 mod password;
@@ -16,6 +17,7 @@ mod table;
 mod value;
 
 pub(crate) use cli::{Invocation, Refusal, invocation};
+pub(crate) use entry::{DENIED, Entry};
 pub(crate) use live::Live;
 pub(crate) use settings::Settings;
 pub(crate) use table::{Change, Key, key, keys};

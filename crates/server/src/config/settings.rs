@@ -31,6 +31,8 @@ pub(crate) struct Settings {
     pub(crate) lfu_decay_time: u32,
     pub(crate) notify: NotifyFlags,
     pub(crate) password: Password,
+    /// Without a password only clients of this machine are served.
+    pub(crate) protected_mode: bool,
     pub(crate) bulk_max: u64,
     pub(crate) query_buffer_limit: u64,
     pub(crate) output_limits: OutputLimits,
@@ -108,6 +110,7 @@ impl Default for Settings {
             lfu_decay_time: 1,
             notify: NotifyFlags::NONE,
             password: Password::default(),
+            protected_mode: true,
             bulk_max: 512 << 20,
             query_buffer_limit: 1 << 30,
             output_limits: OutputLimits::default(),

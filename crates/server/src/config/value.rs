@@ -42,6 +42,12 @@ impl BindAddress {
     }
 }
 
+/// Whether a client is on this machine, as its address tells.
+pub(crate) fn is_local(peer: &SocketAddr) -> bool {
+    // A socket for both versions shows 127.0.0.1 as ::ffff:127.0.0.1.
+    peer.ip().to_canonical().is_loopback()
+}
+
 /// Whether DEBUG may be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DebugAccess {
@@ -56,7 +62,7 @@ impl DebugAccess {
     pub(crate) fn allows(self, peer: &SocketAddr) -> bool {
         match self {
             Self::Yes => true,
-            Self::Local => peer.ip().is_loopback(),
+            Self::Local => is_local(peer),
             Self::No => false,
         }
     }

@@ -20,6 +20,7 @@ mod listener;
 mod max_memory;
 mod model;
 mod pause;
+mod protected;
 mod queues;
 mod reply_limits;
 mod rig;

@@ -84,23 +84,29 @@ impl Rig {
 
     /// A new client of the loop `owner`.
     pub(super) fn connect(&mut self, owner: usize) -> Peer {
+        let peer = self.connect_from(owner, "127.0.0.1");
+        peer.expect("a wire cannot be lost before it is served")
+    }
+
+    /// A new client of the loop `owner`, from this address. If it is not let in, what it is told.
+    pub(super) fn connect_from(&mut self, owner: usize, from: &str) -> Result<Peer, Vec<u8>> {
         let wire = Wire::new();
-        let address = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 1);
         let accepted = Accepted {
             stream: Socket(Rc::clone(&wire)),
-            peer: address,
-            local: address,
+            peer: SocketAddr::new(from.parse().expect("an address"), 1),
+            local: SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 1),
         };
         self.server.connected.fetch_add(1, Ordering::Relaxed);
         let handle = &self.server.loops[owner];
         handle.connections.fetch_add(1, Ordering::Relaxed);
         // As after a sleep.
         self.loops[owner].state.refresh_time();
-        let slot = self.loops[owner].adopt(accepted);
-        let slot = slot.expect("a wire cannot be lost before it is served");
+        let Some(slot) = self.loops[owner].adopt(accepted) else {
+            return Err(wire.borrow_mut().take());
+        };
         let peer = Peer { wire, owner, slot };
         self.peers[owner].push(peer.clone());
-        peer
+        Ok(peer)
     }
 
     /// One turn of a loop. Returns until which tick it would have slept before; `None`: not at all.

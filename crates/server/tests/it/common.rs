@@ -134,7 +134,11 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) fn connect(port: u16) -> Self {
-        let stream = TcpStream::connect(("127.0.0.1", port)).expect("the server accepts");
+        Self::connect_to(SocketAddr::from(([127, 0, 0, 1], port)))
+    }
+
+    pub(crate) fn connect_to(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).expect("the server accepts");
         stream.set_nodelay(true).expect("a socket");
         stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
         stream.set_write_timeout(Some(PATIENCE)).expect("a socket");
@@ -299,12 +303,14 @@ pub(crate) fn have(program: &str, arguments: &[&str]) -> bool {
         .status()
         .is_ok_and(|status| status.success());
     if !found {
-        let required = std::env::var_os("TIDEWHEEL_REQUIRE_TOOLS").is_some_and(|v| v == "1");
-        assert!(
-            !required,
-            "{program} {arguments:?} does not work, and it is required"
-        );
-        println!("skipped: {program} {arguments:?} does not work here");
+        skip(&format!("{program} {arguments:?} does not work"));
     }
     found
+}
+
+/// Says that a test is left out, and fails where that is a failure.
+pub(crate) fn skip(why: &str) {
+    let required = std::env::var_os("TIDEWHEEL_REQUIRE_TOOLS").is_some_and(|v| v == "1");
+    assert!(!required, "{why}, and it is required");
+    println!("skipped: {why} here");
 }

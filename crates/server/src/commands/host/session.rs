@@ -7,6 +7,7 @@ use super::{Outcome, error};
 use crate::clients::checks;
 use crate::clients::connection::{Connection, Replies};
 use crate::commands::turn::{Step, Turn};
+use crate::config::Entry;
 
 /// The only user.
 const USER: &[u8] = b"default";
@@ -107,7 +108,8 @@ impl Turn<'_> {
         self.speak(conn, Protocol::Resp2);
         conn.replies = Replies::On;
         conn.set(checks::MUTED, false);
-        conn.set(checks::UNAUTHENTICATED, self.server.config.asks_password());
+        let entry = self.server.config.entry(&conn.client.peer);
+        conn.set(checks::UNAUTHENTICATED, entry != Entry::Free);
         {
             let mut facts = conn.client.facts.lock();
             facts.names.own = Vec::new();

@@ -5,7 +5,8 @@ use tidewheel_keyspace::{NotifyFlags, Policy};
 use super::{Change, Key, only, put};
 use crate::config::password::Password;
 use crate::config::value::{
-    BindAddress, DebugAccess, LogLevel, integer, memory_within, name_of, percentage, word,
+    BindAddress, DebugAccess, LogLevel, integer, memory_within, name_of, name_of_bool, percentage,
+    word, yes_or_no,
 };
 
 const DEBUG_ACCESS: &[(&str, DebugAccess)] = &[
@@ -217,6 +218,14 @@ pub(super) static KEYS: &[Key] = &[
         change: Change::Live,
         get: |s| s.password.text().to_owned(),
         set: |s, v| put(&mut s.password, Password::new(v)),
+    },
+    Key {
+        name: "protected-mode",
+        value: "yes|no",
+        help: "without a password, serve only clients of this machine, whatever bind says",
+        change: Change::Live,
+        get: |s| name_of_bool(s.protected_mode),
+        set: |s, v| put(&mut s.protected_mode, yes_or_no(v)?),
     },
     Key {
         name: "proto-max-bulk-len",

@@ -1,5 +1,6 @@
 //! Making a connection a loop's own.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -9,7 +10,9 @@ use super::parts::{LoopCore, Sockets};
 use crate::clients::checks;
 use crate::clients::connection::{Connection, Link};
 use crate::clients::registry::{Client, Facts};
+use crate::config::{DENIED, Entry};
 use crate::net::listener::Accepted;
+use crate::net::output::write_some;
 
 impl<K: Sockets> LoopCore<K> {
     /// A new connection that the caller is to [`adopt`](Self::adopt).
@@ -17,13 +20,19 @@ impl<K: Sockets> LoopCore<K> {
         self.arrivals.pop_front().map(|arrival| *arrival)
     }
 
-    /// Makes a connection this loop's own. Returns its place, `None` when it was lost.
+    /// Makes a connection this loop's own. Returns its place, `None` when it was lost or may not come in.
     pub(crate) fn adopt(&mut self, accepted: Accepted<K::Stream>) -> Option<u32> {
         let Accepted {
             mut stream,
             peer,
             local,
         } = accepted;
+        // The settings in force decide, not the loop's copy: they may have changed since it was accepted.
+        let entry = self.server().config.entry(&peer);
+        if entry == Entry::Shut {
+            self.shut_out(&mut stream, peer);
+            return None;
+        }
         let now = self.now();
         let slot = self.table.next_place();
         let settings = &self.state.settings;
@@ -49,14 +58,22 @@ impl<K: Sockets> LoopCore<K> {
         self.server().clients.add(Arc::clone(&client));
         let mut conn = Connection::new(client, now);
         conn.session.may_debug = may_debug;
-        conn.set(
-            checks::UNAUTHENTICATED,
-            self.server().config.asks_password(),
-        );
+        conn.set(checks::UNAUTHENTICATED, entry != Entry::Free);
         self.table.put(slot, Link { stream, conn });
         self.table.file(slot, &self.state.settings);
         self.table.enqueue(slot);
         Some(slot)
+    }
+
+    /// Refuses a connection from another machine.
+    #[cold]
+    fn shut_out(&mut self, stream: &mut K::Stream, peer: SocketAddr) {
+        tracing::info!(address = %peer, "refused: protected mode is on and no password is set");
+        self.state.tally.rejected += 1;
+        if let Err(why) = write_some(stream, format!("-{DENIED}\r\n").as_bytes()) {
+            tracing::debug!(%why, "a client that was refused had gone already");
+        }
+        self.forget_one();
     }
 
     /// A connection is gone.

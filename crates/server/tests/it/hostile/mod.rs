@@ -10,6 +10,7 @@ mod idling;
 mod memory;
 mod numbers;
 mod passwords;
+mod protected;
 mod replies;
 mod strangers;
 mod subscribers;

@@ -1,0 +1,38 @@
+//! Who may come in: everybody, those with the password, or only those of this machine.
+
+use std::net::SocketAddr;
+
+use super::settings::Settings;
+use super::value::is_local;
+
+/// How a client may come in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Entry {
+    Free,
+    /// It has to give the password first.
+    WithPassword,
+    /// Not at all: protected mode is on, no password is set, and it is on another machine.
+    Shut,
+}
+
+impl Settings {
+    /// How a client from there may come in.
+    pub(super) fn entry(&self, peer: &SocketAddr) -> Entry {
+        if self.password.is_asked() {
+            Entry::WithPassword
+        } else if self.protected_mode && !is_local(peer) {
+            Entry::Shut
+        } else {
+            Entry::Free
+        }
+    }
+}
+
+/// The reply to a client that may not come in, without its first byte and its end. Clients know the first word, and
+/// people the first sentence.
+pub(crate) const DENIED: &str = "DENIED Redis is running in protected mode because protected mode is enabled and no \
+     password is set for the default user. In this mode connections are only accepted from the loopback interface. To \
+     connect from other machines, do one of the following on the machine that the server runs on: 1) Set a password, \
+     with 'CONFIG SET requirepass <password>' or when the server starts with '--requirepass <password>'. 2) If nobody \
+     whom you do not trust can reach this port, switch protected mode off, with 'CONFIG SET protected-mode no' or when \
+     the server starts with '--protected-mode no'.";
