@@ -33,6 +33,7 @@ struct Readme;
 
 mod args;
 mod batch;
+mod copies;
 mod error;
 mod extended;
 mod float;
@@ -47,6 +48,7 @@ mod writer;
 
 pub use args::{Args, ArgsIter};
 pub use batch::Batch;
+pub use copies::Copies;
 pub use error::{ProtocolError, SumError};
 pub use float::{format_f64_short, parse_f64, sum_floats};
 pub use limits::Limits;

@@ -333,6 +333,15 @@ impl Connection {
         }
     }
 
+    /// What all clients together may hold, if this one may be closed for it.
+    pub(crate) fn shared_limit(&self, settings: &Settings) -> u64 {
+        match settings.max_memory_clients {
+            0 => u64::MAX,
+            _ if self.client.facts.lock().no_evict => u64::MAX,
+            shared => shared,
+        }
+    }
+
     /// Output above which it is closed at once, or all clients together hold too much.
     pub(crate) fn output_room(&self, settings: &Settings) -> usize {
         let hard = self.output_limit(settings).hard;

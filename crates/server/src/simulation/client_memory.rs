@@ -307,3 +307,51 @@ fn a_client_that_has_read_everything_is_not_closed_for_what_it_held_before() {
     rig.settle();
     assert!(!peer.is_closed());
 }
+
+/// Vectors that doubled held twice what was queued, and the client was closed for it.
+#[test]
+fn a_transaction_may_queue_nearly_as_much_as_clients_may_hold() {
+    for length in [1, 1_000, 90_000] {
+        let mut rig = rig();
+        let peer = rig.connect(0);
+        assert_eq!(rig.ask(&peer, b"MULTI\r\n"), b"+OK\r\n");
+        let command = bulk(&[b"SET", b"k", &vec![b'v'; length]]);
+        // A copy takes 8 bytes for each argument, and 16 for the command.
+        let copy = 4 + length + 3 * 8 + 16;
+        for _ in 0..LIMIT as usize * 8 / 10 / copy {
+            assert_eq!(rig.ask(&peer, &command), b"+QUEUED\r\n", "{length}");
+            assert!(held(&rig) as u64 <= LIMIT);
+        }
+        tick(&mut rig, 0);
+        tick(&mut rig, 1);
+        assert!(rig.ask(&peer, b"EXEC\r\n").starts_with(b"*"), "{length}");
+    }
+}
+
+#[test]
+fn a_transaction_in_the_making_never_holds_more_than_clients_may() {
+    for length in [1, 1_000, 90_000, 600_000] {
+        let mut rig = rig();
+        let (peer, other) = (rig.connect(0), rig.connect(1));
+        assert_eq!(rig.ask(&peer, b"MULTI\r\n"), b"+OK\r\n");
+        let command = bulk(&[b"SET", b"k", &vec![b'v'; length]]);
+        let refused = loop {
+            let answer = rig.ask(&peer, &command);
+            assert!(held(&rig) as u64 <= LIMIT, "{} are held", held(&rig));
+            if answer != b"+QUEUED\r\n" {
+                break answer;
+            }
+        };
+        let why = b"-ERR the queued commands exceed maxmemory-clients\r\n";
+        assert_eq!(refused, why, "{length}");
+        assert!(held(&rig) < 100, "nothing of it is kept");
+        assert!(rig.ask(&peer, b"EXEC\r\n").starts_with(b"-EXECABORT"));
+        assert!(!peer.is_closed() && !other.is_closed());
+        // Whoever is never closed for it may go on.
+        rig.ask(&peer, b"CLIENT NO-EVICT ON\r\n");
+        rig.ask(&peer, b"MULTI\r\n");
+        let many = command.repeat(2 + (LIMIT as usize / length).min(1_000));
+        assert!(rig.ask(&peer, &many).starts_with(b"+QUEUED\r\n"));
+        assert!(!peer.is_closed());
+    }
+}

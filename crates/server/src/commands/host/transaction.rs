@@ -88,16 +88,22 @@ impl Turn<'_> {
         args: Args<'_>,
     ) -> Step {
         let limit = self.settings.query_buffer_limit;
+        let shared = conn.shared_limit(&self.settings);
+        // While it is copied, the command is held twice.
+        let arrived = self.command_bytes;
         let (full, no_memory) = (self.server.keyspace.is_full(), CommandError::OUT_OF_MEMORY);
         let Some(queue) = conn.queue.as_deref_mut() else {
             unreachable!("the check says that it queues");
         };
+        let held = queue.held_bytes_with(args);
         let refusal = if row.flags.has(Flags::NO_MULTI) {
             Some("ERR Command not allowed inside a transaction")
         } else if full {
             Some(no_memory.text())
-        } else if (queue.held_bytes() + args.bytes()) as u64 > limit {
+        } else if held as u64 > limit {
             Some("ERR the queued commands exceed client-query-buffer-limit")
+        } else if held.saturating_add(arrived) as u64 > shared {
+            Some("ERR the queued commands exceed maxmemory-clients")
         } else {
             None
         };
@@ -132,10 +138,7 @@ impl Turn<'_> {
     }
 
     fn run_queue(&mut self, conn: &mut Connection, queue: &Queue) -> Outcome {
-        let arguments = queue.arguments();
-        let calls = queue
-            .commands()
-            .map(|(row, at)| (row, Args::from_slices(&arguments[at])));
+        let calls = queue.calls();
         let whole = !calls.clone().all(|(row, _)| runs_under_locks(row));
         let server = Arc::clone(&self.state.server);
         let nothing = Watching::default();

@@ -17,7 +17,7 @@ pub(super) const SEND_MARK: usize = 256 << 10;
 impl Turn<'_> {
     /// Limits the replies to what this connection may hold.
     pub(super) fn limit_replies(&mut self, conn: &Connection) {
-        let limit = hard(conn, &self.state.settings).min(shared(conn, &self.state.settings));
+        let limit = hard(conn, &self.state.settings).min(conn.shared_limit(&self.state.settings));
         let bytes = usize::try_from(limit).unwrap_or(usize::MAX);
         self.out.set_limit(bytes.saturating_add(SEND_MARK));
     }
@@ -35,7 +35,7 @@ impl Turn<'_> {
 impl LoopState {
     /// A connection is closed because a reply to it is too long.
     pub(crate) fn note_too_long(&mut self, conn: &Connection) {
-        if hard(conn, &self.settings) <= shared(conn, &self.settings) {
+        if hard(conn, &self.settings) <= conn.shared_limit(&self.settings) {
             self.tally.output_limit_closes += 1;
         } else {
             self.tally.evicted_clients += 1;
@@ -50,14 +50,5 @@ fn hard(conn: &Connection, settings: &Settings) -> u64 {
     match conn.output_limit(settings).hard {
         0 => u64::MAX,
         hard => hard,
-    }
-}
-
-/// What all clients together may hold, if this one may be closed for it.
-fn shared(conn: &Connection, settings: &Settings) -> u64 {
-    match settings.max_memory_clients {
-        0 => u64::MAX,
-        _ if conn.client.facts.lock().no_evict => u64::MAX,
-        shared => shared,
     }
 }
