@@ -18,6 +18,7 @@ mod state;
 mod time;
 mod upkeep;
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use crate::config::{Invocation, Refusal, Settings};
@@ -71,17 +72,11 @@ fn main() -> ExitCode {
 }
 
 fn run(mut settings: Settings, file: Option<std::path::PathBuf>) -> anyhow::Result<Stop> {
-    let fit = process::system::raise_open_files(settings.max_clients);
-    if fit < settings.max_clients {
-        tracing::warn!(
-            maxclients = fit,
-            "the limit of open files does not allow more connections (see ulimit -n)"
-        );
-        settings.max_clients = fit.max(1);
-    }
+    let own_files = process::system::own_files(settings.loops(), settings.bind.len());
+    fit_open_files(&mut settings, own_files)?;
     let exposed = settings.bind.iter().any(|bind| !bind.ip().is_loopback());
     let protected = settings.protected_mode;
-    let running = start::start(settings, file)?;
+    let running = start::start(settings, file, own_files)?;
     if exposed && !running.server.config.asks_password() {
         tracing::warn!(
             "other machines can reach this server, and no password is set (--requirepass){}",
@@ -100,16 +95,41 @@ fn run(mut settings: Settings, file: Option<std::path::PathBuf>) -> anyhow::Resu
     Ok(why)
 }
 
-/// Says where the server listens and what to try first.
+/// Lowers `maxclients` to what the limit of open files allows. Not even one client is an error.
+fn fit_open_files(settings: &mut Settings, own: usize) -> anyhow::Result<()> {
+    let files = process::system::raise_open_files(settings.max_clients, own);
+    let (limit, fit, wanted) = (files.limit, files.connections, settings.max_clients);
+    if fit == 0 {
+        anyhow::bail!(
+            "the limit of open files is {limit} (see ulimit -n), and {} event loops need {own} before the first \
+             client: raise the limit, or start fewer with --threads",
+            settings.loops(),
+        );
+    }
+    if fit < wanted {
+        tracing::warn!(
+            maxclients = fit,
+            "maxclients is lowered from {wanted}: the limit of open files is {limit} (see ulimit -n), of which the \
+             server needs {own} itself"
+        );
+        settings.max_clients = fit;
+    }
+    Ok(())
+}
+
+/// Says where the server listens and what to try first. It serves whether anybody reads that or not.
 fn announce(running: &Running) {
     let addresses: Vec<String> = running.addresses.iter().map(ToString::to_string).collect();
     let server = &running.server;
-    println!(
-        "tidewheel {} listens on {} ({} event loops, {} shards)",
+    let text = format!(
+        "tidewheel {} listens on {} ({} event loops, {} shards)\ntry: redis-cli -p {} SET tea hot PX 3000\n",
         env!("CARGO_PKG_VERSION"),
         addresses.join(" and "),
         server.loops.len(),
         server.keyspace.shards(),
+        server.port,
     );
-    println!("try: redis-cli -p {} SET tea hot PX 3000", server.port);
+    if let Err(why) = std::io::stdout().write_all(text.as_bytes()) {
+        tracing::debug!(%why, "nobody reads where the server listens");
+    }
 }

@@ -81,6 +81,14 @@ impl Default for Accepted {
 }
 
 impl Settings {
+    /// How many event loops there are to be.
+    pub(crate) fn loops(&self) -> usize {
+        match self.threads {
+            0 => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            threads => threads,
+        }
+    }
+
     /// Brings what follows from other settings in line.
     pub(crate) fn settle(&mut self) {
         if let Some(percent) = self.max_memory_clients_percent {

@@ -1,5 +1,7 @@
 //! Log lines to standard error.
 
+use std::io::Write as _;
+
 use tracing::level_filters::LevelFilter;
 
 use crate::config::LogLevel;
@@ -18,8 +20,10 @@ pub(crate) fn start(level: LogLevel) {
         .with_writer(std::io::stderr)
         .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
         .with_target(false)
+        // What cannot be logged would be told to standard error, too: that panics if nobody reads it.
+        .log_internal_errors(false)
         .try_init();
     if let Err(why) = started {
-        eprintln!("tidewheel: no log: {why}");
+        drop(writeln!(std::io::stderr(), "tidewheel: no log: {why}"));
     }
 }

@@ -55,34 +55,78 @@ pub(crate) fn cpu_seconds() -> Option<Cpu> {
     None
 }
 
-/// Raises the limit of open files to what `wanted` connections need, as far as the system lets, and
-/// returns how many connections fit then.
-#[cfg(unix)]
-pub(crate) fn raise_open_files(wanted: usize) -> usize {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    /// Descriptors that are no connections: logs, pollers, timers, listeners.
-    const RESERVED: u64 = 128;
-    let limit = getrlimit(Resource::Nofile);
-    let needed = (wanted as u64).saturating_add(RESERVED);
-    let current = limit.current.unwrap_or(u64::MAX);
-    if current >= needed {
-        return wanted;
-    }
-    let most = limit.maximum.unwrap_or(u64::MAX).min(needed);
-    let raised = Rlimit {
-        current: Some(most),
-        maximum: limit.maximum,
-    };
-    let got = if setrlimit(Resource::Nofile, raised).is_ok() {
-        most
-    } else {
-        current
-    };
-    usize::try_from(got.saturating_sub(RESERVED)).unwrap_or(usize::MAX)
+/// Descriptors of each event loop: its poller, twice, its waker and its alarm.
+const PER_LOOP: usize = 4;
+
+/// Descriptors of the watch for signals.
+const SIGNALS: usize = 2;
+
+/// Descriptors that stay free: to accept whoever is refused then, and to ask the system for numbers.
+const SPARE: usize = 4;
+
+/// Descriptors that a server needs for itself: what it was started with, and what it opens before it serves anybody.
+pub(crate) fn own_files(loops: usize, listeners: usize) -> usize {
+    inherited_files() + PER_LOOP * loops + listeners + SIGNALS + SPARE
 }
 
-/// Returns how many connections fit.
+/// Descriptors that are open, as far as they are in the way of new ones: those have the lowest free numbers.
+#[cfg(target_os = "linux")]
+fn inherited_files() -> usize {
+    const STANDARD: usize = 3;
+    let Ok(files) = std::fs::read_dir("/proc/self/fd") else {
+        return STANDARD;
+    };
+    let numbers = files.filter_map(|file| file.ok()?.file_name().to_str()?.parse::<u64>().ok());
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    let low = numbers.filter(|number| limit.current.is_none_or(|current| *number < current));
+    // One of them is the folder.
+    low.count().saturating_sub(1)
+}
+
+/// The standard ones.
+#[cfg(not(target_os = "linux"))]
+fn inherited_files() -> usize {
+    3
+}
+
+/// What the limit of open files allows.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OpenFiles {
+    pub(crate) limit: u64,
+    /// Connections that fit, beside what the server needs for itself.
+    pub(crate) connections: usize,
+}
+
+/// Raises the limit of open files to what `wanted` connections need beside the server's `own` descriptors, as far as
+/// the system lets.
+#[cfg(unix)]
+pub(crate) fn raise_open_files(wanted: usize, own: usize) -> OpenFiles {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let old = getrlimit(Resource::Nofile);
+    let needed = (wanted as u64).saturating_add(own as u64);
+    let mut limit = old.current.unwrap_or(u64::MAX);
+    if limit < needed {
+        let most = old.maximum.unwrap_or(u64::MAX).min(needed);
+        let raised = Rlimit {
+            current: Some(most),
+            maximum: old.maximum,
+        };
+        if setrlimit(Resource::Nofile, raised).is_ok() {
+            limit = most;
+        }
+    }
+    let left = usize::try_from(limit.saturating_sub(own as u64)).unwrap_or(usize::MAX);
+    OpenFiles {
+        limit,
+        connections: left.min(wanted),
+    }
+}
+
+/// Nothing is known of a limit.
 #[cfg(not(unix))]
-pub(crate) fn raise_open_files(wanted: usize) -> usize {
-    wanted
+pub(crate) fn raise_open_files(wanted: usize, _: usize) -> OpenFiles {
+    OpenFiles {
+        limit: u64::MAX,
+        connections: wanted,
+    }
 }

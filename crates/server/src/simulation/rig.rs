@@ -67,6 +67,7 @@ impl Rig {
             settings,
             file: None,
             port: 0,
+            own_files: 0,
             clock: Clock::manual(),
             loops: handles.collect(),
             reclaimer: Reclaimer::at_once(),

@@ -28,10 +28,11 @@ pub(crate) struct Running {
     stopped: Receiver<Stop>,
 }
 
-/// Opens the sockets and starts the loops.
+/// Opens the sockets and starts the loops. `own_files`: descriptors that are no connections.
 pub(crate) fn start(
     settings: Settings,
     file: Option<std::path::PathBuf>,
+    own_files: usize,
 ) -> anyhow::Result<Running> {
     let listeners = listener::open(&settings)?;
     let addresses = listeners
@@ -39,11 +40,7 @@ pub(crate) fn start(
         .map(mio::net::TcpListener::local_addr)
         .collect::<Result<Vec<_>, _>>()
         .context("cannot ask where the server listens")?;
-    let threads = match settings.threads {
-        0 => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
-        threads => threads,
-    };
-    let polls: Vec<Poll> = (0..threads)
+    let polls: Vec<Poll> = (0..settings.loops())
         .map(|_| Poll::new())
         .collect::<Result<_, _>>()
         .context("cannot create the event loops' pollers")?;
@@ -58,6 +55,7 @@ pub(crate) fn start(
     let parts = Parts {
         settings,
         file,
+        own_files,
         port: addresses.first().map_or(0, std::net::SocketAddr::port),
         clock: Clock::start(),
         loops,
@@ -152,7 +150,7 @@ mod tests {
                 threads: 2,
                 ..Settings::default()
             };
-            let mut running = start(settings, None).expect("a server");
+            let mut running = start(settings, None, 0).expect("a server");
             let thread = watched(&running.server, 2, end).expect("a thread");
             running.loops.push(thread);
             let patience = std::time::Duration::from_secs(60);

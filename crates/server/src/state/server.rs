@@ -34,6 +34,8 @@ pub(crate) struct Server {
     pub(crate) reclaimer: Reclaimer,
     pub(crate) run_id: String,
     pub(crate) port: u16,
+    /// Descriptors that are no connections.
+    pub(crate) own_files: usize,
     /// The tick at which the server started.
     pub(crate) started: u64,
     /// Counters at the last CONFIG RESETSTAT.
@@ -65,6 +67,8 @@ pub(crate) enum Stop {
 pub(crate) struct Parts {
     pub(crate) settings: Settings,
     pub(crate) file: Option<std::path::PathBuf>,
+    /// Descriptors that are no connections.
+    pub(crate) own_files: usize,
     pub(crate) port: u16,
     pub(crate) clock: Clock,
     pub(crate) loops: Arc<[LoopHandle]>,
@@ -138,6 +142,7 @@ impl Server {
             reclaimer: parts.reclaimer,
             run_id: run_id(),
             port: parts.port,
+            own_files: parts.own_files,
             stats_base: Mutex::default(),
             peak_memory: AtomicU64::new(0),
             expiry_rate: ExpiryRate::default(),

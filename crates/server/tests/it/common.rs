@@ -64,6 +64,11 @@ impl Server {
         }
     }
 
+    /// Nobody reads its log from here on.
+    pub(crate) fn close_log(&mut self) {
+        drop(self.child.stderr.take());
+    }
+
     /// The lines of its log with this text in them, once there are any.
     pub(crate) fn logged(&self, text: &str) -> Vec<String> {
         let log = self.log.as_ref().expect("a server that was started so");

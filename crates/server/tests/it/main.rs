@@ -11,6 +11,8 @@ mod expiry;
 mod hostile;
 mod inspect;
 mod monitor;
+#[cfg(unix)]
+mod open_files;
 mod process;
 mod protocol;
 mod pubsub;

@@ -61,7 +61,9 @@ impl Turn<'_> {
                     (key.set)(settings, value).map_err(|why| failed(key, &why))?;
                 }
                 let more = changes.iter().find(|(key, _)| key.name == "maxclients");
-                more.map_or(Ok(()), |(key, _)| allow(key, settings.max_clients))
+                more.map_or(Ok(()), |(key, _)| {
+                    allow(key, settings.max_clients, server.own_files)
+                })
             },
             |settings| crate::config::engine::apply(settings, &server.keyspace),
         )?;
@@ -90,8 +92,8 @@ impl Turn<'_> {
 }
 
 /// Raises the system's limit of open files to what this number of clients needs.
-fn allow(key: &Key, clients: usize) -> Result<(), CommandError> {
-    let fit = crate::process::system::raise_open_files(clients);
+fn allow(key: &Key, clients: usize, own_files: usize) -> Result<(), CommandError> {
+    let fit = crate::process::system::raise_open_files(clients, own_files).connections;
     if fit >= clients {
         return Ok(());
     }
