@@ -4,12 +4,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
-use tidewheel_keyspace::{Gate, PAUSED};
+use tidewheel_keyspace::command::Flags;
+use tidewheel_keyspace::{Command, Gate, PAUSED};
 
 use crate::clients::checks;
 
 /// All bits of a pause.
 const BITS: u8 = checks::PAUSE_ALL | checks::PAUSE_WRITE | PAUSED;
+
+/// Whether a pause of writes holds a command back: it changes data, or the public servers would tell replicas of it.
+pub(crate) fn is_write(row: &Command) -> bool {
+    row.flags.has(Flags::WRITE) || matches!(row.name, "publish" | "pfcount")
+}
 
 /// The pause in force, if any. Its bits are the keyspace gate's: those are read before every command.
 #[derive(Debug)]

@@ -1,14 +1,15 @@
 //! The commands that a client has queued since MULTI.
 
 use tidewheel_keyspace::Command;
-use tidewheel_keyspace::command::Flags;
 use tidewheel_resp::{Args, Copies};
+
+use crate::clients::pause::is_write;
 
 /// The commands that a client has queued since MULTI.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     calls: Copies<&'static Command>,
-    /// One of them changes data.
+    /// A pause of writes holds one of them back.
     writes: bool,
     /// A command could not be queued: EXEC will refuse all.
     failed: bool,
@@ -17,7 +18,7 @@ pub(crate) struct Queue {
 impl Queue {
     /// Adds a command.
     pub(crate) fn push(&mut self, row: &'static Command, args: Args<'_>) {
-        self.writes |= row.flags.has(Flags::WRITE);
+        self.writes |= is_write(row);
         self.calls.push(row, args);
     }
 
@@ -38,7 +39,7 @@ impl Queue {
         self.calls.len()
     }
 
-    /// Whether one of them changes data.
+    /// Whether a pause of writes holds one of them back.
     pub(crate) fn writes(&self) -> bool {
         self.writes
     }

@@ -8,11 +8,15 @@ use tidewheel_resp::Args;
 
 use crate::clients::checks;
 use crate::clients::connection::{Connection, Replies, Waiting};
+use crate::clients::pause::is_write;
 use crate::commands::host::transaction::{refused, runs_at_once};
 use crate::commands::stranger;
 use crate::commands::turn::{Step, Turn};
 use crate::config::{DENIED, Entry};
 use crate::counters::latency::Event;
+
+/// How the refusal of a command begins for which there is no memory.
+const NO_MEMORY: &[u8] = b"-OOM ";
 
 impl Turn<'_> {
     /// Runs one command. `call` is what is known of it already.
@@ -60,7 +64,9 @@ impl Turn<'_> {
         self.server
             .witness
             .pay(&self.server.clock, args, step == Step::Walking);
-        if let Some(began_ns) = began_ns {
+        if let Some(began_ns) = began_ns
+            && !self.lacked_memory(mark)
+        {
             self.note_time(conn, row, args, began_ns, step);
         }
         if shared & checks::MONITORED != 0 {
@@ -246,7 +252,20 @@ impl Turn<'_> {
         self.tally.errors += 1;
         let shared = &self.state.handle().command_counts;
         let reply = self.out.as_bytes().get(mark..).unwrap_or_default();
-        self.notes.counts.failed(row, ran, reply, shared);
+        // To the public servers a command without memory has not run.
+        let refused = ran && self.lacked_memory(mark);
+        if refused {
+            self.notes.counts.take_back();
+        }
+        self.notes
+            .counts
+            .failed(row, ran && !refused, reply, shared);
+    }
+
+    /// Whether the reply from `mark` on says that there was no memory for a command.
+    fn lacked_memory(&self, mark: usize) -> bool {
+        let reply = self.out.as_bytes().get(mark..);
+        reply.is_some_and(|reply| reply.starts_with(NO_MEMORY))
     }
 
     /// Why this connection may not run a command, if it may not.
@@ -290,8 +309,7 @@ impl Turn<'_> {
             self.refuse_call(conn, Some(row), why);
             return Some(if shut_out { Step::Close } else { Step::Done });
         }
-        let changes = row.flags.has(Flags::WRITE)
-            || row.name == "publish"
+        let changes = is_write(row)
             || row.name == "exec" && conn.queue.as_ref().is_some_and(|queue| queue.writes());
         let waits =
             shared & checks::PAUSE_ALL != 0 || (shared & checks::PAUSE_WRITE != 0 && changes);

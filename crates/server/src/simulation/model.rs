@@ -132,8 +132,7 @@ impl Model {
         let talker = self.talkers.entry(ran.client).or_default();
         let pushed = !denied && !barred && (word.ends_with(b"SUBSCRIBE"));
         let muted = match word.as_slice() {
-            b"RESET" => false,
-            b"CLIENT" => talker.silence != Silence::None,
+            b"CLIENT" | b"RESET" => talker.silence != Silence::None,
             _ => silence != Silence::None,
         };
         if muted {
@@ -300,7 +299,9 @@ impl Model {
                 talker.protocol = Protocol::Resp2;
                 talker.lacks_password = lacks_password;
                 talker.db = 0;
-                talker.silence = Silence::None;
+                if talker.silence != Silence::This {
+                    talker.silence = Silence::None;
+                }
                 out.simple("RESET");
             }
             b"CLIENT" => self.client(ran, &mut out),

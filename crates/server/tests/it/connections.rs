@@ -214,6 +214,59 @@ fn clients_are_killed_by_address_and_by_filter_but_not_oneself_unless_asked() {
     assert_eq!(killer.try_read(), None);
 }
 
+/// As in Redis and Valkey. An empty command uses up nothing, as in Redis 8.
+#[test]
+fn a_reset_that_is_skipped_is_not_answered_and_an_empty_command_skips_nothing() {
+    let server = Server::start(&[]);
+    let mut client = server.client();
+    for (sent, answers) in [
+        (&b"CLIENT REPLY SKIP\r\nRESET\r\nECHO a\r\n"[..], &["a"][..]),
+        (b"CLIENT REPLY OFF\r\nRESET\r\nECHO a\r\n", &["RESET", "a"]),
+        (
+            b"CLIENT REPLY SKIP\r\n*0\r\n\r\n*-1\r\nECHO a\r\nECHO b\r\n",
+            &["b"],
+        ),
+        (
+            b"CLIENT REPLY SKIP\r\n*1\r\n$0\r\n\r\nECHO a\r\nECHO b\r\n",
+            &["a", "b"],
+        ),
+    ] {
+        client.send(sent);
+        for answer in answers {
+            assert_eq!(text(&client.read()), *answer, "{}", sent.escape_ascii());
+        }
+    }
+    assert!(client.is_silent());
+}
+
+/// Commands that change nothing by themselves, but what replicas would see.
+#[test]
+fn a_pause_of_writes_holds_back_what_may_be_replicated() {
+    let server = Server::start(&[]);
+    let mut boss = server.client();
+    boss.call(&["PFADD", "h", "a"]);
+    for words in [
+        &["PFCOUNT", "h"][..],
+        &["PUBLISH", "a", "b"],
+        &["PFMERGE", "h"],
+    ] {
+        let (mut alone, mut within) = (server.client(), server.client());
+        within.call(&["MULTI"]);
+        within.call(words);
+        assert_eq!(boss.call(&["CLIENT", "PAUSE", "60000", "WRITE"]), ok());
+        alone.send(&command(words));
+        within.send(&command(&["EXEC"]));
+        eventually("both wait", || {
+            (boss.info("clients", "blocked_clients") == "2").then_some(())
+        });
+        assert!(alone.is_silent() && within.is_silent(), "{words:?}");
+        assert_eq!(boss.call(&["GET", "nothing"]), Reply::Null);
+        assert_eq!(boss.call(&["CLIENT", "UNPAUSE"]), ok());
+        let reply = alone.read();
+        assert_eq!(within.read(), Reply::Array(vec![reply]));
+    }
+}
+
 #[test]
 fn a_pause_of_writes_holds_writes_back_until_it_ends() {
     let server = Server::start(&[]);

@@ -21,6 +21,44 @@ fn logged(client: &mut Client, count: &str) -> Vec<Vec<String>> {
     entries.into_iter().map(args).collect()
 }
 
+/// A write that is refused for want of memory has not run, as in Redis.
+#[test]
+fn writes_without_memory_are_rejected_and_not_called() {
+    let server = Server::start(&[]);
+    let mut client = server.client();
+    client.call(&["SET", "k", "v"]);
+    client.call(&["SET", "l", "v"]);
+    client.call(&["CONFIG", "SET", "maxmemory", "1"]);
+    for words in [
+        &["SET", "k", "w"][..],
+        &["SET", "k", "w"],
+        &["LPUSH", "x", "v"],
+    ] {
+        assert!(text(&client.call(words)).starts_with("OOM "));
+    }
+    client.call(&["CONFIG", "SET", "maxmemory", "0"]);
+    assert!(text(&client.call(&["LPUSH", "k", "v"])).starts_with("WRONGTYPE "));
+    let stats = text(&client.call(&["INFO", "commandstats"]));
+    let counts = |name: &str| {
+        let line = stats
+            .lines()
+            .find(|line| line.starts_with(name))
+            .expect("a line");
+        let parts = line.split([':', ',']);
+        let parts = parts.filter(|part| part.contains("calls=") && !part.contains("usec"));
+        parts.collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(
+        counts("cmdstat_set"),
+        "calls=2 rejected_calls=2 failed_calls=0"
+    );
+    assert_eq!(
+        counts("cmdstat_lpush"),
+        "calls=1 rejected_calls=1 failed_calls=1"
+    );
+    assert_eq!(client.info("errorstats", "errorstat_OOM"), "count=3");
+}
+
 #[test]
 fn the_slow_log_names_the_call_its_client_and_how_long_it_took() {
     let server = Server::start(&["--enable-debug-command", "yes"]);

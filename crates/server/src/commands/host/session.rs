@@ -106,8 +106,11 @@ impl Turn<'_> {
             ..Session::default()
         };
         self.speak(conn, Protocol::Resp2);
-        conn.replies = Replies::On;
-        conn.set(checks::MUTED, false);
+        // As in the public servers, CLIENT REPLY SKIP holds for this reply.
+        if conn.replies != Replies::SkipThis {
+            conn.replies = Replies::On;
+            conn.set(checks::MUTED, false);
+        }
         let entry = self.server.config.entry(&conn.client.peer);
         conn.set(checks::UNAUTHENTICATED, entry != Entry::Free);
         {
