@@ -68,7 +68,7 @@ impl<K: Sockets> LoopCore<K> {
     /// Refuses a connection from another machine.
     #[cold]
     fn shut_out(&mut self, stream: &mut K::Stream, peer: SocketAddr) {
-        tracing::info!(address = %peer, "refused: protected mode is on and no password is set");
+        tracing::debug!(address = %peer, "refused: protected mode is on and no password is set");
         self.state.tally.rejected += 1;
         if let Err(why) = write_some(stream, format!("-{DENIED}\r\n").as_bytes()) {
             tracing::debug!(%why, "a client that was refused had gone already");
