@@ -99,6 +99,8 @@ pub use durable::look::{DurableIter, PendingJob};
 pub use durable::memory::MemoryJournal;
 #[cfg(feature = "redb")]
 pub use durable::redb::RedbJournal;
+#[cfg(feature = "redb")]
+pub use durable::redb::salvage::{DamagedJob, Salvaged};
 pub use durable::run::DurableRun;
 pub use durable::scheduler::{Durable, DurableStopped};
 pub use durable::stored::Stored;

@@ -3,6 +3,8 @@
 mod clocks;
 mod common;
 #[cfg(feature = "redb")]
+mod damaged;
+#[cfg(feature = "redb")]
 mod durable;
 mod durable_hostile;
 mod durable_order;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use redb::{Database, ReadableDatabase, TableDefinition};
+use redb::{Database, ReadableDatabase, ReadableTableMetadata, TableDefinition};
 use serde::{Deserialize, Serialize};
 use tidewheel_scheduler::{
     CatchUp, Clock, Durable, Error, Json, ManualClock, MemoryJournal, Outcome, RedbJournal, Retry,
@@ -26,54 +26,58 @@ fn open(path: &Path) -> RedbJournal {
     RedbJournal::open(path).expect("opens")
 }
 
-/// A file as version 0.1 wrote it, with one job.
-fn write_version_1(path: &Path, key: u64, value: &str) {
+#[test]
+fn a_file_of_an_earlier_version_is_refused_with_a_message_and_stays_as_it_is() {
+    let path = file("version-1");
     let tasks: TableDefinition<'_, u64, (&[u8], &[u8])> = TableDefinition::new("tasks");
-    let due: TableDefinition<'_, u64, u64> = TableDefinition::new("due");
-    let database = Database::create(path).expect("writable");
+    let database = Database::create(&path).expect("writable");
     let transaction = database.begin_write().expect("writable");
     {
-        let id = 3 << 40;
         let mut tasks = transaction.open_table(tasks).expect("opens");
-        let key = key.to_le_bytes();
         tasks
-            .insert(id, (&key[..], value.as_bytes()))
+            .insert(3 << 40, (&[7; 8][..], &b"mail"[..]))
             .expect("writable");
-        let mut due = transaction.open_table(due).expect("opens");
-        due.insert(id, 1).expect("writable");
         let mut meta = transaction.open_table(META).expect("opens");
         meta.insert("epoch", 3).expect("writable");
     }
     transaction.commit().expect("on disk");
+    drop(database);
+    for refused in [
+        RedbJournal::open(&path).expect_err("an earlier one"),
+        RedbJournal::open_salvaging(&path).expect_err("an earlier one"),
+    ] {
+        let refused = refused.to_string();
+        assert!(
+            refused.contains("version 1") && refused.contains("3"),
+            "{refused}"
+        );
+    }
+    let database = Database::create(&path).expect("opens");
+    let transaction = database.begin_read().expect("reads");
+    let tasks = transaction.open_table(tasks).expect("it is there");
+    assert_eq!(tasks.len().expect("reads"), 1);
 }
 
 #[test]
-fn a_file_of_the_first_version_is_opened_and_becomes_one_of_this() {
-    let path = file("version-1");
-    write_version_1(&path, 7, "mail");
-    let clock = ManualClock::new();
-    clock.advance(HOUR);
-    let jobs = Durable::manual(
-        Scheduler::<u64, String>::builder(),
-        &clock,
-        open(&path),
-        |_, run| {
-            assert_eq!((run.key, run.value.as_str(), run.attempt), (7, "mail", 1));
-            assert!(run.token >= 4 << 40);
-            Err::<(), _>("kept")
-        },
+fn a_file_that_is_open_already_is_refused_with_its_path_and_what_to_do() {
+    let path = file("open");
+    let first = open(&path);
+    for refused in [
+        RedbJournal::open(&path).expect_err("it is open"),
+        RedbJournal::open_salvaging(&path).expect_err("it is open"),
+    ] {
+        let refused = refused.to_string();
+        assert!(refused.starts_with(&*path.to_string_lossy()), "{refused}");
+        assert!(refused.contains("is open already") && refused.contains("stop the other program"));
+    }
+    drop(first);
+    drop(open(&path));
+    let directory = RedbJournal::open(path.parent().expect("a directory"));
+    let refused = directory.expect_err("no file").to_string();
+    assert!(
+        refused.contains("tmp") && !refused.contains("damaged"),
+        "{refused}"
     );
-    let jobs = jobs.expect("valid");
-    assert_eq!((jobs.run_due(), jobs.stats().panicked), (1, 0));
-    drop(jobs);
-    let database = Database::create(&path).expect("opens");
-    let meta = database
-        .begin_read()
-        .expect("reads")
-        .open_table(META)
-        .expect("opens");
-    let version = meta.get("version").expect("reads").expect("there");
-    assert_eq!(version.value(), 2);
 }
 
 #[test]

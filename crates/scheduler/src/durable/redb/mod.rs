@@ -5,16 +5,23 @@
 //! 1.0. An LSM tree writes more cheaply, which would matter if each change were a transaction. But the journal has a
 //! thread of its own, which writes all changes that came during the last transaction as the next one.
 
+mod file;
+mod pages;
+mod record;
+pub(crate) mod salvage;
 mod tables;
 
 use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use redb::Database;
 
-use self::tables::{Row, Write, count_opening, load, transact};
+use self::file::{Refused, open, unless_it_panics};
+use self::salvage::{Salvaged, salvage};
+use self::tables::{Write, count_opening, is_whole, load, seal, transact};
 use super::journal::{Change, Journal, Record};
 use super::stored::{Stored, check};
 use crate::ground::error::JournalError;
@@ -22,6 +29,9 @@ use crate::ground::panics::survive;
 
 /// Changes that wait for the disk before further ones wait for them.
 const WAITING_MAX: usize = 1 << 16;
+
+/// How long the journal has nothing to write before it seals the file: see [`seal`].
+const CALM: Duration = Duration::from_millis(10);
 
 #[derive(Debug, Default)]
 struct State {
@@ -46,7 +56,21 @@ struct Shared {
 
 /// Jobs in one file. One process at a time may open it.
 ///
-/// The file has a version. An older one is opened and becomes one of this version; a newer one is refused with a message.
+/// The file has a version, and a program refuses a file of another one with a message.
+///
+/// # A damaged file
+///
+/// [`open`](Self::open) compares the whole file with its checksums, and each job has a checksum of its own. A file of which a
+/// byte has changed, or whose end is missing, is refused: no job runs that is not exactly as it was written, and none is left
+/// out silently. Opening reads what is in use of the file once for this and once for the jobs; DURATION.
+///
+/// [`open_salvaging`](Self::open_salvaging) opens it all the same. It sets the damaged file aside and says which jobs
+/// are damaged; the others run.
+///
+/// The file has the states after its last two transactions. When the process was killed, and only the last one is damaged, it
+/// looks as if it had not been written yet, and the file opens with the state before. For that reason the journal writes an
+/// empty transaction when it had nothing to write for 10 ms. So this concerns what was written in the last moment before the
+/// process was killed, and nothing after a regular end.
 pub struct RedbJournal {
     database: Arc<Database>,
     epoch: u64,
@@ -70,22 +94,33 @@ impl Shared {
     /// Writes what waits, until the journal is closed and nothing does.
     fn write_all(&self, database: &Database) {
         let mut state = self.lock();
+        let mut is_sealed = false;
         loop {
-            if state.waiting.is_empty() {
-                if state.closed {
-                    return;
-                }
-                state = self
-                    .work
-                    .wait(state)
-                    .unwrap_or_else(PoisonError::into_inner);
+            if state.waiting.is_empty() && state.closed {
+                return;
+            }
+            if state.waiting.is_empty() && is_sealed {
+                let waited = self.work.wait(state);
+                state = waited.unwrap_or_else(PoisonError::into_inner);
                 continue;
             }
+            if state.waiting.is_empty() {
+                let waited = self.work.wait_timeout(state, CALM);
+                state = waited.unwrap_or_else(PoisonError::into_inner).0;
+                if state.closed {
+                    continue;
+                }
+            }
             let writes = std::mem::take(&mut state.waiting);
+            is_sealed = writes.is_empty();
             let upto = state.appended;
             drop(state);
+            let write = || match is_sealed {
+                true => seal(database),
+                false => transact(database, &writes),
+            };
             // Callers wait for this. They must hear of it, even if this thread panics.
-            let outcome = survive(|| transact(database, &writes));
+            let outcome = survive(write);
             let outcome = outcome.unwrap_or_else(|| Err(JournalError::new("redb panicked")));
             state = self.lock();
             match outcome {
@@ -106,20 +141,55 @@ impl RedbJournal {
     ///
     /// # Errors
     ///
-    /// When the file cannot be opened, is no journal, or is open elsewhere.
+    /// When the file cannot be opened, is damaged, is no journal, has another version, or is open elsewhere.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, JournalError> {
-        let open = || {
-            let database = Database::create(path).map_err(JournalError::new)?;
-            let epoch = count_opening(&database)?;
+        let path = path.as_ref();
+        Self::start(path).map_err(|refused| refused.message(path))
+    }
+
+    /// As [`open`](Self::open); but if the file is damaged, it is set aside under another name, and the journal is a new file
+    /// with the jobs that are whole. Then it returns what became of the others, to be reported. `None` if nothing is damaged.
+    ///
+    /// It takes as much room on the disk as the jobs, and reads a damaged file up to three times.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open); and when nothing of a journal is left in the file, which then stays where it is.
+    pub fn open_salvaging(
+        path: impl AsRef<Path>,
+    ) -> Result<(Self, Option<Salvaged>), JournalError> {
+        let path = path.as_ref();
+        let whole = Self::start(path).and_then(|journal| {
+            let is_whole =
+                unless_it_panics(|| is_whole(&journal.database).map_err(Refused::Error))?;
+            match is_whole {
+                true => Ok(journal),
+                false => Err(Refused::Damaged("jobs in it are damaged".to_owned())),
+            }
+        });
+        match whole {
+            Ok(journal) => Ok((journal, None)),
+            Err(Refused::Damaged(_)) => {
+                let salvaged =
+                    salvage(path).map_err(|error| Refused::Error(error).message(path))?;
+                Ok((Self::open(path)?, Some(salvaged)))
+            }
+            Err(refused) => Err(refused.message(path)),
+        }
+    }
+
+    fn start(path: &Path) -> Result<Self, Refused> {
+        let (database, epoch) = unless_it_panics(|| {
+            let database = open(path)?;
+            let epoch = count_opening(&database).map_err(Refused::Error)?;
             Ok((Arc::new(database), epoch))
-        };
-        let (database, epoch) = unless_damaged(open)?;
+        })?;
         let shared = Arc::new(Shared::default());
         let (its, of_writer) = (Arc::clone(&shared), Arc::clone(&database));
         let writer = thread::Builder::new()
             .name("tidewheel-journal".to_owned())
             .spawn(move || its.write_all(&of_writer))
-            .map_err(JournalError::new)?;
+            .map_err(|error| Refused::Error(JournalError::new(error)))?;
         Ok(Self {
             database,
             epoch,
@@ -183,17 +253,12 @@ impl<K: Stored, V: Stored> Journal<K, V> for RedbJournal {
     }
 
     fn load(&self) -> Result<Vec<Record<K, V>>, JournalError> {
-        unless_damaged(|| load(&self.database))
+        unless_it_panics(|| load(&self.database).map_err(Refused::Error)).map_err(Refused::plain)
     }
 
     fn epoch(&self) -> u64 {
         self.epoch
     }
-}
-
-/// redb panics at some damages of its file.
-fn unless_damaged<R>(read: impl FnOnce() -> Result<R, JournalError>) -> Result<R, JournalError> {
-    survive(read).unwrap_or_else(|| Err(JournalError::new("the file is damaged: redb panicked")))
 }
 
 fn encode<K: Stored, V: Stored>(change: &Change<'_, K, V>) -> Write {
@@ -203,20 +268,13 @@ fn encode<K: Stored, V: Stored>(change: &Change<'_, K, V>) -> Write {
             key,
             value,
             status,
-        } => {
-            let (mut key_bytes, mut value_bytes) = (Vec::new(), Vec::new());
-            key.write(&mut key_bytes);
-            value.write(&mut value_bytes);
-            Write::Set {
-                id,
-                key: key_bytes,
-                value: value_bytes,
-                row: Row::of(status),
-            }
-        }
+        } => Write::Set {
+            id,
+            record: record::write(id, key, value, status),
+        },
         Change::Update { id, status } => Write::Update {
             id,
-            row: Row::of(status),
+            status: status.clone(),
         },
         Change::End { id } => Write::End { id },
     }

@@ -1,0 +1,255 @@
+//! What is whole of a damaged file, in a new one.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use redb::{Database, TableHandle};
+
+use super::pages::{Give, Pages, Pointer, Rows, Table};
+use super::record;
+use super::tables::{
+    CURRENT, EPOCH, EPOCH_MAX, JOBS, META, VERSION, Write, count, of_another_version, set_epoch,
+    transact,
+};
+use crate::ground::error::JournalError;
+
+/// Jobs that are written to the new file in one transaction.
+const JOBS_AT_ONCE: usize = 4096;
+
+/// How often the old file is taken to have been opened if it does not say so any more: fencing tokens must go on growing.
+const EPOCH_UNKNOWN: u64 = 1 << 20;
+
+/// What `RedbJournal::open_salvaging` found in a damaged file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Salvaged {
+    /// Jobs that are exactly as they were written. They are in the journal.
+    pub whole: u64,
+    /// Jobs that were found and are not as they were written. They run no more.
+    pub damaged: Vec<DamagedJob>,
+    /// Jobs that the file had and of which nothing was found; `None` if it is not known how many.
+    pub lost: Option<u64>,
+    /// Where the damaged file is now.
+    pub aside: PathBuf,
+}
+
+/// A job that is not as it was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DamagedJob {
+    /// Its id, as it was found.
+    pub id: u64,
+    /// The bytes of its key, as they were found. They, too, may be what is damaged.
+    pub key: Vec<u8>,
+}
+
+const JOB_ROWS: Rows = Rows {
+    key: Some(8),
+    value: None,
+    is_whole: |id, job| id_of(id).is_some_and(|id| record::read(id, job).is_some()),
+};
+
+const META_ROWS: Rows = Rows {
+    key: None,
+    value: Some(8),
+    is_whole: |_, _| false,
+};
+
+/// What a row points at is checked.
+const TABLE_ROWS: Rows = Rows {
+    key: None,
+    value: None,
+    is_whole: |name, table| (name == b"jobs" || name == b"meta") && Table::read(table).is_some(),
+};
+
+fn id_of(key: &[u8]) -> Option<u64> {
+    key.try_into().ok().map(u64::from_le_bytes)
+}
+
+/// The tables of a journal, and whether they are certainly where they are said to be.
+struct Tables {
+    jobs: Option<(Table, bool)>,
+    meta: Option<(Table, bool)>,
+}
+
+impl Tables {
+    fn of(pages: &mut Pages, (root, is_certain): (Pointer, bool)) -> io::Result<Self> {
+        let mut found = Vec::new();
+        let mut give = |name: &[u8], table: &[u8], is_certain: bool| {
+            found.push((name.to_vec(), Table::read(table), is_certain));
+        };
+        pages.rows(root, is_certain, TABLE_ROWS, &mut give)?;
+        // In the order of their names: a name may be what is damaged.
+        if let [jobs, meta] = &mut *found {
+            jobs.0 = JOBS.name().into();
+            meta.0 = META.name().into();
+        }
+        let named = |wanted: &str| {
+            let mut found = found.iter().filter(|(name, ..)| name == wanted.as_bytes());
+            found.find_map(|(_, table, is_certain)| Some(((*table)?, *is_certain)))
+        };
+        let (jobs, meta) = (named(JOBS.name()), named(META.name()));
+        Ok(Self { jobs, meta })
+    }
+
+    /// The tables of the state of the file that has the fewest damaged pages; of two, the newer.
+    fn best(pages: &mut Pages) -> io::Result<Option<Self>> {
+        let mut best = None;
+        for root in pages.roots.clone() {
+            pages.damaged = 0;
+            let tables = Self::of(pages, root)?;
+            let Some((jobs, is_certain)) = tables.jobs else {
+                continue;
+            };
+            each(pages, &jobs, is_certain, JOB_ROWS, &mut |_, _, _| {})?;
+            if best.is_none_or(|(damaged, _): (u64, _)| pages.damaged < damaged) {
+                best = Some((pages.damaged, root));
+            }
+        }
+        best.map(|(_, root)| Self::of(pages, root)).transpose()
+    }
+}
+
+fn each(
+    pages: &mut Pages,
+    table: &Table,
+    is_certain: bool,
+    rows: Rows,
+    give: &mut Give<'_>,
+) -> io::Result<()> {
+    match table.root {
+        Some(root) => pages.rows(root, is_certain, rows, give),
+        None => Ok(()),
+    }
+}
+
+/// Puts a new file with what is whole in the place of a damaged one, and sets that aside. The caller has found that nobody
+/// has it open.
+pub(super) fn salvage(path: &Path) -> Result<Salvaged, JournalError> {
+    let io = |error: io::Error| JournalError::new(error);
+    let nothing = || JournalError::new("nothing of a journal is left in it");
+    let file = File::open(path).map_err(io)?;
+    let mut pages = Pages::open(file).map_err(io)?.ok_or_else(nothing)?;
+    let tables = Tables::best(&mut pages).map_err(io)?.ok_or_else(nothing)?;
+    let (jobs, is_certain) = tables.jobs.as_ref().ok_or_else(nothing)?;
+
+    let (mut epoch, mut version) = (None, None);
+    if let Some((meta, is_certain)) = &tables.meta {
+        let mut note = |name: &[u8], number: &[u8], is_whole: bool| {
+            let number = id_of(number).filter(|_| is_whole);
+            if name == EPOCH.as_bytes() {
+                epoch = number;
+            } else if name == VERSION.as_bytes() {
+                version = number;
+            }
+        };
+        each(&mut pages, meta, *is_certain, META_ROWS, &mut note).map_err(io)?;
+    }
+    if let Some(version) = version.filter(|version| *version != CURRENT) {
+        return Err(of_another_version(version));
+    }
+
+    let beside = beside(path, "salvaging");
+    let removed = fs::remove_file(&beside);
+    removed.or_else(|error| {
+        if error.kind() == io::ErrorKind::NotFound {
+            Ok(())
+        } else {
+            Err(io(error))
+        }
+    })?;
+    let database = Database::create(&beside).map_err(JournalError::new)?;
+    let mut copy = Copy {
+        database: &database,
+        writes: Vec::new(),
+        epoch: 0,
+        damaged: Vec::new(),
+        failed: None,
+    };
+    let mut give = |id: &[u8], job: &[u8], _: bool| copy.row(id, job);
+    each(&mut pages, jobs, *is_certain, JOB_ROWS, &mut give).map_err(io)?;
+    copy.flush();
+    if let Some(error) = copy.failed {
+        return Err(error);
+    }
+    let Copy {
+        damaged,
+        epoch: latest,
+        ..
+    } = copy;
+    let whole = count(&database)?;
+    let epoch = epoch.unwrap_or_else(|| EPOCH_UNKNOWN.max(latest + 1));
+    set_epoch(&database, epoch.min(EPOCH_MAX - 2))?;
+    drop(database);
+
+    let aside = set_aside(path).map_err(io)?;
+    fs::rename(&beside, path).map_err(io)?;
+    let had = is_certain.then_some(jobs.rows);
+    Ok(Salvaged {
+        whole,
+        lost: had.map(|had| had.saturating_sub(whole + damaged.len() as u64)),
+        damaged,
+        aside,
+    })
+}
+
+/// Jobs on their way to the new file.
+struct Copy<'a> {
+    database: &'a Database,
+    writes: Vec<Write>,
+    /// The latest opening of the journal in which one of them was set.
+    epoch: u64,
+    damaged: Vec<DamagedJob>,
+    failed: Option<JournalError>,
+}
+
+impl Copy<'_> {
+    fn row(&mut self, id: &[u8], job: &[u8]) {
+        let Some(id) = id_of(id) else {
+            return;
+        };
+        if record::read(id, job).is_none() {
+            let key = record::key_of_damaged(job).to_vec();
+            self.damaged.push(DamagedJob { id, key });
+            return;
+        }
+        self.epoch = self.epoch.max(id >> 40);
+        let record = job.to_vec();
+        self.writes.push(Write::Set { id, record });
+        if self.writes.len() >= JOBS_AT_ONCE {
+            self.flush();
+        }
+    }
+
+    fn flush(&mut self) {
+        let writes = std::mem::take(&mut self.writes);
+        if self.failed.is_none() {
+            self.failed = transact(self.database, &writes).err();
+        }
+    }
+}
+
+/// `jobs.redb` is `jobs.redb.WORD` beside it.
+fn beside(path: &Path, word: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".");
+    name.push(word);
+    PathBuf::from(name)
+}
+
+/// Gives a file a second name that no file has had. Its first name is never without a file: a journal that is opened then would
+/// be an empty one.
+fn set_aside(path: &Path) -> io::Result<PathBuf> {
+    let mut number = 1u64;
+    loop {
+        let aside = beside(path, &format!("damaged-{number}"));
+        if !aside.try_exists()? {
+            return match fs::hard_link(path, &aside) {
+                Ok(()) => Ok(aside),
+                Err(_) => fs::copy(path, &aside).map(|_| aside),
+            };
+        }
+        number += 1;
+    }
+}
