@@ -11,16 +11,19 @@
 //! | 8 | the version of the namespace |
 //! | 1 | how many tags |
 //! | per tag: 2, n, 8 | the length of its name, its name, its version |
-//! | rest | what the codec wrote |
+//! | … | what the codec wrote |
+//! | 8 | the checksum of all of it |
 //!
 //! Numbers are big-endian. There is no point in time in it: all are lengths, counted from the end that the engine keeps.
-//! Scripts read the two lengths and the id at their fixed places.
+//! Scripts read the two lengths and the id at their fixed places, and do not look at the checksum.
+
+use twox_hash::XxHash3_64;
 
 /// The first byte.
 const MARK: u8 = 0x7d;
 
 /// The second byte.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 const ABSENT: u8 = 1;
 const COMPRESSED: u8 = 2;
@@ -47,7 +50,7 @@ pub(crate) struct Envelope<'a> {
 impl<'a> Envelope<'a> {
     /// Writes it.
     pub(crate) fn seal(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(40 + self.payload.len());
+        let mut out = Vec::with_capacity(48 + self.payload.len());
         let flag = |is: bool, flag| if is { flag } else { 0 };
         let flags = flag(self.is_absent, ABSENT) | flag(self.is_compressed, COMPRESSED);
         out.extend_from_slice(&[MARK, VERSION, flags]);
@@ -63,12 +66,24 @@ impl<'a> Envelope<'a> {
             out.extend_from_slice(&version.to_be_bytes());
         }
         out.extend_from_slice(self.payload);
+        let checksum = XxHash3_64::oneshot(&out);
+        out.extend_from_slice(&checksum.to_be_bytes());
         out
     }
 
-    /// Reads one; `None` if the bytes are none.
+    /// The id of what scripts take for an envelope, whether it is whole or not.
+    pub(crate) fn id_of(bytes: &[u8]) -> Option<u128> {
+        let fixed: &[u8; 36] = bytes.first_chunk()?;
+        let id = fixed[11..].first_chunk()?;
+        (fixed[0] == MARK).then(|| u128::from_be_bytes(*id))
+    }
+
+    /// Reads one; `None` if the bytes are none, or not as they were written.
     pub(crate) fn open(bytes: &'a [u8]) -> Option<Self> {
-        let mut rest = bytes;
+        let (mut rest, checksum) = bytes.split_last_chunk()?;
+        if XxHash3_64::oneshot(rest) != u64::from_be_bytes(*checksum) {
+            return None;
+        }
         let [MARK, VERSION, flags] = take(&mut rest)? else {
             return None;
         };
@@ -130,18 +145,32 @@ mod tests {
     }
 
     #[test]
-    fn no_bytes_panic() {
+    fn bytes_that_are_not_as_they_were_written_are_no_envelope() {
         let sealed = envelope(vec![("tag", 1)], b"value").seal();
         for length in 0..sealed.len() {
-            let _ = Envelope::open(&sealed[..length]);
+            assert_eq!(Envelope::open(&sealed[..length]), None);
+            let is_taken_for_one = length >= 36;
+            assert_eq!(
+                Envelope::id_of(&sealed[..length]).is_some(),
+                is_taken_for_one
+            );
         }
         for place in 0..sealed.len() {
-            for byte in [0, 1, 0x7f, 0xff] {
+            for bit in 0..8 {
                 let mut changed = sealed.clone();
-                changed[place] = byte;
-                let _ = Envelope::open(&changed);
+                changed[place] ^= 1 << bit;
+                assert_eq!(Envelope::open(&changed), None);
             }
         }
-        assert_eq!(Envelope::open(b"another program's value"), None);
+        assert_eq!(Envelope::id_of(&sealed), Some(1 << 100));
+        let other = b"another program's value, which is as long as an envelope";
+        assert_eq!(
+            (Envelope::open(other), Envelope::id_of(other)),
+            (None, None)
+        );
+        for count in [b"".as_slice(), &[MARK; 60], &[0xff; 60]] {
+            let checksum = XxHash3_64::oneshot(count).to_be_bytes();
+            assert_eq!(Envelope::open(&[count, &checksum].concat()), None);
+        }
     }
 }

@@ -84,10 +84,12 @@ where
     ) -> Result<Opened<V>, EngineError> {
         let envelope = value.and_then(|(bytes, pttl)| Some((Envelope::open(bytes)?, *pttl)));
         let Some((envelope, pttl)) = envelope else {
-            if value.is_some() {
-                self.counters.unreadable();
-            }
-            return Ok(Opened::Nothing);
+            let Some((bytes, _)) = value else {
+                return Ok(Opened::Nothing);
+            };
+            self.counters.unreadable();
+            // A damaged one has an id for the engine: who asks with it may load the value again.
+            return Ok(Envelope::id_of(bytes).map_or(Opened::Nothing, Opened::Invalid));
         };
         let Some(tags) = self.check(&envelope, space).await? else {
             return Ok(Opened::Invalid(envelope.id));

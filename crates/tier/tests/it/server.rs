@@ -61,6 +61,41 @@ fn what_an_address_asks_for_in_vain_is_an_error() {
     assert!(Valkey::cluster(&[]).is_err());
 }
 
+/// A changed byte came back as another value.
+#[test]
+fn a_value_of_which_a_byte_was_changed_is_loaded_again_and_replaced() {
+    for engine in Engine::all() {
+        let server = Server::start(&engine, &[]);
+        let one = on_server(server.port);
+        assert_eq!(one.get_or_load("tea".into(), || "7".into()), "7");
+        let mut client = server.client();
+        let key = b"test:v:{=tea}".as_slice();
+        let Ok(Reply::Bulk(sealed)) = client.call(&[b"GET".as_slice(), key]) else {
+            panic!("{}: no value", engine.name());
+        };
+        for place in [1, 5, 20, 30, sealed.len() - 9, sealed.len() - 1] {
+            let mut damaged = sealed.clone();
+            damaged[place] ^= 1;
+            let set = client.call(&[
+                b"SET".as_slice(),
+                key,
+                damaged.as_slice(),
+                b"KEEPTTL".as_slice(),
+            ]);
+            assert!(set.is_ok(), "{set:?}");
+            let other = on_server(server.port);
+            assert_eq!(
+                other.get_or_load("tea".into(), || "8".into()),
+                "8",
+                "{place}"
+            );
+            let third = on_server(server.port);
+            let unasked = || -> String { unreachable!("it is there again: {place}") };
+            assert_eq!(third.get_or_load("tea".into(), unasked), "8");
+        }
+    }
+}
+
 #[test]
 fn a_written_value_replaces_the_old_one_everywhere() {
     let Some(engine) = Engine::valkey() else {
