@@ -124,7 +124,8 @@ impl Inner {
         (due, now): (Timestamp, Timestamp),
         expected: u64,
     ) -> Result<bool, StoreError> {
-        let order = Order::of_kept(kept).ok_or_else(|| StoreError::engine("no task of ours"))?;
+        let order = Order::of_kept(id, kept);
+        let order = order.ok_or_else(|| StoreError::engine("it is damaged, or no task of ours"))?;
         let from = due.minus(self.lookahead).max(now);
         let letter = order.anew(due).schedule(&self.subjects, id, from);
         let put = self.put_anew(id, letter.expecting(expected)).await?;

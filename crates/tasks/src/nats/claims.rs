@@ -156,9 +156,9 @@ impl Inner {
         } = delivered.message;
         let (reply, id) = (reply?, id_of(&subject)?);
         let delivery = Delivery::of(&reply)?;
-        let order = Order::read(&headers?, payload)?;
+        let order = Order::read(&id, &headers?, payload)?;
         // How far ahead it was handed over is the stream's business, unless nothing is to be claimed ahead.
-        if ask.lookahead.is_zero() && order.due > now {
+        if ask.lookahead.is_zero() && order.due > now && order.is_whole {
             self.put_off(&reply, order.due.since(now)).await;
             return None;
         }
@@ -173,6 +173,7 @@ impl Inner {
         claim.payload = order.payload.to_vec();
         (claim.began, claim.attempt) = (order.began, order.attempt);
         (claim.priority, claim.every) = (order.priority, order.every);
+        claim.is_damaged = !order.is_whole;
         claim.receipt = reply.to_string();
         Some(Leased {
             claim: Arc::new(claim),

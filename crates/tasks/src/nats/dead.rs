@@ -1,13 +1,14 @@
 //! Dead letters: one message for each id.
 
 use super::Inner;
-use super::order::{Order, number};
+use super::order::{Order, SUM, number};
 use super::subjects::{Subjects, id_of};
 use super::text::{decoded, encoded};
 use super::wire::{Kept, Letter, Put};
 use crate::shape::claim::Claim;
 use crate::shape::dead::DeadLetter;
 use crate::shape::error::StoreError;
+use crate::shape::sum::sum;
 use crate::shape::task::{Due, Task};
 use crate::shape::timestamp::Timestamp;
 
@@ -17,10 +18,13 @@ const ATTEMPTS: &str = "Tw-Attempts";
 
 /// A claim whose last attempt failed, as a message.
 pub(super) fn letter_of(subjects: &Subjects, claim: &Claim, error: &str, now: Timestamp) -> Letter {
+    // One that is damaged has another sum, and is never filed again.
+    let checksum = sum(&claim.id, &claim.payload, &[]) ^ u64::from(claim.is_damaged);
     Letter::new(subjects.dead(&claim.id))
         .header(ERROR, encoded(error))
         .header(DIED, now.0)
         .header(ATTEMPTS, claim.attempt)
+        .header(SUM, checksum)
         .payload(claim.payload.clone().into())
 }
 
@@ -58,6 +62,9 @@ impl Inner {
         };
         if self.handed_over(id).await?.is_some() {
             return Ok(false);
+        }
+        if number(&letter.headers, SUM) != Some(sum(id, &letter.payload, &[])) {
+            return Err(StoreError::refused("it is damaged: schedule it anew"));
         }
         let now = self.about_now().await?;
         let mut task = Task::new(id, letter.payload.to_vec());

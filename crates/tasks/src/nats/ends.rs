@@ -116,8 +116,11 @@ fn one_by_one(told: Vec<Result<Verdict, StoreError>>) -> Result<Vec<Verdict>, St
         .collect())
 }
 
-/// A periodic task's next run.
+/// A periodic task's next run; none of one that is damaged.
 fn next_of(claim: &Claim, now: Timestamp) -> Option<Order> {
+    if claim.is_damaged {
+        return None;
+    }
     let next = next_run(claim.began, claim.every?, now);
     Some(Order::of_claim(claim).anew(next))
 }

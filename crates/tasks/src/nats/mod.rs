@@ -44,6 +44,7 @@ use crate::shape::claim::{Claim, Verdict};
 use crate::shape::dead::DeadLetter;
 use crate::shape::error::StoreError;
 use crate::shape::many::Many;
+use crate::shape::sum::set_aside;
 use crate::shape::task::{Due, Task, check_id};
 use crate::shape::timestamp::Timestamp;
 use crate::store::{Ask, Failure, TaskStore, Wake};
@@ -180,7 +181,7 @@ impl TaskStore for NatsStore {
         let most = ask.most;
         self.run(|inner| async move { inner.claim(&ask).await })
             .await?;
-        Ok(self.inner.take_ready(most))
+        Ok(set_aside(self, self.inner.take_ready(most)).await)
     }
 
     async fn extend(&self, claims: &[Arc<Claim>], _: Duration) -> Result<Vec<Verdict>, StoreError> {

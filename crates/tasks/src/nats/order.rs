@@ -9,6 +9,7 @@ use super::subjects::Subjects;
 use super::text::rfc3339;
 use super::wire::{Kept, Letter};
 use crate::shape::claim::Claim;
+use crate::shape::sum::sum;
 use crate::shape::task::{Priority, Task};
 use crate::shape::timestamp::Timestamp;
 
@@ -21,6 +22,8 @@ pub(super) struct Order {
     pub(super) attempt: u32,
     pub(super) priority: Priority,
     pub(super) payload: Bytes,
+    /// It is as it was written.
+    pub(super) is_whole: bool,
 }
 
 /// The header that says when a task is due.
@@ -29,6 +32,7 @@ const BEGAN: &str = "Tw-Began";
 const EVERY: &str = "Tw-Every";
 const ATTEMPT: &str = "Tw-Attempt";
 const PRIORITY: &str = "Tw-Priority";
+pub(super) const SUM: &str = "Tw-Sum";
 
 /// The beginning of the year 2262. The server counts nanoseconds, and hands over at once what lies beyond what it can count.
 const LAST_HAND_OVER: Timestamp = Timestamp(9_214_646_400_000_000);
@@ -42,6 +46,7 @@ impl Order {
             attempt: 1,
             priority: task.priority,
             payload: task.payload.into(),
+            is_whole: true,
         }
     }
 
@@ -53,25 +58,40 @@ impl Order {
             attempt: claim.attempt,
             priority: claim.priority,
             payload: claim.payload.clone().into(),
+            is_whole: true,
         }
     }
 
     /// Of a message as it was kept or delivered.
-    pub(super) fn read(headers: &HeaderMap, payload: Bytes) -> Option<Self> {
+    pub(super) fn read(id: &str, headers: &HeaderMap, payload: Bytes) -> Option<Self> {
         let due = number(headers, DUE)?;
         let level = number(headers, PRIORITY).and_then(|level| level.try_into().ok());
-        Some(Self {
+        let mut order = Self {
             due: Timestamp(due),
             began: Timestamp(number(headers, BEGAN).unwrap_or(due)),
             every: number(headers, EVERY).map(Duration::from_millis),
             attempt: number(headers, ATTEMPT)?.try_into().ok()?,
             priority: Priority::of_level(level.unwrap_or(1)),
             payload,
-        })
+            is_whole: false,
+        };
+        order.is_whole = number(headers, SUM) == Some(order.sum(id));
+        Some(order)
     }
 
-    pub(super) fn of_kept(kept: Kept) -> Option<Self> {
-        Self::read(&kept.headers, kept.payload)
+    /// `None` if it is not as it was written.
+    pub(super) fn of_kept(id: &str, kept: Kept) -> Option<Self> {
+        Self::read(id, &kept.headers, kept.payload).filter(|order| order.is_whole)
+    }
+
+    fn sum(&self, id: &str) -> u64 {
+        let (attempt, level) = (self.attempt.into(), self.priority.level().into());
+        let every = self.every.map_or(0, millis);
+        sum(
+            id,
+            &self.payload,
+            &[self.due.0, self.began.0, attempt, level, every],
+        )
     }
 
     /// With its first attempt ahead.
@@ -90,26 +110,31 @@ impl Order {
         let letter = Letter::new(subjects.pending(id))
             .header("Nats-Schedule", format_args!("@at {}", rfc3339(from)))
             .header("Nats-Schedule-Target", subjects.handed(id, self.priority));
-        self.write(letter)
+        self.write(id, letter)
     }
 
     /// As a message that is handed over at once.
     pub(super) fn hand_over(&self, subjects: &Subjects, id: &str) -> Letter {
-        self.write(Letter::new(subjects.handed(id, self.priority)))
+        self.write(id, Letter::new(subjects.handed(id, self.priority)))
     }
 
-    fn write(&self, letter: Letter) -> Letter {
+    fn write(&self, id: &str, letter: Letter) -> Letter {
         let letter = letter
             .header(DUE, self.due.0)
             .header(BEGAN, self.began.0)
             .header(ATTEMPT, self.attempt)
             .header(PRIORITY, self.priority.level())
+            .header(SUM, self.sum(id))
             .payload(self.payload.clone());
         match self.every {
-            Some(period) => letter.header(EVERY, period.as_millis()),
+            Some(period) => letter.header(EVERY, millis(period)),
             None => letter,
         }
     }
+}
+
+fn millis(period: Duration) -> u64 {
+    u64::try_from(period.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// A number in a header.

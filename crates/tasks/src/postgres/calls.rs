@@ -12,6 +12,7 @@ use crate::shape::claim::{Claim, Verdict};
 use crate::shape::dead::DeadLetter;
 use crate::shape::error::StoreError;
 use crate::shape::many::Many;
+use crate::shape::sum::set_aside;
 use crate::shape::task::{Due, Task, check_id};
 use crate::shape::timestamp::Timestamp;
 use crate::store::{Ask, Failure, TaskStore, Wake};
@@ -53,7 +54,8 @@ impl TaskStore for PostgresStore {
         let worker = ask.worker.replace('\0', "");
         let parameters: Parameters<'_> = &[&self.queue, &ahead, &lease, &worker, &most];
         let rows = self.query(Of::Claim, parameters).await?;
-        Ok(rows.iter().map(|row| claim(row, ask.lease)).collect())
+        let claims = rows.iter().map(|row| claim(row, ask.lease)).collect();
+        Ok(set_aside(self, claims).await)
     }
 
     async fn extend(

@@ -9,6 +9,7 @@ use tokio_postgres::types::ToSql;
 
 use crate::shape::claim::{Claim, Fence, Verdict};
 use crate::shape::dead::DeadLetter;
+use crate::shape::sum::sum;
 use crate::shape::task::{Due, Priority, Task};
 use crate::shape::timestamp::Timestamp;
 
@@ -42,11 +43,14 @@ pub(super) struct Order {
     payload: Vec<u8>,
     priority: i16,
     every: Option<i64>,
+    checksum: i64,
 }
 
 impl Order {
     pub(super) fn of(task: Task) -> Self {
+        let checksum = sum(&task.id, &task.payload, &[]).cast_signed();
         Self {
+            checksum,
             id: task.id,
             when: When::of(task.due),
             payload: task.payload,
@@ -55,7 +59,7 @@ impl Order {
         }
     }
 
-    pub(super) fn parameters<'a>(&'a self, queue: &'a String) -> [&'a (dyn ToSql + Sync); 7] {
+    pub(super) fn parameters<'a>(&'a self, queue: &'a String) -> [&'a (dyn ToSql + Sync); 8] {
         let When { wait, at } = &self.when;
         [
             queue,
@@ -65,6 +69,7 @@ impl Order {
             &self.payload,
             &self.priority,
             &self.every,
+            &self.checksum,
         ]
     }
 }
@@ -78,6 +83,7 @@ pub(super) struct Orders {
     payloads: Vec<Vec<u8>>,
     priorities: Vec<i16>,
     periods: Vec<Option<i64>>,
+    checksums: Vec<i64>,
 }
 
 impl Orders {
@@ -90,11 +96,12 @@ impl Orders {
             orders.payloads.push(order.payload);
             orders.priorities.push(order.priority);
             orders.periods.push(order.every);
+            orders.checksums.push(order.checksum);
         }
         orders
     }
 
-    pub(super) fn parameters<'a>(&'a self, queue: &'a String) -> [&'a (dyn ToSql + Sync); 7] {
+    pub(super) fn parameters<'a>(&'a self, queue: &'a String) -> [&'a (dyn ToSql + Sync); 8] {
         [
             queue,
             &self.ids,
@@ -103,6 +110,7 @@ impl Orders {
             &self.payloads,
             &self.priorities,
             &self.periods,
+            &self.checksums,
         ]
     }
 }
@@ -181,6 +189,8 @@ pub(super) fn claim(row: &Row, lease: Duration) -> Claim {
     let every: Option<i64> = row.get(5);
     claim.every = every.map(|us| Duration::from_micros(us.cast_unsigned()));
     claim.attempt = row.get::<_, i32>(6).try_into().unwrap_or(u32::MAX);
+    let checksum: i64 = row.get(8);
+    claim.is_damaged = sum(&claim.id, &claim.payload, &[]) != checksum.cast_unsigned();
     claim
 }
 

@@ -16,6 +16,7 @@ CREATE TABLE IF NOT EXISTS tidewheel_tasks (
     fence bigint,
     held_until bigint,
     held_by text,
+    checksum bigint NOT NULL,
     PRIMARY KEY (queue, id)
 );
 CREATE INDEX IF NOT EXISTS tidewheel_tasks_pending
@@ -29,6 +30,7 @@ CREATE TABLE IF NOT EXISTS tidewheel_dead (
     attempts integer NOT NULL,
     error text NOT NULL,
     died bigint NOT NULL,
+    checksum bigint NOT NULL,
     PRIMARY KEY (queue, id)
 );
 CREATE SEQUENCE IF NOT EXISTS tidewheel_fences;
@@ -46,35 +48,35 @@ pub(super) const NOW: &str = "SELECT tidewheel_now()";
 
 pub(super) const COUNT: &str = "SELECT count(*) FROM tidewheel_tasks WHERE queue = $1";
 
-/// Queue, id, wait, point in time, payload, priority, period. Workers are told about what is due within two seconds.
+/// Queue, id, wait, point in time, payload, priority, period, checksum. Workers are told about what is due within two seconds.
 pub(super) const SCHEDULE: &str = "
 WITH put AS (
-    INSERT INTO tidewheel_tasks AS t (queue, id, due, began, payload, priority, every)
-    SELECT $1, $2, d.due, d.due, $5, $6, $7
+    INSERT INTO tidewheel_tasks AS t (queue, id, due, began, payload, priority, every, checksum)
+    SELECT $1, $2, d.due, d.due, $5, $6, $7, $8
     FROM (SELECT COALESCE($4::bigint, tidewheel_after($3::bigint)) AS due) AS d
     ON CONFLICT (queue, id) DO UPDATE SET
         due = excluded.due, began = excluded.due, payload = excluded.payload,
-        priority = excluded.priority, every = excluded.every, attempt = 1,
+        priority = excluded.priority, every = excluded.every, checksum = excluded.checksum, attempt = 1,
         fence = NULL, held_until = NULL, held_by = NULL
     RETURNING due
 )
 SELECT due, CASE WHEN due < tidewheel_now() + 2000000 THEN pg_notify('tidewheel_tasks', $1) END
 FROM put";
 
-/// Queue; ids, waits, points in time, payloads, priorities, periods.
+/// Queue; ids, waits, points in time, payloads, priorities, periods, checksums.
 pub(super) const SCHEDULE_MANY: &str = "
 WITH put AS (
-    INSERT INTO tidewheel_tasks AS t (queue, id, due, began, payload, priority, every)
-    SELECT $1, n.id, n.due, n.due, n.payload, n.priority, n.every
+    INSERT INTO tidewheel_tasks AS t (queue, id, due, began, payload, priority, every, checksum)
+    SELECT $1, n.id, n.due, n.due, n.payload, n.priority, n.every, n.checksum
     FROM (
         SELECT u.id, COALESCE(u.at, least((SELECT tidewheel_now()) + u.wait, 253402300799999999)) AS due,
-            u.payload, u.priority, u.every
-        FROM unnest($2::text[], $3::bigint[], $4::bigint[], $5::bytea[], $6::smallint[], $7::bigint[])
-            AS u (id, wait, at, payload, priority, every)
+            u.payload, u.priority, u.every, u.checksum
+        FROM unnest($2::text[], $3::bigint[], $4::bigint[], $5::bytea[], $6::smallint[], $7::bigint[], $8::bigint[])
+            AS u (id, wait, at, payload, priority, every, checksum)
     ) AS n
     ON CONFLICT (queue, id) DO UPDATE SET
         due = excluded.due, began = excluded.due, payload = excluded.payload,
-        priority = excluded.priority, every = excluded.every, attempt = 1,
+        priority = excluded.priority, every = excluded.every, checksum = excluded.checksum, attempt = 1,
         fence = NULL, held_until = NULL, held_by = NULL
     RETURNING t.id, t.due
 ), told AS (
@@ -127,7 +129,7 @@ WHERE t.ctid = ANY (ARRAY(
             ORDER BY due LIMIT $5 FOR UPDATE SKIP LOCKED) AS low
     ) AS soon LIMIT $5
 ))
-RETURNING t.id, t.due, t.began, t.payload, t.priority, t.every, t.attempt, t.fence";
+RETURNING t.id, t.due, t.began, t.payload, t.priority, t.every, t.attempt, t.fence, t.checksum";
 
 /// A statement about claims, named by queue, ids and fences. It never waits: what another transaction has locked, such as one
 /// that enqueues a task of the same id, is left out. It answers with the fences of those that it changed, and of those left
@@ -203,12 +205,12 @@ again AS (
 pub(super) const BURY: &str = about_claims!(
     "
 letter AS (
-    INSERT INTO tidewheel_dead (queue, id, payload, attempts, error, died)
-    SELECT t.queue, t.id, t.payload, t.attempt, $4, tidewheel_now()
+    INSERT INTO tidewheel_dead (queue, id, payload, attempts, error, died, checksum)
+    SELECT t.queue, t.id, t.payload, t.attempt, $4, tidewheel_now(), t.checksum
     FROM tidewheel_tasks AS t JOIN mine ON t.queue = mine.queue AND t.id = mine.id
     ON CONFLICT (queue, id) DO UPDATE SET
         payload = excluded.payload, attempts = excluded.attempts,
-        error = excluded.error, died = excluded.died
+        error = excluded.error, died = excluded.died, checksum = excluded.checksum
 ),
 gone AS (
     DELETE FROM tidewheel_tasks AS t USING mine
@@ -233,11 +235,11 @@ pub(super) const REQUEUE: &str = "
 WITH letter AS (
     DELETE FROM tidewheel_dead AS d WHERE d.queue = $1 AND d.id = $2 AND NOT EXISTS
         (SELECT FROM tidewheel_tasks AS t WHERE t.queue = $1 AND t.id = $2)
-    RETURNING payload
+    RETURNING payload, checksum
 ),
 put AS (
-    INSERT INTO tidewheel_tasks (queue, id, due, began, payload, priority)
-    SELECT $1, $2, d.due, d.due, letter.payload, 1 FROM letter,
+    INSERT INTO tidewheel_tasks (queue, id, due, began, payload, priority, checksum)
+    SELECT $1, $2, d.due, d.due, letter.payload, 1, letter.checksum FROM letter,
         (SELECT COALESCE($4::bigint, tidewheel_after($3::bigint)) AS due) AS d
     RETURNING due
 )

@@ -40,6 +40,9 @@ pub struct Claim {
     pub sure: Duration,
     /// What the store itself needs to find the claim again.
     pub receipt: String,
+    /// It is not as it was scheduled: a store hands it to no worker.
+    #[cfg_attr(not(any(feature = "postgres", feature = "nats")), allow(dead_code))]
+    pub(crate) is_damaged: bool,
 }
 
 impl Claim {
@@ -59,6 +62,7 @@ impl Claim {
             remaining: lease,
             sure: Duration::MAX,
             receipt: String::new(),
+            is_damaged: false,
         }
     }
 }

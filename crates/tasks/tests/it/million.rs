@@ -184,9 +184,9 @@ fn a_million_in_postgres() {
         .expect("a connection");
     let insert = |count: u64, name: &str, wait_us: u64| {
         let text = format!(
-            "INSERT INTO tidewheel_tasks (queue, id, due, began, payload, priority)
+            "INSERT INTO tidewheel_tasks (queue, id, due, began, payload, priority, checksum)
              SELECT 'million', '{name}-' || n, tidewheel_now() + {wait_us} + n, 0,
-                 decode(repeat('78', 100), 'hex'), 1
+                 decode(repeat('78', 100), 'hex'), 1, 0
              FROM generate_series(1, {count}) AS n; ANALYZE tidewheel_tasks"
         );
         runtime.block_on(async {
@@ -204,7 +204,12 @@ fn a_million_in_postgres() {
         "Postgres: {} bytes on disk a task, of which 100 are the payload",
         size / MILLION as i64
     );
-    insert(NEAR, "near", 0);
+    schedule(
+        &runtime,
+        &store,
+        3 * MILLION..3 * MILLION + NEAR,
+        Duration::ZERO,
+    );
     claim_and_end("Postgres", &store, NEAR);
     let begin = monotonic_nanos();
     let tasks = 2 * MILLION..2 * MILLION + 100_000;

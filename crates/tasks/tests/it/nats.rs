@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidewheel_engines::{Nats, eventually};
-use tidewheel_tasks::{Ask, NatsStore, Task, TaskStore, Verdict, Worker, wait};
+use tidewheel_tasks::{Ask, Due, NatsStore, Task, TaskStore, Verdict, Worker, wait};
 use tokio::runtime::Runtime;
 
 use crate::common::proxy::Proxy;
@@ -107,6 +107,46 @@ fn an_end_that_fails_leaves_the_verdicts_of_the_others() {
     let done = wait(store.done(&claims)).expect("answered");
     assert_eq!(done, [Verdict::Accepted, Verdict::Busy, Verdict::Accepted]);
     assert!(wait(store.done(&claims[1..2])).is_err());
+}
+
+/// A message that somebody else had written ran as a task.
+#[test]
+fn a_message_that_is_not_as_it_was_scheduled_becomes_a_dead_letter_and_never_runs() {
+    let Some(nats) = Nats::single() else {
+        return;
+    };
+    let runtime = runtime();
+    let connecting = NatsStore::builder("strange").connect(nats.urls());
+    let store = runtime.block_on(connecting).expect("a connection");
+    let mut headers = async_nats::HeaderMap::new();
+    for (name, value) in [("Tw-Due", "1"), ("Tw-Attempt", "1"), ("Tw-Every", "1000")] {
+        headers.insert(name, value);
+    }
+    for (id, sum) in [("none", None), ("wrong", Some("7"))] {
+        let mut headers = headers.clone();
+        sum.into_iter()
+            .for_each(|sum| headers.insert("Tw-Sum", sum));
+        runtime.block_on(async {
+            let stranger = async_nats::connect(nats.urls()).await.expect("a client");
+            let subject = format!("tw.strange.d.1.{id}");
+            let put = stranger.publish_with_headers(subject, headers, "payload".into());
+            put.await.expect("sent");
+            stranger.flush().await.expect("sent");
+        });
+        let letter = eventually("a letter", || {
+            let ask = Ask::new("w", MS(100), MS(5000), 10);
+            assert_eq!(wait(store.claim(ask)), Ok(Vec::new()), "{id}");
+            wait(store.dead_letters(10)).expect("letters").pop()
+        });
+        assert!(
+            letter.error.contains("damaged") && letter.id == id,
+            "{letter:?}"
+        );
+        assert_eq!(letter.payload, b"payload");
+        let refused = wait(store.requeue(id, Due::After(MS(0)))).expect_err("damaged");
+        assert!(refused.to_string().contains("damaged"), "{refused}");
+        assert_eq!(wait(store.remove_dead(id)), Ok(true));
+    }
 }
 
 /// Claims ended, and nobody was told.

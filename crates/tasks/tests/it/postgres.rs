@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tidewheel_engines::{Postgres, eventually};
-use tidewheel_tasks::{Ask, Clock, PostgresStore, SystemClock, Task, TaskStore, Worker, wait};
+use tidewheel_tasks::{Ask, Clock, Due, PostgresStore, SystemClock, Task, TaskStore, Worker, wait};
 use tokio::runtime::Runtime;
 use tokio_postgres::NoTls;
 
@@ -83,6 +83,42 @@ fn a_task_comes_with_the_callers_transaction() {
             assert_eq!(store.count().await, Ok(u64::from(commits)));
         }
     });
+}
+
+/// A byte that had changed ran as another payload.
+#[test]
+fn a_row_that_is_not_as_it_was_scheduled_becomes_a_dead_letter_and_never_runs() {
+    let Some((server, runtime, store)) = start() else {
+        return;
+    };
+    let ask = || Ask::new("w", MS(100), MS(5000), 10);
+    for (id, change) in [
+        ("payload", "payload = 'other'"),
+        ("name", "id = 'name-of-another'"),
+        ("checksum", "checksum = checksum + 1"),
+    ] {
+        wait(store.schedule(Task::new(id, "payload"))).expect("scheduled");
+        runtime.block_on(async {
+            let connected = tokio_postgres::connect(&server.url(), NoTls).await;
+            let (client, connection) = connected.expect("a client");
+            tokio::spawn(connection);
+            let change = format!("UPDATE tidewheel_tasks SET {change}");
+            client.batch_execute(&change).await.expect("changed");
+        });
+        assert_eq!(wait(store.claim(ask())), Ok(Vec::new()), "{id}");
+        let letters = wait(store.dead_letters(10)).expect("letters");
+        assert_eq!(letters.len(), 1, "{id}: {letters:?}");
+        assert!(letters[0].error.contains("damaged"), "{letters:?}");
+        // Filed again, it is not as it was scheduled either.
+        let dead = letters[0].id.as_str();
+        assert_eq!(
+            wait(store.requeue(dead, Due::After(Duration::ZERO))),
+            Ok(true)
+        );
+        assert_eq!(wait(store.claim(ask())), Ok(Vec::new()), "{id}");
+        assert_eq!(wait(store.remove_dead(dead)), Ok(true), "{id}");
+    }
+    assert_eq!(wait(store.count()), Ok(0));
 }
 
 #[test]

@@ -1,0 +1,46 @@
+//! The checksum of what an engine keeps of a task.
+
+use twox_hash::XxHash3_64;
+
+use crate::shape::claim::Claim;
+use crate::store::{Failure, TaskStore};
+
+/// Why a task does not run that is not as it was scheduled.
+const DAMAGED: &str = "it is not as it was scheduled: damaged, or written by somebody else";
+
+/// Of an id, a payload and numbers.
+pub(crate) fn sum(id: &str, payload: &[u8], numbers: &[u64]) -> u64 {
+    // The parts are told apart: each is the seed of the next.
+    let mut sum = XxHash3_64::oneshot(id.as_bytes());
+    for number in numbers {
+        sum = XxHash3_64::oneshot_with_seed(sum, &number.to_le_bytes());
+    }
+    XxHash3_64::oneshot_with_seed(sum, payload)
+}
+
+/// Makes dead letters of claims that are damaged, and returns the others. If that fails, they are claimed again later.
+pub(crate) async fn set_aside(store: &impl TaskStore, claims: Vec<Claim>) -> Vec<Claim> {
+    let (damaged, whole): (Vec<_>, Vec<_>) = claims.into_iter().partition(|claim| claim.is_damaged);
+    for claim in damaged {
+        let _ = store.fail(&claim, Failure::dead(DAMAGED)).await;
+    }
+    whole
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sum_tells_all_parts_apart() {
+        let one = sum("ab", b"c", &[1, 2]);
+        for other in [
+            sum("a", b"bc", &[1, 2]),
+            sum("ab", b"d", &[1, 2]),
+            sum("ab", b"c", &[2, 1]),
+            sum("ab", b"c", &[1]),
+        ] {
+            assert_ne!(one, other);
+        }
+    }
+}
