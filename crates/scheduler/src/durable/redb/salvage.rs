@@ -26,7 +26,8 @@ const EPOCH_UNKNOWN: u64 = 1 << 20;
 pub struct Salvaged {
     /// Jobs that are exactly as they were written. They are in the journal.
     pub whole: u64,
-    /// Jobs that were found and are not as they were written. They run no more.
+    /// Jobs that were found and are not as they were written. They run no more. Where a page of the file holds something else,
+    /// there may be some among them that never were.
     pub damaged: Vec<DamagedJob>,
     /// Jobs that the file had and of which nothing was found; `None` if it is not known how many.
     pub lost: Option<u64>,
