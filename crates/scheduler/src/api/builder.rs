@@ -4,7 +4,6 @@ use std::fmt;
 use std::hash::{BuildHasher, Hash};
 use std::marker::PhantomData;
 use std::num::NonZeroUsize;
-use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 use std::thread;
 
@@ -18,7 +17,6 @@ use crate::drive::queue::{BackPressure, Queue};
 use crate::drive::shards::Shards;
 use crate::drive::threads::Threads;
 use crate::ground::error::Error;
-use crate::ground::lateness::Recorder;
 
 /// Most workers of one scheduler.
 const WORKERS_MAX: usize = 4096;
@@ -254,13 +252,7 @@ impl<K, V, S: BuildHasher + Clone> Builder<K, V, S> {
                 (None, Some(clock)) => Readings::given(clock),
                 (None, None) => Readings::system(),
             },
-            counters: Counters {
-                completed: AtomicU64::new(0),
-                panicked: AtomicU64::new(0),
-                dropped: AtomicU64::new(0),
-                recalled: AtomicU64::new(0),
-                lateness: Recorder::default(),
-            },
+            counters: Counters::default(),
             handler,
         }))
     }

@@ -290,22 +290,25 @@ impl<K: Hash + Eq, V, S: BuildHasher> Handle<K, V, S> {
     /// What was done so far. Locks shard after shard.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        let counts = self.inner.shards.counts();
+        // In this order: see `Counters`.
         let counters = &self.inner.counters;
-        let (queued, running, deferred) = self.inner.queue.load();
+        let counted = counters.read();
+        let counts = self.inner.shards.counts();
+        let (_, _, deferred) = self.inner.queue.load();
+        let count = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
         Stats {
-            pending: self.len(),
-            queued,
-            running,
+            pending: counts.pending,
+            queued: count(counted.queued(counts.fired)),
+            running: count(counted.running()),
             deferred,
             set: counts.set,
             moved: counts.moved,
             removed: counts.removed,
             fired: counts.fired,
-            completed: counters.completed.load(Relaxed),
-            panicked: counters.panicked.load(Relaxed) + counts.uncopied,
-            dropped: counters.dropped.load(Relaxed),
-            recalled: counters.recalled.load(Relaxed),
+            completed: counted.completed,
+            panicked: counted.panicked + counts.uncopied + counters.on_timing.load(Relaxed),
+            dropped: counted.dropped,
+            recalled: counted.recalled,
             missed: counts.missed,
             lateness: counters.lateness.read(),
             ..Stats::default()

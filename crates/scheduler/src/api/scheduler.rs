@@ -191,6 +191,7 @@ impl<K, V, S> Scheduler<K, V, S> {
         inner.queue.close();
         let all_done = inner.queue.wait_idle(limit);
         let queued = inner.queue.take_all();
+        inner.counters.return_some(queued.len());
         let rows = queued
             .into_iter()
             .filter(|due| !due.recall.is_recalled())

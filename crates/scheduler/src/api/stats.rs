@@ -5,12 +5,15 @@ use std::time::Duration;
 use crate::ground::lateness::Lateness;
 
 /// What a scheduler has done so far, and what it holds.
+///
+/// At each moment, a task that has fired is in one of `queued`, `running`, `completed`, `panicked`, `recalled` and `dropped`, and
+/// one that has not is in `pending`. What [`stop`](crate::Scheduler::stop) returns is in none of them any more.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Stats {
     /// Tasks that wait for their time.
     pub pending: usize,
-    /// Tasks whose time has come and that wait for a worker.
+    /// Tasks whose time has come and that wait for a worker, also those that are on their way to the workers' queue.
     pub queued: usize,
     /// Handlers that are running.
     pub running: usize,

@@ -3,7 +3,10 @@
 use std::cell::Cell;
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicU64,
+    Ordering::{AcqRel, Acquire},
+};
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, ThreadId};
 
@@ -26,13 +29,75 @@ const RECORDS_PER_HOLD: u32 = 128;
 pub(crate) type Handler<K, V, S> = dyn Fn(&Arc<Inner<K, V, S>>, Run<K, V>, u64) + Send + Sync;
 
 /// What was counted outside of the shards.
-#[derive(Debug)]
+///
+/// **Invariant: each fired task is in one count.** It was dropped, returned by a stop, or begun, and one that was begun is
+/// running, or has completed, panicked or been recalled. All of these only grow. They are read against the way that a task
+/// takes: the ends first, then what was begun, then what the shards have fired. So a reading has every fired task once, also one
+/// that is on its way from a shard to the queue: it is fired and not begun, and waits.
+#[derive(Debug, Default)]
 pub(crate) struct Counters {
-    pub(crate) completed: AtomicU64,
-    pub(crate) panicked: AtomicU64,
-    pub(crate) dropped: AtomicU64,
-    pub(crate) recalled: AtomicU64,
+    begun: AtomicU64,
+    completed: AtomicU64,
+    panicked: AtomicU64,
+    recalled: AtomicU64,
+    dropped: AtomicU64,
+    /// Fired tasks that a stop has returned.
+    returned: AtomicU64,
+    /// Panics of user code on the timing thread.
+    pub(crate) on_timing: AtomicU64,
     pub(crate) lateness: Recorder,
+}
+
+/// A reading of the counters.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Counted {
+    pub(crate) begun: u64,
+    pub(crate) completed: u64,
+    pub(crate) panicked: u64,
+    pub(crate) recalled: u64,
+    pub(crate) dropped: u64,
+    returned: u64,
+}
+
+impl Counters {
+    pub(crate) fn drop_one(&self) {
+        self.dropped.fetch_add(1, AcqRel);
+    }
+
+    pub(crate) fn return_some(&self, count: usize) {
+        self.returned.fetch_add(count as u64, AcqRel);
+    }
+
+    /// Read before the shards' counts.
+    pub(crate) fn read(&self) -> Counted {
+        let [completed, panicked, recalled, dropped, returned] = [
+            &self.completed,
+            &self.panicked,
+            &self.recalled,
+            &self.dropped,
+            &self.returned,
+        ]
+        .map(|count| count.load(Acquire));
+        Counted {
+            completed,
+            panicked,
+            recalled,
+            dropped,
+            returned,
+            begun: self.begun.load(Acquire),
+        }
+    }
+}
+
+impl Counted {
+    pub(crate) fn running(&self) -> u64 {
+        self.begun - self.completed - self.panicked - self.recalled
+    }
+
+    /// Of so many that have fired, those that wait for a worker.
+    pub(crate) fn queued(&self, fired: u64) -> u64 {
+        fired - self.begun - self.dropped - self.returned
+    }
 }
 
 pub(crate) struct Inner<K, V, S> {
@@ -149,8 +214,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
 
     /// Runs one task on this thread and counts how it went. It returns even if the handler panics.
     pub(crate) fn run(self: &Arc<Self>, due: Due<K, V>) {
+        self.counters.begun.fetch_add(1, AcqRel);
         if due.recall.is_recalled() {
-            self.counters.recalled.fetch_add(1, Relaxed);
+            self.counters.recalled.fetch_add(1, AcqRel);
             survive(|| drop(due));
             return;
         }
@@ -171,6 +237,6 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             Some(()) => &self.counters.completed,
             None => &self.counters.panicked,
         };
-        count.fetch_add(1, Relaxed);
+        count.fetch_add(1, AcqRel);
     }
 }

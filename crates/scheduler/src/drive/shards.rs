@@ -14,6 +14,8 @@ use crate::ground::sync::{Mutex, MutexGuard, lock};
 /// What happened to tasks, counted under their shard's lock.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Counts {
+    /// Tasks that are there: of a total only.
+    pub(crate) pending: usize,
     pub(crate) set: u64,
     pub(crate) moved: u64,
     pub(crate) removed: u64,
@@ -124,7 +126,10 @@ impl<K, V, S> Shards<K, V, S> {
     pub(crate) fn counts(&self) -> Counts {
         let mut total = Counts::default();
         for at in 0..self.count() {
-            let counts = self.hold(at).state.counts;
+            let held = self.hold(at);
+            let counts = held.state.counts;
+            // In the same hold: a task that fires is in one of the two.
+            total.pending += held.state.tasks.len();
             total.set += counts.set;
             total.moved += counts.moved;
             total.removed += counts.removed;

@@ -46,7 +46,7 @@ pub(crate) fn keep_time<K: Hash + Eq, V, S: BuildHasher>(inner: &Inner<K, V, S>)
     };
     while !inner.alarm.is_stopped() {
         if survive(|| timing.turn()).is_none() {
-            inner.counters.panicked.fetch_add(1, Relaxed);
+            inner.counters.on_timing.fetch_add(1, Relaxed);
             thread::park_timeout(AFTER_PANIC);
         }
     }
@@ -94,7 +94,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Timing<'_, K, V, S> {
             queue.push(batch);
             // One by one: a drop that panics takes no other with it.
             for due in batch.drain(..) {
-                counters.dropped.fetch_add(1, Relaxed);
+                counters.drop_one();
                 survive(|| drop(due));
             }
         })

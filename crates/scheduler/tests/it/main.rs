@@ -2,6 +2,7 @@
 
 mod clocks;
 mod common;
+mod counts;
 #[cfg(feature = "redb")]
 mod damaged;
 #[cfg(feature = "redb")]
