@@ -40,6 +40,21 @@ impl EmbeddedStore {
         let journal = tidewheel_scheduler::RedbJournal::open(path).map_err(StoreError::engine)?;
         Self::new(journal, tidewheel_time::SystemClock::new())
     }
+
+    /// As [`open`](Self::open); but a damaged file is set aside, and the tasks in it that are whole are kept: see
+    /// [`RedbJournal::open_salvaging`](tidewheel_scheduler::RedbJournal::open_salvaging). Returns what became of the others.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open); and when nothing of a journal is left in the file.
+    pub fn open_salvaging(
+        path: impl AsRef<std::path::Path>,
+    ) -> Result<(Self, Option<tidewheel_scheduler::Salvaged>), StoreError> {
+        let salvaged = tidewheel_scheduler::RedbJournal::open_salvaging(path);
+        let (journal, salvaged) = salvaged.map_err(StoreError::engine)?;
+        let store = Self::new(journal, tidewheel_time::SystemClock::new())?;
+        Ok((store, salvaged))
+    }
 }
 
 /// A store over a [`Journal`] of the scheduler's, for one process. A call returns when its change is on disk: until then it
