@@ -63,7 +63,8 @@ impl<S: TaskStore> WorkerBuilder<S> {
     }
 
     /// Threads that run handlers (default: one for each core). A due claim that none of them begins within a second is given back,
-    /// so that another worker can have it.
+    /// so that another worker can have it. When all of them have been busy with the same runs for half a second, what is due
+    /// within the next second is given back at once.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = Some(threads);

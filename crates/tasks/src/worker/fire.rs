@@ -98,8 +98,16 @@ impl<S: TaskStore> Shared<S> {
     }
 
     fn begin(self: &Arc<Self>, key: u64, claim: Arc<Claim>) {
-        if !self.held().begin(key) {
-            return;
+        let is_full = {
+            let mut held = self.held();
+            if !held.begin(key, self.clock.now()) {
+                return;
+            }
+            held.stuck_since().is_some() && held.waits_since().is_some()
+        };
+        if is_full {
+            // What waits may have to go back.
+            self.mailbox.nudge();
         }
         let now = self.engine_now().unwrap_or(claim.due);
         let late = now.since(claim.due);

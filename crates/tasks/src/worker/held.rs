@@ -56,6 +56,10 @@ pub(super) struct Claims {
     /// What waits for its time, or for a thread since then.
     waiting: BTreeSet<(Duration, u64)>,
     running: usize,
+    /// When the latest run began.
+    begun: Duration,
+    /// Threads that run handlers; `None` if those do not hold them.
+    threads: Option<usize>,
     /// Those that wait for their time, and were not late.
     ahead: usize,
     latest: u64,
@@ -67,6 +71,8 @@ impl Claims {
         Self {
             claims: HashMap::new(),
             late: Late::new(threads),
+            threads,
+            begun: Duration::ZERO,
             leases: BTreeSet::new(),
             waiting: BTreeSet::new(),
             running: 0,
@@ -131,13 +137,20 @@ impl Claims {
     }
 
     /// Its handler is to be called. `false` if it is on its way back.
-    pub(super) fn begin(&mut self, key: u64) -> bool {
+    pub(super) fn begin(&mut self, key: u64, now: Duration) -> bool {
         let held = self.claims.get(&key);
         let waits = held.is_some_and(|held| held.stage == Stage::Waits);
         if waits {
             self.set_stage(key, Stage::Runs);
+            self.begun = now;
         }
         waits
+    }
+
+    /// Since when all threads have been busy with the same runs; `None` if one is free.
+    pub(super) fn stuck_since(&self) -> Option<Duration> {
+        let is_full = self.threads.is_some_and(|threads| self.running >= threads);
+        is_full.then_some(self.begun)
     }
 
     /// Since when the first claim waits for a thread. If that is yet to come, none does.

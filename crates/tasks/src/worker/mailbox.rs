@@ -63,6 +63,11 @@ impl Mailbox {
         self.tell(|mail| mail.arrived = true);
     }
 
+    /// It is to look again at what it holds.
+    pub(super) fn nudge(&self) {
+        self.tell(|_| ());
+    }
+
     pub(super) fn stop_claiming(&self) {
         self.tell(|mail| mail.closing = true);
     }

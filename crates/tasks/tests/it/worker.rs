@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
+use tidewheel_engines::eventually;
 use tidewheel_tasks::{
     Claim, Due, ManualWorker, MemoryStore, Outcome, Retry, Task, TaskStore, Worker, wait,
 };
@@ -445,6 +446,43 @@ fn a_question_that_is_never_asked_again_is_no_panic() {
     worker.turn();
     worker.turn();
     assert_eq!(names(&ran), ["a1"]);
+}
+
+/// They were a second late: a worker kept what it had claimed until then.
+#[test]
+fn what_a_worker_in_long_handlers_holds_runs_in_time_on_an_idle_one() {
+    let store = Arc::new(MemoryStore::new());
+    let (open, gate) = mpsc::channel::<()>();
+    let gate = Mutex::new(gate);
+    let stuck = Worker::builder(Arc::clone(&store)).threads(2);
+    let stuck = stuck.start(move |_| {
+        let _ = gate.lock().map(|gate| gate.recv());
+    });
+    let stuck = stuck.expect("a worker");
+    for n in 0..2 {
+        schedule(&store, Task::new(format!("long-{n}"), ""));
+    }
+    for n in 0..100 {
+        schedule(
+            &store,
+            Task::new(format!("{n}"), "").after(MS(1500 + n * 10)),
+        );
+    }
+    eventually("it holds all of them", || {
+        (stuck.stats().claimed == 102 && stuck.stats().running == 2).then_some(())
+    });
+    let (told, lates) = mpsc::channel();
+    let idle = Worker::builder(Arc::clone(&store)).threads(2);
+    let idle = idle.start(move |run| {
+        let _ = told.send(run.late());
+    });
+    let idle = idle.expect("a worker");
+    let latest = lates.iter().take(100).max();
+    assert!(latest < Some(MS(900)), "{latest:?}");
+    assert_eq!(stuck.stats().running, 2);
+    drop(open);
+    let (stuck, idle) = (stuck.stop(MS(2000)), idle.stop(MS(2000)));
+    assert_eq!((stuck.left, idle.left, store.len()), (0, 0, 0));
 }
 
 #[test]

@@ -3,6 +3,9 @@
 //! What is due is for whoever can begin it. So a worker whose first due claim has waited for a thread for a tenth of a second asks
 //! for nothing more, and what has waited for a second goes back.
 //!
+//! A worker is *stuck* whose threads have all been busy with the same runs for half a second. It asks for nothing, and does not
+//! wait until something is late: what is due within the next second goes back then, so that others begin it in time.
+//!
 //! After that it asks only when a thread is free and nothing waits. It asks for as many claims as there are free threads, and for
 //! some beyond: at first as many as it begins in a quarter of a second. Those beyond double with each call, up to the runs of
 //! half a second. After a call that brings fewer claims than it might, they double without this limit.
@@ -18,6 +21,12 @@ const BEHIND: Duration = Duration::from_millis(100);
 
 /// A due claim goes back that no thread has begun within this.
 pub(super) const PATIENCE: Duration = Duration::from_secs(1);
+
+/// A worker is stuck when no thread has been free for so long.
+const STUCK: Duration = Duration::from_millis(500);
+
+/// What a stuck worker has goes back so long before it is due.
+const IN_TIME: Duration = Duration::from_secs(1);
 
 /// The rate of runs is that of so long.
 const QUARTER: Duration = Duration::from_millis(250);
@@ -79,6 +88,9 @@ impl Pace {
             let since = held.waits_since();
             since.is_some_and(|since| since.saturating_add(time) <= now)
         };
+        if is_stuck(held, now) {
+            return 0;
+        }
         let free = threads.saturating_sub(held.running());
         if !self.is_narrow() {
             return match (waits(BEHIND), waits(Duration::ZERO)) {
@@ -113,8 +125,11 @@ impl Pace {
     /// When something has to go back, if threads are busy until then. What is due and waits for no thread, since the engine's
     /// clock was set back, is nothing to wake up for.
     pub(super) fn next(&self, held: &Claims) -> Option<Duration> {
-        let waits = self.is_busy(held).then(|| held.waits_since());
-        Some(waits??.saturating_add(PATIENCE))
+        let due = held.waits_since().filter(|_| self.is_busy(held))?;
+        let late = due.saturating_add(PATIENCE);
+        let stuck = held.stuck_since().map(|since| since.saturating_add(STUCK));
+        let in_time = stuck.map(|stuck| stuck.max(due.saturating_sub(IN_TIME)));
+        Some(in_time.map_or(late, |in_time| in_time.min(late)))
     }
 
     /// Whether all threads run that may run late claims.
@@ -123,18 +138,28 @@ impl Pace {
         self.threads.is_some_and(is_busy)
     }
 
-    /// Takes out what has waited for too long while threads were busy, and asks for less.
+    /// Takes out what no thread begins in time, and asks for less.
     pub(super) fn give_back(&mut self, held: &mut Claims, now: Duration) -> Vec<u64> {
-        let Some(since) = now.checked_sub(PATIENCE).filter(|_| self.is_busy(held)) else {
+        let until = if is_stuck(held, now) {
+            now.checked_add(IN_TIME)
+        } else {
+            now.checked_sub(PATIENCE).filter(|_| self.is_busy(held))
+        };
+        let Some(until) = until else {
             return Vec::new();
         };
-        let keys = held.end_waiting(since, BATCH);
+        let keys = held.end_waiting(until, BATCH);
         if !keys.is_empty() {
             self.beyond = self.rate.latest.min(BATCH - 1);
             self.rest = now.saturating_add(PATIENCE);
         }
         keys
     }
+}
+
+fn is_stuck(held: &Claims, now: Duration) -> bool {
+    let since = held.stuck_since();
+    since.is_some_and(|since| since.saturating_add(STUCK) <= now)
 }
 
 #[cfg(test)]
@@ -153,30 +178,52 @@ mod tests {
         (0..count).map(add).collect()
     }
 
-    fn run(held: &mut Claims, keys: &[u64]) {
-        keys.iter().for_each(|key| assert!(held.begin(*key)));
+    fn run(held: &mut Claims, keys: &[u64], now: Duration) {
+        keys.iter().for_each(|key| assert!(held.begin(*key, now)));
     }
 
     #[test]
     fn a_worker_that_is_behind_asks_for_nothing_and_gives_back_after_a_second() {
         let (mut pace, mut held) = (Pace::new(Some(2)), Claims::new(Some(2)));
         let keys = add(&mut held, 5, MS(1000));
-        run(&mut held, &keys[..2]);
+        run(&mut held, &keys[..2], MS(1000));
         assert_eq!(pace.most(&held, MS(999)), usize::MAX);
         assert_eq!(pace.most(&held, MS(1099)), SHARE);
         assert_eq!(pace.most(&held, MS(1100)), 0);
+        // It is not stuck.
+        held.set_stage(keys[0], Stage::Ended);
+        run(&mut held, &keys[2..3], MS(1501));
         assert_eq!(pace.next(&held), Some(MS(2000)));
         assert_eq!(pace.give_back(&mut held, MS(1999)), [0; 0]);
-        assert_eq!(pace.give_back(&mut held, MS(2000)), keys[2..]);
-        assert!(!held.begin(keys[2]), "it is on its way back");
+        assert_eq!(pace.give_back(&mut held, MS(2000)), keys[3..]);
+        assert!(!held.begin(keys[3], MS(2000)), "it is on its way back");
         assert_eq!((pace.is_narrow(), pace.next(&held)), (true, None));
+    }
+
+    #[test]
+    fn a_worker_that_is_stuck_gives_back_what_is_due_soon_before_it_is_late() {
+        let (mut pace, mut held) = (Pace::new(Some(2)), Claims::new(Some(2)));
+        let keys = add(&mut held, 2, MS(0));
+        let (soon, later) = (add(&mut held, 3, MS(900)), add(&mut held, 3, MS(2000)));
+        run(&mut held, &keys, MS(0));
+        assert_eq!(pace.most(&held, MS(499)), usize::MAX);
+        assert_eq!(pace.next(&held), Some(MS(500)));
+        assert_eq!(pace.give_back(&mut held, MS(499)), [0; 0]);
+        assert_eq!(pace.most(&held, MS(500)), 0);
+        assert_eq!(pace.give_back(&mut held, MS(500)), soon);
+        assert_eq!(pace.next(&held), Some(MS(1000)));
+        assert_eq!(pace.give_back(&mut held, MS(999)), [0; 0]);
+        assert_eq!(pace.give_back(&mut held, MS(1000)), later);
+        held.set_stage(keys[0], Stage::Ended);
+        pace.ran();
+        assert_eq!(pace.most(&held, MS(1001)), 1, "a thread is free");
     }
 
     #[test]
     fn it_asks_again_for_what_there_are_threads_for_and_for_more_each_time() {
         let (mut pace, mut held) = (Pace::new(Some(2)), Claims::new(Some(2)));
         let keys = add(&mut held, 3, MS(0));
-        run(&mut held, &keys[..2]);
+        run(&mut held, &keys[..2], MS(0));
         assert_eq!(pace.give_back(&mut held, MS(1000)).len(), 1);
         held.set_stage(keys[0], Stage::Ended);
         assert_eq!(pace.most(&held, MS(1001)), 0, "it rests");
@@ -194,7 +241,7 @@ mod tests {
         let waiting = add(&mut held, 1, MS(1010));
         assert_eq!(pace.most(&held, MS(1009)), 17, "it waits for its time");
         assert_eq!(pace.most(&held, MS(1010)), 0, "it waits for a thread");
-        run(&mut held, &waiting);
+        run(&mut held, &waiting, MS(1010));
         assert_eq!(pace.most(&held, MS(1010)), 0, "no thread is free");
     }
 
