@@ -112,6 +112,13 @@ pub trait TaskStore: Send + Sync + 'static {
         due: Due,
     ) -> impl Future<Output = Result<bool, StoreError>> + Send;
 
+    /// How often the engine may have forgotten so far who has which claim: it has come back after it was away. Never waits. A
+    /// worker asks before it runs a claim that was given out at another number: see
+    /// [`Claim::interruptions`](crate::Claim::interruptions).
+    fn interruptions(&self) -> u64 {
+        0
+    }
+
     /// Takes tasks that are due soon, those of higher priority first.
     fn claim(&self, ask: Ask) -> impl Future<Output = Result<Vec<Claim>, StoreError>> + Send;
 
@@ -175,6 +182,10 @@ pub trait TaskStore: Send + Sync + 'static {
 
 /// A store that several share.
 impl<S: TaskStore> TaskStore for Arc<S> {
+    fn interruptions(&self) -> u64 {
+        (**self).interruptions()
+    }
+
     fn schedule(&self, task: Task) -> impl Future<Output = Result<Timestamp, StoreError>> + Send {
         (**self).schedule(task)
     }

@@ -174,6 +174,7 @@ impl Inner {
         (claim.began, claim.attempt) = (order.began, order.attempt);
         (claim.priority, claim.every) = (order.priority, order.every);
         claim.is_damaged = !order.is_whole;
+        claim.interruptions = delivered.interruptions;
         claim.receipt = reply.to_string();
         Some(Leased {
             claim: Arc::new(claim),

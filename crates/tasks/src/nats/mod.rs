@@ -151,6 +151,10 @@ impl Inner {
 }
 
 impl TaskStore for NatsStore {
+    fn interruptions(&self) -> u64 {
+        self.inner.wire.interruptions()
+    }
+
     async fn schedule(&self, task: Task) -> Result<Timestamp, StoreError> {
         task.check()?;
         self.run(|inner| async move { inner.schedule(task).await })

@@ -61,6 +61,8 @@ pub(super) struct Delivered {
     pub(super) message: Message,
     /// By the monotonic clock, in nanoseconds.
     pub(super) at: u64,
+    /// How often the store had been interrupted then.
+    pub(super) interruptions: u64,
 }
 
 /// What one consumer has delivered.
@@ -140,7 +142,7 @@ pub(super) async fn pump(
         if room > 0 {
             pull(&wire, &consumer, &inbox, room).await;
         }
-        let came = receive(&mut messages, &buffer, &wakes, room).await;
+        let came = receive(&mut messages, &buffer, (&wire, &wakes), room).await;
         if came == Came::Trouble {
             consumer.doubt();
         }
@@ -184,7 +186,12 @@ enum Came {
 }
 
 /// Takes what a pull brings, until it ends.
-async fn receive(messages: &mut Subscriber, buffer: &Buffer, wakes: &Wakes, most: usize) -> Came {
+async fn receive(
+    messages: &mut Subscriber,
+    buffer: &Buffer,
+    (wire, wakes): (&Wire, &Wakes),
+    most: usize,
+) -> Came {
     for received in 0..most {
         let next = tokio::time::timeout(PULL + PULL / 5, messages.next()).await;
         let Ok(Some(message)) = next else {
@@ -193,7 +200,12 @@ async fn receive(messages: &mut Subscriber, buffer: &Buffer, wakes: &Wakes, most
         match message.status.map(|status| status.as_u16()) {
             None => {
                 let (at, soon) = (monotonic_nanos(), is_soon(&message));
-                if buffer.push(Delivered { message, at }) || soon {
+                if buffer.push(Delivered {
+                    message,
+                    at,
+                    interruptions: wire.interruptions(),
+                }) || soon
+                {
                     wakes.tell();
                 }
             }

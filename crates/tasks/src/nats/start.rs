@@ -125,7 +125,7 @@ impl NatsBuilder {
             });
         let client = options.connect(servers).await.map_err(StoreError::engine)?;
         let stream = format!("TW_{}", self.queue);
-        let inner = self.inner(Wire::new(client, stream));
+        let inner = self.inner(Wire::new(client, stream, self.replicas == 1));
         inner.make(self.replicas).await?;
         inner.start();
         let runtime = Handle::current();

@@ -1,6 +1,7 @@
 //! JetStream's calls: requests with JSON, and messages that are kept if what they expect is true.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use async_nats::{Client, HeaderMap, Message};
@@ -24,6 +25,8 @@ const BATCHES: usize = 32;
 pub(super) struct Wire {
     pub(super) client: Client,
     pub(super) stream: String,
+    /// One node alone has the stream.
+    is_alone: bool,
     batches: Arc<Semaphore>,
 }
 
@@ -79,12 +82,22 @@ impl Letter {
 }
 
 impl Wire {
-    pub(super) fn new(client: Client, stream: String) -> Self {
+    pub(super) fn new(client: Client, stream: String, is_alone: bool) -> Self {
         let batches = Arc::new(Semaphore::new(BATCHES));
         Self {
             client,
             stream,
+            is_alone,
             batches,
+        }
+    }
+
+    /// How often a node may have forgotten what it had delivered last: it writes that down a moment later, and no other node
+    /// has it. A node that was restarted has new connections.
+    pub(super) fn interruptions(&self) -> u64 {
+        match self.is_alone {
+            true => self.client.statistics().connects.load(Relaxed),
+            false => 0,
         }
     }
 

@@ -38,6 +38,8 @@ pub struct Claim {
     /// How long a lease lasts, if the engine loses those that came after it in a fail-over. A worker counts it from the lease
     /// before the latest. After that it asks before it runs the claim, and does not run it without an answer.
     pub sure: Duration,
+    /// [`TaskStore::interruptions`](crate::TaskStore::interruptions) when it was given out.
+    pub interruptions: u64,
     /// What the store itself needs to find the claim again.
     pub receipt: String,
     /// It is not as it was scheduled: a store hands it to no worker.
@@ -61,6 +63,7 @@ impl Claim {
             lease,
             remaining: lease,
             sure: Duration::MAX,
+            interruptions: 0,
             receipt: String::new(),
             is_damaged: false,
         }

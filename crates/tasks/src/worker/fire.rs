@@ -55,7 +55,7 @@ impl<S: TaskStore> Shared<S> {
             count(&self.counters.lapsed);
             return;
         }
-        let is_sure = now < sure;
+        let is_sure = now < sure && claim.interruptions == self.store.interruptions();
         let is_ours = if self.settings.strict || !is_sure {
             self.is_still_ours(&claim)
         } else {

@@ -1,6 +1,6 @@
 //! Tasks in NATS JetStream: the suite on one node, and what is held while leaders are elected.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tidewheel_engines::{Nats, eventually};
@@ -194,6 +194,54 @@ fn a_consumer_that_a_stranger_deletes_is_noticed_and_made_anew() {
     assert!(worker.stats().errors >= 1, "{:?}", worker.stats());
     let stopped = worker.stop(MS(2000));
     assert_eq!(stopped.left, 0);
+}
+
+/// Of the 14 that a second worker got after a restart, the first began 3 under the lower fence.
+#[test]
+fn after_a_restart_no_run_begins_under_a_lower_fence() {
+    let Some(mut nats) = Nats::single() else {
+        return;
+    };
+    let runtime = runtime();
+    let begun = Arc::new(Mutex::new(Vec::new()));
+    let worker = || {
+        let connecting = NatsStore::builder("restart").connect(nats.urls());
+        let store = runtime.block_on(connecting).expect("a connection");
+        let runs = Arc::clone(&begun);
+        let worker = Worker::builder(store.clone()).threads(2);
+        let worker = worker.start(move |run| {
+            let run = (run.id().to_owned(), run.fence());
+            runs.lock().expect("no panic").push(run);
+        });
+        (store, worker.expect("a worker"))
+    };
+    let (store, first) = worker();
+    let (_, second) = worker();
+    let tasks = (0..400).map(|n| Task::new(format!("{n}"), "").after(MS(2000 + n * 10)));
+    wait(store.schedule_many(tasks.collect())).expect("scheduled");
+    let claimed = || first.stats().claimed + second.stats().claimed;
+    eventually("all are claimed", || (claimed() >= 400).then_some(()));
+    nats.nodes[0].kill();
+    nats.nodes[0].restart();
+    let done = || first.stats().done + second.stats().done;
+    eventually("all have ended", || (done() >= 400).then_some(()));
+    let (again, recalled) = (
+        claimed() - 400,
+        first.stats().recalled + second.stats().recalled,
+    );
+    println!("{again} were claimed again, {recalled} of them not begun by who had them before");
+    let mut latest = std::collections::HashMap::new();
+    for (id, fence) in begun.lock().expect("no panic").iter() {
+        let before = latest.insert(id.clone(), *fence);
+        assert!(
+            before.is_none_or(|before| before < *fence),
+            "{id}: {before:?}, {fence:?}"
+        );
+    }
+    assert_eq!(
+        (first.stop(MS(3000)).left, second.stop(MS(3000)).left),
+        (0, 0)
+    );
 }
 
 #[test]

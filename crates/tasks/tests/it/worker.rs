@@ -115,6 +115,35 @@ fn a_claim_that_another_may_have_run_waits_for_the_engines_word() {
 }
 
 #[test]
+fn a_claim_from_before_an_interruption_is_asked_about_before_it_runs() {
+    for (interrupted, runs) in [(false, 1), (true, 0)] {
+        let (clock, store) = engine();
+        let ran = Ran::default();
+        let before = Watched(Arc::clone(&store), move |claim: &mut Claim| {
+            claim.interruptions += u64::from(interrupted);
+        });
+        let worker = Worker::builder(before).manual(&clock, noting(&ran));
+        let worker = worker.expect("a worker");
+        schedule(&store, Task::new("a", "").after(MS(1000)));
+        schedule(&store, Task::new("b", "").after(MS(1000)));
+        worker.turn();
+        // As if somebody else had it.
+        assert_eq!(wait(store.cancel("a")), Ok(true));
+        clock.advance(MS(1001));
+        worker.turn();
+        let stats = worker.stats();
+        assert_eq!(
+            (names(&ran).len(), stats.recalled),
+            (1 + runs, 1 - runs as u64)
+        );
+        assert!(
+            names(&ran).contains(&"b1".to_owned()),
+            "it is still its own"
+        );
+    }
+}
+
+#[test]
 fn failures_and_panics_are_tried_again_and_then_dead() {
     let (clock, store) = engine();
     let ran = Ran::default();

@@ -18,6 +18,10 @@ where
     S: TaskStore,
     F: Fn(&mut Claim) + Send + Sync + 'static,
 {
+    fn interruptions(&self) -> u64 {
+        self.0.interruptions()
+    }
+
     async fn schedule(&self, task: Task) -> Result<Timestamp, StoreError> {
         self.0.schedule(task).await
     }
