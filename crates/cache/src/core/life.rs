@@ -1,6 +1,7 @@
 //! Alive or dead, and by what: an entry's deadline against the clock, its tags against their invalidations.
 
 use std::hash::{BuildHasher, Hash};
+use std::time::Duration;
 
 use equivalent::Equivalent;
 use tidewheel_store::{FirstLook, Found, Slot, TypedStore};
@@ -9,6 +10,7 @@ use crate::core::hash::Hashed;
 use crate::core::inner::Inner;
 use crate::core::removal::RemovalCause;
 use crate::core::shard::{Shard, ShardCell};
+use crate::lifetime::Ttl;
 use crate::time::Bound;
 
 impl<K, V, S> Inner<K, V, S> {
@@ -83,6 +85,18 @@ impl<K, V, S> Inner<K, V, S> {
     pub(crate) fn is_live(&self, store: &TypedStore<K, V>, slot: Slot) -> bool {
         !self.is_over(self.end_of(store, slot))
             && (!store.has_attributes(slot) || self.tags.is_current(store.label_of(slot)))
+    }
+
+    /// What is left of an entry's time, by one reading of the clock.
+    pub(crate) fn ttl_of(&self, store: &TypedStore<K, V>, slot: Slot) -> Ttl {
+        if !self.tags.is_current(store.label_of(slot)) {
+            return Ttl::Missing;
+        }
+        match self.end_of(store, slot).map(|end| self.until(end)) {
+            None => Ttl::Forever,
+            Some(Duration::ZERO) => Ttl::Missing,
+            Some(left) => Ttl::Left(left),
+        }
     }
 
     #[inline]

@@ -4,6 +4,9 @@
 //! many others come and go meanwhile; one that comes or goes may be met or not. Shards are visited one
 //! after another, and within a shard the index in the order of hashes, with the hash as the cursor, so
 //! growth, moves and removals do not disturb it.
+//!
+//! A walk notes the keys of some entries at a time, and looks each of them up again when its turn comes. So what is
+//! handed out is what the key has at that moment, if it has anything.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -13,23 +16,25 @@ use tidewheel_store::Slot;
 use tidewheel_time::DefaultHashBuilder;
 
 use super::cache::Cache;
+use crate::core::inner::Inner;
 use crate::core::shard::Shard;
 use crate::lifetime::Ttl;
 
-/// Entries that are copied in one hold of a shard's reader lock, about.
+/// Entries whose keys are noted in one hold of a shard's reader lock, about.
 const ENTRIES_PER_HOLD: usize = 32;
 
 /// What an iterator takes of an entry. Runs under the reader lock.
-type Take<K, V, T> = fn(&Shard<K, V>, Slot, Ttl) -> T;
+type Take<K, V, T> = fn(K, &V, Ttl) -> T;
 
 /// Walks all live entries.
 pub(super) struct Walk<'a, K, V, S, T> {
     cache: &'a Cache<K, V, S>,
     take: Take<K, V, T>,
     shard: usize,
-    cursor: u32,
-    /// What was copied and not yet handed out.
-    ready: VecDeque<T>,
+    /// Where the shard's keys go on that were not yet noted; `None` at its end.
+    cursor: Option<u32>,
+    /// Keys of the shard that were noted and not yet looked up again.
+    noted: VecDeque<K>,
 }
 
 impl<'a, K, V, S, T> Walk<'a, K, V, S, T> {
@@ -38,8 +43,8 @@ impl<'a, K, V, S, T> Walk<'a, K, V, S, T> {
             cache,
             take,
             shard: 0,
-            cursor: 0,
-            ready: VecDeque::new(),
+            cursor: Some(0),
+            noted: VecDeque::new(),
         }
     }
 
@@ -48,33 +53,35 @@ impl<'a, K, V, S, T> Walk<'a, K, V, S, T> {
     }
 }
 
-impl<K: Hash + Eq, V, S: BuildHasher, T> Walk<'_, K, V, S, T> {
-    /// The next entry of those that are met.
+impl<K: Hash + Eq + Clone, V, S: BuildHasher, T> Walk<'_, K, V, S, T> {
+    /// The next entry of those that are met, as it is now.
     pub(super) fn next(&mut self, is_met: impl Fn(&Shard<K, V>, Slot) -> bool) -> Option<T> {
         let inner = &*self.cache.inner;
-        while self.ready.is_empty() {
+        loop {
             let cell = inner.shards.get(self.shard)?;
-            let (ready, take) = (&mut self.ready, self.take);
-            let shard = inner.read(cell);
-            let now = inner.time.now();
-            let next = shard.store.scan(self.cursor, ENTRIES_PER_HOLD, |slot| {
-                if is_met(&shard, slot) && inner.is_live(&shard.store, slot) {
-                    let ttl = match inner.end_of(&shard.store, slot) {
-                        None => Ttl::Forever,
-                        Some(end) => Ttl::Left(now.until(end)),
-                    };
-                    ready.push_back(take(&shard, slot, ttl));
-                }
-            });
-            match next {
-                Some(next) => self.cursor = next,
-                None => {
-                    self.cursor = 0;
-                    self.shard += 1;
+            while let Some(key) = self.noted.pop_front() {
+                let hash = inner.hash(&key);
+                let shard = inner.read(cell);
+                let Some(slot) = Inner::<K, V, S>::find(&shard, hash, &key) else {
+                    continue;
+                };
+                let ttl = inner.ttl_of(&shard.store, slot);
+                if ttl != Ttl::Missing && is_met(&shard, slot) {
+                    return Some((self.take)(key, shard.store.value(slot), ttl));
                 }
             }
+            let Some(from) = self.cursor else {
+                self.shard += 1;
+                self.cursor = Some(0);
+                continue;
+            };
+            let (noted, shard) = (&mut self.noted, inner.read(cell));
+            self.cursor = shard.store.scan(from, ENTRIES_PER_HOLD, |slot| {
+                if is_met(&shard, slot) && inner.is_live(&shard.store, slot) {
+                    noted.push_back(shard.store.key(slot).clone());
+                }
+            });
         }
-        self.ready.pop_front()
     }
 }
 
@@ -83,7 +90,7 @@ macro_rules! iterator {
         $(#[$doc])*
         pub struct $name<'a, K, V, S = DefaultHashBuilder>(Walk<'a, K, V, S, $item>);
 
-        impl<K: Hash + Eq, V, S: BuildHasher> Iterator for $name<'_, K, V, S> {
+        impl<K: Hash + Eq + Clone, V, S: BuildHasher> Iterator for $name<'_, K, V, S> {
             type Item = $item;
 
             fn next(&mut self) -> Option<$item> {
@@ -121,36 +128,32 @@ iterator! {
 impl<K: Hash + Eq + Clone, V, S: BuildHasher> Cache<K, V, S> {
     /// Copies of all live entries, in no particular order. Does not count as a use of them.
     ///
+    /// Each `next` looks at the clock and at the entry: what it returns was there at the time of that `next`, with the
+    /// value that the key had then. So an iterator that is kept for long, or is slow, hands out no entry that has died, or was
+    /// removed, invalidated or replaced, before that.
+    ///
     /// Weakly consistent: an entry that is there throughout is met exactly once; one that comes or goes
-    /// meanwhile may be met or not. About 32 entries are copied in one hold of a shard's reader lock, under
-    /// which `Clone` runs; it must not call this cache.
+    /// meanwhile may be met or not. Each `next` holds a shard's reader lock for a moment, to copy one entry; once in about 32
+    /// entries it copies the keys of the next ones. `Clone`, `Hash` and `Eq` must not call this cache.
     #[doc(alias = "asMap", alias = "as_map")]
     pub fn iter(&self) -> Iter<'_, K, V, S>
     where
         V: Clone,
     {
-        Iter(self.walk(|shard, slot, _| {
-            (
-                shard.store.key(slot).clone(),
-                shard.store.value(slot).clone(),
-            )
-        }))
+        Iter(self.walk(|key, value, _| (key, value.clone())))
     }
 
-    /// As [`iter`](Self::iter), with what is left of each entry's time to live.
+    /// As [`iter`](Self::iter), with what is left of each entry's time to live at the time of its `next`.
     pub fn entries(&self) -> Entries<'_, K, V, S>
     where
         V: Clone,
     {
-        Entries(self.walk(|shard, slot, ttl| {
-            let (key, value) = (shard.store.key(slot), shard.store.value(slot));
-            (key.clone(), value.clone(), ttl)
-        }))
+        Entries(self.walk(|key, value, ttl| (key, value.clone(), ttl)))
     }
 
     /// As [`iter`](Self::iter), the keys alone.
     pub fn keys(&self) -> Keys<'_, K, V, S> {
-        Keys(self.walk(|shard, slot, _| shard.store.key(slot).clone()))
+        Keys(self.walk(|key, _, _| key))
     }
 
     fn walk<T>(&self, take: Take<K, V, T>) -> Walk<'_, K, V, S, T> {

@@ -55,18 +55,14 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         K: Clone,
         V: Clone,
     {
-        let copy = |shard: &crate::core::shard::Shard<K, V>, slot, _| {
-            let (key, value) = (shard.store.key(slot), shard.store.value(slot));
-            (key.clone(), value.clone())
-        };
         TaggedEntries {
-            walk: Walk::new(self, copy),
+            walk: Walk::new(self, |key, value, _| (key, value.clone())),
             tag: self.inner.tags.lend_known(tag),
         }
     }
 }
 
-impl<K: Hash + Eq, V, S: BuildHasher> Iterator for TaggedEntries<'_, K, V, S> {
+impl<K: Hash + Eq + Clone, V, S: BuildHasher> Iterator for TaggedEntries<'_, K, V, S> {
     type Item = (K, V);
 
     fn next(&mut self) -> Option<(K, V)> {

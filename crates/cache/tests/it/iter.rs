@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use tidewheel::{Builder, Cache, Driver, ManualClock, Ttl};
+use tidewheel::{Builder, Cache, Driver, Lifetime, ManualClock, Ttl};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -75,6 +75,85 @@ fn entries_that_stay_are_met_exactly_once_while_the_cache_grows_and_shrinks() {
     }
     assert_eq!(met.len(), 3000);
     cache.validate();
+}
+
+#[test]
+fn a_next_returns_nothing_that_has_died_since_its_batch_was_noted() {
+    let clock = ManualClock::new();
+    let cache = manual(&clock).shards(1).build().expect("valid");
+    for key in 0..20 {
+        cache.insert_with_ttl(key, key, Duration::from_secs(1));
+    }
+    let (mut pairs, mut entries, mut keys) = (cache.iter(), cache.entries(), cache.keys());
+    assert!(pairs.next().is_some() && entries.next().is_some() && keys.next().is_some());
+    clock.advance(Duration::from_secs(10));
+    assert_eq!(pairs.next(), None);
+    assert_eq!(entries.next(), None);
+    assert_eq!(keys.next(), None);
+}
+
+#[test]
+fn a_next_tells_the_time_that_is_left_then() {
+    let clock = ManualClock::new();
+    let cache = manual(&clock).shards(1).build().expect("valid");
+    for key in 0..20 {
+        cache.insert_with_ttl(key, key, Duration::from_secs(20));
+    }
+    let mut left = 20;
+    for (key, _, ttl) in cache.entries() {
+        assert_eq!(ttl, Ttl::Left(Duration::from_secs(left)), "{key}");
+        clock.advance(Duration::from_secs(1));
+        left -= 1;
+    }
+    assert_eq!(left, 0);
+}
+
+#[test]
+fn a_next_returns_nothing_that_was_removed_or_invalidated_since_its_batch_was_noted() {
+    let cache = manual(&ManualClock::new())
+        .shards(1)
+        .build()
+        .expect("valid");
+    for key in 0..20 {
+        let lifetime = Lifetime::forever();
+        let tagged = lifetime.clone().tag("half");
+        cache.insert_with(key, key, if key % 2 == 0 { tagged } else { lifetime });
+    }
+    let (mut removed, mut half, mut cleared) = (cache.iter(), cache.iter(), cache.keys());
+    let mut tagged = cache.entries_with_tag("half");
+    let first = removed.next().expect("20 entries").0;
+    let met = half.next().expect("20 entries").0;
+    assert!(tagged.next().is_some() && cleared.next().is_some());
+    for key in (1..20).step_by(4) {
+        cache.remove(&key);
+    }
+    let kept = (0..20).filter(|key| key % 4 != 1 && *key != first).count();
+    assert_eq!(removed.count(), kept);
+    cache.invalidate_tag("half");
+    let kept = (3..20).step_by(4).filter(|key| *key != met).count();
+    assert_eq!(half.count(), kept);
+    assert_eq!(tagged.next(), None);
+    cache.invalidate_all();
+    assert_eq!(cleared.next(), None);
+}
+
+#[test]
+fn a_next_returns_the_value_that_the_key_has_then() {
+    let cache = manual(&ManualClock::new())
+        .shards(1)
+        .build()
+        .expect("valid");
+    for key in 0..20 {
+        cache.insert_with(key, 0, Lifetime::forever().tag("old"));
+    }
+    let (mut pairs, mut tagged) = (cache.iter(), cache.entries_with_tag("old"));
+    assert!(pairs.next().is_some() && tagged.next().is_some());
+    for key in 0..20 {
+        cache.insert(key, 1);
+    }
+    let values: Vec<u64> = pairs.map(|(_, value)| value).collect();
+    assert_eq!(values, [1; 19]);
+    assert_eq!(tagged.next(), None);
 }
 
 #[test]
