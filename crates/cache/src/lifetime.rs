@@ -252,6 +252,9 @@ impl TtlBounds {
 /// Decides how long each entry lives, from its key and value. Called without any lock, except
 /// `expire_after_read`.
 ///
+/// It decides for entries that are stored with the configured lifetime. An end that is given otherwise, by a
+/// [`Lifetime`], [`Cache::expire`](crate::Cache::expire) or [`Cache::persist`](crate::Cache::persist), counts alone.
+///
 /// A closure `Fn(&K, &V) -> Option<Duration>` is one: it says the time to live of what is stored, and reads change
 /// nothing. (In [`Builder::time_to_live_by`](crate::Builder::time_to_live_by) the types of its arguments are inferred.) So
 /// are `Box<dyn Expiry<K, V>>` and an `Arc` of one.
@@ -266,7 +269,8 @@ pub trait Expiry<K, V>: Send + Sync {
         self.expire_after_create(key, value)
     }
 
-    /// The time to live after a read; `left` is what is left. The default changes nothing. Runs under the
+    /// The time to live after a read; `left` is what is left. The default changes nothing. Not asked about an entry
+    /// whose end was given. Runs under the
     /// shard's lock: it must be quick and must not call the cache. A writer that came between has it called
     /// again, for the value that is there then.
     fn expire_after_read(&self, key: &K, value: &V, left: Option<Duration>) -> Option<Duration> {

@@ -73,6 +73,11 @@ impl Said {
         }
     }
 
+    /// Whether an end was given, or that there is none: no `Expiry` says another.
+    pub(crate) fn is_given(self) -> bool {
+        !matches!(self.ttl, SaidTtl::Nothing | SaidTtl::Capped(_))
+    }
+
     /// The end of the configured time to live, where an `Expiry` may say another.
     pub(crate) fn cap(self) -> Option<u64> {
         match self.ttl {
@@ -153,12 +158,12 @@ impl<'a, K, V, S> Heritage<'a, K, V, S> {
 }
 
 impl<K, V> Config<K, V> {
-    /// What is kept of what was said: of the end, only for a refresher. `cap` is for an `Expiry`.
+    /// What is kept of what was said: of the end, only for a refresher and an `Expiry`, and `cap` for the latter.
     pub(crate) fn said(&self, lifetime: &Lifetime, cap: Option<u64>) -> Said {
         let ttl = match lifetime.ttl {
             TtlChoice::Configured if cap.is_some() => SaidTtl::Capped(cap.unwrap_or(0)),
-            _ if self.refresher.is_none() => SaidTtl::Nothing,
             TtlChoice::Configured => SaidTtl::Nothing,
+            _ if !self.heeds_said() => SaidTtl::Nothing,
             TtlChoice::Never => SaidTtl::Never,
             TtlChoice::At(_) | TtlChoice::Since(..) | TtlChoice::AtTick(_) => SaidTtl::Point,
             TtlChoice::For(ttl) => SaidTtl::For(ticks(ttl)),
@@ -167,6 +172,11 @@ impl<K, V> Config<K, V> {
             ttl,
             fresh_for: lifetime.fresh_for.map(ticks),
         }
+    }
+
+    /// Whether anything is decided later by what was said of an entry's end.
+    fn heeds_said(&self) -> bool {
+        self.refresher.is_some() || self.expiry.is_some()
     }
 
     /// The soft deadline of a lifetime that begins now and has this end.
@@ -202,8 +212,7 @@ impl<K, V> Config<K, V> {
         end: Option<u64>,
         now: Moment,
     ) {
-        let capped = self.expiry.is_some() && self.time_to_live.is_some();
-        if self.refresher.is_some() || self.refresh_after.is_some() || capped {
+        if self.heeds_said() || self.refresh_after.is_some() {
             self.rebase_soft(shard, slot, ttl(), end, now);
         }
     }
@@ -219,13 +228,10 @@ impl<K, V> Config<K, V> {
     ) {
         let store = &mut shard.store;
         let mut said = Said::from_notes(store.notes(slot));
-        if self.refresher.is_some() {
+        if self.heeds_said() {
             said.ttl = ttl;
-        } else {
-            // The end that was given counts alone, also beyond the configured time to live.
-            said.ttl = SaidTtl::Nothing;
+            store.set_notes(slot, said.notes());
         }
-        store.set_notes(slot, said.notes());
         // What was said of the value's freshness holds whatever its end.
         if said.fresh_for.is_none() {
             store.set_soft(slot, self.soft(None, end, now));

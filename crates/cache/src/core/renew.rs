@@ -1,10 +1,10 @@
 //! What a use changes about when its entry ends: the idle time begins again, and at a read `Expiry` may say another
-//! end.
+//! end, if none was given by hand.
 
 use std::hash::{BuildHasher, Hash};
 
 use equivalent::Equivalent;
-use tidewheel_store::{Attributes, Slot, TypedStore};
+use tidewheel_store::{Attributes, Slot};
 use tidewheel_time::Moment;
 
 use crate::core::config::{Config, earlier};
@@ -59,7 +59,9 @@ where
     fn slide(&self, shard: &Shard<K, V>, slot: Slot) -> Option<Renewal> {
         let store = &shard.store;
         let grace = self.grace_of(store, slot);
-        if let Some(expiry) = &self.config.expiry {
+        let expiry = self.config.expiry.as_ref();
+        let said = expiry.map(|expiry| (expiry, Said::from_notes(store.notes(slot))));
+        if let Some((expiry, said)) = said.filter(|(_, said)| !said.is_given()) {
             let now = self.time.now();
             let deadline = store.deadline(slot);
             // With an idle time as well, the deadline may be that one's, and the limit is the lifetime's.
@@ -70,7 +72,7 @@ where
             let left = hard.map(|hard| now.until(hard.saturating_sub(grace)));
             let next = expiry.expire_after_read(store.key(slot), store.value(slot), left);
             if next != left {
-                let next = earlier(next.map(|ttl| now.end(ttl)), self.cap_of(store, slot));
+                let next = earlier(next.map(|ttl| now.end(ttl)), said.cap());
                 let hard = next.map(|end| end.saturating_add(grace));
                 return Some(match self.config.time_to_idle {
                     Some(idle) => {
@@ -102,12 +104,6 @@ where
             limit: None,
             changes: shard.changes,
         })
-    }
-
-    /// The end of an entry's time to live, beyond which no `Expiry` moves it.
-    fn cap_of(&self, store: &TypedStore<K, V>, slot: Slot) -> Option<u64> {
-        self.config.time_to_live?;
-        Said::from_notes(store.notes(slot)).cap()
     }
 
     fn set_renewal(&self, hash: Hashed, is: &dyn Fn(&K) -> bool, renewal: Renewal) {

@@ -459,6 +459,10 @@ where
     /// Decides each entry's time to live from its key and value. With [`time_to_live`](Self::time_to_live) or
     /// [`time_to_idle`](Self::time_to_idle) as well, the earliest end counts: `None`, or a longer time, does not
     /// take an entry beyond them. No read does, either.
+    ///
+    /// It decides where the configured lifetime does. Of an entry that is stored with an end of its own, or with none
+    /// ([`Lifetime`](crate::Lifetime)), or is given one by [`Cache::expire`] or [`Cache::persist`], it is not asked until the
+    /// key is stored again.
     #[doc(alias = "expireAfter", alias = "expiry")]
     #[must_use]
     pub fn expire_after(mut self, expiry: impl Expiry<K, V> + 'static) -> Self {

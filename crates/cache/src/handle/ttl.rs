@@ -31,9 +31,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
 
     /// Gives a key another time to live, counted from now, if the condition holds; tells whether it did.
     /// A `ttl` of zero removes the key at once, and the listener gets it as [`RemovalCause::Expired`]: its time is
-    /// over. Bounds and jitter do not apply. Nor does the
-    /// [idle time](crate::Builder::time_to_idle) any more, until the key is stored again: the entry lives so
-    /// long, read or not.
+    /// over. Bounds and jitter do not apply. Nor do the [idle time](crate::Builder::time_to_idle) and an
+    /// [`Expiry`](crate::Expiry) any more, until the key is stored again: the entry lives so long, read or not.
     ///
     /// A soft deadline that follows from [`Builder::refresh_after`](crate::Builder::refresh_after) is then
     /// that fraction of the new time to live, counted from now too; one that was said with
@@ -59,8 +58,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         self.expire_as(key, left, condition, || SaidTtl::Point)
     }
 
-    /// Takes a key's deadline away; tells whether it had one. With it goes the
-    /// [idle time](crate::Builder::time_to_idle), until the key is stored again. A soft deadline that follows from
+    /// Takes a key's deadline away; tells whether it had one. With it go the
+    /// [idle time](crate::Builder::time_to_idle) and an [`Expiry`](crate::Expiry), until the key is stored again. A soft deadline that follows from
     /// [`Builder::refresh_after`](crate::Builder::refresh_after) goes with it; one that was said with
     /// [`Lifetime::fresh_for`](crate::Lifetime::fresh_for) stays.
     pub fn persist<Q>(&self, key: &Q) -> bool

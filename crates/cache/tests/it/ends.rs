@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tidewheel::{
-    Builder, Cache, Compute, Condition, Driver, Expiry, Lifetime, Loaded, ManualClock, Ttl,
+    Builder, Cache, Clock, Compute, Condition, Driver, Expiry, Lifetime, Loaded, ManualClock, Ttl,
 };
 
 const MS: Duration = Duration::from_millis(1);
@@ -140,7 +140,60 @@ fn a_lifetime_of_its_own_counts_instead_of_both() {
     for key in [1, 2] {
         assert_eq!(cache.ttl(&key), Ttl::Left(500 * MS));
         cache.get(&key);
-        assert_eq!(cache.ttl(&key), Ttl::Left(MINUTE), "the expiry alone says");
+        assert_eq!(cache.ttl(&key), Ttl::Left(500 * MS), "no read says another");
+    }
+}
+
+/// Three reads that asked for five more seconds made 25 s of 10.
+#[test]
+fn no_read_moves_an_end_that_was_given() {
+    for ttl in [None, Some(MINUTE)] {
+        for idle in [None, Some(MINUTE)] {
+            let clock = ManualClock::new();
+            let mut builder = builder(&clock).expire_after(Says {
+                read: Some(Some(15_000 * MS)),
+                ..Says::default()
+            });
+            if let Some(ttl) = ttl {
+                builder = builder.time_to_live(ttl);
+            }
+            if let Some(idle) = idle {
+                builder = builder.time_to_idle(idle);
+            }
+            let cache = builder.build().expect("valid");
+            let wall = cache.now();
+            cache.insert_with_ttl(1, 1, 10_000 * MS);
+            cache.insert_with(2, 1, Lifetime::until(clock.wall() + 10_000 * MS));
+            cache.insert_with(3, 1, Lifetime::ttl_since(wall, 10_000 * MS));
+            cache.insert(4, 20_000);
+            assert!(cache.expire(&4, 10_000 * MS, Condition::Always));
+            cache.insert(5, 20_000);
+            assert!(cache.expire_at(&5, clock.wall() + 10_000 * MS, Condition::Always));
+            cache.insert(6, 20_000);
+            assert!(cache.persist(&6));
+            cache.insert(7, 20_000);
+            for _ in 0..3 {
+                clock.advance(3_000 * MS);
+                for key in 1..=7 {
+                    assert!(cache.get(&key).is_some(), "{key}");
+                }
+            }
+            for key in 1..=5 {
+                assert_eq!(
+                    cache.ttl(&key),
+                    Ttl::Left(1_000 * MS),
+                    "{key} {ttl:?} {idle:?}"
+                );
+            }
+            assert_eq!(cache.ttl(&6), Ttl::Forever);
+            assert_eq!(cache.ttl(&7), Ttl::Left(15_000 * MS), "not given");
+            cache.update(&1, |old| *old);
+            cache.get(&1);
+            assert_eq!(cache.ttl(&1), Ttl::Left(1_000 * MS), "updated");
+            cache.insert(1, 20_000);
+            cache.get(&1);
+            assert_eq!(cache.ttl(&1), Ttl::Left(15_000 * MS), "stored again");
+        }
     }
 }
 

@@ -422,7 +422,7 @@ impl Model {
         let idle = self.setup.idle().map(|idle| self.deadline(idle));
         let entry = &self.entries[&key];
         let mut changed = None;
-        if self.setup.has_expiry() {
+        if self.setup.has_expiry() && entry.said == Said::Nothing {
             let id = entry.id;
             let next = |end: Option<u64>| {
                 let left = end.map(|end| self.until(end, entry.latest()));
