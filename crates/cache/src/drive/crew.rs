@@ -178,6 +178,11 @@ impl Rooms {
         role: &str,
         work: Box<dyn FnOnce() + Send>,
     ) -> io::Result<()> {
+        if self.name.contains('\0') {
+            // The standard library panics.
+            let why = "its name has a NUL character";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
         let builder = thread::Builder::new().name(format!("{}-{role}", self.name));
         threads.handles.push(builder.spawn(work)?);
         Ok(())

@@ -92,7 +92,8 @@ impl SharedDriver {
 
     /// As [`threads`](Self::threads), under another name than `tidewheel`, and with another number of refreshes that
     /// run at a time, at least 1; of each cache no more than its own
-    /// [`refresh_parallelism`](crate::Builder::refresh_parallelism).
+    /// [`refresh_parallelism`](crate::Builder::refresh_parallelism). No thread has a name with a NUL character: no cache is
+    /// built on such a driver.
     #[cfg(feature = "system")]
     #[must_use]
     #[inline]

@@ -132,7 +132,7 @@ impl<K, V> Builder<K, V> {
 }
 
 impl<K, V, S> Builder<K, V, S> {
-    /// A name for threads and metrics; `tidewheel` if not set.
+    /// A name for threads and metrics, without a NUL character; `tidewheel` if not set.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.config.name = name.into();
@@ -342,6 +342,9 @@ impl<K, V, S> Builder<K, V, S> {
             return Err(BuildError::TtlUnanswered);
         }
         let capacity = self.capacity.ok_or(BuildError::CapacityUnanswered)?;
+        if self.config.name.contains('\0') {
+            return out_of_range("name", "text without a NUL character");
+        }
         if capacity == Some(0) {
             return out_of_range("max_capacity", "at least 1");
         }

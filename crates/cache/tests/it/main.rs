@@ -44,6 +44,7 @@ mod outcomes;
 mod read_by_copy;
 #[cfg(not(target_family = "wasm"))]
 mod refreshes;
+mod refused;
 mod revalidation;
 #[cfg(all(feature = "system", not(target_family = "wasm")))]
 mod runtimes;
