@@ -224,8 +224,9 @@ fn pages(origin: &Arc<Origin>, log: &Log, clock: &ManualClock) -> Result<Pages, 
         .weigher(|path: &String, page: &Arc<Page>| {
             u32::try_from(path.len() + page.body.len() + 256).unwrap_or(u32::MAX)
         })
-        // Each page says how long it lives.
+        // Each page says how long it lives, and how long it is fresh.
         .no_default_ttl()
+        .refresh_after(1.0)
         .error_backoff(BACK_OFF)
         .negative_ttl(ABSENCE)
         .error_ttl(|error: &OriginError| match error {

@@ -102,6 +102,8 @@ impl Resolver {
             .ttl_bounds(SECOND, Duration::from_secs(86_400))
             .negative_ttl(NEGATIVE_TTL)
             .stale_on_error(STALE_LIMIT)
+            // Each answer says until when it is fresh.
+            .refresh_after(1.0)
             .refresh_with(move |name: &String| refreshed.query(name))
             .clock(clock.clone())
             .driver(Driver::Manual)

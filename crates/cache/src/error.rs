@@ -27,6 +27,9 @@ pub enum BuildError {
         /// The builder's method.
         option: &'static str,
     },
+    /// Nothing would ever be refreshed: set `refresh_after`, to 1 if each entry says by `Lifetime::fresh_for` until when
+    /// it is fresh.
+    NeverStale,
     /// There is no clock without the feature `system`: set `clock`.
     NoClock,
     /// The operating system refused a thread.
@@ -49,6 +52,10 @@ impl fmt::Display for BuildError {
             Self::NoTask { option } => write!(
                 f,
                 "{option} needs a task that polls it: choose Driver::Task or SharedDriver::task"
+            ),
+            Self::NeverStale => f.write_str(
+                "refresh_with needs refresh_after, which says when: a fraction of the time to live, or 1 if each entry \
+                 says it by Lifetime::fresh_for",
             ),
             Self::NoClock => f.write_str("without the feature `system` a clock must be given"),
             Self::Thread(why) => write!(f, "start the driver thread: {why}"),

@@ -164,7 +164,7 @@ impl<K, V, S> Builder<K, V, S> {
         self
     }
 
-    /// How long an entry lives after it was stored, unless that says otherwise. With
+    /// How long an entry lives after it was stored, unless that says otherwise; more than zero. With
     /// [`expire_after`](Self::expire_after) or [`time_to_idle`](Self::time_to_idle) as well, the earliest end counts.
     #[doc(alias = "expireAfterWrite", alias = "expire_after_write")]
     #[must_use]
@@ -196,11 +196,11 @@ impl<K, V, S> Builder<K, V, S> {
         self
     }
 
-    /// The soft deadline as a fraction of the time to live, in `0..1`: once so much of it has passed since
+    /// The soft deadline as a fraction of the time to live, in `0..=1`: once so much of it has passed since
     /// the entry was stored, or was given it by [`Cache::expire`], the entry is still served, but the next
     /// loader, or the refresher, replaces it. Reads do not move it, and an idle time has no part in it: an
     /// entry that has no other end stays fresh. [`Lifetime::fresh_for`](crate::Lifetime::fresh_for) says it
-    /// for one entry.
+    /// for one entry; with 1 here, all others are fresh to their end.
     #[doc(alias = "refreshAfterWrite", alias = "refresh_after_write")]
     #[must_use]
     pub fn refresh_after(mut self, fraction: f64) -> Self {
@@ -354,15 +354,26 @@ impl<K, V, S> Builder<K, V, S> {
         {
             return out_of_range("shards", "a power of two up to 4096");
         }
+        for (option, time) in [
+            ("time_to_live", self.config.time_to_live),
+            ("time_to_idle", self.config.time_to_idle),
+        ] {
+            if time.is_some_and(|time| time.is_zero()) {
+                return out_of_range(option, "more than zero: else no entry would live");
+            }
+        }
         if self.config.jitter.is_some_and(|jitter| !jitter.is_valid()) {
             return out_of_range("jitter", "a fraction from 0 to less than 1");
         }
         if self
             .config
             .refresh_after
-            .is_some_and(|fraction| !(0.0..1.0).contains(&fraction))
+            .is_some_and(|fraction| !(0.0..=1.0).contains(&fraction))
         {
-            return out_of_range("refresh_after", "a fraction from 0 to less than 1");
+            return out_of_range("refresh_after", "a fraction from 0 to 1");
+        }
+        if self.config.refresher.is_some() && self.config.refresh_after.is_none() {
+            return Err(BuildError::NeverStale);
         }
         if self
             .config
@@ -446,7 +457,7 @@ where
     V: Send + Sync + 'static,
     S: BuildHasher + Send + Sync + 'static,
 {
-    /// How long an entry lives after its last use. Reads that count as a use are one, and so is each write of the
+    /// How long an entry lives after its last use; more than zero. Reads that count as a use are one, and so is each write of the
     /// value: insertions, [`Cache::update`], [`Cache::entry`], [`Cache::compare_and_set`]. With a time to live as
     /// well, whichever is over first counts. An entry that is given another end by [`Cache::expire`], or none by
     /// [`Cache::persist`], has no idle time from then on: that end alone counts, until the key is stored again.
@@ -570,7 +581,7 @@ where
     }
 
     /// Loads entries again in the background: a read that meets one past its soft deadline gets the old
-    /// value, and the key is queued, once. An entry that nobody reads is not refreshed: it dies at its end.
+    /// value, and the key is queued, once. So it goes with [`refresh_after`](Self::refresh_after). An entry that nobody reads is not refreshed: it dies at its end.
     ///
     /// With [`Driver::Thread`], or a [`SharedDriver`](crate::SharedDriver) of threads, up to
     /// [`refresh_parallelism`](Self::refresh_parallelism) threads run `load`, without any lock, and

@@ -1,6 +1,8 @@
 //! Configurations that `build` refuses, with an error that says what to do.
 
-use tidewheel::{BuildError, Builder, Cache, Driver, ManualClock, SharedDriver};
+use std::time::Duration;
+
+use tidewheel::{BuildError, Builder, Cache, Driver, Lifetime, ManualClock, SharedDriver};
 
 fn builder(driver: impl Into<Driver>) -> Builder<u64, u64> {
     Cache::builder()
@@ -31,4 +33,48 @@ fn a_nul_in_a_name_is_an_error_of_build_and_no_panic() {
     }
     let named = builder(&SharedDriver::task()).name("Läufer 7").build();
     assert!(named.is_ok(), "anything else will do");
+}
+
+#[test]
+fn a_time_to_live_or_to_idle_of_zero_is_refused() {
+    let live = builder(Driver::Manual).time_to_live(Duration::ZERO);
+    let expected = "time_to_live takes more than zero: else no entry would live";
+    assert_eq!(refusal(live), expected);
+    let idle = builder(Driver::Manual).time_to_idle(Duration::ZERO);
+    let expected = "time_to_idle takes more than zero: else no entry would live";
+    assert_eq!(refusal(idle), expected);
+}
+
+#[test]
+fn a_refresher_that_is_never_called_is_refused() {
+    let refreshing = || builder(Driver::Manual).refresh_with(|key: &u64| Ok::<_, String>(key + 1));
+    let expected = "refresh_with needs refresh_after, which says when: a fraction of the time to live, \
+                    or 1 if each entry says it by Lifetime::fresh_for";
+    assert_eq!(refusal(refreshing()), expected);
+    for fraction in [-0.1, 1.1, f64::NAN] {
+        let expected = "refresh_after takes a fraction from 0 to 1";
+        assert_eq!(refusal(refreshing().refresh_after(fraction)), expected);
+    }
+}
+
+#[test]
+fn with_refresh_after_1_only_what_says_its_own_freshness_is_refreshed() {
+    let clock = ManualClock::new();
+    let cache = builder(Driver::Manual)
+        .time_to_live(Duration::from_secs(10))
+        .refresh_after(1.0)
+        .refresh_with(|key: &u64| Ok::<_, String>(key + 1))
+        .clock(clock.clone())
+        .build()
+        .expect("valid");
+    cache.insert(1, 0);
+    cache.insert_with(
+        2,
+        0,
+        Lifetime::configured().fresh_for(Duration::from_secs(1)),
+    );
+    clock.advance(Duration::from_millis(9_999));
+    assert_eq!((cache.get(&1), cache.get(&2)), (Some(0), Some(0)));
+    assert_eq!(cache.run_refreshes(9), 1);
+    assert_eq!((cache.get(&1), cache.get(&2)), (Some(0), Some(3)));
 }

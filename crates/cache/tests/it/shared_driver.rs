@@ -44,6 +44,7 @@ fn fifty_caches_are_three_threads() {
             .map(|_| {
                 let tell = Arc::clone(&told);
                 numbers(&driver)
+                    .refresh_after(0.9)
                     .refresh_with(|key: &u64| Ok::<_, String>(*key))
                     .eviction_listener(move |_| {
                         tell.fetch_add(1, SeqCst);

@@ -81,7 +81,7 @@ fn a_ttl_of_zero_is_never_visible_and_is_announced_as_expired() {
     let seen = Arc::clone(&gone);
     let cache: Cache<u32, u32> = Cache::builder()
         .unbounded()
-        .time_to_live(Duration::ZERO)
+        .time_to_live_by(|_, _| Some(Duration::ZERO))
         .clock(clock.clone())
         .driver(Driver::Manual)
         .eviction_listener(move |removal| {
