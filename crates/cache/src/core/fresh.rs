@@ -151,6 +151,11 @@ impl<'a, K, V, S> Heritage<'a, K, V, S> {
         lifetime.stale_for = lifetime.stale_for.or(stale_for);
     }
 
+    /// The tags, for one who is to know whether one of them is invalidated.
+    pub(crate) fn lend_tags(&self) -> Option<Lent<'a>> {
+        self.inner.tags.lend_any(self.tags.label())
+    }
+
     /// The tags, for an entry that is stored without any.
     pub(crate) fn tags(&self) -> Held<'a> {
         self.inner.tags.hold_again(self.tags.label())

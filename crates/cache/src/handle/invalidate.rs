@@ -25,9 +25,12 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// count them. The listener gets them as [`RemovalCause::Invalidated`].
     ///
     /// An entry with the tag that another thread is about to store counts as stored before or after,
-    /// never as both: what was handed to the cache before this was called stays invisible. A load
-    /// in progress has no tags before its loader returns them: it is not concerned, and what it stores
-    /// afterwards is visible.
+    /// never as both: what was handed to the cache before this was called stays invisible.
+    ///
+    /// A load in progress that is to replace an entry with the tag, in the foreground or the background, is overtaken: its
+    /// caller gets what it brings, but nothing of that is stored or remembered, and those who wait for it load by themselves.
+    /// A load of a key that had no live entry has no tags before its loader returns them: it is not concerned, and what it
+    /// stores afterwards is visible.
     pub fn invalidate_tag(&self, tag: &str) -> bool {
         // Before a reader finds an entry that was.
         self.inner.hooks.sweeping.get_or_init(Sweeping::new);

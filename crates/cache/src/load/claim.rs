@@ -14,6 +14,7 @@ use crate::core::hash::Hashed;
 use crate::core::inner::Inner;
 use crate::core::retry::may_fail;
 use crate::core::shard::Shard;
+use crate::core::tags::Lent;
 use crate::quiet::Quiet;
 use crate::stats::Count;
 
@@ -39,10 +40,11 @@ pub(super) enum Step<'a, K: Hash + Eq, V, S: BuildHasher, E> {
 }
 
 /// What a caller has of a key.
-enum Claim<V> {
+enum Claim<'a, V> {
     /// Glance again: there is an answer now.
     Again,
-    Lead(Arc<Flight<V>>),
+    /// With the tags of a live entry.
+    Lead(Arc<Flight<V>>, Option<Lent<'a>>),
     /// Wait; the flight counts on it.
     Join(Arc<Flight<V>>),
 }
@@ -102,7 +104,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         }
         loop {
             match self.claim::<E>(request) {
-                Claim::Lead(flight) => return Step::Lead(self.led(request, flight)),
+                Claim::Lead(flight, tags) => {
+                    return Step::Lead(self.led(request, flight).over(tags));
+                }
                 Claim::Join(flight) => return Step::Wait(flight),
                 Claim::Again => {
                     if let Some(answer) = self.ask_again(request) {
@@ -143,7 +147,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     /// # Panics
     ///
     /// If it would wait for itself, or keep its thread from going on with the load that it waits for.
-    fn claim<E>(&self, request: &Request<'_, K>) -> Claim<V>
+    fn claim<E>(&self, request: &Request<'_, K>) -> Claim<'_, V>
     where
         E: Send + Sync + 'static,
     {
@@ -162,12 +166,15 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
                 return Ok(Claim::Again);
             }
             match flight {
-                None => Ok(Claim::Lead(shard.flights.start(
-                    hash.0,
-                    Arc::clone(shared),
-                    Phase::Running,
-                ))),
-                Some(flight) if flight.take() => Ok(Claim::Lead(flight)),
+                None => {
+                    let label = slot.map_or(0, |slot| shard.store.label_of(slot));
+                    let tags = self.tags.lend_any(label);
+                    let flights = &mut shard.flights;
+                    let flight = flights.start(hash.0, Arc::clone(shared), Phase::Running);
+                    Ok(Claim::Lead(flight, tags))
+                }
+                // It has a flight, so it has no live entry: see above.
+                Some(flight) if flight.take() => Ok(Claim::Lead(flight, None)),
                 Some(flight) if flight.is_own() => Err(REENTRY),
                 Some(flight) if request.blocks && flight.is_suspended_here() => Err(SUSPENDED),
                 Some(flight) => {

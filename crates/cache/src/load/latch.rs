@@ -19,6 +19,7 @@ use crate::core::inner::Inner;
 use crate::core::insert::{Prepared, own};
 use crate::core::removal::RemovalCause;
 use crate::core::shard::Shard;
+use crate::core::tags::Lent;
 use crate::loaded::Loaded;
 use crate::quiet::Quiet;
 
@@ -110,11 +111,13 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
         let hash = self.hash(&key);
         let key = Quiet::new(Arc::new(key), &self.counters);
         let latched = self.latch(hash, &key);
-        let old = {
+        let (old, tags) = {
             let shard = self.read(self.cell(hash));
-            Self::find(&shard, hash, &**key)
-                .filter(|slot| self.is_live(&shard.store, *slot))
-                .map(|slot| shard.store.value(slot).clone())
+            let slot =
+                Self::find(&shard, hash, &**key).filter(|slot| self.is_live(&shard.store, *slot));
+            let label = slot.map_or(0, |slot| shard.store.label_of(slot));
+            let old = slot.map(|slot| shard.store.value(slot).clone());
+            (old, self.tags.lend_any(label))
         };
         let old = Quiet::new(old, &self.counters);
         let (loaded, is_new) = match change(old.as_ref())? {
@@ -126,7 +129,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
         };
         let key = key.into_inner();
         Ok(match is_new {
-            true => self.compute_value(latched, hash, key, loaded, put_if, old),
+            true => self.compute_value(latched, hash, key, loaded, (put_if, tags), old),
             false => self.compute_update(latched, hash, key, loaded.value, old),
         })
     }
@@ -179,14 +182,14 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
         }
     }
 
-    /// `put_if` is for where there was an old value.
+    /// `put_if` is for where there was an old value, with these tags.
     fn compute_value(
         &self,
         latched: Latched<'_, K, V, S>,
         hash: Hashed,
         key: Arc<K>,
         loaded: Loaded<V>,
-        put_if: PutIf,
+        (put_if, tags): (PutIf, Option<Lent<'_>>),
         old: Quiet<'_, Option<V>>,
     ) -> Computed<V> {
         let put_if = old.is_some().then_some(put_if);
@@ -198,10 +201,10 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
         let mut value = Some(value);
         let put = latched.open(|shard, cleared| {
             let slot = Self::find(shard, hash, &*key);
-            let is_current = |slot| self.tags.is_current(shard.store.label_of(slot));
             let puts = match put_if {
                 None => true,
-                Some(PutIf::NotInvalidated) => !cleared && slot.is_none_or(is_current),
+                // The entry may have been swept since.
+                Some(PutIf::NotInvalidated) => !cleared && !self.tags.are_overtaken(tags.as_ref()),
                 Some(PutIf::StillThere) => {
                     slot.is_some_and(|slot| self.is_live(&shard.store, slot))
                 }

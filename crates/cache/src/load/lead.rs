@@ -16,6 +16,7 @@ use crate::core::inner::Inner;
 use crate::core::insert::own;
 use crate::core::removal::RemovalCause;
 use crate::core::shard::Shard;
+use crate::core::tags::Lent;
 use crate::loaded::{Kind, Loaded, Presence};
 use crate::stats::Count;
 
@@ -28,6 +29,9 @@ pub(super) struct Lead<'a, K: Hash + Eq, V, S: BuildHasher> {
     ended: bool,
     /// Whether a loader is run; it may be an async closure.
     is_load: bool,
+    /// The tags of the live entry that is loaded again. If one is invalidated meanwhile, what the loader says may be as old
+    /// as the entry.
+    tags: Option<Lent<'a>>,
 }
 
 impl<'a, K: Hash + Eq, V, S: BuildHasher> Lead<'a, K, V, S> {
@@ -50,7 +54,14 @@ impl<'a, K: Hash + Eq, V, S: BuildHasher> Lead<'a, K, V, S> {
             flight,
             ended: false,
             is_load: false,
+            tags: None,
         }
+    }
+
+    /// The same, over a live entry with these tags.
+    pub(super) fn over(mut self, tags: Option<Lent<'a>>) -> Self {
+        self.tags = tags;
+        self
     }
 
     /// A loader is about to be run.
@@ -102,8 +113,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
         // A new value has nothing of an old one.
         let heritage = heritage.filter(|_| loaded.kind == Kind::Unchanged);
         self.put(loaded, heritage);
-        let awaited = self.flight.is_awaited();
-        self.end(awaited.then(|| Ending::Value(value.clone())));
+        self.end_for_waiters(|| Ending::Value(value.clone()));
         value
     }
 
@@ -123,7 +133,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
         found
     }
 
-    /// Stores the value, unless the load was superseded, and takes the flight out.
+    /// Stores the value, unless the load was superseded or overtaken, and takes the flight out.
     pub(super) fn put(&mut self, loaded: Loaded<V>, heritage: Option<&Heritage<'_, K, V, S>>) {
         let inner = self.inner;
         let hash = self.hash;
@@ -151,7 +161,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
         // What is not stored is dropped after the lock is released.
         let mut value = Some(value);
         let unused = inner.write(inner.cell(hash), |shard| {
-            if !self.is_listed(shard, &key) {
+            if !self.counts(shard, &key) {
                 return Some(key);
             }
             let (key, new) = match own(key, &mut value) {
@@ -174,14 +184,13 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
         let now = inner.time.now().tick();
         let Some(key) = self.key.take() else { return };
         inner.write(inner.cell(self.hash), |shard| {
-            if self.is_listed(shard, &key) {
+            if self.counts(shard, &key) {
                 shard.forget_negative(self.hash, |stored| *stored == *key);
                 inner.absent(shard, self.hash, &key, now);
             }
         });
         inner.counters.discard(key);
-        let awaited = self.flight.is_awaited();
-        self.end(awaited.then_some(Ending::Private));
+        self.end_for_waiters(|| Ending::Private);
     }
 
     /// Ends the load without a value, which it returns. `said` is how long an absence is to be remembered.
@@ -196,7 +205,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
         let now = inner.time.now();
         let key = self.key.take()?;
         let unused = inner.write(inner.cell(hash), |shard| {
-            if !self.is_listed(shard, &key) {
+            if !self.counts(shard, &key) {
                 return Some(key);
             }
             match negative {
@@ -229,9 +238,20 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
             None
         });
         inner.counters.discard(unused);
-        let awaited = self.flight.is_awaited();
-        self.end(awaited.then_some(Ending::Negative(negative)));
+        self.end_for_waiters(|| Ending::Negative(negative));
         None
+    }
+
+    /// Ends the load, and tells those who wait for it what it has come to. Where it was overtaken, they look again: some of
+    /// them came after the invalidation.
+    fn end_for_waiters(&mut self, ending: impl FnOnce() -> Ending<V>) {
+        let tells = self.flight.is_awaited() && !self.is_overtaken();
+        self.end(tells.then(ending));
+    }
+
+    /// Whether a tag of the entry that is loaded again was invalidated since the load began.
+    fn is_overtaken(&self) -> bool {
+        self.inner.tags.are_overtaken(self.tags.as_ref())
     }
 
     /// Whether no writer has superseded it.
@@ -239,8 +259,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
         shard.flights.key_of(self.hash.0, &self.flight).is_some()
     }
 
-    /// Takes the flight out of the table; `false` when it was superseded.
-    fn is_listed(&self, shard: &mut Shard<K, V>, key: &Arc<K>) -> bool {
+    /// Takes the flight out of the table. Whether what the loader says counts: no writer has superseded the load, and no
+    /// invalidation has overtaken it.
+    fn counts(&self, shard: &mut Shard<K, V>, key: &Arc<K>) -> bool {
         let Some(ended) = shard.flights.remove(self.hash.0, &self.flight) else {
             return false;
         };
@@ -248,7 +269,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
         if !Arc::ptr_eq(&ended.key, key) {
             shard.garbage.keys.push(ended.key);
         }
-        true
+        !self.is_overtaken()
     }
 
     /// The loader has panicked, and the panic was caught: another caller leads.

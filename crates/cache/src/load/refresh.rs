@@ -188,7 +188,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         };
         let Job { hash, flight } = job;
         let refresh = Refresh {
-            lead: Lead::new(self, hash, Some(key), flight),
+            lead: Lead::new(self, hash, Some(key), flight).over(heritage.lend_tags()),
             heritage,
             tally: self.tally(),
         };

@@ -125,6 +125,14 @@ fn what_leaves_by_itself_while_a_closure_runs_is_not_its_doing() {
     assert_eq!(compute(Compute::Update(6), &ends), Computed::NotStored(6));
     let put = || Compute::Put(6.into());
     assert_eq!(compute(put(), &invalidated), Computed::NotStored(6));
+    let invalidated_and_swept = || {
+        invalidated();
+        cache.advance(cache.now(), u32::MAX);
+    };
+    assert_eq!(
+        compute(put(), &invalidated_and_swept),
+        Computed::NotStored(6)
+    );
     assert_eq!(compute(put(), &ends), Computed::Inserted(6));
     // Heavier than the whole capacity: the old one goes.
     let heavy = Compute::Put(2000.into());

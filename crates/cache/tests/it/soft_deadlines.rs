@@ -3,11 +3,13 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::task::Poll;
 use std::time::Duration;
 
 use tidewheel::{Cache, Condition, Driver, Expiry, Lifetime, Loaded, ManualClock, Ttl};
 
+use crate::hands::{Alarm, block_on, flagged, poll};
 use crate::loading::{Failure, MS, manual, unreached};
 
 const DAY: Duration = Duration::from_secs(86_400);
@@ -289,23 +291,152 @@ fn a_tag_that_is_invalidated_during_a_refresh_concerns_the_refreshed_value() {
     let own = Arc::clone(&slot);
     let cache = manual(&clock)
         .refresh_after(0.5)
-        .refresh_with(move |_: &u64| {
+        .refresh_with(move |key: &u64| {
             let cache = own.get().expect("set before");
             assert!(cache.invalidate_tag("a"));
             cache.advance(cache.now(), u32::MAX);
-            Ok::<u64, Infallible>(2)
+            let own_tag = *key == 2;
+            let lifetime = Lifetime::configured();
+            Loaded::new(2, if own_tag { lifetime.tag("a") } else { lifetime })
         })
         .build()
         .expect("valid");
     slot.set(cache.clone()).expect("set once");
-    cache.insert_with(1, 1, Lifetime::configured().tag("a"));
-    clock.advance(50 * MS);
-    assert_eq!(cache.get(&1), Some(1));
-    assert_eq!(cache.run_refreshes(1), 1);
-    assert_eq!(cache.get(&1), None);
+    for key in [1, 2] {
+        cache.insert_with(key, 1, Lifetime::configured().tag("a"));
+        clock.advance(50 * MS);
+        assert_eq!(cache.get(&key), Some(1));
+        assert_eq!(cache.run_refreshes(1), 1);
+        assert_eq!(cache.get(&key), None);
+    }
     cache.advance(cache.now(), u32::MAX);
     cache.validate();
     cache.close();
+}
+
+/// A load that began before the invalidation was stored as if it had begun after it, and served to those who came later.
+#[test]
+fn a_tag_that_is_invalidated_during_a_reload_overtakes_it() {
+    let clock = ManualClock::new();
+    let cache = manual(&clock)
+        .refresh_after(0.5)
+        .negative_ttl(50 * MS)
+        .build()
+        .expect("valid");
+    type Reload = fn(&Cache<u64, u64>, &dyn Fn());
+    let reloads: [(&str, Reload); 7] = [
+        ("get_or_load", |cache, meanwhile| {
+            let load = || {
+                meanwhile();
+                2
+            };
+            assert_eq!(cache.get_or_load(1, load), 2, "the caller came before");
+        }),
+        ("get_or_load_with", |cache, meanwhile| {
+            let loaded = cache.get_or_load_with(1, || {
+                meanwhile();
+                Loaded::new(2, Lifetime::configured().tag("a"))
+            });
+            assert_eq!(loaded, 2);
+        }),
+        ("get_or_load_many", |cache, meanwhile| {
+            let loaded = cache.get_or_load_many(&[1], |keys| {
+                meanwhile();
+                keys.into_iter().map(|key| (key, 2))
+            });
+            assert_eq!(loaded, [Some(2)]);
+        }),
+        ("get_or_load_async", |cache, meanwhile| {
+            let load = async {
+                meanwhile();
+                2_u64
+            };
+            assert_eq!(block_on(cache.get_or_load_async(1, load)), 2);
+        }),
+        ("load_with_old", |cache, meanwhile| {
+            let fetched = cache.fetch(1).load_with_old(|old| {
+                meanwhile();
+                Loaded::unchanged(old.expect("kept"), Lifetime::configured().tag("a"))
+            });
+            assert_eq!(fetched.value, 1);
+        }),
+        ("an absence", |cache, meanwhile| {
+            let loaded = cache.optionally_get_or_load(1, || {
+                meanwhile();
+                None
+            });
+            assert_eq!(loaded, None);
+        }),
+        ("an error", |cache, meanwhile| {
+            let loaded = cache.try_get_or_load(1, || {
+                meanwhile();
+                Err("down")
+            });
+            assert_eq!(
+                loaded.is_err(),
+                cache.count_tag("b") == 0,
+                "or the old value"
+            );
+        }),
+    ];
+    for (name, reload) in reloads {
+        for swept in [false, true] {
+            cache.insert_with(1, 1, Lifetime::configured().tag("a").tag("b"));
+            clock.advance(60 * MS);
+            reload(&cache, &|| {
+                assert!(cache.invalidate_tag("a"));
+                if swept {
+                    cache.advance(cache.now(), u32::MAX);
+                }
+            });
+            assert_eq!(cache.get(&1), None, "{name}");
+            assert_eq!(
+                cache.optionally_get_or_load(1, || Some(3)),
+                Some(3),
+                "{name}"
+            );
+            cache.validate();
+            cache.invalidate(&1);
+            // One that no tag of its entry overtakes.
+            cache.insert_with(1, 1, Lifetime::configured().tag("b"));
+            cache.insert_with(2, 1, Lifetime::configured().tag("a"));
+            clock.advance(60 * MS);
+            reload(&cache, &|| assert!(cache.invalidate_tag("a")));
+            let stored = match name {
+                "an absence" | "an error" => cache.stats().negatives == 1,
+                _ => cache.contains_key(&1),
+            };
+            assert!(stored, "{name}");
+            cache.invalidate(&1);
+        }
+    }
+    cache.invalidate_tag("b");
+    cache.advance(cache.now(), u32::MAX);
+    cache.validate();
+}
+
+/// Those who came after the invalidation waited for the load that began before it, and got its value.
+#[test]
+fn who_comes_after_an_invalidation_is_not_answered_by_the_reload_that_it_overtook() {
+    let clock = ManualClock::new();
+    let cache = manual(&clock).refresh_after(0.5).build().expect("valid");
+    cache.insert_with(1, 1, Lifetime::configured().tag("a"));
+    clock.advance(60 * MS);
+    let go = AtomicBool::new(false);
+    let mut leader = Box::pin(cache.get_or_load_async(1, async {
+        flagged(&go).await;
+        2_u64
+    }));
+    let alarm = Alarm::new();
+    assert!(poll(leader.as_mut(), &alarm).is_pending());
+    assert_eq!(cache.get(&1), Some(1), "stale");
+    assert!(cache.invalidate_tag("a"));
+    let mut later = Box::pin(cache.get_or_load_async(1, async { 3_u64 }));
+    assert!(poll(later.as_mut(), &alarm).is_pending());
+    go.store(true, SeqCst);
+    assert_eq!(poll(leader.as_mut(), &alarm), Poll::Ready(2));
+    assert_eq!(poll(later.as_mut(), &alarm), Poll::Ready(3));
+    assert_eq!(cache.get(&1), Some(3));
 }
 
 #[cfg(feature = "serde")]

@@ -160,18 +160,22 @@ impl Drop for Held<'_> {
 }
 
 /// A use of tags by somebody who is no entry, and may have it for long: a refresh, or a walk over entries.
-pub(crate) struct Lent<'a>(Held<'a>);
+pub(crate) struct Lent<'a> {
+    tags: &'a Tags,
+    label: u64,
+}
 
 impl Lent<'_> {
     pub(crate) fn label(&self) -> u64 {
-        self.0.label()
+        self.label
     }
 }
 
 impl Drop for Lent<'_> {
     fn drop(&mut self) {
-        let is_some = self.label() != 0;
-        self.0.tags.lent.fetch_sub(is_some.into(), Relaxed);
+        let is_some = self.label != 0;
+        self.tags.lent.fetch_sub(is_some.into(), Relaxed);
+        self.tags.release(self.label);
     }
 }
 
@@ -228,18 +232,30 @@ impl Tags {
     /// For somebody who looks for entries with a tag, and keeps its leaf meanwhile; `None` when no entry has it.
     pub(crate) fn lend_known(&self, tag: &str) -> Option<Lent<'_>> {
         let label = self.book()?.label_of_known(tag)?;
-        Some(self.lend(self.held(label)))
+        Some(self.lend(label))
     }
 
     /// For somebody who keeps the tags of an entry that is stored.
     pub(crate) fn lend_again(&self, label: u64) -> Lent<'_> {
-        self.lend(self.hold_again(label))
+        self.keep(label);
+        self.lend(label)
     }
 
-    fn lend<'a>(&self, held: Held<'a>) -> Lent<'a> {
-        let is_some = held.label() != 0;
+    /// The same, if it has any.
+    #[inline]
+    pub(crate) fn lend_any(&self, label: u64) -> Option<Lent<'_>> {
+        (label != 0).then(|| self.lend_again(label))
+    }
+
+    /// Whether a tag was invalidated since these were lent.
+    pub(crate) fn are_overtaken(&self, lent: Option<&Lent<'_>>) -> bool {
+        lent.is_some_and(|lent| !self.is_current(lent.label()))
+    }
+
+    fn lend(&self, label: u64) -> Lent<'_> {
+        let is_some = label != 0;
         self.lent.fetch_add(is_some.into(), Relaxed);
-        Lent(held)
+        Lent { tags: self, label }
     }
 
     #[inline]

@@ -197,7 +197,11 @@ impl Model {
                 _ => Some(true),
             }
         };
-        let mut run = Run::default();
+        let over = self.entries.get(&key).filter(|_| live);
+        let mut run = Run {
+            over: over.map(|entry| entry.tags),
+            ..Run::default()
+        };
         let answer = self.ask_for(load, &mut run, effects);
         assert!(
             expected.is_none_or(|expected| expected == run.ran),
@@ -295,7 +299,8 @@ impl Model {
             }
             Meanwhile::InvalidateTag(tag) => {
                 self.invalidate_tag(tag);
-                run.overtaken = false;
+                // One of the tags of the entry that is loaded again.
+                run.overtaken = run.over.is_some_and(|tags| tags.are_hit_by(tag));
             }
             Meanwhile::Idle | Meanwhile::Nothing => run.overtaken = false,
         }
@@ -461,6 +466,8 @@ impl Model {
 #[derive(Debug, Default)]
 pub(super) struct Run {
     ran: bool,
+    /// The tags of the live entry that was there.
+    over: Option<Tags>,
     /// Whether a writer came between.
     overtaken: bool,
     /// What the value that it returned should become.
