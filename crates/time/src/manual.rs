@@ -19,6 +19,11 @@ use crate::moment::nanos;
 /// clock.advance(Duration::from_millis(1500));
 /// assert_eq!(clock.now(), Duration::from_millis(1500));
 /// ```
+///
+/// It shows at most 292 years, and a wall time of at most 584 years after the Unix epoch. There it stands still.
+///
+/// What counts by it counts 34.8 years, from its own first reading on. A move that leads beyond is taken for a clock that was
+/// set, and counts as a year: see [`Clock::now`].
 #[derive(Debug, Clone, Default)]
 pub struct ManualClock(Arc<Hands>);
 
@@ -30,7 +35,7 @@ struct Hands {
     sleepers: Mutex<Vec<Waker>>,
 }
 
-/// The last reading of a manual clock, 292 years ahead: it stays there.
+/// The last reading of a manual clock, 292 years ahead: differences of two readings have a sign.
 const LAST_NANOS: u64 = i64::MAX as u64;
 
 impl ManualClock {
@@ -40,18 +45,17 @@ impl ManualClock {
         Self::default()
     }
 
-    /// Moves both the monotonic and the wall time on, and wakes who sleeps by this clock. It stands still 292
-    /// years after its start.
+    /// Moves both the monotonic and the wall time on, and wakes who sleeps by this clock.
     pub fn advance(&self, by: Duration) {
-        let moved = |at: u64| Some(at.saturating_add(nanos(by)).min(LAST_NANOS));
-        for hand in [&self.0.nanos, &self.0.wall_nanos] {
+        for (hand, last) in [(&self.0.nanos, LAST_NANOS), (&self.0.wall_nanos, u64::MAX)] {
+            let moved = |at: u64| Some(at.saturating_add(nanos(by)).min(last));
             let _ = hand.fetch_update(SeqCst, SeqCst, moved);
         }
         let sleepers = std::mem::take(&mut *self.0.sleepers());
         sleepers.into_iter().for_each(Waker::wake);
     }
 
-    /// Steps the wall time alone, as an operator or NTP would.
+    /// Steps the wall time alone, as an operator or NTP would: to so long after the Unix epoch.
     pub fn set_wall(&self, since_epoch: Duration) {
         self.0.wall_nanos.store(nanos(since_epoch), SeqCst);
     }
@@ -77,5 +81,68 @@ impl Clock for ManualClock {
 impl Hands {
     fn sleepers(&self) -> MutexGuard<'_, Vec<Waker>> {
         self.sleepers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::moment::Moment;
+    use crate::readings::Readings;
+
+    const YEAR: Duration = Duration::from_secs(365 * 86_400);
+
+    fn wall(clock: &ManualClock) -> Duration {
+        let since = clock.wall().duration_since(SystemTime::UNIX_EPOCH);
+        since.expect("not before it")
+    }
+
+    /// It went back by eight years.
+    #[test]
+    fn a_wall_time_of_more_than_292_years_goes_on() {
+        let clock = ManualClock::new();
+        clock.set_wall(300 * YEAR);
+        clock.advance(YEAR);
+        assert_eq!((clock.now(), wall(&clock)), (YEAR, 301 * YEAR));
+    }
+
+    #[test]
+    fn at_its_last_reading_a_clock_stands_still() {
+        let clock = ManualClock::new();
+        for by in [292 * YEAR, YEAR, Duration::MAX, YEAR] {
+            clock.advance(by);
+            clock.set_wall(wall(&clock) + 300 * YEAR);
+        }
+        assert_eq!(clock.now(), Duration::from_nanos(i64::MAX as u64));
+        assert_eq!(wall(&clock), Duration::from_nanos(u64::MAX));
+    }
+
+    /// What the page says of those who count by it.
+    #[test]
+    fn a_move_beyond_all_deadlines_counts_as_a_year() {
+        let reach = Duration::from_millis(1 << 40);
+        for (by, counted) in [
+            (
+                reach - Duration::from_nanos(1),
+                reach - Duration::from_nanos(1),
+            ),
+            (reach, YEAR),
+            (Duration::MAX, YEAR),
+        ] {
+            let clock = ManualClock::new();
+            let readings = Readings::given(Box::new(clock.clone()));
+            clock.advance(by);
+            assert_eq!(readings.now(), Moment(nanos(counted)), "{by:?}");
+        }
+        let clock = ManualClock::new();
+        clock.advance(100 * YEAR);
+        let readings = Readings::given(Box::new(clock.clone()));
+        clock.advance(30 * YEAR);
+        clock.advance(4 * YEAR);
+        assert_eq!(
+            readings.now(),
+            Moment(nanos(34 * YEAR)),
+            "from its first reading"
+        );
     }
 }

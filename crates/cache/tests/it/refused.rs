@@ -31,7 +31,7 @@ fn a_nul_in_a_name_is_an_error_of_build_and_no_panic() {
         assert_eq!(refusal(builder(&driver)), expected);
         assert_eq!(refusal(builder(&driver)), expected, "once more");
     }
-    let named = builder(&SharedDriver::task()).name("Läufer 7").build();
+    let named = builder(SharedDriver::task()).name("Läufer 7").build();
     assert!(named.is_ok(), "anything else will do");
 }
 
