@@ -4,18 +4,41 @@
 //! use std::time::Duration;
 //! use tidewheel::Cache;
 //!
-//! # fn main() -> Result<(), tidewheel::BuildError> {
-//! let cache: Cache<String, u64> = Cache::builder()
-//!     .max_capacity(100_000)
-//!     .time_to_live(Duration::from_secs(60))
-//!     .build()?;
+//! fn main() -> Result<(), tidewheel::BuildError> {
+//!     let cache = Cache::<String, u64>::builder()
+//!         .max_capacity(100_000)
+//!         .time_to_live(Duration::from_secs(60))
+//!         .build()?;
 //!
-//! cache.insert("tea".to_string(), 7);
-//! assert_eq!(cache.get("tea"), Some(7));
-//! let price = cache.get_or_load("coffee".to_string(), || 9);
-//! assert_eq!(price, 9);
-//! # Ok(())
-//! # }
+//!     cache.insert("tea".to_string(), 7);
+//!     assert_eq!(cache.get("tea"), Some(7));
+//!     let price = cache.get_or_load("coffee".to_string(), || 9);
+//!     assert_eq!(price, 9);
+//!     Ok(())
+//! }
+//! ```
+//!
+//! Tasks await their loaders. However many ask for a user at the same time, the database is asked once:
+//!
+//! ```
+//! use std::time::Duration;
+//! use tidewheel::Cache;
+//!
+//! #[tokio::main]
+//! async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let users = Cache::<u64, String>::builder()
+//!         .max_capacity(10_000)
+//!         .time_to_live(Duration::from_secs(60))
+//!         .build()?;
+//!
+//!     let name = users.try_get_or_load_async(7, find_user(7)).await?;
+//!     assert_eq!(name, "user 7");
+//!     Ok(())
+//! }
+//!
+//! async fn find_user(id: u64) -> Result<String, std::io::Error> {
+//!     Ok(format!("user {id}"))
+//! }
 //! ```
 //!
 //! A cache is `Send + Sync`; a clone is another handle to the same one. [`Cache::builder`] asks two questions,
@@ -47,25 +70,25 @@
 //! use std::time::Duration;
 //! use tidewheel::{Cache, Condition, Driver, Lifetime, ManualClock, Ttl};
 //!
-//! # fn main() -> Result<(), tidewheel::BuildError> {
-//! let clock = ManualClock::new();
-//! let cache: Cache<&str, &str> = Cache::builder()
-//!     .max_capacity(1000)
-//!     .no_default_ttl()
-//!     .clock(clock.clone())
-//!     .driver(Driver::Manual)
-//!     .build()?;
+//! fn main() -> Result<(), tidewheel::BuildError> {
+//!     let clock = ManualClock::new();
+//!     let cache = Cache::<&str, &str>::builder()
+//!         .max_capacity(1000)
+//!         .no_default_ttl()
+//!         .clock(clock.clone())
+//!         .driver(Driver::Manual)
+//!         .build()?;
 //!
-//! cache.insert_with_ttl("lease", "worker 3", Duration::from_secs(10));
-//! assert!(cache.expire(&"lease", Duration::from_secs(30), Condition::IfLater));
-//! assert_eq!(cache.ttl(&"lease"), Ttl::Left(Duration::from_secs(30)));
-//! assert!(cache.persist(&"lease"));
+//!     cache.insert_with_ttl("lease", "worker 3", Duration::from_secs(10));
+//!     assert!(cache.expire(&"lease", Duration::from_secs(30), Condition::IfLater));
+//!     assert_eq!(cache.ttl(&"lease"), Ttl::Left(Duration::from_secs(30)));
+//!     assert!(cache.persist(&"lease"));
 //!
-//! cache.insert_with("page", "<html>", Lifetime::ttl(Duration::from_secs(60)).tag("user:42"));
-//! cache.invalidate_tag("user:42"); // O(1), however many entries have it
-//! assert_eq!(cache.get(&"page"), None);
-//! # Ok(())
-//! # }
+//!     cache.insert_with("page", "<html>", Lifetime::ttl(Duration::from_secs(60)).tag("user:42"));
+//!     cache.invalidate_tag("user:42"); // O(1), however many entries have it
+//!     assert_eq!(cache.get(&"page"), None);
+//!     Ok(())
+//! }
 //! ```
 //!
 //! [`Cache::get_many`] and [`Cache::insert_many`] take many keys at once, which is faster where the cache is larger than the
@@ -89,19 +112,24 @@
 //! tags it is invalidated, returns a [`Loaded`], to one method for all shapes of answers:
 //!
 //! ```
-//! # use std::{io, sync::Arc, time::Duration};
-//! # use tidewheel::{Cache, Lifetime, Loaded};
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let cache: Cache<u32, String> = Cache::builder().unbounded().no_default_ttl().build()?;
-//! let name: String = cache.get_or_load(7, || "seven".into());
-//! let name: Result<String, Arc<io::Error>> = cache.get_or_load_with(8, || {
-//!     let (name, seconds) = ask_the_server()?;
-//!     Ok(Loaded::new(name, Lifetime::ttl(Duration::from_secs(seconds)).tag("names")))
-//! });
-//! # name?;
-//! # fn ask_the_server() -> io::Result<(String, u64)> { Ok(("eight".into(), 60)) }
-//! # Ok(())
-//! # }
+//! use std::{io, sync::Arc, time::Duration};
+//! use tidewheel::{Cache, Lifetime, Loaded};
+//!
+//! fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let cache = Cache::<u32, String>::builder().unbounded().no_default_ttl().build()?;
+//!     let name: String = cache.get_or_load(7, || "seven".into());
+//!     assert_eq!(name, "seven");
+//!     let name: Result<String, Arc<io::Error>> = cache.get_or_load_with(8, || {
+//!         let (name, seconds) = ask_the_server()?;
+//!         Ok(Loaded::new(name, Lifetime::ttl(Duration::from_secs(seconds)).tag("names")))
+//!     });
+//!     assert_eq!(name?, "eight");
+//!     Ok(())
+//! }
+//!
+//! fn ask_the_server() -> io::Result<(String, u64)> {
+//!     Ok(("eight".into(), 60))
+//! }
 //! ```
 //!
 //! - [`Cache::get_or_load_by_ref`] and its kin, and [`Cache::entry_by_ref`], take a key by reference: a hit makes no key.
@@ -138,21 +166,22 @@
 //! tests of expiry exact and fast:
 //!
 //! ```
-//! # use std::time::Duration;
-//! # use tidewheel::{Cache, Driver, ManualClock};
-//! # fn main() -> Result<(), tidewheel::BuildError> {
-//! let clock = ManualClock::new();
-//! let cache: Cache<u32, u32> = Cache::builder()
-//!     .unbounded()
-//!     .time_to_live(Duration::from_secs(5))
-//!     .clock(clock.clone())
-//!     .driver(Driver::Manual)
-//!     .build()?;
-//! cache.insert(1, 1);
-//! clock.advance(Duration::from_secs(5));
-//! assert_eq!(cache.run_due(), 1);
-//! # Ok(())
-//! # }
+//! use std::time::Duration;
+//! use tidewheel::{Cache, Driver, ManualClock};
+//!
+//! fn main() -> Result<(), tidewheel::BuildError> {
+//!     let clock = ManualClock::new();
+//!     let cache = Cache::<u32, u32>::builder()
+//!         .unbounded()
+//!         .time_to_live(Duration::from_secs(5))
+//!         .clock(clock.clone())
+//!         .driver(Driver::Manual)
+//!         .build()?;
+//!     cache.insert(1, 1);
+//!     clock.advance(Duration::from_secs(5));
+//!     assert_eq!(cache.run_due(), 1);
+//!     Ok(())
+//! }
 //! ```
 //!
 //! When the last handle goes, whoever drives the cache removes the entries and delivers the last events; the drop waits

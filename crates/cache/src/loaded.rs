@@ -38,16 +38,15 @@ impl<V> Loaded<V> {
     /// is, and lives on for this lifetime, from now on.
     ///
     /// ```
-    /// # use std::time::Duration;
+    /// use std::time::Duration;
     /// # fn main() -> Result<(), tidewheel::BuildError> {
     /// use tidewheel::{Cache, Lifetime, Loaded};
     ///
     /// #[derive(Clone)]
     /// struct Page { etag: u64, text: String }
     ///
-    /// # fn ask(_: &str, etag: Option<u64>) -> (u16, u64) { (if etag == Some(7) { 304 } else { 200 }, 7) }
-    /// # let cache: Cache<String, Page> =
-    /// #     Cache::builder().max_capacity(9).no_default_ttl().stale_on_error(Duration::MAX).build()?;
+    /// fn ask(_: &str, etag: Option<u64>) -> (u16, u64) { (if etag == Some(7) { 304 } else { 200 }, 7) }
+    /// let cache = Cache::<String, Page>::builder().max_capacity(9).no_default_ttl().stale_on_error(Duration::MAX).build()?;
     /// let minute = Lifetime::ttl(Duration::from_secs(60));
     /// let page = cache.fetch_by_ref("/").load_with_old(|old: Option<Page>| {
     ///     let (status, etag) = ask("/", old.as_ref().map(|old| old.etag));
@@ -117,7 +116,7 @@ impl<V> From<V> for Loaded<V> {
 /// use tidewheel::{Cache, Presence};
 ///
 /// # fn main() -> Result<(), tidewheel::BuildError> {
-/// let cache: Cache<String, String> = Cache::builder()
+/// let cache = Cache::<String, String>::builder()
 ///     .max_capacity(1000)
 ///     .time_to_live(Duration::from_secs(60))
 ///     .negative_ttl(Duration::from_secs(1))

@@ -11,12 +11,12 @@ use crate::drive::shared::SharedDriver;
 /// # #[cfg(feature = "system")]
 /// # fn main() -> Result<(), tidewheel::BuildError> {
 /// let driver = SharedDriver::threads();
-/// let users: Cache<u64, String> = Cache::builder()
+/// let users = Cache::<u64, String>::builder()
 ///     .max_capacity(1000)
 ///     .time_to_live(Duration::from_secs(60))
 ///     .driver(&driver)
 ///     .build()?;
-/// let prices: Cache<String, f64> = Cache::builder()
+/// let prices = Cache::<String, f64>::builder()
 ///     .unbounded()
 ///     .no_default_ttl()
 ///     .driver(Driver::shared(&driver)) // the same, longer; no more threads

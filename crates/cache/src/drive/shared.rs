@@ -27,12 +27,10 @@ const REFRESH_THREADS: usize = 4;
 /// use tidewheel::{Cache, ManualClock, SharedDriver};
 ///
 /// # async fn serve() -> Result<(), tidewheel::BuildError> {
-/// # fn sleep(_: Duration) -> std::future::Ready<()> { std::future::ready(()) }
-/// # fn spawn<F: Future + Send + 'static>(_: F) {}
 /// let driver = SharedDriver::task();
-/// spawn(driver.drive(sleep)); // `tokio::spawn(driver.drive(tokio::time::sleep))`, for example
+/// tokio::spawn(driver.drive(tokio::time::sleep));
 ///
-/// let names: Cache<u64, String> = Cache::builder()
+/// let names = Cache::<u64, String>::builder()
 ///     .max_capacity(1000)
 ///     .time_to_live(Duration::from_secs(60))
 ///     .clock(ManualClock::new())

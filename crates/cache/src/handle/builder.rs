@@ -280,8 +280,9 @@ impl<K, V, S> Builder<K, V, S> {
     /// read one key without waiting for each other.
     ///
     /// ```
-    /// # use std::time::Duration;
-    /// # use tidewheel::Cache;
+    /// use std::time::Duration;
+    /// use tidewheel::Cache;
+    ///
     /// #[derive(Clone, Copy, PartialEq, Debug, bytemuck::NoUninit)]
     /// #[repr(C)]
     /// struct Quote {
@@ -291,7 +292,7 @@ impl<K, V, S> Builder<K, V, S> {
     /// }
     ///
     /// # fn main() -> Result<(), tidewheel::BuildError> {
-    /// let quotes: Cache<[u8; 7], Quote> = Cache::builder()
+    /// let quotes = Cache::<[u8; 7], Quote>::builder()
     ///     .max_capacity(10_000)
     ///     .time_to_live(Duration::from_secs(1))
     ///     .read_by_copy()
@@ -490,8 +491,10 @@ where
     /// configured lifetime; `None` is for no end. For example a TTL that is kept in the value:
     ///
     /// ```
-    /// # use std::time::Duration;
-    /// # struct Token { expires_in: Duration }
+    /// use std::time::Duration;
+    ///
+    /// struct Token { expires_in: Duration }
+    ///
     /// # fn main() -> Result<(), tidewheel::BuildError> {
     /// let cache = tidewheel::Cache::<u32, std::sync::Arc<Token>>::builder()
     ///     .max_capacity(1000)
@@ -613,11 +616,12 @@ where
     /// As [`refresh_with`](Self::refresh_with), with a future.
     ///
     /// ```
-    /// # use std::time::Duration;
-    /// # use tidewheel::{Cache, Driver, ManualClock};
-    /// # async fn fetch(id: u64) -> Result<String, std::io::Error> { Ok(id.to_string()) }
+    /// use std::time::Duration;
+    /// use tidewheel::{Cache, Driver, ManualClock};
+    ///
+    /// async fn fetch(id: u64) -> Result<String, std::io::Error> { Ok(id.to_string()) }
     /// # fn main() -> Result<(), tidewheel::BuildError> {
-    /// let cache: Cache<u64, String> = Cache::builder()
+    /// let cache = Cache::<u64, String>::builder()
     ///     .max_capacity(1000)
     ///     .time_to_live(Duration::from_secs(60))
     ///     .refresh_after(0.8)

@@ -67,7 +67,8 @@ impl<K, V, S> fmt::Debug for WeakCache<K, V, S> {
 
 /// # Building
 impl<K, V> Cache<K, V> {
-    /// Starts to configure a cache.
+    /// Starts to configure a cache. Written as `Cache::<String, u64>::builder()`, it tells the builder's closures the types of
+    /// their arguments. The type of the variable that the cache goes to comes too late for that.
     #[must_use]
     pub fn builder() -> Builder<K, V> {
         Builder::new()

@@ -28,8 +28,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     ///
     /// ```
     /// # fn main() -> Result<(), tidewheel::BuildError> {
-    /// # let cache = tidewheel::Cache::builder().max_capacity(1000).no_default_ttl().build()?;
-    /// # for key in 0..1000 { cache.insert(key, key); }
+    /// let cache = tidewheel::Cache::<u32, u32>::builder().max_capacity(1000).no_default_ttl().build()?;
+    /// for key in 0..1000 { cache.insert(key, key); }
     /// assert!(cache.set_max_capacity(100));
     /// assert_eq!((cache.max_capacity(), cache.len()), (Some(100), 100));
     /// # Ok(())

@@ -74,12 +74,12 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// memory; returns how many entries expired. [`advance`](Self::advance) in one call and without a budget, for tests:
     ///
     /// ```
-    /// # use std::time::Duration;
-    /// # use tidewheel::{Cache, Driver, ManualClock};
+    /// use std::time::Duration;
+    /// use tidewheel::{Cache, Driver, ManualClock};
     /// # fn main() -> Result<(), tidewheel::BuildError> {
-    /// # let clock = ManualClock::new();
-    /// # let cache: Cache<u32, u32> = Cache::builder().unbounded().time_to_live(Duration::from_secs(5))
-    /// #     .clock(clock.clone()).driver(Driver::Manual).build()?;
+    /// let clock = ManualClock::new();
+    /// let cache = Cache::<u32, u32>::builder().unbounded().time_to_live(Duration::from_secs(5))
+    ///     .clock(clock.clone()).driver(Driver::Manual).build()?;
     /// cache.insert(1, 1);
     /// clock.advance(Duration::from_secs(5));
     /// assert_eq!((cache.run_due(), cache.len()), (1, 0));

@@ -15,10 +15,10 @@ where
     /// delivers every event; also when the task that drives it was never spawned, or is gone, or is busy.
     ///
     /// ```
-    /// # use std::time::Duration;
-    /// # use tidewheel::{Cache, Driver, ManualClock};
+    /// use std::time::Duration;
+    /// use tidewheel::{Cache, Driver, ManualClock};
     /// # async fn shut_down() -> Result<(), tidewheel::BuildError> {
-    /// let cache: Cache<u64, String> = Cache::builder()
+    /// let cache = Cache::<u64, String>::builder()
     ///     .max_capacity(1000)
     ///     .time_to_live(Duration::from_secs(60))
     ///     .driver(Driver::Task)

@@ -34,7 +34,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     ///
     /// ```
     /// # fn main() -> Result<(), tidewheel::BuildError> {
-    /// # let cache = tidewheel::Cache::builder().max_capacity(9).no_default_ttl().build()?;
+    /// let cache = tidewheel::Cache::<&str, u32>::builder().max_capacity(9).no_default_ttl().build()?;
     /// let hits = cache.entry("page").and_update(|hits| hits + 1).or_insert(1);
     /// assert_eq!(hits, 1);
     /// # Ok(())
@@ -186,16 +186,19 @@ impl<'a, K: Hash + Eq, V: Clone, S: BuildHasher, Q: KeyForm<K>> Entry<'a, K, V, 
     /// An async closure sees a copy of the value and decides what is done. Returns the value that is there afterwards.
     ///
     /// ```
-    /// # async fn add(cache: &tidewheel::Cache<String, u64>) {
-    /// use tidewheel::Compute;
+    /// use tidewheel::{Cache, Compute};
     ///
+    /// # async fn add() -> Result<(), tidewheel::BuildError> {
+    /// let cache = Cache::<String, u64>::builder().max_capacity(9).no_default_ttl().build()?;
     /// let visits = cache.entry_by_ref("home").compute_async(async |visits| match visits {
     ///     Some(visits) => Compute::Update(visits + 1),
     ///     None => Compute::Put(read_from_the_database().await.into()),
     /// });
     /// assert!(visits.await.is_some());
+    /// # Ok(())
     /// # }
-    /// # async fn read_from_the_database() -> u64 { 7 }
+    ///
+    /// async fn read_from_the_database() -> u64 { 7 }
     /// ```
     ///
     /// Such closures of one key take turns, in the order in which they came. Readers see the old value meanwhile; who

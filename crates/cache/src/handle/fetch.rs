@@ -29,8 +29,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     ///
     /// ```
     /// # fn main() -> Result<(), tidewheel::BuildError> {
-    /// # let cache: tidewheel::Cache<String, u64> =
-    /// #     tidewheel::Cache::builder().max_capacity(9).no_default_ttl().build()?;
+    /// let cache = tidewheel::Cache::<String, u64>::builder().max_capacity(9).no_default_ttl().build()?;
     /// let tea = cache.fetch("tea".to_string()).load(|| 7);
     /// assert_eq!((tea.value, tea.outcome), (7, tidewheel::Outcome::Loaded));
     ///

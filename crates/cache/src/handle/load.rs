@@ -93,7 +93,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// use tidewheel::{Cache, Lifetime, Loaded};
     ///
     /// # fn main() -> Result<(), tidewheel::BuildError> {
-    /// # let cache: Cache<String, String> = Cache::builder().max_capacity(9).no_default_ttl().build()?;
+    /// let cache = Cache::<String, String>::builder().max_capacity(9).no_default_ttl().build()?;
     /// let minute = Lifetime::ttl(Duration::from_secs(60));
     /// let page = cache.get_or_load_with("/".to_string(), || Loaded::new("<p>".into(), minute.tag("home")));
     /// assert_eq!(page, "<p>");

@@ -9,7 +9,8 @@ use crate::load::said::LoaderResult;
 
 /// # Loading, in tasks
 impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
-    /// As [`get_or_load`](Self::get_or_load), with a future as the loader. The future is polled only if there is
+    /// As [`get_or_load`](Self::get_or_load), with a future as the loader: an `async` block, or what a function returns that
+    /// is `async`. The future is polled only if there is
     /// something to load. Tasks and threads share one load.
     ///
     /// The returned future may be dropped at any point. If it was the one that loads, one of the waiting callers

@@ -17,8 +17,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     ///
     /// ```
     /// # fn main() -> Result<(), tidewheel::BuildError> {
-    /// # let cache: tidewheel::Cache<String, usize> =
-    /// #     tidewheel::Cache::builder().max_capacity(9).no_default_ttl().build()?;
+    /// let cache = tidewheel::Cache::<String, usize>::builder().max_capacity(9).no_default_ttl().build()?;
     /// let letters = cache.get_or_load_by_ref("tea", || "tea".len());
     /// assert_eq!(letters, 3);
     /// # Ok(())

@@ -17,8 +17,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     ///
     /// ```
     /// # fn main() -> Result<(), tidewheel::BuildError> {
-    /// # let cache: tidewheel::Cache<String, usize> =
-    /// #     tidewheel::Cache::builder().max_capacity(9).no_default_ttl().build()?;
+    /// let cache = tidewheel::Cache::<String, usize>::builder().max_capacity(9).no_default_ttl().build()?;
     /// cache.insert("tea".to_string(), 3);
     /// let lengths = cache.get_or_load_many(["tea", "milk"], |missing| {
     ///     assert_eq!(missing, ["milk"]);
@@ -65,9 +64,8 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     ///
     /// ```
     /// # fn main() -> Result<(), tidewheel::BuildError> {
-    /// # let cache: tidewheel::Cache<String, usize> =
-    /// #     tidewheel::Cache::builder().max_capacity(9).no_default_ttl().build()?;
-    /// # cache.insert("tea".to_string(), 3);
+    /// let cache = tidewheel::Cache::<String, usize>::builder().max_capacity(9).no_default_ttl().build()?;
+    /// cache.insert("tea".to_string(), 3);
     /// let load = |_| Err::<Vec<(_, usize)>, _>("timed out");
     /// let lengths = cache.try_get_or_load_many(["tea", "milk"], load);
     /// assert_eq!(lengths[0], Ok(Some(3)));

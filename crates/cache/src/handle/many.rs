@@ -27,8 +27,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     ///
     /// ```
     /// # fn main() -> Result<(), tidewheel::BuildError> {
-    /// # let cache: tidewheel::Cache<String, u32> =
-    /// #     tidewheel::Cache::builder().max_capacity(9).no_default_ttl().build()?;
+    /// let cache = tidewheel::Cache::<String, u32>::builder().max_capacity(9).no_default_ttl().build()?;
     /// cache.insert("tea".to_string(), 3);
     /// cache.insert("milk".to_string(), 4);
     /// assert_eq!(cache.get_many(["milk", "rum", "tea"]), [Some(4), None, Some(3)]);
@@ -72,8 +71,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     ///
     /// ```
     /// # fn main() -> Result<(), tidewheel::BuildError> {
-    /// # let cache: tidewheel::Cache<&str, u32> =
-    /// #     tidewheel::Cache::builder().max_capacity(9).no_default_ttl().build()?;
+    /// let cache = tidewheel::Cache::<&str, u32>::builder().max_capacity(9).no_default_ttl().build()?;
     /// cache.insert_many([("tea", 3), ("milk", 4)]);
     /// assert_eq!(cache.get(&"milk"), Some(4));
     /// # Ok(())

@@ -36,7 +36,7 @@ impl<K, V, S> Builder<K, V, S> {
     ///
     /// # fn main() -> Result<(), tidewheel::BuildError> {
     /// let clock = ManualClock::new();
-    /// let cache: Cache<&str, u32> = Cache::builder()
+    /// let cache = Cache::<&str, u32>::builder()
     ///     .max_capacity(1000)
     ///     .time_to_live(Duration::from_secs(60))
     ///     .stale_on_error(Duration::from_secs(86_400))
@@ -92,12 +92,12 @@ impl<K: Send + Sync + 'static, V, S> Builder<K, V, S> {
     ///
     /// ```
     /// use std::time::Duration;
-    /// # use tidewheel::Cache;
+    /// use tidewheel::Cache;
     ///
     /// struct HttpError(u16);
     ///
     /// # fn main() -> Result<(), tidewheel::BuildError> {
-    /// let cache: Cache<String, String> = Cache::builder()
+    /// let cache = Cache::<String, String>::builder()
     ///     .max_capacity(1000)
     ///     .time_to_live(Duration::from_secs(60))
     ///     .error_ttl(|error: &HttpError| match error.0 {

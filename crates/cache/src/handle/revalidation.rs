@@ -19,14 +19,19 @@ where
     /// [`Loaded::unchanged`](crate::Loaded::unchanged): then the entry lives on, and nobody hears of a change.
     ///
     /// ```
-    /// # use std::time::Duration;
-    /// # use tidewheel::{Cache, Driver, Lifetime, Loaded, ManualClock};
-    /// # #[derive(Clone)] struct Page { etag: u64 }
-    /// # struct Answer { status: u16, etag: u64 }
-    /// # fn ask(_: &str, etag: u64) -> Result<Answer, std::io::Error> { Ok(Answer { status: 304, etag }) }
+    /// use std::time::Duration;
+    /// use tidewheel::{Cache, Lifetime, Loaded};
+    ///
+    /// #[derive(Clone)]
+    /// struct Page { etag: u64 }
+    ///
+    /// struct Answer { status: u16, etag: u64 }
+    ///
+    /// fn ask(_: &str, etag: u64) -> Result<Answer, std::io::Error> { Ok(Answer { status: 304, etag }) }
+    ///
     /// # fn main() -> Result<(), tidewheel::BuildError> {
-    /// # let clock = ManualClock::new();
-    /// let cache: Cache<String, Page> = Cache::builder()
+    /// # let clock = tidewheel::ManualClock::new();
+    /// let cache = Cache::<String, Page>::builder()
     ///     .max_capacity(1000)
     ///     .time_to_live(Duration::from_secs(60))
     ///     .refresh_after(0.5)
@@ -37,7 +42,7 @@ where
     ///             _ => Loaded::from(Page { etag: answer.etag }),
     ///         })
     ///     })
-    /// #   .driver(Driver::Manual)
+    /// #   .driver(tidewheel::Driver::Manual)
     /// #   .clock(clock.clone())
     ///     .build()?;
     /// # cache.insert("/".to_string(), Page { etag: 7 });

@@ -18,7 +18,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher, Q: KeyForm<K>> Entry<'_, K, V, S, Q
     /// use tidewheel::{Compute, Computed};
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let cache = tidewheel::Cache::<String, u32>::builder().max_capacity(9).no_default_ttl().build()?;
+    /// let cache = tidewheel::Cache::<String, u32>::builder().max_capacity(9).no_default_ttl().build()?;
     /// cache.insert("stock".into(), 1);
     /// let take = |stock: Option<&u32>| match stock {
     ///     None => Err("sold out"),

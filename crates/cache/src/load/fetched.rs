@@ -7,17 +7,17 @@ use std::sync::Arc;
 /// An answer, and where it comes from; what a [`Fetch`](crate::Fetch) returns.
 ///
 /// ```
-/// # use std::time::Duration;
-/// # use tidewheel::{Cache, Driver, ManualClock, Outcome};
+/// use std::time::Duration;
+/// use tidewheel::{Cache, Driver, ManualClock, Outcome};
 /// # fn main() -> Result<(), tidewheel::BuildError> {
-/// # let clock = ManualClock::new();
-/// # let cache: Cache<&str, u32> = Cache::builder()
-/// #     .max_capacity(1000)
-/// #     .time_to_live(Duration::from_secs(60))
-/// #     .stale_on_error(Duration::from_secs(86_400))
-/// #     .clock(clock.clone())
-/// #     .driver(Driver::Manual)
-/// #     .build()?;
+/// let clock = ManualClock::new();
+/// let cache = Cache::<&str, u32>::builder()
+///     .max_capacity(1000)
+///     .time_to_live(Duration::from_secs(60))
+///     .stale_on_error(Duration::from_secs(86_400))
+///     .clock(clock.clone())
+///     .driver(Driver::Manual)
+///     .build()?;
 /// cache.insert("tea", 7);
 /// clock.advance(Duration::from_secs(60));
 /// let price = cache.fetch("tea").try_load(|| Err("the origin is down"));
