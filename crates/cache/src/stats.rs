@@ -126,7 +126,7 @@ pub(crate) const LATENESS_WINDOWS: usize = 24;
 /// What has happened in a cache since it was built.
 ///
 /// [`Outcome`](crate::Outcome) says which counters each answer of a load moves.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
     /// Lookups that found a live entry.
@@ -234,6 +234,92 @@ impl Stats {
     }
 }
 
+/// All fields; of the lateness, its percentiles.
+impl fmt::Debug for Stats {
+    // Compiled with programs that print them.
+    #[inline]
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Field by field: none is forgotten that is new.
+        let Self {
+            hits,
+            misses,
+            stale_hits,
+            stale_on_error,
+            joined,
+            inserts,
+            loads,
+            load_errors,
+            evictions,
+            expirations,
+            removals,
+            rejected,
+            refreshes_begun,
+            refreshes_done,
+            refreshes_failed,
+            refreshes_skipped,
+            refreshes_queued,
+            refreshes_running,
+            events_dropped,
+            listener_panics,
+            drop_panics,
+            negative_hits,
+            negatives_evicted,
+            negatives,
+            entries,
+            weight,
+            lateness: _,
+            backlog,
+        } = self;
+        f.debug_struct("Stats")
+            .field("hits", hits)
+            .field("misses", misses)
+            .field("stale_hits", stale_hits)
+            .field("stale_on_error", stale_on_error)
+            .field("joined", joined)
+            .field("inserts", inserts)
+            .field("loads", loads)
+            .field("load_errors", load_errors)
+            .field("evictions", evictions)
+            .field("expirations", expirations)
+            .field("removals", removals)
+            .field("rejected", rejected)
+            .field("refreshes_begun", refreshes_begun)
+            .field("refreshes_done", refreshes_done)
+            .field("refreshes_failed", refreshes_failed)
+            .field("refreshes_skipped", refreshes_skipped)
+            .field("refreshes_queued", refreshes_queued)
+            .field("refreshes_running", refreshes_running)
+            .field("events_dropped", events_dropped)
+            .field("listener_panics", listener_panics)
+            .field("drop_panics", drop_panics)
+            .field("negative_hits", negative_hits)
+            .field("negatives_evicted", negatives_evicted)
+            .field("negatives", negatives)
+            .field("entries", entries)
+            .field("weight", weight)
+            .field("lateness", &Late(self))
+            .field("backlog", backlog)
+            .finish()
+    }
+}
+
+/// How late entries were removed, as it is printed.
+struct Late<'a>(&'a Stats);
+
+impl fmt::Debug for Late<'_> {
+    #[inline]
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut printed = f.debug_struct("Lateness");
+        printed.field("count", &self.0.lateness_count());
+        for (name, percent) in [("p50", 50.0), ("p99", 99.0), ("max", 100.0)] {
+            if let Some(late) = self.0.lateness_percentile(percent) {
+                printed.field(name, &late);
+            }
+        }
+        printed.finish()
+    }
+}
+
 /// One line, for logs.
 impl fmt::Display for Stats {
     // Compiled with programs that print them.
@@ -278,6 +364,33 @@ impl fmt::Display for Stats {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Cache, Driver, ManualClock};
+
+    /// It printed the 24 windows of the lateness.
+    #[test]
+    fn what_is_printed_of_the_lateness_are_percentiles() {
+        let clock = ManualClock::new();
+        let cache = Cache::<u32, u32>::builder()
+            .unbounded()
+            .time_to_live(Duration::from_millis(10))
+            .clock(clock.clone())
+            .driver(Driver::Manual)
+            .build()
+            .expect("valid");
+        let printed = format!("{:?}", cache.stats());
+        assert!(
+            printed.contains("lateness: Lateness { count: 0 }"),
+            "{printed}"
+        );
+        cache.insert(1, 1);
+        clock.advance(Duration::from_millis(15));
+        cache.run_due();
+        let printed = format!("{:?}", cache.stats());
+        let lateness = "lateness: Lateness { count: 1, p50: 7ms, p99: 7ms, max: 7ms }";
+        assert!(printed.contains(lateness), "{printed}");
+        assert!(printed.contains("Stats { hits: 0, misses: 0,"), "{printed}");
+        assert!(printed.contains("entries: 0, weight: 0,"), "{printed}");
+    }
 
     /// Each of the first 63 threads got a cell of its own. All later threads counted in one shared cell, although the
     /// first had ended.

@@ -1,5 +1,6 @@
 //! A log-linear histogram of small numbers, written by many threads: how late, how long.
 
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Each power of two is cut into this many equal parts: at most 12.5 % of error.
@@ -24,7 +25,6 @@ const BUCKETS: usize = PARTS * POWERS;
 /// let quantiles = lateness_us.quantiles();
 /// assert_eq!((quantiles.count, quantiles.p99, quantiles.max), (100, 3, 1000));
 /// ```
-#[derive(Debug)]
 pub struct Histogram {
     counts: Box<[AtomicU64; BUCKETS]>,
     max: AtomicU64,
@@ -36,6 +36,13 @@ impl Default for Histogram {
             counts: Box::new([const { AtomicU64::new(0) }; BUCKETS]),
             max: AtomicU64::new(0),
         }
+    }
+}
+
+/// Its quantiles.
+impl fmt::Debug for Histogram {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.read().fmt(f)
     }
 }
 
@@ -146,11 +153,18 @@ impl Drop for Runs<'_> {
 }
 
 /// What a histogram held when it was read.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Empty, or one for each bucket.
     counts: Vec<u64>,
     max: u64,
+}
+
+/// Their quantiles.
+impl fmt::Debug for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.quantiles().fmt(f)
+    }
 }
 
 impl Counts {
@@ -286,6 +300,17 @@ mod tests {
         assert!((100..=112).contains(&q.p999), "{q:?}");
         h.reset();
         assert_eq!(h.quantiles(), Quantiles::default());
+    }
+
+    /// It printed 320 numbers.
+    #[test]
+    fn what_is_printed_are_quantiles_and_no_buckets() {
+        let h = Histogram::default();
+        h.record(3, 99);
+        h.record(5_000, 1);
+        let expected = "Quantiles { count: 100, p50: 3, p99: 3, p999: 5000, max: 5000 }";
+        assert_eq!(format!("{h:?}"), expected);
+        assert_eq!(format!("{:?}", h.read()), expected);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! How late handlers began, in microseconds.
 
+use std::fmt;
 use std::time::Duration;
 
 use tidewheel_time::{Counts, Histogram};
@@ -20,8 +21,21 @@ impl Recorder {
 }
 
 /// How late handlers began, from the deadline that was asked for (rounded up to a millisecond).
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Clone, PartialEq, Eq, Default)]
 pub struct Lateness(Counts);
+
+/// How many were counted, and their quantiles.
+impl fmt::Debug for Lateness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lateness")
+            .field("count", &self.count())
+            .field("p50", &self.quantile(0.5))
+            .field("p99", &self.quantile(0.99))
+            .field("p999", &self.quantile(0.999))
+            .field("max", &self.max())
+            .finish()
+    }
+}
 
 impl Lateness {
     /// Runs that were counted.
@@ -68,5 +82,11 @@ mod tests {
         assert!((500..=563).contains(&p50), "{p50}");
         assert_eq!(lateness.quantile(1.0), lateness.max());
         assert_eq!(lateness.windows().map(|(_, n)| n).sum::<u64>(), 1000);
+        let printed = format!("{lateness:?}");
+        assert!(
+            printed.starts_with("Lateness { count: 1000, p50: 511µs,"),
+            "{printed}"
+        );
+        assert!(printed.ends_with("max: 1ms }"), "{printed}");
     }
 }
