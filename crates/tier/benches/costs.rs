@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tidewheel::Cache;
 use tidewheel_engines::{Engine, Server, eventually, since};
-use tidewheel_tier::{Codec, Embedded, Life, Raw, Tier, Tiered, TieredCache, Valkey};
+use tidewheel_tier::{Codec, Embedded, Raw, Tier, Tiered, TieredCache, Valkey};
 use tidewheel_time::monotonic_nanos;
 
 const KEYS: u64 = 10_000;
@@ -46,7 +46,7 @@ where
         .expect("valid");
     for key in 0..KEYS {
         plain.insert(key, value(key));
-        let taken = tiered.insert(&key, &value(key), Life::configured());
+        let taken = tiered.insert(key, value(key));
         taken.expect("taken");
         tiered.get(&key);
     }
@@ -117,9 +117,7 @@ fn misses(server: &Server) {
 fn words(server: &Server) {
     let caches: Vec<_> = (0..4).map(|_| open(server)).collect();
     let word = |key| {
-        caches[0]
-            .insert(&key, &key, Life::configured())
-            .expect("taken");
+        caches[0].insert(key, key).expect("taken");
         for cache in &caches {
             eventually("a value in the first tier", || {
                 cache.get(&key);

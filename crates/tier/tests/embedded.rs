@@ -31,7 +31,7 @@ fn what_is_stored_together_does_not_end_together() {
     let engine = Embedded::with_clock(clock.clone());
     let cache = cache(tier(&engine, &clock).jitter(0.5), &clock);
     for key in 0..1000 {
-        cache.insert(&key, &key, Life::configured()).expect("taken");
+        cache.insert(key, key).expect("taken");
     }
     let mut left = Vec::new();
     for _ in 0..10 {

@@ -1,6 +1,7 @@
 //! Writes and invalidations, for threads and tasks.
 
 use std::hash::Hash;
+use std::time::Duration;
 
 use super::block::block_on;
 use super::cache::TieredCache;
@@ -21,15 +22,33 @@ where
     K: TierKey + Hash + Eq + Clone + Send + Sync + 'static,
     V: Clone + Send + Sync + 'static,
 {
-    /// Stores a value in the engine. The first tier has it when it is read for the first time.
+    /// Stores a value in the engine, with the tier's life. The first tier has it when it is read for the first time.
     ///
     /// # Errors
     ///
     /// If the engine has not taken it; it may have, if it took too long. It is not tried again: it could replace what
     /// another process has written since. [`EngineError::Unstorable`] says that the value cannot be stored; what was there
     /// before is removed then.
-    pub fn insert(&self, key: &K, value: &V, life: Life) -> Result<(), EngineError> {
-        block_on(self.inner.insert(key, value, life))
+    pub fn insert(&self, key: K, value: V) -> Result<(), EngineError> {
+        self.insert_with(key, value, Life::configured())
+    }
+
+    /// As [`insert`](Self::insert), with a time to live of its own.
+    ///
+    /// # Errors
+    ///
+    /// As that.
+    pub fn insert_with_ttl(&self, key: K, value: V, ttl: Duration) -> Result<(), EngineError> {
+        self.insert_with(key, value, Life::ttl(ttl))
+    }
+
+    /// As [`insert`](Self::insert), with a life of its own.
+    ///
+    /// # Errors
+    ///
+    /// As that.
+    pub fn insert_with(&self, key: K, value: V, life: Life) -> Result<(), EngineError> {
+        block_on(self.insert_with_async(key, value, life))
     }
 
     /// As [`insert`](Self::insert), for tasks.
@@ -37,8 +56,17 @@ where
     /// # Errors
     ///
     /// As that.
-    pub async fn insert_async(&self, key: &K, value: &V, life: Life) -> Result<(), EngineError> {
-        self.inner.insert(key, value, life).await
+    pub async fn insert_async(&self, key: K, value: V) -> Result<(), EngineError> {
+        self.insert_with_async(key, value, Life::configured()).await
+    }
+
+    /// As [`insert_with`](Self::insert_with), for tasks.
+    ///
+    /// # Errors
+    ///
+    /// As [`insert`](Self::insert).
+    pub async fn insert_with_async(&self, key: K, value: V, life: Life) -> Result<(), EngineError> {
+        self.inner.insert(&key, &value, life).await
     }
 
     /// Removes a key from both tiers. A load in progress, in any process, stores nothing.

@@ -556,7 +556,7 @@ async fn write(job: Job, key: u64, ttl: Option<Duration>) {
     let ttl = ttl.filter(|_| !is_absence(new));
     loop {
         let done = match ttl {
-            Some(ttl) => cache.insert_async(&key, &new, life(key, ttl)).await,
+            Some(ttl) => cache.insert_with_async(key, new, life(key, ttl)).await,
             None => cache.invalidate_async(&key).await,
         };
         if done.is_ok() {

@@ -33,7 +33,8 @@ fn every_primary_tells_of_changes_and_a_tag_is_of_all_slots() {
     let keys: Vec<_> = (0..30).map(|key| key.to_string()).collect();
     for key in &keys {
         let life = Life::configured().tag("all");
-        one.insert(key, key, life).expect("taken");
+        one.insert_with(key.clone(), key.clone(), life)
+            .expect("taken");
         within(Duration::from_secs(5), "a value in the first tier", || {
             assert_eq!(other.get(key).as_ref(), Some(key));
             other.get_local(key)
@@ -64,9 +65,7 @@ fn the_new_owner_of_a_slot_is_believed_and_the_old_one_is_not() {
     let owner = cluster.owner(slot).expect("an owner");
     cluster.move_slot(slot, (owner + 1) % 3);
     within(Duration::from_secs(5), "a write to the new owner", || {
-        other
-            .insert(&"tea".into(), &"8".into(), Life::configured())
-            .ok()
+        other.insert("tea".into(), "8".into()).ok()
     });
     // The bound, and what is believed beyond it.
     within(Duration::from_millis(1000), "the new value", || {
@@ -86,9 +85,7 @@ fn a_killed_primary_is_replaced_on_both_planes() {
     let owner = cluster.owner(slot(&cluster, "tea")).expect("an owner");
     cluster.nodes[owner].process.kill();
     within(Duration::from_secs(20), "a write to the replica", || {
-        other
-            .insert(&"tea".into(), &"8".into(), Life::configured())
-            .ok()
+        other.insert("tea".into(), "8".into()).ok()
     });
     within(Duration::from_secs(5), "the new value", || {
         (one.get(&"tea".into()).as_deref() == Some("8")).then_some(())

@@ -80,10 +80,8 @@ fn a_value_that_cannot_be_stored_is_an_error_and_the_old_one_is_gone() {
     let cache = cache(Tier::new("shop", Embedded::new(), Short));
     let key = "tea".to_owned();
     let is_unstorable = |value: &str, life: Life| {
-        cache
-            .insert(&key, &"7".into(), Life::configured())
-            .expect("it is short");
-        let answer = cache.insert(&key, &value.into(), life);
+        cache.insert(key.clone(), "7".into()).expect("it is short");
+        let answer = cache.insert_with(key.clone(), value.into(), life);
         assert!(
             matches!(answer, Err(EngineError::Unstorable(_))),
             "{answer:?}"
@@ -96,7 +94,7 @@ fn a_value_that_cannot_be_stored_is_an_error_and_the_old_one_is_gone() {
     is_unstorable("8", Life::configured().tag("x".repeat(65_536)));
     let same = (0..40).fold(Life::configured(), |life, _| life.tag("same"));
     cache
-        .insert(&key, &"8".into(), same)
+        .insert_with(key.clone(), "8".into(), same)
         .expect("it has one tag");
     assert_eq!(cache.get_or_load("milk".into(), || "much".into()), "much");
     assert_eq!(cache.get(&"milk".into()), None, "it was for who waited");
@@ -116,7 +114,7 @@ fn no_lifetime_is_too_long() {
         assert_eq!(cache.get_or_load("tea".into(), || "7".into()), "7");
         let life = Life::ttl(Duration::MAX).stale_for(Duration::MAX);
         cache
-            .insert(&"milk".into(), &"8".into(), life)
+            .insert_with("milk".into(), "8".into(), life)
             .expect("taken");
         assert_eq!(cache.get_or_load_with("salt".into(), nothing), Ok(None));
     }
@@ -129,7 +127,9 @@ fn the_empty_tag_is_nobodys() {
     let cache = open(&engine);
     let key = "tea".to_owned();
     let life = Life::configured().tag("");
-    cache.insert(&key, &"7".into(), life).expect("taken");
+    cache
+        .insert_with(key.clone(), "7".into(), life)
+        .expect("taken");
     cache.invalidate_tag("").expect("taken");
     assert_eq!(cache.get(&key).as_deref(), Some("7"));
     cache.clear().expect("taken");
@@ -150,7 +150,7 @@ fn what_another_process_has_invalidated_is_no_answer_to_an_error() {
             let (one, other) = (open(&engine), open(&engine));
             let ttl = if is_past_its_end { 20 } else { 60_000 } * MS;
             let life = Life::ttl(ttl).stale_for(Duration::from_secs(60));
-            let stored = one.insert(&"tea".to_owned(), &"7".to_owned(), life.tag("menu"));
+            let stored = one.insert_with("tea".to_owned(), "7".to_owned(), life.tag("menu"));
             stored.expect("taken");
             assert_eq!(one.get(&"tea".to_owned()), Some("7".into()));
             std::thread::sleep(50 * MS);

@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 
 use tidewheel_engines::{Cluster, Engine, within};
-use tidewheel_tier::Life;
 
 use crate::cluster::{open, slot};
 use crate::support::Texts;
@@ -57,7 +56,7 @@ impl<'a> Moving<'a> {
 }
 
 fn insert(cache: &Texts, key: &str, value: &str) {
-    let done = cache.insert(&key.into(), &value.into(), Life::configured());
+    let done = cache.insert(key.into(), value.into());
     assert_eq!(done, Ok(()), "{key} {value}");
 }
 

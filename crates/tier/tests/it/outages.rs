@@ -49,15 +49,9 @@ fn outage() -> Duration {
 fn assert_one_load(caches: &[crate::support::Texts]) {
     eventually("an engine that is asked again", || {
         let all = caches.iter();
-        all.map(|cache| {
-            cache.insert(
-                &"probe".into(),
-                &"1".into(),
-                tidewheel_tier::Life::configured(),
-            )
-        })
-        .all(|done| done.is_ok())
-        .then_some(())
+        all.map(|cache| cache.insert("probe".into(), "1".into()))
+            .all(|done| done.is_ok())
+            .then_some(())
     });
     let loads = AtomicUsize::new(0);
     std::thread::scope(|scope| {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tidewheel_engines::{Engine, Sentinels, eventually, since, within};
-use tidewheel_tier::{Life, Valkey};
+use tidewheel_tier::Valkey;
 use tidewheel_time::monotonic_nanos;
 
 use crate::support::{MS, Texts, cache, tier, url, wait_watched, warm};
@@ -30,10 +30,7 @@ fn a_promoted_replica_is_watched_and_written_to() {
     within(
         Duration::from_secs(15),
         "a primary that takes writes",
-        || {
-            one.insert(&"tea".into(), &"8".into(), Life::configured())
-                .ok()
-        },
+        || one.insert("tea".into(), "8".into()).ok(),
     );
     within(Duration::from_secs(5), "connections to it", || {
         (one.is_watched() && other.is_watched()).then_some(())
@@ -62,7 +59,7 @@ fn the_answers_of_a_server_that_was_the_primary_are_not_kept() {
     });
     let other = open(&group);
     other.invalidate(&"tea".into()).expect("taken");
-    let insert = || other.insert(&"tea".into(), &"8".into(), Life::configured());
+    let insert = || other.insert("tea".into(), "8".into());
     insert().expect("taken");
     let begin = monotonic_nanos();
     while since(begin) < 4000 * MS {

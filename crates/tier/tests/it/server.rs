@@ -105,7 +105,8 @@ fn a_written_value_replaces_the_old_one_everywhere() {
     let (one, other) = (on_server(server.port), on_server(server.port));
     warm(&other, "tea", "7");
     let life = Life::ttl(Duration::from_secs(9)).tag("prices");
-    one.insert(&"tea".into(), &"8".into(), life).expect("taken");
+    one.insert_with("tea".into(), "8".into(), life)
+        .expect("taken");
     eventually("the new value", || {
         (other.get(&"tea".into()).as_deref() == Some("8")).then_some(())
     });
@@ -201,8 +202,7 @@ fn an_absence_is_remembered_everywhere_until_there_is_something() {
     assert_eq!(loads.load(SeqCst), 1);
     // A loader that knows no absence runs.
     assert_eq!(one.get_or_load("tea".into(), || "7".into()), "7");
-    one.insert(&"tea".into(), &"8".into(), Life::configured())
-        .expect("taken");
+    one.insert("tea".into(), "8".into()).expect("taken");
     eventually("the value", || {
         (other.get(&"tea".into()).as_deref() == Some("8")).then_some(())
     });
@@ -237,7 +237,9 @@ fn ten_thousand_entries_end_no_later_than_in_the_engine() {
         for (place, key) in keys.iter().enumerate() {
             let ttl = 50 + (batch * 100 + place) as u64 * 450 / 10_000;
             let life = Life::ttl(Duration::from_millis(ttl));
-            writer.insert(key, key, life).expect("taken");
+            writer
+                .insert_with(key.clone(), key.clone(), life)
+                .expect("taken");
             reader.get(key);
         }
         late.extend(keys.iter().filter(|key| is_late(&reader, &server, key)));
@@ -416,9 +418,7 @@ fn a_password_is_asked_for_on_both_planes() {
     let port = server.port;
     let cache = open(&format!("redis://:secret@127.0.0.1:{port}"));
     wait_watched(&cache);
-    cache
-        .insert(&"tea".into(), &"7".into(), Life::configured())
-        .expect("taken");
+    cache.insert("tea".into(), "7".into()).expect("taken");
     let outsider = open(&url(port));
     assert!(outsider.invalidate(&"tea".into()).is_err());
     assert!(!outsider.is_watched());

@@ -107,7 +107,7 @@ fn faulty() -> (Faulty, Texts) {
 fn read_after_an_outage(count: usize) {
     let (engine, cache) = faulty();
     for key in 0..100 {
-        let stored = cache.insert(&key.to_string(), &"old".into(), Life::configured());
+        let stored = cache.insert(key.to_string(), "old".into());
         stored.expect("taken");
     }
     engine.state.store(AWAY, SeqCst);
@@ -137,7 +137,7 @@ fn too_many_become_one_of_everything_however_many_follow() {
 #[test]
 fn nothing_is_read_while_an_invalidation_is_refused() {
     let (engine, cache) = faulty();
-    let insert = cache.insert(&"tea".into(), &"old".into(), Life::configured());
+    let insert = cache.insert("tea".into(), "old".into());
     insert.expect("taken");
     engine.state.store(TAGS_REFUSED, SeqCst);
     assert!(cache.clear().is_err());
@@ -157,7 +157,7 @@ fn a_write_that_is_taken_is_followed_by_what_waits() {
     engine.state.store(AWAY, SeqCst);
     assert!(cache.invalidate(&"tea".into()).is_err());
     engine.state.store(0, SeqCst);
-    let insert = cache.insert(&"cup".into(), &"1".into(), Life::configured());
+    let insert = cache.insert("cup".into(), "1".into());
     insert.expect("taken");
     assert_eq!(cache.invalidations_waiting(), 0);
 }
@@ -173,7 +173,9 @@ fn a_value_that_is_written_after_an_invalidation_that_waits_stays() {
     assert!(cache.invalidate_tag("menu").is_err());
     assert_eq!(cache.invalidations_waiting(), 2);
     engine.state.store(0, SeqCst);
-    cache.insert(&key, &"new".into(), tagged()).expect("taken");
+    cache
+        .insert_with(key.clone(), "new".into(), tagged())
+        .expect("taken");
     assert_eq!(cache.invalidations_waiting(), 0);
     assert_eq!(cache.get(&key), Some("new".into()));
 }
@@ -184,7 +186,7 @@ fn a_value_is_not_written_while_an_invalidation_of_it_is_refused() {
     let (engine, cache) = faulty();
     engine.state.store(TAGS_REFUSED, SeqCst);
     assert!(cache.invalidate_tag("menu").is_err());
-    let insert = |key: &str, life| cache.insert(&key.to_owned(), &"new".into(), life);
+    let insert = |key: &str, life| cache.insert_with(key.to_owned(), "new".into(), life);
     assert!(insert("tea", Life::configured().tag("menu")).is_err());
     insert("coffee", Life::configured()).expect("it has not this tag");
 }
