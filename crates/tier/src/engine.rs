@@ -105,13 +105,42 @@ pub struct TagSaid {
     pub server: Option<ServerId>,
 }
 
+/// An answer that says who has given it.
+pub(crate) trait Signed {
+    fn server(&self) -> Option<ServerId>;
+}
+
+impl Signed for Looked {
+    fn server(&self) -> Option<ServerId> {
+        self.server
+    }
+}
+
+impl Signed for Filled {
+    fn server(&self) -> Option<ServerId> {
+        self.server
+    }
+}
+
+impl Signed for TagSaid {
+    fn server(&self) -> Option<ServerId> {
+        self.server
+    }
+}
+
+impl Signed for Option<ServerId> {
+    fn server(&self) -> Option<ServerId> {
+        *self
+    }
+}
+
 /// An engine: it keeps values, grants leases, and tells of changes.
 ///
 /// Each method is one atomic step of the engine's. There are the crate's own implementations; this is public so that there
 /// may be others.
 ///
 /// Answers name the server that has given them. What another one has answered than the plane was told of with
-/// [`Plane::connected`] is not kept in the first tier.
+/// [`Plane::connected`] is not kept in the first tier; where one server has everything, it counts as no answer.
 pub trait Backend: Send + Sync + fmt::Debug + 'static {
     /// Begins to watch, and goes on until [`detach`](Self::detach). Called once for each first tier.
     fn attach(&self, plane: Arc<Plane>);
@@ -126,11 +155,11 @@ pub trait Backend: Send + Sync + fmt::Debug + 'static {
     /// Stores an envelope for so many milliseconds and ends the lease, if that is still this one.
     fn fill(&self, key: Wire, lease: u128, envelope: Vec<u8>, ttl_ms: u64) -> Answer<'_, Filled>;
 
-    /// Stores an envelope, and ends any lease.
-    fn put(&self, key: Wire, envelope: Vec<u8>, ttl_ms: u64) -> Answer<'_, ()>;
+    /// Stores an envelope, and ends any lease. Tells who has.
+    fn put(&self, key: Wire, envelope: Vec<u8>, ttl_ms: u64) -> Answer<'_, Option<ServerId>>;
 
-    /// Removes a value, and ends any lease.
-    fn remove(&self, key: Wire) -> Answer<'_, ()>;
+    /// Removes a value, and ends any lease. Tells who has.
+    fn remove(&self, key: Wire) -> Answer<'_, Option<ServerId>>;
 
     /// Ends a lease, if it is still this one. Nobody waits for it.
     fn release(&self, key: Wire, lease: u128);
@@ -138,8 +167,13 @@ pub trait Backend: Send + Sync + fmt::Debug + 'static {
     /// The version of a tag, by its key; if it has none, this one, which it keeps for so many milliseconds.
     fn tag(&self, tag: Vec<u8>, version: u64, ttl_ms: u64) -> Answer<'_, TagSaid>;
 
-    /// Gives a tag this version, for so many milliseconds.
-    fn invalidate_tag(&self, tag: Vec<u8>, version: u64, ttl_ms: u64) -> Answer<'_, ()>;
+    /// Gives a tag this version, for so many milliseconds. Tells who has.
+    fn invalidate_tag(
+        &self,
+        tag: Vec<u8>,
+        version: u64,
+        ttl_ms: u64,
+    ) -> Answer<'_, Option<ServerId>>;
 
     /// Waits, by the engine's own timers.
     fn pause(&self, time: Duration) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;

@@ -27,6 +27,7 @@ pub(crate) enum Fault {
     H10,
     H11,
     H13,
+    H14,
 }
 
 #[cfg(not(test))]

@@ -1,6 +1,6 @@
 //! The protocol without sockets, clocks of its own or threads.
 //!
-//! It closes thirteen holes, each of which some cache with two tiers has had. Tests switch each rule off by its number.
+//! It closes fourteen holes, each of which some cache with two tiers has had. Tests switch each rule off by its number.
 //!
 //! | | hole | rule, and where it is |
 //! |---|---|---|
@@ -17,6 +17,7 @@
 //! | H11 | an absence hides what was created | absences are entries like others |
 //! | H12 | everything ends at once | jitter when a value is written, a soft deadline, and the lease |
 //! | H13 | a server that is watched no more goes on answering | an answer is kept only if the watched server gave it (`server.rs`, `flow/`) |
+//! | H14 | a failover loses what the server before had taken | what it has taken lately is repeated, and nothing is read until all processes have had time for that (`guard/recent.rs`, `plane.rs`, `owned`) |
 
 pub(crate) mod age;
 pub(crate) mod bells;

@@ -15,7 +15,7 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::atomic::{
     AtomicI64, AtomicU64,
-    Ordering::{AcqRel, Acquire, Relaxed},
+    Ordering::{AcqRel, Acquire, Relaxed, Release},
 };
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -77,6 +77,9 @@ pub(crate) trait Local: Send + Sync {
     /// Removes a key, and supersedes its load.
     fn forget(&self, key: &[u8]);
 
+    /// Another server has taken over: what the one before has taken lately is to be repeated.
+    fn taken_over(&self);
+
     /// Tries invalidations again that the engine has not taken, if there are any.
     fn settle(&self) -> Option<Pin<Box<dyn Future<Output = ()> + Send>>>;
 }
@@ -88,6 +91,19 @@ pub(crate) struct Bounds {
     pub(crate) watched: Duration,
     /// How much older after the connection is lost; zero: not at all.
     pub(crate) degraded: Duration,
+    /// For how long a server may lose what it has taken, when another one takes over.
+    pub(crate) lag: Duration,
+}
+
+/// Whom answers are taken from, where one server has everything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Known {
+    /// Nothing was ever watched, or it is a Cluster: whoever answers.
+    Anybody,
+    /// The server that is watched, or was until a moment ago.
+    Server(ServerId),
+    /// Another server has taken over, and is not watched yet.
+    Nobody,
 }
 
 /// The state of all sources.
@@ -105,6 +121,8 @@ pub struct Plane {
     cleared: AtomicU64,
     /// By how many nanoseconds the plane's clock is ahead of the first tier's.
     zero: AtomicI64,
+    /// Until when other processes may repeat what they know to be lost.
+    quiet_until: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -113,6 +131,7 @@ struct State {
     sources: BTreeMap<Source, Heard>,
     /// What is read while nothing watches.
     degraded: Arc<Watch>,
+    known: Known,
 }
 
 /// What was heard from a source.
@@ -154,12 +173,14 @@ impl Plane {
                 owners: None,
                 sources: BTreeMap::new(),
                 degraded: Watch::forever(),
+                known: Known::Anybody,
             }),
             tags: Tags::new(TAGS),
             bells: Bells::default(),
             local: OnceLock::new(),
             cleared: AtomicU64::new(0),
             zero: AtomicI64::new(0),
+            quiet_until: AtomicU64::new(0),
         }
     }
 
@@ -191,6 +212,11 @@ impl Plane {
         self.bounds.degraded
     }
 
+    /// For how long back invalidations are repeated when another server takes over.
+    pub(crate) fn lag(&self) -> Duration {
+        self.bounds.lag
+    }
+
     /// `tick`: what the first tier's clock shows now. The two clocks run alike.
     pub(crate) fn set_local(&self, local: Box<dyn Local>, tick: u64) {
         let since = tick.saturating_mul(TICK_NANOS).cast_signed();
@@ -219,6 +245,10 @@ impl Plane {
 impl Plane {
     /// A source, which is a connection to this server, will tell of every change from now on.
     pub fn connected(&self, source: Source, server: ServerId) {
+        if self.lock().is_other(source, server) {
+            // It has another's place, or what it had when it was started.
+            self.taken_over();
+        }
         let mut state = self.lock();
         let heard = state.sources.entry(source).or_insert(Heard {
             server,
@@ -232,6 +262,12 @@ impl Plane {
         }
         heard.server = server;
         heard.restart();
+        if matches!(state.owners, Some(Owners::One(_))) {
+            state.known = Known::Server(server);
+        }
+        let Some(heard) = state.sources.get_mut(&source) else {
+            return;
+        };
         (heard.sent, heard.credit) = (None, None);
         state.renew_degraded();
         if state.owner(self.space) == Some(source) {
@@ -309,10 +345,24 @@ impl Plane {
 
     /// Who owns which slot, as asked at some time. Another answer than the last one ends everything.
     pub fn owned(&self, owners: Owners) {
+        let is_takeover = self.lock().is_takeover(&owners);
+        if is_takeover {
+            // Before anybody reads from the new owner.
+            let until = after(self.now(), self.bounds.watched);
+            if !self.bounds.lag.is_zero() {
+                self.quiet_until.store(until.0, Release);
+            }
+            self.taken_over();
+        }
         let mut state = self.lock();
         if state.owners.as_ref() == Some(&owners) {
             return;
         }
+        state.known = match owners {
+            Owners::One(_) if is_takeover => Known::Nobody,
+            Owners::One(_) => state.known,
+            Owners::Slots(_) => Known::Anybody,
+        };
         let gone = |source: &Source| !owners.has(*source);
         let left: Vec<_> = state.sources.keys().copied().filter(gone).collect();
         for source in left {
@@ -332,6 +382,12 @@ impl Plane {
             state.renew_degraded();
         }
         self.publish(&state);
+    }
+
+    fn taken_over(&self) {
+        if let Some(local) = self.local.get() {
+            local.taken_over();
+        }
     }
 
     /// Tries invalidations again that the engine has not taken. A backend calls it several times a second: nobody may read.
@@ -369,6 +425,29 @@ impl Plane {
 }
 
 impl Plane {
+    /// Whether another server has taken over a moment ago, so that other processes may still repeat what is lost.
+    pub(crate) fn is_quiet(&self) -> bool {
+        let until = self.quiet_until.load(Acquire);
+        until != 0 && self.now().0 < until
+    }
+
+    /// Whether nobody may be asked: another server has taken over, and is not watched yet.
+    pub(crate) fn is_between(&self) -> bool {
+        !fault!(H13) && self.lock().known == Known::Nobody
+    }
+
+    /// Whether an answer is of another server than the one that is watched, where one has everything. It may be of one that
+    /// lacks what is to be repeated, or of one that was the primary.
+    pub(crate) fn is_stranger(&self, server: Option<ServerId>) -> bool {
+        let known = self.lock().known;
+        !fault!(H13)
+            && match (known, server) {
+                (Known::Nobody, _) => true,
+                (Known::Server(known), Some(server)) => known != server,
+                _ => false,
+            }
+    }
+
     /// What covers a key in a slot now.
     pub(crate) fn cover(&self, slot: u16) -> Cover {
         let state = self.lock();
@@ -438,6 +517,21 @@ impl Plane {
 impl State {
     fn owner(&self, slot: u16) -> Option<Source> {
         self.owners.as_ref()?.of(slot)
+    }
+
+    /// Whether a source has led to another server before.
+    fn is_other(&self, source: Source, server: ServerId) -> bool {
+        let heard = self.sources.get(&source);
+        heard.is_some_and(|heard| heard.server != server)
+    }
+
+    /// Whether somebody who was an owner is none any more.
+    fn is_takeover(&self, next: &Owners) -> bool {
+        match &self.owners {
+            None => false,
+            Some(Owners::One(source)) => !next.has(*source),
+            Some(Owners::Slots(slots)) => slots.iter().flatten().any(|source| !next.has(*source)),
+        }
     }
 
     /// All changes before this have arrived, those of the namespace's version included.

@@ -194,6 +194,7 @@ mod tests {
         let bounds = Bounds {
             watched: Duration::from_millis(400),
             degraded: Duration::from_secs(5),
+            lag: Duration::ZERO,
         };
         let plane = Plane::new(Names::new("n"), clock, bounds);
         plane.owned(Owners::One(0));

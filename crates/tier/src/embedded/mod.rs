@@ -12,6 +12,7 @@ use tidewheel_time::{Clock, Moment, SystemClock};
 
 use crate::core::names::Wire;
 use crate::core::plane::{Owners, Plane};
+use crate::core::server::ServerId;
 use crate::engine::{Answer, Backend, Filled, Look, Looked, TagSaid};
 pub(crate) use model::{Changed, Model, here};
 #[cfg(feature = "valkey")]
@@ -83,6 +84,14 @@ impl Embedded {
         }
         Box::pin(std::future::ready(Ok(answer)))
     }
+
+    /// The same of a command that answers nothing.
+    fn write(
+        &self,
+        command: impl FnOnce(&mut Model, u64) -> ((), Changed),
+    ) -> Answer<'static, Option<ServerId>> {
+        self.run(move |model, now| (Some(here()), command(model, now).1))
+    }
 }
 
 impl Inner {
@@ -128,12 +137,12 @@ impl Backend for Embedded {
         })
     }
 
-    fn put(&self, key: Wire, envelope: Vec<u8>, ttl_ms: u64) -> Answer<'_, ()> {
-        self.run(move |model, now| model.put(now, &key, envelope, ttl_ms))
+    fn put(&self, key: Wire, envelope: Vec<u8>, ttl_ms: u64) -> Answer<'_, Option<ServerId>> {
+        self.write(move |model, now| model.put(now, &key, envelope, ttl_ms))
     }
 
-    fn remove(&self, key: Wire) -> Answer<'_, ()> {
-        self.run(move |model, now| model.remove(now, &key))
+    fn remove(&self, key: Wire) -> Answer<'_, Option<ServerId>> {
+        self.write(move |model, now| model.remove(now, &key))
     }
 
     fn release(&self, key: Wire, lease: u128) {
@@ -145,8 +154,13 @@ impl Backend for Embedded {
         self.run(move |model, now| model.tag(now, tag, version, ttl_ms))
     }
 
-    fn invalidate_tag(&self, tag: Vec<u8>, version: u64, ttl_ms: u64) -> Answer<'_, ()> {
-        self.run(move |model, now| model.invalidate_tag(now, tag, version, ttl_ms))
+    fn invalidate_tag(
+        &self,
+        tag: Vec<u8>,
+        version: u64,
+        ttl_ms: u64,
+    ) -> Answer<'_, Option<ServerId>> {
+        self.write(move |model, now| model.invalidate_tag(now, tag, version, ttl_ms))
     }
 
     fn pause(&self, time: Duration) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {

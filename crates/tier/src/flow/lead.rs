@@ -122,9 +122,9 @@ where
         let key = miss.look.key.clone();
         if fault!(H7) {
             let put = self.ask(|engine| engine.put(key, envelope, ttl_ms)).await;
-            return put.map(|()| Filled {
+            return put.map(|server| Filled {
                 is_stored: true,
-                server: None,
+                server,
             });
         }
         self.ask(|engine| engine.fill(key, miss.lease, envelope, ttl_ms))

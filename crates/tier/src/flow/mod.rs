@@ -17,9 +17,10 @@ use tidewheel::{Cache, Outcome, WeakCache};
 use crate::codec::{Codec, TierKey};
 use crate::core::faults::fault;
 use crate::core::plane::{Local, Plane};
-use crate::engine::{Answer, Backend, EngineError};
+use crate::engine::{Answer, Backend, EngineError, Signed};
 use crate::guard::breaker::Breaker;
 use crate::guard::pending::Pending;
+use crate::guard::recent::Recent;
 use crate::handle::held::Held;
 use crate::handle::life::Life;
 use crate::stats::Counters;
@@ -56,6 +57,7 @@ pub(crate) struct Inner<K, V> {
     codec: Box<dyn Codec<V>>,
     settings: Settings,
     pub(crate) pending: Pending,
+    pub(crate) recent: Recent,
 }
 
 impl<K, V> Inner<K, V>
@@ -70,6 +72,7 @@ where
         codec: Box<dyn Codec<V>>,
         settings: Settings,
     ) -> Self {
+        let recent = Recent::new(plane.lag());
         Self {
             first,
             plane,
@@ -79,6 +82,7 @@ where
             codec,
             settings,
             pending: Pending::default(),
+            recent,
         }
     }
 
@@ -116,14 +120,24 @@ where
         }
     }
 
-    /// Asks the engine, unless it is left alone.
-    async fn ask<'a, T>(
+    /// Asks the engine, unless it is left alone. The answer of another server than the one that is watched is none.
+    async fn ask<'a, T: Signed>(
         &'a self,
         question: impl FnOnce(&'a dyn Backend) -> Answer<'a, T>,
     ) -> Result<T, EngineError> {
+        if self.plane.is_between() {
+            return Err(EngineError::Away("another server has taken over".into()));
+        }
         self.breaker.admit(self.plane.now())?;
-        let answer = question(&*self.backend).await;
+        let mut answer = question(&*self.backend).await;
         self.breaker.done(&answer, self.plane.now());
+        if answer
+            .as_ref()
+            .is_ok_and(|answer| self.plane.is_stranger(answer.server()))
+        {
+            let why = "another server has answered than the one that is watched";
+            answer = Err(EngineError::Away(why.into()));
+        }
         if answer.is_err() {
             self.counters.engine_errors();
         }
@@ -158,6 +172,16 @@ where
             };
             Box::pin(work) as Pin<Box<dyn Future<Output = ()> + Send>>
         })
+    }
+
+    fn taken_over(&self) {
+        let Some(inner) = self.inner.upgrade() else {
+            return;
+        };
+        let lost = inner.recent.taken_over(inner.plane.now());
+        if !fault!(H14) {
+            lost.into_iter().for_each(|what| inner.pending.add(what));
+        }
     }
 
     fn forget(&self, key: &[u8]) {

@@ -35,6 +35,7 @@ where
         for tag in &life.tags {
             versions.push(self.tag(tag).await?.1);
         }
+        let reign = self.recent.reign();
         let stored = match self.parcel(Some(value), &life, &versions, space) {
             Ok(Some(parcel)) => {
                 self.ask(|engine| engine.put(wire, parcel.envelope, parcel.ttl_ms))
@@ -43,41 +44,59 @@ where
             Ok(None) => self.ask(|engine| engine.remove(wire)).await,
             Err(why) => self.ask(|engine| engine.remove(wire)).await.and(Err(why)),
         };
+        if stored.is_ok() {
+            self.taken(Invalidation::Key(key_bytes), reign);
+        }
         self.first.invalidate(key);
         self.settle_after(&stored).await;
-        stored
+        stored.map(drop)
     }
 
     pub(crate) async fn invalidate(&self, key: &K) -> Result<(), EngineError> {
         self.first.invalidate(key);
         let key_bytes = bytes(key);
         let wire = self.plane.names().wire(&key_bytes);
+        let reign = self.recent.reign();
         let removed = self.ask(|engine| engine.remove(wire)).await;
-        if removed.is_err() {
-            self.pending.add(Invalidation::Key(key_bytes));
+        match &removed {
+            Ok(_) => self.taken(Invalidation::Key(key_bytes), reign),
+            Err(_) => self.pending.add(Invalidation::Key(key_bytes)),
         }
         // Once more: it may have been read from the engine meanwhile.
         self.first.invalidate(key);
         self.settle_after(&removed).await;
-        removed
+        removed.map(drop)
     }
 
     /// Invalidates a tag; the empty one is that of the whole namespace.
     pub(crate) async fn invalidate_tag(&self, tag: &str) -> Result<(), EngineError> {
         self.forget_tag(tag);
         let wire = self.plane.names().tag(tag);
-        let failed = self.pending.last();
+        let (failed, reign) = (self.pending.last(), self.recent.reign());
         let done = self
             .ask(|engine| engine.invalidate_tag(wire, unique(), TAG_TTL_MS))
             .await;
+        let invalidation = Invalidation::Tag(tag.to_owned());
         match &done {
-            Err(_) => self.pending.add(Invalidation::Tag(tag.to_owned())),
-            Ok(()) if tag == SPACE => self.pending.all_done(failed),
-            Ok(()) => {}
+            Err(_) => self.pending.add(invalidation),
+            Ok(_) => {
+                if tag == SPACE {
+                    self.pending.all_done(failed);
+                }
+                self.taken(invalidation, reign);
+            }
         }
         self.forget_tag(tag);
         self.settle_after(&done).await;
-        done
+        done.map(drop)
+    }
+
+    /// The engine has taken an invalidation, or a write, which was sent in this reign. If another server has taken over
+    /// since, it is to be repeated there.
+    fn taken(&self, invalidation: Invalidation, reign: u64) {
+        if !self.recent.note(&invalidation, reign, self.plane.now()) {
+            self.pending.add(invalidation);
+        }
     }
 
     /// What this process has of a tag.
@@ -89,15 +108,14 @@ where
     }
 
     /// Tries invalidations again that the engine has not taken, before it is asked for anything. Tells whether none waits any
-    /// more: if not, nothing may be read from the engine.
+    /// more, here or in another process: if not, nothing may be read from the engine.
     pub(super) async fn settle_pending(&self) -> bool {
-        if !self.pending.any() {
-            return true;
-        }
-        match self.turn().await {
-            Some(_turn) => self.settle_all().await,
-            None => !self.pending.any(),
-        }
+        let is_settled = !self.pending.any()
+            || match self.turn().await {
+                Some(_turn) => self.settle_all().await,
+                None => !self.pending.any(),
+            };
+        is_settled && !self.plane.is_quiet()
     }
 
     /// Before a value is written: an invalidation of it that waits would take it away again when it is tried later.
@@ -162,6 +180,7 @@ where
         &self,
         (invalidation, number): &(Invalidation, u64),
     ) -> Result<(), EngineError> {
+        let reign = self.recent.reign();
         match invalidation {
             Invalidation::Key(key) => {
                 let wire = self.plane.names().wire(key);
@@ -173,7 +192,9 @@ where
                     .await?;
             }
         }
-        self.pending.done(invalidation, *number);
+        if self.recent.note(invalidation, reign, self.plane.now()) {
+            self.pending.done(invalidation, *number);
+        }
         Ok(())
     }
 

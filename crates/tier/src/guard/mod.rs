@@ -2,3 +2,4 @@
 
 pub(crate) mod breaker;
 pub(crate) mod pending;
+pub(crate) mod recent;

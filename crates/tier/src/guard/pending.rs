@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Most that wait, and their bytes. More, and the whole namespace is to be invalidated instead.
-const LIMIT: usize = 10_000;
-const BYTES: usize = 4 << 20;
+pub(super) const LIMIT: usize = 10_000;
+pub(super) const BYTES: usize = 4 << 20;
 
 /// What is to be invalidated when the engine is back.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,11 +19,11 @@ pub(crate) enum Invalidation {
 }
 
 impl Invalidation {
-    fn of_everything() -> Self {
+    pub(super) fn of_everything() -> Self {
         Self::Tag(String::new())
     }
 
-    fn length(&self) -> usize {
+    pub(super) fn length(&self) -> usize {
         match self {
             Self::Key(key) => key.len(),
             Self::Tag(tag) => tag.len(),

@@ -38,6 +38,7 @@ impl<V> Tier<V> {
             bounds: Bounds {
                 watched: Duration::from_secs(1),
                 degraded: Duration::from_secs(5),
+                lag: Duration::from_secs(10),
             },
             settings: Settings::default(),
         }
@@ -100,6 +101,19 @@ impl<V> Tier<V> {
     #[must_use]
     pub fn degraded_life(mut self, life: Duration) -> Self {
         self.bounds.degraded = life;
+        self
+    }
+
+    /// For how long an engine may lose what it has taken, when another server takes over: a replica that lags, or one that is
+    /// promoted while clients still write to the primary. Ten seconds if not set.
+    ///
+    /// What this process has written and invalidated within that time is invalidated again at the new server. For one
+    /// [`staleness`](Self::staleness) nothing is read from there, so that all processes can do so: loaders run meanwhile, as
+    /// if the engine were away. More than 10,000 within that time, or 4 MB of keys, become one invalidation of the whole
+    /// namespace. Zero: what is lost stays lost, and reads go on at once.
+    #[must_use]
+    pub fn failover_lag(mut self, lag: Duration) -> Self {
+        self.bounds.lag = lag;
         self
     }
 

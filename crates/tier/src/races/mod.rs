@@ -82,6 +82,11 @@ fn nor_when_a_server_that_has_handed_over_goes_on_answering() {
     holds(Kind::Handovers);
 }
 
+#[test]
+fn nor_when_a_replica_is_promoted_while_the_primary_goes_on_taking_writes() {
+    holds(Kind::Promotions);
+}
+
 macro_rules! needed {
     ($($name:ident: $kind:ident, $fault:ident;)*) => {$(
         #[test]
@@ -104,4 +109,5 @@ needed! {
     h10_replicas_are_not_read: Changes, H10;
     h11_absences_are_entries_like_others: Changes, H11;
     h13_only_answers_of_the_watched_server_are_kept: Handovers, H13;
+    h14_what_a_failover_loses_is_repeated: Promotions, H14;
 }

@@ -26,6 +26,7 @@ const STEPS: usize = 160;
 const BOUND: Duration = Duration::from_millis(400);
 const DEGRADED: Duration = Duration::from_millis(300);
 const LEASE: Duration = Duration::from_millis(100);
+const LAG: Duration = Duration::from_secs(10);
 
 /// What may happen beside loads and writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +39,8 @@ pub(super) enum Kind {
     Failovers,
     /// Another server takes over, with everything; data connections stay where they were.
     Handovers,
+    /// A replica that lacks the last writes takes over, while the owner before goes on taking more for a while.
+    Promotions,
 }
 
 /// Beyond the engine: what a loader finds, by key; and when each version was replaced, for good.
@@ -127,9 +130,14 @@ impl Script {
         let clock = ManualClock::new();
         clock.advance(Duration::from_millis(1));
         let shared = Shared::new(World::new(PROCESSES));
-        if kind == Kind::Handovers {
+        if matches!(kind, Kind::Handovers | Kind::Promotions) {
             shared.with(World::join_data);
         }
+        // The other kinds know losses that nobody repeats, or none.
+        let lag = match kind {
+            Kind::Promotions => LAG,
+            _ => Duration::ZERO,
+        };
         let cache = |process| {
             let stage = Stage {
                 shared: shared.clone(),
@@ -148,6 +156,7 @@ impl Script {
                         .staleness(BOUND)
                         .degraded_life(DEGRADED)
                         .lease(LEASE)
+                        .failover_lag(lag)
                         .negative_ttl(Duration::from_millis(300))
                         .jitter(0.0),
                 )
@@ -176,7 +185,7 @@ impl Script {
             16 => self.advance(),
             17 if self.dice.one_in(6) => self.shared.with(World::flush),
             18 if self.dice.one_in(3) => self.replicate(),
-            19 if self.dice.one_in(2) => self.trouble(),
+            19 if self.kind == Kind::Promotions || self.dice.one_in(2) => self.trouble(),
             _ => {}
         }
     }
@@ -262,7 +271,7 @@ impl Script {
                     plane.heard(source, sent);
                 } else {
                     // The answer names another owner: what is to be watched has changed.
-                    let owner = self.shared.with(|world| world.owner);
+                    let owner = self.shared.with(|world| world.named);
                     plane.owned(owners(owner));
                     self.connect(process);
                 }
@@ -274,6 +283,9 @@ impl Script {
     fn connect(&mut self, process: usize) {
         if let Some((plane, source)) = self.shared.with(|world| world.connect(process)) {
             plane.owned(owners(source));
+            if self.kind == Kind::Promotions {
+                self.shared.with(|world| world.join_data_of(process));
+            }
             plane.connected(source, server(source));
         }
     }
@@ -288,20 +300,36 @@ impl Script {
             Kind::Breaks => self.recover(process),
             Kind::Moves if self.dice.one_in(4) => self.shared.with(|world| {
                 world.owner += 1;
-                world.epoch += 1;
+                world.name();
             }),
             Kind::Failovers if self.dice.one_in(6) => self.shared.with(|world| {
                 world.model = world.replica.clone();
                 world.owner += 1;
-                world.epoch += 1;
+                world.name();
                 (0..PROCESSES).for_each(|process| world.break_wire(process));
             }),
             Kind::Handovers if self.dice.one_in(4) => self.shared.with(World::hand_over),
             Kind::Handovers if self.dice.one_in(4) => {
                 self.shared.with(|world| world.join_data_of(process));
             }
-            Kind::Moves | Kind::Failovers | Kind::Handovers => self.recover(process),
+            Kind::Promotions if self.dice.one_in(2) => self.promotion_goes_on(),
+            Kind::Moves | Kind::Failovers | Kind::Handovers | Kind::Promotions => {
+                self.recover(process);
+            }
         }
+    }
+
+    /// A promotion has three steps: there are two primaries, processes are told, the one before is none any more.
+    fn promotion_goes_on(&mut self) {
+        self.shared.with(|world| {
+            if world.named != world.owner {
+                world.name();
+            } else if world.still.is_some() {
+                world.demote();
+            } else {
+                world.promote();
+            }
+        });
     }
 
     fn recover(&mut self, process: usize) {
@@ -361,6 +389,9 @@ impl Script {
 
     /// Everything that is on its way arrives, everything goes on, everybody connects and is heard from.
     fn settle(&mut self) {
+        while self.shared.with(|world| world.still.is_some()) {
+            self.promotion_goes_on();
+        }
         for process in 0..PROCESSES {
             self.recover(process);
         }
@@ -369,8 +400,11 @@ impl Script {
         }
         for round in 0..400 {
             let mut busy = false;
-            for place in 0..TASKS {
+            for place in 0..self.tasks.len() {
                 busy |= self.poll(place);
+            }
+            for process in 0..PROCESSES {
+                busy |= self.settle_pending(process);
             }
             busy |= self.shared.with(|world| !world.requests.is_empty());
             self.kind_arrive_all();
@@ -394,6 +428,18 @@ impl Script {
                 self.connect(process);
             }
         }
+    }
+
+    /// As a backend does it several times a second.
+    fn settle_pending(&mut self, process: usize) -> bool {
+        let cache = &self.caches[process];
+        if self.kind != Kind::Promotions || cache.invalidations_waiting() == 0 {
+            return false;
+        }
+        let plane = Arc::clone(&cache.inner.plane);
+        self.tasks
+            .push(Some(Box::pin(async move { plane.settle().await })));
+        true
     }
 
     fn kind_arrive_all(&mut self) {

@@ -11,6 +11,7 @@ use crate::core::envelope::Envelope;
 use crate::core::faults::Fault;
 use crate::core::names::Wire;
 use crate::core::plane::{Plane, Source};
+use crate::core::server::ServerId;
 use crate::embedded::{Changed, Model};
 use crate::engine::{Answer, Backend, EngineError, Filled, Look, Looked, TagSaid};
 
@@ -82,16 +83,16 @@ impl Stage {
     }
 
     /// A write. A server that is the owner no more refuses it, and then the process connects to the owner.
-    fn write<T: Send + 'static>(
+    fn write(
         &self,
-        command: impl FnOnce(&mut Model, u64) -> (T, Changed) + Send + 'static,
-    ) -> Answer<'static, T> {
+        command: impl FnOnce(&mut Model, u64) -> ((), Changed) + Send + 'static,
+    ) -> Answer<'static, Option<ServerId>> {
         let process = self.process;
         self.send(move |world, at| {
             if !world.takes_writes(process, at) {
                 return Err(away());
             }
-            Ok(world.command(command))
+            Ok(Some(world.command_at(at, command).1))
         })
     }
 
@@ -165,19 +166,19 @@ impl Backend for Stage {
         })
     }
 
-    fn put(&self, key: Wire, envelope: Vec<u8>, ttl_ms: u64) -> Answer<'_, ()> {
+    fn put(&self, key: Wire, envelope: Vec<u8>, ttl_ms: u64) -> Answer<'_, Option<ServerId>> {
         let process = self.process;
         self.send(move |world, at| {
             if !world.takes_writes(process, at) {
                 return Err(away());
             }
             note(world, &envelope, ttl_ms);
-            world.command(|model, now| model.put(now, &key, envelope, ttl_ms));
-            Ok(())
+            let put = |model: &mut Model, now| model.put(now, &key, envelope, ttl_ms);
+            Ok(Some(world.command_at(at, put).1))
         })
     }
 
-    fn remove(&self, key: Wire) -> Answer<'_, ()> {
+    fn remove(&self, key: Wire) -> Answer<'_, Option<ServerId>> {
         self.write(move |model, now| model.remove(now, &key))
     }
 
@@ -196,7 +197,12 @@ impl Backend for Stage {
         })
     }
 
-    fn invalidate_tag(&self, tag: Vec<u8>, version: u64, ttl_ms: u64) -> Answer<'_, ()> {
+    fn invalidate_tag(
+        &self,
+        tag: Vec<u8>,
+        version: u64,
+        ttl_ms: u64,
+    ) -> Answer<'_, Option<ServerId>> {
         self.write(move |model, now| model.invalidate_tag(now, tag, version, ttl_ms))
     }
 

@@ -39,14 +39,17 @@ pub(super) struct World {
     pub(super) model: Model,
     /// What those have that were the owner before. They do not know that they are not.
     pub(super) deposed: HashMap<Source, Model>,
+    /// The one of them that still takes writes.
+    pub(super) still: Option<Source>,
     /// What a replica has.
     pub(super) replica: Model,
     pub(super) requests: Vec<Request>,
     pub(super) replies: Vec<Reply>,
     pub(super) wires: Vec<Wire>,
     pub(super) now_ms: u64,
-    /// The source of everything, and how often that has changed.
+    /// The source of everything, the one that is named to processes, and how often that has changed.
     pub(super) owner: Source,
+    pub(super) named: Source,
     pub(super) epoch: u64,
     /// When each version of a value ends in the engine, at the latest.
     pub(super) ends: HashMap<u64, u64>,
@@ -63,6 +66,7 @@ impl World {
         };
         Self {
             deposed: HashMap::new(),
+            still: None,
             model: Model::default(),
             replica: Model::default(),
             requests: Vec::new(),
@@ -70,6 +74,7 @@ impl World {
             wires: (0..processes).map(|_| wire()).collect(),
             now_ms: 1,
             owner: 0,
+            named: 0,
             epoch: 0,
             ends: HashMap::new(),
         }
@@ -81,7 +86,7 @@ impl World {
         command: impl FnOnce(&mut Model, u64) -> (T, Changed),
     ) -> T {
         let (answer, changed) = command(&mut self.model, self.now_ms);
-        self.tell(changed);
+        self.tell(self.owner, changed);
         answer
     }
 
@@ -93,44 +98,76 @@ impl World {
     ) -> (T, ServerId) {
         let now = self.now_ms;
         match at.and_then(|at| Some((self.deposed.get_mut(&at)?, at))) {
-            Some((model, at)) => (command(model, now).0, server(at)),
+            Some((model, at)) => {
+                let (answer, changed) = command(model, now);
+                if self.still == Some(at) {
+                    self.tell(at, changed);
+                }
+                (answer, server(at))
+            }
             None => (self.command(command), server(self.owner)),
         }
     }
 
-    /// Whether a process's data connection leads to the owner. If not, the process connects again.
+    /// Whether a process's data connection leads to somebody who takes writes. If not, the process connects again.
     pub(super) fn takes_writes(&mut self, process: usize, at: Option<Source>) -> bool {
-        let is_owner = at.is_none_or(|at| at == self.owner);
-        if !is_owner {
+        let takes = at.is_none_or(|at| at == self.owner || self.still == Some(at));
+        if !takes {
             self.join_data_of(process);
         }
-        is_owner
+        takes
     }
 
-    /// All data connections lead to the owner, as it is now.
+    /// All data connections lead to the owner that is named now.
     pub(super) fn join_data(&mut self) {
         (0..self.wires.len()).for_each(|process| self.join_data_of(process));
     }
 
     pub(super) fn join_data_of(&mut self, process: usize) {
-        self.wires[process].data = Some(self.owner);
+        self.wires[process].data = Some(self.named);
     }
 
     /// A replica that has everything takes over; the owner before stays up.
     pub(super) fn hand_over(&mut self) {
         self.deposed.insert(self.owner, self.model.clone());
         self.owner += 1;
+        self.name();
+    }
+
+    /// A replica takes over that lacks the last writes. The owner before does not know, and nobody is told.
+    pub(super) fn promote(&mut self) {
+        self.deposed.insert(self.owner, self.model.clone());
+        self.still = Some(self.owner);
+        self.model = self.replica.clone();
+        self.owner += 1;
+    }
+
+    /// From now on, who asks is told of the owner.
+    pub(super) fn name(&mut self) {
+        self.named = self.owner;
         self.epoch += 1;
     }
 
-    /// Word of changes goes to those who are connected to the owner. Several may be one message.
-    fn tell(&mut self, changed: Changed) {
+    /// The owner before becomes a replica, and its connections break.
+    pub(super) fn demote(&mut self) {
+        self.still = None;
+        let owner = self.owner;
+        for wire in &mut self.wires {
+            let old: Vec<_> = wire.words.keys().copied().collect();
+            for source in old.into_iter().filter(|source| *source != owner) {
+                wire.words.remove(&source);
+                wire.broken.push(source);
+            }
+        }
+    }
+
+    /// Word of a server's changes goes to those who are connected to it. Several may be one message.
+    fn tell(&mut self, server: Source, changed: Changed) {
         if changed.is_empty() {
             return;
         }
-        let owner = self.owner;
         for wire in &mut self.wires {
-            let Some(words) = wire.words.get_mut(&owner) else {
+            let Some(words) = wire.words.get_mut(&server) else {
                 continue;
             };
             match words.back_mut() {
@@ -217,9 +254,9 @@ impl World {
             .collect()
     }
 
-    /// A process that has noticed connects to the owner that the engine names now.
+    /// A process that has noticed connects to the owner that is named now.
     pub(super) fn connect(&mut self, process: usize) -> Option<(Arc<Plane>, Source)> {
-        let (owner, epoch) = (self.owner, self.epoch);
+        let (owner, epoch) = (self.named, self.epoch);
         let wire = &mut self.wires[process];
         if !wire.broken.is_empty() || wire.words.contains_key(&owner) {
             return None;

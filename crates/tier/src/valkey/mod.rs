@@ -286,7 +286,7 @@ impl Backend for Valkey {
         })
     }
 
-    fn put(&self, key: Wire, envelope: Vec<u8>, ttl_ms: u64) -> Answer<'_, ()> {
+    fn put(&self, key: Wire, envelope: Vec<u8>, ttl_ms: u64) -> Answer<'_, Option<ServerId>> {
         let arguments = [envelope, number(ttl_ms)];
         let one = |key: Wire, arguments| {
             // The lease first: whoever has it could replace the value otherwise, with what was loaded before.
@@ -301,10 +301,10 @@ impl Backend for Valkey {
             )
         };
         let reply = self.tell_both(|scripts| &scripts.put, key, arguments, one);
-        Box::pin(async move { reply.await.map(|((), _)| ()) })
+        Box::pin(async move { reply.await.map(|((), server)| server) })
     }
 
-    fn remove(&self, key: Wire) -> Answer<'_, ()> {
+    fn remove(&self, key: Wire) -> Answer<'_, Option<ServerId>> {
         let one = |key: Wire, arguments: Arguments| {
             // The lease first: whoever has it could bring the value back otherwise. A lease that somebody gets between the
             // two is of a load that has begun since: to remove what that stores costs a load, and no more.
@@ -319,7 +319,7 @@ impl Backend for Valkey {
             )
         };
         let reply = self.tell_both(|scripts| &scripts.remove, key, [], one);
-        Box::pin(async move { reply.await.map(|((), _)| ()) })
+        Box::pin(async move { reply.await.map(|((), server)| server) })
     }
 
     fn release(&self, key: Wire, lease: u128) {
@@ -350,11 +350,16 @@ impl Backend for Valkey {
         })
     }
 
-    fn invalidate_tag(&self, tag: Vec<u8>, version: u64, ttl_ms: u64) -> Answer<'_, ()> {
+    fn invalidate_tag(
+        &self,
+        tag: Vec<u8>,
+        version: u64,
+        ttl_ms: u64,
+    ) -> Answer<'_, Option<ServerId>> {
         let bytes = crate::embedded::version_bytes(b'i', version);
         let arguments = Arguments::from([bytes, number(ttl_ms)]);
         let reply = self.tell(Step::one(|scripts| &scripts.set, tag, arguments));
-        Box::pin(async move { reply.await.map(|((), _)| ()) })
+        Box::pin(async move { reply.await.map(|((), server)| server) })
     }
 
     fn pause(&self, time: Duration) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {

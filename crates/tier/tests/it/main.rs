@@ -4,6 +4,7 @@ mod cluster;
 mod embedded;
 #[cfg(feature = "tls")]
 mod encrypted;
+mod failover;
 mod half_moved;
 mod outages;
 mod processes;

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use tidewheel::Cache;
 use tidewheel_tier::{
-    Answer, Backend, Embedded, EngineError, Filled, Given, Life, Look, Looked, Plane, Raw, TagSaid,
-    Tier, Tiered, Wire,
+    Answer, Backend, Embedded, EngineError, Filled, Given, Life, Look, Looked, Plane, Raw,
+    ServerId, TagSaid, Tier, Tiered, Wire,
 };
 
 use crate::support::{MS, Texts};
@@ -59,11 +59,11 @@ impl Backend for Faulty {
         self.unless_away(|| self.engine.fill(key, lease, envelope, ttl_ms))
     }
 
-    fn put(&self, key: Wire, envelope: Vec<u8>, ttl_ms: u64) -> Answer<'_, ()> {
+    fn put(&self, key: Wire, envelope: Vec<u8>, ttl_ms: u64) -> Answer<'_, Option<ServerId>> {
         self.unless_away(|| self.engine.put(key, envelope, ttl_ms))
     }
 
-    fn remove(&self, key: Wire) -> Answer<'_, ()> {
+    fn remove(&self, key: Wire) -> Answer<'_, Option<ServerId>> {
         if self.state.load(SeqCst) == KEYS_REFUSED {
             return Box::pin(async { Err(EngineError::Refused("too long".into())) });
         }
@@ -78,7 +78,12 @@ impl Backend for Faulty {
         self.unless_away(|| self.engine.tag(tag, version, ttl_ms))
     }
 
-    fn invalidate_tag(&self, tag: Vec<u8>, version: u64, ttl_ms: u64) -> Answer<'_, ()> {
+    fn invalidate_tag(
+        &self,
+        tag: Vec<u8>,
+        version: u64,
+        ttl_ms: u64,
+    ) -> Answer<'_, Option<ServerId>> {
         if self.state.load(SeqCst) == TAGS_REFUSED {
             return Box::pin(async { Err(EngineError::Refused("no room".into())) });
         }
