@@ -34,8 +34,9 @@
 //! - **No clock of one machine is compared with that of another.**
 //! - **If the engine is away, loads go on** without it, and what they bring lives for a short time in the process.
 //!
-//! What an engine with asynchronous replication has acknowledged and lost in a failover is lost here too: an invalidation may
-//! be undone by it. Every entry has an end.
+//! - **A failover undoes nothing that was acknowledged lately**: an engine with asynchronous replication may lose in it what it has
+//!   taken. Each process invalidates again, at the new server, what it has written and invalidated within
+//!   [`Tier::failover_lag`]. What was written by a process that has died is not repeated. Every entry has an end.
 //!
 //! # Features
 //!

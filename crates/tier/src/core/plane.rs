@@ -93,6 +93,8 @@ pub(crate) struct Bounds {
     pub(crate) degraded: Duration,
     /// For how long a server may lose what it has taken, when another one takes over.
     pub(crate) lag: Duration,
+    /// How long a question to the engine may take.
+    pub(crate) timeout: Duration,
 }
 
 /// Whom answers are taken from, where one server has everything.
@@ -205,6 +207,12 @@ impl Plane {
     #[must_use]
     pub fn bound(&self) -> Duration {
         self.bounds.watched
+    }
+
+    /// How long a question may take, with all that it waits for. A backend keeps to it.
+    #[must_use]
+    pub fn timeout(&self) -> Duration {
+        self.bounds.timeout
     }
 
     /// How long what is stored lives while nothing watches.

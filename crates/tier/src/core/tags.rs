@@ -195,6 +195,7 @@ mod tests {
             watched: Duration::from_millis(400),
             degraded: Duration::from_secs(5),
             lag: Duration::ZERO,
+            timeout: Duration::from_secs(1),
         };
         let plane = Plane::new(Names::new("n"), clock, bounds);
         plane.owned(Owners::One(0));

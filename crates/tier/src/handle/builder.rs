@@ -39,6 +39,7 @@ impl<V> Tier<V> {
                 watched: Duration::from_secs(1),
                 degraded: Duration::from_secs(5),
                 lag: Duration::from_secs(10),
+                timeout: Duration::from_secs(1),
             },
             settings: Settings::default(),
         }
@@ -104,6 +105,15 @@ impl<V> Tier<V> {
         self
     }
 
+    /// How long a question to the engine may take, with the connection that it may need; a second if not set. What takes longer
+    /// counts as not answered: loaders run, and invalidations wait. Connections and single commands have seven tenths of it.
+    /// Of several tiers that share a `Valkey`, the one that was built last says it.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.bounds.timeout = timeout;
+        self
+    }
+
     /// For how long an engine may lose what it has taken, when another server takes over: a replica that lags, or one that is
     /// promoted while clients still write to the primary. Ten seconds if not set.
     ///
@@ -145,6 +155,9 @@ impl<V> Tier<V> {
         }
         if self.bounds.watched < Duration::from_millis(20) {
             return out_of_range("staleness", "at least 20 ms");
+        }
+        if self.bounds.timeout < Duration::from_millis(10) {
+            return out_of_range("timeout", "at least 10 ms");
         }
         Ok(())
     }

@@ -22,9 +22,8 @@ use super::scripts::{Scripts, Step, text};
 use crate::core::server::ServerId;
 use crate::engine::EngineError;
 
-/// How long a connection may take, and one command on it.
-const CONNECT: Duration = Duration::from_millis(700);
-const COMMAND: Duration = Duration::from_millis(700);
+/// How long one question may take unless told otherwise, in milliseconds.
+const TIMEOUT_MS: u64 = 1000;
 
 /// How often the client of a cluster follows a redirection, or tries a node that is away, within the time that a question
 /// has.
@@ -104,6 +103,7 @@ pub(super) struct Data {
     /// The one server says that it is a replica.
     is_replica: AtomicBool,
     moving: Moving,
+    timeout_ms: AtomicU64,
 }
 
 impl Data {
@@ -116,7 +116,24 @@ impl Data {
             watched: Lock::default(),
             is_replica: AtomicBool::new(false),
             moving: Moving::default(),
+            timeout_ms: AtomicU64::new(TIMEOUT_MS),
         }
+    }
+
+    /// Connections that are made from now on keep to it, and all questions.
+    pub(super) fn set_timeout(&self, timeout: Duration) {
+        let ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
+        self.timeout_ms.store(ms, SeqCst);
+    }
+
+    /// How long one question may take, with everything that it waits for.
+    pub(super) fn timeout(&self) -> Duration {
+        Duration::from_millis(self.timeout_ms.load(SeqCst))
+    }
+
+    /// How long a connection may take, or one command on it: so that there is time to tell of a failure.
+    pub(super) fn limit(&self) -> Duration {
+        self.timeout().mul_f64(0.7)
     }
 
     /// This server is watched now: no other one is to be asked.
@@ -174,7 +191,8 @@ impl Data {
         if step.keys.len() > 1 {
             return Err(Failure::HalfMoved);
         }
-        let done = self.moving.run(&self.servers, script, step).await;
+        let servers = (&self.servers, self.limit());
+        let done = self.moving.run(servers, script, step).await;
         Ok((done.map_err(engine_error)?, None))
     }
 
@@ -207,7 +225,8 @@ impl Data {
         match &self.servers.kind {
             Kind::One(address) => self.connect_one(address).await,
             Kind::Sentinel(sentinels, name) => {
-                let primary = primary_of(sentinels, name, &self.servers.login, CONNECT).await;
+                let login = &self.servers.login;
+                let primary = primary_of(sentinels, name, login, self.limit()).await;
                 let none = || EngineError::Away("no Sentinel names a primary".into());
                 self.connect_one(&primary.ok_or_else(none)?).await
             }
@@ -215,8 +234,8 @@ impl Data {
                 let infos: Result<Vec<_>, _> =
                     nodes.iter().map(|node| self.servers.info(node)).collect();
                 let client = ClusterClientBuilder::new(infos.map_err(engine_error)?)
-                    .connection_timeout(CONNECT)
-                    .response_timeout(COMMAND)
+                    .connection_timeout(self.limit())
+                    .response_timeout(self.limit())
                     .retries(RETRIES)
                     .min_retry_wait(RETRY_PAUSE_MS.0)
                     .max_retry_wait(RETRY_PAUSE_MS.1)
@@ -229,7 +248,9 @@ impl Data {
     }
 
     async fn connect_one(&self, address: &Address) -> Result<Link, EngineError> {
-        let mut link = node(&self.servers, address).await.map_err(engine_error)?;
+        let mut link = node(&self.servers, address, self.limit())
+            .await
+            .map_err(engine_error)?;
         let [info, section] = INFO.map(|word| String::from_utf8_lossy(word));
         let mut question = redis::cmd(&info);
         question.arg(&*section);
@@ -244,11 +265,12 @@ impl Data {
 pub(super) async fn node(
     servers: &Servers,
     address: &Address,
+    limit: Duration,
 ) -> Result<MultiplexedConnection, RedisError> {
     let client = Client::open(servers.info(address)?)?;
     let config = AsyncConnectionConfig::new()
-        .set_connection_timeout(Some(CONNECT))
-        .set_response_timeout(Some(COMMAND));
+        .set_connection_timeout(Some(limit))
+        .set_response_timeout(Some(limit));
     let connect = client.get_multiplexed_async_connection_with_config(&config);
     connect.await
 }

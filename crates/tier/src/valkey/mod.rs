@@ -32,9 +32,6 @@ pub use open::OpenError;
 use open::Servers;
 use scripts::{Arguments, Step, Which};
 
-/// How long one question may take, with everything that it waits for.
-const TIMEOUT: Duration = Duration::from_millis(1000);
-
 /// Between two attempts at invalidations that wait, when nobody reads.
 const SETTLE: Duration = Duration::from_millis(250);
 
@@ -51,7 +48,6 @@ struct Inner {
     runtime: Option<Runtime>,
     servers: Servers,
     data: Arc<Data>,
-    timeout: Duration,
     watching: Mutex<HashMap<usize, [AbortHandle; 2]>>,
 }
 
@@ -102,7 +98,6 @@ impl Valkey {
             runtime: Some(runtime),
             data: Arc::new(Data::new(servers.clone())),
             servers,
-            timeout: TIMEOUT,
             watching: Mutex::default(),
         })))
     }
@@ -115,7 +110,7 @@ impl Valkey {
         let Some(runtime) = &self.0.runtime else {
             return Box::pin(async { Err(EngineError::Away("it was closed".into())) });
         };
-        let timeout = self.0.timeout;
+        let timeout = self.0.data.timeout();
         let task = runtime.spawn(async move {
             let in_time = tokio::time::timeout(timeout, work).await;
             in_time.unwrap_or(Err(EngineError::TimedOut))
@@ -217,6 +212,7 @@ impl Backend for Valkey {
         let Some(runtime) = &self.0.runtime else {
             return;
         };
+        self.0.data.set_timeout(plane.timeout());
         let key = place(&plane);
         let settled = Arc::clone(&plane);
         let settling = runtime.spawn(async move {

@@ -72,10 +72,11 @@ impl Moving {
         false
     }
 
-    /// Runs a script over one key, at the node that the key is at.
+    /// Runs a script over one key, at the node that the key is at. With the servers comes how long a connection to one, or a
+    /// command, may take.
     pub(super) async fn run<T: FromRedisValue>(
         &self,
-        servers: &Servers,
+        servers: (&Servers, Duration),
         script: &Script,
         step: &Step,
     ) -> Result<T, RedisError> {
@@ -106,12 +107,12 @@ impl Moving {
     /// Who owns a slot, as far as that is known; or somebody who knows.
     async fn owner(
         &self,
-        servers: &Servers,
+        servers: (&Servers, Duration),
         slot: u16,
     ) -> Result<(Address, MultiplexedConnection), RedisError> {
         let known = self.links.lock().await.owners.get(&slot).cloned();
         let mut why = (ErrorKind::Client, "no node is known").into();
-        for address in known.iter().chain(servers.kind.addresses()) {
+        for address in known.iter().chain(servers.0.kind.addresses()) {
             match self.link(servers, address).await {
                 Ok(link) => return Ok((address.clone(), link)),
                 Err(error) => why = error,
@@ -122,14 +123,14 @@ impl Moving {
 
     async fn link(
         &self,
-        servers: &Servers,
+        (servers, limit): (&Servers, Duration),
         address: &Address,
     ) -> Result<MultiplexedConnection, RedisError> {
         let mut links = self.links.lock().await;
         if let Some(link) = links.each.get(address) {
             return Ok(link.clone());
         }
-        let link = node(servers, address).await?;
+        let link = node(servers, address, limit).await?;
         links.each.insert(address.clone(), link.clone());
         Ok(link)
     }

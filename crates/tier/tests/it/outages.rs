@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
 use tidewheel_engines::{Engine, Server, eventually, since};
-use tidewheel_tier::Valkey;
+use tidewheel_tier::{EngineError, Valkey};
 use tidewheel_time::monotonic_nanos;
 
 use crate::support::{MS, cache, on_server, tier, url, wait_watched, warm};
@@ -38,6 +38,27 @@ fn loads_go_on_without_the_engine_and_recover_without_a_herd() {
     server.restart();
     caches.iter().for_each(wait_watched);
     assert_one_load(&caches);
+}
+
+/// It was a second, whatever was wanted.
+#[test]
+fn a_question_takes_no_longer_than_the_tier_says() {
+    let Some(engine) = Engine::valkey() else {
+        return;
+    };
+    let server = Server::start(&engine, &[]);
+    let engine = Valkey::open(&url(server.port)).expect("an address");
+    let cache = cache(tier(engine).timeout(100 * MS));
+    wait_watched(&cache);
+    server.process.pause();
+    let begin = monotonic_nanos();
+    let insert = cache.insert("tea".into(), "7".into());
+    assert_eq!(insert, Err(EngineError::TimedOut));
+    assert!(since(begin) < 700 * MS, "{:?}", since(begin));
+    server.process.resume();
+    eventually("an engine that answers", || {
+        cache.insert("tea".into(), "7".into()).ok()
+    });
 }
 
 fn outage() -> Duration {

@@ -1,5 +1,6 @@
 //! A primary under three Sentinels.
 
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 
 use tidewheel_engines::{Engine, Sentinels, eventually, since, within};
@@ -70,4 +71,69 @@ fn the_answers_of_a_server_that_was_the_primary_are_not_kept() {
         assert!(!is_old, "after {asked:?}, watched: {}", one.is_watched());
         std::thread::sleep(5 * MS);
     }
+}
+
+/// Between the promotion and its announcement the primary went on taking invalidations, which were lost with it: reads were
+/// up to 3 s old, and nobody was told.
+#[test]
+fn a_planned_failover_loses_no_acknowledged_invalidation() {
+    let Some(engine) = Engine::valkey() else {
+        return;
+    };
+    const KEYS: u64 = 50;
+    let group = Sentinels::start(&engine, 2);
+    let (writer, reader) = (open(&group), open(&group));
+    let before = group.primary_port();
+    let failover = ["SENTINEL", "FAILOVER", group.master()];
+    group.sentinels[0].client().text(&failover);
+    // What the origin says of each key, and since when.
+    let origin: [(AtomicU64, AtomicU64); KEYS as usize] =
+        std::array::from_fn(|_| Default::default());
+    let begin = monotonic_nanos();
+    let now = || u64::try_from(since(begin).as_micros()).expect("short");
+    let (mut oldest, mut reads, mut round) = (Duration::ZERO, 0_u64, 0);
+    let mut change = |key: u64| {
+        round += 1;
+        origin[key as usize].0.store(round, SeqCst);
+        let _ = writer.invalidate(&key.to_string());
+        origin[key as usize].1.store(now(), SeqCst);
+    };
+    let mut read = |key: u64| {
+        let asked = now();
+        let (version, changed) = &origin[key as usize];
+        let load = || version.load(SeqCst).to_string();
+        let got = reader.get_or_load(key.to_string(), load);
+        reads += 1;
+        if got != version.load(SeqCst).to_string() {
+            let age = Duration::from_micros(asked.saturating_sub(changed.load(SeqCst)));
+            oldest = oldest.max(age);
+        }
+    };
+    // Each key is changed once in 2.5 s, and read again and again.
+    let mut key = 0;
+    let mut over = None;
+    while over.is_none_or(|over| since(over) < 1500 * MS) && since(begin) < 15_000 * MS {
+        if over.is_none() && writer.is_watched() && group.primary_port() != before {
+            over = Some(monotonic_nanos());
+        }
+        change(key % KEYS);
+        for other in 0..KEYS {
+            read(other);
+        }
+        key += 1;
+        std::thread::sleep(40 * MS);
+    }
+    assert_ne!(group.primary_port(), before, "it has failed over");
+    eventually("connections to it", || {
+        (writer.is_watched() && writer.invalidations_waiting() == 0 && reader.is_watched())
+            .then_some(())
+    });
+    // The bound, what is believed after a loss, and the test's own delays.
+    assert!(oldest < 1000 * MS, "{reads} reads, the oldest {oldest:?}");
+    let stale = (0..KEYS).filter(|key| {
+        let got = reader.get_or_load(key.to_string(), || "none".into());
+        got != "none" && got != origin[*key as usize].0.load(SeqCst).to_string()
+    });
+    assert_eq!(stale.count(), 0, "in the end");
+    println!("{reads} reads, the oldest {oldest:?}");
 }
