@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use crate::draw::spell;
 use crate::op::Step;
 use tidewheel_keyspace::{
-    Garbage, Handler, Hooks, Keyspace, NotifyFlags, Options, PackedLimit, Seat, Served, Session,
-    Ticket, Time, Unfinished, Waiter, Watching, resolve,
+    Begun, Garbage, Handler, Hooks, Keyspace, NotifyFlags, Options, PackedLimit, Seat, Served,
+    Session, Ticket, Time, Unfinished, Waiter, Watching, resolve,
 };
 use tidewheel_resp::{Args, Limits, Parsed, Parser, Protocol, Reply, Writer};
 
@@ -109,7 +109,7 @@ impl Rig {
     pub fn engine(&self) -> (u64, bool) {
         match self.frozen_at {
             Some(tick) => (tick, false),
-            None => (self.tick() - self.behind, self.micros % 1000 > 0),
+            None => (self.tick() - self.behind, !self.micros.is_multiple_of(1000)),
         }
     }
 
@@ -244,7 +244,7 @@ impl Rig {
                 self.tickets.insert(id, ticket);
                 (id, None)
             }
-            Some(Unfinished::Walk(_)) => panic!("no walk"),
+            Some(other) => panic!("{other:?}"),
             None => (id, Some(only_reply(&out, args))),
         }
     }
@@ -307,8 +307,10 @@ impl Rig {
     pub fn watch(&mut self, keys: &[Vec<u8>]) -> Watching {
         let (mut watching, time, db) = (Watching::default(), self.time(), self.session.db);
         for key in keys {
-            self.keyspace
+            let watched = self
+                .keyspace
                 .watch(&mut self.seat, time, db, key, &mut watching);
+            watched.expect("nobody else is there");
         }
         watching
     }
@@ -339,12 +341,13 @@ impl Rig {
             false,
         );
         let begun = begun.expect("memory has no limit");
-        let ran = begun.map(|mut transaction| {
+        let ran = matches!(begun, Begun::Runs(_));
+        if let Begun::Runs(mut transaction) = begun {
             for (row, args) in calls {
                 transaction.run(row, &mut self.session, args, &mut out);
             }
             transaction.end(&mut self.seat, time, &mut out);
-        });
+        }
         self.seat.leave();
         self.keyspace.unwatch(watching);
         let (mut at, mut replies) = (0, Vec::new());
@@ -352,7 +355,7 @@ impl Rig {
             at += used;
             replies.push(reply);
         }
-        ran.map(|()| replies)
+        ran.then_some(replies)
     }
 
     /// Events published since the last call.

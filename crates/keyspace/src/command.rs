@@ -4,6 +4,7 @@ use tidewheel_resp::Args;
 
 use crate::context::Context;
 pub use crate::error::CommandError;
+use crate::long::Cost;
 pub(crate) use crate::shape::Adds;
 pub use crate::shape::{Argument, ArgumentKind, Flags, Group, KeySpec, KeyUse};
 use crate::steps::WalkFn;
@@ -36,6 +37,8 @@ pub struct Command {
     pub slow: bool,
     /// Where the keys are among the arguments.
     pub keys: KeySpec,
+    /// What it costs, where that grows with what it is about.
+    pub(crate) cost: Cost,
     /// Whether a call may look at keys that none of its arguments names (SORT).
     pub(crate) reaches: bool,
     /// The argument that is stored as it is (the one after each key, if there are many keys); 0 if none.
@@ -68,6 +71,7 @@ impl Command {
         categories: &[],
         tips: &[],
         slow: false,
+        cost: Cost::NONE,
         keys: KeySpec::NONE,
         reaches: false,
         stored_argument: 0,

@@ -139,7 +139,8 @@ impl Present {
     /// The value of a key, whether or not its deadline is reached.
     fn of(keyspace: &Keyspace, db: u32, key: &[u8]) -> Option<Self> {
         let key = keyspace.key(key);
-        let hold = keyspace.shards[key.shard].lock();
+        // The command will not run before it has the lock.
+        let hold = keyspace.shards[key.shard].lock_briefly()?;
         let entries = hold.entries(db);
         let slot = entries.find(key.hash, key.bytes)?;
         let value = entries.value(slot);

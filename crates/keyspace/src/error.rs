@@ -31,6 +31,8 @@ impl CommandError {
          local connection, otherwise you need to set this option in the configuration file, and then restart the \
          server.",
     );
+    /// Shards that the command needs are locked for long: it runs again later. No client sees this.
+    pub(crate) const BLOCKED: Self = Self::fixed("ERR the keys are in use");
     /// The row is one that the server runs.
     pub const NOT_HERE: Self = Self::fixed("ERR this command is not available here");
 

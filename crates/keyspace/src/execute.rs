@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use tidewheel_resp::{Args, Writer};
 
+use crate::claims::Blocked;
 use crate::command::{Command, Handler, HandlerFn};
 use crate::commands::help::write_help;
 use crate::context::Context;
@@ -34,6 +35,9 @@ pub enum Unfinished {
     /// It waits for a key. [`Hooks::served`](crate::Hooks::served) is called when it was served. Whatever becomes of it,
     /// [`Keyspace::leave`] is called in the end.
     Waits(Arc<Ticket>),
+    /// It has not begun: others have shards for long that it needs. Its client is to be
+    /// [parked](Keyspace::park).
+    Blocked(Blocked),
 }
 
 impl Keyspace {
@@ -52,6 +56,10 @@ impl Keyspace {
         while let Some(Unfinished::Walk(walk)) = unfinished {
             unfinished = self.go_on(seat, walk, time, out).map(Unfinished::Walk);
         }
+        debug_assert!(
+            !matches!(unfinished, Some(Unfinished::Blocked(_))),
+            "that is for clients that can be parked"
+        );
     }
 
     /// Runs one command and appends its reply. Of a command over all keys it takes the first step. If something
@@ -83,9 +91,7 @@ impl Keyspace {
         let Handler::Keys(handler) = row.handler else {
             let now = Now::of(&self.timeline, time);
             let context = Context::new(self, session, now, args, out, Some(row));
-            return self
-                .begin_specially(seat, row, context)
-                .map(Unfinished::Walk);
+            return self.begin_specially(seat, row, context);
         };
         if !seat.is_inside() {
             let visit = seat.visit();
@@ -107,14 +113,25 @@ impl Keyspace {
         let mark = out.mark();
         let mut context = Context::new(self, session, now, args, out, Some(row));
         context.seat = Some(seat);
-        context.lock_keys(&row.keys, row.stored_argument, &call);
+        if let Err(blocked) = context.lock_keys(&row.keys, row.stored_argument, &call) {
+            return Some(Unfinished::Blocked(blocked));
+        }
         if context.may_be_overdue()
             && let Some(later) = self.put_off(row, &mut context)
         {
             context.finish();
             return Some(later);
         }
+        if row.cost.grows()
+            && context.takes_long(row)
+            && let Some(ticket) = context.hand_over(row)
+        {
+            return Some(Unfinished::Waits(ticket));
+        }
         if let Err(error) = handler(&mut context) {
+            if let Some(blocked) = context.blocked.take() {
+                return Some(context.give_up(mark, blocked));
+            }
             context.refuse(mark, &error);
         }
         context.finish();
@@ -132,11 +149,17 @@ impl Keyspace {
         seat: &mut Seat,
         row: &'static Command,
         mut context: Context<'_, '_>,
-    ) -> Option<Box<Walk>> {
+    ) -> Option<Unfinished> {
         match row.handler {
-            Handler::Whole(handler) => execute_alone(seat, &mut context, handler),
+            Handler::Whole(handler) => match self.without_long_commands() {
+                Ok(_alone) => execute_alone(seat, &mut context, handler),
+                Err(blocked) => return Some(Unfinished::Blocked(blocked)),
+            },
             Handler::Walk(walk) => match Walk::new(row, walk, &context) {
-                Ok(walk) => return self.go_on(seat, walk, context.now.time, context.out),
+                Ok(walk) => {
+                    let walk = self.go_on(seat, walk, context.now.time, context.out);
+                    return walk.map(Unfinished::Walk);
+                }
                 Err(error) => error.write(context.out),
             },
             _ => {

@@ -12,7 +12,8 @@ impl Keyspace {
     /// lock. Call it again while `backlog` is set; `next_deadline` is in clock ticks.
     ///
     /// Does nothing while active expiry is off or [`PAUSED`](crate::PAUSED) is set. While engine time stands
-    /// still, it removes only keys that were dead before. Exclusive users that wait go first.
+    /// still, it removes only keys that were dead before. It passes over a shard that a long command has.
+    /// Exclusive users that wait go first.
     pub fn expire(&self, seat: &mut Seat, shard: usize, time: Time, budget: u32) -> Progress {
         seat.give_way();
         let _visit = seat.visit();
@@ -30,7 +31,10 @@ impl Keyspace {
         let mut garbage = Vec::new();
         let mut lateness = self.lateness_us.runs();
         let mut left = budget;
-        let mut hold = self.shards[shard].lock();
+        // What a long command has is passed over: its own keys wait for it, no others do.
+        let Some(mut hold) = self.shards[shard].lock_briefly() else {
+            return total;
+        };
         let since = self.hooks.stopwatch_ns();
         for db in 0..hold.databases() {
             if !hold.is_due(db, now) {
@@ -70,7 +74,9 @@ impl Keyspace {
     pub fn maintain(&self, seat: &mut Seat, shard: usize, budget: u32) -> bool {
         seat.give_way();
         let _visit = seat.visit();
-        let mut hold = self.shards[shard].lock();
+        let Some(mut hold) = self.shards[shard].try_lock() else {
+            return false;
+        };
         let since = self.hooks.stopwatch_ns();
         // An empty database costs a few loads; one with keys takes the whole budget.
         let more = (0..hold.databases()).any(|db| hold.tidy(db, budget));

@@ -1,7 +1,9 @@
 //! What the keyspace asks of its shell.
 
+use std::sync::Arc;
+
 use crate::garbage::Garbage;
-use crate::waiters::Served;
+use crate::waiters::{Served, Ticket, Waiter};
 
 /// What the keyspace asks of its shell. No shard is locked during `wake` and `reclaim`.
 pub trait Hooks: Send + Sync {
@@ -20,5 +22,17 @@ pub trait Hooks: Send + Sync {
     /// [`Waiter`](crate::Waiter).
     fn served(&self, served: Served) {
         drop(served);
+    }
+
+    /// A long command may begin: some thread that is no event loop is to call
+    /// [`Keyspace::run_long`](crate::Keyspace::run_long). Nothing is locked. It is called only if a
+    /// session names a [`Waiter`].
+    fn run_long(&self, ticket: Arc<Ticket>) {
+        drop(ticket);
+    }
+
+    /// A client that was [parked](crate::Keyspace::park) may try again. Nothing is locked.
+    fn go_on(&self, waiter: Waiter) {
+        let _ = waiter;
     }
 }

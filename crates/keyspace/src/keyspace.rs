@@ -4,16 +4,19 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 
+use parking_lot::Mutex;
 use tidewheel_store::KeyHasher;
 use tidewheel_time::{Histogram, Timeline};
 
 use crate::access::Recency;
+use crate::claims::Claims;
 use crate::events::{Event, NotifyFlags};
 use crate::garbage::Garbage;
 use crate::gate::{Gate, PAUSED, Seat};
 use crate::hooks::Hooks;
 use crate::rules::Rules;
 use crate::shard::{Key, NEVER, Shard, Shared};
+use crate::stats::ShardReading;
 use crate::value::{LARGE, Object};
 use crate::waiters::Waiter;
 
@@ -88,6 +91,9 @@ pub struct Keyspace {
     /// The number of the next ticket, and how many wait.
     pub(crate) next_ticket: AtomicU64,
     pub(crate) waiting: AtomicUsize,
+    pub(crate) claims: Claims,
+    /// What the counters of each shard said when they were last read.
+    pub(crate) readings: Mutex<Vec<ShardReading>>,
     rules: Rules,
     pub(crate) hasher: KeyHasher,
     databases: usize,
@@ -125,6 +131,8 @@ impl Keyspace {
             eviction_turn: AtomicU64::new(0),
             next_ticket: AtomicU64::new(0),
             waiting: AtomicUsize::new(0),
+            claims: Claims::default(),
+            readings: Mutex::default(),
             rules: Rules::default(),
             hasher,
             databases,
@@ -186,8 +194,8 @@ impl Keyspace {
     /// Changes which keyspace events are wanted. Locks shard after shard.
     pub fn set_notify_flags(&self, flags: NotifyFlags) {
         self.shared.set_notify_flags(flags);
-        for shard in &self.shards {
-            shard.lock().observe_events();
+        for shard in 0..self.shards.len() {
+            drop(self.act_on(shard, Box::new(|hold| hold.observe_events())));
         }
     }
 
@@ -281,10 +289,11 @@ impl Keyspace {
         self.lock_hold_ns.record(held, 1);
     }
 
-    /// Reports what shards have kept back, so that the total is exact. Locks shard after shard.
+    /// Reports what shards have kept back, so that the total is exact but for those that a long command
+    /// has. Locks shard after shard.
     pub(crate) fn flush_bytes(&self) {
-        for shard in &self.shards {
-            shard.lock().flush_bytes();
+        for mut hold in self.shards.iter().filter_map(Shard::lock_briefly) {
+            hold.flush_bytes();
         }
     }
 

@@ -66,6 +66,7 @@
 
 mod access;
 mod bits;
+mod claims;
 mod collection;
 pub mod command;
 mod commands;
@@ -87,6 +88,7 @@ mod hooks;
 mod hyperloglog;
 mod keyspace;
 mod lcs;
+mod long;
 mod memory;
 pub mod order;
 mod overdue;
@@ -94,7 +96,6 @@ mod packing;
 mod random;
 mod resolve;
 mod rules;
-
 mod shape;
 mod shard;
 mod stats;
@@ -108,6 +109,7 @@ mod walk;
 mod watch;
 mod word;
 
+pub use claims::{Blocked, NoLongCommands, Parked};
 pub use command::{Command, Handler};
 pub use commands::help::write_help;
 pub use context::Context;
@@ -130,7 +132,7 @@ pub use table::{lookup, rows};
 pub use tidewheel_store::Progress;
 pub use tidewheel_time::{Histogram, Quantiles};
 pub use time::Time;
-pub use transaction::Transaction;
+pub use transaction::{Begun, Transaction};
 pub use waiters::{Served, Ticket, Waiter};
 pub use walk::Walk;
 pub use watch::{WatchMark, Watching};

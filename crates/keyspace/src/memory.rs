@@ -260,7 +260,10 @@ impl Keyspace {
         let before = self.used_memory() as i64;
         let is_due = now.reached(self.shards[shard].next_deadline());
         let due = is_due.then(|| self.expire_due(shard, now, DUE_PER_VISIT).fired);
-        let mut hold = self.shards[shard].lock();
+        // What a long command has is not evicted meanwhile.
+        let Some(mut hold) = self.shards[shard].lock_briefly() else {
+            return Visit::Bare;
+        };
         // What was not yet reported is not freed by this visit.
         hold.flush_bytes();
         if due.is_some_and(|fired| fired > 0) {

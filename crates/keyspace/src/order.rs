@@ -1,6 +1,6 @@
 //! The order in which locks are taken; debug builds panic where a thread breaks it.
 //!
-//! gate → shards, ascending → hub → inboxes → the queue of events.
+//! gate → shards, ascending → claims → hub → inboxes → the queue of events.
 //!
 //! A thread takes a lock only if every lock that it holds stands further left. So no threads can wait for each other
 //! in a circle. A lock for which it would not wait may stand anywhere. A lock that has a place in this order is a
@@ -10,11 +10,16 @@
 #[cfg(debug_assertions)]
 use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};
+use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
 
 /// How often a lock is tried before its thread sleeps: for about a microsecond.
 const TRIES: u32 = 64;
+
+/// How often and for how long at a time a thread sleeps for a lock that it may do without.
+const BRIEF_WAITS: u32 = 5;
+const BRIEF_WAIT: Duration = Duration::from_micros(100);
 
 /// A lock's place in the order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,6 +28,8 @@ pub enum Rank {
     Gate,
     /// The shard of that number.
     Shard(usize),
+    /// The claims on shards that are locked for long.
+    Claims,
     /// The registry of subscriptions.
     Hub,
     /// What waits for an event loop.
@@ -171,6 +178,53 @@ impl<T> Ranked<T> {
             }
         }
         self.mutex.lock()
+    }
+
+    /// Takes the lock if nobody has it. If somebody has, the caller will wait for it.
+    ///
+    /// # Panics
+    ///
+    /// As [`lock`](Self::lock).
+    #[inline(always)]
+    pub fn try_lock_in_order(&self) -> Option<RankedGuard<'_, T>> {
+        #[cfg(debug_assertions)]
+        let held = Held::new(self.rank);
+        #[cfg(not(debug_assertions))]
+        let held = Held {};
+        let guard = self.mutex.try_lock()?;
+        Some(RankedGuard { guard, held })
+    }
+
+    /// As [`lock_soon`](Self::lock_soon), but gives up: at once if `is_hopeless`, else after a fraction
+    /// of a millisecond.
+    ///
+    /// # Panics
+    ///
+    /// As [`lock`](Self::lock).
+    #[inline]
+    pub fn lock_briefly(&self, is_hopeless: impl Fn() -> bool) -> Option<RankedGuard<'_, T>> {
+        #[cfg(debug_assertions)]
+        let held = Held::new(self.rank);
+        #[cfg(not(debug_assertions))]
+        let held = Held {};
+        let guard = match self.mutex.try_lock() {
+            Some(guard) => guard,
+            None => self.wait_briefly(is_hopeless)?,
+        };
+        Some(RankedGuard { guard, held })
+    }
+
+    #[cold]
+    fn wait_briefly(&self, is_hopeless: impl Fn() -> bool) -> Option<MutexGuard<'_, T>> {
+        for _ in 0..TRIES {
+            std::hint::spin_loop();
+            if let Some(guard) = self.mutex.try_lock() {
+                return Some(guard);
+            }
+        }
+        (0..BRIEF_WAITS)
+            .take_while(|_| !is_hopeless())
+            .find_map(|_| self.mutex.try_lock_for(BRIEF_WAIT))
     }
 
     /// Takes the lock if nobody has it. Whoever does not wait can be in no circle, so the order does not matter.

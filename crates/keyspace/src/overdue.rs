@@ -58,12 +58,24 @@ impl Waiting {
         let (keyspace, now, mark) = (ctx.keyspace, ctx.now, ctx.out.mark());
         let (session, out) = (&mut *ctx.session, &mut *ctx.out);
         let mut context = Context::new(keyspace, session, now, args, out, Some(self.row));
-        context.lock_keys(&self.row.keys, self.row.stored_argument, &self.row.into());
+        let locked = context.lock_keys(&self.row.keys, self.row.stored_argument, &self.row.into());
+        if let Err(blocked) = locked {
+            drop(context);
+            ctx.blocked = Some(blocked);
+            return false;
+        }
         let runs = !context.meets_backlog(self.row);
         if runs && let Err(error) = handler(&mut context) {
             context.refuse(mark, &error);
         }
         context.finish();
+        let blocked = context.blocked.take();
+        drop(context);
+        let runs = runs && blocked.is_none();
+        if !runs {
+            ctx.out.truncate(mark);
+        }
+        ctx.blocked = blocked;
         runs
     }
 }

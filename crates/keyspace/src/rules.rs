@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Re
 
 use crate::access::Recency;
 use crate::eviction::Policy;
+use crate::long::LONG_NS;
 use crate::packing::Packing;
 
 /// What may be changed while the keyspace runs. Each is read by commands with one relaxed load.
@@ -23,6 +24,9 @@ pub struct Rules {
     pub skip_checksums: AtomicBool,
     /// Whether RESTORE takes payloads of versions that are not known yet (`rdb-version-check relaxed`).
     pub any_dump_version: AtomicBool,
+    /// A command that is expected to take longer runs on a thread of its own, in nanoseconds. Tests
+    /// lower it.
+    pub long_ns: AtomicU64,
     /// How long collections stay packed.
     pub packing: Packing,
     /// Whether [`expire`](crate::Keyspace::expire) removes anything. Write it through
@@ -41,6 +45,7 @@ impl Default for Rules {
             proto_max_bulk_len: AtomicU64::new(512 * 1024 * 1024),
             skip_checksums: AtomicBool::new(false),
             any_dump_version: AtomicBool::new(false),
+            long_ns: AtomicU64::new(LONG_NS),
             packing: Packing::default(),
             active_expire: AtomicBool::new(true),
             policy: AtomicU8::new(Policy::NoEviction as u8),

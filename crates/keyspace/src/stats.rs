@@ -2,6 +2,7 @@
 
 use tidewheel_time::Quantiles;
 
+use crate::claims::Act;
 use crate::keyspace::Keyspace;
 use crate::shard::{Counters, Hold, NEVER};
 use crate::time::{Now, Time};
@@ -79,29 +80,36 @@ impl Keyspace {
             frozen: self.timeline.is_frozen(),
             ..Stats::default()
         };
-        for (i, shard) in self.shards.iter().enumerate() {
-            let mut hold = shard.lock();
-            stats.add(&hold.counters);
-            stats.changes += hold.changes;
-            for (db, reading) in (0..).zip(&mut databases) {
-                reading.add(&mut hold, db, &now);
+        let mut readings = self.readings.lock();
+        readings.resize_with(self.shards(), ShardReading::default);
+        for (i, (shard, reading)) in self.shards.iter().zip(readings.iter_mut()).enumerate() {
+            // What a long command has counts as it was.
+            if let Some(mut hold) = shard.lock_briefly() {
+                *reading = ShardReading::of(&mut hold, &now);
+            }
+            stats.add(&reading.counters);
+            stats.changes += reading.changes;
+            for (sum, part) in databases.iter_mut().zip(&reading.databases) {
+                sum.add(part);
             }
             // A bound that has been reached is overdue work.
-            if now.reached(hold.published()) {
+            let published = shard.next_deadline();
+            if now.reached(published) {
                 stats.backlog_shards += 1;
-                stats.backlog_ms = stats.backlog_ms.max(now.tick - hold.published());
+                stats.backlog_ms = stats.backlog_ms.max(now.tick - published);
             }
-            drop(hold);
             stats.next_deadline = stats.next_deadline.min(self.next_deadline(i));
         }
+        drop(readings);
         stats.databases = databases.iter().map(DatabaseReading::finish).collect();
         stats
     }
 
     /// Sets counters and histograms to zero (CONFIG RESETSTAT).
     pub fn reset_stats(&self) {
-        for shard in &self.shards {
-            shard.lock().counters = Counters::default();
+        for shard in 0..self.shards() {
+            let reset: Act = Box::new(|hold| hold.counters = Counters::default());
+            drop(self.act_on(shard, reset));
         }
         self.shared.events.reset_dropped();
         self.lateness_us.reset();
@@ -133,8 +141,42 @@ struct DatabaseReading {
     ttl_samples: u64,
 }
 
+/// What the counters of one shard said.
+#[derive(Debug, Default)]
+pub(crate) struct ShardReading {
+    counters: Counters,
+    changes: u64,
+    databases: Vec<DatabaseReading>,
+}
+
+impl ShardReading {
+    fn of(hold: &mut Hold<'_>, now: &Now) -> Self {
+        let databases = 0..hold.databases();
+        Self {
+            counters: hold.counters,
+            changes: hold.changes,
+            databases: databases
+                .map(|db| DatabaseReading::of(hold, db, now))
+                .collect(),
+        }
+    }
+}
+
 impl DatabaseReading {
-    fn add(&mut self, hold: &mut Hold<'_>, db: u32, now: &Now) {
+    fn of(hold: &mut Hold<'_>, db: u32, now: &Now) -> Self {
+        let mut reading = Self::default();
+        reading.read(hold, db, now);
+        reading
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.stats.keys += other.stats.keys;
+        self.stats.expires += other.stats.expires;
+        self.ttl_sum_ms = self.ttl_sum_ms.saturating_add(other.ttl_sum_ms);
+        self.ttl_samples += other.ttl_samples;
+    }
+
+    fn read(&mut self, hold: &mut Hold<'_>, db: u32, now: &Now) {
         let entries = hold.entries(db);
         self.stats.keys += entries.len() as u64;
         self.stats.expires += hold.with_deadline(db) as u64;

@@ -81,7 +81,9 @@ impl Place {
                 return false;
             }
             budget.spend(Self::SHARD_COST);
-            ctx.lock_shard(self.shard);
+            if ctx.lock_shard(self.shard).is_err() {
+                return false;
+            }
             let next = visit(ctx, budget, self.cursor);
             ctx.unlock();
             self.advance(next);

@@ -7,6 +7,7 @@
 
 use tidewheel_resp::{Args, Writer};
 
+use crate::claims::{Blocked, NoLongCommands};
 use crate::command::{Command, Handler};
 use crate::context::{Context, Large};
 use crate::demand::Demand;
@@ -31,10 +32,23 @@ pub struct Transaction<'a> {
     /// What is left to do after unlocking.
     large: Option<Box<Large>>,
     since_ns: u64,
+    /// While the gate is taken.
+    alone: Option<NoLongCommands<'a>>,
+}
+
+/// How a transaction has begun.
+#[derive(Debug)]
+pub enum Begun<'a> {
+    /// Its commands may run.
+    Runs(Transaction<'a>),
+    /// A watched key has changed: none runs.
+    Changed,
+    /// Others have shards for long that it needs: it may begin later.
+    Blocked(Blocked),
 }
 
 impl Keyspace {
-    /// Begins a transaction of these commands. `None` if a watched key has changed.
+    /// Begins a transaction of these commands.
     ///
     /// The seat is inside, and nothing is locked. A command that the server around the keyspace runs itself between two
     /// others takes no lock that is left of the shards in the [order](crate::order), unless `whole` is set: then no
@@ -51,14 +65,19 @@ impl Keyspace {
         calls: impl Iterator<Item = (&'static Command, Args<'b>)> + Clone,
         watching: &Watching,
         whole: bool,
-    ) -> Result<Option<Transaction<'a>>, CommandError> {
+    ) -> Result<Begun<'a>, CommandError> {
         debug_assert!(seat.is_inside(), "the caller has entered");
         let mut now = Now::of(&self.timeline, time);
         if self.is_limited() {
             now = self.make_room_for_all(seat, db, calls.clone(), &now)?;
         }
         let whole = whole || calls.clone().any(|(row, _)| needs_whole(row));
+        let mut alone = None;
         if whole {
+            match self.without_long_commands() {
+                Ok(permission) => alone = Some(permission),
+                Err(blocked) => return Ok(Begun::Blocked(blocked)),
+            }
             seat.take_whole();
         }
         let since_ns = self.hooks.stopwatch_ns();
@@ -66,7 +85,13 @@ impl Keyspace {
             .filter(|_| !whole)
             .flat_map(|(row, args)| row.keys.positions(args).map(move |at| (args, at)))
             .filter_map(|(args, at)| args.get(at));
-        let locks = self.lock_shards_of(keys.chain(watching.keys()));
+        let locks = match self.lock_shards_of(keys.chain(watching.keys())) {
+            Ok(locks) => locks,
+            Err(blocked) => {
+                seat.give_back();
+                return Ok(Begun::Blocked(blocked));
+            }
+        };
         let mut transaction = Transaction {
             keyspace: self,
             now,
@@ -74,15 +99,16 @@ impl Keyspace {
             whole,
             large: None,
             since_ns,
+            alone,
         };
         if self.is_changed(watching, &transaction.locks, &now) {
             transaction.end(seat, time, &mut Writer::default());
-            return Ok(None);
+            return Ok(Begun::Changed);
         }
         if whole {
             self.unlock_shards(std::mem::take(&mut transaction.locks));
         }
-        Ok(Some(transaction))
+        Ok(Begun::Runs(transaction))
     }
 
     fn make_room_for_all<'b>(
@@ -131,7 +157,8 @@ impl Transaction<'_> {
                 if !self.whole {
                     context.keep(std::mem::take(&mut self.locks));
                 }
-                context.lock_keys(&row.keys, row.stored_argument, &row.into());
+                let locked = context.lock_keys(&row.keys, row.stored_argument, &row.into());
+                debug_assert!(locked.is_ok(), "they are locked, or nobody else is inside");
                 let outcome = handler(&mut context);
                 if self.whole {
                     context.unlock();
@@ -160,6 +187,7 @@ impl Transaction<'_> {
             whole,
             large,
             since_ns,
+            alone,
             ..
         } = self;
         let now = Now::of(&keyspace.timeline, time);
@@ -175,6 +203,7 @@ impl Transaction<'_> {
             keyspace.serve_everywhere(now);
         }
         seat.give_back();
+        drop(alone);
         let mut session = Session::default();
         let args = Args::from_slices(&[]);
         let mut context = Context::new(keyspace, &mut session, now, args, out, None);

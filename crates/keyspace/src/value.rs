@@ -42,6 +42,17 @@ impl Object {
         }
     }
 
+    /// Members of a collection, due ones included; 0 of a string.
+    pub(crate) fn members(&self) -> usize {
+        match self {
+            Self::Bytes(_) => 0,
+            Self::Hash(owned) => owned.of.len(),
+            Self::List(owned) => owned.of.len(),
+            Self::Set(owned) => owned.of.len(),
+            Self::ZSet(owned) => owned.of.len(),
+        }
+    }
+
     /// Bytes on the heap.
     pub(crate) fn bytes(&self) -> usize {
         OBJECT_OVERHEAD

@@ -13,6 +13,7 @@
 
 use tidewheel_resp::{Args, Writer};
 
+use crate::claims::Blocked;
 use crate::command::Command;
 use crate::context::Context;
 use crate::error::CommandError;
@@ -31,6 +32,8 @@ pub struct Walk {
     steps: Box<dyn Steps>,
     /// The reply so far.
     body: Writer,
+    /// The shard of the next step is locked for long.
+    blocked: Option<Blocked>,
 }
 
 impl Walk {
@@ -56,6 +59,7 @@ impl Walk {
             session: context.session.clone(),
             steps,
             body,
+            blocked: None,
         })
     }
 
@@ -63,6 +67,12 @@ impl Walk {
     #[must_use]
     pub fn row(&self) -> &'static Command {
         self.row
+    }
+
+    /// Why its last step went no further, if a shard is locked for long: its client is to be
+    /// [parked](crate::Keyspace::park) before the next one.
+    pub fn take_blocked(&mut self) -> Option<Blocked> {
+        self.blocked.take()
     }
 
     /// Bytes held.
@@ -80,6 +90,9 @@ impl Walk {
         let arrived = self.steps.step(&mut context, &mut Budget::default());
         let over = context.out.is_over();
         context.finish();
+        let blocked = context.blocked.take();
+        drop(context);
+        self.blocked = blocked;
         arrived || over
     }
 

@@ -8,6 +8,7 @@ use std::collections::btree_map::{BTreeMap, Entry};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use crate::claims::{Act, Blocked};
 use crate::context::Context;
 use crate::gate::Seat;
 use crate::keyspace::{Keyspace, Session};
@@ -78,16 +79,28 @@ const WATCHED_KEY_BYTES: usize = 128;
 
 impl Keyspace {
     /// Watches one more key of a database. O(log n) in the keys that are watched.
-    pub fn watch(&self, seat: &mut Seat, time: Time, db: u32, key: &[u8], watching: &mut Watching) {
+    ///
+    /// # Errors
+    ///
+    /// If another has the key's shard for long. Those watched so far may be watched again.
+    pub fn watch(
+        &self,
+        seat: &mut Seat,
+        time: Time,
+        db: u32,
+        key: &[u8],
+        watching: &mut Watching,
+    ) -> Result<(), Blocked> {
         let Entry::Vacant(place) = watching.keys.entry((db, key.into())) else {
-            return;
+            return Ok(());
         };
         let since = self.look(seat, time, db, key, |hold, now| {
             hold.watch(db, self.key(key), now.tick, &watching.changed);
             now.tick
-        });
+        })?;
         place.insert(since);
         watching.bytes += 2 * key.len() + WATCHED_KEY_BYTES;
+        Ok(())
     }
 
     /// Removes a key if it is dead, then looks at its shard.
@@ -98,7 +111,7 @@ impl Keyspace {
         db: u32,
         key: &[u8],
         look: impl FnOnce(&mut Hold<'_>, &Now) -> R,
-    ) -> R {
+    ) -> Result<R, Blocked> {
         let _visit = seat.visit();
         let now = Now::of(&self.timeline, time);
         let mut session = Session {
@@ -108,20 +121,20 @@ impl Keyspace {
         let mut out = tidewheel_resp::Writer::new(tidewheel_resp::Protocol::Resp2);
         let args = tidewheel_resp::Args::from_slices(&[]);
         let mut context = Context::new(self, &mut session, now, args, &mut out, None);
-        context.lock_one(key);
+        context.lock_briefly(key)?;
         context.find_at(self.key(key), db);
         let seen = look(context.locked(), &now);
         context.finish();
-        seen
+        Ok(seen)
     }
 
     /// Watches nothing any more.
     pub fn unwatch(&self, watching: Watching) {
-        for (db, key) in watching.keys.keys() {
-            let shard = self.key(key).shard;
-            self.shards[shard]
-                .lock()
-                .unwatch(*db, key, &watching.changed);
+        for ((db, key), _) in watching.keys {
+            let changed = Arc::clone(&watching.changed);
+            let shard = self.key(&key).shard;
+            let unwatch: Act = Box::new(move |hold| hold.unwatch(db, &key, &changed));
+            drop(self.act_on(shard, unwatch));
         }
     }
 

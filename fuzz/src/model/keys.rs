@@ -281,9 +281,10 @@ pub(super) fn allow(conditions: &[When], old: Option<i128>, new: i128) -> bool {
     match old {
         None => !has(When::Some) && !has(When::Greater),
         Some(old) => {
-            !has(When::None)
-                && !(has(When::Greater) && new <= old)
-                && !(has(When::Less) && new >= old)
+            let excluded = has(When::None)
+                || has(When::Greater) && new <= old
+                || has(When::Less) && new >= old;
+            !excluded
         }
     }
 }

@@ -85,7 +85,7 @@ pub(crate) fn bitfield(ctx: &mut Context<'_, '_>) -> Outcome {
             },
         };
         let same = total == len && !results.changed;
-        if same || edit.apply(ctx, key, slot, attempt) {
+        if same || edit.apply(ctx, key, slot, attempt)? {
             reply(ctx, &results);
             break;
         }

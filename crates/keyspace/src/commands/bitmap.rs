@@ -67,7 +67,7 @@ pub(crate) fn setbit(ctx: &mut Context<'_, '_>) -> Outcome {
             },
         };
         let same = total == len && was == on;
-        if same || edit.apply(ctx, key, slot, attempt) {
+        if same || edit.apply(ctx, key, slot, attempt)? {
             ctx.out.integer(was.into());
             break;
         }

@@ -82,7 +82,7 @@ fn combine_aside(
     ctx.step_out();
     let result = combine(op, &read);
     let args = ctx.args;
-    ctx.step_in_many((SOURCES - 1..args.len()).filter_map(|at| args.get(at)));
+    ctx.step_in_many((SOURCES - 1..args.len()).filter_map(|at| args.get(at)))?;
     let now = sources(ctx, Lookup::Peek)?;
     let same = read.iter().zip(&now).all(|(a, b)| is_same(a, b));
     let_go(ctx, read);

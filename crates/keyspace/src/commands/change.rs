@@ -80,7 +80,7 @@ impl<F: Fn(&mut Vec<u8>)> Edit<F> {
         key: Key<'_>,
         slot: Option<Slot>,
         attempt: u32,
-    ) -> bool {
+    ) -> Result<bool, CommandError> {
         let value = slot.map(|slot| ctx.entries(key).value(slot));
         if attempt < ASIDE_MAX
             && let Some(old) = self.takes_long(value.as_ref())
@@ -99,7 +99,7 @@ impl<F: Fn(&mut Vec<u8>)> Edit<F> {
                 put(ctx, key, slot, &mut bytes, self.tag_of_new, self.cause);
             }
         }
-        true
+        Ok(true)
     }
 
     /// The string as it is now, if the change takes too long for the lock.
@@ -119,10 +119,15 @@ impl<F: Fn(&mut Vec<u8>)> Edit<F> {
 
     /// Changes a copy without the lock, and replaces the string by it. False if another command was faster.
     #[cold]
-    fn apply_aside(&self, ctx: &mut Context<'_, '_>, key: Key<'_>, old: Old) -> bool {
+    fn apply_aside(
+        &self,
+        ctx: &mut Context<'_, '_>,
+        key: Key<'_>,
+        old: Old,
+    ) -> Result<bool, CommandError> {
         ctx.step_out();
         let mut bytes = self.changed(old.bytes(), room_for(old.bytes().len(), self.total));
-        ctx.step_in(key.bytes);
+        ctx.step_in(key.bytes)?;
         let slot = ctx.find_at(key, ctx.session.db);
         let value = slot.map(|slot| ctx.entries(key).value(slot));
         let same = old.is(value.as_ref());
@@ -134,7 +139,7 @@ impl<F: Fn(&mut Vec<u8>)> Edit<F> {
         }
         // A copy that was not stored is large too.
         ctx.let_go(Arc::new(bytes));
-        same
+        Ok(same)
     }
 
     /// A changed copy with that capacity.

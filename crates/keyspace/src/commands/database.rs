@@ -60,7 +60,7 @@ fn flush(ctx: &mut Context<'_, '_>, databases: std::ops::Range<u32>) -> Outcome 
     };
     let mut garbage = Garbage::default();
     for shard in 0..ctx.keyspace.shards() {
-        ctx.lock_shard(shard);
+        ctx.lock_shard(shard)?;
         let keyspace = ctx.keyspace;
         let hold = ctx.locked();
         for db in databases.clone() {
@@ -97,7 +97,7 @@ pub(crate) fn swapdb(ctx: &mut Context<'_, '_>) -> Outcome {
     };
     if first != second {
         for shard in 0..keyspace.shards() {
-            ctx.lock_shard(shard);
+            ctx.lock_shard(shard)?;
             ctx.locked().swap(first, second);
             ctx.unlock();
         }

@@ -88,7 +88,10 @@ pub(crate) fn digest(ctx: &mut Context<'_, '_>) -> Outcome {
     for db in 0..ctx.keyspace.databases() as u32 {
         ctx.session.db = db;
         for shard in 0..ctx.keyspace.shards() {
-            ctx.lock_shard(shard);
+            if let Err(blocked) = ctx.lock_shard(shard) {
+                ctx.session.db = own;
+                return Err(blocked);
+            }
             add_shard(ctx, db, &mut sum);
             ctx.unlock();
         }

@@ -202,7 +202,7 @@ fn load(ctx: &mut Context<'_, '_>, key: Key<'_>) -> Result<Loaded, CommandError>
     ctx.step_out();
     // Members take more than their bytes: only now it is known how much.
     let loaded = read().and_then(|loaded| ctx.make_room(loaded.bytes()).map(|()| loaded));
-    ctx.step_in(key.bytes);
+    ctx.step_in(key.bytes)?;
     loaded
 }
 

@@ -25,7 +25,7 @@ pub(crate) fn append(ctx: &mut Context<'_, '_>) -> Outcome {
             cause: Cause::Append,
             change: |bytes: &mut Vec<u8>| bytes.extend_from_slice(tail),
         };
-        if edit.apply(ctx, key, slot, attempt) {
+        if edit.apply(ctx, key, slot, attempt)? {
             ctx.out.integer(edit.total as i64);
             break;
         }
@@ -56,7 +56,7 @@ pub(crate) fn setrange(ctx: &mut Context<'_, '_>) -> Outcome {
                 bytes[offset..end].copy_from_slice(piece);
             },
         };
-        if edit.apply(ctx, key, slot, attempt) {
+        if edit.apply(ctx, key, slot, attempt)? {
             ctx.out.integer(total as i64);
             break;
         }

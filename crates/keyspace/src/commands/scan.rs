@@ -227,7 +227,9 @@ impl Steps for Scan {
                 return false;
             }
             budget.spend(Place::SHARD_COST);
-            ctx.lock_shard(self.place.shard);
+            if ctx.lock_shard(self.place.shard).is_err() {
+                return false;
+            }
             let next = self.visit(ctx, budget);
             ctx.unlock();
             self.place.advance(next);
@@ -297,12 +299,15 @@ impl Steps for RandomKey {
             }
             budget.spend(ctx.keyspace.shards() * Place::SHARD_COST);
             self.tries -= 1;
-            let Some(shard) = random_shard(ctx) else {
-                break;
-            };
-            if let Some(key) = random_key(ctx, shard, budget) {
-                ctx.out.bulk(&key);
-                return true;
+            match random_shard(ctx).map(|shard| shard.map(|at| random_key(ctx, at, budget))) {
+                Ok(Some(Ok(Some(key)))) => {
+                    ctx.out.bulk(&key);
+                    return true;
+                }
+                Ok(Some(Ok(None))) => {}
+                Ok(None) => break,
+                // It is blocked, and draws anew.
+                Ok(Some(Err(_))) | Err(_) => return false,
             }
         }
         ctx.out.null();
@@ -313,8 +318,12 @@ impl Steps for RandomKey {
 }
 
 /// A key of a shard, if the one that was drawn is alive.
-fn random_key(ctx: &mut Context<'_, '_>, shard: usize, budget: &mut Budget) -> Option<Box<[u8]>> {
-    ctx.lock_shard(shard);
+fn random_key(
+    ctx: &mut Context<'_, '_>,
+    shard: usize,
+    budget: &mut Budget,
+) -> Result<Option<Box<[u8]>>, CommandError> {
+    ctx.lock_shard(shard)?;
     let (db, now) = (ctx.session.db, ctx.now);
     let hold = ctx.locked();
     let random = hold.random.next();
@@ -329,23 +338,23 @@ fn random_key(ctx: &mut Context<'_, '_>, shard: usize, budget: &mut Budget) -> O
         other => other.map(|(key, _)| key),
     };
     ctx.unlock();
-    alive
+    Ok(alive)
 }
 
 /// A shard, chosen with a probability in proportion to its keys; `None` if there are none.
-fn random_shard(ctx: &mut Context<'_, '_>) -> Option<usize> {
+fn random_shard(ctx: &mut Context<'_, '_>) -> Result<Option<usize>, CommandError> {
     let db = ctx.session.db;
     let shards = ctx.keyspace.shards();
     let mut ends = Vec::with_capacity(shards);
     let (mut keys, mut random) = (0_u64, 0);
     for shard in 0..shards {
-        ctx.lock_shard(shard);
+        ctx.lock_shard(shard)?;
         let hold = ctx.locked();
         keys += hold.entries(db).len() as u64;
         random = hold.random.next();
         ctx.unlock();
         ends.push(keys);
     }
-    let rank = random.checked_rem(keys)?;
-    Some(ends.partition_point(|&end| end <= rank))
+    let rank = random.checked_rem(keys);
+    Ok(rank.map(|rank| ends.partition_point(|&end| end <= rank)))
 }

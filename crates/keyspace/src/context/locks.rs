@@ -3,13 +3,17 @@
 use tidewheel_resp::Writer;
 
 use super::{Context, Key};
+use crate::claims::{Blocked, ShardSet};
 use crate::error::CommandError;
 use crate::foresee::{Call, MANY_KEYS};
-use crate::keyspace::{Keyspace, SHARDS_MAX};
+use crate::keyspace::Keyspace;
 use crate::order;
 use crate::shape::KeySpec;
 use crate::shard::Hold;
 use crate::value::Entries;
+
+/// Whether shards are locked; else another has one of them for long.
+pub(crate) type Locked = Result<(), Blocked>;
 
 /// One in this many holds of a single key is measured.
 const HOLDS_PER_SAMPLE: u32 = 32;
@@ -18,10 +22,15 @@ impl<'a, 'b> Context<'a, 'b> {
     /// Locks the shards of a command's keys, which `keys` finds among the arguments. Before that, it copies the argument
     /// that will be stored, if it is large: `stored_argument` is its position. `call` may know hashes of the keys.
     #[inline(always)]
-    pub(crate) fn lock_keys(&mut self, keys: &KeySpec, stored_argument: u32, call: &Call<'b>) {
+    pub(crate) fn lock_keys(
+        &mut self,
+        keys: &KeySpec,
+        stored_argument: u32,
+        call: &Call<'b>,
+    ) -> Locked {
         let n = self.args.len();
         if keys.first == 0 {
-            return;
+            return Ok(());
         }
         let first = keys.first as usize;
         // DEL of one key is as cheap as GET.
@@ -39,15 +48,15 @@ impl<'a, 'b> Context<'a, 'b> {
                 _ => hash_of_key(),
             };
             debug_assert_eq!(hash, hash_of_key());
-            self.step_in_hashed(hash);
+            self.step_in_hashed(hash)
         } else {
-            self.lock_several(keys, stored_argument, call);
+            self.lock_several(keys, stored_argument, call)
         }
     }
 
     /// As [`lock_keys`](Self::lock_keys), of a call that may have several keys.
     #[inline(never)]
-    fn lock_several(&mut self, keys: &KeySpec, stored_argument: u32, call: &Call<'b>) {
+    fn lock_several(&mut self, keys: &KeySpec, stored_argument: u32, call: &Call<'b>) -> Locked {
         if stored_argument != 0 {
             keys.positions(self.args)
                 .for_each(|at| self.prepare(at + 1));
@@ -55,13 +64,14 @@ impl<'a, 'b> Context<'a, 'b> {
         let (args, keyspace) = (self.args, self.keyspace);
         self.hashes = call.hashes;
         if call.hashes.is_empty() {
-            self.step_in_many(keys.positions(args).filter_map(|at| args.get(at)));
-        } else {
-            self.step_in_shards(call.hashes.iter().map(|hash| keyspace.shard_of(*hash)));
-            if call.hashes.len() >= MANY_KEYS && keyspace.is_worth_warming() {
-                self.warm(call.hashes);
-            }
+            let keys = keys.positions(args).filter_map(|at| args.get(at));
+            return self.step_in_shards(keys.map(|key| keyspace.shard_of(keyspace.hash(key))));
         }
+        self.step_in_shards(call.hashes.iter().map(|hash| keyspace.shard_of(*hash)))?;
+        if call.hashes.len() >= MANY_KEYS && keyspace.is_worth_warming() {
+            self.warm(call.hashes);
+        }
+        Ok(())
     }
 
     /// Asks for the index and the entries of keys whose shards are locked, and waits for neither.
@@ -78,19 +88,14 @@ impl<'a, 'b> Context<'a, 'b> {
         }
     }
 
-    /// Locks the shard of one key.
+    /// Locks the shard of a hash.
     #[inline(always)]
-    pub(crate) fn lock_one(&mut self, key: &[u8]) {
-        self.lock_hashed(self.keyspace.hash(key));
-    }
-
-    ///
-    /// Each call takes the lock for itself. Keeping it for the next call of the same shard was tried: with one hot key it
-    /// saved 7 % of a GET here at most, and nothing on two threads; with many keys a call took 3 to 10 % longer here.
-    #[inline(always)]
-    fn lock_hashed(&mut self, hash: u64) {
+    fn lock_hashed(&mut self, hash: u64) -> Locked {
         let shard = self.keyspace.shard_of(hash);
-        let mut guard = self.keyspace.shards[shard].lock();
+        let mut guard = match self.keyspace.shards[shard].try_lock_in_order() {
+            Some(guard) => guard,
+            None => self.wait_for(shard)?,
+        };
         guard.holds = guard.holds.wrapping_add(1);
         // Reading the clock twice costs as much as a whole GET: sample.
         if guard.holds.is_multiple_of(HOLDS_PER_SAMPLE) {
@@ -98,14 +103,45 @@ impl<'a, 'b> Context<'a, 'b> {
         }
         (self.shard, self.hash) = (shard, hash);
         self.one = Some(guard);
+        Ok(())
+    }
+
+    /// As [`lock_one`](Self::lock_one), for a caller that can come back.
+    pub(crate) fn lock_briefly(&mut self, key: &[u8]) -> Locked {
+        let hash = self.keyspace.hash(key);
+        let shard = self.keyspace.shard_of(hash);
+        let hold = self.keyspace.shards[shard].lock_briefly();
+        let on = || Blocked::on(ShardSet::of([shard].into_iter()));
+        self.one = Some(hold.ok_or_else(on)?);
+        (self.shard, self.hash) = (shard, hash);
+        Ok(())
+    }
+
+    /// Waits for a shard's lock: briefly if the command's client can be parked.
+    #[cold]
+    fn wait_for(&mut self, shard: usize) -> Result<Hold<'a>, Blocked> {
+        let of = &self.keyspace.shards[shard];
+        if !self.may_park() {
+            return Ok(of.lock());
+        }
+        of.lock_briefly()
+            .ok_or_else(|| Blocked::on(ShardSet::of([shard].into_iter())))
+    }
+
+    /// Whether the command's client can be parked, because shards are locked for long.
+    fn may_park(&self) -> bool {
+        self.session.waiter.is_some() && !self.is_long
     }
 
     /// Locks one shard for a command that walks them all.
-    pub(crate) fn lock_shard(&mut self, shard: usize) {
-        let guard = self.keyspace.shards[shard].lock();
+    pub(crate) fn lock_shard(&mut self, shard: usize) -> Result<(), CommandError> {
+        match self.wait_for(shard) {
+            Ok(hold) => self.one = Some(hold),
+            Err(blocked) => return self.unless_blocked(Err(blocked)),
+        }
         self.held_since_ns = Some(self.keyspace.hooks.stopwatch_ns());
         self.shard = shard;
-        self.one = Some(guard);
+        Ok(())
     }
 
     /// Unlocks, then wakes sleepers whose deadline became earlier. A handler that needs a large value later must
@@ -141,39 +177,57 @@ impl<'a, 'b> Context<'a, 'b> {
     }
 
     /// Locks the shard of one key, unless it is locked for a transaction.
-    #[inline(always)]
-    pub(crate) fn step_in(&mut self, key: &[u8]) {
-        if !self.kept {
-            self.lock_one(key);
-        }
+    ///
+    /// # Errors
+    ///
+    /// [`BLOCKED`](CommandError::BLOCKED). This goes for all functions of that kind: then the handler
+    /// ends, and has changed nothing.
+    pub(crate) fn step_in(&mut self, key: &[u8]) -> Result<(), CommandError> {
+        let locked = self.step_in_hashed(self.keyspace.hash(key));
+        self.unless_blocked(locked)
+    }
+
+    /// Notes what a command is blocked on.
+    fn unless_blocked(&mut self, locked: Locked) -> Result<(), CommandError> {
+        locked.map_err(|blocked| {
+            self.blocked = Some(blocked);
+            CommandError::BLOCKED
+        })
     }
 
     #[inline(always)]
-    fn step_in_hashed(&mut self, hash: u64) {
-        if !self.kept {
-            self.lock_hashed(hash);
+    fn step_in_hashed(&mut self, hash: u64) -> Locked {
+        if self.kept {
+            return Ok(());
         }
+        self.lock_hashed(hash)
     }
 
     /// Locks the shards of several keys, in their order, unless they are locked for a transaction.
-    pub(crate) fn step_in_many<'k>(&mut self, keys: impl Iterator<Item = &'k [u8]>) {
+    pub(crate) fn step_in_many<'k>(
+        &mut self,
+        keys: impl Iterator<Item = &'k [u8]>,
+    ) -> Result<(), CommandError> {
         let keyspace = self.keyspace;
-        self.step_in_shards(keys.map(|key| keyspace.shard_of(keyspace.hash(key))));
+        let shards = keys.map(|key| keyspace.shard_of(keyspace.hash(key)));
+        let locked = self.step_in_shards(shards);
+        self.unless_blocked(locked)
     }
 
-    fn step_in_shards(&mut self, shards: impl Iterator<Item = usize>) {
+    fn step_in_shards(&mut self, shards: impl Iterator<Item = usize>) -> Locked {
         if !self.kept {
-            self.many = self.keyspace.lock_shards(shards);
+            let wanted = ShardSet::of(shards);
+            self.many = self.keyspace.lock_set(wanted, self.may_park())?;
             self.held_since_ns = Some(self.keyspace.hooks.stopwatch_ns());
         }
+        Ok(())
     }
 
     /// Locks all shards, in their order. Not for commands that a transaction lends its locks.
-    pub(crate) fn step_in_all(&mut self) {
+    pub(crate) fn step_in_all(&mut self) -> Result<(), CommandError> {
         debug_assert!(!self.kept, "the row says that it reaches");
-        let shards = self.keyspace.shards.iter().enumerate();
-        self.many = shards.map(|(i, shard)| (i, shard.lock())).collect();
-        self.held_since_ns = Some(self.keyspace.hooks.stopwatch_ns());
+        let locked = self.step_in_shards(0..self.keyspace.shards());
+        self.unless_blocked(locked)
     }
 
     /// Makes room for so many bytes, after [`step_out`](Self::step_out). A transaction, whose locks are kept, evicts
@@ -261,6 +315,28 @@ impl<'a, 'b> Context<'a, 'b> {
         }
     }
 
+    /// The shards that are locked.
+    pub(crate) fn locked_shards(&self) -> ShardSet {
+        match self.one {
+            Some(_) => ShardSet::of([self.shard].into_iter()),
+            None => ShardSet::of(self.many.iter().map(|(shard, _)| *shard)),
+        }
+    }
+
+    /// Bytes that collections and long strings take in the session's database, in the shards that are
+    /// locked.
+    pub(crate) fn object_bytes(&self) -> usize {
+        let db = self.session.db;
+        match &self.one {
+            Some(hold) => hold.object_bytes(db),
+            None => self
+                .many
+                .iter()
+                .map(|(_, hold)| hold.object_bytes(db))
+                .sum(),
+        }
+    }
+
     /// The one shard that is locked.
     pub(crate) fn locked(&mut self) -> &mut Hold<'a> {
         match &mut self.one {
@@ -272,31 +348,31 @@ impl<'a, 'b> Context<'a, 'b> {
 
 impl Keyspace {
     /// Locks the shards of several keys, in shard order.
+    ///
+    /// # Errors
+    ///
+    /// If another has one of them for long.
     pub(crate) fn lock_shards_of<'k>(
         &self,
         keys: impl Iterator<Item = &'k [u8]>,
-    ) -> Vec<(usize, Hold<'_>)> {
-        self.lock_shards(keys.map(|key| self.shard_of(self.hash(key))))
+    ) -> Result<Vec<(usize, Hold<'_>)>, Blocked> {
+        let shards = keys.map(|key| self.shard_of(self.hash(key)));
+        self.lock_set(ShardSet::of(shards), true)
     }
 
-    /// Locks shards, in their order.
-    fn lock_shards(&self, shards: impl Iterator<Item = usize>) -> Vec<(usize, Hold<'_>)> {
-        // One bit a shard: order and uniqueness without sorting.
-        let mut wanted = [0_u64; SHARDS_MAX / 64];
-        for shard in shards {
-            wanted[shard / 64] |= 1 << (shard % 64);
+    /// Locks shards, in their order: waits `briefly` for each, or for as long as it takes.
+    fn lock_set(&self, wanted: ShardSet, briefly: bool) -> Result<Vec<(usize, Hold<'_>)>, Blocked> {
+        let mut guards = Vec::with_capacity(wanted.len());
+        for at in wanted.iter() {
+            let shard = &self.shards[at];
+            // Another call of several keys often has one of them.
+            let guard = match briefly {
+                true => shard.lock_briefly(),
+                false => Some(shard.lock_soon()),
+            };
+            guards.push((at, guard.ok_or_else(|| Blocked::on(wanted))?));
         }
-        let count: u32 = wanted.iter().map(|word| word.count_ones()).sum();
-        let mut guards = Vec::with_capacity(count as usize);
-        for (i, mut word) in wanted.into_iter().enumerate() {
-            while word != 0 {
-                let shard = i * 64 + word.trailing_zeros() as usize;
-                word &= word - 1;
-                // Another call of several keys often has one of them.
-                guards.push((shard, self.shards[shard].lock_soon()));
-            }
-        }
-        guards
+        Ok(guards)
     }
 
     /// Unlocks shards, then wakes sleepers whose deadline became earlier.

@@ -12,6 +12,7 @@ use tidewheel_store::{Seen, Slot};
 
 pub(crate) use self::replies::Large;
 use crate::access::Recency;
+use crate::claims::Blocked;
 use crate::collection;
 use crate::command::Command;
 use crate::error::CommandError;
@@ -59,6 +60,10 @@ pub struct Context<'a, 'b> {
     pub(crate) defers: bool,
     /// The command waits.
     pub(crate) ticket: Option<Arc<Ticket>>,
+    /// The command cannot run now.
+    pub(crate) blocked: Option<Blocked>,
+    /// It runs on a thread of its own: it waits for locks.
+    pub(crate) is_long: bool,
     /// When the locks were taken, if this hold is measured.
     held_since_ns: Option<u64>,
     /// What is done for large values before and after locking. A pointer, because most commands have none.
@@ -107,6 +112,8 @@ impl<'a, 'b> Context<'a, 'b> {
             kept: false,
             defers: false,
             ticket: None,
+            blocked: None,
+            is_long: false,
             held_since_ns: None,
             large: None,
         }

@@ -8,7 +8,9 @@ use tidewheel_store::{Seen, Slot, Value};
 
 use super::locks::place_of;
 use super::{Context, Key, Lookup};
+use crate::claims::Blocked;
 use crate::error::CommandError;
+use crate::execute::Unfinished;
 use crate::garbage::Garbage;
 use crate::value::{self, Entries, LARGE, Object};
 
@@ -155,6 +157,17 @@ impl Context<'_, '_> {
         }
         self.out.truncate(mark);
         error.write(self.out);
+    }
+
+    /// Ends a command that could not run, as if it had not begun.
+    #[cold]
+    pub(crate) fn give_up(&mut self, mark: usize, blocked: Blocked) -> Unfinished {
+        if let Some(large) = &mut self.large {
+            large.forget_new_holes();
+        }
+        self.out.truncate(mark);
+        self.finish();
+        Unfinished::Blocked(blocked)
     }
 
     /// Unlocks and does what must not happen under a lock: copying large replies, dropping large values.

@@ -6,7 +6,8 @@ mod upkeep;
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use tidewheel_store::{KeyHasher, Slot};
 
@@ -36,6 +37,8 @@ pub(crate) struct Shard {
     state: Ranked<ShardState>,
     /// Lower bound of the earliest deadline, in engine ticks. Written under the lock.
     next_deadline: AtomicU64,
+    /// Whether a long command has it, or is about to.
+    busy: AtomicBool,
     shared: Arc<Shared>,
 }
 
@@ -140,6 +143,7 @@ impl Shard {
                 },
             ),
             next_deadline: AtomicU64::new(NEVER),
+            busy: AtomicBool::new(false),
             shared,
         }
     }
@@ -160,6 +164,30 @@ impl Shard {
             state: self.state.lock_soon(),
             shard: self,
         }
+    }
+
+    /// Locks the shard if nobody else has it. What the thread has locked stands before it in the order.
+    #[inline(always)]
+    pub(crate) fn try_lock_in_order(&self) -> Option<Hold<'_>> {
+        let state = self.state.try_lock_in_order()?;
+        Some(Hold { state, shard: self })
+    }
+
+    /// Locks the shard, unless another has it for long: event loops wait for nothing longer.
+    #[inline]
+    pub(crate) fn lock_briefly(&self) -> Option<Hold<'_>> {
+        let state = self.state.lock_briefly(|| self.is_busy())?;
+        Some(Hold { state, shard: self })
+    }
+
+    /// Whether a long command has the shard, or is about to.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.busy.load(Acquire)
+    }
+
+    /// Says whether a long command has the shard. The claims are locked.
+    pub(crate) fn set_busy(&self, busy: bool) {
+        self.busy.store(busy, Release);
     }
 
     /// Locks the shard, if nobody else has. The thread may have locked any others.
@@ -197,6 +225,11 @@ impl ShardState {
     #[inline(always)]
     pub(crate) fn entries(&self, db: u32) -> &Entries {
         &self.databases[db as usize].entries
+    }
+
+    /// Bytes of a database's objects, outside the entries' blocks.
+    pub(crate) fn object_bytes(&self, db: u32) -> usize {
+        self.databases[db as usize].object_bytes
     }
 
     /// Keys of one database that have a deadline of their own.

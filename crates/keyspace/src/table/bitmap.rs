@@ -2,6 +2,7 @@
 
 use crate::command::{Adds, Argument, Command, Flags, Group, Handler, KeySpec, KeyUse};
 use crate::commands::{bitfield, bitmap, bitop};
+use crate::long::Cost;
 
 const RO: KeyUse = KeyUse {
     flags: &["RO", "access"],
@@ -61,6 +62,7 @@ const WRITES: &[Argument] = &[
 pub(super) static ROWS: &[Command] = &[
     Command {
         name: "bitcount",
+        cost: Cost::all(20),
         summary: "Counts the number of set bits (population counting) in a string.",
         since: "2.6.0",
         complexity: "O(N)",
@@ -124,6 +126,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "bitop",
+        cost: Cost::all(40),
         summary: "Performs bitwise operations on multiple strings, and stores the result.",
         since: "2.6.0",
         complexity: "O(N)",
@@ -165,6 +168,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "bitpos",
+        cost: Cost::all(20),
         summary: "Finds the first set (1) or clear (0) bit in a string.",
         since: "2.8.7",
         complexity: "O(N)",

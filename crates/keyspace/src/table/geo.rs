@@ -2,6 +2,7 @@
 
 use crate::command::{Adds, Argument, Command, Flags, Group, Handler, KeySpec, KeyUse};
 use crate::commands::geo::{place, search};
+use crate::long::{Cost, Visits};
 
 const READ: KeyUse = KeyUse {
     flags: &["RO", "access"],
@@ -22,6 +23,7 @@ const GEO: Command = Command {
 pub(super) static ROWS: &[Command] = &[
     Command {
         name: "geoadd",
+        cost: Cost::arguments(500),
         summary: "Adds members with their positions to a geospatial index. Creates the key if it \
                   doesn't exist.",
         since: "3.2.0",
@@ -80,6 +82,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "geohash",
+        cost: Cost::arguments(300),
         summary: "Returns members of a geospatial index as geohash strings.",
         since: "3.2.0",
         complexity: "O(1) for each member requested.",
@@ -92,6 +95,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "geopos",
+        cost: Cost::arguments(300),
         summary: "Returns the positions of members of a geospatial index.",
         since: "3.2.0",
         complexity: "O(1) for each member requested.",
@@ -104,6 +108,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "geosearch",
+        cost: Cost::visiting(1_000, Visits::Area),
         summary: "Returns the members of a geospatial index within a box or a circle.",
         since: "6.2.0",
         complexity: "O(N+log(M)) where N is the number of members in the cells around the shape \
@@ -184,6 +189,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "geosearchstore",
+        cost: Cost::visiting(2_000, Visits::Area),
         summary: "Stores the members of a geospatial index within a box or a circle in a key.",
         since: "6.2.0",
         complexity: "O(N+log(M)) where N is the number of members in the cells around the shape \

@@ -2,6 +2,7 @@
 
 use crate::command::{Adds, Argument, Command, Flags, Group, Handler, KeySpec, KeyUse};
 use crate::commands::geo::search;
+use crate::long::{Cost, Visits};
 
 const READ: KeyUse = KeyUse {
     flags: &["RO", "access"],
@@ -19,6 +20,7 @@ const GEO: Command = Command {
 pub(super) static ROWS: &[Command] = &[
     Command {
         name: "georadius",
+        cost: Cost::visiting(1_000, Visits::Area),
         summary: "Returns or stores the members of a geospatial index within a distance of a \
                   point.",
         since: "3.2.0",
@@ -75,6 +77,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "georadius_ro",
+        cost: Cost::visiting(1_000, Visits::Area),
         summary: "Returns the members of a geospatial index within a distance of a point.",
         since: "3.2.10",
         complexity: "O(N+log(M)) where N is the number of members in the cells around the shape \
@@ -121,6 +124,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "georadiusbymember",
+        cost: Cost::visiting(1_000, Visits::Area),
         summary: "Returns or stores the members of a geospatial index within a distance of a \
                   member.",
         since: "3.2.0",
@@ -173,6 +177,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "georadiusbymember_ro",
+        cost: Cost::visiting(1_000, Visits::Area),
         summary: "Returns the members of a geospatial index within a distance of a member.",
         since: "3.2.10",
         complexity: "O(N+log(M)) where N is the number of members in the cells around the shape \

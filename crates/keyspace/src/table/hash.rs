@@ -2,6 +2,7 @@
 
 use crate::command::{Argument, Command, Flags, Group, Handler, KeySpec, KeyUse};
 use crate::commands::hash::{self, lifetime, number, random, read, write};
+use crate::long::{Cost, Visits};
 
 const READ: KeyUse = KeyUse {
     flags: &["RO", "access"],
@@ -57,6 +58,7 @@ const WHOLE: Command = Command {
 pub(super) static ROWS: &[Command] = &[
     Command {
         name: "hdel",
+        cost: Cost::arguments(1_200),
         summary: "Deletes one or more fields and their values from a hash. Deletes the hash if no fields \
                   remain.",
         complexity: "O(N) where N is the number of fields to be removed.",
@@ -87,12 +89,14 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "hgetall",
+        cost: Cost::all(100),
         summary: "Returns all fields and values in a hash.",
         handler: Handler::Keys(read::hgetall),
         ..WHOLE
     },
     Command {
         name: "hgetdel",
+        cost: Cost::arguments(1_000),
         summary: "Returns the values of fields and deletes them from a hash.",
         since: "8.0.0",
         complexity: "O(N) where N is the number of specified fields.",
@@ -105,6 +109,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "hgetex",
+        cost: Cost::arguments(1_000),
         summary: "Returns the values of fields and sets their expiration time.",
         since: "8.0.0",
         complexity: "O(N) where N is the number of specified fields.",
@@ -150,6 +155,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "hkeys",
+        cost: Cost::all(60),
         summary: "Returns all fields in a hash.",
         handler: Handler::Keys(read::hkeys),
         ..WHOLE
@@ -165,6 +171,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "hmget",
+        cost: Cost::arguments(200),
         summary: "Returns the values of all fields in a hash.",
         complexity: "O(N) where N is the number of fields being requested.",
         arity: -3,
@@ -174,6 +181,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "hmset",
+        cost: Cost::arguments(400),
         summary: "Sets the values of multiple fields.",
         complexity: "O(N) where N is the number of fields being set.",
         arity: -4,
@@ -184,6 +192,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "hrandfield",
+        cost: Cost::visiting(700, Visits::Count(2)),
         summary: "Returns one or more random fields from a hash.",
         since: "6.2.0",
         complexity: "O(N) where N is the number of fields returned",
@@ -207,6 +216,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "hscan",
+        cost: Cost::visiting(150, Visits::CountWord(10)),
         summary: "Iterates over the fields of a hash and their values.",
         since: "2.8.0",
         complexity: "O(1) for every call. O(N) for a whole iteration, where N is the number of \
@@ -228,6 +238,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "hset",
+        cost: Cost::arguments(400),
         summary: "Creates or modifies the value of a field in a hash.",
         complexity: "O(1) for each field/value pair added, so O(N) to add N field/value pairs when the \
                      command is called with multiple field/value pairs.",
@@ -239,6 +250,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "hsetex",
+        cost: Cost::arguments(1_000),
         summary: "Sets the values of fields and their expiration time.",
         since: "8.0.0",
         complexity: "O(N) where N is the number of fields being set.",
@@ -286,6 +298,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "hvals",
+        cost: Cost::all(60),
         summary: "Returns all values in a hash.",
         handler: Handler::Keys(read::hvals),
         ..WHOLE

@@ -2,6 +2,7 @@
 
 use crate::command::{Adds, Argument, Command, Flags, Group, Handler, KeySpec, KeyUse};
 use crate::commands::hyperloglog;
+use crate::long::Cost;
 
 const GROWS: Flags = Flags::WRITE.or(Flags::DENYOOM);
 
@@ -32,6 +33,7 @@ const KEY: Argument = Argument::key("key");
 pub(super) static ROWS: &[Command] = &[
     Command {
         name: "pfadd",
+        cost: Cost::arguments(200),
         summary: "Adds elements to a HyperLogLog key. Creates the key if it doesn't exist.",
         complexity: "O(1) to add every element.",
         arity: -2,
@@ -44,6 +46,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "pfcount",
+        cost: Cost::arguments(20_000),
         summary: "Returns the approximated cardinality of the set(s) observed by the HyperLogLog key(s).",
         complexity: "O(1) with a very small average constant time when called with a single key. O(N) \
                      with N being the number of keys, and much bigger constant times, when called with \
@@ -69,6 +72,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "pfmerge",
+        cost: Cost::arguments(20_000),
         summary: "Merges one or more HyperLogLog values into a single key.",
         complexity: "O(N) to merge N HyperLogLogs, but with high constant times.",
         arity: -2,

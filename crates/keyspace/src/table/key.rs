@@ -2,6 +2,7 @@
 
 use crate::command::{Adds, Argument, Command, Flags, Handler, KeySpec, KeyUse};
 use crate::commands::{dump, key, object, scan, sort};
+use crate::long::Cost;
 
 const RO: KeyUse = KeyUse { flags: &["RO"] };
 const READ: KeyUse = KeyUse {
@@ -56,6 +57,7 @@ const SORT_OPTIONS: [Argument; 5] = [
 pub(super) static ROWS: &[Command] = &[
     Command {
         name: "copy",
+        cost: Cost::all(500),
         summary: "Copies the value of a key to a new key.",
         since: "6.2.0",
         complexity: "O(N) worst case for collections, where N is the number of nested items. O(1) for \
@@ -76,6 +78,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "del",
+        cost: Cost::arguments(200),
         summary: "Deletes one or more keys.",
         complexity: "O(N) where N is the number of keys that will be removed. When a key to remove \
                      holds a value other than a string, the individual complexity for this key is \
@@ -91,6 +94,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "dump",
+        cost: Cost::all(150),
         summary: "Returns a serialized representation of the value stored at a key.",
         since: "2.6.0",
         complexity: "O(1) to access the key and additional O(N*M) to serialize it, where N is the \
@@ -108,6 +112,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "exists",
+        cost: Cost::arguments(200),
         summary: "Determines whether one or more keys exist.",
         complexity: "O(N) where N is the number of keys to check.",
         arity: -2,
@@ -192,6 +197,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "restore",
+        cost: Cost::arguments(1_000),
         summary: "Creates a key from the serialized representation of a value.",
         since: "2.6.0",
         complexity: "O(1) to create the new key and additional O(N*M) to reconstruct the serialized \
@@ -255,6 +261,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "sort",
+        cost: Cost::all(500),
         summary: "Sorts the elements in a list, a set, or a sorted set, optionally storing the result.",
         complexity: SORT_COMPLEXITY,
         arity: -2,
@@ -278,6 +285,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "sort_ro",
+        cost: Cost::all(500),
         summary: "Returns the sorted elements of a list, a set, or a sorted set.",
         since: "7.0.0",
         complexity: SORT_COMPLEXITY,
@@ -300,6 +308,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "touch",
+        cost: Cost::arguments(200),
         summary: "Returns the number of existing keys out of those specified after updating the time \
                   they were last accessed.",
         since: "3.2.1",
@@ -324,6 +333,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "unlink",
+        cost: Cost::arguments(200),
         summary: "Asynchronously deletes one or more keys.",
         since: "4.0.0",
         complexity: "O(1) for each key removed regardless of its size. Then the command does O(N) \

@@ -2,6 +2,7 @@
 
 use crate::command::{Argument, Command, Flags, Group, Handler, KeySpec, KeyUse};
 use crate::commands::list::{pop, push, read, transfer, write};
+use crate::long::{Cost, Visits};
 
 const READ: KeyUse = KeyUse {
     flags: &["RO", "access"],
@@ -82,6 +83,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "linsert",
+        cost: Cost::all(40),
         summary: "Inserts an element before or after another element in a list.",
         since: "2.2.0",
         complexity: "O(N) where N is the number of elements to traverse before seeing the value \
@@ -127,6 +129,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "lmpop",
+        cost: Cost::visiting(60, Visits::CountWord(1)),
         summary: "Returns multiple elements from a list after removing them. Deletes the list if the \
                   last element was popped.",
         since: "7.0.0",
@@ -146,6 +149,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "lpop",
+        cost: Cost::visiting(60, Visits::Count(2)),
         summary: "Returns the first elements in a list after removing it. Deletes the list if the last \
                   element was popped.",
         handler: Handler::Keys(pop::lpop),
@@ -153,6 +157,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "lpos",
+        cost: Cost::all(40),
         summary: "Returns the index of matching elements in a list.",
         since: "6.0.6",
         complexity: "O(N) where N is the number of elements in the list, for the average case. When \
@@ -172,6 +177,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "lpush",
+        cost: Cost::arguments(100),
         summary: "Prepends one or more elements to a list. Creates the key if it doesn't exist.",
         history: SEVERAL,
         handler: Handler::Keys(push::lpush),
@@ -179,6 +185,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "lpushx",
+        cost: Cost::arguments(100),
         summary: "Prepends one or more elements to a list only when the list exists.",
         since: "2.2.0",
         history: SEVERAL_IF_THERE,
@@ -187,6 +194,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "lrange",
+        cost: Cost::visiting(60, Visits::Places(2)),
         summary: "Returns a range of elements from a list.",
         complexity: "O(S+N) where S is the distance of start offset from HEAD for small lists, from \
                      nearest end (HEAD or TAIL) for large lists; and N is the number of elements in the \
@@ -199,6 +207,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "lrem",
+        cost: Cost::all(40),
         summary: "Removes elements from a list. Deletes the list if the last element was removed.",
         complexity: "O(N+M) where N is the length of the list and M is the number of elements removed.",
         arity: 4,
@@ -224,6 +233,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "ltrim",
+        cost: Cost::all(20),
         summary: "Removes elements from both ends a list. Deletes the list if all elements were \
                   trimmed.",
         complexity: "O(N) where N is the number of elements to be removed by the operation.",
@@ -237,6 +247,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "rpop",
+        cost: Cost::visiting(60, Visits::Count(2)),
         summary: "Returns and removes the last elements of a list. Deletes the list if the last \
                   element was popped.",
         handler: Handler::Keys(pop::rpop),
@@ -258,6 +269,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "rpush",
+        cost: Cost::arguments(100),
         summary: "Appends one or more elements to a list. Creates the key if it doesn't exist.",
         history: SEVERAL,
         handler: Handler::Keys(push::rpush),
@@ -265,6 +277,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "rpushx",
+        cost: Cost::arguments(100),
         summary: "Appends an element to a list only when the list exists.",
         since: "2.2.0",
         history: SEVERAL_IF_THERE,

@@ -4,6 +4,7 @@ use tidewheel_collections::{Hash, Set, ZSet};
 
 use crate::command::{Argument, Command, Flags, Group, Handler, KeySpec, KeyUse};
 use crate::commands::members;
+use crate::long::Cost;
 use crate::time::{Base, Unit};
 
 const KEY: Argument = Argument::key("key");
@@ -33,6 +34,7 @@ const MEMBERS: Argument = Argument::block(
 .after("MEMBERS");
 
 const SETS: Command = Command {
+    cost: Cost::arguments(1_200),
     since: "7.4.0",
     complexity: "O(N) where N is the number of specified members",
     arity: -6,

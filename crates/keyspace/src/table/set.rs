@@ -2,6 +2,7 @@
 
 use crate::command::{Adds, Argument, Command, Flags, Group, Handler, KeySpec, KeyUse};
 use crate::commands::set::{self, algebra, basic, random};
+use crate::long::{Cost, Visits};
 
 const READ: KeyUse = KeyUse {
     flags: &["RO", "access"],
@@ -61,6 +62,7 @@ const INTER_COST: &str = "O(N*M) worst case where N is the cardinality of the sm
 pub(super) static ROWS: &[Command] = &[
     Command {
         name: "sadd",
+        cost: Cost::arguments(600),
         summary: "Adds one or more members to a set. Creates the key if it doesn't exist.",
         complexity: "O(1) for each element added, so O(N) to add N elements when the command is called with \
                      multiple arguments.",
@@ -83,18 +85,21 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "sdiff",
+        cost: Cost::all(400),
         summary: "Returns the members of the first set that none of the others has.",
         handler: Handler::Keys(algebra::sdiff),
         ..SEVERAL
     },
     Command {
         name: "sdiffstore",
+        cost: Cost::all(1_000),
         summary: "Stores the members of the first set that none of the others has in a key.",
         handler: Handler::Keys(algebra::sdiffstore),
         ..STORE
     },
     Command {
         name: "sinter",
+        cost: Cost::all(400),
         summary: "Returns the members that all of several sets have.",
         complexity: INTER_COST,
         handler: Handler::Keys(algebra::sinter),
@@ -102,6 +107,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "sintercard",
+        cost: Cost::all(200),
         summary: "Returns the number of members that all of several sets have.",
         since: "7.0.0",
         complexity: INTER_COST,
@@ -119,6 +125,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "sinterstore",
+        cost: Cost::all(1_000),
         summary: "Stores the members that all of several sets have in a key.",
         complexity: INTER_COST,
         handler: Handler::Keys(algebra::sinterstore),
@@ -135,6 +142,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "smembers",
+        cost: Cost::all(60),
         summary: "Returns all members of a set.",
         complexity: "O(N) where N is the set cardinality.",
         arity: 2,
@@ -147,6 +155,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "smismember",
+        cost: Cost::arguments(200),
         summary: "Determines whether multiple members belong to a set.",
         since: "6.2.0",
         complexity: "O(N) where N is the number of elements being checked for membership",
@@ -172,6 +181,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "spop",
+        cost: Cost::visiting(2_000, Visits::Count(2)),
         summary: "Returns one or more random members from a set after removing them. Deletes the set if the \
                   last member was popped.",
         complexity: "Without the count argument O(1), otherwise O(N) where N is the value of the passed count.",
@@ -186,6 +196,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "srandmember",
+        cost: Cost::visiting(500, Visits::Count(2)),
         summary: "Gets one or multiple random members from a set.",
         complexity: "Without the count argument O(1), otherwise O(N) where N is the absolute value of the \
                      passed count.",
@@ -200,6 +211,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "srem",
+        cost: Cost::arguments(1_000),
         summary: "Removes one or more members from a set. Deletes the set if the last member was removed.",
         complexity: "O(N) where N is the number of members to be removed.",
         arity: -3,
@@ -212,6 +224,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "sscan",
+        cost: Cost::visiting(150, Visits::CountWord(10)),
         summary: "Iterates over the members of a set.",
         since: "2.8.0",
         complexity: "O(1) for every call. O(N) for a whole iteration, where N is the number of \
@@ -230,12 +243,14 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "sunion",
+        cost: Cost::all(400),
         summary: "Returns the members of several sets.",
         handler: Handler::Keys(algebra::sunion),
         ..SEVERAL
     },
     Command {
         name: "sunionstore",
+        cost: Cost::all(1_000),
         summary: "Stores the members of several sets in a key.",
         handler: Handler::Keys(algebra::sunionstore),
         ..STORE

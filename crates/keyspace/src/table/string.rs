@@ -2,6 +2,7 @@
 
 use crate::command::{Adds, Argument, Command, Flags, Group, Handler, KeySpec, KeyUse};
 use crate::commands::{edit, lcs, number, string};
+use crate::long::Cost;
 
 const RO: KeyUse = KeyUse {
     flags: &["RO", "access"],
@@ -227,6 +228,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "mget",
+        cost: Cost::arguments(200),
         summary: "Atomically returns the string values of one or more keys.",
         complexity: "O(N) where N is the number of keys to retrieve.",
         arity: -2,
@@ -239,6 +241,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "mset",
+        cost: Cost::arguments(250),
         summary: "Atomically creates or modifies the string values of one or more keys.",
         since: "1.0.1",
         complexity: "O(N) where N is the number of keys to set.",
@@ -256,6 +259,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "msetnx",
+        cost: Cost::arguments(250),
         summary: "Atomically modifies the string values of one or more keys only when all keys don't \
                   exist.",
         since: "1.0.1",

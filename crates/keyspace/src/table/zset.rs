@@ -2,6 +2,7 @@
 
 use crate::command::{Argument, Command, Flags, Group, Handler, KeySpec, KeyUse};
 use crate::commands::zset::{self, pop, random, read, write};
+use crate::long::{Cost, Visits};
 
 const READ: KeyUse = KeyUse {
     flags: &["RO", "access"],
@@ -29,6 +30,7 @@ const ZSET: Command = Command {
 pub(super) static ROWS: &[Command] = &[
     Command {
         name: "zadd",
+        cost: Cost::arguments(600),
         summary: "Adds members to a sorted set, or changes their scores. Creates the key if it \
                   doesn't exist.",
         since: "1.2.0",
@@ -98,6 +100,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "zmpop",
+        cost: Cost::visiting(1_500, Visits::CountWord(1)),
         summary: "Removes and returns the first or the last members of the first sorted set that \
                   is not empty.",
         since: "7.0.0",
@@ -120,6 +123,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "zmscore",
+        cost: Cost::arguments(200),
         summary: "Returns the scores of one or more members in a sorted set.",
         since: "6.2.0",
         complexity: "O(N) where N is the number of members being requested.",
@@ -132,6 +136,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "zpopmax",
+        cost: Cost::visiting(1_500, Visits::Count(2)),
         summary: "Removes and returns the members with the highest scores of a sorted set. Deletes \
                   the key if none remain.",
         since: "5.0.0",
@@ -146,6 +151,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "zpopmin",
+        cost: Cost::visiting(1_500, Visits::Count(2)),
         summary: "Removes and returns the members with the lowest scores of a sorted set. Deletes \
                   the key if none remain.",
         since: "5.0.0",
@@ -160,6 +166,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "zrandmember",
+        cost: Cost::visiting(600, Visits::Count(2)),
         summary: "Returns random members of a sorted set.",
         since: "6.2.0",
         complexity: "O(N) where N is the number of members returned.",
@@ -202,6 +209,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "zrem",
+        cost: Cost::arguments(1_000),
         summary: "Removes members from a sorted set. Deletes the key if none remain.",
         since: "1.2.0",
         complexity: "O(M*log(N)) where N is the number of members in the sorted set and M the \
@@ -235,6 +243,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "zscan",
+        cost: Cost::visiting(1_000, Visits::CountWord(10)),
         summary: "Iterates over the members of a sorted set and their scores.",
         since: "2.8.0",
         complexity: "O(1) for every call. O(N) for a whole iteration, where N is the number of \

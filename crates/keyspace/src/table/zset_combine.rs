@@ -2,6 +2,7 @@
 
 use crate::command::{Adds, Argument, Command, Flags, Group, Handler, KeySpec, KeyUse};
 use crate::commands::zset::combine;
+use crate::long::Cost;
 
 const READ: KeyUse = KeyUse {
     flags: &["RO", "access"],
@@ -19,6 +20,7 @@ const ZSET: Command = Command {
 pub(super) static ROWS: &[Command] = &[
     Command {
         name: "zdiff",
+        cost: Cost::all(2_000),
         summary: "Returns the difference between the first sorted set and the others.",
         since: "6.2.0",
         complexity: "O(L + (N-K)log(N)) where L is the sum of the sizes of the sources, N the size \
@@ -37,6 +39,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "zdiffstore",
+        cost: Cost::all(3_000),
         summary: "Stores the difference between the first sorted set and the others in a key.",
         since: "6.2.0",
         complexity: "O(L + (N-K)log(N)) where L is the sum of the sizes of the sources, N the size \
@@ -56,6 +59,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "zinter",
+        cost: Cost::all(2_000),
         summary: "Returns the intersection of sorted sets.",
         since: "6.2.0",
         complexity: "O(N*K)+O(M*log(M)) where N is the size of the smallest source, K the number \
@@ -88,6 +92,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "zintercard",
+        cost: Cost::all(300),
         summary: "Returns the number of members in the intersection of sorted sets.",
         since: "7.0.0",
         complexity: "O(N*K) where N is the size of the smallest source and K the number of \
@@ -106,6 +111,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "zinterstore",
+        cost: Cost::all(3_000),
         summary: "Stores the intersection of sorted sets in a key.",
         since: "2.0.0",
         complexity: "O(N*K)+O(M*log(M)) where N is the size of the smallest source, K the number \
@@ -139,6 +145,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "zunion",
+        cost: Cost::all(2_000),
         summary: "Returns the union of sorted sets.",
         since: "6.2.0",
         complexity: "O(N)+O(M*log(M)) where N is the sum of the sizes of the sources and M the \
@@ -171,6 +178,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "zunionstore",
+        cost: Cost::all(3_000),
         summary: "Stores the union of sorted sets in a key.",
         since: "2.0.0",
         complexity: "O(N)+O(M*log(M)) where N is the sum of the sizes of the sources and M the \

@@ -2,6 +2,7 @@
 
 use crate::command::{Adds, Argument, Command, Flags, Group, Handler, KeySpec, KeyUse};
 use crate::commands::zset::{range, read, remove};
+use crate::long::{Cost, Visits};
 
 const READ: KeyUse = KeyUse {
     flags: &["RO", "access"],
@@ -54,6 +55,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "zrange",
+        cost: Cost::visiting(100, Visits::Range(2)),
         summary: "Returns the members of a sorted set within a range of ranks, scores or members.",
         since: "1.2.0",
         complexity: "O(log(N)+M) where N is the number of members in the sorted set and M the \
@@ -93,6 +95,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "zrangebylex",
+        cost: Cost::visiting(100, Visits::Range(2)),
         summary: "Returns the members of a sorted set within a lexicographical range.",
         since: "2.8.9",
         complexity: "O(log(N)+M) where N is the number of members in the sorted set and M the \
@@ -117,6 +120,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "zrangebyscore",
+        cost: Cost::visiting(100, Visits::Range(2)),
         summary: "Returns the members of a sorted set within a range of scores.",
         since: "1.0.5",
         complexity: "O(log(N)+M) where N is the number of members in the sorted set and M the \
@@ -145,6 +149,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "zrangestore",
+        cost: Cost::visiting(1_000, Visits::Range(3)),
         summary: "Stores a range of members of a sorted set in a key.",
         since: "6.2.0",
         complexity: "O(log(N)+M) where N is the number of members in the sorted set and M the \
@@ -180,6 +185,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "zremrangebylex",
+        cost: Cost::visiting(700, Visits::Range(2)),
         summary: "Removes the members of a sorted set within a lexicographical range. Deletes the \
                   key if none remain.",
         since: "2.8.9",
@@ -199,6 +205,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "zremrangebyrank",
+        cost: Cost::visiting(700, Visits::Range(2)),
         summary: "Removes the members of a sorted set within a range of ranks. Deletes the key if \
                   none remain.",
         since: "2.0.0",
@@ -218,6 +225,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "zremrangebyscore",
+        cost: Cost::visiting(700, Visits::Range(2)),
         summary: "Removes the members of a sorted set within a range of scores. Deletes the key if \
                   none remain.",
         since: "1.2.0",
@@ -237,6 +245,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "zrevrange",
+        cost: Cost::visiting(100, Visits::Range(2)),
         summary: "Returns the members of a sorted set within a range of ranks, the greatest score \
                   first.",
         since: "1.2.0",
@@ -257,6 +266,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "zrevrangebylex",
+        cost: Cost::visiting(100, Visits::Range(2)),
         summary: "Returns the members of a sorted set within a lexicographical range, the last one \
                   first.",
         since: "2.8.9",
@@ -282,6 +292,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "zrevrangebyscore",
+        cost: Cost::visiting(100, Visits::Range(2)),
         summary: "Returns the members of a sorted set within a range of scores, the greatest \
                   first.",
         since: "2.2.0",

@@ -7,6 +7,7 @@ use tidewheel_resp::{Args, Writer};
 
 use super::ticket::State;
 use super::{ReadyKey, Served, Ticket, Waiter, Wanted};
+use crate::claims::Act;
 use crate::collection::untimed;
 use crate::context::{Context, Large};
 use crate::gate::{Exclusive, Seat};
@@ -50,18 +51,23 @@ impl Keyspace {
 
     /// A wait is over: its ticket leaves all queues. Call it once for each ticket that [`begin`](Self::begin) has
     /// returned, when it was served or [ended](Ticket::end).
-    pub fn leave(&self, seat: &mut Seat, time: Time, ticket: &Ticket) {
+    pub fn leave(&self, seat: &mut Seat, time: Time, ticket: &Arc<Ticket>) {
         let _visit = seat.visit();
         self.waiting.fetch_sub(1, SeqCst);
         let now = Now::of(&self.timeline, time);
         for at in ticket.keys.clone() {
-            let key = self.key(ticket.key(at));
-            let mut hold = self.shards[key.shard].lock();
-            hold.leave_key(key.bytes, ticket);
-            // Those behind one that was handed back have waited for it.
-            if ticket.also.is_some() {
-                hold.note_awaited(ticket.db, key.bytes);
-                self.serve_and_unlock(now, vec![(key.shard, hold)]);
+            let shard = self.key(ticket.key(at)).shard;
+            let leaver = Arc::clone(ticket);
+            let leave: Act = Box::new(move |hold| {
+                let key = leaver.key(at);
+                hold.leave_key(key, &leaver);
+                // Those behind one that was handed back have waited for it.
+                if leaver.also.is_some() {
+                    hold.note_awaited(leaver.db, key);
+                }
+            });
+            if let Some(hold) = self.act_on(shard, leave) {
+                self.serve_and_unlock(now, vec![(shard, hold)]);
             }
         }
     }
@@ -78,7 +84,13 @@ impl Keyspace {
         let _visit = seat.visit();
         let now = Now::of(&self.timeline, time);
         let keys = ticket.keys.clone().chain(ticket.also);
-        let locks = self.lock_shards_of(keys.map(|at| ticket.key(at)));
+        let locks = match self.lock_shards_of(keys.map(|at| ticket.key(at))) {
+            Ok(locks) => locks,
+            Err(blocked) => {
+                self.retry_later(&blocked, ticket);
+                return None;
+            }
+        };
         let mut serving = Serving::default();
         let at = ticket.keys.start;
         let name = ticket.key(at);
@@ -110,8 +122,9 @@ impl Keyspace {
         let _visit = seat.visit();
         ticket.keys.clone().any(|at| {
             let key = self.key(ticket.key(at));
-            let hold = self.shards[key.shard].lock();
-            hold.is_ready(key.bytes, ticket)
+            // What a long command has may hold something: it is looked at again later.
+            let hold = self.shards[key.shard].lock_briefly();
+            hold.is_none_or(|hold| hold.is_ready(key.bytes, ticket))
         })
     }
 
@@ -281,8 +294,7 @@ impl Keyspace {
         serving: &mut Serving,
         act: impl FnOnce(&mut Context<'_, '_>) -> R,
     ) -> (Locks<'a>, R) {
-        let (slices, mut session) = (ticket.slices(), ticket.session());
-        let args = Args::from_slices(&slices);
+        let (args, mut session) = (ticket.args(), ticket.session());
         let mut context = Context::new(self, &mut session, *now, args, out, ticket.row);
         context.carry(serving.large.take());
         context.keep(locks);

@@ -3,12 +3,13 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU8, Ordering::SeqCst};
 
-use tidewheel_resp::{Protocol, Writer};
+use tidewheel_resp::{Args, Copies, Protocol, Writer};
 
 use super::{ServeFn, Waiter, Wanted};
 use crate::command::Command;
 use crate::context::Context;
 use crate::keyspace::Session;
+use crate::shape::Flags;
 
 /// What has become of a ticket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,23 +34,25 @@ pub struct Ticket {
     pub ms: Option<u64>,
     state: AtomicU8,
     /// Its place among all: those who came later have greater ones.
-    pub(super) number: u64,
+    pub(crate) number: u64,
     pub(super) db: u32,
     no_touch: bool,
     /// The protocol of its reply.
     pub protocol: Protocol,
     /// How long its reply may be.
     reply_limit: usize,
-    args: Vec<Box<[u8]>>,
+    command: Copies<()>,
     pub(super) keys: Range<usize>,
     pub(super) also: Option<usize>,
     pub(super) serve: ServeFn,
     pub(super) tag: u8,
-    pub(super) row: Option<&'static Command>,
+    pub(crate) row: Option<&'static Command>,
 }
 
 impl Ticket {
     pub(super) fn new(ctx: &Context<'_, '_>, waiter: Waiter, wanted: Wanted, number: u64) -> Self {
+        let mut command = Copies::default();
+        command.push((), ctx.args);
         Self {
             waiter,
             ms: wanted.ms,
@@ -59,7 +62,7 @@ impl Ticket {
             no_touch: ctx.session.no_touch,
             protocol: ctx.out.protocol(),
             reply_limit: ctx.out.limit().saturating_sub(ctx.out.len()),
-            args: ctx.args.iter().map(Box::from).collect(),
+            command,
             keys: wanted.keys,
             also: wanted.also,
             serve: wanted.serve,
@@ -68,21 +71,43 @@ impl Ticket {
         }
     }
 
+    /// One for a command that runs on a thread of its own. Nobody but that thread ends it.
+    pub(crate) fn of_long(ctx: &Context<'_, '_>, waiter: Waiter, number: u64) -> Self {
+        let wanted = Wanted {
+            keys: 0..0,
+            also: None,
+            ms: None,
+            serve: |_, _| Ok(false),
+            tag: 0,
+        };
+        let ticket = Self::new(ctx, waiter, wanted, number);
+        ticket.state.store(State::Claimed as u8, SeqCst);
+        ticket
+    }
+
     /// Bytes held.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        let args = self
-            .args
-            .iter()
-            .map(|arg| arg.len() + size_of::<Box<[u8]>>());
         let places = self.keys.len() * PLACE_BYTES;
-        size_of::<Self>() + places + args.sum::<usize>()
+        size_of::<Self>() + places + self.command.held_bytes()
     }
 
     /// Ends the wait. False if the command has been served already: then its reply is on the way.
     #[must_use]
     pub fn end(&self) -> bool {
         self.turn(State::Waiting, State::Ended) || self.turn(State::HandedBack, State::Ended)
+    }
+
+    /// Whether the command may change data.
+    pub(crate) fn writes(&self) -> bool {
+        self.row.is_some_and(|row| row.flags.has(Flags::WRITE))
+    }
+
+    /// The command as it was sent.
+    #[must_use]
+    pub fn args(&self) -> Args<'_> {
+        let command = self.command.iter().next();
+        command.map_or_else(|| Args::from_slices(&[]), |((), args)| args)
     }
 
     /// An empty reply to it.
@@ -103,11 +128,7 @@ impl Ticket {
         self.state.load(SeqCst) == state as u8
     }
 
-    pub(super) fn slices(&self) -> Vec<&[u8]> {
-        self.args.iter().map(|arg| &**arg).collect()
-    }
-
-    pub(super) fn session(&self) -> Session {
+    pub(crate) fn session(&self) -> Session {
         Session {
             db: self.db,
             no_touch: self.no_touch,
@@ -116,6 +137,6 @@ impl Ticket {
     }
 
     pub(super) fn key(&self, at: usize) -> &[u8] {
-        &self.args[at]
+        self.args().get(at).unwrap_or_default()
     }
 }

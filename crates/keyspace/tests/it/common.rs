@@ -1,11 +1,12 @@
 //! A keyspace in virtual time, driven by lines of text.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use tidewheel_keyspace::{
-    Event, Foreseen, Garbage, Hooks, Keyspace, NotifyFlags, Options, Seat, Served, Session, Time,
-    Unfinished, resolve,
+    Event, Foreseen, Garbage, Hooks, Keyspace, NotifyFlags, Options, Seat, Served, Session, Ticket,
+    Time, Unfinished, Waiter, resolve,
 };
 use tidewheel_resp::{Args, Protocol, Reply, Writer};
 
@@ -18,6 +19,10 @@ pub(crate) struct Told {
     pub(crate) wakes: Mutex<Vec<(usize, u64)>>,
     /// What has become of those who waited.
     pub(crate) served: Mutex<Vec<Served>>,
+    /// Long commands that may begin.
+    pub(crate) long: Mutex<VecDeque<Arc<Ticket>>>,
+    /// Clients that were parked and may go on.
+    pub(crate) going_on: Mutex<Vec<u64>>,
     pub(crate) reclaimed_bytes: AtomicU64,
     pub(crate) reclaimed_parts: AtomicU64,
     stopwatch: AtomicU64,
@@ -50,6 +55,14 @@ impl Hooks for Shell {
 
     fn served(&self, served: Served) {
         self.0.served.lock().unwrap().push(served);
+    }
+
+    fn run_long(&self, ticket: Arc<Ticket>) {
+        self.0.long.lock().unwrap().push_back(ticket);
+    }
+
+    fn go_on(&self, waiter: Waiter) {
+        self.0.going_on.lock().unwrap().push(waiter.id);
     }
 
     fn stopwatch_ns(&self) -> u64 {

@@ -12,6 +12,7 @@ mod hashes;
 mod hyperloglogs;
 mod keys;
 mod lists;
+mod long;
 mod member_deadlines;
 mod memory_limit;
 mod memory_room;

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use tidewheel_keyspace::{Command, Keyspace, Seat, Session, Watching, resolve};
+use tidewheel_keyspace::{Begun, Command, Keyspace, Seat, Session, Watching, resolve};
 use tidewheel_resp::{Args, Protocol, Reply, Writer};
 
 use crate::common::{OOM, Rig, START, call_at, limit_to_what_is_used, show, time};
@@ -26,16 +26,20 @@ fn transact(
         .collect();
     let (mut session, mut out) = (Session::default(), Writer::new(Protocol::Resp2));
     seat.enter();
-    let begun = keyspace.transaction(seat, time(tick), 0, calls.iter().copied(), watching, false);
-    let transaction = match begun {
-        Ok(begun) => begun,
-        Err(why) => {
-            seat.leave();
-            return Err(why.to_string());
+    let transaction = loop {
+        let calls = calls.iter().copied();
+        match keyspace.transaction(seat, time(tick), 0, calls, watching, false) {
+            // A thread that lost its processor has a lock.
+            Ok(Begun::Blocked(_)) => std::thread::yield_now(),
+            Ok(begun) => break begun,
+            Err(why) => {
+                seat.leave();
+                return Err(why.to_string());
+            }
         }
     };
-    let ran = transaction.is_some();
-    if let Some(mut transaction) = transaction {
+    let ran = matches!(transaction, Begun::Runs(_));
+    if let Begun::Runs(mut transaction) = transaction {
         for (row, args) in calls {
             transaction.run(row, &mut session, args, &mut out);
         }
@@ -179,7 +183,8 @@ fn each_change_of_a_watched_key_stops_the_transaction() {
         rig.script("SET k 1 PX 50 -> OK\nSET other 2 -> OK");
         let mut watching = Watching::default();
         rig.keyspace
-            .watch(&mut rig.seat, rig.time, 0, b"k", &mut watching);
+            .watch(&mut rig.seat, rig.time, 0, b"k", &mut watching)
+            .expect("nobody has it for long");
         rig.run("GET k");
         rig.run("SET innocent 1");
         assert!(
@@ -205,7 +210,8 @@ fn what_leaves_a_watched_key_as_it_is_stops_nothing() {
     let mut watching = Watching::default();
     for key in [&b"k"[..], b"k", b"absent"] {
         rig.keyspace
-            .watch(&mut rig.seat, rig.time, 0, key, &mut watching);
+            .watch(&mut rig.seat, rig.time, 0, key, &mut watching)
+            .expect("nobody has it for long");
     }
     assert_eq!(watching.len(), 2, "a key is watched once");
     for line in [
@@ -238,7 +244,8 @@ fn a_swap_that_brings_a_key_which_was_dead_before_stops_nothing() {
             rig.pass(2);
             let mut watching = Watching::default();
             rig.keyspace
-                .watch(&mut rig.seat, rig.time, 0, b"k", &mut watching);
+                .watch(&mut rig.seat, rig.time, 0, b"k", &mut watching)
+                .expect("nobody has it for long");
             rig.run("SWAPDB 0 1");
             let replies = run(&mut rig, &watching, &["EXISTS none"]);
             assert_eq!(replies == "changed", stops, "{here}, {there}");
@@ -256,7 +263,8 @@ fn very_many_keys_may_be_watched() {
     for i in 0..KEYS {
         let key = format!("key:{i}").into_bytes();
         rig.keyspace
-            .watch(&mut rig.seat, rig.time, 0, &key, &mut watching);
+            .watch(&mut rig.seat, rig.time, 0, &key, &mut watching)
+            .expect("nobody has it for long");
     }
     assert_eq!(watching.len(), KEYS);
     assert_eq!(run(&mut rig, &watching, &["SET key:7 1"]), "[OK]");
@@ -271,7 +279,8 @@ fn a_watched_key_that_expires_counts_as_changed_whether_or_not_it_was_removed() 
         rig.script("SET k 1 PX 10 -> OK");
         let mut watching = Watching::default();
         rig.keyspace
-            .watch(&mut rig.seat, rig.time, 0, b"k", &mut watching);
+            .watch(&mut rig.seat, rig.time, 0, b"k", &mut watching)
+            .expect("nobody has it for long");
         rig.pass(9);
         assert_eq!(run(&mut rig, &watching, &["GET k"]), "['1']");
         rig.pass(1);
@@ -284,7 +293,8 @@ fn a_watched_key_that_expires_counts_as_changed_whether_or_not_it_was_removed() 
         let mut watching = Watching::default();
         rig.script("SET k 1 PX 10 -> OK\npass 10");
         rig.keyspace
-            .watch(&mut rig.seat, rig.time, 0, b"k", &mut watching);
+            .watch(&mut rig.seat, rig.time, 0, b"k", &mut watching)
+            .expect("nobody has it for long");
         assert_eq!(run(&mut rig, &watching, &["GET k"]), "[nil]");
         rig.keyspace.unwatch(watching);
     }
@@ -393,7 +403,11 @@ fn threads_that_watch_what_they_read_lose_no_update() {
                 let mut done = 0;
                 while done < ROUNDS {
                     let mut watching = Watching::default();
-                    keyspace.watch(&mut seat, time(START), 0, b"n", &mut watching);
+                    let mut watch =
+                        || keyspace.watch(&mut seat, time(START), 0, b"n", &mut watching);
+                    while watch().is_err() {
+                        std::thread::yield_now();
+                    }
                     let n = as_number(&call_at(keyspace, START, 0, "GET n"));
                     let of = [format!("SET n {}", n + 1)];
                     let ran = transact(keyspace, &mut seat, START, &watching, &of);

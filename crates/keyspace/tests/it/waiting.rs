@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use tidewheel_keyspace::{PAUSED, Served, Session, Ticket, Unfinished, Waiter, Watching, resolve};
+use tidewheel_keyspace::{
+    Begun, PAUSED, Served, Session, Ticket, Unfinished, Waiter, Watching, resolve,
+};
 use tidewheel_resp::{Args, Protocol, Reply, Writer};
 
 use crate::common::{Rig, call_with, show};
@@ -41,7 +43,7 @@ impl Crowd {
                 self.tickets.insert(id, ticket);
                 None
             }
-            Some(Unfinished::Walk(_)) => panic!("no walk"),
+            Some(other) => panic!("{other:?}"),
         }
     }
 
@@ -93,7 +95,9 @@ impl Crowd {
         let begun =
             rig.keyspace
                 .transaction(&mut rig.seat, rig.time, 0, calls.clone(), &nothing, false);
-        let mut transaction = begun.expect("there is room").expect("nothing is watched");
+        let Begun::Runs(mut transaction) = begun.expect("there is room") else {
+            panic!("nothing is watched");
+        };
         for (row, args) in calls {
             transaction.run(row, &mut session, args, &mut out);
         }
@@ -196,7 +200,9 @@ fn run_beside(crowd: &mut Crowd, busy: &str, line: &str) {
     seat.enter();
     own.enter();
     let begun = keyspace.transaction(&mut seat, time, 0, calls, &nothing, false);
-    let other = begun.expect("there is room").expect("nothing is watched");
+    let Begun::Runs(other) = begun.expect("there is room") else {
+        panic!("nothing is watched");
+    };
     call_with(keyspace, &mut own, time.tick, 0, line);
     other.end(&mut seat, time, &mut Writer::default());
 }

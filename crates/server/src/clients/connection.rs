@@ -23,7 +23,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tidewheel_keyspace::{Command, Session, Ticket, Waiter, Walk, Watching};
+use tidewheel_keyspace::{Command, Parked, Session, Ticket, Waiter, Walk, Watching};
 use tidewheel_resp::{Parser, Protocol};
 
 use crate::clients::checks;
@@ -85,6 +85,10 @@ pub(crate) struct Connection {
     pub(crate) walk: Option<Box<Walk>>,
     /// A command that waits for a key: no other is run meanwhile.
     pub(crate) waiting: Option<Box<Waiting>>,
+    /// Its next command, or the next step of its walk, waits for shards that others have for long.
+    pub(crate) parked: Option<Parked>,
+    /// It was parked and runs again: that ends with its turn.
+    pub(crate) resumed: Option<Parked>,
     /// How long that command has taken so far.
     pub(crate) unfinished: Option<Box<Unfinished>>,
     /// What it has queued since MULTI.
@@ -191,6 +195,8 @@ impl Connection {
             pending: None,
             walk: None,
             waiting: None,
+            parked: None,
+            resumed: None,
             unfinished: None,
             queue: None,
             watching: None,
@@ -247,6 +253,7 @@ impl Connection {
         !self.paused
             && !self.closing
             && self.waiting.is_none()
+            && self.parked.is_none()
             && self.output.len() < OUTPUT_SOFT_MARK
     }
 
@@ -381,7 +388,8 @@ impl Connection {
     /// The tick at which somebody must look at it although nothing arrives.
     pub(crate) fn time_out(&self, settings: &Settings) -> Option<u64> {
         let silence = settings.timeout_s.saturating_mul(1000);
-        let is_held = self.paused || self.walk.is_some() || self.waiting.is_some();
+        let is_held =
+            self.paused || self.walk.is_some() || self.waiting.is_some() || self.parked.is_some();
         let idles_out = silence > 0 && !self.listens() && !is_held;
         // Ticks are rounded down: one more, and nobody is closed a fraction too early.
         let idle = idles_out.then(|| self.last_active.saturating_add(silence + 1));

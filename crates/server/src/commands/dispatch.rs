@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tidewheel_keyspace::command::{CommandError, Flags};
-use tidewheel_keyspace::{Call, Command, Handler, RAISED, Ticket, Unfinished, Walk};
+use tidewheel_keyspace::{Blocked, Call, Command, Handler, RAISED, Ticket, Unfinished, Walk};
 use tidewheel_resp::Args;
 
 use crate::clients::checks;
@@ -53,6 +53,13 @@ impl Turn<'_> {
             .add(row, || &state.handle().command_counts)
             .then(|| state.server.clock.monotonic_ns());
         let step = self.execute(conn, call, args);
+        if step == Step::Blocked {
+            // It counts when it runs.
+            self.tally.commands -= 1;
+            self.notes.counts.take_back();
+            self.out.truncate(mark);
+            return step;
+        }
         // Time may have passed, so the clock is read before the next command: a command without keys may have
         // walked everything or slept, and making room takes time.
         let delay_ns = self.state.seat.take_delay_ns();
@@ -61,9 +68,10 @@ impl Turn<'_> {
             self.note_event(Event::EvictionCycle, delay_ns / 1_000);
         }
         #[cfg(test)]
-        self.server
-            .witness
-            .pay(&self.server.clock, args, step == Step::Walking);
+        if step != Step::Waiting {
+            let walks = step == Step::Walking;
+            self.server.witness.pay(&self.server.clock, args, walks);
+        }
         if let Some(began_ns) = began_ns
             && !self.lacked_memory(mark)
         {
@@ -133,11 +141,15 @@ impl Turn<'_> {
                 let seat = &mut state.seat;
                 match keyspace.begin(seat, call, session, state.time, args, self.out) {
                     None => Step::Done,
-                    Some(Unfinished::Walk(walk)) => {
+                    Some(Unfinished::Walk(mut walk)) => {
+                        if let Some(blocked) = walk.take_blocked() {
+                            self.park(conn, &blocked);
+                        }
                         conn.walk = Some(walk);
                         Step::Walking
                     }
                     Some(Unfinished::Waits(ticket)) => self.wait_for_key(conn, row, ticket),
+                    Some(Unfinished::Blocked(blocked)) => self.park(conn, &blocked),
                 }
             }
             Handler::Host => self.host(conn, row, args),
@@ -146,6 +158,16 @@ impl Turn<'_> {
                 Step::Done
             }
         }
+    }
+
+    /// Shards are locked for long that a command needs: its client waits, and nobody else.
+    #[cold]
+    pub(crate) fn park(&mut self, conn: &mut Connection, blocked: &Blocked) -> Step {
+        self.blocked = true;
+        if let Some(waiter) = conn.session.waiter {
+            conn.parked = self.server.keyspace.park(waiter, blocked);
+        }
+        Step::Blocked
     }
 
     /// A command waits for a key.
@@ -180,6 +202,11 @@ impl Turn<'_> {
         let began_ns = state.server.clock.monotonic_ns();
         let (keyspace, seat) = (&state.server.keyspace, &mut state.seat);
         conn.walk = keyspace.go_on(seat, walk, state.time, self.out);
+        let blocked = conn.walk.as_mut().and_then(|walk| walk.take_blocked());
+        if let Some(blocked) = blocked {
+            self.park(conn, &blocked);
+        }
+        let state = &mut *self.state;
         state.note_slow();
         #[cfg(test)]
         state.server.witness.pay_a_step(&state.server.clock);

@@ -26,6 +26,8 @@ pub(crate) enum Step {
     Waiting,
     /// Not run: try again when the pause is over.
     Paused,
+    /// Not run: shards that it needs are locked for long. It is parked, or tries again after the others.
+    Blocked,
     /// Run, and the last of its connection.
     Close,
 }
@@ -62,6 +64,8 @@ pub(crate) struct Turn<'a> {
     pub(crate) in_transaction: bool,
     /// A reply was longer than its client may hold.
     pub(crate) over_limit: bool,
+    /// A command could not run: others should have their turn before it is tried again.
+    pub(crate) blocked: bool,
 }
 
 impl Deref for Turn<'_> {
@@ -89,6 +93,7 @@ impl<'a> Turn<'a> {
             command_bytes: 0,
             in_transaction: false,
             over_limit: false,
+            blocked: false,
         }
     }
 

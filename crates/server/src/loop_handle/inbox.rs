@@ -43,6 +43,8 @@ pub(crate) enum Item {
     Close(Target),
     /// What this client has waited for is there.
     Served(Box<Served>),
+    /// The shards are free that this client's command waits for.
+    GoOn(Target),
     /// CLIENT UNBLOCK has ended the wait of this client: as its time-out does, or with an error.
     Unblocked(Target, bool),
     /// Messages for all of these clients.

@@ -111,13 +111,14 @@ impl Model {
     /// Explains a command, or says what is wrong with it.
     pub(super) fn run(&mut self, ran: &Ran) -> Result<(), String> {
         let talker = self.talkers.entry(ran.client).or_default();
-        if talker.leaves || talker.closed {
+        // What was handed over goes on without its client.
+        if (talker.leaves || talker.closed) && !ran.long {
             return Err("it ran after its connection was to be closed".to_owned());
         }
         let silence = talker.silence;
         let limited = talker.protocol == Protocol::Resp2 && talker.subscriptions() > 0;
         let word = ran.words[0].to_ascii_uppercase();
-        let denied = self.denies(ran, &word);
+        let denied = !ran.long && self.denies(ran, &word);
         let barred = !denied && limited && !is_for_subscribers(&word);
         if !denied && !barred {
             self.check_pause(ran, &word)?;
@@ -143,7 +144,9 @@ impl Model {
             };
         }
         let unwanted = muted && !pushed;
-        if unwanted {
+        // Nothing is put out for a client that has gone before its command has run.
+        let gone = ran.long && self.talkers[&ran.client].closed;
+        if unwanted && !gone {
             matches(&ran.reply, b"")?;
         }
         if ran.too_long {
@@ -243,7 +246,9 @@ impl Model {
         };
         // A walk that had begun before goes on.
         let walked = word == b"KEYS" && micros(ran.clock) <= self.pause_began;
-        if waits && !walked {
+        // Neither changes anything; nor does a long command that was handed over before.
+        let looks = walked || ran.long && !changes(word);
+        if waits && !looks {
             return Err("it ran during a pause".to_owned());
         }
         Ok(())

@@ -10,9 +10,13 @@ use std::sync::mpsc::{Receiver, channel};
 use std::task::Waker;
 use std::time::Duration;
 
+use tidewheel_keyspace::{Seat, Served};
+use tidewheel_resp::Writer;
+
 use super::wire::{Socket, Wire};
 use crate::config::Settings;
 use crate::loop_handle::LoopHandle;
+use crate::loop_handle::inbox::{Item, Target};
 use crate::loops::loop_core::{LoopCore, Sockets};
 use crate::net::listener::Accepted;
 use crate::process::reclaim::Reclaimer;
@@ -25,6 +29,8 @@ pub(super) struct Rig {
     pub(super) loops: Vec<LoopCore<InMemory>>,
     /// The connections of each loop.
     peers: Vec<Vec<Peer>>,
+    /// The seat of the thread that runs long commands.
+    long: Seat,
     /// Keeps the way open on which commands ask the server to stop.
     _stopped: Receiver<Stop>,
 }
@@ -78,6 +84,7 @@ impl Rig {
         Self {
             loops: (0..loops).map(core).collect(),
             peers: vec![Vec::new(); loops],
+            long: server.keyspace.seat(),
             server,
             _stopped: stopped,
         }
@@ -113,12 +120,38 @@ impl Rig {
     /// One turn of a loop. Returns until which tick it would have slept before; `None`: not at all.
     pub(super) fn turn(&mut self, index: usize) -> Option<u64> {
         self.server.witness.begin_turn();
+        self.run_long();
         let asleep = self.loops[index].prepare_sleep(None);
         self.loops[index].wake();
         let idle = !self.note_news(index);
         self.loops[index].take_inbox();
         self.loops[index].work(idle);
         asleep
+    }
+
+    /// Runs the next long command, if one may begin.
+    fn run_long(&mut self) {
+        let server = &self.server;
+        let Some(ticket) = server.long_work.take() else {
+            return;
+        };
+        let time = server.clock.now();
+        let served = server.keyspace.run_long(&mut self.long, time, ticket);
+        let Served::Reply { ticket, reply, .. } = &served else {
+            unreachable!("it has run");
+        };
+        let waiter = ticket.waiter;
+        let target = Target {
+            id: waiter.id,
+            slot: waiter.slot,
+        };
+        let (nothing, mut out) = (Writer::default(), reply);
+        if self.loops[waiter.owner].is_muted(target) {
+            server.witness.take_back(reply, 0);
+            out = &nothing;
+        }
+        server.witness.ran_long(&server.clock, time, ticket, out);
+        server.loops[waiter.owner].post(Item::Served(Box::new(served)));
     }
 
     /// Tells a loop which sockets have become ready. Returns whether there are any.

@@ -18,6 +18,8 @@ pub(super) struct Terms {
     pub(super) victims: Victims,
     /// Output that a client may leave unread; 0 = no limit.
     pub(super) output_max: u64,
+    /// Commands with a few arguments run on a thread of their own.
+    pub(super) long: bool,
 }
 
 /// Which keys may be evicted.
@@ -46,6 +48,7 @@ impl Terms {
         if dice.once_in(4) {
             terms.output_max = 20_000;
         }
+        terms.long = dice.once_in(4);
         terms
     }
 

@@ -14,6 +14,7 @@ use crate::config::Settings;
 use crate::loop_handle::LoopHandle;
 use crate::loops::event_loop::{EventLoop, WAKER};
 use crate::net::listener;
+use crate::process::long_work;
 use crate::process::reclaim::Reclaimer;
 use crate::state::server::{Parts, Server, Stop, random};
 use crate::time::clock::Clock;
@@ -64,6 +65,7 @@ pub(crate) fn start(
         seed: u128::from(random()) << 64 | u128::from(random()),
     };
     let server = Arc::new(Server::new(parts));
+    long_work::start(&server).context("cannot start a thread")?;
     let loops = spawn(&server, polls, listeners)?;
     Ok(Running {
         server,
@@ -128,6 +130,7 @@ impl Running {
     /// Ends the loops. They finish their batches and send what is left.
     pub(crate) fn stop(self) {
         self.server.stopping.store(true, Ordering::Release);
+        self.server.long_work.end();
         self.server.nudge_all();
         for handle in self.loops {
             if handle.join().is_err() {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tidewheel_keyspace::{Seat, Time};
+use tidewheel_keyspace::{Blocked, Seat, Time};
 
 use crate::clients::pause::Pause;
 use crate::config::Settings;
@@ -95,14 +95,20 @@ impl LoopState {
     }
 
     /// Ends CLIENT PAUSE if `ends` says so while nobody else is inside. Those whom it has held back are served first.
-    pub(crate) fn end_pause(&mut self, ends: impl FnOnce(&Pause) -> bool) {
+    ///
+    /// # Errors
+    ///
+    /// If a long command runs: it goes on for as long.
+    pub(crate) fn end_pause(&mut self, ends: impl FnOnce(&Pause) -> bool) -> Result<(), Blocked> {
         let server = &self.server;
+        let _no_long = server.keyspace.without_long_commands()?;
         let alone = self.seat.exclusive();
         if ends(&server.pause) {
             server.keyspace.serve_held_back(&alone, self.time);
             server.pause.end();
             server.pause_changed();
         }
+        Ok(())
     }
 
     /// Makes the loop's counters visible to others.

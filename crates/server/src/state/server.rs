@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::mpsc::Sender;
 
 use parking_lot::Mutex;
-use tidewheel_keyspace::{Garbage, Hooks, Keyspace, Options, Served};
+use tidewheel_keyspace::{Garbage, Hooks, Keyspace, Options, Served, Ticket, Waiter};
 
 use crate::clients::monitors::Monitors;
 use crate::clients::pause::Pause;
@@ -15,7 +15,8 @@ use crate::counters::latency::Latency;
 use crate::counters::metrics::{ExpiryRate, Tally};
 use crate::counters::slow_log::SlowLog;
 use crate::loop_handle::LoopHandle;
-use crate::loop_handle::inbox::Item;
+use crate::loop_handle::inbox::{Item, Target};
+use crate::process::long_work::LongWork;
 use crate::process::reclaim::Reclaimer;
 use crate::pubsub::hub::Hub;
 use crate::time::clock::Clock;
@@ -32,6 +33,7 @@ pub(crate) struct Server {
     pub(crate) loops: Arc<[LoopHandle]>,
     pub(crate) pause: Pause,
     pub(crate) reclaimer: Reclaimer,
+    pub(crate) long_work: Arc<LongWork>,
     pub(crate) run_id: String,
     pub(crate) port: u16,
     /// Descriptors that are no connections.
@@ -84,6 +86,7 @@ struct Shell {
     clock: Arc<Clock>,
     loops: Arc<[LoopHandle]>,
     reclaimer: Reclaimer,
+    long_work: Arc<LongWork>,
 }
 
 impl Hooks for Shell {
@@ -98,6 +101,18 @@ impl Hooks for Shell {
     fn served(&self, served: Served) {
         let (Served::Reply { ticket, .. } | Served::Retry(ticket)) = &served;
         self.loops[ticket.waiter.owner].post(Item::Served(Box::new(served)));
+    }
+
+    fn run_long(&self, ticket: Arc<Ticket>) {
+        self.long_work.push(ticket);
+    }
+
+    fn go_on(&self, waiter: Waiter) {
+        let target = Target {
+            id: waiter.id,
+            slot: waiter.slot,
+        };
+        self.loops[waiter.owner].post(Item::GoOn(target));
     }
 
     fn stopwatch_ns(&self) -> u64 {
@@ -117,7 +132,9 @@ impl Server {
     /// Puts a server together. Its loops are for the caller to run.
     pub(crate) fn new(parts: Parts) -> Self {
         let clock = Arc::new(parts.clock);
+        let long_work = Arc::<LongWork>::default();
         let shell = Shell {
+            long_work: Arc::clone(&long_work),
             clock: Arc::clone(&clock),
             loops: Arc::clone(&parts.loops),
             reclaimer: parts.reclaimer.clone(),
@@ -140,6 +157,7 @@ impl Server {
             pause: Pause::new(Arc::clone(keyspace.gate())),
             keyspace,
             reclaimer: parts.reclaimer,
+            long_work,
             run_id: run_id(),
             port: parts.port,
             own_files: parts.own_files,

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tidewheel_keyspace::Time;
+use tidewheel_keyspace::{Ticket, Time};
 use tidewheel_resp::{Args, Writer};
 
 use crate::time::clock::Clock;
@@ -57,6 +57,8 @@ pub(crate) struct Ran {
     pub(crate) clock: Time,
     /// The number of the loop's turn.
     pub(crate) turn: u64,
+    /// It ran on a thread of its own.
+    pub(crate) long: bool,
 }
 
 /// An answer that its client does not want.
@@ -130,6 +132,15 @@ impl Witness {
         }
     }
 
+    /// A command has run on a thread of its own.
+    pub(crate) fn ran_long(&self, clock: &Clock, time: Time, ticket: &Ticket, out: &Writer) {
+        if self.watching.load(Ordering::Relaxed) {
+            let mut ran = self.note(clock.now(), time, ticket.waiter.id, ticket.args());
+            ran.long = true;
+            self.answered(ran, out, 0);
+        }
+    }
+
     /// A command has begun a walk: its reply comes later.
     pub(crate) fn set_out(&self, clock: &Clock, time: Time, client: u64, args: Args<'_>) {
         let before = self.before.lock().take().unwrap_or_else(|| clock.now());
@@ -170,6 +181,7 @@ impl Witness {
             time,
             clock,
             turn: self.turn.load(Ordering::Relaxed),
+            long: false,
         }
     }
 

@@ -31,7 +31,7 @@ const PASS_MAX_US: u64 = 500;
 const BEHIND_FULL: u64 = 50;
 
 /// Ticks behind at which others should help.
-const HELP_AFTER: u64 = 2;
+const HELP_AFTER: u64 = 1;
 
 /// One loop's part in expiry.
 #[derive(Debug)]

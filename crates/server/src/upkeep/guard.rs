@@ -3,7 +3,8 @@
 //!
 //! An example: loop 0 runs a command of a second, and a key of its shards is due in the middle of it.
 //!
-//! 1. Loop 1 goes to sleep while loop 0 runs. It sleeps no longer than until ten ticks after that deadline.
+//! 1. Loop 1 goes to sleep while loop 0 runs. It sleeps no longer than until a tick after that
+//!    deadline.
 //! 2. Then it sees that loop 0 is behind, and helps.
 //! 3. If loop 1 sleeps already when the command begins, loop 0 wakes it, so that it can do the same. Loop 0 need
 //!    not if some loop wakes early enough by itself.
@@ -14,7 +15,7 @@ use crate::loop_handle::LoopHandle;
 use crate::state::loop_state::LoopState;
 
 /// Ticks after its next deadline at which a loop that runs is looked at by those that sleep.
-const GUARD_AFTER: u64 = 10;
+const GUARD_AFTER: u64 = 1;
 
 /// When a loop last asked another one to look after it.
 #[derive(Debug, Default)]

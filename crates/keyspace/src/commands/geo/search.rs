@@ -1,9 +1,10 @@
 //! Members within an area: GEOSEARCH, GEOSEARCHSTORE, GEORADIUS and its relatives.
 
-use std::ops::Bound;
+use std::ops::{Bound, Range};
 
 use tidewheel_collections::{NewDeadline, ZSet, ZSetRef};
-use tidewheel_resp::Writer;
+use tidewheel_resp::{Args, Writer};
+use tidewheel_store::Slot;
 
 use super::query::{Kind, Order, Positions, Query};
 use super::{Outcome, put_distance, put_point};
@@ -11,6 +12,7 @@ use crate::collection;
 use crate::commands::zset::{change, event, store};
 use crate::context::{Context, Lookup};
 use crate::geo::{Area, Cell, Point};
+use crate::value::Entries;
 
 pub(crate) fn georadius(ctx: &mut Context<'_, '_>) -> Outcome {
     search(ctx, Kind::Around { stores: true })
@@ -34,6 +36,34 @@ pub(crate) fn geosearch(ctx: &mut Context<'_, '_>) -> Outcome {
 
 pub(crate) fn geosearchstore(ctx: &mut Context<'_, '_>) -> Outcome {
     search(ctx, Kind::SearchStore)
+}
+
+/// How many members a call looks at; its row has that name.
+pub(crate) fn candidates(entries: &Entries, slot: Slot, name: &str, args: Args<'_>) -> usize {
+    let kind = match name {
+        "geosearch" => Kind::Search,
+        "geosearchstore" => Kind::SearchStore,
+        "georadius" => Kind::Around { stores: true },
+        "georadius_ro" => Kind::Around { stores: false },
+        "georadiusbymember" => Kind::AroundMember { stores: true },
+        _ => Kind::AroundMember { stores: false },
+    };
+    let Ok(zset) = collection::read::<ZSet>(entries, slot) else {
+        return 0;
+    };
+    let position = |member: &[u8]| Some(Cell::of_score(zset.score(member)?).middle());
+    let Ok(query) = Query::parse(args, kind, Some(&position)) else {
+        return 0;
+    };
+    let (Some(middle), Some((shape, _))) = (query.middle, query.shape) else {
+        return 0;
+    };
+    let ranks = |scores: Range<f64>| {
+        zset.by_score(Bound::Included(scores.start), Bound::Excluded(scores.end))
+    };
+    let area = Area { middle, shape };
+    let all = area.scores().map(|scores| ranks(scores).len()).sum();
+    if query.any { query.count.min(all) } else { all }
 }
 
 /// A member that lies within.

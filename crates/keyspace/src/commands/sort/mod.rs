@@ -56,7 +56,7 @@ pub(crate) fn sort_ro(ctx: &mut Context<'_, '_>) -> Outcome {
 }
 
 fn run(ctx: &mut Context<'_, '_>, mut options: Options<'_>) -> Outcome {
-    lock(ctx, &options);
+    lock(ctx, &options)?;
     let mut items = collect(ctx, &mut options)?;
     if options.sorts {
         weigh(ctx, &mut items, &options)?;
@@ -73,15 +73,16 @@ fn run(ctx: &mut Context<'_, '_>, mut options: Options<'_>) -> Outcome {
 }
 
 /// Locks more than the shard of the first key, if the call needs more.
-fn lock(ctx: &mut Context<'_, '_>, options: &Options<'_>) {
+fn lock(ctx: &mut Context<'_, '_>, options: &Options<'_>) -> Outcome {
     let args = ctx.args;
     if options.reads_others() {
         ctx.step_out();
-        ctx.step_in_all();
+        ctx.step_in_all()?;
     } else if let Some(argument) = options.store {
         ctx.step_out();
-        ctx.step_in_many([1, argument].into_iter().filter_map(|at| args.get(at)));
+        ctx.step_in_many([1, argument].into_iter().filter_map(|at| args.get(at)))?;
     }
+    Ok(())
 }
 
 /// The elements of the key, in its own order.

@@ -4,13 +4,16 @@ use std::ops::Range;
 
 use tidewheel_collections::{NewDeadline, Scored, ZSet, ZSetRef};
 use tidewheel_resp::{Args, Writer, parse_i64};
+use tidewheel_store::Slot;
 
 use super::bounds::{Members, Scores};
 use super::reply::Layout;
 use super::{Outcome, change, event, one, store};
+use crate::collection;
 use crate::commands::arguments::range_of_places;
 use crate::context::{Context, Lookup};
 use crate::error::CommandError;
+use crate::value::Entries;
 
 const LIMIT_OF_RANKS: CommandError = CommandError::fixed(
     "ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX",
@@ -101,6 +104,31 @@ pub(crate) fn zrangestore(ctx: &mut Context<'_, '_>) -> Outcome {
     let stored = store::put(ctx, 1, result, event("zrangestore"));
     ctx.out.integer(stored);
     Ok(())
+}
+
+/// How many members a call visits, whose arguments from its ends on are these.
+pub(crate) fn count_in_range(entries: &Entries, slot: Slot, name: &str, args: Args<'_>) -> usize {
+    let (by, reverse) = match name {
+        "zrevrange" => (Some(By::Rank), Some(true)),
+        "zrangebyscore" | "zremrangebyscore" => (Some(By::Score), Some(false)),
+        "zrevrangebyscore" => (Some(By::Score), Some(true)),
+        "zrangebylex" | "zremrangebylex" => (Some(By::Lex), Some(false)),
+        "zrevrangebylex" => (Some(By::Lex), Some(true)),
+        "zremrangebyrank" => (Some(By::Rank), Some(false)),
+        _ => (None, None),
+    };
+    let form = Form {
+        by,
+        reverse,
+        stores: false,
+    };
+    let (Ok(query), Ok(zset)) = (
+        Query::parse(args, form),
+        collection::read::<ZSet>(entries, slot),
+    ) else {
+        return 0;
+    };
+    query.ranks(zset).len()
 }
 
 /// The two ends of a range.

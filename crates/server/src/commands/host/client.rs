@@ -192,7 +192,7 @@ impl Turn<'_> {
         Ok(Step::Done)
     }
 
-    pub(super) fn client_pause(&mut self, args: Args<'_>) -> Outcome {
+    pub(super) fn client_pause(&mut self, conn: &mut Connection, args: Args<'_>) -> Outcome {
         let all = match args.get(3).map(<[u8]>::to_ascii_lowercase) {
             _ if args.len() > 4 => return Err(CommandError::SYNTAX),
             None => true,
@@ -213,10 +213,14 @@ impl Turn<'_> {
             .saturating_add(ms)
             .saturating_add(u64::from(ms > 0));
         // Commands that run on other loops are finished before the answer. Those that come after it wait.
-        let state = &mut *self.state;
-        let alone = state.seat.exclusive();
-        state.server.pause.start(all, until);
-        state.server.pause_changed();
+        let server = Arc::clone(&self.state.server);
+        let _no_long = match server.keyspace.without_long_commands() {
+            Ok(no_long) => no_long,
+            Err(blocked) => return Ok(self.park(conn, &blocked)),
+        };
+        let alone = self.state.seat.exclusive();
+        server.pause.start(all, until);
+        server.pause_changed();
         drop(alone);
         self.done()
     }
@@ -250,13 +254,15 @@ impl Turn<'_> {
         Ok(Step::Done)
     }
 
-    pub(super) fn client_unpause(&mut self) -> Outcome {
+    pub(super) fn client_unpause(&mut self, conn: &mut Connection) -> Outcome {
         if self.in_transaction {
             // Those who wait are served at its end.
             self.server.pause.end();
             self.server.pause_changed();
         } else {
-            self.state.end_pause(|_| true);
+            if let Err(blocked) = self.state.end_pause(|_| true) {
+                return Ok(self.park(conn, &blocked));
+            }
         }
         self.done()
     }

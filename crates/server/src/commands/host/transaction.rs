@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use tidewheel_keyspace::command::Flags;
-use tidewheel_keyspace::{Command, CommandError, Handler, Transaction, Watching};
+use tidewheel_keyspace::{Begun, Command, CommandError, Handler, Transaction, Watching};
 use tidewheel_resp::Args;
 
 use super::{Outcome, error};
@@ -56,7 +56,10 @@ impl Turn<'_> {
         let watching = conn.watching.get_or_insert_default();
         for key in args.iter().skip(1) {
             let keyspace = &state.server.keyspace;
-            keyspace.watch(&mut state.seat, state.time, db, key, watching);
+            let watched = keyspace.watch(&mut state.seat, state.time, db, key, watching);
+            if let Err(blocked) = watched {
+                return Ok(self.park(conn, &blocked));
+            }
         }
         self.done()
     }
@@ -131,6 +134,11 @@ impl Turn<'_> {
         } else {
             self.run_queue(conn, &queue)
         };
+        if outcome == Ok(Step::Blocked) {
+            conn.queue = Some(queue);
+            conn.set(checks::QUEUING, true);
+            return outcome;
+        }
         // Its commands have named themselves.
         conn.command = "exec";
         self.forget_watched(conn);
@@ -147,9 +155,13 @@ impl Turn<'_> {
         let (seat, db) = (&mut state.seat, conn.session.db);
         let keyspace = &server.keyspace;
         let begun = keyspace.transaction(seat, state.time, db, calls.clone(), watching, whole);
-        let Some(mut transaction) = begun.map_err(|why| aborted(why.text()))? else {
-            self.out.null_array();
-            return Ok(Step::Done);
+        let mut transaction = match begun.map_err(|why| aborted(why.text()))? {
+            Begun::Runs(transaction) => transaction,
+            Begun::Changed => {
+                self.out.null_array();
+                return Ok(Step::Done);
+            }
+            Begun::Blocked(blocked) => return Ok(self.park(conn, &blocked)),
         };
         let mut last = Step::Done;
         self.in_transaction = true;

@@ -48,6 +48,9 @@ impl<K: Sockets> LoopCore<K> {
             return;
         }
         let fate = self.worker.serve(&mut self.state, conn);
+        if let Some(parked) = conn.resumed.take() {
+            self.state.server.keyspace.unpark(parked);
+        }
         // A paused connection is not served, so it is in this list only once.
         let paused = conn.paused;
         match fate {
@@ -165,6 +168,9 @@ impl<K: Sockets> LoopCore<K> {
             let _ = waiting.ticket.end();
             let (seat, time) = (&mut self.state.seat, self.state.time);
             server.keyspace.leave(seat, time, &waiting.ticket);
+        }
+        for parked in conn.parked.take().into_iter().chain(conn.resumed.take()) {
+            server.keyspace.unpark(parked);
         }
         if let Some(watching) = conn.watching.take() {
             server.keyspace.unwatch(*watching);

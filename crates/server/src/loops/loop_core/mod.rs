@@ -99,7 +99,8 @@ impl<K: Sockets> LoopCore<K> {
         self.server().clock.follow_wall();
         self.publish_counters();
         if self.server().pause.is_due(now) {
-            self.state.end_pause(|pause| pause.is_due(now));
+            // If a long command runs, the next tick looks again.
+            let _ = self.state.end_pause(|pause| pause.is_due(now));
         }
     }
 
@@ -121,7 +122,7 @@ impl<K: Sockets> LoopCore<K> {
             return self.close(slot);
         }
         if readiness.broken {
-            if conn.paused || conn.waiting.is_some() {
+            if conn.paused || conn.waiting.is_some() || conn.parked.is_some() {
                 return self.close(slot);
             }
             // What it has sent before is read first. Then a read reports the error.
@@ -145,6 +146,7 @@ impl<K: Sockets> LoopCore<K> {
                 Item::Messages(run) => self.append(&run),
                 Item::Served(served) => self.served(*served),
                 Item::Unblocked(target, error) => self.unblocked(target, error),
+                Item::GoOn(target) => self.go_on(target),
             }
         }
         self.items = items;

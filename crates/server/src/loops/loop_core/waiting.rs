@@ -8,6 +8,7 @@ use crate::clients::checks;
 use crate::clients::connection::{Connection, Replies};
 use crate::commands::turn::Notes;
 use crate::loop_handle::inbox::Target;
+use crate::loops::worker::ADOPT_MIN;
 use crate::state::loop_state::LoopState;
 
 const UNBLOCKED: &str = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
@@ -28,17 +29,32 @@ impl<K: Sockets> LoopCore<K> {
     pub(super) fn served(&mut self, served: Served) {
         match served {
             Served::Reply { ticket, reply, ns } => {
-                self.end_wait(target(ticket.waiter), &reply, End::Ran(ns));
+                self.end_wait(target(ticket.waiter), reply, End::Ran(ns));
             }
             Served::Retry(ticket) => {
                 let mut out = ticket.writer();
                 let (seat, time) = (&mut self.state.seat, self.state.time);
                 let keyspace = &self.state.server.keyspace;
                 if let Some(ns) = keyspace.retry(seat, time, &ticket, &mut out) {
-                    self.end_wait(target(ticket.waiter), &out, End::Ran(ns));
+                    self.end_wait(target(ticket.waiter), out, End::Ran(ns));
                 }
             }
         }
+    }
+
+    /// The shards are free that a client's command waits for.
+    pub(super) fn go_on(&mut self, target: Target) {
+        if let Some(conn) = self.table.find(target) {
+            conn.resumed = conn.parked.take();
+            self.table.enqueue(target.slot);
+        }
+    }
+
+    /// Whether a client wants no reply.
+    #[cfg(test)]
+    pub(crate) fn is_muted(&mut self, target: Target) -> bool {
+        let conn = self.table.find(target);
+        conn.is_some_and(|conn| conn.checks & checks::MUTED != 0)
     }
 
     /// CLIENT UNBLOCK has ended a wait.
@@ -55,7 +71,7 @@ impl<K: Sockets> LoopCore<K> {
                     End::Nothing
                 }
             };
-            self.end_wait(target, &out, end);
+            self.end_wait(target, out, end);
         }
     }
 
@@ -75,14 +91,14 @@ impl<K: Sockets> LoopCore<K> {
         } else if waiting.ticket.end() {
             let (target, mut out) = (conn.client.target(), Writer::new(conn.protocol));
             out.null_array();
-            self.end_wait(target, &out, End::Nothing);
+            self.end_wait(target, out, End::Nothing);
         }
         // If it was served or unblocked meanwhile, the reply is on its way.
         self.table.file(slot, &self.state.settings);
     }
 
     /// Answers a command that has waited. Those behind it go on.
-    fn end_wait(&mut self, target: Target, reply: &Writer, end: End) {
+    fn end_wait(&mut self, target: Target, reply: Writer, end: End) {
         let Some(conn) = self.table.find(target) else {
             return;
         };
@@ -97,11 +113,16 @@ impl<K: Sockets> LoopCore<K> {
             self.state.note_too_long(conn);
             return self.close(target.slot);
         }
-        let reply = reply.as_bytes();
         self.worker
             .notes
-            .waited(&mut self.state, conn, waiting.row, reply, end);
-        conn.answer(reply);
+            .waited(&mut self.state, conn, waiting.row, reply.as_bytes(), end);
+        if let Some(unwanted) = conn.answer(reply) {
+            self.state.server.reclaimer.drop_buffer(unwanted);
+        }
+        if conn.ended && !conn.has_runnable() {
+            // The end of its input was met while it waited.
+            conn.closing = true;
+        }
         if !conn.fresh {
             conn.fresh = true;
             self.table.fresh.push(target.slot);
@@ -142,12 +163,17 @@ impl Connection {
         until.is_some_and(|until| until <= now)
     }
 
-    /// Adds a reply to its output, if CLIENT REPLY wants it.
-    fn answer(&mut self, reply: &[u8]) {
+    /// Adds a reply to its output, if CLIENT REPLY wants it. Returns what is not needed any more.
+    fn answer(&mut self, reply: Writer) -> Option<Vec<u8>> {
         self.moved.commands += 1;
+        let reply = reply.into_vec();
         if self.checks & checks::MUTED == 0 {
-            self.output.append(reply);
-            return;
+            if self.output.is_empty() && reply.len() > ADOPT_MIN {
+                self.output.adopt(reply, 0);
+                return None;
+            }
+            self.output.append(&reply);
+            return Some(reply);
         }
         self.replies = match self.replies {
             Replies::SkipThisAndNext => Replies::SkipThis,
@@ -155,6 +181,7 @@ impl Connection {
             kept => kept,
         };
         self.set(checks::MUTED, self.replies != Replies::On);
+        Some(reply)
     }
 }
 

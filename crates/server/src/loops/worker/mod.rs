@@ -21,6 +21,7 @@ use std::io::{self, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use self::buffers::{Buffers, Input};
+pub(crate) use self::run::ADOPT_MIN;
 use crate::clients::connection::Link;
 use crate::commands::turn::{Notes, Turn};
 use crate::state::loop_state::LoopState;
@@ -86,7 +87,7 @@ impl Turn<'_> {
         let mut left = TURN_INPUT;
         let mut again = false;
         while link.has_work() {
-            if left == 0 || self.is_spent() {
+            if left == 0 || self.is_spent() || self.blocked {
                 again = true;
                 break;
             }

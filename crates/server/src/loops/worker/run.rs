@@ -17,7 +17,7 @@ use crate::net::output::write_some;
 use crate::state::loop_state::LoopState;
 
 /// A remainder longer than this is handed over with its buffer, not copied.
-const ADOPT_MIN: usize = 64 << 10;
+pub(crate) const ADOPT_MIN: usize = 64 << 10;
 
 /// Why commands stopped being run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +30,8 @@ pub(super) enum Halt {
     Unread,
     /// The turn has lasted long enough.
     Spent,
+    /// The next command was not run: shards that it needs are locked for long.
+    Blocked,
     /// A command goes on before the next one is run.
     Walking,
     /// A command waits for a key.
@@ -52,7 +54,12 @@ impl Halt {
         match self {
             Self::Closing => conn.closing = true,
             Self::Paused => conn.paused = true,
-            Self::Starved(_) | Self::Unread | Self::Spent | Self::Walking | Self::Waiting => {}
+            Self::Starved(_)
+            | Self::Unread
+            | Self::Spent
+            | Self::Blocked
+            | Self::Walking
+            | Self::Waiting => {}
         }
     }
 }
@@ -220,8 +227,9 @@ impl Turn<'_> {
     ) -> (usize, Option<Halt>) {
         self.command_bytes = len;
         if let Some(halt) = self.run_one(&mut link.conn, args, call) {
-            // A command that waits for the end of a pause was not run.
-            let used = if halt == Halt::Paused { 0 } else { len };
+            // A command that waits for the end of a pause, or for others, was not run.
+            let ran = !matches!(halt, Halt::Paused | Halt::Blocked);
+            let used = if ran { len } else { 0 };
             return (used, Some(halt));
         }
         if self.out.len() >= SEND_MARK {
@@ -262,6 +270,7 @@ impl Turn<'_> {
             Step::Walking => Some(Halt::Walking),
             Step::Waiting => Some(Halt::Waiting),
             Step::Paused => Some(Halt::Paused),
+            Step::Blocked => Some(Halt::Blocked),
             Step::Close => Some(Halt::Closing),
         }
     }
@@ -299,7 +308,7 @@ impl Turn<'_> {
             server
                 .witness
                 .set_out(&server.clock, *time, conn.client.id, args);
-        } else if !matches!(step, Step::Paused | Step::Waiting) {
+        } else if !matches!(step, Step::Paused | Step::Waiting | Step::Blocked) {
             let (clock, reply) = (&server.clock, (&*self.out, mark));
             server
                 .witness

@@ -1,0 +1,101 @@
+//! Threads that run long commands, so that no event loop stands still for one.
+//!
+//! The keyspace hands tickets over in the order in which they may run, and never two that need the
+//! same shard: see `tidewheel-keyspace`'s `claims.rs`. So the number of tickets that wait here is
+//! bounded by the number of shards.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use parking_lot::{Condvar, Mutex};
+use tidewheel_keyspace::{Seat, Ticket};
+
+use crate::loop_handle::inbox::{Item, Target};
+use crate::state::server::Server;
+
+/// Threads: a short one of the long commands need not wait for the longest.
+const THREADS: usize = 4;
+
+/// The tickets that wait for a thread.
+#[derive(Debug, Default)]
+pub(crate) struct LongWork {
+    queue: Mutex<Queue>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    tickets: VecDeque<Arc<Ticket>>,
+    ended: bool,
+}
+
+impl LongWork {
+    /// Adds a ticket.
+    pub(crate) fn push(&self, ticket: Arc<Ticket>) {
+        self.queue.lock().tickets.push_back(ticket);
+        self.changed.notify_one();
+    }
+
+    /// Ends the threads as soon as they have run what is there.
+    pub(crate) fn end(&self) {
+        self.queue.lock().ended = true;
+        self.changed.notify_all();
+    }
+
+    /// The next ticket, if one is there.
+    #[cfg(test)]
+    pub(crate) fn take(&self) -> Option<Arc<Ticket>> {
+        self.queue.lock().tickets.pop_front()
+    }
+
+    /// Waits for the next ticket; `None` at the end.
+    fn next(&self) -> Option<Arc<Ticket>> {
+        let mut queue = self.queue.lock();
+        loop {
+            if let Some(ticket) = queue.tickets.pop_front() {
+                return Some(ticket);
+            }
+            if queue.ended {
+                return None;
+            }
+            self.changed.wait(&mut queue);
+        }
+    }
+}
+
+/// Starts the threads. They end with [`LongWork::end`].
+pub(crate) fn start(server: &Arc<Server>) -> std::io::Result<()> {
+    for number in 0..THREADS {
+        let server = Arc::clone(server);
+        let thread = std::thread::Builder::new().name(format!("long-{number}"));
+        thread.spawn(move || {
+            let mut seat = server.keyspace.seat();
+            while let Some(ticket) = server.long_work.next() {
+                run(&server, &mut seat, ticket);
+            }
+        })?;
+    }
+    Ok(())
+}
+
+/// Runs one command. If it panics, by a mistake of ours, only its client suffers.
+pub(crate) fn run(server: &Server, seat: &mut Seat, ticket: Arc<Ticket>) {
+    let waiter = ticket.waiter;
+    let time = server.clock.now();
+    let ran = catch_unwind(AssertUnwindSafe(|| {
+        server.keyspace.run_long(seat, time, ticket)
+    }));
+    let item = match ran {
+        Ok(served) => Item::Served(Box::new(served)),
+        Err(_) => {
+            seat.leave();
+            tracing::error!(client = waiter.id, "closed: its command panicked");
+            Item::Close(Target {
+                id: waiter.id,
+                slot: waiter.slot,
+            })
+        }
+    };
+    server.loops[waiter.owner].post(item);
+}
