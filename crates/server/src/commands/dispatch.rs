@@ -164,6 +164,7 @@ impl Turn<'_> {
     #[cold]
     pub(crate) fn park(&mut self, conn: &mut Connection, blocked: &Blocked) -> Step {
         self.blocked = true;
+        self.tally.parked_commands += 1;
         if let Some(waiter) = conn.session.waiter {
             conn.parked = self.server.keyspace.park(waiter, blocked);
         }

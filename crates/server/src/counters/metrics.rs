@@ -83,6 +83,8 @@ counters! {
     budget_hits,
     /// Keys expired on behalf of another loop.
     helped,
+    /// Commands whose client was parked, because others had shards for long.
+    parked_commands,
 }
 
 /// Rates over the last full window.

@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::{Condvar, Mutex};
 use tidewheel_keyspace::{Seat, Ticket};
@@ -21,6 +22,8 @@ const THREADS: usize = 4;
 #[derive(Debug, Default)]
 pub(crate) struct LongWork {
     queue: Mutex<Queue>,
+    /// Tickets since the start.
+    taken: AtomicU64,
     changed: Condvar,
 }
 
@@ -33,8 +36,14 @@ struct Queue {
 impl LongWork {
     /// Adds a ticket.
     pub(crate) fn push(&self, ticket: Arc<Ticket>) {
+        self.taken.fetch_add(1, Ordering::Relaxed);
         self.queue.lock().tickets.push_back(ticket);
         self.changed.notify_one();
+    }
+
+    /// How many there were since the start.
+    pub(crate) fn taken(&self) -> u64 {
+        self.taken.load(Ordering::Relaxed)
     }
 
     /// Ends the threads as soon as they have run what is there.

@@ -234,6 +234,8 @@ fn stats(state: &LoopState, stats: &Stats, text: &mut String) -> std::fmt::Resul
         text,
         "total_connections_received" = totals.connections,
         "total_commands_processed" = totals.commands,
+        "long_commands" = server.long_work.taken(),
+        "parked_commands" = totals.parked_commands,
         "instantaneous_ops_per_sec" = rate.commands,
         "total_net_input_bytes" = totals.input_bytes,
         "total_net_output_bytes" = totals.output_bytes,
