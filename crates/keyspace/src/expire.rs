@@ -31,8 +31,8 @@ impl Keyspace {
         let mut garbage = Vec::new();
         let mut lateness = self.lateness_us.runs();
         let mut left = budget;
-        // What a long command has is passed over: its own keys wait for it, no others do.
-        let Some(mut hold) = self.shards[shard].lock_briefly() else {
+        // A shard that others have for longer is passed over: its own keys wait for it, no others do.
+        let Some(mut hold) = self.shards[shard].lock_at_once() else {
             return total;
         };
         let since = self.hooks.stopwatch_ns();

@@ -180,6 +180,12 @@ impl Shard {
         Some(Hold { state, shard: self })
     }
 
+    /// Locks the shard, if nobody has it for longer than a microsecond.
+    pub(crate) fn lock_at_once(&self) -> Option<Hold<'_>> {
+        let state = self.state.lock_briefly(|| true)?;
+        Some(Hold { state, shard: self })
+    }
+
     /// Whether a long command has the shard, or is about to.
     pub(crate) fn is_busy(&self) -> bool {
         self.busy.load(Acquire)

@@ -17,6 +17,7 @@ mod fan_out;
 mod half_close;
 mod hand_over;
 mod listener;
+mod long;
 mod max_memory;
 mod model;
 mod pause;

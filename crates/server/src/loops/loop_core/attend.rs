@@ -19,6 +19,7 @@ impl<K: Sockets> LoopCore<K> {
                 break;
             };
             self.serve(slot);
+            self.end_parking(slot);
             if clock::micros(self.state.time) >= next_expiry {
                 self.expiry.expire(&mut self.state);
                 next_expiry = clock::micros(self.state.time) + SERVE_US;
@@ -48,9 +49,6 @@ impl<K: Sockets> LoopCore<K> {
             return;
         }
         let fate = self.worker.serve(&mut self.state, conn);
-        if let Some(parked) = conn.resumed.take() {
-            self.state.server.keyspace.unpark(parked);
-        }
         // A paused connection is not served, so it is in this list only once.
         let paused = conn.paused;
         match fate {
@@ -62,6 +60,14 @@ impl<K: Sockets> LoopCore<K> {
             self.table.paused.push(slot);
         }
         self.table.file(slot, &self.state.settings);
+    }
+
+    /// A connection that was parked has had its turn: whatever came of it, others go on.
+    fn end_parking(&mut self, slot: u32) {
+        let parked = self.table.get(slot).and_then(|conn| conn.resumed.take());
+        if let Some(parked) = parked {
+            self.state.server.keyspace.unpark(parked);
+        }
     }
 
     /// The pause is over: the connections that it held back go on.

@@ -1,0 +1,98 @@
+//! Long commands in the simulated server: who waits for one, and who does not.
+
+use std::sync::atomic::Ordering;
+
+use super::rig::{Peer, Rig, bulk};
+use crate::config::Settings;
+
+/// A server of one loop in which commands with a few arguments are long.
+fn rig() -> Rig {
+    let rig = Rig::new(1, Settings::default());
+    let rules = rig.server.keyspace.rules();
+    rules.long_ns.store(500, Ordering::Relaxed);
+    rig
+}
+
+/// Sends a command and has the loop look at it. No long command begins.
+fn say(rig: &mut Rig, peer: &Peer, line: &str) -> Vec<u8> {
+    peer.send(format!("{line}\r\n").as_bytes());
+    rig.serve(0);
+    peer.take()
+}
+
+#[test]
+fn others_are_served_while_a_long_command_waits_for_its_thread() {
+    let mut rig = rig();
+    let (long, other) = (rig.connect(0), rig.connect(0));
+    rig.ask(&other, b"SET a 1\r\n");
+    assert_eq!(say(&mut rig, &long, "DEL a b c"), b"");
+    assert_eq!(say(&mut rig, &long, "PING"), b"", "replies stay in order");
+    assert_eq!(say(&mut rig, &other, "GET a"), b"$1\r\n1\r\n");
+    rig.settle();
+    assert_eq!(long.take(), b":1\r\n+PONG\r\n");
+}
+
+#[test]
+fn exclusive_commands_wait_for_a_long_one_and_their_loop_does_not() {
+    let mut rig = rig();
+    let (long, flush, other) = (rig.connect(0), rig.connect(0), rig.connect(0));
+    rig.ask(&other, b"SET a 1\r\n");
+    assert_eq!(say(&mut rig, &long, "MGET a a a"), b"");
+    assert_eq!(say(&mut rig, &flush, "FLUSHALL"), b"");
+    assert_eq!(say(&mut rig, &other, "GET a"), b"$1\r\n1\r\n");
+    rig.settle();
+    assert_eq!(long.take(), b"*3\r\n$1\r\n1\r\n$1\r\n1\r\n$1\r\n1\r\n");
+    assert_eq!(flush.take(), b"+OK\r\n");
+}
+
+/// Its claim stayed, and no later long command began.
+#[test]
+fn a_parked_client_that_reads_no_output_keeps_no_long_command_from_beginning() {
+    let mut rig = rig();
+    let (long, deaf, other) = (rig.connect(0), rig.connect(0), rig.connect(0));
+    deaf.send(&bulk(&[b"HELLO", b"3"]));
+    rig.ask(&deaf, &bulk(&[b"SUBSCRIBE", b"room"]));
+    assert_eq!(say(&mut rig, &long, "MGET a b c"), b"");
+    assert_eq!(say(&mut rig, &deaf, "FLUSHALL"), b"");
+    deaf.wire.borrow_mut().narrow(0, 0);
+    let message = vec![b'x'; 2 << 20];
+    other.send(&bulk(&[b"PUBLISH", b"room", &message]));
+    // The message is there before the long command begins.
+    (0..3).for_each(|_| rig.serve(0));
+    assert_eq!(other.take(), b":1\r\n");
+    rig.settle();
+    assert_eq!(long.take(), b"*3\r\n$-1\r\n$-1\r\n$-1\r\n");
+    assert_eq!(
+        rig.ask(&other, b"MGET a b c\r\n"),
+        b"*3\r\n$-1\r\n$-1\r\n$-1\r\n"
+    );
+}
+
+#[test]
+fn a_client_that_half_closes_while_its_command_waits_is_closed_after_the_reply() {
+    let mut rig = rig();
+    let peer = rig.connect(0);
+    assert_eq!(say(&mut rig, &peer, "DEL a b c"), b"");
+    peer.end();
+    rig.serve(0);
+    rig.settle();
+    assert_eq!((peer.take(), peer.is_closed()), (b":0\r\n".to_vec(), true));
+}
+
+#[test]
+fn a_client_that_dies_takes_its_place_among_those_who_wait_with_it() {
+    let mut rig = rig();
+    let (long, flush, other) = (rig.connect(0), rig.connect(0), rig.connect(0));
+    assert_eq!(say(&mut rig, &long, "MSET a 1 b 2 c 3"), b"");
+    assert_eq!(say(&mut rig, &flush, "FLUSHALL"), b"");
+    flush.wire.borrow_mut().reset();
+    long.wire.borrow_mut().reset();
+    rig.serve(0);
+    rig.settle();
+    assert!(flush.is_closed() && long.is_closed());
+    assert_eq!(
+        rig.ask(&other, b"MGET a a a\r\n"),
+        b"*3\r\n$1\r\n1\r\n$1\r\n1\r\n$1\r\n1\r\n"
+    );
+    assert_eq!(rig.server.keyspace.waiting(), 0);
+}
