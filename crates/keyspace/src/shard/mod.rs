@@ -39,6 +39,8 @@ pub(crate) struct Shard {
     next_deadline: AtomicU64,
     /// Whether a long command has it, or is about to.
     busy: AtomicBool,
+    /// Whether the last one who waited for it did so in vain.
+    suspected: AtomicBool,
     shared: Arc<Shared>,
 }
 
@@ -144,6 +146,7 @@ impl Shard {
             ),
             next_deadline: AtomicU64::new(NEVER),
             busy: AtomicBool::new(false),
+            suspected: AtomicBool::new(false),
             shared,
         }
     }
@@ -176,8 +179,20 @@ impl Shard {
     /// Locks the shard, unless another has it for long: event loops wait for nothing longer.
     #[inline]
     pub(crate) fn lock_briefly(&self) -> Option<Hold<'_>> {
-        let state = self.state.lock_briefly(|| self.is_busy())?;
-        Some(Hold { state, shard: self })
+        self.try_lock_in_order().or_else(|| self.wait_briefly())
+    }
+
+    /// Only the first who waits in vain for a shard that is not busy waits for a while: else a hundred
+    /// clients that need what a transaction has would hold their loop up a hundred times as long.
+    #[cold]
+    fn wait_briefly(&self) -> Option<Hold<'_>> {
+        let hopeless = || self.is_busy() || self.suspected.load(Relaxed);
+        let state = self.state.lock_briefly(hopeless);
+        self.suspected.store(state.is_none(), Relaxed);
+        Some(Hold {
+            state: state?,
+            shard: self,
+        })
     }
 
     /// Locks the shard, if nobody has it for longer than a microsecond.
