@@ -105,7 +105,8 @@ impl<K, V, S> Builder<K, V, S> {
 }
 
 impl<K, V, S: BuildHasher + Clone> Builder<K, V, S> {
-    /// What the threads' names begin with (default `tidewheel`).
+    /// What the threads' names begin with (default `tidewheel`). With a NUL character no thread can be
+    /// started.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();

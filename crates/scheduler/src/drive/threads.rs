@@ -76,5 +76,10 @@ pub(crate) fn is_another(thread: &JoinHandle<()>) -> bool {
 }
 
 fn spawn(name: String, body: impl FnOnce() + Send + 'static) -> std::io::Result<JoinHandle<()>> {
+    if name.contains('\0') {
+        // The standard library would panic.
+        let why = "its name has a NUL character";
+        return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, why));
+    }
     thread::Builder::new().name(name).spawn(body)
 }

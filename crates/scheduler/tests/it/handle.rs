@@ -103,3 +103,13 @@ fn what_the_callback_of_a_drain_sets_is_not_drained_whichever_its_shard() {
     });
     assert_eq!((drained, tasks.len()), (100, 100));
 }
+
+/// It panicked in the standard library.
+#[test]
+fn a_name_with_a_nul_character_is_an_error() {
+    let started = Scheduler::<u64, ()>::builder()
+        .name("a\0b")
+        .start(|_, _| {});
+    let error = started.expect_err("no thread has such a name");
+    assert!(error.to_string().contains("NUL"), "{error}");
+}
