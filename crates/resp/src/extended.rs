@@ -50,6 +50,13 @@ pub(crate) fn sum(a: &[u8], b: &[u8]) -> Result<String, SumError> {
     Ok(format(sum))
 }
 
+/// Whether a `long double` holds a number that is too large or too small for an `f64`. Of hexadecimal ones it holds all
+/// that anybody writes.
+pub(crate) fn holds(text: &[u8]) -> bool {
+    let is_hexadecimal = text.iter().any(|byte| matches!(byte, b'x' | b'X'));
+    is_hexadecimal || (text.len() < TEXT_MAX && parse(text).is_ok())
+}
+
 /// Reads a text; `None` for an infinite one.
 fn parse(text: &[u8]) -> Result<Option<Extended>, SumError> {
     let text = std::str::from_utf8(text).map_err(|_| SumError::NotAFloat)?;

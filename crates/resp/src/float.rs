@@ -104,24 +104,76 @@ fn format_fixed(value: i128) -> String {
 }
 
 /// Reads a float: decimal, scientific or hexadecimal notation or `inf`, with no blanks around it. NaN is refused, and so
-/// is a finite number that does not fit.
+/// is a number that does not fit: one that is too large, and one that is not 0 and would become it.
 pub fn parse_f64(text: &[u8]) -> Option<f64> {
-    let value: f64 = match std::str::from_utf8(text).ok()?.parse() {
-        Ok(value) => value,
-        Err(_) => hexadecimal::parse(text)?,
-    };
-    let spelt_infinite = text.iter().any(|byte| byte.eq_ignore_ascii_case(&b'i'));
-    (value.is_finite() || (value.is_infinite() && spelt_infinite)).then_some(value)
+    let (value, fit) = parse_nearest(text)?;
+    (fit == Fit::Near).then_some(value)
 }
 
-/// Writes a float as double replies carry it: the shortest digits that read back as the same value,
-/// with an exponent where that is shorter to read (`1e+25`).
+/// Reads a float as [`parse_f64`] does, but of the range of a `long double`: a number that is too large for an `f64` is
+/// infinite, and one that is too small is the smallest `f64` of its sign. So only 0 is 0.
+pub fn parse_f64_wide(text: &[u8]) -> Option<f64> {
+    let (value, fit) = parse_nearest(text)?;
+    if fit != Fit::Near && !extended::holds(text) {
+        return None;
+    }
+    match fit {
+        Fit::Small => Some(SMALLEST.copysign(value)),
+        Fit::Near | Fit::Large => Some(value),
+    }
+}
+
+/// The smallest positive `f64`.
+const SMALLEST: f64 = f64::from_bits(1);
+
+/// How a number lies to the range of `f64`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fit {
+    Near,
+    /// It became infinite.
+    Large,
+    /// It became 0.
+    Small,
+}
+
+/// The nearest `f64` to what is written.
+fn parse_nearest(text: &[u8]) -> Option<(f64, Fit)> {
+    let (value, exponent_marks) = match std::str::from_utf8(text).ok()?.parse::<f64>() {
+        Ok(value) => (value, b"eE"),
+        Err(_) => (hexadecimal::parse(text)?, b"pP"),
+    };
+    let fit = match value {
+        _ if value.is_nan() => return None,
+        _ if value.is_infinite() && !text.iter().any(|byte| matches!(byte, b'i' | b'I')) => {
+            Fit::Large
+        }
+        0.0 => {
+            let mut digits = text
+                .iter()
+                .take_while(|byte| !exponent_marks.contains(byte));
+            let is_zero =
+                digits.all(|byte| matches!(byte, b'0' | b'.' | b'+' | b'-' | b'x' | b'X'));
+            if is_zero { Fit::Near } else { Fit::Small }
+        }
+        _ => Fit::Near,
+    };
+    Some((value, fit))
+}
+
+/// Whole numbers up to this one are written with all their digits.
+const WHOLE_MAX: f64 = (1_u64 << 62) as f64;
+
+/// Writes a float as double replies carry it: a whole number of up to 2^62 with all its digits, any other with the fewest
+/// digits that read back as the same value, and with an exponent where that is shorter to read (`1e+25`).
 pub fn format_f64_short(value: f64) -> String {
     if !value.is_finite() {
         return non_finite(value).to_owned();
     }
     if value == 0.0 {
         return if value.is_sign_negative() { "-0" } else { "0" }.to_owned();
+    }
+    if value.abs() <= WHOLE_MAX && value.fract() == 0.0 {
+        return (value as i64).to_string();
     }
     // Rust's scientific form gives the shortest digits and the exponent of the first.
     let scientific = format!("{value:e}");
@@ -136,9 +188,7 @@ pub fn format_f64_short(value: f64) -> String {
     let scale = exponent - (digits - 1);
     let whole = scale >= 0 && exponent < digits + 7;
     let fraction = scale < 0 && (scale > -7 || exponent.abs() < 4);
-    // Integers that a double holds exactly are never abbreviated.
-    let exact = value.fract() == 0.0 && value.abs() < (1_u64 << 52) as f64;
-    if whole || fraction || exact {
+    if whole || fraction {
         return value.to_string();
     }
     let sign = if exponent < 0 { '-' } else { '+' };
@@ -249,6 +299,57 @@ mod tests {
         assert_eq!(parse_f64(b"0x1p1024"), None);
     }
 
+    /// 1e-400 was 0.
+    #[test]
+    fn a_number_that_becomes_zero_is_no_float() {
+        let zeros = format!("0.{}1", "0".repeat(400));
+        for bad in [
+            "1e-400",
+            "-1e-400",
+            "2e-324",
+            "0x1p-1080",
+            "-0x.01p-1080",
+            &zeros,
+        ] {
+            assert_eq!(parse_f64(bad.as_bytes()), None, "{bad}");
+        }
+        for (zero, bits) in [
+            ("0", 0),
+            ("0e-999", 0),
+            ("-0.00", 1 << 63),
+            ("0x0p-9999", 0),
+            ("+.0", 0),
+        ] {
+            assert_eq!(
+                parse_f64(zero.as_bytes()).map(f64::to_bits),
+                Some(bits),
+                "{zero}"
+            );
+        }
+        assert_eq!(parse_f64(b"4.9e-324"), Some(SMALLEST));
+        assert_eq!(parse_f64(b"0x1p-1074"), Some(SMALLEST));
+    }
+
+    #[test]
+    fn a_wide_number_is_zero_only_if_it_is_written_so() {
+        for (text, value) in [
+            ("1e-400", Some(SMALLEST)),
+            ("-1e-400", Some(-SMALLEST)),
+            ("0x1p-1080", Some(SMALLEST)),
+            ("0e-9999", Some(0.0)),
+            ("1e400", Some(f64::INFINITY)),
+            ("-1e400", Some(f64::NEG_INFINITY)),
+            ("inf", Some(f64::INFINITY)),
+            ("0.1", Some(0.1)),
+            ("1e5000", None),
+            ("1e-5000", None),
+            ("nan", None),
+            ("", None),
+        ] {
+            assert_eq!(parse_f64_wide(text.as_bytes()), value, "{text}");
+        }
+    }
+
     #[test]
     fn reply_floats_are_the_shortest() {
         for (value, text) in [
@@ -257,6 +358,12 @@ mod tests {
             (1.0, "1"),
             (-1.5, "-1.5"),
             (1e15, "1000000000000000"),
+            (1e16, "10000000000000000"),
+            (-1e18, "-1000000000000000000"),
+            (1234567890123456789.0, "1234567890123456768"),
+            (4611686018427387904.0, "4611686018427387904"),
+            (9223372036854774784.0, "9223372036854775000"),
+            (1e19, "1e+19"),
             (1e25, "1e+25"),
             (1.5e300, "1.5e+300"),
             (0.0001, "0.0001"),

@@ -50,7 +50,7 @@ pub use args::{Args, ArgsIter};
 pub use batch::Batch;
 pub use copies::Copies;
 pub use error::{ProtocolError, SumError};
-pub use float::{format_f64_short, parse_f64, sum_floats};
+pub use float::{format_f64_short, parse_f64, parse_f64_wide, sum_floats};
 pub use limits::Limits;
 pub use number::{parse_i64, parse_u64};
 pub use parser::{Parsed, Parser};

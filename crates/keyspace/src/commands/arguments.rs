@@ -50,14 +50,49 @@ const REPETITIONS_MAX: u64 = 1 << 24;
 /// The most bytes of a reply with repetitions. A client that asks for more is cut off.
 const REPETITION_BYTES_MAX: usize = 256 << 20;
 
-/// Refuses a count of random members, of which a negative one allows for repetitions, if it asks for too many of these.
-pub(crate) fn check_repetitions(count: Option<i64>) -> Result<(), CommandError> {
-    match count {
-        Some(count) if count < 0 && count.unsigned_abs() > REPETITIONS_MAX => {
-            Err(CommandError::fixed("ERR value is out of range"))
-        }
-        _ => Ok(()),
+/// The lowest integer has no positive counterpart, so no count is it.
+const NO_COUNTERPART: CommandError = CommandError::fixed(
+    "ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807",
+);
+const TOO_MANY: CommandError = CommandError::fixed("ERR value is out of range");
+
+/// A count whose sign means something.
+pub(crate) fn signed_count(ctx: &Context<'_, '_>, argument: usize) -> Result<i64, CommandError> {
+    let count = ctx.integer(argument)?;
+    if count == i64::MIN {
+        return Err(NO_COUNTERPART);
     }
+    Ok(count)
+}
+
+/// The arguments of HRANDFIELD and its kin: a count, if there is one, and whether `pairs` was asked for.
+pub(crate) fn count_at_random(
+    ctx: &Context<'_, '_>,
+    pairs: Option<&str>,
+) -> Result<(Option<i64>, bool), CommandError> {
+    if ctx.args.len() == 2 {
+        return Ok((None, false));
+    }
+    let count = signed_count(ctx, 2)?;
+    match (ctx.args.len(), pairs) {
+        (3, _) => Ok((Some(count), false)),
+        (4, Some(word)) if ctx.is(3, word) => {
+            // The reply has two elements for each member.
+            if count.unsigned_abs() > i64::MAX.unsigned_abs() >> 1 {
+                return Err(TOO_MANY);
+            }
+            Ok((Some(count), true))
+        }
+        _ => Err(CommandError::SYNTAX),
+    }
+}
+
+/// Refuses to reply with a negative count of members, which allows for repetitions, if it asks for too many of these.
+pub(crate) fn check_repetitions(count: i64) -> Result<(), CommandError> {
+    if count < 0 && count.unsigned_abs() > REPETITIONS_MAX {
+        return Err(TOO_MANY);
+    }
+    Ok(())
 }
 
 /// Writes a reply's part with repetitions. It stops where the reply becomes too long: for its client, or for anybody.

@@ -1,6 +1,6 @@
 //! What all commands share that may wait.
 
-use tidewheel_resp::{Writer, parse_f64};
+use tidewheel_resp::{Writer, parse_f64_wide};
 
 use crate::context::Context;
 use crate::error::CommandError;
@@ -14,11 +14,12 @@ const NEGATIVE: CommandError = CommandError::fixed("ERR timeout is negative");
 
 /// Reads seconds as milliseconds, rounded up; `None` for ever.
 pub(crate) fn timeout(ctx: &Context<'_, '_>, at: usize) -> Result<Option<u64>, CommandError> {
-    let seconds = ctx.args.get(at).and_then(parse_f64).ok_or(NOT_A_FLOAT)?;
+    let seconds = ctx
+        .args
+        .get(at)
+        .and_then(parse_f64_wide)
+        .ok_or(NOT_A_FLOAT)?;
     let ms = (seconds * 1000.0).ceil();
-    if ms.is_nan() {
-        return Err(NOT_A_FLOAT);
-    }
     let most = i64::MAX.saturating_sub(ctx.now.wall_ms().max(0));
     if ms >= most as f64 {
         return Err(OUT_OF_RANGE);

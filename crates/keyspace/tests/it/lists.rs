@@ -204,3 +204,49 @@ fn a_list_grows_into_chunks_and_becomes_packed_again() {
     rig.script("OBJECT ENCODING l -> 'quicklist'\nLTRIM l 0 30 -> OK");
     rig.script("OBJECT ENCODING l -> 'listpack'\nLLEN l -> :31");
 }
+
+/// LREM took the lowest integer for a count from the end.
+#[test]
+fn the_lowest_integer_is_no_count() {
+    let error = "-ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807";
+    let mut rig = Rig::new();
+    rig.script(&format!(
+        "RPUSH l a b a -> :3
+         LREM l -9223372036854775808 a -> {error}
+         LREM none -9223372036854775808 a -> {error}
+         LPOS l a RANK -9223372036854775808 -> {error}
+         SRANDMEMBER none -9223372036854775808 -> {error}
+         HRANDFIELD none -9223372036854775808 -> {error}
+         ZRANDMEMBER none -9223372036854775808 -> {error}
+         HRANDFIELD none -9223372036854775808 more -> {error}
+         LREM l -9223372036854775807 a -> :2"
+    ));
+}
+
+/// Counts from 2^62 were refused by HRANDFIELD, and negative ones even for a missing key.
+#[test]
+fn counts_at_random_are_refused_for_the_length_of_their_reply_only() {
+    let mut rig = Rig::new();
+    rig.script(
+        "HSET h a 1 -> :1
+         ZADD z 1 a -> :1
+         SADD s a -> :1
+         HRANDFIELD h 9223372036854775807 -> ['a']
+         ZRANDMEMBER z 9223372036854775807 -> ['a']
+         SRANDMEMBER s 9223372036854775807 -> ['a']
+         HRANDFIELD none -9223372036854775807 -> []
+         ZRANDMEMBER none -9223372036854775807 -> []
+         SRANDMEMBER none -9223372036854775807 -> []
+         HRANDFIELD none -4611686018427387903 WITHVALUES -> []
+         HRANDFIELD none -4611686018427387904 WITHVALUES -> -ERR value is out of range
+         HRANDFIELD none 4611686018427387904 WITHVALUES -> -ERR value is out of range
+         HRANDFIELD none x WITHVALUES more -> -ERR value is not an integer or out of range
+         HRANDFIELD none 1 more -> -ERR syntax error
+         HRANDFIELD h -9223372036854775807 -> -ERR value is out of range
+         SRANDMEMBER s -9223372036854775807 -> -ERR value is out of range
+         ZRANDMEMBER z -9223372036854775807 -> -ERR value is out of range
+         SPOP s x -> -ERR value is out of range, must be positive
+         SPOP none 9223372036854775808 -> -ERR value is out of range, must be positive
+         SPOP s 9223372036854775807 -> ['a']",
+    );
+}

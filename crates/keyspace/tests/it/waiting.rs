@@ -152,6 +152,38 @@ fn who_came_first_is_served_first() {
     );
 }
 
+/// A positive time-out that an `f64` cannot tell from 0 was taken for none.
+#[test]
+fn only_a_time_out_of_zero_is_for_ever() {
+    let mut crowd = Crowd::new();
+    for (id, (text, ms)) in [
+        ("1e-400", Some(1)),
+        ("0x1p-1080", Some(1)),
+        ("0.0001", Some(1)),
+        ("0.0011", Some(2)),
+        ("0", None),
+        ("0e-400", None),
+        ("-1e-400", None),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let id = id as u64;
+        assert_eq!(crowd.call(id, &format!("BLPOP k {text}")), None, "{text}");
+        assert_eq!(crowd.tickets[&id].ms, ms, "{text}");
+        crowd.leave(id);
+    }
+    for (text, error) in [
+        ("1e400", "-ERR timeout is out of range"),
+        ("-1e400", "-ERR timeout is negative"),
+        ("1e5000", "-ERR timeout is not a float or out of range"),
+        ("1e-5000", "-ERR timeout is not a float or out of range"),
+    ] {
+        let reply = crowd.call(9, &format!("BLPOP k {text}"));
+        assert_eq!(reply.as_deref(), Some(error), "{text}");
+    }
+}
+
 #[test]
 fn who_has_left_takes_nothing() {
     let mut crowd = Crowd::new();

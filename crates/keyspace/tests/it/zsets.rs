@@ -351,3 +351,50 @@ fn a_scan_leaves_the_scores_out_if_it_is_asked_to() {
          ZSCAN z 0 NOVALUES -> -ERR syntax error",
     );
 }
+
+/// 1e-400 was taken as 0.
+#[test]
+fn a_number_that_would_become_zero_is_refused() {
+    let mut rig = Rig::new();
+    let float = "-ERR value is not a valid float";
+    rig.script(&format!(
+        "ZADD z 1 m -> :1
+         ZADD z 1e-400 m -> {float}
+         ZADD z INCR -1e-400 m -> {float}
+         ZINCRBY z 1e-400 m -> {float}
+         ZADD z 0x1p-1080 m -> {float}
+         ZUNION 1 z WEIGHTS 1e-400 -> -ERR weight value is not a float
+         ZUNIONSTORE o 1 z WEIGHTS 1e-400 -> -ERR weight value is not a float
+         GEOADD g 1e-400 1 m -> {float}
+         GEOADD g 1 1e-400 m -> {float}
+         GEOSEARCH g FROMLONLAT 1e-400 1 BYRADIUS 1 m -> {float}
+         GEOSEARCH g FROMLONLAT 1 1 BYRADIUS 1e-400 m -> -ERR need numeric radius
+         GEOSEARCH g FROMLONLAT 1 1 BYBOX 1e-400 1 m -> -ERR need numeric width
+         GEOSEARCH g FROMLONLAT 1 1 BYBOX 1 1e-400 m -> -ERR need numeric height
+         ZSCORE z m -> '1'
+         ZADD z 0e-400 m -> :0
+         ZSCORE z m -> '0'
+         ZADD z 5e-324 m -> :0
+         ZRANGEBYSCORE z (1e-400 1 -> ['m']"
+    ));
+}
+
+/// From 10^16 on they had exponents or too few digits.
+#[test]
+fn whole_scores_have_all_their_digits_up_to_two_to_the_sixty_second() {
+    let mut rig = Rig::new();
+    rig.script(
+        "ZADD z 1e16 m -> :1
+         ZSCORE z m -> '10000000000000000'
+         ZADD z -1e18 m -> :0
+         ZRANGE z 0 -1 WITHSCORES -> ['m' '-1000000000000000000']
+         ZADD z 1234567890123456789 m -> :0
+         ZINCRBY z 0 m -> '1234567890123456768'
+         ZADD z 4611686018427387904 m -> :0
+         ZMSCORE z m -> ['4611686018427387904']
+         ZADD z 9223372036854774784 m -> :0
+         ZSCORE z m -> '9223372036854775000'
+         ZADD z 1e19 m -> :0
+         ZSCORE z m -> '1e+19'",
+    );
+}

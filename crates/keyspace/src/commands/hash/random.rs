@@ -4,34 +4,26 @@ use tidewheel_collections::{Hash, HashRef};
 use tidewheel_resp::{Protocol, Writer};
 
 use super::Outcome;
-use crate::commands::arguments::{check_repetitions, repeat};
+use crate::commands::arguments::{check_repetitions, count_at_random, repeat};
 use crate::context::{Context, Lookup};
-use crate::error::CommandError;
 use crate::random::Random;
 
-const OUT_OF_RANGE: CommandError = CommandError::fixed("ERR value is out of range");
-
 pub(crate) fn hrandfield(ctx: &mut Context<'_, '_>) -> Outcome {
-    let count = match ctx.args.len() {
-        2 => None,
-        3 => Some(ctx.integer(2)?),
-        4 if ctx.is(3, "WITHVALUES") => Some(ctx.integer(2)?),
-        _ => return Err(CommandError::SYNTAX),
-    };
-    let with_values = ctx.args.len() == 4;
-    check_repetitions(count)?;
-    // The reply has two elements for each field.
-    if count.is_some_and(|count| count > i64::MAX >> 1) {
-        return Err(OUT_OF_RANGE);
-    }
+    let (count, with_values) = count_at_random(ctx, Some("WITHVALUES"))?;
     let key = ctx.key(1);
     let mut random = ctx.random(key);
-    ctx.read::<Hash, _>(key, Lookup::Read, |hash, out| match (count, hash) {
-        (None, None) => out.null(),
-        (None, Some(hash)) => reply_one(hash, &mut random, out),
-        (Some(_), None) => out.array(0),
-        (Some(count), Some(hash)) => reply_many(hash, count, with_values, &mut random, out),
-    })
+    ctx.read::<Hash, _>(key, Lookup::Read, |hash, out| {
+        match (count, hash) {
+            (None, None) => out.null(),
+            (None, Some(hash)) => reply_one(hash, &mut random, out),
+            (Some(_), None) => out.array(0),
+            (Some(count), Some(hash)) => {
+                check_repetitions(count)?;
+                reply_many(hash, count, with_values, &mut random, out);
+            }
+        }
+        Ok(())
+    })?
 }
 
 fn reply_one(hash: HashRef<'_>, random: &mut Random, out: &mut Writer) {

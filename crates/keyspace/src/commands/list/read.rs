@@ -4,15 +4,13 @@ use tidewheel_collections::{List, ListRef, Occurrences};
 use tidewheel_resp::{Writer, parse_i64};
 
 use super::{Outcome, position, span};
+use crate::commands::arguments::signed_count;
 use crate::context::{Context, Lookup};
 use crate::error::CommandError;
 
 const ZERO_RANK: CommandError = CommandError::fixed(
     "ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... or use negative to start from \
      the end of the list",
-);
-const RANK_OUT_OF_RANGE: CommandError = CommandError::fixed(
-    "ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807",
 );
 const NEGATIVE_COUNT: CommandError = CommandError::fixed("ERR COUNT can't be negative");
 const NEGATIVE_MAXLEN: CommandError = CommandError::fixed("ERR MAXLEN can't be negative");
@@ -90,7 +88,7 @@ impl Sought {
                 return Err(CommandError::SYNTAX);
             };
             match () {
-                () if ctx.is(at, "RANK") => sought.set_rank(ctx.integer(at + 1)?)?,
+                () if ctx.is(at, "RANK") => sought.set_rank(signed_count(ctx, at + 1)?)?,
                 () if ctx.is(at, "COUNT") => {
                     sought.count = Some(natural(value).ok_or(NEGATIVE_COUNT)?);
                 }
@@ -105,9 +103,6 @@ impl Sought {
     }
 
     fn set_rank(&mut self, rank: i64) -> Outcome {
-        if rank == i64::MIN {
-            return Err(RANK_OUT_OF_RANGE);
-        }
         let nth = rank.unsigned_abs() as usize;
         self.skip = nth.checked_sub(1).ok_or(ZERO_RANK)?;
         self.from_back = rank < 0;

@@ -3,6 +3,7 @@
 use tidewheel_collections::{List, Occurrences};
 
 use super::{Outcome, caused, limits, position, span};
+use crate::commands::arguments::signed_count;
 use crate::context::{Context, Lookup};
 use crate::error::CommandError;
 
@@ -73,7 +74,7 @@ fn first_of(list: &List, element: &[u8]) -> Option<usize> {
 }
 
 pub(crate) fn lrem(ctx: &mut Context<'_, '_>) -> Outcome {
-    let (key, args, count) = (ctx.key(1), ctx.args, ctx.integer(2)?);
+    let (key, args, count) = (ctx.key(1), ctx.args, signed_count(ctx, 2)?);
     let element = &args[3];
     let slot = ctx.find_of::<List>(key, Lookup::Write)?;
     let max = match count {

@@ -1,10 +1,10 @@
 //! Members at random: SPOP, SRANDMEMBER.
 
 use tidewheel_collections::{Set, SetRef};
-use tidewheel_resp::Writer;
+use tidewheel_resp::{Writer, parse_i64};
 
 use super::Outcome;
-use crate::commands::arguments::{check_repetitions, repeat};
+use crate::commands::arguments::{check_repetitions, count_at_random, repeat};
 use crate::context::{Context, Lookup};
 use crate::error::CommandError;
 use crate::events::{Cause, NotifyClass};
@@ -15,19 +15,14 @@ const SPOP: Cause = Cause::Of(NotifyClass::Set, "spop");
 const MUST_BE_POSITIVE: CommandError =
     CommandError::fixed("ERR value is out of range, must be positive");
 
-/// The optional count.
-fn count(ctx: &Context<'_, '_>) -> Result<Option<i64>, CommandError> {
-    match ctx.args.len() {
-        2 => Ok(None),
-        3 => ctx.integer(2).map(Some),
-        _ => Err(CommandError::SYNTAX),
-    }
-}
-
 pub(crate) fn spop(ctx: &mut Context<'_, '_>) -> Outcome {
-    let count = match count(ctx)? {
-        None => None,
-        Some(count) => Some(usize::try_from(count).map_err(|_| MUST_BE_POSITIVE)?),
+    let count = match ctx.args.len() {
+        2 => None,
+        3 => {
+            let count = parse_i64(&ctx.args[2]).and_then(|count| usize::try_from(count).ok());
+            Some(count.ok_or(MUST_BE_POSITIVE)?)
+        }
+        _ => return Err(CommandError::SYNTAX),
     };
     let key = ctx.key(1);
     let slot = ctx.find_of::<Set>(key, Lookup::Write)?;
@@ -48,16 +43,21 @@ pub(crate) fn spop(ctx: &mut Context<'_, '_>) -> Outcome {
 }
 
 pub(crate) fn srandmember(ctx: &mut Context<'_, '_>) -> Outcome {
-    let count = count(ctx)?;
-    check_repetitions(count)?;
+    let (count, _) = count_at_random(ctx, None)?;
     let key = ctx.key(1);
     let mut random = ctx.random(key);
-    ctx.read::<Set, _>(key, Lookup::Read, |set, out| match (count, set) {
-        (None, None) => out.null(),
-        (None, Some(set)) => reply_one(set, &mut random, out),
-        (Some(_), None) => out.array(0),
-        (Some(count), Some(set)) => reply_many(set, count, &mut random, out),
-    })
+    ctx.read::<Set, _>(key, Lookup::Read, |set, out| {
+        match (count, set) {
+            (None, None) => out.null(),
+            (None, Some(set)) => reply_one(set, &mut random, out),
+            (Some(_), None) => out.array(0),
+            (Some(count), Some(set)) => {
+                check_repetitions(count)?;
+                reply_many(set, count, &mut random, out);
+            }
+        }
+        Ok(())
+    })?
 }
 
 fn reply_one(set: SetRef<'_>, random: &mut Random, out: &mut Writer) {
