@@ -239,7 +239,6 @@ impl Model {
     fn hsetex(&mut self, w: &[&str]) -> Result<Expect, Reply> {
         let (life, only, pairs) = self.life(w)?;
         let (tick, key) = (self.tick, w[1].as_bytes());
-        let existed = self.hash_at(w[1])?.is_some();
         let hash = self.hash_or_new(w[1])?;
         let there = pairs
             .chunks(2)
@@ -257,17 +256,17 @@ impl Model {
                 Life::Until(at) => Some(at),
             };
             let value = pair[1].into();
-            if !dead {
-                hash.insert(pair[0].into(), Member { value, deadline });
-            }
+            hash.insert(pair[0].into(), Member { value, deadline });
         }
-        if dead && existed {
-            self.note(key, "hdel");
-        } else if !dead {
-            self.note(key, "hset");
-            if matches!(life, Life::Until(_)) {
-                self.note(key, "hexpire");
+        self.note(key, "hset");
+        if dead {
+            let hash = self.hash_or_new(w[1])?;
+            for pair in pairs.chunks(2) {
+                hash.remove(pair[0].as_bytes());
             }
+            self.note(key, "hdel");
+        } else if matches!(life, Life::Until(_)) {
+            self.note(key, "hexpire");
         }
         Ok(int(1))
     }

@@ -294,6 +294,7 @@ impl Hold<'_> {
     /// Takes all entries out of a database, with their bytes; `None` if it holds nothing. Leaves publishing
     /// the shard's bound to the caller.
     pub(crate) fn flush(&mut self, db: u32, hasher: &KeyHasher) -> Option<(Entries, usize)> {
+        self.tell_owed();
         let database = self.database(db);
         // A database without keys may still hold the memory that it had grown to.
         if database.bytes() == 0 {
@@ -319,6 +320,8 @@ impl Hold<'_> {
 
     /// Swaps two databases.
     pub(crate) fn swap(&mut self, first: u32, second: u32) {
+        // What has happened is told under the numbers that the databases had then.
+        self.tell_owed();
         if self.state.observers & WATCHED != 0 {
             self.mark_watched_in(first, &[first, second]);
             self.mark_watched_in(second, &[first, second]);

@@ -52,7 +52,7 @@ pub(super) static ROWS: &[Command] = &[
                      with N being the number of keys, and much bigger constant times, when called with \
                      multiple keys.",
         arity: -2,
-        flags: Flags::READONLY,
+        flags: Flags::READONLY.or(Flags::MAY_REPLICATE),
         keys: KeySpec::all(1, &[COUNT]),
         arguments: &[KEY.multiple()],
         handler: Handler::Keys(hyperloglog::pfcount),

@@ -29,6 +29,7 @@ pub(super) static ROWS: &[Command] = &[
                      is the total number of subscribed patterns (by any client).",
         arity: 3,
         flags: Flags::PUBSUB
+            .or(Flags::MAY_REPLICATE)
             .or(Flags::LOADING)
             .or(Flags::STALE)
             .or(Flags::FAST),

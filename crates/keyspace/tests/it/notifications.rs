@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Mutex;
 
 use crate::common::{Rig, START, call_at};
-use tidewheel_keyspace::Keyspace;
+use tidewheel_keyspace::{Keyspace, PAUSED, Watching};
 
 #[track_caller]
 fn check(rig: &mut Rig, line: &str, events: &[&str]) {
@@ -214,4 +214,52 @@ fn an_event_is_published_before_the_reply_even_if_another_loop_publishes_it() {
             });
         }
     });
+}
+
+/// HSETEX sent nothing for a missing key, and only `hdel` for another one. The order is that of Redis 8.2.
+#[test]
+fn fields_that_are_stored_for_no_time_are_told_of_twice() {
+    let mut rig = Rig::new();
+    rig.notify("KEA");
+    for line in [
+        "HSETEX k EX 0 FIELDS 1 a 1",
+        "HSETEX k FNX PXAT 1 FIELDS 2 a 1 b 2",
+    ] {
+        let mut watching = Watching::default();
+        let (keyspace, seat) = (&rig.keyspace, &mut rig.seat);
+        keyspace.watch(seat, rig.time, 0, b"k", &mut watching);
+        check(&mut rig, line, &["0:hset:k", "0:hdel:k", "0:del:k"]);
+        assert!(watching.is_changed(), "{line}");
+        rig.keyspace.unwatch(watching);
+    }
+    rig.run("HSET k a 1 b 2");
+    rig.events();
+    let line = "HSETEX k FXX EXAT 1 FIELDS 1 a 9";
+    check(&mut rig, line, &["0:hset:k", "0:hdel:k"]);
+    check(&mut rig, "HSETEX k FXX EX 0 FIELDS 1 a 9", &[]);
+    rig.script("HGETALL k -> ['b' '2']");
+    let line = "HSETEX k PXAT 1 FIELDS 2 b 1 c 1";
+    check(&mut rig, line, &["0:hset:k", "0:hdel:k", "0:del:k"]);
+    rig.script("EXISTS k -> :0");
+}
+
+/// An event that waited for the end of a pause was sent for the database that had the number by then.
+#[test]
+fn an_event_that_is_owed_is_sent_before_its_database_is_swapped_or_flushed() {
+    for (line, more) in [("SWAPDB 0 1", "SWAPDB 1 0"), ("FLUSHDB", "FLUSHALL")] {
+        let mut rig = Rig::new();
+        rig.notify("KEA");
+        rig.run("HSET k a 1 b 2");
+        rig.run("HPEXPIRE k 10 FIELDS 1 a");
+        rig.events();
+        let gate = std::sync::Arc::clone(rig.keyspace.gate());
+        gate.set(PAUSED);
+        rig.pass(10);
+        rig.script("HLEN k -> :1");
+        gate.clear(PAUSED);
+        check(&mut rig, line, &["0:hexpired:k"]);
+        check(&mut rig, more, &[]);
+        rig.expire_all();
+        assert!(rig.events().is_empty());
+    }
 }

@@ -398,3 +398,36 @@ fn whole_scores_have_all_their_digits_up_to_two_to_the_sixty_second() {
          ZSCORE z m -> '1e+19'",
     );
 }
+
+/// It removed `a`, which stands behind `c` where scores differ.
+#[test]
+fn zremrangebylex_removes_nothing_outside_its_range_where_scores_differ() {
+    for entries in [128, 0] {
+        let mut rig = Rig::new();
+        let members = ["c", "a", "d", "z", "b"];
+        let limit = tidewheel_keyspace::PackedLimit { entries, value: 64 };
+        rig.keyspace.rules().packing.zset.set(limit);
+        for (score, member) in members.iter().enumerate() {
+            rig.run(&format!("ZADD z {score} {member}"));
+        }
+        for (min, max) in [
+            ("[b", "[d"),
+            ("(a", "(e"),
+            ("-", "[a"),
+            ("[y", "+"),
+            ("+", "-"),
+        ] {
+            let before = rig.run("ZRANGE z 0 -1");
+            rig.run("COPY z copy REPLACE");
+            rig.run(&format!("ZREMRANGEBYLEX copy {min} {max}"));
+            let after = rig.run("ZRANGE copy 0 -1");
+            for member in members {
+                let text = format!("'{member}'");
+                let stays = after.contains(&text) || !before.contains(&text);
+                let is_above = min == "-" || min != "+" && member >= &min[1..];
+                let is_below = max == "+" || max != "-" && member <= &max[1..];
+                assert!(stays || is_above && is_below, "{member} within {min} {max}");
+            }
+        }
+    }
+}

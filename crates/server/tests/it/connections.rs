@@ -282,12 +282,16 @@ fn a_pause_of_writes_holds_writes_back_until_it_ends() {
         .concat(),
     );
     assert_eq!(writer.read(), simple("PONG"));
-    eventually("the writer waits", || {
-        (boss.info("clients", "blocked_clients") == "1").then_some(())
+    // Replicas would be told of a count that it has computed anew.
+    let mut counter = server.client();
+    counter.send(&command(&["PFCOUNT", "k"]));
+    eventually("both wait", || {
+        (boss.info("clients", "blocked_clients") == "2").then_some(())
     });
-    assert!(writer.is_silent());
+    assert!(writer.is_silent() && counter.is_silent());
     assert_eq!(boss.call(&["CLIENT", "UNPAUSE"]), ok());
     assert_eq!(writer.read(), Reply::Integer(0));
+    assert_eq!(counter.read(), Reply::Integer(0));
     assert_eq!(writer.read(), simple("PONG"));
     for (words, expected) in [
         (

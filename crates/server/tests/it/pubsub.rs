@@ -416,3 +416,76 @@ fn events_of_before_a_subscription_are_not_heard_and_those_of_before_its_end_are
     }
     assert_eq!(events, ["del"]);
 }
+
+/// Events of a pipeline came behind all of its replies.
+#[test]
+fn what_a_subscriber_has_caused_follows_the_reply_of_its_command() {
+    let server = Server::start(&["--notify-keyspace-events", "E$"]);
+    let mut client = server.client();
+    client.call(&["HELLO", "3"]);
+    client.call(&["SUBSCRIBE", "__keyevent@0__:set"]);
+    client.call(&["SUBSCRIBE", "news"]);
+    let message = |channel, payload| {
+        let parts = ["message", channel, payload];
+        Reply::Push(parts.into_iter().map(bulk).collect())
+    };
+    let event = |key| message("__keyevent@0__:set", key);
+    let batch = [
+        command(&["SET", "a", "1"]),
+        command(&["SET", "b", "1"]),
+        command(&["PUBLISH", "news", "x"]),
+        command(&["GET", "a"]),
+        command(&["MULTI"]),
+        command(&["SET", "c", "1"]),
+        command(&["PUBLISH", "news", "y"]),
+        command(&["EXEC"]),
+        command(&["PING"]),
+    ];
+    client.send(&batch.concat());
+    let queued = || simple("QUEUED");
+    for expected in [
+        ok(),
+        event("a"),
+        ok(),
+        event("b"),
+        Reply::Integer(1),
+        message("news", "x"),
+        bulk("1"),
+        ok(),
+        queued(),
+        queued(),
+        Reply::Array(vec![ok(), Reply::Integer(1)]),
+        event("c"),
+        message("news", "y"),
+        simple("PONG"),
+    ] {
+        assert_eq!(client.read(), expected);
+    }
+}
+
+/// It came behind the replies to all that was sent with the transaction.
+#[test]
+fn a_message_for_a_channel_that_was_left_in_the_same_transaction_follows_its_reply() {
+    for protocol in ["2", "3"] {
+        let server = Server::start(&[]);
+        let mut client = server.client();
+        client.call(&["HELLO", protocol]);
+        let batch = [
+            command(&["MULTI"]),
+            command(&["SUBSCRIBE", "news"]),
+            command(&["PUBLISH", "news", "x"]),
+            command(&["UNSUBSCRIBE", "news"]),
+            command(&["EXEC"]),
+            command(&["PING"]),
+        ];
+        client.send(&batch.concat());
+        (0..5).for_each(|_| drop(client.read()));
+        let parts: Vec<Reply> = ["message", "news", "x"].into_iter().map(bulk).collect();
+        let message = match protocol {
+            "2" => Reply::Array(parts),
+            _ => Reply::Push(parts),
+        };
+        assert_eq!(client.read(), message);
+        assert_eq!(client.read(), simple("PONG"));
+    }
+}

@@ -150,13 +150,15 @@ pub(crate) fn hsetex(ctx: &mut Context<'_, '_>) -> Outcome {
     let (deadline, dead) = match lifetime {
         Lifetime::Keep => (NewDeadline::Keep, false),
         Lifetime::Forever => (NewDeadline::None, false),
-        Lifetime::Until(deadline) => (NewDeadline::At(deadline), ctx.now.reached(deadline)),
+        // They are stored first, and leave then: others are told of both.
+        Lifetime::Until(deadline) if ctx.now.reached(deadline) => (NewDeadline::None, true),
+        Lifetime::Until(deadline) => (NewDeadline::At(deadline), false),
     };
     let (key, args) = (ctx.key(1), ctx.args);
     let slot = ctx.find_of::<Hash>(key, Lookup::Write)?;
     let change = ctx.change(ctx.keyspace.rules().packing.hash.get());
     let stored = ctx.edit(key, slot, |hash: &mut Hash, _| {
-        let pairs = fields.step_by(2);
+        let pairs = fields.clone().step_by(2);
         let pair = |at: usize| (&args[at], &args[at + 1]);
         let is_there = |at| hash.get().contains(pair(at).0);
         let allowed = match condition {
@@ -169,13 +171,18 @@ pub(crate) fn hsetex(ctx: &mut Context<'_, '_>) -> Outcome {
         }
         for (field, value) in pairs.map(pair) {
             hash.insert(field, value, deadline, &change);
-            if dead {
-                hash.remove(field);
-            }
         }
-        (true, Some(if dead { HDEL } else { HSET }))
+        (true, Some(HSET))
     });
-    if stored && !dead && matches!(lifetime, Lifetime::Until(_)) {
+    if stored && dead {
+        let slot = ctx.find_of::<Hash>(key, Lookup::Write)?;
+        ctx.edit(key, slot, |hash: &mut Hash, _| {
+            for field in fields.step_by(2) {
+                hash.remove(&args[field]);
+            }
+            ((), Some(HDEL))
+        });
+    } else if stored && matches!(lifetime, Lifetime::Until(_)) {
         ctx.event(key, HEXPIRE);
     }
     ctx.out.integer(stored.into());

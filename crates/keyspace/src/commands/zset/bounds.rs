@@ -1,6 +1,6 @@
 //! The bounds of a range, as clients write them: `(1.5`, `+inf`, `[abc`, `-`.
 
-use std::ops::{Bound, Range};
+use std::ops::{Bound, Range, RangeBounds};
 
 use tidewheel_collections::ZSetRef;
 
@@ -70,17 +70,37 @@ impl<'b> Members<'b> {
     }
 
     pub(super) fn ranks(&self, zset: ZSetRef<'_>) -> Range<usize> {
+        match self.bounds() {
+            Some((min, max)) => zset.by_lex(min, max),
+            None => 0..0,
+        }
+    }
+
+    /// As [`ranks`](Self::ranks), but each member lies within the bounds, also where scores differ and the order is not the
+    /// members' own: those that follow the first one without a gap.
+    pub(super) fn ranks_within(&self, zset: ZSetRef<'_>) -> Range<usize> {
+        let ranks = self.ranks(zset);
+        let members = zset.forward(ranks.start).take(ranks.len());
+        let within = members.take_while(|scored| {
+            let bounds = self.bounds();
+            bounds.is_some_and(|bounds| bounds.contains(scored.member))
+        });
+        ranks.start..ranks.start + within.count()
+    }
+
+    /// `None` if nothing lies within.
+    fn bounds(&self) -> Option<(Bound<&'b [u8]>, Bound<&'b [u8]>)> {
         let min = match self.min {
             Edge::Before => Bound::Unbounded,
-            Edge::Behind => return 0..0,
+            Edge::Behind => return None,
             Edge::At(bound) => bound,
         };
         let max = match self.max {
-            Edge::Before => return 0..0,
+            Edge::Before => return None,
             Edge::Behind => Bound::Unbounded,
             Edge::At(bound) => bound,
         };
-        zset.by_lex(min, max)
+        Some((min, max))
     }
 }
 

@@ -25,7 +25,9 @@ pub(crate) fn zremrangebyscore(ctx: &mut Context<'_, '_>) -> Outcome {
 pub(crate) fn zremrangebylex(ctx: &mut Context<'_, '_>) -> Outcome {
     let args = ctx.args;
     let range = Members::parse(&args[2], &args[3])?;
-    remove(ctx, event("zremrangebylex"), |zset| range.ranks(zset))
+    remove(ctx, event("zremrangebylex"), |zset| {
+        range.ranks_within(zset)
+    })
 }
 
 fn remove(

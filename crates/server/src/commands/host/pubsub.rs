@@ -4,7 +4,6 @@ use tidewheel_keyspace::CommandError;
 use tidewheel_resp::{Args, Protocol};
 
 use super::Outcome;
-use crate::clients::checks;
 use crate::clients::connection::Connection;
 use crate::commands::turn::{Step, Turn};
 use crate::pubsub::subscriptions::{Joined, Kind};
@@ -121,15 +120,17 @@ impl Turn<'_> {
         conn.subscriptions_changed();
     }
 
-    pub(super) fn publish(&mut self, conn: &mut Connection, args: Args<'_>) -> Outcome {
+    pub(super) fn publish(&mut self, args: Args<'_>) -> Outcome {
         let receivers = self.server.hub.publish(&args[1], &args[2]);
         self.out
             .integer(i64::try_from(receivers).unwrap_or(i64::MAX));
-        if conn.subscriptions.is_some() && conn.checks & checks::MUTED == 0 {
-            // Its own message follows the reply at once, as in Redis.
-            self.take_messages(conn);
-        }
         Ok(Step::Done)
+    }
+
+    /// What a subscriber's own command has caused follows its reply at once, as in Redis: events and messages.
+    pub(crate) fn hear(&mut self, conn: &mut Connection) {
+        self.server.publish_events();
+        self.take_messages(conn);
     }
 
     /// Copies the messages that wait for this connection behind its replies so far.

@@ -164,19 +164,21 @@ impl Turn<'_> {
             Begun::Blocked(blocked) => return Ok(self.park(conn, &blocked)),
         };
         let mut last = Step::Done;
+        let mut listened = conn.subscriptions.is_some();
         self.in_transaction = true;
         self.out.array(queue.len());
         for (row, args) in calls {
             if self.run_queued(conn, &mut transaction, row, args) == Step::Close {
                 last = Step::Close;
             }
+            listened |= conn.subscriptions.is_some();
         }
         self.state.refresh_time();
         transaction.end(&mut self.state.seat, self.state.time, self.out);
         self.in_transaction = false;
-        if conn.subscriptions.is_some() && conn.checks & checks::MUTED == 0 {
-            // What it has published to itself follows all replies.
-            self.take_messages(conn);
+        if listened && conn.checks & checks::MUTED == 0 {
+            // What it has heard follows all replies, also if it does not listen any more.
+            self.hear(conn);
         }
         Ok(last)
     }
