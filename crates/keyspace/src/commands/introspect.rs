@@ -18,9 +18,13 @@ const INVALID_COUNT: CommandError =
 const INVALID_ARGUMENTS: CommandError =
     CommandError::fixed("ERR Invalid arguments specified for command");
 
-/// Marks a key of which the options say how the command uses it.
+/// To the public servers DEBUG is one command, without keys.
+const KEYLESS: &str = "debug";
+
 /// What SORT does with the key behind STORE, which no specification of a key can find.
 const STORED: &[&str] = &["OW", "update"];
+
+/// Marks a key of which the options say how the command uses it.
 const VARIABLE_FLAGS: &str = "variable_flags";
 
 pub(crate) fn count(ctx: &mut Context<'_, '_>, rows: &Rows) -> Outcome {
@@ -156,24 +160,13 @@ fn flags_of_bitfield(call: Args<'_>) -> &'static [&'static str] {
     &["RO", "access"]
 }
 
-/// SET reads the old value if, and only if, it is asked to.
+/// SET reads the old value if it is asked to. A time that is spelt `GET` counts too, as in the public servers.
 fn flags_of_set(call: Args<'_>) -> &'static [&'static str] {
     let mut options = call.iter().skip(3);
-    while let Some(option) = options.next() {
-        let one_of = |words: &[&str]| {
-            words
-                .iter()
-                .any(|word| option.eq_ignore_ascii_case(word.as_bytes()))
-        };
-        if one_of(&["GET"]) {
-            return &["RW", "access", "update"];
-        }
-        if one_of(&["EX", "PX", "EXAT", "PXAT"]) {
-            // The next argument is a time, even if it looks like an option.
-            options.next();
-        }
+    match options.any(|option| option.eq_ignore_ascii_case(b"GET")) {
+        true => &["RW", "access", "update"],
+        false => &["OW", "update"],
     }
-    &["OW", "update"]
 }
 
 /// The row of the call that the arguments quote, and its keys.
@@ -182,6 +175,10 @@ fn keys_of_call<'b>(
     rows: &Rows,
 ) -> Result<(&'static Command, Vec<&'b [u8]>), CommandError> {
     let call = ctx.args.from(2);
+    let named = call.get(0).and_then(|name| (rows.find)(name));
+    if named.is_some_and(|row| row.name == KEYLESS) {
+        return Err(NO_KEYS);
+    }
     let row = rows.of_call(call).ok_or(INVALID_COMMAND)?;
     if row.keys == KeySpec::NONE {
         return Err(NO_KEYS);
@@ -192,13 +189,19 @@ fn keys_of_call<'b>(
     if !row.keys.counts_right(call) {
         return Err(INVALID_ARGUMENTS);
     }
+    let stores = row.reaches && row.flags.has(Flags::WRITE);
     let keys: Vec<_> = row
         .keys
         .positions(call)
-        .chain(row.reaches.then(|| sort::stored_at(call)).flatten())
+        .chain(stores.then(|| sort::stored_at(call)).flatten())
         .filter_map(|at| call.get(at))
         .collect();
-    if keys.is_empty() {
+    // Each use has at least one key, except that of a key behind STORE.
+    let least = match row.keys.stored_from {
+        0 => row.keys.uses.len(),
+        _ => 1,
+    };
+    if keys.len() < least {
         Err(INVALID_ARGUMENTS)
     } else {
         Ok((row, keys))

@@ -66,9 +66,10 @@ mod kind {
     /// Fields with deadlines.
     pub(super) const HASH_METADATA: u8 = 24;
     pub(super) const HASH_LISTPACK_EX: u8 = 25;
-    /// Members with deadlines: our own.
-    pub(super) const SET_TIMED: u8 = 240;
-    pub(super) const ZSET_TIMED: u8 = 241;
+    /// Members with deadlines: our own. The public format's types grow upwards, from below 40, and the marks of its files
+    /// downwards, from above 240.
+    pub(super) const SET_TIMED: u8 = 140;
+    pub(super) const ZSET_TIMED: u8 = 141;
 }
 
 /// A value that was read. A collection is empty if, and only if, the deadlines of all members have passed.

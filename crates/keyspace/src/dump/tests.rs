@@ -424,6 +424,27 @@ fn no_change_of_a_payload_makes_it_panic() {
     }
 }
 
+/// Payloads of Redis 8.8 (14) and 8.10 (15), and of Valkey 9.2 (81), were refused.
+#[test]
+fn payloads_of_all_public_versions_are_read() {
+    let versions = (0..=100).filter(|version| {
+        let mut text = Writer::new(kind::STRING, 1);
+        text.string(b"v");
+        restore(&text.seal_as(*version)).is_ok()
+    });
+    let expected: Vec<u16> = (1..=15).chain(80..=81).collect();
+    assert_eq!(versions.collect::<Vec<_>>(), expected);
+    for version in [80, 81] {
+        let mut valkey = Writer::new(kind::HASH_2, 0);
+        valkey.number(1);
+        valkey.string(b"a");
+        valkey.string(b"v");
+        valkey.bytes(&(-1_i64).to_le_bytes());
+        let read = restore(&valkey.seal_as(version)).expect("sound");
+        assert_eq!(shown(&read), "{[97]: ([118], None)}");
+    }
+}
+
 proptest! {
     #[test]
     fn no_bytes_make_it_panic(kind in 0..30_u8, bytes in proptest::collection::vec(any::<u8>(), 0..60)) {

@@ -11,7 +11,7 @@ const WRITE: KeyUse = KeyUse {
     flags: &["RW", "access", "update"],
 };
 const RESULT: KeyUse = KeyUse {
-    flags: &["OW", "insert"],
+    flags: &["OW", "update"],
 };
 
 const GROWS: Flags = Flags::WRITE.or(Flags::DENYOOM);

@@ -11,6 +11,9 @@ const LOOK: KeyUse = KeyUse { flags: &["RO"] };
 const UPDATE: KeyUse = KeyUse {
     flags: &["RW", "update"],
 };
+const INSERT: KeyUse = KeyUse {
+    flags: &["RW", "insert"],
+};
 const DELETE: KeyUse = KeyUse {
     flags: &["RW", "delete"],
 };
@@ -139,6 +142,7 @@ pub(super) static ROWS: &[Command] = &[
         summary: "Increments the integer value of a field in a hash by a number. Uses 0 as initial value if \
                   the field doesn't exist.",
         arity: 4,
+        keys: KeySpec::one(1, &[TAKE_AND_UPDATE]),
         arguments: &[KEY, FIELD, Argument::integer("increment")],
         handler: Handler::Keys(number::hincrby),
         ..GROWS
@@ -149,6 +153,7 @@ pub(super) static ROWS: &[Command] = &[
                   the field doesn't exist.",
         since: "2.6.0",
         arity: 4,
+        keys: KeySpec::one(1, &[TAKE_AND_UPDATE]),
         arguments: &[KEY, FIELD, Argument::double("increment")],
         handler: Handler::Keys(number::hincrbyfloat),
         ..GROWS
@@ -282,6 +287,7 @@ pub(super) static ROWS: &[Command] = &[
         name: "hsetnx",
         summary: "Sets the value of a field in a hash only when the field doesn't exist.",
         arity: 4,
+        keys: KeySpec::one(1, &[INSERT]),
         arguments: &[KEY, FIELD, Argument::string("value")],
         handler: Handler::Keys(write::hsetnx),
         ..GROWS

@@ -145,7 +145,7 @@ pub(super) static ROWS: &[Command] = &[
         keys: KeySpec::one(
             1,
             &[KeyUse {
-                flags: &["RW", "access", "delete"],
+                flags: &["RW", "access", "update"],
             }],
         ),
         arguments: &[KEY, Argument::integer("db")],

@@ -160,7 +160,7 @@ pub(super) static ROWS: &[Command] = &[
         since: "6.2.0",
         complexity: "O(N) where N is the number of elements being checked for membership",
         arity: -3,
-        keys: KeySpec::one(1, &[LOOK]),
+        keys: KeySpec::one(1, &[READ]),
         arguments: &[KEY, MEMBER.multiple()],
         handler: Handler::Keys(basic::smismember),
         ..SET

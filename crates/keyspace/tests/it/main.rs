@@ -10,6 +10,7 @@ mod dumps;
 mod geo;
 mod hashes;
 mod hyperloglogs;
+mod key_positions;
 mod keys;
 mod lists;
 mod long;

@@ -248,9 +248,6 @@ impl Turn<'_> {
         if conn.checks & checks::MUTED != 0 && step != Step::Paused {
             self.mute(conn, mark, step);
         }
-        if conn.subscriptions.is_some() {
-            self.hear(conn);
-        }
         step
     }
 

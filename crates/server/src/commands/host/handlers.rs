@@ -18,7 +18,7 @@ pub(super) fn handler(name: &str) -> Option<Run> {
         "exec" => |turn, conn, _| turn.exec(conn),
         "multi" => |turn, conn, _| turn.multi(conn),
         "watch" => |turn, conn, args| turn.watch(conn, args),
-        "publish" => |turn, _, args| turn.publish(args),
+        "publish" => |turn, conn, args| turn.publish(conn, args),
         "discard" => |turn, conn, _| turn.discard(conn),
         "unwatch" => |turn, conn, _| turn.unwatch(conn),
         "echo" => |turn, _, args| turn.echo(args),

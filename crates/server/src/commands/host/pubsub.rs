@@ -4,6 +4,7 @@ use tidewheel_keyspace::CommandError;
 use tidewheel_resp::{Args, Protocol};
 
 use super::Outcome;
+use crate::clients::checks;
 use crate::clients::connection::Connection;
 use crate::commands::turn::{Step, Turn};
 use crate::pubsub::subscriptions::{Joined, Kind};
@@ -120,15 +121,28 @@ impl Turn<'_> {
         conn.subscriptions_changed();
     }
 
-    pub(super) fn publish(&mut self, args: Args<'_>) -> Outcome {
+    pub(super) fn publish(&mut self, conn: &mut Connection, args: Args<'_>) -> Outcome {
         let receivers = self.server.hub.publish(&args[1], &args[2]);
         self.out
             .integer(i64::try_from(receivers).unwrap_or(i64::MAX));
+        if conn.subscriptions.is_some() && conn.checks & checks::MUTED == 0 {
+            // Its own message follows the reply at once, as in Redis.
+            self.take_messages(conn);
+        }
         Ok(Step::Done)
     }
 
-    /// What a subscriber's own command has caused follows its reply at once, as in Redis: events and messages.
-    pub(crate) fn hear(&mut self, conn: &mut Connection) {
+    /// The events that a subscriber's own command has caused follow its reply at once, as in Redis.
+    #[inline]
+    pub(crate) fn hear_events(&mut self, conn: &mut Connection) {
+        if conn.subscriptions.is_some() && self.server.keyspace.events_pending() {
+            self.hear(conn);
+        }
+    }
+
+    /// Publishes all events, and copies what waits for this connection behind its replies so far.
+    #[cold]
+    pub(super) fn hear(&mut self, conn: &mut Connection) {
         self.server.publish_events();
         self.take_messages(conn);
     }

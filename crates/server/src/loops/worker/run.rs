@@ -83,6 +83,9 @@ impl Turn<'_> {
         if link.walk.is_none() {
             self.server.witness.arrived(link.client.id, self.out, mark);
         }
+        if link.walk.is_none() {
+            self.hear_events(&mut link.conn);
+        }
         if self.out.len() >= SEND_MARK {
             self.send(link)?;
         }
@@ -257,6 +260,7 @@ impl Turn<'_> {
         let answered = self.out.len().saturating_sub(mark);
         #[cfg(test)]
         self.testify(conn, step, args, mark);
+        self.hear_events(conn);
         let bytes = self.command_bytes + answered;
         if self.state.note_work(args.len(), bytes) {
             self.note_big(conn, args);
