@@ -8,6 +8,7 @@ use crate::context::Context;
 use crate::error::CommandError;
 
 const NO_KEYS: CommandError = CommandError::fixed("ERR numkeys should be greater than 0");
+const NO_COUNT: CommandError = CommandError::fixed("ERR count should be greater than 0");
 const NEGATIVE_LIMIT: CommandError = CommandError::fixed("ERR LIMIT can't be negative");
 
 /// The argument that says how many keys follow it.
@@ -24,6 +25,21 @@ pub(crate) fn limit_of_count(text: &[u8]) -> Result<usize, CommandError> {
         0 => Ok(usize::MAX),
         limit => Ok(limit),
     }
+}
+
+/// The `COUNT n` with which LMPOP and its kin may end, at this argument; 1 without. It is read before what follows it.
+pub(crate) fn count_of_pop(ctx: &Context<'_, '_>, argument: usize) -> Result<usize, CommandError> {
+    if ctx.args.len() == argument {
+        return Ok(1);
+    }
+    let text = ctx.args.get(argument + 1);
+    let text = text.filter(|_| ctx.is(argument, "COUNT"));
+    let count = parse_i64(text.ok_or(CommandError::SYNTAX)?).filter(|count| *count > 0);
+    let count = count.ok_or(NO_COUNT)?;
+    if ctx.args.len() > argument + 2 {
+        return Err(CommandError::SYNTAX);
+    }
+    Ok(usize::try_from(count).unwrap_or(usize::MAX))
 }
 
 /// The places from `start` to `end`, both inclusive, among `len`. Negative ones count from the end: −1 is the last.
@@ -70,8 +86,10 @@ pub(crate) fn count_at_random(
     ctx: &Context<'_, '_>,
     pairs: Option<&str>,
 ) -> Result<(Option<i64>, bool), CommandError> {
-    if ctx.args.len() == 2 {
-        return Ok((None, false));
+    match ctx.args.len() {
+        2 => return Ok((None, false)),
+        4.. if pairs.is_none() => return Err(CommandError::SYNTAX),
+        _ => {}
     }
     let count = signed_count(ctx, 2)?;
     match (ctx.args.len(), pairs) {

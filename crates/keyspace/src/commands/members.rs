@@ -18,13 +18,16 @@ use crate::time::{Base, Now, Unit, rounded_seconds};
 
 type Outcome = Result<(), CommandError>;
 
-const NO_FIELDS: CommandError =
+pub(crate) const NO_FIELDS: CommandError =
     CommandError::fixed("ERR Mandatory argument FIELDS is missing or not at the right position");
-const NO_COUNT: CommandError =
+pub(crate) const NO_COUNT: CommandError =
+    CommandError::fixed("ERR Number of fields must be a positive integer");
+const NO_COUNT_TO_EXPIRE: CommandError =
     CommandError::fixed("ERR Parameter `numFields` should be greater than 0");
 const WRONG_COUNT: CommandError =
     CommandError::fixed("ERR The `numfields` parameter must match the number of arguments");
-const NEGATIVE: CommandError = CommandError::fixed("ERR invalid expire time, must be >= 0");
+pub(crate) const NEGATIVE: CommandError =
+    CommandError::fixed("ERR invalid expire time, must be >= 0");
 
 /// The first wall time that no deadline of a member may have, as in Redis.
 const WALL_END_MS: i64 = 1 << 46;
@@ -105,22 +108,27 @@ impl TimedMembers for ZSet {
     }
 }
 
-/// The arguments that name members: those behind `FIELDS` and a number at argument `at`, `words` for each member.
+/// Whether an argument is the word in front of members.
+pub(crate) fn names_begin(ctx: &Context<'_, '_>, at: usize) -> bool {
+    ctx.is(at, "FIELDS") || ctx.is(at, "MEMBERS")
+}
+
+/// The arguments that name members: those behind `FIELDS` and a number at argument `at`. `no_count` says that it is none.
 pub(crate) fn named(
     ctx: &Context<'_, '_>,
     at: usize,
-    words: usize,
+    no_count: CommandError,
 ) -> Result<Range<usize>, CommandError> {
-    if !ctx.is(at, "FIELDS") && !ctx.is(at, "MEMBERS") {
+    if !names_begin(ctx, at) {
         return Err(NO_FIELDS);
     }
     let count = ctx.args.get(at + 1).and_then(parse_i64).unwrap_or(0);
     let count = usize::try_from(count).ok().filter(|count| *count > 0);
-    let (count, first) = (count.ok_or(NO_COUNT)?, at + 2);
-    match count.checked_mul(words) {
-        Some(n) if n == ctx.args.len().saturating_sub(first) => Ok(first..ctx.args.len()),
-        _ => Err(WRONG_COUNT),
+    let members = at + 2..ctx.args.len();
+    if count.ok_or(no_count)? != members.len() {
+        return Err(WRONG_COUNT);
     }
+    Ok(members)
 }
 
 /// The deadline that a number means for members.
@@ -149,14 +157,16 @@ pub(crate) fn expire<C: TimedMembers>(
     unit: Unit,
     base: Base,
 ) -> Outcome {
-    let number = ctx.integer(2)?;
-    let conditioned = !ctx.is(3, "FIELDS") && !ctx.is(3, "MEMBERS");
-    let at = 3 + usize::from(conditioned);
-    let conditions = Conditions::parse(ctx.args.from(3), usize::from(conditioned))?;
-    let members = named(ctx, at, 1)?;
-    let deadline = member_deadline(ctx, number, unit, base)?;
     let (key, args, now) = (ctx.key(1), ctx.args, ctx.now);
+    // The type is looked at first, and the number next, as in Redis.
     let slot = ctx.find_of::<C>(key, Lookup::Write)?;
+    let number = ctx.integer(2)?;
+    let deadline = member_deadline(ctx, number, unit, base)?;
+    let conditioned = !names_begin(ctx, 3);
+    let at = 3 + usize::from(conditioned);
+    let conditions = Conditions::parse(ctx.args.from(3), usize::from(conditioned));
+    let conditions = conditions.map_err(|_| NO_FIELDS)?;
+    let members = named(ctx, at, NO_COUNT_TO_EXPIRE)?;
     let mut both = false;
     ctx.edit(key, slot, |of: &mut C, out| {
         let (mut filed, mut removed) = (false, false);
@@ -193,7 +203,7 @@ pub(crate) fn expire<C: TimedMembers>(
 
 /// HPERSIST and its relatives.
 pub(crate) fn persist<C: TimedMembers>(ctx: &mut Context<'_, '_>) -> Outcome {
-    let members = named(ctx, 2, 1)?;
+    let members = named(ctx, 2, NO_COUNT)?;
     let (key, args, now) = (ctx.key(1), ctx.args, ctx.now);
     let slot = ctx.find_of::<C>(key, Lookup::Write)?;
     ctx.edit(key, slot, |of: &mut C, out| {
@@ -221,7 +231,7 @@ pub(crate) fn report<C: TimedMembers>(
     unit: Unit,
     base: Base,
 ) -> Outcome {
-    let members = named(ctx, 2, 1)?;
+    let members = named(ctx, 2, NO_COUNT)?;
     let (key, args, now) = (ctx.key(1), ctx.args, ctx.now);
     let say = |deadline: u64| {
         let ms = match base {

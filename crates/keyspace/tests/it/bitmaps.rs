@@ -265,7 +265,7 @@ fn keys_of_calls_are_named_with_what_is_done_to_them() {
     for (line, expected) in [
         (
             "COMMAND GETKEYSANDFLAGS BITOP AND to a b",
-            "[['to' [OW insert]] ['a' [RO access]] ['b' [RO access]]]",
+            "[['to' [OW update]] ['a' [RO access]] ['b' [RO access]]]",
         ),
         (
             "COMMAND GETKEYSANDFLAGS BITFIELD k GET u8 0 OVERFLOW SAT",

@@ -392,7 +392,7 @@ fn command_describes_itself() {
         COMMAND GETKEYS LCS a b IDX -> ['a' 'b']
         COMMAND GETKEYSANDFLAGS RENAME a b -> [['a' [RW access delete]] ['b' [OW update]]]
         COMMAND GETKEYSANDFLAGS SET a b -> [['a' [OW update]]]
-        COMMAND GETKEYSANDFLAGS SET a get PX get -> [['a' [OW update]]]
+        COMMAND GETKEYSANDFLAGS SET a get PX get -> [['a' [RW access update]]]
         COMMAND GETKEYSANDFLAGS SET a b EX 5 get -> [['a' [RW access update]]]
         COMMAND GETKEYSANDFLAGS SORT a BY x STORE b -> [['a' [RO access]] ['b' [OW update]]]
         COMMAND GETKEYSANDFLAGS MGET a b -> [['a' [RO access]] ['b' [RO access]]]

@@ -146,7 +146,11 @@ fn line(dice: &mut Dice) -> String {
         5 => format!("LSET {key} {first} {element}"),
         6 => format!("LINSERT {key} BEFORE {element} x"),
         7 => format!("LINSERT {key} after {element} {second}"),
-        8 => format!("LREM {key} {first} {element}"),
+        // Servers of 8.2 and newer refuse the lowest number, and these do not.
+        8 => format!(
+            "LREM {key} {} {element}",
+            first.replace(&i64::MIN.to_string(), "-9")
+        ),
         9 if small == 0 => format!("LTRIM {key} {first} {second}"),
         10 => format!("LRANGE {key} {first} {second}"),
         11 => format!("LPOS {key} {element}"),

@@ -197,7 +197,7 @@ fn fields_that_are_told_to_live_for_no_time_leave_at_once() {
          HSETEX h PX 0 FIELDS 1 b 5 -> :1
          HGETEX h PXAT 0 FIELDS 1 x -> [nil]
          HGETALL h -> ['c' '3']
-         HGETEX h EX -1 FIELDS 1 c -> -ERR invalid expire time in 'hgetex' command
+         HGETEX h EX -1 FIELDS 1 c -> -ERR invalid expire time, must be >= 0
          HSETEX h PXAT 0 FIELDS 1 c 1 -> :1
          EXISTS h -> :0",
     );
@@ -464,4 +464,53 @@ fn a_reader_with_an_older_clock_than_a_pass_that_left_off_sees_no_dead_field() {
             rig.script(&format!("HLEN h{i} -> :{alive}"));
         }
     }
+}
+
+/// The texts and the order of the checks are those of Redis 8.2.
+#[test]
+fn calls_about_fields_are_refused_in_the_words_of_redis() {
+    let mut rig = Rig::new();
+    rig.script(
+        "SET s 1 -> OK
+         HGETEX k FIELDS 0 a -> -ERR Number of fields must be a positive integer
+         HGETEX k EX 5 PX 5 FIELDS 1 a -> -ERR Mandatory argument FIELDS is missing or not at the right position
+         HGETEX k KEEPTTL FIELDS 1 a -> -ERR Mandatory argument FIELDS is missing or not at the right position
+         HGETEX k EX 5 FIELDS -> -ERR wrong number of arguments for 'hgetex' command
+         HGETEX k EX FIELDS 1 a -> -ERR value is not an integer or out of range
+         HGETEX k EX -1 more 1 a -> -ERR invalid expire time, must be >= 0
+         HGETEX k FIELDS 2 a -> -ERR The `numfields` parameter must match the number of arguments
+         HGETEX s EX x FIELDS 1 a -> -WRONGTYPE Operation against a key holding the wrong kind of value
+         HGETDEL k FIELDS x a -> -ERR Number of fields must be a positive integer
+         HGETDEL s FIELDS 0 a -> -WRONGTYPE Operation against a key holding the wrong kind of value
+         HSETEX k FIELDS 0 a 1 -> -ERR invalid number of fields
+         HSETEX k FIELDS 2147483648 a 1 -> -ERR invalid number of fields
+         HSETEX k FIELDS 2 a 1 -> -ERR wrong number of arguments for 'hsetex' command
+         HSETEX k FIELDS 1 a 1 EX 5 -> -ERR wrong number of arguments for 'hsetex' command
+         HSETEX k EX 5 FIELDS 0 a -> -ERR wrong number of arguments for 'hsetex' command
+         HSETEX k PERSIST FIELDS 1 a 1 -> -ERR unknown argument: PERSIST
+         HSETEX k EX 5 more 1 a 1 -> -ERR unknown argument: more
+         HSETEX k EX 5 KEEPTTL FIELDS 1 a 1 -> -ERR Only one of EX, PX, EXAT, PXAT or KEEPTTL arguments can be specified
+         HSETEX k FNX FXX FIELDS 1 a 1 -> -ERR Only one of FXX or FNX arguments can be specified
+         HSETEX k EX -1 FNX FNX FIELDS 1 a 1 -> -ERR invalid expire time, must be >= 0
+         HEXPIRE k -1 more -> -ERR wrong number of arguments for 'hexpire' command
+         HEXPIRE k -1 more 1 a b -> -ERR invalid expire time, must be >= 0
+         HEXPIRE k 1 more FIELDS 1 a -> -ERR Mandatory argument FIELDS is missing or not at the right position
+         HEXPIRE s x FIELDS 1 a -> -WRONGTYPE Operation against a key holding the wrong kind of value
+         HTTL k FIELDS 0 a -> -ERR Number of fields must be a positive integer",
+    );
+}
+
+#[test]
+fn ranks_and_pops_are_refused_in_the_words_of_redis() {
+    let mut rig = Rig::new();
+    rig.script(
+        "ZRANK k a WITHSCORE more -> -ERR wrong number of arguments for 'zrank' command
+         ZREVRANK k a WITHSCORE more -> -ERR wrong number of arguments for 'zrevrank' command
+         ZRANK k a more -> -ERR syntax error
+         ZMPOP 1 k MIN COUNT x COUNT 1 -> -ERR count should be greater than 0
+         ZMPOP 1 k MIN COUNT 1 COUNT 1 -> -ERR syntax error
+         LMPOP 1 k LEFT COUNT 0 COUNT 1 -> -ERR count should be greater than 0
+         LMPOP 1 k LEFT COUNT -> -ERR syntax error
+         SRANDMEMBER k x more -> -ERR syntax error",
+    );
 }

@@ -1,11 +1,13 @@
 //! Fields with a lifetime in one call: HGETEX, HSETEX, HGETDEL.
 
+use std::ops::Range;
+
 use tidewheel_collections::{Hash, HashRef, NewDeadline};
-use tidewheel_resp::Writer;
+use tidewheel_resp::{Writer, parse_i64};
 
 use super::Outcome;
 use crate::commands::lifetime::{Lifetime, LifetimeOption, invalid_expire_time};
-use crate::commands::members::{is_of_members, named};
+use crate::commands::members::{NEGATIVE, NO_COUNT, is_of_members, named, names_begin};
 use crate::context::{Context, Lookup};
 use crate::error::CommandError;
 use crate::events::{Cause, NotifyClass};
@@ -15,16 +17,20 @@ const HDEL: Cause = Cause::Of(NotifyClass::Hash, "hdel");
 const HEXPIRE: Cause = Cause::Of(NotifyClass::Hash, "hexpire");
 const HPERSIST: Cause = Cause::Of(NotifyClass::Hash, "hpersist");
 
+const NO_PAIRS: CommandError = CommandError::fixed("ERR invalid number of fields");
+const LIFETIMES: CommandError =
+    CommandError::fixed("ERR Only one of EX, PX, EXAT, PXAT or KEEPTTL arguments can be specified");
+const CONDITIONS: CommandError =
+    CommandError::fixed("ERR Only one of FXX or FNX arguments can be specified");
+
+/// A number of fields beyond this is none.
+const FIELDS_MAX: usize = i32::MAX as usize;
+
 fn reply_value(hash: HashRef<'_>, field: &[u8], out: &mut Writer) {
     match hash.value(field) {
         Some(value) => out.bulk(value),
         None => out.null(),
     }
-}
-
-/// Whether argument `i` begins the fields.
-fn fields_begin(ctx: &Context<'_, '_>, i: usize) -> bool {
-    i >= ctx.args.len() || ctx.is(i, "FIELDS") || ctx.is(i, "MEMBERS")
 }
 
 /// As for strings, but a field may be told to live for no time.
@@ -34,24 +40,27 @@ fn evaluate(ctx: &Context<'_, '_>, option: LifetimeOption) -> Result<Lifetime, C
             unit,
             base,
             argument,
-        } if ctx.integer(argument)? == 0 => {
-            let deadline = ctx.now.deadline(0, unit, base);
-            Lifetime::Until(deadline.unwrap_or(0))
+        } => {
+            let number = ctx.integer(argument)?;
+            if number < 0 {
+                return Err(NEGATIVE);
+            }
+            ctx.now.deadline(number, unit, base).map(Lifetime::Until)
         }
-        option => option.evaluate(ctx)?,
+        LifetimeOption::Keep => Some(Lifetime::Keep),
+        LifetimeOption::Persist => Some(Lifetime::Forever),
     };
-    match evaluated {
-        Lifetime::Until(deadline) if !is_of_members(&ctx.now, deadline) => {
-            Err(invalid_expire_time(ctx.name()))
-        }
-        lifetime => Ok(lifetime),
-    }
+    let possible = evaluated.filter(|lifetime| match lifetime {
+        Lifetime::Until(deadline) => is_of_members(&ctx.now, *deadline),
+        Lifetime::Forever | Lifetime::Keep => true,
+    });
+    possible.ok_or_else(|| invalid_expire_time(ctx.name()))
 }
 
 pub(crate) fn hgetdel(ctx: &mut Context<'_, '_>) -> Outcome {
-    let fields = named(ctx, 2, 1)?;
     let (key, args) = (ctx.key(1), ctx.args);
     let slot = ctx.find_of::<Hash>(key, Lookup::Write)?;
+    let fields = named(ctx, 2, NO_COUNT)?;
     ctx.edit(key, slot, |hash: &mut Hash, out| {
         let mut gone = false;
         out.array(fields.len());
@@ -68,22 +77,21 @@ pub(crate) fn hgetdel(ctx: &mut Context<'_, '_>) -> Outcome {
 }
 
 pub(crate) fn hgetex(ctx: &mut Context<'_, '_>) -> Outcome {
-    let (mut option, mut i) = (None, 2);
-    while !fields_begin(ctx, i) {
-        let (parsed, used) = LifetimeOption::parse(ctx.args, i, option)?;
-        if option.is_some() || matches!(parsed, LifetimeOption::Keep) {
-            return Err(CommandError::SYNTAX);
-        }
-        option = Some(parsed);
-        i += used;
-    }
-    let fields = named(ctx, i, 1)?;
+    let (key, args, now) = (ctx.key(1), ctx.args, ctx.now);
+    // The type is looked at first, as in Redis.
+    let slot = ctx.find_of::<Hash>(key, Lookup::Write)?;
+    let (option, at) = match LifetimeOption::parse(ctx.args, 2, None) {
+        Ok((option, used)) if option != LifetimeOption::Keep => (Some(option), 2 + used),
+        _ => (None, 2),
+    };
     let lifetime = match option {
         Some(option) => evaluate(ctx, option)?,
         None => Lifetime::Keep,
     };
-    let (key, args, now) = (ctx.key(1), ctx.args, ctx.now);
-    let slot = ctx.find_of::<Hash>(key, Lookup::Write)?;
+    if ctx.args.len() <= at + 1 {
+        return Err(CommandError::wrong_arity(ctx.name()));
+    }
+    let fields = named(ctx, at, NO_COUNT)?;
     ctx.edit(key, slot, |hash: &mut Hash, out| {
         let mut cause = None;
         out.array(fields.len());
@@ -120,33 +128,79 @@ enum Condition {
     Present,
 }
 
-pub(crate) fn hsetex(ctx: &mut Context<'_, '_>) -> Outcome {
-    let (mut condition, mut option, mut i) = (None, None, 2);
-    while !fields_begin(ctx, i) {
-        let wanted = match (ctx.is(i, "FNX"), ctx.is(i, "FXX")) {
-            (true, _) => Some(Condition::Absent),
-            (_, true) => Some(Condition::Present),
-            _ => None,
-        };
-        if let Some(wanted) = wanted {
-            if condition.replace(wanted).is_some() {
-                return Err(CommandError::SYNTAX);
+/// What HSETEX is asked for.
+struct Setex {
+    condition: Option<Condition>,
+    lifetime: Lifetime,
+    /// The arguments that are fields and values.
+    pairs: Range<usize>,
+}
+
+impl Setex {
+    fn read(ctx: &Context<'_, '_>) -> Result<Self, CommandError> {
+        let (mut condition, mut lifetime, mut i) = (None, None, 2);
+        while !names_begin(ctx, i) {
+            let wanted = match (ctx.is(i, "FNX"), ctx.is(i, "FXX")) {
+                (true, _) => Some(Condition::Absent),
+                (_, true) => Some(Condition::Present),
+                _ => None,
+            };
+            if let Some(wanted) = wanted {
+                if condition.replace(wanted).is_some() {
+                    return Err(CONDITIONS);
+                }
+                i += 1;
+                continue;
             }
-            i += 1;
-            continue;
+            let parsed = LifetimeOption::parse(ctx.args, i, None).ok();
+            let parsed = parsed.filter(|(option, _)| *option != LifetimeOption::Persist);
+            let (option, used) = parsed.ok_or_else(|| unknown(ctx, i))?;
+            if lifetime.is_some() {
+                return Err(LIFETIMES);
+            }
+            lifetime = Some(evaluate(ctx, option)?);
+            i += used;
         }
-        let (parsed, used) = LifetimeOption::parse(ctx.args, i, option)?;
-        if option.is_some() || matches!(parsed, LifetimeOption::Persist) {
-            return Err(CommandError::SYNTAX);
-        }
-        option = Some(parsed);
-        i += used;
+        Ok(Self {
+            condition,
+            lifetime: lifetime.unwrap_or(Lifetime::Forever),
+            pairs: Self::pairs(ctx, i)?,
+        })
     }
-    let fields = named(ctx, i, 2)?;
-    let lifetime = match option {
-        Some(option) => evaluate(ctx, option)?,
-        None => Lifetime::Forever,
-    };
+
+    /// The fields and values behind a word and their number.
+    fn pairs(ctx: &Context<'_, '_>, at: usize) -> Result<Range<usize>, CommandError> {
+        let pairs = at + 2..ctx.args.len();
+        if pairs.len() < 2 {
+            return Err(CommandError::wrong_arity(ctx.name()));
+        }
+        let count = ctx.args.get(at + 1).and_then(parse_i64);
+        let count = count.and_then(|count| usize::try_from(count).ok());
+        let known = count.filter(|count| (1..=FIELDS_MAX).contains(count));
+        if known.ok_or(NO_PAIRS)?.checked_mul(2) != Some(pairs.len()) {
+            return Err(CommandError::wrong_arity(ctx.name()));
+        }
+        Ok(pairs)
+    }
+}
+
+#[cold]
+fn unknown(ctx: &Context<'_, '_>, at: usize) -> CommandError {
+    match ctx.args.get(at) {
+        Some(word) => {
+            let word = String::from_utf8_lossy(word);
+            CommandError::quoting(format!("ERR unknown argument: {word}"))
+        }
+        None => CommandError::SYNTAX,
+    }
+}
+
+pub(crate) fn hsetex(ctx: &mut Context<'_, '_>) -> Outcome {
+    let Setex {
+        condition,
+        lifetime,
+        pairs: fields,
+    } = Setex::read(ctx)?;
     let (deadline, dead) = match lifetime {
         Lifetime::Keep => (NewDeadline::Keep, false),
         Lifetime::Forever => (NewDeadline::None, false),

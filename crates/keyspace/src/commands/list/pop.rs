@@ -5,13 +5,13 @@ use tidewheel_resp::{Writer, parse_i64};
 use tidewheel_store::Slot;
 
 use super::{End, Outcome, limits};
+use crate::commands::arguments::count_of_pop;
 use crate::context::{Context, Key, Lookup};
 use crate::error::CommandError;
 
 const NOT_POSITIVE: CommandError =
     CommandError::fixed("ERR value is out of range, must be positive");
 const NO_KEYS: CommandError = CommandError::fixed("ERR numkeys should be greater than 0");
-const NO_COUNT: CommandError = CommandError::fixed("ERR count should be greater than 0");
 
 pub(crate) fn lpop(ctx: &mut Context<'_, '_>) -> Outcome {
     pop(ctx, End::Left, "lpop")
@@ -67,12 +67,7 @@ impl Mpop {
             return Err(CommandError::SYNTAX);
         }
         let end = End::of(ctx, keys.end)?;
-        let more = keys.end + 1;
-        let count = match ctx.args.len() - more {
-            0 => 1,
-            2 if ctx.is(more, "COUNT") => number(&ctx.args[more + 1], 1).ok_or(NO_COUNT)?,
-            _ => return Err(more_than_one_count(ctx, more)),
-        };
+        let count = count_of_pop(ctx, keys.end + 1)?;
         Ok(Self { keys, end, count })
     }
 
@@ -86,15 +81,6 @@ impl Mpop {
         ctx.out.bulk(key.bytes);
         take(ctx, key, slot, self.end, self.count);
         Ok(true)
-    }
-}
-
-/// The first COUNT is read before what follows it.
-fn more_than_one_count(ctx: &Context<'_, '_>, at: usize) -> CommandError {
-    let count = ctx.args.get(at + 1);
-    match count.filter(|_| ctx.is(at, "COUNT")) {
-        Some(count) if number(count, 1).is_none() => NO_COUNT,
-        _ => CommandError::SYNTAX,
     }
 }
 

@@ -47,6 +47,8 @@ fn score(text: &[u8]) -> Result<f64, CommandError> {
     number.filter(|score| !score.is_nan()).ok_or(NOT_A_SCORE)
 }
 
+type Pair<'b> = (Bound<&'b [u8]>, Bound<&'b [u8]>);
+
 /// Members from one to another, byte by byte.
 pub(super) struct Members<'b> {
     min: Edge<'b>,
@@ -89,7 +91,7 @@ impl<'b> Members<'b> {
     }
 
     /// `None` if nothing lies within.
-    fn bounds(&self) -> Option<(Bound<&'b [u8]>, Bound<&'b [u8]>)> {
+    fn bounds(&self) -> Option<Pair<'b>> {
         let min = match self.min {
             Edge::Before => Bound::Unbounded,
             Edge::Behind => return None,

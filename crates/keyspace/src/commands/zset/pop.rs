@@ -1,18 +1,17 @@
 //! Taking the first or the last members out: ZPOPMIN, ZPOPMAX, ZMPOP.
 
 use tidewheel_collections::ZSet;
-use tidewheel_resp::{Protocol, Writer, parse_i64};
+use tidewheel_resp::{Protocol, Writer};
 use tidewheel_store::Slot;
 
 use super::reply::Layout;
 use super::{Outcome, event};
-use crate::commands::arguments::count_of_keys;
+use crate::commands::arguments::{count_of_keys, count_of_pop};
 use crate::context::{Context, Key, Lookup};
 use crate::error::CommandError;
 
 const NOT_POSITIVE: CommandError =
     CommandError::fixed("ERR value is out of range, must be positive");
-const NO_COUNT: CommandError = CommandError::fixed("ERR count should be greater than 0");
 
 /// Which end members are taken from.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -111,13 +110,6 @@ pub(super) fn parse_mpop(ctx: &Context<'_, '_>, at: usize) -> Result<(End, usize
     } else {
         return Err(CommandError::SYNTAX);
     };
-    let count = match ctx.args.len() - at {
-        1 => 1,
-        3 if ctx.is(at + 1, "COUNT") => {
-            let count = parse_i64(&ctx.args[at + 2]).filter(|count| *count > 0);
-            usize::try_from(count.ok_or(NO_COUNT)?).unwrap_or(usize::MAX)
-        }
-        _ => return Err(CommandError::SYNTAX),
-    };
+    let count = count_of_pop(ctx, at + 1)?;
     Ok((end, count))
 }

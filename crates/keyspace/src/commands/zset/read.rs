@@ -48,6 +48,7 @@ fn rank(ctx: &mut Context<'_, '_>, count: impl FnOnce(usize, usize) -> usize) ->
     let with_score = match ctx.args.len() {
         3 => false,
         4 if ctx.is(3, "WITHSCORE") => true,
+        5.. => return Err(CommandError::wrong_arity(ctx.name())),
         _ => return Err(CommandError::SYNTAX),
     };
     let member = ctx.args.get(2).unwrap_or_default();
