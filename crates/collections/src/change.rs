@@ -2,7 +2,8 @@
 
 use tidewheel_store::KeyHasher;
 
-/// When a collection is packed: all three are settings of the server.
+/// When a collection is packed: all three are settings of the server. [`PACKED_ENTRIES_MAX`] and [`PACKED_BYTES_MAX`] bound
+/// them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// The most members.
@@ -11,6 +12,25 @@ pub struct Limits {
     pub value: usize,
     /// The most members of a set of integers, in place of `entries`. Other collections ignore it.
     pub integers: usize,
+}
+
+/// The most members of a packed collection, whatever the limits say. An insertion looks at each of them, and the one that
+/// makes the collection large moves each: about 0.5 ms for so many.
+pub const PACKED_ENTRIES_MAX: usize = 4_096;
+
+/// The most bytes of a packed collection, whatever the limits say, for the same reason.
+pub const PACKED_BYTES_MAX: usize = 1 << 20;
+
+impl Limits {
+    /// Whether a collection of so many members and bytes may be packed.
+    pub(crate) fn hold(&self, entries: usize, bytes: usize) -> bool {
+        entries <= self.entries.min(PACKED_ENTRIES_MAX) && bytes <= PACKED_BYTES_MAX
+    }
+
+    /// Whether a set of so many integers may be packed.
+    pub(crate) fn hold_integers(&self, entries: usize) -> bool {
+        entries <= self.integers.min(PACKED_ENTRIES_MAX)
+    }
 }
 
 /// The circumstances of a change that may let a collection grow.

@@ -45,7 +45,7 @@ mod table;
 mod view;
 mod zset;
 
-pub use change::{Change, Limits, NewDeadline};
+pub use change::{Change, Limits, NewDeadline, PACKED_BYTES_MAX, PACKED_ENTRIES_MAX};
 pub use hash::{Hash, HashRef};
 pub use list::{LargeList, List, ListLimits, ListRef, Occurrences, PackedList, PackedListRef};
 pub use packed::{DEADLINE_MAX, Member, Members, Packed, PackedRef, Place, overwrite};

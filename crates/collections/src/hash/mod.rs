@@ -159,7 +159,9 @@ fn insert_packed(
         return None;
     }
     let found = packed.get().find(field);
-    if packed.get().len() + usize::from(found.is_none()) > limits.entries {
+    let entries = packed.get().len() + usize::from(found.is_none());
+    let bytes = packed.get().bytes().len() + field.len() + value.len();
+    if !limits.hold(entries, bytes) {
         return None;
     }
     let place = match found {

@@ -199,9 +199,10 @@ fn insert_packed(
 fn stays_packed(packed: &Packed, member: &[u8], change: &Change<'_>) -> Option<bool> {
     let (packed, limits) = (packed.get(), change.limits);
     if packed.is_marked() && is_integer(member) {
-        return (packed.len() < limits.integers).then_some(true);
+        return limits.hold_integers(packed.len() + 1).then_some(true);
     }
-    let fits = packed.len() < limits.entries && member.len() <= limits.value;
+    let bytes = packed.bytes().len() + member.len();
+    let fits = member.len() <= limits.value && limits.hold(packed.len() + 1, bytes);
     // The integers have never been held against the limit of bytes.
     let others_fit = !packed.is_marked() || packed.iter().all(|m| m.first.len() <= limits.value);
     (fits && others_fit).then_some(false)

@@ -132,7 +132,11 @@ impl ZSet {
                 return packed::update(packed, place, score, deadline);
             }
             (Self::Packed(packed), None)
-                if member.len() <= limits.value && packed.get().len() < limits.entries =>
+                if member.len() <= limits.value
+                    && limits.hold(
+                        packed.get().len() + 1,
+                        packed.get().bytes().len() + member.len(),
+                    ) =>
             {
                 return packed::add(packed, member, score, deadline);
             }
