@@ -1,22 +1,24 @@
-//! What `maxmemory` evicts: the public policy names, mapped onto one score over sampled entries.
+//! What `maxmemory` evicts: the public policy names, mapped onto one urgency of entries.
 //!
-//! Entries that are due go first, under every policy. Then `maxmemory-samples` entries are drawn at random, and the
-//! one with the highest score is evicted. Where all scores are equal, one entry is drawn:
+//! Entries that are due go first, under every policy. Then the most urgent one goes of those that are known
+//! ([`candidates`](crate::candidates)). Policies of use draw `maxmemory-samples` entries at random for each visit of a shard.
+//! Where all are equally urgent, one entry is drawn:
 //!
-//! | name | candidates | score |
+//! | name | candidates | urgency: the lowest goes first |
 //! |---|---|---|
 //! | `noeviction` | none | – |
-//! | `allkeys-lru` | all | seconds since the last access |
-//! | `volatile-lru` | keys with a deadline | seconds since the last access |
-//! | `allkeys-lfu` | all | 255 − decayed frequency |
-//! | `volatile-lfu` | keys with a deadline | 255 − decayed frequency |
+//! | `allkeys-lru` | all | the second of the last access |
+//! | `volatile-lru` | keys with a deadline | the second of the last access |
+//! | `allkeys-lfu` | all | the decayed frequency |
+//! | `volatile-lfu` | keys with a deadline | the decayed frequency |
 //! | `allkeys-random` | all | equal: the first drawn goes |
 //! | `volatile-random` | keys with a deadline | equal: the first drawn goes |
-//! | `volatile-ttl` | keys with a deadline | `u64::MAX` − deadline |
+//! | `volatile-ttl` | keys with a deadline | the deadline |
 
 use tidewheel_store::Slot;
 
 use crate::access::Recency;
+use crate::candidates::NOTHING;
 use crate::random::Random;
 use crate::value::{Entries, own_deadline};
 
@@ -137,23 +139,42 @@ const CHUNKS: u32 = 64;
 const SAMPLES_MAX: u32 = 64;
 
 impl Choice {
-    /// The higher, the sooner it goes.
-    fn score(&self, store: &Entries, slot: Slot, clock: u64) -> u64 {
-        match Policy::TABLE[self.policy as usize].3 {
-            Order::None | Order::Any => 0,
-            Order::Idle => Recency::idle_seconds(store.access(slot), clock).into(),
-            Order::Rare => {
-                (255 - self.recency.frequency(store.access(slot), clock).min(255)).into()
-            }
-            Order::Soonest => u64::MAX - own_deadline(store, slot).unwrap_or(u64::MAX),
-        }
+    fn order(&self) -> Order {
+        Policy::TABLE[self.policy as usize].3
     }
 
-    /// Entries that are compared for one victim: if any may go, the first one goes.
-    fn samples_of_one(&self) -> u32 {
-        match Policy::TABLE[self.policy as usize].3 {
+    /// Whether the nearest deadline decides.
+    pub(crate) fn goes_by_deadline(&self) -> bool {
+        self.order() == Order::Soonest
+    }
+
+    /// Whether some keys are more urgent than others.
+    pub(crate) fn has_order(&self) -> bool {
+        !matches!(self.order(), Order::None | Order::Any)
+    }
+
+    /// The lower, the sooner it goes. `None` if it may not go: a deadline of a member is none of its key.
+    pub(crate) fn urgency(&self, store: &Entries, slot: Slot, clock: u64) -> Option<u64> {
+        let deadline = match self.policy.volatile_only() {
+            true => Some(own_deadline(store, slot)?),
+            false => None,
+        };
+        Some(match self.order() {
             Order::None | Order::Any => 1,
-            Order::Idle | Order::Rare | Order::Soonest => self.samples.clamp(1, SAMPLES_MAX),
+            Order::Idle => {
+                let idle = Recency::idle_seconds(store.access(slot), clock);
+                (clock / 1_000).saturating_sub(idle.into()).max(1)
+            }
+            Order::Rare => 1 + u64::from(self.recency.frequency(store.access(slot), clock)),
+            Order::Soonest => deadline?.clamp(1, NOTHING - 1),
+        })
+    }
+
+    /// Entries that are drawn for one visit: if any may go, the first one goes.
+    fn samples_of_one(&self) -> u32 {
+        match self.has_order() {
+            false => 1,
+            true => self.samples.clamp(1, SAMPLES_MAX),
         }
     }
 
@@ -166,54 +187,46 @@ impl Choice {
         }
     }
 
-    /// The entry of a store that should be evicted, and its score. `None` if none may be evicted, or the samples
-    /// include none that may. `turn` says which timer records are sampled when few keys have deadlines; the caller
-    /// raises it after a search in vain.
-    pub(crate) fn victim(
+    /// Draws entries of a store that may go, and shows each with its urgency to `offer`. Returns whether there was any. `turn`
+    /// says which timer records are looked at when few keys have deadlines; the caller raises it after a draw in vain.
+    pub(crate) fn draw(
         &self,
         store: &Entries,
         clock: u64,
         random: &mut Random,
         turn: u32,
-    ) -> Option<(Slot, u64)> {
+        mut offer: impl FnMut(Slot, u64),
+    ) -> bool {
         if !self.has_candidates(store, store.timed()) {
-            return None;
+            return false;
         }
-        let volatile = self.policy.volatile_only();
         let samples = self.samples_of_one();
-        // A deadline of a member is none of its key.
-        let may_go = |store: &Entries, slot| !volatile || own_deadline(store, slot).is_some();
-        let mut best: Option<(Slot, u64)> = None;
+        let mut met = 0;
         let mut consider = |slot: Slot| {
-            let score = self.score(store, slot, clock);
-            if best.is_none_or(|(_, top)| score > top) {
-                best = Some((slot, score));
+            if let Some(urgency) = self.urgency(store, slot, clock) {
+                offer(slot, urgency);
+                met += 1;
             }
+            met
         };
         let mut met = 0;
         for _ in 0..samples {
-            if let Some(slot) = store.sample(random.next())
-                && may_go(store, slot)
-            {
-                consider(slot);
-                met += 1;
+            if let Some(slot) = store.sample(random.next()) {
+                met = consider(slot);
             }
         }
         // Keys with deadlines are rare: timer records lead to them. First from a random place, so that the candidates
         // differ; then from one place after the other, so that each is found some time.
         let places = [random.next() as u32, turn.wrapping_mul(CHUNKS)];
-        for from in places.into_iter().filter(|_| volatile) {
+        for from in places.into_iter().filter(|_| self.policy.volatile_only()) {
             if met == 0 {
                 store.sample_timed(from, CHUNKS, |slot| {
-                    if may_go(store, slot) {
-                        consider(slot);
-                        met += 1;
-                    }
+                    met = consider(slot);
                     met < samples
                 });
             }
         }
-        best
+        met > 0
     }
 }
 
@@ -238,6 +251,17 @@ mod tests {
         assert_eq!(Policy::parse(b"allkeys"), None);
     }
 
+    /// The most urgent entry of those that are drawn.
+    fn most_urgent(choice: &Choice, store: &Entries, clock: u64) -> Option<Slot> {
+        let mut best: Option<(u64, Slot)> = None;
+        choice.draw(store, clock, &mut Random::new(3), 0, |slot, urgency| {
+            if best.is_none_or(|(least, _)| urgency < least) {
+                best = Some((urgency, slot));
+            }
+        });
+        best.map(|(_, slot)| slot)
+    }
+
     fn victim_key(
         policy: Policy,
         recency: Recency,
@@ -256,7 +280,7 @@ mod tests {
             recency,
             samples: 64,
         };
-        let (slot, _) = choice.victim(&store, NOW, &mut Random::new(3), 0)?;
+        let slot = most_urgent(&choice, &store, NOW)?;
         Some(String::from_utf8_lossy(store.key(slot)).into_owned())
     }
 
@@ -331,8 +355,7 @@ mod tests {
             recency: Recency::Clock,
             samples: 1,
         };
-        let found = choice.victim(&store, NOW, &mut Random::new(9), 0);
-        let (slot, _) = found.expect("its timer record is the only one");
+        let slot = most_urgent(&choice, &store, NOW).expect("its timer record is the only one");
         assert_eq!(store.key(slot), 1_234_u64.to_le_bytes());
     }
 }

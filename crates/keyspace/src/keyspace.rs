@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize};
 
 use parking_lot::Mutex;
 use tidewheel_store::KeyHasher;
@@ -88,6 +88,8 @@ pub struct Keyspace {
     pub(crate) shared: Arc<Shared>,
     /// Where the next search for a victim starts.
     pub(crate) eviction_turn: AtomicU64,
+    /// The policy for which the shards say how urgent their candidates are.
+    pub(crate) eviction_policy: AtomicU8,
     /// The number of the next ticket, and how many wait.
     pub(crate) next_ticket: AtomicU64,
     pub(crate) waiting: AtomicUsize,
@@ -129,6 +131,7 @@ impl Keyspace {
             lateness_us: Histogram::default(),
             lock_hold_ns: Histogram::default(),
             eviction_turn: AtomicU64::new(0),
+            eviction_policy: AtomicU8::default(),
             next_ticket: AtomicU64::new(0),
             waiting: AtomicUsize::new(0),
             claims: Claims::default(),

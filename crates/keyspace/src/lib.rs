@@ -66,6 +66,7 @@
 
 mod access;
 mod bits;
+mod candidates;
 mod claims;
 mod collection;
 pub mod command;

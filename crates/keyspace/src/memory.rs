@@ -14,13 +14,14 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use tidewheel_resp::Args;
 
+use crate::candidates::{NOTHING, UNKNOWN, Want};
 use crate::command::Command;
 use crate::demand::{Demand, growth};
 use crate::error::CommandError;
 use crate::eviction::{Choice, Policy};
 use crate::gate::Seat;
 use crate::keyspace::Keyspace;
-use crate::shard::Hold;
+use crate::shard::{Hold, Shard};
 use crate::time::{Now, Time};
 use crate::value::Object;
 
@@ -51,7 +52,7 @@ const TIDY_PER_VICTIM: u32 = 16;
 enum Visit {
     /// The shard has no entry that may be evicted.
     Bare,
-    /// It has one, but the samples did not include it.
+    /// It has one, but it was not found, or others are more urgent.
     Missed,
     /// Bytes that were freed. Negative if an entry moved and took more than was freed.
     Freed(i64),
@@ -78,6 +79,16 @@ struct Search {
     /// Visits since the last one that found an entry which may be evicted.
     bare: usize,
     freed: i64,
+    /// Whether shards where something is due are worth a visit for that.
+    meets_due: bool,
+}
+
+/// Where victims are looked for.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    shard: usize,
+    /// How urgent it is to evict elsewhere: what is less urgent stays.
+    until: u64,
 }
 
 impl Search {
@@ -233,7 +244,11 @@ impl Keyspace {
             visits: 0,
             bare: 0,
             freed: 0,
+            meets_due: true,
         };
+        if choice.has_order() {
+            self.look_at(first % self.shards(), &choice, now);
+        }
         let end = loop {
             if !self.lacks(incoming) {
                 break End::Enough;
@@ -241,22 +256,76 @@ impl Keyspace {
             if let Some(end) = search.end(self.shards(), self.hooks.stopwatch_ns()) {
                 break end;
             }
-            let shard = first.wrapping_add(search.visits) % self.shards();
-            search.note(self.evict_in(shard, incoming, now, &choice, &mut garbage));
+            let next = first.wrapping_add(search.visits) % self.shards();
+            let place = match choice.has_order() {
+                true => self.most_urgent(next, now, search.meets_due),
+                false => Place {
+                    shard: next,
+                    until: NOTHING,
+                },
+            };
+            let visit = self.evict_in(place, incoming, now, &choice, &mut garbage);
+            // A bound may be reached where nothing is removed. Then there is no use in asking again.
+            search.meets_due &= place.until != UNKNOWN || matches!(visit, Visit::Freed(_));
+            search.note(visit);
         };
         self.discard(garbage);
         end
     }
 
+    /// Looks for candidates in a shard, so that others know how urgent it is to evict there.
+    fn look_at(&self, shard: usize, choice: &Choice, now: &Now) {
+        let before = self.eviction_policy.swap(choice.policy as u8, Relaxed);
+        if before != choice.policy as u8 {
+            self.shards.iter().for_each(Shard::forget_urgency);
+        }
+        if let Some(mut hold) = self.shards[shard].lock_briefly() {
+            hold.search(choice, now.time.tick);
+            hold.publish_urgency();
+        }
+    }
+
+    /// Where to evict: in a shard where something is due, else in the one with the most urgent candidate. In `next` if there is
+    /// none. Reads two numbers of each shard.
+    fn most_urgent(&self, next: usize, now: &Now, meets_due: bool) -> Place {
+        let mut best = Place {
+            shard: next,
+            until: NOTHING,
+        };
+        let mut least = NOTHING;
+        // From what a long command has nothing is evicted.
+        let shards = self.shards.iter().enumerate();
+        for (number, shard) in shards.filter(|(_, shard)| !shard.is_busy()) {
+            if meets_due && now.reached(shard.next_deadline()) {
+                return Place {
+                    shard: number,
+                    until: UNKNOWN,
+                };
+            }
+            let urgency = shard.urgency();
+            if urgency < least {
+                best = Place {
+                    shard: number,
+                    until: least,
+                };
+                least = urgency;
+            } else {
+                best.until = best.until.min(urgency);
+            }
+        }
+        best
+    }
+
     /// Removes what is due in a shard, or else a few victims.
     fn evict_in(
         &self,
-        shard: usize,
+        place: Place,
         incoming: usize,
         now: &Now,
         choice: &Choice,
         garbage: &mut Vec<Object>,
     ) -> Visit {
+        let shard = place.shard;
         let before = self.used_memory() as i64;
         let is_due = now.reached(self.shards[shard].next_deadline());
         let due = is_due.then(|| self.expire_due(shard, now, DUE_PER_VISIT).fired);
@@ -273,9 +342,15 @@ impl Keyspace {
         let since = self.hooks.stopwatch_ns();
         let (mut visit, mut freed) = (Visit::Bare, 0);
         for _ in 0..VICTIMS_PER_VISIT {
-            let (db, slot) = match hold.victim(choice, now.time.tick) {
+            let (db, slot) = match hold.victim(choice, now.time.tick, place.until) {
                 Ok(found) => found,
-                Err(candidates) => {
+                Err(Want::LessUrgent) => {
+                    if visit == Visit::Bare {
+                        visit = Visit::Missed;
+                    }
+                    break;
+                }
+                Err(Want::Nothing { candidates }) => {
                     if visit == Visit::Bare {
                         visit = tidy_for_want(&mut hold, candidates);
                     }
@@ -289,6 +364,9 @@ impl Keyspace {
             if !self.lacks(incoming) {
                 break;
             }
+        }
+        if choice.has_order() {
+            hold.publish_urgency();
         }
         self.record_hold(since);
         visit

@@ -186,14 +186,19 @@ impl Pool {
         &mut page.chunks[(at % PAGE_CHUNKS) as usize]
     }
 
-    /// The records of `count` chunks from chunk `from` on; behind the last chunk comes the first again. No chunk
-    /// comes twice. A free chunk gives the records that it held last.
-    pub(crate) fn records_near(&self, from: u32, count: u32) -> impl Iterator<Item = Record> + '_ {
-        let end = match self.pages.len() {
+    /// The number behind the last chunk's.
+    pub(crate) fn end(&self) -> u32 {
+        match self.pages.len() {
             // The first page may be smaller than the others.
             1 => self.chunks as u32,
             pages => pages as u32 * PAGE_CHUNKS,
-        };
+        }
+    }
+
+    /// The records of `count` chunks from chunk `from` on; behind the last chunk comes the first again. No chunk
+    /// comes twice. A free chunk gives the records that it held last.
+    pub(crate) fn records_near(&self, from: u32, count: u32) -> impl Iterator<Item = Record> + '_ {
+        let end = self.end();
         (0..count.min(end)).flat_map(move |i| {
             let at = (u64::from(from) + u64::from(i)) % u64::from(end);
             let (page, chunk) = (at as u32 / PAGE_CHUNKS, at as u32 % PAGE_CHUNKS);

@@ -165,6 +165,24 @@ impl HierarchicalWheel {
         }
     }
 
+    /// Shows the ids in `chunks` chunks of 15 records, from chunk number `from` on, each with the earliest tick for which its
+    /// record may be filed: its timer is due then or later. An id may be out of date, or come twice. Returns where to go
+    /// on; `None` at the end. So calls that go on until then show every timer that stays. No timer is looked at.
+    pub fn scan(&self, from: u32, chunks: u32, mut visit: impl FnMut(u32, u64)) -> Option<u32> {
+        let end = self.levels.pool.end();
+        let until = from.saturating_add(chunks).min(end);
+        let elapsed = self.levels.elapsed;
+        for record in self
+            .levels
+            .pool
+            .records_near(from, until.saturating_sub(from))
+        {
+            let ahead = record.tick.wrapping_sub(elapsed as u32);
+            visit(record.id, elapsed.saturating_add(ahead.into()));
+        }
+        (until < end).then_some(until)
+    }
+
     /// A timer that is due at `now`. [`advance`](TimerQueue::advance) may have to move many records before it meets
     /// such a timer; this looks only at the first `look` records of the slot that starts first. If it returns `None`,
     /// timers may still be due.

@@ -13,6 +13,7 @@ use tidewheel_store::{KeyHasher, Slot};
 
 pub(crate) use self::mutate::{Due, Owed, Stored, Work};
 pub(crate) use self::shared::Shared;
+use crate::candidates::{Candidates, UNKNOWN};
 use crate::order::{Rank, Ranked, RankedGuard};
 use crate::random::Random;
 use crate::value::{self, Entries};
@@ -41,6 +42,8 @@ pub(crate) struct Shard {
     busy: AtomicBool,
     /// Whether the last one who waited for it did so in vain.
     suspected: AtomicBool,
+    /// How urgent it was to evict the shard's first candidate when it was last looked at.
+    urgency: AtomicU64,
     shared: Arc<Shared>,
 }
 
@@ -67,8 +70,10 @@ pub(crate) struct ShardState {
     unflushed_bytes: i64,
     /// Lock holds so far, for sampling.
     pub(crate) holds: u32,
-    /// Where the search for evictable keys with deadlines goes on.
+    /// Where the search for evictable keys with deadlines goes on, if they are rare.
     eviction_turn: u32,
+    /// What should be evicted next.
+    candidates: Candidates,
     pub(crate) random: Random,
     /// Members that left while nothing was to be told.
     owed: Vec<Owed>,
@@ -136,6 +141,7 @@ impl Shard {
                     unflushed_bytes: 0,
                     holds: 0,
                     eviction_turn: 0,
+                    candidates: Candidates::default(),
                     random: Random::new(seed),
                     owed: Vec::new(),
                     scratch: Vec::new(),
@@ -147,6 +153,7 @@ impl Shard {
             next_deadline: AtomicU64::new(NEVER),
             busy: AtomicBool::new(false),
             suspected: AtomicBool::new(false),
+            urgency: AtomicU64::new(UNKNOWN),
             shared,
         }
     }
@@ -209,6 +216,16 @@ impl Shard {
     /// Says whether a long command has the shard. The claims are locked.
     pub(crate) fn set_busy(&self, busy: bool) {
         self.busy.store(busy, Release);
+    }
+
+    /// How urgent it is to evict the shard's first candidate, as far as is known. Lock-free.
+    pub(crate) fn urgency(&self) -> u64 {
+        self.urgency.load(Relaxed)
+    }
+
+    /// Nothing is known of the shard's candidates any more.
+    pub(crate) fn forget_urgency(&self) {
+        self.urgency.store(UNKNOWN, Relaxed);
     }
 
     /// Locks the shard, if nobody else has. The thread may have locked any others.

@@ -65,7 +65,7 @@ impl Hold<'_> {
         let slot = entries.insert(key.hash, key.bytes, tag, value, deadline, tick);
         entries.set_access(slot, access);
         database.note_members_only(slot, tag);
-        self.settle(db, deadline);
+        self.settle(db, slot, deadline);
         self.state.changes += 1;
         if self.state.observers != 0 {
             self.tell_new(db, key.bytes, cause);
@@ -99,8 +99,8 @@ impl Hold<'_> {
         if seen.has_deadline() != deadline.is_some() {
             self.count_bytes(db);
         }
-        if deadline.is_some() {
-            self.note_deadline(db);
+        if let Some(deadline) = deadline {
+            self.note_deadline(db, seen.slot, deadline);
         }
         self.state.changes += 1;
         self.tell(db, key.bytes, cause);
@@ -131,7 +131,7 @@ impl Hold<'_> {
         if let Some(old) = &old {
             database.object_bytes -= old.bytes();
         }
-        self.settle(db, deadline);
+        self.settle(db, slot, deadline);
         self.state.changes += 1;
         self.tell(db, key.bytes, cause);
         old
@@ -174,7 +174,7 @@ impl Hold<'_> {
         let result = change(bytes);
         let after = bytes.capacity();
         database.object_bytes = database.object_bytes + after - before;
-        self.settle(db, None);
+        self.count_bytes(db);
         self.state.changes += 1;
         self.tell(db, key.bytes, cause);
         Some(result)
@@ -195,8 +195,8 @@ impl Hold<'_> {
             self.set_own_deadline(db, slot, deadline, tick);
         } else {
             let entries = &mut self.database(db).entries;
-            entries.set_deadline(slot, deadline, tick);
-            self.settle(db, deadline);
+            let slot = entries.set_deadline(slot, deadline, tick);
+            self.settle(db, slot, deadline);
         }
         self.state.changes += 1;
         self.tell(db, key.bytes, cause);
@@ -403,16 +403,16 @@ impl Hold<'_> {
             database.object_bytes -= object.bytes();
         }
         self.state.changes += 1;
-        self.settle(db, None);
+        self.count_bytes(db);
         object
     }
 
     /// Publishes what a change did to the shard: its bytes and its earliest deadline.
     #[inline]
-    fn settle(&mut self, db: u32, deadline: Option<u64>) {
+    fn settle(&mut self, db: u32, slot: Slot, deadline: Option<u64>) {
         self.count_bytes(db);
-        if deadline.is_some() {
-            self.note_deadline(db);
+        if let Some(deadline) = deadline {
+            self.note_deadline(db, slot, deadline);
         }
     }
 

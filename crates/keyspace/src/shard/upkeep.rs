@@ -4,8 +4,9 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use tidewheel_store::{Seen, Slot};
 
-use super::{Hold, NEVER, ShardState};
+use super::{Database, Hold, NEVER, ShardState};
 use crate::access::Recency;
+use crate::candidates::{Candidates, Want};
 use crate::eviction::Choice;
 use crate::rules::Rules;
 
@@ -16,7 +17,22 @@ pub(super) const BYTES_STEP: i64 = 4096;
 /// Units of tidying for a search that meets too many timer records of keys that are gone.
 const TIMER_TIDYING: u32 = 64;
 
+/// Records of a chunk.
+const RECORDS_PER_CHUNK: u32 = 15;
+
+/// Chunks of timer records that a search for victims reads.
+const CHUNKS_PER_SEARCH: u32 = 68;
+
+/// As [`CHUNKS_PER_SEARCH`], as long as not all records were read once.
+const FIRST_CHUNKS: u32 = 8 * CHUNKS_PER_SEARCH;
+
 impl Hold<'_> {
+    /// Tells other threads how urgent the shard's first candidate is.
+    pub(crate) fn publish_urgency(&mut self) {
+        let urgency = self.candidates.urgency();
+        self.shard.urgency.store(urgency, Relaxed);
+    }
+
     /// Publishes the earliest of the databases' bounds.
     pub(crate) fn publish_due(&mut self) {
         let shard = self.shard;
@@ -34,16 +50,22 @@ impl Hold<'_> {
     /// The bound is the wheel's, which may be before the deadline: a slot of many records asks to be
     /// split ahead of its start. Without a new record it is as it was: most deadlines move later, and file none.
     #[inline]
-    pub(super) fn note_deadline(&mut self, db: u32) {
+    pub(super) fn note_deadline(&mut self, db: u32, slot: Slot, deadline: u64) {
         let database = &self.state.databases[db as usize];
         if database.noted != database.entries.filed() {
-            self.note_filed(db);
+            self.note_filed(db, slot, deadline);
         }
     }
 
-    fn note_filed(&mut self, db: u32) {
+    fn note_filed(&mut self, db: u32, slot: Slot, deadline: u64) {
         let shard = self.shard;
         let state = &mut *self.state;
+        if state.candidates.wants_deadline(deadline) {
+            // It may have to go before all that was found.
+            state.candidates.offer(deadline, db, slot);
+            let urgency = state.candidates.urgency();
+            shard.urgency.store(urgency, Relaxed);
+        }
         let database = &mut state.databases[db as usize];
         database.noted = database.entries.filed();
         let next = database.entries.next_deadline();
@@ -138,27 +160,136 @@ impl ShardState {
         rules.recency().after_hit(old, clock, &mut self.random)
     }
 
-    /// The entry of all databases that should be evicted first: (database, slot). If none was found, `Err` says
-    /// whether there are any that may be evicted.
-    pub(crate) fn victim(&mut self, choice: &Choice, clock: u64) -> Result<(u32, Slot), bool> {
-        let (mut best, mut candidates) = (None, false);
-        for (db, database) in (0..).zip(&self.databases) {
-            let entries = &database.entries;
-            if !choice.has_candidates(entries, database.with_deadline()) {
-                continue;
+    /// The entry of all databases that is evicted next, as far as is known: (database, slot). One that is less urgent than
+    /// `until` stays.
+    pub(crate) fn victim(
+        &mut self,
+        choice: &Choice,
+        clock: u64,
+        until: u64,
+    ) -> Result<(u32, Slot), Want> {
+        if !choice.has_order() {
+            return self.any_victim(choice, clock);
+        }
+        let candidates = self.search(choice, clock);
+        let mut known = std::mem::take(&mut self.candidates);
+        let mut met = Err(Want::Nothing { candidates });
+        while let Some(candidate) = known.pop() {
+            if candidate.urgency > until {
+                known.offer(candidate.urgency, candidate.db, candidate.slot());
+                met = Err(Want::LessUrgent);
+                break;
             }
-            candidates = true;
-            let found = choice.victim(entries, clock, &mut self.random, self.eviction_turn);
-            if let Some((slot, score)) = found
-                && best.is_none_or(|(_, _, top)| score > top)
-            {
-                best = Some((db, slot, score));
+            let (db, slot) = (candidate.db, candidate.slot());
+            let entries = self.entries(db);
+            let now = match entries.is_in_use(slot) {
+                true => choice.urgency(entries, slot, clock),
+                false => None,
+            };
+            match now {
+                Some(urgency) if urgency <= candidate.urgency => {
+                    met = Ok((db, slot));
+                    break;
+                }
+                Some(urgency) => known.offer(urgency, db, slot),
+                None => {}
             }
         }
-        let met = best.map(|(db, slot, _)| (db, slot));
-        met.ok_or_else(|| {
+        self.candidates = known;
+        if met == Err(Want::Nothing { candidates }) {
             self.eviction_turn = self.eviction_turn.wrapping_add(1);
-            candidates
+        }
+        met
+    }
+
+    /// As [`victim`](Self::victim), if one is as good as another.
+    fn any_victim(&mut self, choice: &Choice, clock: u64) -> Result<(u32, Slot), Want> {
+        let Self {
+            databases,
+            random,
+            eviction_turn,
+            ..
+        } = self;
+        let (mut met, mut any) = (None, false);
+        for (db, database) in (0..).zip(databases.iter()) {
+            let entries = &database.entries;
+            if met.is_none() && choice.has_candidates(entries, database.with_deadline()) {
+                any = true;
+                choice.draw(entries, clock, random, *eviction_turn, |slot, _| {
+                    met = met.or(Some((db, slot)));
+                });
+            }
+        }
+        met.ok_or_else(|| {
+            *eviction_turn = eviction_turn.wrapping_add(1);
+            Want::Nothing { candidates: any }
         })
+    }
+
+    /// Looks for candidates for some time. Returns whether there are any entries that may be evicted.
+    pub(crate) fn search(&mut self, choice: &Choice, clock: u64) -> bool {
+        let timed = self.databases.iter().map(Database::with_deadline).sum();
+        let mut known = std::mem::take(&mut self.candidates);
+        known.prepare(choice, timed);
+        let any = match choice.goes_by_deadline() {
+            true => timed > 0 && self.read_deadlines(choice, &mut known, clock),
+            false => self.draw(choice, &mut known, clock),
+        };
+        self.candidates = known;
+        any
+    }
+
+    /// Reads some timer records, from where the last call has stopped.
+    fn read_deadlines(&self, choice: &Choice, known: &mut Candidates, clock: u64) -> bool {
+        let mut left = match known.all_read {
+            true => CHUNKS_PER_SEARCH,
+            false => FIRST_CHUNKS,
+        };
+        let count = self.databases();
+        // Each database at most once.
+        for _ in 0..=count {
+            let (db, from) = known.place;
+            let entries = self.entries(db % count);
+            let next = entries.scan_timed(from, left, |slot, tick| {
+                if known.wants(tick)
+                    && entries.is_in_use(slot)
+                    && let Some(urgency) = choice.urgency(entries, slot, clock)
+                {
+                    known.offer(urgency, db % count, slot);
+                }
+            });
+            if let Some(next) = next {
+                known.place = (db % count, next);
+                break;
+            }
+            known.all_read |= db + 1 >= count;
+            known.place = ((db + 1) % count, 0);
+            left = left.saturating_sub(entries.timed() as u32 / RECORDS_PER_CHUNK);
+            if left == 0 {
+                break;
+            }
+        }
+        true
+    }
+
+    /// Draws some entries at random.
+    fn draw(&mut self, choice: &Choice, known: &mut Candidates, clock: u64) -> bool {
+        let Self {
+            databases,
+            random,
+            eviction_turn,
+            ..
+        } = self;
+        let mut any = false;
+        for (db, database) in (0..).zip(databases.iter()) {
+            let entries = &database.entries;
+            if choice.has_candidates(entries, database.with_deadline()) {
+                any = true;
+                choice.draw(entries, clock, random, *eviction_turn, |slot, urgency| {
+                    known.offer(urgency, db, slot);
+                });
+            }
+        }
+        any
     }
 }

@@ -7,6 +7,7 @@ mod common;
 mod concurrency;
 mod deadlines;
 mod dumps;
+mod eviction;
 mod geo;
 mod hashes;
 mod hyperloglogs;

@@ -260,6 +260,26 @@ impl<O> Store<O> {
             .sample(&self.blocks, from, chunks, |id| visit(Slot(id)));
     }
 
+    /// Shows the entries of `chunks` chunks of 15 timer records, from chunk number `from` on, each with a tick before which it
+    /// is not due. A slot may be out of date ([`is_in_use`](Self::is_in_use)), or come twice. Returns where to go on; `None` at
+    /// the end. Calls that go on until then show every entry with a deadline that stays where it is. No entry is
+    /// looked at.
+    pub fn scan_timed(
+        &self,
+        from: u32,
+        chunks: u32,
+        mut visit: impl FnMut(Slot, u64),
+    ) -> Option<u32> {
+        self.wheel
+            .scan(from, chunks, |id, tick| visit(Slot(id), tick))
+    }
+
+    /// Whether there is an entry in a slot that may be out of date: any entry.
+    #[must_use]
+    pub fn is_in_use(&self, slot: Slot) -> bool {
+        self.blocks.check(slot.0).is_some()
+    }
+
     /// Panics if the structure is broken. O(n).
     pub fn validate(&self) {
         self.blocks.validate();

@@ -55,3 +55,37 @@ fn a_walk_of_timers_ends_when_it_is_told_to_and_when_there_are_none() {
     });
     assert_eq!(met, 5);
 }
+
+/// Deadlines were moved both ways, some beyond what a record's bits tell, and keys are gone.
+#[test]
+fn a_scan_of_timer_records_shows_every_key_with_a_tick_that_is_not_after_its_deadline() {
+    let hasher = KeyHasher::new(3);
+    let mut store = Store::new(hasher.clone());
+    let mut wanted = HashSet::new();
+    for key in 0..9_000_u32 {
+        let ahead = u64::from(key) * if key % 3 == 0 { 9_000_000 } else { 977 };
+        let slot = insert(&mut store, &hasher, key, Some(START + ahead));
+        let moved = START + ahead / 2 + u64::from(key % 7) * 50_000;
+        let slot = store.set_deadline(slot, Some(moved), START);
+        if key % 10 == 0 {
+            store.remove(slot);
+        } else {
+            wanted.insert(key);
+        }
+    }
+    let (mut met, mut from) = (HashSet::new(), Some(0));
+    while let Some(place) = from {
+        from = store.scan_timed(place, 32, |slot, tick| {
+            if store.is_in_use(slot) {
+                assert!(
+                    store
+                        .deadline(slot)
+                        .is_some_and(|deadline| tick <= deadline)
+                );
+                let key = store.key(slot).first_chunk().expect("four bytes");
+                met.insert(u32::from_le_bytes(*key));
+            }
+        });
+    }
+    assert_eq!(met, wanted);
+}

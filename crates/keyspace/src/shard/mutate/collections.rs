@@ -128,7 +128,7 @@ impl Hold<'_> {
         if was_timed || next.is_some() {
             self.file_members::<C>(db, slot, own_deadline, next, tick);
         }
-        self.settle(db, None);
+        self.count_bytes(db);
         self.state.changes += 1;
         self.tell(db, key.bytes, cause);
         let garbage = None;
@@ -169,8 +169,8 @@ impl Hold<'_> {
             database.members_only += usize::from(members.is_some());
         }
         entries.set_tag(slot, tag);
-        entries.set_deadline(slot, deadline, tick);
-        self.settle(db, deadline);
+        let slot = entries.set_deadline(slot, deadline, tick);
+        self.settle(db, slot, deadline);
     }
 
     fn store_new<C: Collection>(
@@ -300,8 +300,8 @@ impl Hold<'_> {
             *kept = own;
         }
         let deadline = earlier(own, next);
-        entries.set_deadline(slot, deadline, tick);
-        self.settle(db, deadline);
+        let slot = entries.set_deadline(slot, deadline, tick);
+        self.settle(db, slot, deadline);
     }
 
     fn members_deadline(&self, db: u32, slot: Slot) -> Option<u64> {

@@ -106,7 +106,7 @@ impl Hold<'_> {
                 .entries
                 .replace(slot, tag, stored.value, deadline, tick);
             database.note_members_only(slot, tag);
-            hold.settle(db, stored.deadline);
+            hold.settle(db, slot, stored.deadline);
         });
         Due::of(&progress)
     }
@@ -236,8 +236,8 @@ impl Hold<'_> {
             if left == 0 {
                 let as_before = Some(entry.deadline);
                 let entries = &mut self.database(db).entries;
-                entries.set_deadline(entry.slot, as_before, now.tick);
-                self.settle(db, as_before);
+                let slot = entries.set_deadline(entry.slot, as_before, now.tick);
+                self.settle(db, slot, as_before);
                 backlog = true;
                 continue;
             }
