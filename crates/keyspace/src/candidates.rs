@@ -4,8 +4,8 @@
 //! after the other, again and again; under the policies of use it draws some entries at random. What is more urgent than the
 //! least urgent candidate becomes one. So a few visits know the most urgent keys of the whole shard, whatever its size:
 //!
-//! - A shard of 100,000 keys with deadlines has 98 candidates. A visit reads 1,020 records, all in 98 visits, so that no
-//!   more of them are evicted than are known. The first visits read eight times as many.
+//! - A shard of 100,000 keys with deadlines has 390 candidates. 270 records are read for each victim, so all of them are read
+//!   before more keys are evicted than are known. The first visits of a shard read up to 8,160.
 //! - A record says before which tick its key is not due. Most are not urgent enough by that alone, and no key is looked at.
 //!
 //! A key that is given a near deadline becomes a candidate at once.
@@ -19,6 +19,7 @@
 use tidewheel_store::Slot;
 
 use crate::eviction::{Choice, Policy};
+use crate::value::{Entries, own_deadline};
 
 /// The most urgent of a shard is not known.
 pub(crate) const UNKNOWN: u64 = 0;
@@ -42,11 +43,17 @@ pub(crate) enum Want {
 const DRAWN: usize = 64;
 
 /// A shard has a candidate for so many keys with deadlines.
-const KEYS_PER_CANDIDATE: usize = 1_024;
+const KEYS_PER_CANDIDATE: usize = 256;
 
 /// Bounds of that number of candidates.
-const FEWEST: usize = 64;
+const FEWEST: usize = 256;
 const MOST: usize = 1_024;
+
+/// The most chunks of 15 timer records that are read for one victim: enough for a million keys with deadlines in a shard.
+const CHUNKS_MAX: u32 = 68;
+
+/// Chunks that are read at a time, as long as not all were read once.
+const FIRST_CHUNKS: u32 = 8 * CHUNKS_MAX;
 
 /// One key that may be evicted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -91,6 +98,14 @@ impl Candidates {
         };
     }
 
+    /// How many chunks of so many are read for one victim: all are read before more keys are evicted than are known.
+    pub(crate) fn chunks_to_read(&self, chunks: u32) -> u32 {
+        match self.all_read {
+            true => (1 + chunks / self.most as u32).min(CHUNKS_MAX),
+            false => FIRST_CHUNKS,
+        }
+    }
+
     /// Whether a key of this urgency would be one.
     #[inline]
     pub(crate) fn wants(&self, urgency: u64) -> bool {
@@ -104,7 +119,13 @@ impl Candidates {
     /// Whether a key that was just given this deadline would be one.
     #[inline]
     pub(crate) fn wants_deadline(&self, deadline: u64) -> bool {
-        self.policy == Policy::VolatileTtl && self.wants(deadline)
+        self.go_by_deadline() && self.wants(deadline)
+    }
+
+    /// Whether keys with near deadlines are sought.
+    #[inline]
+    pub(crate) fn go_by_deadline(&self) -> bool {
+        self.policy == Policy::VolatileTtl
     }
 
     /// Adds a key, if it is urgent enough.
@@ -124,6 +145,15 @@ impl Candidates {
             // The least urgent one, which stands first, makes room.
             self.sorted[..at].rotate_left(1);
             self.sorted[at - 1] = new;
+        }
+    }
+
+    /// Entries have moved: those with near deadlines are candidates where they are now.
+    pub(crate) fn follow(&mut self, db: u32, entries: &Entries, moved: &[Slot]) {
+        for slot in moved.iter().filter(|slot| entries.is_in_use(**slot)) {
+            if let Some(deadline) = own_deadline(entries, *slot) {
+                self.offer(deadline, db, *slot);
+            }
         }
     }
 
@@ -156,20 +186,32 @@ mod tests {
 
     #[test]
     fn the_most_urgent_ones_are_kept_each_once_and_come_in_order() {
-        let mut candidates = of(Policy::VolatileTtl, 1_000_000);
+        let mut candidates = of(Policy::VolatileTtl, 100_000);
         for _ in 0..2 {
             for i in 0..100_000_u32 {
                 let urgency = u64::from(i).wrapping_mul(7_919) % 100_000;
                 candidates.offer(urgency, 0, Slot::from_bits(i));
             }
         }
-        let most = 1_000_000 / KEYS_PER_CANDIDATE as u64;
+        let most = 100_000 / KEYS_PER_CANDIDATE as u64;
         assert!(!candidates.wants(most) && candidates.wants(most - 2));
         assert_eq!(candidates.urgency(), 0);
         let order: Vec<_> = std::iter::from_fn(|| candidates.pop()).collect();
         let urgencies: Vec<_> = order.iter().map(|one| one.urgency).collect();
         assert_eq!(urgencies, (0..most).collect::<Vec<_>>());
         assert_eq!(candidates.urgency(), NOTHING);
+    }
+
+    #[test]
+    fn all_records_are_read_before_the_candidates_are_used_up() {
+        for timed in [1, 100, 3_000, 100_000, 1_000_000] {
+            let mut candidates = of(Policy::VolatileTtl, timed);
+            let chunks = (timed / 15) as u32;
+            assert_eq!(candidates.chunks_to_read(chunks), FIRST_CHUNKS);
+            candidates.all_read = true;
+            let read = candidates.chunks_to_read(chunks) as usize;
+            assert!(read * candidates.most >= chunks as usize, "{timed}");
+        }
     }
 
     #[test]

@@ -44,6 +44,9 @@ const VICTIMS_PER_VISIT: usize = 8;
 /// Due entries that one visit of a shard removes before it looks for a victim.
 const DUE_PER_VISIT: u32 = 64;
 
+/// Shards of which nothing is known that a search looks at before it evicts: a first look takes long.
+const FIRST_LOOKS: usize = 8;
+
 /// Units of tidying after a victim is gone, so that its page goes back too.
 const TIDY_PER_VICTIM: u32 = 16;
 
@@ -81,6 +84,8 @@ struct Search {
     freed: i64,
     /// Whether shards where something is due are worth a visit for that.
     meets_due: bool,
+    /// Shards of which nothing was known.
+    first_looks: usize,
 }
 
 /// Where victims are looked for.
@@ -89,12 +94,19 @@ struct Place {
     shard: usize,
     /// How urgent it is to evict elsewhere: what is less urgent stays.
     until: u64,
+    /// Whether nothing is known of the shard.
+    is_first_look: bool,
 }
 
 impl Search {
     /// Whether as much was freed as the command brings.
     fn is_paid(&self) -> bool {
         self.freed >= self.brought as i64
+    }
+
+    /// Whether a shard of which nothing is known may be looked at: for each visit that was for a victim, one more.
+    fn may_look(&self) -> bool {
+        2 * self.first_looks < FIRST_LOOKS + self.visits
     }
 
     /// Why the search ends here; `None` if it goes on.
@@ -245,6 +257,7 @@ impl Keyspace {
             bare: 0,
             freed: 0,
             meets_due: true,
+            first_looks: 0,
         };
         if choice.has_order() {
             self.look_at(first % self.shards(), &choice, now);
@@ -258,15 +271,17 @@ impl Keyspace {
             }
             let next = first.wrapping_add(search.visits) % self.shards();
             let place = match choice.has_order() {
-                true => self.most_urgent(next, now, search.meets_due),
+                true => self.most_urgent(next, now, &search),
                 false => Place {
                     shard: next,
                     until: NOTHING,
+                    is_first_look: false,
                 },
             };
             let visit = self.evict_in(place, incoming, now, &choice, &mut garbage);
             // A bound may be reached where nothing is removed. Then there is no use in asking again.
             search.meets_due &= place.until != UNKNOWN || matches!(visit, Visit::Freed(_));
+            search.first_looks += usize::from(place.is_first_look);
             search.note(visit);
         };
         self.discard(garbage);
@@ -287,26 +302,32 @@ impl Keyspace {
 
     /// Where to evict: in a shard where something is due, else in the one with the most urgent candidate. In `next` if there is
     /// none. Reads two numbers of each shard.
-    fn most_urgent(&self, next: usize, now: &Now, meets_due: bool) -> Place {
+    fn most_urgent(&self, next: usize, now: &Now, search: &Search) -> Place {
         let mut best = Place {
             shard: next,
             until: NOTHING,
+            is_first_look: false,
         };
         let mut least = NOTHING;
         // From what a long command has nothing is evicted.
         let shards = self.shards.iter().enumerate();
         for (number, shard) in shards.filter(|(_, shard)| !shard.is_busy()) {
-            if meets_due && now.reached(shard.next_deadline()) {
+            if search.meets_due && now.reached(shard.next_deadline()) {
                 return Place {
                     shard: number,
                     until: UNKNOWN,
+                    is_first_look: false,
                 };
             }
-            let urgency = shard.urgency();
+            let urgency = match shard.urgency() {
+                UNKNOWN if !search.may_look() => NOTHING,
+                urgency => urgency,
+            };
             if urgency < least {
                 best = Place {
                     shard: number,
                     until: least,
+                    is_first_look: urgency == UNKNOWN,
                 };
                 least = urgency;
             } else {

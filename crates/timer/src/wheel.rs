@@ -165,9 +165,16 @@ impl HierarchicalWheel {
         }
     }
 
+    /// The chunks of 15 records that there are, for [`scan`](Self::scan). Some may be empty.
+    #[must_use]
+    pub fn chunks(&self) -> u32 {
+        self.levels.pool.end()
+    }
+
     /// Shows the ids in `chunks` chunks of 15 records, from chunk number `from` on, each with the earliest tick for which its
-    /// record may be filed: its timer is due then or later. An id may be out of date, or come twice. Returns where to go
-    /// on; `None` at the end. So calls that go on until then show every timer that stays. No timer is looked at.
+    /// record may be filed. An id may be out of date, or come twice. Returns where to go on; `None` at the end. So calls
+    /// that go on until then show every timer that stays, at least once with a tick that is not after its deadline. No timer is
+    /// looked at.
     pub fn scan(&self, from: u32, chunks: u32, mut visit: impl FnMut(u32, u64)) -> Option<u32> {
         let end = self.levels.pool.end();
         let until = from.saturating_add(chunks).min(end);

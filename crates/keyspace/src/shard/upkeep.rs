@@ -17,15 +17,6 @@ pub(super) const BYTES_STEP: i64 = 4096;
 /// Units of tidying for a search that meets too many timer records of keys that are gone.
 const TIMER_TIDYING: u32 = 64;
 
-/// Records of a chunk.
-const RECORDS_PER_CHUNK: u32 = 15;
-
-/// Chunks of timer records that a search for victims reads.
-const CHUNKS_PER_SEARCH: u32 = 68;
-
-/// As [`CHUNKS_PER_SEARCH`], as long as not all records were read once.
-const FIRST_CHUNKS: u32 = 8 * CHUNKS_PER_SEARCH;
-
 impl Hold<'_> {
     /// Tells other threads how urgent the shard's first candidate is.
     pub(crate) fn publish_urgency(&mut self) {
@@ -105,7 +96,16 @@ impl Hold<'_> {
     /// Tidies a database, at most about `budget` units of work. Returns whether more is worth doing. A database that
     /// turns out empty gives its memory back.
     pub(crate) fn tidy(&mut self, db: u32, budget: u32) -> bool {
-        let more = self.state.databases[db as usize].entries.maintain(budget);
+        let state = &mut *self.state;
+        let entries = &mut state.databases[db as usize].entries;
+        let more = if state.candidates.go_by_deadline() {
+            let mut moved = Vec::new();
+            let more = entries.maintain_and_tell(budget, |_, to| moved.push(to));
+            state.candidates.follow(db, entries, &moved);
+            more
+        } else {
+            entries.maintain(budget)
+        };
         if !more {
             self.give_back(db);
         }
@@ -232,7 +232,15 @@ impl ShardState {
         let mut known = std::mem::take(&mut self.candidates);
         known.prepare(choice, timed);
         let any = match choice.goes_by_deadline() {
-            true => timed > 0 && self.read_deadlines(choice, &mut known, clock),
+            true => {
+                let databases = self.databases.iter();
+                let chunks = databases
+                    .map(|database| database.entries.timer_chunks())
+                    .sum();
+                let chunks = known.chunks_to_read(chunks);
+                self.read_deadlines(choice, &mut known, chunks, clock);
+                timed > 0
+            }
             false => self.draw(choice, &mut known, clock),
         };
         self.candidates = known;
@@ -240,11 +248,7 @@ impl ShardState {
     }
 
     /// Reads some timer records, from where the last call has stopped.
-    fn read_deadlines(&self, choice: &Choice, known: &mut Candidates, clock: u64) -> bool {
-        let mut left = match known.all_read {
-            true => CHUNKS_PER_SEARCH,
-            false => FIRST_CHUNKS,
-        };
+    fn read_deadlines(&self, choice: &Choice, known: &mut Candidates, mut left: u32, clock: u64) {
         let count = self.databases();
         // Each database at most once.
         for _ in 0..=count {
@@ -264,12 +268,13 @@ impl ShardState {
             }
             known.all_read |= db + 1 >= count;
             known.place = ((db + 1) % count, 0);
-            left = left.saturating_sub(entries.timed() as u32 / RECORDS_PER_CHUNK);
+            // Each database counts as one chunk at least.
+            let read = entries.timer_chunks().saturating_sub(from);
+            left = left.saturating_sub(read.max(1));
             if left == 0 {
                 break;
             }
         }
-        true
     }
 
     /// Draws some entries at random.

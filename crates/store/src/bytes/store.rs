@@ -260,10 +260,16 @@ impl<O> Store<O> {
             .sample(&self.blocks, from, chunks, |id| visit(Slot(id)));
     }
 
-    /// Shows the entries of `chunks` chunks of 15 timer records, from chunk number `from` on, each with a tick before which it
-    /// is not due. A slot may be out of date ([`is_in_use`](Self::is_in_use)), or come twice. Returns where to go on; `None` at
-    /// the end. Calls that go on until then show every entry with a deadline that stays where it is. No entry is
-    /// looked at.
+    /// The chunks of timer records that there are, for [`scan_timed`](Self::scan_timed).
+    #[must_use]
+    pub fn timer_chunks(&self) -> u32 {
+        self.wheel.chunks()
+    }
+
+    /// Shows the slots in `chunks` chunks of 15 timer records, from chunk number `from` on, each with the record's tick. A slot
+    /// may be out of date ([`is_in_use`](Self::is_in_use)), or come twice. Returns where to go on; `None` at the end. Calls
+    /// that go on until then show every entry with a deadline that stays where it is, with a tick that is not after the
+    /// deadline at least once. No entry is looked at.
     pub fn scan_timed(
         &self,
         from: u32,
