@@ -4,8 +4,8 @@
 //! after the other, again and again; under the policies of use it draws some entries at random. What is more urgent than the
 //! least urgent candidate becomes one. So a few visits know the most urgent keys of the whole shard, whatever its size:
 //!
-//! - A shard of 100,000 keys with deadlines has 390 candidates. 270 records are read for each victim, so all of them are read
-//!   before more keys are evicted than are known. The first visits of a shard read up to 8,160.
+//! - A shard of 30,000 keys with deadlines has 230 candidates. 135 records or more are read for each victim, so all of them are
+//!   read before more keys are evicted than are known. Until all were read once, 1,020 are read for each, for fewer candidates.
 //! - A record says before which tick its key is not due. Most are not urgent enough by that alone, and no key is looked at.
 //!
 //! A key that is given a near deadline becomes a candidate at once.
@@ -43,17 +43,18 @@ pub(crate) enum Want {
 const DRAWN: usize = 64;
 
 /// A shard has a candidate for so many keys with deadlines.
-const KEYS_PER_CANDIDATE: usize = 256;
+const KEYS_PER_CANDIDATE: usize = 128;
 
-/// Bounds of that number of candidates.
-const FEWEST: usize = 256;
+/// Bounds of that number of candidates, and the number as long as not all records were read once.
+const FEWEST: usize = 128;
 const MOST: usize = 1_024;
+const FIRST: usize = 64;
 
 /// The most chunks of 15 timer records that are read for one victim: enough for a million keys with deadlines in a shard.
 const CHUNKS_MAX: u32 = 68;
 
 /// Chunks that are read at a time, as long as not all were read once.
-const FIRST_CHUNKS: u32 = 8 * CHUNKS_MAX;
+const FIRST_CHUNKS: u32 = CHUNKS_MAX;
 
 /// One key that may be evicted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -93,7 +94,8 @@ impl Candidates {
             };
         }
         self.most = match choice.goes_by_deadline() {
-            true => (timed / KEYS_PER_CANDIDATE).clamp(FEWEST, MOST),
+            true if self.all_read => (timed / KEYS_PER_CANDIDATE).clamp(FEWEST, MOST),
+            true => FIRST,
             false => DRAWN,
         };
     }
@@ -181,19 +183,21 @@ mod tests {
             samples: 5,
         };
         candidates.prepare(&choice, timed);
+        candidates.all_read = true;
+        candidates.prepare(&choice, timed);
         candidates
     }
 
     #[test]
     fn the_most_urgent_ones_are_kept_each_once_and_come_in_order() {
-        let mut candidates = of(Policy::VolatileTtl, 100_000);
+        let mut candidates = of(Policy::VolatileTtl, 50_000);
         for _ in 0..2 {
             for i in 0..100_000_u32 {
                 let urgency = u64::from(i).wrapping_mul(7_919) % 100_000;
                 candidates.offer(urgency, 0, Slot::from_bits(i));
             }
         }
-        let most = 100_000 / KEYS_PER_CANDIDATE as u64;
+        let most = 50_000 / KEYS_PER_CANDIDATE as u64;
         assert!(!candidates.wants(most) && candidates.wants(most - 2));
         assert_eq!(candidates.urgency(), 0);
         let order: Vec<_> = std::iter::from_fn(|| candidates.pop()).collect();
@@ -205,10 +209,8 @@ mod tests {
     #[test]
     fn all_records_are_read_before_the_candidates_are_used_up() {
         for timed in [1, 100, 3_000, 100_000, 1_000_000] {
-            let mut candidates = of(Policy::VolatileTtl, timed);
+            let candidates = of(Policy::VolatileTtl, timed);
             let chunks = (timed / 15) as u32;
-            assert_eq!(candidates.chunks_to_read(chunks), FIRST_CHUNKS);
-            candidates.all_read = true;
             let read = candidates.chunks_to_read(chunks) as usize;
             assert!(read * candidates.most >= chunks as usize, "{timed}");
         }

@@ -363,6 +363,9 @@ impl Keyspace {
         let since = self.hooks.stopwatch_ns();
         let (mut visit, mut freed) = (Visit::Bare, 0);
         for _ in 0..VICTIMS_PER_VISIT {
+            if visit != Visit::Bare && choice.has_order() && !hold.is_most_urgent(place.until) {
+                break;
+            }
             let (db, slot) = match hold.victim(choice, now.time.tick, place.until) {
                 Ok(found) => found,
                 Err(Want::LessUrgent) => {

@@ -6,7 +6,7 @@ use tidewheel_store::{Seen, Slot};
 
 use super::{Database, Hold, NEVER, ShardState};
 use crate::access::Recency;
-use crate::candidates::{Candidates, Want};
+use crate::candidates::{Candidates, NOTHING, Want};
 use crate::eviction::Choice;
 use crate::rules::Rules;
 
@@ -200,6 +200,12 @@ impl ShardState {
             self.eviction_turn = self.eviction_turn.wrapping_add(1);
         }
         met
+    }
+
+    /// Whether a candidate is known that is not less urgent than `until`.
+    pub(crate) fn is_most_urgent(&self, until: u64) -> bool {
+        let urgency = self.candidates.urgency();
+        urgency != NOTHING && urgency <= until
     }
 
     /// As [`victim`](Self::victim), if one is as good as another.

@@ -227,7 +227,8 @@ fn fields_that_are_stored_for_no_time_are_told_of_twice() {
     ] {
         let mut watching = Watching::default();
         let (keyspace, seat) = (&rig.keyspace, &mut rig.seat);
-        keyspace.watch(seat, rig.time, 0, b"k", &mut watching);
+        let watched = keyspace.watch(seat, rig.time, 0, b"k", &mut watching);
+        watched.expect("nobody else is there");
         check(&mut rig, line, &["0:hset:k", "0:hdel:k", "0:del:k"]);
         assert!(watching.is_changed(), "{line}");
         rig.keyspace.unwatch(watching);
