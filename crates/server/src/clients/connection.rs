@@ -10,7 +10,7 @@
 //!    connection waits for its turn.
 //! 3. A turn begins with output that is left over: [`Link::send_output`].
 //! 4. As long as it [has work](Connection::has_work), the connection is served. It goes on with its `walk`, or
-//!    runs its `pending` input, or reads. It stops when it [takes no input](Connection::takes_input): it is
+//!    runs its `pending` input, the command that has begun first, or reads. It stops when it [takes no input](Connection::takes_input): it is
 //!    paused or about to close, or its output is not read.
 //! 5. A read that meets the end of the input says so: [`at_end`](Connection::at_end). What arrived whole is
 //!    still run. Then the connection is `closing`, and closed once its output has left.
@@ -83,6 +83,8 @@ pub(crate) struct Connection {
     pub(crate) pending: Option<Box<Pending>>,
     /// A command over all keys that has not ended: it goes on before the next one is run.
     pub(crate) walk: Option<Box<Walk>>,
+    /// The command at the start of `pending` has begun, and is not done.
+    pub(crate) begun: Option<Begun>,
     /// A command that waits for a key: no other is run meanwhile.
     pub(crate) waiting: Option<Box<Waiting>>,
     /// Its next command, or the next step of its walk, waits for shards that others have for long.
@@ -127,6 +129,15 @@ pub(crate) struct Connection {
     pub(crate) queued: bool,
     /// The connection is in the loop's list of those with fresh messages.
     pub(crate) fresh: bool,
+}
+
+/// A command that is run in parts, and has begun. Its arguments stay where they have arrived.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Begun {
+    /// How much of it is done, as the command counts.
+    pub(crate) done: usize,
+    /// Its length in the input.
+    pub(crate) bytes: usize,
 }
 
 /// A command that waits for a key.
@@ -194,6 +205,7 @@ impl Connection {
             output: Output::default(),
             pending: None,
             walk: None,
+            begun: None,
             waiting: None,
             parked: None,
             resumed: None,

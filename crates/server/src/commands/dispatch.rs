@@ -69,7 +69,7 @@ impl Turn<'_> {
         }
         #[cfg(test)]
         if step != Step::Waiting {
-            let walks = step == Step::Walking;
+            let walks = matches!(step, Step::Walking | Step::Begun);
             self.server.witness.pay(&self.server.clock, args, walks);
         }
         if let Some(began_ns) = began_ns
@@ -212,10 +212,27 @@ impl Turn<'_> {
         #[cfg(test)]
         state.server.witness.pay_a_step(&state.server.clock);
         let took_ns = state.server.clock.monotonic_ns().saturating_sub(began_ns);
-        self.note_more_time(conn, took_ns);
+        self.note_more_time(conn, took_ns, conn.walk.is_none());
         if conn.walk.is_none() {
             self.after(conn, Some(row), true, mark, Step::Done);
         }
+    }
+
+    /// Runs the next part of a command that has begun.
+    pub(crate) fn next_part(&mut self, conn: &mut Connection, args: Args<'_>) -> Step {
+        let mark = self.out.mark();
+        let Ok(row) = tidewheel_keyspace::resolve(args) else {
+            unreachable!("it has begun");
+        };
+        self.state.renew_time();
+        let began_ns = self.server.clock.monotonic_ns();
+        let step = self.host(conn, row, args);
+        self.state.note_slow();
+        #[cfg(test)]
+        self.server.witness.pay_a_step(&self.server.clock);
+        let took_ns = self.server.clock.monotonic_ns().saturating_sub(began_ns);
+        self.note_more_time(conn, took_ns, step != Step::Begun);
+        self.after(conn, Some(row), true, mark, step)
     }
 
     /// As [`after`](Self::after), of a command that was not run.
@@ -240,7 +257,7 @@ impl Turn<'_> {
         mark: usize,
         step: Step,
     ) -> Step {
-        if matches!(step, Step::Walking | Step::Waiting) {
+        if matches!(step, Step::Walking | Step::Begun | Step::Waiting) {
             return step;
         }
         conn.moved.commands += u64::from(step != Step::Paused);

@@ -33,7 +33,7 @@ impl Turn<'_> {
         step: Step,
     ) {
         let ns = self.server.clock.monotonic_ns().saturating_sub(began_ns);
-        if matches!(step, Step::Walking | Step::Waiting) {
+        if matches!(step, Step::Walking | Step::Begun | Step::Waiting) {
             let watched = self.settings.diagnosis.watches();
             let args = if watched {
                 call::cut(row, args)
@@ -51,12 +51,12 @@ impl Turn<'_> {
         }
     }
 
-    /// A call went on for so long. It has ended if nothing of its walk is left.
-    pub(super) fn note_more_time(&mut self, conn: &mut Connection, ns: u64) {
+    /// A call went on for so long.
+    pub(super) fn note_more_time(&mut self, conn: &mut Connection, ns: u64, ended: bool) {
         if let Some(unfinished) = conn.unfinished.as_mut() {
             unfinished.ns = unfinished.ns.saturating_add(ns);
         }
-        if conn.walk.is_none() {
+        if ended {
             self.notes.finish(self.state, conn);
         }
     }

@@ -22,6 +22,8 @@ pub(crate) enum Step {
     Pushed,
     /// Begun: the connection has a walk to go on with.
     Walking,
+    /// Begun: it is run again with the same arguments, until all its parts are done.
+    Begun,
     /// Begun: it waits for a key.
     Waiting,
     /// Not run: try again when the pause is over.

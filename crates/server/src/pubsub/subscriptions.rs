@@ -95,7 +95,8 @@ impl Subscriptions {
     }
 
     /// All of them.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (Kind, &[u8])> {
+    #[cfg(test)]
+    fn iter(&self) -> impl Iterator<Item = (Kind, &[u8])> {
         [Kind::Channel, Kind::Pattern]
             .into_iter()
             .flat_map(|kind| self.of(kind).iter().map(move |name| (kind, &**name)))

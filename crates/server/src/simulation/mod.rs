@@ -20,6 +20,7 @@ mod listener;
 mod long;
 mod max_memory;
 mod model;
+mod parts;
 mod pause;
 mod protected;
 mod queues;

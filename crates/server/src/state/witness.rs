@@ -150,7 +150,15 @@ impl Witness {
         }
     }
 
-    /// A walk has come to its end.
+    /// A part of a command has run; what it put out begins at `mark`.
+    pub(crate) fn part(&self, client: u64, out: &Writer, mark: usize) {
+        if let Some(ran) = self.walking.lock().get_mut(&client) {
+            let part = out.as_bytes().get(mark..).unwrap_or_default();
+            ran.reply.extend_from_slice(part);
+        }
+    }
+
+    /// A walk, or the last part of a command, has come to its end.
     pub(crate) fn arrived(&self, client: u64, out: &Writer, mark: usize) {
         let ran = self.walking.lock().remove(&client);
         if let Some(ran) = ran {
@@ -159,7 +167,8 @@ impl Witness {
     }
 
     fn answered(&self, mut ran: Ran, out: &Writer, mark: usize) {
-        ran.reply = out.as_bytes().get(mark..).unwrap_or_default().to_vec();
+        let rest = out.as_bytes().get(mark..).unwrap_or_default();
+        ran.reply.extend_from_slice(rest);
         ran.too_long = out.is_over();
         ran.answer = match self.taken_back.lock().take() {
             Some(TakenBack { answer, too_long }) => {

@@ -5,13 +5,19 @@ use tidewheel_resp::{Args, Protocol};
 
 use super::Outcome;
 use crate::clients::checks;
-use crate::clients::connection::Connection;
+use crate::clients::connection::{Begun, Connection};
 use crate::commands::turn::{Step, Turn};
 use crate::pubsub::subscriptions::{Joined, Kind};
 
 /// The subscriptions that the command named before stay.
 const TOO_MANY: &str =
     "ERR too many subscriptions for one client: at most 10000 patterns, and 256 MiB in all";
+
+/// Names after which others have their turn: some 0.3 ms.
+pub(crate) const PART_NAMES: usize = 128;
+
+/// Bytes of names after which others have their turn.
+const PART_BYTES: usize = 64 << 10;
 
 impl Kind {
     fn word(self, joining: bool) -> &'static [u8] {
@@ -24,6 +30,27 @@ impl Kind {
     }
 }
 
+/// What one part of a command over many names does.
+struct Part {
+    /// Names that are done, those of earlier parts among them.
+    done: usize,
+    names_left: usize,
+    bytes_left: usize,
+}
+
+impl Part {
+    /// Whether a name may follow; then it counts as done.
+    fn takes(&mut self, name: &[u8]) -> bool {
+        let takes = self.names_left > 0 && self.bytes_left > 0;
+        if takes {
+            self.done += 1;
+            self.names_left -= 1;
+            self.bytes_left = self.bytes_left.saturating_sub(name.len());
+        }
+        takes
+    }
+}
+
 impl Turn<'_> {
     pub(super) fn subscribe(
         &mut self,
@@ -31,7 +58,12 @@ impl Turn<'_> {
         kind: Kind,
         args: Args<'_>,
     ) -> Outcome {
-        for name in args.iter().skip(1) {
+        let mut part = self.begin_part(conn);
+        let mut refused = false;
+        for name in args.from(1 + part.done) {
+            if !part.takes(name) {
+                break;
+            }
             let subscriptions = conn.subscriptions.get_or_insert_default();
             let joined = subscriptions.join(kind, name);
             let count = subscriptions.len();
@@ -44,6 +76,7 @@ impl Turn<'_> {
                 Joined::Already => {}
                 Joined::Refused => {
                     self.out.error(TOO_MANY);
+                    refused = true;
                     break;
                 }
             }
@@ -55,7 +88,8 @@ impl Turn<'_> {
         }
         conn.subscriptions_changed();
         conn.publish_facts();
-        Ok(Step::Pushed)
+        let all = refused || part.done == args.len() - 1;
+        Ok(self.end_part(conn, &part, all, Step::Pushed))
     }
 
     /// Stops when the reply is longer than its client may hold: then the client is closed.
@@ -65,8 +99,12 @@ impl Turn<'_> {
         kind: Kind,
         args: Args<'_>,
     ) -> Outcome {
-        if args.len() > 1 {
-            for name in args.iter().skip(1) {
+        let mut part = self.begin_part(conn);
+        let all = if args.len() > 1 {
+            for name in args.from(1 + part.done) {
+                if !part.takes(name) {
+                    break;
+                }
                 let left = conn
                     .subscriptions
                     .as_mut()
@@ -76,25 +114,54 @@ impl Turn<'_> {
                     break;
                 }
             }
-        } else if !self.leave_each(conn, kind) {
+            part.done == args.len() - 1
+        } else {
+            self.leave_each(conn, kind, &mut part)
+        };
+        if all && part.done == 0 {
             self.confirm(kind.word(false), None, conn.subscribed());
         }
         conn.subscriptions_changed();
         conn.publish_facts();
-        Ok(Step::Pushed)
+        Ok(self.end_part(conn, &part, all, Step::Pushed))
     }
 
-    /// Ends all subscriptions of a kind, in order. Returns whether there are any.
-    fn leave_each(&mut self, conn: &mut Connection, kind: Kind) -> bool {
-        let mut any = false;
+    /// Ends subscriptions of a kind, in order. Returns whether none is left.
+    fn leave_each(&mut self, conn: &mut Connection, kind: Kind, part: &mut Part) -> bool {
         while !self.out.is_over()
             && let Some(subscriptions) = conn.subscriptions.as_mut()
-            && let Some(name) = subscriptions.pop_first(kind)
+            && let Some(first) = subscriptions.of(kind).first()
         {
-            any = true;
-            self.has_left(conn, kind, &name, true);
+            if !part.takes(first) {
+                return false;
+            }
+            if let Some(name) = subscriptions.pop_first(kind) {
+                self.has_left(conn, kind, &name, true);
+            }
         }
-        any
+        true
+    }
+
+    /// Begins the next part of a command. A transaction is whole, and so are its commands.
+    fn begin_part(&self, conn: &mut Connection) -> Part {
+        let whole = self.in_transaction;
+        Part {
+            done: conn.begun.take().map_or(0, |begun| begun.done),
+            names_left: if whole { usize::MAX } else { PART_NAMES },
+            bytes_left: if whole { usize::MAX } else { PART_BYTES },
+        }
+    }
+
+    /// Ends a part of a command. `all`: it was the last, and this is what became of the command.
+    fn end_part(&self, conn: &mut Connection, part: &Part, all: bool, last: Step) -> Step {
+        if all || self.out.is_over() {
+            return last;
+        }
+        conn.begun = Some(Begun {
+            done: part.done,
+            bytes: self.command_bytes,
+        });
+        Step::Begun
     }
 
     /// Confirms that a client no longer listens to a name; `left`: it did before.
@@ -108,17 +175,24 @@ impl Turn<'_> {
         self.confirm(kind.word(false), Some(name), conn.subscribed());
     }
 
-    /// Ends all subscriptions without a reply.
-    pub(super) fn leave_all(&mut self, conn: &mut Connection) {
-        let Some(subscriptions) = conn.subscriptions.take() else {
-            return;
-        };
+    /// Ends subscriptions without a reply, as many as one part of a command may. [`Step::Done`]: none is left.
+    pub(super) fn leave_some(&mut self, conn: &mut Connection) -> Step {
+        if conn.subscriptions.is_none() {
+            return Step::Done;
+        }
+        let mut part = self.begin_part(conn);
         let target = conn.client.target();
-        for (kind, name) in subscriptions.iter() {
-            self.server.hub.unsubscribe(kind, name, self.index, target);
+        while let Some(subscriptions) = conn.subscriptions.as_mut()
+            && let Some((kind, name)) = subscriptions.pop()
+        {
+            self.server.hub.unsubscribe(kind, &name, self.index, target);
+            if !part.takes(&name) {
+                break;
+            }
         }
         self.take_messages(conn);
         conn.subscriptions_changed();
+        self.end_part(conn, &part, conn.subscriptions.is_none(), Step::Done)
     }
 
     pub(super) fn publish(&mut self, conn: &mut Connection, args: Args<'_>) -> Outcome {

@@ -97,7 +97,9 @@ impl Turn<'_> {
     }
 
     pub(super) fn reset(&mut self, conn: &mut Connection) -> Step {
-        self.leave_all(conn);
+        if self.leave_some(conn) == Step::Begun {
+            return Step::Begun;
+        }
         self.leave_transaction(conn);
         self.end_monitor(conn);
         conn.session = Session {

@@ -33,7 +33,7 @@ impl Turn<'_> {
         let (used, halt) = self.run(link, &mut cutter, bytes);
         if used < n && halt != Halt::Closing {
             let wanted = halt.wanted();
-            let parser = if wanted > 0 {
+            let parser = if wanted > 0 || halt == Halt::Begun {
                 std::mem::take(cutter.parser)
             } else {
                 Parser::new()

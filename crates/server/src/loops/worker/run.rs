@@ -8,7 +8,7 @@ use tidewheel_resp::{Args, Limits, Parsed, Parser};
 use super::buffers::{Cutter, REPLIES_KEEP};
 use super::limits::SEND_MARK;
 use crate::clients::checks;
-use crate::clients::connection::{Connection, Link, OUTPUT_SOFT_MARK};
+use crate::clients::connection::{Begun, Connection, Link, OUTPUT_SOFT_MARK};
 use crate::commands::stranger;
 use crate::commands::turn::{Step, Turn};
 use crate::config::Settings;
@@ -34,6 +34,8 @@ pub(super) enum Halt {
     Blocked,
     /// A command goes on before the next one is run.
     Walking,
+    /// A command has begun and stays in the input until it is done.
+    Begun,
     /// A command waits for a key.
     Waiting,
     /// No more commands of this connection.
@@ -59,6 +61,7 @@ impl Halt {
             | Self::Spent
             | Self::Blocked
             | Self::Walking
+            | Self::Begun
             | Self::Waiting => {}
         }
     }
@@ -108,6 +111,13 @@ impl Turn<'_> {
         self.limit_replies(&link.conn);
         let ours = limits(&self.settings);
         let mut at = 0;
+        if let Some(begun) = link.begun {
+            if let Some(halt) = self.run_begun(link, cutter.parser, input, begun) {
+                let done = halt != Halt::Begun;
+                return (if done { begun.bytes } else { 0 }, halt);
+            }
+            at = begun.bytes;
+        }
         loop {
             let (used, halt) = self.run_batch(link, cutter, &input[at..], &ours);
             at += used;
@@ -155,6 +165,10 @@ impl Turn<'_> {
                 let len = cutter.ahead.end(i) - done;
                 let (used, halt) = self.run_cut(link, args, call, len);
                 done += used;
+                if halt == Some(Halt::Begun) {
+                    // What it has seen is another command.
+                    cutter.parser.reset();
+                }
                 if halt.is_some() {
                     return (at + done, halt);
                 }
@@ -202,6 +216,44 @@ impl Turn<'_> {
         }
     }
 
+    /// Runs the next part of the command at the start of the input. Returns why no other may follow.
+    #[cold]
+    fn run_begun<S: Read + Write>(
+        &mut self,
+        link: &mut Link<S>,
+        parser: &mut Parser,
+        input: &[u8],
+        begun: Begun,
+    ) -> Option<Halt> {
+        if parser.args(input).is_empty() {
+            // It was cut ahead, with others, so it has few arguments. It was within its limits then.
+            let limits = Limits {
+                bulk: usize::MAX,
+                ..Limits::DEFAULT
+            };
+            let cut = parser.parse(input, &limits);
+            debug_assert_eq!(
+                cut,
+                Ok(Parsed::Complete {
+                    consumed: begun.bytes
+                })
+            );
+        }
+        self.command_bytes = begun.bytes;
+        #[cfg(test)]
+        let mark = self.out.len();
+        let args = parser.args(input);
+        let step = self.next_part(&mut link.conn, args);
+        #[cfg(test)]
+        self.testify(&link.conn, step, args, (mark, true));
+        let halt = self.halt(&mut link.conn, step);
+        if self.out.len() >= SEND_MARK && self.send(link).is_err() {
+            return Some(Halt::Closing);
+        }
+        self.state.renew_time();
+        halt
+    }
+
     /// Whether the others must have their turn.
     #[inline]
     fn is_over_time(&mut self) -> bool {
@@ -230,9 +282,9 @@ impl Turn<'_> {
     ) -> (usize, Option<Halt>) {
         self.command_bytes = len;
         if let Some(halt) = self.run_one(&mut link.conn, args, call) {
-            // A command that waits for the end of a pause, or for others, was not run.
-            let ran = !matches!(halt, Halt::Paused | Halt::Blocked);
-            let used = if ran { len } else { 0 };
+            // A command that waits for the end of a pause, or for others, was not run, and one that has begun is not done.
+            let done = !matches!(halt, Halt::Paused | Halt::Blocked | Halt::Begun);
+            let used = if done { len } else { 0 };
             return (used, Some(halt));
         }
         if self.out.len() >= SEND_MARK {
@@ -259,12 +311,18 @@ impl Turn<'_> {
         let step = self.command(conn, args, call);
         let answered = self.out.len().saturating_sub(mark);
         #[cfg(test)]
-        self.testify(conn, step, args, mark);
+        self.testify(conn, step, args, (mark, false));
         self.hear_events(conn);
         let bytes = self.command_bytes + answered;
         if self.state.note_work(args.len(), bytes) {
             self.note_big(conn, args);
         }
+        self.halt(conn, step)
+    }
+
+    /// Why no other command may follow one that was run.
+    #[inline(always)]
+    fn halt(&mut self, conn: &mut Connection, step: Step) -> Option<Halt> {
         if self.out.is_over() {
             self.give_up(conn);
             return Some(Halt::Closing);
@@ -272,6 +330,7 @@ impl Turn<'_> {
         match step {
             Step::Done | Step::Pushed => None,
             Step::Walking => Some(Halt::Walking),
+            Step::Begun => Some(Halt::Begun),
             Step::Waiting => Some(Halt::Waiting),
             Step::Paused => Some(Halt::Paused),
             Step::Blocked => Some(Halt::Blocked),
@@ -306,13 +365,21 @@ impl Turn<'_> {
     }
 
     #[cfg(test)]
-    fn testify(&self, conn: &Connection, step: Step, args: Args<'_>, mark: usize) {
+    fn testify(&self, conn: &Connection, step: Step, args: Args<'_>, (mark, begun): (usize, bool)) {
         let LoopState { server, time, .. } = &*self.state;
-        if step == Step::Walking {
+        if !begun && matches!(step, Step::Walking | Step::Begun) {
             server
                 .witness
                 .set_out(&server.clock, *time, conn.client.id, args);
-        } else if !matches!(step, Step::Paused | Step::Waiting | Step::Blocked) {
+        }
+        if step == Step::Begun {
+            server.witness.part(conn.client.id, &*self.out, mark);
+        } else if begun {
+            server.witness.arrived(conn.client.id, self.out, mark);
+        } else if !matches!(
+            step,
+            Step::Walking | Step::Paused | Step::Waiting | Step::Blocked
+        ) {
             let (clock, reply) = (&server.clock, (&*self.out, mark));
             server
                 .witness

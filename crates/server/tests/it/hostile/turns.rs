@@ -1,7 +1,9 @@
 //! What one client may ask for while others wait.
 
+use std::collections::BTreeSet;
+
 use super::tools::{flood, number};
-use crate::common::{Client, Reply, Server, eventually, ok, simple, text};
+use crate::common::{Client, Reply, Server, bulk, command, eventually, ok, simple, text};
 
 fn fill(client: &mut Client, keys: usize) {
     let mut bytes = Vec::new();
@@ -54,4 +56,46 @@ fn a_pattern_as_long_as_a_key_holds_nobody() {
     assert_eq!(client.call(&["KEYS", &class]), Reply::Array(Vec::new()));
     let literals = format!("*{}c", "b".repeat(length / 2));
     assert_eq!(client.call(&["KEYS", &literals]), Reply::Array(Vec::new()));
+}
+
+/// A million channels in one call held everybody for two seconds.
+#[test]
+fn a_client_that_subscribes_to_very_many_channels_lets_others_have_their_turns() {
+    const CHANNELS: usize = 200_000;
+    let server = Server::start(&["--threads", "1"]);
+    let (mut other, mut heavy) = (server.client(), server.client());
+    let names: Vec<String> = (0..CHANNELS).map(|i| format!("channel:{i}")).collect();
+    for word in ["SUBSCRIBE", "UNSUBSCRIBE"] {
+        let words: Vec<&str> = std::iter::once(word)
+            .chain(names.iter().map(String::as_str))
+            .collect();
+        let before = channels(&mut other);
+        heavy.send(&command(&words));
+        let mut seen = BTreeSet::new();
+        std::thread::scope(|scope| {
+            let reader = scope.spawn(|| {
+                for name in &names {
+                    let Some(Reply::Array(parts)) = heavy.try_read() else {
+                        panic!("{word}: {name}")
+                    };
+                    assert_eq!(parts[1], bulk(name));
+                }
+            });
+            while !reader.is_finished() {
+                seen.insert(channels(&mut other));
+            }
+        });
+        seen.remove(&before);
+        assert!(
+            seen.len() > 5,
+            "{word}: others were served {} times",
+            seen.len()
+        );
+    }
+    assert_eq!(channels(&mut other), 0);
+}
+
+/// How many channels somebody listens to.
+fn channels(client: &mut Client) -> u64 {
+    number(client, "stats", "pubsub_channels")
 }
