@@ -2,4 +2,5 @@
 
 pub(crate) mod audience;
 pub(crate) mod hub;
+mod names;
 pub(crate) mod subscriptions;

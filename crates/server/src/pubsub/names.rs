@@ -1,0 +1,120 @@
+//! Who listens to each name. A hash table that grows moves all its entries at once, and a million take a second. So
+//! there are many small tables.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::hash::{BuildHasher, RandomState};
+
+use crate::pubsub::audience::Audience;
+
+/// A table with this many times more room than names is made smaller. So the cost is small for each name that
+/// has left.
+const SPARSE: usize = 64;
+
+/// Tables for fewer names, all together, are left as they are.
+const KEEP: usize = 1 << 10;
+
+/// Names with those who listen to them.
+#[derive(Debug)]
+pub(super) struct Names {
+    /// A name's hash chooses its table. The tables hash by other secrets.
+    tables: Box<[HashMap<Box<[u8]>, Audience>]>,
+    hasher: RandomState,
+    len: usize,
+}
+
+impl Names {
+    /// No names yet, in so many tables: a power of two.
+    pub(super) fn in_tables(count: usize) -> Self {
+        Self {
+            tables: (0..count).map(|_| HashMap::new()).collect(),
+            hasher: RandomState::new(),
+            len: 0,
+        }
+    }
+
+    fn place(&self, name: &[u8]) -> usize {
+        match self.tables.len() {
+            1 => 0,
+            count => self.hasher.hash_one(name) as usize & (count - 1),
+        }
+    }
+
+    pub(super) fn get(&self, name: &[u8]) -> Option<&Audience> {
+        self.tables[self.place(name)].get(name)
+    }
+
+    pub(super) fn get_mut(&mut self, name: &[u8]) -> Option<&mut Audience> {
+        self.tables[self.place(name)].get_mut(name)
+    }
+
+    /// Those who listen to a name, and whether it is new.
+    pub(super) fn get_or_insert(&mut self, name: &[u8]) -> (&mut Audience, bool) {
+        let place = self.place(name);
+        match self.tables[place].entry(name.into()) {
+            Entry::Occupied(known) => (known.into_mut(), false),
+            Entry::Vacant(vacant) => {
+                self.len += 1;
+                (vacant.insert(Audience::default()), true)
+            }
+        }
+    }
+
+    /// Removes a name.
+    pub(super) fn remove(&mut self, name: &[u8]) {
+        let (place, keep) = (self.place(name), KEEP / self.tables.len());
+        let table = &mut self.tables[place];
+        self.len -= usize::from(table.remove(name).is_some());
+        if table.capacity() > keep.max(table.len() * SPARSE) {
+            table.shrink_to(table.len() * 2);
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&[u8], &Audience)> {
+        let tables = self.tables.iter();
+        tables.flat_map(|table| table.iter().map(|(name, audience)| (&**name, audience)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn capacities(names: &Names) -> impl Iterator<Item = usize> {
+        names.tables.iter().map(HashMap::capacity)
+    }
+
+    /// One table for all names moved a million of them while everybody waited.
+    #[test]
+    fn no_table_grows_so_large_that_others_wait_while_it_moves() {
+        let mut names = Names::in_tables(1 << 10);
+        for i in 0..200_000_u32 {
+            assert!(names.get_or_insert(&i.to_le_bytes()).1);
+        }
+        assert_eq!((names.len(), names.iter().count()), (200_000, 200_000));
+        let largest = capacities(&names).max();
+        assert!(largest < Some(1_000), "{largest:?} of 200,000");
+    }
+
+    #[test]
+    fn tables_without_names_give_their_memory_back() {
+        for tables in [1, 1 << 10] {
+            let mut names = Names::in_tables(tables);
+            names.get_or_insert(b"stays");
+            for i in 0..20_000_u32 {
+                names.get_or_insert(&i.to_le_bytes());
+            }
+            for i in 0..20_000_u32 {
+                names.remove(&i.to_le_bytes());
+                names.remove(&i.to_le_bytes());
+            }
+            assert!(capacities(&names).sum::<usize>() <= KEEP);
+            assert!(names.get(b"stays").is_some() && names.get(b"0000").is_none());
+            assert_eq!(names.len(), 1);
+        }
+    }
+}
