@@ -227,6 +227,9 @@ impl Turn<'_> {
         self.state.renew_time();
         let began_ns = self.server.clock.monotonic_ns();
         let step = self.host(conn, row, args);
+        if step == Step::Blocked {
+            return step;
+        }
         self.state.note_slow();
         #[cfg(test)]
         self.server.witness.pay_a_step(&self.server.clock);

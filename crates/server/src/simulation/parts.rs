@@ -13,7 +13,7 @@ const NAMES: usize = 5_000;
 
 /// A part takes a third of a millisecond.
 fn price(args: Args<'_>) -> Duration {
-    match args[0].ends_with(b"SUBSCRIBE") || &args[0] == b"RESET" {
+    match args[0].ends_with(b"SUBSCRIBE") || matches!(&args[0], b"RESET" | b"WATCH") {
         true => Duration::from_micros(300),
         false => Duration::ZERO,
     }
@@ -313,5 +313,31 @@ fn long_names_make_parts_of_few() {
         assert_eq!(other.take(), b"+PONG\r\n");
         turns += 1;
         assert!(turns < 200);
+    }
+}
+
+/// WATCH of half a million keys held its event loop for a second.
+#[test]
+fn others_are_served_while_a_client_begins_to_watch_very_many_keys() {
+    for (key, outcome) in [("name:00000", "*-1\r\n"), ("other", "*1\r\n+PONG\r\n")] {
+        let mut rig = rig();
+        let (greedy, other) = (rig.connect(0), rig.connect(0));
+        greedy.send(&many("WATCH"));
+        greedy.send(b"MULTI\r\nPING\r\nEXEC\r\n");
+        let mut replies = Vec::new();
+        let mut turns = 0;
+        while replies.is_empty() {
+            other.send(format!("SET {key} v\r\n").as_bytes());
+            let took = turn_us(&mut rig);
+            assert!(took <= 1_300, "{took} us");
+            assert_eq!(other.take(), b"+OK\r\n");
+            replies.extend(greedy.take());
+            turns += 1;
+        }
+        assert!((5..100).contains(&turns), "{turns}");
+        rig.settle();
+        replies.extend(greedy.take());
+        let text = String::from_utf8_lossy(&replies);
+        assert_eq!(text, format!("+OK\r\n+OK\r\n+QUEUED\r\n{outcome}"));
     }
 }

@@ -10,6 +10,7 @@ mod latency;
 mod lolwut;
 mod memory;
 mod monitor;
+mod parts;
 mod pubsub;
 mod replication;
 mod session;

@@ -4,20 +4,15 @@ use tidewheel_keyspace::CommandError;
 use tidewheel_resp::{Args, Protocol};
 
 use super::Outcome;
+use super::parts::Part;
 use crate::clients::checks;
-use crate::clients::connection::{Begun, Connection};
+use crate::clients::connection::Connection;
 use crate::commands::turn::{Step, Turn};
 use crate::pubsub::subscriptions::{Joined, Kind};
 
 /// The subscriptions that the command named before stay.
 const TOO_MANY: &str =
     "ERR too many subscriptions for one client: at most 10000 patterns, and 256 MiB in all";
-
-/// Names after which others have their turn: some 0.3 ms.
-pub(crate) const PART_NAMES: usize = 128;
-
-/// Bytes of names after which others have their turn.
-const PART_BYTES: usize = 64 << 10;
 
 impl Kind {
     fn word(self, joining: bool) -> &'static [u8] {
@@ -27,27 +22,6 @@ impl Kind {
             (Self::Pattern, true) => b"psubscribe",
             (Self::Pattern, false) => b"punsubscribe",
         }
-    }
-}
-
-/// What one part of a command over many names does.
-struct Part {
-    /// Names that are done, those of earlier parts among them.
-    done: usize,
-    names_left: usize,
-    bytes_left: usize,
-}
-
-impl Part {
-    /// Whether a name may follow; then it counts as done.
-    fn takes(&mut self, name: &[u8]) -> bool {
-        let takes = self.names_left > 0 && self.bytes_left > 0;
-        if takes {
-            self.done += 1;
-            self.names_left -= 1;
-            self.bytes_left = self.bytes_left.saturating_sub(name.len());
-        }
-        takes
     }
 }
 
@@ -140,28 +114,6 @@ impl Turn<'_> {
             }
         }
         true
-    }
-
-    /// Begins the next part of a command. A transaction is whole, and so are its commands.
-    fn begin_part(&self, conn: &mut Connection) -> Part {
-        let whole = self.in_transaction;
-        Part {
-            done: conn.begun.take().map_or(0, |begun| begun.done),
-            names_left: if whole { usize::MAX } else { PART_NAMES },
-            bytes_left: if whole { usize::MAX } else { PART_BYTES },
-        }
-    }
-
-    /// Ends a part of a command. `all`: it was the last, and this is what became of the command.
-    fn end_part(&self, conn: &mut Connection, part: &Part, all: bool, last: Step) -> Step {
-        if all || self.out.is_over() {
-            return last;
-        }
-        conn.begun = Some(Begun {
-            done: part.done,
-            bytes: self.command_bytes,
-        });
-        Step::Begun
     }
 
     /// Confirms that a client no longer listens to a name; `left`: it did before.

@@ -52,16 +52,27 @@ impl Turn<'_> {
         if conn.queue.is_some() {
             return Err(error("ERR WATCH inside MULTI is not allowed"));
         }
+        let begun = conn.begun;
+        let mut part = self.begin_part(conn);
         let (state, db) = (&mut *self.state, conn.session.db);
         let watching = conn.watching.get_or_insert_default();
-        for key in args.iter().skip(1) {
+        for key in args.from(1 + part.done) {
+            if !part.takes(key) {
+                break;
+            }
             let keyspace = &state.server.keyspace;
             let watched = keyspace.watch(&mut state.seat, state.time, db, key, watching);
             if let Err(blocked) = watched {
+                // This part is run again: a key that is watched already stays so.
+                conn.begun = begun;
                 return Ok(self.park(conn, &blocked));
             }
         }
-        self.done()
+        let all = part.done == args.len() - 1;
+        if all {
+            self.out.ok();
+        }
+        Ok(self.end_part(conn, &part, all, Step::Done))
     }
 
     pub(super) fn unwatch(&mut self, conn: &mut Connection) -> Outcome {

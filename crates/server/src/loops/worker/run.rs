@@ -113,7 +113,7 @@ impl Turn<'_> {
         let mut at = 0;
         if let Some(begun) = link.begun {
             if let Some(halt) = self.run_begun(link, cutter.parser, input, begun) {
-                let done = halt != Halt::Begun;
+                let done = link.begun.is_none();
                 return (if done { begun.bytes } else { 0 }, halt);
             }
             at = begun.bytes;

@@ -1,0 +1,66 @@
+//! Commands over very many names are run in parts, and others have their turn in between.
+//!
+//! 1. A handler [begins](Turn::begin_part) a part. That says how many names earlier parts have done.
+//! 2. It does one name after the other, as long as the part [takes](Part::takes) them.
+//! 3. It [ends](Turn::end_part) the part. If names are left, the command stays at the start of its connection's input, and
+//!    the handler is called again with the same arguments.
+
+use crate::clients::connection::{Begun, Connection};
+use crate::commands::turn::{Step, Turn};
+
+/// Names after which others have their turn: some 0.3 ms.
+const PART_NAMES: usize = 128;
+
+/// Bytes of names after which others have their turn.
+const PART_BYTES: usize = 64 << 10;
+
+/// What one part of a command over many names does.
+pub(super) struct Part {
+    /// Names that are done, those of earlier parts among them.
+    pub(super) done: usize,
+    names_left: usize,
+    bytes_left: usize,
+}
+
+impl Part {
+    /// Whether a name may follow; then it counts as done.
+    pub(super) fn takes(&mut self, name: &[u8]) -> bool {
+        let takes = self.names_left > 0 && self.bytes_left > 0;
+        if takes {
+            self.done += 1;
+            self.names_left -= 1;
+            self.bytes_left = self.bytes_left.saturating_sub(name.len());
+        }
+        takes
+    }
+}
+
+impl Turn<'_> {
+    /// Begins the next part of a command. A transaction is whole, and so are its commands.
+    pub(super) fn begin_part(&self, conn: &mut Connection) -> Part {
+        let whole = self.in_transaction;
+        Part {
+            done: conn.begun.take().map_or(0, |begun| begun.done),
+            names_left: if whole { usize::MAX } else { PART_NAMES },
+            bytes_left: if whole { usize::MAX } else { PART_BYTES },
+        }
+    }
+
+    /// Ends a part of a command. `all`: it was the last, and this is what became of the command.
+    pub(super) fn end_part(
+        &self,
+        conn: &mut Connection,
+        part: &Part,
+        all: bool,
+        last: Step,
+    ) -> Step {
+        if all || self.out.is_over() {
+            return last;
+        }
+        conn.begun = Some(Begun {
+            done: part.done,
+            bytes: self.command_bytes,
+        });
+        Step::Begun
+    }
+}
