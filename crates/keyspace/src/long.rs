@@ -41,7 +41,7 @@ const BYTES_PER_MEMBER: usize = 64;
 pub(crate) struct Cost {
     /// For each argument.
     pub(crate) argument_ns: u32,
-    /// For each member of the keys' values that it visits, or for each 64 bytes of a string.
+    /// For each member of the keys' values that it visits, or for each 64 bytes of a string, or pairs of bytes.
     pub(crate) member_ns: u32,
     /// How many members it visits.
     pub(crate) visits: Visits,
@@ -56,6 +56,8 @@ pub(crate) enum Visits {
     Count(usize),
     /// As many as the word behind COUNT says, or so many.
     CountWord(usize),
+    /// All of one key's with all of the other's: bytes of strings.
+    Pairs,
     /// Those between the places that this argument and the next one name.
     Places(usize),
     /// Those in the cells of the area that a geographic search names.
@@ -106,7 +108,9 @@ impl Context<'_, '_> {
             return true;
         }
         // Most shards have nothing large, and there is nothing to look at.
-        let some = row.cost.member_ns > 0 && self.object_bytes() as u64 > long_ns / BYTES_NS;
+        let pairs = matches!(row.cost.visits, Visits::Pairs);
+        let large = pairs || self.object_bytes() as u64 > long_ns / BYTES_NS;
+        let some = row.cost.member_ns > 0 && large;
         some && arguments.saturating_add(self.visits_ns(row)) > long_ns
     }
 
@@ -123,8 +127,14 @@ impl Context<'_, '_> {
     fn visits_ns(&mut self, row: &Command) -> u64 {
         let args = self.args;
         let mut visited = 0_u64;
+        let mut pairs = BYTES_PER_MEMBER as u64;
         for at in row.keys.positions(args) {
-            visited = visited.saturating_add(self.visited(row, at) as u64);
+            let of_this = self.visited(row, at) as u64;
+            visited = visited.saturating_add(of_this);
+            pairs = pairs.saturating_mul(of_this);
+        }
+        if let Visits::Pairs = row.cost.visits {
+            visited = pairs;
         }
         visited.saturating_mul(row.cost.member_ns.into())
     }
@@ -137,13 +147,16 @@ impl Context<'_, '_> {
             return 0;
         };
         let len = match entries.value(slot) {
-            Value::Inline(_) => return 0,
+            Value::Inline(bytes) => match row.cost.visits {
+                Visits::Pairs => bytes.len() / BYTES_PER_MEMBER,
+                _ => return 0,
+            },
             Value::Object(Object::Bytes(bytes)) => bytes.len() / BYTES_PER_MEMBER,
             Value::Object(object) => object.members(),
         };
         let number = |at: usize| args.get(at).and_then(parse_i64);
         match row.cost.visits {
-            Visits::All => len,
+            Visits::All | Visits::Pairs => len,
             Visits::Count(at) => match number(at) {
                 None => 1,
                 Some(n @ ..0) => usize::try_from(n.unsigned_abs()).unwrap_or(usize::MAX),

@@ -2,7 +2,7 @@
 
 use crate::command::{Adds, Argument, Command, Flags, Group, Handler, KeySpec, KeyUse};
 use crate::commands::{edit, lcs, number, string};
-use crate::long::Cost;
+use crate::long::{Cost, Visits};
 
 const RO: KeyUse = KeyUse {
     flags: &["RO", "access"],
@@ -223,6 +223,7 @@ pub(super) static ROWS: &[Command] = &[
                 .optional(),
             Argument::word("withmatchlen", "WITHMATCHLEN").optional(),
         ],
+        cost: Cost::visiting(40, Visits::Pairs),
         handler: Handler::Keys(lcs::lcs),
         ..STRING
     },

@@ -154,6 +154,22 @@ fn a_call_over_many_members_runs_elsewhere_and_one_over_few_does_not() {
     assert_eq!((rig.keyspace.waiting(), going_on(&rig).len()), (0, 0));
 }
 
+/// Two strings of 10 kB held an event loop for 70 ms.
+#[test]
+fn comparing_two_long_strings_runs_elsewhere_and_two_short_ones_does_not() {
+    let mut rig = rig();
+    for (key, length) in [("a", 1_000), ("b", 1_000), ("short", 50)] {
+        rig.run(&format!("SET {key} {}", "x".repeat(length)));
+    }
+    let time = rig.time;
+    let ask = |rig: &Rig, line| call(&rig.keyspace, time, 1, line);
+    assert_eq!(ask(&rig, "LCS a short LEN"), answered(":50"));
+    assert_eq!(ask(&rig, "LCS a missing LEN"), answered(":0"));
+    assert_eq!(ask(&rig, "LCS a b LEN"), Called::Waits);
+    assert_eq!(run_long(&mut rig), ":1000");
+    assert_eq!((rig.keyspace.waiting(), going_on(&rig).len()), (0, 0));
+}
+
 #[test]
 fn who_needs_its_shards_is_parked_and_goes_on_in_the_order_of_coming() {
     let mut rig = rig();
