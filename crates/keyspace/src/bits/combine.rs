@@ -54,14 +54,17 @@ impl BitOp {
     /// The combination of some strings, as long as the longest one. There is at least one string.
     pub(crate) fn combine(self, strings: &[&[u8]]) -> Vec<u8> {
         let len = strings.iter().map(|string| string.len()).max();
-        let mut result = vec![0; len.unwrap_or(0)];
-        for (i, piece) in result.chunks_mut(PIECE).enumerate() {
-            let (from, len) = (i * PIECE, piece.len());
+        let len = len.unwrap_or(0);
+        let mut result = Vec::with_capacity(len);
+        for from in (0..len).step_by(PIECE) {
+            let end = len.min(from + PIECE);
+            // Zeroed piece by piece: so each byte of memory is written once.
+            result.resize(end, 0);
             let parts = strings.iter().map(|string| {
-                let end = string.len().min(from + len);
+                let end = string.len().min(end);
                 string.get(from..end).unwrap_or_default()
             });
-            self.fill(piece, parts);
+            self.fill(&mut result[from..], parts);
         }
         result
     }
