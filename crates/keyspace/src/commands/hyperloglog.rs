@@ -1,5 +1,6 @@
 //! HyperLogLogs: PFADD, PFCOUNT, PFMERGE, PFDEBUG, PFSELFTEST.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -157,10 +158,12 @@ fn count_one(ctx: &mut Context<'_, '_>) -> Result<u64, CommandError> {
 
 /// The estimate of the union of several keys, which are merged without the locks.
 fn count_union(ctx: &mut Context<'_, '_>) -> Result<u64, CommandError> {
-    let mut all = Vec::with_capacity(ctx.args.len() - 1);
+    let (mut all, mut names) = (Vec::new(), HashSet::new());
     for argument in 1..ctx.args.len() {
         let key = ctx.key(argument);
-        if let Some(slot) = ctx.find(key, Lookup::Read) {
+        let found = ctx.find(key, Lookup::Read);
+        // A key that is named again adds nothing.
+        if let Some(slot) = found.filter(|_| names.insert(key.bytes)) {
             let value = value::string(ctx.entries(key), slot)?;
             let (_, kind) = bytes_of(&value)?;
             all.push((value::shared(&value), kind));

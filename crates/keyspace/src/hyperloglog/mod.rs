@@ -119,17 +119,17 @@ impl Default for Registers {
 impl Registers {
     /// Raises each register to its rank in another one.
     pub(crate) fn merge(&mut self, bytes: &[u8], kind: Kind) -> Result<(), Corrupt> {
-        let mut registers = self.0.iter_mut();
-        let mut raise = |rank: u8| {
-            if let Some(old) = registers.next() {
-                *old = rank.max(*old);
-            }
-        };
         match kind {
-            Kind::Dense => dense::for_each(&bytes[HEADER..], raise),
-            Kind::Sparse => sparse::for_each_run(&bytes[HEADER..], |rank, len| {
-                (0..len).for_each(|_| raise(rank));
-            })?,
+            Kind::Dense => dense::merge(&bytes[HEADER..], &mut self.0),
+            Kind::Sparse => {
+                let mut rest = &mut self.0[..];
+                sparse::for_each_run(&bytes[HEADER..], |rank, len| {
+                    let run = rest.split_off_mut(..len).unwrap_or_default();
+                    if rank > 0 {
+                        run.iter_mut().for_each(|old| *old = rank.max(*old));
+                    }
+                })?;
+            }
         }
         Ok(())
     }

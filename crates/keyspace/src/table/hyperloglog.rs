@@ -46,7 +46,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "pfcount",
-        cost: Cost::arguments(20_000),
+        cost: Cost::arguments(5_000),
         summary: "Returns the approximated cardinality of the set(s) observed by the HyperLogLog key(s).",
         complexity: "O(1) with a very small average constant time when called with a single key. O(N) \
                      with N being the number of keys, and much bigger constant times, when called with \
@@ -72,7 +72,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "pfmerge",
-        cost: Cost::arguments(20_000),
+        cost: Cost::arguments(5_000),
         summary: "Merges one or more HyperLogLog values into a single key.",
         complexity: "O(N) to merge N HyperLogLogs, but with high constant times.",
         arity: -2,
