@@ -111,15 +111,18 @@ fn write_packed(zset: ZSetRef<'_>) -> Vec<u8> {
     writer.seal()
 }
 
+/// Bytes of a usual member with its score.
+const MEMBER_BYTES: usize = 24;
+
 fn write_binary(kind: u8, zset: ZSetRef<'_>, timed: Option<&Now>) -> Vec<u8> {
-    let mut writer = Writer::new(kind, 0);
+    let mut writer = Writer::new(kind, zset.len() * MEMBER_BYTES);
     writer.number(zset.len() as u64);
-    for scored in zset.forward(0) {
+    zset.forward(0).for_each(|scored| {
         writer.string(scored.member);
         writer.bytes(&scored.score.to_le_bytes());
         if let Some(now) = timed {
             writer.deadline(scored.deadline, now);
         }
-    }
+    });
     writer.seal()
 }
