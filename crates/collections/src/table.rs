@@ -8,6 +8,9 @@ use tidewheel_store::{Expired, INLINE_MAX, KeyHasher, NewValue, Progress, Slot, 
 use crate::change::NewDeadline;
 use crate::packed::{DEADLINE_MAX, PackedRef};
 
+/// Entries that a walk asks the memory for ahead of its visits.
+const AHEAD: usize = 16;
+
 /// The members of a large hash or set.
 #[derive(Debug)]
 pub struct Table {
@@ -113,9 +116,17 @@ impl Table {
         self.entries.next_deadline()
     }
 
-    pub(crate) fn for_each_slot(&self, visit: impl FnMut(Slot)) {
-        let end = self.entries.scan(0, usize::MAX, visit);
+    pub(crate) fn for_each_slot(&self, mut visit: impl FnMut(Slot)) {
+        // The entries lie scattered: each is asked for while those before it are visited.
+        let (mut ahead, mut at) = ([None; AHEAD], 0);
+        let end = self.entries.scan(0, usize::MAX, |slot| {
+            self.entries.warm(slot);
+            ahead[at].replace(slot).into_iter().for_each(&mut visit);
+            at = (at + 1) % AHEAD;
+        });
         debug_assert!(end.is_none(), "a scan of everything ends");
+        let (last, first) = ahead.split_at(at);
+        first.iter().chain(last).flatten().copied().for_each(visit);
     }
 
     pub(crate) fn for_each<'a>(&'a self, mut visit: impl FnMut(Entry<'a>)) {

@@ -25,21 +25,21 @@ impl Order {
         leaf.and_then(|leaf| leaf.ids().last().copied())
     }
 
-    /// The ids from a rank on.
-    pub(crate) fn forward(&self, rank: usize) -> impl Iterator<Item = u32> {
+    /// The ids from a rank on. On a walk beyond one leaf, `ahead` is shown ids that will come soon.
+    pub(crate) fn forward(&self, rank: usize, ahead: impl Fn(u32)) -> impl Iterator<Item = u32> {
         let place = self.select(rank);
         let (leaf, mut skip) = place.map_or((NIL, 0), |place| (place.leaf, place.at));
-        self.leaves_from(leaf, |leaf| leaf.next)
+        self.leaves_from(leaf, ahead, |leaf| leaf.next)
             .flat_map(move |leaf| &leaf.ids()[std::mem::take(&mut skip)..])
             .copied()
     }
 
-    /// The ids from a rank down to the first.
-    pub(crate) fn backward(&self, rank: usize) -> impl Iterator<Item = u32> {
+    /// The ids from a rank down to the first; `ahead` is as there.
+    pub(crate) fn backward(&self, rank: usize, ahead: impl Fn(u32)) -> impl Iterator<Item = u32> {
         let place = self.select(rank);
         let (leaf, at) = place.map_or((NIL, 0), |place| (place.leaf, place.at));
         let mut end = Some(at + 1);
-        self.leaves_from(leaf, |leaf| leaf.previous)
+        self.leaves_from(leaf, ahead, |leaf| leaf.previous)
             .flat_map(move |leaf| {
                 let end = end.take().unwrap_or(leaf.len());
                 leaf.ids()[..end].iter().rev()
@@ -47,9 +47,22 @@ impl Order {
             .copied()
     }
 
-    fn leaves_from(&self, leaf: u32, next: impl Fn(&Leaf) -> u32) -> impl Iterator<Item = &Leaf> {
-        let known = move |leaf: u32| (leaf != NIL).then(|| &self.leaves[leaf]);
-        std::iter::successors(known(leaf), move |leaf| known(next(leaf)))
+    fn leaves_from(
+        &self,
+        leaf: u32,
+        ahead: impl Fn(u32),
+        next: impl Fn(&Leaf) -> u32,
+    ) -> impl Iterator<Item = &Leaf> {
+        let (mut number, mut is_first) = (leaf, true);
+        std::iter::from_fn(move || {
+            let leaf = (number != NIL).then(|| &self.leaves[number])?;
+            number = next(leaf);
+            // Most walks end within one leaf: they ask for nothing.
+            if !std::mem::take(&mut is_first) {
+                leaf.ids().iter().copied().for_each(&ahead);
+            }
+            Some(leaf)
+        })
     }
 
     /// The place behind the ids that come before, and their number. The tree must not be empty for the place to exist.

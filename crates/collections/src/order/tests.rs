@@ -95,17 +95,21 @@ impl Model {
         assert_eq!(self.order.len(), self.sorted.len());
         assert_eq!(self.order.first(), self.sorted.first().copied());
         assert_eq!(self.order.last(), self.sorted.last().copied());
-        assert!(self.order.forward(0).eq(self.sorted.iter().copied()));
+        assert!(
+            self.order
+                .forward(0, |_| ())
+                .eq(self.sorted.iter().copied())
+        );
         let precedes = |a, b| self.key(a).0 <= self.key(b).0;
         self.order.validate(|id| self.scores[id as usize], precedes);
         let len = self.sorted.len();
         for rank in [0, len / 3, len / 2, len.saturating_sub(1), len] {
             assert_eq!(self.order.at(rank), self.sorted.get(rank).copied());
             let tail = &self.sorted[rank..];
-            assert!(self.order.forward(rank).eq(tail.iter().copied()));
+            assert!(self.order.forward(rank, |_| ()).eq(tail.iter().copied()));
             if rank < len {
                 let head = self.sorted[..=rank].iter().rev().copied();
-                assert!(self.order.backward(rank).eq(head));
+                assert!(self.order.backward(rank, |_| ()).eq(head));
             }
         }
     }

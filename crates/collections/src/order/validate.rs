@@ -51,7 +51,7 @@ impl Order {
                 "a score"
             );
         }
-        let ids: Vec<u32> = self.forward(0).collect();
+        let ids: Vec<u32> = self.forward(0, |_| ()).collect();
         assert_eq!(ids.len(), self.len, "the walk");
         let mut pairs = ids.windows(2);
         assert!(pairs.all(|pair| precedes(pair[0], pair[1])), "the order");

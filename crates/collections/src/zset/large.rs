@@ -103,11 +103,19 @@ impl LargeZSet {
     }
 
     pub(super) fn forward(&self, rank: usize) -> impl Iterator<Item = Scored<'_>> {
-        self.order.forward(rank).map(|id| self.by_id(id))
+        let ids = self.order.forward(rank, |id| self.ask_for(id));
+        ids.map(|id| self.by_id(id))
     }
 
     pub(super) fn backward(&self, rank: usize) -> impl Iterator<Item = Scored<'_>> {
-        self.order.backward(rank).map(|id| self.by_id(id))
+        let ids = self.order.backward(rank, |id| self.ask_for(id));
+        ids.map(|id| self.by_id(id))
+    }
+
+    /// Asks the memory for a member ahead of its use.
+    #[inline]
+    fn ask_for(&self, id: u32) {
+        self.members.warm(Slot::from_bits(id));
     }
 
     pub(super) fn by_score(&self, min: Bound<f64>, max: Bound<f64>) -> Range<usize> {

@@ -114,6 +114,12 @@ impl<O> Store<O> {
         }
     }
 
+    /// Asks for an entry, and waits for nothing.
+    #[inline]
+    pub fn warm(&self, slot: Slot) {
+        self.blocks.prefetch(slot.0);
+    }
+
     /// Asks for where the entry's object is, if it has one. Waits for nothing but the entry.
     #[inline]
     pub fn warm_object(&self, slot: Slot) {
