@@ -7,6 +7,7 @@ use tidewheel_store::{Expired, INLINE_MAX, KeyHasher, NewValue, Progress, Slot, 
 
 use crate::change::NewDeadline;
 use crate::packed::{DEADLINE_MAX, PackedRef};
+use crate::random::Selection;
 
 /// Entries that a walk asks the memory for ahead of its visits.
 const AHEAD: usize = 16;
@@ -53,12 +54,57 @@ impl Table {
 
     /// A table with the same members, deadlines included. O(members).
     pub(crate) fn copy(&self, now: u64) -> Self {
+        self.copy_of(self.slots_by_place(), now)
+    }
+
+    fn copy_of(&self, slots: Vec<Slot>, now: u64) -> Self {
         let mut copy = Self::new(self.entries.hasher());
-        self.for_each(|entry| {
+        for entry in slots.into_iter().map(|slot| self.entry(slot)) {
             let hash = self.entries.hasher().hash(entry.key);
             copy.add(hash, entry.key, entry.value, entry.deadline, now);
-        });
+        }
         copy
+    }
+
+    /// All slots in the order in which the entries lie in memory.
+    fn slots_by_place(&self) -> Vec<Slot> {
+        let mut slots = Vec::with_capacity(self.len());
+        let end = self.entries.scan(0, usize::MAX, |slot| slots.push(slot));
+        debug_assert!(end.is_none(), "a scan of everything ends");
+        slots.sort_unstable_by_key(|slot| slot.to_bits());
+        slots
+    }
+
+    /// Visits all members in an order that their hashes do not make: so they may go into another table. In the order of
+    /// their hashes each would search its place behind all those before it, as long as the table there is small.
+    pub(crate) fn for_each_by_place<'a>(&'a self, visit: impl FnMut(Entry<'a>)) {
+        let slots = self.slots_by_place().into_iter();
+        slots.map(|slot| self.entry(slot)).for_each(visit);
+    }
+
+    /// Removes so many random members, and shows each to `look` before. `bits` gives 64 random bits at each call. The
+    /// others move to memory of their own: O(members), so it is for a count that is most of them.
+    pub(crate) fn keep_few(
+        &mut self,
+        gone: usize,
+        now: u64,
+        mut bits: impl FnMut() -> u64,
+        mut look: impl FnMut(Entry<'_>),
+    ) {
+        let mut kept = Vec::with_capacity(self.len().saturating_sub(gone));
+        let mut selection = Selection {
+            left: self.len(),
+            wanted: gone,
+        };
+        self.for_each_slot(|slot| {
+            if selection.takes(&mut bits) {
+                look(self.entry(slot));
+            } else {
+                kept.push(slot);
+            }
+        });
+        kept.sort_unstable_by_key(|slot| slot.to_bits());
+        *self = self.copy_of(kept, now);
     }
 
     pub(crate) fn len(&self) -> usize {

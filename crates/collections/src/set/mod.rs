@@ -23,6 +23,9 @@ pub enum Set {
     Large(Box<Table>),
 }
 
+/// A large set moves the members that stay if that many times more go.
+const FEW: usize = 5;
+
 /// The form of a set, which clients may ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SetForm {
@@ -119,6 +122,27 @@ impl Set {
                 Some(seen)
             }
             _ => None,
+        }
+    }
+
+    /// Removes `count` random members, or all if there are fewer, and shows each to `look` before. `bits` gives 64 random
+    /// bits at each call. O(1) for each; O(members) if nearly all go.
+    pub fn pop_many(
+        &mut self,
+        count: usize,
+        now: u64,
+        mut bits: impl FnMut() -> u64,
+        mut look: impl FnMut(Entry<'_>),
+    ) {
+        let len = self.get().len();
+        let count = count.min(len);
+        match self {
+            Self::Large(table) if (len - count).saturating_mul(FEW) <= count => {
+                table.keep_few(count, now, bits, look);
+            }
+            _ => (0..count).for_each(|_| {
+                self.pop(bits(), &mut look);
+            }),
         }
     }
 

@@ -88,3 +88,53 @@ fn different_members_are_chosen_even_from_bits_that_are_not_random() {
     set.get().random_distinct(300, || 7, |_| met += 1);
     assert_eq!(met, 300);
 }
+
+#[test]
+fn members_that_are_popped_together_are_chosen_evenly_and_leave() {
+    for (members, entries, count) in [(100, 128, 90), (100, 8, 30), (100, 8, 83), (100, 8, 90)] {
+        let mut bits = bits();
+        let mut met = HashMap::new();
+        for _ in 0..1_000 {
+            let mut set = set_of(members, entries);
+            set.pop_many(count, 0, &mut bits, |entry| {
+                *met.entry(entry.key.to_vec()).or_insert(0) += 1;
+            });
+            set.get().validate();
+            assert_eq!(set.get().len(), members - count);
+        }
+        assert_eq!(met.values().sum::<u32>(), 1_000 * count as u32);
+        let uneven = unevenness(&met, members, 1_000 * count as u32) / members as f64;
+        assert!(uneven < 1.6, "{count} of {members}: {uneven}");
+    }
+}
+
+#[test]
+fn members_that_stay_when_nearly_all_are_popped_keep_their_deadlines() {
+    let mut set = set_of(1_000, 8);
+    for i in 0..1_000 {
+        set.set_deadline(format!("m{i}").as_bytes(), Some(1_000 + i), 0);
+    }
+    set.pop_many(990, 5, bits(), |entry| {
+        let number: u64 = String::from_utf8_lossy(&entry.key[1..])
+            .parse()
+            .expect("a number");
+        assert_eq!(entry.deadline, Some(1_000 + number));
+    });
+    let mut left = Vec::new();
+    set.get()
+        .for_each(|entry| left.push((entry.key.to_vec(), entry.deadline)));
+    assert_eq!(left.len(), 10);
+    for (key, deadline) in left {
+        let number: u64 = String::from_utf8_lossy(&key[1..])
+            .parse()
+            .expect("a number");
+        assert_eq!(deadline, Some(1_000 + number));
+    }
+    set.get().validate();
+    assert!(set.get().next_deadline().is_some());
+    set.expire(10_000, u32::MAX, |_| {});
+    assert!(set.get().is_empty());
+    let mut set = set_of(500, 8);
+    set.pop_many(usize::MAX, 0, bits(), |_| {});
+    assert!(set.get().is_empty());
+}

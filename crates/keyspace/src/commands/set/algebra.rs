@@ -83,9 +83,17 @@ fn store(ctx: &mut Context<'_, '_>, op: Op, event: &'static str) -> Outcome {
     // Made before anything is removed: the destination may be a source.
     let mut result = Set::new();
     read(ctx, keys, |sets, _| {
-        op.apply(sets, |member| {
+        let mut add = |member: &[u8]| {
             result.insert(member, NewDeadline::None, &change);
-        });
+        };
+        match op {
+            // The result itself knows which members it has.
+            Op::Union => {
+                let sets = sets.into_iter().flatten();
+                sets.for_each(|set| set.for_each_to_copy(|entry| add(entry.key)));
+            }
+            _ => op.apply(sets, add),
+        }
     })?;
     let len = ctx.put(to, result, Cause::Of(NotifyClass::Set, event));
     ctx.out.integer(len as i64);

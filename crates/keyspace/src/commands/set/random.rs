@@ -26,7 +26,7 @@ pub(crate) fn spop(ctx: &mut Context<'_, '_>) -> Outcome {
     };
     let key = ctx.key(1);
     let slot = ctx.find_of::<Set>(key, Lookup::Write)?;
-    let mut random = ctx.random(key);
+    let (mut random, now) = (ctx.random(key), ctx.now.tick);
     ctx.edit(key, slot, |set: &mut Set, out| {
         let wanted = count.unwrap_or(1).min(set.get().len());
         match count {
@@ -34,9 +34,7 @@ pub(crate) fn spop(ctx: &mut Context<'_, '_>) -> Outcome {
             None => {}
             Some(_) => out.set(wanted),
         }
-        for _ in 0..wanted {
-            set.pop(random.next(), |entry| out.bulk(entry.key));
-        }
+        set.pop_many(wanted, now, || random.next(), |entry| out.bulk(entry.key));
         ((), (wanted > 0).then_some(SPOP))
     });
     Ok(())
