@@ -62,7 +62,7 @@ const WRITES: &[Argument] = &[
 pub(super) static ROWS: &[Command] = &[
     Command {
         name: "bitcount",
-        cost: Cost::all(20),
+        cost: Cost::all(5),
         summary: "Counts the number of set bits (population counting) in a string.",
         since: "2.6.0",
         complexity: "O(N)",
@@ -126,7 +126,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "bitop",
-        cost: Cost::all(40),
+        cost: Cost::all(10),
         summary: "Performs bitwise operations on multiple strings, and stores the result.",
         since: "2.6.0",
         complexity: "O(N)",
@@ -168,7 +168,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "bitpos",
-        cost: Cost::all(20),
+        cost: Cost::all(5),
         summary: "Finds the first set (1) or clear (0) bit in a string.",
         since: "2.8.7",
         complexity: "O(N)",

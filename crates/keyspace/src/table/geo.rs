@@ -108,7 +108,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "geosearch",
-        cost: Cost::visiting(1_000, Visits::Area),
+        cost: Cost::visiting(500, Visits::Area),
         summary: "Returns the members of a geospatial index within a box or a circle.",
         since: "6.2.0",
         complexity: "O(N+log(M)) where N is the number of members in the cells around the shape \
@@ -189,7 +189,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "geosearchstore",
-        cost: Cost::visiting(2_000, Visits::Area),
+        cost: Cost::visiting(1_000, Visits::Area),
         summary: "Stores the members of a geospatial index within a box or a circle in a key.",
         since: "6.2.0",
         complexity: "O(N+log(M)) where N is the number of members in the cells around the shape \

@@ -20,7 +20,7 @@ const GEO: Command = Command {
 pub(super) static ROWS: &[Command] = &[
     Command {
         name: "georadius",
-        cost: Cost::visiting(1_000, Visits::Area),
+        cost: Cost::visiting(500, Visits::Area),
         summary: "Returns or stores the members of a geospatial index within a distance of a \
                   point.",
         since: "3.2.0",
@@ -77,7 +77,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "georadius_ro",
-        cost: Cost::visiting(1_000, Visits::Area),
+        cost: Cost::visiting(500, Visits::Area),
         summary: "Returns the members of a geospatial index within a distance of a point.",
         since: "3.2.10",
         complexity: "O(N+log(M)) where N is the number of members in the cells around the shape \
@@ -124,7 +124,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "georadiusbymember",
-        cost: Cost::visiting(1_000, Visits::Area),
+        cost: Cost::visiting(500, Visits::Area),
         summary: "Returns or stores the members of a geospatial index within a distance of a \
                   member.",
         since: "3.2.0",
@@ -177,7 +177,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "georadiusbymember_ro",
-        cost: Cost::visiting(1_000, Visits::Area),
+        cost: Cost::visiting(500, Visits::Area),
         summary: "Returns the members of a geospatial index within a distance of a member.",
         since: "3.2.10",
         complexity: "O(N+log(M)) where N is the number of members in the cells around the shape \

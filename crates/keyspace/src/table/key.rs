@@ -94,7 +94,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "dump",
-        cost: Cost::all(150),
+        cost: Cost::all(100),
         summary: "Returns a serialized representation of the value stored at a key.",
         since: "2.6.0",
         complexity: "O(1) to access the key and additional O(N*M) to serialize it, where N is the \

@@ -92,7 +92,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "sdiffstore",
-        cost: Cost::all(1_000),
+        cost: Cost::all(500),
         summary: "Stores the members of the first set that none of the others has in a key.",
         handler: Handler::Keys(algebra::sdiffstore),
         ..STORE
@@ -125,7 +125,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "sinterstore",
-        cost: Cost::all(1_000),
+        cost: Cost::all(500),
         summary: "Stores the members that all of several sets have in a key.",
         complexity: INTER_COST,
         handler: Handler::Keys(algebra::sinterstore),
@@ -181,7 +181,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "spop",
-        cost: Cost::visiting(2_000, Visits::Count(2)),
+        cost: Cost::visiting(1_000, Visits::Count(2)),
         summary: "Returns one or more random members from a set after removing them. Deletes the set if the \
                   last member was popped.",
         complexity: "Without the count argument O(1), otherwise O(N) where N is the value of the passed count.",
@@ -250,7 +250,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "sunionstore",
-        cost: Cost::all(1_000),
+        cost: Cost::all(500),
         summary: "Stores the members of several sets in a key.",
         handler: Handler::Keys(algebra::sunionstore),
         ..STORE
