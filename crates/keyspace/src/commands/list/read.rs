@@ -15,6 +15,9 @@ const ZERO_RANK: CommandError = CommandError::fixed(
 const NEGATIVE_COUNT: CommandError = CommandError::fixed("ERR COUNT can't be negative");
 const NEGATIVE_MAXLEN: CommandError = CommandError::fixed("ERR MAXLEN can't be negative");
 
+/// What an element of less than a hundred bytes takes in a reply beside itself.
+const BULK_BYTES: usize = 7;
+
 pub(crate) fn llen(ctx: &mut Context<'_, '_>) -> Outcome {
     let key = ctx.key(1);
     ctx.read::<List, _>(key, Lookup::Read, |list, out| {
@@ -41,16 +44,30 @@ pub(crate) fn lindex(ctx: &mut Context<'_, '_>) -> Outcome {
 
 pub(crate) fn lrange(ctx: &mut Context<'_, '_>) -> Outcome {
     let (start, end) = (ctx.integer(2)?, ctx.integer(3)?);
-    let key = ctx.key(1);
+    let (key, is_long) = (ctx.key(1), ctx.is_long);
     ctx.read::<List, _>(key, Lookup::Read, |list, out| match list {
         None => out.array(0),
         Some(list) => {
             let (start, count) = span(start, end, list.len());
+            // Its writer has nothing else: the reply is not copied while it grows.
+            if is_long {
+                expect(out, list, count);
+            }
             out.array(count);
             let elements = list.forward(start).take(count);
             elements.for_each(|element| out.bulk(element));
         }
     })
+}
+
+/// Makes room for the reply of so many elements of usual length, if the limit allows it.
+fn expect(out: &mut Writer, list: ListRef<'_>, count: usize) {
+    let share = list.bytes() as f64 * (count as f64 / list.len().max(1) as f64);
+    let bytes = share as usize + count.saturating_mul(BULK_BYTES);
+    if bytes <= out.limit().saturating_sub(out.len()) {
+        // It cannot fail.
+        let _ = out.reserve(bytes);
+    }
 }
 
 pub(crate) fn lpos(ctx: &mut Context<'_, '_>) -> Outcome {
