@@ -303,3 +303,18 @@ fn who_stops_waiting_or_watching_meanwhile_is_forgotten_when_it_is_over() {
     assert_eq!(rig.run(&format!("LPUSH {key} a")), ":1");
     assert!(!mark.is_set(), "nobody watches");
 }
+
+#[test]
+fn a_long_lrange_replies_as_a_short_one_does() {
+    let mut rig = rig();
+    for chunk in 0..20 {
+        let elements: String = (0..100)
+            .map(|n| format!(" {}", "e".repeat(n) + &chunk.to_string()))
+            .collect();
+        rig.run(&format!("RPUSH list{elements}"));
+    }
+    let expected = rig.run("LRANGE list 5 -3");
+    let called = call(&rig.keyspace, rig.time, 1, "LRANGE list 5 -3");
+    assert_eq!(called, Called::Waits);
+    assert_eq!(run_long(&mut rig), expected);
+}
