@@ -1,5 +1,6 @@
-//! Command sequences: all types, deadlines of keys and members, transactions and clients that wait, against a naive
-//! model; and every command of the table with any arguments, which must answer one well-formed reply.
+//! Command sequences: all types, deadlines of keys and members, transactions and clients that wait,
+//! against a naive model; and every command of the table with any arguments, which must answer one
+//! well-formed reply.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! The request parser: any cut of any bytes into reads gives the same commands and the same error as
-//! one read, within the limits and within memory proportional to the input.
+//! The request parser: any cut of any bytes into reads gives the same commands and the same error
+//! as one read, within the limits and within memory proportional to the input.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! RESTORE of any bytes: they are refused, or what was read from them is written, read again and written as the same
-//! members. What is held stays in proportion to the input.
+//! RESTORE of any bytes: they are refused, or what was read from them is written, read again and
+//! written as the same members. What is held stays in proportion to the input.
 
 #![no_main]
 

@@ -94,7 +94,8 @@ impl Both {
         self.model.at(tick, begun, self.rig.wall_ms());
     }
 
-    /// Expires all that is due. While time stands still nothing is removed, so it has to go on first.
+    /// Expires all that is due. While time stands still nothing is removed, so it has to go on
+    /// first.
     fn expire_all(&mut self) {
         self.rig.resume();
         self.sync();

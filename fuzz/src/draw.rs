@@ -1,4 +1,5 @@
-//! Commands in words, as the fuzzer draws them: few keys and members of each type, so that commands meet.
+//! Commands in words, as the fuzzer draws them: few keys and members of each type, so that commands
+//! meet.
 //!
 //! A word `@+50` or `@s+2` is a wall time: so many milliseconds or seconds from now.
 

@@ -80,7 +80,8 @@ impl Walk {
         Some(self)
     }
 
-    /// Forgets what is not there any more. `None` if the walk is over because its subject is another one now.
+    /// Forgets what is not there any more. `None` if the walk is over because its subject is
+    /// another one now.
     pub fn still(mut self, model: &Model) -> Option<Self> {
         let is_same = match &self.of {
             None => true,

@@ -1,20 +1,21 @@
 //! A web service that answers from a cache before an origin: what a small CDN does, in one file.
 //!
 //! - Requests of one page at the same time cause one request to the origin.
-//! - A page lives as its `Cache-Control` says: `max-age` is how long it is fresh, `stale-while-revalidate` how much
-//!   longer it is served while a task of the cache asks for it again, and `stale-if-error` how much longer it stands in
-//!   for an error.
-//! - A failing origin is left alone for as long as its `Retry-After` says, and for 5 s at least while an old page stands
-//!   in.
+//! - A page lives as its `Cache-Control` says: `max-age` is how long it is fresh,
+//!   `stale-while-revalidate` how much longer it is served while a task of the cache asks for it
+//!   again, and `stale-if-error` how much longer it stands in for an error.
+//! - A failing origin is left alone for as long as its `Retry-After` says, and for 5 s at least
+//!   while an old page stands in.
 //! - A page that has changed in nothing is not sent again: `ETag` and "304 Not Modified".
 //! - A page with `no-store` is for the one alone who has asked for it.
 //! - That there is no such page is remembered too, as its `max-age` says, or else for 30 s.
-//! - The header `X-Cache` tells where each answer comes from, `Warning` why it is an old one, `/cache/stats` how many there were, and
-//!   `POST /cache/purge/{tag}` ends all pages whose `Cache-Tag` names the tag.
+//! - The header `X-Cache` tells where each answer comes from, `Warning` why it is an old one,
+//!   `/cache/stats` how many there were, and `POST /cache/purge/{tag}` ends all pages whose
+//!   `Cache-Tag` names the tag.
 //! - At the end, requests in progress are answered, and the log gets its last lines.
 //!
-//! Origin, service and client are here, and talk over sockets. The cache's time is moved by hand, so that an hour takes
-//! no time and every answer can be asserted.
+//! Origin, service and client are here, and talk over sockets. The cache's time is moved by hand,
+//! so that an hour takes no time and every answer can be asserted.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -142,8 +143,8 @@ struct Origin {
 }
 
 impl Origin {
-    /// A page with the lifetime that its headers give it, or for how long there is none. `old` is the one that the cache
-    /// has: if that is right still, the origin does not send it again.
+    /// A page with the lifetime that its headers give it, or for how long there is none. `old` is
+    /// the one that the cache has: if that is right still, the origin does not send it again.
     async fn page(
         &self,
         path: &str,
@@ -277,7 +278,8 @@ fn answer(fetched: Fetched<Found, OriginError>) -> Response {
     }
 }
 
-/// Many pages in one answer: what is missing is asked for in one go, by as few requests as there are such pages.
+/// Many pages in one answer: what is missing is asked for in one go, by as few requests as there
+/// are such pages.
 async fn menu(State(service): State<Service>) -> String {
     let origin = &service.origin;
     let load = |missing: Vec<String>| async move {

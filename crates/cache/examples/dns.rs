@@ -1,8 +1,9 @@
-//! A caching resolver: hard and soft deadlines, negative answers, stale answers while the upstream is down.
+//! A caching resolver: hard and soft deadlines, negative answers, stale answers while the upstream
+//! is down.
 //!
-//! The upstream is a table in this file, and time is moved by hand, so that the whole day of a resolver passes
-//! in an instant and prints the same timeline every time. What it shows is what RFC 2308 (negative answers)
-//! and RFC 8767 (stale answers) ask of a resolver:
+//! The upstream is a table in this file, and time is moved by hand, so that the whole day of a
+//! resolver passes in an instant and prints the same timeline every time. What it shows is what RFC
+//! 2308 (negative answers) and RFC 8767 (stale answers) ask of a resolver:
 //!
 //! - every answer has a TTL of its own, given by the upstream;
 //! - at 80 % of it the answer is fetched again in the background, and asked for by reads alone;
@@ -45,7 +46,8 @@ impl fmt::Display for ServFail {
 
 impl std::error::Error for ServFail {}
 
-/// The authority: names with addresses and TTLs, whether it answers at all, and how often it was asked.
+/// The authority: names with addresses and TTLs, whether it answers at all, and how often it was
+/// asked.
 #[derive(Debug, Default)]
 struct Upstream(Mutex<Zone>);
 
@@ -120,8 +122,8 @@ impl Resolver {
             .get_or_load_with(name.to_owned(), || self.upstream.query(name))
     }
 
-    /// Resolves a name and prints a line of the timeline; returns what it was and how often the upstream was
-    /// asked for it.
+    /// Resolves a name and prints a line of the timeline; returns what it was and how often the
+    /// upstream was asked for it.
     fn show(&self, name: &str, remark: &str) -> (Result<Answer, ServFail>, u64) {
         let before = self.upstream.zone().queries;
         let answer = self.resolve(name).map_err(|error| *error);
@@ -136,7 +138,8 @@ impl Resolver {
         (answer, queries)
     }
 
-    /// Time passes: the cache's driver and its refresher do what they would do in threads of their own.
+    /// Time passes: the cache's driver and its refresher do what they would do in threads of their
+    /// own.
     fn pass(&self, seconds: u32) {
         self.clock.advance(SECOND * seconds);
         self.run();

@@ -1,9 +1,9 @@
 //! A thousand callers, one cold page, one request to the origin.
 //!
-//! The origin is an HTTP/1.1 server on the loopback interface, a slow one (50 ms a page), which counts its
-//! requests. A thousand threads ask the cache for the same page at the same time, and again when it has
-//! expired; each time the origin is asked once. Then the origin goes down, and the last page is served in
-//! place of the error for as long as was allowed.
+//! The origin is an HTTP/1.1 server on the loopback interface, a slow one (50 ms a page), which
+//! counts its requests. A thousand threads ask the cache for the same page at the same time, and
+//! again when it has expired; each time the origin is asked once. Then the origin goes down, and
+//! the last page is served in place of the error for as long as was allowed.
 //!
 //! `cargo run --release -p tidewheel --example http_origin`
 

@@ -1,5 +1,5 @@
-//! What pages of 2 MiB bring on this machine: nanoseconds of a read and of an insertion into a full cache, and the process's
-//! memory.
+//! What pages of 2 MiB bring on this machine: nanoseconds of a read and of an insertion into a full
+//! cache, and the process's memory.
 //!
 //! `cargo run --release -p tidewheel --example huge_pages -- 1000000`
 

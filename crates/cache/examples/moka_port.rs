@@ -1,8 +1,10 @@
-//! A program that used moka, and now uses this cache: each call beside its counterpart, and equal answers asserted.
+//! A program that used moka, and now uses this cache: each call beside its counterpart, and equal
+//! answers asserted.
 //!
-//! [`Port`] is what the program asks of a cache. Both caches implement it, and the same scripts of calls run against
-//! both. Moka has no clock of one's own, so its scripts sleep; ours run in an instant under a [`ManualClock`]. A script
-//! that the machine held up so long that moka's answers could be others is run again.
+//! [`Port`] is what the program asks of a cache. Both caches implement it, and the same scripts of
+//! calls run against both. Moka has no clock of one's own, so its scripts sleep; ours run in an
+//! instant under a [`ManualClock`]. A script that the machine held up so long that moka's answers
+//! could be others is run again.
 //!
 //! Where the two differ, a comment at the counterpart says so.
 
@@ -462,7 +464,8 @@ impl Port for Tidewheel {
     }
 
     fn upsert(&self, key: &str, change: impl FnOnce(Option<Item>) -> Item) -> Item {
-        // A `Put` is stored as by `insert`; an `Update` would keep what is left of the old time to live.
+        // A `Put` is stored as by `insert`; an `Update` would keep what is left of the old time to
+        // live.
         let there = self.cache.entry_by_ref(key).compute(|old| {
             let item = change(old.copied());
             Compute::Put(Loaded::from(item))
@@ -593,8 +596,8 @@ fn expiry<P: Port>(answers: &mut Answers) -> P {
     ask!(answers, cache.all());
     cache.wait(2);
     ask!(answers, cache.all());
-    // Ours had their events when they were due. Moka finds entries with an end of their own by a wheel of about a
-    // second, when somebody calls.
+    // Ours had their events when they were due. Moka finds entries with an end of their own by a
+    // wheel of about a second, when somebody calls.
     cache.wait(15);
     ask!(answers, cache.events());
     cache
@@ -793,7 +796,8 @@ fn weights<P: Port>(answers: &mut Answers) -> P {
     ask!(answers, cache.size());
     cache.remove("tea");
     ask!(answers, cache.size());
-    // Which entries stay is the policy's choice, and these two choose differently; the capacity holds for both.
+    // Which entries stay is the policy's choice, and these two choose differently; the capacity
+    // holds for both.
     for number in 0..1000 {
         cache.insert(&format!("item {number}"), weighing(7));
     }

@@ -1,8 +1,9 @@
 //! Rate limits by address: each address has a limit of requests for each window of time.
 //!
-//! A map with expiration is enough for this, if it expires on time. The first request of an address opens a
-//! window. The window's counter lives exactly as long as the window, and later requests only count. Nothing scans
-//! the map for old addresses, and an address that stops asking costs nothing once its window is over.
+//! A map with expiration is enough for this, if it expires on time. The first request of an address
+//! opens a window. The window's counter lives exactly as long as the window, and later requests
+//! only count. Nothing scans the map for old addresses, and an address that stops asking costs
+//! nothing once its window is over.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};

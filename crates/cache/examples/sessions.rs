@@ -1,8 +1,10 @@
-//! A store of sessions: each ends 30 minutes after its last request, and 12 hours after the log-in at the latest.
+//! A store of sessions: each ends 30 minutes after its last request, and 12 hours after the log-in
+//! at the latest.
 //!
-//! A request renews a session, whether it reads or changes it; nothing moves the 12 hours. A user's sessions end
-//! together by a tag, and the listener gets one event for each session that ends. The clock is moved by hand, so
-//! every promise is asserted to the millisecond, and a working day takes no time.
+//! A request renews a session, whether it reads or changes it; nothing moves the 12 hours. A user's
+//! sessions end together by a tag, and the listener gets one event for each session that ends. The
+//! clock is moved by hand, so every promise is asserted to the millisecond, and a working day takes
+//! no time.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -82,8 +84,8 @@ impl Sessions {
         self.cache.view(&id, |session| session.user)
     }
 
-    /// A request that changes: renews the session too, and leaves the 12 hours as they are. The closure runs once, and
-    /// no other change of this session comes between.
+    /// A request that changes: renews the session too, and leaves the 12 hours as they are. The
+    /// closure runs once, and no other change of this session comes between.
     fn buy(&self, id: u64, thing: &'static str) -> Option<usize> {
         let changed = self.cache.update(&id, |session| {
             let mut session = session.clone();
@@ -209,7 +211,8 @@ fn main() -> Result<(), tidewheel::BuildError> {
     );
     println!("ada's three devices ended together; eve, and ada's next log-in, did not");
 
-    // The service stops: what is left ends with it, and every session that there was has had one event.
+    // The service stops: what is left ends with it, and every session that there was has had one
+    // event.
     let begun = [ada, bob, eve, bob + 100, 10, 11, 12, 13];
     sessions.cache.close();
     for id in begun {

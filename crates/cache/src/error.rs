@@ -27,8 +27,8 @@ pub enum BuildError {
         /// The builder's method.
         option: &'static str,
     },
-    /// Nothing would ever be refreshed: set `refresh_after`, to 1 if each entry says by `Lifetime::fresh_for` until when
-    /// it is fresh.
+    /// Nothing would ever be refreshed: set `refresh_after`, to 1 if each entry says by
+    /// `Lifetime::fresh_for` until when it is fresh.
     NeverStale,
     /// There is no clock without the feature `system`: set `clock`.
     NoClock,

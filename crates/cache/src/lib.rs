@@ -18,7 +18,8 @@
 //! }
 //! ```
 //!
-//! Tasks await their loaders. However many ask for a user at the same time, the database is asked once:
+//! Tasks await their loaders. However many ask for a user at the same time, the database is asked
+//! once:
 //!
 //! ```
 //! use std::time::Duration;
@@ -41,27 +42,31 @@
 //! }
 //! ```
 //!
-//! A cache is `Send + Sync`; a clone is another handle to the same one. [`Cache::builder`] asks two questions,
-//! and `build` fails until both are answered: how long do entries live, and how much may there be?
+//! A cache is `Send + Sync`; a clone is another handle to the same one. [`Cache::builder`] asks two
+//! questions, and `build` fails until both are answered: how long do entries live, and how much may
+//! there be?
 //!
 //! # What is promised
 //!
-//! - **A read never returns an entry whose time is over.** The read itself compares the deadline with the
-//!   clock, so it does not matter whether the entry was removed already. One tick is a millisecond. Times to
-//!   live are rounded up to whole ticks, so nothing dies early.
-//! - **An entry is removed by its deadline plus one tick, even if nobody uses the cache.** Then its memory is
-//!   free and its event sent. Deadlines are in a timing wheel in the same shard as the entries, and the driver
-//!   sleeps until the next one. If more is due than the driver may do in one go, the rest waits.
-//!   [`Stats::lateness`] shows how late entries were removed, [`Stats::backlog`] how late the driver is now.
+//! - **A read never returns an entry whose time is over.** The read itself compares the deadline
+//!   with the clock, so it does not matter whether the entry was removed already. One tick is a
+//!   millisecond. Times to live are rounded up to whole ticks, so nothing dies early.
+//! - **An entry is removed by its deadline plus one tick, even if nobody uses the cache.** Then its
+//!   memory is free and its event sent. Deadlines are in a timing wheel in the same shard as the
+//!   entries, and the driver sleeps until the next one. If more is due than the driver may do in
+//!   one go, the rest waits. [`Stats::lateness`] shows how late entries were removed,
+//!   [`Stats::backlog`] how late the driver is now.
 //! - **No stall**: expiry holds a shard's lock for 16 entries at a time, however many are due.
-//! - **A panic of user code harms nobody else.** The operation is undone or finished; at worst its own entry
-//!   is gone. A panic of a loader, closure, `Clone`, `Hash` or `Eq` reaches the caller whose call ran it.
-//!   Panics of the listener and of `Drop` are counted ([`Stats::listener_panics`], [`Stats::drop_panics`]),
-//!   because the thread that runs these did not cause them.
-//! - **No user code runs under a lock**: not loaders, listeners, weighers, `Expiry` or the drop of keys and
-//!   values. The exceptions are `Hash` and `Eq` (under any shard lock), and `Clone`, [`Cache::view`]'s
-//!   closure, [`Cache::invalidate_if`]'s predicate and `expire_after_read` (under the reader lock), and a [`Clock`] of
-//!   your own (under any). If one of these calls the same cache, it panics with a message instead of waiting for itself.
+//! - **A panic of user code harms nobody else.** The operation is undone or finished; at worst its
+//!   own entry is gone. A panic of a loader, closure, `Clone`, `Hash` or `Eq` reaches the caller
+//!   whose call ran it. Panics of the listener and of `Drop` are counted
+//!   ([`Stats::listener_panics`], [`Stats::drop_panics`]), because the thread that runs these did
+//!   not cause them.
+//! - **No user code runs under a lock**: not loaders, listeners, weighers, `Expiry` or the drop of
+//!   keys and values. The exceptions are `Hash` and `Eq` (under any shard lock), and `Clone`,
+//!   [`Cache::view`]'s closure, [`Cache::invalidate_if`]'s predicate and `expire_after_read` (under
+//!   the reader lock), and a [`Clock`] of your own (under any). If one of these calls the same
+//!   cache, it panics with a message instead of waiting for itself.
 //! - **No operation takes longer because the cache holds more entries**, except those that say so.
 //!
 //! # Time to live, entry by entry
@@ -91,25 +96,27 @@
 //! }
 //! ```
 //!
-//! [`Cache::get_many`] and [`Cache::insert_many`] take many keys at once, which is faster where the cache is larger than the
-//! processor's caches.
+//! [`Cache::get_many`] and [`Cache::insert_many`] take many keys at once, which is faster where the
+//! cache is larger than the processor's caches.
 //!
-//! [`Builder::time_to_idle`] is for sliding expiry, [`Builder::time_to_live_by`] for a time to live that the value
-//! itself tells, and an [`Expiry`] for a rule of your own.
-//! [`Builder::jitter`] spreads the ends of entries that were stored together. [`Cache::freeze`] stops time for
-//! all entries, for example while an origin is down.
+//! [`Builder::time_to_idle`] is for sliding expiry, [`Builder::time_to_live_by`] for a time to live
+//! that the value itself tells, and an [`Expiry`] for a rule of your own. [`Builder::jitter`]
+//! spreads the ends of entries that were stored together. [`Cache::freeze`] stops time for all
+//! entries, for example while an origin is down.
 //!
 //! # Loading
 //!
-//! [`Cache::get_or_load`], [`Cache::try_get_or_load`] and [`Cache::optionally_get_or_load`] run one loader for
-//! each key at a time, however many threads ask. The methods that end in `_async` do the same for tasks, on any
-//! runtime, and threads and tasks share one load. If a loader panics or is cancelled, another caller loads. Those with
-//! `_by_ref` take the key by reference: a hit allocates nothing. [`Cache::fetch`] has all of them too, and tells with the
-//! answer where it comes from ([`Outcome`]), for a header such as `X-Cache`.
+//! [`Cache::get_or_load`], [`Cache::try_get_or_load`] and [`Cache::optionally_get_or_load`] run one
+//! loader for each key at a time, however many threads ask. The methods that end in `_async` do the
+//! same for tasks, on any runtime, and threads and tasks share one load. If a loader panics or is
+//! cancelled, another caller loads. Those with `_by_ref` take the key by reference: a hit allocates
+//! nothing. [`Cache::fetch`] has all of them too, and tells with the answer where it comes from
+//! ([`Outcome`]), for a header such as `X-Cache`.
 //!
-//! The loaders of these methods return the value itself, so the compiler knows its type: `|| "7".into()` and
-//! `|| Arc::new(handler)` for an `Arc<dyn Handler>` compile. A loader that also says how long its value lives, or by which
-//! tags it is invalidated, returns a [`Loaded`], to one method for all shapes of answers:
+//! The loaders of these methods return the value itself, so the compiler knows its type: `||
+//! "7".into()` and `|| Arc::new(handler)` for an `Arc<dyn Handler>` compile. A loader that also
+//! says how long its value lives, or by which tags it is invalidated, returns a [`Loaded`], to one
+//! method for all shapes of answers:
 //!
 //! ```
 //! use std::{io, sync::Arc, time::Duration};
@@ -132,38 +139,41 @@
 //! }
 //! ```
 //!
-//! - [`Cache::get_or_load_by_ref`] and its kin, and [`Cache::entry_by_ref`], take a key by reference: a hit makes no key.
+//! - [`Cache::get_or_load_by_ref`] and its kin, and [`Cache::entry_by_ref`], take a key by
+//!   reference: a hit makes no key.
 //! - [`Cache::get_or_load_many`] loads all keys that are missing with one call.
-//! - [`Cache::fetch`] tells beside the answer where it comes from ([`Outcome`]), for a header such as `X-Cache`, and the error in
-//!   whose place it answers an old value.
-//! - [`Fetch::load_with_old`] and [`Builder::refresh_with_old`] give the loader the old value, which it may keep with
-//!   [`Loaded::unchanged`]: HTTP's `If-None-Match` and "304 Not Modified".
+//! - [`Cache::fetch`] tells beside the answer where it comes from ([`Outcome`]), for a header such
+//!   as `X-Cache`, and the error in whose place it answers an old value.
+//! - [`Fetch::load_with_old`] and [`Builder::refresh_with_old`] give the loader the old value,
+//!   which it may keep with [`Loaded::unchanged`]: HTTP's `If-None-Match` and "304 Not Modified".
 //! - [`Presence`] says for how long an absence is remembered.
 //!
-//! An entry may have two deadlines. Past the *soft* one ([`Builder::refresh_after`]) the old value is served
-//! while one caller, or the background refresher ([`Builder::refresh_with`], or [`Builder::refresh_with_async`] with a
-//! future), fetches the new one; several keys at a time ([`Builder::refresh_parallelism`]). Past the
-//! *hard* one the entry is gone, except that [`Builder::stale_on_error`], or [`Lifetime::stale_for`] for one entry,
-//! keeps it for a loader that fails. While there is an old value to serve, a failing origin is left alone for
-//! [`Builder::error_backoff`]. [`Builder::negative_ttl`] remembers errors and absences, [`Builder::error_ttl`] each
-//! error as long as you say of it.
+//! An entry may have two deadlines. Past the *soft* one ([`Builder::refresh_after`]) the old value
+//! is served while one caller, or the background refresher ([`Builder::refresh_with`], or
+//! [`Builder::refresh_with_async`] with a future), fetches the new one; several keys at a time
+//! ([`Builder::refresh_parallelism`]). Past the *hard* one the entry is gone, except that
+//! [`Builder::stale_on_error`], or [`Lifetime::stale_for`] for one entry, keeps it for a loader
+//! that fails. While there is an old value to serve, a failing origin is left alone for
+//! [`Builder::error_backoff`]. [`Builder::negative_ttl`] remembers errors and absences,
+//! [`Builder::error_ttl`] each error as long as you say of it.
 //!
 //! # Changing a value
 //!
-//! [`Cache::update`] and [`Cache::entry`] change a key's value by a closure, which runs once. No other writer of
-//! that key runs meanwhile, and writers of other keys do not wait. [`Cache::compare_and_set`] changes a value
-//! only if it still has the version that you read. [`Entry::try_compute`] takes a closure that may fail, and tells what was
-//! removed or replaced. For async closures there is [`Entry::compute_async`]: those of one
-//! key take turns, and every other writer goes before them.
+//! [`Cache::update`] and [`Cache::entry`] change a key's value by a closure, which runs once. No
+//! other writer of that key runs meanwhile, and writers of other keys do not wait.
+//! [`Cache::compare_and_set`] changes a value only if it still has the version that you read.
+//! [`Entry::try_compute`] takes a closure that may fail, and tells what was removed or replaced.
+//! For async closures there is [`Entry::compute_async`]: those of one key take turns, and every
+//! other writer goes before them.
 //!
 //! # Who drives
 //!
-//! The driver removes entries that are due, calls the listener and refreshes. By default it is a thread of the cache's
-//! own, which sleeps until the next deadline, and others for listener and refresher. [`Driver::Task`] is a future for
-//! any runtime ([`Cache::drive`]); a listener and a refresher may be futures then. A [`SharedDriver`] is one for many
-//! caches. With [`Driver::Manual`] you
-//! call [`Cache::advance`] yourself, with a budget, or [`Cache::run_due`]; together with a [`ManualClock`] this makes
-//! tests of expiry exact and fast:
+//! The driver removes entries that are due, calls the listener and refreshes. By default it is a
+//! thread of the cache's own, which sleeps until the next deadline, and others for listener and
+//! refresher. [`Driver::Task`] is a future for any runtime ([`Cache::drive`]); a listener and a
+//! refresher may be futures then. A [`SharedDriver`] is one for many caches. With
+//! [`Driver::Manual`] you call [`Cache::advance`] yourself, with a budget, or [`Cache::run_due`];
+//! together with a [`ManualClock`] this makes tests of expiry exact and fast:
 //!
 //! ```
 //! use std::time::Duration;
@@ -184,43 +194,47 @@
 //! }
 //! ```
 //!
-//! When the last handle goes, whoever drives the cache removes the entries and delivers the last events; the drop waits
-//! for nobody. [`Cache::close`] waits for that, and [`Cache::close_async`] does without blocking the thread.
+//! When the last handle goes, whoever drives the cache removes the entries and delivers the last
+//! events; the drop waits for nobody. [`Cache::close`] waits for that, and [`Cache::close_async`]
+//! does without blocking the thread.
 //!
 //! # Eviction
 //!
-//! When the cache is full, entries that are due go first, and then what the policy picks. A due entry can only
-//! stay behind a live one while the driver is behind: an insertion looks past some 300 records of the wheel that
-//! lie before it (of deadlines far ahead that time has jumped to, or that were moved). The policy resembles
-//! S3-FIFO (Yang et al., SOSP 2023). It adapts how long it tries new entries, and whether it trusts keys that
-//! come back. The capacity is one number for all shards, which borrow from it as they need it. So an entry is
-//! never refused if it is lighter than the capacity. While several threads insert, the weight may exceed the
-//! capacity by what they are inserting. [`Cache::pin`] protects an entry from eviction.
-//! [`Cache::set_max_capacity`] changes the capacity while the cache is in use.
+//! When the cache is full, entries that are due go first, and then what the policy picks. A due
+//! entry can only stay behind a live one while the driver is behind: an insertion looks past some
+//! 300 records of the wheel that lie before it (of deadlines far ahead that time has jumped to, or
+//! that were moved). The policy resembles S3-FIFO (Yang et al., SOSP 2023). It adapts how long it
+//! tries new entries, and whether it trusts keys that come back. The capacity is one number for all
+//! shards, which borrow from it as they need it. So an entry is never refused if it is lighter than
+//! the capacity. While several threads insert, the weight may exceed the capacity by what they are
+//! inserting. [`Cache::pin`] protects an entry from eviction. [`Cache::set_max_capacity`] changes
+//! the capacity while the cache is in use.
 //!
 //! # Threads that stand still, and `fork`
 //!
-//! A thread may be stopped in the midst of a [`Cache::get`] that takes no lock: by a debugger, by a signal handler that
-//! sleeps, or on a busy machine by a much lower priority. What all caches of the process free meanwhile waits for it, up to
-//! 64 MiB. Then they let all reads take their locks, and give memory back again, but for what readers could reach at that
-//! moment. When the thread goes on, all of it comes back. A shard's reads need no lock again after the next write to it.
+//! A thread may be stopped in the midst of a [`Cache::get`] that takes no lock: by a debugger, by a
+//! signal handler that sleeps, or on a busy machine by a much lower priority. What all caches of
+//! the process free meanwhile waits for it, up to 64 MiB. Then they let all reads take their locks,
+//! and give memory back again, but for what readers could reach at that moment. When the thread
+//! goes on, all of it comes back. A shard's reads need no lock again after the next write to it.
 //!
-//! A child that was made by `fork` without an `exec` must not use a cache, neither its parent's nor one of its own: what
-//! other threads of the parent held at that moment stays held in the child for ever.
+//! A child that was made by `fork` without an `exec` must not use a cache, neither its parent's nor
+//! one of its own: what other threads of the parent held at that moment stays held in the child for
+//! ever.
 //!
 //! # Features
 //!
-//! - `system` (default): the system's clock, and the threads of driver, listener and refresher. Without it this
-//!   crate reads no clock and starts no thread. You must then give it a [`Clock`], and the driver must be a task
-//!   or manual.
+//! - `system` (default): the system's clock, and the threads of driver, listener and refresher.
+//!   Without it this crate reads no clock and starts no thread. You must then give it a [`Clock`],
+//!   and the driver must be a task or manual.
 //! - `serde`: snapshots.
 //! - `metrics`: counters, gauges and the lateness histogram through the `metrics` facade.
 //! - `bytemuck`: `Builder::read_by_copy`, by which reads take no lock for small types of your own.
 //!
 //! # Coming from moka or quick_cache
 //!
-//! [COMPARE.md](https://github.com/tidewheel/tidewheel/blob/main/COMPARE.md) has the table of names, and says
-//! when another cache is the better choice.
+//! [COMPARE.md](https://github.com/tidewheel/tidewheel/blob/main/COMPARE.md) has the table of
+//! names, and says when another cache is the better choice.
 #![forbid(unsafe_code)]
 
 /// Compiles and runs the code of the README.

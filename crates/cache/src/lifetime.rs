@@ -54,12 +54,14 @@ impl Lifetime {
 
     /// Until so much time has passed. Bounds and jitter of the cache apply.
     ///
-    /// Zero is for an answer that may not be used again, such as one with `max-age=0`: the caller of a load gets
-    /// it, and those who wait for that load; nobody after them. It is not stored, takes nobody's room, and what was
-    /// there before goes. A listener gets it at once, as [`RemovalCause::Expired`](crate::RemovalCause::Expired).
-    /// With [`stale_for`](Self::stale_for), or [`Builder::stale_on_error`](crate::Builder::stale_on_error), it is
-    /// kept for the case that the next load fails. [`Builder::ttl_bounds`](crate::Builder::ttl_bounds) may make
-    /// more of it.
+    /// Zero is for an answer that may not be used again, such as one with `max-age=0`: the caller
+    /// of a load gets it, and those who wait for that load; nobody after them. It is not stored,
+    /// takes nobody's room, and what was there before goes. A listener gets it at once, as
+    /// [`RemovalCause::Expired`](crate::RemovalCause::Expired). With
+    /// [`stale_for`](Self::stale_for), or
+    /// [`Builder::stale_on_error`](crate::Builder::stale_on_error), it is kept for the case that
+    /// the next load fails. [`Builder::ttl_bounds`](crate::Builder::ttl_bounds) may make more of
+    /// it.
     #[must_use]
     pub fn ttl(ttl: Duration) -> Self {
         Self {
@@ -68,8 +70,8 @@ impl Lifetime {
         }
     }
 
-    /// Until a point in wall time, converted once, now: a later step of the wall clock changes nothing.
-    /// Bounds and jitter do not apply.
+    /// Until a point in wall time, converted once, now: a later step of the wall clock changes
+    /// nothing. Bounds and jitter do not apply.
     #[must_use]
     pub fn until(at: SystemTime) -> Self {
         Self {
@@ -78,9 +80,9 @@ impl Lifetime {
         }
     }
 
-    /// Until so much time has passed since `begin`, a reading of [`Cache::now`](crate::Cache::now). For what was
-    /// true when it was asked for, and is stored later: the time in between counts. A `begin` that lies ahead is
-    /// now. Bounds and jitter do not apply.
+    /// Until so much time has passed since `begin`, a reading of [`Cache::now`](crate::Cache::now).
+    /// For what was true when it was asked for, and is stored later: the time in between counts. A
+    /// `begin` that lies ahead is now. Bounds and jitter do not apply.
     #[must_use]
     pub fn ttl_since(begin: Duration, ttl: Duration) -> Self {
         Self {
@@ -98,11 +100,11 @@ impl Lifetime {
         }
     }
 
-    /// The soft deadline, so long after the entry is stored: from then on it is still served, but a loader
-    /// or the refresher replaces it. Counts instead of
-    /// [`Builder::refresh_after`](crate::Builder::refresh_after). It belongs to the value: neither reads nor
-    /// [`Cache::expire`](crate::Cache::expire) or [`Cache::persist`](crate::Cache::persist) move it, and an
-    /// entry without an end has it too.
+    /// The soft deadline, so long after the entry is stored: from then on it is still served, but a
+    /// loader or the refresher replaces it. Counts instead of
+    /// [`Builder::refresh_after`](crate::Builder::refresh_after). It belongs to the value: neither
+    /// reads nor [`Cache::expire`](crate::Cache::expire) or
+    /// [`Cache::persist`](crate::Cache::persist) move it, and an entry without an end has it too.
     #[must_use]
     pub fn fresh_for(mut self, fresh_for: Duration) -> Self {
         self.fresh_for = Some(fresh_for);
@@ -110,8 +112,8 @@ impl Lifetime {
     }
 
     /// How long after its end the entry is kept for the case that its loader fails, instead of
-    /// [`Builder::stale_on_error`](crate::Builder::stale_on_error): HTTP's `stale-if-error` (RFC 5861) of one answer.
-    /// Zero: not at all. At most 17 years.
+    /// [`Builder::stale_on_error`](crate::Builder::stale_on_error): HTTP's `stale-if-error` (RFC
+    /// 5861) of one answer. Zero: not at all. At most 17 years.
     ///
     /// ```
     /// use std::time::Duration;
@@ -125,8 +127,8 @@ impl Lifetime {
     /// ```
     ///
     /// It belongs to the entry: [`Cache::expire`](crate::Cache::expire) and
-    /// [`Cache::persist`](crate::Cache::persist) leave it as it is, and an update keeps it. A refresh keeps it unless
-    /// the refresher returns a lifetime of its own.
+    /// [`Cache::persist`](crate::Cache::persist) leave it as it is, and an update keeps it. A
+    /// refresh keeps it unless the refresher returns a lifetime of its own.
     #[doc(alias = "stale_if_error", alias = "stale-if-error")]
     #[must_use]
     pub fn stale_for(mut self, stale_for: Duration) -> Self {
@@ -134,8 +136,8 @@ impl Lifetime {
         self
     }
 
-    /// A tag by which the entry can be invalidated together with others. May be called several times; an entry
-    /// with more than 32 tags is invalidated by any tag, whether it has it or not.
+    /// A tag by which the entry can be invalidated together with others. May be called several
+    /// times; an entry with more than 32 tags is invalidated by any tag, whether it has it or not.
     #[must_use]
     pub fn tag(mut self, tag: impl Into<Arc<str>>) -> Self {
         self.tags.push(tag.into(), book::<RandomState>);
@@ -191,7 +193,8 @@ pub struct Jitter {
 }
 
 impl Jitter {
-    /// A TTL becomes one in `[ttl * (1 - fraction), ttl]`: it stays a maximum. `fraction` is in `0..1`.
+    /// A TTL becomes one in `[ttl * (1 - fraction), ttl]`: it stays a maximum. `fraction` is in
+    /// `0..1`.
     #[must_use]
     pub const fn shorten(fraction: f64) -> Self {
         Self {
@@ -200,7 +203,8 @@ impl Jitter {
         }
     }
 
-    /// A TTL becomes one in `[ttl, ttl * (1 + fraction)]`: it becomes a minimum. `fraction` is in `0..1`.
+    /// A TTL becomes one in `[ttl, ttl * (1 + fraction)]`: it becomes a minimum. `fraction` is in
+    /// `0..1`.
     #[must_use]
     pub const fn lengthen(fraction: f64) -> Self {
         Self {
@@ -252,12 +256,13 @@ impl TtlBounds {
 /// Decides how long each entry lives, from its key and value. Called without any lock, except
 /// `expire_after_read`.
 ///
-/// It decides for entries that are stored with the configured lifetime. An end that is given otherwise, by a
-/// [`Lifetime`], [`Cache::expire`](crate::Cache::expire) or [`Cache::persist`](crate::Cache::persist), counts alone.
+/// It decides for entries that are stored with the configured lifetime. An end that is given
+/// otherwise, by a [`Lifetime`], [`Cache::expire`](crate::Cache::expire) or
+/// [`Cache::persist`](crate::Cache::persist), counts alone.
 ///
-/// A closure `Fn(&K, &V) -> Option<Duration>` is one: it says the time to live of what is stored, and reads change
-/// nothing. (In [`Builder::time_to_live_by`](crate::Builder::time_to_live_by) the types of its arguments are inferred.) So
-/// are `Box<dyn Expiry<K, V>>` and an `Arc` of one.
+/// A closure `Fn(&K, &V) -> Option<Duration>` is one: it says the time to live of what is stored,
+/// and reads change nothing. (In [`Builder::time_to_live_by`](crate::Builder::time_to_live_by) the
+/// types of its arguments are inferred.) So are `Box<dyn Expiry<K, V>>` and an `Arc` of one.
 pub trait Expiry<K, V>: Send + Sync {
     /// The time to live of a new entry; `None` for no end.
     fn expire_after_create(&self, key: &K, value: &V) -> Option<Duration>;
@@ -269,10 +274,10 @@ pub trait Expiry<K, V>: Send + Sync {
         self.expire_after_create(key, value)
     }
 
-    /// The time to live after a read; `left` is what is left. The default changes nothing. Not asked about an entry
-    /// whose end was given. Runs under the
-    /// shard's lock: it must be quick and must not call the cache. A writer that came between has it called
-    /// again, for the value that is there then.
+    /// The time to live after a read; `left` is what is left. The default changes nothing. Not
+    /// asked about an entry whose end was given. Runs under the shard's lock: it must be quick and
+    /// must not call the cache. A writer that came between has it called again, for the value that
+    /// is there then.
     fn expire_after_read(&self, key: &K, value: &V, left: Option<Duration>) -> Option<Duration> {
         let _ = (key, value);
         left

@@ -5,7 +5,8 @@ use std::time::Duration;
 use crate::lifetime::Lifetime;
 
 /// A value with a lifetime of its own, as the loader of
-/// [`Cache::get_or_load_with`](crate::Cache::get_or_load_with) returns it. Plain values convert into it.
+/// [`Cache::get_or_load_with`](crate::Cache::get_or_load_with) returns it. Plain values convert
+/// into it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Loaded<V> {
@@ -34,8 +35,8 @@ impl<V> Loaded<V> {
         Self::of_kind(value, lifetime, Kind::New)
     }
 
-    /// The old value that the loader was given, which has not changed: HTTP's "304 Not Modified". The entry stays as it
-    /// is, and lives on for this lifetime, from now on.
+    /// The old value that the loader was given, which has not changed: HTTP's "304 Not Modified".
+    /// The entry stays as it is, and lives on for this lifetime, from now on.
     ///
     /// ```
     /// use std::time::Duration;
@@ -60,14 +61,16 @@ impl<V> Loaded<V> {
     /// # }
     /// ```
     ///
-    /// Nobody else sees a change: no event tells that a value was replaced, nothing counts as inserted, and the
-    /// [version](crate::Cache::version) stays. So do the tags, unless the lifetime names others. Those who wait get the
-    /// value. If the entry has left while the loader ran, the value is stored again; but not if the key was written or
-    /// removed, or its tag invalidated: then it is for the callers alone, as any value of a superseded load.
+    /// Nobody else sees a change: no event tells that a value was replaced, nothing counts as
+    /// inserted, and the [version](crate::Cache::version) stays. So do the tags, unless the
+    /// lifetime names others. Those who wait get the value. If the entry has left while the loader
+    /// ran, the value is stored again; but not if the key was written or removed, or its tag
+    /// invalidated: then it is for the callers alone, as any value of a superseded load.
     ///
-    /// It is for a loader that was given the old value: [`Fetch::load_with_old`](crate::Fetch::load_with_old),
-    /// [`Builder::refresh_with_old`](crate::Builder::refresh_with_old) and their async forms. Elsewhere, and where there
-    /// was no old value, it is as [`Loaded::new`].
+    /// It is for a loader that was given the old value:
+    /// [`Fetch::load_with_old`](crate::Fetch::load_with_old),
+    /// [`Builder::refresh_with_old`](crate::Builder::refresh_with_old) and their async forms.
+    /// Elsewhere, and where there was no old value, it is as [`Loaded::new`].
     #[doc(
         alias = "not_modified",
         alias = "304",
@@ -79,12 +82,13 @@ impl<V> Loaded<V> {
         Self::of_kind(old, lifetime, Kind::Unchanged)
     }
 
-    /// A value for one caller alone, such as an HTTP answer with `no-store`: the one whose loader returns it. It is not
-    /// stored, and what was there before goes. Those who have waited for it do not get it: each runs its own loader,
-    /// beside the others, and what that returns is not stored either.
+    /// A value for one caller alone, such as an HTTP answer with `no-store`: the one whose loader
+    /// returns it. It is not stored, and what was there before goes. Those who have waited for it
+    /// do not get it: each runs its own loader, beside the others, and what that returns is not
+    /// stored either.
     ///
-    /// From a refresher it is no value for anybody: the old one goes. Where there is no loader, as in a
-    /// [`Compute`](crate::Compute), it is a value with a time to live of zero.
+    /// From a refresher it is no value for anybody: the old one goes. Where there is no loader, as
+    /// in a [`Compute`](crate::Compute), it is a value with a time to live of zero.
     #[must_use]
     pub fn private(value: V) -> Self {
         let lifetime = Lifetime::ttl(Duration::ZERO).stale_for(Duration::ZERO);
@@ -106,10 +110,11 @@ impl<V> From<V> for Loaded<V> {
     }
 }
 
-/// What an origin says of a key: that there is something, or for how long it is to be remembered that there is nothing.
+/// What an origin says of a key: that there is something, or for how long it is to be remembered
+/// that there is nothing.
 ///
-/// A loader or refresher that returns it says with each answer what [`Builder::negative_ttl`](crate::Builder::negative_ttl)
-/// says for all: HTTP's `max-age` of a 404.
+/// A loader or refresher that returns it says with each answer what
+/// [`Builder::negative_ttl`](crate::Builder::negative_ttl) says for all: HTTP's `max-age` of a 404.
 ///
 /// ```
 /// use std::time::Duration;
@@ -132,14 +137,16 @@ impl<V> From<V> for Loaded<V> {
 /// # }
 /// ```
 ///
-/// Absences are remembered by caches that were built with [`negative_ttl`](crate::Builder::negative_ttl) or
-/// [`error_ttl`](crate::Builder::error_ttl) alone: `negative_ttl(Duration::ZERO)` is enough.
+/// Absences are remembered by caches that were built with
+/// [`negative_ttl`](crate::Builder::negative_ttl) or [`error_ttl`](crate::Builder::error_ttl)
+/// alone: `negative_ttl(Duration::ZERO)` is enough.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Presence<V> {
     /// There is such a thing.
     Present(Loaded<V>),
-    /// There is none, which is remembered for [`Builder::negative_ttl`](crate::Builder::negative_ttl).
+    /// There is none, which is remembered for
+    /// [`Builder::negative_ttl`](crate::Builder::negative_ttl).
     Absent,
     /// There is none, which is remembered for so long; zero: not at all.
     AbsentFor(Duration),

@@ -1,8 +1,8 @@
 //! User values are dropped so that a panic of their `Drop` harms nobody.
 //!
-//! Such a panic could leave an operation half done, or end the driver's thread. During another panic it would end the
-//! process. So the cache drops keys and values one by one, after all accounting, and catches each panic. The
-//! panic hook has reported it by then, and it is counted.
+//! Such a panic could leave an operation half done, or end the driver's thread. During another
+//! panic it would end the process. So the cache drops keys and values one by one, after all
+//! accounting, and catches each panic. The panic hook has reported it by then, and it is counted.
 
 use std::any::Any;
 use std::mem::needs_drop;

@@ -7,7 +7,8 @@ use std::time::Duration;
 use tidewheel_store::{SEATS, known_seat, seat};
 use tidewheel_time::Histogram;
 
-/// The threads with the lowest numbers count in stripes of their own; the others share the last one.
+/// The threads with the lowest numbers count in stripes of their own; the others share the last
+/// one.
 const STRIPES: usize = 64;
 
 /// The stripe of the threads that have none of their own.
@@ -133,14 +134,15 @@ pub struct Stats {
     pub hits: u64,
     /// Lookups that did not.
     pub misses: u64,
-    /// Answers with an old value: hits past their soft deadline, and those of [`stale_on_error`](Self::stale_on_error).
+    /// Answers with an old value: hits past their soft deadline, and those of
+    /// [`stale_on_error`](Self::stale_on_error).
     pub stale_hits: u64,
     /// Old values that were served in place of a loader's error. These lookups are misses.
     pub stale_on_error: u64,
     /// Misses that were answered by what another caller was loading: they have waited for it.
     pub joined: u64,
-    /// Values stored: new and replaced ones. One with [a time to live of zero](crate::Lifetime::ttl) counts too, although
-    /// it leaves at once.
+    /// Values stored: new and replaced ones. One with [a time to live of
+    /// zero](crate::Lifetime::ttl) counts too, although it leaves at once.
     pub inserts: u64,
     /// Loaders that were run. A bulk load counts each of its keys.
     pub loads: u64,
@@ -153,29 +155,35 @@ pub struct Stats {
     /// Entries removed by the caller: one by one, by predicate or tag, all, or by
     /// [`close`](crate::Cache::close).
     pub removals: u64,
-    /// Entries heavier than the whole capacity, which were not stored: the listener gets them. Not those
-    /// that a caller is told of instead, as by [`compare_and_set`](crate::Cache::compare_and_set).
+    /// Entries heavier than the whole capacity, which were not stored: the listener gets them. Not
+    /// those that a caller is told of instead, as by
+    /// [`compare_and_set`](crate::Cache::compare_and_set).
     pub rejected: u64,
-    /// Background refreshes that were begun: the refresher was called, unless the key's `Eq` panicked first.
+    /// Background refreshes that were begun: the refresher was called, unless the key's `Eq`
+    /// panicked first.
     pub refreshes_begun: u64,
-    /// Those that came back with a value, or with word that there is none. (Nothing came of it if the key was written
-    /// meanwhile.)
+    /// Those that came back with a value, or with word that there is none. (Nothing came of it if
+    /// the key was written meanwhile.)
     pub refreshes_done: u64,
-    /// Those that failed, panicked, or were dropped with the task that drove them. A panic is the refresher's, or
-    /// the key's `Eq`'s.
+    /// Those that failed, panicked, or were dropped with the task that drove them. A panic is the
+    /// refresher's, or the key's `Eq`'s.
     pub refreshes_failed: u64,
     /// Those that were not queued because the queue was full: see
-    /// [`Builder::refresh_queue`](crate::Builder::refresh_queue). One for each read that asked in vain.
+    /// [`Builder::refresh_queue`](crate::Builder::refresh_queue). One for each read that asked in
+    /// vain.
     pub refreshes_skipped: u64,
     /// Those that wait in the queue now.
     pub refreshes_queued: u64,
-    /// Those that run now: at most [`Builder::refresh_parallelism`](crate::Builder::refresh_parallelism).
+    /// Those that run now: at most
+    /// [`Builder::refresh_parallelism`](crate::Builder::refresh_parallelism).
     pub refreshes_running: u64,
-    /// Events that the listener did not get, since its queue was full and `OnFull::Drop` was chosen.
+    /// Events that the listener did not get, since its queue was full and `OnFull::Drop` was
+    /// chosen.
     pub events_dropped: u64,
     /// Panics of the listener. It goes on to be called.
     pub listener_panics: u64,
-    /// Panics of keys' and values' `Drop` that the cache has met as it dropped them. Nothing is lost by them.
+    /// Panics of keys' and values' `Drop` that the cache has met as it dropped them. Nothing is
+    /// lost by them.
     pub drop_panics: u64,
     /// Errors and absences that were remembered and answered without a call of a loader
     /// ([`Builder::negative_ttl`](crate::Builder::negative_ttl)).
@@ -192,7 +200,8 @@ pub struct Stats {
     /// Entries removed by their deadline, by how late: `[0]` within the tick, `[i]` later by
     /// `2^(i-1) ..< 2^i` ms.
     pub lateness: [u64; LATENESS_WINDOWS],
-    /// How long the earliest deadline that is over has been waiting for the driver; zero when none is.
+    /// How long the earliest deadline that is over has been waiting for the driver; zero when none
+    /// is.
     pub backlog: Duration,
 }
 
@@ -214,9 +223,10 @@ impl Stats {
         self.lateness.iter().sum()
     }
 
-    /// How late this share of the expired entries was removed at most: `lateness_percentile(99.0)` is the lateness that
-    /// 99 of 100 do not exceed. Rounded up to the end of its window: 0, 1, 3, 7, 15 … ms up to 2.3 hours. `None` when no entry has
-    /// expired. Shares outside `0..=100` count as the nearest within.
+    /// How late this share of the expired entries was removed at most: `lateness_percentile(99.0)`
+    /// is the lateness that 99 of 100 do not exceed. Rounded up to the end of its window: 0, 1, 3,
+    /// 7, 15 … ms up to 2.3 hours. `None` when no entry has expired. Shares outside `0..=100` count
+    /// as the nearest within.
     #[must_use]
     #[inline]
     pub fn lateness_percentile(&self, percent: f64) -> Option<Duration> {
@@ -392,8 +402,8 @@ mod tests {
         assert!(printed.contains("entries: 0, weight: 0,"), "{printed}");
     }
 
-    /// Each of the first 63 threads got a cell of its own. All later threads counted in one shared cell, although the
-    /// first had ended.
+    /// Each of the first 63 threads got a cell of its own. All later threads counted in one shared
+    /// cell, although the first had ended.
     #[test]
     fn stripes_of_threads_that_ended_are_used_again() {
         let counters = std::sync::Arc::new(Counters::new());

@@ -45,8 +45,8 @@ pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     }
 }
 
-/// How often a reader looks whether the writer is done before it sleeps, and how long it pauses between:
-/// about 10 to 20 µs in all.
+/// How often a reader looks whether the writer is done before it sleeps, and how long it pauses
+/// between: about 10 to 20 µs in all.
 const READ_TRIES: u32 = if cfg!(all(shuttle, feature = "shuttle")) {
     1
 } else {
@@ -54,8 +54,8 @@ const READ_TRIES: u32 = if cfg!(all(shuttle, feature = "shuttle")) {
 };
 const PAUSES_PER_TRY: u32 = 8;
 
-/// A shard's lock. The user's `Hash`, `Eq`, `Clone` and `view` closures run under it. If one of them calls
-/// the same cache, it panics instead of waiting for itself.
+/// A shard's lock. The user's `Hash`, `Eq`, `Clone` and `view` closures run under it. If one of
+/// them calls the same cache, it panics instead of waiting for itself.
 ///
 /// A panic of theirs leaves the shard whole, so poison says nothing.
 pub(crate) struct ShardLock<T>(RwLock<T>);
@@ -80,8 +80,8 @@ impl<T> ShardLock<T> {
         }
     }
 
-    /// A writer holds the lock for a few microseconds: to wait for it awake is shorter than to fall asleep
-    /// and be woken, for both.
+    /// A writer holds the lock for a few microseconds: to wait for it awake is shorter than to fall
+    /// asleep and be woken, for both.
     #[cold]
     fn read_soon(&self) -> RwLockReadGuard<'_, T> {
         for _ in 0..READ_TRIES {
@@ -142,8 +142,8 @@ impl<T> DerefMut for WriteGuard<'_, T> {
     }
 }
 
-/// Caches of which one thread may hold a shard at the same time, each from within a closure of the one
-/// before.
+/// Caches of which one thread may hold a shard at the same time, each from within a closure of the
+/// one before.
 const NESTED_MAX: usize = 8;
 
 /// The caches of which this thread holds a shard.

@@ -1,4 +1,5 @@
-//! What is published to the `metrics` facade: everything once. A binary of its own: a process has one recorder.
+//! What is published to the `metrics` facade: everything once. A binary of its own: a process has
+//! one recorder.
 
 use std::collections::HashMap;
 use std::time::Duration;

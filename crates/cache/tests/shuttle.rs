@@ -1,8 +1,8 @@
-//! Concurrent paths under schedules that shuttle chooses: `RUSTFLAGS="--cfg shuttle" cargo test -p tidewheel
-//! --features shuttle --test shuttle --release`.
+//! Concurrent paths under schedules that shuttle chooses: `RUSTFLAGS="--cfg shuttle" cargo test -p
+//! tidewheel --features shuttle --test shuttle --release`.
 //!
-//! Every test runs under random schedules and under PCT's, which find an ordering bug of a given depth with a
-//! known probability; a failure prints the schedule, which replays it.
+//! Every test runs under random schedules and under PCT's, which find an ordering bug of a given
+//! depth with a known probability; a failure prints the schedule, which replays it.
 #![cfg(all(shuttle, feature = "shuttle"))]
 
 use std::collections::HashMap;
@@ -506,8 +506,8 @@ fn a_refresh_and_a_writer_race() {
     });
 }
 
-/// A step that was disturbed is repeated. It must end where it ended the first time, although removals would let it
-/// come further.
+/// A step that was disturbed is repeated. It must end where it ended the first time, although
+/// removals would let it come further.
 #[test]
 fn invalidate_if_passes_nobody_over_beside_removals() {
     const MATCHING: u64 = 48;
@@ -531,8 +531,8 @@ fn invalidate_if_passes_nobody_over_beside_removals() {
     });
 }
 
-/// Bugs 1 and 9: a thread that finds an expired entry, the sweeper or a reader, must not remove the value that
-/// replaced it.
+/// Bugs 1 and 9: a thread that finds an expired entry, the sweeper or a reader, must not remove the
+/// value that replaced it.
 #[test]
 fn a_fresh_value_survives_threads_that_saw_the_expired_one() {
     const KEYS: u64 = 20;
@@ -583,7 +583,8 @@ impl Told {
     }
 }
 
-/// Only the task can deliver the last events. If the wake-up for an event is lost, the event is never delivered.
+/// Only the task can deliver the last events. If the wake-up for an event is lost, the event is
+/// never delivered.
 #[test]
 fn a_task_delivers_every_event_though_writers_deliver_beside_it() {
     check(|| {
@@ -620,7 +621,8 @@ fn a_task_delivers_every_event_though_writers_deliver_beside_it() {
     });
 }
 
-/// A cache of a few entries with room for one event; when its listener is told of key 9, it calls `answer`.
+/// A cache of a few entries with room for one event; when its listener is told of key 9, it calls
+/// `answer`.
 fn with_a_listener_that_calls(
     answer: fn(&Cache<u64, u64>),
     keys: &[u64],
@@ -646,8 +648,8 @@ fn with_a_listener_that_calls(
     (cache, told)
 }
 
-/// The queue is full. The listener wants the keys that the closure and the loader are about to supply, and these
-/// write other keys and their own.
+/// The queue is full. The listener wants the keys that the closure and the loader are about to
+/// supply, and these write other keys and their own.
 #[test]
 fn a_listener_a_closure_and_a_loader_do_not_wait_for_each_other_at_a_full_queue() {
     check(|| {
@@ -684,8 +686,8 @@ fn a_listener_a_closure_and_a_loader_do_not_wait_for_each_other_at_a_full_queue(
     });
 }
 
-/// A loader closes the cache while a listener waits for that loader. All events are delivered, and nobody waits for
-/// ever.
+/// A loader closes the cache while a listener waits for that loader. All events are delivered, and
+/// nobody waits for ever.
 #[test]
 fn a_loader_that_closes_the_cache_leaves_no_event_untold() {
     check(|| {
@@ -791,7 +793,8 @@ fn a_shared_task_misses_no_deadline_no_event_and_no_newcomer() {
     });
 }
 
-/// Whoever goes last, a handle or the task, ends the cache; nobody waits, and every event is told once.
+/// Whoever goes last, a handle or the task, ends the cache; nobody waits, and every event is told
+/// once.
 #[test]
 fn the_last_handle_and_the_task_leave_no_event_untold() {
     check(|| {
@@ -818,7 +821,8 @@ fn the_last_handle_and_the_task_leave_no_event_untold() {
     });
 }
 
-/// The listener's future is polled by whoever has the turn: two tasks, of which one is dropped midway.
+/// The listener's future is polled by whoever has the turn: two tasks, of which one is dropped
+/// midway.
 #[test]
 fn tasks_that_share_an_async_listener_tell_everything_once() {
     check(|| {

@@ -1,4 +1,5 @@
-//! The table of tags grows in small steps. Alone in its process, since it looks at the process's memory.
+//! The table of tags grows in small steps. Alone in its process, since it looks at the process's
+//! memory.
 #![cfg(target_os = "linux")]
 
 use std::io::{Read, Seek};

@@ -80,7 +80,8 @@ fn set_of(members: u64, hasher: &KeyHasher) -> Set {
     set
 }
 
-/// Prints what a member costs in collections of `members`, beside its own bytes and a part of its key's cost.
+/// Prints what a member costs in collections of `members`, beside its own bytes and a part of its
+/// key's cost.
 fn bytes_a_member(members: u64) {
     let hasher = KeyHasher::new(1);
     let keys = 1_000_000 / members;
@@ -139,7 +140,8 @@ fn print_bytes(name: &str, members: u64, held: f64, own: f64, accounted: usize) 
     );
 }
 
-/// Runs of the same operations. Of each operation the shortest time counts: in the others the machine did something else.
+/// Runs of the same operations. Of each operation the shortest time counts: in the others the
+/// machine did something else.
 const RUNS: usize = 3;
 
 /// The time of each operation of a kind.

@@ -1,4 +1,5 @@
-//! Sorted sets and lists: bytes a member, time an operation, and the worst single operation while they grow.
+//! Sorted sets and lists: bytes a member, time an operation, and the worst single operation while
+//! they grow.
 //!
 //! `cargo bench -p tidewheel-collections --bench ordered [-- MEMBERS]` (1,000,000 unless told)
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
@@ -98,7 +99,8 @@ fn keep<O>(store: &mut Store<O>, i: u64, bytes: Option<&[u8]>, object: impl FnOn
     store.insert(store.hasher().hash(&key), &key, 0, value, None, 0);
 }
 
-/// Prints what a member costs in collections of `members`: its own 16 bytes and a part of its key's cost included.
+/// Prints what a member costs in collections of `members`: its own 16 bytes and a part of its key's
+/// cost included.
 fn bytes_a_member(members: u64) {
     let hasher = KeyHasher::new(1);
     let keys = 1_000_000 / members;
@@ -136,8 +138,8 @@ fn bytes_a_member(members: u64) {
     print("list", before);
 }
 
-/// One kind of operation. The runs are alike, so an operation's least time is what it takes by itself: what other
-/// processes took in one run, they do not take in all.
+/// One kind of operation. The runs are alike, so an operation's least time is what it takes by
+/// itself: what other processes took in one run, they do not take in all.
 #[derive(Default)]
 struct Phase {
     best_ns: Vec<u32>,

@@ -2,8 +2,8 @@
 
 use tidewheel_store::KeyHasher;
 
-/// When a collection is packed: all three are settings of the server. [`PACKED_ENTRIES_MAX`] and [`PACKED_BYTES_MAX`] bound
-/// them.
+/// When a collection is packed: all three are settings of the server. [`PACKED_ENTRIES_MAX`] and
+/// [`PACKED_BYTES_MAX`] bound them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// The most members.
@@ -14,8 +14,8 @@ pub struct Limits {
     pub integers: usize,
 }
 
-/// The most members of a packed collection, whatever the limits say. An insertion looks at each of them, and the one that
-/// makes the collection large moves each: about 0.5 ms for so many.
+/// The most members of a packed collection, whatever the limits say. An insertion looks at each of
+/// them, and the one that makes the collection large moves each: about 0.5 ms for so many.
 pub const PACKED_ENTRIES_MAX: usize = 4_096;
 
 /// The most bytes of a packed collection, whatever the limits say, for the same reason.

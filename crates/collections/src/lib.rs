@@ -19,19 +19,22 @@
 //!
 //! # The parts
 //!
-//! Each collection has two types: [`HashRef`] reads, [`Hash`](enum@Hash) changes. Both have two forms.
+//! Each collection has two types: [`HashRef`] reads, [`Hash`](enum@Hash) changes. Both have two
+//! forms.
 //!
 //! - *Packed* is one string of bytes ([`Packed`]). The caller may keep it wherever it keeps bytes.
-//! - *Large* is a structure of its own. A collection becomes large when an insert breaks its [`Limits`], and never goes
-//!   back. For hashes and sets it is a [`Table`], which is a small store. For a [`ZSet`] it is such a store and a tree of
-//!   scores, for a [`List`] a deque of chunks. A list goes back when the caller asks for it with [`List::pack`].
+//! - *Large* is a structure of its own. A collection becomes large when an insert breaks its
+//!   [`Limits`], and never goes back. For hashes and sets it is a [`Table`], which is a small
+//!   store. For a [`ZSet`] it is such a store and a tree of scores, for a [`List`] a deque of
+//!   chunks. A list goes back when the caller asks for it with [`List::pack`].
 //!
 //! # The rules
 //!
-//! - **Time is an argument.** A member is due when `now` has reached its deadline. The caller calls `expire` before it
-//!   reads: a `Ref` type does not know the time, and shows every member that is there.
-//! - **Work comes in steps.** `expire` and `maintain` take a budget. No operation on a large collection depends on its
-//!   number of members, unless it says so.
+//! - **Time is an argument.** A member is due when `now` has reached its deadline. The caller calls
+//!   `expire` before it reads: a `Ref` type does not know the time, and shows every member that is
+//!   there.
+//! - **Work comes in steps.** `expire` and `maintain` take a budget. No operation on a large
+//!   collection depends on its number of members, unless it says so.
 #![forbid(unsafe_code)]
 
 mod change;

@@ -1,7 +1,7 @@
 //! Random choices, from random bits that the caller brings.
 
-/// A number below `bound`, from 64 random bits. For the bounds of a collection no number is favoured noticeably: by
-/// less than one part in 2^32.
+/// A number below `bound`, from 64 random bits. For the bounds of a collection no number is
+/// favoured noticeably: by less than one part in 2^32.
 pub(crate) fn below(bits: u64, bound: usize) -> usize {
     ((u128::from(bits) * bound as u128) >> 64) as usize
 }

@@ -1,7 +1,8 @@
 //! The large form of hashes and sets: the members are the keys of a small store.
 //!
-//! The store brings all that a large collection needs: an index that grows in steps, a scan that meets each member that
-//! stays, a wheel for the deadlines, pages that go back. A hash keeps a value with each key; a set keeps none.
+//! The store brings all that a large collection needs: an index that grows in steps, a scan that
+//! meets each member that stays, a wheel for the deadlines, pages that go back. A hash keeps a
+//! value with each key; a set keeps none.
 
 use tidewheel_store::{Expired, INLINE_MAX, KeyHasher, NewValue, Progress, Slot, Store, Value};
 
@@ -75,15 +76,17 @@ impl Table {
         slots
     }
 
-    /// Visits all members in an order that their hashes do not make: so they may go into another table. In the order of
-    /// their hashes each would search its place behind all those before it, as long as the table there is small.
+    /// Visits all members in an order that their hashes do not make: so they may go into another
+    /// table. In the order of their hashes each would search its place behind all those before it,
+    /// as long as the table there is small.
     pub(crate) fn for_each_by_place<'a>(&'a self, visit: impl FnMut(Entry<'a>)) {
         let slots = self.slots_by_place().into_iter();
         slots.map(|slot| self.entry(slot)).for_each(visit);
     }
 
-    /// Removes so many random members, and shows each to `look` before. `bits` gives 64 random bits at each call. The
-    /// others move to memory of their own: O(members), so it is for a count that is most of them.
+    /// Removes so many random members, and shows each to `look` before. `bits` gives 64 random bits
+    /// at each call. The others move to memory of their own: O(members), so it is for a count that
+    /// is most of them.
     pub(crate) fn keep_few(
         &mut self,
         gone: usize,

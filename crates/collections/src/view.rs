@@ -140,8 +140,9 @@ impl<'a> View<'a> {
     }
 }
 
-/// Draws members until `count` different ones have been met. At most a third of all are wanted, so two of three draws
-/// meet a new one. Should random bits be so bad that draws do not get there, the first others are visited.
+/// Draws members until `count` different ones have been met. At most a third of all are wanted, so
+/// two of three draws meet a new one. Should random bits be so bad that draws do not get there, the
+/// first others are visited.
 fn draw<'a>(
     table: &'a Table,
     count: usize,

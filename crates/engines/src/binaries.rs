@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-/// A program that can be run: on the path, or at one of these places below Python's packages. `None`, and a line on
-/// standard output, if it is nowhere.
+/// A program that can be run: on the path, or at one of these places below Python's packages.
+/// `None`, and a line on standard output, if it is nowhere.
 ///
 /// # Panics
 ///

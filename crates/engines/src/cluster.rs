@@ -24,7 +24,8 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Starts one, and waits until every node says that all is well and every replica has its primary's data.
+    /// Starts one, and waits until every node says that all is well and every replica has its
+    /// primary's data.
     #[must_use]
     pub fn start(engine: &Engine) -> Self {
         let nodes: Vec<_> = (0..2 * PRIMARIES).map(|_| node(engine)).collect();

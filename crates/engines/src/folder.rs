@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A new folder below the system's temporary one. Removed with all that is in it when this is dropped.
+/// A new folder below the system's temporary one. Removed with all that is in it when this is
+/// dropped.
 #[derive(Debug)]
 pub struct Folder(PathBuf);
 

@@ -1,4 +1,5 @@
-//! Real servers for tests: started on free loopback ports, killed, paused, joined, and gone with whoever started them.
+//! Real servers for tests: started on free loopback ports, killed, paused, joined, and gone with
+//! whoever started them.
 //!
 //! ```no_run
 //! use tidewheel_engines::{Engine, Server};
@@ -13,8 +14,8 @@
 //! A program that is not installed is said so on standard output, and the test returns. With
 //! `TIDEWHEEL_REQUIRE_TOOLS=1` in the environment it fails instead.
 //!
-//! Every wait has a bound, and panics with what it waited for. A server is killed when its [`Process`] is dropped, and by
-//! the kernel when the test's own process dies.
+//! Every wait has a bound, and panics with what it waited for. A server is killed when its
+//! [`Process`] is dropped, and by the kernel when the test's own process dies.
 
 #![forbid(unsafe_code)]
 

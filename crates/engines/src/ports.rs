@@ -3,11 +3,13 @@
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Below the ports that the kernel gives to outgoing connections, so that none of those takes one in between.
+/// Below the ports that the kernel gives to outgoing connections, so that none of those takes one
+/// in between.
 const FIRST: u32 = 11_000;
 const COUNT: u32 = 20_000;
 
-/// A port that nobody listens on. No two calls of one process return the same one, before thousands of them.
+/// A port that nobody listens on. No two calls of one process return the same one, before thousands
+/// of them.
 ///
 /// # Panics
 ///

@@ -24,7 +24,8 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// Starts one with an empty database, and waits until it answers. `None` if it is not installed.
+    /// Starts one with an empty database, and waits until it answers. `None` if it is not
+    /// installed.
     ///
     /// # Panics
     ///

@@ -85,7 +85,8 @@ pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// A running server, with a folder of its own. Dropping it kills the server, and removes the folder.
+/// A running server, with a folder of its own. Dropping it kills the server, and removes the
+/// folder.
 #[derive(Debug)]
 pub struct Process {
     name: String,
@@ -95,7 +96,8 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts a server in a folder, where it also writes its output, to the file `output`. It may not be ready yet.
+    /// Starts a server in a folder, where it also writes its output, to the file `output`. It may
+    /// not be ready yet.
     ///
     /// # Panics
     ///
@@ -204,8 +206,9 @@ fn spawn(launch: &Launch, folder: &Folder) -> Child {
 /// A command, and where its child goes.
 type Order = (Command, Sender<std::io::Result<Child>>);
 
-/// Starts a process from a thread that never ends: the kernel takes the end of the starting *thread* for the starter's
-/// death, and a test's thread may end before those that share its server.
+/// Starts a process from a thread that never ends: the kernel takes the end of the starting
+/// *thread* for the starter's death, and a test's thread may end before those that share its
+/// server.
 fn starter_spawns(command: Command) -> std::io::Result<Child> {
     static STARTER: OnceLock<Mutex<Sender<Order>>> = OnceLock::new();
     let starter = STARTER.get_or_init(|| {

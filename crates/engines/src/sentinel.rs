@@ -98,8 +98,8 @@ fn count(port: u16, what: &str) -> Option<usize> {
     }
 }
 
-/// Fails over within seconds: it asks for news each second, so that what it knows of the replicas is fresh enough for an
-/// election.
+/// Fails over within seconds: it asks for news each second, so that what it knows of the replicas
+/// is fresh enough for an election.
 fn sentinel(engine: &Engine, primary: u16) -> Server {
     let port = free_port();
     let folder = Folder::new("sentinel");

@@ -71,8 +71,8 @@ impl Engine {
         &self.program
     }
 
-    /// What every server is started with: one port of the loopback, nothing on disk, no protection that tests are in the
-    /// way of.
+    /// What every server is started with: one port of the loopback, nothing on disk, no protection
+    /// that tests are in the way of.
     pub(crate) fn launch(&self, port: u16) -> Launch {
         let port = port.to_string();
         Launch::new(&self.program).args([

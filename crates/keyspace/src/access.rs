@@ -1,6 +1,7 @@
 //! An entry's 24 bits of access history, as a clock (LRU) or as a frequency (LFU).
 //!
-//! `clock` is the clock's tick in milliseconds, not engine time: idle time passes while expiry is frozen.
+//! `clock` is the clock's tick in milliseconds, not engine time: idle time passes while expiry is
+//! frozen.
 
 use crate::random::Random;
 

@@ -1,20 +1,24 @@
 //! The keys of a shard that should be evicted next, as far as it was searched.
 //!
-//! Each visit of a shard by an evicting thread *searches* a little: under `volatile-ttl` it reads some timer records, one chunk
-//! after the other, again and again; under the policies of use it draws some entries at random. What is more urgent than the
-//! least urgent candidate becomes one. So a few visits know the most urgent keys of the whole shard, whatever its size:
+//! Each visit of a shard by an evicting thread *searches* a little: under `volatile-ttl` it reads
+//! some timer records, one chunk after the other, again and again; under the policies of use it
+//! draws some entries at random. What is more urgent than the least urgent candidate becomes one.
+//! So a few visits know the most urgent keys of the whole shard, whatever its size:
 //!
-//! - A shard of 30,000 keys with deadlines has 230 candidates. 135 records or more are read for each victim, so all of them are
-//!   read before more keys are evicted than are known. Until all were read once, 1,020 are read for each, for fewer candidates.
-//! - A record says before which tick its key is not due. Most are not urgent enough by that alone, and no key is looked at.
+//! - A shard of 30,000 keys with deadlines has 230 candidates. 135 records or more are read for
+//!   each victim, so all of them are read before more keys are evicted than are known. Until all
+//!   were read once, 1,020 are read for each, for fewer candidates.
+//! - A record says before which tick its key is not due. Most are not urgent enough by that alone,
+//!   and no key is looked at.
 //!
 //! A key that is given a near deadline becomes a candidate at once.
 //!
-//! The shard publishes how urgent its first candidate is, and the most urgent of all shards is evicted. Every search looks at
-//! one other shard too, in turn, so that none is forgotten.
+//! The shard publishes how urgent its first candidate is, and the most urgent of all shards is
+//! evicted. Every search looks at one other shard too, in turn, so that none is forgotten.
 //!
-//! A candidate is a slot, which may hold another key by the time it is taken, or none. So it is looked at again then. A key that
-//! became less urgent, because it was used or its deadline moved, stays a candidate as what it is now.
+//! A candidate is a slot, which may hold another key by the time it is taken, or none. So it is
+//! looked at again then. A key that became less urgent, because it was used or its deadline moved,
+//! stays a candidate as what it is now.
 
 use tidewheel_store::Slot;
 
@@ -50,7 +54,8 @@ const FEWEST: usize = 128;
 const MOST: usize = 1_024;
 const FIRST: usize = 64;
 
-/// The most chunks of 15 timer records that are read for one victim: enough for a million keys with deadlines in a shard.
+/// The most chunks of 15 timer records that are read for one victim: enough for a million keys with
+/// deadlines in a shard.
 const CHUNKS_MAX: u32 = 68;
 
 /// Chunks that are read at a time, as long as not all were read once.
@@ -85,7 +90,8 @@ pub(crate) struct Candidates {
 }
 
 impl Candidates {
-    /// Those for a policy, in a shard of so many keys with deadlines. What was found for another policy is forgotten.
+    /// Those for a policy, in a shard of so many keys with deadlines. What was found for another
+    /// policy is forgotten.
     pub(crate) fn prepare(&mut self, choice: &Choice, timed: usize) {
         if self.policy != choice.policy {
             *self = Self {
@@ -100,7 +106,8 @@ impl Candidates {
         };
     }
 
-    /// How many chunks of so many are read for one victim: all are read before more keys are evicted than are known.
+    /// How many chunks of so many are read for one victim: all are read before more keys are
+    /// evicted than are known.
     pub(crate) fn chunks_to_read(&self, chunks: u32) -> u32 {
         match self.all_read {
             true => (1 + chunks / self.most as u32).min(CHUNKS_MAX),

@@ -224,8 +224,8 @@ impl Drop for NoLongCommands<'_> {
 }
 
 impl Keyspace {
-    /// Keeps long commands from beginning, for a thread that will use the keyspace alone. Nothing may
-    /// be locked.
+    /// Keeps long commands from beginning, for a thread that will use the keyspace alone. Nothing
+    /// may be locked.
     ///
     /// # Errors
     ///
@@ -240,8 +240,8 @@ impl Keyspace {
     }
 
     /// Parks a client until nobody has the shards for long that its command needs. Then
-    /// [`Hooks::go_on`](crate::Hooks::go_on) is called once. `None` if it may try again at once: but
-    /// others should have their turn before.
+    /// [`Hooks::go_on`](crate::Hooks::go_on) is called once. `None` if it may try again at once:
+    /// but others should have their turn before.
     #[must_use]
     pub fn park(&self, waiter: Waiter, blocked: &Blocked) -> Option<Parked> {
         let mut state = self.claims.0.lock();

@@ -1,8 +1,9 @@
 //! Collections as values: a packed one lies beside its key if it is short, any other is an object.
 //!
-//! **Deadlines.** The wheel knows one deadline of an entry. While members have deadlines (the tag says so), that is the
-//! earlier of two: the key's own deadline, and its members' earliest. The key's own is then kept with the value: in eight
-//! bytes in front of the packed ones, or in [`Owned`].
+//! **Deadlines.** The wheel knows one deadline of an entry. While members have deadlines (the tag
+//! says so), that is the earlier of two: the key's own deadline, and its members' earliest. The
+//! key's own is then kept with the value: in eight bytes in front of the packed ones, or in
+//! [`Owned`].
 
 use tidewheel_collections::{
     Hash, HashRef, List, ListRef, Packed, PackedList, PackedListRef, PackedRef, Set, SetForm,
@@ -75,7 +76,8 @@ pub(crate) trait Collection: Sized {
     fn maintain(&mut self, budget: u32);
     fn heap_bytes(&self) -> usize;
     fn next_deadline(&self) -> Option<u64>;
-    /// Whether the deadlines of all members are reached. Of a large one, only if that is known at once.
+    /// Whether the deadlines of all members are reached. Of a large one, only if that is known at
+    /// once.
     fn is_over(&self, now: u64) -> bool;
     fn is_large(&self) -> bool;
     /// Removes due members, and tells `sink` their deadlines.
@@ -101,8 +103,9 @@ pub(crate) fn untimed(tag: u8) -> u8 {
     }
 }
 
-/// Whether nothing of an entry is alive: its deadline was reached, or those of all its members were. Members of a large
-/// collection that were given different deadlines may be dead without its knowing.
+/// Whether nothing of an entry is alive: its deadline was reached, or those of all its members
+/// were. Members of a large collection that were given different deadlines may be dead without its
+/// knowing.
 pub(crate) fn is_dead(entries: &Entries, slot: Slot, now: &Now) -> bool {
     let reached = |deadline: Option<u64>| deadline.is_some_and(|deadline| now.reached(deadline));
     if !reached(entries.deadline(slot)) {

@@ -11,7 +11,8 @@ use crate::steps::WalkFn;
 
 /// One command or subcommand: its shape, its documentation and who runs it.
 ///
-/// COMMAND, its documentation, key extraction, arity checks and dispatch all follow from these rows.
+/// COMMAND, its documentation, key extraction, arity checks and dispatch all follow from these
+/// rows.
 #[derive(Debug)]
 pub struct Command {
     /// Lower-case full name; a subcommand's is `parent|name`.
@@ -32,8 +33,8 @@ pub struct Command {
     pub categories: &'static [&'static str],
     /// Hints for clients that split requests over servers.
     pub tips: &'static [&'static str],
-    /// Whether its time may depend on more than the size of its request and of its reply: it reads or moves whole
-    /// values. Commands without keys count as slow without this.
+    /// Whether its time may depend on more than the size of its request and of its reply: it reads
+    /// or moves whole values. Commands without keys count as slow without this.
     pub slow: bool,
     /// Where the keys are among the arguments.
     pub keys: KeySpec,
@@ -41,8 +42,8 @@ pub struct Command {
     pub(crate) cost: Cost,
     /// Whether a call may look at keys that none of its arguments names (SORT).
     pub(crate) reaches: bool,
-    /// The argument that is stored as it is (the one after each key, if there are many keys); 0 if none.
-    /// Large ones are copied before a lock is taken.
+    /// The argument that is stored as it is (the one after each key, if there are many keys); 0 if
+    /// none. Large ones are copied before a lock is taken.
     pub(crate) stored_argument: u32,
     /// What it adds to the data.
     pub(crate) adds: Adds,
@@ -103,8 +104,8 @@ impl Command {
             .find(|sub| sub.short_name().as_bytes().eq_ignore_ascii_case(name))
     }
 
-    /// The row that a call of this one means: its subcommand, if the call names one. `None` if there is none of
-    /// that name.
+    /// The row that a call of this one means: its subcommand, if the call names one. `None` if
+    /// there is none of that name.
     #[inline]
     pub(crate) fn for_call(&'static self, args: Args<'_>) -> Option<&'static Self> {
         match (self.subcommands, args.get(1)) {

@@ -13,7 +13,8 @@ use crate::keyspace::Keyspace;
 use crate::shape::Adds;
 use crate::value::{LARGE, Object, room_for};
 
-/// What nobody knows before the shard is locked. It fits nowhere, so that the shard is always looked at.
+/// What nobody knows before the shard is locked. It fits nowhere, so that the shard is always
+/// looked at.
 const UNKNOWN: usize = usize::MAX / 2;
 
 /// How much memory a command will need.
@@ -46,8 +47,8 @@ pub(crate) fn at_most_added(keyspace: &Keyspace, row: &Command, args: Args<'_>) 
     }
 }
 
-/// Bytes by which the data grows, less the value that is replaced, however small it is. Small values are only
-/// looked up where a few bytes decide. Locks the shard of the command's key.
+/// Bytes by which the data grows, less the value that is replaced, however small it is. Small
+/// values are only looked up where a few bytes decide. Locks the shard of the command's key.
 pub(crate) fn growth(keyspace: &Keyspace, row: &Command, db: u32, args: Args<'_>) -> usize {
     let added = Demand::of_call(keyspace, row, db, args).added;
     if row.stored_argument == 0 {
@@ -121,7 +122,8 @@ impl Demand {
         }
     }
 
-    /// Of a command that stores its arguments. A large value reuses the bytes of the value that it replaces.
+    /// Of a command that stores its arguments. A large value reuses the bytes of the value that it
+    /// replaces.
     fn of_stored(keyspace: &Keyspace, row: &Command, db: u32, args: Args<'_>) -> Self {
         let brought = args.bytes();
         let replaces = brought > LARGE && row.stored_argument != 0;

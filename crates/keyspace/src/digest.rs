@@ -1,7 +1,7 @@
 //! Digests of data, for tests that compare what two keys or two servers hold.
 //!
-//! Equal values have equal digests, in every process. Nothing is promised between versions, nor against somebody who
-//! looks for a collision.
+//! Equal values have equal digests, in every process. Nothing is promised between versions, nor
+//! against somebody who looks for a collision.
 
 use std::fmt;
 
@@ -65,7 +65,8 @@ impl fmt::Display for Digest {
     }
 }
 
-/// The digest of a value and its type. Of deadlines it counts only whether there is one; dead members do not count.
+/// The digest of a value and its type. Of deadlines it counts only whether there is one; dead
+/// members do not count.
 pub(crate) fn of_value(entries: &Entries, slot: Slot, now: &Now) -> Digest {
     let tag = entries.tag(slot);
     let mut digest = Digest::default();

@@ -1,8 +1,8 @@
 //! What `maxmemory` evicts: the public policy names, mapped onto one urgency of entries.
 //!
-//! Entries that are due go first, under every policy. Then the most urgent one goes of those that are known
-//! ([`candidates`](crate::candidates)). Policies of use draw `maxmemory-samples` entries at random for each visit of a shard.
-//! Where all are equally urgent, one entry is drawn:
+//! Entries that are due go first, under every policy. Then the most urgent one goes of those that
+//! are known ([`candidates`](crate::candidates)). Policies of use draw `maxmemory-samples` entries
+//! at random for each visit of a shard. Where all are equally urgent, one entry is drawn:
 //!
 //! | name | candidates | urgency: the lowest goes first |
 //! |---|---|---|
@@ -88,7 +88,8 @@ impl Policy {
         Self::TABLE.into_iter().map(|row| row.0)
     }
 
-    /// One bit for each policy, set if it records access as a frequency. Commands test it without reading the table.
+    /// One bit for each policy, set if it records access as a frequency. Commands test it without
+    /// reading the table.
     pub(crate) const FREQUENCY_BITS: u8 = {
         let mut bits = 0;
         let mut i = 0;
@@ -153,7 +154,8 @@ impl Choice {
         !matches!(self.order(), Order::None | Order::Any)
     }
 
-    /// The lower, the sooner it goes. `None` if it may not go: a deadline of a member is none of its key.
+    /// The lower, the sooner it goes. `None` if it may not go: a deadline of a member is none of
+    /// its key.
     pub(crate) fn urgency(&self, store: &Entries, slot: Slot, clock: u64) -> Option<u64> {
         let deadline = match self.policy.volatile_only() {
             true => Some(own_deadline(store, slot)?),
@@ -178,7 +180,8 @@ impl Choice {
         }
     }
 
-    /// Whether an entry of the store may go, of which so many are keys with a deadline of their own.
+    /// Whether an entry of the store may go, of which so many are keys with a deadline of their
+    /// own.
     pub(crate) fn has_candidates(&self, store: &Entries, with_deadline: usize) -> bool {
         match self.policy {
             Policy::NoEviction => false,
@@ -187,8 +190,9 @@ impl Choice {
         }
     }
 
-    /// Draws entries of a store that may go, and shows each with its urgency to `offer`. Returns whether there was any. `turn`
-    /// says which timer records are looked at when few keys have deadlines; the caller raises it after a draw in vain.
+    /// Draws entries of a store that may go, and shows each with its urgency to `offer`. Returns
+    /// whether there was any. `turn` says which timer records are looked at when few keys have
+    /// deadlines; the caller raises it after a draw in vain.
     pub(crate) fn draw(
         &self,
         store: &Entries,
@@ -215,8 +219,9 @@ impl Choice {
                 met = consider(slot);
             }
         }
-        // Keys with deadlines are rare: timer records lead to them. First from a random place, so that the candidates
-        // differ; then from one place after the other, so that each is found some time.
+        // Keys with deadlines are rare: timer records lead to them. First from a random place, so
+        // that the candidates differ; then from one place after the other, so that each is found
+        // some time.
         let places = [random.next() as u32, turn.wrapping_mul(CHUNKS)];
         for from in places.into_iter().filter(|_| self.policy.volatile_only()) {
             if met == 0 {

@@ -32,8 +32,8 @@ use crate::walk::Walk;
 pub enum Unfinished {
     /// It goes on with [`Keyspace::go_on`].
     Walk(Box<Walk>),
-    /// It waits for a key. [`Hooks::served`](crate::Hooks::served) is called when it was served. Whatever becomes of it,
-    /// [`Keyspace::leave`] is called in the end.
+    /// It waits for a key. [`Hooks::served`](crate::Hooks::served) is called when it was served.
+    /// Whatever becomes of it, [`Keyspace::leave`] is called in the end.
     Waits(Arc<Ticket>),
     /// It has not begun: others have shards for long that it needs. Its client is to be
     /// [parked](Keyspace::park).
@@ -62,15 +62,16 @@ impl Keyspace {
         );
     }
 
-    /// Runs one command and appends its reply. Of a command over all keys it takes the first step. If something
-    /// [`Unfinished`] comes back, the reply is still to come.
+    /// Runs one command and appends its reply. Of a command over all keys it takes the first step.
+    /// If something [`Unfinished`] comes back, the reply is still to come.
     ///
-    /// The call is what [`foresee`](Self::foresee) made of these arguments, or the row that [`resolve`](crate::resolve())
-    /// found for them. A row that the server runs itself ([`Handler::Host`]) is answered with an error.
+    /// The call is what [`foresee`](Self::foresee) made of these arguments, or the row that
+    /// [`resolve`](crate::resolve()) found for them. A row that the server runs itself
+    /// ([`Handler::Host`]) is answered with an error.
     ///
-    /// The seat is the thread's permission to use the keyspace. If the thread has not entered it, it is entered for
-    /// this command. A thread that [enters](Seat::enter) it for a batch [gives way](Seat::give_way) before each
-    /// command, so that others can have the whole keyspace.
+    /// The seat is the thread's permission to use the keyspace. If the thread has not entered it,
+    /// it is entered for this command. A thread that [enters](Seat::enter) it for a batch [gives
+    /// way](Seat::give_way) before each command, so that others can have the whole keyspace.
     ///
     /// # Panics
     ///
@@ -186,8 +187,8 @@ impl Keyspace {
         Ok(())
     }
 
-    /// Takes the next step of a walk. The last step appends the whole reply, and returns `None`. Threads that wait
-    /// for the whole keyspace go first.
+    /// Takes the next step of a walk. The last step appends the whole reply, and returns `None`.
+    /// Threads that wait for the whole keyspace go first.
     #[must_use = "a walk that is dropped is never answered"]
     pub fn go_on(
         &self,

@@ -8,12 +8,13 @@ use crate::shard::NEVER;
 use crate::time::{Now, Time};
 
 impl Keyspace {
-    /// Removes keys that are due from one shard, at most about `budget` units of work, under one hold of the shard's
-    /// lock. Call it again while `backlog` is set; `next_deadline` is in clock ticks.
+    /// Removes keys that are due from one shard, at most about `budget` units of work, under one
+    /// hold of the shard's lock. Call it again while `backlog` is set; `next_deadline` is in clock
+    /// ticks.
     ///
-    /// Does nothing while active expiry is off or [`PAUSED`](crate::PAUSED) is set. While engine time stands
-    /// still, it removes only keys that were dead before. It passes over a shard that a long command has.
-    /// Exclusive users that wait go first.
+    /// Does nothing while active expiry is off or [`PAUSED`](crate::PAUSED) is set. While engine
+    /// time stands still, it removes only keys that were dead before. It passes over a shard that a
+    /// long command has. Exclusive users that wait go first.
     pub fn expire(&self, seat: &mut Seat, shard: usize, time: Time, budget: u32) -> Progress {
         seat.give_way();
         let _visit = seat.visit();
@@ -31,7 +32,8 @@ impl Keyspace {
         let mut garbage = Vec::new();
         let mut lateness = self.lateness_us.runs();
         let mut left = budget;
-        // A shard that others have for longer is passed over: its own keys wait for it, no others do.
+        // A shard that others have for longer is passed over: its own keys wait for it, no others
+        // do.
         let Some(mut hold) = self.shards[shard].lock_at_once() else {
             return total;
         };
@@ -69,8 +71,8 @@ impl Keyspace {
         total
     }
 
-    /// Tidies one shard: sparse pages, stale timer records; at most about `budget` units of work. Returns
-    /// whether more is worth doing. Exclusive users that wait go first.
+    /// Tidies one shard: sparse pages, stale timer records; at most about `budget` units of work.
+    /// Returns whether more is worth doing. Exclusive users that wait go first.
     pub fn maintain(&self, seat: &mut Seat, shard: usize, budget: u32) -> bool {
         seat.give_way();
         let _visit = seat.visit();

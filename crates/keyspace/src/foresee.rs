@@ -1,8 +1,8 @@
 //! What is known of calls before they run, so that their cache misses overlap.
 //!
-//! An example: a client sends 16 GETs at once. Each would wait for the index, and then for its entry, 32 times in all. With
-//! the hashes of all keys at hand, the index is asked for all of them first, and then for all entries. Their memory comes
-//! while the commands before them run.
+//! An example: a client sends 16 GETs at once. Each would wait for the index, and then for its
+//! entry, 32 times in all. With the hashes of all keys at hand, the index is asked for all of them
+//! first, and then for all entries. Their memory comes while the commands before them run.
 
 use tidewheel_resp::Args;
 
@@ -16,11 +16,12 @@ use crate::word::folded;
 /// Data of fewer bytes than this is in the processor's cache anyway.
 const WORTH_WARMING: u64 = 2 << 20;
 
-/// The most keys of one call whose hashes are found ahead. Of a call with as many, there may be more.
+/// The most keys of one call whose hashes are found ahead. Of a call with as many, there may be
+/// more.
 const KEYS_MAX: usize = 64;
 
-/// A call with as many keys asks for their data itself, when it has locked their shards. Locking them twice more would cost
-/// more than the longer time to come is worth.
+/// A call with as many keys asks for their data itself, when it has locked their shards. Locking
+/// them twice more would cost more than the longer time to come is worth.
 pub(crate) const MANY_KEYS: usize = 4;
 
 /// A call whose row is found.
@@ -80,7 +81,8 @@ impl Foreseen {
         })
     }
 
-    /// The row of a call, and whether every call of it has one key. Mostly it is that of the call before.
+    /// The row of a call, and whether every call of it has one key. Mostly it is that of the call
+    /// before.
     #[inline(always)]
     fn row(&mut self, args: Args<'_>) -> Option<(&'static Command, bool)> {
         let name = args.get(0).unwrap_or_default();
@@ -98,7 +100,8 @@ impl Foreseen {
         let row = resolve(args).ok()?;
         let has_one_key = row.keys.is_one();
         let name = row.name.as_bytes();
-        // A subcommand's row has another name than the call, and one whose row has subcommands was not found.
+        // A subcommand's row has another name than the call, and one whose row has subcommands was
+        // not found.
         if name.len() < 8 && name.iter().all(u8::is_ascii_alphabetic) {
             self.last = Some(Last {
                 row,
@@ -138,8 +141,8 @@ impl Keyspace {
         self.used_memory() > WORTH_WARMING
     }
 
-    /// Finds the row of a call and hashes its keys, the first of them if they are many, and adds it to the others. Nothing is
-    /// locked.
+    /// Finds the row of a call and hashes its keys, the first of them if they are many, and adds it
+    /// to the others. Nothing is locked.
     #[inline]
     pub fn foresee(&self, args: Args<'_>, foreseen: &mut Foreseen) {
         let known = match foreseen.row(args) {
@@ -180,8 +183,9 @@ impl Keyspace {
         Known { row, from, keys }
     }
 
-    /// Asks for the index and the entries of the keys of these calls in a database, of calls with few, and waits for neither. A shard that is
-    /// locked is passed over, and so is everything if the seat is not [inside](Seat::enter).
+    /// Asks for the index and the entries of the keys of these calls in a database, of calls with
+    /// few, and waits for neither. A shard that is locked is passed over, and so is everything if
+    /// the seat is not [inside](Seat::enter).
     pub fn warm(&self, seat: &Seat, db: u32, foreseen: &Foreseen) {
         if !seat.is_inside() {
             return;
@@ -190,7 +194,8 @@ impl Keyspace {
         self.warm_each(foreseen, |hash, entries| entries.warm_entry(hash), db);
     }
 
-    /// Calls `warm` with the entries of each key's shard. Of neighbours that are one key, one is enough.
+    /// Calls `warm` with the entries of each key's shard. Of neighbours that are one key, one is
+    /// enough.
     #[inline(always)]
     fn warm_each(&self, foreseen: &Foreseen, warm: impl Fn(u64, &Entries), db: u32) {
         let mut last = None;

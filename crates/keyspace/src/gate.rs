@@ -2,24 +2,28 @@
 //!
 //! # How it works
 //!
-//! 1. Each thread that uses the keyspace has a [`Seat`]: a cache line of its own, which says whether the
-//!    thread is inside. An event loop enters before a batch of commands and leaves before it sleeps.
-//! 2. A thread that needs the whole keyspace calls [`Seat::exclusive`]. It leaves its own seat, waits for its turn,
-//!    raises [`RAISED`] and waits until every seat is empty. Then it is alone. Lowering the bit lets the others in.
-//! 3. A thread that is inside looks at the bit between two commands, and between two holds of expiry. While
-//!    it is raised the thread steps aside: it leaves, waits until the bit is lowered, and enters again.
+//! 1. Each thread that uses the keyspace has a [`Seat`]: a cache line of its own, which says
+//!    whether the thread is inside. An event loop enters before a batch of commands and leaves
+//!    before it sleeps.
+//! 2. A thread that needs the whole keyspace calls [`Seat::exclusive`]. It leaves its own seat,
+//!    waits for its turn, raises [`RAISED`] and waits until every seat is empty. Then it is alone.
+//!    Lowering the bit lets the others in.
+//! 3. A thread that is inside looks at the bit between two commands, and between two holds of
+//!    expiry. While it is raised the thread steps aside: it leaves, waits until the bit is lowered,
+//!    and enters again.
 //!
 //! # Why nobody is inside beside an exclusive user
 //!
-//! A thread that enters stores "inside" and *then* reads the bit. A thread that raises stores the bit and *then*
-//! reads the seats. All four accesses are sequentially consistent, so at least one of the two sees the other's store.
+//! A thread that enters stores "inside" and *then* reads the bit. A thread that raises stores the
+//! bit and *then* reads the seats. All four accesses are sequentially consistent, so at least one
+//! of the two sees the other's store.
 //!
 //! # Why nobody starves
 //!
-//! Exclusive users are served in the order in which they asked. The next one raises the bit only after all threads
-//! that stepped aside for the one before are inside again. A thread that is inside again runs one command before it
-//! looks at the bit. So no command waits for two exclusive users. An exclusive user waits for those before it, and for
-//! commands that have begun.
+//! Exclusive users are served in the order in which they asked. The next one raises the bit only
+//! after all threads that stepped aside for the one before are inside again. A thread that is
+//! inside again runs one command before it looks at the bit. So no command waits for two exclusive
+//! users. An exclusive user waits for those before it, and for commands that have begun.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -31,8 +35,9 @@ use crate::order::{Held, Rank};
 /// The bit of [`Gate::bits`] that asks everybody to step aside. The others are the shell's.
 pub const RAISED: u8 = 1 << 7;
 
-/// The bit of [`Gate::bits`] that the shell sets during a pause. Nothing expires and nothing is evicted meanwhile; only a
-/// command that writes removes a dead key that it finds. Those who wait for keys are not served.
+/// The bit of [`Gate::bits`] that the shell sets during a pause. Nothing expires and nothing is
+/// evicted meanwhile; only a command that writes removes a dead key that it finds. Those who wait
+/// for keys are not served.
 pub const PAUSED: u8 = 1 << 6;
 
 /// The gate of one keyspace.
@@ -116,9 +121,11 @@ impl Turns {
     }
 }
 
-/// One thread's place at the gate: without one, nothing of the keyspace can be used. Dropping it leaves.
+/// One thread's place at the gate: without one, nothing of the keyspace can be used. Dropping it
+/// leaves.
 ///
-/// A thread that is inside on one seat must not ask for exclusive use on another: it would wait for itself.
+/// A thread that is inside on one seat must not ask for exclusive use on another: it would wait for
+/// itself.
 #[derive(Debug)]
 pub struct Seat {
     gate: Arc<Gate>,
@@ -154,8 +161,8 @@ impl Seat {
         self.inside
     }
 
-    /// For how many nanoseconds commands on this seat have made room since the last call. Such a command takes longer
-    /// than its size tells, so the clock should be read again.
+    /// For how many nanoseconds commands on this seat have made room since the last call. Such a
+    /// command takes longer than its size tells, so the clock should be read again.
     #[inline]
     #[must_use]
     pub fn take_delay_ns(&mut self) -> u64 {
@@ -170,8 +177,8 @@ impl Seat {
         self.delay_ns = self.delay_ns.saturating_add(ns.max(1));
     }
 
-    /// Goes inside for a batch of commands; waits while somebody uses the keyspace exclusively. Does
-    /// nothing if it is inside already. Nothing may be locked.
+    /// Goes inside for a batch of commands; waits while somebody uses the keyspace exclusively.
+    /// Does nothing if it is inside already. Nothing may be locked.
     #[inline]
     pub fn enter(&mut self) {
         if self.inside {
@@ -198,8 +205,8 @@ impl Seat {
         }
     }
 
-    /// Lets an exclusive user that waits go first. Call it between two pieces of work, and do one piece of work before
-    /// the next call. Nothing may be locked.
+    /// Lets an exclusive user that waits go first. Call it between two pieces of work, and do one
+    /// piece of work before the next call. Nothing may be locked.
     #[inline]
     pub fn give_way(&mut self) {
         if self.bits() & RAISED != 0 && self.inside && self.whole.is_none() {
@@ -215,8 +222,8 @@ impl Seat {
         Visit { seat: self, leaves }
     }
 
-    /// Waits until every other thread is outside, and keeps them there until the guard is dropped. Nothing
-    /// may be locked. A seat that has the whole keyspace already just keeps it.
+    /// Waits until every other thread is outside, and keeps them there until the guard is dropped.
+    /// Nothing may be locked. A seat that has the whole keyspace already just keeps it.
     #[must_use]
     pub fn exclusive(&mut self) -> Exclusive<'_> {
         let ends = self.whole.is_none();
@@ -224,8 +231,8 @@ impl Seat {
         Exclusive { seat: self, ends }
     }
 
-    /// As [`exclusive`](Self::exclusive), until [`give_back`](Self::give_back): for several commands in a row.
-    /// Meanwhile the seat counts as inside.
+    /// As [`exclusive`](Self::exclusive), until [`give_back`](Self::give_back): for several
+    /// commands in a row. Meanwhile the seat counts as inside.
     pub fn take_whole(&mut self) {
         if self.whole.is_some() {
             return;
@@ -248,7 +255,8 @@ impl Seat {
         self.whole = Some(Whole { was_inside, order });
     }
 
-    /// Lets the others go on, if the seat has the whole keyspace. It is then inside again if it was before.
+    /// Lets the others go on, if the seat has the whole keyspace. It is then inside again if it was
+    /// before.
     pub fn give_back(&mut self) {
         let Some(whole) = self.whole.take() else {
             return;
@@ -286,7 +294,8 @@ impl Seat {
     #[cold]
     fn tell(&self) {
         let turns = &self.gate.turns;
-        // The exclusive user checks the seats under this lock: it has seen the change, or it waits and is woken.
+        // The exclusive user checks the seats under this lock: it has seen the change, or it waits
+        // and is woken.
         drop(turns.state.lock());
         turns.changed.notify_all();
     }
@@ -323,8 +332,8 @@ impl Drop for Visit<'_> {
     }
 }
 
-/// Proof that no other thread is inside. Dropping it, even by a panic, lets the others go on. The seat is then inside
-/// again if it was before.
+/// Proof that no other thread is inside. Dropping it, even by a panic, lets the others go on. The
+/// seat is then inside again if it was before.
 #[derive(Debug)]
 pub struct Exclusive<'a> {
     seat: &'a mut Seat,

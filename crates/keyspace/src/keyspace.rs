@@ -33,8 +33,8 @@ pub struct Options {
     pub shards: usize,
     /// Databases that SELECT can choose, at least 1.
     pub databases: usize,
-    /// The secret under which keys are hashed; take it from the system's entropy where keys are not to be
-    /// trusted.
+    /// The secret under which keys are hashed; take it from the system's entropy where keys are not
+    /// to be trusted.
     pub seed: u128,
 }
 
@@ -65,18 +65,20 @@ pub struct Session {
 ///
 /// Its methods are called in this order:
 ///
-/// 1. [`new`](Self::new) makes it. [`rules`](Self::rules) and [`set_notify_flags`](Self::set_notify_flags) configure
-///    it, then and later.
+/// 1. [`new`](Self::new) makes it. [`rules`](Self::rules) and
+///    [`set_notify_flags`](Self::set_notify_flags) configure it, then and later.
 /// 2. Each thread takes a [`seat`](Self::seat) for itself, and passes it to most calls.
-/// 3. For each batch of commands the thread calls [`Seat::enter`]. Before each command it calls [`Seat::give_way`].
-/// 4. [`resolve`](crate::resolve()) finds a command's row, [`begin`](Self::begin) runs it. If a walk comes back, the
-///    thread calls [`go_on`](Self::go_on) until none comes back; other commands may run in between.
-///    [`execute`](Self::execute) does both without a pause.
+/// 3. For each batch of commands the thread calls [`Seat::enter`]. Before each command it calls
+///    [`Seat::give_way`].
+/// 4. [`resolve`](crate::resolve()) finds a command's row, [`begin`](Self::begin) runs it. If a
+///    walk comes back, the thread calls [`go_on`](Self::go_on) until none comes back; other
+///    commands may run in between. [`execute`](Self::execute) does both without a pause.
 /// 5. After the batch, if [`events_pending`](Self::events_pending), the thread calls
 ///    [`drain_events`](Self::drain_events), and then [`Seat::leave`].
-/// 6. Between batches, [`next_deadline`](Self::next_deadline) says for each shard when [`expire`](Self::expire) is due;
-///    [`Hooks::wake`] says that it became earlier. [`shrink`](Self::shrink) is due while
-///    [`exceeds_limit`](Self::exceeds_limit), and [`maintain`](Self::maintain) uses idle time.
+/// 6. Between batches, [`next_deadline`](Self::next_deadline) says for each shard when
+///    [`expire`](Self::expire) is due; [`Hooks::wake`] says that it became earlier.
+///    [`shrink`](Self::shrink) is due while [`exceeds_limit`](Self::exceeds_limit), and
+///    [`maintain`](Self::maintain) uses idle time.
 /// 7. [`stats`](Self::stats) reads the counters at any time.
 pub struct Keyspace {
     gate: Arc<Gate>,
@@ -173,8 +175,8 @@ impl Keyspace {
         self.gate.seat()
     }
 
-    /// Lower bound of a shard's earliest deadline, in clock ticks; `u64::MAX` if nothing is to be done:
-    /// no deadlines, time stands still, or active expiry is off. Lock-free.
+    /// Lower bound of a shard's earliest deadline, in clock ticks; `u64::MAX` if nothing is to be
+    /// done: no deadlines, time stands still, or active expiry is off. Lock-free.
     #[must_use]
     pub fn next_deadline(&self, shard: usize) -> u64 {
         if !self.rules.active_expire() {
@@ -202,23 +204,23 @@ impl Keyspace {
         }
     }
 
-    /// Whether events wait to be drained, or another thread is draining them. If there are none after a command,
-    /// all events that the command caused are published. Lock-free.
+    /// Whether events wait to be drained, or another thread is draining them. If there are none
+    /// after a command, all events that the command caused are published. Lock-free.
     #[must_use]
     #[inline]
     pub fn events_pending(&self) -> bool {
         self.shared.events.pending()
     }
 
-    /// Hands over all events that wait. Those of one key are in the order in which they happened, and so are those of
-    /// one thread. No two threads may drain at once: the caller holds a lock of its own around the call. Locks no
-    /// shard.
+    /// Hands over all events that wait. Those of one key are in the order in which they happened,
+    /// and so are those of one thread. No two threads may drain at once: the caller holds a lock of
+    /// its own around the call. Locks no shard.
     pub fn drain_events(&self, publish: &mut dyn FnMut(Event)) {
         self.shared.events.drain(publish);
     }
 
-    /// Switches the active side of expiry (DEBUG SET-ACTIVE-EXPIRE). Reads see dead keys as gone either
-    /// way.
+    /// Switches the active side of expiry (DEBUG SET-ACTIVE-EXPIRE). Reads see dead keys as gone
+    /// either way.
     pub fn set_active_expire(&self, enabled: bool) {
         self.rules.active_expire.store(enabled, Relaxed);
         if enabled {
@@ -267,8 +269,9 @@ impl Keyspace {
         self.rules.recency()
     }
 
-    /// Drops objects that left the keyspace. If one of them is large, the shell drops them, away from the loop. An
-    /// object that others share is released at once: while it is shared it cannot be changed in place.
+    /// Drops objects that left the keyspace. If one of them is large, the shell drops them, away
+    /// from the loop. An object that others share is released at once: while it is shared it cannot
+    /// be changed in place.
     pub(crate) fn discard(&self, objects: Vec<Object>) {
         let last: Vec<Object> = objects.into_iter().filter_map(Object::into_last).collect();
         if last.iter().any(|object| object.bytes() > LARGE) {
@@ -292,8 +295,8 @@ impl Keyspace {
         self.lock_hold_ns.record(held, 1);
     }
 
-    /// Reports what shards have kept back, so that the total is exact but for those that a long command
-    /// has. Locks shard after shard.
+    /// Reports what shards have kept back, so that the total is exact but for those that a long
+    /// command has. Locks shard after shard.
     pub(crate) fn flush_bytes(&self) {
         for mut hold in self.shards.iter().filter_map(Shard::lock_briefly) {
             hold.flush_bytes();

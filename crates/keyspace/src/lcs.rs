@@ -1,7 +1,7 @@
 //! The longest common subsequence of two strings (Wagner and Fischer 1974, with one bit a cell).
 //!
-//! The length needs one row of the table. The path back needs to know at each cell only whether the cell
-//! above is greater than the one to the left: one bit, where the usual table keeps 32.
+//! The length needs one row of the table. The path back needs to know at each cell only whether the
+//! cell above is greater than the one to the left: one bit, where the usual table keeps 32.
 
 /// A run of bytes that both strings have: `len` bytes from `a` in one and from `b` in the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,8 +11,8 @@ pub(crate) struct Run {
     pub(crate) len: usize,
 }
 
-/// Bytes of the table that the classical algorithm needs, by which the public protocol limits the command;
-/// `None` if it does not fit the address space.
+/// Bytes of the table that the classical algorithm needs, by which the public protocol limits the
+/// command; `None` if it does not fit the address space.
 pub(crate) fn table_bytes(a: usize, b: usize) -> Option<usize> {
     a.checked_add(1)?
         .checked_mul(b.checked_add(1)?)?
@@ -24,8 +24,8 @@ pub(crate) fn length(a: &[u8], b: &[u8]) -> usize {
     fill(a, b, |_, _| {})
 }
 
-/// The runs of one longest common subsequence, from the end to the start, and its length. Time a × b, memory
-/// a × b bits.
+/// The runs of one longest common subsequence, from the end to the start, and its length. Time a ×
+/// b, memory a × b bits.
 pub(crate) fn runs(a: &[u8], b: &[u8]) -> (Vec<Run>, usize) {
     let mut above_is_greater = vec![0_u64; (a.len() * b.len()).div_ceil(64)];
     let len = fill(a, b, |cell, greater| {

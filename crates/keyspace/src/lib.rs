@@ -1,8 +1,9 @@
 //! Typed values and the command table of a Redis-protocol server.
 //!
-//! [`resolve()`] finds the row of a command, and [`Keyspace::execute`] runs it at one point in time and appends its
-//! reply. The crate knows no sockets and no clocks: time is an argument ([`Time`]), and the keyspace calls the
-//! program around it through [`Hooks`]. [`Keyspace`] says in which order its methods are called.
+//! [`resolve()`] finds the row of a command, and [`Keyspace::execute`] runs it at one point in time
+//! and appends its reply. The crate knows no sockets and no clocks: time is an argument ([`Time`]),
+//! and the keyspace calls the program around it through [`Hooks`]. [`Keyspace`] says in which order
+//! its methods are called.
 //!
 //! ```
 //! use tidewheel_keyspace::{Hooks, Garbage, Keyspace, Options, Session, Time, resolve};
@@ -41,26 +42,28 @@
 //!
 //! # The modules, from the top down
 //!
-//! - `execute` runs a command: it locks the shards of the command's keys in the order of their numbers, runs the
-//!   row's handler, and unlocks. `walk` is a command over all keys, which runs in steps.
-//! - `resolve` finds a row in `table`, which holds all rows. COMMAND, HELP, arity checks, key positions and dispatch
-//!   follow from the rows; [`command`] says what a row is. `commands` holds the handlers.
+//! - `execute` runs a command: it locks the shards of the command's keys in the order of their
+//!   numbers, runs the row's handler, and unlocks. `walk` is a command over all keys, which runs in
+//!   steps.
+//! - `resolve` finds a row in `table`, which holds all rows. COMMAND, HELP, arity checks, key
+//!   positions and dispatch follow from the rows; [`command`] says what a row is. `commands` holds
+//!   the handlers.
 //! - `memory`, `expire` and `stats` evict, expire and count.
 //! - `context` is what a handler works with.
-//! - `keyspace` holds the shards. `shard/mutate.rs` is the only file that changes data, so it can tell each change to
-//!   those that observe the shard.
-//! - [`Seat`] and [`Gate`] give one thread the whole keyspace for a moment. [`order`] is the order in which locks are
-//!   taken; debug builds assert it.
-//! - [`Time`] is the only notion of now, and `time` has all arithmetic on times to live. [`Event`] and
-//!   [`NotifyFlags`] are keyspace notifications. [`Policy`] says what `maxmemory` evicts.
+//! - `keyspace` holds the shards. `shard/mutate.rs` is the only file that changes data, so it can
+//!   tell each change to those that observe the shard.
+//! - [`Seat`] and [`Gate`] give one thread the whole keyspace for a moment. [`order`] is the order
+//!   in which locks are taken; debug builds assert it.
+//! - [`Time`] is the only notion of now, and `time` has all arithmetic on times to live. [`Event`]
+//!   and [`NotifyFlags`] are keyspace notifications. [`Policy`] says what `maxmemory` evicts.
 //!
 //! # What is promised
 //!
 //! - A key is alive while `now < deadline` and dead from then on, even if it is not yet removed.
 //! - A command that finds a dead key removes it, and queues `expired` before its own event.
 //! - Events of one key keep their order, and so do events that one thread causes.
-//! - Other threads see FLUSHALL, FLUSHDB and SWAPDB as one step. KEYS, SCAN and DBSIZE visit one shard after another,
-//!   so they do not show a single moment.
+//! - Other threads see FLUSHALL, FLUSHDB and SWAPDB as one step. KEYS, SCAN and DBSIZE visit one
+//!   shard after another, so they do not show a single moment.
 
 #![forbid(unsafe_code)]
 

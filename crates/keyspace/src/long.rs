@@ -41,7 +41,8 @@ const BYTES_PER_MEMBER: usize = 64;
 pub(crate) struct Cost {
     /// For each argument.
     pub(crate) argument_ns: u32,
-    /// For each member of the keys' values that it visits, or for each 64 bytes of a string, or pairs of bytes.
+    /// For each member of the keys' values that it visits, or for each 64 bytes of a string, or
+    /// pairs of bytes.
     pub(crate) member_ns: u32,
     /// How many members it visits.
     pub(crate) visits: Visits,
@@ -52,7 +53,8 @@ pub(crate) struct Cost {
 pub(crate) enum Visits {
     /// All.
     All,
-    /// As many as the argument at this place says, 1 if there is none. A negative one repeats members.
+    /// As many as the argument at this place says, 1 if there is none. A negative one repeats
+    /// members.
     Count(usize),
     /// As many as the word behind COUNT says, or so many.
     CountWord(usize),
@@ -199,8 +201,8 @@ impl Context<'_, '_> {
 
 impl Keyspace {
     /// Runs a long command that [`Hooks::run_long`](crate::Hooks::run_long) was called with, to its
-    /// end. The caller is no event loop: it may wait for locks. Call [`leave`](Self::leave) when the
-    /// client has what comes back.
+    /// end. The caller is no event loop: it may wait for locks. Call [`leave`](Self::leave) when
+    /// the client has what comes back.
     pub fn run_long(&self, seat: &mut Seat, time: Time, ticket: Arc<Ticket>) -> Served {
         let began_ns = self.hooks.stopwatch_ns();
         // Whatever happens, others must not wait for ever.

@@ -2,13 +2,15 @@
 //!
 //! For example, the limit is 100 MB, 103 MB are used, and a command brings 1 MB:
 //!
-//! 1. The command must free the 1 MB that it brings, even if that takes ten thousand victims of a hundred bytes. Only
-//!    a guard of a second bounds it. So memory never grows beyond the limit by what is written.
-//! 2. The other 3 MB it works at for a millisecond at most. Then it runs, and the limit has come nearer.
+//! 1. The command must free the 1 MB that it brings, even if that takes ten thousand victims of a
+//!    hundred bytes. Only a guard of a second bounds it. So memory never grows beyond the limit by
+//!    what is written.
+//! 2. The other 3 MB it works at for a millisecond at most. Then it runs, and the limit has come
+//!    nearer.
 //! 3. If it could not free 1 MB, and would not fit, it is refused.
 //!
-//! What is still above the limit ([`exceeds_limit`](Keyspace::exceeds_limit)) is left to the next commands and to
-//! [`shrink`](Keyspace::shrink).
+//! What is still above the limit ([`exceeds_limit`](Keyspace::exceeds_limit)) is left to the next
+//! commands and to [`shrink`](Keyspace::shrink).
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -31,8 +33,8 @@ const SHORT_NS: u64 = 1_000_000;
 /// How long a command may take to free as much as it brings: a guard against very slow machines.
 const LONG_NS: u64 = 1_000_000_000;
 
-/// The most visits of shards for one command, in case the stopwatch stands still. To these comes one visit for
-/// every [`BYTES_PER_VISIT`] that the command brings.
+/// The most visits of shards for one command, in case the stopwatch stands still. To these comes
+/// one visit for every [`BYTES_PER_VISIT`] that the command brings.
 const VISITS_MAX: usize = 1 << 16;
 
 /// Bytes that nearly every visit frees at least.
@@ -44,7 +46,8 @@ const VICTIMS_PER_VISIT: usize = 8;
 /// Due entries that one visit of a shard removes before it looks for a victim.
 const DUE_PER_VISIT: u32 = 64;
 
-/// Shards of which nothing is known that a search looks at before it evicts: a first look takes long.
+/// Shards of which nothing is known that a search looks at before it evicts: a first look takes
+/// long.
 const FIRST_LOOKS: usize = 8;
 
 /// Units of tidying after a victim is gone, so that its page goes back too.
@@ -104,7 +107,8 @@ impl Search {
         self.freed >= self.brought as i64
     }
 
-    /// Whether a shard of which nothing is known may be looked at: for each visit that was for a victim, one more.
+    /// Whether a shard of which nothing is known may be looked at: for each visit that was for a
+    /// victim, one more.
     fn may_look(&self) -> bool {
         2 * self.first_looks < FIRST_LOOKS + self.visits
     }
@@ -149,8 +153,8 @@ impl Keyspace {
         limit != 0 && self.used_memory() + incoming as u64 > limit
     }
 
-    /// Whether more than `maxmemory` is used and the policy may evict. Then [`shrink`](Self::shrink) is worth calling.
-    /// Lock-free.
+    /// Whether more than `maxmemory` is used and the policy may evict. Then
+    /// [`shrink`](Self::shrink) is worth calling. Lock-free.
     #[must_use]
     pub fn exceeds_limit(&self) -> bool {
         self.lacks(0) && self.rules().policy() != Policy::NoEviction
@@ -162,9 +166,9 @@ impl Keyspace {
         self.lacks(0) && self.rules().policy() == Policy::NoEviction
     }
 
-    /// Evicts for a short time, if more than `maxmemory` is used: the limit was lowered, or exceeded, and no command
-    /// that writes comes to make room. Returns whether another call would free more. Exclusive users that wait go
-    /// first.
+    /// Evicts for a short time, if more than `maxmemory` is used: the limit was lowered, or
+    /// exceeded, and no command that writes comes to make room. Returns whether another call would
+    /// free more. Exclusive users that wait go first.
     pub fn shrink(&self, seat: &mut Seat, time: Time) -> bool {
         seat.give_way();
         let _visit = seat.visit();
@@ -231,8 +235,8 @@ impl Keyspace {
         if matches!(end, End::Enough | End::Paid) {
             return Ok(());
         }
-        // The total may be too high by what shards have not reported. Only room for the command counts as room: it is
-        // not enough that the limit is not exceeded *yet*.
+        // The total may be too high by what shards have not reported. Only room for the command
+        // counts as room: it is not enough that the limit is not exceeded *yet*.
         self.flush_bytes();
         if self.lacks(growth(self, row, db, args)) {
             return Err(CommandError::OUT_OF_MEMORY);
@@ -279,7 +283,8 @@ impl Keyspace {
                 },
             };
             let visit = self.evict_in(place, incoming, now, &choice, &mut garbage);
-            // A bound may be reached where nothing is removed. Then there is no use in asking again.
+            // A bound may be reached where nothing is removed. Then there is no use in asking
+            // again.
             search.meets_due &= place.until != UNKNOWN || matches!(visit, Visit::Freed(_));
             search.first_looks += usize::from(place.is_first_look);
             search.note(visit);
@@ -300,8 +305,8 @@ impl Keyspace {
         }
     }
 
-    /// Where to evict: in a shard where something is due, else in the one with the most urgent candidate. In `next` if there is
-    /// none. Reads two numbers of each shard.
+    /// Where to evict: in a shard where something is due, else in the one with the most urgent
+    /// candidate. In `next` if there is none. Reads two numbers of each shard.
     fn most_urgent(&self, next: usize, now: &Now, search: &Search) -> Place {
         let mut best = Place {
             shard: next,

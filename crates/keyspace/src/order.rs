@@ -2,10 +2,10 @@
 //!
 //! gate → shards, ascending → claims → hub → inboxes → the queue of events.
 //!
-//! A thread takes a lock only if every lock that it holds stands further left. So no threads can wait for each other
-//! in a circle. A lock for which it would not wait may stand anywhere. A lock that has a place in this order is a
-//! [`Ranked`], which records by itself that it is held. Release builds record nothing: there a `Ranked` is its mutex and
-//! a [`Held`] is empty.
+//! A thread takes a lock only if every lock that it holds stands further left. So no threads can
+//! wait for each other in a circle. A lock for which it would not wait may stand anywhere. A lock
+//! that has a place in this order is a [`Ranked`], which records by itself that it is held. Release
+//! builds record nothing: there a `Ranked` is its mutex and a [`Held`] is empty.
 
 #[cfg(debug_assertions)]
 use std::cell::RefCell;
@@ -152,8 +152,8 @@ impl<T> Ranked<T> {
         }
     }
 
-    /// As [`lock`](Self::lock), for a lock that others hold for about a microsecond. It is tried for as long before the
-    /// processor is given up: that, and waking again, would take longer.
+    /// As [`lock`](Self::lock), for a lock that others hold for about a microsecond. It is tried
+    /// for as long before the processor is given up: that, and waking again, would take longer.
     ///
     /// # Panics
     ///
@@ -195,8 +195,8 @@ impl<T> Ranked<T> {
         Some(RankedGuard { guard, held })
     }
 
-    /// As [`lock_soon`](Self::lock_soon), but gives up: at once if `is_hopeless`, else after a fraction
-    /// of a millisecond.
+    /// As [`lock_soon`](Self::lock_soon), but gives up: at once if `is_hopeless`, else after a
+    /// fraction of a millisecond.
     ///
     /// # Panics
     ///
@@ -227,7 +227,8 @@ impl<T> Ranked<T> {
             .find_map(|_| self.mutex.try_lock_for(BRIEF_WAIT))
     }
 
-    /// Takes the lock if nobody has it. Whoever does not wait can be in no circle, so the order does not matter.
+    /// Takes the lock if nobody has it. Whoever does not wait can be in no circle, so the order
+    /// does not matter.
     #[inline]
     pub fn try_lock(&self) -> Option<RankedGuard<'_, T>> {
         let guard = self.mutex.try_lock()?;

@@ -1,13 +1,19 @@
-//! Commands that meet a collection with very many overdue members: they wait while these leave, in steps.
+//! Commands that meet a collection with very many overdue members: they wait while these leave, in
+//! steps.
 //!
-//! An example: a hash has a million fields, and half of them are due in the same millisecond. Before a pass of expiry gets
-//! to it, a client sends HLEN. No command may count a dead field, and no loop may stop for half a million removals.
+//! An example: a hash has a million fields, and half of them are due in the same millisecond.
+//! Before a pass of expiry gets to it, a client sends HLEN. No command may count a dead field, and
+//! no loop may stop for half a million removals.
 //!
-//! 1. After a command has locked its keys, it looks whether its shards have something overdue. Mostly they have not.
-//! 2. If they have, it removes at most [`STEP`] due members of its keys. Mostly none are left, and it runs.
-//! 3. Otherwise it becomes a [`Walk`], whose steps remove as many each. The last one runs the command.
+//! 1. After a command has locked its keys, it looks whether its shards have something overdue.
+//!    Mostly they have not.
+//! 2. If they have, it removes at most [`STEP`] due members of its keys. Mostly none are left, and
+//!    it runs.
+//! 3. Otherwise it becomes a [`Walk`], whose steps remove as many each. The last one runs the
+//!    command.
 //!
-//! Commands of a transaction and blocking commands do not wait like this: they remove all that is due.
+//! Commands of a transaction and blocking commands do not wait like this: they remove all that is
+//! due.
 
 use tidewheel_resp::{Args, Writer};
 
@@ -30,7 +36,8 @@ struct Waiting {
 }
 
 impl Keyspace {
-    /// The command as a walk, if very many members of its keys are overdue. The shards of its keys are locked.
+    /// The command as a walk, if very many members of its keys are overdue. The shards of its keys
+    /// are locked.
     #[cold]
     pub(crate) fn put_off(
         &self,

@@ -1,4 +1,5 @@
-//! How long a collection stays packed: in one piece of memory, which is short and read from its start.
+//! How long a collection stays packed: in one piece of memory, which is short and read from its
+//! start.
 
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
 

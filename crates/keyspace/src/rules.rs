@@ -20,9 +20,11 @@ pub struct Rules {
     pub lfu_decay_time: AtomicU32,
     /// The most bytes in one string (`proto-max-bulk-len`).
     pub proto_max_bulk_len: AtomicU64,
-    /// Whether RESTORE takes payloads whose checksum is wrong: for tests (`DEBUG SET-SKIP-CHECKSUM-VALIDATION`).
+    /// Whether RESTORE takes payloads whose checksum is wrong: for tests (`DEBUG
+    /// SET-SKIP-CHECKSUM-VALIDATION`).
     pub skip_checksums: AtomicBool,
-    /// Whether RESTORE takes payloads of versions that are not known yet (`rdb-version-check relaxed`).
+    /// Whether RESTORE takes payloads of versions that are not known yet (`rdb-version-check
+    /// relaxed`).
     pub any_dump_version: AtomicBool,
     /// A command that is expected to take longer runs on a thread of its own, in nanoseconds. Tests
     /// lower it.

@@ -33,8 +33,8 @@ pub struct Stats {
     pub next_deadline: u64,
     /// Passes that ended because their budget was used up.
     pub budget_hits: u64,
-    /// Nanoseconds for which shard locks were held: every hold of expiry, several keys or whole stores,
-    /// and one in 32 of single keys.
+    /// Nanoseconds for which shard locks were held: every hold of expiry, several keys or whole
+    /// stores, and one in 32 of single keys.
     pub lock_hold_ns: Quantiles,
     /// Bytes held by stores and objects.
     pub used_memory: u64,
@@ -59,7 +59,8 @@ pub struct DatabaseStats {
     pub avg_ttl_ms: u64,
 }
 
-/// Entries with a deadline that a reading samples in each shard and database for the mean time left.
+/// Entries with a deadline that a reading samples in each shard and database for the mean time
+/// left.
 const TTL_SAMPLES: usize = 4;
 
 impl Keyspace {

@@ -36,8 +36,9 @@ impl Time {
 pub(crate) struct Now {
     /// Engine time: deadlines are compared with this.
     pub(crate) tick: u64,
-    /// Microseconds since the tick began; 0 while engine time stands still. A whole word, since it is copied with its
-    /// neighbours: half a word that was just written would have to reach the cache first.
+    /// Microseconds since the tick began; 0 while engine time stands still. A whole word, since it
+    /// is copied with its neighbours: half a word that was just written would have to reach the
+    /// cache first.
     pub(crate) micros: u64,
     /// The clock, which never stands still.
     pub(crate) time: Time,
@@ -82,8 +83,8 @@ impl Now {
     /// The deadline that a command's number means. It may lie in the past. `None` if it cannot be
     /// expressed in milliseconds, which the public protocol calls an invalid expire time.
     ///
-    /// Relative deadlines are rounded up: the clock's tick is rounded down, so `tick + ttl` would fall up
-    /// to a millisecond before the time to live has passed.
+    /// Relative deadlines are rounded up: the clock's tick is rounded down, so `tick + ttl` would
+    /// fall up to a millisecond before the time to live has passed.
     #[inline]
     pub(crate) fn deadline(&self, number: i64, unit: Unit, base: Base) -> Option<u64> {
         let ms = match unit {
@@ -117,7 +118,8 @@ impl Now {
         }
     }
 
-    /// Whole milliseconds left, rounded down; 0 from less than a millisecond before the deadline on.
+    /// Whole milliseconds left, rounded down; 0 from less than a millisecond before the deadline
+    /// on.
     pub(crate) fn remaining_ms(&self, deadline: u64) -> i64 {
         let left = deadline
             .saturating_sub(self.tick)

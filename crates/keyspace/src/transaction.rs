@@ -1,7 +1,8 @@
 //! Several commands as one: nobody sees the data between them, and time stands still.
 //!
-//! 1. [`Keyspace::transaction`] makes room for all that the commands add, and locks the shards of all their keys, and
-//!    of those that are watched. If a command needs the whole keyspace, the gate is taken instead.
+//! 1. [`Keyspace::transaction`] makes room for all that the commands add, and locks the shards of
+//!    all their keys, and of those that are watched. If a command needs the whole keyspace, the
+//!    gate is taken instead.
 //! 2. [`Transaction::run`] runs each command over these locks.
 //! 3. [`Transaction::end`] unlocks, and then does what must not be done under a lock.
 
@@ -50,9 +51,10 @@ pub enum Begun<'a> {
 impl Keyspace {
     /// Begins a transaction of these commands.
     ///
-    /// The seat is inside, and nothing is locked. A command that the server around the keyspace runs itself between two
-    /// others takes no lock that is left of the shards in the [order](crate::order), unless `whole` is set: then no
-    /// shard is locked, and no other thread is inside.
+    /// The seat is inside, and nothing is locked. A command that the server around the keyspace
+    /// runs itself between two others takes no lock that is left of the shards in the
+    /// [order](crate::order), unless `whole` is set: then no shard is locked, and no other thread
+    /// is inside.
     ///
     /// # Errors
     ///
@@ -178,8 +180,8 @@ impl Transaction<'_> {
         self.large = context.carry_on();
     }
 
-    /// Ends it: others see what it has done, and those who wait for keys are served as of `time`. Fills `out` with the
-    /// large values that its commands have replied with.
+    /// Ends it: others see what it has done, and those who wait for keys are served as of `time`.
+    /// Fills `out` with the large values that its commands have replied with.
     pub fn end(self, seat: &mut Seat, time: Time, out: &mut Writer) {
         let Self {
             keyspace,

@@ -135,7 +135,8 @@ impl Object {
 /// The shared header (two counts and a vector) and the allocator's rounding, roughly.
 const OBJECT_OVERHEAD: usize = 64;
 
-/// Bytes that an allocation takes: allocators round sizes up. jemalloc's sizes are four to each doubling.
+/// Bytes that an allocation takes: allocators round sizes up. jemalloc's sizes are four to each
+/// doubling.
 fn allocated(bytes: usize) -> usize {
     match bytes {
         0..=128 => bytes.next_multiple_of(16),
@@ -243,7 +244,8 @@ pub(crate) fn encoding(tag: u8, bytes: &[u8]) -> &'static str {
     }
 }
 
-/// The capacity that a copy of a string is given: its length, and a quarter more if the string has grown.
+/// The capacity that a copy of a string is given: its length, and a quarter more if the string has
+/// grown.
 pub(crate) fn room_for(len: usize, total: usize) -> usize {
     if 0 < len && len < total {
         total + total / 4

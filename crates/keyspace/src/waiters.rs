@@ -1,16 +1,20 @@
-//! Clients that wait for a key to hold something: who waits, in which order, and how each is served once.
+//! Clients that wait for a key to hold something: who waits, in which order, and how each is served
+//! once.
 //!
-//! 1. A blocking command that finds nothing leaves a [`Ticket`] in the queue of each of its keys, under the locks with
-//!    which it looked.
-//! 2. The funnel notes each key that comes to hold what somebody waits for, with a number: the notes of all shards are in
-//!    one order.
-//! 3. Whoever has changed such keys serves their queues before it unlocks: key by key in the order of the notes, each from
-//!    the front, as long as the key holds something. The replies are posted when nothing is locked any more.
-//! 4. A command that needs another shard too locks it if nobody else has it. Otherwise it is handed back to the client's
-//!    own thread. It keeps its place at the front meanwhile, and those behind it wait.
+//! 1. A blocking command that finds nothing leaves a [`Ticket`] in the queue of each of its keys,
+//!    under the locks with which it looked.
+//! 2. The funnel notes each key that comes to hold what somebody waits for, with a number: the
+//!    notes of all shards are in one order.
+//! 3. Whoever has changed such keys serves their queues before it unlocks: key by key in the order
+//!    of the notes, each from the front, as long as the key holds something. The replies are posted
+//!    when nothing is locked any more.
+//! 4. A command that needs another shard too locks it if nobody else has it. Otherwise it is handed
+//!    back to the client's own thread. It keeps its place at the front meanwhile, and those behind
+//!    it wait.
 //!
-//! A ticket is waiting until somebody claims it: the one who serves it, or the one who ends it, because its time is over
-//! or its client is gone. Claiming is one compare-and-swap, so only one of them wins.
+//! A ticket is waiting until somebody claims it: the one who serves it, or the one who ends it,
+//! because its time is over or its client is gone. Claiming is one compare-and-swap, so only one of
+//! them wins.
 //!
 //! While a pause holds back all that changes data, the notes stay, and nobody is served.
 

@@ -1,12 +1,15 @@
-//! A command that is not finished: between two of its steps other commands run. It is one over all keys, or it
-//! [waits](crate::overdue) for members that leave.
+//! A command that is not finished: between two of its steps other commands run. It is one over all
+//! keys, or it [waits](crate::overdue) for members that leave.
 //!
-//! 1. [`Keyspace::begin`] takes the first step. For most keyspaces it is the only one: they are small.
-//! 2. Otherwise a [`Walk`] comes back. Its owner calls [`Keyspace::go_on`] until no walk comes back.
-//! 3. The last step appends the whole reply. A walk also ends when its reply exceeds the buffer's limit.
+//! 1. [`Keyspace::begin`] takes the first step. For most keyspaces it is the only one: they are
+//!    small.
+//! 2. Otherwise a [`Walk`] comes back. Its owner calls [`Keyspace::go_on`] until no walk comes
+//!    back.
+//! 3. The last step appends the whole reply. A walk also ends when its reply exceeds the buffer's
+//!    limit.
 //!
-//! Each step sees the current time and the changes that others have made since the last one. Dropping a walk
-//! ends it without a reply.
+//! Each step sees the current time and the changes that others have made since the last one.
+//! Dropping a walk ends it without a reply.
 //!
 //! [`Keyspace::begin`]: crate::Keyspace::begin
 //! [`Keyspace::go_on`]: crate::Keyspace::go_on
@@ -21,7 +24,8 @@ use crate::keyspace::{Keyspace, Session};
 use crate::steps::{Budget, Steps, WalkFn};
 use crate::time::Now;
 
-/// A reply longer than this is swapped into the output buffer instead of copied, if that buffer is empty.
+/// A reply longer than this is swapped into the output buffer instead of copied, if that buffer is
+/// empty.
 const COPY_MAX: usize = 64 << 10;
 
 /// A command that is not finished.
@@ -81,7 +85,8 @@ impl Walk {
         self.body.capacity() + self.steps.bytes()
     }
 
-    /// Takes the next step. True at the end. `defers`: those who wait for keys are served later, by the caller.
+    /// Takes the next step. True at the end. `defers`: those who wait for keys are served later, by
+    /// the caller.
     pub(crate) fn step(&mut self, keyspace: &Keyspace, now: Now, defers: bool) -> bool {
         let (session, args) = (&mut self.session, Args::from_slices(&[]));
         let row = Some(self.row);

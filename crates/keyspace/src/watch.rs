@@ -1,7 +1,8 @@
 //! WATCH: the keys that a client relies on, and whether one of them has changed since.
 //!
-//! A shard with watched keys has an observer: the funnel tells it each change, and it marks those who watch the key. So a
-//! transaction needs to look at one flag, while it holds the locks of all keys that it watches.
+//! A shard with watched keys has an observer: the funnel tells it each change, and it marks those
+//! who watch the key. So a transaction needs to look at one flag, while it holds the locks of all
+//! keys that it watches.
 
 use std::collections::HashMap;
 use std::collections::btree_map::{BTreeMap, Entry};
@@ -15,12 +16,13 @@ use crate::keyspace::{Keyspace, Session};
 use crate::shard::{Hold, Key};
 use crate::time::{Now, Time};
 
-/// The keys that one client watches. [`Keyspace::watch`] adds to them; hand them to [`Keyspace::unwatch`] in the end.
+/// The keys that one client watches. [`Keyspace::watch`] adds to them; hand them to
+/// [`Keyspace::unwatch`] in the end.
 #[derive(Debug, Default)]
 pub struct Watching {
     changed: Arc<AtomicBool>,
-    /// By database and name: the tick at which a key was watched. What had died by then was no key, so its removal
-    /// changes nothing.
+    /// By database and name: the tick at which a key was watched. What had died by then was no key,
+    /// so its removal changes nothing.
     keys: BTreeMap<(u32, Box<[u8]>), u64>,
     bytes: usize,
 }
@@ -138,7 +140,8 @@ impl Keyspace {
         }
     }
 
-    /// Whether a watched key has changed, or its deadline was reached since. The locks are those of the keys' shards.
+    /// Whether a watched key has changed, or its deadline was reached since. The locks are those of
+    /// the keys' shards.
     pub(crate) fn is_changed(
         &self,
         watching: &Watching,
@@ -207,8 +210,8 @@ impl Watched {
         }
     }
 
-    /// The watched keys of a database have changed for whom `is` holds: it is asked with a key, its hash, and since when
-    /// somebody watches it.
+    /// The watched keys of a database have changed for whom `is` holds: it is asked with a key, its
+    /// hash, and since when somebody watches it.
     pub(crate) fn mark_where(&self, db: u32, is: impl Fn(u64, &[u8], u64) -> bool) {
         for (key, watchers) in &self.0 {
             for watcher in watchers.iter().filter(|watcher| watcher.db == db) {

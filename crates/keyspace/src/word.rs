@@ -1,12 +1,13 @@
-//! Short words of a call as numbers, whatever their case: so one comparison tells whether it is this option or this name.
+//! Short words of a call as numbers, whatever their case: so one comparison tells whether it is
+//! this option or this name.
 
 use tidewheel_resp::short_word;
 
 /// The bit that makes a letter a small one, in each of seven bytes.
 const FOLD: u64 = 0x0020_2020_2020_2020;
 
-/// A word that a call has given: its bytes, with capital letters as small ones, and its length in the highest byte. 0 for one
-/// of more than seven bytes.
+/// A word that a call has given: its bytes, with capital letters as small ones, and its length in
+/// the highest byte. 0 for one of more than seven bytes.
 #[inline(always)]
 pub(crate) fn folded(word: &[u8]) -> u64 {
     match short_word(word) {
@@ -15,8 +16,8 @@ pub(crate) fn folded(word: &[u8]) -> u64 {
     }
 }
 
-/// The same of a name, which has letters only. Two bytes become the same small letter: it, and its capital. So a word is this
-/// name exactly if the numbers are equal.
+/// The same of a name, which has letters only. Two bytes become the same small letter: it, and its
+/// capital. So a word is this name exactly if the numbers are equal.
 pub(crate) const fn named(name: &str) -> u64 {
     let name = name.as_bytes();
     assert!(name.len() < 8, "a name has up to seven letters");

@@ -19,8 +19,9 @@ use crate::timers;
 
 /// The laboratory: Tidewheel's parts and other people's, put through the same experiments.
 ///
-/// An experiment prints a table on a terminal or with --table; else lines of JSON on standard output
-/// and the table on standard error. With --json the lines are appended to a file, whoever reads.
+/// An experiment prints a table on a terminal or with --table; else lines of JSON on standard
+/// output and the table on standard error. With --json the lines are appended to a file, whoever
+/// reads.
 #[derive(Debug, Parser)]
 #[command(name = "tidewheel-lab", version)]
 struct Cli {
@@ -41,14 +42,16 @@ enum Command {
     Servers(Servers),
     /// The timer structures themselves, without a server: time and bytes per timer.
     Timers(timers::Options),
-    /// Tasks by key, ours and (with the feature `peers`) other people's: time, bytes and lateness per task.
+    /// Tasks by key, ours and (with the feature `peers`) other people's: time, bytes and lateness
+    /// per task.
     Tasks(timers::Options),
     /// In-process caches, ours and (with the feature `peers`) other people's.
     #[command(subcommand)]
     Caches(Caches),
     /// Hit ratios of traces at fixed sizes, beside bounds and peers.
     HitRatios(hit_ratios::Args),
-    /// Questions that are studied beside the products: how to find what has expired, what the dead cost.
+    /// Questions that are studied beside the products: how to find what has expired, what the dead
+    /// cost.
     #[command(subcommand)]
     Study(Study),
     /// Draw files of results as one page of pictures and tables.

@@ -44,8 +44,8 @@ const SHORT_NS: u64 = 10_000;
 
 /// A stretch of this thread, timed without what others took of the processor meanwhile.
 ///
-/// Asking for processor time costs a third of a microsecond, which an idle second of a timer does not
-/// take. So a short stretch is told by the wall clock, and a long one by whichever says less.
+/// Asking for processor time costs a third of a microsecond, which an idle second of a timer does
+/// not take. So a short stretch is told by the wall clock, and a long one by whichever says less.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stretch {
     cpu_ns: u64,
@@ -105,7 +105,8 @@ pub(crate) struct Moment {
 }
 
 impl Moment {
-    /// The whole millisecond of the wall clock that begins within the last one of so many seconds from now.
+    /// The whole millisecond of the wall clock that begins within the last one of so many seconds
+    /// from now.
     pub(crate) fn ahead(seconds: f64) -> Self {
         Self::after(seconds, mono_ns(), wall_us().max(0) as u64)
     }

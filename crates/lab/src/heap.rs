@@ -1,7 +1,7 @@
 //! What this process has allocated and not freed, in requested bytes.
 //!
-//! The counting costs two atomic additions per allocation. Caches that allocate an entry pay for that
-//! where others do not, so runs that compare throughput or latency are built with the feature
+//! The counting costs two atomic additions per allocation. Caches that allocate an entry pay for
+//! that where others do not, so runs that compare throughput or latency are built with the feature
 //! `plain-alloc`, which leaves the counting out.
 
 #[cfg(not(feature = "plain-alloc"))]

@@ -23,8 +23,8 @@ impl Sample {
     }
 }
 
-/// Every request of one thread. Room for all is reserved, and taken when it is used: a vector that grows
-/// would be copied between two requests.
+/// Every request of one thread. Room for all is reserved, and taken when it is used: a vector that
+/// grows would be copied between two requests.
 #[derive(Debug)]
 pub(crate) struct Log {
     samples: Vec<Sample>,

@@ -1,6 +1,7 @@
 //! Result files drawn as one page: a template, the chart library and the lines, all in one file.
 //!
-//! The browser draws the pictures. `--pictures` starts one that shows nothing, and keeps what it drew.
+//! The browser draws the pictures. `--pictures` starts one that shows nothing, and keeps what it
+//! drew.
 
 use std::fs;
 use std::path::{Path, PathBuf};

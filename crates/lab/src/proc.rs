@@ -125,8 +125,8 @@ impl Taken {
         Some(self.server_ns? / self.wall_ns.max(1) as f64 * 100.0)
     }
 
-    /// Tells how busy the machine was with other things, in percent of a core; not of less than a second,
-    /// for which the clocks behind it are too coarse.
+    /// Tells how busy the machine was with other things, in percent of a core; not of less than a
+    /// second, for which the clocks behind it are too coarse.
     pub(crate) fn others_percent(&self) -> Option<f64> {
         let others_ns = self.others_ns.filter(|_| self.wall_ns >= 1_000_000_000)?;
         Some(others_ns as f64 / self.wall_ns as f64 * 100.0)

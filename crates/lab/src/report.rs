@@ -1,4 +1,5 @@
-//! What one measurement found: figures and curves with names, for the JSON line, the table and the page.
+//! What one measurement found: figures and curves with names, for the JSON line, the table and the
+//! page.
 
 use std::collections::BTreeMap;
 

@@ -1,9 +1,9 @@
 //! Runs an experiment over cells, rounds and subjects, each measurement in a process of its own.
 //!
 //! A fresh process per measurement, so that neither the allocator's state nor a thread that another
-//! subject left behind is part of a figure. The child is this program with the same arguments and one
-//! more, `--share`, that names its part; it answers with one line of JSON. Subjects alternate (A B A B,
-//! not A A B B), so that a machine that slows down slows all.
+//! subject left behind is part of a figure. The child is this program with the same arguments and
+//! one more, `--share`, that names its part; it answers with one line of JSON. Subjects alternate
+//! (A B A B, not A A B B), so that a machine that slows down slows all.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -76,7 +76,8 @@ pub(crate) struct Experiment<'a, S> {
 impl<S: Copy + Display> Experiment<'_, S> {
     /// All shares in child processes; in a child, its own share and `None`.
     ///
-    /// One that fails, for want of memory at the largest size perhaps, does not take the others with it.
+    /// One that fails, for want of memory at the largest size perhaps, does not take the others
+    /// with it.
     pub(crate) fn run(&self, common: &Common) -> Result<Option<Outcome>> {
         let mut outcome = Outcome::default();
         for (cell, title) in self.cells.iter().enumerate() {

@@ -37,8 +37,8 @@ pub(crate) fn quantile<T: Copy>(sorted: &[T], quantile: f64) -> Option<T> {
     sorted.get(at).copied()
 }
 
-/// The same of values `0, 1, 2, …` that occurred so many times each, among `all`; `None` when the counts do
-/// not reach so far.
+/// The same of values `0, 1, 2, …` that occurred so many times each, among `all`; `None` when the
+/// counts do not reach so far.
 pub(crate) fn quantile_of_counts(counts: &[u64], all: u64, quantile: f64) -> Option<f64> {
     let rank = ((quantile * all as f64).ceil() as u64).max(1);
     let mut sum = 0;

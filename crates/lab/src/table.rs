@@ -5,8 +5,8 @@ use crate::stats;
 
 const GAP: &str = "  ";
 
-/// The runs of everything that is compared, a column per subject in the order in which they first occur,
-/// with how they were started and their notes below.
+/// The runs of everything that is compared, a column per subject in the order in which they first
+/// occur, with how they were started and their notes below.
 pub(crate) fn of_reports(reports: &[Report]) -> String {
     let subjects = unique(reports.iter().map(|report| report.subject.as_str()));
     let runs_of = |subject: &str| -> Vec<&Report> {

@@ -1,8 +1,8 @@
 //! Many commands of one read, cut at once.
 //!
-//! Whoever knows the next commands can ask for their data before it runs the first. A batch holds only commands of the
-//! common shape: whole, with few arguments, in the order in which they arrived. The [`Parser`](crate::Parser) takes whatever
-//! comes behind them.
+//! Whoever knows the next commands can ask for their data before it runs the first. A batch holds
+//! only commands of the common shape: whole, with few arguments, in the order in which they
+//! arrived. The [`Parser`](crate::Parser) takes whatever comes behind them.
 
 use crate::Limits;
 use crate::args::{Args, Span};
@@ -38,8 +38,8 @@ struct Cut {
 }
 
 impl Batch {
-    /// Cuts up to `most` commands from the start of `buf`, in place of those that it held. It stops before the first that is
-    /// not of the common shape.
+    /// Cuts up to `most` commands from the start of `buf`, in place of those that it held. It stops
+    /// before the first that is not of the common shape.
     pub fn fill(&mut self, buf: &[u8], limits: &Limits, most: usize) {
         self.clear();
         let mut at = 0;

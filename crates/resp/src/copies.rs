@@ -1,8 +1,9 @@
 //! Commands that outlive the buffer that they arrived in.
 //!
-//! A vector that doubles may hold twice what is in it, and while it moves three times as much. So what is copied lies in
-//! blocks. A block that has [`BLOCK`] bytes is cut to its size, and the next begins; a longer command has a block of its
-//! own. So memory grows with what is copied, in steps of a block.
+//! A vector that doubles may hold twice what is in it, and while it moves three times as much. So
+//! what is copied lies in blocks. A block that has [`BLOCK`] bytes is cut to its size, and the next
+//! begins; a longer command has a block of its own. So memory grows with what is copied, in steps
+//! of a block.
 
 use crate::args::{Args, Span};
 

@@ -20,7 +20,8 @@ pub enum ProtocolError {
     TooBigMultibulkCount,
     /// An argument does not begin with `$` but with this byte.
     ExpectedBulk(u8),
-    /// An argument's length is no number, negative, or exceeds [`Limits::bulk`](crate::Limits::bulk).
+    /// An argument's length is no number, negative, or exceeds
+    /// [`Limits::bulk`](crate::Limits::bulk).
     InvalidBulkLength,
     /// An argument longer than a client may send before it has authenticated.
     UnauthenticatedBulkLength,

@@ -1,10 +1,11 @@
-//! Floats with 64 bits of mantissa, like `long double` on x86. INCRBYFLOAT adds with them what does not fit into fixed
-//! decimals.
+//! Floats with 64 bits of mantissa, like `long double` on x86. INCRBYFLOAT adds with them what does
+//! not fit into fixed decimals.
 //!
-//! An example: `1e400` plus `1` is far beyond an `f64`, but not beyond these floats, which go up to about
-//! 1.19 · 10^4932. A sum is made in three steps: each text becomes the nearest float, the sum of the two is rounded to
-//! the nearest float (ties to even), and the result is written with 17 decimals. Every step calculates with whole
-//! numbers of any length, so that nothing is rounded twice.
+//! An example: `1e400` plus `1` is far beyond an `f64`, but not beyond these floats, which go up to
+//! about 1.19 · 10^4932. A sum is made in three steps: each text becomes the nearest float, the sum
+//! of the two is rounded to the nearest float (ties to even), and the result is written with 17
+//! decimals. Every step calculates with whole numbers of any length, so that nothing is rounded
+//! twice.
 
 use std::cmp::Ordering;
 
@@ -16,7 +17,8 @@ pub(crate) const TEXT_MAX: usize = 5 * 1024;
 /// Digits of a text that are used. Of the digits after them it only matters whether all are 0.
 const DIGITS_MAX: usize = 64;
 
-/// A number with this many digits before the point is infinite. One with this many zeros behind the point is 0.
+/// A number with this many digits before the point is infinite. One with this many zeros behind the
+/// point is 0.
 const MAGNITUDE_MAX: i64 = 5_000;
 
 /// 2^16384 and above is infinite.
@@ -50,8 +52,8 @@ pub(crate) fn sum(a: &[u8], b: &[u8]) -> Result<String, SumError> {
     Ok(format(sum))
 }
 
-/// Whether a `long double` holds a number that is too large or too small for an `f64`. Of hexadecimal ones it holds all
-/// that anybody writes.
+/// Whether a `long double` holds a number that is too large or too small for an `f64`. Of
+/// hexadecimal ones it holds all that anybody writes.
 pub(crate) fn holds(text: &[u8]) -> bool {
     let is_hexadecimal = text.iter().any(|byte| matches!(byte, b'x' | b'X'));
     is_hexadecimal || (text.len() < TEXT_MAX && parse(text).is_ok())
@@ -291,8 +293,8 @@ impl Whole {
         }
     }
 
-    /// Halves `bits` times and rounds to the nearest, ties to even. With a `rest` the number counts as a little larger
-    /// than it is.
+    /// Halves `bits` times and rounds to the nearest, ties to even. With a `rest` the number counts
+    /// as a little larger than it is.
     fn round_off(&mut self, bits: usize, rest: bool) {
         if bits == 0 {
             return;
@@ -335,8 +337,8 @@ impl Whole {
         differs.map_or(Ordering::Equal, |i| word(self, i).cmp(&word(other, i)))
     }
 
-    /// The float nearest to this · 2^exponent; with a `rest` the number counts as a little larger. `None` if the float
-    /// is infinite.
+    /// The float nearest to this · 2^exponent; with a `rest` the number counts as a little larger.
+    /// `None` if the float is infinite.
     fn round(mut self, negative: bool, exponent: i64, rest: bool) -> Option<Extended> {
         let lost = self.bits().saturating_sub(64);
         self.round_off(lost, rest);

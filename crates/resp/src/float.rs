@@ -18,8 +18,9 @@ const POWER_MAX: i32 = 38;
 
 /// Adds two floats as INCRBYFLOAT does, text to text.
 ///
-/// Redis adds in `long double`: 0.1 and 0.2 make 0.3, where an `f64` makes 0.30000000000000004. Here, numbers of up to
-/// 17 decimals and a magnitude below 2^63 are added exactly, in decimal. Other numbers are added as Redis does on x86.
+/// Redis adds in `long double`: 0.1 and 0.2 make 0.3, where an `f64` makes 0.30000000000000004.
+/// Here, numbers of up to 17 decimals and a magnitude below 2^63 are added exactly, in decimal.
+/// Other numbers are added as Redis does on x86.
 ///
 /// # Errors
 /// When either is no float or the sum is not finite; the errors read as Redis words them.
@@ -103,15 +104,17 @@ fn format_fixed(value: i128) -> String {
     text
 }
 
-/// Reads a float: decimal, scientific or hexadecimal notation or `inf`, with no blanks around it. NaN is refused, and so
-/// is a number that does not fit: one that is too large, and one that is not 0 and would become it.
+/// Reads a float: decimal, scientific or hexadecimal notation or `inf`, with no blanks around it.
+/// NaN is refused, and so is a number that does not fit: one that is too large, and one that is not
+/// 0 and would become it.
 pub fn parse_f64(text: &[u8]) -> Option<f64> {
     let (value, fit) = parse_nearest(text)?;
     (fit == Fit::Near).then_some(value)
 }
 
-/// Reads a float as [`parse_f64`] does, but of the range of a `long double`: a number that is too large for an `f64` is
-/// infinite, and one that is too small is the smallest `f64` of its sign. So only 0 is 0.
+/// Reads a float as [`parse_f64`] does, but of the range of a `long double`: a number that is too
+/// large for an `f64` is infinite, and one that is too small is the smallest `f64` of its sign. So
+/// only 0 is 0.
 pub fn parse_f64_wide(text: &[u8]) -> Option<f64> {
     let (value, fit) = parse_nearest(text)?;
     if fit != Fit::Near && !extended::holds(text) {
@@ -163,8 +166,9 @@ fn parse_nearest(text: &[u8]) -> Option<(f64, Fit)> {
 /// Whole numbers up to this one are written with all their digits.
 const WHOLE_MAX: f64 = (1_u64 << 62) as f64;
 
-/// Writes a float as double replies carry it: a whole number of up to 2^62 with all its digits, any other with the fewest
-/// digits that read back as the same value, and with an exponent where that is shorter to read (`1e+25`).
+/// Writes a float as double replies carry it: a whole number of up to 2^62 with all its digits, any
+/// other with the fewest digits that read back as the same value, and with an exponent where that
+/// is shorter to read (`1e+25`).
 pub fn format_f64_short(value: f64) -> String {
     if !value.is_finite() {
         return non_finite(value).to_owned();

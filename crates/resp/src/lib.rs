@@ -21,9 +21,9 @@
 //! assert_eq!(out.as_bytes(), b"$5\r\nhello\r\n");
 //! ```
 //!
-//! Hostile bytes cost no more than their own length. A length that a client announces allocates nothing. It is
-//! checked against [`Limits`] before a byte of the body arrives. No byte is scanned twice, however the bytes
-//! are cut into reads.
+//! Hostile bytes cost no more than their own length. A length that a client announces allocates
+//! nothing. It is checked against [`Limits`] before a byte of the body arrives. No byte is scanned
+//! twice, however the bytes are cut into reads.
 #![forbid(unsafe_code)]
 
 /// Compiles and runs the code of the README.

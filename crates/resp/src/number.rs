@@ -40,7 +40,8 @@ pub fn parse_u64(digits: &[u8]) -> Option<u64> {
 
 /// Up to eight digits, at once: neighbours become pairs, pairs fours, and these the number.
 ///
-/// Source: Johnny Lee's and Mykola Dimura's routine, as in Daniel Lemire, "Quickly parsing eight digits" (2018),
+/// Source: Johnny Lee's and Mykola Dimura's routine, as in Daniel Lemire, "Quickly parsing eight
+/// digits" (2018),
 /// <https://lemire.me/blog/2018/10/03/quickly-parsing-eight-digits/>.
 #[inline]
 fn eight_digits(word: u64, len: usize) -> Option<u64> {

@@ -1,6 +1,7 @@
 //! The incremental request parser.
 //!
-//! A client sends either `*<count>\r\n` and that many `$<length>\r\n<bytes>\r\n`, or one inline line:
+//! A client sends either `*<count>\r\n` and that many `$<length>\r\n<bytes>\r\n`, or one inline
+//! line:
 //!
 //! ```text
 //! *2\r\n $3\r\nGET\r\n $1\r\nk\r\n        two arguments
@@ -13,10 +14,11 @@
 //! 2. On `Complete`, take the arguments with [`args`](Parser::args) and run the command.
 //! 3. Drop the consumed bytes and begin again with the rest.
 //!
-//! The parser keeps the offset that it has reached, so a command that arrives in pieces is scanned once: while it waits
-//! for an argument of 512 MiB, each read costs one comparison. As in Redis, the two bytes after a number or a body are
-//! skipped unread. RESP3 types have no meaning in requests: an argument of such a type is refused, and a command that
-//! begins with one is an inline command.
+//! The parser keeps the offset that it has reached, so a command that arrives in pieces is scanned
+//! once: while it waits for an argument of 512 MiB, each read costs one comparison. As in Redis,
+//! the two bytes after a number or a body are skipped unread. RESP3 types have no meaning in
+//! requests: an argument of such a type is refused, and a command that begins with one is an inline
+//! command.
 
 use memchr::{memchr, memchr2};
 
@@ -27,12 +29,13 @@ use crate::{Limits, ProtocolError, inline};
 /// Commands end below this offset, so that a span fits 32 bits each.
 const COMMAND_MAX: usize = u32::MAX as usize;
 
-/// What a parser may keep between commands. If it holds more, it frees that when the next command begins.
+/// What a parser may keep between commands. If it holds more, it frees that when the next command
+/// begins.
 const KEEP_ARGS: usize = 1024;
 const KEEP_INLINE: usize = 4096;
 
-/// A line with a number may always be this long, also under a lower limit. It is longer than any number. So a number
-/// that arrives in pieces is treated as one that arrives at once.
+/// A line with a number may always be this long, also under a lower limit. It is longer than any
+/// number. So a number that arrives in pieces is treated as one that arrives at once.
 const NUMBER_LINE_MIN: usize = 32;
 
 /// What [`Parser::parse`] found.
@@ -96,12 +99,12 @@ impl Parser {
 
     /// Looks for one command at the start of `buf`.
     ///
-    /// After `Incomplete` call again with the same bytes and more behind them; after `Complete` with
-    /// the buffer from `consumed` on. `limits` may change between commands.
+    /// After `Incomplete` call again with the same bytes and more behind them; after `Complete`
+    /// with the buffer from `consumed` on. `limits` may change between commands.
     ///
     /// # Errors
-    /// When the bytes break the protocol or a limit. The stream has no next command then: answer the
-    /// error and close. Calling again gives the same error.
+    /// When the bytes break the protocol or a limit. The stream has no next command then: answer
+    /// the error and close. Calling again gives the same error.
     #[inline]
     pub fn parse(&mut self, buf: &[u8], limits: &Limits) -> Result<Parsed, ProtocolError> {
         if self.stage == Stage::Start {
@@ -171,8 +174,8 @@ impl Parser {
         }
     }
 
-    /// Takes the simple arguments at the start of a command, as many as are whole. Returns where the command ends, if that is
-    /// all of them; otherwise the parser goes on behind them.
+    /// Takes the simple arguments at the start of a command, as many as are whole. Returns where
+    /// the command ends, if that is all of them; otherwise the parser goes on behind them.
     #[inline]
     fn simple_arguments(&mut self, buf: &[u8], limits: &Limits) -> Option<usize> {
         let (count, next) = short_number(buf, 0, b'*')?;
@@ -336,8 +339,8 @@ impl Parser {
 
     /// Reads an inline command.
     ///
-    /// A line with a NUL byte never ends, as in Redis: it comes from a client of another protocol, and
-    /// what follows it must not be taken for commands. It fails when it reaches the limit.
+    /// A line with a NUL byte never ends, as in Redis: it comes from a client of another protocol,
+    /// and what follows it must not be taken for commands. It fails when it reaches the limit.
     #[cold]
     fn inline_line(&mut self, buf: &[u8], limits: &Limits) -> Result<Parsed, ProtocolError> {
         let window_end = buf.len().min(limits.inline.saturating_add(1));
@@ -371,8 +374,8 @@ impl Parser {
     }
 }
 
-/// Takes up to `missing` arguments from `pos` on, while they are simple and whole in the buffer. It stops at the first that
-/// is not. Returns where it stopped, and how many are missing then.
+/// Takes up to `missing` arguments from `pos` on, while they are simple and whole in the buffer. It
+/// stops at the first that is not. Returns where it stopped, and how many are missing then.
 #[inline(always)]
 pub(crate) fn take_whole(
     buf: &[u8],
@@ -400,13 +403,14 @@ pub(crate) fn take_whole(
     (pos, missing)
 }
 
-/// Reads the number behind the type byte `kind` at `at` when it is whole and has at most nine digits, and
-/// where the next line begins. Anything else is left to [`Parser::number`]; at most ten bytes are
-/// read in vain.
+/// Reads the number behind the type byte `kind` at `at` when it is whole and has at most nine
+/// digits, and where the next line begins. Anything else is left to [`Parser::number`]; at most ten
+/// bytes are read in vain.
 #[inline(always)]
 pub(crate) fn short_number(buf: &[u8], at: usize, kind: u8) -> Option<(usize, usize)> {
-    // Most headers are one or two digits long and are followed by at least two bytes more. The bytes that must be there, and the
-    // upper halves of digits, are compared at once: they leave zeros, and the digits are what is left.
+    // Most headers are one or two digits long and are followed by at least two bytes more. The
+    // bytes that must be there, and the upper halves of digits, are compared at once: they leave
+    // zeros, and the digits are what is left.
     let head = buf.get(at..)?.first_chunk::<5>();
     if let Some(head) = head.and_then(|head| head.first_chunk()) {
         let word = u32::from_le_bytes(*head);

@@ -79,7 +79,8 @@ impl Reply {
     /// Reads the reply at the start of `buf` and how many bytes it has; `None` while it is
     /// incomplete.
     ///
-    /// Every call begins at the start of the buffer. So call it with whole replies, or pay for each attempt.
+    /// Every call begins at the start of the buffer. So call it with whole replies, or pay for each
+    /// attempt.
     ///
     /// # Errors
     /// When the bytes are not RESP2 or RESP3. Line ends are checked strictly.

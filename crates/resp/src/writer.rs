@@ -27,8 +27,8 @@ const WHOLE_END: u64 = 1 << 52;
 /// assert_eq!(out.as_bytes(), b"*2\r\n$5\r\nscore\r\n$3\r\n1.5\r\n");
 /// ```
 ///
-/// A [limit](Self::set_limit) bounds the memory of one reply, also if the reply has many small parts. It is tested only
-/// when the buffer must grow, so small replies do not pay for it.
+/// A [limit](Self::set_limit) bounds the memory of one reply, also if the reply has many small
+/// parts. It is tested only when the buffer must grow, so small replies do not pay for it.
 #[derive(Debug)]
 pub struct Writer {
     buf: Vec<u8>,
@@ -56,8 +56,8 @@ impl Writer {
         }
     }
 
-    /// From here on the buffer grows to `bytes` at most. What would end beyond that is left out, and the buffer [is
-    /// over](Self::is_over) its limit: what was written is then of no use.
+    /// From here on the buffer grows to `bytes` at most. What would end beyond that is left out,
+    /// and the buffer [is over](Self::is_over) its limit: what was written is then of no use.
     pub fn set_limit(&mut self, bytes: usize) {
         self.limit = bytes;
     }
@@ -74,8 +74,8 @@ impl Writer {
         self.over
     }
 
-    /// Makes room for `more` bytes and no more, so that a long reply is not copied while it grows. False if the limit
-    /// does not allow it.
+    /// Makes room for `more` bytes and no more, so that a long reply is not copied while it grows.
+    /// False if the limit does not allow it.
     #[must_use]
     pub fn reserve(&mut self, more: usize) -> bool {
         let admitted = self.admits(more);
@@ -90,8 +90,8 @@ impl Writer {
         self.over = true;
     }
 
-    /// Whether `more` bytes are within the limit. If not, the caller leaves them out, and the buffer counts as over
-    /// its limit.
+    /// Whether `more` bytes are within the limit. If not, the caller leaves them out, and the
+    /// buffer counts as over its limit.
     #[inline]
     pub fn admits(&mut self, more: usize) -> bool {
         self.over |= more > self.limit.saturating_sub(self.buf.len());

@@ -1,8 +1,10 @@
-//! A job system that is killed again and again: mails are accepted, sent, retried and acknowledged, and nothing is lost.
+//! A job system that is killed again and again: mails are accepted, sent, retried and acknowledged,
+//! and nothing is lost.
 //!
-//! `cargo run -p tidewheel-scheduler --features redb --example jobs -- 50` kills the process that sends the mails fifty
-//! times (`kill -9`), and counts afterwards: every mail that was accepted was sent, and a mail that was sent twice was so
-//! with a higher token, by which a receiver can tell. Without a number it is killed five times.
+//! `cargo run -p tidewheel-scheduler --features redb --example jobs -- 50` kills the process that
+//! sends the mails fifty times (`kill -9`), and counts afterwards: every mail that was accepted was
+//! sent, and a mail that was sent twice was so with a higher token, by which a receiver can tell.
+//! Without a number it is killed five times.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -49,7 +51,8 @@ fn start(directory: &Path) -> Result<Jobs, Failure> {
     let retry = Retry::default().attempts(4).base(Duration::from_millis(5));
     let builder = Scheduler::builder().workers(4).durable(journal);
     Ok(builder.retry(retry).start(move |_, run| {
-        // Some fail at first, some panic (here without a message on the terminal), some are given up.
+        // Some fail at first, some panic (here without a message on the terminal), some are given
+        // up.
         match (run.key % 7, run.key % 11, run.key % 13, run.attempt) {
             (0, _, _, 1) => Outcome::failed("the server does not answer"),
             (_, _, 0, 1) => resume_unwind(Box::new("a bug")),
@@ -63,7 +66,8 @@ fn start(directory: &Path) -> Result<Jobs, Failure> {
     })?)
 }
 
-/// The mail is gone when the line is written. If the process dies before the job's end is on disk, it is sent again.
+/// The mail is gone when the line is written. If the process dies before the job's end is on disk,
+/// it is sent again.
 fn send(mut sent: &File, run: &DurableRun<u64, String>) -> Outcome {
     let line = format!("{} {} {}\n", run.key, run.token, run.attempt);
     match sent.write_all(line.as_bytes()) {
@@ -105,12 +109,14 @@ pub(crate) fn serve(directory: &Path) -> Result<(), Failure> {
 pub(crate) struct Report {
     pub(crate) accepted: usize,
     pub(crate) lost: Vec<u64>,
-    /// Mails that were sent more than once, and how many of them with a token that is not higher than before.
+    /// Mails that were sent more than once, and how many of them with a token that is not higher
+    /// than before.
     pub(crate) repeated: usize,
     pub(crate) out_of_order: Vec<u64>,
 }
 
-/// Starts `child` so many times, kills it each time when it has accepted some more mails, and lets the rest be sent.
+/// Starts `child` so many times, kills it each time when it has accepted some more mails, and lets
+/// the rest be sent.
 pub(crate) fn kill_again_and_again(
     directory: &Path,
     kills: u64,
@@ -138,7 +144,8 @@ pub(crate) fn kill_again_and_again(
     Ok(count(directory))
 }
 
-/// A start without a kill: an operator repairs the addresses and re-queues the dead letters, and all mails are sent.
+/// A start without a kill: an operator repairs the addresses and re-queues the dead letters, and
+/// all mails are sent.
 fn finish(directory: &Path) -> Result<(), Failure> {
     File::create(directory.join("repaired"))?;
     let jobs = start(directory)?;

@@ -1,9 +1,10 @@
-//! A pool of TCP connections that are closed when their heartbeats stop, by three kinds of timer side by side:
-//! a task for each connection in one scheduler, a tokio timer for each, a scan of all every second.
+//! A pool of TCP connections that are closed when their heartbeats stop, by three kinds of timer
+//! side by side: a task for each connection in one scheduler, a tokio timer for each, a scan of all
+//! every second.
 //!
-//! `cargo run --release -p tidewheel-scheduler --example keepalive -- --connections 10000 --scale 1` is the whole
-//! experiment: 30 s of silence close a connection, within 5 s. Without arguments it is a small one of a few
-//! seconds. The clients are a process of their own.
+//! `cargo run --release -p tidewheel-scheduler --example keepalive -- --connections 10000 --scale
+//! 1` is the whole experiment: 30 s of silence close a connection, within 5 s. Without arguments it
+//! is a small one of a few seconds. The clients are a process of their own.
 
 use std::error::Error;
 use std::net::SocketAddr;
@@ -20,7 +21,8 @@ use tokio::runtime::Builder;
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
-/// Silence that closes a connection, how late that may be, and the scan's period; all times `--scale`.
+/// Silence that closes a connection, how late that may be, and the scan's period; all times
+/// `--scale`.
 const SILENCE: Duration = Duration::from_secs(30);
 const LATE_MAX: Duration = Duration::from_secs(5);
 const SCAN: Duration = Duration::from_secs(1);

@@ -1,7 +1,7 @@
 //! Salvages a damaged journal: `cargo run --example salvage --features redb -- jobs.redb`.
 //!
-//! The file is looked through, whoever wrote its keys and values. If it is damaged, it gets another name, a new one with the
-//! jobs that are whole takes its place, and the others are named.
+//! The file is looked through, whoever wrote its keys and values. If it is damaged, it gets another
+//! name, a new one with the jobs that are whole takes its place, and the others are named.
 
 use std::process::ExitCode;
 

@@ -1,8 +1,9 @@
 //! Run this later, by key: in time, never early, never twice.
 //!
-//! A [`Scheduler`] keeps tasks by key in a hierarchical timing wheel, and calls a handler for each when its time
-//! has come. It is made for millions of tasks. Setting, moving and removing a task costs O(1), and moving it takes no
-//! memory. So it suits deadlines that hardly ever come, such as time-outs that every heartbeat moves later.
+//! A [`Scheduler`] keeps tasks by key in a hierarchical timing wheel, and calls a handler for each
+//! when its time has come. It is made for millions of tasks. Setting, moving and removing a task
+//! costs O(1), and moving it takes no memory. So it suits deadlines that hardly ever come, such as
+//! time-outs that every heartbeat moves later.
 //!
 //! ```
 //! use std::time::Duration;
@@ -35,31 +36,36 @@
 //! # What is promised
 //!
 //! - **Never early.** Deadlines are rounded up to a millisecond, the clock is read rounded down.
-//! - **Never twice.** A task is in exactly one place. It is pending, under its shard's lock, or it was fired and
-//!   belongs to the handler. Every call takes effect at one instant, under that lock:
-//!   - after [`remove`](Handle::remove) returned `Some`, no run of that task begins (one of a periodic task may be going on);
+//! - **Never twice.** A task is in exactly one place. It is pending, under its shard's lock, or it
+//!   was fired and belongs to the handler. Every call takes effect at one instant, under that lock:
+//!   - after [`remove`](Handle::remove) returned `Some`, no run of that task begins (one of a
+//!     periodic task may be going on);
 //!   - after [`move_to`](Handle::move_to) returned `true`, it runs once, at the new time;
 //!   - a [`set`](Handle::set) on a pending key replaces value and time, and it stays one task;
 //!   - a `set` during the key's own handler is a new task, although the key is the same.
-//! - **A slow handler delays nobody** while a worker is free, and a panicking one is counted. Tasks of one
-//!   instant run at the same time, as far as there are workers.
-//! - **A panic of user code costs its own run**, whether in a handler, in the `Clone` of a periodic task, in the
-//!   `Drop` of a dropped one or in a clock; timing goes on.
-//! - **Nobody waits for itself.** Handlers, and the drops of keys and values, may call the scheduler. Code that
-//!   runs under a lock (`Hash`, `Eq`, `Clone`, the closures of [`peek`](Handle::peek) and
-//!   [`move_or_set`](Handle::move_or_set)) may call another scheduler; if it calls its own, it panics.
+//! - **A slow handler delays nobody** while a worker is free, and a panicking one is counted. Tasks
+//!   of one instant run at the same time, as far as there are workers.
+//! - **A panic of user code costs its own run**, whether in a handler, in the `Clone` of a periodic
+//!   task, in the `Drop` of a dropped one or in a clock; timing goes on.
+//! - **Nobody waits for itself.** Handlers, and the drops of keys and values, may call the
+//!   scheduler. Code that runs under a lock (`Hash`, `Eq`, `Clone`, the closures of
+//!   [`peek`](Handle::peek) and [`move_or_set`](Handle::move_or_set)) may call another scheduler;
+//!   if it calls its own, it panics.
 //! - **Nothing is lost silently.** When tasks become due faster than handlers take them,
 //!   [`BackPressure`] says what happens, and [`stats`](Handle::stats) counts it.
-//! - **A late wake-up delays nothing after it**: ticks are absolute, however long the process slept.
+//! - **A late wake-up delays nothing after it**: ticks are absolute, however long the process
+//!   slept.
 //!
 //! # The parts
 //!
-//! - [`Tasks`] is the core in virtual time: `advance(now, budget, sink)`, no threads, clocks or locks.
+//! - [`Tasks`] is the core in virtual time: `advance(now, budget, sink)`, no threads, clocks or
+//!   locks.
 //! - [`Scheduler`] is threads over shards of it; [`Builder::manual`] is the same without threads.
-//! - [`Durable`] keeps a [`Journal`] beside a scheduler. Its tasks are jobs: they survive a crash, run at least once, are
-//!   retried as [`Retry`] says, acknowledged by an [`Ack`] if they outlive their handler, and [dead
-//!   letters](DurableHandle::dead_letters) after their last attempt. `RedbJournal` (feature `redb`) is a journal in a file,
-//!   [`MemoryJournal`] one in memory. [`Durable::manual`] is the same without threads, for tests of crashes.
+//! - [`Durable`] keeps a [`Journal`] beside a scheduler. Its tasks are jobs: they survive a crash,
+//!   run at least once, are retried as [`Retry`] says, acknowledged by an [`Ack`] if they outlive
+//!   their handler, and [dead letters](DurableHandle::dead_letters) after their last attempt.
+//!   `RedbJournal` (feature `redb`) is a journal in a file, [`MemoryJournal`] one in memory.
+//!   [`Durable::manual`] is the same without threads, for tests of crashes.
 //! - `TaskStream` (feature `tokio`) is a stream of due tasks, for one async task that owns them.
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,9 @@
 //! Set, move, remove and stop against firing, under schedules that shuttle chooses:
-//! `RUSTFLAGS="--cfg shuttle" cargo test -p tidewheel-scheduler --features shuttle --lib --release`.
+//! `RUSTFLAGS="--cfg shuttle" cargo test -p tidewheel-scheduler --features shuttle --lib
+//! --release`.
 //!
-//! Every test runs under random schedules and under PCT's; a failure prints the schedule, which replays it.
+//! Every test runs under random schedules and under PCT's; a failure prints the schedule, which
+//! replays it.
 
 use std::sync::Arc;
 

@@ -25,7 +25,8 @@ use crate::config::{Invocation, Refusal, Settings};
 use crate::start::Running;
 use crate::state::server::Stop;
 
-/// Chosen by measurement, configured in `.cargo/config.toml`: see `Cargo.toml` beside the dependency.
+/// Chosen by measurement, configured in `.cargo/config.toml`: see `Cargo.toml` beside the
+/// dependency.
 #[cfg(target_os = "linux")]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
@@ -117,7 +118,8 @@ fn fit_open_files(settings: &mut Settings, own: usize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Says where the server listens and what to try first. It serves whether anybody reads that or not.
+/// Says where the server listens and what to try first. It serves whether anybody reads that or
+/// not.
 fn announce(running: &Running) {
     let addresses: Vec<String> = running.addresses.iter().map(ToString::to_string).collect();
     let server = &running.server;

@@ -1,9 +1,10 @@
 //! The hash that keys are found by: SipHash-1-3 under a secret key.
 //!
-//! Clients choose the keys. SCAN shows them in the order of their hashes, and its cursor is a part of a hash. So
-//! clients know some of the hash's output. Still they must not be able to choose keys that collide, unless they know the
-//! 128-bit secret. A function with this property is called pseudorandom. Fast hashes that multiply and fold do not have
-//! it: a client can make one factor zero, and then knows everything that comes after it.
+//! Clients choose the keys. SCAN shows them in the order of their hashes, and its cursor is a part
+//! of a hash. So clients know some of the hash's output. Still they must not be able to choose keys
+//! that collide, unless they know the 128-bit secret. A function with this property is called
+//! pseudorandom. Fast hashes that multiply and fold do not have it: a client can make one factor
+//! zero, and then knows everything that comes after it.
 //!
 //! AES-128 as a CMAC (the `aes` crate) was tried too, with keys of 8, 16, 32 and 128 bytes:
 //!
@@ -12,13 +13,14 @@
 //! | SipHash-1-3 | 98, 118, 158, 398 | 7, 9, 14, 40 |
 //! | AES-CMAC | 84, 62, 99, 291 | 19, 18, 47, 270 |
 //!
-//! Its rounds wait for each other, its key schedule takes 704 bytes, and without AES instructions in the processor it is
-//! far slower.
+//! Its rounds wait for each other, its key schedule takes 704 bytes, and without AES instructions
+//! in the processor it is far slower.
 //!
-//! SipHash is written out here. The well-known crates use the trait `Hasher`, which takes a key in parts of any length,
-//! and cost a quarter more.
+//! SipHash is written out here. The well-known crates use the trait `Hasher`, which takes a key in
+//! parts of any length, and cost a quarter more.
 //!
-//! Source: Aumasson, Bernstein: "SipHash: a fast short-input PRF" (2012), <https://www.aumasson.jp/siphash/>.
+//! Source: Aumasson, Bernstein: "SipHash: a fast short-input PRF" (2012),
+//! <https://www.aumasson.jp/siphash/>.
 
 /// Hashes keys so that nobody can choose keys that collide without knowing the seed.
 #[derive(Clone)]
@@ -35,8 +37,8 @@ struct State {
 }
 
 impl KeyHasher {
-    /// A hasher. Stores that share keys must share its seed. If strangers choose the keys, take the seed from the
-    /// system's entropy, and keep it secret.
+    /// A hasher. Stores that share keys must share its seed. If strangers choose the keys, take the
+    /// seed from the system's entropy, and keep it secret.
     #[must_use]
     pub const fn new(seed: u128) -> Self {
         let (low, high) = (seed as u64, (seed >> 64) as u64);
@@ -61,7 +63,8 @@ impl KeyHasher {
             state.absorb(u64::from_le_bytes(word.try_into().expect("8 bytes")));
         }
         let tail = match key.last_chunk::<8>() {
-            // The last bytes of this word are those that no word had; for none, two shifts leave nothing.
+            // The last bytes of this word are those that no word had; for none, two shifts leave
+            // nothing.
             Some(last) => u64::from_le_bytes(*last) >> (56 - 8 * rest.len()) >> 8,
             None => short(rest),
         };
@@ -156,8 +159,8 @@ mod tests {
         (63, 0x9d19_9062_b7bb_b3a8),
     ];
 
-    /// An earlier hash had a constant that every seed shared. Keys of 16 bytes that end in its complement all hashed
-    /// to 0.
+    /// An earlier hash had a constant that every seed shared. Keys of 16 bytes that end in its
+    /// complement all hashed to 0.
     #[test]
     fn no_bytes_of_a_key_cancel_the_other_bytes() {
         let hasher = KeyHasher::new(1);

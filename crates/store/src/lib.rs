@@ -17,23 +17,24 @@
 //! assert!(store.find(hash, b"session").is_none());
 //! ```
 //!
-//! There are two stores. [`Store`] keeps bytes, and is what the server uses. [`TypedStore`] keeps entries `(K, V)` with an
-//! eviction policy, and is what the cache and the scheduler use.
+//! There are two stores. [`Store`] keeps bytes, and is what the server uses. [`TypedStore`] keeps
+//! entries `(K, V)` with an eviction policy, and is what the cache and the scheduler use.
 //!
 //! # The parts
 //!
 //! - `index` finds an entry by its key's hash. Both stores have one.
 //! - The wheel of `tidewheel-timer` says which entries are due. Both stores have one.
-//! - In `bytes`, `entry` lays out an entry in one block, and `blocks` keeps blocks in pages of one size, so that memory
-//!   goes back. `store` ties them together with index and wheel.
+//! - In `bytes`, `entry` lays out an entry in one block, and `blocks` keeps blocks in pages of one
+//!   size, so that memory goes back. `store` ties them together with index and wheel.
 //! - `typed` keeps typed entries in slots, and `policy` says whom to evict.
 //!
 //! # What is promised
 //!
 //! - **A timer cannot outlive its entry**: all four parts are in one struct, changed by one call.
-//! - **No operation's cost depends on the number of entries.** The index grows by segments, the wheel
-//!   moves in budgets, memory is tidied by [`Store::maintain`] in budgets.
-//! - **Memory goes back**: empty pages at once, sparse pages when they were emptied, the index when it shrinks.
+//! - **No operation's cost depends on the number of entries.** The index grows by segments, the
+//!   wheel moves in budgets, memory is tidied by [`Store::maintain`] in budgets.
+//! - **Memory goes back**: empty pages at once, sparse pages when they were emptied, the index when
+//!   it shrinks.
 //! - A 16-byte key with a 32-byte value and a deadline takes about 85 bytes in all.
 #![deny(unsafe_code)]
 #![cfg_attr(

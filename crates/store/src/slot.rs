@@ -1,7 +1,7 @@
 //! Where an entry is.
 
-/// Where an entry is in a store. Valid until the next call that takes `&mut self`. Some of those calls return the entry's new
-/// slot.
+/// Where an entry is in a store. Valid until the next call that takes `&mut self`. Some of those
+/// calls return the entry's new slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Slot(pub(crate) u32);
 
@@ -13,7 +13,8 @@ impl Slot {
         self.0
     }
 
-    /// The slot of this number. Whoever keeps numbers must know that their entries have not moved or gone.
+    /// The slot of this number. Whoever keeps numbers must know that their entries have not moved
+    /// or gone.
     #[inline]
     #[must_use]
     pub fn from_bits(bits: u32) -> Self {

@@ -1,9 +1,12 @@
-//! A job system on three workers, each a process of its own: mails are ordered, a worker is killed, and nothing is lost.
+//! A job system on three workers, each a process of its own: mails are ordered, a worker is killed,
+//! and nothing is lost.
 //!
-//! `cargo run -p tidewheel-tasks --features postgres,nats --example mails` starts Postgres in a temporary folder, three
-//! workers, and orders 300 mails for the next 14 seconds, each within the transaction of its order. Meanwhile it kills a worker
-//! (`kill -9`). Afterwards it counts: every mail was sent, none before its time, and one that was sent twice was so under a
-//! higher fence, by which a receiver can tell. With `-- nats` it does the same on three nodes of NATS, and kills a node too.
+//! `cargo run -p tidewheel-tasks --features postgres,nats --example mails` starts Postgres in a
+//! temporary folder, three workers, and orders 300 mails for the next 14 seconds, each within the
+//! transaction of its order. Meanwhile it kills a worker (`kill -9`). Afterwards it counts: every
+//! mail was sent, none before its time, and one that was sent twice was so under a higher fence, by
+//! which a receiver can tell. With `-- nats` it does the same on three nodes of NATS, and kills a
+//! node too.
 
 use std::collections::BTreeMap;
 use std::error::Error;

@@ -1,7 +1,8 @@
 //! A store for one machine: tasks in memory, and each change in a journal of the scheduler's.
 //!
-//! Claims are not written: when the process ends, so do all leases. Fences begin with the journal's epoch, a number that grows at
-//! each opening. So a fence is greater than all that were given before a crash.
+//! Claims are not written: when the process ends, so do all leases. Fences begin with the journal's
+//! epoch, a number that grows at each opening. So a fence is greater than all that were given
+//! before a crash.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -41,8 +42,10 @@ impl EmbeddedStore {
         Self::new(journal, tidewheel_time::SystemClock::new())
     }
 
-    /// As [`open`](Self::open); but a damaged file is set aside, and the tasks in it that are whole are kept: see
-    /// [`RedbJournal::open_salvaging`](tidewheel_scheduler::RedbJournal::open_salvaging). Returns what became of the others.
+    /// As [`open`](Self::open); but a damaged file is set aside, and the tasks in it that are whole
+    /// are kept: see
+    /// [`RedbJournal::open_salvaging`](tidewheel_scheduler::RedbJournal::open_salvaging). Returns
+    /// what became of the others.
     ///
     /// # Errors
     ///
@@ -57,11 +60,12 @@ impl EmbeddedStore {
     }
 }
 
-/// A store over a [`Journal`] of the scheduler's, for one process. A call returns when its change is on disk: until then it
-/// blocks the thread.
+/// A store over a [`Journal`] of the scheduler's, for one process. A call returns when its change
+/// is on disk: until then it blocks the thread.
 ///
-/// When the journal cannot be written, as on a full disk, that call and all that follow return the error. What it has not written
-/// is not known, so nothing is claimed and nothing answered by it. Open the store again: it has what was written.
+/// When the journal cannot be written, as on a full disk, that call and all that follow return the
+/// error. What it has not written is not known, so nothing is claimed and nothing answered by it.
+/// Open the store again: it has what was written.
 pub struct JournalStore<J> {
     clock: Box<dyn Clock>,
     journal: J,
@@ -161,7 +165,8 @@ impl<J> JournalStore<J> {
     }
 }
 
-/// What becomes of one record of the journal. A record that changes gets another name: so names are never used again.
+/// What becomes of one record of the journal. A record that changes gets another name: so names are
+/// never used again.
 struct Written {
     ends: Option<u64>,
     begins: Option<(u64, Kept, Status)>,

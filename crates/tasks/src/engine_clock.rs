@@ -1,11 +1,13 @@
 //! What time it is by the engine's clock, without asking it: a bound that is never ahead.
 //!
-//! A worker asks the engine for its time now and then. Suppose it sends the question at 10.000 by its own monotonic clock, and
-//! gets the answer "12:00:00.000" at 10.004. The engine wrote the answer somewhere between. So at 10.004 it is
-//! 12:00:00.000 *or later*, and 12:00:00.004 at most. The worker believes the earlier of the two: a task that is due by this
-//! bound is due by the engine's clock. Of several answers the one with the latest bound counts.
+//! A worker asks the engine for its time now and then. Suppose it sends the question at 10.000 by
+//! its own monotonic clock, and gets the answer "12:00:00.000" at 10.004. The engine wrote the
+//! answer somewhere between. So at 10.004 it is 12:00:00.000 *or later*, and 12:00:00.004 at most.
+//! The worker believes the earlier of the two: a task that is due by this bound is due by the
+//! engine's clock. Of several answers the one with the latest bound counts.
 //!
-//! Clocks run at different rates. So a bound that is old is lowered by 100 microseconds for each second of its age.
+//! Clocks run at different rates. So a bound that is old is lowered by 100 microseconds for each
+//! second of its age.
 
 use std::time::Duration;
 
@@ -50,7 +52,8 @@ impl EngineClock {
             .engine
             .plus(answer.received.saturating_sub(answer.sent));
         let keeps = self.now(answer.received).is_some_and(|bound| {
-            // Beyond what the engine says it can be: the engine's clock was set back, or another node answers.
+            // Beyond what the engine says it can be: the engine's clock was set back, or another
+            // node answers.
             bound > answer.engine && bound <= latest
         });
         if !keeps {
@@ -58,7 +61,8 @@ impl EngineClock {
         }
     }
 
-    /// The engine's time when the monotonic clock shows `at`, or earlier. `None` before the first answer.
+    /// The engine's time when the monotonic clock shows `at`, or earlier. `None` before the first
+    /// answer.
     pub(crate) fn now(&self, at: Duration) -> Option<Timestamp> {
         let best = self.best?;
         let age = at.saturating_sub(best.received);

@@ -1,8 +1,9 @@
 //! Tasks for many machines: a coarse engine keeps them, a fine wheel runs them.
 //!
-//! An engine that you already run ([`TaskStore`]: NATS JetStream, Postgres, or a file for one machine) keeps the tasks. Each
-//! [`Worker`] *claims* those that become due within the next seconds, holds them in a local timing wheel, and runs
-//! each at its millisecond. It tells the engine afterwards. So an engine that fails over for a few seconds delays nothing.
+//! An engine that you already run ([`TaskStore`]: NATS JetStream, Postgres, or a file for one
+//! machine) keeps the tasks. Each [`Worker`] *claims* those that become due within the next
+//! seconds, holds them in a local timing wheel, and runs each at its millisecond. It tells the
+//! engine afterwards. So an engine that fails over for a few seconds delays nothing.
 //!
 //! ```
 //! use std::sync::{Arc, mpsc};
@@ -24,12 +25,15 @@
 //! # What is promised
 //!
 //! - **Never early**, by the engine's clock. A worker's wall clock decides nothing.
-//! - **At least once.** A task ends when its handler has succeeded and the engine knows. A claim is a *lease*: when its
-//!   worker dies, the lease ends and another worker claims the task.
-//! - **Fenced.** Each claim has a [`Fence`]: a number greater than those of all earlier claims of the same id. An
-//!   engine refuses the end of a run whose fence is no longer the latest. Handlers can pass it on.
-//! - **Retried** with back-off and jitter as [`Retry`] says; after the last attempt a task is a [dead letter](DeadLetter).
-//! - **Periodic tasks survive**: the next run is filed in the same step in which the engine learns of the end of this one.
+//! - **At least once.** A task ends when its handler has succeeded and the engine knows. A claim is
+//!   a *lease*: when its worker dies, the lease ends and another worker claims the task.
+//! - **Fenced.** Each claim has a [`Fence`]: a number greater than those of all earlier claims of
+//!   the same id. An engine refuses the end of a run whose fence is no longer the latest. Handlers
+//!   can pass it on.
+//! - **Retried** with back-off and jitter as [`Retry`] says; after the last attempt a task is a
+//!   [dead letter](DeadLetter).
+//! - **Periodic tasks survive**: the next run is filed in the same step in which the engine learns
+//!   of the end of this one.
 //! - **Bounded**: a worker holds so many claims and no more.
 #![forbid(unsafe_code)]
 

@@ -15,7 +15,8 @@ use crate::shape::timestamp::Timestamp;
 use crate::store::{Ask, Failure, TaskStore, Wake};
 use crate::table::Table;
 
-/// Tasks in memory. The wall time of its clock is the engine's time. Several workers can share one by an [`Arc`].
+/// Tasks in memory. The wall time of its clock is the engine's time. Several workers can share one
+/// by an [`Arc`].
 ///
 /// With [`set_down`](Self::set_down) it is an engine that cannot be reached.
 #[derive(Debug)]

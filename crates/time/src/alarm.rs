@@ -1,4 +1,5 @@
-//! The alarm of one thread or task that sleeps until a deadline: who ends the sleep, and why no wake-up is lost.
+//! The alarm of one thread or task that sleeps until a deadline: who ends the sleep, and why no
+//! wake-up is lost.
 
 use std::sync::Arc;
 use std::task::{Wake, Waker};
@@ -19,22 +20,25 @@ const AWAKE: u64 = 0;
 ///
 /// 1. [`take_request`](Self::take_request), then look at everything that others may ask for;
 /// 2. do what is due, and find the tick until which nothing is;
-/// 3. [`fall_asleep`](Self::fall_asleep) until that tick. If it says no, something has come up: go to 1;
+/// 3. [`fall_asleep`](Self::fall_asleep) until that tick. If it says no, something has come up: go
+///    to 1;
 /// 4. sleep, until the tick or until the waker is called;
 /// 5. [`woke`](Self::woke).
 ///
-/// Others [publish](crate::Soonest) an earlier deadline and then call [`lowered`](Self::lowered), or change
-/// something else that the sleeper looks at and then [`ask`](Self::ask) for its attention.
+/// Others [publish](crate::Soonest) an earlier deadline and then call [`lowered`](Self::lowered),
+/// or change something else that the sleeper looks at and then [`ask`](Self::ask) for its
+/// attention.
 ///
 /// # Why no wake-up is lost
 ///
-/// The sleeper stores the tick that it sleeps until, and *then* reads the deadline and the request. Others
-/// store the deadline or the request, and *then* read that tick. All these accesses are sequentially
-/// consistent. So they have one order, in which one side's read comes after the other side's store: either
-/// the sleeper sees what has come up and stays awake, or the other one sees the sleep and ends it.
+/// The sleeper stores the tick that it sleeps until, and *then* reads the deadline and the request.
+/// Others store the deadline or the request, and *then* read that tick. All these accesses are
+/// sequentially consistent. So they have one order, in which one side's read comes after the other
+/// side's store: either the sleeper sees what has come up and stays awake, or the other one sees
+/// the sleep and ends it.
 ///
-/// The first to end a sleep swaps the tick for "awake", so one sleep costs at most one call of the waker,
-/// however many threads want to end it.
+/// The first to end a sleep swaps the tick for "awake", so one sleep costs at most one call of the
+/// waker, however many threads want to end it.
 #[derive(Debug)]
 pub struct Alarm {
     sleeps_until: AtomicU64,
@@ -83,14 +87,15 @@ impl Alarm {
         }
     }
 
-    /// A deadline became earlier, and that has been published. Ends the sleep if it is longer, and tells
-    /// whether it did.
+    /// A deadline became earlier, and that has been published. Ends the sleep if it is longer, and
+    /// tells whether it did.
     #[inline]
     pub fn lowered(&self, deadline: u64) -> bool {
         deadline < self.sleeps_until.load(SeqCst) && self.wake()
     }
 
-    /// Something has changed that the sleeper should look at soon: ends its sleep, or prevents the next one.
+    /// Something has changed that the sleeper should look at soon: ends its sleep, or prevents the
+    /// next one.
     pub fn ask(&self) {
         self.request.store(true, SeqCst);
         if self.sleeps_until.load(SeqCst) != AWAKE {
@@ -105,8 +110,8 @@ impl Alarm {
         self.request.load(Relaxed)
     }
 
-    /// Whether somebody has asked for attention since the last call. What was changed before is seen by
-    /// those who look after this call.
+    /// Whether somebody has asked for attention since the last call. What was changed before is
+    /// seen by those who look after this call.
     #[inline]
     pub fn take_request(&self) -> bool {
         self.is_requested() && self.request.swap(false, SeqCst)
@@ -125,8 +130,8 @@ impl Alarm {
         self.stopped.load(SeqCst)
     }
 
-    /// Announces a sleep until tick `until`. `next` reads the published deadline. `false` when something has
-    /// come up: do not sleep.
+    /// Announces a sleep until tick `until`. `next` reads the published deadline. `false` when
+    /// something has come up: do not sleep.
     pub fn fall_asleep(&self, until: u64, next: impl FnOnce() -> u64) -> bool {
         self.sleeps_until.store(until.max(AWAKE + 1), SeqCst);
         let stays = next() < until || self.request.load(SeqCst) || self.is_stopped();

@@ -29,33 +29,36 @@ use std::time::{Duration, SystemTime};
 /// }
 /// ```
 ///
-/// It is read under locks of the cache or the scheduler that it is the clock of, so it must not call these.
+/// It is read under locks of the cache or the scheduler that it is the clock of, so it must not
+/// call these.
 pub trait Clock: Debug + Send + Sync + 'static {
-    /// Time since the clock's origin, whatever that is: users count from their first reading on, for up to
-    /// 34.8 years.
+    /// Time since the clock's origin, whatever that is: users count from their first reading on,
+    /// for up to 34.8 years.
     ///
-    /// It should never be set. If it is, a step back counts as no time, after which time goes on (what lies up
-    /// to a second before the latest reading counts as that); a step ahead that leads beyond those 34.8
-    /// years counts as a year at most.
+    /// It should never be set. If it is, a step back counts as no time, after which time goes on
+    /// (what lies up to a second before the latest reading counts as that); a step ahead that leads
+    /// beyond those 34.8 years counts as a year at most.
     fn now(&self) -> Duration;
 
     /// Two times that surely enclose [`now`](Self::now), for less than a reading of it.
     ///
-    /// A lookup whose deadline lies outside needs no exact reading. The default is one: always right.
+    /// A lookup whose deadline lies outside needs no exact reading. The default is one: always
+    /// right.
     fn bounds(&self) -> (Duration, Duration) {
         let now = self.now();
         (now, now)
     }
 
-    /// Wall time, which deadlines given as points in time are compared with. May jump: no deadline that
-    /// was set before moves.
+    /// Wall time, which deadlines given as points in time are compared with. May jump: no deadline
+    /// that was set before moves.
     fn wall(&self) -> SystemTime;
 
-    /// A thread is about to sleep by this clock: `sleeper` is to be woken once, at the next move by hand.
-    /// Called before each sleep. A clock that runs by itself ignores it, which is the default.
+    /// A thread is about to sleep by this clock: `sleeper` is to be woken once, at the next move by
+    /// hand. Called before each sleep. A clock that runs by itself ignores it, which is the
+    /// default.
     ///
-    /// Threads sleep in real time until a clock is expected to show their deadline. So a clock runs as fast
-    /// as real time, or it wakes those who sleep whenever it is moved.
+    /// Threads sleep in real time until a clock is expected to show their deadline. So a clock runs
+    /// as fast as real time, or it wakes those who sleep whenever it is moved.
     fn wake_when_moved(&self, sleeper: &Waker) {
         let _ = sleeper;
     }
@@ -83,8 +86,8 @@ mod system {
         time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
     }
 
-    /// Nanoseconds of the system's monotonic clock. On Linux they are the numbers that timerfd takes;
-    /// elsewhere they count from the first reading in this process, less a second.
+    /// Nanoseconds of the system's monotonic clock. On Linux they are the numbers that timerfd
+    /// takes; elsewhere they count from the first reading in this process, less a second.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     #[inline]
     #[must_use]
@@ -92,8 +95,8 @@ mod system {
         read(rustix::time::ClockId::Monotonic)
     }
 
-    /// Nanoseconds of the system's monotonic clock. On Linux they are the numbers that timerfd takes;
-    /// elsewhere they count from the first reading in this process, less a second.
+    /// Nanoseconds of the system's monotonic clock. On Linux they are the numbers that timerfd
+    /// takes; elsewhere they count from the first reading in this process, less a second.
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
     #[inline]
     #[must_use]
@@ -118,8 +121,8 @@ mod system {
         at.saturating_duration_since(std::time::Instant::now())
     }
 
-    /// A reading of the monotonic clock that lags by at most [`COARSE_LAG`]: on Linux of the coarse one, which the kernel
-    /// moves on every timer tick, at least a hundred times a second.
+    /// A reading of the monotonic clock that lags by at most [`COARSE_LAG`]: on Linux of the coarse
+    /// one, which the kernel moves on every timer tick, at least a hundred times a second.
     #[inline(always)]
     fn coarse_nanos() -> u64 {
         #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -134,8 +137,9 @@ mod system {
 
     /// The operating system's monotonic clock.
     ///
-    /// On Linux `bounds` reads the coarse clock (about 5 ns instead of 25), which the kernel moves on every
-    /// timer tick, at least a hundred times a second; it is trusted to lag by at most 50 ms.
+    /// On Linux `bounds` reads the coarse clock (about 5 ns instead of 25), which the kernel moves
+    /// on every timer tick, at least a hundred times a second; it is trusted to lag by at most 50
+    /// ms.
     #[derive(Debug, Clone)]
     pub struct SystemClock {
         /// In nanoseconds of the monotonic clock.
@@ -171,8 +175,8 @@ mod system {
             monotonic_nanos().saturating_sub(self.origin)
         }
 
-        /// A time in nanoseconds that is not before now. Should the coarse clock lag by far more than it is trusted to, it
-        /// is one of the far future.
+        /// A time in nanoseconds that is not before now. Should the coarse clock lag by far more
+        /// than it is trusted to, it is one of the far future.
         #[inline(always)]
         pub(crate) fn nanos_bound(&self) -> u64 {
             coarse_nanos().wrapping_sub(self.bound_origin)
@@ -217,7 +221,8 @@ mod system {
             assert!(bound <= clock.nanos() + 50_000_000);
         }
 
-        /// Whoever sees the far future reads the exact clock. A bound of zero would let dead entries live.
+        /// Whoever sees the far future reads the exact clock. A bound of zero would let dead
+        /// entries live.
         #[test]
         fn a_coarse_clock_before_the_origin_is_bounded_by_the_far_future() {
             let origin = monotonic_nanos() + 1_000_000_000_000;

@@ -5,12 +5,13 @@ use std::hash::{BuildHasher, Hasher};
 
 use foldhash::fast::{FoldHasher, RandomState};
 
-/// How keys are hashed unless `Builder::hasher` says otherwise: fast, and with a seed of its own for each cache or
-/// scheduler. The `S` of `Cache<K, V, S>` and `Scheduler<K, V, S>` that need not be written.
+/// How keys are hashed unless `Builder::hasher` says otherwise: fast, and with a seed of its own
+/// for each cache or scheduler. The `S` of `Cache<K, V, S>` and `Scheduler<K, V, S>` that need not
+/// be written.
 ///
-/// The hash of a key differs from one process to the next, and may differ between versions of this crate. It is
-/// foldhash now: enough against keys that collide by accident. Where strangers choose the keys and can
-/// measure the time of lookups, take [`std::hash::RandomState`].
+/// The hash of a key differs from one process to the next, and may differ between versions of this
+/// crate. It is foldhash now: enough against keys that collide by accident. Where strangers choose
+/// the keys and can measure the time of lookups, take [`std::hash::RandomState`].
 #[derive(Debug, Clone, Default)]
 pub struct DefaultHashBuilder(RandomState);
 
@@ -77,7 +78,8 @@ impl Hasher for DefaultHasher {
 mod tests {
     use super::*;
 
-    /// Numbers that went through `write` as bytes would hash otherwise than by the hasher behind, and slower.
+    /// Numbers that went through `write` as bytes would hash otherwise than by the hasher behind,
+    /// and slower.
     #[test]
     fn everything_is_hashed_as_by_the_hasher_behind() {
         let ours = DefaultHashBuilder::default();

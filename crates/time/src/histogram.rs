@@ -85,7 +85,8 @@ impl Histogram {
         self.read().quantiles()
     }
 
-    /// The counts by power of two: `[0]` of zeros, `[i]` of `2^(i-1) ..< 2^i`, the last also of all above.
+    /// The counts by power of two: `[0]` of zeros, `[i]` of `2^(i-1) ..< 2^i`, the last also of all
+    /// above.
     #[must_use]
     pub fn by_power<const N: usize>(&self) -> [u64; N] {
         // The last bucket's values can no longer be told apart.
@@ -106,8 +107,8 @@ impl Histogram {
     }
 }
 
-/// Gathers runs of values of one bucket, so that a thousand entries of about one time cost one atomic
-/// addition. The last run is recorded when this is dropped.
+/// Gathers runs of values of one bucket, so that a thousand entries of about one time cost one
+/// atomic addition. The last run is recorded when this is dropped.
 #[derive(Debug)]
 pub struct Runs<'a> {
     histogram: &'a Histogram,
@@ -180,8 +181,8 @@ impl Counts {
         self.max
     }
 
-    /// Upper bound of the value of this rank, from 1 for the least: that of its bucket, never above the
-    /// maximum, which is also the answer for ranks beyond the last.
+    /// Upper bound of the value of this rank, from 1 for the least: that of its bucket, never above
+    /// the maximum, which is also the answer for ranks beyond the last.
     #[must_use]
     pub fn at_rank(&self, rank: u64) -> u64 {
         let mut seen = 0;
@@ -217,7 +218,8 @@ impl Counts {
     }
 }
 
-/// A histogram's quantiles: upper bounds of the buckets that they fall into, never above the maximum.
+/// A histogram's quantiles: upper bounds of the buckets that they fall into, never above the
+/// maximum.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Quantiles {
     /// Values recorded.

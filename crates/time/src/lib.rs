@@ -1,12 +1,17 @@
 //! The ground floor of Tidewheel: what time it is, and who is woken when.
 //!
-//! - [`Clock`] is where time comes from: [`SystemClock`], [`ManualClock`] for tests, or one of yours.
-//! - [`Readings`] reads a clock from its first reading on, and never backwards. A [`Moment`] is one reading.
-//! - [`Timeline`] maps clock time to engine time, so that all deadlines can be frozen, resumed or shifted at once.
+//! - [`Clock`] is where time comes from: [`SystemClock`], [`ManualClock`] for tests, or one of
+//!   yours.
+//! - [`Readings`] reads a clock from its first reading on, and never backwards. A [`Moment`] is one
+//!   reading.
+//! - [`Timeline`] maps clock time to engine time, so that all deadlines can be frozen, resumed or
+//!   shifted at once.
 //! - [`Soonest`] publishes the earliest deadline of something that is behind a lock.
-//! - [`Alarm`] is the alarm of one thread or task that sleeps until a deadline. It loses no wake-up.
+//! - [`Alarm`] is the alarm of one thread or task that sleeps until a deadline. It loses no
+//!   wake-up.
 //! - [`Histogram`] counts how late things happened.
-//! - [`DefaultHashBuilder`] hashes keys unless the user brings a hasher; [`mix()`] spreads the bits of a hash.
+//! - [`DefaultHashBuilder`] hashes keys unless the user brings a hasher; [`mix()`] spreads the bits
+//!   of a hash.
 //!
 //! `clock.rs` is the only file of all crates that reads a clock; a lint says so to everybody else.
 //!

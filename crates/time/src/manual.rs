@@ -9,7 +9,8 @@ use std::time::{Duration, SystemTime};
 use crate::clock::Clock;
 use crate::moment::nanos;
 
-/// A clock that is moved by hand. Clones are the same clock, and a move wakes everybody who sleeps by it.
+/// A clock that is moved by hand. Clones are the same clock, and a move wakes everybody who sleeps
+/// by it.
 ///
 /// ```
 /// use std::time::Duration;
@@ -20,10 +21,11 @@ use crate::moment::nanos;
 /// assert_eq!(clock.now(), Duration::from_millis(1500));
 /// ```
 ///
-/// It shows at most 292 years, and a wall time of at most 584 years after the Unix epoch. There it stands still.
+/// It shows at most 292 years, and a wall time of at most 584 years after the Unix epoch. There it
+/// stands still.
 ///
-/// What counts by it counts 34.8 years, from its own first reading on. A move that leads beyond is taken for a clock that was
-/// set, and counts as a year: see [`Clock::now`].
+/// What counts by it counts 34.8 years, from its own first reading on. A move that leads beyond is
+/// taken for a clock that was set, and counts as a year: see [`Clock::now`].
 #[derive(Debug, Clone, Default)]
 pub struct ManualClock(Arc<Hands>);
 

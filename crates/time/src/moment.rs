@@ -36,7 +36,8 @@ impl Moment {
         nanos(delay).saturating_add(self.0).div_ceil(TICK_NANOS)
     }
 
-    /// The first tick at which a time to live that begins now is over; of none at all, the tick that has begun.
+    /// The first tick at which a time to live that begins now is over; of none at all, the tick
+    /// that has begun.
     #[inline]
     #[must_use]
     pub const fn end(self, ttl: Duration) -> u64 {

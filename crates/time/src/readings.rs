@@ -1,16 +1,19 @@
 //! A clock as its users read it: from its first reading on, and never backwards.
 //!
-//! Deadlines have 40 bits of milliseconds. So time here begins at zero, whatever the clock shows: it is the clock's
-//! reading less an `offset`, which is the first reading.
+//! Deadlines have 40 bits of milliseconds. So time here begins at zero, whatever the clock shows:
+//! it is the clock's reading less an `offset`, which is the first reading.
 //!
 //! A clock may be set while it is read:
 //!
 //! - It is set back: no time has passed, and time goes on from where it was.
-//! - It is set ahead, beyond all deadlines: that counts as a year. So later deadlines still fit into 40 bits.
+//! - It is set ahead, beyond all deadlines: that counts as a year. So later deadlines still fit
+//!   into 40 bits.
 //!
-//! Both change the offset, under a lock. If the offset changes during a reading, the reading is made again.
+//! Both change the offset, under a lock. If the offset changes during a reading, the reading is
+//! made again.
 //!
-//! Nanoseconds wrap after 584 years, in readings and offsets alike: only their differences mean anything.
+//! Nanoseconds wrap after 584 years, in readings and offsets alike: only their differences mean
+//! anything.
 
 use std::sync::atomic::{
     AtomicU64,
@@ -80,7 +83,8 @@ impl Readings {
         }
     }
 
-    /// A time that is not before now, for less than an exact reading: nearly always at most 50 ms after it.
+    /// A time that is not before now, for less than an exact reading: nearly always at most 50 ms
+    /// after it.
     // Compiled into a cache's look-up, in which a call would count.
     #[inline(always)]
     #[must_use]
@@ -140,11 +144,12 @@ const LEAP_MAX: i64 = 365 * 86_400 * 1_000_000_000;
 /// How far, in nanoseconds, deadlines reach.
 const REACH: u64 = (1 << 40) * 1_000_000;
 
-/// A reading may lie before the latest one, because another thread read the clock later but was faster. If it lies
-/// further back than this many nanoseconds, the clock was set back.
+/// A reading may lie before the latest one, because another thread read the clock later but was
+/// faster. If it lies further back than this many nanoseconds, the clock was set back.
 const OVERTAKEN_MAX: i64 = 1_000_000_000;
 
-/// How often a reading is repeated when the clock is set again and again. Then the latest time is returned.
+/// How often a reading is repeated when the clock is set again and again. Then the latest time is
+/// returned.
 const TRIES: u32 = 8;
 
 /// A user's clock.
@@ -263,7 +268,8 @@ impl Given {
         self.latest.fetch_max(now, AcqRel).max(now)
     }
 
-    /// The clock was set, or a thread has slept since it read it: looks again, and changes the offset.
+    /// The clock was set, or a thread has slept since it read it: looks again, and changes the
+    /// offset.
     #[cold]
     fn step(&self) {
         let _stepping = self.stepping.lock().unwrap_or_else(PoisonError::into_inner);

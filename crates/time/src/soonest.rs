@@ -12,12 +12,14 @@ pub const NEVER: u64 = u64::MAX;
 ///
 /// There are two ways to write it:
 ///
-/// - The bound of what one lock protects is [published](Self::publish) by a thread that holds that lock.
-/// - The bound of several such things together is [lowered](Self::lower) by any thread. The thread that looks after
-///   them computes it again in three steps: [`forget`](Self::forget), read their bounds, [`lower`](Self::lower).
+/// - The bound of what one lock protects is [published](Self::publish) by a thread that holds that
+///   lock.
+/// - The bound of several such things together is [lowered](Self::lower) by any thread. The thread
+///   that looks after them computes it again in three steps: [`forget`](Self::forget), read their
+///   bounds, [`lower`](Self::lower).
 ///
-/// Each write comes before the writer's call of [`Alarm::lowered`](crate::Alarm::lowered), which explains why no
-/// wake-up is lost.
+/// Each write comes before the writer's call of [`Alarm::lowered`](crate::Alarm::lowered), which
+/// explains why no wake-up is lost.
 #[derive(Debug)]
 pub struct Soonest(AtomicU64);
 
@@ -41,8 +43,8 @@ impl Soonest {
         self.0.load(SeqCst)
     }
 
-    /// Says what the next deadline is now. The caller holds the lock. Tells whether it has become earlier: then
-    /// the sleeper must be told.
+    /// Says what the next deadline is now. The caller holds the lock. Tells whether it has become
+    /// earlier: then the sleeper must be told.
     #[inline]
     pub fn publish(&self, deadline: u64) -> bool {
         let before = self.0.load(Relaxed);
@@ -58,8 +60,8 @@ impl Soonest {
         deadline < self.0.fetch_min(deadline, SeqCst)
     }
 
-    /// Forgets the bound, before what it is made of is read again. What is lowered from here on is kept; what
-    /// was lowered before is seen by the reading that follows.
+    /// Forgets the bound, before what it is made of is read again. What is lowered from here on is
+    /// kept; what was lowered before is seen by the reading that follows.
     pub fn forget(&self) {
         self.0.swap(NEVER, SeqCst);
     }

@@ -8,9 +8,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Maps a clock that only runs forward to engine time, for many threads.
 ///
-/// Deadlines are engine time. Freezing stops engine time, so nothing expires ("the origin is down");
-/// resuming goes on where it stopped, so every deadline has moved by the pause. Each is O(1), whatever the
-/// number of timers. The unit is the caller's: ticks, or nanoseconds. Readings lie below 2^63.
+/// Deadlines are engine time. Freezing stops engine time, so nothing expires ("the origin is
+/// down"); resuming goes on where it stopped, so every deadline has moved by the pause. Each is
+/// O(1), whatever the number of timers. The unit is the caller's: ticks, or nanoseconds. Readings
+/// lie below 2^63.
 ///
 /// ```
 /// use tidewheel_time::Timeline;
@@ -24,8 +25,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// ```
 #[derive(Debug, Default)]
 pub struct Timeline {
-    /// How much engine time is behind the clock, times two; or, with the lowest bit set, the engine time at
-    /// which it stands still.
+    /// How much engine time is behind the clock, times two; or, with the lowest bit set, the engine
+    /// time at which it stands still.
     word: AtomicU64,
     /// Held while the word is changed.
     control: Mutex<Control>,
@@ -105,8 +106,8 @@ impl Timeline {
 
     /// Reads the clock by `read` at a moment with a known offset.
     ///
-    /// A thread that sleeps through a freeze between its reading and its look at the offset reads again: so
-    /// engine time never goes back, for nobody.
+    /// A thread that sleeps through a freeze between its reading and its look at the offset reads
+    /// again: so engine time never goes back, for nobody.
     ///
     /// # Errors
     ///
@@ -127,8 +128,9 @@ impl Timeline {
         }
     }
 
-    /// A number that engine time has not passed, where `read` returns one that the clock has not passed. Cheaper than
-    /// [`read`](Self::read): the offset only grows, so the one from before the reading never gives too little.
+    /// A number that engine time has not passed, where `read` returns one that the clock has not
+    /// passed. Cheaper than [`read`](Self::read): the offset only grows, so the one from before the
+    /// reading never gives too little.
     ///
     /// What it returns wraps where the clock reads less than the offset.
     #[inline(always)]
@@ -149,8 +151,8 @@ impl Timeline {
         }
     }
 
-    /// The clock's reading at which engine time reaches a deadline. While it stands still: one that has
-    /// passed for a deadline that was reached before, `u64::MAX` for the others.
+    /// The clock's reading at which engine time reaches a deadline. While it stands still: one that
+    /// has passed for a deadline that was reached before, `u64::MAX` for the others.
     #[must_use]
     pub fn clock_of(&self, deadline: u64) -> u64 {
         match State::of(self.word.load(Relaxed)) {
@@ -174,8 +176,8 @@ impl Timeline {
         self.publish(&control);
     }
 
-    /// Lets engine time go on from where it stopped. Returns how long it stood still: 0 if it did not, or if
-    /// the clock reads earlier than at the freeze.
+    /// Lets engine time go on from where it stopped. Returns how long it stood still: 0 if it did
+    /// not, or if the clock reads earlier than at the freeze.
     pub fn resume(&self, clock: impl FnOnce() -> u64) -> u64 {
         let mut control = self.lock();
         let Some(frozen_at) = control.frozen_at.take() else {
@@ -268,8 +270,8 @@ mod tests {
         }
     }
 
-    /// A shift back beyond the start must not be cut short, frozen or not. Engine time stays at 0 until the clock has
-    /// made up for it.
+    /// A shift back beyond the start must not be cut short, frozen or not. Engine time stays at 0
+    /// until the clock has made up for it.
     #[test]
     fn shift_beyond_the_start_is_not_lost_while_frozen() {
         let (frozen, running) = (Timeline::new(), Timeline::new());
@@ -309,8 +311,8 @@ mod tests {
         assert_eq!(time.now(2_000), 800);
     }
 
-    /// A reading took the clock before a freeze and the offset after it. So it was too early by the length of the
-    /// freeze.
+    /// A reading took the clock before a freeze and the offset after it. So it was too early by the
+    /// length of the freeze.
     #[test]
     fn a_freeze_in_the_middle_of_a_reading_turns_no_time_back() {
         let time = Timeline::new();

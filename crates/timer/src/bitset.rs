@@ -2,8 +2,9 @@
 
 use alloc::vec::Vec;
 
-/// A set of small numbers. Bit `i` of `words` says whether `i` is a member, and bit `w` of `summary` says whether
-/// word `w` has any member. So [`first`](Self::first) reads one word for every 4,096 numbers: O(n / 4096).
+/// A set of small numbers. Bit `i` of `words` says whether `i` is a member, and bit `w` of
+/// `summary` says whether word `w` has any member. So [`first`](Self::first) reads one word for
+/// every 4,096 numbers: O(n / 4096).
 #[derive(Debug, Default)]
 pub struct BitSet {
     words: Vec<u64>,

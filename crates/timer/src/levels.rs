@@ -58,8 +58,8 @@ impl Levels {
             return 0;
         }
         let mut level = (63 - (tick ^ e).leading_zeros() as usize) / 8;
-        // `tick` is in another slot of the level above than the position. If that is the very next slot, the ring
-        // of the level below covers it too.
+        // `tick` is in another slot of the level above than the position. If that is the very next
+        // slot, the ring of the level below covers it too.
         while level > 0 && tick >> (8 * level) <= (e >> (8 * level)) + 1 {
             level -= 1;
         }
@@ -93,8 +93,8 @@ impl Levels {
         taken
     }
 
-    /// The start and the level of the occupied slot that starts first. Of two slots with one start the higher
-    /// level's comes first: its records must be split before any of them can fire.
+    /// The start and the level of the occupied slot that starts first. Of two slots with one start
+    /// the higher level's comes first: its records must be split before any of them can fire.
     #[inline]
     pub(crate) fn earliest(&self) -> Option<(u64, usize)> {
         let mut best: Option<(u64, usize)> = None;
@@ -119,9 +119,9 @@ impl Levels {
             .map_or(0, |ring| ring.counts[slot])
     }
 
-    /// The number of a level's next occupied slot, if it has so many records that it is to be split ahead of its
-    /// start, and the tick at which to begin. That is not before the position enters the slot in front of it: only
-    /// then does the ring below reach its ticks.
+    /// The number of a level's next occupied slot, if it has so many records that it is to be split
+    /// ahead of its start, and the tick at which to begin. That is not before the position enters
+    /// the slot in front of it: only then does the ring below reach its ticks.
     #[inline]
     pub(crate) fn split_begin(&self, level: usize) -> Option<(u64, u64)> {
         let ring = self.rings[level].as_ref()?;

@@ -1,7 +1,7 @@
 //! Deadlines in, what is due out: timer wheels and a heap under one trait.
 //!
-//! This crate knows neither keys nor clocks nor threads. The caller passes the time in, and gets back the
-//! ids of the timers that are due:
+//! This crate knows neither keys nor clocks nor threads. The caller passes the time in, and gets
+//! back the ids of the timers that are due:
 //!
 //! ```
 //! use tidewheel_timer::{HierarchicalWheel, TimerSet};
@@ -20,19 +20,19 @@
 //!
 //! # The parts
 //!
-//! - [`TimerQueue`] is the trait of every timer structure. [`Timers`] is how a structure reaches the timers of their
-//!   owner.
-//! - [`HierarchicalWheel`] is the production timer: O(1), tickless, any `u64` deadline, bounded work
-//!   per call.
+//! - [`TimerQueue`] is the trait of every timer structure. [`Timers`] is how a structure reaches
+//!   the timers of their owner.
+//! - [`HierarchicalWheel`] is the production timer: O(1), tickless, any `u64` deadline, bounded
+//!   work per call.
 //! - [`TimerSet`] keeps timers for programs that have no entries of their own to keep them in.
-//! - [`HashedWheel`] and [`IndexedHeap`] are the two classic alternatives. They stay for comparison, and as the
-//!   tests' oracle.
+//! - [`HashedWheel`] and [`IndexedHeap`] are the two classic alternatives. They stay for
+//!   comparison, and as the tests' oracle.
 //!
 //! # What is promised
 //!
-//! A timer fires in the first call of `advance` whose `now` has reached its deadline, never earlier. It
-//! fires later only if that call's budget ran out, and then `backlog` says so. A late call delays
-//! nothing after it, because ticks are absolute.
+//! A timer fires in the first call of `advance` whose `now` has reached its deadline, never
+//! earlier. It fires later only if that call's budget ran out, and then `backlog` says so. A late
+//! call delays nothing after it, because ticks are absolute.
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -8,8 +8,9 @@ const PAGE_IDS: u32 = 4096;
 
 /// A set of ids in pages of 4,096 bits. Every operation is O(1), growth aside.
 ///
-/// Clearing does not touch the pages: it begins the next *pass*. Each page says in which pass it was last written.
-/// If that is an earlier pass, the page counts as empty, and its bits are reset before it is written again.
+/// Clearing does not touch the pages: it begins the next *pass*. Each page says in which pass it
+/// was last written. If that is an earlier pass, the page counts as empty, and its bits are reset
+/// before it is written again.
 #[derive(Debug)]
 pub(crate) struct Marks {
     pages: Vec<Option<Page>>,

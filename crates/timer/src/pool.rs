@@ -6,13 +6,14 @@
 //! slot → [ 7 records, room for 8 more ] → [ 15 records ] → [ 15 records ]
 //! ```
 //!
-//! Why chunks, and not a linked list with one node a record? Filing a record writes behind the one before it, to a
-//! cache line that is at hand. Moving a slot's records reads them in sequence. Firing a slot loads the timers of a
-//! chunk at once, since no load waits for another. A chunk is two cache lines (the pair that current x86 cores fetch
-//! together) and holds 15 records, so a record costs 8.53 bytes in a full chunk.
+//! Why chunks, and not a linked list with one node a record? Filing a record writes behind the one
+//! before it, to a cache line that is at hand. Moving a slot's records reads them in sequence.
+//! Firing a slot loads the timers of a chunk at once, since no load waits for another. A chunk is
+//! two cache lines (the pair that current x86 cores fetch together) and holds 15 records, so a
+//! record costs 8.53 bytes in a full chunk.
 //!
-//! Chunks are in pages. New chunks come from the lowest page with room, empty pages go back to the allocator, and
-//! [`crate::HierarchicalWheel::maintain`] moves chunks to lower pages.
+//! Chunks are in pages. New chunks come from the lowest page with room, empty pages go back to the
+//! allocator, and [`crate::HierarchicalWheel::maintain`] moves chunks to lower pages.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -29,8 +30,8 @@ pub(crate) const CHUNK_RECORDS: usize = 15;
 /// Chunks a page holds: 8 KiB.
 const PAGE_CHUNKS: u32 = 64;
 
-/// Chunks that the first page of a pool begins with. It doubles until it is as large as the others, so that a queue of
-/// a few timers costs little.
+/// Chunks that the first page of a pool begins with. It doubles until it is as large as the others,
+/// so that a queue of a few timers costs little.
 const FIRST_CHUNKS: u32 = 4;
 
 /// A timer's id and the low 32 bits of the tick that it is registered for.
@@ -195,8 +196,8 @@ impl Pool {
         }
     }
 
-    /// The records of `count` chunks from chunk `from` on; behind the last chunk comes the first again. No chunk
-    /// comes twice. A free chunk gives the records that it held last.
+    /// The records of `count` chunks from chunk `from` on; behind the last chunk comes the first
+    /// again. No chunk comes twice. A free chunk gives the records that it held last.
     pub(crate) fn records_near(&self, from: u32, count: u32) -> impl Iterator<Item = Record> + '_ {
         let end = self.end();
         (0..count.min(end)).flat_map(move |i| {
@@ -227,8 +228,9 @@ impl Pool {
     /// Keeps the records of a chunk that `keep` wants; returns how many went.
     pub(crate) fn retain(&mut self, at: u32, mut keep: impl FnMut(Record) -> bool) -> u32 {
         let chunk = self.chunk_mut(at);
-        // First ask about every record: an answer loads the record's timer, and so the cache misses overlap. Then
-        // close the gaps without a branch, since the processor could not predict the answers.
+        // First ask about every record: an answer loads the record's timer, and so the cache misses
+        // overlap. Then close the gaps without a branch, since the processor could not predict the
+        // answers.
         let mut wanted = [false; CHUNK_RECORDS];
         for (wanted, &record) in wanted.iter_mut().zip(chunk.records()) {
             *wanted = keep(record);

@@ -12,12 +12,13 @@ pub struct Timer {
 /// The owner of the timers: a store over its entries, or a [`TimerSet`](crate::TimerSet) over its
 /// slab.
 ///
-/// A queue holds records only. Deadline and registration are in the owner's entry, next to the data that the
-/// deadline is about. So moving a deadline touches one cache line.
+/// A queue holds records only. Deadline and registration are in the owner's entry, next to the data
+/// that the deadline is about. So moving a deadline touches one cache line.
 pub trait Timers {
-    /// Which bits of a registration the owner keeps: adjacent ones. [`HierarchicalWheel`](crate::HierarchicalWheel)
-    /// works with some of them: it takes more dead records for living ones then, which costs moves, but no deadline
-    /// comes early or is lost. The other queues need all 32.
+    /// Which bits of a registration the owner keeps: adjacent ones.
+    /// [`HierarchicalWheel`](crate::HierarchicalWheel) works with some of them: it takes more dead
+    /// records for living ones then, which costs moves, but no deadline comes early or is lost. The
+    /// other queues need all 32.
     const REGISTRATION_BITS: u32 = u32::MAX;
 
     /// The timer of `id`; `None` when the entry is gone or has no deadline.
@@ -76,9 +77,9 @@ pub(crate) fn forecast_evenly(first: u64, last: u64, count: u32, forecast: &mut 
 
 /// A set of deadlines over timers that somebody else owns.
 ///
-/// Ids are the owner's. Time is an argument: the owner says what a tick is (a millisecond in Tidewheel).
-/// A timer is due when `now >= deadline`; nothing fires earlier. If `now` runs backwards, the latest `now`
-/// seen counts instead.
+/// Ids are the owner's. Time is an argument: the owner says what a tick is (a millisecond in
+/// Tidewheel). A timer is due when `now >= deadline`; nothing fires earlier. If `now` runs
+/// backwards, the latest `now` seen counts instead.
 pub trait TimerQueue {
     /// Adds a timer for `id`, which must have none. A deadline that has passed is due at once.
     ///
@@ -96,11 +97,12 @@ pub trait TimerQueue {
         now: u64,
     );
 
-    /// Forgets the timer of `id`, whose state was `old`. The owner must clear it before the next call.
+    /// Forgets the timer of `id`, whose state was `old`. The owner must clear it before the next
+    /// call.
     fn cancel<T: Timers>(&mut self, timers: &mut T, id: u32, old: Timer);
 
-    /// Hands every timer with `deadline <= now` to `sink`, in batches of ids. The owner must clear their timers
-    /// inside the sink: their registrations mean nothing from then on.
+    /// Hands every timer with `deadline <= now` to `sink`, in batches of ids. The owner must clear
+    /// their timers inside the sink: their registrations mean nothing from then on.
     ///
     /// `budget` bounds the records touched: fired, moved and dropped ones alike. Deadlines come in
     /// ascending order, also when the work is split over several calls.
@@ -115,18 +117,18 @@ pub trait TimerQueue {
     /// Hands every timer to `sink`, due or not, and is empty afterwards. O(n).
     fn drain<T: Timers>(&mut self, timers: &mut T, sink: impl FnMut(&mut T, &[u32]));
 
-    /// A lower bound of the earliest deadline, never later than it. `None` only when nothing is pending. Records
-    /// of cancelled timers may still cause a few needless wake-ups.
+    /// A lower bound of the earliest deadline, never later than it. `None` only when nothing is
+    /// pending. Records of cancelled timers may still cause a few needless wake-ups.
     ///
-    /// A caller that sleeps until then and calls [`advance`](Self::advance) makes progress: the call fires,
-    /// moves or drops a record, or finds a later bound.
+    /// A caller that sleeps until then and calls [`advance`](Self::advance) makes progress: the
+    /// call fires, moves or drops a record, or finds a later bound.
     fn next_deadline(&self) -> Option<u64>;
 
     /// Adds the registered deadlines to the windows of `forecast`, seen from `now`.
     fn forecast(&self, now: u64, forecast: &mut Forecast);
 
-    /// Does about `budget` units of tidying at most: drops dead records, closes gaps. Tells whether more is
-    /// worth doing.
+    /// Does about `budget` units of tidying at most: drops dead records, closes gaps. Tells whether
+    /// more is worth doing.
     fn maintain<T: Timers>(&mut self, timers: &mut T, budget: u32) -> bool;
 
     /// The queue's own position: every deadline before it has been fired, and no timer that is

@@ -1,4 +1,5 @@
-//! One level of the hierarchical wheel: 512 slots, each with a chain of records, and a bit for each that has one.
+//! One level of the hierarchical wheel: 512 slots, each with a chain of records, and a bit for each
+//! that has one.
 
 use crate::pool::NIL;
 
@@ -43,7 +44,8 @@ impl Ring {
         }
     }
 
-    /// How many slots after `from` the first occupied one comes, round the ring; 0 for `from` itself.
+    /// How many slots after `from` the first occupied one comes, round the ring; 0 for `from`
+    /// itself.
     #[inline]
     pub(crate) fn distance(&self, from: usize) -> Option<u64> {
         if self.records == 0 {

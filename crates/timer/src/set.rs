@@ -19,12 +19,13 @@ use crate::slab::{Slab, TimerId};
 pub struct TimerSet<Q> {
     queue: Q,
     slab: Slab,
-    /// Due timers that a sink did not get because it panicked. Empty outside of [`advance`](Self::advance).
+    /// Due timers that a sink did not get because it panicked. Empty outside of
+    /// [`advance`](Self::advance).
     unseen: Vec<u32>,
 }
 
-/// A call of `advance`. It ends in the same way when the sink panics: timers that are due, but were not handed over,
-/// are pending again.
+/// A call of `advance`. It ends in the same way when the sink panics: timers that are due, but were
+/// not handed over, are pending again.
 struct Advancing<'a, Q: TimerQueue>(&'a mut TimerSet<Q>);
 
 impl<Q: TimerQueue> Drop for Advancing<'_, Q> {
@@ -76,7 +77,8 @@ impl<Q: TimerQueue> TimerSet<Q> {
     ///
     /// # Panics
     ///
-    /// When 2^32 − 1 timers are pending. Also when all names of timers are used up, but not before 2^48 timers.
+    /// When 2^32 − 1 timers are pending. Also when all names of timers are used up, but not before
+    /// 2^48 timers.
     #[inline]
     pub fn insert(&mut self, deadline: u64, now: u64) -> TimerId {
         let index = self.slab.allocate();
@@ -116,8 +118,8 @@ impl<Q: TimerQueue> TimerSet<Q> {
         true
     }
 
-    /// Fires what is due: see [`TimerQueue::advance`]. If the sink panics, the due timers that it was not given stay
-    /// pending.
+    /// Fires what is due: see [`TimerQueue::advance`]. If the sink panics, the due timers that it
+    /// was not given stay pending.
     pub fn advance(&mut self, now: u64, budget: u32, mut sink: impl FnMut(TimerId)) -> Progress {
         let advancing = Advancing(self);
         let Self {

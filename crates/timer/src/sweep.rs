@@ -14,8 +14,8 @@ pub(crate) struct Sweep {
     slot: usize,
     /// The last chunk of the slot that was swept, or `NIL` before its first.
     previous: u32,
-    /// Timers of which this pass has kept a record. It drops any other record of such a timer, even one that looks
-    /// alive. A timer that is filed leaves the set, since its record is a new one.
+    /// Timers of which this pass has kept a record. It drops any other record of such a timer, even
+    /// one that looks alive. A timer that is filed leaves the set, since its record is a new one.
     kept: Marks,
 }
 
@@ -35,8 +35,8 @@ impl Sweep {
         self.kept.remove(id);
     }
 
-    /// Records were taken out of a slot. The chunk at which the sweep stood may be gone. The rest of the slot waits
-    /// for the next pass.
+    /// Records were taken out of a slot. The chunk at which the sweep stood may be gone. The rest
+    /// of the slot waits for the next pass.
     #[inline]
     pub(crate) fn taken(&mut self, levels: &Levels, level: usize, slot: usize) {
         if self.previous == NIL || self.level != level || self.slot != slot {
@@ -67,8 +67,8 @@ impl Sweep {
         self.kept.bytes()
     }
 
-    /// Sweeps one chunk, or goes on to the next slot with records: drops dead records, joins half-empty chunks, moves
-    /// chunks down. Returns how many records it has dropped.
+    /// Sweeps one chunk, or goes on to the next slot with records: drops dead records, joins
+    /// half-empty chunks, moves chunks down. Returns how many records it has dropped.
     pub(crate) fn step<T: Timers>(&mut self, levels: &mut Levels, timers: &T) -> usize {
         let (level, slot) = (self.level, self.slot);
         if level == LEVELS {
@@ -123,8 +123,8 @@ impl Sweep {
     }
 }
 
-/// Joins a chunk to the one before it if both fit into one, or moves it down. Returns the chunk that now comes before
-/// the rest of the chain.
+/// Joins a chunk to the one before it if both fit into one, or moves it down. Returns the chunk
+/// that now comes before the rest of the chain.
 fn tidy_chunk(pool: &mut Pool, head: &mut u32, previous: u32, at: u32) -> u32 {
     let next = pool.chunk(at).next;
     let empty = pool.chunk(at).records().is_empty();

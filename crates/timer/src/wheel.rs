@@ -2,8 +2,8 @@
 //!
 //! # The picture
 //!
-//! The wheel is a stack of rings, one for each *level*. A ring has 512 slots. A slot of a level spans as much as
-//! 256 slots of the level below. With ticks of one millisecond:
+//! The wheel is a stack of rings, one for each *level*. A ring has 512 slots. A slot of a level
+//! spans as much as 256 slots of the level below. With ticks of one millisecond:
 //!
 //! | level | one slot spans | the ring reaches, at least |
 //! |---|---|---|
@@ -13,54 +13,59 @@
 //! | 3 | 4.7 h | 50 days |
 //! | … 7 | 2.3 million years | the last `u64` tick |
 //!
-//! An example. The wheel stands at tick 1,000, which lies in slot 3 of level 1 (ticks 768 to 1,023). A timer due at
-//! 1,005 is filed at level 0, where its slot is this one tick. A timer due at 3,000 is too far for level 0. It is
-//! filed at level 1, in slot 11, which spans the ticks from 2,816 to 3,071. At tick 2,816 at the latest the wheel
-//! *splits* slot 11: it moves the slot's records to level 0, each to its own tick.
+//! An example. The wheel stands at tick 1,000, which lies in slot 3 of level 1 (ticks 768 to
+//! 1,023). A timer due at 1,005 is filed at level 0, where its slot is this one tick. A timer due
+//! at 3,000 is too far for level 0. It is filed at level 1, in slot 11, which spans the ticks from
+//! 2,816 to 3,071. At tick 2,816 at the latest the wheel *splits* slot 11: it moves the slot's
+//! records to level 0, each to its own tick.
 //!
 //! # The rule
 //!
-//! The *position* is the tick that the wheel stands at. Every timer that was due before it has fired. A record is filed
-//! at the lowest level whose ring reaches its tick. With `e` for the position, that is the smallest level `l` with
-//! `(tick >> 8(l+1)) <= (e >> 8(l+1)) + 1`. Each level is allocated on first use (4 KiB).
+//! The *position* is the tick that the wheel stands at. Every timer that was due before it has
+//! fired. A record is filed at the lowest level whose ring reaches its tick. With `e` for the
+//! position, that is the smallest level `l` with `(tick >> 8(l+1)) <= (e >> 8(l+1)) + 1`. Each
+//! level is allocated on first use (4 KiB).
 //!
-//! A ring has *twice* the 256 slots that make one slot of the next level. So it covers the slot of the next level
-//! in which the position is, and the following one too. That keeps roll-overs flat: the records of the coming slot
-//! can move down a few at a time before its start, instead of all at once on it. A slot with many records asks for
-//! wake-ups ahead of its start ([`SPLIT_PER_TICK`]).
+//! A ring has *twice* the 256 slots that make one slot of the next level. So it covers the slot of
+//! the next level in which the position is, and the following one too. That keeps roll-overs flat:
+//! the records of the coming slot can move down a few at a time before its start, instead of all at
+//! once on it. A slot with many records asks for wake-ups ahead of its start ([`SPLIT_PER_TICK`]).
 //!
 //! # The life of a record
 //!
-//! A record is eight bytes: the timer's id and the low 32 bits of a tick. The timer's owner keeps the same bits as
-//! the timer's *registration*. A record is alive if and only if it equals the registration.
+//! A record is eight bytes: the timer's id and the low 32 bits of a tick. The timer's owner keeps
+//! the same bits as the timer's *registration*. A record is alive if and only if it equals the
+//! registration.
 //!
 //! 1. *Insert* files a record for the deadline and registers the timer for it.
-//! 2. *Split* moves the record down, at most once for each level. Up to level 4 the record's 32 bits tell where to,
-//!    so the timer is not looked at.
-//! 3. *Fire* meets the record at its tick and compares it with its timer. If the timer is due, it goes to the
-//!    caller. If the timer was moved later, a record for the new deadline is filed.
-//! 4. A record *dies* when its timer is cancelled, or moved earlier, in which case a second record is filed. The
-//!    wheel does nothing about a dead record until it meets it, and then drops it.
+//! 2. *Split* moves the record down, at most once for each level. Up to level 4 the record's 32
+//!    bits tell where to, so the timer is not looked at.
+//! 3. *Fire* meets the record at its tick and compares it with its timer. If the timer is due, it
+//!    goes to the caller. If the timer was moved later, a record for the new deadline is filed.
+//! 4. A record *dies* when its timer is cancelled, or moved earlier, in which case a second record
+//!    is filed. The wheel does nothing about a dead record until it meets it, and then drops it.
 //!
 //! Dead records are counted. When they outnumber the living ones, every insert and every
-//! [`maintain`](TimerQueue::maintain) *sweep* a few chunks of records: they drop the dead ones and free sparse
-//! pages. A dead record may look alive, because its id was given to another timer whose registration has the same
-//! bits. So a pass of the sweep keeps only one record of each timer: the first that looks alive and is met by the
-//! deadline.
+//! [`maintain`](TimerQueue::maintain) *sweep* a few chunks of records: they drop the dead ones and
+//! free sparse pages. A dead record may look alive, because its id was given to another timer whose
+//! registration has the same bits. So a pass of the sweep keeps only one record of each timer: the
+//! first that looks alive and is met by the deadline.
 //!
 //! # Invariants
 //!
-//! - Nothing is filed before the position, except in the position's own level-0 slot, where due timers wait.
+//! - Nothing is filed before the position, except in the position's own level-0 slot, where due
+//!   timers wait.
 //! - Above level 0, the position's slot and the one after it receive no records; they only drain.
 //! - The position never passes an occupied slot's start before that slot is empty.
 //!
 //! # Cost
 //!
-//! Insert, reschedule and cancel are O(1). A record moves down once a level at most: so twice at most for a timer
-//! within 65 s, and three times within 4.6 h. `next_deadline` looks at each level in use once.
+//! Insert, reschedule and cancel are O(1). A record moves down once a level at most: so twice at
+//! most for a timer within 65 s, and three times within 4.6 h. `next_deadline` looks at each level
+//! in use once.
 //!
-//! Sources: Varghese & Lauck, "Hashed and Hierarchical Timing Wheels" (1987), scheme 7. The doubled ring follows
-//! Erlang's two-wheel timer service, the chunks follow an MSD radix sort.
+//! Sources: Varghese & Lauck, "Hashed and Hierarchical Timing Wheels" (1987), scheme 7. The doubled
+//! ring follows Erlang's two-wheel timer service, the chunks follow an MSD radix sort.
 
 use crate::levels::{LEVEL_EXACT, LEVELS, Levels, SPLIT_PER_TICK, is_live};
 use crate::pool::{CHUNK_RECORDS, FreedRecords, Record, Taken};
@@ -77,8 +82,8 @@ const DEAD_FLOOR: usize = 1024;
 /// Chunks that an insert sweeps while dead records outnumber the living.
 const SWEEP_PER_INSERT: u32 = 2;
 
-/// A hierarchical timing wheel over timers that somebody else owns: O(1), tickless, any `u64` deadline.
-/// The head of `wheel.rs` has a picture, the rule and the invariants.
+/// A hierarchical timing wheel over timers that somebody else owns: O(1), tickless, any `u64`
+/// deadline. The head of `wheel.rs` has a picture, the rule and the invariants.
 #[derive(Debug)]
 pub struct HierarchicalWheel {
     levels: Levels,
@@ -100,7 +105,8 @@ impl HierarchicalWheel {
         }
     }
 
-    /// Dead records that are still filed: cancelling a timer or moving it earlier leaves one behind.
+    /// Dead records that are still filed: cancelling a timer or moving it earlier leaves one
+    /// behind.
     #[must_use]
     pub fn dead(&self) -> usize {
         self.dead
@@ -126,8 +132,9 @@ impl HierarchicalWheel {
         self.file(deadline, Record { id, tick });
     }
 
-    /// From now on the wheel keeps the memory that it no longer needs, until [`take_freed`](Self::take_freed)
-    /// is called. An owner that holds a lock can so free it after unlocking.
+    /// From now on the wheel keeps the memory that it no longer needs, until
+    /// [`take_freed`](Self::take_freed) is called. An owner that holds a lock can so free it after
+    /// unlocking.
     pub fn defer_frees(&mut self) {
         self.levels.pool.defer_frees();
     }
@@ -146,10 +153,10 @@ impl HierarchicalWheel {
         self.levels.pool.take_freed()
     }
 
-    /// Visits some of the pending timers, in no order, until `visit` returns false. They are those whose records
-    /// lie in `chunks` chunks of 15 records, from chunk number `from` on. Behind the last chunk comes the first
-    /// again. So calls whose `from` grows by `chunks` visit every timer that stays, some more than once. Dead
-    /// records are skipped.
+    /// Visits some of the pending timers, in no order, until `visit` returns false. They are those
+    /// whose records lie in `chunks` chunks of 15 records, from chunk number `from` on. Behind the
+    /// last chunk comes the first again. So calls whose `from` grows by `chunks` visit every timer
+    /// that stays, some more than once. Dead records are skipped.
     pub fn sample<T: Timers>(
         &self,
         timers: &T,
@@ -171,10 +178,10 @@ impl HierarchicalWheel {
         self.levels.pool.end()
     }
 
-    /// Shows the ids in `chunks` chunks of 15 records, from chunk number `from` on, each with the earliest tick for which its
-    /// record may be filed. An id may be out of date, or come twice. Returns where to go on; `None` at the end. So calls
-    /// that go on until then show every timer that stays, at least once with a tick that is not after its deadline. No timer is
-    /// looked at.
+    /// Shows the ids in `chunks` chunks of 15 records, from chunk number `from` on, each with the
+    /// earliest tick for which its record may be filed. An id may be out of date, or come twice.
+    /// Returns where to go on; `None` at the end. So calls that go on until then show every timer
+    /// that stays, at least once with a tick that is not after its deadline. No timer is looked at.
     pub fn scan(&self, from: u32, chunks: u32, mut visit: impl FnMut(u32, u64)) -> Option<u32> {
         let end = self.levels.pool.end();
         let until = from.saturating_add(chunks).min(end);
@@ -190,9 +197,9 @@ impl HierarchicalWheel {
         (until < end).then_some(until)
     }
 
-    /// A timer that is due at `now`. [`advance`](TimerQueue::advance) may have to move many records before it meets
-    /// such a timer; this looks only at the first `look` records of the slot that starts first. If it returns `None`,
-    /// timers may still be due.
+    /// A timer that is due at `now`. [`advance`](TimerQueue::advance) may have to move many records
+    /// before it meets such a timer; this looks only at the first `look` records of the slot that
+    /// starts first. If it returns `None`, timers may still be due.
     #[must_use]
     pub fn find_due<T: Timers>(&self, timers: &T, now: u64, look: usize) -> Option<u32> {
         let (start, level) = self.levels.earliest().filter(|(start, _)| *start <= now)?;
@@ -204,7 +211,8 @@ impl HierarchicalWheel {
         due.map(|record| record.id)
     }
 
-    /// Whether the wheel has to be told that a timer moves to a deadline. If not, its record comes before that.
+    /// Whether the wheel has to be told that a timer moves to a deadline. If not, its record comes
+    /// before that.
     #[inline(always)]
     #[must_use]
     pub fn must_hear<T: Timers>(&self, old: Timer, deadline: u64) -> bool {
@@ -219,7 +227,8 @@ impl HierarchicalWheel {
         taken
     }
 
-    /// Fires the timers of the position's slot that are due; files those again that were moved later.
+    /// Fires the timers of the position's slot that are due; files those again that were moved
+    /// later.
     fn fire<T: Timers>(
         &mut self,
         timers: &mut T,
@@ -250,7 +259,8 @@ impl HierarchicalWheel {
                                 continue;
                             }
                         } else {
-                            // Moved later. It may still be due in this call: then it comes in its order.
+                            // Moved later. It may still be due in this call: then it comes in its
+                            // order.
                             self.register(timers, record.id, timer.deadline);
                             progress.moved += 1;
                             continue;
@@ -272,8 +282,8 @@ impl HierarchicalWheel {
         progress.moved += 1;
     }
 
-    /// Dead records have been dropped. A release build whose count is too low goes on with 0: then the sweep begins
-    /// later, but nothing else is wrong.
+    /// Dead records have been dropped. A release build whose count is too low goes on with 0: then
+    /// the sweep begins later, but nothing else is wrong.
     #[inline]
     fn count_dropped(&mut self, count: usize) {
         debug_assert!(self.dead >= count, "more records were dropped than died");
@@ -353,8 +363,8 @@ impl HierarchicalWheel {
         self.levels.elapsed.saturating_add(u64::from(ahead))
     }
 
-    /// Moves the position towards `now`, up to the first occupied slot. So new records are filed at the lowest
-    /// level that they can have.
+    /// Moves the position towards `now`, up to the first occupied slot. So new records are filed at
+    /// the lowest level that they can have.
     fn follow_clock(&mut self, now: u64) {
         if now > self.levels.elapsed {
             self.latest = self.latest.max(now);
@@ -363,8 +373,8 @@ impl HierarchicalWheel {
     }
 }
 
-/// The latest tick that a timer may be registered under, of whose registration the owner keeps these `bits`: the latest
-/// one with these bits that is not after the deadline.
+/// The latest tick that a timer may be registered under, of whose registration the owner keeps
+/// these `bits`: the latest one with these bits that is not after the deadline.
 #[inline]
 fn latest_with(timer: Timer, bits: u32) -> u64 {
     let Timer {
@@ -374,7 +384,8 @@ fn latest_with(timer: Timer, bits: u32) -> u64 {
     if bits == 0 {
         return deadline;
     }
-    // All ticks of a block have the same bits. So many blocks before the deadline's is the latest one with these.
+    // All ticks of a block have the same bits. So many blocks before the deadline's is the latest
+    // one with these.
     let shift = bits.trailing_zeros();
     let number = deadline >> shift;
     let back = number.wrapping_sub(u64::from(registration >> shift)) & u64::from(bits >> shift);
@@ -404,8 +415,8 @@ impl TimerQueue for HierarchicalWheel {
         deadline: u64,
         now: u64,
     ) {
-        // The record's tick comes first: there the wheel finds the new deadline and files another record. The
-        // registered tick is never after the old deadline, which is at hand.
+        // The record's tick comes first: there the wheel finds the new deadline and files another
+        // record. The registered tick is never after the old deadline, which is at hand.
         if deadline >= old.deadline || !self.must_hear::<T>(old, deadline) {
             return;
         }

@@ -1,4 +1,5 @@
-//! What deadlines have done, and who has announced it: nothing early, nothing twice, nothing in silence.
+//! What deadlines have done, and who has announced it: nothing early, nothing twice, nothing in
+//! silence.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -174,7 +174,8 @@ impl Model {
         ))
     }
 
-    /// Reads the words behind a key: what becomes of deadlines, a condition, the words of the fields.
+    /// Reads the words behind a key: what becomes of deadlines, a condition, the words of the
+    /// fields.
     fn life<'w>(&self, w: &'w [&'w str]) -> Result<(Life, &'w str, &'w [&'w str]), Reply> {
         let (mut life, mut only, mut at) = (None, "", 2);
         while w[at] != "FIELDS" {

@@ -134,7 +134,8 @@ impl Model {
         Ok(flat(done.into_iter().map(integer)))
     }
 
-    /// 1: it has the deadline. 2: it is removed, because that has passed. 0: it may not have it. −2: there is none.
+    /// 1: it has the deadline. 2: it is removed, because that has passed. 0: it may not have it.
+    /// −2: there is none.
     fn expire_one(
         &mut self,
         key: &str,

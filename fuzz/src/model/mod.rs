@@ -150,8 +150,8 @@ impl Kind {
 }
 
 impl Model {
-    /// Sets engine time and wall time, and removes what is dead by then. `begun`: the clock is beyond
-    /// the start of the tick.
+    /// Sets engine time and wall time, and removes what is dead by then. `begun`: the clock is
+    /// beyond the start of the tick.
     pub fn at(&mut self, tick: u64, begun: bool, wall_ms: i64) {
         self.tick = tick.into();
         self.begun = begun;
@@ -223,7 +223,8 @@ impl Model {
         text.is_some_and(|text| text.len() > 100_000)
     }
 
-    /// Runs a command of words, and says what the answer must be. What is left to chance it takes from the answer.
+    /// Runs a command of words, and says what the answer must be. What is left to chance it takes
+    /// from the answer.
     pub fn line(&mut self, words: &[&str], answer: &Reply) -> Expect {
         let told = None
             .or_else(|| self.hash(words, answer))
@@ -260,7 +261,8 @@ impl Model {
         });
     }
 
-    /// Something has happened to a key of the client's database. A collection without members leaves.
+    /// Something has happened to a key of the client's database. A collection without members
+    /// leaves.
     fn note(&mut self, key: &[u8], event: &'static str) {
         self.note_in(self.db, key, event);
         let place = (self.db, key.to_vec());

@@ -5,7 +5,8 @@ use tidewheel_resp::Reply;
 use super::expect::leaves;
 use super::{Bytes, Expect};
 
-/// The members that an answer names, which must be there, with what belongs to them. `width` leaves belong to one.
+/// The members that an answer names, which must be there, with what belongs to them. `width` leaves
+/// belong to one.
 pub(super) fn named(
     answer: &Reply,
     width: usize,

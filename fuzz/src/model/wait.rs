@@ -66,8 +66,8 @@ impl Model {
         self.waiters.retain(|waiter| waiter.id != id);
     }
 
-    /// A client was served: what it must have been told. It is the first in the queue of a key that has something; of its
-    /// own keys, the first that has something by then serves it.
+    /// A client was served: what it must have been told. It is the first in the queue of a key that
+    /// has something; of its own keys, the first that has something by then serves it.
     pub fn serve(&mut self, id: u64, answer: &Reply) -> Expect {
         let at = self.waiters.iter().position(|waiter| waiter.id == id);
         let waiter = self

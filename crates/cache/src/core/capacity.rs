@@ -1,13 +1,14 @@
 //! One capacity for all shards: weight is lent to them in portions.
 //!
-//! A shard may hold as much weight as it was lent. It borrows when it grows and gives back what it has
-//! not used for long; when nothing is left to lend, it evicts. So no shard has a share of its own by
-//! which an entry could be refused: an entry heavier than what its shard was lent takes from the others.
+//! A shard may hold as much weight as it was lent. It borrows when it grows and gives back what it
+//! has not used for long; when nothing is left to lend, it evicts. So no shard has a share of its
+//! own by which an entry could be refused: an entry heavier than what its shard was lent takes from
+//! the others.
 
 //!
-//! The capacity may change. What it shrinks by is *owed*: it is taken back from the shards, and until it is all
-//! paid, what anybody gives back pays for it first. So the sum of what is lent and what is not is always the
-//! capacity and what is owed.
+//! The capacity may change. What it shrinks by is *owed*: it is taken back from the shards, and
+//! until it is all paid, what anybody gives back pays for it first. So the sum of what is lent and
+//! what is not is always the capacity and what is owed.
 
 use crate::sync::{AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 
@@ -43,7 +44,8 @@ impl Account {
         self.is_bounded.then(|| self.capacity.load(Relaxed))
     }
 
-    /// Changes the capacity of a bounded cache. If it has shrunk, weight is [owed](Self::owed) from now on.
+    /// Changes the capacity of a bounded cache. If it has shrunk, weight is [owed](Self::owed) from
+    /// now on.
     pub(crate) fn set_capacity(&self, capacity: u64) {
         let old = self.capacity.swap(capacity, Relaxed);
         self.portion.store(portion(capacity, self.shards), Relaxed);
@@ -98,7 +100,8 @@ impl Account {
         take(&self.free, want)
     }
 
-    /// How much of a loan is worth giving back, when so much of it is used: all of it, as long as something is owed.
+    /// How much of a loan is worth giving back, when so much of it is used: all of it, as long as
+    /// something is owed.
     pub(crate) fn surplus(&self, lent: u64, used: u64) -> u64 {
         if !self.is_bounded {
             return 0;
@@ -119,7 +122,8 @@ impl Account {
     /// Takes back what a shard does not need.
     pub(crate) fn give_back(&self, weight: u64) {
         self.free.fetch_add(weight, SeqCst);
-        // After that. Who shrinks the capacity looks at what is free after it owes: one of both pays.
+        // After that. Who shrinks the capacity looks at what is free after it owes: one of both
+        // pays.
         self.pay();
     }
 }
@@ -152,7 +156,8 @@ mod tests {
         assert_eq!(account.borrow(100), 10);
     }
 
-    /// What was given back just as the capacity shrank was lent again, and the cache stayed too large.
+    /// What was given back just as the capacity shrank was lent again, and the cache stayed too
+    /// large.
     #[test]
     fn nothing_is_free_while_something_is_owed_whoever_gives_back_meanwhile() {
         for _ in 0..200 {

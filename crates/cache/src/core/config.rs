@@ -95,8 +95,9 @@ impl<K, V> Config<K, V> {
             .map_or(1, |weigher| weigher(key, value))
     }
 
-    /// The TTL that applies when the caller gives none: the shorter one of the configured and that of the
-    /// user's `Expiry`, which runs here, without any lock. `old` is what is left of the value that is replaced.
+    /// The TTL that applies when the caller gives none: the shorter one of the configured and that
+    /// of the user's `Expiry`, which runs here, without any lock. `old` is what is left of the
+    /// value that is replaced.
     pub(crate) fn default_ttl(
         &self,
         key: &K,
@@ -118,14 +119,16 @@ impl<K, V> Config<K, V> {
         self.expiry.is_some() && lifetime.ttl == TtlChoice::Configured
     }
 
-    /// The end beyond which no `Expiry` moves an entry that is stored now: that of the configured time to live.
+    /// The end beyond which no `Expiry` moves an entry that is stored now: that of the configured
+    /// time to live.
     #[inline]
     pub(crate) fn cap(&self, lifetime: &Lifetime, now: Moment, random: u64) -> Option<u64> {
         let ttl = self.time_to_live.filter(|_| self.expiry.is_some())?;
         (lifetime.ttl == TtlChoice::Configured).then(|| self.end_of(ttl, now, random))
     }
 
-    /// How long an entry is kept after its end, by what the store keeps of it: 0 for nothing of its own.
+    /// How long an entry is kept after its end, by what the store keeps of it: 0 for nothing of its
+    /// own.
     #[inline]
     pub(crate) fn grace(&self, kept: u64) -> u64 {
         kept.checked_sub(1).unwrap_or(self.grace)

@@ -1,4 +1,5 @@
-//! How the listener is told: in order for each key, by one thread or task at a time, outside every lock.
+//! How the listener is told: in order for each key, by one thread or task at a time, outside every
+//! lock.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,7 +21,8 @@ use crate::sync::{
     lock,
 };
 
-/// Events that a full queue of an async listener takes beyond its limit: what one hold of the driver may remove.
+/// Events that a full queue of an async listener takes beyond its limit: what one hold of the
+/// driver may remove.
 const OVER_LIMIT: usize = 64;
 
 /// The listener's queue: how much is in it, who is delivering.
@@ -42,7 +44,8 @@ pub(crate) struct Delivery<K, V> {
 /// Whose turn it is to deliver.
 struct Turns<K, V> {
     taken: bool,
-    /// Whether another thread asked for the turn while it was taken: it may have left events to be delivered.
+    /// Whether another thread asked for the turn while it was taken: it may have left events to be
+    /// delivered.
     missed: bool,
     /// What the next one goes on with.
     hand: Hand<K, V>,
@@ -149,15 +152,16 @@ impl<K, V> Delivery<K, V> {
         self.listener.is_some() && self.on_full == OnFull::Wait && self.pending() >= self.limit
     }
 
-    /// Whether a thread that has caused events must deliver some, because the queue is full. Never while it holds a
-    /// lock of another cache, which the listener may need: then the next writer delivers.
+    /// Whether a thread that has caused events must deliver some, because the queue is full. Never
+    /// while it holds a lock of another cache, which the listener may need: then the next writer
+    /// delivers.
     #[inline]
     pub(crate) fn must_help(&self) -> bool {
         self.must_wait() && !self.is_async() && !holds_a_shard()
     }
 
-    /// Whether a thread that leaves a loader or closure has events to deliver: the queue is full, or the cache is
-    /// closed and no other thread will deliver.
+    /// Whether a thread that leaves a loader or closure has events to deliver: the queue is full,
+    /// or the cache is closed and no other thread will deliver.
     #[inline]
     pub(crate) fn is_behind(&self, is_closed: impl Fn() -> bool) -> bool {
         let has_a_thread = self.listener.is_some() && !self.is_async();
@@ -218,7 +222,8 @@ impl<K, V> Delivery<K, V> {
         self.pending.fetch_add(1, Relaxed);
     }
 
-    /// Files a whole shard's entries: all of them, or none where the queue is full and loses what comes.
+    /// Files a whole shard's entries: all of them, or none where the queue is full and loses what
+    /// comes.
     pub(crate) fn all_left(
         &self,
         outbox: &mut Outbox<K, V>,
@@ -238,9 +243,9 @@ impl<K, V> Delivery<K, V> {
         outbox.push(Event::All((self.new_emptied)(store), cause));
     }
 
-    /// Delivers what `take` hands out until it hands out nothing, `budget` events at most. Only one thread
-    /// delivers at a time; with `wait` this one waits for its turn, unless somebody may be waiting for it. `cache`
-    /// is whose events these are.
+    /// Delivers what `take` hands out until it hands out nothing, `budget` events at most. Only one
+    /// thread delivers at a time; with `wait` this one waits for its turn, unless somebody may be
+    /// waiting for it. `cache` is whose events these are.
     pub(crate) fn deliver(
         &self,
         cache: usize,
@@ -272,8 +277,8 @@ impl<K, V> Delivery<K, V> {
         Delivered::Some
     }
 
-    /// As [`deliver`](Self::deliver), to an async listener, by a task: pending while its answer is awaited or it is
-    /// somebody else's turn. `place` is the task's.
+    /// As [`deliver`](Self::deliver), to an async listener, by a task: pending while its answer is
+    /// awaited or it is somebody else's turn. `place` is the task's.
     pub(crate) fn poll_deliver(
         &self,
         cache: usize,
@@ -289,7 +294,8 @@ impl<K, V> Delivery<K, V> {
             return Poll::Ready(Delivered::Nothing);
         };
         self.wanted.store(false, SeqCst);
-        // First known, then a look: who frees the turn, or ends the wait for an answer, wakes this task.
+        // First known, then a look: who frees the turn, or ends the wait for an answer, wakes this
+        // task.
         place.wait(context.waker());
         let Some(mut turn) = self.turn(false) else {
             return Poll::Pending;
@@ -313,13 +319,15 @@ impl<K, V> Delivery<K, V> {
         Poll::Ready(Delivered::Some)
     }
 
-    /// This task may have got the answer that others wait for, before that has woken anybody: it wakes nobody now.
+    /// This task may have got the answer that others wait for, before that has woken anybody: it
+    /// wakes nobody now.
     fn wake_others(&self, place: &Place<'_>) {
         place.leave();
         self.waiting.wake_all();
     }
 
-    /// Polls the answer that is awaited, if there is one. All who wait for it are woken: any of them goes on.
+    /// Polls the answer that is awaited, if there is one. All who wait for it are woken: any of
+    /// them goes on.
     fn poll_answer(&self, hand: &mut Hand<K, V>, counters: &Counters) -> Poll<()> {
         let Some(answer) = &mut hand.answer else {
             return Poll::Ready(());
@@ -388,8 +396,8 @@ impl<K, V> Delivery<K, V> {
     }
 }
 
-/// Notes that this thread delivers a cache's events, if it may. Where the listener has called the cache, whoever
-/// called the listener goes on delivering.
+/// Notes that this thread delivers a cache's events, if it may. Where the listener has called the
+/// cache, whoever called the listener goes on delivering.
 fn enter(cache: usize) -> Option<Telling> {
     if Leading::is_in(cache) {
         return None;

@@ -1,9 +1,10 @@
 //! One load or latch in progress: who leads it, who waits for it, and what it has come to.
 //!
-//! A leader that fails leaves its flight *vacant*. One waiter is chosen and woken. It finds the flight vacant, and
-//! leads. If the chosen waiter goes away instead, it chooses another one, so the flight is never left without a
-//! leader while somebody waits. A new caller that asks for the key of a vacant flight leads at once. Async closures do
-//! not: they take turns, in the order in which they came.
+//! A leader that fails leaves its flight *vacant*. One waiter is chosen and woken. It finds the
+//! flight vacant, and leads. If the chosen waiter goes away instead, it chooses another one, so the
+//! flight is never left without a leader while somebody waits. A new caller that asks for the key
+//! of a vacant flight leads at once. Async closures do not: they take turns, in the order in which
+//! they came.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -35,7 +36,8 @@ pub(crate) struct Flight<V> {
     pub(super) is_latch: bool,
     state: Mutex<State>,
     changed: Condvar,
-    /// Set at most once, before the phase becomes [`Phase::Over`]. If it is not, waiters look again.
+    /// Set at most once, before the phase becomes [`Phase::Over`]. If it is not, waiters look
+    /// again.
     ending: OnceLock<Ending<V>>,
 }
 
@@ -142,8 +144,8 @@ impl<V> Flight<V> {
         state.suspended_by = std::mem::take(&mut state.thread);
     }
 
-    /// Whether the loader is a future that this thread polled last, and that would stay as it is while this
-    /// thread waits.
+    /// Whether the loader is a future that this thread polled last, and that would stay as it is
+    /// while this thread waits.
     pub(crate) fn is_suspended_here(&self) -> bool {
         lock(&self.state).suspended_by == thread_number()
     }
@@ -153,8 +155,8 @@ impl<V> Flight<V> {
         lock(&self.state).thread == thread_number()
     }
 
-    /// Whether a writer of the key must not overtake: it waits for a latch. From within an async closure it would have
-    /// that run again and again.
+    /// Whether a writer of the key must not overtake: it waits for a latch. From within an async
+    /// closure it would have that run again and again.
     pub(crate) fn stops_writers(&self) -> bool {
         self.is_latch || {
             let state = lock(&self.state);
@@ -212,7 +214,8 @@ impl<V> Flight<V> {
         turn
     }
 
-    /// Ends a wait, after [`join`](Self::join), if there is nothing to wait for. `id` is that of its waker.
+    /// Ends a wait, after [`join`](Self::join), if there is nothing to wait for. `id` is that of
+    /// its waker.
     pub(crate) fn try_wait(&self, id: u64) -> Option<Turn> {
         let mut state = lock(&self.state);
         let turn = state.try_end(id)?;
@@ -257,7 +260,8 @@ impl<V> Flight<V> {
         turn
     }
 
-    /// A future no longer waits. Whether the flight is vacant, and nobody else was chosen to lead it.
+    /// A future no longer waits. Whether the flight is vacant, and nobody else was chosen to lead
+    /// it.
     pub(crate) fn cancel_wait(&self, id: u64) -> bool {
         let mut state = lock(&self.state);
         state.waiters -= 1;
@@ -279,8 +283,9 @@ impl<V> Flight<V> {
         self.wake(wake);
     }
 
-    /// Ends a leader's turn without an outcome: chooses another if somebody waits, else ends the flight. `from` is
-    /// the phase that the caller believes in; nothing happens in another one. Tells whether the flight is over by that.
+    /// Ends a leader's turn without an outcome: chooses another if somebody waits, else ends the
+    /// flight. `from` is the phase that the caller believes in; nothing happens in another one.
+    /// Tells whether the flight is over by that.
     pub(super) fn vacate(&self, from: Phase, is_in_table: bool) -> (Wake, bool) {
         let mut state = lock(&self.state);
         if state.phase != from {

@@ -1,12 +1,13 @@
 //! Loads and latches in progress, by key: at most one of either for a key at a time.
 //!
-//! A *load* is shared by all callers that ask for its key meanwhile. A writer of the key supersedes the load: it takes
-//! the load out of the table, and the load's value goes to its waiters but not into the cache. A *latch* keeps the
-//! key's writers waiting while a closure computes its next value. An async closure has a flight as a load has: its
-//! writers supersede it.
+//! A *load* is shared by all callers that ask for its key meanwhile. A writer of the key supersedes
+//! the load: it takes the load out of the table, and the load's value goes to its waiters but not
+//! into the cache. A *latch* keeps the key's writers waiting while a closure computes its next
+//! value. An async closure has a flight as a load has: its writers supersede it.
 //!
-//! Joining, superseding and ending happen under the shard's lock. A flight's own mutex is taken within that lock,
-//! never the other way round. Under neither lock is a thread woken, or a waker cloned or dropped.
+//! Joining, superseding and ending happen under the shard's lock. A flight's own mutex is taken
+//! within that lock, never the other way round. Under neither lock is a thread woken, or a waker
+//! cloned or dropped.
 
 use std::sync::Arc;
 
@@ -103,9 +104,9 @@ impl<K, V> Flights<K, V> {
         })
     }
 
-    /// A writer is about to change the key. If a latch is there, returns it: the writer must wait for it. (An async
-    /// closure is returned to a writer within it, who then panics.) If a load or an async closure is in progress,
-    /// supersedes it, and pushes its key to `keys`.
+    /// A writer is about to change the key. If a latch is there, returns it: the writer must wait
+    /// for it. (An async closure is returned to a writer within it, who then panics.) If a load or
+    /// an async closure is in progress, supersedes it, and pushes its key to `keys`.
     pub(crate) fn writing(
         &mut self,
         hash: u64,
@@ -129,9 +130,9 @@ impl<K, V> Flights<K, V> {
         self.shrink();
     }
 
-    /// Ends a leader's turn without an outcome: chooses another if somebody waits, else takes the flight
-    /// out. `from` is the phase that the caller believes in; nothing happens in another one. Call it under
-    /// the shard's lock, and wake afterwards.
+    /// Ends a leader's turn without an outcome: chooses another if somebody waits, else takes the
+    /// flight out. `from` is the phase that the caller believes in; nothing happens in another one.
+    /// Call it under the shard's lock, and wake afterwards.
     pub(crate) fn vacate(
         &mut self,
         hash: u64,

@@ -1,8 +1,8 @@
 //! Until when an entry is fresh, and what of its lifetime its next value has too.
 //!
 //! A *soft deadline* is a point in time of the value: so long after it was stored. It follows from
-//! `refresh_after`, as a share of the time to live, or was said for the entry. No read moves it, and no idle
-//! time has a part in it; a new time to live has a new share.
+//! `refresh_after`, as a share of the time to live, or was said for the entry. No read moves it,
+//! and no idle time has a part in it; a new time to live has a new share.
 
 use std::time::Duration;
 
@@ -34,8 +34,8 @@ pub(crate) enum SaidTtl {
     Point,
     /// After this many ticks.
     For(u64),
-    /// Nothing; and this is the tick at which the configured time to live ends, beyond which no `Expiry` moves
-    /// the end.
+    /// Nothing; and this is the tick at which the configured time to live ends, beyond which no
+    /// `Expiry` moves the end.
     Capped(u64),
 }
 
@@ -116,8 +116,8 @@ fn ticks_long(ticks: u64) -> Duration {
     Duration::from_millis(ticks)
 }
 
-/// What a refresh keeps of the entry whose next value it loads: taken when it begins, since the entry may be
-/// gone when it ends.
+/// What a refresh keeps of the entry whose next value it loads: taken when it begins, since the
+/// entry may be gone when it ends.
 pub(crate) struct Heritage<'a, K, V, S> {
     inner: &'a Inner<K, V, S>,
     said: Said,
@@ -163,7 +163,8 @@ impl<'a, K, V, S> Heritage<'a, K, V, S> {
 }
 
 impl<K, V> Config<K, V> {
-    /// What is kept of what was said: of the end, only for a refresher and an `Expiry`, and `cap` for the latter.
+    /// What is kept of what was said: of the end, only for a refresher and an `Expiry`, and `cap`
+    /// for the latter.
     pub(crate) fn said(&self, lifetime: &Lifetime, cap: Option<u64>) -> Said {
         let ttl = match lifetime.ttl {
             TtlChoice::Configured if cap.is_some() => SaidTtl::Capped(cap.unwrap_or(0)),

@@ -9,10 +9,11 @@ use crate::core::shard::ShardCell;
 use crate::time::Bound;
 
 impl<K, V, S> Inner<K, V, S> {
-    /// The value of a key, or that it has none; `None` if it takes the lock to tell. Counts as a use of the entry. What it
-    /// returns is a copy, which is what a clone of a plain value is.
+    /// The value of a key, or that it has none; `None` if it takes the lock to tell. Counts as a
+    /// use of the entry. What it returns is a copy, which is what a clone of a plain value is.
     ///
-    /// If `clock` may take its time, the thread `lets_go` meanwhile: what others free then need not wait for it.
+    /// If `clock` may take its time, the thread `lets_go` meanwhile: what others free then need not
+    /// wait for it.
     #[inline(always)]
     pub(crate) fn glimpse<Q>(
         &self,

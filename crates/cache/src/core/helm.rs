@@ -1,4 +1,5 @@
-//! Which of several tasks drives a cache: the first one, until it ends or is dropped; then the next.
+//! Which of several tasks drives a cache: the first one, until it ends or is dropped; then the
+//! next.
 
 use std::future::poll_fn;
 use std::task::Poll;

@@ -1,7 +1,8 @@
-//! Code that only some caches need: the builder's method that asks for it names it, and nothing else does.
+//! Code that only some caches need: the builder's method that asks for it names it, and nothing
+//! else does.
 //!
-//! A program without a listener, or a refresher, or an idle time, so does not contain what calls or counts one. That makes it a fifth smaller,
-//! and it is compiled in less time.
+//! A program without a listener, or a refresher, or an idle time, so does not contain what calls or
+//! counts one. That makes it a fifth smaller, and it is compiled in less time.
 
 #![allow(
     clippy::type_complexity,

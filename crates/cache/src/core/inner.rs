@@ -45,10 +45,12 @@ pub(crate) struct Inner<K, V, S> {
     pub(crate) refreshes: Refreshes<V>,
     pub(crate) parties: Parties,
     pub(crate) closed: AtomicBool,
-    /// By how many nanoseconds an entry's deadline must be ahead for a read that looks at nothing else. Where each use changes
-    /// the deadline, there are no such reads: then it is more than any deadline is ahead.
+    /// By how many nanoseconds an entry's deadline must be ahead for a read that looks at nothing
+    /// else. Where each use changes the deadline, there are no such reads: then it is more than any
+    /// deadline is ahead.
     pub(crate) ahead: u64,
-    /// Whether nothing that was configured changes an entry that is stored, but for the time to live.
+    /// Whether nothing that was configured changes an entry that is stored, but for the time to
+    /// live.
     pub(crate) stores_plainly: bool,
 }
 
@@ -82,7 +84,8 @@ impl<K, V, S> Hold<'_, K, V, S> {
         self.inner.release(self.cell, shard);
     }
 
-    /// As [`end`](Self::end), where nothing has left the store, and nobody is to be told of anything but a deadline.
+    /// As [`end`](Self::end), where nothing has left the store, and nobody is to be told of
+    /// anything but a deadline.
     #[inline(always)]
     pub(crate) fn end_soon(&mut self) {
         if let Some(shard) = &mut self.shard {
@@ -184,8 +187,9 @@ impl<K, V, S> Inner<K, V, S> {
         cell.lock.read(self.id())
     }
 
-    /// Runs `change` on a shard under its lock, then does what the change has made necessary: publishes
-    /// the next deadline, drops what was removed, wakes who must know. Though `change` panics.
+    /// Runs `change` on a shard under its lock, then does what the change has made necessary:
+    /// publishes the next deadline, drops what was removed, wakes who must know. Though `change`
+    /// panics.
     pub(crate) fn hold<R>(
         &self,
         cell: &ShardCell<K, V>,

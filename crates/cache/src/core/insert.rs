@@ -1,4 +1,5 @@
-//! How an entry is stored: what user code decides about it before the lock, and the change under it.
+//! How an entry is stored: what user code decides about it before the lock, and the change under
+//! it.
 
 use std::hash::{BuildHasher, Hash};
 use std::mem::needs_drop;
@@ -53,8 +54,8 @@ struct Late<K, V> {
     value: V,
 }
 
-/// A key and a value, if this is the last who has the key: the table of flights has just let it go. Else the key is for
-/// the caller to drop without the lock, and the value stays.
+/// A key and a value, if this is the last who has the key: the table of flights has just let it go.
+/// Else the key is for the caller to drop without the lock, and the value stays.
 pub(crate) fn own<K, V>(key: Arc<K>, value: &mut Option<V>) -> Result<(K, V), Arc<K>> {
     let key = Arc::try_unwrap(key)?;
     match value.take() {
@@ -64,8 +65,8 @@ pub(crate) fn own<K, V>(key: Arc<K>, value: &mut Option<V>) -> Result<(K, V), Ar
 }
 
 impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
-    /// Everything about an entry that is about to be stored with [`put`](Self::put): all user code that
-    /// decides about it runs here, before the lock.
+    /// Everything about an entry that is about to be stored with [`put`](Self::put): all user code
+    /// that decides about it runs here, before the lock.
     #[inline(always)]
     pub(crate) fn prepare(
         &self,
@@ -121,7 +122,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         weight <= 1 || self.make_way(hash, key, weight)
     }
 
-    /// The time to live of an entry of which nothing but its end is to be kept; `None` if there is more.
+    /// The time to live of an entry of which nothing but its end is to be kept; `None` if there is
+    /// more.
     #[inline(always)]
     pub(crate) fn plain_ttl(&self, lifetime: &Lifetime) -> Option<Option<Duration>> {
         if !self.stores_plainly || !lifetime.is_plain() {
@@ -135,11 +137,13 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         }
     }
 
-    /// Stores an entry of which nothing but its end is to be kept. Where no entry has an end, the clock is not read.
+    /// Stores an entry of which nothing but its end is to be kept. Where no entry has an end, the
+    /// clock is not read.
     #[inline(always)]
     pub(crate) fn insert_plainly(&self, hash: Hashed, key: K, value: V, ttl: Option<Duration>) {
         let cell = self.cell(hash);
-        // The clock is read under the lock if it is not a user's: meanwhile the memory comes that was asked for.
+        // The clock is read under the lock if it is not a user's: meanwhile the memory comes that
+        // was asked for.
         let early = match Self::needs_time(cell, ttl) {
             true => self.time.given_now(),
             false => Some(Moment(0)),
@@ -288,7 +292,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         self.put_over(shard, hash, key, value, prepared)
     }
 
-    /// As [`put`](Self::put), where something is in progress. Gives back what is to be stored once a latch opens.
+    /// As [`put`](Self::put), where something is in progress. Gives back what is to be stored once
+    /// a latch opens.
     #[cold]
     #[inline(never)]
     fn put_over(
@@ -319,7 +324,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         }
     }
 
-    /// Stores a prepared entry under the shard's lock; tells whether it did. A closed cache drops it.
+    /// Stores a prepared entry under the shard's lock; tells whether it did. A closed cache drops
+    /// it.
     pub(crate) fn put(
         &self,
         shard: &mut Shard<K, V>,
@@ -382,8 +388,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         self.add(shard, hash, key, value, prepared)
     }
 
-    /// Stores an entry whose key is not in the store. If nothing but an eviction can make room for it, that is done in
-    /// the same step.
+    /// Stores an entry whose key is not in the store. If nothing but an eviction can make room for
+    /// it, that is done in the same step.
     #[inline(always)]
     fn add(
         &self,
@@ -462,7 +468,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         }
     }
 
-    /// As [`replace`](Self::replace), where one of the two may have more than its end, or the old one may be dead.
+    /// As [`replace`](Self::replace), where one of the two may have more than its end, or the old
+    /// one may be dead.
     #[inline(never)]
     fn replace_closely(
         &self,
@@ -500,9 +507,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         slot
     }
 
-    /// Does not store an entry that is heavier than the whole capacity, or one whose time is over at once, or one of
-    /// whose tags was invalidated while it was on its way: these two count as stored before that. An old value of the
-    /// key goes too.
+    /// Does not store an entry that is heavier than the whole capacity, or one whose time is over
+    /// at once, or one of whose tags was invalidated while it was on its way: these two count as
+    /// stored before that. An old value of the key goes too.
     #[cold]
     fn turn_away(
         &self,

@@ -1,4 +1,5 @@
-//! How entries leave: taken out by a caller, expired, or all of a shard at once; each is counted and filed.
+//! How entries leave: taken out by a caller, expired, or all of a shard at once; each is counted
+//! and filed.
 
 use std::hash::{BuildHasher, Hash};
 

@@ -1,4 +1,5 @@
-//! Alive or dead, and by what: an entry's deadline against the clock, its tags against their invalidations.
+//! Alive or dead, and by what: an entry's deadline against the clock, its tags against their
+//! invalidations.
 
 use std::hash::{BuildHasher, Hash};
 use std::time::Duration;
@@ -30,7 +31,8 @@ impl<K, V, S> Inner<K, V, S> {
         }
     }
 
-    /// As [`is_live`](Self::is_live), of an entry that was looked up for reading, and whose end is known.
+    /// As [`is_live`](Self::is_live), of an entry that was looked up for reading, and whose end is
+    /// known.
     #[inline(always)]
     pub(crate) fn is_there_till(
         &self,
@@ -80,7 +82,8 @@ impl<K, V, S> Inner<K, V, S> {
         }
     }
 
-    /// Whether an entry is there for readers: its time is not over and no tag of it was invalidated.
+    /// Whether an entry is there for readers: its time is not over and no tag of it was
+    /// invalidated.
     #[inline]
     pub(crate) fn is_live(&self, store: &TypedStore<K, V>, slot: Slot) -> bool {
         !self.is_over(self.end_of(store, slot))
@@ -104,8 +107,8 @@ impl<K, V, S> Inner<K, V, S> {
         end.is_some_and(|end| self.time.reached(end))
     }
 
-    /// Why an entry is not there for readers; `None` when it is. Nothing tells whether its time was over
-    /// before a tag of it was invalidated: then it counts as invalidated.
+    /// Why an entry is not there for readers; `None` when it is. Nothing tells whether its time was
+    /// over before a tag of it was invalidated: then it counts as invalidated.
     pub(crate) fn dead_by(&self, store: &TypedStore<K, V>, slot: Slot) -> Option<RemovalCause> {
         if self.is_live(store, slot) {
             None
@@ -116,8 +119,8 @@ impl<K, V, S> Inner<K, V, S> {
         }
     }
 
-    /// The cause of an entry that leaves for this one: if a tag of it was invalidated, it was not there for
-    /// readers any more, and left for that.
+    /// The cause of an entry that leaves for this one: if a tag of it was invalidated, it was not
+    /// there for readers any more, and left for that.
     #[inline]
     pub(crate) fn cause_of(&self, label: u64, cause: RemovalCause) -> RemovalCause {
         if self.tags.is_current(label) {
@@ -146,8 +149,9 @@ impl<K, V, S> Inner<K, V, S> {
 }
 
 impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
-    /// Looks a key up for reading, dead or alive; with it, what time it is. The clock is read once the index has found
-    /// the slot, and before the slot is looked at: while that is on its way to the processor, nothing else is to be done.
+    /// Looks a key up for reading, dead or alive; with it, what time it is. The clock is read once
+    /// the index has found the slot, and before the slot is looked at: while that is on its way to
+    /// the processor, nothing else is to be done.
     #[inline(always)]
     pub(crate) fn look<'a, Q: Equivalent<K> + ?Sized>(
         clock: impl FnOnce() -> Bound,

@@ -8,8 +8,9 @@ use crate::core::insert::Prepared;
 use crate::core::shard::Shard;
 
 impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
-    /// Gives an entry, dead or alive, the lifetime of a prepared one that has the same value. It is no other entry:
-    /// nobody hears of it. If there is none, or the time of the new one is over at once, the value is stored as any other.
+    /// Gives an entry, dead or alive, the lifetime of a prepared one that has the same value. It is
+    /// no other entry: nobody hears of it. If there is none, or the time of the new one is over at
+    /// once, the value is stored as any other.
     #[cold]
     pub(crate) fn live_on(
         &self,

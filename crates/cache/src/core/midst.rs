@@ -1,21 +1,24 @@
-//! Which user code this thread is running, for which caches, and what it therefore must not wait for.
+//! Which user code this thread is running, for which caches, and what it therefore must not wait
+//! for.
 //!
-//! An example: a loader computes key 1, and writes key 2 on the way. The listener's queue is full. If the loader waited
-//! for the listener, and the listener asked for key 1, both would wait for ever. So there are four rules:
+//! An example: a loader computes key 1, and writes key 2 on the way. The listener's queue is full.
+//! If the loader waited for the listener, and the listener asked for key 1, both would wait for
+//! ever. So there are four rules:
 //!
-//! 1. A thread that runs a loader or a closure waits for no listener: neither for its turn to deliver, nor for room in
-//!    the queue. It does not call that cache's listener either. It delivers its events when it leaves the outermost
-//!    loader or closure.
+//! 1. A thread that runs a loader or a closure waits for no listener: neither for its turn to
+//!    deliver, nor for room in the queue. It does not call that cache's listener either. It
+//!    delivers its events when it leaves the outermost loader or closure.
 //! 2. A thread that runs one cache's listener waits for no other cache's listener.
-//! 3. A thread that holds a shard of one cache, in a `view` closure or a `Clone`, and changes another cache from
-//!    there, waits for no listener.
+//! 3. A thread that holds a shard of one cache, in a `view` closure or a `Clone`, and changes
+//!    another cache from there, waits for no listener.
 //! 4. A thread of ours that works for caches waits for no listener, whatever user code it runs.
 
 use std::cell::{Cell, RefCell};
 
 use crate::sync::{holds_a_shard, thread_local};
 
-/// How deep deliveries of one thread may nest, each in a listener of the one before. Deeper in, events wait.
+/// How deep deliveries of one thread may nest, each in a listener of the one before. Deeper in,
+/// events wait.
 const NESTED_MAX: usize = 8;
 
 #[derive(Clone, Copy)]
@@ -78,7 +81,8 @@ impl Drop for Telling {
     }
 }
 
-/// Notes that this thread runs a loader or closure of a cache, or has yet to end what it began with one.
+/// Notes that this thread runs a loader or closure of a cache, or has yet to end what it began with
+/// one.
 pub(crate) struct Leading {
     /// A thread that is ending keeps no notes any more.
     noted: bool,
@@ -109,7 +113,8 @@ impl Leading {
 impl Drop for Leading {
     fn drop(&mut self) {
         if self.noted {
-            // They end in the order opposite to that in which they began; a thread that is ending keeps no notes.
+            // They end in the order opposite to that in which they began; a thread that is ending
+            // keeps no notes.
             let _ = LEADS.try_with(|leads| leads.borrow_mut().pop());
         }
     }
@@ -125,14 +130,15 @@ pub(crate) fn may_tell(cache: usize) -> bool {
     !Leading::is_in(cache) && LISTENERS.with(|listeners| listeners.get().has_room_for(cache))
 }
 
-/// Whether this thread is in no user code at all that another thread may be waiting for, and none of those that
-/// work for caches.
+/// Whether this thread is in no user code at all that another thread may be waiting for, and none
+/// of those that work for caches.
 pub(crate) fn is_free() -> bool {
     let in_a_listener = LISTENERS.with(|listeners| listeners.get().depth > 0);
     !in_a_listener && !Leading::is_in_any() && !holds_a_shard() && !WORKS.with(Cell::get)
 }
 
-/// From here on this thread works for caches: whatever user code it runs, it waits for no such thread.
+/// From here on this thread works for caches: whatever user code it runs, it waits for no such
+/// thread.
 #[cfg(feature = "system")]
 pub(crate) fn work_for_caches() {
     WORKS.with(|works| works.set(true));

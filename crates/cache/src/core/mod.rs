@@ -1,5 +1,5 @@
-//! What holds a cache up: shards and their locks, who is alive, who makes room, and what becomes of those who
-//! leave.
+//! What holds a cache up: shards and their locks, who is alive, who makes room, and what becomes of
+//! those who leave.
 
 pub(crate) mod by_hash;
 pub(crate) mod capacity;

@@ -1,12 +1,12 @@
 //! Errors and absences that are remembered for a while, so that no loader is called for them again.
 //!
-//! They live in a store of their own beside the shard's, made when the first one comes and let go when the
-//! last one goes, so that a cache without them pays a word. Each shard remembers a number of them
-//! ([`Builder::negative_capacity`](crate::Builder::negative_capacity)); the store's eviction policy chooses which one
-//! makes room: to forget costs a call of a loader.
+//! They live in a store of their own beside the shard's, made when the first one comes and let go
+//! when the last one goes, so that a cache without them pays a word. Each shard remembers a number
+//! of them ([`Builder::negative_capacity`](crate::Builder::negative_capacity)); the store's
+//! eviction policy chooses which one makes room: to forget costs a call of a loader.
 //!
-//! Only [`Builder::negative_ttl`](crate::Builder::negative_ttl) and `error_ttl` name that store's type. A program that remembers
-//! nothing does not contain it, which makes it a tenth smaller.
+//! Only [`Builder::negative_ttl`](crate::Builder::negative_ttl) and `error_ttl` name that store's
+//! type. A program that remembers nothing does not contain it, which makes it a tenth smaller.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -78,7 +78,8 @@ impl<K> Negatives<K> {
         self.0.as_ref()?.find(place, &is, time)
     }
 
-    /// Remembers what a key of which nothing is remembered has come to; returns what has made room for it.
+    /// Remembers what a key of which nothing is remembered has come to; returns what has made room
+    /// for it.
     pub(crate) fn remember(
         &mut self,
         (new, most): (NewMemory<K>, u64),

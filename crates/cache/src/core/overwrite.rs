@@ -1,4 +1,5 @@
-//! How a value takes the place of another one and leaves nothing to be done: the shortest of all insertions.
+//! How a value takes the place of another one and leaves nothing to be done: the shortest of all
+//! insertions.
 
 use std::hash::{BuildHasher, Hash};
 use std::mem::needs_drop;
@@ -11,10 +12,10 @@ use crate::core::shard::Shard;
 use crate::stats::Count;
 
 impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
-    /// Stores a value in the place of a live one, if neither of the two has more than its end, and nobody drops the old one
-    /// or is told of it. Then nothing else is to be done.
-    /// If it cannot, the value comes back, and whether it is known that nothing has the key and nothing is in the way of a
-    /// new entry.
+    /// Stores a value in the place of a live one, if neither of the two has more than its end, and
+    /// nobody drops the old one or is told of it. Then nothing else is to be done. If it cannot,
+    /// the value comes back, and whether it is known that nothing has the key and nothing is in the
+    /// way of a new entry.
     #[inline(always)]
     pub(super) fn overwrite(
         &self,

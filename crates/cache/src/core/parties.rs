@@ -1,8 +1,9 @@
-//! Who is still at work for a cache: its handles, its threads, its drive futures; the last one ends it.
+//! Who is still at work for a cache: its handles, its threads, its drive futures; the last one ends
+//! it.
 //!
-//! Each of them holds a [`Party`]. When the last handle goes, its party tells the others to stop. They end what
-//! they are at, and leave. Whoever leaves last does what the others have not done. So no drop waits for
-//! anybody, and nothing is left undone though a task was never polled again.
+//! Each of them holds a [`Party`]. When the last handle goes, its party tells the others to stop.
+//! They end what they are at, and leave. Whoever leaves last does what the others have not done. So
+//! no drop waits for anybody, and nothing is left undone though a task was never polled again.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -116,8 +117,8 @@ impl Parties {
         self.waiting.place()
     }
 
-    /// As [`wait_for_threads`](Self::wait_for_threads), for a task; where others may be waiting for this thread,
-    /// it does not wait.
+    /// As [`wait_for_threads`](Self::wait_for_threads), for a task; where others may be waiting for
+    /// this thread, it does not wait.
     pub(crate) fn poll_threads(
         &self,
         place: &mut Place<'_>,

@@ -142,7 +142,8 @@ impl Drop for Running<'_> {
     }
 }
 
-/// A place of the queue that is taken. It is given back when nobody needs it, also when user code panics first.
+/// A place of the queue that is taken. It is given back when nobody needs it, also when user code
+/// panics first.
 pub(crate) struct Place<'a>(&'a AtomicUsize);
 
 impl Place<'_> {

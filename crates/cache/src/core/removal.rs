@@ -1,4 +1,5 @@
-//! Why entries leave, and what is kept of them under a shard's lock: for the listener, or to be dropped.
+//! Why entries leave, and what is kept of them under a shard's lock: for the listener, or to be
+//! dropped.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -13,7 +14,8 @@ use crate::core::negative::Forgotten;
 use crate::quiet::forget_quietly;
 use crate::stats::Counters;
 
-/// Timer records that one hold of a shard's lock may touch. At most this many entries leave in one hold.
+/// Timer records that one hold of a shard's lock may touch. At most this many entries leave in one
+/// hold.
 pub(crate) const RECORDS_PER_HOLD: u32 = 16;
 
 /// Why an entry is no longer in the cache.
@@ -22,15 +24,15 @@ pub(crate) const RECORDS_PER_HOLD: u32 = 16;
 pub enum RemovalCause {
     /// Its time was over.
     Expired,
-    /// Room was needed, or it was heavier than the whole capacity. (Entries that are over, and are only kept for
-    /// [`stale_on_error`](crate::Builder::stale_on_error), may be evicted too.)
+    /// Room was needed, or it was heavier than the whole capacity. (Entries that are over, and are
+    /// only kept for [`stale_on_error`](crate::Builder::stale_on_error), may be evicted too.)
     Evicted,
     /// A new value took its place.
     Replaced,
     /// The caller removed it by its key.
     Removed,
-    /// The caller invalidated it by a predicate or a tag: by a tag, also if its time was over, room was needed,
-    /// or the cache was emptied or closed before it was removed.
+    /// The caller invalidated it by a predicate or a tag: by a tag, also if its time was over, room
+    /// was needed, or the cache was emptied or closed before it was removed.
     Invalidated,
     /// The caller emptied the cache. (Also for what was over and still kept for
     /// [`stale_on_error`](crate::Builder::stale_on_error).)
@@ -65,25 +67,27 @@ pub struct Removal<K, V> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum OnFull {
-    /// Nothing is lost. A call that causes an event delivers the whole queue to the listener before it returns,
-    /// or waits until another thread has done so. The driver removes nothing more until there is room; entries
-    /// that are due stay invisible.
+    /// Nothing is lost. A call that causes an event delivers the whole queue to the listener before
+    /// it returns, or waits until another thread has done so. The driver removes nothing more until
+    /// there is room; entries that are due stay invisible.
     ///
-    /// A thread that others may be waiting for never waits here. A listener, a loader and a closure (of
-    /// [`Cache::get_or_load`](crate::Cache::get_or_load), [`Cache::update`](crate::Cache::update) and similar
-    /// calls) may write although the queue is full. The queue is delivered when they end. A closure of
-    /// [`Cache::view`](crate::Cache::view) of another cache leaves the delivery to the next writer. So
-    /// the queue exceeds its limit by at most two things: the events of the listener, loaders and closures that
-    /// run now, and the events of one operation of each other thread.
+    /// A thread that others may be waiting for never waits here. A listener, a loader and a closure
+    /// (of [`Cache::get_or_load`](crate::Cache::get_or_load),
+    /// [`Cache::update`](crate::Cache::update) and similar calls) may write although the queue is
+    /// full. The queue is delivered when they end. A closure of [`Cache::view`](crate::Cache::view)
+    /// of another cache leaves the delivery to the next writer. So the queue exceeds its limit by
+    /// at most two things: the events of the listener, loaders and closures that run now, and the
+    /// events of one operation of each other thread.
     ///
-    /// Nobody but a task can call an async listener, and no writer waits for a task. With such a listener only
-    /// the driver waits. What callers cause while the queue is full (with 64 events more than its limit) is
-    /// dropped and counted in [`Stats::events_dropped`](crate::Stats::events_dropped), except what leaves because
-    /// the cache is closed.
+    /// Nobody but a task can call an async listener, and no writer waits for a task. With such a
+    /// listener only the driver waits. What callers cause while the queue is full (with 64 events
+    /// more than its limit) is dropped and counted in
+    /// [`Stats::events_dropped`](crate::Stats::events_dropped), except what leaves because the
+    /// cache is closed.
     #[default]
     Wait,
-    /// The event is dropped and counted. When a shard is emptied at once, its events are treated as one: all are
-    /// queued, or all are dropped.
+    /// The event is dropped and counted. When a shard is emptied at once, its events are treated as
+    /// one: all are queued, or all are dropped.
     Drop,
 }
 
@@ -129,8 +133,9 @@ impl<K, V> Outbox<K, V> {
         self.news = true;
     }
 
-    /// Whether something was put in since the last call, which forgets that. Who holds the shard for something else has nothing to
-    /// tell of: else a driver that works while the listener is awaited would wake itself without end.
+    /// Whether something was put in since the last call, which forgets that. Who holds the shard
+    /// for something else has nothing to tell of: else a driver that works while the listener is
+    /// awaited would wake itself without end.
     #[inline]
     pub(crate) fn take_news(&mut self) -> bool {
         std::mem::take(&mut self.news)
@@ -165,7 +170,8 @@ impl<K, V> Outbox<K, V> {
     }
 }
 
-/// What was never told, since nobody was left to tell it, is dropped one by one: a panic harms nobody else.
+/// What was never told, since nobody was left to tell it, is dropped one by one: a panic harms
+/// nobody else.
 impl<K, V> Drop for Outbox<K, V> {
     fn drop(&mut self) {
         while let Some(event) = self.events.pop_front() {
@@ -199,7 +205,8 @@ pub(crate) fn discard_pair<K, V>(key: K, value: V) {
     }
 }
 
-/// What is left to drop once the shard's lock is released. Most holds leave nothing: that takes three tests.
+/// What is left to drop once the shard's lock is released. Most holds leave nothing: that takes
+/// three tests.
 pub(crate) struct Garbage<K, V> {
     one: Option<(K, V)>,
     /// What comes after `one`.
@@ -270,7 +277,8 @@ impl<K, V> Garbage<K, V> {
         }
     }
 
-    /// Drops everything, outside all locks; the panics of what is dropped are counted and go no further.
+    /// Drops everything, outside all locks; the panics of what is dropped are counted and go no
+    /// further.
     pub(crate) fn discard(self, counters: &Counters) {
         let Self {
             one,
@@ -292,8 +300,8 @@ impl<K, V> Garbage<K, V> {
         }
     }
 
-    /// The first pair needs no allocation; those after it need one for all that a hold of the driver brings.
-    /// What nobody drops is not kept.
+    /// The first pair needs no allocation; those after it need one for all that a hold of the
+    /// driver brings. What nobody drops is not kept.
     #[inline]
     pub(crate) fn push(&mut self, key: K, value: V) {
         if !needs_drop::<(K, V)>() {

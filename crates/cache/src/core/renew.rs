@@ -1,5 +1,5 @@
-//! What a use changes about when its entry ends: the idle time begins again, and at a read `Expiry` may say another
-//! end, if none was given by hand.
+//! What a use changes about when its entry ends: the idle time begins again, and at a read `Expiry`
+//! may say another end, if none was given by hand.
 
 use std::hash::{BuildHasher, Hash};
 
@@ -35,7 +35,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Using<K, V, S> {
 }
 
 impl<K, V, S> Inner<K, V, S> {
-    /// A live entry was read: slides its deadline. Returns what to set when that takes the writer's lock.
+    /// A live entry was read: slides its deadline. Returns what to set when that takes the writer's
+    /// lock.
     #[inline]
     pub(crate) fn used(&self, shard: &Shard<K, V>, slot: Slot) -> Option<Renewal> {
         let using = self.hooks.using.as_ref()?;
@@ -64,7 +65,8 @@ where
         if let Some((expiry, said)) = said.filter(|(_, said)| !said.is_given()) {
             let now = self.time.now();
             let deadline = store.deadline(slot);
-            // With an idle time as well, the deadline may be that one's, and the limit is the lifetime's.
+            // With an idle time as well, the deadline may be that one's, and the limit is the
+            // lifetime's.
             let hard = match self.config.time_to_idle {
                 Some(_) => store.attributes(slot).limit,
                 None => deadline,
@@ -111,7 +113,8 @@ where
         self.write(self.cell(hash), |shard| {
             let slot = shard.store.find(hash.place(), is);
             if let Some(slot) = slot.filter(|slot| self.is_live(&shard.store, *slot)) {
-                // A writer may have come between: then this may be another value, and is asked again.
+                // A writer may have come between: then this may be another value, and is asked
+                // again.
                 let renewal = if shard.changes == renewal.changes.wrapping_add(1) {
                     renewal
                 } else {
@@ -130,8 +133,8 @@ where
 }
 
 impl<K, V> Config<K, V> {
-    /// The attributes of an entry that gets another value and keeps its lifetime. That is a use of it: the idle
-    /// time begins again.
+    /// The attributes of an entry that gets another value and keeps its lifetime. That is a use of
+    /// it: the idle time begins again.
     pub(crate) fn used_by_writer(&self, entry: Attributes, now: Moment) -> Attributes {
         let Some((idle, deadline)) = self.time_to_idle.zip(entry.deadline) else {
             return entry;

@@ -1,7 +1,9 @@
-//! Loads that have failed: when the next one is tried, what is served until then, and how long the error is remembered.
+//! Loads that have failed: when the next one is tried, what is served until then, and how long the
+//! error is remembered.
 //!
-//! The old value of the key stays where it is, dead or alive. Its soft deadline is past, and becomes the time of the
-//! next try. So nothing is allocated for a failing origin, however many keys are asked for.
+//! The old value of the key stays where it is, dead or alive. Its soft deadline is past, and
+//! becomes the time of the next try. So nothing is allocated for a failing origin, however many
+//! keys are asked for.
 
 use std::any::{Any, TypeId};
 use std::convert::Infallible;
@@ -63,8 +65,9 @@ impl<K, V, S> Inner<K, V, S> {
 }
 
 impl<K, V> Config<K, V> {
-    /// A load has failed. The next one is tried after half of the time that the entry has left, so that a failing
-    /// origin is asked a few times before the end; but not before the back-off is over.
+    /// A load has failed. The next one is tried after half of the time that the entry has left, so
+    /// that a failing origin is asked a few times before the end; but not before the back-off is
+    /// over.
     fn put_off(&self, store: &mut TypedStore<K, V>, slot: Slot, is_live: bool, now: u64) {
         let attributes = store.attributes(slot);
         let left = match self.hard_end(&attributes) {

@@ -1,4 +1,5 @@
-//! How an entry that is stored finds room: by loans, by removing what is due, by eviction here or elsewhere.
+//! How an entry that is stored finds room: by loans, by removing what is due, by eviction here or
+//! elsewhere.
 
 use std::hash::{BuildHasher, Hash};
 use std::mem::needs_drop;
@@ -14,7 +15,8 @@ use crate::stats::Count;
 /// Timer records of due entries that an insertion touches at once before it evicts a live one.
 const DUE_BEFORE_EVICTION: u32 = 16;
 
-/// How often it does that when all it met was records that are to be moved, or of deadlines that have moved.
+/// How often it does that when all it met was records that are to be moved, or of deadlines that
+/// have moved.
 const DUE_ROUNDS: u32 = 16;
 
 /// Timer records that it looks at after that, to find one entry that is due behind more of them.
@@ -35,11 +37,12 @@ enum Ease {
 }
 
 impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
-    /// Brings a shard's weight within what it was lent: borrows, then removes what is due, then evicts. What
-    /// was stored just now stays: if it alone is more than the shard was lent, the rest is noted as
-    /// `wanted`, and [`write`](Self::write) takes it from other shards after this one's lock is released. So is it noted if
-    /// the cache is still too large for a capacity that has shrunk: pinned entries kept what they had been lent, and this one
-    /// may be stored in the place of one of them.
+    /// Brings a shard's weight within what it was lent: borrows, then removes what is due, then
+    /// evicts. What was stored just now stays: if it alone is more than the shard was lent, the
+    /// rest is noted as `wanted`, and [`write`](Self::write) takes it from other shards after this
+    /// one's lock is released. So is it noted if the cache is still too large for a capacity that
+    /// has shrunk: pinned entries kept what they had been lent, and this one may be stored in the
+    /// place of one of them.
     pub(crate) fn make_room(&self, shard: &mut Shard<K, V>, stored: Slot, now: u64) {
         while shard.store.weight() > shard.lent {
             let need = shard.store.weight() - shard.lent;
@@ -61,8 +64,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         }
     }
 
-    /// Evicts the entry that the policy would rather lose, though not `kept`; `false` when all are pinned. If
-    /// its time is over, it leaves for that: records of other timers were before its own.
+    /// Evicts the entry that the policy would rather lose, though not `kept`; `false` when all are
+    /// pinned. If its time is over, it leaves for that: records of other timers were before its
+    /// own.
     #[inline(always)]
     fn evict_one(&self, shard: &mut Shard<K, V>, kept: Option<Slot>, now: u64) -> bool {
         let place_of = |key: &K| self.place_of(key);
@@ -94,7 +98,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         self.made_room(shard, evicted, cause, now);
     }
 
-    /// Whether one eviction is all that an entry of this weight takes: nothing can be borrowed, nothing is due, nothing is owed.
+    /// Whether one eviction is all that an entry of this weight takes: nothing can be borrowed,
+    /// nothing is due, nothing is owed.
     #[inline(always)]
     pub(crate) fn must_evict_for(&self, shard: &Shard<K, V>, weight: u32, now: u64) -> bool {
         shard.store.weight() + u64::from(weight) > shard.lent
@@ -124,9 +129,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         shard.removals += 1;
     }
 
-    /// Removes a few entries that are due; `false` when it finds none. As long as none of the timer records
-    /// that it meets is of an entry that is due, it goes on, [`DUE_ROUNDS`] times at most; then it looks past
-    /// [`DUE_LOOKED_AT`] more. So an insertion takes no longer however much time has passed.
+    /// Removes a few entries that are due; `false` when it finds none. As long as none of the timer
+    /// records that it meets is of an entry that is due, it goes on, [`DUE_ROUNDS`] times at most;
+    /// then it looks past [`DUE_LOOKED_AT`] more. So an insertion takes no longer however much time
+    /// has passed.
     #[inline]
     fn make_room_of_due(&self, shard: &mut Shard<K, V>, now: u64) -> bool {
         Self::has_due(shard, now) && self.remove_due(shard, now)
@@ -151,9 +157,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         true
     }
 
-    /// Makes sure that an entry of this weight finds room: takes loans back from other shards when its
-    /// own and the account cannot hold it. What the key weighs now is room, since it will be replaced. Locks
-    /// one shard at a time. `false` when the entry is heavier than the whole capacity.
+    /// Makes sure that an entry of this weight finds room: takes loans back from other shards when
+    /// its own and the account cannot hold it. What the key weighs now is room, since it will be
+    /// replaced. Locks one shard at a time. `false` when the entry is heavier than the whole
+    /// capacity.
     pub(crate) fn make_way(&self, hash: Hashed, key: &K, weight: u32) -> bool {
         let Some(capacity) = self.account.capacity() else {
             return true;
@@ -197,14 +204,15 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             self.account.give_back(got - used);
         }
         if self.account.owed() > 0 {
-            // The capacity has shrunk meanwhile: who collects did not see this, on its way from shard to shard.
+            // The capacity has shrunk meanwhile: who collects did not see this, on its way from
+            // shard to shard.
             self.collect();
         }
     }
 
     /// Finds the weight that an entry lacks which is stored already: the shard was over its loan
-    /// meanwhile, by that entry alone. What cannot be found, since the rest is pinned, is made up for by
-    /// evicting the entry itself.
+    /// meanwhile, by that entry alone. What cannot be found, since the rest is pinned, is made up
+    /// for by evicting the entry itself.
     #[cold]
     pub(crate) fn find_room(&self, cell: &ShardCell<K, V>, wanted: u64) {
         let number = self
@@ -224,8 +232,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         }
     }
 
-    /// Takes loans back from the shards other than `number`: what they do not use, then a share of each,
-    /// then whatever can be had. Returns how much; it may be more than `need`.
+    /// Takes loans back from the shards other than `number`: what they do not use, then a share of
+    /// each, then whatever can be had. Returns how much; it may be more than `need`.
     fn gather(&self, number: usize, need: u64) -> u64 {
         let count = self.shards.len();
         let mut got = 0;
@@ -251,8 +259,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         got
     }
 
-    /// Takes back what shards owe since the capacity has shrunk: what they do not use, then a few entries of
-    /// each in turn, in short holds of their locks. Ends early when all that is left is pinned.
+    /// Takes back what shards owe since the capacity has shrunk: what they do not use, then a few
+    /// entries of each in turn, in short holds of their locks. Ends early when all that is left is
+    /// pinned.
     pub(crate) fn collect(&self) {
         while self.collect_some() {}
     }
@@ -279,8 +288,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         collected
     }
 
-    /// Takes `weight` of a shard's loan back, evicting for it, and returns what could be had. An entry that leaves may
-    /// free more than that: of this, it takes as much as is `missing`, so that no other entry leaves for it.
+    /// Takes `weight` of a shard's loan back, evicting for it, and returns what could be had. An
+    /// entry that leaves may free more than that: of this, it takes as much as is `missing`, so
+    /// that no other entry leaves for it.
     fn reclaim(&self, shard: &mut Shard<K, V>, weight: u64, missing: u64) -> u64 {
         let target = shard.lent.saturating_sub(weight);
         if shard.store.weight() > target {

@@ -12,8 +12,8 @@ use crate::core::negative::Negatives;
 use crate::core::removal::{Garbage, Outbox};
 use crate::sync::{AtomicBool, Ordering::Relaxed, ShardLock};
 
-/// Insertions after which the published deadline is looked up again though none of them was earlier: the
-/// wheel asks for earlier wake-ups when many records lie in one slot.
+/// Insertions after which the published deadline is looked up again though none of them was
+/// earlier: the wheel asks for earlier wake-ups when many records lie in one slot.
 const REPUBLISH_EVERY: u32 = 64;
 
 /// Removals that make a shard worth tidying.
@@ -32,8 +32,8 @@ pub(crate) enum Wanted {
 
 /// A shard with what others read without its lock.
 ///
-/// The lock's word is in a cache line of its own. Threads that read the same shard take that line from each other, and all
-/// else that they look at stays with each of them.
+/// The lock's word is in a cache line of its own. Threads that read the same shard take that line
+/// from each other, and all else that they look at stays with each of them.
 #[repr(C, align(128))]
 pub(crate) struct ShardCell<K, V> {
     /// By which the store is read without the lock, where that is possible.
@@ -122,7 +122,8 @@ impl<K, V> Shard<K, V> {
         }
     }
 
-    /// A lower bound of the next deadline of an entry, or of an error or absence that is remembered.
+    /// A lower bound of the next deadline of an entry, or of an error or absence that is
+    /// remembered.
     #[inline]
     pub(crate) fn next_deadline(&self) -> u64 {
         let next = self.store.next_deadline().unwrap_or(u64::MAX);
@@ -148,8 +149,8 @@ impl<K, V> Shard<K, V> {
         self.flights.is_empty() && self.negatives.is_empty()
     }
 
-    /// Tells that a writer is about to change a key: a latch that it must wait for first, if there is one.
-    /// A load in progress is superseded, an error or absence forgotten.
+    /// Tells that a writer is about to change a key: a latch that it must wait for first, if there
+    /// is one. A load in progress is superseded, an error or absence forgotten.
     #[inline]
     pub(crate) fn writing(
         &mut self,
@@ -162,7 +163,8 @@ impl<K, V> Shard<K, V> {
         self.overtake(hash, is)
     }
 
-    /// Apart from [`writing`](Self::writing), of which a change with nothing in progress then takes a few instructions.
+    /// Apart from [`writing`](Self::writing), of which a change with nothing in progress then takes
+    /// a few instructions.
     #[cold]
     #[inline(never)]
     fn overtake(&mut self, hash: Hashed, is: impl Fn(&K) -> bool) -> Option<Arc<Flight<V>>> {

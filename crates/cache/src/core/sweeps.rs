@@ -1,6 +1,7 @@
 //! Which sweeps of invalidated entries are wanted, and where the one that was begun goes on.
 //!
-//! All that drive a cache share this: a sweep that one of them has put off, or has not ended, is there for the others.
+//! All that drive a cache share this: a sweep that one of them has put off, or has not ended, is
+//! there for the others.
 
 use crate::sync::{AtomicBool, Mutex, Ordering::SeqCst, lock};
 

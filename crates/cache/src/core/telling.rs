@@ -1,4 +1,5 @@
-//! Which thread calls the listener: the one that caused the events, if it may wait, and once it holds no lock.
+//! Which thread calls the listener: the one that caused the events, if it may wait, and once it
+//! holds no lock.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -24,8 +25,8 @@ struct Round {
 const EVENTS_PER_HOLD: usize = 256;
 
 impl<K, V, S> Inner<K, V, S> {
-    /// Delivers queued events to the listener, if that is this thread's to do. With `wait` it waits for its
-    /// turn, where it may.
+    /// Delivers queued events to the listener, if that is this thread's to do. With `wait` it waits
+    /// for its turn, where it may.
     pub(crate) fn deliver(&self, wait: bool) {
         if let Some(telling) = &self.hooks.telling {
             (telling.deliver)(self, wait);
@@ -35,8 +36,8 @@ impl<K, V, S> Inner<K, V, S> {
     /// The same, of a cache that has a listener.
     pub(crate) fn tell(&self, mut wait: bool) {
         while self.deliver_some(wait, usize::MAX) == Delivered::Again {
-            // Somebody's events may be in shards that were passed. They are the driver's; a closed cache has
-            // none any more.
+            // Somebody's events may be in shards that were passed. They are the driver's; a closed
+            // cache has none any more.
             if !self.closed.load(SeqCst) {
                 self.requests.events_missed(&self.delivery.wanted);
                 return;
@@ -74,8 +75,8 @@ impl<K, V, S> Inner<K, V, S> {
                 round.found = true;
                 return events;
             }
-            // A listener may have closed the cache: shards that were passed have events again, the last ones.
-            // Otherwise a listener that causes events would be called for ever.
+            // A listener may have closed the cache: shards that were passed have events again, the
+            // last ones. Otherwise a listener that causes events would be called for ever.
             if !round.found || !self.closed.load(SeqCst) {
                 return VecDeque::new();
             }
@@ -103,8 +104,8 @@ impl<K, V, S> Inner<K, V, S> {
         None
     }
 
-    /// Leads loads and holds latches within `act`; afterwards, though that has panicked, this thread delivers
-    /// what it could not wait for meanwhile.
+    /// Leads loads and holds latches within `act`; afterwards, though that has panicked, this
+    /// thread delivers what it could not wait for meanwhile.
     pub(crate) fn lead<R>(&self, act: impl FnOnce() -> R) -> R {
         let leading = Leading::enter(self.id());
         let result = catch_unwind(AssertUnwindSafe(act));

@@ -27,9 +27,10 @@ impl Owed {
 }
 
 impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
-    /// As [`hold`](Self::hold); then finds the room that an entry lacks which `change` has stored, and
-    /// delivers events when they fill the queue, unless somebody may be waiting for this thread. Not for
-    /// the driver, which must not be kept waiting by a listener, nor call one while it drives.
+    /// As [`hold`](Self::hold); then finds the room that an entry lacks which `change` has stored,
+    /// and delivers events when they fill the queue, unless somebody may be waiting for this
+    /// thread. Not for the driver, which must not be kept waiting by a listener, nor call one while
+    /// it drives.
     pub(crate) fn write<R>(
         &self,
         cell: &ShardCell<K, V>,
@@ -76,8 +77,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         }
     }
 
-    /// As [`write`](Self::write), for a change of one key: waits for a closure that is computing its
-    /// value, and supersedes a load of it.
+    /// As [`write`](Self::write), for a change of one key: waits for a closure that is computing
+    /// its value, and supersedes a load of it.
     pub(crate) fn write_key<Q: Equivalent<K> + ?Sized, R>(
         &self,
         hash: Hashed,
@@ -101,8 +102,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         }
     }
 
-    /// As [`write_key`](Self::write_key), for a change that may turn out to be none: only where `find` finds
-    /// what to change, it waits for a closure and supersedes a load.
+    /// As [`write_key`](Self::write_key), for a change that may turn out to be none: only where
+    /// `find` finds what to change, it waits for a closure and supersedes a load.
     pub(crate) fn change_key<Q: Equivalent<K> + ?Sized, T, R>(
         &self,
         hash: Hashed,

@@ -20,7 +20,8 @@ pub(crate) trait Beside: Send {
     /// A turn of everything; whether there is more to do at once.
     fn turn(&mut self) -> impl Future<Output = bool> + Send;
 
-    /// Goes on with what can go on; whether there is more to do at once. A listener that blocks is not called.
+    /// Goes on with what can go on; whether there is more to do at once. A listener that blocks is
+    /// not called.
     fn poll(&mut self, context: &mut Context<'_>) -> bool;
 
     /// Drops the refreshes in flight.
@@ -141,7 +142,8 @@ impl<K, V, S> Inner<K, V, S> {
         self.delivery.pending() > 0 || self.delivery.wanted.load(SeqCst)
     }
 
-    /// Tells the listener some, as the driver, which has nothing else to wake it for what somebody else passed.
+    /// Tells the listener some, as the driver, which has nothing else to wake it for what somebody
+    /// else passed.
     fn deliver_to_driver(&self, budget: usize) -> Delivered {
         let told = self.deliver_some(false, budget);
         if told == Delivered::Again {
@@ -150,8 +152,8 @@ impl<K, V, S> Inner<K, V, S> {
         told
     }
 
-    /// Tells the listener of everything that there is, and waits until that has been done. If this is polled where
-    /// somebody may be waiting for this thread, it waits for nothing.
+    /// Tells the listener of everything that there is, and waits until that has been done. If this
+    /// is polled where somebody may be waiting for this thread, it waits for nothing.
     pub(crate) async fn tell_all(&self, place: &mut Place<'_>, budget: usize) {
         poll_fn(|context| self.poll_told(place, context, budget)).await;
     }

@@ -32,8 +32,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         self.requests.emptied();
     }
 
-    /// As [`close_shards`](Self::close_shards), in turns: whoever else is driven by the same thread waits for
-    /// a few entries at a time.
+    /// As [`close_shards`](Self::close_shards), in turns: whoever else is driven by the same thread
+    /// waits for a few entries at a time.
     pub(crate) async fn close_shards_in_turns(&self) {
         for cell in &self.shards {
             while self.remove_due_of(cell) {
@@ -57,7 +57,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         self.requests.emptied();
     }
 
-    /// Empties a shard for good; its entries, if no listener is to get them and somebody drops them.
+    /// Empties a shard for good; its entries, if no listener is to get them and somebody drops
+    /// them.
     fn close_shard(&self, cell: &ShardCell<K, V>) -> Option<Emptied<K, V>> {
         let store = self.hold(cell, |shard| {
             shard.closed = true;
@@ -68,8 +69,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         needs_drop::<(K, V)>().then_some(store)
     }
 
-    /// Removes what readers do not see any more of a shard that is about to be emptied, in short holds: it
-    /// has left before the rest, for a cause of its own.
+    /// Removes what readers do not see any more of a shard that is about to be emptied, in short
+    /// holds: it has left before the rest, for a cause of its own.
     fn remove_dead(&self, cell: &ShardCell<K, V>) {
         while self.remove_due_of(cell) {}
         self.sweep_shard(cell);

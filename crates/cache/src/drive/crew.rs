@@ -1,4 +1,5 @@
-//! The threads that work for one cache or many: one for expiry, one for listeners, some for refreshes.
+//! The threads that work for one cache or many: one for expiry, one for listeners, some for
+//! refreshes.
 
 use std::hash::{BuildHasher, Hash};
 use std::io;

@@ -1,4 +1,5 @@
-//! The driver's cycle as a future: a step, then a sleep until the next; whoever polls it drives the cache.
+//! The driver's cycle as a future: a step, then a sleep until the next; whoever polls it drives the
+//! cache.
 
 use std::future::{Future, poll_fn};
 use std::hash::{BuildHasher, Hash};
@@ -20,7 +21,8 @@ use crate::drive::turns::{Pace, yield_now};
 use crate::quiet::forget_quietly;
 use crate::sync::Ordering::SeqCst;
 
-/// How long a driver rests, at most, after user code has panicked, and while it may not call the listener: a tick.
+/// How long a driver rests, at most, after user code has panicked, and while it may not call the
+/// listener: a tick.
 const RECOVERY: Duration = Duration::from_millis(1);
 
 /// How a driver empties a cache that is closed.
@@ -66,8 +68,8 @@ where
     V: Send + Sync,
     S: BuildHasher + Send + Sync,
 {
-    /// Drives the cache until it is closed; then empties it, in turns if others wait, and does the rest of what
-    /// goes on beside.
+    /// Drives the cache until it is closed; then empties it, in turns if others wait, and does the
+    /// rest of what goes on beside.
     pub(crate) async fn drive<B: Beside, F: Future<Output = ()>, E: End>(
         &self,
         mut beside: B,
@@ -132,7 +134,8 @@ where
         let mut timer = pin!((duration != Duration::MAX).then(|| sleep(duration)));
         let mut slept = false;
         poll_fn(|context| {
-            // First known to the alarm, then a look at it: who ends the sleep calls this waker, or is seen.
+            // First known to the alarm, then a look at it: who ends the sleep calls this waker, or
+            // is seen.
             task.is_woken_by(context.waker());
             if !self.requests.alarm.sleeps() {
                 return Poll::Ready(());
@@ -175,8 +178,8 @@ where
 }
 
 impl<K, V, S> Inner<K, V, S> {
-    /// Announces a sleep, and says how long it is; `None` when something has come up meanwhile. The sleep
-    /// must end with [`Alarm::woke`]. `tells` is whether this driver tells the listener.
+    /// Announces a sleep, and says how long it is; `None` when something has come up meanwhile. The
+    /// sleep must end with [`Alarm::woke`]. `tells` is whether this driver tells the listener.
     fn fall_asleep(&self, sleep: Next, tells: bool) -> Option<Duration> {
         let alarm = &self.requests.alarm;
         let (tick, asleep) = match sleep {
@@ -188,8 +191,8 @@ impl<K, V, S> Inner<K, V, S> {
             return None;
         }
         let left = self.time_left(tick, alarm);
-        // Where an executor runs the driver within a loader or listener of its own cache, events wait for the
-        // end of that, of which nobody tells the driver: it looks again soon.
+        // Where an executor runs the driver within a loader or listener of its own cache, events
+        // wait for the end of that, of which nobody tells the driver: it looks again soon.
         if tells && self.has_to_tell() && !midst::may_tell(self.id()) {
             return Some(left.min(RECOVERY));
         }

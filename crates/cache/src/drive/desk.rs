@@ -86,7 +86,8 @@ impl Desk {
                 return;
             }
             let next = self.timers.fire();
-            // A look just before the sleep: user code may have used up the call that was to prevent it.
+            // A look just before the sleep: user code may have used up the call that was to prevent
+            // it.
             if swarm.is_woken() || lock(&self.inbox).news {
                 continue;
             }

@@ -2,7 +2,8 @@
 
 use crate::drive::shared::SharedDriver;
 
-/// Who removes entries whose time is over, tidies memory, calls the listener, and loads stale entries again.
+/// Who removes entries whose time is over, tidies memory, calls the listener, and loads stale
+/// entries again.
 ///
 /// ```
 /// use std::time::Duration;
@@ -29,10 +30,11 @@ use crate::drive::shared::SharedDriver;
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub enum Driver {
-    /// Threads of the cache's own, asleep until the next deadline: one for expiry, one for the listener if there
-    /// is one, and some for the refresher if there is one
-    /// ([`refresh_parallelism`](crate::Builder::refresh_parallelism)). Threads that cause events help the
-    /// listener's when its queue is full: see [`Builder::eviction_listener`](crate::Builder::eviction_listener).
+    /// Threads of the cache's own, asleep until the next deadline: one for expiry, one for the
+    /// listener if there is one, and some for the refresher if there is one
+    /// ([`refresh_parallelism`](crate::Builder::refresh_parallelism)). Threads that cause events
+    /// help the listener's when its queue is full: see
+    /// [`Builder::eviction_listener`](crate::Builder::eviction_listener).
     #[default]
     Thread,
     /// The future of [`Cache::drive`](crate::Cache::drive), on any runtime.
@@ -44,7 +46,8 @@ pub enum Driver {
 }
 
 impl Driver {
-    /// A driver that many caches share; [`Builder::driver`](crate::Builder::driver) takes it as it is, too.
+    /// A driver that many caches share; [`Builder::driver`](crate::Builder::driver) takes it as it
+    /// is, too.
     #[must_use]
     pub fn shared(driver: &SharedDriver) -> Self {
         Self::Shared(driver.clone())

@@ -10,11 +10,13 @@ use crate::drive::turns::yield_now;
 use crate::sync::Ordering::SeqCst;
 
 impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
-    /// Tells the listener whenever there is something to tell, until the cache is closed and all is told.
+    /// Tells the listener whenever there is something to tell, until the cache is closed and all is
+    /// told.
     pub(crate) async fn drive_events(&self, budget: usize) {
         loop {
             let emptied = self.requests.emptied.load(SeqCst);
-            // It does not wait for its turn: whoever has it sees that, and wakes this future afterwards.
+            // It does not wait for its turn: whoever has it sees that, and wakes this future
+            // afterwards.
             let told = self.deliver_some(false, budget);
             if matches!(told, Delivered::Some | Delivered::Again) {
                 yield_now().await;

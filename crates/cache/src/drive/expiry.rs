@@ -1,4 +1,5 @@
-//! One pass of a driver: what is due leaves in short holds, shard after shard; then the wheels work ahead.
+//! One pass of a driver: what is due leaves in short holds, shard after shard; then the wheels work
+//! ahead.
 
 use std::hash::{BuildHasher, Hash};
 use std::time::Duration;
@@ -75,8 +76,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         }
     }
 
-    /// Removes due entries of one shard in one short hold of its lock that touches at most `records` timer
-    /// records; what is left of them, the wheel uses to work ahead.
+    /// Removes due entries of one shard in one short hold of its lock that touches at most
+    /// `records` timer records; what is left of them, the wheel uses to work ahead.
     fn expire_hold(
         &self,
         cell: &ShardCell<K, V>,
@@ -100,8 +101,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         progress
     }
 
-    /// Lets the wheels of crowded shards split coming slots before their start, when nothing is due.
-    /// Returns the records moved.
+    /// Lets the wheels of crowded shards split coming slots before their start, when nothing is
+    /// due. Returns the records moved.
     fn work_ahead(&self, now: u64, budget: &mut u32) -> u64 {
         let mut moved = 0;
         for _ in 0..SPLIT_PER_TICK / AHEAD_PER_HOLD {

@@ -1,6 +1,7 @@
 //! What a cache tells the `metrics` facade.
 //!
-//! Counters are published as what was added since the last time, so it does not matter how often they are.
+//! Counters are published as what was added since the last time, so it does not matter how often
+//! they are.
 
 use std::hash::{BuildHasher, Hash};
 
@@ -61,7 +62,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         gauge!("tidewheel_backlog_seconds", "cache" => name.clone()).set(waiting as f64 / 1000.0);
     }
 
-    /// Publishes if the driver did not for a while. A recorder that panics is not asked again by it.
+    /// Publishes if the driver did not for a while. A recorder that panics is not asked again by
+    /// it.
     #[cfg(feature = "system")]
     pub(crate) fn publish_now_and_then(&self) {
         if !self.published.is_due(self.time.now().tick(), PUBLISH_EVERY) {

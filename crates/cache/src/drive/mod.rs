@@ -1,4 +1,5 @@
-//! Who drives: removes what is due, sweeps what was invalidated, tidies memory, calls the listener, refreshes.
+//! Who drives: removes what is due, sweeps what was invalidated, tidies memory, calls the listener,
+//! refreshes.
 
 mod background;
 mod clear;

@@ -1,4 +1,5 @@
-//! The threads that run refreshes: the first is there from the beginning, others come and go with the work.
+//! The threads that run refreshes: the first is there from the beginning, others come and go with
+//! the work.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,8 +12,8 @@ use crate::sync::{Condvar, Mutex, lock};
 /// How long a thread that is not the first waits for work before it ends.
 const IDLE: Duration = Duration::from_secs(10);
 
-/// Threads and their work. A cache is in the queue as often as it may run one more refresh at a time, and goes
-/// to the end of the queue after each: caches that share the threads take turns.
+/// Threads and their work. A cache is in the queue as often as it may run one more refresh at a
+/// time, and goes to the end of the queue after each: caches that share the threads take turns.
 pub(crate) struct Pool {
     state: Mutex<State>,
     arrived: Condvar,
@@ -83,7 +84,8 @@ impl Pool {
         self.arrived.notify_all();
     }
 
-    /// A thread: runs what there is until there is no more for a while, or, as the first one, to the end.
+    /// A thread: runs what there is until there is no more for a while, or, as the first one, to
+    /// the end.
     pub(crate) fn work(&self, is_first: bool) {
         midst::work_for_caches();
         while let Some(cache) = self.next(is_first) {

@@ -1,6 +1,8 @@
-//! The caches that share a driver which is a task: each is a future in one swarm, as long as somebody polls that.
+//! The caches that share a driver which is a task: each is a future in one swarm, as long as
+//! somebody polls that.
 //!
-//! Most programs have none. `#[inline]` says that it is compiled with those that have, and not with this crate.
+//! Most programs have none. `#[inline]` says that it is compiled with those that have, and not with
+//! this crate.
 
 use std::future::{Future, poll_fn};
 use std::hash::{BuildHasher, Hash};
@@ -44,8 +46,9 @@ where
     V: Send + Sync + 'static,
     S: BuildHasher + Send + Sync + 'static,
 {
-    /// Drives the cache as a task, which is at work for it from this call on, though nobody has polled it: it may
-    /// have been spawned. Not where threads do it, whose alarm it would take over.
+    /// Drives the cache as a task, which is at work for it from this call on, though nobody has
+    /// polled it: it may have been spawned. Not where threads do it, whose alarm it would take
+    /// over.
     pub(crate) fn drive_as_task<T, F>(
         self: Arc<Self>,
         pace: Pace,
@@ -93,8 +96,8 @@ struct State {
     over: bool,
 }
 
-/// Where newcomers wait for one future's next poll. Each is driven by it already: if the last handle goes
-/// meanwhile, that is the future's to see.
+/// Where newcomers wait for one future's next poll. Each is driven by it already: if the last
+/// handle goes meanwhile, that is the future's to see.
 struct Seat {
     sleeper: Sleeper,
     /// `None` once the future is no more.
@@ -148,8 +151,8 @@ impl Roster {
         lock(&self.state).over
     }
 
-    /// A future for all members that there are, and those that join. Who joins meanwhile is in the list that is read
-    /// here, or sees this seat, and not both.
+    /// A future for all members that there are, and those that join. Who joins meanwhile is in the
+    /// list that is read here, or sees this seat, and not both.
     #[inline]
     pub(crate) fn begin(self: Arc<Self>, sleeper: Sleeper) -> Driving {
         let seat = Arc::new(Seat {

@@ -40,17 +40,19 @@ const REFRESH_THREADS: usize = 4;
 /// # }
 /// ```
 ///
-/// A clone is another handle to the same driver. Caches join when they are built, and leave when they are closed;
-/// a cache keeps its driver. A wake-up costs what is due: caches that have nothing to do are not looked at.
+/// A clone is another handle to the same driver. Caches join when they are built, and leave when
+/// they are closed; a cache keeps its driver. A wake-up costs what is due: caches that have nothing
+/// to do are not looked at.
 ///
 /// # What caches take from each other
 ///
-/// They are driven in turns. A turn for expiry ends after 0.2 ms with the 16 entries that it is at; it drops
-/// these, so a `Drop` that takes its time delays others by 16 times that for each such cache. A listener that
-/// takes its time delays other caches' events by 16 calls; with [`threads`](Self::threads) it does not delay their
-/// expiry, with [`task`](Self::task) it does, by as much. (An async listener delays nobody while it awaits.) A panic
-/// of user code concerns nobody else. When a listener does not return at all, other caches' events wait, and once
-/// their queues are full, so does the removal of what is due; readers see none of it.
+/// They are driven in turns. A turn for expiry ends after 0.2 ms with the 16 entries that it is at;
+/// it drops these, so a `Drop` that takes its time delays others by 16 times that for each such
+/// cache. A listener that takes its time delays other caches' events by 16 calls; with
+/// [`threads`](Self::threads) it does not delay their expiry, with [`task`](Self::task) it does, by
+/// as much. (An async listener delays nobody while it awaits.) A panic of user code concerns nobody
+/// else. When a listener does not return at all, other caches' events wait, and once their queues
+/// are full, so does the removal of what is due; readers see none of it.
 #[derive(Clone)]
 pub struct SharedDriver(Arc<Kind>);
 
@@ -78,9 +80,9 @@ impl Drop for Kind {
 }
 
 impl SharedDriver {
-    /// Threads: one for expiry, one for the listeners once a cache has one, and for refreshes one to four. They
-    /// start when a cache that needs them is built, and end when the last handle of this driver and its last
-    /// cache are gone.
+    /// Threads: one for expiry, one for the listeners once a cache has one, and for refreshes one
+    /// to four. They start when a cache that needs them is built, and end when the last handle of
+    /// this driver and its last cache are gone.
     #[cfg(feature = "system")]
     #[must_use]
     #[inline]
@@ -88,10 +90,10 @@ impl SharedDriver {
         Self::threads_named("tidewheel", REFRESH_THREADS)
     }
 
-    /// As [`threads`](Self::threads), under another name than `tidewheel`, and with another number of refreshes that
-    /// run at a time, at least 1; of each cache no more than its own
-    /// [`refresh_parallelism`](crate::Builder::refresh_parallelism). No thread has a name with a NUL character: no cache is
-    /// built on such a driver.
+    /// As [`threads`](Self::threads), under another name than `tidewheel`, and with another number
+    /// of refreshes that run at a time, at least 1; of each cache no more than its own
+    /// [`refresh_parallelism`](crate::Builder::refresh_parallelism). No thread has a name with a
+    /// NUL character: no cache is built on such a driver.
     #[cfg(feature = "system")]
     #[must_use]
     #[inline]
@@ -109,23 +111,24 @@ impl SharedDriver {
         Self(Arc::new(Kind::Task(Arc::new(Roster::new()))))
     }
 
-    /// Drives the caches of a [`task`](Self::task): spawn it. `sleep` is the runtime's timer. It ends when the last
-    /// handle of this driver and the last cache are gone; it keeps neither. (Of [`threads`](Self::threads), it
-    /// ends at once.)
+    /// Drives the caches of a [`task`](Self::task): spawn it. `sleep` is the runtime's timer. It
+    /// ends when the last handle of this driver and the last cache are gone; it keeps neither. (Of
+    /// [`threads`](Self::threads), it ends at once.)
     ///
-    /// Dropped before its end, it can be made anew: the caches go on where they were. One drives at a time: of two of them
-    /// one drives a cache, and the other one waits until that ends or is dropped.
+    /// Dropped before its end, it can be made anew: the caches go on where they were. One drives at
+    /// a time: of two of them one drives a cache, and the other one waits until that ends or is
+    /// dropped.
     ///
-    /// It counts from this call on, polled or not: a cache whose last handle goes is emptied, and its last events
-    /// are delivered, by the next poll, even if the cache was built and dropped between two polls. (So a future that
-    /// is kept, and never polled nor dropped, keeps the entries of such caches.) While there is no such future, the
-    /// drop of the last handle removes the entries and calls a blocking listener itself; an async listener is not
-    /// told.
+    /// It counts from this call on, polled or not: a cache whose last handle goes is emptied, and
+    /// its last events are delivered, by the next poll, even if the cache was built and dropped
+    /// between two polls. (So a future that is kept, and never polled nor dropped, keeps the
+    /// entries of such caches.) While there is no such future, the drop of the last handle removes
+    /// the entries and calls a blocking listener itself; an async listener is not told.
     ///
     /// # Panics
     ///
-    /// Where `sleep` panics, or its future does: in its poll, or when it is dropped. Make the future anew then; it
-    /// goes on with all caches.
+    /// Where `sleep` panics, or its future does: in its poll, or when it is dropped. Make the
+    /// future anew then; it goes on with all caches.
     pub fn drive<T, F>(&self, sleep: T) -> impl Future<Output = ()> + Send + use<T, F>
     where
         T: Fn(Duration) -> F + Send + Sync + 'static,

@@ -1,5 +1,5 @@
-//! The runtime's timer, for many caches: where it panics, that is nobody's but the future's that polls them.
-//! Compiled as the roster is, which uses it.
+//! The runtime's timer, for many caches: where it panics, that is nobody's but the future's that
+//! polls them. Compiled as the roster is, which uses it.
 
 use std::any::Any;
 use std::future::Future;
@@ -16,7 +16,8 @@ use crate::sync::{Mutex, lock};
 /// What a panic says.
 type Payload = Box<dyn Any + Send>;
 
-/// The runtime's timer, whatever its type. A swarm contains the panics of a cache; those of the timer get past it.
+/// The runtime's timer, whatever its type. A swarm contains the panics of a cache; those of the
+/// timer get past it.
 #[derive(Clone)]
 pub(crate) struct Sleeper {
     timer: Arc<dyn Fn(Duration) -> Work<'static> + Send + Sync>,

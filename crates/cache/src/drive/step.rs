@@ -1,4 +1,5 @@
-//! One step of a driver: what is due, what was invalidated, what is worth tidying; and when the next one is.
+//! One step of a driver: what is due, what was invalidated, what is worth tidying; and when the
+//! next one is.
 
 use std::hash::{BuildHasher, Hash};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -100,8 +101,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         Some(NEVER)
     }
 
-    /// A step that a panic of user code does not get out of: `None` then. What it concerned is gone, and
-    /// others are to expire on time.
+    /// A step that a panic of user code does not get out of: `None` then. What it concerned is
+    /// gone, and others are to expire on time.
     pub(crate) fn safe_step(&self, rounds: &mut Rounds, pace: &Pace) -> Option<Next> {
         catch_unwind(AssertUnwindSafe(|| self.step(rounds, pace)))
             .map_err(forget_quietly)

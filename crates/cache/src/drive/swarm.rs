@@ -1,10 +1,12 @@
 //! Many futures in one: those that were woken are polled, the others cost nothing.
 //!
-//! Each future has a waker of its own. It puts the future's place into a list and wakes whoever polls the swarm.
+//! Each future has a waker of its own. It puts the future's place into a list and wakes whoever
+//! polls the swarm.
 //!
-//! No wake-up is lost: the poller first says how it is woken and then takes the list; whoever wakes a future first
-//! puts it into the list and then reads whom to wake. Both are under one lock. A future is in the list once at
-//! most, so the list is no longer than there are futures (and those that have ended since).
+//! No wake-up is lost: the poller first says how it is woken and then takes the list; whoever wakes
+//! a future first puts it into the list and then reads whom to wake. Both are under one lock. A
+//! future is in the list once at most, so the list is no longer than there are futures (and those
+//! that have ended since).
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,11 +1,13 @@
 //! The sweep: gives back the memory of entries whose tags were invalidated, in short holds.
 //!
-//! An invalidated entry is invisible at once. A sweep removes the entries that readers no longer see.
+//! An invalidated entry is invisible at once. A sweep removes the entries that readers no longer
+//! see.
 //!
-//! One sweep walks all shards, and within a shard the slots from the highest to the lowest. Entries that move meanwhile
-//! move to lower slots, so the sweep meets every entry that was there when it began. All requests that come while a
-//! sweep runs become one further sweep. After a sweep the driver's thread rests for [`REST`] times as long as the
-//! sweep took, so repeated invalidations cost at most a tenth of a core.
+//! One sweep walks all shards, and within a shard the slots from the highest to the lowest. Entries
+//! that move meanwhile move to lower slots, so the sweep meets every entry that was there when it
+//! began. All requests that come while a sweep runs become one further sweep. After a sweep the
+//! driver's thread rests for [`REST`] times as long as the sweep took, so repeated invalidations
+//! cost at most a tenth of a core.
 
 use std::hash::{BuildHasher, Hash};
 
@@ -38,22 +40,24 @@ impl<K: Hash + Eq, V, S: BuildHasher> Sweeping<K, V, S> {
 }
 
 impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
-    /// Goes on with the sweep that was paused, or begins one that was asked for. Looks at `budget` slots at most;
-    /// returns whether there is more of it to do at once.
+    /// Goes on with the sweep that was paused, or begins one that was asked for. Looks at `budget`
+    /// slots at most; returns whether there is more of it to do at once.
     pub(crate) fn sweep(&self, now: u64, budget: &mut u32) -> bool {
         let sweeps = &self.requests.sweeps;
         let sweep = sweeps.resume().or_else(|| sweeps.begin(now));
         sweep.is_some_and(|sweep| self.go_on_with(sweep, now, budget))
     }
 
-    /// The same, whenever the last one was; with both, one that was asked for comes after the paused one.
+    /// The same, whenever the last one was; with both, one that was asked for comes after the
+    /// paused one.
     pub(crate) fn sweep_all(&self, now: u64, budget: &mut u32) -> bool {
         let sweeps = &self.requests.sweeps;
         let mut go_on = |sweep| self.go_on_with(sweep, now, budget);
         sweeps.resume().is_some_and(&mut go_on) || sweeps.begin(now).is_some_and(go_on)
     }
 
-    /// Looks under the reader lock, and takes the writer lock only where there is something to remove.
+    /// Looks under the reader lock, and takes the writer lock only where there is something to
+    /// remove.
     fn go_on_with(&self, mut at: Sweep, now: u64, budget: &mut u32) -> bool {
         while at.shard < self.shards.len() {
             if *budget == 0 || self.delivery.must_wait() {

@@ -1,4 +1,5 @@
-//! The sleeps of futures that a thread of ours polls: the earliest one is how long the thread sleeps.
+//! The sleeps of futures that a thread of ours polls: the earliest one is how long the thread
+//! sleeps.
 
 use std::future::Future;
 use std::pin::Pin;

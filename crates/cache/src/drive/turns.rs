@@ -1,4 +1,5 @@
-//! How much a driver does for one cache before it looks at anything else: whether it has others or not.
+//! How much a driver does for one cache before it looks at anything else: whether it has others or
+//! not.
 
 use std::future::poll_fn;
 use std::task::Poll;

@@ -139,9 +139,10 @@ impl<K, V, S> Builder<K, V, S> {
         self
     }
 
-    /// How many entries the cache holds at most; with a [`weigher`](Self::weigher), how much weight. At
-    /// least 1. With several shards the cache may evict a little before that, with up to one per cent still free: a shard
-    /// borrows in portions, and one may lack what another has not used yet.
+    /// How many entries the cache holds at most; with a [`weigher`](Self::weigher), how much
+    /// weight. At least 1. With several shards the cache may evict a little before that, with up to
+    /// one per cent still free: a shard borrows in portions, and one may lack what another has not
+    /// used yet.
     #[doc(alias = "maximumSize", alias = "maximumWeight", alias = "maximum_size")]
     #[must_use]
     pub fn max_capacity(mut self, capacity: u64) -> Self {
@@ -164,8 +165,9 @@ impl<K, V, S> Builder<K, V, S> {
         self
     }
 
-    /// How long an entry lives after it was stored, unless that says otherwise; more than zero. With
-    /// [`expire_after`](Self::expire_after) or [`time_to_idle`](Self::time_to_idle) as well, the earliest end counts.
+    /// How long an entry lives after it was stored, unless that says otherwise; more than zero.
+    /// With [`expire_after`](Self::expire_after) or [`time_to_idle`](Self::time_to_idle) as well,
+    /// the earliest end counts.
     #[doc(alias = "expireAfterWrite", alias = "expire_after_write")]
     #[must_use]
     pub fn time_to_live(mut self, ttl: Duration) -> Self {
@@ -196,11 +198,12 @@ impl<K, V, S> Builder<K, V, S> {
         self
     }
 
-    /// The soft deadline as a fraction of the time to live, in `0..=1`: once so much of it has passed since
-    /// the entry was stored, or was given it by [`Cache::expire`], the entry is still served, but the next
-    /// loader, or the refresher, replaces it. Reads do not move it, and an idle time has no part in it: an
-    /// entry that has no other end stays fresh. [`Lifetime::fresh_for`](crate::Lifetime::fresh_for) says it
-    /// for one entry; with 1 here, all others are fresh to their end.
+    /// The soft deadline as a fraction of the time to live, in `0..=1`: once so much of it has
+    /// passed since the entry was stored, or was given it by [`Cache::expire`], the entry is still
+    /// served, but the next loader, or the refresher, replaces it. Reads do not move it, and an
+    /// idle time has no part in it: an entry that has no other end stays fresh.
+    /// [`Lifetime::fresh_for`](crate::Lifetime::fresh_for) says it for one entry; with 1 here, all
+    /// others are fresh to their end.
     #[doc(alias = "refreshAfterWrite", alias = "refresh_after_write")]
     #[must_use]
     pub fn refresh_after(mut self, fraction: f64) -> Self {
@@ -208,26 +211,28 @@ impl<K, V, S> Builder<K, V, S> {
         self
     }
 
-    /// How many refreshes may run at a time, at least 1. If not set, 4 with [`refresh_with`](Self::refresh_with),
-    /// each of which takes a thread, and 64 with [`refresh_with_async`](Self::refresh_with_async). Of the threads
-    /// one is there from the beginning; others start when refreshes wait, and end when they have had nothing to do
-    /// for 10 s. Does not concern [`Cache::run_refreshes`].
+    /// How many refreshes may run at a time, at least 1. If not set, 4 with
+    /// [`refresh_with`](Self::refresh_with), each of which takes a thread, and 64 with
+    /// [`refresh_with_async`](Self::refresh_with_async). Of the threads one is there from the
+    /// beginning; others start when refreshes wait, and end when they have had nothing to do for 10
+    /// s. Does not concern [`Cache::run_refreshes`].
     #[must_use]
     pub fn refresh_parallelism(mut self, limit: usize) -> Self {
         self.config.refresh_parallelism = Some(limit);
         self
     }
 
-    /// How many refreshes may wait, at least 1; 1024 if not set. A read that finds the queue full gets the old value
-    /// and is counted in [`Stats::refreshes_skipped`](crate::Stats::refreshes_skipped).
+    /// How many refreshes may wait, at least 1; 1024 if not set. A read that finds the queue full
+    /// gets the old value and is counted in
+    /// [`Stats::refreshes_skipped`](crate::Stats::refreshes_skipped).
     #[must_use]
     pub fn refresh_queue(mut self, limit: usize) -> Self {
         self.config.refresh_queue = limit;
         self
     }
 
-    /// How many events the listener's queue holds (65,536 if not set), and what happens when it is full:
-    /// [`OnFull::Wait`] if not set.
+    /// How many events the listener's queue holds (65,536 if not set), and what happens when it is
+    /// full: [`OnFull::Wait`] if not set.
     #[must_use]
     pub fn listener_queue(mut self, limit: usize, on_full: OnFull) -> Self {
         self.listener_queue = limit;
@@ -235,8 +240,9 @@ impl<K, V, S> Builder<K, V, S> {
         self
     }
 
-    /// Another clock; the default is `SystemClock`. A move of a [`ManualClock`](crate::ManualClock) wakes whoever drives
-    /// the cache, thread or task; with [`Driver::Manual`] nothing happens but what a test calls.
+    /// Another clock; the default is `SystemClock`. A move of a [`ManualClock`](crate::ManualClock)
+    /// wakes whoever drives the cache, thread or task; with [`Driver::Manual`] nothing happens but
+    /// what a test calls.
     #[doc(alias = "ticker")]
     #[must_use]
     pub fn clock(mut self, clock: impl Clock) -> Self {
@@ -244,8 +250,8 @@ impl<K, V, S> Builder<K, V, S> {
         self
     }
 
-    /// How many shards: a power of two, at most 4096. If not set, 8 for each processor, but not more
-    /// than one for every 4096 entries of capacity.
+    /// How many shards: a power of two, at most 4096. If not set, 8 for each processor, but not
+    /// more than one for every 4096 entries of capacity.
     #[must_use]
     pub fn shards(mut self, shards: usize) -> Self {
         self.shards = Some(shards);
@@ -253,31 +259,34 @@ impl<K, V, S> Builder<K, V, S> {
     }
 
     /// Whether entries and index lie on pages of 2 MiB, on Linux where
-    /// `/sys/kernel/mm/transparent_hugepage/enabled` says `madvise` or `always`; not if not set. Elsewhere it does nothing,
-    /// nor for caches of less than 8 MiB: those whose [`max_capacity`](Self::max_capacity), without a
-    /// [`weigher`](Self::weigher), times the bytes of key, value and 20 is less.
+    /// `/sys/kernel/mm/transparent_hugepage/enabled` says `madvise` or `always`; not if not set.
+    /// Elsewhere it does nothing, nor for caches of less than 8 MiB: those whose
+    /// [`max_capacity`](Self::max_capacity), without a [`weigher`](Self::weigher), times the bytes
+    /// of key, value and 20 is less.
     ///
-    /// A cache of a million entries is read and written faster so, since the processor finds the addresses of its memory
-    /// sooner. Keys and values are meant that are stored in place. What they point to lies where it did, and so do
-    /// timers and what the eviction policy keeps.
+    /// A cache of a million entries is read and written faster so, since the processor finds the
+    /// addresses of its memory sooner. Keys and values are meant that are stored in place. What
+    /// they point to lies where it did, and so do timers and what the eviction policy keeps.
     ///
     /// What it costs:
     ///
-    /// - Resident memory grows in steps of 2 MiB, which all such caches of the process share: they hold up to 4 MiB more than
-    ///   they need, since one step is begun, and one may be in reserve. Gaps between blocks may add a few per cent. When
-    ///   less than a quarter of a step is in use, the rest goes back to the system, and what is left there lies on small pages until
-    ///   half is in use again.
-    /// - The insertion that begins a step waits until the system has filled it with zeros: 30 to 100 µs, once for about
-    ///   50,000 entries of `u64` to `u64`.
+    /// - Resident memory grows in steps of 2 MiB, which all such caches of the process share: they
+    ///   hold up to 4 MiB more than they need, since one step is begun, and one may be in reserve.
+    ///   Gaps between blocks may add a few per cent. When less than a quarter of a step is in use,
+    ///   the rest goes back to the system, and what is left there lies on small pages until half is
+    ///   in use again.
+    /// - The insertion that begins a step waits until the system has filled it with zeros: 30 to
+    ///   100 µs, once for about 50,000 entries of `u64` to `u64`.
     #[must_use]
     pub fn huge_pages(mut self, wanted: bool) -> Self {
         self.config.huge_pages = wanted;
         self
     }
 
-    /// Reads take no lock, for keys and values of your own small types: [`Cache::get`], [`Cache::get_many`] and loads that hit
-    /// copy the entry while others may be changing it, and forget the copy if somebody did. Any number of threads may then
-    /// read one key without waiting for each other.
+    /// Reads take no lock, for keys and values of your own small types: [`Cache::get`],
+    /// [`Cache::get_many`] and loads that hit copy the entry while others may be changing it, and
+    /// forget the copy if somebody did. Any number of threads may then read one key without waiting
+    /// for each other.
     ///
     /// ```
     /// use std::time::Duration;
@@ -304,20 +313,22 @@ impl<K, V, S> Builder<K, V, S> {
     /// # }
     /// ```
     ///
-    /// It is for types that are [`NoUninit`](bytemuck::NoUninit): numbers, `bool`, `char`, `NonZero` integers, arrays of
-    /// numbers, and what its derive takes: structs of such fields, `repr(C)` or `repr(transparent)` and without padding, and
-    /// enums without fields, of a `repr` such as `u8`. Numbers and arrays of usual lengths are read so without it: see
+    /// It is for types that are [`NoUninit`](bytemuck::NoUninit): numbers, `bool`, `char`,
+    /// `NonZero` integers, arrays of numbers, and what its derive takes: structs of such fields,
+    /// `repr(C)` or `repr(transparent)` and without padding, and enums without fields, of a `repr`
+    /// such as `u8`. Numbers and arrays of usual lengths are read so without it: see
     /// [`Cache::get`].
     ///
     /// What changes:
     ///
-    /// - A copy counts as the clone: where such a read goes without the lock, a `Clone` of your own is not called. `Eq` of keys
-    ///   is called on copies, and under no lock then.
-    /// - An entry is written word by word, as large as its size and alignment allow. Sizes that 8 divides are the quickest; 31
-    ///   bytes are written one by one.
+    /// - A copy counts as the clone: where such a read goes without the lock, a `Clone` of your own
+    ///   is not called. `Eq` of keys is called on copies, and under no lock then.
+    /// - An entry is written word by word, as large as its size and alignment allow. Sizes that 8
+    ///   divides are the quickest; 31 bytes are written one by one.
     ///
-    /// On Linux, where the kernel knows `membarrier` (4.14 and later). Elsewhere nothing changes, nor for reads by a closure
-    /// ([`Cache::view`]), or while entries have weights, tags, a soft deadline or a time to idle: these take the lock.
+    /// On Linux, where the kernel knows `membarrier` (4.14 and later). Elsewhere nothing changes,
+    /// nor for reads by a closure ([`Cache::view`]), or while entries have weights, tags, a soft
+    /// deadline or a time to idle: these take the lock.
     #[doc(alias = "lock_free", alias = "Copy")]
     #[cfg(feature = "bytemuck")]
     #[must_use]
@@ -330,7 +341,8 @@ impl<K, V, S> Builder<K, V, S> {
         self
     }
 
-    /// Whether the cache may become large enough for huge pages. Nobody knows of one with weights, or without bound.
+    /// Whether the cache may become large enough for huge pages. Nobody knows of one with weights,
+    /// or without bound.
     fn is_large(&self, capacity: Option<u64>) -> bool {
         let entry = (size_of::<(K, V)>() + ENTRY_OVERHEAD) as u64;
         let entries = capacity.filter(|_| self.config.weigher.is_none());
@@ -458,10 +470,11 @@ where
     V: Send + Sync + 'static,
     S: BuildHasher + Send + Sync + 'static,
 {
-    /// How long an entry lives after its last use; more than zero. Reads that count as a use are one, and so is each write of the
-    /// value: insertions, [`Cache::update`], [`Cache::entry`], [`Cache::compare_and_set`]. With a time to live as
-    /// well, whichever is over first counts. An entry that is given another end by [`Cache::expire`], or none by
-    /// [`Cache::persist`], has no idle time from then on: that end alone counts, until the key is stored again.
+    /// How long an entry lives after its last use; more than zero. Reads that count as a use are
+    /// one, and so is each write of the value: insertions, [`Cache::update`], [`Cache::entry`],
+    /// [`Cache::compare_and_set`]. With a time to live as well, whichever is over first counts. An
+    /// entry that is given another end by [`Cache::expire`], or none by [`Cache::persist`], has no
+    /// idle time from then on: that end alone counts, until the key is stored again.
     #[doc(alias = "expireAfterAccess", alias = "expire_after_access")]
     #[must_use]
     pub fn time_to_idle(mut self, idle: Duration) -> Self {
@@ -471,13 +484,14 @@ where
         self
     }
 
-    /// Decides each entry's time to live from its key and value. With [`time_to_live`](Self::time_to_live) or
-    /// [`time_to_idle`](Self::time_to_idle) as well, the earliest end counts: `None`, or a longer time, does not
-    /// take an entry beyond them. No read does, either.
+    /// Decides each entry's time to live from its key and value. With
+    /// [`time_to_live`](Self::time_to_live) or [`time_to_idle`](Self::time_to_idle) as well, the
+    /// earliest end counts: `None`, or a longer time, does not take an entry beyond them. No read
+    /// does, either.
     ///
-    /// It decides where the configured lifetime does. Of an entry that is stored with an end of its own, or with none
-    /// ([`Lifetime`](crate::Lifetime)), or is given one by [`Cache::expire`] or [`Cache::persist`], it is not asked until the
-    /// key is stored again.
+    /// It decides where the configured lifetime does. Of an entry that is stored with an end of its
+    /// own, or with none ([`Lifetime`](crate::Lifetime)), or is given one by [`Cache::expire`] or
+    /// [`Cache::persist`], it is not asked until the key is stored again.
     #[doc(alias = "expireAfter", alias = "expiry")]
     #[must_use]
     pub fn expire_after(mut self, expiry: impl Expiry<K, V> + 'static) -> Self {
@@ -487,8 +501,9 @@ where
         self
     }
 
-    /// As [`expire_after`](Self::expire_after), with a closure: it is asked whenever an entry is stored with the
-    /// configured lifetime; `None` is for no end. For example a TTL that is kept in the value:
+    /// As [`expire_after`](Self::expire_after), with a closure: it is asked whenever an entry is
+    /// stored with the configured lifetime; `None` is for no end. For example a TTL that is kept in
+    /// the value:
     ///
     /// ```
     /// use std::time::Duration;
@@ -512,8 +527,8 @@ where
         self.expire_after(ttl)
     }
 
-    /// Who removes due entries, calls the listener and refreshes; [`Driver::Thread`] if not set. Takes a
-    /// [`SharedDriver`](crate::SharedDriver), too.
+    /// Who removes due entries, calls the listener and refreshes; [`Driver::Thread`] if not set.
+    /// Takes a [`SharedDriver`](crate::SharedDriver), too.
     #[doc(alias = "scheduler", alias = "executor")]
     #[must_use]
     pub fn driver(mut self, driver: impl Into<Driver>) -> Self {
@@ -522,24 +537,25 @@ where
         self
     }
 
-    /// Called with every entry that leaves the cache, in order for each key, by one thread at a time,
-    /// outside every lock. It may call the cache.
+    /// Called with every entry that leaves the cache, in order for each key, by one thread at a
+    /// time, outside every lock. It may call the cache.
     ///
     /// Which thread calls it depends on the driver:
     ///
     /// - with [`Driver::Thread`], the default, a thread of the cache's own, `<name>-events`;
     /// - with [`Driver::Task`] the one that polls the future of [`Cache::drive`];
     /// - with [`Driver::Manual`] the one that calls [`Cache::advance`];
-    /// - with a [`SharedDriver`](crate::SharedDriver) its events thread, or the one that polls its future.
+    /// - with a [`SharedDriver`](crate::SharedDriver) its events thread, or the one that polls its
+    ///   future.
     ///
-    /// With any of them the threads that cause events help once the queue is full, unless the events are
-    /// then dropped ([`listener_queue`](Self::listener_queue)): a listener that takes its time may hold up
-    /// an insertion. The last events, those of [`Cache::close`] or of the last handle's drop, come on the same thread;
-    /// where there is none, on the one that calls or drops.
+    /// With any of them the threads that cause events help once the queue is full, unless the
+    /// events are then dropped ([`listener_queue`](Self::listener_queue)): a listener that takes
+    /// its time may hold up an insertion. The last events, those of [`Cache::close`] or of the last
+    /// handle's drop, come on the same thread; where there is none, on the one that calls or drops.
     ///
-    /// It may ask for a key that a thread is loading or computing: that thread does not wait for it. It should
-    /// not block on a load that a task has begun: a thread that writes while the queue is full may be the one
-    /// that the task runs on, and waits for the listener.
+    /// It may ask for a key that a thread is loading or computing: that thread does not wait for
+    /// it. It should not block on a load that a task has begun: a thread that writes while the
+    /// queue is full may be the one that the task runs on, and waits for the listener.
     #[doc(
         alias = "removalListener",
         alias = "evictionListener",
@@ -556,19 +572,21 @@ where
         self
     }
 
-    /// As [`eviction_listener`](Self::eviction_listener), with a future: in order for each key, one at a time, and
-    /// each is awaited before the next begins.
+    /// As [`eviction_listener`](Self::eviction_listener), with a future: in order for each key, one
+    /// at a time, and each is awaited before the next begins.
     ///
     /// Whoever drives the cache polls it, that is the future of [`Cache::drive`] or of
-    /// [`SharedDriver::drive`](crate::SharedDriver::drive), so on your runtime; expiry and refreshes go on while it is
-    /// awaited. [`Cache::close_async`] polls it too. It belongs to the cache: when the task that polls it is dropped,
-    /// the next one goes on with it. So it should hold a [`WeakCache`](crate::WeakCache), if anything, of its own
-    /// cache. (If the runtime ends on whose timer or socket it waits, that may panic in the next one's hands, as tokio's
-    /// timers do: a panic of the listener, after which the next event follows.)
+    /// [`SharedDriver::drive`](crate::SharedDriver::drive), so on your runtime; expiry and
+    /// refreshes go on while it is awaited. [`Cache::close_async`] polls it too. It belongs to the
+    /// cache: when the task that polls it is dropped, the next one goes on with it. So it should
+    /// hold a [`WeakCache`](crate::WeakCache), if anything, of its own cache. (If the runtime ends
+    /// on whose timer or socket it waits, that may panic in the next one's hands, as tokio's timers
+    /// do: a panic of the listener, after which the next event follows.)
     ///
-    /// No writer ever calls it or waits for it. When its queue is full ([`listener_queue`](Self::listener_queue)), the
-    /// driver removes nothing more until there is room (what is due stays in memory, and invisible), and the
-    /// events that callers cause are dropped and counted: see [`OnFull::Wait`].
+    /// No writer ever calls it or waits for it. When its queue is full
+    /// ([`listener_queue`](Self::listener_queue)), the driver removes nothing more until there is
+    /// room (what is due stays in memory, and invisible), and the events that callers cause are
+    /// dropped and counted: see [`OnFull::Wait`].
     #[must_use]
     pub fn eviction_listener_async<F>(
         mut self,
@@ -583,23 +601,27 @@ where
         self
     }
 
-    /// Loads entries again in the background: a read that meets one past its soft deadline gets the old
-    /// value, and the key is queued, once. So it goes with [`refresh_after`](Self::refresh_after). An entry that nobody reads is not refreshed: it dies at its end.
+    /// Loads entries again in the background: a read that meets one past its soft deadline gets the
+    /// old value, and the key is queued, once. So it goes with
+    /// [`refresh_after`](Self::refresh_after). An entry that nobody reads is not refreshed: it dies
+    /// at its end.
     ///
     /// With [`Driver::Thread`], or a [`SharedDriver`](crate::SharedDriver) of threads, up to
     /// [`refresh_parallelism`](Self::refresh_parallelism) threads run `load`, without any lock, and
-    /// [`Cache::close`] waits for those in progress. With the others [`Cache::run_refreshes`] does. If it fails, or
-    /// panics, the old value stays, and a read after half of its remaining time asks again, but not before
-    /// [`error_backoff`](Self::error_backoff); of an entry without an
+    /// [`Cache::close`] waits for those in progress. With the others [`Cache::run_refreshes`] does.
+    /// If it fails, or panics, the old value stays, and a read after half of its remaining time
+    /// asks again, but not before [`error_backoff`](Self::error_backoff); of an entry without an
     /// end, after a minute.
     ///
     /// Where `load` says that there is no such thing any more, with `Ok(None)`, the old value goes
     /// ([`RemovalCause::Removed`](crate::RemovalCause::Removed)), and
-    /// [`negative_ttl`](Self::negative_ttl) remembers it; [`RefresherResult`] has all that it may return.
+    /// [`negative_ttl`](Self::negative_ttl) remembers it; [`RefresherResult`] has all that it may
+    /// return.
     ///
-    /// What was said of the old value's lifetime holds for the new one, from now on, unless `load` returns
-    /// a [`Loaded`](crate::Loaded) that says otherwise: its tags; its own time to live, by [`Cache::expire`] and
-    /// [`Cache::persist`] too; its own freshness. An end that is a point in wall time stays where it is.
+    /// What was said of the old value's lifetime holds for the new one, from now on, unless `load`
+    /// returns a [`Loaded`](crate::Loaded) that says otherwise: its tags; its own time to live, by
+    /// [`Cache::expire`] and [`Cache::persist`] too; its own freshness. An end that is a point in
+    /// wall time stays where it is.
     #[doc(alias = "LoadingCache", alias = "CacheLoader", alias = "reload")]
     #[must_use]
     pub fn refresh_with<R>(mut self, load: impl Fn(&K) -> R + Send + Sync + 'static) -> Self
@@ -636,9 +658,10 @@ where
     ///
     /// Whoever drives the cache polls it: the future of [`Cache::drive`] or of
     /// [`SharedDriver::drive`](crate::SharedDriver::drive), so on your runtime; up to
-    /// [`refresh_parallelism`](Self::refresh_parallelism) at a time. A writer of the key supersedes it, like any
-    /// load: its value is then not stored. When the cache is closed, or the future that drives it is dropped,
-    /// those in flight are dropped, and callers who wait for one of them load by themselves.
+    /// [`refresh_parallelism`](Self::refresh_parallelism) at a time. A writer of the key supersedes
+    /// it, like any load: its value is then not stored. When the cache is closed, or the future
+    /// that drives it is dropped, those in flight are dropped, and callers who wait for one of them
+    /// load by themselves.
     #[must_use]
     pub fn refresh_with_async<F, R>(mut self, load: impl Fn(K) -> F + Send + Sync + 'static) -> Self
     where
@@ -697,7 +720,8 @@ where
     ///
     /// # Errors
     ///
-    /// When one of the two questions is open, a value is out of range, or a thread cannot be started.
+    /// When one of the two questions is open, a value is out of range, or a thread cannot be
+    /// started.
     #[doc(alias = "CacheBuilder")]
     pub fn build(mut self) -> Result<Cache<K, V, S>, BuildError> {
         let capacity = self.check()?;

@@ -28,8 +28,8 @@ use crate::time::Bound;
 /// A concurrent cache whose entries live exactly as long as you asked. See the [crate](crate) for a
 /// guide.
 ///
-/// A clone is another handle to the same cache. The last one to go ends it, without waiting for anybody: see
-/// [`close`](Self::close).
+/// A clone is another handle to the same cache. The last one to go ends it, without waiting for
+/// anybody: see [`close`](Self::close).
 pub struct Cache<K, V, S = DefaultHashBuilder> {
     pub(crate) inner: Arc<Inner<K, V, S>>,
     pub(super) owner: Arc<Owner<K, V, S>>,
@@ -37,8 +37,8 @@ pub struct Cache<K, V, S = DefaultHashBuilder> {
 
 /// A handle that does not keep its cache open; made by [`Cache::downgrade`].
 ///
-/// A listener that holds a [`Cache`] of its own cache would keep it open for ever; with one of these it does
-/// not.
+/// A listener that holds a [`Cache`] of its own cache would keep it open for ever; with one of
+/// these it does not.
 pub struct WeakCache<K, V, S = DefaultHashBuilder>(Weak<Owner<K, V, S>>);
 
 impl<K, V, S> WeakCache<K, V, S> {
@@ -67,8 +67,9 @@ impl<K, V, S> fmt::Debug for WeakCache<K, V, S> {
 
 /// # Building
 impl<K, V> Cache<K, V> {
-    /// Starts to configure a cache. Written as `Cache::<String, u64>::builder()`, it tells the builder's closures the types of
-    /// their arguments. The type of the variable that the cache goes to comes too late for that.
+    /// Starts to configure a cache. Written as `Cache::<String, u64>::builder()`, it tells the
+    /// builder's closures the types of their arguments. The type of the variable that the cache
+    /// goes to comes too late for that.
     #[must_use]
     pub fn builder() -> Builder<K, V> {
         Builder::new()
@@ -95,10 +96,11 @@ where
 impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// The value of a key. Counts as a use of the entry.
     ///
-    /// On Linux it takes no lock where key and value are numbers, `bool`, `char`, or arrays of numbers of a usual length:
-    /// `[u8; N]` with `N` of 2, 4, 6, 8, 12, 16, 20, 24, 28, 32, 40, 48, 56, 64, 96 or 128, `[u64; N]`, `[i64; N]` and
-    /// `[f64; N]` with 2 to 8 or 16, and some of `u16`, `u32`, `i32` and `f32`. Any number of threads may then read one key
-    /// without waiting for each other. All other types are cloned under the shard's reader lock, but for those that
+    /// On Linux it takes no lock where key and value are numbers, `bool`, `char`, or arrays of
+    /// numbers of a usual length: `[u8; N]` with `N` of 2, 4, 6, 8, 12, 16, 20, 24, 28, 32, 40, 48,
+    /// 56, 64, 96 or 128, `[u64; N]`, `[i64; N]` and `[f64; N]` with 2 to 8 or 16, and some of
+    /// `u16`, `u32`, `i32` and `f32`. Any number of threads may then read one key without waiting
+    /// for each other. All other types are cloned under the shard's reader lock, but for those that
     /// `Builder::read_by_copy` was called for (feature `bytemuck`).
     #[doc(alias = "getIfPresent", alias = "get_if_present")]
     #[inline]
@@ -204,7 +206,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         self.get_locked(key, hash, clock)
     }
 
-    /// What a closure makes of the value of a key, without cloning it. Counts as a use of the entry.
+    /// What a closure makes of the value of a key, without cloning it. Counts as a use of the
+    /// entry.
     ///
     /// The closure runs under the shard's reader lock: it should be quick.
     ///
@@ -220,8 +223,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         self.read_with(key, |_, entry| read(entry.value()))
     }
 
-    /// As [`view`](Self::view), of an entry that also ends at a tick which its value tells: for `tidewheel-tier`,
-    /// which moves the ends of many entries with one store. The clock is read once for both.
+    /// As [`view`](Self::view), of an entry that also ends at a tick which its value tells: for
+    /// `tidewheel-tier`, which moves the ends of many entries with one store. The clock is read
+    /// once for both.
     #[doc(hidden)]
     #[inline]
     pub fn view_until_tick<Q, R>(
@@ -264,7 +268,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         self.read_at(key, hash, clock, |_| None, read)
     }
 
-    /// Reads an entry that is live and has not reached a further end, as a use of it, at a time that `clock` tells.
+    /// Reads an entry that is live and has not reached a further end, as a use of it, at a time
+    /// that `clock` tells.
     #[inline(always)]
     pub(super) fn read_at<Q, R>(
         &self,
@@ -280,7 +285,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         let inner = &*self.inner;
         let cell = inner.cell(hash);
         let shard = inner.read(cell);
-        // One straight way for nearly all reads; what goes another way begins anew, in functions of its own.
+        // One straight way for nearly all reads; what goes another way begins anew, in functions of
+        // its own.
         match Inner::<K, V, S>::look(|| clock(cell), &shard, hash, key) {
             FirstLook::Found(entry, now) if inner.is_plainly_there(&entry, until(&entry), now) => {
                 entry.hit();
@@ -384,7 +390,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         Some(result)
     }
 
-    /// The value of a key, without any effect on when it expires, whether it is evicted, or statistics.
+    /// The value of a key, without any effect on when it expires, whether it is evicted, or
+    /// statistics.
     #[doc(alias = "getIfPresentQuietly")]
     pub fn peek<Q>(&self, key: &Q) -> Option<V>
     where
@@ -466,8 +473,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
 
 /// # Removing
 impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
-    /// Removes a key and returns its value, if it was alive. The value is moved; only when there is a
-    /// listener, which gets it too, it is cloned, under the shard's lock.
+    /// Removes a key and returns its value, if it was alive. The value is moved; only when there is
+    /// a listener, which gets it too, it is cloned, under the shard's lock.
     pub fn remove<Q>(&self, key: &Q) -> Option<V>
     where
         Q: Hash + Equivalent<K> + ?Sized,
@@ -521,12 +528,12 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         })
     }
 
-    /// Removes everything. O(1) for each shard; entries are dropped, or handed to the listener, outside
-    /// the locks. What readers did not see any more is removed before, in short holds of the lock: what is
-    /// over leaves as [`RemovalCause::Expired`], what was invalidated by its tag as
-    /// [`RemovalCause::Invalidated`]. That costs what is due, and a look at each entry with a tag where
-    /// there are any. What is over and kept for [`Builder::stale_on_error`] leaves with the rest, as
-    /// [`RemovalCause::Cleared`].
+    /// Removes everything. O(1) for each shard; entries are dropped, or handed to the listener,
+    /// outside the locks. What readers did not see any more is removed before, in short holds of
+    /// the lock: what is over leaves as [`RemovalCause::Expired`], what was invalidated by its tag
+    /// as [`RemovalCause::Invalidated`]. That costs what is due, and a look at each entry with a
+    /// tag where there are any. What is over and kept for [`Builder::stale_on_error`] leaves with
+    /// the rest, as [`RemovalCause::Cleared`].
     #[doc(alias = "invalidateAll", alias = "clear")]
     pub fn invalidate_all(&self) {
         self.inner.clear();
@@ -535,7 +542,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
 
 /// # How much there is, and what has happened
 impl<K, V, S> Cache<K, V, S> {
-    /// Entries now, dead ones that are not yet removed included. Not a point in time: shard after shard.
+    /// Entries now, dead ones that are not yet removed included. Not a point in time: shard after
+    /// shard.
     #[doc(alias = "entry_count", alias = "estimatedSize")]
     #[must_use]
     pub fn len(&self) -> usize {
@@ -612,31 +620,34 @@ impl<K, V, S> Cache<K, V, S> {
 
 /// # Handles, and the end
 impl<K, V, S> Cache<K, V, S> {
-    /// A handle that does not keep the cache open: for listeners and loaders that the cache itself holds.
+    /// A handle that does not keep the cache open: for listeners and loaders that the cache itself
+    /// holds.
     #[must_use]
     pub fn downgrade(&self) -> WeakCache<K, V, S> {
         WeakCache(Arc::downgrade(&self.owner))
     }
 
-    /// Ends the cache: stops its threads, removes every entry, delivers every event, and waits until all that is
-    /// done. What is stored afterwards is dropped, through any handle. Idempotent. What readers did not see any
-    /// more leaves for its own cause, as with [`invalidate_all`](Self::invalidate_all).
+    /// Ends the cache: stops its threads, removes every entry, delivers every event, and waits
+    /// until all that is done. What is stored afterwards is dropped, through any handle.
+    /// Idempotent. What readers did not see any more leaves for its own cause, as with
+    /// [`invalidate_all`](Self::invalidate_all).
     ///
-    /// It blocks its thread: while a refresh runs on a thread of the cache's, and while the listener is called. Where
-    /// that must not be, [`close_async`](Self::close_async) does the same. A future of [`drive`](Self::drive) is
-    /// told to end, and not waited for; an async listener is for that future, or `close_async`, to call.
+    /// It blocks its thread: while a refresh runs on a thread of the cache's, and while the
+    /// listener is called. Where that must not be, [`close_async`](Self::close_async) does the
+    /// same. A future of [`drive`](Self::drive) is told to end, and not waited for; an async
+    /// listener is for that future, or `close_async`, to call.
     ///
-    /// A listener, loader or closure may call it, and so may a `Drop` that a driver's thread runs. Then it waits
-    /// neither for the threads, which end soon after, nor for another thread that is calling the listener: the last
-    /// events may be delivered after it has returned.
+    /// A listener, loader or closure may call it, and so may a `Drop` that a driver's thread runs.
+    /// Then it waits neither for the threads, which end soon after, nor for another thread that is
+    /// calling the listener: the last events may be delivered after it has returned.
     ///
     /// # Without it
     ///
-    /// When the last handle goes, the cache ends too, and nobody waits for that. Its threads, or the future that
-    /// drives it, remove the entries and deliver the events on their own. If there are none (or the future is
-    /// dropped first), that is done by whoever goes last, as far as it is possible without waiting: an async
-    /// listener is then not told any more. So a program that wants its last events, for example at its own end,
-    /// calls `close` or `close_async`.
+    /// When the last handle goes, the cache ends too, and nobody waits for that. Its threads, or
+    /// the future that drives it, remove the entries and deliver the events on their own. If there
+    /// are none (or the future is dropped first), that is done by whoever goes last, as far as it
+    /// is possible without waiting: an async listener is then not told any more. So a program that
+    /// wants its last events, for example at its own end, calls `close` or `close_async`.
     #[doc(alias = "shutdown")]
     pub fn close(&self) {
         self.owner.close();

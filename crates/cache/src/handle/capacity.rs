@@ -14,17 +14,19 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         self.inner.account.capacity()
     }
 
-    /// Changes how much the cache may hold, for example when the machine runs short of memory. `false`, and
-    /// nothing happens, if it was built [unbounded](crate::Builder::unbounded).
+    /// Changes how much the cache may hold, for example when the machine runs short of memory.
+    /// `false`, and nothing happens, if it was built [unbounded](crate::Builder::unbounded).
     ///
-    /// A smaller capacity evicts what is too much before this returns: of each shard that has to give, what is due
-    /// first; the policy chooses the rest. That costs what is evicted, and holds each shard's lock for some 16 entries at a time. Who inserts
-    /// meanwhile may make the cache exceed the capacity by a few entries for that long. [Pinned](Self::pin) entries
-    /// stay: if they alone weigh more, the weight exceeds the capacity until they leave or are unpinned. With 0 nothing is kept
-    /// that weighs anything: what weighs 1 is stored and evicted at once, and what is heavier is refused.
+    /// A smaller capacity evicts what is too much before this returns: of each shard that has to
+    /// give, what is due first; the policy chooses the rest. That costs what is evicted, and holds
+    /// each shard's lock for some 16 entries at a time. Who inserts meanwhile may make the cache
+    /// exceed the capacity by a few entries for that long. [Pinned](Self::pin) entries stay: if
+    /// they alone weigh more, the weight exceeds the capacity until they leave or are unpinned.
+    /// With 0 nothing is kept that weighs anything: what weighs 1 is stored and evicted at once,
+    /// and what is heavier is refused.
     ///
-    /// A larger one costs nothing. The number of shards stays as it was built: who means to raise the capacity
-    /// a hundredfold sets [`Builder::shards`](crate::Builder::shards).
+    /// A larger one costs nothing. The number of shards stays as it was built: who means to raise
+    /// the capacity a hundredfold sets [`Builder::shards`](crate::Builder::shards).
     ///
     /// ```
     /// # fn main() -> Result<(), tidewheel::BuildError> {

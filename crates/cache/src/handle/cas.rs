@@ -1,9 +1,9 @@
 //! Versions: compare-and-set, insert-if-absent, and removals that depend on what is there.
 //!
-//! Versions are kept lazily: an entry has one from the first time that somebody asks, and then another one
-//! after every change of its value. They come from a counter of 64 bits for each shard, so neither an entry
-//! that is removed and stored again nor another one in its place ever has a version that was given out
-//! before.
+//! Versions are kept lazily: an entry has one from the first time that somebody asks, and then
+//! another one after every change of its value. They come from a counter of 64 bits for each shard,
+//! so neither an entry that is removed and stored again nor another one in its place ever has a
+//! version that was given out before.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
@@ -69,15 +69,15 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         })
     }
 
-    /// The value of a key with its version, for [`compare_and_set`](Self::compare_and_set). Counts as a use
-    /// of the entry.
+    /// The value of a key with its version, for [`compare_and_set`](Self::compare_and_set). Counts
+    /// as a use of the entry.
     pub fn get_with_version<Q>(&self, key: &Q) -> Option<(V, Version)>
     where
         Q: Hash + Equivalent<K> + ?Sized,
         V: Clone,
     {
-        // Nearly always one round: two if the entry has no version yet, more only if it is removed and
-        // stored again in between.
+        // Nearly always one round: two if the entry has no version yet, more only if it is removed
+        // and stored again in between.
         loop {
             let versioned = self
                 .look(key, |shard, slot| shard.store.version(slot).is_some())
@@ -95,12 +95,14 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         }
     }
 
-    /// Replaces a value if it is still the one with this version; returns the new version. What is left of
-    /// the entry's time to live stays, and so do its tags. An [idle time](crate::Builder::time_to_idle) begins again.
+    /// Replaces a value if it is still the one with this version; returns the new version. What is
+    /// left of the entry's time to live stays, and so do its tags. An [idle
+    /// time](crate::Builder::time_to_idle) begins again.
     ///
     /// # Errors
     ///
-    /// When the key is missing, the value was changed, or the new one is too heavy: then nothing is stored.
+    /// When the key is missing, the value was changed, or the new one is too heavy: then nothing is
+    /// stored.
     #[doc(alias = "replace")]
     pub fn compare_and_set(
         &self,
@@ -186,8 +188,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         })
     }
 
-    /// Stores a value with the configured lifetime unless the key is there; tells whether it did. A value heavier
-    /// than the whole capacity is dropped, and so is any once the cache is closed: `false` too.
+    /// Stores a value with the configured lifetime unless the key is there; tells whether it did. A
+    /// value heavier than the whole capacity is dropped, and so is any once the cache is closed:
+    /// `false` too.
     #[doc(alias = "putIfAbsent")]
     pub fn insert_if_absent(&self, key: K, value: V) -> bool {
         self.insert_if_absent_with(key, value, Lifetime::configured())
@@ -230,8 +233,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         stored.is_ok()
     }
 
-    /// Removes a key if a predicate holds for its value, and tells whether it did. The predicate runs under the
-    /// shard's reader lock. If the value changes before the removal, the predicate is asked again.
+    /// Removes a key if a predicate holds for its value, and tells whether it did. The predicate
+    /// runs under the shard's reader lock. If the value changes before the removal, the predicate
+    /// is asked again.
     ///
     /// # Panics
     ///
@@ -283,8 +287,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         removed.is_some()
     }
 
-    /// Stores a prepared entry if `decide`, under the shard's lock, hands it back; returns its version. What
-    /// `decide` refuses is dropped outside the lock.
+    /// Stores a prepared entry if `decide`, under the shard's lock, hands it back; returns its
+    /// version. What `decide` refuses is dropped outside the lock.
     fn change<'p, E>(
         &self,
         key: K,

@@ -14,8 +14,8 @@ use crate::sync::try_lock;
 
 /// # Time, and who drives
 impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
-    /// How long until the earliest deadline, or until the driver wants to work ahead for it: a lower bound.
-    /// `None` when nothing has a deadline.
+    /// How long until the earliest deadline, or until the driver wants to work ahead for it: a
+    /// lower bound. `None` when nothing has a deadline.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Duration> {
         self.inner
@@ -23,8 +23,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
             .map(|tick| self.inner.until(tick))
     }
 
-    /// Time stands still for every entry: nothing expires until [`resume`](Self::resume). For when the
-    /// origin is down and old data is better than none. O(1).
+    /// Time stands still for every entry: nothing expires until [`resume`](Self::resume). For when
+    /// the origin is down and old data is better than none. O(1).
     pub fn freeze(&self) {
         self.inner.time.freeze();
     }
@@ -35,8 +35,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         self.inner.requests.ask();
     }
 
-    /// The cache's clock, less the time it was frozen. (Of a given clock that was set: as if it had not
-    /// been.)
+    /// The cache's clock, less the time it was frozen. (Of a given clock that was set: as if it had
+    /// not been.)
     #[must_use]
     pub fn now(&self) -> Duration {
         let time = &self.inner.time;
@@ -44,9 +44,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         time.origin().saturating_add(since)
     }
 
-    /// Removes entries whose time is over at `now`, calls the listener, and tidies memory; the manual
-    /// driver. `now` is a reading of [`now`](Self::now); a later one counts as that. `budget` bounds the
-    /// timer records touched and entries moved.
+    /// Removes entries whose time is over at `now`, calls the listener, and tidies memory; the
+    /// manual driver. `now` is a reading of [`now`](Self::now); a later one counts as that.
+    /// `budget` bounds the timer records touched and entries moved.
     #[doc(alias = "run_pending_tasks", alias = "cleanUp")]
     pub fn advance(&self, now: Duration, budget: u32) -> Progress {
         let inner = &*self.inner;
@@ -70,8 +70,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         progress
     }
 
-    /// Removes everything whose time is over now and everything that was invalidated, delivers the events, and tidies
-    /// memory; returns how many entries expired. [`advance`](Self::advance) in one call and without a budget, for tests:
+    /// Removes everything whose time is over now and everything that was invalidated, delivers the
+    /// events, and tidies memory; returns how many entries expired. [`advance`](Self::advance) in
+    /// one call and without a budget, for tests:
     ///
     /// ```
     /// use std::time::Duration;
@@ -87,8 +88,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// # }
     /// ```
     ///
-    /// It ends with more to do only where the listener is being called by another thread, or by this one, and its
-    /// queue is full. Refreshes are [`run_refreshes`](Self::run_refreshes)'s.
+    /// It ends with more to do only where the listener is being called by another thread, or by
+    /// this one, and its queue is full. Refreshes are [`run_refreshes`](Self::run_refreshes)'s.
     #[doc(alias = "run_pending_tasks", alias = "cleanUp")]
     pub fn run_due(&self) -> u64 {
         let mut expired = 0;
@@ -102,10 +103,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         }
     }
 
-    /// Runs up to `max` of the refreshes that reads have queued, on this thread; returns how many it took.
-    /// For drivers other than [`Driver::Thread`](crate::Driver::Thread), which has threads for it: an async
-    /// application calls this where blocking is allowed, on several threads if it likes. Async refreshes are
-    /// for [`drive`](Self::drive): of them it takes none.
+    /// Runs up to `max` of the refreshes that reads have queued, on this thread; returns how many
+    /// it took. For drivers other than [`Driver::Thread`](crate::Driver::Thread), which has threads
+    /// for it: an async application calls this where blocking is allowed, on several threads if it
+    /// likes. Async refreshes are for [`drive`](Self::drive): of them it takes none.
     pub fn run_refreshes(&self, max: usize) -> usize {
         let mut taken = 0;
         while taken < max && !self.inner.refreshes_are_async() {
@@ -126,15 +127,17 @@ where
     V: Send + Sync + 'static,
     S: BuildHasher + Send + Sync + 'static,
 {
-    /// The driver as a future, for [`Driver::Task`](crate::Driver::Task): spawn it on any runtime. `sleep` is the runtime's
-    /// timer. It removes what is due, calls the listener (and awaits an async one), and polls async refreshes.
+    /// The driver as a future, for [`Driver::Task`](crate::Driver::Task): spawn it on any runtime.
+    /// `sleep` is the runtime's timer. It removes what is due, calls the listener (and awaits an
+    /// async one), and polls async refreshes.
     ///
-    /// It ends when the cache is closed, or its last handle is gone: then it removes the entries and delivers the last
-    /// events, though it may not have been polled before. It does not keep the cache open. Dropped before its end,
-    /// it can be made anew, and goes on where it was: refreshes in flight end with it, and are asked for again by
-    /// the next reads; no event is lost. One drives at a time, the one that was polled first; another one waits until that
-    /// ends or is dropped. (So one that is neither polled nor dropped keeps the cache from being driven.) Of a cache that
-    /// threads drive, it ends at once. A panic of `sleep` ends it.
+    /// It ends when the cache is closed, or its last handle is gone: then it removes the entries
+    /// and delivers the last events, though it may not have been polled before. It does not keep
+    /// the cache open. Dropped before its end, it can be made anew, and goes on where it was:
+    /// refreshes in flight end with it, and are asked for again by the next reads; no event is
+    /// lost. One drives at a time, the one that was polled first; another one waits until that ends
+    /// or is dropped. (So one that is neither polled nor dropped keeps the cache from being
+    /// driven.) Of a cache that threads drive, it ends at once. A panic of `sleep` ends it.
     pub fn drive<T, F>(&self, sleep: T) -> impl Future<Output = ()> + use<T, F, K, V, S>
     where
         T: Fn(Duration) -> F,

@@ -11,8 +11,9 @@ where
     V: Send + Sync + 'static,
     S: BuildHasher + Send + Sync + 'static,
 {
-    /// As [`close`](Self::close), without blocking the thread: waits for the cache's threads, empties it, and
-    /// delivers every event; also when the task that drives it was never spawned, or is gone, or is busy.
+    /// As [`close`](Self::close), without blocking the thread: waits for the cache's threads,
+    /// empties it, and delivers every event; also when the task that drives it was never spawned,
+    /// or is gone, or is busy.
     ///
     /// ```
     /// use std::time::Duration;
@@ -33,9 +34,10 @@ where
     /// # }
     /// ```
     ///
-    /// Dropping the returned future is safe at any point: the cache is closed from its first poll on, and the
-    /// next call, or whoever drives the cache, goes on with the events where it was. Idempotent. It does not wait
-    /// for the future of [`drive`](Self::drive), which ends at its next poll, and takes its refreshes with it.
+    /// Dropping the returned future is safe at any point: the cache is closed from its first poll
+    /// on, and the next call, or whoever drives the cache, goes on with the events where it was.
+    /// Idempotent. It does not wait for the future of [`drive`](Self::drive), which ends at its
+    /// next poll, and takes its refreshes with it.
     ///
     /// A listener, loader or closure may await it. Then it waits for nobody, like `close`.
     pub async fn close_async(&self) {

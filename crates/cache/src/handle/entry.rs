@@ -45,8 +45,8 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
         Entry { cache: self, key }
     }
 
-    /// As [`entry`](Self::entry), by reference: the key is made from it only for a closure that may change the entry.
-    /// [`Entry::or_insert`] and its kin allocate nothing if there is a value.
+    /// As [`entry`](Self::entry), by reference: the key is made from it only for a closure that may
+    /// change the entry. [`Entry::or_insert`] and its kin allocate nothing if there is a value.
     pub fn entry_by_ref<'a, Q>(&'a self, key: &'a Q) -> Entry<'a, K, V, S, BorrowedKey<'a, Q>>
     where
         Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
@@ -55,23 +55,23 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
         Entry { cache: self, key }
     }
 
-    /// Replaces a value by what a closure makes of it, and returns the new one; `None` when the key is
-    /// not there. What is left of the entry's time to live stays, and so do its tags. An
-    /// [idle time](crate::Builder::time_to_idle) begins again: a write is a use.
+    /// Replaces a value by what a closure makes of it, and returns the new one; `None` when the key
+    /// is not there. What is left of the entry's time to live stays, and so do its tags. An [idle
+    /// time](crate::Builder::time_to_idle) begins again: a write is a use.
     ///
-    /// What is returned was stored. `None` too when the entry has gone while the closure ran, since its time
-    /// was over, it was evicted, or its tag or all was invalidated: the new value is dropped then, and nobody
-    /// hears of it. And `None` when the new value is heavier than the whole capacity: then neither it nor the
-    /// old one stays, and the listener gets both.
+    /// What is returned was stored. `None` too when the entry has gone while the closure ran, since
+    /// its time was over, it was evicted, or its tag or all was invalidated: the new value is
+    /// dropped then, and nobody hears of it. And `None` when the new value is heavier than the
+    /// whole capacity: then neither it nor the old one stays, and the listener gets both.
     ///
-    /// Atomic: the closure runs once, without any lock, and only those who want to change this key wait
-    /// for it. A load in progress is superseded. A closure that changes other keys must do so in an order
-    /// that all closures share, as with locks.
+    /// Atomic: the closure runs once, without any lock, and only those who want to change this key
+    /// wait for it. A load in progress is superseded. A closure that changes other keys must do so
+    /// in an order that all closures share, as with locks.
     ///
     /// # Panics
     ///
-    /// If the closure changes or loads the same key, which would wait for itself; and if it panics, which
-    /// changes nothing.
+    /// If the closure changes or loads the same key, which would wait for itself; and if it panics,
+    /// which changes nothing.
     #[doc(alias = "computeIfPresent")]
     pub fn update<Q>(&self, key: &Q, update: impl FnOnce(&V) -> V) -> Option<V>
     where
@@ -81,8 +81,8 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
         self.change_present(key, |old| Compute::Update(update(old)))
     }
 
-    /// As [`update`](Self::update), with the lifetime that the closure returns, counted from now. Its tags are those of
-    /// that lifetime: the old ones go.
+    /// As [`update`](Self::update), with the lifetime that the closure returns, counted from now.
+    /// Its tags are those of that lifetime: the old ones go.
     ///
     /// # Panics
     ///
@@ -112,15 +112,15 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
 }
 
 impl<'a, K: Hash + Eq, V: Clone, S: BuildHasher, Q: KeyForm<K>> Entry<'a, K, V, S, Q> {
-    /// The value; if there is none, this one, which is stored. (It is returned all the same if it is heavier
-    /// than the whole capacity, or the cache is closed.)
+    /// The value; if there is none, this one, which is stored. (It is returned all the same if it
+    /// is heavier than the whole capacity, or the cache is closed.)
     pub fn or_insert(self, value: V) -> V {
         self.or_insert_with(|| value)
     }
 
-    /// Returns the value. If there is none, stores and returns the closure's. Other writers of the key wait for the
-    /// closure. For a slow closure [`Cache::get_or_load`] is better: there a writer does not wait, but supersedes
-    /// the load.
+    /// Returns the value. If there is none, stores and returns the closure's. Other writers of the
+    /// key wait for the closure. For a slow closure [`Cache::get_or_load`] is better: there a
+    /// writer does not wait, but supersedes the load.
     ///
     /// # Panics
     ///
@@ -129,7 +129,8 @@ impl<'a, K: Hash + Eq, V: Clone, S: BuildHasher, Q: KeyForm<K>> Entry<'a, K, V, 
         self.or_insert_loaded(|| value().into())
     }
 
-    /// As [`or_insert_with`](Self::or_insert_with), with a closure that says how long its value lives.
+    /// As [`or_insert_with`](Self::or_insert_with), with a closure that says how long its value
+    /// lives.
     ///
     /// # Panics
     ///
@@ -149,7 +150,8 @@ impl<'a, K: Hash + Eq, V: Clone, S: BuildHasher, Q: KeyForm<K>> Entry<'a, K, V, 
         })
     }
 
-    /// Adds what is to be done if there is a value: see [`Cache::update`]. One step with what follows.
+    /// Adds what is to be done if there is a value: see [`Cache::update`]. One step with what
+    /// follows.
     pub fn and_update<F>(self, update: F) -> EntryUpdate<'a, K, V, F, S, Q>
     where
         F: FnOnce(&V) -> V,
@@ -160,18 +162,18 @@ impl<'a, K: Hash + Eq, V: Clone, S: BuildHasher, Q: KeyForm<K>> Entry<'a, K, V, 
         }
     }
 
-    /// A closure sees the value and decides what is done. Returns the value that is there afterwards;
-    /// [`try_compute`](Self::try_compute) also tells what was there before.
+    /// A closure sees the value and decides what is done. Returns the value that is there
+    /// afterwards; [`try_compute`](Self::try_compute) also tells what was there before.
     ///
     /// A new value that was not stored is dropped and not returned, as by [`Cache::update`]:
     ///
     /// - An `Update` is not stored if the old entry has left meanwhile, for any reason.
-    /// - A `Put` in place of an old value is not stored if everything, or a tag of the old entry, was invalidated
-    ///   meanwhile.
+    /// - A `Put` in place of an old value is not stored if everything, or a tag of the old entry,
+    ///   was invalidated meanwhile.
     /// - A `Put` where there was no value is stored whatever was invalidated meanwhile.
     ///
-    /// A stored value is returned even if it was evicted at once. That happens when all other entries of a full cache
-    /// are [pinned](Cache::pin).
+    /// A stored value is returned even if it was evicted at once. That happens when all other
+    /// entries of a full cache are [pinned](Cache::pin).
     ///
     /// # Panics
     ///
@@ -183,7 +185,8 @@ impl<'a, K: Hash + Eq, V: Clone, S: BuildHasher, Q: KeyForm<K>> Entry<'a, K, V, 
         computed.value(&inner.counters)
     }
 
-    /// An async closure sees a copy of the value and decides what is done. Returns the value that is there afterwards.
+    /// An async closure sees a copy of the value and decides what is done. Returns the value that
+    /// is there afterwards.
     ///
     /// ```
     /// use tidewheel::{Cache, Compute};
@@ -201,23 +204,25 @@ impl<'a, K: Hash + Eq, V: Clone, S: BuildHasher, Q: KeyForm<K>> Entry<'a, K, V, 
     /// async fn read_from_the_database() -> u64 { 7 }
     /// ```
     ///
-    /// Such closures of one key take turns, in the order in which they came. Readers see the old value meanwhile; who
-    /// loads the key waits if there is none. Nothing is locked, so **no other writer waits** for the closure, as it would
-    /// for [`compute`](Self::compute): `insert`, `remove`, [`Cache::update`] and the others go first. Then what the
-    /// closure has said is dropped, and it runs again with the value that is there now; so it does if the entry that it
-    /// has seen has expired, or was evicted or invalidated. Nothing limits how often: a closure that takes longer than the
-    /// pauses between the other writes may never get through. The caller can drop the future, for example by a time-out.
-    /// After `Keep` nothing runs again.
+    /// Such closures of one key take turns, in the order in which they came. Readers see the old
+    /// value meanwhile; who loads the key waits if there is none. Nothing is locked, so **no other
+    /// writer waits** for the closure, as it would for [`compute`](Self::compute): `insert`,
+    /// `remove`, [`Cache::update`] and the others go first. Then what the closure has said is
+    /// dropped, and it runs again with the value that is there now; so it does if the entry that it
+    /// has seen has expired, or was evicted or invalidated. Nothing limits how often: a closure
+    /// that takes longer than the pauses between the other writes may never get through. The caller
+    /// can drop the future, for example by a time-out. After `Keep` nothing runs again.
     ///
-    /// The returned future may be dropped at any point: nothing has changed then, and the next closure has its turn. One
-    /// that is neither polled nor dropped keeps the others waiting, as with async locks. A new value that is heavier than
-    /// the whole capacity is dropped, and the old one goes: `None`.
+    /// The returned future may be dropped at any point: nothing has changed then, and the next
+    /// closure has its turn. One that is neither polled nor dropped keeps the others waiting, as
+    /// with async locks. A new value that is heavier than the whole capacity is dropped, and the
+    /// old one goes: `None`.
     ///
     /// # Panics
     ///
-    /// If the closure loads or changes the same key, which would wait for itself or run it again for ever; and if it
-    /// panics, which changes nothing. (It should not invalidate its own key by a tag or with all others: no panic tells
-    /// that it then runs for ever.)
+    /// If the closure loads or changes the same key, which would wait for itself or run it again
+    /// for ever; and if it panics, which changes nothing. (It should not invalidate its own key by
+    /// a tag or with all others: no panic tells that it then runs for ever.)
     #[doc(alias = "and_compute_with", alias = "and_upsert_with")]
     pub async fn compute_async<F, R>(self, mut change: F) -> Option<V>
     where
@@ -234,7 +239,8 @@ impl<'a, K: Hash + Eq, V: Clone, S: BuildHasher, Q: KeyForm<K>> Entry<'a, K, V, 
         turned.told(|| None).value(&inner.counters)
     }
 
-    /// As [`compute`](Self::compute), with a closure after which there always is a value, stored or not.
+    /// As [`compute`](Self::compute), with a closure after which there always is a value, stored or
+    /// not.
     fn put(self, change: impl FnOnce(Option<&V>) -> Compute<V>) -> V {
         let inner = &self.cache.inner;
         match inner.compute(self.key.into_key(), PutIf::NotInvalidated, change) {
@@ -250,8 +256,8 @@ impl<K: Hash + Eq, V: Clone, F, S: BuildHasher, Q: KeyForm<K>> EntryUpdate<'_, K
 where
     F: FnOnce(&V) -> V,
 {
-    /// Updates the value, or stores this one; returns the new one, even if it was not stored since the entry
-    /// has gone meanwhile, or it is too heavy.
+    /// Updates the value, or stores this one; returns the new one, even if it was not stored since
+    /// the entry has gone meanwhile, or it is too heavy.
     ///
     /// # Panics
     ///
@@ -269,7 +275,8 @@ where
         self.or_insert_loaded(|| value().into())
     }
 
-    /// As [`or_insert_with`](Self::or_insert_with), with a closure that says how long its value lives.
+    /// As [`or_insert_with`](Self::or_insert_with), with a closure that says how long its value
+    /// lives.
     ///
     /// # Panics
     ///

@@ -25,7 +25,8 @@ pub struct Fetch<'a, K, V, S = DefaultHashBuilder, Q = OwnedKey<K>> {
 
 /// # Loads that tell where the answer comes from
 impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
-    /// A key whose value is asked for by one of the methods of [`Fetch`], which tell whether it was there.
+    /// A key whose value is asked for by one of the methods of [`Fetch`], which tell whether it was
+    /// there.
     ///
     /// ```
     /// # fn main() -> Result<(), tidewheel::BuildError> {
@@ -44,7 +45,8 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
         Fetch { cache: self, key }
     }
 
-    /// As [`fetch`](Self::fetch), by reference: the key is made from it only where there is something to load.
+    /// As [`fetch`](Self::fetch), by reference: the key is made from it only where there is
+    /// something to load.
     pub fn fetch_by_ref<'a, Q>(&'a self, key: &'a Q) -> Fetch<'a, K, V, S, BorrowedKey<'a, Q>>
     where
         Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
@@ -107,10 +109,11 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher, Q: KeyForm<K>> Fetch<'_, K, V, S, Q
         found.map(R::answer)
     }
 
-    /// [`Cache::get_or_load_with`], with a loader that is given the old value: one past its soft deadline, or past its end
-    /// and kept by [`Builder::stale_on_error`](crate::Builder::stale_on_error) or
-    /// [`Lifetime::stale_for`](crate::Lifetime::stale_for). If that is still right, the loader returns
-    /// [`Loaded::unchanged`](crate::Loaded::unchanged), which has an example.
+    /// [`Cache::get_or_load_with`], with a loader that is given the old value: one past its soft
+    /// deadline, or past its end and kept by
+    /// [`Builder::stale_on_error`](crate::Builder::stale_on_error) or
+    /// [`Lifetime::stale_for`](crate::Lifetime::stale_for). If that is still right, the loader
+    /// returns [`Loaded::unchanged`](crate::Loaded::unchanged), which has an example.
     ///
     /// Costs a clone of the old value where the loader runs.
     ///
@@ -191,8 +194,8 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher, Q: KeyForm<K>> Fetch<'_, K, V, S, Q
         found.map(R::answer)
     }
 
-    /// As [`load_with_old`](Self::load_with_old), with a closure that returns a future. It is called only if there is
-    /// something to load.
+    /// As [`load_with_old`](Self::load_with_old), with a closure that returns a future. It is
+    /// called only if there is something to load.
     ///
     /// # Panics
     ///

@@ -11,10 +11,10 @@ const WINDOWS: usize = 65;
 
 /// How many deadlines lie how far ahead; made by [`Cache::forecast`].
 ///
-/// Counts are of timer records. A deadline is counted in its own window, or in one next to it: far ones
-/// wait in slots of the wheel that span a whole window or two, over which they are spread evenly. An entry
-/// whose deadline was moved or that was removed is counted where it was until its record is met or swept,
-/// which happens before such records outnumber the others.
+/// Counts are of timer records. A deadline is counted in its own window, or in one next to it: far
+/// ones wait in slots of the wheel that span a whole window or two, over which they are spread
+/// evenly. An entry whose deadline was moved or that was removed is counted where it was until its
+/// record is met or swept, which happens before such records outnumber the others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Forecast {
     windows: [u64; WINDOWS],
@@ -27,8 +27,8 @@ impl Forecast {
         self.windows[0]
     }
 
-    /// All windows, nearest first: how far ahead from when to when, and how many deadlines. The first is
-    /// what is due; the others begin at 1, 2, 4, … ms and are as long as that.
+    /// All windows, nearest first: how far ahead from when to when, and how many deadlines. The
+    /// first is what is due; the others begin at 1, 2, 4, … ms and are as long as that.
     #[inline]
     pub fn windows(&self) -> impl Iterator<Item = (Range<Duration>, u64)> + '_ {
         self.windows
@@ -37,8 +37,9 @@ impl Forecast {
             .map(|(window, count)| (begin(window)..end(window), *count))
     }
 
-    /// About how many entries expire within a time from now, those that are due included. Of the window
-    /// that the time ends in, the part that it covers is counted as if its deadlines were even.
+    /// About how many entries expire within a time from now, those that are due included. Of the
+    /// window that the time ends in, the part that it covers is counted as if its deadlines were
+    /// even.
     #[must_use]
     #[inline]
     pub fn due_within(&self, time: Duration) -> u64 {
@@ -86,8 +87,8 @@ fn end(window: usize) -> Duration {
 
 /// # Forecast
 impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
-    /// How many entries will expire when, in windows that double. Costs as much as there are occupied
-    /// slots in the shards' wheels, not entries. Not a point in time: shard after shard.
+    /// How many entries will expire when, in windows that double. Costs as much as there are
+    /// occupied slots in the shards' wheels, not entries. Not a point in time: shard after shard.
     #[must_use]
     pub fn forecast(&self) -> Forecast {
         let mut windows = [0; WINDOWS];

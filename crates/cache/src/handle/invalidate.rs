@@ -18,19 +18,21 @@ const ENTRIES_PER_HOLD: usize = 32;
 
 /// # Invalidating many
 impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
-    /// Invalidates every entry that was stored with a [tag](crate::Lifetime::tag); returns whether there
-    /// may have been one. O(1), however many there are, so it does not know how many:
+    /// Invalidates every entry that was stored with a [tag](crate::Lifetime::tag); returns whether
+    /// there may have been one. O(1), however many there are, so it does not know how many:
     /// [`count_tag`](Self::count_tag) counts before. They are invisible when this returns, and the
-    /// driver removes them in short holds; until then [`len`](Self::len) and [`weight`](Self::weight)
-    /// count them. The listener gets them as [`RemovalCause::Invalidated`].
+    /// driver removes them in short holds; until then [`len`](Self::len) and
+    /// [`weight`](Self::weight) count them. The listener gets them as
+    /// [`RemovalCause::Invalidated`].
     ///
-    /// An entry with the tag that another thread is about to store counts as stored before or after,
-    /// never as both: what was handed to the cache before this was called stays invisible.
+    /// An entry with the tag that another thread is about to store counts as stored before or
+    /// after, never as both: what was handed to the cache before this was called stays invisible.
     ///
-    /// A load in progress that is to replace an entry with the tag, in the foreground or the background, is overtaken: its
-    /// caller gets what it brings, but nothing of that is stored or remembered, and those who wait for it load by themselves.
-    /// A load of a key that had no live entry has no tags before its loader returns them: it is not concerned, and what it
-    /// stores afterwards is visible.
+    /// A load in progress that is to replace an entry with the tag, in the foreground or the
+    /// background, is overtaken: its caller gets what it brings, but nothing of that is stored or
+    /// remembered, and those who wait for it load by themselves. A load of a key that had no live
+    /// entry has no tags before its loader returns them: it is not concerned, and what it stores
+    /// afterwards is visible.
     pub fn invalidate_tag(&self, tag: &str) -> bool {
         // Before a reader finds an entry that was.
         self.inner.hooks.sweeping.get_or_init(Sweeping::new);
@@ -41,12 +43,14 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         any
     }
 
-    /// Removes every entry for which a predicate holds, and returns how many those were. O(entries), in
-    /// short holds of the shards' locks; the listener gets them as [`RemovalCause::Invalidated`].
+    /// Removes every entry for which a predicate holds, and returns how many those were.
+    /// O(entries), in short holds of the shards' locks; the listener gets them as
+    /// [`RemovalCause::Invalidated`].
     ///
-    /// Exactly what was judged is removed: an entry that is replaced between judgement and removal is
-    /// judged again, or stays if it was replaced once more. Entries that are stored while this runs may
-    /// be met or not. The predicate runs under the shard's reader lock: it should be quick.
+    /// Exactly what was judged is removed: an entry that is replaced between judgement and removal
+    /// is judged again, or stays if it was replaced once more. Entries that are stored while this
+    /// runs may be met or not. The predicate runs under the shard's reader lock: it should be
+    /// quick.
     ///
     /// # Panics
     ///
@@ -70,8 +74,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     }
 }
 
-/// One step of the walk over a shard: the places from `from` on and before `next`. They stay the same
-/// however often the step is repeated, so no entry lies between two steps.
+/// One step of the walk over a shard: the places from `from` on and before `next`. They stay the
+/// same however often the step is repeated, so no entry lies between two steps.
 #[derive(Clone, Copy)]
 struct Step {
     from: u32,
@@ -137,7 +141,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         step.next
     }
 
-    /// Takes a step in which somebody has written, or is about to: entries are known by their versions.
+    /// Takes a step in which somebody has written, or is about to: entries are known by their
+    /// versions.
     fn invalidate_versions(
         &self,
         cell: &ShardCell<K, V>,
@@ -198,8 +203,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         self.is_live(store, slot) && invalidate(store.key(slot), store.value(slot))
     }
 
-    /// Removes entries under the shard's lock, except for those whose next value a closure is computing:
-    /// returns the latch of one of them.
+    /// Removes entries under the shard's lock, except for those whose next value a closure is
+    /// computing: returns the latch of one of them.
     fn remove_judged(
         &self,
         shard: &mut Shard<K, V>,

@@ -1,12 +1,12 @@
 //! Iteration over all entries, a few at a time.
 //!
-//! Weakly consistent: an entry that is there from the first step to the last is met exactly once, however
-//! many others come and go meanwhile; one that comes or goes may be met or not. Shards are visited one
-//! after another, and within a shard the index in the order of hashes, with the hash as the cursor, so
-//! growth, moves and removals do not disturb it.
+//! Weakly consistent: an entry that is there from the first step to the last is met exactly once,
+//! however many others come and go meanwhile; one that comes or goes may be met or not. Shards are
+//! visited one after another, and within a shard the index in the order of hashes, with the hash as
+//! the cursor, so growth, moves and removals do not disturb it.
 //!
-//! A walk notes the keys of some entries at a time, and looks each of them up again when its turn comes. So what is
-//! handed out is what the key has at that moment, if it has anything.
+//! A walk notes the keys of some entries at a time, and looks each of them up again when its turn
+//! comes. So what is handed out is what the key has at that moment, if it has anything.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -115,7 +115,8 @@ iterator! {
 }
 
 iterator! {
-    /// Copies of all live entries with what is left of their time to live; made by [`Cache::entries`].
+    /// Copies of all live entries with what is left of their time to live; made by
+    /// [`Cache::entries`].
     Entries, (K, V, Ttl)
 }
 
@@ -128,13 +129,15 @@ iterator! {
 impl<K: Hash + Eq + Clone, V, S: BuildHasher> Cache<K, V, S> {
     /// Copies of all live entries, in no particular order. Does not count as a use of them.
     ///
-    /// Each `next` looks at the clock and at the entry: what it returns was there at the time of that `next`, with the
-    /// value that the key had then. So an iterator that is kept for long, or is slow, hands out no entry that has died, or was
-    /// removed, invalidated or replaced, before that.
+    /// Each `next` looks at the clock and at the entry: what it returns was there at the time of
+    /// that `next`, with the value that the key had then. So an iterator that is kept for long, or
+    /// is slow, hands out no entry that has died, or was removed, invalidated or replaced, before
+    /// that.
     ///
-    /// Weakly consistent: an entry that is there throughout is met exactly once; one that comes or goes
-    /// meanwhile may be met or not. Each `next` holds a shard's reader lock for a moment, to copy one entry; once in about 32
-    /// entries it copies the keys of the next ones. `Clone`, `Hash` and `Eq` must not call this cache.
+    /// Weakly consistent: an entry that is there throughout is met exactly once; one that comes or
+    /// goes meanwhile may be met or not. Each `next` holds a shard's reader lock for a moment, to
+    /// copy one entry; once in about 32 entries it copies the keys of the next ones. `Clone`,
+    /// `Hash` and `Eq` must not call this cache.
     #[doc(alias = "asMap", alias = "as_map")]
     pub fn iter(&self) -> Iter<'_, K, V, S>
     where
@@ -143,7 +146,8 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Cache<K, V, S> {
         Iter(self.walk(|key, value, _| (key, value.clone())))
     }
 
-    /// As [`iter`](Self::iter), with what is left of each entry's time to live at the time of its `next`.
+    /// As [`iter`](Self::iter), with what is left of each entry's time to live at the time of its
+    /// `next`.
     pub fn entries(&self) -> Entries<'_, K, V, S>
     where
         V: Clone,

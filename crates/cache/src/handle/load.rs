@@ -10,27 +10,30 @@ use crate::load::said::LoaderResult;
 impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// The value of a key; if there is none, that of the loader, which is stored.
     ///
-    /// However many threads and tasks ask for a key at the same time, one loader runs; the others wait and
-    /// get a clone of its value. If it panics, one of those who wait runs its own loader, and the others go
-    /// on waiting. The loader runs on this thread without any lock and may use the cache, other keys' loads
-    /// included; but two loaders that ask for each other's keys wait for ever, as with locks.
+    /// However many threads and tasks ask for a key at the same time, one loader runs; the others
+    /// wait and get a clone of its value. If it panics, one of those who wait runs its own loader,
+    /// and the others go on waiting. The loader runs on this thread without any lock and may use
+    /// the cache, other keys' loads included; but two loaders that ask for each other's keys wait
+    /// for ever, as with locks.
     ///
-    /// Whoever inserts, updates, removes or invalidates the key during the load supersedes it: the loaded
-    /// value goes to those who were waiting, it is not stored, and who asks from then on does not get it.
+    /// Whoever inserts, updates, removes or invalidates the key during the load supersedes it: the
+    /// loaded value goes to those who were waiting, it is not stored, and who asks from then on
+    /// does not get it.
     ///
     /// Past an entry's soft deadline ([`Builder::refresh_after`](crate::Builder::refresh_after),
-    /// [`Lifetime::fresh_for`](crate::Lifetime::fresh_for)) one caller runs its loader, and the others get
-    /// the old value meanwhile; with a refresher
+    /// [`Lifetime::fresh_for`](crate::Lifetime::fresh_for)) one caller runs its loader, and the
+    /// others get the old value meanwhile; with a refresher
     /// ([`Builder::refresh_with`](crate::Builder::refresh_with)) all get the old value.
     ///
-    /// The value has the configured lifetime. A loader that says how long its value lives, or gives it
-    /// tags, is for [`get_or_load_with`](Self::get_or_load_with).
+    /// The value has the configured lifetime. A loader that says how long its value lives, or gives
+    /// it tags, is for [`get_or_load_with`](Self::get_or_load_with).
     ///
     /// # Panics
     ///
-    /// If the loader asks for the same key, which would wait for itself; if an asynchronous load of the key
-    /// is unfinished that this very thread polled last, for to wait here may keep it from ever being polled
-    /// again: tasks use [`get_or_load_async`](Self::get_or_load_async); and if the loader panics.
+    /// If the loader asks for the same key, which would wait for itself; if an asynchronous load of
+    /// the key is unfinished that this very thread polled last, for to wait here may keep it from
+    /// ever being polled again: tasks use [`get_or_load_async`](Self::get_or_load_async); and if
+    /// the loader panics.
     #[doc(
         alias = "get_with",
         alias = "computeIfAbsent",
@@ -42,15 +45,16 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
 
     /// As [`get_or_load`](Self::get_or_load), with a loader that may fail.
     ///
-    /// Those who wait share the error if theirs is of the same type; others run their own loader. With
-    /// [`Builder::negative_ttl`](crate::Builder::negative_ttl) the error is remembered for that long and
-    /// answered without a call of a loader. An insertion or removal of the key forgets it, and so do
-    /// [`invalidate_all`](Self::invalidate_all) and the removal of its old value by
-    /// [`invalidate_if`](Self::invalidate_if). Expiry, eviction and
+    /// Those who wait share the error if theirs is of the same type; others run their own loader.
+    /// With [`Builder::negative_ttl`](crate::Builder::negative_ttl) the error is remembered for
+    /// that long and answered without a call of a loader. An insertion or removal of the key
+    /// forgets it, and so do [`invalidate_all`](Self::invalidate_all) and the removal of its old
+    /// value by [`invalidate_if`](Self::invalidate_if). Expiry, eviction and
     /// [`invalidate_tag`](Self::invalidate_tag) do not.
     ///
-    /// While there is an old value, it is answered in place of the error: past its soft deadline, and after
-    /// its end for as long as [`Builder::stale_on_error`](crate::Builder::stale_on_error) allows.
+    /// While there is an old value, it is answered in place of the error: past its soft deadline,
+    /// and after its end for as long as [`Builder::stale_on_error`](crate::Builder::stale_on_error)
+    /// allows.
     ///
     /// # Errors
     ///
@@ -71,10 +75,12 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
         self.fetch(key).try_load(load).value
     }
 
-    /// As [`get_or_load`](Self::get_or_load), with a loader that may find that there is no such thing.
+    /// As [`get_or_load`](Self::get_or_load), with a loader that may find that there is no such
+    /// thing.
     ///
     /// An absence is shared with those who wait, and remembered for
-    /// [`Builder::negative_ttl`](crate::Builder::negative_ttl). An old value past its soft deadline goes.
+    /// [`Builder::negative_ttl`](crate::Builder::negative_ttl). An old value past its soft deadline
+    /// goes.
     ///
     /// # Panics
     ///
@@ -84,9 +90,9 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
         self.fetch(key).optionally_load(load).value
     }
 
-    /// As [`get_or_load`](Self::get_or_load), with a loader that says how long its value lives: it returns a
-    /// [`Loaded`](crate::Loaded), or that in `Option`, `Result`, or `Result<Option<_>, _>`. The answer has the same
-    /// shape: see [`LoaderResult`].
+    /// As [`get_or_load`](Self::get_or_load), with a loader that says how long its value lives: it
+    /// returns a [`Loaded`](crate::Loaded), or that in `Option`, `Result`, or `Result<Option<_>,
+    /// _>`. The answer has the same shape: see [`LoaderResult`].
     ///
     /// ```
     /// use std::time::Duration;

@@ -9,13 +9,14 @@ use crate::load::said::LoaderResult;
 
 /// # Loading, in tasks
 impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
-    /// As [`get_or_load`](Self::get_or_load), with a future as the loader: an `async` block, or what a function returns that
-    /// is `async`. The future is polled only if there is
-    /// something to load. Tasks and threads share one load.
+    /// As [`get_or_load`](Self::get_or_load), with a future as the loader: an `async` block, or
+    /// what a function returns that is `async`. The future is polled only if there is something to
+    /// load. Tasks and threads share one load.
     ///
-    /// The returned future may be dropped at any point. If it was the one that loads, one of the waiting callers
-    /// loads with its own loader. One that is neither polled nor dropped, such as one that is leaked, keeps those waiting who
-    /// have come for the key; after the next write of the key nobody else comes to wait for it.
+    /// The returned future may be dropped at any point. If it was the one that loads, one of the
+    /// waiting callers loads with its own loader. One that is neither polled nor dropped, such as
+    /// one that is leaked, keeps those waiting who have come for the key; after the next write of
+    /// the key nobody else comes to wait for it.
     ///
     /// # Panics
     ///
@@ -51,8 +52,8 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
         self.fetch(key).try_load_async(load).await.value
     }
 
-    /// As [`optionally_get_or_load`](Self::optionally_get_or_load), with a future as the loader: see
-    /// [`get_or_load_async`](Self::get_or_load_async).
+    /// As [`optionally_get_or_load`](Self::optionally_get_or_load), with a future as the loader:
+    /// see [`get_or_load_async`](Self::get_or_load_async).
     ///
     /// # Panics
     ///

@@ -12,8 +12,8 @@ use super::cache::Cache;
 ///
 /// For loaders that say how long their value lives, there is [`fetch_by_ref`](Self::fetch_by_ref).
 impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
-    /// As [`get_or_load`](Self::get_or_load), by reference. If the value is there, nothing is allocated; else
-    /// the key is made from what it was asked by.
+    /// As [`get_or_load`](Self::get_or_load), by reference. If the value is there, nothing is
+    /// allocated; else the key is made from what it was asked by.
     ///
     /// ```
     /// # fn main() -> Result<(), tidewheel::BuildError> {

@@ -12,8 +12,8 @@ use crate::loaded::Loaded;
 
 /// # Loading many keys at once
 impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
-    /// The values of many keys, in their order. One call of the loader, which gets the missing keys and returns them with
-    /// their values, in any order.
+    /// The values of many keys, in their order. One call of the loader, which gets the missing keys
+    /// and returns them with their values, in any order.
     ///
     /// ```
     /// # fn main() -> Result<(), tidewheel::BuildError> {
@@ -29,21 +29,23 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// ```
     ///
     /// - A key that the loader leaves out is absent: `None`, and remembered as
-    ///   [`optionally_get_or_load`](Self::optionally_get_or_load) does. What it returns beside the keys that it was given is
-    ///   dropped, since a writer may have stored something newer; of two values for a key the first one counts.
+    ///   [`optionally_get_or_load`](Self::optionally_get_or_load) does. What it returns beside the
+    ///   keys that it was given is dropped, since a writer may have stored something newer; of two
+    ///   values for a key the first one counts.
     /// - A key that is asked for twice is loaded once, and answered twice.
-    /// - A key that another caller is loading is not loaded again: this call waits for that, once its own keys are loaded.
-    ///   So two calls with the same keys do not wait for each other. Each key is shared with the callers of the other
-    ///   loads. If the other load fails, the loader is called once more for what it has left.
+    /// - A key that another caller is loading is not loaded again: this call waits for that, once
+    ///   its own keys are loaded. So two calls with the same keys do not wait for each other. Each
+    ///   key is shared with the callers of the other loads. If the other load fails, the loader is
+    ///   called once more for what it has left.
     /// - A value may be a [`Loaded`] with a lifetime of its own.
     ///
-    /// Costs a look-up for each key. A hit makes no key. [`Stats::loads`](crate::Stats::loads) counts each key that is
-    /// loaded.
+    /// Costs a look-up for each key. A hit makes no key. [`Stats::loads`](crate::Stats::loads)
+    /// counts each key that is loaded.
     ///
     /// # Panics
     ///
-    /// As [`get_or_load`](Self::get_or_load). If the loader panics, other callers load its keys; what its iterator has
-    /// returned by then is stored.
+    /// As [`get_or_load`](Self::get_or_load). If the loader panics, other callers load its keys;
+    /// what its iterator has returned by then is stored.
     #[doc(alias = "getAll")]
     pub fn get_or_load_many<'q, Q, I, T>(
         &self,
@@ -58,9 +60,9 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
         infallible(self.inner.load_many(keys, |missing| Ok(load(missing))))
     }
 
-    /// As [`get_or_load_many`](Self::get_or_load_many), with a loader that may fail. Each missing key has its error, in
-    /// place of which an old value may be served as by [`try_get_or_load`](Self::try_get_or_load). What was there is
-    /// answered all the same:
+    /// As [`get_or_load_many`](Self::get_or_load_many), with a loader that may fail. Each missing
+    /// key has its error, in place of which an old value may be served as by
+    /// [`try_get_or_load`](Self::try_get_or_load). What was there is answered all the same:
     ///
     /// ```
     /// # fn main() -> Result<(), tidewheel::BuildError> {
@@ -94,8 +96,8 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
         self.inner.load_many(keys, load)
     }
 
-    /// As [`get_or_load_many`](Self::get_or_load_many), with a closure that returns a future. The returned future may be
-    /// dropped at any point: then other callers load its keys.
+    /// As [`get_or_load_many`](Self::get_or_load_many), with a closure that returns a future. The
+    /// returned future may be dropped at any point: then other callers load its keys.
     ///
     /// # Panics
     ///
@@ -118,8 +120,8 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
         infallible(self.inner.load_many_async(keys, load).await)
     }
 
-    /// As [`try_get_or_load_many`](Self::try_get_or_load_many), with a closure that returns a future: see
-    /// [`get_or_load_many_async`](Self::get_or_load_many_async).
+    /// As [`try_get_or_load_many`](Self::try_get_or_load_many), with a closure that returns a
+    /// future: see [`get_or_load_many_async`](Self::get_or_load_many_async).
     ///
     /// # Panics
     ///

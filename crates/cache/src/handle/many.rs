@@ -20,10 +20,10 @@ const WORTH_IT: usize = 4;
 
 /// # Many keys at once
 impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
-    /// The values of many keys, in their order: what [`get`](Self::get) returns for each. Where the cache is larger than
-    /// the processor's caches, this takes less time, since it waits for the memory of up to 16 keys at once. The clock is
-    /// read once for these. In a small cache it takes longer than as many calls of `get`, since it locks a key's shard
-    /// up to three times.
+    /// The values of many keys, in their order: what [`get`](Self::get) returns for each. Where the
+    /// cache is larger than the processor's caches, this takes less time, since it waits for the
+    /// memory of up to 16 keys at once. The clock is read once for these. In a small cache it takes
+    /// longer than as many calls of `get`, since it locks a key's shard up to three times.
     ///
     /// ```
     /// # fn main() -> Result<(), tidewheel::BuildError> {
@@ -65,9 +65,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         }
     }
 
-    /// Stores many values with the configured lifetime: what [`insert`](Self::insert) does for each. Where the cache is
-    /// larger than the processor's caches, this takes less time, since it waits for the memory of up to 16 keys at once.
-    /// The clock is read once for these.
+    /// Stores many values with the configured lifetime: what [`insert`](Self::insert) does for
+    /// each. Where the cache is larger than the processor's caches, this takes less time, since it
+    /// waits for the memory of up to 16 keys at once. The clock is read once for these.
     ///
     /// ```
     /// # fn main() -> Result<(), tidewheel::BuildError> {
@@ -78,13 +78,15 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// # }
     /// ```
     ///
-    /// Other threads may see some of the values before the others are stored. Of two values for a key the last one stays.
+    /// Other threads may see some of the values before the others are stored. Of two values for a
+    /// key the last one stays.
     #[doc(alias = "putAll", alias = "insert_all", alias = "extend")]
     pub fn insert_many(&self, entries: impl IntoIterator<Item = (K, V)>) {
         self.insert_many_with(entries, &Lifetime::configured());
     }
 
-    /// As [`insert_many`](Self::insert_many), with a lifetime of their own, which is the same for all.
+    /// As [`insert_many`](Self::insert_many), with a lifetime of their own, which is the same for
+    /// all.
     pub fn insert_many_with(&self, entries: impl IntoIterator<Item = (K, V)>, lifetime: &Lifetime) {
         let inner = &*self.inner;
         let mut entries = entries.into_iter().fuse();
@@ -111,8 +113,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
 }
 
 impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
-    /// Asks for the memory of many keys: first for what says where they are, then for the entries. None of it is waited
-    /// for under a lock, so that all come at once.
+    /// Asks for the memory of many keys: first for what says where they are, then for the entries.
+    /// None of it is waited for under a lock, so that all come at once.
     fn look_ahead<T>(&self, batch: &[T], hash: impl Fn(&T) -> Hashed) {
         if batch.len() < WORTH_IT {
             return;

@@ -1,5 +1,5 @@
-//! What a builder is told about origins that fail: what is served meanwhile, how often they are asked, and how long
-//! their answers without a value are remembered.
+//! What a builder is told about origins that fail: what is served meanwhile, how often they are
+//! asked, and how long their answers without a value are remembered.
 
 use std::any::Any;
 use std::time::Duration;
@@ -10,9 +10,10 @@ use super::builder::Builder;
 use crate::core::negative::new_memory;
 
 impl<K, V, S> Builder<K, V, S> {
-    /// How long after its end an entry is kept for the case that its loader fails; then it is served in
-    /// place of the error. Lookups do not see it, nor do loaders that cannot fail. At most 17 years. The failing
-    /// origin is asked again after [`error_backoff`](Self::error_backoff). One entry's own is
+    /// How long after its end an entry is kept for the case that its loader fails; then it is
+    /// served in place of the error. Lookups do not see it, nor do loaders that cannot fail. At
+    /// most 17 years. The failing origin is asked again after
+    /// [`error_backoff`](Self::error_backoff). One entry's own is
     /// [`Lifetime::stale_for`](crate::Lifetime::stale_for).
     #[doc(alias = "stale_if_error", alias = "stale-if-error")]
     #[must_use]
@@ -21,14 +22,16 @@ impl<K, V, S> Builder<K, V, S> {
         self
     }
 
-    /// How long a failing origin is left alone: after an error no loader runs for the same key for so long, as long as
-    /// there is an old value to serve instead. That is one past its soft deadline, or one past its end that is kept
-    /// by [`stale_on_error`](Self::stale_on_error) or [`Lifetime::stale_for`](crate::Lifetime::stale_for). One second
-    /// if not set; zero: every caller past the end asks.
+    /// How long a failing origin is left alone: after an error no loader runs for the same key for
+    /// so long, as long as there is an old value to serve instead. That is one past its soft
+    /// deadline, or one past its end that is kept by [`stale_on_error`](Self::stale_on_error) or
+    /// [`Lifetime::stale_for`](crate::Lifetime::stale_for). One second if not set; zero: every
+    /// caller past the end asks.
     ///
-    /// Before its end an entry is also left alone for half of the time that it has left, if that is longer. Where no
-    /// old value is kept, errors are what is remembered: [`negative_ttl`](Self::negative_ttl). An error that is
-    /// remembered for longer than this leaves the origin alone for longer, with an old value too.
+    /// Before its end an entry is also left alone for half of the time that it has left, if that is
+    /// longer. Where no old value is kept, errors are what is remembered:
+    /// [`negative_ttl`](Self::negative_ttl). An error that is remembered for longer than this
+    /// leaves the origin alone for longer, with an old value too.
     ///
     /// ```
     /// use std::time::Duration;
@@ -61,11 +64,12 @@ impl<K, V, S> Builder<K, V, S> {
         self
     }
 
-    /// How many errors and absences are remembered at most, one or more; 1,024 in each [shard](Self::shards) if not
-    /// set. Each shard has an equal share, rounded up. When its share is full, the next one takes the place of another,
-    /// for whose key a loader is called again. [`Stats::negatives`](crate::Stats::negatives) and
-    /// [`Stats::negatives_evicted`](crate::Stats::negatives_evicted) tell how many there are and were. They do not
-    /// count against [`max_capacity`](Self::max_capacity).
+    /// How many errors and absences are remembered at most, one or more; 1,024 in each
+    /// [shard](Self::shards) if not set. Each shard has an equal share, rounded up. When its share
+    /// is full, the next one takes the place of another, for whose key a loader is called again.
+    /// [`Stats::negatives`](crate::Stats::negatives) and
+    /// [`Stats::negatives_evicted`](crate::Stats::negatives_evicted) tell how many there are and
+    /// were. They do not count against [`max_capacity`](Self::max_capacity).
     #[must_use]
     pub fn negative_capacity(mut self, most: u64) -> Self {
         self.negative_capacity = Some(most);
@@ -74,8 +78,8 @@ impl<K, V, S> Builder<K, V, S> {
 }
 
 impl<K: Send + Sync + 'static, V, S> Builder<K, V, S> {
-    /// How long a loader's error or absence is remembered and answered without calling a loader again. Zero: not at
-    /// all. [`negative_capacity`](Self::negative_capacity) says how many.
+    /// How long a loader's error or absence is remembered and answered without calling a loader
+    /// again. Zero: not at all. [`negative_capacity`](Self::negative_capacity) says how many.
     #[doc(alias = "negative_cache")]
     #[must_use]
     pub fn negative_ttl(mut self, ttl: Duration) -> Self {
@@ -84,11 +88,12 @@ impl<K: Send + Sync + 'static, V, S> Builder<K, V, S> {
         self
     }
 
-    /// How long errors of one type are remembered, each as long as a closure says; zero: not at all. Counts instead of
-    /// [`negative_ttl`](Self::negative_ttl). Once for each type; errors of other types have that one's.
+    /// How long errors of one type are remembered, each as long as a closure says; zero: not at
+    /// all. Counts instead of [`negative_ttl`](Self::negative_ttl). Once for each type; errors of
+    /// other types have that one's.
     ///
-    /// The closure runs without any lock, when a loader or the refresher has failed. If it panics, that is as if the
-    /// loader had.
+    /// The closure runs without any lock, when a loader or the refresher has failed. If it panics,
+    /// that is as if the loader had.
     ///
     /// ```
     /// use std::time::Duration;

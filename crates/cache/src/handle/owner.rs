@@ -14,8 +14,8 @@ use crate::sync::Mutex;
 /// The last handle that goes drops it.
 pub(super) struct Owner<K, V, S> {
     pub(super) inner: Arc<Inner<K, V, S>>,
-    /// [`shut`](Self::shut), for those who do not know that keys can be hashed: a handle's type and its drop have no
-    /// bounds, so that neither need the types that hold one.
+    /// [`shut`](Self::shut), for those who do not know that keys can be hashed: a handle's type and
+    /// its drop have no bounds, so that neither need the types that hold one.
     close: fn(&Self),
     /// Where the caller's passes go on.
     pub(super) rounds: Mutex<Rounds>,

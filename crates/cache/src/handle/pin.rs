@@ -10,8 +10,9 @@ use crate::core::inner::Inner;
 /// # Pinning
 impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// Keeps a key from being evicted, whatever room is needed; tells whether it is there. It still
-    /// expires, and can be replaced (the new value is pinned too), removed and invalidated. Once all that
-    /// is left is pinned, what is stored next is evicted in its place or exceeds the capacity.
+    /// expires, and can be replaced (the new value is pinned too), removed and invalidated. Once
+    /// all that is left is pinned, what is stored next is evicted in its place or exceeds the
+    /// capacity.
     pub fn pin<Q>(&self, key: &Q) -> bool
     where
         Q: Hash + Equivalent<K> + ?Sized,

@@ -14,9 +14,10 @@ where
     V: Send + Sync + 'static,
     S: BuildHasher + Send + Sync + 'static,
 {
-    /// As [`refresh_with`](Self::refresh_with), with a refresher that is given a copy of the old value, for a question such
-    /// as HTTP's `If-None-Match`. If the value is still right, it returns
-    /// [`Loaded::unchanged`](crate::Loaded::unchanged): then the entry lives on, and nobody hears of a change.
+    /// As [`refresh_with`](Self::refresh_with), with a refresher that is given a copy of the old
+    /// value, for a question such as HTTP's `If-None-Match`. If the value is still right, it
+    /// returns [`Loaded::unchanged`](crate::Loaded::unchanged): then the entry lives on, and nobody
+    /// hears of a change.
     ///
     /// ```
     /// use std::time::Duration;

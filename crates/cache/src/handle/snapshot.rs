@@ -1,9 +1,10 @@
 //! Snapshots: all live entries with what is left of their time, to be stored and loaded again.
 //!
-//! What is left of each entry's time is counted from the moment of [`Cache::snapshot`], and again from the moment of
-//! [`Cache::restore`]: a step of the wall clock in between changes nothing. Who knows how long it was down says
-//! so with [`Cache::restore_after`]. Who trusts the wall clock uses [`Cache::restore_aged`]: a snapshot keeps the
-//! wall time at which it was taken, for that and for those who want to know.
+//! What is left of each entry's time is counted from the moment of [`Cache::snapshot`], and again
+//! from the moment of [`Cache::restore`]: a step of the wall clock in between changes nothing. Who
+//! knows how long it was down says so with [`Cache::restore_after`]. Who trusts the wall clock uses
+//! [`Cache::restore_aged`]: a snapshot keeps the wall time at which it was taken, for that and for
+//! those who want to know.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
@@ -26,8 +27,8 @@ const LAYOUT: u32 = 3;
 /// Entries that are copied in one hold of a shard's reader lock, about.
 const ENTRIES_PER_HOLD: usize = 32;
 
-/// The live entries of a cache, with what is left of their times to live, their soft deadlines and tags.
-/// For any format of serde, binary ones too.
+/// The live entries of a cache, with what is left of their times to live, their soft deadlines and
+/// tags. For any format of serde, binary ones too.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot<K, V> {
     layout: u32,
@@ -46,7 +47,8 @@ struct Kept<K, V> {
     limit_ns: Option<u64>,
     /// What is left until it is no longer fresh; none for fresh to the end.
     soft_ns: Option<u64>,
-    /// What was said of its lifetime, for its refresh; a point in time is told from when the snapshot was taken.
+    /// What was said of its lifetime, for its refresh; a point in time is told from when the
+    /// snapshot was taken.
     said: [u64; 2],
     /// How long it is kept after its end, if that was said for it.
     stale_for_ms: Option<u64>,
@@ -107,8 +109,8 @@ impl std::error::Error for RestoreError {}
 
 /// # Snapshots
 impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
-    /// Copies all live entries. Weakly consistent, as [`iter`](Self::iter) is; times are counted from when
-    /// this is called.
+    /// Copies all live entries. Weakly consistent, as [`iter`](Self::iter) is; times are counted
+    /// from when this is called.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot<K, V> {
         let inner = &*self.inner;
@@ -139,21 +141,23 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
 }
 
 impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
-    /// Stores the entries of a snapshot; what was left of their time begins now. Returns how many were
-    /// stored.
+    /// Stores the entries of a snapshot; what was left of their time begins now. Returns how many
+    /// were stored.
     ///
-    /// Entries that are there already are newer, and stay. Weights are weighed again, and the capacity is
-    /// kept: of more entries than it allows, some are evicted. Jitter and bounds of TTLs do not apply.
+    /// Entries that are there already are newer, and stay. Weights are weighed again, and the
+    /// capacity is kept: of more entries than it allows, some are evicted. Jitter and bounds of
+    /// TTLs do not apply.
     ///
     /// # Errors
     ///
-    /// When the snapshot has a layout of another version, or is not as one is written. Then nothing is stored.
+    /// When the snapshot has a layout of another version, or is not as one is written. Then nothing
+    /// is stored.
     pub fn restore(&self, snapshot: Snapshot<K, V>) -> Result<u64, RestoreError> {
         self.restore_after(snapshot, Duration::ZERO)
     }
 
-    /// As [`restore`](Self::restore), when so much time has passed since the snapshot was taken: entries
-    /// whose time ended meanwhile are left out.
+    /// As [`restore`](Self::restore), when so much time has passed since the snapshot was taken:
+    /// entries whose time ended meanwhile are left out.
     ///
     /// # Errors
     ///
@@ -179,11 +183,13 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         Ok(stored)
     }
 
-    /// As [`restore_after`](Self::restore_after), by the wall clock: entries have aged while the process was down, or the
-    /// file lay on a disk. For snapshots that may be old when they are read.
+    /// As [`restore_after`](Self::restore_after), by the wall clock: entries have aged while the
+    /// process was down, or the file lay on a disk. For snapshots that may be old when they are
+    /// read.
     ///
-    /// The wall clock may have been set in between, on this machine or by the other one's being wrong. If it shows a
-    /// time before [`Snapshot::taken_at`], no time has passed; if it was set forward, entries end early by as much.
+    /// The wall clock may have been set in between, on this machine or by the other one's being
+    /// wrong. If it shows a time before [`Snapshot::taken_at`], no time has passed; if it was set
+    /// forward, entries end early by as much.
     ///
     /// # Errors
     ///

@@ -23,8 +23,9 @@ pub struct TaggedEntries<'a, K, V, S = DefaultHashBuilder> {
 ///
 /// Entries are stored with tags by [`Lifetime::tag`](crate::Lifetime::tag).
 impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
-    /// How many live entries have a tag. O(entries), whatever their tags: no index by tag is kept, so that
-    /// entries with tags cost no more to store and remove. Not a point in time: shard after shard.
+    /// How many live entries have a tag. O(entries), whatever their tags: no index by tag is kept,
+    /// so that entries with tags cost no more to store and remove. Not a point in time: shard after
+    /// shard.
     ///
     /// Entries with more than 32 tags are not counted: theirs are not told apart.
     #[must_use]
@@ -48,8 +49,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         count
     }
 
-    /// Copies of the live entries that were stored with a tag, as [`iter`](Self::iter) makes them. O(entries),
-    /// whatever their tags, and without those that have more than 32: see [`count_tag`](Self::count_tag).
+    /// Copies of the live entries that were stored with a tag, as [`iter`](Self::iter) makes them.
+    /// O(entries), whatever their tags, and without those that have more than 32: see
+    /// [`count_tag`](Self::count_tag).
     pub fn entries_with_tag(&self, tag: &str) -> TaggedEntries<'_, K, V, S>
     where
         K: Clone,

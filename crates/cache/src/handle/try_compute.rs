@@ -10,8 +10,9 @@ use crate::load::latch::{Compute, PutIf};
 use crate::quiet::Quiet;
 
 impl<K: Hash + Eq, V: Clone, S: BuildHasher, Q: KeyForm<K>> Entry<'_, K, V, S, Q> {
-    /// As [`compute`](Self::compute), with a closure that may fail, and with an answer that tells what was there before: the
-    /// value that was removed or replaced. After an error nothing has changed.
+    /// As [`compute`](Self::compute), with a closure that may fail, and with an answer that tells
+    /// what was there before: the value that was removed or replaced. After an error nothing has
+    /// changed.
     ///
     /// ```
     /// use std::convert::Infallible;
@@ -57,9 +58,9 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher, Q: KeyForm<K>> Entry<'_, K, V, S, Q
         inner.try_compute(self.key.into_key(), PutIf::NotInvalidated, change)
     }
 
-    /// As [`try_compute`](Self::try_compute), with an async closure: see [`compute_async`](Self::compute_async). Costs one
-    /// more clone of the old value, each time that the closure runs. An error ends it, also if the key was written
-    /// meanwhile.
+    /// As [`try_compute`](Self::try_compute), with an async closure: see
+    /// [`compute_async`](Self::compute_async). Costs one more clone of the old value, each time
+    /// that the closure runs. An error ends it, also if the key was written meanwhile.
     ///
     /// # Errors
     ///

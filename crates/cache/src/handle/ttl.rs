@@ -29,15 +29,17 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         }
     }
 
-    /// Gives a key another time to live, counted from now, if the condition holds; tells whether it did.
-    /// A `ttl` of zero removes the key at once, and the listener gets it as [`RemovalCause::Expired`]: its time is
-    /// over. Bounds and jitter do not apply. Nor do the [idle time](crate::Builder::time_to_idle) and an
-    /// [`Expiry`](crate::Expiry) any more, until the key is stored again: the entry lives so long, read or not.
+    /// Gives a key another time to live, counted from now, if the condition holds; tells whether it
+    /// did. A `ttl` of zero removes the key at once, and the listener gets it as
+    /// [`RemovalCause::Expired`]: its time is over. Bounds and jitter do not apply. Nor do the
+    /// [idle time](crate::Builder::time_to_idle) and an [`Expiry`](crate::Expiry) any more, until
+    /// the key is stored again: the entry lives so long, read or not.
     ///
-    /// A soft deadline that follows from [`Builder::refresh_after`](crate::Builder::refresh_after) is then
-    /// that fraction of the new time to live, counted from now too; one that was said with
-    /// [`Lifetime::fresh_for`](crate::Lifetime::fresh_for) stays. Where the condition does not hold nothing
-    /// happens at all: a load in progress goes on, and what is remembered of the key stays so.
+    /// A soft deadline that follows from [`Builder::refresh_after`](crate::Builder::refresh_after)
+    /// is then that fraction of the new time to live, counted from now too; one that was said with
+    /// [`Lifetime::fresh_for`](crate::Lifetime::fresh_for) stays. Where the condition does not hold
+    /// nothing happens at all: a load in progress goes on, and what is remembered of the key stays
+    /// so.
     #[doc(alias = "setExpiresAfter")]
     pub fn expire<Q>(&self, key: &Q, ttl: Duration, condition: Condition) -> bool
     where
@@ -46,8 +48,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         self.expire_as(key, ttl, condition, || SaidTtl::For(ticks(ttl)))
     }
 
-    /// As [`expire`](Self::expire), with a point in wall time, converted once, now. One that is over is a `ttl` of
-    /// zero.
+    /// As [`expire`](Self::expire), with a point in wall time, converted once, now. One that is
+    /// over is a `ttl` of zero.
     pub fn expire_at<Q>(&self, key: &Q, at: SystemTime, condition: Condition) -> bool
     where
         Q: Hash + Equivalent<K> + ?Sized,
@@ -58,10 +60,11 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         self.expire_as(key, left, condition, || SaidTtl::Point)
     }
 
-    /// Takes a key's deadline away; tells whether it had one. With it go the
-    /// [idle time](crate::Builder::time_to_idle) and an [`Expiry`](crate::Expiry), until the key is stored again. A soft deadline that follows from
-    /// [`Builder::refresh_after`](crate::Builder::refresh_after) goes with it; one that was said with
-    /// [`Lifetime::fresh_for`](crate::Lifetime::fresh_for) stays.
+    /// Takes a key's deadline away; tells whether it had one. With it go the [idle
+    /// time](crate::Builder::time_to_idle) and an [`Expiry`](crate::Expiry), until the key is
+    /// stored again. A soft deadline that follows from
+    /// [`Builder::refresh_after`](crate::Builder::refresh_after) goes with it; one that was said
+    /// with [`Lifetime::fresh_for`](crate::Lifetime::fresh_for) stays.
     pub fn persist<Q>(&self, key: &Q) -> bool
     where
         Q: Hash + Equivalent<K> + ?Sized,

@@ -68,7 +68,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         }
     }
 
-    /// The next step of a caller whom the first glance has not answered. `waited` is how its wait has ended.
+    /// The next step of a caller whom the first glance has not answered. `waited` is how its wait
+    /// has ended.
     pub(super) fn continue_load<'a, E>(
         &'a self,
         request: &mut Request<'a, K>,
@@ -82,7 +83,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             Some((Turn::Lead, flight)) => {
                 request.waited = true;
                 let lead = Lead::of(self, request.hash, flight);
-                // If an async closure has led before, there may be a value: then the lead is passed on.
+                // If an async closure has led before, there may be a value: then the lead is passed
+                // on.
                 if let Some(found) = self.ask_again(request) {
                     return self.answered(found);
                 }
@@ -146,7 +148,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     ///
     /// # Panics
     ///
-    /// If it would wait for itself, or keep its thread from going on with the load that it waits for.
+    /// If it would wait for itself, or keep its thread from going on with the load that it waits
+    /// for.
     fn claim<E>(&self, request: &Request<'_, K>) -> Claim<'_, V>
     where
         E: Send + Sync + 'static,
@@ -186,8 +189,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         claim.unwrap_or_else(|why| panic!("{why}"))
     }
 
-    /// Whether a caller whose key has no live entry needs no load: an old value is served for now, or an error or
-    /// absence is remembered.
+    /// Whether a caller whose key has no live entry needs no load: an old value is served for now,
+    /// or an error or absence is remembered.
     fn is_answered<E>(
         &self,
         shard: &Shard<K, V>,

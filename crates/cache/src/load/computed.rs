@@ -8,11 +8,13 @@ use crate::stats::Counters;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Computed<V> {
-    /// There was no value, and there is none. (Or the closure wanted one removed that had gone by then.)
+    /// There was no value, and there is none. (Or the closure wanted one removed that had gone by
+    /// then.)
     Absent,
     /// There is this value, as before.
     Kept(V),
-    /// There was no value, and now there is this one. (Or there was one, which had gone before it could be replaced.)
+    /// There was no value, and now there is this one. (Or there was one, which had gone before it
+    /// could be replaced.)
     Inserted(V),
     /// There was another value.
     Replaced {
@@ -23,7 +25,8 @@ pub enum Computed<V> {
     },
     /// There was this value, and there is none.
     Removed(V),
-    /// This value was not stored, and there is none: [`Entry::compute`](crate::Entry::compute) says when.
+    /// This value was not stored, and there is none: [`Entry::compute`](crate::Entry::compute) says
+    /// when.
     NotStored(V),
 }
 

@@ -33,9 +33,10 @@ pub struct Fetched<T, E = Infallible> {
     pub value: T,
     /// Where it comes from.
     pub outcome: Outcome,
-    /// The loader's error, in place of which the old value is answered: with [`Outcome::StaleOnError`] alone. Whoever has
-    /// called the loader has it, and whoever has waited for it. Who is given the old value later, without a call, has it
-    /// if it is remembered ([`Builder::negative_ttl`](crate::Builder::negative_ttl)). It is `None` where `value` is the
+    /// The loader's error, in place of which the old value is answered: with
+    /// [`Outcome::StaleOnError`] alone. Whoever has called the loader has it, and whoever has
+    /// waited for it. Who is given the old value later, without a call, has it if it is remembered
+    /// ([`Builder::negative_ttl`](crate::Builder::negative_ttl)). It is `None` where `value` is the
     /// error itself.
     pub error: Option<Arc<E>>,
 }
@@ -63,27 +64,29 @@ impl<T: Clone, E> Clone for Fetched<T, E> {
 /// | [`Joined`](Self::Joined) | `misses`, `joined` |
 /// | [`Negative`](Self::Negative) | `misses`, `negative_hits` |
 ///
-/// A loader that runs is counted in `loads`, one that fails in `load_errors`, whatever the answer is; an error or absence
-/// that is remembered in `negative_hits`, also where an old value is answered in its place, or after a wait. Who waits
-/// has been counted as a miss before, and stays one if the answer is then [`Stale`](Self::Stale).
+/// A loader that runs is counted in `loads`, one that fails in `load_errors`, whatever the answer
+/// is; an error or absence that is remembered in `negative_hits`, also where an old value is
+/// answered in its place, or after a wait. Who waits has been counted as a miss before, and stays
+/// one if the answer is then [`Stale`](Self::Stale).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Outcome {
     /// The value was there: `HIT`.
     Hit,
-    /// The value was there, past its soft deadline. Another caller or the refresher loads it again, or did so in vain
-    /// a moment ago: `STALE`.
+    /// The value was there, past its soft deadline. Another caller or the refresher loads it again,
+    /// or did so in vain a moment ago: `STALE`.
     Stale,
     /// A loader failed, now or a moment ago, and the old value is served in place of its error
     /// ([`Fetched::error`]): `STALE-ON-ERROR`.
     StaleOnError,
     /// This call's loader has run. It may have failed, or found nothing: `MISS`.
     Loaded,
-    /// Another caller was loading the key, or changing it ([`Entry::compute_async`](crate::Entry::compute_async)), and
-    /// this call has waited for that: `JOINED`.
+    /// Another caller was loading the key, or changing it
+    /// ([`Entry::compute_async`](crate::Entry::compute_async)), and this call has waited for that:
+    /// `JOINED`.
     Joined,
-    /// An error or an absence that is remembered ([`Builder::negative_ttl`](crate::Builder::negative_ttl)):
-    /// `NEGATIVE`.
+    /// An error or an absence that is remembered
+    /// ([`Builder::negative_ttl`](crate::Builder::negative_ttl)): `NEGATIVE`.
     Negative,
 }
 

@@ -6,7 +6,8 @@ use std::hash::Hash;
 
 use equivalent::Equivalent;
 
-/// A key as a caller hands it over: [`OwnedKey`] or [`BorrowedKey`]. There are no other implementations.
+/// A key as a caller hands it over: [`OwnedKey`] or [`BorrowedKey`]. There are no other
+/// implementations.
 pub trait KeyForm<K>: Form {
     /// What the key is looked up by.
     #[doc(hidden)]

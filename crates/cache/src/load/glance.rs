@@ -44,7 +44,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         self.glance(hash, key, absent, false)
     }
 
-    /// Looks for an answer, under the reader lock if it takes that. Counts the lookup if it is the first one.
+    /// Looks for an answer, under the reader lock if it takes that. Counts the lookup if it is the
+    /// first one.
     // Where it is first asked for, so that a hit is as quick as `get`.
     #[inline(always)]
     pub(super) fn glance<E, Q>(
@@ -87,7 +88,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         Fetched::new(Ok(Some(value)), Outcome::Hit)
     }
 
-    /// The entry is not where nearly all are, or it may be over, or a read does more to it than count a hit.
+    /// The entry is not where nearly all are, or it may be over, or a read does more to it than
+    /// count a hit.
     #[cold]
     #[inline(never)]
     fn glance_closely<E, Q>(
@@ -124,7 +126,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         Some(Fetched::new(Ok(Some(value)), Outcome::Hit))
     }
 
-    /// There is no live entry: perhaps the last load has failed a moment ago, or an error or absence is remembered.
+    /// There is no live entry: perhaps the last load has failed a moment ago, or an error or
+    /// absence is remembered.
     #[cold]
     fn glance_in_vain<E, Q>(
         &self,
@@ -161,8 +164,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         self.negative_answer(hash, key, &negative)
     }
 
-    /// The entry is past its soft deadline: it is served if somebody else loads it again, or did so in vain a moment
-    /// ago.
+    /// The entry is past its soft deadline: it is served if somebody else loads it again, or did so
+    /// in vain a moment ago.
     #[cold]
     fn glance_at_stale<E, Q>(
         &self,
@@ -200,7 +203,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         found.map(|value| Fetched::new(Ok(Some(value)), Outcome::Stale))
     }
 
-    /// An error or absence as an answer; in place of an error the old value, if it may still be served.
+    /// An error or absence as an answer; in place of an error the old value, if it may still be
+    /// served.
     pub(super) fn negative_answer<E, Q>(
         &self,
         hash: Hashed,
@@ -221,7 +225,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         }
     }
 
-    /// The old value, if it may be served in place of a loader's error, or else the error, which comes from `outcome`.
+    /// The old value, if it may be served in place of a loader's error, or else the error, which
+    /// comes from `outcome`.
     pub(super) fn in_place_of<E, Q>(
         &self,
         error: Arc<E>,

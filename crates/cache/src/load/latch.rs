@@ -1,10 +1,11 @@
 //! A change of one key by a closure, which the key's other writers wait for.
 //!
-//! A latch in the table of flights keeps the key's other writers waiting, each on its thread, while the closure
-//! runs: once, without any shard's lock, on a clone of the old value. Readers see the old value meanwhile, and
-//! other keys are not concerned. If the closure panics, the latch opens and nothing has changed. Expiry,
-//! eviction and invalidation by tag or of all do not wait: an update of an entry that goes while the closure
-//! runs is none, and the answer says so. The answer is what was stored, and nothing else.
+//! A latch in the table of flights keeps the key's other writers waiting, each on its thread, while
+//! the closure runs: once, without any shard's lock, on a clone of the old value. Readers see the
+//! old value meanwhile, and other keys are not concerned. If the closure panics, the latch opens
+//! and nothing has changed. Expiry, eviction and invalidation by tag or of all do not wait: an
+//! update of an entry that goes while the closure runs is none, and the answer says so. The answer
+//! is what was stored, and nothing else.
 
 use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
@@ -31,8 +32,8 @@ pub enum Compute<V> {
     Keep,
     /// Store a value, with its lifetime (the configured one if it has none of its own).
     Put(Loaded<V>),
-    /// Store a value that lives as long as the old one would have, with its tags; an idle time begins again. Without
-    /// an old one, as `Put`.
+    /// Store a value that lives as long as the old one would have, with its tags; an idle time
+    /// begins again. Without an old one, as `Put`.
     Update(V),
     /// Remove the entry.
     Remove,
@@ -56,8 +57,8 @@ struct Latched<'a, K: Hash + Eq, V, S: BuildHasher> {
 }
 
 impl<K: Hash + Eq, V, S: BuildHasher> Latched<'_, K, V, S> {
-    /// Makes the last change under the shard's lock and opens the latch. `change` is told whether the shard
-    /// was emptied meanwhile.
+    /// Makes the last change under the shard's lock and opens the latch. `change` is told whether
+    /// the shard was emptied meanwhile.
     fn open<R>(mut self, change: impl FnOnce(&mut Shard<K, V>, bool) -> R) -> R {
         let inner = self.inner;
         let result = inner.write(inner.cell(self.hash), |shard| {
@@ -272,8 +273,8 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
         }
     }
 
-    /// What has become of a closure's value: `put` says, if it was stored, whether there was another one; `unused` is what
-    /// is left of it.
+    /// What has become of a closure's value: `put` says, if it was stored, whether there was
+    /// another one; `unused` is what is left of it.
     fn computed(
         &self,
         put: Result<Option<bool>, Arc<K>>,

@@ -29,8 +29,8 @@ pub(super) struct Lead<'a, K: Hash + Eq, V, S: BuildHasher> {
     ended: bool,
     /// Whether a loader is run; it may be an async closure.
     is_load: bool,
-    /// The tags of the live entry that is loaded again. If one is invalidated meanwhile, what the loader says may be as old
-    /// as the entry.
+    /// The tags of the live entry that is loaded again. If one is invalidated meanwhile, what the
+    /// loader says may be as old as the entry.
     tags: Option<Lent<'a>>,
 }
 
@@ -178,7 +178,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
         inner.counters.discard_pair(unused, value);
     }
 
-    /// Ends the load with a value for this caller alone: an old one goes, and those who wait load by themselves.
+    /// Ends the load with a value for this caller alone: an old one goes, and those who wait load
+    /// by themselves.
     pub(super) fn pass(&mut self) {
         let inner = self.inner;
         let now = inner.time.now().tick();
@@ -193,7 +194,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
         self.end_for_waiters(|| Ending::Private);
     }
 
-    /// Ends the load without a value, which it returns. `said` is how long an absence is to be remembered.
+    /// Ends the load without a value, which it returns. `said` is how long an absence is to be
+    /// remembered.
     pub(super) fn fail(&mut self, negative: Negative, said: Option<Duration>) -> Option<V> {
         let inner = self.inner;
         let hash = self.hash;
@@ -242,8 +244,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
         None
     }
 
-    /// Ends the load, and tells those who wait for it what it has come to. Where it was overtaken, they look again: some of
-    /// them came after the invalidation.
+    /// Ends the load, and tells those who wait for it what it has come to. Where it was overtaken,
+    /// they look again: some of them came after the invalidation.
     fn end_for_waiters(&mut self, ending: impl FnOnce() -> Ending<V>) {
         let tells = self.flight.is_awaited() && !self.is_overtaken();
         self.end(tells.then(ending));
@@ -259,8 +261,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
         shard.flights.key_of(self.hash.0, &self.flight).is_some()
     }
 
-    /// Takes the flight out of the table. Whether what the loader says counts: no writer has superseded the load, and no
-    /// invalidation has overtaken it.
+    /// Takes the flight out of the table. Whether what the loader says counts: no writer has
+    /// superseded the load, and no invalidation has overtaken it.
     fn counts(&self, shard: &mut Shard<K, V>, key: &Arc<K>) -> bool {
         let Some(ended) = shard.flights.remove(self.hash.0, &self.flight) else {
             return false;
@@ -277,8 +279,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
         self.inner.counters.add(Count::LoadError, 1);
     }
 
-    /// The refresher, or what its value is weighed or timed with, has panicked, and the panic was caught: it is
-    /// called again later.
+    /// The refresher, or what its value is weighed or timed with, has panicked, and the panic was
+    /// caught: it is called again later.
     pub(super) fn put_off(&self) {
         let Some(key) = &self.key else { return };
         let now = self.inner.time.now().tick();

@@ -1,10 +1,12 @@
-//! A load of many keys: one call of the loader for all that are missing and that nobody else is loading.
+//! A load of many keys: one call of the loader for all that are missing and that nobody else is
+//! loading.
 //!
-//! 1. All keys are looked up. Each one that is missing is claimed: this caller leads its load, or joins the one that is
-//!    in progress. Nothing is waited for, so two callers with the same keys cannot wait for each other.
+//! 1. All keys are looked up. Each one that is missing is claimed: this caller leads its load, or
+//!    joins the one that is in progress. Nothing is waited for, so two callers with the same keys
+//!    cannot wait for each other.
 //! 2. The loader is called for the keys that are led, and their loads end.
-//! 3. Only now, leading nothing, it waits for the loads that it has joined, one after the other. If one of those failed,
-//!    its key may be led now: then go to 2.
+//! 3. Only now, leading nothing, it waits for the loads that it has joined, one after the other. If
+//!    one of those failed, its key may be led now: then go to 2.
 
 use std::hash::{BuildHasher, Hash};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -148,7 +150,8 @@ where
         self.missing.iter().filter(leads)
     }
 
-    /// Ends the loads with what the loader says, or with its panic. What it has said until then counts.
+    /// Ends the loads with what the loader says, or with its panic. What it has said until then
+    /// counts.
     pub(super) fn end<I, T>(&mut self, load: impl FnOnce() -> std::thread::Result<Result<I, E>>)
     where
         I: IntoIterator<Item = (K, T)>,
@@ -180,7 +183,8 @@ where
         }
     }
 
-    /// A value of the loader's. One that it was not asked for is dropped: a writer may have stored a newer one.
+    /// A value of the loader's. One that it was not asked for is dropped: a writer may have stored
+    /// a newer one.
     fn hear_one(&mut self, key: K, loaded: Loaded<V>) {
         let hash = self.inner.hash(&key);
         let is = |at: &&usize| self.missing[**at].sought.equivalent(&key);

@@ -1,9 +1,9 @@
 //! Loads: who leads one, who waits for it, and how it ends.
 //!
-//! A caller first glances at the shard under the reader lock. If that does not answer it, it claims the key
-//! under the writer's: it leads a new flight (or one whose leader has failed), or joins the one there is. A
-//! leader runs its loader without any lock and then ends the flight: under one hold of the lock the flight
-//! leaves the table and the value enters the store, so nobody can miss both.
+//! A caller first glances at the shard under the reader lock. If that does not answer it, it claims
+//! the key under the writer's: it leads a new flight (or one whose leader has failed), or joins the
+//! one there is. A leader runs its loader without any lock and then ends the flight: under one hold
+//! of the lock the flight leaves the table and the value enters the store, so nobody can miss both.
 
 mod claim;
 pub(crate) mod computed;

@@ -1,4 +1,5 @@
-//! What a loader may know of the value that it is to replace, and how a load ends that has asked for it.
+//! What a loader may know of the value that it is to replace, and how a load ends that has asked
+//! for it.
 
 use std::hash::{BuildHasher, Hash};
 use std::panic::resume_unwind;
@@ -22,7 +23,8 @@ impl<'a, K, V, S> Old<'a, K, V, S> {
 }
 
 impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
-    /// The old value for one who leads a load: past its soft deadline, or past its end and still kept.
+    /// The old value for one who leads a load: past its soft deadline, or past its end and still
+    /// kept.
     pub(super) fn old_of<'a>(&'a self, lead: &Lead<'a, K, V, S>) -> Option<Old<'a, K, V, S>> {
         let key = lead.key.as_deref()?;
         let hash = lead.hash;
@@ -37,8 +39,8 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
     }
 }
 
-/// Ends a load with what its loader has said, or with its panic. The lead is handed over before the panic goes on: the next
-/// leader need not wait for the unwinding.
+/// Ends a load with what its loader has said, or with its panic. The lead is handed over before the
+/// panic goes on: the next leader need not wait for the unwinding.
 pub(super) fn end_load<K, V, S, E>(
     lead: Lead<'_, K, V, S>,
     said: std::thread::Result<Said<V, E>>,

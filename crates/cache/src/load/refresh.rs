@@ -1,14 +1,15 @@
 //! The background refresher: entries past their soft deadline are loaded again before they end.
 //!
-//! Only reads cause refreshes. If every entry were refreshed, a cache would load entries that nobody needs any more,
-//! again and again.
+//! Only reads cause refreshes. If every entry were refreshed, a cache would load entries that
+//! nobody needs any more, again and again.
 //!
-//! 1. A read finds an entry past its soft deadline. It files a vacant flight (a load without a leader) for the key,
-//!    and puts the key into the refresher's queue. Later reads find the flight, and queue nothing.
+//! 1. A read finds an entry past its soft deadline. It files a vacant flight (a load without a
+//!    leader) for the key, and puts the key into the refresher's queue. Later reads find the
+//!    flight, and queue nothing.
 //! 2. The refresher takes the key from the queue, leads the flight, and stores the new value.
 //!
-//! A writer of the key supersedes the flight like any load. If the entry ends before step 2, the next caller of
-//! `get_or_load` leads the flight itself, and does not wait for the queue.
+//! A writer of the key supersedes the flight like any load. If the entry ends before step 2, the
+//! next caller of `get_or_load` leads the flight itself, and does not wait for the queue.
 
 use std::hash::{BuildHasher, Hash};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -121,7 +122,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         }
     }
 
-    /// Does what a job asks for, on this thread, if the refresher blocks. An async one belongs to the drive future.
+    /// Does what a job asks for, on this thread, if the refresher blocks. An async one belongs to
+    /// the drive future.
     pub(crate) fn refresh(&self, job: Job<V>) {
         self.lead(|| {
             let Some(Load::Blocking(load)) = self.refresher_load() else {
@@ -167,8 +169,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         Some(&self.config.refresher.as_ref()?.load)
     }
 
-    /// Leads the flight of a job, with the old value for a refresher that wants it; `None` if that has no purpose any
-    /// more, or a panic of the key's `Eq` or the value's `Clone` has ended it.
+    /// Leads the flight of a job, with the old value for a refresher that wants it; `None` if that
+    /// has no purpose any more, or a panic of the key's `Eq` or the value's `Clone` has ended it.
     fn begin_refresh(&self, job: Job<V>) -> Option<(Refresh<'_, K, V, S>, Option<V>)> {
         let begun = catch_unwind(AssertUnwindSafe(|| {
             // Before the flight is taken: nobody else writes the entry without ending that.
@@ -195,7 +197,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         Some((refresh, old))
     }
 
-    /// A copy of the old value, if the refresher wants one; `None` if there is nothing to refresh any more.
+    /// A copy of the old value, if the refresher wants one; `None` if there is nothing to refresh
+    /// any more.
     fn old_for(&self, job: &Job<V>) -> Option<Option<V>> {
         let Some(clone) = self.config.refresher.as_ref()?.clone_old else {
             return Some(None);

@@ -1,4 +1,5 @@
-//! What a refresher may return: a value, with a lifetime of its own or without, and perhaps word that there is none.
+//! What a refresher may return: a value, with a lifetime of its own or without, and perhaps word
+//! that there is none.
 
 use std::convert::Infallible;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! What a loader may return that says how long its value lives: four shapes, each with its own answer.
+//! What a loader may return that says how long its value lives: four shapes, each with its own
+//! answer.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -6,8 +7,8 @@ use std::sync::Arc;
 use super::{Answer, Said, never};
 use crate::loaded::{Loaded, Presence};
 
-/// What the loader of [`Cache::get_or_load_with`](crate::Cache::get_or_load_with) returns, and what the caller gets for
-/// it:
+/// What the loader of [`Cache::get_or_load_with`](crate::Cache::get_or_load_with) returns, and what
+/// the caller gets for it:
 ///
 /// | the loader returns | the caller gets |
 /// |---|---|

@@ -22,7 +22,8 @@ pub(crate) struct AfterRead<K> {
 }
 
 impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
-    /// Does what a read has left to be done. (Inlined, it is never in memory; nearly always there is nothing.)
+    /// Does what a read has left to be done. (Inlined, it is never in memory; nearly always there
+    /// is nothing.)
     #[inline(always)]
     pub(crate) fn settle<Q>(&self, hash: Hashed, key: &Q, after: AfterRead<K>)
     where

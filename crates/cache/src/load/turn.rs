@@ -1,9 +1,10 @@
 //! A change of one key by an async closure, which never keeps the key's other writers waiting.
 //!
-//! Async closures of one key take turns. The one whose turn it is leads the key's flight, as a loader does. So nobody
-//! loads or refreshes the key meanwhile, and readers see the old value. A plain writer supersedes the flight: what the
-//! closure returns is not stored then, and the closure runs again with what is there now. The same happens if the entry
-//! that it saw has expired, or left for another reason.
+//! Async closures of one key take turns. The one whose turn it is leads the key's flight, as a
+//! loader does. So nobody loads or refreshes the key meanwhile, and readers see the old value. A
+//! plain writer supersedes the flight: what the closure returns is not stored then, and the closure
+//! runs again with what is there now. The same happens if the entry that it saw has expired, or
+//! left for another reason.
 
 use std::future::Future;
 use std::hash::{BuildHasher, Hash};

@@ -1,4 +1,5 @@
-//! What the statistics count, what the listener hears and what callers are told is one and the same.
+//! What the statistics count, what the listener hears and what callers are told is one and the
+//! same.
 
 use std::hash::{Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -317,7 +317,8 @@ impl Wake for Calls {
     }
 }
 
-/// `close_async` waited for an answer that the drive future got, since it polled first: nobody woke `close_async`.
+/// `close_async` waited for an answer that the drive future got, since it polled first: nobody woke
+/// `close_async`.
 #[test]
 fn who_waits_for_an_answer_is_woken_when_another_task_gets_it() {
     let ready = Arc::new(AtomicBool::new(false));

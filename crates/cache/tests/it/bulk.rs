@@ -1,4 +1,5 @@
-//! Bulk loads: one call for all that is missing, nothing twice, and nobody waits for one who waits for him.
+//! Bulk loads: one call for all that is missing, nothing twice, and nobody waits for one who waits
+//! for him.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;

@@ -165,7 +165,8 @@ fn weights_of_zero_take_no_room_and_the_heaviest_is_refused_politely() {
     assert_eq!(cache.peek(&6000), None);
     assert_eq!(cache.stats().rejected, 2);
     assert_eq!((cache.len(), cache.weight()), (1001, 10));
-    // A value that is refused still replaces the old one: what is there is never older than asked for.
+    // A value that is refused still replaces the old one: what is there is never older than asked
+    // for.
     cache.insert(5000, 11);
     assert_eq!(cache.peek(&5000), None);
     cache.advance(cache.now(), u32::MAX);
@@ -249,8 +250,8 @@ fn a_value_of_another_weight_replaces_the_old_one_within_the_capacity() {
     }
 }
 
-/// The weight of the replaced value was not counted as free. So other entries were evicted although the new value
-/// weighed no more.
+/// The weight of the replaced value was not counted as free. So other entries were evicted although
+/// the new value weighed no more.
 #[test]
 fn a_heavy_value_that_replaces_one_as_heavy_evicts_nobody() {
     for shards in [1, 2, 4, 16] {
@@ -296,8 +297,8 @@ fn a_value_that_grows_evicts_no_more_than_it_grows() {
     }
 }
 
-/// When a shard took lent weight back from another one, it evicted live entries there, although expired ones lay
-/// beside them.
+/// When a shard took lent weight back from another one, it evicted live entries there, although
+/// expired ones lay beside them.
 #[test]
 fn expired_entries_of_any_shard_leave_before_a_live_one_is_evicted() {
     for shards in [1, 4] {
@@ -414,7 +415,8 @@ fn a_smaller_capacity_evicts_at_once_and_a_larger_one_is_used() {
         cache.run_due();
         let mut heard: Vec<_> = std::mem::take(&mut *events.lock().expect("unpoisoned"));
         assert!(heard.contains(&(500, RemovalCause::Expired)));
-        // What was due may have been in a shard that had to give nothing: then `run_due` removed it.
+        // What was due may have been in a shard that had to give nothing: then `run_due` removed
+        // it.
         assert_eq!(heard.len(), 501 - cache.len());
         heard.sort_unstable_by_key(|&(key, _)| key);
         heard.dedup_by_key(|&mut (key, _)| key);
@@ -465,8 +467,8 @@ fn pinned_entries_stay_when_the_capacity_shrinks_and_pay_when_they_leave() {
     assert!((90..=100).contains(&cache.weight()), "{}", cache.weight());
 }
 
-/// Found by an attack: entries that were stored in the place of those that were over stayed, and the cache was too large for
-/// ever.
+/// Found by an attack: entries that were stored in the place of those that were over stayed, and
+/// the cache was too large for ever.
 #[test]
 fn what_takes_the_place_of_pinned_entries_that_are_over_pays_for_a_capacity_that_has_shrunk() {
     for (shards, capacity) in [(1, 0), (1, 10), (4, 1), (4, 10), (4, 40)] {
@@ -565,8 +567,8 @@ fn an_unbounded_cache_stays_so() {
     cache.validate();
 }
 
-/// The account must stay right whoever changes it meanwhile: other threads, or a listener that is told of what is
-/// evicted for it.
+/// The account must stay right whoever changes it meanwhile: other threads, or a listener that is
+/// told of what is evicted for it.
 #[test]
 fn the_capacity_changes_while_others_write_and_by_the_listener() {
     let slot: Arc<Mutex<Option<Cache<u32, u32>>>> = Arc::default();

@@ -55,7 +55,8 @@ fn drive(cache: &Cache<u32, u32>) {
     cache.validate();
 }
 
-/// Deadlines have 40 bits of milliseconds. A clock that shows more than 34.8 years was later than all of them.
+/// Deadlines have 40 bits of milliseconds. A clock that shows more than 34.8 years was later than
+/// all of them.
 #[test]
 fn a_clock_that_counts_from_the_unix_epoch_ends_nothing_early() {
     for origin in [

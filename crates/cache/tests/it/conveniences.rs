@@ -1,4 +1,5 @@
-//! What is small and used daily: closures as rules, statistics that print, what is due in one call, entries by tag.
+//! What is small and used daily: closures as rules, statistics that print, what is due in one call,
+//! entries by tag.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -54,7 +55,8 @@ fn a_closure_decides_how_long_entries_live() {
     }
 }
 
-/// A box or an `Arc` that handed on only what has no default would lose the rules for updates and reads.
+/// A box or an `Arc` that handed on only what has no default would lose the rules for updates and
+/// reads.
 #[test]
 fn a_boxed_rule_is_the_rule() {
     let clock = ManualClock::new();

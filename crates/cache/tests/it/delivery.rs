@@ -1,5 +1,5 @@
-//! Delivery to the listener: who calls it, that nobody waits for ever on its account, that no event waits
-//! for somebody else's call.
+//! Delivery to the listener: who calls it, that nobody waits for ever on its account, that no event
+//! waits for somebody else's call.
 
 use std::future::Future;
 use std::pin::pin;
@@ -68,8 +68,8 @@ fn stage(builder: Builder<u64, u64>, answer: impl Fn(&Numbers) + Send + Sync + '
 
 /// Has the listener called about the cue from within `act`'s user code; both must come to an end.
 ///
-/// `act` gets the cache, and something to call from within the loader or closure of key 1: when that returns,
-/// the listener is being called by another thread, and is about to wait for key 1.
+/// `act` gets the cache, and something to call from within the loader or closure of key 1: when
+/// that returns, the listener is being called by another thread, and is about to wait for key 1.
 fn together(answer: fn(&Numbers), act: impl FnOnce(&Numbers, &dyn Fn()) + Send + 'static) {
     let Stage {
         cache,
@@ -203,7 +203,8 @@ fn a_loader_that_closes_its_cache_does_not_wait_for_a_listener_that_waits_for_it
     }
 }
 
-/// The listener's thread waited for its turn to deliver. The thread that had the turn waited for that thread to end.
+/// The listener's thread waited for its turn to deliver. The thread that had the turn waited for
+/// that thread to end.
 #[cfg(feature = "system")]
 #[test]
 fn a_listener_that_closes_its_cache_from_a_writers_thread_does_not_wait_for_the_listeners_own() {
@@ -247,8 +248,8 @@ fn a_listener_that_closes_its_cache_from_a_writers_thread_does_not_wait_for_the_
     }
 }
 
-/// A thread that runs no loader or closure waits for room in the queue. So only threads that must not wait make the
-/// queue longer than its limit.
+/// A thread that runs no loader or closure waits for room in the queue. So only threads that must
+/// not wait make the queue longer than its limit.
 #[test]
 fn a_writer_that_nobody_can_be_waiting_for_waits_at_a_full_queue() {
     let (go, gone) = channel::<()>();
@@ -283,8 +284,8 @@ fn a_writer_that_nobody_can_be_waiting_for_waits_at_a_full_queue() {
     assert_eq!(told.lock().expect("whole").len(), 12);
 }
 
-/// The driver could not deliver, because a writer was delivering. That writer had passed the event's shard already,
-/// so nobody delivered the event.
+/// The driver could not deliver, because a writer was delivering. That writer had passed the
+/// event's shard already, so nobody delivered the event.
 #[test]
 fn an_event_behind_a_writer_that_delivers_wakes_the_task_that_drives() {
     let (go, gone) = channel::<()>();
@@ -328,7 +329,8 @@ fn an_event_behind_a_writer_that_delivers_wakes_the_task_that_drives() {
         })
     };
     assert_eq!(heard(&listening, "the listener is called"), last);
-    // The writer is at the last shard. Now something happens in the first one, and the task is woken.
+    // The writer is at the last shard. Now something happens in the first one, and the task is
+    // woken.
     cache.remove(&behind);
     assert!(drive.as_mut().poll(&mut context).is_pending());
     let woken = alarm.0.load(SeqCst);

@@ -1,5 +1,5 @@
-//! Delivery by a thread that is in the midst of user code: it neither waits for a listener that waits for it,
-//! nor for itself, and what it caused is told all the same.
+//! Delivery by a thread that is in the midst of user code: it neither waits for a listener that
+//! waits for it, nor for itself, and what it caused is told all the same.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -64,8 +64,8 @@ fn ends(what: &str, act: impl FnOnce() + Send + 'static) {
     thread.join().expect("no panic");
 }
 
-/// The thread held a shard of the first cache and waited for the listener of the second. That listener waited for the
-/// shard.
+/// The thread held a shard of the first cache and waited for the listener of the second. That
+/// listener waited for the shard.
 #[test]
 fn a_read_that_writes_another_cache_and_that_ones_listener_do_not_wait_for_each_other() {
     ends("reader and listener are done", || {
@@ -98,8 +98,8 @@ fn a_read_that_writes_another_cache_and_that_ones_listener_do_not_wait_for_each_
     });
 }
 
-/// The thread called the second cache's listener. The listener used the first cache, which this thread was reading,
-/// and panicked.
+/// The thread called the second cache's listener. The listener used the first cache, which this
+/// thread was reading, and panicked.
 #[test]
 fn a_read_that_writes_another_cache_leaves_that_ones_listener_to_others() {
     let read: Numbers = full_at(1).shards(1).build().expect("valid");

@@ -1,4 +1,5 @@
-//! When the cache is full, entries that are due go first, under their own cause, before any live one.
+//! When the cache is full, entries that are due go first, under their own cause, before any live
+//! one.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -13,8 +14,8 @@ fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// Which entries left, and why, after 500 insertions into a full cache. Half of its entries expired an hour ago, but no
-/// driver ran. Before that, the deadline of each had been moved `moved` times.
+/// Which entries left, and why, after 500 insertions into a full cache. Half of its entries expired
+/// an hour ago, but no driver ran. Before that, the deadline of each had been moved `moved` times.
 fn left_when_half_is_due(moved: u64) -> BTreeMap<(&'static str, String), u32> {
     let clock = ManualClock::new();
     let left = Arc::new(Mutex::new(BTreeMap::new()));
@@ -67,8 +68,8 @@ fn no_live_entry_is_evicted_while_half_of_the_cache_is_over() {
     assert_eq!(left, expected);
 }
 
-/// Before the record of an expired entry there may be records of deadlines that were moved. A search looks at a
-/// bounded number of records.
+/// Before the record of an expired entry there may be records of deadlines that were moved. A
+/// search looks at a bounded number of records.
 #[test]
 fn an_expired_entry_is_never_announced_as_evicted_though_its_deadline_was_moved() {
     for moved in [1, 4, 20] {
@@ -81,7 +82,8 @@ fn an_expired_entry_is_never_announced_as_evicted_though_its_deadline_was_moved(
     }
 }
 
-/// The policy may choose an expired entry as its victim, because that entry's record lies behind others.
+/// The policy may choose an expired entry as its victim, because that entry's record lies behind
+/// others.
 #[test]
 fn a_victim_that_is_past_its_deadline_is_announced_as_expired() {
     for before in [0, 1, 4, 100, 2000_u32] {

@@ -1,4 +1,5 @@
-//! How a cache ends: `close` waits, `close_async` waits without blocking, and dropping the last handle waits for nobody.
+//! How a cache ends: `close` waits, `close_async` waits without blocking, and dropping the last
+//! handle waits for nobody.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;

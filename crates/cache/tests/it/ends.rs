@@ -1,4 +1,5 @@
-//! Which end counts where several were given: the earliest; and what counts as a use for the idle time.
+//! Which end counts where several were given: the earliest; and what counts as a use for the idle
+//! time.
 
 use std::time::Duration;
 
@@ -9,7 +10,8 @@ use tidewheel::{
 const MS: Duration = Duration::from_millis(1);
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Says of each value how long it lives: so many milliseconds; `None` for 0. Reads and updates may say otherwise.
+/// Says of each value how long it lives: so many milliseconds; `None` for 0. Reads and updates may
+/// say otherwise.
 #[derive(Default)]
 struct Says {
     read: Option<Option<Duration>>,

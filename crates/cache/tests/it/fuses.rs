@@ -1,5 +1,5 @@
-//! Every operation, with a panic at each of its calls of user code in turn: afterwards nothing is lost in the
-//! accounts of weight and tags, and the cache goes on.
+//! Every operation, with a panic at each of its calls of user code in turn: afterwards nothing is
+//! lost in the accounts of weight and tags, and the cache goes on.
 
 use std::hash::{Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

@@ -1,7 +1,9 @@
-//! Bulk loads and async closures of a few keys, polled and dropped in a random order, against a model.
+//! Bulk loads and async closures of a few keys, polled and dropped in a random order, against a
+//! model.
 //!
-//! Everything runs on one thread, so the model knows the order: a change happens in the poll that reports it. In the end
-//! only those futures are polled that were woken: a wake-up that was lost leaves one pending.
+//! Everything runs on one thread, so the model knows the order: a change happens in the poll that
+//! reports it. In the end only those futures are polled that were woken: a wake-up that was lost
+//! leaves one pending.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;

@@ -97,8 +97,8 @@ fn a_value_that_does_not_match_is_never_removed_though_writers_are_busy() {
     cache.validate();
 }
 
-/// A step that another thread disturbed was repeated over a shorter range than the first time. The walk then went on
-/// behind the longer range, and the entries between the two ends stayed.
+/// A step that another thread disturbed was repeated over a shorter range than the first time. The
+/// walk then went on behind the longer range, and the entries between the two ends stayed.
 #[test]
 fn what_matched_before_the_call_and_stayed_is_gone_though_others_come_and_go() {
     const STAYING: u64 = 100;

@@ -175,7 +175,8 @@ fn the_listener_may_close_its_cache_while_another_thread_does() {
     }
 }
 
-/// A thread that delivers events of one cache may close another cache. The events of the closed one were dropped.
+/// A thread that delivers events of one cache may close another cache. The events of the closed one
+/// were dropped.
 #[test]
 fn a_listener_may_close_another_cache_whose_listener_hears_everything() {
     let clock = ManualClock::new();

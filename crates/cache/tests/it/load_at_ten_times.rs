@@ -1,8 +1,8 @@
 //! A load at ten times the rate that is expected: memory and lateness stay bounded.
 //!
-//! Expected are 20,000 stores a second, each with a time to live of its own of up to a second; the load is
-//! 200,000. In virtual time for two seconds; by name (`--ignored`) also on the system's clock, with
-//! threads, for three.
+//! Expected are 20,000 stores a second, each with a time to live of its own of up to a second; the
+//! load is 200,000. In virtual time for two seconds; by name (`--ignored`) also on the system's
+//! clock, with threads, for three.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -55,9 +55,9 @@ fn later_than(stats: &Stats, power: usize) -> u64 {
 
 #[test]
 fn ten_times_the_expected_load_keeps_memory_and_lateness_bounded() {
-    // A driver that is called once in a millisecond, with a bound on what it may do then: as much as the
-    // driver's own thread does between two looks around. A store costs it a record or two, but not evenly:
-    // half a second's stores lie in one slot of the wheel before they are split.
+    // A driver that is called once in a millisecond, with a bound on what it may do then: as much
+    // as the driver's own thread does between two looks around. A store costs it a record or two,
+    // but not evenly: half a second's stores lie in one slot of the wheel before they are split.
     const PER_TICK: u64 = LOAD_PER_SECOND / 1000;
     const BUDGET: u32 = 4096;
     let clock = ManualClock::new();

@@ -1,4 +1,5 @@
-//! What the tests of loads share: caches on a clock moved by hand, loaders that fail or must not run.
+//! What the tests of loads share: caches on a clock moved by hand, loaders that fail or must not
+//! run.
 
 use std::sync::mpsc;
 use std::time::Duration;

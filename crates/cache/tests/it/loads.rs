@@ -302,7 +302,8 @@ fn a_load_that_waits_for_a_suspended_one_of_its_own_thread_panics_instead_of_wai
             let message = panic.downcast::<String>().expect("a message");
             assert!(message.contains("get_or_load_async"), "{message}");
         }
-        // Other keys are no trouble, nor is the suspended load, nor another thread that waits for it.
+        // Other keys are no trouble, nor is the suspended load, nor another thread that waits for
+        // it.
         assert_eq!(cache.get_or_load(2, || 20_u64), 20);
         let entered = AtomicUsize::new(0);
         thread::scope(|scope| {
@@ -347,7 +348,8 @@ fn a_load_waits_for_a_suspended_one_that_has_moved_to_another_thread() {
     });
 }
 
-/// Begins a load on this thread's behalf that ends when the flag is set, and lets `wait` run meanwhile.
+/// Begins a load on this thread's behalf that ends when the flag is set, and lets `wait` run
+/// meanwhile.
 fn while_loading<E: Send + Sync + 'static>(
     cache: &Cache<u64, u64>,
     result: Result<u64, E>,
@@ -539,7 +541,8 @@ fn a_waiter_that_was_chosen_for_a_load_that_is_superseded_looks_again() {
     cache.validate();
 }
 
-/// Nobody can tell it from one that is polled later. Who comes after the next write of the key has nothing to do with it.
+/// Nobody can tell it from one that is polled later. Who comes after the next write of the key has
+/// nothing to do with it.
 #[test]
 fn a_leader_that_is_leaked_keeps_those_who_wait_and_nobody_who_comes_after_a_write() {
     let cache = cache();

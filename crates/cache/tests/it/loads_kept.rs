@@ -1,4 +1,5 @@
-//! What is kept of loads: errors and absences that are remembered, old values that are served, refreshes.
+//! What is kept of loads: errors and absences that are remembered, old values that are served,
+//! refreshes.
 
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -450,7 +451,8 @@ fn the_refreshers_thread_loads_in_the_background_and_ends_with_the_cache() {
     cache.close();
 }
 
-/// The remembered error of a stale entry's loader outlived the entry. Later loads were answered with the error.
+/// The remembered error of a stale entry's loader outlived the entry. Later loads were answered
+/// with the error.
 #[test]
 fn every_removal_of_an_entry_forgets_the_error_that_its_loader_left() {
     type Remove = fn(&Cache<u64, u64>);

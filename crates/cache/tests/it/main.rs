@@ -1,7 +1,7 @@
 //! The cache as its users see it: one binary, so that the cache's generics are compiled once.
 //!
-//! The tests run side by side in one process. A test that measures the process's memory, or sets what the process
-//! has once, is a binary of its own beside this folder.
+//! The tests run side by side in one process. A test that measures the process's memory, or sets
+//! what the process has once, is a binary of its own beside this folder.
 
 mod absences;
 mod accounts;

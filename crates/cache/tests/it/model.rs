@@ -1,5 +1,5 @@
-//! Random operations on caches of any configuration against a naive model, compared after every step, in
-//! virtual time.
+//! Random operations on caches of any configuration against a naive model, compared after every
+//! step, in virtual time.
 
 use crate::support::op::{Life, Op, Tags};
 use crate::support::setup::Setup;
@@ -56,8 +56,8 @@ fn a_value_that_is_unchanged_for_no_time_and_kept_after_that_stays() {
     crate::support::run(&setup, &ops);
 }
 
-/// Found by fuzzing, and by an attack: what is stored in the place of a pinned entry that is over is too much for a capacity
-/// that has shrunk meanwhile.
+/// Found by fuzzing, and by an attack: what is stored in the place of a pinned entry that is over
+/// is too much for a capacity that has shrunk meanwhile.
 #[test]
 fn what_takes_a_pinned_entry_s_place_is_within_a_capacity_that_has_shrunk() {
     let setup = Setup::from_bits(u64::from_le_bytes([10, 25, 29, 252, 4, 67, 3, 3]));

@@ -1,4 +1,5 @@
-//! An origin that fails: how often it is asked, what is served meanwhile, and how long its errors are remembered.
+//! An origin that fails: how often it is asked, what is served meanwhile, and how long its errors
+//! are remembered.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -228,7 +229,8 @@ fn where_no_old_value_is_kept_every_caller_asks() {
     assert_eq!(origin.asked(), 5);
 }
 
-/// What is promised of reads holds for a loader that cannot fail: it never gets a value whose time is over.
+/// What is promised of reads holds for a loader that cannot fail: it never gets a value whose time
+/// is over.
 #[test]
 fn a_loader_that_cannot_fail_gets_no_dead_value_while_one_that_can_does() {
     let clock = ManualClock::new();
@@ -369,7 +371,8 @@ fn done<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-/// `Cache-Control: max-age=0`: those who wait for the answer share it, and nobody after them gets it.
+/// `Cache-Control: max-age=0`: those who wait for the answer share it, and nobody after them gets
+/// it.
 #[test]
 fn an_answer_that_may_not_be_used_again_reaches_those_who_wait_and_is_not_stored() {
     let clock = ManualClock::new();

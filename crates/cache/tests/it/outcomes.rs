@@ -116,7 +116,8 @@ fn a_private_value_is_for_the_one_alone_who_has_loaded_it() {
     assert_eq!(told(cache.fetch(1).load(unreached)), (8, Outcome::Hit));
 }
 
-/// An old value goes, whatever bounds there are, also if a refresher says so; what was written meanwhile stays.
+/// An old value goes, whatever bounds there are, also if a refresher says so; what was written
+/// meanwhile stays.
 #[test]
 fn a_private_value_is_not_stored_and_an_old_one_goes() {
     let clock = ManualClock::new();

@@ -58,7 +58,8 @@ fn threads_refresh_in_parallel_up_to_the_limit_and_statistics_tell() {
                 .refresh_parallelism(limit)
                 .refresh_with(move |key: &u64| {
                     at_it.enter();
-                    // Whoever has the lock waits for a word; the others wait for the lock: all are running.
+                    // Whoever has the lock waits for a word; the others wait for the lock: all are
+                    // running.
                     heard(&gone.lock().expect("whole"), "the origin answers");
                     at_it.leave();
                     if *key == 0 {

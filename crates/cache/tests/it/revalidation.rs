@@ -19,7 +19,8 @@ const SECOND: Duration = Duration::from_secs(1);
 
 type Events = Arc<Mutex<Vec<(u64, RemovalCause)>>>;
 
-/// Entries that live for 100 ms, are stale after 50, and are kept for a second in case that the origin fails.
+/// Entries that live for 100 ms, are stale after 50, and are kept for a second in case that the
+/// origin fails.
 fn kept(clock: &ManualClock) -> (Builder<u64, u64>, Events) {
     let events = Events::default();
     let told = Arc::clone(&events);

@@ -1,4 +1,5 @@
-//! One driver for many caches: threads or a task; who joins and leaves; what one cache may take from others.
+//! One driver for many caches: threads or a task; who joins and leaves; what one cache may take
+//! from others.
 
 use std::cell::Cell;
 use std::future::pending;

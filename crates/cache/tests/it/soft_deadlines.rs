@@ -1,5 +1,5 @@
-//! Soft deadlines belong to the value: no read and no idle time moves them. And what a background refresh keeps of the
-//! entry that it renews.
+//! Soft deadlines belong to the value: no read and no idle time moves them. And what a background
+//! refresh keeps of the entry that it renews.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -314,7 +314,8 @@ fn a_tag_that_is_invalidated_during_a_refresh_concerns_the_refreshed_value() {
     cache.close();
 }
 
-/// A load that began before the invalidation was stored as if it had begun after it, and served to those who came later.
+/// A load that began before the invalidation was stored as if it had begun after it, and served to
+/// those who came later.
 #[test]
 fn a_tag_that_is_invalidated_during_a_reload_overtakes_it() {
     let clock = ManualClock::new();
@@ -415,7 +416,8 @@ fn a_tag_that_is_invalidated_during_a_reload_overtakes_it() {
     cache.validate();
 }
 
-/// Those who came after the invalidation waited for the load that began before it, and got its value.
+/// Those who came after the invalidation waited for the load that began before it, and got its
+/// value.
 #[test]
 fn who_comes_after_an_invalidation_is_not_answered_by_the_reload_that_it_overtook() {
     let clock = ManualClock::new();

@@ -155,7 +155,8 @@ fn one_whose_turn_it_is_and_who_goes_away_passes_it_on() {
     for (change, alarm) in changes.iter_mut().zip(&alarms) {
         assert!(poll(change.as_mut(), alarm).is_pending());
     }
-    // The one that runs; then the one that was chosen; one remains that waits, and one that was dropped while it waited.
+    // The one that runs; then the one that was chosen; one remains that waits, and one that was
+    // dropped while it waited.
     drop(changes.remove(2));
     drop(changes.remove(0));
     assert_eq!(alarms[1].woken.load(SeqCst), 1);
@@ -489,7 +490,8 @@ fn what_is_too_heavy_or_comes_to_a_closed_cache_is_not_stored() {
     assert_eq!(cache.len(), 0);
 }
 
-/// Keys and values whose `Clone` or `Drop` panics, and futures that are dropped before, between and after their polls.
+/// Keys and values whose `Clone` or `Drop` panics, and futures that are dropped before, between and
+/// after their polls.
 #[test]
 fn futures_dropped_at_any_await_leave_the_key_to_others() {
     for polls in 0..4 {

@@ -156,8 +156,8 @@ fn a_ttl_of_zero_ends_within_the_tick_that_has_begun() {
     assert_eq!(drive(&cache), 0);
 }
 
-/// The grace period was added to each deadline, up to the latest one that fits. Readers subtract it again, and so
-/// found every entry dead.
+/// The grace period was added to each deadline, up to the latest one that fits. Readers subtract it
+/// again, and so found every entry dead.
 #[test]
 fn an_endless_grace_period_ends_no_entry_early() {
     for grace in [Duration::MAX, Duration::from_secs(40 * 365 * 86_400)] {

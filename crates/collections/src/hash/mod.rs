@@ -56,7 +56,8 @@ impl Hash {
         }
     }
 
-    /// Writes a field; returns whether it is new. A hash that outgrows the limits becomes large, once and for all.
+    /// Writes a field; returns whether it is new. A hash that outgrows the limits becomes large,
+    /// once and for all.
     ///
     /// O(1) for a large hash. O(bytes) for a packed one.
     pub fn insert(
@@ -97,8 +98,8 @@ impl Hash {
         }
     }
 
-    /// Gives a field a deadline, moves it, or takes it away. Returns whether the field is there. A deadline that has
-    /// passed is due at once: the caller removes the field instead.
+    /// Gives a field a deadline, moves it, or takes it away. Returns whether the field is there. A
+    /// deadline that has passed is due at once: the caller removes the field instead.
     pub fn set_deadline(&mut self, field: &[u8], deadline: Option<u64>, now: u64) -> bool {
         match self {
             Self::Packed(packed) => {
@@ -114,10 +115,12 @@ impl Hash {
         }
     }
 
-    /// Removes the fields whose deadline is at or before `now`, and shows each to `sink`, in the order of their
-    /// deadlines; fields that were overdue when the hash became large, or was copied, come first, in any order.
+    /// Removes the fields whose deadline is at or before `now`, and shows each to `sink`, in the
+    /// order of their deadlines; fields that were overdue when the hash became large, or was
+    /// copied, come first, in any order.
     ///
-    /// Removes at most `budget` fields of a packed hash; touches at most `budget` timer records of a large one.
+    /// Removes at most `budget` fields of a packed hash; touches at most `budget` timer records of
+    /// a large one.
     pub fn expire(&mut self, now: u64, budget: u32, mut sink: impl FnMut(Entry<'_>)) -> Progress {
         match self {
             Self::Packed(packed) => packed.expire(now, budget, |member| sink(member.into())),

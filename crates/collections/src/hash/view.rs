@@ -61,15 +61,15 @@ impl<'a> HashRef<'a> {
         self.view().is_timed()
     }
 
-    /// Whether the deadlines of all fields are at or before `now`. Of a large hash, `false` may also mean that it is not
-    /// known without a look at each. O(1) for a large hash.
+    /// Whether the deadlines of all fields are at or before `now`. Of a large hash, `false` may
+    /// also mean that it is not known without a look at each. O(1) for a large hash.
     #[must_use]
     pub fn is_over(self, now: u64) -> bool {
         self.view().is_over(now)
     }
 
-    /// A lower bound of the fields' earliest deadline, never later than it; `None` when no field has one. A packed hash
-    /// looks at all of its deadlines.
+    /// A lower bound of the fields' earliest deadline, never later than it; `None` when no field
+    /// has one. A packed hash looks at all of its deadlines.
     #[must_use]
     pub fn next_deadline(self) -> Option<u64> {
         self.view().next_deadline()
@@ -80,23 +80,26 @@ impl<'a> HashRef<'a> {
         self.view().for_each(visit);
     }
 
-    /// Visits at least `count` fields from `cursor` on, and returns the cursor to go on with; 0 at the end. A walk that
-    /// begins with 0 visits each field that stays exactly once. A packed hash is visited as a whole.
+    /// Visits at least `count` fields from `cursor` on, and returns the cursor to go on with; 0 at
+    /// the end. A walk that begins with 0 visits each field that stays exactly once. A packed hash
+    /// is visited as a whole.
     pub fn scan(self, cursor: u64, count: usize, visit: impl FnMut(Entry<'a>)) -> u64 {
         self.view().scan(cursor, count, visit)
     }
 
     /// A random field, by 64 random bits; `None` when there are none.
     ///
-    /// All fields of a packed hash are equally likely. In a large hash a field's share differs from that by a few per
-    /// cent: parts of the index are chosen by their share of the hash values, not by the fields that they have.
+    /// All fields of a packed hash are equally likely. In a large hash a field's share differs from
+    /// that by a few per cent: parts of the index are chosen by their share of the hash values, not
+    /// by the fields that they have.
     #[must_use]
     pub fn random(self, bits: u64) -> Option<Entry<'a>> {
         self.view().random(bits)
     }
 
-    /// Visits `count` different random fields, or all if there are fewer. `bits` gives 64 random bits at each call.
-    /// Takes time in proportion to the fields visited in a large hash, and to all fields in a packed one.
+    /// Visits `count` different random fields, or all if there are fewer. `bits` gives 64 random
+    /// bits at each call. Takes time in proportion to the fields visited in a large hash, and to
+    /// all fields in a packed one.
     pub fn random_distinct(
         self,
         count: usize,

@@ -4,8 +4,9 @@
 //! |  free  | data … |  free  | … column of lengths |  free  |
 //! ```
 //!
-//! A new last element and its length go to the middle, a new first element and its length to the outer ends. If there is
-//! no room on the side that needs it, the chunk is laid out anew: larger, or with the free bytes on that side.
+//! A new last element and its length go to the middle, a new first element and its length to the
+//! outer ends. If there is no room on the side that needs it, the chunk is laid out anew: larger,
+//! or with the free bytes on that side.
 
 use super::packed::PackedListRef;
 use super::run::{Run, Size, Spot, put_len};
@@ -221,7 +222,8 @@ impl Chunk {
         let behind = total - chunk.lens_end as usize;
         let front = chunk.data as usize;
         if free == Free::Front && (behind < added.lens || front < added.data) {
-            // The shares of data and lengths do not suit this element: exactly what it needs, and the rest in front.
+            // The shares of data and lengths do not suit this element: exactly what it needs, and
+            // the rest in front.
             let spare = total - run.size().bytes();
             let behind = behind.clamp(added.lens, spare - added.data);
             chunk.shift(spare - behind, total - behind, run);

@@ -1,7 +1,8 @@
 //! A large list: a deque of chunks.
 //!
-//! Each operation touches one chunk, or two neighbours. To find an index, to remove and to split in the middle passes over
-//! the table of chunks, from the nearer end: 40 bytes for each chunk of 8 KiB.
+//! Each operation touches one chunk, or two neighbours. To find an index, to remove and to split in
+//! the middle passes over the table of chunks, from the nearer end: 40 bytes for each chunk of 8
+//! KiB.
 
 use std::collections::VecDeque;
 
@@ -10,7 +11,8 @@ use super::limits::ListLimits;
 use super::packed::PackedListRef;
 use super::run::{Run, Size, Spot};
 
-/// A list in chunks. It is read by [`ListRef`](super::ListRef) and changed by [`List`](super::List).
+/// A list in chunks. It is read by [`ListRef`](super::ListRef) and changed by
+/// [`List`](super::List).
 #[derive(Debug, Clone)]
 pub struct LargeList {
     chunks: VecDeque<Chunk>,
@@ -110,7 +112,8 @@ impl LargeList {
         if self.insert_into(chunk, index, element, limits) {
             return;
         }
-        // It goes to a neighbour, or into a chunk of its own: between two chunks, or between the halves of one.
+        // It goes to a neighbour, or into a chunk of its own: between two chunks, or between the
+        // halves of one.
         let at = match index {
             0 => chunk,
             _ if index == self.chunk_len(chunk) => chunk + 1,
@@ -154,7 +157,8 @@ impl LargeList {
         fits
     }
 
-    /// Adds a chunk with one element. The neighbour that was an end is full, and gives back what it does not use.
+    /// Adds a chunk with one element. The neighbour that was an end is full, and gives back what it
+    /// does not use.
     fn begin_chunk(&mut self, at: usize, element: &[u8], limits: &ListLimits) {
         let was_end = if at == 0 { 0 } else { at - 1 };
         self.change(was_end, |chunk| chunk.tighten(7));
@@ -238,7 +242,8 @@ impl LargeList {
         });
     }
 
-    /// Removes the elements that `gone` accepts: the first `max` from the front, or from the back. Returns how many.
+    /// Removes the elements that `gone` accepts: the first `max` from the front, or from the back.
+    /// Returns how many.
     pub(super) fn remove_matches(
         &mut self,
         gone: impl Fn(&[u8]) -> bool,

@@ -1,4 +1,5 @@
-//! How large a packed list, and a chunk of a large one, may be: the setting `list-max-listpack-size`.
+//! How large a packed list, and a chunk of a large one, may be: the setting
+//! `list-max-listpack-size`.
 
 use super::packed::PackedList;
 use super::run::{Size, len_bytes};
@@ -12,7 +13,8 @@ const SAFE_BYTES: usize = 8192;
 /// Bytes that the public encoding has beside its elements.
 const HEADER: usize = 7;
 
-/// Bytes in the public encoding, if all elements are about as long: it has a length on either side of each.
+/// Bytes in the public encoding, if all elements are about as long: it has a length on either side
+/// of each.
 fn public_bytes(size: Size) -> usize {
     let front = match size.data / size.count.max(1) {
         0..64 => 1,
@@ -47,15 +49,16 @@ impl ListLimits {
         }
     }
 
-    /// Whether a list stays packed that has `size` and gets `added`. It is measured as the public server measures it, so
-    /// that the encodings have the same names.
+    /// Whether a list stays packed that has `size` and gets `added`. It is measured as the public
+    /// server measures it, so that the encodings have the same names.
     pub(super) fn packs(&self, size: Size, added: Size) -> bool {
         let bytes = public_bytes(size) + added.data;
         let sum = size + added;
         bytes <= self.bytes && sum.count <= self.elements && PackedList::can_count(sum)
     }
 
-    /// Whether a large list of one chunk becomes packed: half of the limit, so that it does not go back at once.
+    /// Whether a large list of one chunk becomes packed: half of the limit, so that it does not go
+    /// back at once.
     pub(super) fn packs_again(&self, size: Size) -> bool {
         let bytes = if self.elements < usize::MAX {
             // Half of the elements, whatever their bytes.

@@ -1,8 +1,8 @@
 //! Lists: packed, or a deque of packed chunks.
 //!
-//! A list stays packed while it has at most as many bytes, or elements, as [`ListLimits`] says. Then it becomes a deque of
-//! chunks of at most that size. An element longer than a chunk has one of its own. Neighbours that have become small are
-//! joined.
+//! A list stays packed while it has at most as many bytes, or elements, as [`ListLimits`] says.
+//! Then it becomes a deque of chunks of at most that size. An element longer than a chunk has one
+//! of its own. Neighbours that have become small are joined.
 //!
 //! | operation | cost |
 //! |---|---|
@@ -11,8 +11,8 @@
 //! | remove by value | O(n) |
 //! | from packed to large, and back | O(chunk) |
 //!
-//! The table has 40 bytes for each chunk of 8 KiB. It doubles as it grows, so now and then a push moves the whole table: about
-//! a megabyte for ten million elements of 16 bytes.
+//! The table has 40 bytes for each chunk of 8 KiB. It doubles as it grows, so now and then a push
+//! moves the whole table: about a megabyte for ten million elements of 16 bytes.
 
 mod chunk;
 mod large;
@@ -72,7 +72,8 @@ impl List {
         self.insert(self.get().len(), element, limits);
     }
 
-    /// Adds an element in front of the one at `index`; behind the last one if `index` is the length or more.
+    /// Adds an element in front of the one at `index`; behind the last one if `index` is the length
+    /// or more.
     pub fn insert(&mut self, index: usize, element: &[u8], limits: &ListLimits) {
         let index = index.min(self.get().len());
         if let Self::Packed(list) = self {
@@ -145,7 +146,8 @@ impl List {
         self.drop_front(start, limits);
     }
 
-    /// Removes the occurrences of an element: the first `max` from the front, or from the back. Returns how many.
+    /// Removes the occurrences of an element: the first `max` from the front, or from the back.
+    /// Returns how many.
     pub fn remove_value(
         &mut self,
         element: &[u8],
@@ -161,8 +163,8 @@ impl List {
         }
     }
 
-    /// Makes a large list packed again if it has become small: half of the limits, in one chunk. For the end of a command
-    /// that removed elements. Returns whether it did.
+    /// Makes a large list packed again if it has become small: half of the limits, in one chunk.
+    /// For the end of a command that removed elements. Returns whether it did.
     pub fn pack(&mut self, limits: &ListLimits) -> bool {
         let Self::Large(list) = self else {
             return false;

@@ -169,7 +169,8 @@ impl PackedList {
         }
     }
 
-    /// An eighth more than needed: twice as much, as vectors grow by themselves, is too much to hold for long.
+    /// An eighth more than needed: twice as much, as vectors grow by themselves, is too much to
+    /// hold for long.
     fn reserve(&mut self, more: usize) {
         if self.0.len() + more > self.0.capacity() {
             self.0.reserve_exact(more.max(self.0.len() / 8));

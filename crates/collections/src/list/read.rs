@@ -51,7 +51,8 @@ impl<'a> ListRef<'a> {
         }
     }
 
-    /// The element at `index`. O(1) at the ends; elsewhere a pass over the table of chunks, and O(chunk).
+    /// The element at `index`. O(1) at the ends; elsewhere a pass over the table of chunks, and
+    /// O(chunk).
     #[must_use]
     pub fn get(self, index: usize) -> Option<&'a [u8]> {
         match self {
@@ -89,8 +90,8 @@ impl<'a> ListRef<'a> {
         run.rev().chain(before.flat_map(Iterator::rev))
     }
 
-    /// Shows the indices at which an element occurs, until `visit` returns false. The indices count from the front,
-    /// wherever the search begins.
+    /// Shows the indices at which an element occurs, until `visit` returns false. The indices count
+    /// from the front, wherever the search begins.
     pub fn positions(
         self,
         element: &[u8],

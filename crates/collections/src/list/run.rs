@@ -4,9 +4,10 @@
 //! elements  a, bcd, ef      data   a b c d e f      column   2 3 1
 //! ```
 //!
-//! The column runs backwards: the last element's length comes first. So a new last element and its length go to one
-//! place, between data and column. A length below 128 is one byte. A longer one is several, seven bits each; all but the
-//! first of them have their top bit set, so that its ends can be told from both sides.
+//! The column runs backwards: the last element's length comes first. So a new last element and its
+//! length go to one place, between data and column. A length below 128 is one byte. A longer one is
+//! several, seven bits each; all but the first of them have their top bit set, so that its ends can
+//! be told from both sides.
 
 /// Elements in order.
 #[derive(Debug, Clone, Copy, Default)]

@@ -1,7 +1,7 @@
 //! Nodes numbered from 0 without holes, so that each freed node's memory goes back.
 //!
-//! They lie in short chunks: growth copies a chunk at most, never the whole. A node that is removed leaves its number to the
-//! last one, and the caller corrects whatever named that one.
+//! They lie in short chunks: growth copies a chunk at most, never the whole. A node that is removed
+//! leaves its number to the last one, and the caller corrects whatever named that one.
 
 use std::ops::{Index, IndexMut};
 
@@ -48,7 +48,8 @@ impl<T> Dense<T> {
         number as u32
     }
 
-    /// Removes a node. The last one takes its number: returns the number that this one had, if it is another one.
+    /// Removes a node. The last one takes its number: returns the number that this one had, if it
+    /// is another one.
     pub(super) fn swap_remove(&mut self, number: u32) -> Option<u32> {
         self.len -= 1;
         let chunk = self.chunks.last_mut()?;

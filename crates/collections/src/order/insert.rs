@@ -100,7 +100,8 @@ impl Order {
         self.count_anew(0, right);
     }
 
-    /// Counts a node again, and those above it: a split may have put two neighbours under different parents.
+    /// Counts a node again, and those above it: a split may have put two neighbours under different
+    /// parents.
     fn count_anew(&mut self, level: u32, node: u32) {
         let (mut level, mut node) = (level, node);
         loop {
@@ -121,7 +122,8 @@ impl Order {
         self.lead(0, leaf, score, id);
     }
 
-    /// Adds an empty leaf between two. `first` is the score and the id of the member that will be its first.
+    /// Adds an empty leaf between two. `first` is the score and the id of the member that will be
+    /// its first.
     fn add_leaf(&mut self, previous: u32, next: u32, first: (f64, u32)) -> Place {
         let leaf = self.leaves.push(Leaf::new(previous, next));
         if previous == NIL {
@@ -148,7 +150,8 @@ impl Order {
         Place { leaf, at: 0 }
     }
 
-    /// Hangs a new leaf beside its neighbour: before it (`side` 0) or behind it (1). Full nodes on the way up are split.
+    /// Hangs a new leaf beside its neighbour: before it (`side` 0) or behind it (1). Full nodes on
+    /// the way up are split.
     fn attach(&mut self, beside: u32, branch: Branch, side: usize) {
         let (mut level, mut beside, mut branch, mut side) = (0, beside, branch, side);
         loop {

@@ -1,20 +1,24 @@
 //! The order of a sorted set: ids by (score, member), each with its rank.
 //!
-//! An example: a set of a million members has about 30,000 leaves of up to 41 members. An inner node has up to 50 branches,
-//! and knows of each the first member and how many members are below it. So four steps lead to a score, and to a rank.
+//! An example: a set of a million members has about 30,000 leaves of up to 41 members. An inner
+//! node has up to 50 branches, and knows of each the first member and how many members are below
+//! it. So four steps lead to a score, and to a rank.
 //!
-//! It is a B+-tree with subtree counts (Bayer, McCreight: "Organization and Maintenance of Large Ordered Indices", 1972;
-//! the counts are those of order-statistic trees). The tree knows scores and ids. Whoever seeks says of a score and an id
-//! whether they come before the sought place, and looks at the member itself only if the scores are equal.
+//! It is a B+-tree with subtree counts (Bayer, McCreight: "Organization and Maintenance of Large
+//! Ordered Indices", 1972; the counts are those of order-statistic trees). The tree knows scores
+//! and ids. Whoever seeks says of a score and an id whether they come before the sought place, and
+//! looks at the member itself only if the scores are equal.
 //!
-//! Leaves without scores were tried. They save 10 bytes a member, but each step within a leaf reads a block then: see
-//! `docs/decisions.md`.
+//! Leaves without scores were tried. They save 10 bytes a member, but each step within a leaf reads
+//! a block then: see `docs/decisions.md`.
 //!
-//! - *Fill.* A full leaf first gives ids to a neighbour under the same parent, and is split only if there is no room. A new
-//!   last or first member of a full leaf begins a leaf of its own, so ascending and descending members fill leaves completely.
-//!   After a removal two neighbours that fit into 7/8 of one node become one.
+//! - *Fill.* A full leaf first gives ids to a neighbour under the same parent, and is split only if
+//!   there is no room. A new last or first member of a full leaf begins a leaf of its own, so
+//!   ascending and descending members fill leaves completely. After a removal two neighbours that
+//!   fit into 7/8 of one node become one.
 //! - *Memory.* Nodes have no holes between them (`dense`), so every freed node's memory goes back.
-//! - *Cost.* Each call but `validate` is O(log n), plus what it visits. A node knows its parent, so nothing recurses.
+//! - *Cost.* Each call but `validate` is O(log n), plus what it visits. A node knows its parent, so
+//!   nothing recurses.
 
 mod dense;
 mod insert;

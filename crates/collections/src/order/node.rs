@@ -113,7 +113,8 @@ fn partition(
     from
 }
 
-/// What an inner node knows of a child: its first member (score and id), its number, and how many ids are below it.
+/// What an inner node knows of a child: its first member (score and id), its number, and how many
+/// ids are below it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Branch {
     pub(super) score: f64,

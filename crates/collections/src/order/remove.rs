@@ -1,4 +1,5 @@
-//! Removal: small neighbours become one, empty nodes go, and the last node takes the number of one that goes.
+//! Removal: small neighbours become one, empty nodes go, and the last node takes the number of one
+//! that goes.
 
 use super::node::{FAN, LEAF, NIL};
 use super::{Order, Place};
@@ -17,7 +18,8 @@ impl Order {
         found.is_some()
     }
 
-    /// Removes some ids from a rank on: those of one leaf, and at most `max`. Appends them to `removed`.
+    /// Removes some ids from a rank on: those of one leaf, and at most `max`. Appends them to
+    /// `removed`.
     pub(crate) fn remove_run(&mut self, rank: usize, max: usize, removed: &mut Vec<u32>) {
         let Some(place) = self.select(rank).filter(|_| max > 0) else {
             return;
@@ -28,8 +30,8 @@ impl Order {
         self.cut(place, count);
     }
 
-    /// Exchanges the id of a member that has another place in memory now. `before` is true for those before it, and false
-    /// for the old id, whose memory may be gone.
+    /// Exchanges the id of a member that has another place in memory now. `before` is true for
+    /// those before it, and false for the old id, whose memory may be gone.
     pub(crate) fn replace(
         &mut self,
         old: u32,
@@ -156,7 +158,8 @@ impl Order {
         self.lower();
     }
 
-    /// Moves the branches of a node and its neighbour into one, if that is enough for both; returns the one without.
+    /// Moves the branches of a node and its neighbour into one, if that is enough for both; returns
+    /// the one without.
     fn join(&mut self, level: u32, node: u32) -> Option<u32> {
         let parent = self.inners[node].parent;
         if parent == NIL || self.inners[node].len() >= FAN / 2 {

@@ -4,7 +4,8 @@ use super::node::{Leaf, NIL};
 use super::{Order, Place};
 
 impl Order {
-    /// How many ids come before a place. `before` says whether an id's member does. It is given the member's score and id.
+    /// How many ids come before a place. `before` says whether an id's member does. It is given the
+    /// member's score and id.
     #[inline]
     pub(crate) fn rank(&self, before: impl FnMut(f64, u32) -> bool) -> usize {
         self.seek(before).1
@@ -65,7 +66,8 @@ impl Order {
         })
     }
 
-    /// The place behind the ids that come before, and their number. The tree must not be empty for the place to exist.
+    /// The place behind the ids that come before, and their number. The tree must not be empty for
+    /// the place to exist.
     #[inline]
     pub(super) fn seek(&self, mut before: impl FnMut(f64, u32) -> bool) -> (Place, usize) {
         let (mut rank, mut node) = (0, self.root);

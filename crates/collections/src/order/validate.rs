@@ -55,8 +55,8 @@ impl Order {
         assert_eq!(ids.len(), self.len, "the walk");
         let mut pairs = ids.windows(2);
         assert!(pairs.all(|pair| precedes(pair[0], pair[1])), "the order");
-        // Of two neighbours under one parent, both are half full, or they have more than 7/8 of a leaf in all. Ends that
-        // have just begun, and leaves alone under their parents, are few.
+        // Of two neighbours under one parent, both are half full, or they have more than 7/8 of a
+        // leaf in all. Ends that have just begun, and leaves alone under their parents, are few.
         assert!(leaves <= 3 + 4 * self.len / LEAF, "leaves are nearly empty");
     }
 

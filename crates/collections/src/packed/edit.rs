@@ -75,8 +75,8 @@ impl Packed {
         self.insert(self.get().back(), first, second)
     }
 
-    /// Adds a member without a deadline in front of the one at `place`. Where members have one element, `second` must
-    /// be empty. Returns where the new member is.
+    /// Adds a member without a deadline in front of the one at `place`. Where members have one
+    /// element, `second` must be empty. Returns where the new member is.
     pub fn insert(&mut self, place: Place, first: &[u8], second: &[u8]) -> Place {
         debug_assert!(self.get().is_pairs() || second.is_empty());
         let len = self.get().len();
@@ -100,8 +100,8 @@ impl Packed {
         self.drop_empty_column();
     }
 
-    /// Takes members out, which are in their order, and their deadlines. What lies between two of them moves to the
-    /// front, once.
+    /// Takes members out, which are in their order, and their deadlines. What lies between two of
+    /// them moves to the front, once.
     pub(super) fn cut(&mut self, gone: &[Place]) {
         let Some(&first) = gone.first() else {
             return;
@@ -156,8 +156,8 @@ impl Packed {
         put_element(&mut self.0, at, element);
     }
 
-    /// Moves a member, with its deadline, in front of the one at `target`. Returns where it is now. It moves only the bytes
-    /// between.
+    /// Moves a member, with its deadline, in front of the one at `target`. Returns where it is now.
+    /// It moves only the bytes between.
     pub(crate) fn shift(&mut self, place: Place, target: Place) -> Place {
         let (end, column) = (self.get().after(place.at), self.get().end());
         let is_timed = self.get().is_timed();
@@ -229,7 +229,8 @@ impl Packed {
     fn resize(&mut self, at: usize, old: usize, new: usize) {
         let end = self.0.len();
         if new > old {
-            // An eighth more than needed: twice as much, as vectors grow by themselves, is too much to hold for long.
+            // An eighth more than needed: twice as much, as vectors grow by themselves, is too much
+            // to hold for long.
             if end + new - old > self.0.capacity() {
                 self.0.reserve_exact((new - old).max(end / 8));
             }
@@ -239,7 +240,8 @@ impl Packed {
         self.0.truncate(end + new - old);
     }
 
-    /// Writes the number of members. Returns where the member at `place` is now, since a longer number moves it.
+    /// Writes the number of members. Returns where the member at `place` is now, since a longer
+    /// number moves it.
     fn set_len(&mut self, place: Place, old: usize, new: usize) -> Place {
         let (old, room) = (varint_len(old), varint_len(new));
         if room != old {
@@ -253,8 +255,8 @@ impl Packed {
     }
 }
 
-/// Exchanges the second element of a member of the collection that these bytes are, if it has the same length. Returns
-/// whether it did. For bytes that cannot grow where they lie.
+/// Exchanges the second element of a member of the collection that these bytes are, if it has the
+/// same length. Returns whether it did. For bytes that cannot grow where they lie.
 pub fn overwrite(bytes: &mut [u8], place: Place, second: &[u8]) -> bool {
     debug_assert!(PackedRef(bytes).is_pairs());
     let (from, to) = span(bytes, span(bytes, place.at).1);

@@ -1,7 +1,7 @@
 //! How members of a packed collection leave when their deadlines are reached.
 //!
-//! One pass over the column says how many are due, and when the next one will be. Mostly one is due: it is found and cut
-//! out, and nothing is collected.
+//! One pass over the column says how many are due, and when the next one will be. Mostly one is
+//! due: it is found and cut out, and nothing is collected.
 
 use tidewheel_store::Progress;
 
@@ -60,8 +60,8 @@ struct Due {
 }
 
 impl Packed {
-    /// Removes the members whose deadline is at or before `now`: at most `budget` of them, the earliest first, and
-    /// shows each to `sink`. O(bytes), and a sort of the due.
+    /// Removes the members whose deadline is at or before `now`: at most `budget` of them, the
+    /// earliest first, and shows each to `sink`. O(bytes), and a sort of the due.
     pub fn expire(&mut self, now: u64, budget: u32, mut sink: impl FnMut(Member<'_>)) -> Progress {
         let now = now.min(DEADLINE_MAX);
         let outlook = self.get().outlook(now);

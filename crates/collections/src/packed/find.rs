@@ -1,7 +1,8 @@
 //! Finding a member of a packed collection: one pass over the lengths.
 //!
-//! Members of one collection often have the same length and begin alike: `user:1001`, `user:1002`. So an element of
-//! the right length is compared by its last bytes first, in one word, and only then as a whole.
+//! Members of one collection often have the same length and begin alike: `user:1001`, `user:1002`.
+//! So an element of the right length is compared by its last bytes first, in one word, and only
+//! then as a whole.
 
 use std::ops::Range;
 
@@ -21,8 +22,9 @@ impl PackedRef<'_> {
         }
     }
 
-    /// The first member, from the one at `place` on, of which `is` says so, or the place behind the last. `is` is told where the
-    /// second element lies in the bytes. Members have two elements. O(members).
+    /// The first member, from the one at `place` on, of which `is` says so, or the place behind the
+    /// last. `is` is told where the second element lies in the bytes. Members have two elements.
+    /// O(members).
     #[inline]
     pub(crate) fn seek_pair(self, place: Place, is: impl Fn(&[u8], Range<usize>) -> bool) -> Place {
         debug_assert!(self.is_pairs());

@@ -7,11 +7,11 @@
 //! column    six bytes for each member, in the order of the members: its deadline, or all ones for none
 //! ```
 //!
-//! An example: the hash `a → 1` is `02 01 01 'a' 01 '1'`. If `a` gets a deadline, byte 0 becomes 3, and six bytes
-//! follow behind the `1`.
+//! An example: the hash `a → 1` is `02 01 01 'a' 01 '1'`. If `a` gets a deadline, byte 0 becomes 3,
+//! and six bytes follow behind the `1`.
 //!
-//! The column comes with the first deadline and goes with the last. So a collection without deadlines pays nothing
-//! for them.
+//! The column comes with the first deadline and goes with the last. So a collection without
+//! deadlines pays nothing for them.
 //!
 //! The bytes are always our own: whoever loads bytes of others inserts their members one by one.
 
@@ -39,7 +39,8 @@ const DEADLINE: usize = 6;
 /// A member without a deadline.
 const NONE: u64 = (1 << 48) - 1;
 
-/// The latest deadline that a member can have, in ticks. A later one counts as this one: nobody waits 8,000 years.
+/// The latest deadline that a member can have, in ticks. A later one counts as this one: nobody
+/// waits 8,000 years.
 pub const DEADLINE_MAX: u64 = NONE - 1;
 
 /// Where a member is. Valid until the next change.

@@ -14,7 +14,8 @@ pub use view::SetRef;
 
 /// A set, for changes.
 ///
-/// The mark of a packed set says that its members are integers, and always were. Such a set may have more members.
+/// The mark of a packed set says that its members are integers, and always were. Such a set may
+/// have more members.
 #[derive(Debug)]
 pub enum Set {
     /// Few and short members: one string of bytes.
@@ -77,8 +78,8 @@ impl Set {
         }
     }
 
-    /// Adds a member; returns whether it is new. One that is there gets the deadline. A set that outgrows the limits
-    /// becomes large, once and for all.
+    /// Adds a member; returns whether it is new. One that is there gets the deadline. A set that
+    /// outgrows the limits becomes large, once and for all.
     ///
     /// O(1) for a large set. O(bytes) for a packed one.
     pub fn insert(&mut self, member: &[u8], deadline: NewDeadline, change: &Change<'_>) -> bool {
@@ -106,8 +107,8 @@ impl Set {
         }
     }
 
-    /// Removes a random member, chosen as by [`SetRef::random`], and shows it to `look` before; `None` when there are
-    /// no members.
+    /// Removes a random member, chosen as by [`SetRef::random`], and shows it to `look` before;
+    /// `None` when there are no members.
     pub fn pop<T>(&mut self, bits: u64, look: impl FnOnce(Entry<'_>) -> T) -> Option<T> {
         let at = self.get().view().random_at(bits)?;
         match (self, at) {
@@ -125,8 +126,8 @@ impl Set {
         }
     }
 
-    /// Removes `count` random members, or all if there are fewer, and shows each to `look` before. `bits` gives 64 random
-    /// bits at each call. O(1) for each; O(members) if nearly all go.
+    /// Removes `count` random members, or all if there are fewer, and shows each to `look` before.
+    /// `bits` gives 64 random bits at each call. O(1) for each; O(members) if nearly all go.
     pub fn pop_many(
         &mut self,
         count: usize,
@@ -146,8 +147,8 @@ impl Set {
         }
     }
 
-    /// Gives a member a deadline, moves it, or takes it away. Returns whether the member is there. A deadline that has
-    /// passed is due at once: the caller removes the member instead.
+    /// Gives a member a deadline, moves it, or takes it away. Returns whether the member is there.
+    /// A deadline that has passed is due at once: the caller removes the member instead.
     pub fn set_deadline(&mut self, member: &[u8], deadline: Option<u64>, now: u64) -> bool {
         match self {
             Self::Packed(packed) => {
@@ -163,10 +164,12 @@ impl Set {
         }
     }
 
-    /// Removes the members whose deadline is at or before `now`, and shows each to `sink`, in the order of their
-    /// deadlines; members that were overdue when the set became large, or was copied, come first, in any order.
+    /// Removes the members whose deadline is at or before `now`, and shows each to `sink`, in the
+    /// order of their deadlines; members that were overdue when the set became large, or was
+    /// copied, come first, in any order.
     ///
-    /// Removes at most `budget` members of a packed set; touches at most `budget` timer records of a large one.
+    /// Removes at most `budget` members of a packed set; touches at most `budget` timer records of
+    /// a large one.
     pub fn expire(&mut self, now: u64, budget: u32, mut sink: impl FnMut(Entry<'_>)) -> Progress {
         match self {
             Self::Packed(packed) => packed.expire(now, budget, |member| sink(member.into())),

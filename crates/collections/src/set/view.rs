@@ -65,15 +65,15 @@ impl<'a> SetRef<'a> {
         self.view().is_timed()
     }
 
-    /// Whether the deadlines of all members are at or before `now`. Of a large set, `false` may also mean that it is not
-    /// known without a look at each. O(1) for a large set.
+    /// Whether the deadlines of all members are at or before `now`. Of a large set, `false` may
+    /// also mean that it is not known without a look at each. O(1) for a large set.
     #[must_use]
     pub fn is_over(self, now: u64) -> bool {
         self.view().is_over(now)
     }
 
-    /// A lower bound of the members' earliest deadline, never later than it; `None` when no member has one. A packed
-    /// set looks at all of its deadlines.
+    /// A lower bound of the members' earliest deadline, never later than it; `None` when no member
+    /// has one. A packed set looks at all of its deadlines.
     #[must_use]
     pub fn next_deadline(self) -> Option<u64> {
         self.view().next_deadline()
@@ -84,7 +84,8 @@ impl<'a> SetRef<'a> {
         self.view().for_each(visit);
     }
 
-    /// As [`for_each`](Self::for_each), for members that go into another set: in an order in which that grows well.
+    /// As [`for_each`](Self::for_each), for members that go into another set: in an order in which
+    /// that grows well.
     pub fn for_each_to_copy(self, mut visit: impl FnMut(Entry<'a>)) {
         match self {
             Self::Packed(packed) => packed.iter().for_each(|member| visit(member.into())),
@@ -92,13 +93,15 @@ impl<'a> SetRef<'a> {
         }
     }
 
-    /// Visits at least `count` members from `cursor` on, and returns the cursor to go on with; 0 at the end. A walk
-    /// that begins with 0 visits each member that stays exactly once. A packed set is visited as a whole.
+    /// Visits at least `count` members from `cursor` on, and returns the cursor to go on with; 0 at
+    /// the end. A walk that begins with 0 visits each member that stays exactly once. A packed set
+    /// is visited as a whole.
     pub fn scan(self, cursor: u64, count: usize, visit: impl FnMut(Entry<'a>)) -> u64 {
         self.view().scan(cursor, count, visit)
     }
 
-    /// A random member, by 64 random bits; `None` when there are none. As fair as [`HashRef::random`].
+    /// A random member, by 64 random bits; `None` when there are none. As fair as
+    /// [`HashRef::random`].
     ///
     /// [`HashRef::random`]: crate::HashRef::random
     #[must_use]
@@ -106,8 +109,9 @@ impl<'a> SetRef<'a> {
         self.view().random(bits)
     }
 
-    /// Visits `count` different random members, or all if there are fewer. `bits` gives 64 random bits at each call.
-    /// Takes time in proportion to the members visited in a large set, and to all members in a packed one.
+    /// Visits `count` different random members, or all if there are fewer. `bits` gives 64 random
+    /// bits at each call. Takes time in proportion to the members visited in a large set, and to
+    /// all members in a packed one.
     pub fn random_distinct(
         self,
         count: usize,

@@ -1,7 +1,9 @@
-//! A large sorted set: its members are the keys of a small store, their order is a tree of the store's ids.
+//! A large sorted set: its members are the keys of a small store, their order is a tree of the
+//! store's ids.
 //!
-//! A member's block has its score, so a score is found as a hash's value is. The tree follows a block that moves: when its
-//! member gets a deadline for the first time, or when it leaves a sparse page.
+//! A member's block has its score, so a score is found as a hash's value is. The tree follows a
+//! block that moves: when its member gets a deadline for the first time, or when it leaves a sparse
+//! page.
 
 use std::ops::{Bound, Range};
 
@@ -11,7 +13,8 @@ use super::Scored;
 use crate::order::Order;
 use crate::packed::DEADLINE_MAX;
 
-/// The members of a large sorted set. It is read by [`ZSetRef`](super::ZSetRef) and changed by [`ZSet`](super::ZSet).
+/// The members of a large sorted set. It is read by [`ZSetRef`](super::ZSetRef) and changed by
+/// [`ZSet`](super::ZSet).
 #[derive(Debug)]
 pub struct LargeZSet {
     members: Store<()>,
@@ -227,7 +230,8 @@ impl LargeZSet {
         self.members.remove(slot);
     }
 
-    /// Removes members by rank, and shows each before. O(log n) for those of one leaf, and O(1) for each.
+    /// Removes members by rank, and shows each before. O(log n) for those of one leaf, and O(1) for
+    /// each.
     pub(super) fn remove_range(&mut self, ranks: Range<usize>, mut sink: impl FnMut(Scored<'_>)) {
         let mut left = ranks.end.min(self.len()).saturating_sub(ranks.start);
         let mut gone = Vec::new();
@@ -247,7 +251,8 @@ impl LargeZSet {
         budget: u32,
         mut sink: impl FnMut(Scored<'_>),
     ) -> Progress {
-        // The store hands back all of them: the order can compare members only while they are there.
+        // The store hands back all of them: the order can compare members only while they are
+        // there.
         let mut due = Vec::new();
         let members = &mut self.members;
         let progress = members.expire_or_hand_back(now, budget, |_| true, |_| {}, &mut due);

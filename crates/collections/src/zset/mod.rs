@@ -1,6 +1,7 @@
 //! A sorted set: members with scores, in order, and a deadline for each member that wants one.
 //!
-//! Members are ordered by score, and those of one score byte by byte. −0 and 0 are one score, and no score is NaN.
+//! Members are ordered by score, and those of one score byte by byte. −0 and 0 are one score, and
+//! no score is NaN.
 
 mod large;
 mod packed;
@@ -84,8 +85,8 @@ impl ZSet {
         }
     }
 
-    /// Writes a member with its score; returns its old score. A score that is NaN is not written. A set that outgrows the
-    /// limits becomes large, once and for all.
+    /// Writes a member with its score; returns its old score. A score that is NaN is not written. A
+    /// set that outgrows the limits becomes large, once and for all.
     ///
     /// O(log n) for a large set, O(bytes) for a packed one.
     pub fn insert(
@@ -98,8 +99,9 @@ impl ZSet {
         self.update(member, deadline, change, |_| Some(score)).old
     }
 
-    /// Writes a member with the score that `decide` chooses. It is told the present score, `None` if the member is not
-    /// there. If it chooses none, or NaN, nothing changes. Otherwise as [`insert`](Self::insert).
+    /// Writes a member with the score that `decide` chooses. It is told the present score, `None`
+    /// if the member is not there. If it chooses none, or NaN, nothing changes. Otherwise as
+    /// [`insert`](Self::insert).
     pub fn update(
         &mut self,
         member: &[u8],
@@ -166,8 +168,8 @@ impl ZSet {
         }
     }
 
-    /// Removes members by rank, and shows each to `sink` before, the least first. Ranks that do not exist are passed
-    /// over. O(log n), and O(1) for each.
+    /// Removes members by rank, and shows each to `sink` before, the least first. Ranks that do not
+    /// exist are passed over. O(log n), and O(1) for each.
     ///
     /// To pop the greatest, read them with [`ZSetRef::backward`], and then remove the last ranks.
     pub fn remove_range(&mut self, ranks: Range<usize>, sink: impl FnMut(Scored<'_>)) {
@@ -178,8 +180,8 @@ impl ZSet {
         }
     }
 
-    /// Gives a member a deadline, moves it, or takes it away. Returns whether the member is there. A deadline that has
-    /// passed is due at once: the caller removes the member instead.
+    /// Gives a member a deadline, moves it, or takes it away. Returns whether the member is there.
+    /// A deadline that has passed is due at once: the caller removes the member instead.
     ///
     /// O(1) for a large set, O(log n) if the member gets a deadline for the first time.
     pub fn set_deadline(&mut self, member: &[u8], deadline: Option<u64>, now: u64) -> bool {
@@ -197,9 +199,9 @@ impl ZSet {
         }
     }
 
-    /// Removes the members whose deadline is at or before `now`, and shows each to `sink`, in the order of their
-    /// deadlines. Removes at most `budget` members of a packed set; touches at most `budget` timer records of a large
-    /// one.
+    /// Removes the members whose deadline is at or before `now`, and shows each to `sink`, in the
+    /// order of their deadlines. Removes at most `budget` members of a packed set; touches at most
+    /// `budget` timer records of a large one.
     pub fn expire(&mut self, now: u64, budget: u32, mut sink: impl FnMut(Scored<'_>)) -> Progress {
         match self {
             Self::Packed(packed) => packed.expire(now, budget, |pair| sink(pair.into())),

@@ -1,6 +1,7 @@
 //! Scores as bytes: integers in as few as they need, others in eight.
 //!
-//! Scores are counts and times mostly, so a packed set keeps 100 as one byte, and 1,700,000,000 as four.
+//! Scores are counts and times mostly, so a packed set keeps 100 as one byte, and 1,700,000,000 as
+//! four.
 
 use std::ops::Range;
 
@@ -57,7 +58,8 @@ pub(super) fn score_of(bytes: &[u8]) -> f64 {
     i64::from_le_bytes(word).checked_shr(shift).unwrap_or(0) as f64
 }
 
-/// The score that lies here in a longer string. Faster than [`score_of`]: it reads one word, and shifts out what is in front.
+/// The score that lies here in a longer string. Faster than [`score_of`]: it reads one word, and
+/// shifts out what is in front.
 #[inline(always)]
 pub(super) fn score_in(bytes: &[u8], at: Range<usize>) -> f64 {
     let len = at.len();

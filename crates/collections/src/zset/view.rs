@@ -15,8 +15,8 @@ const DRAWS_MIN: usize = 64;
 
 /// A sorted set, for reading. It does not know the time: the caller has removed what is due.
 ///
-/// Ranks count from 0, the least score first. The rank from the other end is `len() - 1 - rank`. Costs are those of a large
-/// set; a packed one takes a pass over its bytes.
+/// Ranks count from 0, the least score first. The rank from the other end is `len() - 1 - rank`.
+/// Costs are those of a large set; a packed one takes a pass over its bytes.
 #[derive(Debug, Clone, Copy)]
 pub enum ZSetRef<'a> {
     /// One string of bytes.
@@ -50,8 +50,8 @@ impl<'a> ZSetRef<'a> {
         }
     }
 
-    /// Whether the deadlines of all members are at or before `now`. Of a large set, `false` may also mean that it is not
-    /// known without a look at each. O(1) for a large set.
+    /// Whether the deadlines of all members are at or before `now`. Of a large set, `false` may
+    /// also mean that it is not known without a look at each. O(1) for a large set.
     #[must_use]
     pub fn is_over(self, now: u64) -> bool {
         match self {
@@ -60,8 +60,8 @@ impl<'a> ZSetRef<'a> {
         }
     }
 
-    /// A lower bound of the members' earliest deadline, never later than it; `None` when no member has one. A packed
-    /// set looks at all of its deadlines.
+    /// A lower bound of the members' earliest deadline, never later than it; `None` when no member
+    /// has one. A packed set looks at all of its deadlines.
     #[must_use]
     pub fn next_deadline(self) -> Option<u64> {
         match self {
@@ -132,8 +132,8 @@ impl<'a> ZSetRef<'a> {
         }
     }
 
-    /// The ranks of the members between two bounds, byte by byte. It means something if all scores are equal; otherwise
-    /// the range is some range. O(log n).
+    /// The ranks of the members between two bounds, byte by byte. It means something if all scores
+    /// are equal; otherwise the range is some range. O(log n).
     #[must_use]
     pub fn by_lex(self, min: Bound<&[u8]>, max: Bound<&[u8]>) -> Range<usize> {
         match self {
@@ -166,8 +166,9 @@ impl<'a> ZSetRef<'a> {
         packed.chain(large.into_iter().flatten())
     }
 
-    /// Visits at least `count` members from `cursor` on, and returns the cursor to go on with; 0 at the end. A walk
-    /// that begins with 0 visits each member that stays exactly once. A packed set is visited as a whole.
+    /// Visits at least `count` members from `cursor` on, and returns the cursor to go on with; 0 at
+    /// the end. A walk that begins with 0 visits each member that stays exactly once. A packed set
+    /// is visited as a whole.
     pub fn scan(self, cursor: u64, count: usize, visit: impl FnMut(Scored<'a>)) -> u64 {
         match self {
             Self::Packed(_) => {
@@ -178,14 +179,15 @@ impl<'a> ZSetRef<'a> {
         }
     }
 
-    /// A random member, by 64 random bits; `None` when there are none. All are equally likely. O(log n).
+    /// A random member, by 64 random bits; `None` when there are none. All are equally likely.
+    /// O(log n).
     #[must_use]
     pub fn random(self, bits: u64) -> Option<Scored<'a>> {
         self.nth(below(bits, self.len()))
     }
 
-    /// Visits `count` different random members, or all if there are fewer. `bits` gives 64 random bits at each call.
-    /// O(count · log n) for a large set, O(n) for a packed one.
+    /// Visits `count` different random members, or all if there are fewer. `bits` gives 64 random
+    /// bits at each call. O(count · log n) for a large set, O(n) for a packed one.
     pub fn random_distinct(
         self,
         count: usize,
@@ -207,8 +209,8 @@ impl<'a> ZSetRef<'a> {
         }
     }
 
-    /// Draws ranks until `count` different ones have been met. Should random bits be so bad that draws do not get there,
-    /// the first others are visited.
+    /// Draws ranks until `count` different ones have been met. Should random bits be so bad that
+    /// draws do not get there, the first others are visited.
     fn draw(self, count: usize, mut bits: impl FnMut() -> u64, mut visit: impl FnMut(Scored<'a>)) {
         let mut met = HashSet::with_capacity(count);
         let drawn = (0..DRAWS_MIN + DRAWS * count).map(|_| below(bits(), self.len()));

@@ -149,8 +149,8 @@ fn no_limit_keeps_a_collection_packed_beyond_what_one_insertion_can_look_at() {
     assert!(matches!(zset.get(), ZSetRef::Large(_)));
 }
 
-/// Prints how long one insertion takes: into a packed collection of so many members, and the one that makes it large. The
-/// least of some rounds, because other programs run.
+/// Prints how long one insertion takes: into a packed collection of so many members, and the one
+/// that makes it large. The least of some rounds, because other programs run.
 #[test]
 #[ignore = "a measurement, to be run by name in release"]
 #[expect(clippy::print_stdout, reason = "what it is for")]
@@ -183,7 +183,8 @@ fn what_one_insertion_takes() {
     }
 }
 
-/// Times for each type, in nanoseconds: of the last insertion into a packed collection, and of the one that makes it large.
+/// Times for each type, in nanoseconds: of the last insertion into a packed collection, and of the
+/// one that makes it large.
 #[expect(clippy::disallowed_methods, reason = "a measurement reads the clock")]
 fn worst_of(entries: usize, bytes: usize) -> [[u128; 2]; 4] {
     let hasher = KeyHasher::new(1);

@@ -2,8 +2,8 @@
 
 use tidewheel_collections::{List, ListLimits, ListRef};
 
-/// The setting, the length of the elements, how many of them make the list large, and how many are left when it is packed
-/// again.
+/// The setting, the length of the elements, how many of them make the list large, and how many are
+/// left when it is packed again.
 const CHANGES: [(i64, usize, usize, Option<usize>); 20] = [
     (-2, 0, 4094, Some(2044)),
     (-2, 1, 2730, Some(1363)),

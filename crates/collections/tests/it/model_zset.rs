@@ -1,5 +1,5 @@
-//! Random operations on a sorted set against a sorted vector, compared after every step, in both forms and in virtual
-//! time.
+//! Random operations on a sorted set against a sorted vector, compared after every step, in both
+//! forms and in virtual time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -101,8 +101,8 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// Members of different lengths, some of them prefixes of others. The long ones fill several pages, so that tidying has
-/// something to do.
+/// Members of different lengths, some of them prefixes of others. The long ones fill several pages,
+/// so that tidying has something to do.
 fn name(member: u16) -> Vec<u8> {
     let mut name = (member / 3).to_string().into_bytes();
     name.resize(name.len() + [0, 5, 600][(member % 3) as usize], b'x');

@@ -33,7 +33,8 @@ fn bits() -> impl FnMut() -> u64 {
     }
 }
 
-/// The sum of squared distances from even, which is about the number of members if all are equally likely.
+/// The sum of squared distances from even, which is about the number of members if all are equally
+/// likely.
 fn unevenness(met: &HashMap<Vec<u8>, u32>, members: usize, draws: u32) -> f64 {
     let even = f64::from(draws) / members as f64;
     let squares = met

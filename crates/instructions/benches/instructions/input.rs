@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-/// Operations that each benchmark runs, and entries that it runs them on. `.ci/instructions` reads this line.
+/// Operations that each benchmark runs, and entries that it runs them on. `.ci/instructions` reads
+/// this line.
 pub(crate) const OPERATIONS: usize = 100_000;
 
 /// When the structures come to be, in ticks of a millisecond.

@@ -1,4 +1,5 @@
-//! Commands as the server runs them: bytes parsed, the row found, the command run, its reply written.
+//! Commands as the server runs them: bytes parsed, the row found, the command run, its reply
+//! written.
 
 use std::hint::black_box;
 
@@ -152,7 +153,8 @@ fn to_set_px_new() -> Server {
     server
 }
 
-/// The deadlines that are replaced are those of other keys: half of them move, one way or the other.
+/// The deadlines that are replaced are those of other keys: half of them move, one way or the
+/// other.
 fn to_set_px_again() -> Server {
     let mut server = Server::loaded();
     server.time.tick += 1_000;

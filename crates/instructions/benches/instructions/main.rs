@@ -1,7 +1,8 @@
 //! Instructions per operation, counted by Callgrind: `.ci/instructions` runs and compares them.
 //!
-//! Each benchmark runs [`OPERATIONS`](input::OPERATIONS) operations on a structure with as many entries that
-//! its setup has made; only its body is counted. Nothing in it depends on clocks, entropy or threads.
+//! Each benchmark runs [`OPERATIONS`](input::OPERATIONS) operations on a structure with as many
+//! entries that its setup has made; only its body is counted. Nothing in it depends on clocks,
+//! entropy or threads.
 
 #![allow(
     missing_docs,

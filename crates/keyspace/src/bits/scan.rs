@@ -67,9 +67,11 @@ const BLOCK: usize = 8 * VECTOR;
 
 type Vector = [u64; LANES];
 
-/// The ones of eight vectors at a time: full adders sum them bit by bit, and only the eights are counted in each block.
+/// The ones of eight vectors at a time: full adders sum them bit by bit, and only the eights are
+/// counted in each block.
 ///
-/// Source: R. Harley and D. Seal, in H. S. Warren, "Hacker's Delight", 2nd edition, 2012, section 5-2.
+/// Source: R. Harley and D. Seal, in H. S. Warren, "Hacker's Delight", 2nd edition, 2012, section
+/// 5-2.
 fn ones_of_blocks(blocks: &[[u8; BLOCK]]) -> u64 {
     let (mut ones, mut twos, mut fours) = (Vector::default(), Vector::default(), Vector::default());
     let mut eights = 0;

@@ -1,4 +1,5 @@
-//! Numbers that mean the same in many calls: how many keys follow, and places counted from either end.
+//! Numbers that mean the same in many calls: how many keys follow, and places counted from either
+//! end.
 
 use std::ops::Range;
 
@@ -27,7 +28,8 @@ pub(crate) fn limit_of_count(text: &[u8]) -> Result<usize, CommandError> {
     }
 }
 
-/// The `COUNT n` with which LMPOP and its kin may end, at this argument; 1 without. It is read before what follows it.
+/// The `COUNT n` with which LMPOP and its kin may end, at this argument; 1 without. It is read
+/// before what follows it.
 pub(crate) fn count_of_pop(ctx: &Context<'_, '_>, argument: usize) -> Result<usize, CommandError> {
     if ctx.args.len() == argument {
         return Ok(1);
@@ -42,7 +44,8 @@ pub(crate) fn count_of_pop(ctx: &Context<'_, '_>, argument: usize) -> Result<usi
     Ok(usize::try_from(count).unwrap_or(usize::MAX))
 }
 
-/// The places from `start` to `end`, both inclusive, among `len`. Negative ones count from the end: −1 is the last.
+/// The places from `start` to `end`, both inclusive, among `len`. Negative ones count from the end:
+/// −1 is the last.
 pub(crate) fn range_of_places(start: i64, end: i64, len: usize) -> Range<usize> {
     let signed = i64::try_from(len).unwrap_or(i64::MAX);
     let from_front = |at: i64| {
@@ -59,8 +62,8 @@ pub(crate) fn range_of_places(start: i64, end: i64, len: usize) -> Range<usize> 
     }
 }
 
-/// The most members that a call may ask for with repetitions. The public servers allow a number whose reply would take years;
-/// nobody else would be served meanwhile.
+/// The most members that a call may ask for with repetitions. The public servers allow a number
+/// whose reply would take years; nobody else would be served meanwhile.
 const REPETITIONS_MAX: u64 = 1 << 24;
 
 /// The most bytes of a reply with repetitions. A client that asks for more is cut off.
@@ -81,7 +84,8 @@ pub(crate) fn signed_count(ctx: &Context<'_, '_>, argument: usize) -> Result<i64
     Ok(count)
 }
 
-/// The arguments of HRANDFIELD and its kin: a count, if there is one, and whether `pairs` was asked for.
+/// The arguments of HRANDFIELD and its kin: a count, if there is one, and whether `pairs` was asked
+/// for.
 pub(crate) fn count_at_random(
     ctx: &Context<'_, '_>,
     pairs: Option<&str>,
@@ -105,7 +109,8 @@ pub(crate) fn count_at_random(
     }
 }
 
-/// Refuses to reply with a negative count of members, which allows for repetitions, if it asks for too many of these.
+/// Refuses to reply with a negative count of members, which allows for repetitions, if it asks for
+/// too many of these.
 pub(crate) fn check_repetitions(count: i64) -> Result<(), CommandError> {
     if count < 0 && count.unsigned_abs() > REPETITIONS_MAX {
         return Err(TOO_MANY);
@@ -113,7 +118,8 @@ pub(crate) fn check_repetitions(count: i64) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// Writes a reply's part with repetitions. It stops where the reply becomes too long: for its client, or for anybody.
+/// Writes a reply's part with repetitions. It stops where the reply becomes too long: for its
+/// client, or for anybody.
 pub(crate) fn repeat(times: usize, out: &mut Writer, mut one: impl FnMut(&mut Writer)) {
     let most = out.len().saturating_add(REPETITION_BYTES_MAX);
     for _ in 0..times {

@@ -169,8 +169,8 @@ impl Part {
         })
     }
 
-    /// Whether it ends before it begins, both counted from the end. BITPOS looks at the first byte or bit then if the
-    /// string is shorter.
+    /// Whether it ends before it begins, both counted from the end. BITPOS looks at the first byte
+    /// or bit then if the string is shorter.
     fn is_backwards(&self) -> bool {
         let end = self.end.unwrap_or(-1);
         self.start < 0 && end < 0 && self.start > end

@@ -1,7 +1,7 @@
 //! BITOP: a bitwise operation on strings, whose result is stored.
 //!
-//! Long strings are combined without the lock. The result is stored if no source has changed meanwhile; if one has,
-//! the command begins again.
+//! Long strings are combined without the lock. The result is stored if no source has changed
+//! meanwhile; if one has, the command begins again.
 
 use std::sync::Arc;
 
@@ -72,7 +72,8 @@ fn combine(op: BitOp, sources: &Sources) -> Vec<u8> {
     op.combine(&strings)
 }
 
-/// Combines without the locks, and stores the result. False if another command has changed a source meanwhile.
+/// Combines without the locks, and stores the result. False if another command has changed a source
+/// meanwhile.
 #[cold]
 fn combine_aside(
     ctx: &mut Context<'_, '_>,

@@ -31,8 +31,8 @@ pub(crate) fn timeout(ctx: &Context<'_, '_>, at: usize) -> Result<Option<u64>, C
     Ok((ms > 0).then_some(ms))
 }
 
-/// Runs the command on the first of its keys that holds something; waits for them if none does. `nothing` is the reply
-/// where it may not wait.
+/// Runs the command on the first of its keys that holds something; waits for them if none does.
+/// `nothing` is the reply where it may not wait.
 pub(crate) fn serve_or_wait(
     ctx: &mut Context<'_, '_>,
     wanted: Wanted,

@@ -1,10 +1,11 @@
 //! Changing a string, without the shard's lock if that takes long.
 //!
-//! Work that takes long is not done under the shard's lock. A large string is changed *aside* if it is shared (with a
-//! reply that is being copied, or with the result of COPY), if it has no capacity left, or if it becomes large:
+//! Work that takes long is not done under the shard's lock. A large string is changed *aside* if it
+//! is shared (with a reply that is being copied, or with the result of COPY), if it has no capacity
+//! left, or if it becomes large:
 //!
-//! 1. The string is shared, and the lock released. A shared string is not changed in place, so the same object has the
-//!    same bytes from now on.
+//! 1. The string is shared, and the lock released. A shared string is not changed in place, so the
+//!    same object has the same bytes from now on.
 //! 2. Its bytes are copied, and the copy is changed.
 //! 3. The shard is locked again. If the key still holds the same object, the copy replaces it.
 //! 4. If not, another command was faster, and this one begins again.
@@ -23,12 +24,13 @@ use crate::value::{self, LARGE, Object, TAG_STRING_RAW, room_for};
 const TOO_LONG: CommandError =
     CommandError::fixed("ERR string exceeds maximum allowed size (proto-max-bulk-len)");
 
-/// Changes aside that may fail because another command was faster. After that the string is changed under the lock,
-/// even if it takes long. More than two are rarely needed: the faster command has left a string that has capacity and
-/// is not shared.
+/// Changes aside that may fail because another command was faster. After that the string is changed
+/// under the lock, even if it takes long. More than two are rarely needed: the faster command has
+/// left a string that has capacity and is not shared.
 pub(crate) const ASIDE_MAX: u32 = 8;
 
-/// A change aside copies the whole string. It pays if the command writes at least one part in this many.
+/// A change aside copies the whole string. It pays if the command writes at least one part in this
+/// many.
 const ASIDE_PART: usize = 16;
 
 /// A change of a string that keeps its deadline, or a new string.
@@ -117,7 +119,8 @@ impl<F: Fn(&mut Vec<u8>)> Edit<F> {
         }
     }
 
-    /// Changes a copy without the lock, and replaces the string by it. False if another command was faster.
+    /// Changes a copy without the lock, and replaces the string by it. False if another command was
+    /// faster.
     #[cold]
     fn apply_aside(
         &self,
@@ -172,7 +175,8 @@ pub(crate) fn put(
     }
 }
 
-/// Changes a string that is raw already, and keeps its length. False, and nothing is done, if it is another.
+/// Changes a string that is raw already, and keeps its length. False, and nothing is done, if it is
+/// another.
 fn overwrite_raw(
     ctx: &mut Context<'_, '_>,
     key: Key<'_>,
@@ -187,8 +191,8 @@ fn overwrite_raw(
 /// Growth at which zeroed pages from the system beat writing zeros.
 const ZERO_PAGES_MIN: usize = 1 << 20;
 
-/// Pads with zeros. The system hands out large zeroed allocations without touching them, so that a far
-/// offset does not hold the shard's lock for as long as writing half a gigabyte takes.
+/// Pads with zeros. The system hands out large zeroed allocations without touching them, so that a
+/// far offset does not hold the shard's lock for as long as writing half a gigabyte takes.
 pub(crate) fn grow_with_zeros(bytes: &mut Vec<u8>, total: usize) {
     let len = bytes.len();
     if total.saturating_sub(len) >= ZERO_PAGES_MIN.max(len) {

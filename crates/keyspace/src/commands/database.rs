@@ -49,8 +49,8 @@ pub(crate) fn flushall(ctx: &mut Context<'_, '_>) -> Outcome {
     flush(ctx, 0..databases)
 }
 
-/// Swaps stores for empty ones while no other thread is inside. The old ones are freed afterwards: by this thread for
-/// SYNC, else away from the loop.
+/// Swaps stores for empty ones while no other thread is inside. The old ones are freed afterwards:
+/// by this thread for SYNC, else away from the loop.
 fn flush(ctx: &mut Context<'_, '_>, databases: std::ops::Range<u32>) -> Outcome {
     let sync = match ctx.args.len() {
         1 => false,

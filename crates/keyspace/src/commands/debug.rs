@@ -42,7 +42,8 @@ pub(crate) fn object(ctx: &mut Context<'_, '_>) -> Outcome {
     Ok(())
 }
 
-/// The size of a packed collection. Redis writes its elements to the standard output; here every command shows them.
+/// The size of a packed collection. Redis writes its elements to the standard output; here every
+/// command shows them.
 pub(crate) fn listpack(ctx: &mut Context<'_, '_>) -> Outcome {
     check_access(ctx)?;
     let (key, db) = (ctx.key(2), ctx.session.db);

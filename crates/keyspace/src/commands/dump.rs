@@ -206,8 +206,8 @@ fn load(ctx: &mut Context<'_, '_>, key: Key<'_>) -> Result<Loaded, CommandError>
     loaded
 }
 
-/// Stores a value in place of any other one. If its deadline is reached, the key is only removed; so is it if the
-/// deadlines of all its members are.
+/// Stores a value in place of any other one. If its deadline is reached, the key is only removed;
+/// so is it if the deadlines of all its members are.
 fn store(
     ctx: &mut Context<'_, '_>,
     key: Key<'_>,

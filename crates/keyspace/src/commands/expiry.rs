@@ -15,9 +15,10 @@ const WINDOWS: usize = 65;
 const BUCKETS_OUT_OF_RANGE: CommandError =
     CommandError::fixed("ERR buckets must be between 1 and 65");
 
-/// Replies with one `[from, to, keys]` for each window, in milliseconds from now: first the keys that are due already,
-/// then `[1, 2)`, `[2, 4)`, `[4, 8)` and so on. The argument is the number of windows; the last one includes all later
-/// keys and says −1 for its end. Without an argument the windows end with the last one that has keys.
+/// Replies with one `[from, to, keys]` for each window, in milliseconds from now: first the keys
+/// that are due already, then `[1, 2)`, `[2, 4)`, `[4, 8)` and so on. The argument is the number of
+/// windows; the last one includes all later keys and says −1 for its end. Without an argument the
+/// windows end with the last one that has keys.
 pub(crate) const FORECAST: WalkFn = WalkFn(|ctx| {
     if ctx.args.len() > 3 {
         return Err(CommandError::SYNTAX);

@@ -160,7 +160,8 @@ fn flags_of_bitfield(call: Args<'_>) -> &'static [&'static str] {
     &["RO", "access"]
 }
 
-/// SET reads the old value if it is asked to. A time that is spelt `GET` counts too, as in the public servers.
+/// SET reads the old value if it is asked to. A time that is spelt `GET` counts too, as in the
+/// public servers.
 fn flags_of_set(call: Args<'_>) -> &'static [&'static str] {
     let mut options = call.iter().skip(3);
     match options.any(|option| option.eq_ignore_ascii_case(b"GET")) {

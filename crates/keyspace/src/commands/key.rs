@@ -88,7 +88,8 @@ impl Entry {
         }
     }
 
-    /// Copies an entry; a large string is shared until one of the two is changed. Its deadline may be a member's.
+    /// Copies an entry; a large string is shared until one of the two is changed. Its deadline may
+    /// be a member's.
     fn copy(ctx: &mut Context<'_, '_>, key: Key<'_>, db: u32, slot: tidewheel_store::Slot) -> Self {
         let now = ctx.now.tick;
         let entries = ctx.entries_at(key, db);

@@ -34,8 +34,8 @@ pub(crate) enum Lifetime {
 }
 
 impl LifetimeOption {
-    /// Reads the option at argument `i` and returns it with the number of arguments that it takes. One that
-    /// contradicts an `earlier` one is a syntax error; the same again takes its place.
+    /// Reads the option at argument `i` and returns it with the number of arguments that it takes.
+    /// One that contradicts an `earlier` one is a syntax error; the same again takes its place.
     pub(crate) fn parse(
         args: Args<'_>,
         i: usize,
@@ -45,7 +45,8 @@ impl LifetimeOption {
         Self::of_word(word, args.len(), i, earlier).ok_or(CommandError::SYNTAX)
     }
 
-    /// As [`parse`](Self::parse), of a word that is [`folded`] already, in a call of so many arguments. `None` is a syntax error.
+    /// As [`parse`](Self::parse), of a word that is [`folded`] already, in a call of so many
+    /// arguments. `None` is a syntax error.
     #[inline(always)]
     pub(crate) fn of_word(
         word: u64,

@@ -1,5 +1,5 @@
-//! The names of members in a call, and their deadlines: HEXPIRE and its relatives, for every type whose members may have
-//! deadlines.
+//! The names of members in a call, and their deadlines: HEXPIRE and its relatives, for every type
+//! whose members may have deadlines.
 //!
 //! The words are those of the public server's hashes: `FIELDS 2 a b`. `MEMBERS` means the same.
 
@@ -113,7 +113,8 @@ pub(crate) fn names_begin(ctx: &Context<'_, '_>, at: usize) -> bool {
     ctx.is(at, "FIELDS") || ctx.is(at, "MEMBERS")
 }
 
-/// The arguments that name members: those behind `FIELDS` and a number at argument `at`. `no_count` says that it is none.
+/// The arguments that name members: those behind `FIELDS` and a number at argument `at`. `no_count`
+/// says that it is none.
 pub(crate) fn named(
     ctx: &Context<'_, '_>,
     at: usize,
@@ -225,7 +226,8 @@ pub(crate) fn persist<C: TimedMembers>(ctx: &mut Context<'_, '_>) -> Outcome {
     Ok(())
 }
 
-/// HTTL and its relatives: what `say` makes of a deadline in milliseconds from now, or since the epoch.
+/// HTTL and its relatives: what `say` makes of a deadline in milliseconds from now, or since the
+/// epoch.
 pub(crate) fn report<C: TimedMembers>(
     ctx: &mut Context<'_, '_>,
     unit: Unit,
@@ -252,7 +254,8 @@ pub(crate) fn report<C: TimedMembers>(
     })
 }
 
-/// EXPIREMEMBER and its relatives: one member of a key of any of the types. `ms` is the unit unless the call names one.
+/// EXPIREMEMBER and its relatives: one member of a key of any of the types. `ms` is the unit unless
+/// the call names one.
 pub(crate) fn expire_member(ctx: &mut Context<'_, '_>, unit: Unit, base: Base) -> Outcome {
     let unit = match ctx.args.get(4) {
         None => unit,

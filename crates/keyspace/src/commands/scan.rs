@@ -26,7 +26,8 @@ const INVALID_CURSOR: CommandError = CommandError::fixed("ERR invalid cursor");
 struct Answer {
     /// `None` is matched by all.
     pattern: Option<Vec<u8>>,
-    /// Keys that take long to match. They are matched when no shard is locked, and other commands run in between.
+    /// Keys that take long to match. They are matched when no shard is locked, and other commands
+    /// run in between.
     aside: Vec<Box<[u8]>>,
     found: usize,
 }
@@ -83,7 +84,8 @@ impl Answer {
     }
 }
 
-/// Of keys whose entries are due, those that live: some of their members do. What is dead is removed.
+/// Of keys whose entries are due, those that live: some of their members do. What is dead is
+/// removed.
 fn those_alive(
     ctx: &mut Context<'_, '_>,
     due: Vec<Box<[u8]>>,
@@ -193,7 +195,8 @@ impl ScanOptions {
     }
 }
 
-/// A cursor has the shard in its upper bits, and the place in the shard's hash order in its lower 32.
+/// A cursor has the shard in its upper bits, and the place in the shard's hash order in its lower
+/// 32.
 const PLACE_BITS: u32 = 32;
 
 /// SCAN on its way, which is long for a large COUNT.

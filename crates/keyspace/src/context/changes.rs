@@ -83,7 +83,8 @@ impl<'b> Context<'_, 'b> {
         }
     }
 
-    /// As [`replace`](Self::replace), of an entry that was just looked at. Mostly the new value goes where the old one was.
+    /// As [`replace`](Self::replace), of an entry that was just looked at. Mostly the new value
+    /// goes where the old one was.
     #[inline(always)]
     pub(crate) fn replace_seen(
         &mut self,
@@ -99,13 +100,14 @@ impl<'b> Context<'_, 'b> {
         }
     }
 
-    /// Removes a key from any database, as a part of moving it, and keeps its object for the caller.
+    /// Removes a key from any database, as a part of moving it, and keeps its object for the
+    /// caller.
     pub(crate) fn take_at(&mut self, key: Key<'_>, db: u32, slot: Slot) -> Option<Object> {
         self.hold(key.shard).remove(key, db, slot, Cause::Silent)
     }
 
-    /// Overwrites the bytes of a value that lies beside its key, in the session's database. False, and nothing is done,
-    /// if the new value has another length or the old one lies elsewhere.
+    /// Overwrites the bytes of a value that lies beside its key, in the session's database. False,
+    /// and nothing is done, if the new value has another length or the old one lies elsewhere.
     #[inline]
     pub(crate) fn overwrite(
         &mut self,

@@ -49,9 +49,10 @@ impl<'a> Context<'a, '_> {
         Ok(read(found, self.out))
     }
 
-    /// Changes a key's collection, or a new one if there is none: `slot` is what [`find_of`](Self::find_of) has found.
-    /// `change` returns the event of what it has done; `None` if it has changed nothing. It gets the reply too. A
-    /// collection without members leaves with its key.
+    /// Changes a key's collection, or a new one if there is none: `slot` is what
+    /// [`find_of`](Self::find_of) has found. `change` returns the event of what it has done; `None`
+    /// if it has changed nothing. It gets the reply too. A collection without members leaves with
+    /// its key.
     #[inline]
     pub(crate) fn edit<C: Collection, R>(
         &mut self,
@@ -73,7 +74,8 @@ impl<'a> Context<'a, '_> {
         changed.result
     }
 
-    /// Adds a key that does not exist, in the session's database, with a collection and its own deadline.
+    /// Adds a key that does not exist, in the session's database, with a collection and its own
+    /// deadline.
     pub(crate) fn insert_collection<C: Collection>(
         &mut self,
         key: Key<'_>,
@@ -86,8 +88,8 @@ impl<'a> Context<'a, '_> {
             .insert_owned(key, db, owned, access, tick, cause);
     }
 
-    /// Puts a collection under a key in the session's database, in place of what is there. An empty one removes the key.
-    /// Returns how many members it has.
+    /// Puts a collection under a key in the session's database, in place of what is there. An empty
+    /// one removes the key. Returns how many members it has.
     pub(crate) fn put<C: Collection>(&mut self, key: Key<'_>, result: C, cause: Cause) -> usize {
         let len = result.len();
         if let Some(slot) = self.find_at(key, self.session.db) {

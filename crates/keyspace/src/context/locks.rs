@@ -19,8 +19,9 @@ pub(crate) type Locked = Result<(), Blocked>;
 const HOLDS_PER_SAMPLE: u32 = 32;
 
 impl<'a, 'b> Context<'a, 'b> {
-    /// Locks the shards of a command's keys, which `keys` finds among the arguments. Before that, it copies the argument
-    /// that will be stored, if it is large: `stored_argument` is its position. `call` may know hashes of the keys.
+    /// Locks the shards of a command's keys, which `keys` finds among the arguments. Before that,
+    /// it copies the argument that will be stored, if it is large: `stored_argument` is its
+    /// position. `call` may know hashes of the keys.
     #[inline(always)]
     pub(crate) fn lock_keys(
         &mut self,
@@ -144,8 +145,8 @@ impl<'a, 'b> Context<'a, 'b> {
         Ok(())
     }
 
-    /// Unlocks, then wakes sleepers whose deadline became earlier. A handler that needs a large value later must
-    /// share it (`Arc`) before.
+    /// Unlocks, then wakes sleepers whose deadline became earlier. A handler that needs a large
+    /// value later must share it (`Arc`) before.
     #[inline(always)]
     pub(crate) fn unlock(&mut self) {
         if self.kept {
@@ -180,8 +181,8 @@ impl<'a, 'b> Context<'a, 'b> {
     ///
     /// # Errors
     ///
-    /// [`BLOCKED`](CommandError::BLOCKED). This goes for all functions of that kind: then the handler
-    /// ends, and has changed nothing.
+    /// [`BLOCKED`](CommandError::BLOCKED). This goes for all functions of that kind: then the
+    /// handler ends, and has changed nothing.
     pub(crate) fn step_in(&mut self, key: &[u8]) -> Result<(), CommandError> {
         let locked = self.step_in_hashed(self.keyspace.hash(key));
         self.unless_blocked(locked)
@@ -230,8 +231,8 @@ impl<'a, 'b> Context<'a, 'b> {
         self.unless_blocked(locked)
     }
 
-    /// Makes room for so many bytes, after [`step_out`](Self::step_out). A transaction, whose locks are kept, evicts
-    /// nothing.
+    /// Makes room for so many bytes, after [`step_out`](Self::step_out). A transaction, whose locks
+    /// are kept, evicts nothing.
     ///
     /// # Errors
     ///
@@ -249,8 +250,8 @@ impl<'a, 'b> Context<'a, 'b> {
         }
     }
 
-    /// Does long work that needs no keys. The locks and the seat are left meanwhile, so that exclusive users need not
-    /// wait for it; not within a transaction.
+    /// Does long work that needs no keys. The locks and the seat are left meanwhile, so that
+    /// exclusive users need not wait for it; not within a transaction.
     pub(crate) fn outside<R>(&mut self, work: impl FnOnce() -> R) -> R {
         self.unlock();
         if let Some(seat) = &mut self.seat {
@@ -323,8 +324,8 @@ impl<'a, 'b> Context<'a, 'b> {
         }
     }
 
-    /// Bytes that collections and long strings take in the session's database, in the shards that are
-    /// locked.
+    /// Bytes that collections and long strings take in the session's database, in the shards that
+    /// are locked.
     pub(crate) fn object_bytes(&self) -> usize {
         let db = self.session.db;
         match &self.one {

@@ -30,9 +30,9 @@ use crate::waiters::{Ticket, Wanted};
 
 /// What a command's handler works with.
 ///
-/// [`Keyspace::begin`] has locked the shards of the row's keys before the handler runs. The handler reaches them
-/// through `Key`s and does not lock by itself. Only handlers of rows without keys do: they lock one shard after
-/// another.
+/// [`Keyspace::begin`] has locked the shards of the row's keys before the handler runs. The handler
+/// reaches them through `Key`s and does not lock by itself. Only handlers of rows without keys do:
+/// they lock one shard after another.
 #[derive(Debug)]
 pub struct Context<'a, 'b> {
     pub(crate) keyspace: &'a Keyspace,
@@ -66,7 +66,8 @@ pub struct Context<'a, 'b> {
     pub(crate) is_long: bool,
     /// When the locks were taken, if this hold is measured.
     held_since_ns: Option<u64>,
-    /// What is done for large values before and after locking. A pointer, because most commands have none.
+    /// What is done for large values before and after locking. A pointer, because most commands
+    /// have none.
     large: Option<Box<Large>>,
 }
 
@@ -219,7 +220,8 @@ impl<'a, 'b> Context<'a, 'b> {
         None
     }
 
-    /// Finds a living key in any database, without counting anything. A dead one is removed and announced.
+    /// Finds a living key in any database, without counting anything. A dead one is removed and
+    /// announced.
     #[inline]
     pub(crate) fn find_at(&mut self, key: Key<'_>, db: u32) -> Option<Slot> {
         let seen = self.entries_at(key, db).look(key.hash, key.bytes)?;
@@ -229,8 +231,8 @@ impl<'a, 'b> Context<'a, 'b> {
         Some(seen.slot)
     }
 
-    /// An entry's deadline was reached: its members leave that are due, or the key itself. Returns what is seen of a key
-    /// that stays.
+    /// An entry's deadline was reached: its members leave that are due, or the key itself. Returns
+    /// what is seen of a key that stays.
     #[cold]
     fn remove_due(&mut self, key: Key<'_>, db: u32, seen: Seen) -> Option<Seen> {
         let (slot, deadline) = (seen.slot, seen.deadline()?);
@@ -252,8 +254,8 @@ impl<'a, 'b> Context<'a, 'b> {
         self.leaves_dead() && collection::is_dead(self.entries_at(key, db), slot, &now)
     }
 
-    /// Whether what is dead is hidden and not removed. Only a command that adds nothing may leave it: a key is never stored
-    /// twice.
+    /// Whether what is dead is hidden and not removed. Only a command that adds nothing may leave
+    /// it: a key is never stored twice.
     fn leaves_dead(&self) -> bool {
         let writes = |row: &Command| row.flags.has(Flags::WRITE);
         !self.row.is_some_and(writes) && self.keyspace.is_paused()
@@ -287,7 +289,8 @@ impl<'a, 'b> Context<'a, 'b> {
         }
     }
 
-    /// Removes due members of the command's keys, up to [`STEP`] of each. Returns whether others are due.
+    /// Removes due members of the command's keys, up to [`STEP`] of each. Returns whether others
+    /// are due.
     pub(crate) fn meets_backlog(&mut self, row: &Command) -> bool {
         let mut positions = row.keys.positions(self.args);
         positions.any(|at| self.key_meets_backlog(at))
@@ -297,8 +300,8 @@ impl<'a, 'b> Context<'a, 'b> {
         self.removes_some(self.key(argument), self.session.db)
     }
 
-    /// As [`find_at`](Self::find_at), for a walk over keys: it removes due members as long as the step's budget lasts. A
-    /// collection of which others are due then counts as alive.
+    /// As [`find_at`](Self::find_at), for a walk over keys: it removes due members as long as the
+    /// step's budget lasts. A collection of which others are due then counts as alive.
     pub(crate) fn find_in_walk(
         &mut self,
         key: Key<'_>,

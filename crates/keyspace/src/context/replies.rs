@@ -53,8 +53,8 @@ impl Large {
         }
     }
 
-    /// Forgets the places that the running command has left. Those of earlier commands stay: the last of them may be where
-    /// this command's reply began.
+    /// Forgets the places that the running command has left. Those of earlier commands stay: the
+    /// last of them may be where this command's reply began.
     fn forget_new_holes(&mut self) {
         self.holes.truncate(self.carried);
         let bytes = |hole: &Hole| hole.range.len() + HEAD;
@@ -98,7 +98,8 @@ impl Context<'_, '_> {
 
     /// Replies with a key's string, or nil. Returns whether there is one.
     ///
-    /// Nearly all strings lie beside their key: they are written to the reply while the look-up has them at hand.
+    /// Nearly all strings lie beside their key: they are written to the reply while the look-up has
+    /// them at hand.
     #[inline(always)]
     pub(crate) fn reply_string(&mut self, key: Key<'_>) -> Result<bool, CommandError> {
         let (tick, db) = (self.now.tick, self.session.db);
@@ -121,7 +122,8 @@ impl Context<'_, '_> {
         Ok(true)
     }
 
-    /// As [`reply_string`](Self::reply_string), of an entry that is something else than a short string that lives.
+    /// As [`reply_string`](Self::reply_string), of an entry that is something else than a short
+    /// string that lives.
     #[inline(never)]
     fn reply_seen(&mut self, key: Key<'_>, seen: Seen) -> Result<bool, CommandError> {
         let seen = if seen.is_due(self.now.tick) {
@@ -170,7 +172,8 @@ impl Context<'_, '_> {
         Unfinished::Blocked(blocked)
     }
 
-    /// Unlocks and does what must not happen under a lock: copying large replies, dropping large values.
+    /// Unlocks and does what must not happen under a lock: copying large replies, dropping large
+    /// values.
     #[inline(always)]
     pub(crate) fn finish(&mut self) {
         self.unlock();
@@ -187,7 +190,8 @@ impl Context<'_, '_> {
         self.large = large;
     }
 
-    /// Hands over what is left to do after unlocking. Arguments that were copied and not stored are garbage.
+    /// Hands over what is left to do after unlocking. Arguments that were copied and not stored are
+    /// garbage.
     pub(crate) fn carry_on(&mut self) -> Option<Box<Large>> {
         let mut large = self.large.take()?;
         let copied = std::mem::take(&mut large.prepared);
@@ -239,7 +243,8 @@ impl Context<'_, '_> {
         self.out.raw(&rest[written - first..]);
     }
 
-    /// Walks the session's database in the one shard that is locked, as long as `visit` returns true.
+    /// Walks the session's database in the one shard that is locked, as long as `visit` returns
+    /// true.
     pub(crate) fn walk(
         &mut self,
         cursor: u32,

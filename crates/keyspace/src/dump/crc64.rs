@@ -1,4 +1,5 @@
-//! CRC-64 with the polynomial of Jones (0xad93d23594c935a9), lowest bits first, by tables for eight bytes at a time.
+//! CRC-64 with the polynomial of Jones (0xad93d23594c935a9), lowest bits first, by tables for eight
+//! bytes at a time.
 
 /// The polynomial, its bits in reverse.
 const POLYNOMIAL: u64 = 0x95ac_9329_ac4b_c9b5;
@@ -30,7 +31,8 @@ static TABLES: [[u64; 256]; 8] = {
     tables
 };
 
-/// Words of each of the lanes, whose checksums are computed side by side: each step waits for the one before it.
+/// Words of each of the lanes, whose checksums are computed side by side: each step waits for the
+/// one before it.
 const LANE: usize = 512;
 const LANES: usize = 4;
 
@@ -58,7 +60,8 @@ pub(super) fn crc64(bytes: &[u8]) -> u64 {
                 *sum = with_word(*sum, &lane[at]);
             }
         }
-        // As many zeros follow each lane as the next one has bytes, and checksums of equal lengths add up.
+        // As many zeros follow each lane as the next one has bytes, and checksums of equal lengths
+        // add up.
         let joined = sums
             .into_iter()
             .reduce(|crc, next| times(crc, LANE_OF_ZEROS) ^ next);
@@ -77,8 +80,8 @@ fn with_word(crc: u64, word: &[u8; 8]) -> u64 {
     parts.fold(0, |sum, (byte, table)| sum ^ table[*byte as usize])
 }
 
-/// The product of two polynomials, modulo that of the checksum, bits in reverse. A checksum times x to the power of n is
-/// the checksum with n zeros behind it.
+/// The product of two polynomials, modulo that of the checksum, bits in reverse. A checksum times x
+/// to the power of n is the checksum with n zeros behind it.
 fn times(a: u64, mut b: u64) -> u64 {
     let mut product = 0;
     for bit in (0..64).rev() {

@@ -44,8 +44,8 @@ pub(crate) fn open(payload: &[u8], lenience: Lenience) -> Option<Opened<'_>> {
     (known && right).then_some(Opened { version, value })
 }
 
-/// Redis counts from 1 on (8.10 is at 15), and Valkey from 80 on (9.2 is at 81) since the two went separate ways. What a newer
-/// version has added is told by its type, which is not known.
+/// Redis counts from 1 on (8.10 is at 15), and Valkey from 80 on (9.2 is at 81) since the two went
+/// separate ways. What a newer version has added is told by its type, which is not known.
 fn is_known(version: u16) -> bool {
     matches!(version, 1..=15) || is_valkey(version)
 }

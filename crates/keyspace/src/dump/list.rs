@@ -100,7 +100,8 @@ pub(crate) fn write(list: ListRef<'_>) -> Vec<u8> {
     writer.seal()
 }
 
-/// Writes a node, if there is something in it, and begins another one. Returns how many it has written.
+/// Writes a node, if there is something in it, and begins another one. Returns how many it has
+/// written.
 fn flush(node: &mut Builder, writer: &mut Writer) -> u32 {
     let full = std::mem::replace(node, Builder::new());
     if full.is_empty() {

@@ -11,7 +11,8 @@ use super::Bad;
 /// The most bytes that three compressed ones stand for.
 const COPY_MAX: usize = 264;
 
-/// Expands to exactly `len` bytes. A length that the compressed bytes cannot have is refused before any memory is taken.
+/// Expands to exactly `len` bytes. A length that the compressed bytes cannot have is refused before
+/// any memory is taken.
 pub(super) fn expand(mut packed: &[u8], len: usize) -> Result<Vec<u8>, Bad> {
     if len > longest(packed.len()) {
         return Err(Bad);

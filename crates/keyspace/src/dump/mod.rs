@@ -1,11 +1,12 @@
 //! Values in the public format, which DUMP writes and RESTORE reads.
 //!
-//! A payload is a byte for the type, the value, two bytes for the format's version, and a checksum (CRC-64) of all that.
-//! Payloads come from anywhere, so a reader trusts nothing: each length is held against the bytes that are there, each
-//! count against what could be in them, and no member may come twice.
+//! A payload is a byte for the type, the value, two bytes for the format's version, and a checksum
+//! (CRC-64) of all that. Payloads come from anywhere, so a reader trusts nothing: each length is
+//! held against the bytes that are there, each count against what could be in them, and no member
+//! may come twice.
 //!
-//! What is written is read by servers from 7.0 on. Fields with deadlines are read from 7.4 on. Members of sets and sorted
-//! sets have deadlines nowhere else, so their types are our own.
+//! What is written is read by servers from 7.0 on. Fields with deadlines are read from 7.4 on.
+//! Members of sets and sorted sets have deadlines nowhere else, so their types are our own.
 //!
 //! | file | idea |
 //! |---|---|
@@ -66,13 +67,14 @@ mod kind {
     /// Fields with deadlines.
     pub(super) const HASH_METADATA: u8 = 24;
     pub(super) const HASH_LISTPACK_EX: u8 = 25;
-    /// Members with deadlines: our own. The public format's types grow upwards, from below 40, and the marks of its files
-    /// downwards, from above 240.
+    /// Members with deadlines: our own. The public format's types grow upwards, from below 40, and
+    /// the marks of its files downwards, from above 240.
     pub(super) const SET_TIMED: u8 = 140;
     pub(super) const ZSET_TIMED: u8 = 141;
 }
 
-/// A value that was read. A collection is empty if, and only if, the deadlines of all members have passed.
+/// A value that was read. A collection is empty if, and only if, the deadlines of all members have
+/// passed.
 #[derive(Debug)]
 pub(crate) enum Loaded {
     String(Vec<u8>),

@@ -1,18 +1,19 @@
 //! The queue of keyspace events, from the shards to the thread that publishes them.
 //!
-//! An event is queued under the lock of its key's shard, so events of one key stay in order. The thread that runs
-//! the command queues it, so events of one client stay in order.
+//! An event is queued under the lock of its key's shard, so events of one key stay in order. The
+//! thread that runs the command queues it, so events of one client stay in order.
 //!
-//! An event counts as published when the thread that took it has handed it on, not when it was taken. So a thread
-//! that finds no event pending after a batch of commands may answer them: all their events are published.
+//! An event counts as published when the thread that took it has handed it on, not when it was
+//! taken. So a thread that finds no event pending after a batch of commands may answer them: all
+//! their events are published.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::Event;
 use crate::order::{Rank, Ranked};
 
-/// The most events that wait. The shell drains the queue after every batch and every hold of expiry, so only one
-/// command over very many keys can reach this.
+/// The most events that wait. The shell drains the queue after every batch and every hold of
+/// expiry, so only one command over very many keys can reach this.
 const EVENTS_MAX: usize = 1 << 20;
 
 /// The most bytes of keys that wait. One event always fits an empty queue.
@@ -62,8 +63,8 @@ impl EventQueue {
         self.queued.load(Ordering::Relaxed) != published
     }
 
-    /// Publishes all that was queued before the call. The caller holds a lock of its own around it, so that no other
-    /// thread publishes later events first.
+    /// Publishes all that was queued before the call. The caller holds a lock of its own around it,
+    /// so that no other thread publishes later events first.
     pub(crate) fn drain(&self, publish: &mut dyn FnMut(Event)) {
         let events = self.take();
         let _counted = Counted(&self.published, events.len() as u64);
@@ -100,7 +101,8 @@ impl Waiting {
     }
 }
 
-/// Counts events as published when it is dropped. After a panic too: no other thread can publish them any more.
+/// Counts events as published when it is dropped. After a panic too: no other thread can publish
+/// them any more.
 struct Counted<'a>(&'a AtomicU64, u64);
 
 impl Drop for Counted<'_> {

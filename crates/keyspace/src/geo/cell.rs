@@ -22,7 +22,8 @@ pub(crate) struct Cell {
     steps: u32,
 }
 
-/// The number of a part, where `-max..max` is cut into `2^steps` of them. `max` itself is in the next one.
+/// The number of a part, where `-max..max` is cut into `2^steps` of them. `max` itself is in the
+/// next one.
 fn part(at: f64, max: f64, steps: u32) -> u32 {
     let share = (at + max) / (2.0 * max);
     (share * f64::from(1_u32 << steps)) as u32

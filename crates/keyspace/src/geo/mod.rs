@@ -1,7 +1,8 @@
 //! Positions on the earth: as scores of a sorted set, and what lies near one.
 //!
-//! A position is a cell of a grid. Longitude and latitude are numbers of 26 bits each, whose bits stand in turn: so cells
-//! that are near each other mostly have scores near each other. It is the encoding of the public protocol's servers.
+//! A position is a cell of a grid. Longitude and latitude are numbers of 26 bits each, whose bits
+//! stand in turn: so cells that are near each other mostly have scores near each other. It is the
+//! encoding of the public protocol's servers.
 
 mod cell;
 mod shape;

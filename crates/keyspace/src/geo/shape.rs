@@ -51,8 +51,8 @@ impl Area {
         }
     }
 
-    /// The ranges of scores that cover the area: those of the cell around its middle and of the cells beside it. No cell
-    /// is named twice, and no cell that lies outside.
+    /// The ranges of scores that cover the area: those of the cell around its middle and of the
+    /// cells beside it. No cell is named twice, and no cell that lies outside.
     pub(crate) fn scores(&self) -> impl Iterator<Item = Range<f64>> {
         let bounds = self.bounds();
         let middle = self.cell(&bounds);
@@ -141,7 +141,8 @@ impl Bounds {
             && cell.moved(-1, 0).longitudes().start <= self.longitudes.start
     }
 
-    /// Whether they reach from a cell into the one beside it. Cells of a half or a quarter of the earth always count.
+    /// Whether they reach from a cell into the one beside it. Cells of a half or a quarter of the
+    /// earth always count.
     fn reach(&self, cell: Cell, east: i32, north: i32) -> bool {
         if !cell.is_small() {
             return true;

@@ -2,27 +2,29 @@
 
 mod wide;
 
-/// Steps that a match may take one by one, beside [`STEPS_PER_BYTE`]: each is over one byte of the pattern.
+/// Steps that a match may take one by one, beside [`STEPS_PER_BYTE`]: each is over one byte of the
+/// pattern.
 const STEPS: usize = 1 << 10;
 
-/// Steps for each byte of the text. Usual patterns take about one. Those that take more (`*aaaa…ab`, or long classes
-/// after a `*`) are matched with many bytes of the pattern at once.
+/// Steps for each byte of the text. Usual patterns take about one. Those that take more
+/// (`*aaaa…ab`, or long classes after a `*`) are matched with many bytes of the pattern at once.
 const STEPS_PER_BYTE: usize = 8;
 
-/// The most bytes between the brackets of a class; with more, nothing matches. All 256 bytes, each with a
-/// backslash, are half of that.
+/// The most bytes between the brackets of a class; with more, nothing matches. All 256 bytes, each
+/// with a backslash, are half of that.
 const CLASS_MAX: usize = 1024;
 
-/// The most runs of `*` in one pattern, as in the public protocol's servers; with more, nothing matches.
+/// The most runs of `*` in one pattern, as in the public protocol's servers; with more, nothing
+/// matches.
 const STARS_MAX: usize = 1000;
 
-/// Whether the whole of `text` matches `pattern`: `*` is any bytes, `?` one byte, `[a-c]` and `[^x]` classes,
-/// `\` takes the next byte literally. Bytes, not characters; case-sensitive.
+/// Whether the whole of `text` matches `pattern`: `*` is any bytes, `?` one byte, `[a-c]` and
+/// `[^x]` classes, `\` takes the next byte literally. Bytes, not characters; case-sensitive.
 ///
-/// For example, `a*bc` and `axbxbc`: `a` matches, `*` matches nothing, and `b` fails at `x`. So the `*` takes one byte
-/// more, until `bc` matches at the end. Only the last `*` ever takes more: what came before it has matched. That is at
-/// most pattern × text steps, where plain recursion takes exponentially many. When the steps turn out to be many,
-/// sixty-four of them are done at once.
+/// For example, `a*bc` and `axbxbc`: `a` matches, `*` matches nothing, and `b` fails at `x`. So the
+/// `*` takes one byte more, until `bc` matches at the end. Only the last `*` ever takes more: what
+/// came before it has matched. That is at most pattern × text steps, where plain recursion takes
+/// exponentially many. When the steps turn out to be many, sixty-four of them are done at once.
 #[must_use]
 pub fn glob_match(pattern: &[u8], text: &[u8]) -> bool {
     step_by_step(pattern, text).unwrap_or_else(|| wide::matches(pattern, text))
@@ -70,8 +72,8 @@ fn step_by_step(pattern: &[u8], text: &[u8]) -> Option<bool> {
     None
 }
 
-/// Where the element of the pattern at `p` (not a `*`) ends, and whether it matches a byte. `None` if
-/// there is none.
+/// Where the element of the pattern at `p` (not a `*`) ends, and whether it matches a byte. `None`
+/// if there is none.
 fn match_one(pattern: &[u8], p: usize, byte: u8) -> Option<(usize, bool)> {
     Some(match (pattern.get(p)?, pattern.get(p + 1)) {
         (b'?', _) => (p + 1, true),
@@ -81,8 +83,8 @@ fn match_one(pattern: &[u8], p: usize, byte: u8) -> Option<(usize, bool)> {
     })
 }
 
-/// As [`match_one`], after the `[`. A class that is not closed ends with the pattern. One that is too long reports an
-/// end so far away that no steps are left.
+/// As [`match_one`], after the `[`. A class that is not closed ends with the pattern. One that is
+/// too long reports an end so far away that no steps are left.
 fn match_class(pattern: &[u8], mut p: usize, byte: u8) -> (usize, bool) {
     let end = p + CLASS_MAX;
     let negated = pattern.get(p) == Some(&b'^');

@@ -1,15 +1,16 @@
 //! Patterns that nearly match in many places, sixty-four elements at a time.
 //!
-//! A pattern is a row of *parts* between its `*`s, and a part a row of elements that take one byte each. The first
-//! part lies at the text's start, the last one at its end, and each other one at the first place behind the one
-//! before. To find that place, a bit for each element says whether the part matches up to it where the text has been
-//! read so far; the next byte shifts the bits and keeps those whose element takes the byte. Source: Baeza-Yates and
-//! Gonnet, "A New Approach to Text Searching" (1992).
+//! A pattern is a row of *parts* between its `*`s, and a part a row of elements that take one byte
+//! each. The first part lies at the text's start, the last one at its end, and each other one at
+//! the first place behind the one before. To find that place, a bit for each element says whether
+//! the part matches up to it where the text has been read so far; the next byte shifts the bits and
+//! keeps those whose element takes the byte. Source: Baeza-Yates and Gonnet, "A New Approach to
+//! Text Searching" (1992).
 
 use super::{STARS_MAX, match_one};
 
-/// The most work of one match, in words of sixty-four elements and bytes of the pattern. Patterns and texts that need
-/// more are both very long; they do not match.
+/// The most work of one match, in words of sixty-four elements and bytes of the pattern. Patterns
+/// and texts that need more are both very long; they do not match.
 const WORK_MAX: usize = 1 << 22;
 
 /// Elements of a word.
@@ -64,8 +65,8 @@ impl Matching<'_> {
         Some(false)
     }
 
-    /// The places of the elements from `p` on to the next `*` or the end, and where that is. `None` if there are more
-    /// than bytes that they could take.
+    /// The places of the elements from `p` on to the next `*` or the end, and where that is. `None`
+    /// if there are more than bytes that they could take.
     fn part(&mut self, mut p: usize, most: usize) -> Option<(Vec<usize>, usize)> {
         let mut part = Vec::new();
         while self.pattern.get(p).is_some_and(|byte| *byte != b'*') {

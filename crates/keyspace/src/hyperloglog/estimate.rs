@@ -1,5 +1,6 @@
 //! The estimator: O. Ertl, [New cardinality estimation algorithms for HyperLogLog
-//! sketches](https://arxiv.org/abs/1702.01284), 2017, algorithm 6. It needs no tables of corrections.
+//! sketches](https://arxiv.org/abs/1702.01284), 2017, algorithm 6. It needs no tables of
+//! corrections.
 
 use super::{RANK_BITS, REGISTERS};
 
@@ -16,7 +17,8 @@ pub(super) fn estimate(histogram: &[u32; 64]) -> u64 {
         z = (z + f64::from(histogram[rank])) * 0.5;
     }
     z += m * sigma(share(0));
-    // Registers that nobody filled may all have the highest rank: without end. The sign bit is not the estimate's.
+    // Registers that nobody filled may all have the highest rank: without end. The sign bit is not
+    // the estimate's.
     (ALPHA * m * m / z).round() as i64 as u64
 }
 

@@ -1,13 +1,16 @@
-//! HyperLogLog in the public encoding: a string that estimates how many different elements it was given.
+//! HyperLogLog in the public encoding: a string that estimates how many different elements it was
+//! given.
 //!
-//! An element's hash names one of 16,384 registers, and the register keeps the highest *rank* that it was given: one
-//! more than the number of zeros at the end of the rest of the hash. There are two encodings behind a header of 16 bytes:
+//! An element's hash names one of 16,384 registers, and the register keeps the highest *rank* that
+//! it was given: one more than the number of zeros at the end of the rest of the hash. There are
+//! two encodings behind a header of 16 bytes:
 //!
 //! - *sparse*: runs of equal registers, one or two bytes each;
 //! - *dense*: six bits a register.
 //!
-//! The header keeps the last estimate until a register changes. Paper: P. Flajolet and others, [HyperLogLog: the
-//! analysis of a near-optimal cardinality estimation algorithm](https://doi.org/10.46298/dmtcs.3545), 2007.
+//! The header keeps the last estimate until a register changes. Paper: P. Flajolet and others,
+//! [HyperLogLog: the analysis of a near-optimal cardinality estimation
+//! algorithm](https://doi.org/10.46298/dmtcs.3545), 2007.
 
 mod dense;
 mod estimate;
@@ -63,8 +66,8 @@ pub(crate) fn is_lower(dense: &[u8], new: Rank) -> bool {
     dense::get(&dense[HEADER..], new.register) < new.rank
 }
 
-/// Raises a register to a rank, unless it is as high already. Returns whether it was lower. A sparse one that would become
-/// longer than `sparse_max` bytes becomes dense.
+/// Raises a register to a rank, unless it is as high already. Returns whether it was lower. A
+/// sparse one that would become longer than `sparse_max` bytes becomes dense.
 pub(crate) fn raise(
     bytes: &mut Vec<u8>,
     kind: Kind,
@@ -147,7 +150,8 @@ impl Registers {
         estimate::estimate(&histogram)
     }
 
-    /// As a string: sparse if it may be and is at most that long, dense otherwise. Without an estimate.
+    /// As a string: sparse if it may be and is at most that long, dense otherwise. Without an
+    /// estimate.
     pub(crate) fn encode(&self, sparse_max: Option<usize>) -> Vec<u8> {
         if let Some(longest) = sparse_max {
             let mut bytes = header::new(Kind::Sparse);

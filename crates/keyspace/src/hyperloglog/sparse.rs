@@ -115,7 +115,8 @@ pub(super) enum Raised {
     TooLarge,
 }
 
-/// Raises a register, unless it is as high already. The string does not become longer than `longest`.
+/// Raises a register, unless it is as high already. The string does not become longer than
+/// `longest`.
 pub(super) fn raise(bytes: &mut Vec<u8>, new: Rank, longest: usize) -> Result<Raised, Corrupt> {
     let Found {
         run,
@@ -165,7 +166,8 @@ fn merge(bytes: &mut Vec<u8>, mut at: usize) {
     }
 }
 
-/// Appends all registers. False, and something is appended, if this encoding cannot hold one of them.
+/// Appends all registers. False, and something is appended, if this encoding cannot hold one of
+/// them.
 pub(super) fn write(registers: &[u8; REGISTERS], bytes: &mut Vec<u8>) -> bool {
     for run in registers.chunk_by(|a, b| a == b) {
         if run[0] > RANK_MAX {

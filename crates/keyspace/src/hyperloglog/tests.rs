@@ -108,7 +108,8 @@ fn merged_registers_are_encoded_as_they_are_best() {
     assert_eq!(kind(&one), Some(Kind::Dense));
 }
 
-/// The runs of a string of a hundred megabytes overflowed a counter, and what came next was written outside.
+/// The runs of a string of a hundred megabytes overflowed a counter, and what came next was written
+/// outside.
 #[test]
 fn runs_that_exceed_the_registers_are_refused() {
     let mut bytes = header::new(Kind::Sparse);

@@ -36,7 +36,8 @@ impl Flags {
     /// Never in the slow log: what it runs is logged by itself.
     pub const SKIP_SLOWLOG: Self = Self(1 << 13);
 
-    /// Held back with the commands that change data (CLIENT PAUSE WRITE): replicas would be told of it.
+    /// Held back with the commands that change data (CLIENT PAUSE WRITE): replicas would be told of
+    /// it.
     pub const MAY_REPLICATE: Self = Self(1 << 16);
 
     /// Where its keys are depends on its arguments.

@@ -2,8 +2,8 @@
 
 use tidewheel_resp::{Args, parse_i64};
 
-/// Where the keys are: from argument `first` to `last` in steps of `step`; all zero without keys. A call may say itself how
-/// many keys it has: then those follow that number.
+/// Where the keys are: from argument `first` to `last` in steps of `step`; all zero without keys. A
+/// call may say itself how many keys it has: then those follow that number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeySpec {
     /// The first key's position.
@@ -14,7 +14,8 @@ pub struct KeySpec {
     pub step: u32,
     /// The position of the argument that says how many keys follow it; 0 if none does.
     pub counted: u32,
-    /// From this argument on, the word STORE or STOREDIST may stand before one key more; 0 if it may not.
+    /// From this argument on, the word STORE or STOREDIST may stand before one key more; 0 if it
+    /// may not.
     pub stored_from: u32,
     /// What is done to them: one for each key, and the last one for all that follow.
     pub uses: &'static [KeyUse],
@@ -103,7 +104,8 @@ impl KeySpec {
         }
     }
 
-    /// One key, and one more behind the word STORE or STOREDIST, which may stand from an argument on.
+    /// One key, and one more behind the word STORE or STOREDIST, which may stand from an argument
+    /// on.
     pub(crate) const fn one_and_stored(from: u32, uses: &'static [KeyUse]) -> Self {
         Self {
             stored_from: from,
@@ -143,8 +145,8 @@ impl KeySpec {
             .chain(self.stored(args))
     }
 
-    /// Of the hashes of all keys, in their order, the one of an argument. `None` for keys that are found by more than their
-    /// distance.
+    /// Of the hashes of all keys, in their order, the one of an argument. `None` for keys that are
+    /// found by more than their distance.
     #[inline]
     pub(crate) fn hash_at(&self, argument: usize, hashes: &[u64]) -> Option<u64> {
         let behind = argument.checked_sub(self.first as usize)?;
@@ -156,7 +158,8 @@ impl KeySpec {
         hashes.get(number).copied()
     }
 
-    /// Whether a call has as many keys as it says, and at least one. True of calls that say nothing of that.
+    /// Whether a call has as many keys as it says, and at least one. True of calls that say nothing
+    /// of that.
     pub(crate) fn counts_right(&self, args: Args<'_>) -> bool {
         let at = self.counted as usize;
         let said = args.get(at).and_then(parse_i64);
@@ -165,7 +168,8 @@ impl KeySpec {
         at == 0 || said.is_some_and(fits)
     }
 
-    /// The position of the key behind STORE or STOREDIST. The last one is meant, if there are several.
+    /// The position of the key behind STORE or STOREDIST. The last one is meant, if there are
+    /// several.
     fn stored(&self, args: Args<'_>) -> Option<usize> {
         let (mut at, mut stored) = (self.stored_from as usize, None);
         while at != 0

@@ -15,10 +15,11 @@ pub(crate) enum Adds {
     Arguments,
     /// Its second argument, at the end of the string (APPEND).
     Tail,
-    /// As many bytes as the string grows when the third argument is written at the offset that the second one is
-    /// (SETRANGE).
+    /// As many bytes as the string grows when the third argument is written at the offset that the
+    /// second one is (SETRANGE).
     Range,
-    /// As many bytes as the string grows when it gets the bit that the second argument names (SETBIT).
+    /// As many bytes as the string grows when it gets the bit that the second argument names
+    /// (SETBIT).
     Bit,
     /// As many bytes as the string grows when it gets the fields that may be written (BITFIELD).
     Fields,
@@ -28,7 +29,8 @@ pub(crate) enum Adds {
     Registers,
     /// The value in the payload that its third argument is (RESTORE).
     Payload,
-    /// As much as all of its keys hold together, and its arguments: a collection that is made of others.
+    /// As much as all of its keys hold together, and its arguments: a collection that is made of
+    /// others.
     Sources,
     /// A copy of the value of its first argument, and its arguments (COPY).
     Copy,

@@ -51,8 +51,9 @@ pub(crate) struct Shard {
 #[derive(Debug)]
 pub(crate) struct ShardState {
     databases: Box<[Database]>,
-    /// For each database a lower bound of its earliest deadline, in engine ticks. They are kept apart from the
-    /// databases, so that a pass over a shard reads two cache lines and not all databases.
+    /// For each database a lower bound of its earliest deadline, in engine ticks. They are kept
+    /// apart from the databases, so that a pass over a shard reads two cache lines and not all
+    /// databases.
     due: Box<[u64]>,
     /// What `next_deadline` was last set to.
     published: u64,
@@ -124,7 +125,8 @@ impl Shard {
         shared: Arc<Shared>,
     ) -> Self {
         let rank = Rank::Shard(number);
-        // Not the secret itself: clients see what is drawn at random, and could compute the seed from it.
+        // Not the secret itself: clients see what is drawn at random, and could compute the seed
+        // from it.
         let seed = hasher.hash(&(number as u64).to_le_bytes());
         Self {
             state: Ranked::new(
@@ -176,7 +178,8 @@ impl Shard {
         }
     }
 
-    /// Locks the shard if nobody else has it. What the thread has locked stands before it in the order.
+    /// Locks the shard if nobody else has it. What the thread has locked stands before it in the
+    /// order.
     #[inline(always)]
     pub(crate) fn try_lock_in_order(&self) -> Option<Hold<'_>> {
         let state = self.state.try_lock_in_order()?;
@@ -189,8 +192,9 @@ impl Shard {
         self.try_lock_in_order().or_else(|| self.wait_briefly())
     }
 
-    /// Only the first who waits in vain for a shard that is not busy waits for a while: else a hundred
-    /// clients that need what a transaction has would hold their loop up a hundred times as long.
+    /// Only the first who waits in vain for a shard that is not busy waits for a while: else a
+    /// hundred clients that need what a transaction has would hold their loop up a hundred times as
+    /// long.
     #[cold]
     fn wait_briefly(&self) -> Option<Hold<'_>> {
         let hopeless = || self.is_busy() || self.suspected.load(Relaxed);
@@ -310,7 +314,8 @@ impl Database {
         self.entries.timed() - self.members_only
     }
 
-    /// An entry with this tag was written: counts it if it has a deadline only because members have.
+    /// An entry with this tag was written: counts it if it has a deadline only because members
+    /// have.
     #[inline]
     fn note_members_only(&mut self, slot: Slot, tag: u8) {
         if value::is_timed(tag) {
@@ -318,7 +323,8 @@ impl Database {
         }
     }
 
-    /// An entry will be written anew, or removed: it counts no more. Mostly there is none to look for.
+    /// An entry will be written anew, or removed: it counts no more. Mostly there is none to look
+    /// for.
     #[inline]
     fn forget_members_only(&mut self, slot: Slot) {
         if self.members_only > 0 {

@@ -4,8 +4,9 @@
 //!
 //! 1. it counts the bytes,
 //! 2. it lowers the published deadline,
-//! 3. it tells the observers of the shard. Keyspace events are one. The observers are the bits of one byte, which lies
-//!    on a cache line that the change needs anyway: without observers the cost is one test.
+//! 3. it tells the observers of the shard. Keyspace events are one. The observers are the bits of
+//!    one byte, which lies on a cache line that the change needs anyway: without observers the cost
+//!    is one test.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -72,7 +73,8 @@ impl Hold<'_> {
         }
     }
 
-    /// Replaces a key's type, value and deadline, if the entry need not move for that. False, and nothing is done, if it must.
+    /// Replaces a key's type, value and deadline, if the entry need not move for that. False, and
+    /// nothing is done, if it must.
     #[inline(always)]
     pub(crate) fn replace_in_place(
         &mut self,
@@ -137,8 +139,8 @@ impl Hold<'_> {
         old
     }
 
-    /// Overwrites the bytes of a value that lies beside its key. False, and nothing is done, if the new value has
-    /// another length or the old one lies elsewhere.
+    /// Overwrites the bytes of a value that lies beside its key. False, and nothing is done, if the
+    /// new value has another length or the old one lies elsewhere.
     #[inline]
     pub(crate) fn overwrite(
         &mut self,
@@ -216,7 +218,8 @@ impl Hold<'_> {
         object
     }
 
-    /// Removes a key whose deadline was reached, found by a command before a pass of expiry came to it.
+    /// Removes a key whose deadline was reached, found by a command before a pass of expiry came to
+    /// it.
     #[must_use]
     pub(crate) fn remove_dead(&mut self, key: Key<'_>, db: u32, slot: Slot) -> Option<Object> {
         self.state.counters.expired += 1;
@@ -236,8 +239,9 @@ impl Hold<'_> {
         object
     }
 
-    /// Removes what is due from a database, keys and members, at most about `budget` units of work; `sink` gets each
-    /// deadline, and each object. Leaves publishing the shard's bound to the caller.
+    /// Removes what is due from a database, keys and members, at most about `budget` units of work;
+    /// `sink` gets each deadline, and each object. Leaves publishing the shard's bound to the
+    /// caller.
     pub(crate) fn expire(
         &mut self,
         db: u32,
@@ -291,8 +295,8 @@ impl Hold<'_> {
         now.reached(self.state.due[db as usize])
     }
 
-    /// Takes all entries out of a database, with their bytes; `None` if it holds nothing. Leaves publishing
-    /// the shard's bound to the caller.
+    /// Takes all entries out of a database, with their bytes; `None` if it holds nothing. Leaves
+    /// publishing the shard's bound to the caller.
     pub(crate) fn flush(&mut self, db: u32, hasher: &KeyHasher) -> Option<(Entries, usize)> {
         self.tell_owed();
         let database = self.database(db);
@@ -374,8 +378,8 @@ impl Hold<'_> {
         }
     }
 
-    /// The watched keys of a database that are in one of these databases have changed. One that was dead already when it
-    /// was watched is in none.
+    /// The watched keys of a database that are in one of these databases have changed. One that was
+    /// dead already when it was watched is in none.
     #[cold]
     fn mark_watched_in(&self, db: u32, databases: &[u32]) {
         let Some(watched) = &self.state.watched else {

@@ -28,7 +28,8 @@ impl Shared {
         self.notes.fetch_add(1, Relaxed)
     }
 
-    /// Changes which events are wanted. Shards learn of it by [`observe_events`](super::Hold::observe_events).
+    /// Changes which events are wanted. Shards learn of it by
+    /// [`observe_events`](super::Hold::observe_events).
     pub(crate) fn set_notify_flags(&self, flags: NotifyFlags) {
         self.notify.store(flags.bits(), Relaxed);
     }

@@ -1,4 +1,5 @@
-//! What a shard does to its entries without changing data: bytes, deadlines, access history, tidying.
+//! What a shard does to its entries without changing data: bytes, deadlines, access history,
+//! tidying.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -10,8 +11,8 @@ use crate::candidates::{Candidates, NOTHING, Want};
 use crate::eviction::Choice;
 use crate::rules::Rules;
 
-/// A shard reports its bytes when they changed by this much: the total is off by at most this times the
-/// number of shards.
+/// A shard reports its bytes when they changed by this much: the total is off by at most this times
+/// the number of shards.
 pub(super) const BYTES_STEP: i64 = 4096;
 
 /// Units of tidying for a search that meets too many timer records of keys that are gone.
@@ -38,8 +39,9 @@ impl Hold<'_> {
 
     /// Lowers the published bound after an entry was given a deadline.
     ///
-    /// The bound is the wheel's, which may be before the deadline: a slot of many records asks to be
-    /// split ahead of its start. Without a new record it is as it was: most deadlines move later, and file none.
+    /// The bound is the wheel's, which may be before the deadline: a slot of many records asks to
+    /// be split ahead of its start. Without a new record it is as it was: most deadlines move
+    /// later, and file none.
     #[inline]
     pub(super) fn note_deadline(&mut self, db: u32, slot: Slot, deadline: u64) {
         let database = &self.state.databases[db as usize];
@@ -86,15 +88,16 @@ impl Hold<'_> {
         }
     }
 
-    /// Reports all bytes that were not yet reported, so that the total is exact. Returns by how much it changed.
+    /// Reports all bytes that were not yet reported, so that the total is exact. Returns by how
+    /// much it changed.
     pub(crate) fn flush_bytes(&mut self) -> i64 {
         let change = std::mem::take(&mut self.state.unflushed_bytes);
         self.shard.shared.used_bytes.fetch_add(change, Relaxed);
         change
     }
 
-    /// Tidies a database, at most about `budget` units of work. Returns whether more is worth doing. A database that
-    /// turns out empty gives its memory back.
+    /// Tidies a database, at most about `budget` units of work. Returns whether more is worth
+    /// doing. A database that turns out empty gives its memory back.
     pub(crate) fn tidy(&mut self, db: u32, budget: u32) -> bool {
         let state = &mut *self.state;
         let entries = &mut state.databases[db as usize].entries;
@@ -160,8 +163,8 @@ impl ShardState {
         rules.recency().after_hit(old, clock, &mut self.random)
     }
 
-    /// The entry of all databases that is evicted next, as far as is known: (database, slot). One that is less urgent than
-    /// `until` stays.
+    /// The entry of all databases that is evicted next, as far as is known: (database, slot). One
+    /// that is less urgent than `until` stays.
     pub(crate) fn victim(
         &mut self,
         choice: &Choice,
@@ -232,7 +235,8 @@ impl ShardState {
         })
     }
 
-    /// Looks for candidates for some time. Returns whether there are any entries that may be evicted.
+    /// Looks for candidates for some time. Returns whether there are any entries that may be
+    /// evicted.
     pub(crate) fn search(&mut self, choice: &Choice, clock: u64) -> bool {
         let timed = self.databases.iter().map(Database::with_deadline).sum();
         let mut known = std::mem::take(&mut self.candidates);

@@ -95,9 +95,9 @@ pub(crate) static TABLE: Rows = Rows {
 
 /// A name of up to 24 bytes in lower case, as three words.
 ///
-/// `byte | 0x20` is a lower-case letter only for letters. So the folded words of names that are letters only are equal
-/// exactly if the names are equal without regard to case. An underscore folds to the same byte as DEL, and nothing else
-/// does.
+/// `byte | 0x20` is a lower-case letter only for letters. So the folded words of names that are
+/// letters only are equal exactly if the names are equal without regard to case. An underscore
+/// folds to the same byte as DEL, and nothing else does.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Folded {
     head: u64,

@@ -1,4 +1,5 @@
-//! The queues of one shard: who waits for its keys, and which keys have come to hold what is waited for.
+//! The queues of one shard: who waits for its keys, and which keys have come to hold what is waited
+//! for.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -82,8 +83,8 @@ impl Waiters {
         self.queues.is_empty()
     }
 
-    /// A key has changed. `holds` says whether a key of that hash and name holds something of a tag; `number` gives the
-    /// note its place.
+    /// A key has changed. `holds` says whether a key of that hash and name holds something of a
+    /// tag; `number` gives the note its place.
     pub(crate) fn note(
         &mut self,
         db: u32,

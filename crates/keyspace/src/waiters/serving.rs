@@ -26,7 +26,8 @@ struct Serving {
 type Locks<'a> = Vec<(usize, Hold<'a>)>;
 
 impl Keyspace {
-    /// Makes a ticket for a command, and puts it into the queues of its keys, whose shards are locked.
+    /// Makes a ticket for a command, and puts it into the queues of its keys, whose shards are
+    /// locked.
     pub(crate) fn wait(
         &self,
         ctx: &mut Context<'_, '_>,
@@ -49,8 +50,8 @@ impl Keyspace {
         self.waiting.load(SeqCst)
     }
 
-    /// A wait is over: its ticket leaves all queues. Call it once for each ticket that [`begin`](Self::begin) has
-    /// returned, when it was served or [ended](Ticket::end).
+    /// A wait is over: its ticket leaves all queues. Call it once for each ticket that
+    /// [`begin`](Self::begin) has returned, when it was served or [ended](Ticket::end).
     pub fn leave(&self, seat: &mut Seat, time: Time, ticket: &Arc<Ticket>) {
         let _visit = seat.visit();
         self.waiting.fetch_sub(1, SeqCst);
@@ -72,8 +73,8 @@ impl Keyspace {
         }
     }
 
-    /// Runs a command that was [handed back](Served::Retry), and returns for how many nanoseconds. `None` if there is
-    /// nothing any more: then it waits on, in its old place.
+    /// Runs a command that was [handed back](Served::Retry), and returns for how many nanoseconds.
+    /// `None` if there is nothing any more: then it waits on, in its old place.
     pub fn retry(
         &self,
         seat: &mut Seat,
@@ -228,8 +229,8 @@ impl Keyspace {
         (locks, true)
     }
 
-    /// The position of the first key that holds what a ticket waits for. `None` if the key of that name does not. Keys
-    /// whose shards are not locked hold nothing: somebody waits for them.
+    /// The position of the first key that holds what a ticket waits for. `None` if the key of that
+    /// name does not. Keys whose shards are not locked hold nothing: somebody waits for them.
     fn find_some<'a>(
         &'a self,
         now: &Now,

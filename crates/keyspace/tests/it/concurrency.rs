@@ -115,7 +115,8 @@ fn a_large_value_reads_back_whole_while_others_change_it() {
     });
 }
 
-/// A large string that others read is changed outside the lock. No append is lost, and every read sees a whole value.
+/// A large string that others read is changed outside the lock. No append is lost, and every read
+/// sees a whole value.
 #[test]
 fn appends_to_a_large_string_that_others_read_all_arrive() {
     let rig = Rig::new();

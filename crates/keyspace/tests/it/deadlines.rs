@@ -37,8 +37,8 @@ fn expire_and_its_relatives_round_and_report() {
     );
 }
 
-/// Each pair of PERSIST and EXPIREAT leaves a record that looks like the key's own. The event loops went on tidying
-/// for ever, at full load.
+/// Each pair of PERSIST and EXPIREAT leaves a record that looks like the key's own. The event loops
+/// went on tidying for ever, at full load.
 #[test]
 fn persisting_and_expiring_at_the_same_moment_again_leaves_nothing_to_tidy() {
     const KEYS: usize = 1_000;

@@ -156,7 +156,8 @@ fn what_a_payload_will_need_is_known_before() {
     assert_eq!(rig.run("STRLEN new"), ":528001");
 }
 
-/// The members of a large set take several times their bytes in the payload, and exceeded the limit.
+/// The members of a large set take several times their bytes in the payload, and exceeded the
+/// limit.
 #[test]
 fn members_that_do_not_fit_are_refused_when_they_are_known() {
     let mut rig = Rig::new();

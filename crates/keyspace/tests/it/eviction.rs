@@ -1,4 +1,5 @@
-//! How well `maxmemory` chooses: the share of the evicted keys that are among the equally many which should go first.
+//! How well `maxmemory` chooses: the share of the evicted keys that are among the equally many
+//! which should go first.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering::Relaxed;
@@ -237,7 +238,8 @@ impl Subject {
     }
 }
 
-/// Prints the shares of right victims beside those of Redis 8.2 and Valkey 9.1: a quarter of the keys goes.
+/// Prints the shares of right victims beside those of Redis 8.2 and Valkey 9.1: a quarter of the
+/// keys goes.
 #[test]
 #[ignore = "a measurement, to be run by name"]
 #[expect(clippy::print_stdout, reason = "what it is for")]

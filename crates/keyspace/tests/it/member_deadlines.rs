@@ -444,7 +444,8 @@ fn hashes_that_a_pass_had_no_budget_for_are_due_at_once() {
     rig.script("DBSIZE -> :0");
 }
 
-/// Each event loop has a reading of the clock of its own, and one may be older than that of a pass before it.
+/// Each event loop has a reading of the clock of its own, and one may be older than that of a pass
+/// before it.
 #[test]
 fn a_reader_with_an_older_clock_than_a_pass_that_left_off_sees_no_dead_field() {
     for (hashes, dead, alive) in [(40, 4, 1), (1, 2_000, 1_000)] {

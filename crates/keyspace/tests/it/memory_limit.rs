@@ -184,8 +184,8 @@ fn memory_beyond_the_limit_is_given_back_while_nobody_writes() {
     assert!(rig.keyspace.used_memory() <= limit);
 }
 
-/// Each shard publishes its changes in portions. The sum of the unpublished ones looked like memory in use until
-/// somebody asked for INFO.
+/// Each shard publishes its changes in portions. The sum of the unpublished ones looked like memory
+/// in use until somebody asked for INFO.
 #[test]
 fn after_deletions_writes_are_taken_again_without_anybody_asking() {
     let mut rig = Rig::new();
@@ -262,8 +262,8 @@ fn a_value_that_can_never_fit_evicts_nobody() {
     assert_eq!(rig.run("DBSIZE"), ":1000");
 }
 
-/// The search for room had a limit of time. So a slow machine refused a value of a megabyte, although a hundred
-/// thousand keys could have been evicted.
+/// The search for room had a limit of time. So a slow machine refused a value of a megabyte,
+/// although a hundred thousand keys could have been evicted.
 #[test]
 fn a_large_value_is_never_refused_for_want_of_time_while_small_keys_may_go() {
     for policy in Policy::all().filter(|policy| *policy != Policy::NoEviction) {
@@ -307,7 +307,8 @@ fn a_command_makes_room_for_its_own_bytes_and_only_briefly_for_those_of_others()
     assert!(!rig.keyspace.exceeds_limit());
 }
 
-/// Making room took longer than the key's time to live. The key was dead before its writer got the reply.
+/// Making room took longer than the key's time to live. The key was dead before its writer got the
+/// reply.
 #[test]
 fn a_deadline_counts_from_when_room_was_made() {
     let mut rig = Rig::new();

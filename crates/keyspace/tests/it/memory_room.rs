@@ -5,7 +5,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use crate::common::{OOM, Rig, fill, limit_to_what_is_used, show};
 use tidewheel_keyspace::{Options, Policy};
 
-/// The data exceeded the limit by a quarter. The search had ended early, because the limit was not exceeded *yet*.
+/// The data exceeded the limit by a quarter. The search had ended early, because the limit was not
+/// exceeded *yet*.
 #[test]
 fn a_search_that_ends_early_lets_no_command_go_beyond_the_limit() {
     for policy in Policy::all() {

@@ -216,7 +216,8 @@ fn an_event_is_published_before_the_reply_even_if_another_loop_publishes_it() {
     });
 }
 
-/// HSETEX sent nothing for a missing key, and only `hdel` for another one. The order is that of Redis 8.2.
+/// HSETEX sent nothing for a missing key, and only `hdel` for another one. The order is that of
+/// Redis 8.2.
 #[test]
 fn fields_that_are_stored_for_no_time_are_told_of_twice() {
     let mut rig = Rig::new();
@@ -244,7 +245,8 @@ fn fields_that_are_stored_for_no_time_are_told_of_twice() {
     rig.script("EXISTS k -> :0");
 }
 
-/// An event that waited for the end of a pause was sent for the database that had the number by then.
+/// An event that waited for the end of a pause was sent for the database that had the number by
+/// then.
 #[test]
 fn an_event_that_is_owed_is_sent_before_its_database_is_swapped_or_flushed() {
     for (line, more) in [("SWAPDB 0 1", "SWAPDB 1 0"), ("FLUSHDB", "FLUSHALL")] {

@@ -1,4 +1,5 @@
-//! A stock redis-server to compare with. Where none is installed, the tests that need one say so and pass.
+//! A stock redis-server to compare with. Where none is installed, the tests that need one say so
+//! and pass.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;

@@ -20,7 +20,8 @@ fn limited(command: &[&[u8]], word: &[u8], times: usize) -> Writer {
     out
 }
 
-/// COMMAND INFO with a hundred thousand names made a reply of more than a gigabyte, whatever the limit.
+/// COMMAND INFO with a hundred thousand names made a reply of more than a gigabyte, whatever the
+/// limit.
 #[test]
 fn a_command_that_is_asked_for_again_and_again_is_described_as_far_as_the_limit() {
     for command in ["DOCS", "INFO"] {

@@ -80,7 +80,8 @@ fn sets_are_combined_as_there() {
             let line = call(&mut dice, members);
             agree(&mut redis, &mut rig, &line);
             agree(&mut redis, &mut rig, "SMEMBERS d");
-            // Version 7.0 has no packed sets but those of integers, and keeps the form of what SDIFFSTORE begins with.
+            // Version 7.0 has no packed sets but those of integers, and keeps the form of what
+            // SDIFFSTORE begins with.
             if packed == 0 && !line.starts_with("SDIFF") && line.contains("STORE") {
                 agree(&mut redis, &mut rig, "OBJECT ENCODING d");
             }

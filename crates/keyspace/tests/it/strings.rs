@@ -397,8 +397,8 @@ fn floats_beyond_an_f64_are_added_as_redis_adds_them() {
     );
 }
 
-/// The thread that frees large values kept a share of a value that had been read. So the next APPEND copied the whole
-/// value.
+/// The thread that frees large values kept a share of a value that had been read. So the next
+/// APPEND copied the whole value.
 #[test]
 fn a_read_of_a_large_value_leaves_no_share_of_it_behind() {
     let mut rig = Rig::new();

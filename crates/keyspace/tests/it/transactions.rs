@@ -1,4 +1,5 @@
-//! Transactions: nobody sees the data between their commands, and a watched key that changes stops them.
+//! Transactions: nobody sees the data between their commands, and a watched key that changes stops
+//! them.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 

@@ -1,4 +1,5 @@
-//! Commands that wait for keys, in virtual time: who is served, in which order, and that each is served once.
+//! Commands that wait for keys, in virtual time: who is served, in which order, and that each is
+//! served once.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! What MEMORY USAGE says, beside what was allocated. A target of its own: the allocator counts for all of it.
+//! What MEMORY USAGE says, beside what was allocated. A target of its own: the allocator counts for
+//! all of it.
 
 use std::alloc::System;
 

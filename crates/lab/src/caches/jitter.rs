@@ -1,7 +1,7 @@
 //! Keys that were warmed together: how their loads spread over time, in virtual time.
 //!
-//! All keys are loaded at once with one TTL, and each again as soon as it is gone. Without jitter all
-//! loads of a generation fall into one moment.
+//! All keys are loaded at once with one TTL, and each again as soon as it is gone. Without jitter
+//! all loads of a generation fall into one moment.
 
 use std::time::Duration;
 

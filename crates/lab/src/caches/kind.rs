@@ -13,7 +13,8 @@ use crate::studies::expiry::caches::slot_wheel::SlotWheel;
 use crate::studies::expiry::caches::strategy_cache::StrategyCache;
 use crate::studies::expiry::strategies::Strategy;
 
-/// A cache to measure. The peers are known in every build, and built with the feature `peers` alone.
+/// A cache to measure. The peers are known in every build, and built with the feature `peers`
+/// alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Kind {
     /// Tidewheel's cache.
@@ -51,8 +52,8 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// Whether it stops at its capacity (the others hold whatever is inserted), and its package in the
-    /// registry, if it has one.
+    /// Whether it stops at its capacity (the others hold whatever is inserted), and its package in
+    /// the registry, if it has one.
     fn facts(self) -> (bool, Option<&'static str>) {
         match self {
             Self::Tidewheel => (true, None),

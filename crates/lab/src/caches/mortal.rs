@@ -1,8 +1,8 @@
 //! Values that tell when they are dropped.
 //!
 //! A mortal is an `Arc` of its 32 bytes: a reader's clone touches the entry's own count and nothing
-//! that is shared, so the counting costs a write to one of 64 striped counters where a value is made
-//! and where the last handle to it goes, and nothing in a read.
+//! that is shared, so the counting costs a write to one of 64 striped counters where a value is
+//! made and where the last handle to it goes, and nothing in a read.
 
 use std::cell::Cell;
 use std::sync::Arc;

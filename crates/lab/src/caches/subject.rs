@@ -1,8 +1,8 @@
 //! What a cache must be able to do to be measured.
 //!
-//! The passes that throughput is measured with are default methods: every cache gets its own copy of
-//! the loop with its `get` and `insert` inlined, and no call through the trait stands between two
-//! operations.
+//! The passes that throughput is measured with are default methods: every cache gets its own copy
+//! of the loop with its `get` and `insert` inlined, and no call through the trait stands between
+//! two operations.
 
 use std::hash::Hash;
 use std::hint::black_box;

@@ -1,7 +1,8 @@
-//! Operations a second by threads, all caches in one process and in turn, so that they can be compared.
+//! Operations a second by threads, all caches in one process and in turn, so that they can be
+//! compared.
 //!
-//! `get`: all keys present, capacity for twice as many. `mixed`: three reads to one write with a TTL
-//! of 30–60 s. `insert`: the cache is full and every key is new. `hot`: one key.
+//! `get`: all keys present, capacity for twice as many. `mixed`: three reads to one write with a
+//! TTL of 30–60 s. `insert`: the cache is full and every key is new. `hot`: one key.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

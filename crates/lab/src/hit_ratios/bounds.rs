@@ -1,7 +1,7 @@
 //! The two policies between which others are judged: least recently used, and clairvoyance.
 //!
-//! Both know which reads a cache without a limit would answer: each hit is won by keeping one object from
-//! one request to the next, so the optimum is Belady's rule (1966) over those.
+//! Both know which reads a cache without a limit would answer: each hit is won by keeping one
+//! object from one request to the next, so the optimum is Belady's rule (1966) over those.
 
 use std::collections::{BTreeSet, BinaryHeap, HashMap, HashSet, VecDeque};
 
@@ -83,7 +83,8 @@ pub(crate) fn optimum(events: &[Event], capacity: usize) -> u64 {
 /// Exact LRU; with `expired_first` the dead are evicted before any that is alive.
 pub(crate) fn lru(events: &[Event], capacity: usize, expired_first: bool) -> u64 {
     let mut resident: HashMap<u64, (usize, Object), Hasher> = HashMap::default();
-    // Every use, oldest first, and every deadline, earliest first; what is out of date is passed over.
+    // Every use, oldest first, and every deadline, earliest first; what is out of date is passed
+    // over.
     let mut uses: VecDeque<(usize, u64)> = VecDeque::new();
     let mut deadlines: BinaryHeap<(std::cmp::Reverse<u64>, u64)> = BinaryHeap::new();
     let mut hits = 0;

@@ -37,8 +37,8 @@ const RECORDED: [Sizes; 8] = [
 /// Options of `hit-ratios`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Folder of recorded requests: one key a line (.txt) or blocks (.lis), plain or compressed (.xz);
-    /// without it, made-up mixes are replayed.
+    /// Folder of recorded requests: one key a line (.txt) or blocks (.lis), plain or compressed
+    /// (.xz); without it, made-up mixes are replayed.
     #[arg(long, value_name = "DIR")]
     traces: Option<PathBuf>,
     #[command(flatten)]

@@ -51,8 +51,8 @@ pub(crate) fn run(args: &Args, target: Target) -> Result<Report> {
     let &Args {
         keys, background, ..
     } = args;
-    // From the start of loading to the first deadline, beside the time that loading takes; the milliseconds
-    // in which the deadlines lie; and how long missing events are awaited.
+    // From the start of loading to the first deadline, beside the time that loading takes; the
+    // milliseconds in which the deadlines lie; and how long missing events are awaited.
     let (lead_s, spread_ms, wait_s) = match args.basics.quick {
         true => (0.5, 500, 10),
         false => (2.0, 20_000, 60),

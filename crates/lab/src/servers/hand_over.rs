@@ -1,7 +1,9 @@
-//! How long an element takes from the push to the client that has waited for it, when very many wait for one key.
+//! How long an element takes from the push to the client that has waited for it, when very many
+//! wait for one key.
 //!
-//! All who wait are connections of one thread. Each element is the time at which its push was sent. Who receives one
-//! waits again, so their number stays the same. In the end as many elements as there are clients are pushed at once.
+//! All who wait are connections of one thread. Each element is the time at which its push was sent.
+//! Who receives one waits again, so their number stays the same. In the end as many elements as
+//! there are clients are pushed at once.
 
 use std::io::{ErrorKind, Write};
 use std::net::TcpStream;
@@ -100,7 +102,8 @@ fn hand_overs(figures: &mut Figures, latencies: &Latencies) {
     }
 }
 
-/// Pushes an element for each who waits, with one command. Returns how long it takes until all have theirs.
+/// Pushes an element for each who waits, with one command. Returns how long it takes until all have
+/// theirs.
 fn push_to_all(
     connection: &mut Connection,
     crowd: &Crowd,

@@ -36,8 +36,8 @@ pub(crate) enum Servers {
 /// Options of `servers compare`.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Compare {
-    /// A server as NAME=COMMAND; the flags of the Redis family for port, address and no persistence are
-    /// appended. Repeat for each server.
+    /// A server as NAME=COMMAND; the flags of the Redis family for port, address and no persistence
+    /// are appended. Repeat for each server.
     #[arg(long = "server", required = true, value_name = "NAME=COMMAND")]
     servers: Vec<ServerSpec>,
     /// Runs per server.

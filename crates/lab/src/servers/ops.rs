@@ -1,7 +1,8 @@
 //! The operations of `throughput`: which requests each sends, and what must be stored before.
 //!
-//! Requests are templates. `{key}` is one of the loaded keys, `{at}` the number of a collection, `{member}` one of its
-//! members, `{new}` a number that was hardly drawn before, `{value}` 16 bytes, `{ttl}` seconds that outlast the run.
+//! Requests are templates. `{key}` is one of the loaded keys, `{at}` the number of a collection,
+//! `{member}` one of its members, `{new}` a number that was hardly drawn before, `{value}` 16
+//! bytes, `{ttl}` seconds that outlast the run.
 
 use anyhow::{Context, Result};
 use serde::Serialize;
@@ -23,7 +24,8 @@ const BATCH: u64 = 500;
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Op {
     pub(crate) name: &'static str,
-    /// How each collection begins, the words of one member, and how many members; they stand before the first request.
+    /// How each collection begins, the words of one member, and how many members; they stand before
+    /// the first request.
     stored: Option<(&'static str, &'static str, u64)>,
     /// Sent in turn, to one collection: what goes in by the first comes out by the second.
     requests: &'static [&'static str],
@@ -115,7 +117,8 @@ pub(crate) fn parse(name: &str) -> Result<&'static Op, String> {
         .ok_or_else(|| format!("one of {}", names()))
 }
 
-/// A word of a request: text, and what is filled in. Cut once, since the client shares the server's cores.
+/// A word of a request: text, and what is filled in. Cut once, since the client shares the server's
+/// cores.
 type Word = Vec<Piece>;
 
 #[derive(Clone, Copy, Debug)]

@@ -18,9 +18,8 @@ const GRACE: Duration = Duration::from_secs(60);
 /// How long before the first deadline the last task is set.
 const HEAD_START_NS: u64 = 500_000_000;
 
-/// Sets so many tasks, their deadlines spread at random over so many seconds, and lets the handlers see
-/// how late they are called.
-/// Lateness counts from the nanosecond that was asked for.
+/// Sets so many tasks, their deadlines spread at random over so many seconds, and lets the handlers
+/// see how late they are called. Lateness counts from the nanosecond that was asked for.
 pub(super) fn run((count, seconds): (u32, u32), report: &mut Report) -> Result<()> {
     let seen = Arc::new(Mutex::new((Latencies::default(), 0_u64)));
     let theirs = Arc::clone(&seen);

@@ -1,8 +1,8 @@
 //! Tasks by key: the courses of `timers` with keys and values, and the scheduler in real time.
 //!
-//! Keys and values are 64 bits each; keys are spread over all of them, and set, moved and removed by key.
-//! After the courses in virtual time, our scheduler runs some in real
-//! time, and has one task moved a million times.
+//! Keys and values are 64 bits each; keys are spread over all of them, and set, moved and removed
+//! by key. After the courses in virtual time, our scheduler runs some in real time, and has one
+//! task moved a million times.
 
 use anyhow::Result;
 use serde_json::json;

@@ -10,8 +10,9 @@ use super::key;
 use crate::timers::peers::{self, Name, Paused};
 use crate::timers::subject::{Subject, Tick};
 
-/// tokio-util's `DelayQueue` on tokio's paused clock, and the map that finds a task in it. The queue's items
-/// are key and value: the key is needed when an item fires, to take it out of the map.
+/// tokio-util's `DelayQueue` on tokio's paused clock, and the map that finds a task in it. The
+/// queue's items are key and value: the key is needed when an item fires, to take it out of the
+/// map.
 pub(super) struct Delay {
     clock: Paused,
     queue: DelayQueue<(u64, u64)>,

@@ -1,7 +1,7 @@
 //! The timer structures themselves on a virtual clock: time, bytes and lateness per timer.
 //!
-//! Deadlines lie uniformly between 30 and 60 s ahead, at one tick a millisecond. Three courses, each
-//! with a structure of its own:
+//! Deadlines lie uniformly between 30 and 60 s ahead, at one tick a millisecond. Three courses,
+//! each with a structure of its own:
 //!
 //! 1. insert all in id order, reschedule all in random order to new deadlines, advance tick by tick
 //!    until all have fired;

@@ -31,8 +31,8 @@ pub(crate) struct Paused {
 }
 
 impl Paused {
-    /// The clock at its start, and a queue that goes by it. The runtime is leaked, so that it is entered
-    /// once and not by each operation.
+    /// The clock at its start, and a queue that goes by it. The runtime is leaked, so that it is
+    /// entered once and not by each operation.
     pub(crate) fn with_queue<T>() -> Result<(Self, DelayQueue<T>)> {
         let mut builder = Builder::new_current_thread();
         let runtime = builder.enable_time().start_paused(true).build();
@@ -143,7 +143,8 @@ impl Name for u32 {
     }
 }
 
-/// The `hierarchical_hash_wheel_timer` crate's cancellable wheel, whose map from name to timer is part of it.
+/// The `hierarchical_hash_wheel_timer` crate's cancellable wheel, whose map from name to timer is
+/// part of it.
 pub(crate) struct Hhwt<N: Name> {
     wheel: QuadWheelWithOverflow<IdOnlyTimerEntry<N>>,
 }

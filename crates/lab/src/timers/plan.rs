@@ -1,4 +1,5 @@
-//! What `timers` and `tasks` share: options, the table of structures, and the courses of one measurement.
+//! What `timers` and `tasks` share: options, the table of structures, and the courses of one
+//! measurement.
 
 use anyhow::{Result, ensure};
 use serde_json::json;
@@ -114,8 +115,8 @@ pub(crate) mod tests {
         seed: 9,
     };
 
-    /// A report that says more than so many bytes. They are the process's, and other tests allocate and
-    /// free meanwhile.
+    /// A report that says more than so many bytes. They are the process's, and other tests allocate
+    /// and free meanwhile.
     pub(crate) fn measure_until(structure: Structure, experiment: &str, bytes: f64) -> Report {
         let report = |round| measure(structure, experiment, &SMALL, round).expect("measures");
         let found = |report: &Report| report.figures.value("bytes_per_timer") > Some(bytes);

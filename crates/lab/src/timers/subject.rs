@@ -13,7 +13,8 @@ pub(crate) struct Tick {
     pub(crate) fired: u32,
 }
 
-/// Times `advance` for each tick of `1..=last` until `seen` has seen enough; it tells how many it fired.
+/// Times `advance` for each tick of `1..=last` until `seen` has seen enough; it tells how many it
+/// fired.
 pub(crate) fn ticks(
     last: u32,
     seen: &mut dyn FnMut(Tick) -> bool,
@@ -29,8 +30,9 @@ pub(crate) fn ticks(
     }
 }
 
-/// A structure with timers `0..n`. Whole passes are default methods: every structure gets its own copy of
-/// the loop with its operation inlined, and no call through the trait is part of a single operation.
+/// A structure with timers `0..n`. Whole passes are default methods: every structure gets its own
+/// copy of the loop with its operation inlined, and no call through the trait is part of a single
+/// operation.
 pub(crate) trait Subject {
     /// Adds a timer that falls due so many ticks after the start.
     fn insert(&mut self, id: u32, delay: u32);

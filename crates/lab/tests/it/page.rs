@@ -1,7 +1,7 @@
 //! The page that `report` draws: opened in a browser, its words, its pictures, and what it refuses.
 //!
-//! `page.jsonl` has several experiments, subjects, cells and runs, with nothing, zero, one point and huge
-//! numbers among them.
+//! `page.jsonl` has several experiments, subjects, cells and runs, with nothing, zero, one point
+//! and huge numbers among them.
 
 use std::fs;
 use std::path::{Path, PathBuf};

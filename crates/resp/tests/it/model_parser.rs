@@ -1,4 +1,5 @@
-//! Any cut of any bytes into reads, or into batches, gives the same commands and the same error as one read.
+//! Any cut of any bytes into reads, or into batches, gives the same commands and the same error as
+//! one read.
 
 use proptest::collection::vec;
 use proptest::prelude::*;

@@ -280,8 +280,8 @@ fn an_unfinished_command_has_no_arguments_and_says_what_it_wants() {
     assert!(!parser.is_idle());
 }
 
-/// The parser does not search bytes again that it has searched before, so they may change without being noticed.
-/// Searching them after each read would take quadratic time.
+/// The parser does not search bytes again that it has searched before, so they may change without
+/// being noticed. Searching them after each read would take quadratic time.
 #[test]
 fn a_long_line_that_comes_in_pieces_is_searched_once() {
     let whole = [b"*1\r\n$", &[b'1'; 30][..]].concat();

@@ -105,15 +105,16 @@ impl<K, V, S> Builder<K, V, S> {
 }
 
 impl<K, V, S: BuildHasher + Clone> Builder<K, V, S> {
-    /// What the threads' names begin with (default `tidewheel`). With a NUL character no thread can be
-    /// started.
+    /// What the threads' names begin with (default `tidewheel`). With a NUL character no thread can
+    /// be started.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
     }
 
-    /// Threads that run handlers, so handlers that run at the same time (default: one for each core).
+    /// Threads that run handlers, so handlers that run at the same time (default: one for each
+    /// core).
     #[must_use]
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = workers;
@@ -134,8 +135,8 @@ impl<K, V, S: BuildHasher + Clone> Builder<K, V, S> {
         self
     }
 
-    /// Locks among which keys are spread: a power of two (default: four for each core). Tasks run in the
-    /// order of their deadlines within a shard.
+    /// Locks among which keys are spread: a power of two (default: four for each core). Tasks run
+    /// in the order of their deadlines within a shard.
     #[must_use]
     pub fn shards(mut self, shards: usize) -> Self {
         self.shards = shards;
@@ -155,12 +156,13 @@ impl<K, V, S: BuildHasher + Clone> Builder<K, V, S> {
         self.retyped(|_| hasher)
     }
 
-    /// Starts the timing thread and the workers. `handler` runs on them, and may call the scheduler by the
-    /// handle that it gets.
+    /// Starts the timing thread and the workers. `handler` runs on them, and may call the scheduler
+    /// by the handle that it gets.
     ///
     /// # Errors
     ///
-    /// [`Error::Config`] for a number out of range, [`Error::Thread`] when a thread cannot be started.
+    /// [`Error::Config`] for a number out of range, [`Error::Thread`] when a thread cannot be
+    /// started.
     pub fn start(
         self,
         handler: impl Fn(&Handle<K, V, S>, Run<K, V>) + Send + Sync + 'static,
@@ -174,8 +176,8 @@ impl<K, V, S: BuildHasher + Clone> Builder<K, V, S> {
         self.start_filled(handler, |_| Ok(()))
     }
 
-    /// As [`start`](Self::start), after `fill` has set tasks: no handler runs before it is done. The handler gets the
-    /// deadline too, in ticks.
+    /// As [`start`](Self::start), after `fill` has set tasks: no handler runs before it is done.
+    /// The handler gets the deadline too, in ticks.
     pub(crate) fn start_filled(
         self,
         handler: impl Fn(&Handle<K, V, S>, Run<K, V>, u64) + Send + Sync + 'static,
@@ -197,8 +199,9 @@ impl<K, V, S: BuildHasher + Clone> Builder<K, V, S> {
         Ok(Scheduler::new(handle, threads))
     }
 
-    /// A scheduler without threads, in the time of `clock`: calls of [`Scheduler::advance`] run what is due,
-    /// on the caller's thread. The options of workers, queue and back-pressure have no effect.
+    /// A scheduler without threads, in the time of `clock`: calls of [`Scheduler::advance`] run
+    /// what is due, on the caller's thread. The options of workers, queue and back-pressure have no
+    /// effect.
     ///
     /// # Errors
     ///

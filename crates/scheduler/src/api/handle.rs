@@ -18,8 +18,8 @@ use crate::drive::shards::{Locked, State};
 use crate::ground::error::Error;
 use crate::ground::panics::give_all;
 
-/// A scheduler, for use anywhere: a clone is cheap and is the same scheduler. A handle may outlive its
-/// [`Scheduler`](crate::Scheduler), but then it takes no tasks.
+/// A scheduler, for use anywhere: a clone is cheap and is the same scheduler. A handle may outlive
+/// its [`Scheduler`](crate::Scheduler), but then it takes no tasks.
 pub struct Handle<K, V, S = DefaultHashBuilder> {
     inner: Arc<Inner<K, V, S>>,
 }
@@ -47,8 +47,8 @@ impl<K, V, S> Handle<K, V, S> {
 }
 
 impl<K: Hash + Eq, V, S: BuildHasher> Handle<K, V, S> {
-    /// Sets a task that runs when `delay` has passed. If the key has a pending task, that task gets value
-    /// and time, is no longer periodic, and remains one task; its old value is returned.
+    /// Sets a task that runs when `delay` has passed. If the key has a pending task, that task gets
+    /// value and time, is no longer periodic, and remains one task; its old value is returned.
     ///
     /// A task that is running, or waits for a worker, is not pending: this one is another task.
     ///
@@ -59,14 +59,15 @@ impl<K: Hash + Eq, V, S: BuildHasher> Handle<K, V, S> {
         self.inner.wait_for_room();
         let now = self.inner.now();
         let put = self.put(key, value, now.deadline(delay), now);
-        // If there was an old task, the new key is dropped here: its drop is the user's code, which must not run
-        // under a lock.
+        // If there was an old task, the new key is dropped here: its drop is the user's code, which
+        // must not run under a lock.
         let old = put.map_err(|_| Error::Stopped)?;
         Ok(old.map(|(_, value)| value))
     }
 
-    /// Sets a task without waiting for room, and drops nothing: for callers that hold a lock. Returns the old value,
-    /// with the key to be dropped. The error is the task itself: the scheduler is stopped and refuses it.
+    /// Sets a task without waiting for room, and drops nothing: for callers that hold a lock.
+    /// Returns the old value, with the key to be dropped. The error is the task itself: the
+    /// scheduler is stopped and refuses it.
     pub(crate) fn put(
         &self,
         key: K,
@@ -83,8 +84,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Handle<K, V, S> {
         Ok(old)
     }
 
-    /// Sets a task that runs at a wall time or at an instant; at once if that has passed. The clock is read once,
-    /// now: stepping it later moves nothing.
+    /// Sets a task that runs at a wall time or at an instant; at once if that has passed. The clock
+    /// is read once, now: stepping it later moves nothing.
     ///
     /// # Errors
     ///
@@ -94,9 +95,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Handle<K, V, S> {
         self.set(key, value, delay)
     }
 
-    /// Sets a task that runs after `first` and then every `period`, rounded up to milliseconds, each time with
-    /// a copy of its value. It is filed for its next run before a run begins: runs of one task may overlap
-    /// when the handler takes longer than the period, and [`remove`](Self::remove) ends it at any time.
+    /// Sets a task that runs after `first` and then every `period`, rounded up to milliseconds,
+    /// each time with a copy of its value. It is filed for its next run before a run begins: runs
+    /// of one task may overlap when the handler takes longer than the period, and
+    /// [`remove`](Self::remove) ends it at any time.
     ///
     /// `Clone` of key and value is called under the shard's lock: let it be cheap (`Arc`).
     ///
@@ -146,8 +148,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Handle<K, V, S> {
         Ok(old)
     }
 
-    /// Lets a pending task run when `delay` has passed, instead of when it would have. `false` when none is
-    /// pending. `true` means that it runs once, at the new time.
+    /// Lets a pending task run when `delay` has passed, instead of when it would have. `false` when
+    /// none is pending. `true` means that it runs once, at the new time.
     pub fn move_to<Q: Hash + Equivalent<K> + ?Sized>(&self, key: &Q, delay: Duration) -> bool {
         let now = self.inner.now();
         let mut held = self.inner.shards.of(key);
@@ -160,8 +162,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Handle<K, V, S> {
         moved
     }
 
-    /// Moves the key's pending task, or sets one with the value of `value`, which is called under the
-    /// shard's lock. Tells whether one was moved.
+    /// Moves the key's pending task, or sets one with the value of `value`, which is called under
+    /// the shard's lock. Tells whether one was moved.
     ///
     /// # Errors
     ///
@@ -188,8 +190,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Handle<K, V, S> {
         Ok(false)
     }
 
-    /// Takes a pending task out. `Some` means that it will never run. A periodic one does not run again: runs that wait for
-    /// a worker are not begun, while one that a worker has begun goes on.
+    /// Takes a pending task out. `Some` means that it will never run. A periodic one does not run
+    /// again: runs that wait for a worker are not begun, while one that a worker has begun goes on.
     pub fn remove<Q: Hash + Equivalent<K> + ?Sized>(&self, key: &Q) -> Option<V> {
         self.take(key, true).map(|(_, value)| value)
     }
@@ -214,8 +216,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Handle<K, V, S> {
         Some(self.inner.now().until(deadline))
     }
 
-    /// Looks at the value of the key's pending task. `look` is called under the shard's lock and must not
-    /// call the scheduler.
+    /// Looks at the value of the key's pending task. `look` is called under the shard's lock and
+    /// must not call the scheduler.
     pub fn peek<Q: Hash + Equivalent<K> + ?Sized, R>(
         &self,
         key: &Q,
@@ -224,9 +226,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Handle<K, V, S> {
         self.inner.shards.of(key).state.tasks.value(key).map(look)
     }
 
-    /// Takes every pending task out and gives it to `take`, in no order and with no lock held: it may call
-    /// the scheduler, and what it sets is not drained. Shard after shard: tasks that others set meanwhile
-    /// may or may not be among them. Returns how many there were.
+    /// Takes every pending task out and gives it to `take`, in no order and with no lock held: it
+    /// may call the scheduler, and what it sets is not drained. Shard after shard: tasks that
+    /// others set meanwhile may or may not be among them. Returns how many there were.
     ///
     /// # Panics
     ///
@@ -270,9 +272,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Handle<K, V, S> {
         self.len() == 0
     }
 
-    /// How many tasks are due when: windows that double, from what is due now on, up to the last that is
-    /// not empty. It counts timer records: a task that was moved may be counted where it was before (if it was moved earlier,
-    /// there too), and one that was removed until its record is swept.
+    /// How many tasks are due when: windows that double, from what is due now on, up to the last
+    /// that is not empty. It counts timer records: a task that was moved may be counted where it
+    /// was before (if it was moved earlier, there too), and one that was removed until its record
+    /// is swept.
     #[must_use]
     pub fn forecast(&self) -> Vec<Window> {
         let forecast = self.inner.shards.forecast(self.inner.now().tick());

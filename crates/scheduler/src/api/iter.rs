@@ -27,9 +27,9 @@ impl<K, V, S> fmt::Debug for Iter<K, V, S> {
 impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Handle<K, V, S> {
     /// Copies of the pending tasks, in no order: key, value, and how long until it runs.
     ///
-    /// A task that is pending all the time is met exactly once. One that is set, removed or run meanwhile may or may
-    /// not be met. The tasks are copied some at a time, under their shard's lock: let `Clone` be cheap, and call no
-    /// scheduler in it.
+    /// A task that is pending all the time is met exactly once. One that is set, removed or run
+    /// meanwhile may or may not be met. The tasks are copied some at a time, under their shard's
+    /// lock: let `Clone` be cheap, and call no scheduler in it.
     pub fn iter(&self) -> Iter<K, V, S> {
         Iter {
             handle: self.clone(),
@@ -52,8 +52,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Iter<K, V, S> {
     }
 }
 
-/// Looks at some tasks of one shard (key, value, how long until it runs), under its lock. Returns where the next ones
-/// are.
+/// Looks at some tasks of one shard (key, value, how long until it runs), under its lock. Returns
+/// where the next ones are.
 pub(crate) fn look_at_some<K: Hash + Eq, V, S: BuildHasher>(
     inner: &Inner<K, V, S>,
     (shard, cursor): (usize, u32),

@@ -16,9 +16,9 @@ use crate::ground::sync::{Mutex, lock};
 
 /// Tasks by key, each run once when its time has come, by a bounded number of threads.
 ///
-/// What one does with tasks is in [`Handle`], to which this dereferences. Dropping the scheduler drops the pending
-/// tasks; [`stop`](Self::stop) returns them. Both wait for the timing thread, and not for handlers that run (`stop` does
-/// so for as long as one says).
+/// What one does with tasks is in [`Handle`], to which this dereferences. Dropping the scheduler
+/// drops the pending tasks; [`stop`](Self::stop) returns them. Both wait for the timing thread, and
+/// not for handlers that run (`stop` does so for as long as one says).
 ///
 /// ```
 /// use std::sync::mpsc;
@@ -49,10 +49,11 @@ pub struct Scheduler<K, V, S = DefaultHashBuilder> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stopped<K, V> {
-    /// Tasks that did not run: key, value, and how long they had to wait. That is zero if their time had come.
+    /// Tasks that did not run: key, value, and how long they had to wait. That is zero if their
+    /// time had come.
     pub pending: Vec<(K, V, Duration)>,
-    /// Handlers that were still running when the limit was reached, and durable runs whose [`Ack`](crate::Ack) was
-    /// held. They run on, on threads of their own.
+    /// Handlers that were still running when the limit was reached, and durable runs whose
+    /// [`Ack`](crate::Ack) was held. They run on, on threads of their own.
     pub running: usize,
 }
 
@@ -60,14 +61,16 @@ pub struct Stopped<K, V> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Progress {
-    /// Tasks whose time had come. All of them were run, except runs of periodic tasks that were removed by a run before.
+    /// Tasks whose time had come. All of them were run, except runs of periodic tasks that were
+    /// removed by a run before.
     pub fired: u64,
     /// Timer records moved or dropped.
     pub moved: u64,
     /// Whether the budget ran out first: call again.
     pub backlog: bool,
-    /// How long until the next call is worth while: never longer than until the next task. `None` when nothing is pending;
-    /// but after removals it may still be the time of a task that was removed.
+    /// How long until the next call is worth while: never longer than until the next task. `None`
+    /// when nothing is pending; but after removals it may still be the time of a task that was
+    /// removed.
     pub next: Option<Duration>,
 }
 
@@ -96,9 +99,10 @@ impl<K, V, S> Scheduler<K, V, S> {
 }
 
 impl<K: Hash + Eq, V, S: BuildHasher> Scheduler<K, V, S> {
-    /// Runs what is due at `now` on this thread, shard after shard, touching at most `budget` timer records. `now` is
-    /// a reading of [`now`](Handle::now); a later one counts as that. For schedulers made by
-    /// [`Builder::manual`](crate::Builder::manual); beside threads it does nothing.
+    /// Runs what is due at `now` on this thread, shard after shard, touching at most `budget` timer
+    /// records. `now` is a reading of [`now`](Handle::now); a later one counts as that. For
+    /// schedulers made by [`Builder::manual`](crate::Builder::manual); beside threads it does
+    /// nothing.
     ///
     /// # Panics
     ///
@@ -135,8 +139,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Scheduler<K, V, S> {
     }
 
     /// Runs what is due now, on this thread, until nothing is: for tests of programs that use
-    /// [`Builder::manual`](crate::Builder::manual). Returns how many tasks it ran. A handler that sets a task that is
-    /// due at once keeps it going.
+    /// [`Builder::manual`](crate::Builder::manual). Returns how many tasks it ran. A handler that
+    /// sets a task that is due at once keeps it going.
     ///
     /// ```
     /// use std::time::Duration;
@@ -169,11 +173,11 @@ impl<K: Hash + Eq, V, S: BuildHasher> Scheduler<K, V, S> {
 }
 
 impl<K, V, S> Scheduler<K, V, S> {
-    /// Takes no more tasks, lets those run that wait for a worker, and waits for the handlers, `limit` at most.
-    /// Returns what did not run. A second call returns nothing.
+    /// Takes no more tasks, lets those run that wait for a worker, and waits for the handlers,
+    /// `limit` at most. Returns what did not run. A second call returns nothing.
     ///
-    /// A handler that calls this waits for itself until the limit. Copies and drops of user code that run on the
-    /// timing thread are waited for without a limit.
+    /// A handler that calls this waits for itself until the limit. Copies and drops of user code
+    /// that run on the timing thread are waited for without a limit.
     pub fn stop(&self, limit: Duration) -> Stopped<K, V> {
         let inner = self.handle.inner();
         inner.alarm.stop();
@@ -208,7 +212,8 @@ impl<K, V, S> Scheduler<K, V, S> {
         Stopped { pending, running }
     }
 
-    /// Waits for the timing thread, after which nothing comes to the queue; returns the workers, the first time.
+    /// Waits for the timing thread, after which nothing comes to the queue; returns the workers,
+    /// the first time.
     fn end_timing(&self) -> Vec<JoinHandle<()>> {
         if self.handle.inner().is_timing_thread() {
             // Called by a `Drop` that runs on the timing thread: it cannot wait for itself.

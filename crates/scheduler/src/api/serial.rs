@@ -10,9 +10,9 @@ use crate::ground::error::Error;
 
 /// A key for tasks that have none: a number that nobody else has got.
 ///
-/// [`Handle::add`], [`DurableHandle::add`](crate::DurableHandle::add) and `TaskStream::add` give one to each task. The
-/// serials of a durable scheduler are unique in its journal, across restarts too; all others are unique in this
-/// process.
+/// [`Handle::add`], [`DurableHandle::add`](crate::DurableHandle::add) and `TaskStream::add` give
+/// one to each task. The serials of a durable scheduler are unique in its journal, across restarts
+/// too; all others are unique in this process.
 ///
 /// ```
 /// use std::time::Duration;
@@ -54,7 +54,8 @@ impl fmt::Display for Serial {
 }
 
 impl<V, S: BuildHasher> Handle<Serial, V, S> {
-    /// Sets a task that has no key of its own, and returns the one that it gets: see [`set`](Self::set).
+    /// Sets a task that has no key of its own, and returns the one that it gets: see
+    /// [`set`](Self::set).
     ///
     /// # Errors
     ///

@@ -6,18 +6,21 @@ use crate::ground::lateness::Lateness;
 
 /// What a scheduler has done so far, and what it holds.
 ///
-/// At each moment, a task that has fired is in one of `queued`, `running`, `completed`, `panicked`, `recalled` and `dropped`, and
-/// one that has not is in `pending`. What [`stop`](crate::Scheduler::stop) returns is in none of them any more.
+/// At each moment, a task that has fired is in one of `queued`, `running`, `completed`, `panicked`,
+/// `recalled` and `dropped`, and one that has not is in `pending`. What
+/// [`stop`](crate::Scheduler::stop) returns is in none of them any more.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Stats {
     /// Tasks that wait for their time.
     pub pending: usize,
-    /// Tasks whose time has come and that wait for a worker, also those that are on their way to the workers' queue.
+    /// Tasks whose time has come and that wait for a worker, also those that are on their way to
+    /// the workers' queue.
     pub queued: usize,
     /// Handlers that are running.
     pub running: usize,
-    /// Runs of durable jobs that go on after their handler: somebody holds their [`Ack`](crate::Ack).
+    /// Runs of durable jobs that go on after their handler: somebody holds their
+    /// [`Ack`](crate::Ack).
     pub deferred: usize,
     /// Dead letters.
     pub dead: usize,
@@ -37,9 +40,11 @@ pub struct Stats {
     pub completed: u64,
     /// Handlers that panicked, and runs of periodic tasks that were lost because `Clone` did.
     pub panicked: u64,
-    /// Tasks that were dropped because the queue was full: [`BackPressure::Drop`](crate::BackPressure).
+    /// Tasks that were dropped because the queue was full:
+    /// [`BackPressure::Drop`](crate::BackPressure).
     pub dropped: u64,
-    /// Runs of periodic tasks that had fired and were not begun, because their task was removed first.
+    /// Runs of periodic tasks that had fired and were not begun, because their task was removed
+    /// first.
     pub recalled: u64,
     /// Runs of periodic tasks that were left out: [`CatchUp`](crate::CatchUp).
     pub missed: u64,
@@ -51,7 +56,8 @@ pub struct Stats {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Window {
-    /// The tasks of this window are due before this much time has passed, and not in an earlier window.
+    /// The tasks of this window are due before this much time has passed, and not in an earlier
+    /// window.
     pub within: Duration,
     /// How many they are.
     pub tasks: u64,

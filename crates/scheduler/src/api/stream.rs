@@ -21,12 +21,13 @@ use crate::core::tasks::{Due, Tasks};
 /// Timer records that one poll looks at before it lets other tasks run.
 const RECORDS_PER_POLL: u32 = 1024;
 
-/// Tasks by key; the stream's items are their runs. It does what otherwise takes a `DelayQueue` of `tokio-util` and a
-/// map from keys to the queue's own keys.
+/// Tasks by key; the stream's items are their runs. It does what otherwise takes a `DelayQueue` of
+/// `tokio-util` and a map from keys to the queue's own keys.
 ///
-/// A task can be moved and removed until the stream hands it out. The stream never ends: while nothing is pending it
-/// waits for a [`set`](Self::set). Like every stream it belongs to one async task. To set tasks from elsewhere, send
-/// them to that task, or use [`Scheduler`](crate::Scheduler).
+/// A task can be moved and removed until the stream hands it out. The stream never ends: while
+/// nothing is pending it waits for a [`set`](Self::set). Like every stream it belongs to one async
+/// task. To set tasks from elsewhere, send them to that task, or use
+/// [`Scheduler`](crate::Scheduler).
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
@@ -165,13 +166,15 @@ impl<K: Hash + Eq, V, S: BuildHasher> TaskStream<K, V, S> {
         self.tasks.remove(key)
     }
 
-    /// Sets a task that is due at an instant; at once if that has passed. A `std::time::Instant` is one too.
+    /// Sets a task that is due at an instant; at once if that has passed. A `std::time::Instant` is
+    /// one too.
     pub fn set_at(&mut self, key: K, value: V, at: impl Into<Instant>) -> Option<V> {
         let delay = self.clock.until(at.into());
         self.set(key, value, delay)
     }
 
-    /// Moves the key's pending task, or sets one with the value of `value`. Tells whether one was moved.
+    /// Moves the key's pending task, or sets one with the value of `value`. Tells whether one was
+    /// moved.
     pub fn move_or_set(&mut self, key: K, delay: Duration, value: impl FnOnce() -> V) -> bool {
         let now = self.now();
         let moved = self
@@ -187,8 +190,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> TaskStream<K, V, S> {
         self.tasks.value(key)
     }
 
-    /// Waits for the next task that is due, and takes it out. While nothing is pending it waits for ever, unless another
-    /// branch of a `select!` ends the wait.
+    /// Waits for the next task that is due, and takes it out. While nothing is pending it waits for
+    /// ever, unless another branch of a `select!` ends the wait.
     ///
     /// Dropping the future loses no task.
     pub async fn next(&mut self) -> Run<K, V> {

@@ -6,8 +6,8 @@ use tidewheel_time::until_instant;
 
 /// A point in time: a [`SystemTime`] or an [`Instant`].
 ///
-/// An instant is one of the operating system's clock, also if the scheduler has another one. Either clock is read
-/// once, when the task is set.
+/// An instant is one of the operating system's clock, also if the scheduler has another one. Either
+/// clock is read once, when the task is set.
 pub trait PointInTime: sealed::Sealed {}
 
 impl PointInTime for SystemTime {}

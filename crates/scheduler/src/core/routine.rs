@@ -16,11 +16,12 @@ pub enum CatchUp {
     /// deadline: the rhythm stays.
     #[default]
     Skip,
-    /// The latest of them are made up, one after another, at most this many; older ones are left out. The late run that was
-    /// due first comes before them, so that is one more. The rhythm stays.
+    /// The latest of them are made up, one after another, at most this many; older ones are left
+    /// out. The late run that was due first comes before them, so that is one more. The rhythm
+    /// stays.
     Burst(u32),
-    /// They are left out. The next run comes a full period after the start of the late one: the distance stays, the
-    /// rhythm drifts.
+    /// They are left out. The next run comes a full period after the start of the late one: the
+    /// distance stays, the rhythm drifts.
     Delay,
 }
 
@@ -104,8 +105,8 @@ impl<K, V> Routine<K, V> {
     }
 }
 
-/// The routines of one set of tasks. An entry's label is the number of its routine in this table, counted from 1; a
-/// task that does not repeat has the label 0.
+/// The routines of one set of tasks. An entry's label is the number of its routine in this table,
+/// counted from 1; a task that does not repeat has the label 0.
 #[derive(Debug)]
 pub(crate) struct Routines<K, V> {
     cells: Vec<Cell<K, V>>,

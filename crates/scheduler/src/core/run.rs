@@ -12,6 +12,7 @@ pub struct Run<K, V> {
     pub value: V,
     /// How long after its deadline the handler was called.
     pub late: Duration,
-    /// Runs of a periodic task that are left out after this one, by its [`CatchUp`](crate::CatchUp).
+    /// Runs of a periodic task that are left out after this one, by its
+    /// [`CatchUp`](crate::CatchUp).
     pub missed: u64,
 }

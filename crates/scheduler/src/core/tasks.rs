@@ -46,14 +46,15 @@ pub struct Step {
 
 /// Tasks by key, in virtual time.
 ///
-/// The caller says what a tick is; it is a millisecond in [`Scheduler`](crate::Scheduler). If `now` goes back, the
-/// latest `now` seen counts instead. A task is due when `now >= deadline`, never before. A deadline beyond
-/// 2^40 − 2 ticks (34 years of milliseconds) counts as 2^40 − 2.
+/// The caller says what a tick is; it is a millisecond in [`Scheduler`](crate::Scheduler). If `now`
+/// goes back, the latest `now` seen counts instead. A task is due when `now >= deadline`, never
+/// before. A deadline beyond 2^40 − 2 ticks (34 years of milliseconds) counts as 2^40 − 2.
 ///
-/// A key has at most one task. Every operation is O(1), and memory does not grow when tasks are moved. A task that is
-/// moved later keeps its record in the wheel. One that is moved earlier or removed leaves a dead record. Calls that set or move
-/// tasks sweep dead records before they outnumber the living; after removals alone they stay until then, or until their time,
-/// or until [`maintain`](Tasks::maintain).
+/// A key has at most one task. Every operation is O(1), and memory does not grow when tasks are
+/// moved. A task that is moved later keeps its record in the wheel. One that is moved earlier or
+/// removed leaves a dead record. Calls that set or move tasks sweep dead records before they
+/// outnumber the living; after removals alone they stay until then, or until their time, or until
+/// [`maintain`](Tasks::maintain).
 ///
 /// ```
 /// use tidewheel_scheduler::Tasks;
@@ -77,7 +78,8 @@ pub struct Tasks<K, V, S = DefaultHashBuilder> {
     store: TypedStore<K, V>,
     hasher: S,
     routines: Routines<K, V>,
-    /// Due tasks on their way from the wheel to the sink. So a sink that panics does not do so inside the wheel.
+    /// Due tasks on their way from the wheel to the sink. So a sink that panics does not do so
+    /// inside the wheel.
     batch: Vec<Removed<K, V>>,
 }
 
@@ -119,8 +121,8 @@ impl<K, V, S> Tasks<K, V, S> {
         self.len() == 0
     }
 
-    /// When [`advance`](Tasks::advance) is worth calling: never later than the earliest deadline; `None` when
-    /// nothing is pending.
+    /// When [`advance`](Tasks::advance) is worth calling: never later than the earliest deadline;
+    /// `None` when nothing is pending.
     #[inline]
     #[must_use]
     pub fn next_deadline(&self) -> Option<u64> {
@@ -133,9 +135,10 @@ impl<K, V, S> Tasks<K, V, S> {
         next.filter(|_| !self.store.is_empty())
     }
 
-    /// How many tasks are due when, seen from `now`. The first number counts what is due already, number `i` the
-    /// deadlines that lie `2^(i-1) ..< 2^i` ticks ahead. It counts timer records: a task that was moved may be counted where it
-    /// was before (if it was moved earlier, there too), and one that was removed until its record is swept.
+    /// How many tasks are due when, seen from `now`. The first number counts what is due already,
+    /// number `i` the deadlines that lie `2^(i-1) ..< 2^i` ticks ahead. It counts timer records: a
+    /// task that was moved may be counted where it was before (if it was moved earlier, there too),
+    /// and one that was removed until its record is swept.
     #[must_use]
     pub fn forecast(&self, now: u64) -> [u64; 65] {
         let mut forecast = [0; 65];
@@ -151,17 +154,17 @@ impl<K, V, S> Tasks<K, V, S> {
             + self.batch.capacity() * size_of::<Removed<K, V>>()
     }
 
-    /// Takes every task out and hands them to `sink` in no order. Tasks that are set from then on are new
-    /// ones. O(n).
+    /// Takes every task out and hands them to `sink` in no order. Tasks that are set from then on
+    /// are new ones. O(n).
     pub fn drain(&mut self, mut sink: impl FnMut(K, V)) {
         for (key, value, _) in self.take_all() {
             sink(key, value);
         }
     }
 
-    /// Visits pending tasks (key, value, deadline) from `cursor` on, which is 0 at first: at least `count` of them, or
-    /// all up to the end. Returns the cursor of the next call; `None` at the end. A task that is pending from the first
-    /// call to the last is visited exactly once.
+    /// Visits pending tasks (key, value, deadline) from `cursor` on, which is 0 at first: at least
+    /// `count` of them, or all up to the end. Returns the cursor of the next call; `None` at the
+    /// end. A task that is pending from the first call to the last is visited exactly once.
     pub fn scan(
         &self,
         cursor: u32,
@@ -190,21 +193,23 @@ impl<K, V, S> Tasks<K, V, S> {
 }
 
 impl<K: Hash + Eq, V, S: BuildHasher> Tasks<K, V, S> {
-    /// Sets a task that is due at `deadline`; at once if that has passed. If the key has a task, that task
-    /// gets the new value and the new deadline and is no longer periodic; the old value is returned.
+    /// Sets a task that is due at `deadline`; at once if that has passed. If the key has a task,
+    /// that task gets the new value and the new deadline and is no longer periodic; the old value
+    /// is returned.
     pub fn set(&mut self, key: K, value: V, deadline: u64, now: u64) -> Option<V> {
         let old = self.replace(key, value, deadline, now);
         old.map(|(_, value)| value)
     }
 
-    /// As [`set`](Self::set), but also returns the new key if the old one stays: the caller drops it.
+    /// As [`set`](Self::set), but also returns the new key if the old one stays: the caller drops
+    /// it.
     pub(crate) fn replace(&mut self, key: K, value: V, deadline: u64, now: u64) -> Option<(K, V)> {
         let hash = hash_of(&self.hasher, &key);
         self.put(hash, key, value, deadline, 0, now)
     }
 
-    /// Sets a task that is due at `first` and every `period` ticks from then on, and copied for each run.
-    /// Replaces as [`set`](Self::set) does.
+    /// Sets a task that is due at `first` and every `period` ticks from then on, and copied for
+    /// each run. Replaces as [`set`](Self::set) does.
     pub fn set_periodic(
         &mut self,
         key: K,
@@ -222,7 +227,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Tasks<K, V, S> {
         old.map(|(_, value)| value)
     }
 
-    /// As [`set_periodic`](Self::set_periodic); returns the key as well, as [`replace`](Self::replace) does.
+    /// As [`set_periodic`](Self::set_periodic); returns the key as well, as
+    /// [`replace`](Self::replace) does.
     pub(crate) fn replace_periodic(
         &mut self,
         key: K,
@@ -246,8 +252,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Tasks<K, V, S> {
         self.put(hash, key, value, first, label, now)
     }
 
-    /// Gives a pending task a new deadline and tells whether there was one. A periodic task goes on from
-    /// there.
+    /// Gives a pending task a new deadline and tells whether there was one. A periodic task goes on
+    /// from there.
     #[inline]
     pub fn move_to<Q: Hash + Equivalent<K> + ?Sized>(
         &mut self,
@@ -266,8 +272,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Tasks<K, V, S> {
         true
     }
 
-    /// Gives the key's pending task a new deadline, or sets one with the value of `value`. Tells whether
-    /// there was one.
+    /// Gives the key's pending task a new deadline, or sets one with the value of `value`. Tells
+    /// whether there was one.
     pub fn move_or_set(
         &mut self,
         key: K,
@@ -288,7 +294,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Tasks<K, V, S> {
         self.take(key, true).map(|(_, value)| value)
     }
 
-    /// As [`remove`](Self::remove), with the key. Says whether runs of a periodic task that have fired are recalled.
+    /// As [`remove`](Self::remove), with the key. Says whether runs of a periodic task that have
+    /// fired are recalled.
     pub(crate) fn take<Q: Hash + Equivalent<K> + ?Sized>(
         &mut self,
         key: &Q,
@@ -326,15 +333,18 @@ impl<K: Hash + Eq, V, S: BuildHasher> Tasks<K, V, S> {
         Some(found.value())
     }
 
-    /// Hands the tasks that are due at `now` to `sink`, in the order of their deadlines. `budget` bounds the timer
-    /// records that are touched, due ones and moved ones alike. If more is due, the step says `backlog`. A periodic
-    /// task is filed for its next run before the sink gets this one.
+    /// Hands the tasks that are due at `now` to `sink`, in the order of their deadlines. `budget`
+    /// bounds the timer records that are touched, due ones and moved ones alike. If more is due,
+    /// the step says `backlog`. A periodic task is filed for its next run before the sink gets this
+    /// one.
     ///
-    /// A task that was handed over is no longer pending: [`remove`](Self::remove) and [`move_to`](Self::move_to) do
-    /// not find it, and [`set`](Self::set) with its key sets another task.
+    /// A task that was handed over is no longer pending: [`remove`](Self::remove) and
+    /// [`move_to`](Self::move_to) do not find it, and [`set`](Self::set) with its key sets another
+    /// task.
     ///
-    /// If the sink panics, or the copy of a periodic task does, the tasks that were taken out but not handed over come
-    /// with the next call. A periodic task whose copy panicked goes on with its next run.
+    /// If the sink panics, or the copy of a periodic task does, the tasks that were taken out but
+    /// not handed over come with the next call. A periodic task whose copy panicked goes on with
+    /// its next run.
     pub fn advance(&mut self, now: u64, budget: u32, mut sink: impl FnMut(Due<K, V>)) -> Step {
         let mut total = Step::default();
         let mut budget = budget;
@@ -373,7 +383,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Tasks<K, V, S> {
         }
     }
 
-    /// Hands over what a call that panicked has kept; tells how many tasks that were. The first is at the batch's end.
+    /// Hands over what a call that panicked has kept; tells how many tasks that were. The first is
+    /// at the batch's end.
     #[cold]
     fn hand_over_kept(
         &mut self,
@@ -392,8 +403,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Tasks<K, V, S> {
         before - *budget
     }
 
-    /// Hands a due task to the sink. A periodic one is filed for its next run first. Tells whether that run is due
-    /// already.
+    /// Hands a due task to the sink. A periodic one is filed for its next run first. Tells whether
+    /// that run is due already.
     #[inline]
     fn hand_over(
         &mut self,
@@ -414,8 +425,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Tasks<K, V, S> {
         false
     }
 
-    /// As [`hand_over`](Self::hand_over), of a periodic task: apart, so that one that does not repeat takes few
-    /// instructions.
+    /// As [`hand_over`](Self::hand_over), of a periodic task: apart, so that one that does not
+    /// repeat takes few instructions.
     #[inline(never)]
     fn hand_over_run(
         &mut self,
@@ -444,8 +455,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Tasks<K, V, S> {
         next.is_some_and(|(next, _)| next.deadline <= now)
     }
 
-    /// Files a copy of a periodic task for its next run, and returns the task. If the copy panics, the task itself is
-    /// filed, and this run is lost.
+    /// Files a copy of a periodic task for its next run, and returns the task. If the copy panics,
+    /// the task itself is filed, and this run is lost.
     fn file_copy(
         &mut self,
         key: K,
@@ -467,8 +478,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Tasks<K, V, S> {
         }
     }
 
-    /// Files a periodic task for its next run. After a call that panicked its key may have another task by now: then
-    /// that one stays.
+    /// Files a periodic task for its next run. After a call that panicked its key may have another
+    /// task by now: then that one stays.
     fn file(&mut self, key: K, value: V, deadline: u64, label: u64, now: u64) {
         let hash = hash_of(&self.hasher, &key);
         if self
@@ -520,8 +531,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Tasks<K, V, S> {
         }
     }
 
-    /// Moves tasks together and sweeps dead timer records, about `budget` units of work; tells whether
-    /// more is worth doing.
+    /// Moves tasks together and sweeps dead timer records, about `budget` units of work; tells
+    /// whether more is worth doing.
     pub fn maintain(&mut self, budget: u32) -> bool {
         let hasher = &self.hasher;
         self.store

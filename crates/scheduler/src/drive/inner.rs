@@ -1,4 +1,5 @@
-//! What a scheduler's threads share: shards, alarm, queue, handler; how due tasks are taken out and run.
+//! What a scheduler's threads share: shards, alarm, queue, handler; how due tasks are taken out and
+//! run.
 
 use std::cell::Cell;
 use std::fmt;
@@ -23,17 +24,19 @@ use crate::ground::panics::survive;
 /// Timer records touched in one hold of a shard's lock.
 const RECORDS_PER_HOLD: u32 = 128;
 
-/// The user's handler. It gets its [`Handle`](crate::Handle) from the builder, which makes one of these.
+/// The user's handler. It gets its [`Handle`](crate::Handle) from the builder, which makes one of
+/// these.
 ///
 /// Its last argument is the deadline, in ticks.
 pub(crate) type Handler<K, V, S> = dyn Fn(&Arc<Inner<K, V, S>>, Run<K, V>, u64) + Send + Sync;
 
 /// What was counted outside of the shards.
 ///
-/// **Invariant: each fired task is in one count.** It was dropped, returned by a stop, or begun, and one that was begun is
-/// running, or has completed, panicked or been recalled. All of these only grow. They are read against the way that a task
-/// takes: the ends first, then what was begun, then what the shards have fired. So a reading has every fired task once, also one
-/// that is on its way from a shard to the queue: it is fired and not begun, and waits.
+/// **Invariant: each fired task is in one count.** It was dropped, returned by a stop, or begun,
+/// and one that was begun is running, or has completed, panicked or been recalled. All of these
+/// only grow. They are read against the way that a task takes: the ends first, then what was begun,
+/// then what the shards have fired. So a reading has every fired task once, also one that is on its
+/// way from a shard to the queue: it is fired and not begun, and waits.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     begun: AtomicU64,
@@ -165,10 +168,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         }
     }
 
-    /// Takes the due tasks out of the shards and hands them to `sink`. It locks one shard after another, each time for
-    /// [`RECORDS_PER_HOLD`] timer records at most, and goes round until nothing is due. It ends early when the `budget`
-    /// of timer records is used up, or when `room` says that no more tasks fit. `budget` is lowered by the records
-    /// touched.
+    /// Takes the due tasks out of the shards and hands them to `sink`. It locks one shard after
+    /// another, each time for [`RECORDS_PER_HOLD`] timer records at most, and goes round until
+    /// nothing is due. It ends early when the `budget` of timer records is used up, or when `room`
+    /// says that no more tasks fit. `budget` is lowered by the records touched.
     pub(crate) fn pass(
         &self,
         rounds: &mut Rounds,

@@ -11,17 +11,19 @@ use tidewheel_time::{Clock, SystemClock};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum BackPressure {
-    /// Due tasks stay pending (they can still be moved and removed) and run as soon as there is room.
+    /// Due tasks stay pending (they can still be moved and removed) and run as soon as there is
+    /// room.
     #[default]
     RunLate,
-    /// The same, and a call that sets a task waits until there is room. Handlers do not wait. Nor do calls of the handle that
-    /// the handler of a durable job gets, from whichever thread or future. Nobody waits while as many runs are unfinished as
-    /// [`in_flight`](crate::DurableBuilder::in_flight) allows and somebody holds an [`Ack`](crate::Ack) among them: the
-    /// caller may be the one that has to settle it. What is set without waiting is pending, so only the callers bound how
-    /// much that is, as under `RunLate`.
+    /// The same, and a call that sets a task waits until there is room. Handlers do not wait. Nor
+    /// do calls of the handle that the handler of a durable job gets, from whichever thread or
+    /// future. Nobody waits while as many runs are unfinished as
+    /// [`in_flight`](crate::DurableBuilder::in_flight) allows and somebody holds an
+    /// [`Ack`](crate::Ack) among them: the caller may be the one that has to settle it. What is set
+    /// without waiting is pending, so only the callers bound how much that is, as under `RunLate`.
     Wait,
-    /// Due tasks that do not fit are dropped and counted. Their `Drop` runs on the timing thread, so it should be
-    /// cheap.
+    /// Due tasks that do not fit are dropped and counted. Their `Drop` runs on the timing thread,
+    /// so it should be cheap.
     Drop,
 }
 
@@ -72,7 +74,8 @@ impl<K, V> State<K, V> {
         self.running + self.deferred == 0 && self.jobs.is_empty()
     }
 
-    /// As many runs are unfinished as may be, and somebody outside of the workers has to end one of them.
+    /// As many runs are unfinished as may be, and somebody outside of the workers has to end one of
+    /// them.
     fn hangs_on_an_ack(&self, runs_max: usize) -> bool {
         self.deferred > 0 && self.running + self.deferred >= runs_max
     }
@@ -97,7 +100,8 @@ impl<K, V> Queue<K, V> {
         }
     }
 
-    /// How many jobs still fit. If none does, the timing thread is woken when the queue is half empty.
+    /// How many jobs still fit. If none does, the timing thread is woken when the queue is half
+    /// empty.
     pub(crate) fn room(&self) -> usize {
         let mut state = lock(&self.state);
         let room = self.capacity - state.jobs.len().min(self.capacity);
@@ -172,7 +176,8 @@ impl<K, V> Queue<K, V> {
         }
     }
 
-    /// A deferred run has ended; hands its end to a worker. It comes back when there is none any more.
+    /// A deferred run has ended; hands its end to a worker. It comes back when there is none any
+    /// more.
     pub(crate) fn end(&self, end: End) -> Result<(), End> {
         let mut state = lock(&self.state);
         if state.closed {
@@ -209,8 +214,8 @@ impl<K, V> Queue<K, V> {
         self.runs_max.saturating_sub(state.running + state.deferred)
     }
 
-    /// Waits until a job would fit, or the queue is closed; not while the workers wait for an [`Ack`](crate::Ack), which
-    /// may be the caller's.
+    /// Waits until a job would fit, or the queue is closed; not while the workers wait for an
+    /// [`Ack`](crate::Ack), which may be the caller's.
     pub(crate) fn wait_for_room(&self) {
         let mut state = lock(&self.state);
         while state.jobs.len() >= self.capacity

@@ -1,4 +1,5 @@
-//! Tasks for many threads: shards of keys, each under a lock, and when each shard has something due.
+//! Tasks for many threads: shards of keys, each under a lock, and when each shard has something
+//! due.
 
 use std::hash::{BuildHasher, Hash};
 
@@ -34,7 +35,8 @@ pub(crate) struct State<K, V, S> {
     pub(crate) closed: bool,
 }
 
-/// On a cache line of its own: `next` is read by the timing thread and written under other threads' locks.
+/// On a cache line of its own: `next` is read by the timing thread and written under other threads'
+/// locks.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Shard<K, V, S> {
@@ -63,8 +65,8 @@ const FROM_WITHIN: &str =
     "a scheduler was called from within its own Hash, Eq, Clone, peek or move_or_set";
 
 impl<K, V, S> Locked<'_, K, V, S> {
-    /// Publishes the shard's next deadline if it has changed, and unlocks it. Returns the deadline if it has
-    /// become earlier: a thread that sleeps longer must be woken.
+    /// Publishes the shard's next deadline if it has changed, and unlocks it. Returns the deadline
+    /// if it has become earlier: a thread that sleeps longer must be woken.
     pub(crate) fn publish(self) -> Option<u64> {
         let next = self.state.tasks.next_deadline().unwrap_or(NEVER);
         self.next.publish(next).then_some(next)
@@ -162,7 +164,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Shards<K, V, S> {
         self.hold(at as usize)
     }
 
-    /// Takes what is due out of one shard. A periodic task's copy may panic: that costs its run alone.
+    /// Takes what is due out of one shard. A periodic task's copy may panic: that costs its run
+    /// alone.
     pub(crate) fn advance(
         &self,
         at: usize,

@@ -69,8 +69,8 @@ fn work<K: Hash + Eq, V, S: BuildHasher>(inner: &Arc<Inner<K, V, S>>) {
     }
 }
 
-/// Whether a thread is another than this one. A thread cannot wait for itself, and the scheduler's last owner may be a
-/// value that is dropped on one of its own.
+/// Whether a thread is another than this one. A thread cannot wait for itself, and the scheduler's
+/// last owner may be a value that is dropped on one of its own.
 pub(crate) fn is_another(thread: &JoinHandle<()>) -> bool {
     thread.thread().id() != thread::current().id()
 }

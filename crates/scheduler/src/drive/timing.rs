@@ -1,4 +1,5 @@
-//! The timing thread: it moves due tasks to the queue, tidies memory, and sleeps until the next deadline.
+//! The timing thread: it moves due tasks to the queue, tidies memory, and sleeps until the next
+//! deadline.
 
 use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
@@ -32,8 +33,8 @@ struct Timing<'a, K, V, S> {
     sleeper: Waker,
 }
 
-/// Runs the timing thread until its alarm is stopped. User code that runs on it (copies, drops, hashes, the
-/// clock) may panic: timing goes on.
+/// Runs the timing thread until its alarm is stopped. User code that runs on it (copies, drops,
+/// hashes, the clock) may panic: timing goes on.
 pub(crate) fn keep_time<K: Hash + Eq, V, S: BuildHasher>(inner: &Inner<K, V, S>) {
     let thread = thread::current();
     inner.timing_thread.get_or_init(|| thread.id());
@@ -112,7 +113,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Timing<'_, K, V, S> {
         more
     }
 
-    /// Sleeps while the queue is full: a worker wakes it, and then it finds what became due meanwhile.
+    /// Sleeps while the queue is full: a worker wakes it, and then it finds what became due
+    /// meanwhile.
     fn sleep_until_workers_ask(&self) {
         if self.inner.alarm.fall_asleep(NEVER, || NEVER) {
             thread::park();
@@ -131,8 +133,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Timing<'_, K, V, S> {
         if !alarm.fall_asleep(until, || shards.next()) {
             return;
         }
-        // Register with the clock first, and read it then. If the clock is moved by hand before the reading, the
-        // reading shows it. If it is moved afterwards, it wakes this thread.
+        // Register with the clock first, and read it then. If the clock is moved by hand before the
+        // reading, the reading shows it. If it is moved afterwards, it wakes this thread.
         clock.wake_when_moved(&self.sleeper);
         let now = self.inner.now();
         if until == NEVER {

@@ -1,4 +1,5 @@
-//! The options of a durable scheduler: retries, dead letters, unfinished runs; and how its handlers run.
+//! The options of a durable scheduler: retries, dead letters, unfinished runs; and how its handlers
+//! run.
 
 use std::fmt;
 use std::future::Future;
@@ -67,7 +68,8 @@ impl<K, V, J, S> fmt::Debug for DurableBuilder<K, V, J, S> {
 }
 
 impl<K, V, S> Builder<K, V, S> {
-    /// The same with a journal: its tasks are jobs, which survive a crash, are retried and acknowledged.
+    /// The same with a journal: its tasks are jobs, which survive a crash, are retried and
+    /// acknowledged.
     pub fn durable<J>(self, journal: J) -> DurableBuilder<K, V, J, S> {
         DurableBuilder {
             builder: self.retyped(|hasher| hasher),
@@ -86,18 +88,19 @@ impl<K, V, J, S> DurableBuilder<K, V, J, S> {
         self
     }
 
-    /// How many dead letters are kept (default 10,000). When there are so many, a job that should become one is tried
-    /// again instead, after the longest wait of [`Retry`], until there is room. Those that the journal has at the start
-    /// are kept, however many they are.
+    /// How many dead letters are kept (default 10,000). When there are so many, a job that should
+    /// become one is tried again instead, after the longest wait of [`Retry`], until there is room.
+    /// Those that the journal has at the start are kept, however many they are.
     #[must_use]
     pub fn dead_letters(mut self, letters: usize) -> Self {
         self.dead_letters = letters;
         self
     }
 
-    /// How many runs may be unfinished at the same time (default 1,024, and no fewer than there are workers): handlers
-    /// that run, and runs whose [`Ack`](crate::Ack) is held. When there are so many, due jobs wait for a worker, and callers
-    /// do not wait for room under [`BackPressure::Wait`](crate::BackPressure::Wait).
+    /// How many runs may be unfinished at the same time (default 1,024, and no fewer than there are
+    /// workers): handlers that run, and runs whose [`Ack`](crate::Ack) is held. When there are so
+    /// many, due jobs wait for a worker, and callers do not wait for room under
+    /// [`BackPressure::Wait`](crate::BackPressure::Wait).
     #[must_use]
     pub fn in_flight(mut self, runs: usize) -> Self {
         self.builder = self.builder.in_flight(runs);
@@ -112,8 +115,9 @@ where
     J: Journal<K, V> + 'static,
     S: BuildHasher + Clone + Send + Sync + 'static,
 {
-    /// Starts with the jobs of the journal. `handler` runs on the workers. What it returns says how the run ended:
-    /// nothing, a `Result`, or an [`Outcome`](crate::Outcome). A run whose handler panics has failed.
+    /// Starts with the jobs of the journal. `handler` runs on the workers. What it returns says how
+    /// the run ended: nothing, a `Result`, or an [`Outcome`](crate::Outcome). A run whose handler
+    /// panics has failed.
     ///
     /// # Errors
     ///
@@ -128,8 +132,9 @@ where
         Ok(Durable::of(scheduler, shared))
     }
 
-    /// The same without threads, in the time of `clock`: calls of [`Durable::run_due`] and [`Durable::advance`] run what
-    /// is due, on the caller's thread. See [there](Durable#without-threads).
+    /// The same without threads, in the time of `clock`: calls of [`Durable::run_due`] and
+    /// [`Durable::advance`] run what is due, on the caller's thread. See
+    /// [there](Durable#without-threads).
     ///
     /// # Errors
     ///
@@ -145,12 +150,13 @@ where
         Ok(Durable::of(scheduler, shared))
     }
 
-    /// As [`start`](Self::start), with an async handler. `spawn` hands its future to a runtime, whichever it is. A run
-    /// ends when its future does. If the future panics or the runtime drops it, the run has failed.
-    /// [`in_flight`](Self::in_flight) bounds the futures.
+    /// As [`start`](Self::start), with an async handler. `spawn` hands its future to a runtime,
+    /// whichever it is. A run ends when its future does. If the future panics or the runtime drops
+    /// it, the run has failed. [`in_flight`](Self::in_flight) bounds the futures.
     ///
-    /// The calls of the handle wait for the disk: in a future, make them where the runtime allows blocking. At the end, stop
-    /// the jobs first and drop the runtime then: a future that the runtime drops is a run that failed.
+    /// The calls of the handle wait for the disk: in a future, make them where the runtime allows
+    /// blocking. At the end, stop the jobs first and drop the runtime then: a future that the
+    /// runtime drops is a run that failed.
     ///
     /// ```
     /// use std::time::Duration;
@@ -202,8 +208,8 @@ where
         self.manual(clock, spawned(spawn, handler))
     }
 
-    /// Reads the journal. Returns the options of the scheduler underneath, what its handles share, and what sets the
-    /// journal's jobs.
+    /// Reads the journal. Returns the options of the scheduler underneath, what its handles share,
+    /// and what sets the journal's jobs.
     #[allow(clippy::type_complexity, reason = "named once, used twice")]
     fn open(
         self,

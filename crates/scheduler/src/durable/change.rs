@@ -24,12 +24,13 @@ where
     J: Journal<K, V>,
     S: BuildHasher,
 {
-    /// Moves a pending job: see [`Handle::move_to`](crate::Handle::move_to). A periodic one goes on from there.
+    /// Moves a pending job: see [`Handle::move_to`](crate::Handle::move_to). A periodic one goes on
+    /// from there.
     ///
     /// # Errors
     ///
-    /// [`Error::Journal`], and then the job is moved, but a crash may bring the old time back. [`Error::Stopped`] for a
-    /// periodic job: then it is moved for the next start.
+    /// [`Error::Journal`], and then the job is moved, but a crash may bring the old time back.
+    /// [`Error::Stopped`] for a periodic job: then it is moved for the next start.
     pub fn move_to<Q: Hash + Equivalent<K> + ?Sized>(
         &self,
         key: &Q,
@@ -37,7 +38,8 @@ where
     ) -> Result<bool, Error> {
         let stripe = self.shared.journal.hold(key);
         let due = self.due(delay);
-        // Under the stripe nobody else sets, moves or removes this key: it is the same job, or none.
+        // Under the stripe nobody else sets, moves or removes this key: it is the same job, or
+        // none.
         let found = self.handle.peek(&Keyed(key), |job| {
             (job.id, job.status(due, false), job.repeat())
         });
@@ -57,8 +59,8 @@ where
         Ok(true)
     }
 
-    /// A periodic job that is moved gets a new id. So a run of it that has fired before, and begins afterwards, does not
-    /// file it for a time that is out of date.
+    /// A periodic job that is moved gets a new id. So a run of it that has fired before, and begins
+    /// afterwards, does not file it for a time that is out of date.
     fn move_periodic<Q: Hash + Equivalent<K> + ?Sized>(
         &self,
         stripe: Stripe<'_, J>,
@@ -91,8 +93,8 @@ where
         Ok(true)
     }
 
-    /// Takes a pending job out: see [`Handle::remove`](crate::Handle::remove). One that waits for its next attempt is
-    /// pending too.
+    /// Takes a pending job out: see [`Handle::remove`](crate::Handle::remove). One that waits for
+    /// its next attempt is pending too.
     ///
     /// # Errors
     ///
@@ -109,9 +111,10 @@ where
         Ok(Some(old.value))
     }
 
-    /// Takes every pending job out and gives it to `take`, in no order, with no lock held and after its end is on disk.
-    /// `take` may call the scheduler, and what it sets is not drained. Jobs that others set or move meanwhile may or may
-    /// not be among them. Returns how many there were. Takes memory for all their keys.
+    /// Takes every pending job out and gives it to `take`, in no order, with no lock held and after
+    /// its end is on disk. `take` may call the scheduler, and what it sets is not drained. Jobs
+    /// that others set or move meanwhile may or may not be among them. Returns how many there were.
+    /// Takes memory for all their keys.
     ///
     /// # Errors
     ///
@@ -119,7 +122,8 @@ where
     ///
     /// # Panics
     ///
-    /// When `take` does, after it got the other jobs that were taken out too; up to 1,024 are at once. Later ones stay.
+    /// When `take` does, after it got the other jobs that were taken out too; up to 1,024 are at
+    /// once. Later ones stay.
     pub fn drain(&self, mut take: impl FnMut(K, V)) -> Result<usize, Error> {
         let mut count = 0;
         for names in self.names().chunks(DRAINED_AT_ONCE) {

@@ -1,4 +1,5 @@
-//! What a program does with a durable scheduler: each change in memory, then in the journal, then on disk.
+//! What a program does with a durable scheduler: each change in memory, then in the journal, then
+//! on disk.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
@@ -18,8 +19,8 @@ use crate::ground::error::{Error, JournalError};
 
 /// A durable scheduler, from anywhere, its handlers among them.
 ///
-/// A call that changes something returns when the change is on disk. It waits there: async code calls it where its
-/// runtime allows blocking.
+/// A call that changes something returns when the change is on disk. It waits there: async code
+/// calls it where its runtime allows blocking.
 pub struct DurableHandle<K, V, J, S = DefaultHashBuilder> {
     pub(super) handle: JobHandle<K, V, S>,
     pub(super) shared: Arc<Shared<K, V, J>>,
@@ -89,8 +90,8 @@ where
     ///
     /// # Errors
     ///
-    /// [`Error::Stopped`]; [`Error::Refused`], and then nothing is changed; [`Error::Journal`], and then the job is pending
-    /// but may not survive a crash.
+    /// [`Error::Stopped`]; [`Error::Refused`], and then nothing is changed; [`Error::Journal`], and
+    /// then the job is pending but may not survive a crash.
     pub fn set(&self, key: K, value: V, delay: Duration) -> Result<Option<V>, Error> {
         let (old, written) = self.put(key, value, delay, None)?;
         self.wait(written)?;
@@ -108,12 +109,14 @@ where
         self.set(key, value, delay)
     }
 
-    /// Sets a job that runs after `first` and then every `period`, rounded up to milliseconds. Each of its runs is a job
-    /// of its own, which is retried and acknowledged by itself; [`remove`](Self::remove) ends the repetition, and leaves
-    /// the runs that have begun. After a restart it goes on in its rhythm. Of the runs that were missed meanwhile,
-    /// `catch_up` says how many are made up; 1,000 at most.
+    /// Sets a job that runs after `first` and then every `period`, rounded up to milliseconds. Each
+    /// of its runs is a job of its own, which is retried and acknowledged by itself;
+    /// [`remove`](Self::remove) ends the repetition, and leaves the runs that have begun. After a
+    /// restart it goes on in its rhythm. Of the runs that were missed meanwhile, `catch_up` says
+    /// how many are made up; 1,000 at most.
     ///
-    /// This begins a new rhythm. To keep the one from before a restart, call [`ensure_periodic`](Self::ensure_periodic).
+    /// This begins a new rhythm. To keep the one from before a restart, call
+    /// [`ensure_periodic`](Self::ensure_periodic).
     ///
     /// `Clone` of key and value is called under the shard's lock: let it be cheap (`Arc`).
     ///
@@ -134,8 +137,9 @@ where
         Ok(old)
     }
 
-    /// Sets a periodic job unless its key has one with this period and `catch_up`, which keeps its value and goes on in its
-    /// rhythm. Any other job of the key is replaced. Tells whether one was set. For the start of a program:
+    /// Sets a periodic job unless its key has one with this period and `catch_up`, which keeps its
+    /// value and goes on in its rhythm. Any other job of the key is replaced. Tells whether one was
+    /// set. For the start of a program:
     ///
     /// ```
     /// use std::time::Duration;
@@ -178,7 +182,8 @@ where
         Ok(true)
     }
 
-    /// Sets many jobs, one after another, and waits for the disk once. Returns how many of the keys had a job.
+    /// Sets many jobs, one after another, and waits for the disk once. Returns how many of the keys
+    /// had a job.
     ///
     /// A crash may leave the first of them without the last.
     ///
@@ -220,8 +225,8 @@ where
         refused.map(|()| replaced)
     }
 
-    /// Moves the key's pending job, or sets one with the value of `value`, which is called with no lock held. Tells
-    /// whether one was moved.
+    /// Moves the key's pending job, or sets one with the value of `value`, which is called with no
+    /// lock held. Tells whether one was moved.
     ///
     /// # Errors
     ///
@@ -240,7 +245,8 @@ where
         Ok(false)
     }
 
-    /// Sets a job in memory and in the journal. Returns the old one's value; does not wait for the disk.
+    /// Sets a job in memory and in the journal. Returns the old one's value; does not wait for the
+    /// disk.
     fn put(
         &self,
         key: K,
@@ -278,8 +284,8 @@ where
         let id = stripe.next_id();
         let job = Job::new(id, value_kept);
         let deadline = now.deadline(delay);
-        // First in memory. If the job runs before it is written, its end is still written after it, since that
-        // takes the same stripe.
+        // First in memory. If the job runs before it is written, its end is still written after it,
+        // since that takes the same stripe.
         let (status, put) = match repeat {
             None => (
                 job.status(due, false),
@@ -314,8 +320,9 @@ where
         Ok(Some((old.map(|(_, old)| old.value), written)))
     }
 
-    /// Under [`BackPressure::Wait`](crate::BackPressure), waits while the queue is full. The handle of a handler never
-    /// does, on whichever thread: when as many runs are unfinished as may be, only their ends make room.
+    /// Under [`BackPressure::Wait`](crate::BackPressure), waits while the queue is full. The handle
+    /// of a handler never does, on whichever thread: when as many runs are unfinished as may be,
+    /// only their ends make room.
     pub(super) fn wait_for_room(&self) {
         if !self.of_handler {
             self.handle.inner().wait_for_room();

@@ -28,7 +28,8 @@ struct Rare {
     may_have_begun: bool,
 }
 
-/// A wall time of a periodic job, and the tick that it was rounded up to. Its other runs are whole periods away from both.
+/// A wall time of a periodic job, and the tick that it was rounded up to. Its other runs are whole
+/// periods away from both.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Phase {
     pub(super) due: SystemTime,

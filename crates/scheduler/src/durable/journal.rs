@@ -22,7 +22,8 @@ pub enum Change<'a, K, V> {
         /// When it runs, and what else there is to say.
         status: &'a Status,
     },
-    /// A job was moved, has failed, is dead, or is re-queued. To be ignored if the job is not there.
+    /// A job was moved, has failed, is dead, or is re-queued. To be ignored if the job is not
+    /// there.
     Update {
         /// Its name.
         id: u64,
@@ -70,7 +71,8 @@ impl Status {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Place {
-    /// Under its key. Of several, the one with the greatest id does so; the others have been begun before it was set.
+    /// Under its key. Of several, the one with the greatest id does so; the others have been begun
+    /// before it was set.
     Keyed,
     /// Beside its key: a run of a periodic job, or one that failed when its key had a newer job.
     Beside,
@@ -124,12 +126,12 @@ impl<K, V> Record<K, V> {
 
 /// A store of jobs that survives a crash.
 pub trait Journal<K, V>: Send + Sync {
-    /// Appends changes in the order of the calls, and writes them to disk soon. After a crash either all changes of
-    /// a call are there, or none. Returns the number to [`wait`](Self::wait) for, which never decreases from
-    /// call to call.
+    /// Appends changes in the order of the calls, and writes them to disk soon. After a crash
+    /// either all changes of a call are there, or none. Returns the number to [`wait`](Self::wait)
+    /// for, which never decreases from call to call.
     ///
-    /// The scheduler calls it while a key is locked. It may wait for the disk, but for no handler, and must not
-    /// call the scheduler.
+    /// The scheduler calls it while a key is locked. It may wait for the disk, but for no handler,
+    /// and must not call the scheduler.
     ///
     /// # Errors
     ///
@@ -143,7 +145,8 @@ pub trait Journal<K, V>: Send + Sync {
     /// When the store failed.
     fn wait(&self, appended: u64) -> Result<(), JournalError>;
 
-    /// Whether a key and a value can be written. Asked before a job is set; if not, nothing is changed.
+    /// Whether a key and a value can be written. Asked before a job is set; if not, nothing is
+    /// changed.
     ///
     /// # Errors
     ///
@@ -153,8 +156,9 @@ pub trait Journal<K, V>: Send + Sync {
         Ok(())
     }
 
-    /// Called after changes that nobody waits for, with no key locked. A journal that keeps keys and values themselves drops
-    /// those of ended jobs here and in [`wait`](Self::wait), since their `Drop` may call the scheduler.
+    /// Called after changes that nobody waits for, with no key locked. A journal that keeps keys
+    /// and values themselves drops those of ended jobs here and in [`wait`](Self::wait), since
+    /// their `Drop` may call the scheduler.
     fn tidy(&self) {}
 
     /// All jobs, in any order.
@@ -164,7 +168,7 @@ pub trait Journal<K, V>: Send + Sync {
     /// When the store failed, or holds what is not a job.
     fn load(&self) -> Result<Vec<Record<K, V>>, JournalError>;
 
-    /// A number from 1 on, below 2^24, that is greater at each opening of the journal. It is on disk before this returns it
-    /// for the first time.
+    /// A number from 1 on, below 2^24, that is greater at each opening of the journal. It is on
+    /// disk before this returns it for the first time.
     fn epoch(&self) -> u64;
 }

@@ -8,8 +8,9 @@ use super::nulls;
 use super::stored::Stored;
 use crate::ground::error::JournalError;
 
-/// A key or value that serde writes to the journal, as JSON: names of fields are kept, so that a later version of the
-/// program can read what an earlier one wrote (`#[serde(default)]` for fields that are new).
+/// A key or value that serde writes to the journal, as JSON: names of fields are kept, so that a
+/// later version of the program can read what an earlier one wrote (`#[serde(default)]` for fields
+/// that are new).
 ///
 /// ```
 /// use serde::{Deserialize, Serialize};
@@ -27,9 +28,10 @@ use crate::ground::error::JournalError;
 /// assert_eq!((mail.to.as_str(), mail.urgent), ("ada@example.org", false));
 /// ```
 ///
-/// A value that does not come back from JSON (a map with keys that are no strings, a number that is none) is refused by the
-/// call that sets it, with [`Error::Refused`](crate::Error::Refused); nothing is changed then. So is a `Some` that JSON writes
-/// as `null`, as it does `Some(f64::NAN)`, `Some(())` and `Some(None)`: it would come back as `None`.
+/// A value that does not come back from JSON (a map with keys that are no strings, a number that is
+/// none) is refused by the call that sets it, with [`Error::Refused`](crate::Error::Refused);
+/// nothing is changed then. So is a `Some` that JSON writes as `null`, as it does `Some(f64::NAN)`,
+/// `Some(())` and `Some(None)`: it would come back as `None`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Json<T>(pub T);
 

@@ -20,10 +20,11 @@ where
     J: Journal<K, V> + 'static,
     S: BuildHasher + Send + Sync + 'static,
 {
-    /// Copies of all dead letters, oldest job first: jobs whose last attempt failed. They stay, in the journal too, until
-    /// they are [re-queued](Self::requeue) or [removed](Self::remove_dead).
+    /// Copies of all dead letters, oldest job first: jobs whose last attempt failed. They stay, in
+    /// the journal too, until they are [re-queued](Self::requeue) or [removed](Self::remove_dead).
     ///
-    /// [`DurableBuilder::dead_letters`](crate::DurableBuilder::dead_letters) bounds how many there are.
+    /// [`DurableBuilder::dead_letters`](crate::DurableBuilder::dead_letters) bounds how many there
+    /// are.
     #[must_use]
     pub fn dead_letters(&self) -> Vec<DeadLetter<K, V>> {
         let mut letters: Vec<DeadLetter<K, V>> = Vec::new();
@@ -39,8 +40,8 @@ where
         }
     }
 
-    /// Lets a dead letter run again after a delay, with all its attempts before it. It is pending under its key, or
-    /// beside it if the key has a job. `false` if there is no such letter.
+    /// Lets a dead letter run again after a delay, with all its attempts before it. It is pending
+    /// under its key, or beside it if the key has a job. `false` if there is no such letter.
     ///
     /// # Errors
     ///

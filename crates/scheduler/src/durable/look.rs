@@ -31,8 +31,8 @@ pub struct PendingJob<K, V> {
     pub error: Option<String>,
     /// Its period, if it repeats.
     pub period: Option<Duration>,
-    /// Whether it waits beside its key, where calls by key do not find it: a run of a periodic job, or one that failed
-    /// when its key had a newer job.
+    /// Whether it waits beside its key, where calls by key do not find it: a run of a periodic job,
+    /// or one that failed when its key had a newer job.
     pub is_beside: bool,
 }
 
@@ -118,8 +118,8 @@ where
         }
     }
 
-    /// Waits until everything so far is on disk. Only the ends of runs may not be: every other call waits for its own
-    /// change.
+    /// Waits until everything so far is on disk. Only the ends of runs may not be: every other call
+    /// waits for its own change.
     ///
     /// # Errors
     ///

@@ -12,10 +12,12 @@ use crate::ground::panics::survive;
 
 /// A journal in memory. Clones are the same journal.
 ///
-/// For jobs that are to be retried and acknowledged, and need not survive the process. And for tests: start a scheduler
-/// with a clone, drop the scheduler, and start the next one with another clone, as after a crash.
+/// For jobs that are to be retried and acknowledged, and need not survive the process. And for
+/// tests: start a scheduler with a clone, drop the scheduler, and start the next one with another
+/// clone, as after a crash.
 ///
-/// It takes any key and value. So that a test finds what a file would refuse, make it with [`like_a_file`](Self::like_a_file).
+/// It takes any key and value. So that a test finds what a file would refuse, make it with
+/// [`like_a_file`](Self::like_a_file).
 pub struct MemoryJournal<K, V> {
     state: Arc<Mutex<State<K, V>>>,
     accepts: Check<K, V>,
@@ -27,8 +29,8 @@ type Check<K, V> = fn(&K, &V) -> Result<(), JournalError>;
 struct State<K, V> {
     jobs: BTreeMap<u64, (K, V, Status)>,
     openings: u64,
-    /// What each thread has ended and drops soon: not within `append`, where a key is locked, and not on another thread,
-    /// which may hold a lock of the user's.
+    /// What each thread has ended and drops soon: not within `append`, where a key is locked, and
+    /// not on another thread, which may hold a lock of the user's.
     gone: HashMap<ThreadId, Vec<(K, V, Status)>>,
 }
 
@@ -48,7 +50,8 @@ impl<K, V> MemoryJournal<K, V> {
         Self::checking(|_, _| Ok(()))
     }
 
-    /// An empty one that refuses what `RedbJournal` refuses: keys and values that do not pass [`Stored::check`].
+    /// An empty one that refuses what `RedbJournal` refuses: keys and values that do not pass
+    /// [`Stored::check`].
     #[must_use]
     pub fn like_a_file() -> Self
     where

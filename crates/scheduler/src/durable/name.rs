@@ -4,8 +4,8 @@ use std::hash::{Hash, Hasher};
 
 use equivalent::Equivalent;
 
-/// The name of a pending job. Of the jobs of one key, one has the key for its name. The others wait beside it, under
-/// their ids: runs of periodic jobs, and failed runs whose key has a newer job.
+/// The name of a pending job. Of the jobs of one key, one has the key for its name. The others wait
+/// beside it, under their ids: runs of periodic jobs, and failed runs whose key has a newer job.
 #[derive(Debug, Clone)]
 pub(crate) struct Name<K> {
     pub(super) key: K,

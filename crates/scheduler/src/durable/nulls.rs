@@ -3,7 +3,8 @@
 use serde::ser::{self, Error as _, Serialize, Serializer};
 use serde_json::Error;
 
-/// Fails if some `Some` in `value` is written as `null`: it would come back as `None`, and nobody would notice.
+/// Fails if some `Some` in `value` is written as `null`: it would come back as `None`, and nobody
+/// would notice.
 pub(super) fn check<T: Serialize + ?Sized>(value: &T) -> Result<(), Error> {
     value.serialize(Nulls { in_some: false })
 }

@@ -29,12 +29,12 @@ pub(super) struct OrderedJournal<J> {
     failed: OnceLock<JournalError>,
 }
 
-/// The lock of one key. Until it is dropped, no other thread changes the key's task, neither in memory nor in the
-/// journal. Ids are drawn and changes are written only under this lock. So of two tasks of a key, the later has the
-/// greater id, and is written later.
+/// The lock of one key. Until it is dropped, no other thread changes the key's task, neither in
+/// memory nor in the journal. Ids are drawn and changes are written only under this lock. So of two
+/// tasks of a key, the later has the greater id, and is written later.
 ///
-/// **Invariant: a thread that holds a stripe never waits**, neither for room in the queue nor for the disk: a worker
-/// needs the stripe to end the task that it ran.
+/// **Invariant: a thread that holds a stripe never waits**, neither for room in the queue nor for
+/// the disk: a worker needs the stripe to end the task that it ran.
 pub(super) struct Stripe<'a, J> {
     journal: &'a OrderedJournal<J>,
     _held: MutexGuard<'a, ()>,
@@ -125,8 +125,8 @@ impl<J> OrderedJournal<J> {
         }
     }
 
-    /// Asks the journal for something, unless it has failed before. After a failure it may lack changes that later ones
-    /// build on.
+    /// Asks the journal for something, unless it has failed before. After a failure it may lack
+    /// changes that later ones build on.
     fn attempt<R>(
         &self,
         ask: impl FnOnce(&J) -> Result<R, JournalError>,
@@ -149,7 +149,8 @@ impl<J> Stripe<'_, J> {
         self.journal.next_id()
     }
 
-    /// Writes changes to this key; returns what to [`wait`](OrderedJournal::wait) for, without the stripe.
+    /// Writes changes to this key; returns what to [`wait`](OrderedJournal::wait) for, without the
+    /// stripe.
     pub(super) fn append<K, V>(&self, changes: &[Change<'_, K, V>]) -> Result<u64, JournalError>
     where
         J: Journal<K, V>,

@@ -1,4 +1,5 @@
-//! The jobs of a journal at the start: they are pending again, under their keys or beside them, or dead letters.
+//! The jobs of a journal at the start: they are pending again, under their keys or beside them, or
+//! dead letters.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash};
@@ -18,8 +19,8 @@ pub(super) struct Restored<K, V> {
 }
 
 impl<K: Hash + Eq, V> Restored<K, V> {
-    /// Of each key the newest job is pending under it. Older ones, whose handler was still running when their key got
-    /// another job, are pending beside it.
+    /// Of each key the newest job is pending under it. Older ones, whose handler was still running
+    /// when their key got another job, are pending beside it.
     pub(super) fn of(records: Vec<Record<K, V>>) -> Self {
         let keyed = |record: &&Record<K, V>| record.status.place == Place::Keyed;
         let mut newest: HashMap<&K, u64> = HashMap::with_capacity(records.len());
@@ -63,7 +64,8 @@ where
 {
     /// Sets all pending jobs, before the first handler runs: a handler may set the same keys.
     pub(super) fn restore(&self, pending: Vec<(Record<K, V>, Place)>) -> Result<(), Error> {
-        // The wall clock first. Time that passes between the two readings makes a job late, never early.
+        // The wall clock first. Time that passes between the two readings makes a job late, never
+        // early.
         let wall = self.handle.inner().clock.wall();
         for (record, place) in pending {
             let Record {

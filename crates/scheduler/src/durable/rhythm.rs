@@ -64,8 +64,9 @@ impl Repeat {
 }
 
 impl<K, V, J, S> DurableHandle<K, V, J, S> {
-    /// When the run of a tick was due. Ticks are rounded up: if each life took its phase from them, the rhythm would come
-    /// later with each. So it is counted from the phase that the journal has, unless the wall clock was set meanwhile.
+    /// When the run of a tick was due. Ticks are rounded up: if each life took its phase from them,
+    /// the rhythm would come later with each. So it is counted from the phase that the journal has,
+    /// unless the wall clock was set meanwhile.
     fn due_of(&self, tick: u64, phase: Option<Phase>) -> SystemTime {
         let by_clock = self.wall_of(tick);
         let Some(due) = phase.map(|phase| phase.due_of(tick)) else {

@@ -1,4 +1,5 @@
-//! The owner of a durable scheduler: it starts with what the journal holds, and stops when all is on disk.
+//! The owner of a durable scheduler: it starts with what the journal holds, and stops when all is
+//! on disk.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
@@ -23,57 +24,66 @@ use crate::jobs::outcome::IntoOutcome;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DurableStopped<K, V> {
-    /// Jobs that did not run, as in [`Stopped`], in no order. They stay in the journal, for the next start, as the dead
-    /// letters do.
+    /// Jobs that did not run, as in [`Stopped`], in no order. They stay in the journal, for the
+    /// next start, as the dead letters do.
     pub pending: Vec<(K, V, Duration)>,
-    /// Handlers that were still running when the limit was reached, and runs whose [`Ack`](crate::Ack) was held. They go
-    /// on; those that have no end when the process ends run again after the next start.
+    /// Handlers that were still running when the limit was reached, and runs whose
+    /// [`Ack`](crate::Ack) was held. They go on; those that have no end when the process ends run
+    /// again after the next start.
     pub running: usize,
-    /// Whether everything is on disk. If it is not, tasks that have run may run again after the next start.
+    /// Whether everything is on disk. If it is not, tasks that have run may run again after the
+    /// next start.
     pub journal: Result<(), JournalError>,
 }
 
 /// A scheduler whose tasks survive a crash: jobs.
 ///
-/// A call returns when its change is on disk. A job ends in the journal when its handler has returned, or when its
-/// [`Ack`](crate::Ack) says so. So it runs **at least once**: across a crash it runs again if its end had not reached the
-/// disk. Jobs that became due while the process was down run at once.
+/// A call returns when its change is on disk. A job ends in the journal when its handler has
+/// returned, or when its [`Ack`](crate::Ack) says so. So it runs **at least once**: across a crash
+/// it runs again if its end had not reached the disk. Jobs that became due while the process was
+/// down run at once.
 ///
-/// A run fails when the handler returns an error or panics, or when the `Ack` is dropped. Then the job runs again, as
-/// [`Retry`](crate::Retry) says, and after its last attempt it is a [dead letter](DurableHandle::dead_letters). In both
-/// cases it stays in the journal: a job leaves it by its end or by a call of the user, and in no other way. If its key was
-/// set anew during the run, the job that failed waits *beside* the new one, where calls by key do not find it;
+/// A run fails when the handler returns an error or panics, or when the `Ack` is dropped. Then the
+/// job runs again, as [`Retry`](crate::Retry) says, and after its last attempt it is a [dead
+/// letter](DurableHandle::dead_letters). In both cases it stays in the journal: a job leaves it by
+/// its end or by a call of the user, and in no other way. If its key was set anew during the run,
+/// the job that failed waits *beside* the new one, where calls by key do not find it;
 /// [`iter`](DurableHandle::iter) does.
 ///
-/// A run that the end of the process cuts off has no outcome. To count it, the scheduler must have noted its start on disk. It
-/// does so for the first run of each job that was due when the process started: that run waits for the disk once before it
-/// begins, and no other does. So a job that kills its process each time becomes a dead letter after one run more than
-/// [`Retry`](crate::Retry) says, with the error "the process ended during the run". Jobs that were running beside it each
-/// time lose attempts too.
+/// A run that the end of the process cuts off has no outcome. To count it, the scheduler must have
+/// noted its start on disk. It does so for the first run of each job that was due when the process
+/// started: that run waits for the disk once before it begins, and no other does. So a job that
+/// kills its process each time becomes a dead letter after one run more than
+/// [`Retry`](crate::Retry) says, with the error "the process ended during the run". Jobs that were
+/// running beside it each time lose attempts too.
 ///
-/// The changes of one key reach memory and the journal in the same order, also when several threads make them. So
-/// after a crash the job that was set last is the one that is pending under the key. All jobs of the journal are pending
-/// again before the first handler runs.
+/// The changes of one key reach memory and the journal in the same order, also when several threads
+/// make them. So after a crash the job that was set last is the one that is pending under the key.
+/// All jobs of the journal are pending again before the first handler runs.
 ///
-/// A journal that fails once is not asked again: every call that changes something reports the failure from then
-/// on, while tasks go on running from memory. Start again with a journal that works.
+/// A journal that fails once is not asked again: every call that changes something reports the
+/// failure from then on, while tasks go on running from memory. Start again with a journal that
+/// works.
 ///
-/// Deadlines are kept as wall time, so they are as right as the wall clock is when the process starts
-/// again. Under [`BackPressure::Drop`](crate::BackPressure) a dropped job comes back at the next start.
+/// Deadlines are kept as wall time, so they are as right as the wall clock is when the process
+/// starts again. Under [`BackPressure::Drop`](crate::BackPressure) a dropped job comes back at the
+/// next start.
 ///
-/// Dropping it stops it as [`stop`](Self::stop) does with no time for handlers, and waits for the disk if nothing else
-/// holds the journal. So async code stops it and drops it where its runtime allows blocking.
+/// Dropping it stops it as [`stop`](Self::stop) does with no time for handlers, and waits for the
+/// disk if nothing else holds the journal. So async code stops it and drops it where its runtime
+/// allows blocking.
 ///
 /// # Without threads
 ///
-/// [`Durable::manual`] is the same in the time of a [`ManualClock`]: nothing happens but what the caller does,
-/// so a test of what a program sets and handles is exact, crashes included. In four steps:
+/// [`Durable::manual`] is the same in the time of a [`ManualClock`]: nothing happens but what the
+/// caller does, so a test of what a program sets and handles is exact, crashes included. In four
+/// steps:
 ///
 /// 1. Make a clock, a journal and the scheduler; due jobs of the journal are not run yet.
 /// 2. Set tasks and move the clock.
 /// 3. Call [`run_due`](Durable::run_due): handlers run on this thread.
-/// 4. To crash, drop it. [`MemoryJournal`](crate::MemoryJournal) keeps everything; a journal of your own may also lose what
-///    was not waited for.
+/// 4. To crash, drop it. [`MemoryJournal`](crate::MemoryJournal) keeps everything; a journal of
+///    your own may also lose what was not waited for.
 ///
 /// ```
 /// use std::time::Duration;
@@ -157,7 +167,8 @@ where
     }
 
     /// The same without threads, in the time of `clock`: calls of [`run_due`](Self::run_due) and
-    /// [`advance`](Self::advance) run what is due, on the caller's thread. See [above](Self#without-threads).
+    /// [`advance`](Self::advance) run what is due, on the caller's thread. See
+    /// [above](Self#without-threads).
     ///
     /// # Errors
     ///
@@ -171,8 +182,9 @@ where
         builder.durable(journal).manual(clock, handler)
     }
 
-    /// Runs what is due at `now` on this thread: see [`Scheduler::advance`]. Does not wait for the disk, but before jobs
-    /// that were due at the start; to do that, call [`flush`](DurableHandle::flush).
+    /// Runs what is due at `now` on this thread: see [`Scheduler::advance`]. Does not wait for the
+    /// disk, but before jobs that were due at the start; to do that, call
+    /// [`flush`](DurableHandle::flush).
     pub fn advance(&self, now: Duration, budget: u32) -> Progress {
         self.scheduler.advance(now, budget)
     }
@@ -182,8 +194,9 @@ where
         self.scheduler.run_due()
     }
 
-    /// Takes no more jobs and waits for handlers and for held [`Ack`](crate::Ack)s, `limit` at most; then for the disk,
-    /// until everything that has ended is there. With async handlers, drop their runtime after this.
+    /// Takes no more jobs and waits for handlers and for held [`Ack`](crate::Ack)s, `limit` at
+    /// most; then for the disk, until everything that has ended is there. With async handlers, drop
+    /// their runtime after this.
     pub fn stop(&self, limit: Duration) -> DurableStopped<K, V> {
         let Stopped { pending, running } = self.scheduler.stop(limit);
         let plain = |(name, job, left): (Name<K>, Job<V>, Duration)| (name.key, job.value, left);

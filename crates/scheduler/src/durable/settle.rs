@@ -118,9 +118,10 @@ where
         }
     }
 
-    /// Writes beforehand what is true if this run kills the process: the attempt has failed. That takes a wait for the
-    /// disk, so it is done only where there is a suspicion: for the first run of a job that was due before the process
-    /// started, as those are that were running when it ended the last time.
+    /// Writes beforehand what is true if this run kills the process: the attempt has failed. That
+    /// takes a wait for the disk, so it is done only where there is a suspicion: for the first run
+    /// of a job that was due before the process started, as those are that were running when it
+    /// ended the last time.
     fn note_start(&self, name: &Name<K>, job: &Job<V>) {
         let (id, attempt, now) = (job.id, job.attempt(), self.due(Duration::ZERO));
         let mut status = job.status(now, name.is_beside());
@@ -138,7 +139,8 @@ where
         let _ = self.wait(written);
     }
 
-    /// Makes a job of its own of a run of a periodic job, and files the periodic one for its next run: in one write.
+    /// Makes a job of its own of a run of a periodic job, and files the periodic one for its next
+    /// run: in one write.
     fn split(
         &self,
         name: Name<K>,
@@ -179,8 +181,9 @@ where
         let stripe = self.shared.journal.hold(&name.key);
         match outcome {
             Outcome::Done => {
-                // The job's own entry was written under the same stripe, so this comes after it. If the journal has
-                // failed, the next caller that waits for it gets the error, and the job runs again after a restart.
+                // The job's own entry was written under the same stripe, so this comes after it. If
+                // the journal has failed, the next caller that waits for it gets the error, and the
+                // job runs again after a restart.
                 let _ = stripe.append(&[Change::End { id: job.id }]);
                 drop(stripe);
                 self.shared.journal.tidy();
@@ -216,7 +219,8 @@ where
         let (due, now) = (self.due(wait), self.handle.inner().now());
         let name = self.name_for(name, id);
         let status = job.status(due, name.is_beside());
-        // A scheduler that was stopped refuses it. Then it is in the journal alone, for the next start.
+        // A scheduler that was stopped refuses it. Then it is in the journal alone, for the next
+        // start.
         let put = self.handle.put(name, job, now.deadline(wait), now);
         self.shared.retried.fetch_add(1, Relaxed);
         let status = &status;
@@ -236,7 +240,8 @@ where
         }
     }
 
-    /// No more attempts. If there are too many dead letters, there is one more attempt all the same, as late as may be.
+    /// No more attempts. If there are too many dead letters, there is one more attempt all the
+    /// same, as late as may be.
     fn bury(&self, stripe: Stripe<'_, J>, name: Name<K>, job: Job<V>, error: String) {
         let (id, attempt) = (job.id, job.attempt());
         let died = self.due(Duration::ZERO);

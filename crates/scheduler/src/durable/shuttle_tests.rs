@@ -1,5 +1,5 @@
-//! Sets of one key by several threads while tasks run, under schedules that shuttle chooses, with a crash at any
-//! moment: what was set last is what is pending then.
+//! Sets of one key by several threads while tasks run, under schedules that shuttle chooses, with a
+//! crash at any moment: what was set last is what is pending then.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
@@ -123,7 +123,8 @@ fn the_task_that_was_set_last_is_pending_after_a_crash_at_any_moment() {
     shuttle::check_pct(sets_of_one_key_beside_its_runs_and_a_crash, RUNS, PCT_DEPTH);
 }
 
-/// Two jobs of one key fail, one in its handler and one by its acknowledgement, while the key is set anew.
+/// Two jobs of one key fail, one in its handler and one by its acknowledgement, while the key is
+/// set anew.
 fn failures_of_one_key_beside_a_set() {
     let (clock, notes) = (ManualClock::new(), Notes::default());
     let held: Arc<Mutex<Vec<Ack>>> = Arc::default();
@@ -149,7 +150,8 @@ fn failures_of_one_key_beside_a_set() {
     tasks.run_due();
     dropping.join().expect("no panic");
     let replaced = setting.join().expect("no panic");
-    // The set came first, and the failed job waits beside it; or it came second, and has replaced that job.
+    // The set came first, and the failed job waits beside it; or it came second, and has replaced
+    // that job.
     let mut live = notes.live();
     live.sort_unstable_by_key(|record| record.id);
     let places: Vec<_> = live

@@ -10,11 +10,11 @@ pub enum Error {
     Stopped,
     /// A thread could not be started.
     Thread(std::io::Error),
-    /// The journal failed: what was asked for may or may not survive a crash. See its message, and start
-    /// again with a journal that works.
+    /// The journal failed: what was asked for may or may not survive a crash. See its message, and
+    /// start again with a journal that works.
     Journal(JournalError),
-    /// The journal cannot write this key or value so that it comes back. Nothing was changed, and the journal has not
-    /// failed.
+    /// The journal cannot write this key or value so that it comes back. Nothing was changed, and
+    /// the journal has not failed.
     Refused(JournalError),
     /// A number given to the builder is out of range.
     Config(&'static str),

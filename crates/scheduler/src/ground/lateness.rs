@@ -50,8 +50,8 @@ impl Lateness {
         Duration::from_micros(self.0.max())
     }
 
-    /// Upper bound of the lateness of the given part of all runs, at most 12.5 % above it; 0.99 for p99.
-    /// Zero when nothing was counted.
+    /// Upper bound of the lateness of the given part of all runs, at most 12.5 % above it; 0.99 for
+    /// p99. Zero when nothing was counted.
     #[must_use]
     pub fn quantile(&self, part: f64) -> Duration {
         let rank = (self.count() as f64 * part).ceil() as u64;

@@ -1,11 +1,12 @@
-//! The rule about re-entry: user code that runs under a lock of ours must not take the same lock again. If it tries,
-//! it gets a panic with a message, instead of a deadlock.
+//! The rule about re-entry: user code that runs under a lock of ours must not take the same lock
+//! again. If it tries, it gets a panic with a message, instead of a deadlock.
 
 use std::cell::Cell;
 
 use crate::ground::sync::thread_local;
 
-/// Locks that one thread may hold at the same time. User code under one scheduler's lock may call another scheduler.
+/// Locks that one thread may hold at the same time. User code under one scheduler's lock may call
+/// another scheduler.
 const NESTED_MAX: usize = 8;
 
 /// The locks that this thread holds, by address.
@@ -34,7 +35,8 @@ pub(crate) struct Inside {
 }
 
 impl Inside {
-    /// Notes that this thread takes the lock of `place`. Panics with the message `how` if it holds that lock already.
+    /// Notes that this thread takes the lock of `place`. Panics with the message `how` if it holds
+    /// that lock already.
     #[inline]
     pub(crate) fn enter<T>(place: &T, how: &str) -> Self {
         let place = std::ptr::from_ref(place).addr();

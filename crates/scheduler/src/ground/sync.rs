@@ -14,8 +14,8 @@ pub(crate) use shuttle::sync::{Condvar, Mutex, MutexGuard};
 #[cfg(all(shuttle, feature = "shuttle"))]
 pub(crate) use shuttle::thread_local;
 
-/// Locks a mutex, also one whose holder panicked: handlers never run under one, and what a key's `Hash`
-/// or `Eq` may break by panicking is the caller's own.
+/// Locks a mutex, also one whose holder panicked: handlers never run under one, and what a key's
+/// `Hash` or `Eq` may break by panicking is the caller's own.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex
         .lock()

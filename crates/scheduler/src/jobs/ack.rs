@@ -14,17 +14,19 @@ pub(crate) trait Settle: Send {
     /// Ends it, on this thread.
     fn settle(self: Box<Self>, outcome: Outcome);
 
-    /// Ends one that was passed on, on another thread if there is one: this one may be an executor's, or within
-    /// anybody's `drop`.
+    /// Ends one that was passed on, on another thread if there is one: this one may be an
+    /// executor's, or within anybody's `drop`.
     fn settle_elsewhere(self: Box<Self>, outcome: Outcome);
 }
 
 /// The acknowledgement of one run, from [`DurableRun::ack`](crate::DurableRun::ack).
 ///
-/// The job is kept until [`settle`](Self::settle) says how its run ended. A job whose `Ack` is dropped has failed, and is
-/// retried. So work that a handler spawns runs at least once, whatever becomes of it: move the `Ack` into it.
+/// The job is kept until [`settle`](Self::settle) says how its run ended. A job whose `Ack` is
+/// dropped has failed, and is retried. So work that a handler spawns runs at least once, whatever
+/// becomes of it: move the `Ack` into it.
 ///
-/// Settling waits for nothing: the end is written by the scheduler's workers, soon after. It keeps the journal open.
+/// Settling waits for nothing: the end is written by the scheduler's workers, soon after. It keeps
+/// the journal open.
 #[must_use = "a job whose acknowledgement is dropped has failed"]
 pub struct Ack(Option<Box<dyn Settle>>);
 

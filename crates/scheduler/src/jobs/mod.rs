@@ -1,4 +1,5 @@
-//! How a run of a durable job ends and what follows: outcome, acknowledgement, retries, dead letters.
+//! How a run of a durable job ends and what follows: outcome, acknowledgement, retries, dead
+//! letters.
 
 pub(crate) mod ack;
 pub(crate) mod dead;

@@ -9,8 +9,8 @@ pub(crate) const ERROR_MAX: usize = 1000;
 
 /// How a run of a durable job ended.
 ///
-/// Handlers mostly return `()`, which is `Done`, or a `Result`, of which an error is `Failed` with its text. A
-/// `Result<Outcome, E>` does both:
+/// Handlers mostly return `()`, which is `Done`, or a `Result`, of which an error is `Failed` with
+/// its text. A `Result<Outcome, E>` does both:
 ///
 /// ```
 /// use std::time::Duration;
@@ -38,8 +38,8 @@ pub enum Outcome {
     Failed {
         /// Why, for people. At most 1,000 bytes are kept.
         error: String,
-        /// How long to wait, instead of what `Retry` says: a server's `Retry-After`, for example. The number of
-        /// attempts stays bounded.
+        /// How long to wait, instead of what `Retry` says: a server's `Retry-After`, for example.
+        /// The number of attempts stays bounded.
         after: Option<Duration>,
     },
     /// It will never succeed: it becomes a dead letter at once.
@@ -99,7 +99,8 @@ impl IntoOutcome for () {
     }
 }
 
-/// Of `()` or of an [`Outcome`]: a handler that says in one arm how its run ended may use `?` in the others.
+/// Of `()` or of an [`Outcome`]: a handler that says in one arm how its run ended may use `?` in
+/// the others.
 impl<T: IntoOutcome, E: Display> IntoOutcome for Result<T, E> {
     fn into_outcome(self) -> Outcome {
         match self {

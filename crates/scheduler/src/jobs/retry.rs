@@ -6,10 +6,11 @@ use tidewheel_time::mix;
 
 /// How often a job is tried, and how long it waits in between.
 ///
-/// The first retry waits for [`base`](Self::base). Each further one waits [`factor`](Self::factor) times as long, up to
-/// [`cap`](Self::cap). Of each wait a random part is left out, [`jitter`](Self::jitter) of it at most, so that jobs that
-/// failed together do not come back together. By default there are 10 attempts, the first wait is a second, each further
-/// one twice as long, up to five minutes, and a fifth of a wait may be left out.
+/// The first retry waits for [`base`](Self::base). Each further one waits [`factor`](Self::factor)
+/// times as long, up to [`cap`](Self::cap). Of each wait a random part is left out,
+/// [`jitter`](Self::jitter) of it at most, so that jobs that failed together do not come back
+/// together. By default there are 10 attempts, the first wait is a second, each further one twice
+/// as long, up to five minutes, and a fifth of a wait may be left out.
 ///
 /// ```
 /// use std::time::Duration;
@@ -53,7 +54,8 @@ impl Retry {
         Self::default().attempts(1)
     }
 
-    /// Attempts until a job is dead, the first included; 0 counts as 1. `u32::MAX` for a job that is never dead.
+    /// Attempts until a job is dead, the first included; 0 counts as 1. `u32::MAX` for a job that
+    /// is never dead.
     #[must_use]
     pub fn attempts(mut self, attempts: u32) -> Self {
         self.attempts = attempts.max(1);
@@ -90,8 +92,8 @@ impl Retry {
         self
     }
 
-    /// The wait after an attempt that failed, counted from 1. The same `seed` gives the same jitter; the scheduler's
-    /// seed is the job's id.
+    /// The wait after an attempt that failed, counted from 1. The same `seed` gives the same
+    /// jitter; the scheduler's seed is the job's id.
     #[must_use]
     pub fn delay(&self, attempt: u32, seed: u64) -> Duration {
         let exponent = i32::try_from(attempt.saturating_sub(1)).unwrap_or(i32::MAX);

@@ -1,4 +1,5 @@
-//! Clocks that are not the system's: one that counts from the Unix epoch, one that is moved by hand.
+//! Clocks that are not the system's: one that counts from the Unix epoch, one that is moved by
+//! hand.
 
 use std::sync::mpsc::channel;
 use std::time::{Duration, SystemTime};

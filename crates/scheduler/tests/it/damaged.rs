@@ -1,4 +1,5 @@
-//! Files of a journal of which a byte has changed, or whose end is missing: no job comes back as another one.
+//! Files of a journal of which a byte has changed, or whose end is missing: no job comes back as
+//! another one.
 
 use std::collections::HashMap;
 use std::fs;
@@ -38,7 +39,8 @@ fn truth(records: Vec<Record<u64, String>>) -> Truth {
         .collect()
 }
 
-/// Jobs of all kinds: pending, moved, failed, dead, ended; some with values that take several pages.
+/// Jobs of all kinds: pending, moved, failed, dead, ended; some with values that take several
+/// pages.
 fn work(path: &Path) -> Durable<u64, String, RedbJournal> {
     let clock = ManualClock::new();
     let journal = RedbJournal::open(path).expect("opens");
@@ -161,7 +163,8 @@ fn next(seed: &mut u64) -> u64 {
     mixed ^ (mixed >> 27)
 }
 
-/// One byte changed: of the header, of the head of each page in use, and of each such page anywhere.
+/// One byte changed: of the header, of the head of each page in use, and of each such page
+/// anywhere.
 fn flips(file: &[u8], seed: &mut u64) -> Vec<(usize, u8)> {
     let is_used = |page: &usize| file[*page..page + 4096].iter().any(|byte| *byte != 0);
     let mut places: Vec<usize> = (0..320).step_by(11).chain([9]).collect();

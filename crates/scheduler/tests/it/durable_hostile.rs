@@ -1,4 +1,5 @@
-//! A durable scheduler among journals that panic, handlers that block, and more due tasks than there is room for.
+//! A durable scheduler among journals that panic, handlers that block, and more due tasks than
+//! there is room for.
 
 use std::cell::RefCell;
 use std::hash::{Hash, Hasher};

@@ -1,4 +1,5 @@
-//! What a handle offers beside set, move and remove: points in time, keys, iteration, the caller as the driver.
+//! What a handle offers beside set, move and remove: points in time, keys, iteration, the caller as
+//! the driver.
 #![allow(
     clippy::disallowed_methods,
     reason = "an instant is one of the system's clock"

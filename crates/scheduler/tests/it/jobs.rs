@@ -520,7 +520,8 @@ fn a_crash_during_a_run_of_a_periodic_job_brings_that_run_back_and_not_the_next_
     assert_eq!(left.live().len(), 1);
 }
 
-/// Starts on what is on disk when a handler begins, as if each run killed the process; returns what the attempts were.
+/// Starts on what is on disk when a handler begins, as if each run killed the process; returns what
+/// the attempts were.
 fn killed_by_each_run(mut notes: memory::MemoryJournal<u32, ()>, clock: &ManualClock) -> Vec<u32> {
     let mut attempts = Vec::new();
     for _ in 0..20 {

@@ -1,5 +1,5 @@
-//! Unusual uses of a scheduler: calls from within its own handlers, a stop while everything is in progress, clocks that
-//! move by decades and back.
+//! Unusual uses of a scheduler: calls from within its own handlers, a stop while everything is in
+//! progress, clocks that move by decades and back.
 
 use std::any::Any;
 use std::cell::RefCell;

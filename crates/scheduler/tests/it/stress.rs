@@ -11,7 +11,8 @@ use tidewheel_scheduler::{Clock, Scheduler, SystemClock};
 const RAN: u8 = 1;
 const REMOVED: u8 = 2;
 
-/// Sets `count` tasks from four threads, moves each, removes a third, and waits for the rest to run.
+/// Sets `count` tasks from four threads, moves each, removes a third, and waits for the rest to
+/// run.
 fn set_move_remove_and_run(count: u64, spread_ms: u64) {
     let ends: Arc<Vec<AtomicU8>> = Arc::new((0..count).map(|_| AtomicU8::new(0)).collect());
     let twice = Arc::new(AtomicU64::new(0));

@@ -1,7 +1,7 @@
 //! Reasons to look at a command before or after it runs, one bit each.
 //!
-//! Some concern every client. They are in the keyspace gate's byte, which is read before each command. The others
-//! concern one connection, and lie above that byte.
+//! Some concern every client. They are in the keyspace gate's byte, which is read before each
+//! command. The others concern one connection, and lie above that byte.
 
 /// Every command of every client (CLIENT PAUSE ALL).
 pub(crate) const PAUSE_ALL: u8 = 8;

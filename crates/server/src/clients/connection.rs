@@ -1,22 +1,24 @@
 //! One connection: its socket, its buffers and what its commands have set.
 //!
-//! The socket is apart from the rest, because only serving needs it: commands see [`Connection`], and
-//! the loop sees a [`Link`], whose socket may be a simulated one.
+//! The socket is apart from the rest, because only serving needs it: commands see [`Connection`],
+//! and the loop sees a [`Link`], whose socket may be a simulated one.
 //!
 //! The methods are called in this order:
 //!
 //! 1. [`Connection::new`], when the loop adopts the connection.
-//! 2. The poller reports the socket: the loop sets `readable` or `ending`, or clears `blocked`. Then the
-//!    connection waits for its turn.
+//! 2. The poller reports the socket: the loop sets `readable` or `ending`, or clears `blocked`.
+//!    Then the connection waits for its turn.
 //! 3. A turn begins with output that is left over: [`Link::send_output`].
-//! 4. As long as it [has work](Connection::has_work), the connection is served. It goes on with its `walk`, or
-//!    runs its `pending` input, the command that has begun first, or reads. It stops when it [takes no input](Connection::takes_input): it is
-//!    paused or about to close, or its output is not read.
-//! 5. A read that meets the end of the input says so: [`at_end`](Connection::at_end). What arrived whole is
-//!    still run. Then the connection is `closing`, and closed once its output has left.
+//! 4. As long as it [has work](Connection::has_work), the connection is served. It goes on with its
+//!    `walk`, or runs its `pending` input, the command that has begun first, or reads. It stops
+//!    when it [takes no input](Connection::takes_input): it is paused or about to close, or its
+//!    output is not read.
+//! 5. A read that meets the end of the input says so: [`at_end`](Connection::at_end). What arrived
+//!    whole is still run. Then the connection is `closing`, and closed once its output has left.
 //! 6. A turn ends with the limits: [`exceeds_output_limit`](Connection::exceeds_output_limit). Then
 //!    [`account`](Connection::account) publishes what the connection holds, and
-//!    [`time_out`](Connection::time_out) says when the loop must look at it although nothing happens.
+//!    [`time_out`](Connection::time_out) says when the loop must look at it although nothing
+//!    happens.
 //! 7. Between its turns, messages are copied into its output: [`Link::copy_messages`].
 
 use std::ops::{Deref, DerefMut};
@@ -232,8 +234,9 @@ impl Connection {
         }
     }
 
-    /// Whether it has yet to give the password, or may not be served at all. One that came while no password was
-    /// asked need not give it, and nobody of this machine needs to while none is asked.
+    /// Whether it has yet to give the password, or may not be served at all. One that came while no
+    /// password was asked need not give it, and nobody of this machine needs to while none is
+    /// asked.
     #[inline]
     pub(crate) fn lacks_password(&self, config: &Live) -> bool {
         self.entry(config) != Entry::Free
@@ -274,8 +277,9 @@ impl Connection {
         self.takes_input() && (self.readable || self.has_runnable()) || self.reads_ahead()
     }
 
-    /// Whether it reads although its command waits for a key. Behind what it has sent there may be the end, and nothing
-    /// else would tell of that: it does not arrive before there is room for the rest.
+    /// Whether it reads although its command waits for a key. Behind what it has sent there may be
+    /// the end, and nothing else would tell of that: it does not arrive before there is room for
+    /// the rest.
     pub(crate) fn reads_ahead(&self) -> bool {
         self.waiting.is_some() && self.readable && !self.closing
     }
@@ -289,8 +293,8 @@ impl Connection {
                 .is_some_and(|pending| pending.wanted == 0)
     }
 
-    /// The peer has closed its side while its command waits for a key: then it is gone, as for the public server. False if
-    /// the command was served already: its reply is on the way.
+    /// The peer has closed its side while its command waits for a key: then it is gone, as for the
+    /// public server. False if the command was served already: its reply is on the way.
     pub(crate) fn leaves_while_waiting(&self) -> bool {
         let waiting = self.waiting.as_ref();
         waiting.is_some_and(|waiting| waiting.ticket.end())
@@ -443,14 +447,16 @@ impl Connection {
             + self.unfinished.as_ref().map_or(0, |call| call.bytes())
     }
 
-    /// Tells the others what has changed before a reply of so many bytes leaves: whoever has seen the reply may ask.
+    /// Tells the others what has changed before a reply of so many bytes leaves: whoever has seen
+    /// the reply may ask.
     pub(crate) fn announce(&mut self, reply: usize) {
         self.moved.output += reply as u64;
         self.announced = Some(self.publish_facts());
         self.moved.output -= reply as u64;
     }
 
-    /// Tells the others what has changed, and brings the loop's sum of what its clients hold up to date.
+    /// Tells the others what has changed, and brings the loop's sum of what its clients hold up to
+    /// date.
     pub(crate) fn account(&mut self, sum: &AtomicUsize) {
         let held = match self.announced.take() {
             Some(held) if held.output == self.output_memory() => held,

@@ -1,8 +1,8 @@
 //! MONITOR: clients that are shown every command, and the line that shows it.
 //!
-//! A line goes the way of a message: through the inbox of each loop that owns a monitor into the monitor's output,
-//! whose limits it has in common with subscribers. Loops learn from one bit whether anybody watches. They read the
-//! byte that it is in before each command anyway.
+//! A line goes the way of a message: through the inbox of each loop that owns a monitor into the
+//! monitor's output, whose limits it has in common with subscribers. Loops learn from one bit
+//! whether anybody watches. They read the byte that it is in before each command anyway.
 
 use std::fmt::Write as _;
 use std::sync::Arc;

@@ -12,12 +12,14 @@ use crate::clients::checks;
 /// All bits of a pause.
 const BITS: u8 = checks::PAUSE_ALL | checks::PAUSE_WRITE | PAUSED;
 
-/// Whether a pause of writes holds a command back: it changes data, or the public servers would tell replicas of it.
+/// Whether a pause of writes holds a command back: it changes data, or the public servers would
+/// tell replicas of it.
 pub(crate) fn is_write(row: &Command) -> bool {
     row.flags.has(Flags::WRITE) || row.flags.has(Flags::MAY_REPLICATE)
 }
 
-/// The pause in force, if any. Its bits are the keyspace gate's: those are read before every command.
+/// The pause in force, if any. Its bits are the keyspace gate's: those are read before every
+/// command.
 #[derive(Debug)]
 pub(crate) struct Pause {
     gate: Arc<Gate>,

@@ -236,9 +236,9 @@ impl Clients {
         self.all.lock().get(&id).cloned()
     }
 
-    /// Marks clients as killed until the others together hold no more than `limit` bytes. The biggest come first;
-    /// clients that may not be evicted are left out, and those that are marked already do not count. The caller
-    /// closes the clients that are returned.
+    /// Marks clients as killed until the others together hold no more than `limit` bytes. The
+    /// biggest come first; clients that may not be evicted are left out, and those that are marked
+    /// already do not count. The caller closes the clients that are returned.
     pub(crate) fn kill_biggest(&self, limit: u64) -> Vec<Arc<Client>> {
         let (mut sum, mut heap) = (0_u64, BinaryHeap::new());
         let all = self.all.lock();

@@ -60,8 +60,8 @@ impl Turn<'_> {
             self.out.truncate(mark);
             return step;
         }
-        // Time may have passed, so the clock is read before the next command: a command without keys may have
-        // walked everything or slept, and making room takes time.
+        // Time may have passed, so the clock is read before the next command: a command without
+        // keys may have walked everything or slept, and making room takes time.
         let delay_ns = self.state.seat.take_delay_ns();
         if !is_quick || delay_ns > 0 {
             self.state.note_slow();
@@ -109,7 +109,8 @@ impl Turn<'_> {
         Step::Close
     }
 
-    /// Answers a command that is not run. An EXEC that is refused ends its transaction; any other spoils it.
+    /// Answers a command that is not run. An EXEC that is refused ends its transaction; any other
+    /// spoils it.
     #[cold]
     fn refuse_call(
         &mut self,
@@ -389,7 +390,8 @@ fn may_subscribers(row: &Command) -> bool {
     )
 }
 
-/// What clients that watch all commands may not run: to the public servers they are a kind of replica.
+/// What clients that watch all commands may not run: to the public servers they are a kind of
+/// replica.
 fn may_not_monitors(row: &Command) -> bool {
     row.flags.has(Flags::WRITE) || row.flags.has(Flags::READONLY) || row.name == "publish"
 }

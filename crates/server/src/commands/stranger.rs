@@ -1,16 +1,17 @@
 //! Other protocols, as they show themselves on this server's port.
 //!
-//! An example: any web page may have a browser send `POST / HTTP/1.1` to a port of the user's machine. Each line of
-//! the request's body would be an inline command. So the connection is closed at the first line that only another
-//! protocol has, and nothing behind it runs.
+//! An example: any web page may have a browser send `POST / HTTP/1.1` to a port of the user's
+//! machine. Each line of the request's body would be an inline command. So the connection is closed
+//! at the first line that only another protocol has, and nothing behind it runs.
 //!
-//! 1. [`by_opening`] looks at the first bytes of what is no array: a line need not be whole, or end at all.
+//! 1. [`by_opening`] looks at the first bytes of what is no array: a line need not be whole, or end
+//!    at all.
 //! 2. [`by_line`] looks at an inline command before it is run.
 //! 3. [`by_name`] looks at a command of either form that does not exist, as the public servers do.
 //!
-//! Nothing that can be run as a command is taken for another protocol, except a whole request of HTTP or SIP whose method
-//! is the name of a command, as in `COPY /a HTTP/1.1`. Binary protocols need no rule: they have a NUL among their first bytes, and the parser never ends
-//! such a line.
+//! Nothing that can be run as a command is taken for another protocol, except a whole request of
+//! HTTP or SIP whose method is the name of a command, as in `COPY /a HTTP/1.1`. Binary protocols
+//! need no rule: they have a NUL among their first bytes, and the parser never ends such a line.
 
 use tidewheel_resp::{Args, parse_i64};
 
@@ -103,7 +104,8 @@ fn is_target(word: &[u8]) -> bool {
     word.first() == Some(&b'/') || scheme(b"http:") || scheme(b"sip:") || scheme(b"sips:")
 }
 
-/// Whether a line announces a value to memcached: the next line is anything that its user has stored.
+/// Whether a line announces a value to memcached: the next line is anything that its user has
+/// stored.
 fn is_storage(name: &[u8], args: Args<'_>) -> bool {
     let is_number = |at| args.get(at).is_some_and(|arg| parse_i64(arg).is_some());
     match name {

@@ -2,9 +2,11 @@
 //!
 //! Reading the clock twice costs more than a GET. So calls are timed as follows:
 //!
-//! 1. Commands without keys, and those whose time does not follow from their size, are timed every time.
-//! 2. A call with many arguments or a long reply may have taken long. The clock is read after it, and the time is
-//!    counted from the last reading before it, which is some tens of microseconds old at most.
+//! 1. Commands without keys, and those whose time does not follow from their size, are timed every
+//!    time.
+//! 2. A call with many arguments or a long reply may have taken long. The clock is read after it,
+//!    and the time is counted from the last reading before it, which is some tens of microseconds
+//!    old at most.
 //! 3. Of the other calls, which cannot take long, one in 64 is timed for the counters.
 //!
 //! Whoever sets `slowlog-log-slower-than` below a millisecond has every call timed.

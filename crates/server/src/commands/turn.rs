@@ -28,7 +28,8 @@ pub(crate) enum Step {
     Waiting,
     /// Not run: try again when the pause is over.
     Paused,
-    /// Not run: shards that it needs are locked for long. It is parked, or tries again after the others.
+    /// Not run: shards that it needs are locked for long. It is parked, or tries again after the
+    /// others.
     Blocked,
     /// Run, and the last of its connection.
     Close,

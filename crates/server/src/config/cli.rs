@@ -28,7 +28,8 @@ pub(crate) enum Refusal {
     Configuration(String),
 }
 
-/// Reads flags, then the environment, then the file, then defaults: the first that names a key wins.
+/// Reads flags, then the environment, then the file, then defaults: the first that names a key
+/// wins.
 pub(crate) fn invocation(
     arguments: impl IntoIterator<Item = OsString>,
 ) -> Result<Invocation, Refusal> {

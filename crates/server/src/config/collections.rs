@@ -1,4 +1,5 @@
-//! How long collections stay packed: the numbers as they were written, which the keyspace reads as limits.
+//! How long collections stay packed: the numbers as they were written, which the keyspace reads as
+//! limits.
 
 use std::sync::atomic::Ordering;
 

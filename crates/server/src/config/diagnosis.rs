@@ -1,4 +1,5 @@
-//! What the server notices for those who operate it: the slow log, events that take long, times of commands.
+//! What the server notices for those who operate it: the slow log, events that take long, times of
+//! commands.
 
 /// A slow log's threshold below this would miss commands, unless every one is timed.
 const FINE_US: i64 = 1_000;

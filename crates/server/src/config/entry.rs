@@ -28,8 +28,8 @@ impl Settings {
     }
 }
 
-/// The reply to a client that may not come in, without its first byte and its end. Clients know the first word, and
-/// people the first sentence.
+/// The reply to a client that may not come in, without its first byte and its end. Clients know the
+/// first word, and people the first sentence.
 pub(crate) const DENIED: &str = "DENIED Redis is running in protected mode because protected mode is enabled and no \
      password is set for the default user. In this mode connections are only accepted from the loopback interface. To \
      connect from other machines, do one of the following on the machine that the server runs on: 1) Set a password, \

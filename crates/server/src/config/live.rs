@@ -9,8 +9,8 @@ use parking_lot::Mutex;
 use super::entry::Entry;
 use super::settings::Settings;
 
-/// The settings in force. Loops keep a copy, and compare one number before each batch of commands. So a command
-/// that is sent after a change was answered runs with the change.
+/// The settings in force. Loops keep a copy, and compare one number before each batch of commands.
+/// So a command that is sent after a change was answered runs with the change.
 #[derive(Debug)]
 pub(crate) struct Live {
     current: Mutex<Arc<Settings>>,
@@ -47,12 +47,14 @@ impl Live {
         self.current.lock().entry(peer)
     }
 
-    /// Whether a password is the right one, as of now. A long one takes a while: nothing is locked meanwhile.
+    /// Whether a password is the right one, as of now. A long one takes a while: nothing is locked
+    /// meanwhile.
     pub(crate) fn admits(&self, password: &[u8]) -> bool {
         self.current().password.admits(password)
     }
 
-    /// Changes the settings, if `change` succeeds as a whole. Then `applied` sees them, before any other change.
+    /// Changes the settings, if `change` succeeds as a whole. Then `applied` sees them, before any
+    /// other change.
     pub(crate) fn change<E>(
         &self,
         change: impl FnOnce(&mut Settings) -> Result<(), E>,

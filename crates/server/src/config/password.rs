@@ -1,7 +1,7 @@
 //! The password: whether one is asked for, and whether one that was given is right.
 //!
-//! Loops keep copies of the settings, and a copy may be one change behind. So a copy never decides who may come
-//! in: only [`Live`](super::Live) reads a password, from the settings in force.
+//! Loops keep copies of the settings, and a copy may be one change behind. So a copy never decides
+//! who may come in: only [`Live`](super::Live) reads a password, from the settings in force.
 
 /// What clients must give; empty when nothing is asked of them.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -22,8 +22,8 @@ impl Password {
         !self.0.is_empty()
     }
 
-    /// Whether `given` is right. The time this takes depends only on the length of `given`. When nothing
-    /// is asked, everything is right, as it is for Redis' default user.
+    /// Whether `given` is right. The time this takes depends only on the length of `given`. When
+    /// nothing is asked, everything is right, as it is for Redis' default user.
     pub(super) fn admits(&self, given: &[u8]) -> bool {
         !self.is_asked() || same(self.0.as_bytes(), given)
     }

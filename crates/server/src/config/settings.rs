@@ -49,8 +49,8 @@ pub(crate) struct Settings {
     pub(crate) accepted: Accepted,
 }
 
-/// What is accepted because configurations have it, and has no effect here: how often periodic work is done, which
-/// memory is freed in the background, how hard expiry tries.
+/// What is accepted because configurations have it, and has no effect here: how often periodic work
+/// is done, which memory is freed in the background, how hard expiry tries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Accepted {
     pub(crate) hz: u64,

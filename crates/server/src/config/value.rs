@@ -130,7 +130,8 @@ impl Default for OutputLimits {
 impl OutputLimits {
     /// Reads `class hard soft seconds`, once or more; classes that are not named keep their limits.
     pub(crate) fn update(mut self, text: &str) -> Result<Self, String> {
-        // Single blanks only, as in Redis: between two there is an empty word. No word at all changes nothing.
+        // Single blanks only, as in Redis: between two there is an empty word. No word at all
+        // changes nothing.
         let words = text.split(' ').filter(|_| !text.is_empty());
         let words: Vec<&str> = words.collect();
         if !words.len().is_multiple_of(4) {

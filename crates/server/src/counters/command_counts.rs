@@ -1,9 +1,10 @@
 //! How often each command was called, how long it took and how often it failed, for INFO.
 //!
-//! Pipelines mostly repeat one command. Such a run costs one comparison for each call; a counter is touched when
-//! the command changes, and at the end of a turn. Commands without keys, and those whose time does not follow from
-//! their size, are timed every time. The others take less time than two readings of the clock: one in [`SAMPLE`] is
-//! timed, and sums and distributions are extrapolated.
+//! Pipelines mostly repeat one command. Such a run costs one comparison for each call; a counter is
+//! touched when the command changes, and at the end of a turn. Commands without keys, and those
+//! whose time does not follow from their size, are timed every time. The others take less time than
+//! two readings of the clock: one in [`SAMPLE`] is timed, and sums and distributions are
+//! extrapolated.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

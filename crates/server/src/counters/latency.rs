@@ -1,4 +1,5 @@
-//! Events that took long, for LATENCY: for each of them the worst of each second, as far back as there is room.
+//! Events that took long, for LATENCY: for each of them the worst of each second, as far back as
+//! there is room.
 
 use std::collections::VecDeque;
 

@@ -13,8 +13,8 @@ pub(crate) struct Times {
 }
 
 impl Times {
-    /// The calls by the time that they took at most, in nanoseconds. What was timed stands for what was not, and
-    /// the calls of all buckets together are all calls.
+    /// The calls by the time that they took at most, in nanoseconds. What was timed stands for what
+    /// was not, and the calls of all buckets together are all calls.
     pub(crate) fn by_time(&self) -> BTreeMap<u64, u64> {
         let mut seen = BTreeMap::new();
         for (upper_ns, n) in self.timed.iter().flat_map(Counts::buckets) {
@@ -46,8 +46,8 @@ impl Times {
         upper_ns.min(self.longest_ns())
     }
 
-    /// The calls that took no longer than each power of two, from 1,024 ns on: cumulative, and only where some
-    /// are added.
+    /// The calls that took no longer than each power of two, from 1,024 ns on: cumulative, and only
+    /// where some are added.
     pub(crate) fn by_power(&self) -> Vec<(u32, u64)> {
         let mut powers: BTreeMap<u32, u64> = BTreeMap::new();
         for (upper_ns, n) in self.by_time() {

@@ -1,11 +1,13 @@
 //! What waits for a loop: connections, requests to close, and messages, in their order and bounded.
 //!
-//! Messages of one audience that follow each other are one *run*, which shares its list of targets with the hub.
+//! Messages of one audience that follow each other are one *run*, which shares its list of targets
+//! with the hub.
 //!
-//! A subscriber that publishes gets its own message right behind the reply. An example: messages 7 and 8 wait when
-//! it publishes 9.
+//! A subscriber that publishes gets its own message right behind the reply. An example: messages 7
+//! and 8 wait when it publishes 9.
 //!
-//! 1. The subscriber reads 7, 8 and 9 where they are, and remembers that it has heard everything before 10.
+//! 1. The subscriber reads 7, 8 and 9 where they are, and remembers that it has heard everything
+//!    before 10.
 //! 2. When the loop copies the run to its targets, it skips what this one has heard.
 //!
 //! So nothing is taken out of the middle of a run, and no list of targets is copied.
@@ -117,8 +119,8 @@ impl Inbox {
         self.items.push(item);
     }
 
-    /// Adds a message. When the inbox is full the message is dropped, and its audience will be closed.
-    /// `taken` bytes were collected and are still held.
+    /// Adds a message. When the inbox is full the message is dropped, and its audience will be
+    /// closed. `taken` bytes were collected and are still held.
     pub(crate) fn add(&mut self, targets: &Arc<Vec<Target>>, message: &[u8], taken: usize) {
         // One message always fits an empty inbox, however long.
         let held = self.message_bytes.saturating_add(taken);
@@ -156,7 +158,8 @@ impl Inbox {
         }
     }
 
-    /// Shows a client the messages that wait for it, from number `since` on. Returns the number to go on with.
+    /// Shows a client the messages that wait for it, from number `since` on. Returns the number to
+    /// go on with.
     pub(crate) fn read(&mut self, who: Target, since: u64, mut take: impl FnMut(&Messages)) -> u64 {
         let fresh = |item: &Item| match item {
             Item::Messages(run) => run.end() > since,
@@ -349,7 +352,8 @@ mod tests {
         assert_eq!(closed(&collected(&mut inbox)), 0);
     }
 
-    /// Waiting messages and messages that are being copied were counted separately. Each could reach the cap.
+    /// Waiting messages and messages that are being copied were counted separately. Each could
+    /// reach the cap.
     #[test]
     fn collected_messages_count_towards_the_cap_until_they_are_dropped() {
         let mut inbox = Inbox::default();

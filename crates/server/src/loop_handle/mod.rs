@@ -1,11 +1,12 @@
 //! What other threads may ask of an event loop: to look earlier, and to take something in.
 //!
-//! A key's deadline is known in five places, from the key to the kernel. Each is a bound of the one before it:
+//! A key's deadline is known in five places, from the key to the kernel. Each is a bound of the one
+//! before it:
 //!
 //! 1. The shard's wheel, under the shard's lock.
 //! 2. The shard's published deadline, for threads that do not hold the lock.
-//! 3. The loop's [`soonest`](LoopHandle::soonest): the least of its shards'. With a thousand shards, nobody could
-//!    read them all in each turn.
+//! 3. The loop's [`soonest`](LoopHandle::soonest): the least of its shards'. With a thousand
+//!    shards, nobody could read them all in each turn.
 //! 4. The loop's alarm: until when it sleeps, so that others wake it only if that is too long.
 //! 5. The kernel's timer. It may be set for earlier, because setting it costs a system call.
 
@@ -39,8 +40,8 @@ impl Wake for Bell {
 pub(crate) struct LoopHandle {
     /// The next deadline among the loop's shards.
     soonest: Soonest,
-    /// Until when the loop sleeps. It is asked for attention when the inbox holds something, or shared state
-    /// has changed.
+    /// Until when the loop sleeps. It is asked for attention when the inbox holds something, or
+    /// shared state has changed.
     alarm: Alarm,
     inbox: Ranked<Inbox>,
     /// Bytes of messages that the loop has collected and not yet copied to all their receivers.
@@ -102,15 +103,15 @@ impl LoopHandle {
         self.soonest.lower(deadline);
     }
 
-    /// Another thread has looked after the loop's shards: `read` says what is left in them. If the loop has
-    /// gone to sleep in between, when nothing was known, it is woken.
+    /// Another thread has looked after the loop's shards: `read` says what is left in them. If the
+    /// loop has gone to sleep in between, when nothing was known, it is woken.
     pub(crate) fn correct_soonest(&self, read: impl FnOnce() -> u64) {
         self.forget_soonest();
         self.deadline_lowered(read());
     }
 
-    /// Announces a sleep until `until` (deadlines included only if `deadlines`). False when something
-    /// has come up: do not sleep.
+    /// Announces a sleep until `until` (deadlines included only if `deadlines`). False when
+    /// something has come up: do not sleep.
     pub(crate) fn fall_asleep(&self, until: u64, deadlines: bool) -> bool {
         let next = || if deadlines { self.soonest() } else { NEVER };
         self.alarm.fall_asleep(until, next)
@@ -154,8 +155,8 @@ impl LoopHandle {
         self.nudge();
     }
 
-    /// Hands over one message. When the inbox is full the message is dropped and its audience will be
-    /// closed, as subscribers that lag too far behind are: nobody misses a message unnoticed.
+    /// Hands over one message. When the inbox is full the message is dropped and its audience will
+    /// be closed, as subscribers that lag too far behind are: nobody misses a message unnoticed.
     pub(crate) fn deliver(&self, targets: &Arc<Vec<Target>>, message: &[u8]) {
         let mut inbox = self.inbox.lock();
         inbox.add(targets, message, self.taken.load(Ordering::Relaxed));

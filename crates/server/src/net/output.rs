@@ -39,8 +39,8 @@ impl Output {
         self.sent = sent;
     }
 
-    /// Appends messages in the client's protocol: RESP2 has arrays where RESP3 has pushes. Lines are the same in
-    /// both. `starts` says where in `bytes` each begins.
+    /// Appends messages in the client's protocol: RESP2 has arrays where RESP3 has pushes. Lines
+    /// are the same in both. `starts` says where in `bytes` each begins.
     pub(crate) fn append_messages(
         &mut self,
         bytes: &[u8],
@@ -59,8 +59,8 @@ impl Output {
         }
     }
 
-    /// Sends what the socket takes, but no more than one turn's share. Returns the bytes sent, whether
-    /// the socket is full, and the buffer, if it was big and is no longer needed.
+    /// Sends what the socket takes, but no more than one turn's share. Returns the bytes sent,
+    /// whether the socket is full, and the buffer, if it was big and is no longer needed.
     pub(crate) fn send(
         &mut self,
         socket: &mut impl Write,
@@ -97,8 +97,8 @@ impl Output {
 /// The most that one call writes: a fast reader of a huge reply must not keep the loop from others.
 pub(crate) const SHARE: usize = 1 << 20;
 
-/// Writes until everything or its share has left or the socket is full. Returns how much has left and
-/// whether the socket is full.
+/// Writes until everything or its share has left or the socket is full. Returns how much has left
+/// and whether the socket is full.
 pub(crate) fn write_some(socket: &mut impl Write, bytes: &[u8]) -> io::Result<(usize, bool)> {
     let share = bytes.len().min(SHARE);
     let mut sent = 0;

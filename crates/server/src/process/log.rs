@@ -20,7 +20,8 @@ pub(crate) fn start(level: LogLevel) {
         .with_writer(std::io::stderr)
         .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
         .with_target(false)
-        // What cannot be logged would be told to standard error, too: that panics if nobody reads it.
+        // What cannot be logged would be told to standard error, too: that panics if nobody reads
+        // it.
         .log_internal_errors(false)
         .try_init();
     if let Err(why) = started {

@@ -8,8 +8,8 @@ use std::thread::JoinHandle;
 /// Pieces that may wait. When there are more, the giver drops them itself.
 const QUEUE_MAX: usize = 1024;
 
-/// Bytes of buffers that may wait, or one buffer. The giver drops the rest itself, so that memory that nobody
-/// uses does not pile up.
+/// Bytes of buffers that may wait, or one buffer. The giver drops the rest itself, so that memory
+/// that nobody uses does not pile up.
 const WAITING_MAX: usize = 16 << 20;
 
 /// A buffer of at least this many bytes is worth a hand-over.

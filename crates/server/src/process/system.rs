@@ -61,15 +61,18 @@ const PER_LOOP: usize = 4;
 /// Descriptors of the watch for signals.
 const SIGNALS: usize = 2;
 
-/// Descriptors that stay free: to accept whoever is refused then, and to ask the system for numbers.
+/// Descriptors that stay free: to accept whoever is refused then, and to ask the system for
+/// numbers.
 const SPARE: usize = 4;
 
-/// Descriptors that a server needs for itself: what it was started with, and what it opens before it serves anybody.
+/// Descriptors that a server needs for itself: what it was started with, and what it opens before
+/// it serves anybody.
 pub(crate) fn own_files(loops: usize, listeners: usize) -> usize {
     inherited_files() + PER_LOOP * loops + listeners + SIGNALS + SPARE
 }
 
-/// Descriptors that are open, as far as they are in the way of new ones: those have the lowest free numbers.
+/// Descriptors that are open, as far as they are in the way of new ones: those have the lowest free
+/// numbers.
 #[cfg(target_os = "linux")]
 fn inherited_files() -> usize {
     const STANDARD: usize = 3;
@@ -97,8 +100,8 @@ pub(crate) struct OpenFiles {
     pub(crate) connections: usize,
 }
 
-/// Raises the limit of open files to what `wanted` connections need beside the server's `own` descriptors, as far as
-/// the system lets.
+/// Raises the limit of open files to what `wanted` connections need beside the server's `own`
+/// descriptors, as far as the system lets.
 #[cfg(unix)]
 pub(crate) fn raise_open_files(wanted: usize, own: usize) -> OpenFiles {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

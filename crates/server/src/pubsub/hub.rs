@@ -6,11 +6,11 @@
 //! 2. It is copied into the inbox of each loop that owns a subscriber.
 //! 3. The loop copies it into its connections' output, as far as they may hold it.
 //!
-//! Nobody waits for a reader. A subscriber that lags too far is closed: by its output limit, by what all clients
-//! may hold, or by the bound of its loop's inbox.
+//! Nobody waits for a reader. A subscriber that lags too far is closed: by its output limit, by
+//! what all clients may hold, or by the bound of its loop's inbox.
 //!
-//! Keyspace events are drained from the keyspace's queue while the hub's lock is held. So they are published in
-//! their order, whichever thread drains them. No shard is locked meanwhile.
+//! Keyspace events are drained from the keyspace's queue while the hub's lock is held. So they are
+//! published in their order, whichever thread drains them. No shard is locked meanwhile.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -114,8 +114,8 @@ impl Hub {
         state.channel = channel;
     }
 
-    /// The names of channels that match `pattern` (all without one); `None` if a reply that names them would
-    /// be longer than `most`.
+    /// The names of channels that match `pattern` (all without one); `None` if a reply that names
+    /// them would be longer than `most`.
     pub(crate) fn channels(&self, pattern: Option<&[u8]>, most: usize) -> Option<Vec<Box<[u8]>>> {
         let state = self.state.lock();
         let wanted = |name: &[u8]| pattern.is_none_or(|pattern| glob_match(pattern, name));

@@ -1,5 +1,5 @@
-//! Who listens to each name. A hash table that grows moves all its entries at once, and a million take a second. So
-//! there are many small tables.
+//! Who listens to each name. A hash table that grows moves all its entries at once, and a million
+//! take a second. So there are many small tables.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -7,8 +7,8 @@ use std::hash::{BuildHasher, RandomState};
 
 use crate::pubsub::audience::Audience;
 
-/// A table with this many times more room than names is made smaller. So the cost is small for each name that
-/// has left.
+/// A table with this many times more room than names is made smaller. So the cost is small for each
+/// name that has left.
 const SPARSE: usize = 64;
 
 /// Tables for fewer names, all together, are left as they are.

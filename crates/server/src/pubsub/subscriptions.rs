@@ -8,8 +8,8 @@ const BYTES_MAX: usize = 256 << 20;
 /// Patterns of one client: each message is compared with all of them while nobody else can publish.
 const PATTERNS_MAX: usize = 10_000;
 
-/// What a subscription takes beside its name, here and in the hub: measured with names that nobody else
-/// listens to, which cost most.
+/// What a subscription takes beside its name, here and in the hub: measured with names that nobody
+/// else listens to, which cost most.
 const EACH: usize = 200;
 
 /// What a subscription names.

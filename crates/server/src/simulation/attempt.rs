@@ -1,5 +1,5 @@
-//! One attempt to explain a data command: what it should have answered and changed if some of the unsure keys
-//! were gone.
+//! One attempt to explain a data command: what it should have answered and changed if some of the
+//! unsure keys were gone.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -23,8 +23,8 @@ pub(super) struct Event {
 pub(super) struct Entry {
     value: Rc<Vec<u8>>,
     pub(super) deadline: Option<u64>,
-    /// It may be gone already, and its event may have come: under another name, because databases were
-    /// swapped, or as what seemed another key's.
+    /// It may be gone already, and its event may have come: under another name, because databases
+    /// were swapped, or as what seemed another key's.
     pub(super) doubtful: bool,
 }
 
@@ -148,7 +148,8 @@ impl<'a> Attempt<'a> {
         (self.db, key.to_vec())
     }
 
-    /// The entry, if it is there for this command. One that is dead for certain is removed by commands that write.
+    /// The entry, if it is there for this command. One that is dead for certain is removed by
+    /// commands that write.
     fn find(&mut self, key: &[u8]) -> Option<Entry> {
         let name = self.name(key);
         let found = self.keys.get(&name)?;
@@ -170,8 +171,8 @@ impl<'a> Attempt<'a> {
         Some(found.clone())
     }
 
-    /// How a key may have gone by itself. Which of several that DEL names were there, their number does not
-    /// tell.
+    /// How a key may have gone by itself. Which of several that DEL names were there, their number
+    /// does not tell.
     fn ways_of(&self, key: &[u8]) -> Vec<&'static str> {
         let mut ways = self.ways.get(&self.name(key)).cloned().unwrap_or_default();
         if self.is_vague() && !ways.is_empty() {

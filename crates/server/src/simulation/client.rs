@@ -86,7 +86,8 @@ impl Client {
         self.commands.is_empty() || self.peer.is_closed()
     }
 
-    /// Whether a command that was sent has not run yet: a pause holds it back, or unread output does.
+    /// Whether a command that was sent has not run yet: a pause holds it back, or unread output
+    /// does.
     pub(super) fn is_held_up(&self) -> bool {
         let next = self.commands.front();
         next.is_some_and(|(last, _)| *last <= self.sent)
@@ -169,7 +170,8 @@ impl Client {
         Ok(())
     }
 
-    /// The server has met bytes that are no command, or more than a client without the password may send.
+    /// The server has met bytes that are no command, or more than a client without the password may
+    /// send.
     pub(super) fn refused(&mut self, lacks_password: bool) -> Result<(), String> {
         let next = self.commands.front().or(self.cut.as_ref());
         if lacks_password && next.is_some_and(|(_, words)| is_too_long(words)) {
@@ -184,7 +186,8 @@ impl Client {
         Ok(())
     }
 
-    /// Compares what has arrived with what was written for this client. Returns the keyspace events.
+    /// Compares what has arrived with what was written for this client. Returns the keyspace
+    /// events.
     pub(super) fn check(&mut self, talker: &mut Talker) -> Result<Vec<Vec<Vec<u8>>>, String> {
         self.received.extend(self.peer.take());
         let mut events = Vec::new();

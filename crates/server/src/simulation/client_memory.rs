@@ -22,7 +22,8 @@ fn unfinished(bytes: usize) -> Vec<u8> {
     part
 }
 
-/// A client that holds this many bytes of a command which does not end. They take up to twice as much memory.
+/// A client that holds this many bytes of a command which does not end. They take up to twice as
+/// much memory.
 fn holder(rig: &mut Rig, owner: usize, bytes: usize) -> Peer {
     let peer = rig.connect(owner);
     peer.send(&unfinished(bytes));
@@ -224,8 +225,8 @@ fn a_client_that_switches_no_evict_off_can_be_closed() {
     assert!(peer.is_closed());
 }
 
-/// The address space for the rest of an announced command was counted as held: 256 bytes for each byte that had
-/// arrived.
+/// The address space for the rest of an announced command was counted as held: 256 bytes for each
+/// byte that had arrived.
 #[test]
 fn bytes_that_were_announced_and_have_not_arrived_are_not_counted_as_held() {
     let mut rig = Rig::new(1, Settings::default());

@@ -1,5 +1,5 @@
-//! Clients under a seeded schedule, for tests that check the history of what they were told. Any of them may die at any
-//! byte.
+//! Clients under a seeded schedule, for tests that check the history of what they were told. Any of
+//! them may die at any byte.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -59,8 +59,8 @@ impl<W> Crowd<W> {
         }
     }
 
-    /// Another client takes the place of one that dies: with what it has sent and nobody has read, or while it is
-    /// answered.
+    /// Another client takes the place of one that dies: with what it has sent and nobody has read,
+    /// or while it is answered.
     pub(super) fn die(&mut self, at: usize) -> Member<W> {
         let mut wire = self.members[at].peer.wire.borrow_mut();
         match self.dice.once_in(2) {

@@ -1,8 +1,9 @@
 //! Running the simulation: 300,000 steps in every build, a million in the deep tier, and hours when
 //! somebody asks for them.
 //!
-//! A failure names the seed of its episode, and `TIDEWHEEL_SIMULATION_SEED=n` runs that one alone. The
-//! ignored test goes on from a seed of its own for `TIDEWHEEL_SIMULATION_SECONDS=n`, an hour by default.
+//! A failure names the seed of its episode, and `TIDEWHEEL_SIMULATION_SEED=n` runs that one alone.
+//! The ignored test goes on from a seed of its own for `TIDEWHEEL_SIMULATION_SECONDS=n`, an hour by
+//! default.
 
 use std::hash::{BuildHasher, RandomState};
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,4 +1,5 @@
-//! Messages for many: what is copied stays within what each receiver, and all clients together, may hold.
+//! Messages for many: what is copied stays within what each receiver, and all clients together, may
+//! hold.
 
 use super::rig::{Peer, Rig, bulk};
 use crate::config::{OutputLimit, Settings};
@@ -45,8 +46,8 @@ fn copied(rig: &mut Rig) -> usize {
     all.map(|conn| conn.output.capacity()).sum()
 }
 
-/// All clients together may hold 16 MB. One message of 4 MB to 500 silent subscribers took 1.9 GB before anybody was
-/// closed.
+/// All clients together may hold 16 MB. One message of 4 MB to 500 silent subscribers took 1.9 GB
+/// before anybody was closed.
 #[test]
 fn a_message_for_many_silent_subscribers_is_not_copied_far_beyond_what_all_clients_may_hold() {
     let mut rig = rig_with_memory_for_four();
@@ -98,7 +99,8 @@ fn a_subscriber_that_reads_is_not_closed_for_messages_that_come_all_at_once() {
     assert_eq!(rig.server.totals().output_limit_closes, 1);
 }
 
-/// Another loop has chosen the client to be closed, and the client's own loop is still copying messages.
+/// Another loop has chosen the client to be closed, and the client's own loop is still copying
+/// messages.
 #[test]
 fn a_client_that_is_about_to_be_closed_gets_no_more_copies() {
     let mut rig = rig_with_memory_for_four();

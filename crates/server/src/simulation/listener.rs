@@ -1,4 +1,5 @@
-//! A client that listens to the events of all keys, and how far it has come in the events of each key.
+//! A client that listens to the events of all keys, and how far it has come in the events of each
+//! key.
 
 use std::collections::BTreeMap;
 
@@ -87,8 +88,8 @@ fn read_event(message: &[Vec<u8>]) -> Result<(Name, String), String> {
     Ok(((db, key.as_bytes().to_vec()), what.into_owned()))
 }
 
-/// How many of a key's events a listener may have seen. Some events may have been left out, so there may be several
-/// answers.
+/// How many of a key's events a listener may have seen. Some events may have been left out, so
+/// there may be several answers.
 #[derive(Debug, Clone)]
 struct Places(Vec<usize>);
 
@@ -99,8 +100,8 @@ impl Default for Places {
 }
 
 impl Places {
-    /// The places after one more event, and how certain the match is. There are none if the events so far do not
-    /// explain it.
+    /// The places after one more event, and how certain the match is. There are none if the events
+    /// so far do not explain it.
     fn next(&self, events: &[Event], what: &str) -> (Self, Certainty) {
         let mut next = Vec::new();
         let mut certainty = Certainty::Unknown;

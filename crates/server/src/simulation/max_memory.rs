@@ -27,7 +27,8 @@ fn a_key_that_becomes_evictable_is_evicted_in_the_next_tick() {
     rig.advance(Duration::from_millis(1));
     rig.settle();
     assert_eq!(rig.ask(&peer, b"EXISTS a b\r\n"), b":1\r\n");
-    // The remaining key may not be evicted. After one more attempt the loop does not wake for it again.
+    // The remaining key may not be evicted. After one more attempt the loop does not wake for it
+    // again.
     rig.advance(Duration::from_millis(1));
     rig.turn(0);
     let until = rig.turn(0).expect("nothing to do");

@@ -1,10 +1,10 @@
 //! What the server should have answered, and which messages it still owes to each client.
 //!
-//! The model runs each command in the order and with the time that the witness saw. It is exact, except that two
-//! kinds of keys are *unsure*. For these the model takes the answer from the reply.
+//! The model runs each command in the order and with the time that the witness saw. It is exact,
+//! except that two kinds of keys are *unsure*. For these the model takes the answer from the reply.
 //!
-//! - A command reads the clock before it runs. A key whose deadline comes after that reading, but before the
-//!   command, may have been removed by another reader of the clock.
+//! - A command reads the clock before it runs. A key whose deadline comes after that reading, but
+//!   before the command, may have been removed by another reader of the clock.
 //! - A key that may be evicted may have been evicted, before its event is heard.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -183,7 +183,8 @@ impl Model {
         talker.patterns.clear();
     }
 
-    /// A key was announced to have gone although no command has met that: it must have been allowed to.
+    /// A key was announced to have gone although no command has met that: it must have been allowed
+    /// to.
     pub(super) fn goes(&mut self, name: &Name, what: &str, tick: u64) {
         let entry = self.keys.get(name);
         let ways = entry.map_or(Vec::new(), |entry| self.ways_to_go(entry, tick));
@@ -319,7 +320,8 @@ impl Model {
         Ok(Answer::Exactly(out))
     }
 
-    /// Empties or swaps databases. What may have gone by then may be announced or not, and under either name.
+    /// Empties or swaps databases. What may have gone by then may be announced or not, and under
+    /// either name.
     fn upheave(&mut self, ran: &Ran, word: &[u8]) {
         self.upheaval = micros(ran.clock);
         let db = self.talkers[&ran.client].db;
@@ -462,7 +464,8 @@ impl Model {
         receivers
     }
 
-    /// A command was refused for want of memory: one that would have needed some, while nothing could go.
+    /// A command was refused for want of memory: one that would have needed some, while nothing
+    /// could go.
     fn explain_oom(&self, ran: &Ran, word: &[u8]) -> Result<Answer, String> {
         let grows = matches!(word, b"SET" | b"MSET" | b"INCR" | b"APPEND");
         let brought: usize = ran.words.iter().map(Vec::len).sum();

@@ -1,4 +1,5 @@
-//! Commands over very many names are run in parts: others are served in between, and the client's replies stay in order.
+//! Commands over very many names are run in parts: others are served in between, and the client's
+//! replies stay in order.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -37,7 +38,8 @@ fn many(command: &str) -> Vec<u8> {
     bulk(&all)
 }
 
-/// The confirmations of a command, in RESP2; so many subscriptions of others the client has besides.
+/// The confirmations of a command, in RESP2; so many subscriptions of others the client has
+/// besides.
 fn confirmed(word: &str, counts: impl Iterator<Item = usize>) -> Vec<u8> {
     let confirm = |(i, count)| {
         let (len, name) = (word.len(), name(i));

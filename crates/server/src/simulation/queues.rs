@@ -1,5 +1,5 @@
-//! Clients that wait for elements: none is lost, none comes twice, and who came first is served first. Whoever dies while
-//! waiting takes one call's elements along, at most.
+//! Clients that wait for elements: none is lost, none comes twice, and who came first is served
+//! first. Whoever dies while waiting takes one call's elements along, at most.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -65,7 +65,8 @@ impl History {
         }
     }
 
-    /// Pushes, in a transaction or alone. They run at once, so that the order of all pushes is known.
+    /// Pushes, in a transaction or alone. They run at once, so that the order of all pushes is
+    /// known.
     fn push(&mut self, crowd: &mut Crowd<Want>, at: usize) {
         let (queue, n) = (crowd.dice.below(QUEUES), 1 + crowd.dice.below(3) as u64);
         let elements: String = (0..n).map(|i| format!(" {}", self.pushed + i)).collect();

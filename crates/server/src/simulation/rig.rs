@@ -168,8 +168,8 @@ impl Rig {
         any
     }
 
-    /// Serves what has arrived at a loop, as in the middle of a turn: the loop looks neither at its inbox
-    /// nor at changed settings before.
+    /// Serves what has arrived at a loop, as in the middle of a turn: the loop looks neither at its
+    /// inbox nor at changed settings before.
     pub(super) fn serve(&mut self, index: usize) {
         self.note_news(index);
         self.loops[index].work(true);
@@ -177,8 +177,8 @@ impl Rig {
 
     /// Runs all loops until none has anything left to do at this moment.
     pub(super) fn settle(&mut self) {
-        // A turn says how the loop was before it: only a second calm round shows that the first one has
-        // left nothing to do.
+        // A turn says how the loop was before it: only a second calm round shows that the first one
+        // has left nothing to do.
         let mut calm_rounds = 0;
         for _ in 0..100_000 {
             let asleep: Vec<_> = (0..self.loops.len()).map(|i| self.turn(i)).collect();

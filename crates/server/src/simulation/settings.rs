@@ -1,5 +1,5 @@
-//! A change of the settings that was answered holds for everything that is sent afterwards, whichever
-//! loop serves it and whatever that loop has seen.
+//! A change of the settings that was answered holds for everything that is sent afterwards,
+//! whichever loop serves it and whatever that loop has seen.
 
 use super::rig::{Peer, Rig, bulk};
 use crate::config::{Settings, key};

@@ -1,4 +1,5 @@
-//! Commands that wait for keys: what CLIENT PAUSE holds back, what is counted, how long a reply may be.
+//! Commands that wait for keys: what CLIENT PAUSE holds back, what is counted, how long a reply may
+//! be.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -115,7 +116,8 @@ fn counted(rig: &Rig, name: &str) -> Option<Reading> {
     Some(Reading { ns: 0, ..reading }).filter(|reading| reading.calls > 0)
 }
 
-/// Has a client wait and calls `end`. Returns the reply, what was counted, and how many replies were errors.
+/// Has a client wait and calls `end`. Returns the reply, what was counted, and how many replies
+/// were errors.
 fn counts(call: &str, end: &[&str]) -> (Vec<u8>, Option<(u64, u64, u64)>, u64) {
     let name = call.split(' ').next().expect("a name").to_lowercase();
     let mut rig = Rig::new(2, Settings::default());
@@ -136,7 +138,8 @@ fn counts(call: &str, end: &[&str]) -> (Vec<u8>, Option<(u64, u64, u64)>, u64) {
     (peer.take(), reading, rig.server.totals().errors)
 }
 
-/// The counts of Valkey. To Redis a wait that was ended with an error has failed, and was not rejected.
+/// The counts of Valkey. To Redis a wait that was ended with an error has failed, and was not
+/// rejected.
 #[test]
 fn a_command_that_waits_counts_once_when_it_ends() {
     let served = counts("BLPOP p 0", &["RPUSH p 1"]);

@@ -88,7 +88,8 @@ impl Wire {
         self.breaks_off = true;
     }
 
-    /// The client goes away in the moment in which the server answers: reading works, writing fails.
+    /// The client goes away in the moment in which the server answers: reading works, writing
+    /// fails.
     pub(super) fn break_writes(&mut self) {
         self.unwritable = true;
     }
@@ -157,7 +158,8 @@ impl Read for Socket {
         if wire.to_server.is_empty() && !wire.ended {
             return Err(io::ErrorKind::WouldBlock.into());
         }
-        // As on Linux, a read that is short has emptied the socket: a queue gives its two halves apart.
+        // As on Linux, a read that is short has emptied the socket: a queue gives its two halves
+        // apart.
         let first = wire.to_server.read(buffer)?;
         let second = wire.to_server.read(&mut buffer[first..])?;
         wire.moved |= first > 0;

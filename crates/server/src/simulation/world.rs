@@ -1,10 +1,10 @@
 //! Many clients at random, and a check of everything that they are answered.
 //!
-//! An episode is a server with some loops and a dozen clients, set to [`Terms`] that were drawn for it.
-//! Each step one client says, sends, reads or breaks something, a loop has a turn, or time passes. After
-//! each turn, what the server has done is explained by the [`Model`], and what clients have received is
-//! compared with what was written for them: bytes of another client, a missing reply, or one out of order
-//! cannot pass.
+//! An episode is a server with some loops and a dozen clients, set to [`Terms`] that were drawn for
+//! it. Each step one client says, sends, reads or breaks something, a loop has a turn, or time
+//! passes. After each turn, what the server has done is explained by the [`Model`], and what
+//! clients have received is compared with what was written for them: bytes of another client, a
+//! missing reply, or one out of order cannot pass.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -38,8 +38,8 @@ const OUTPUT_MAX: usize = OUTPUT_SOFT_MARK + (512 << 10);
 /// A connection's input: two reads, with what a vector reserves ahead.
 const INPUT_MAX: usize = 512 << 10;
 
-/// How far memory may exceed `maxmemory`: shards publish their changes in portions, and a command's need is
-/// estimated.
+/// How far memory may exceed `maxmemory`: shards publish their changes in portions, and a command's
+/// need is estimated.
 const MEMORY_SLACK: u64 = 8 << 10;
 
 /// A microsecond for each argument, and more for those that walk or copy.
@@ -324,15 +324,16 @@ impl World {
             .iter_mut()
             .map(|listener| &mut listener.client);
         let mut all = self.clients.iter_mut().chain(listeners);
-        // A client that is not found was closed and replaced, and may have run commands in the same turn.
+        // A client that is not found was closed and replaced, and may have run commands in the same
+        // turn.
         if let Some(client) = all.find(|client| client.id == ran.client) {
             client.ran(&ran.words, &ran.reply)?;
         }
         self.model.run(ran)
     }
 
-    /// If all keys may be evicted, the limit holds. Otherwise a command runs as long as the limit is not exceeded, and
-    /// may exceed it by itself.
+    /// If all keys may be evicted, the limit holds. Otherwise a command runs as long as the limit
+    /// is not exceeded, and may exceed it by itself.
     fn check_memory(&self) -> Result<(), String> {
         let beyond = match self.terms.victims {
             Victims::All => 0,
@@ -401,7 +402,8 @@ impl World {
             client.send(usize::MAX);
             let mut wire = client.peer.wire.borrow_mut();
             wire.narrow(usize::MAX, usize::MAX);
-            // The server notices that a client is gone only when it reads or writes: the reset tells it.
+            // The server notices that a client is gone only when it reads or writes: the reset
+            // tells it.
             if client.end == End::Gone {
                 wire.reset();
             }

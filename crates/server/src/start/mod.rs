@@ -93,8 +93,8 @@ fn spawn(
     Ok(handles)
 }
 
-/// Runs a loop in a thread of its own. If it ends without being asked, the whole server stops: the loop's
-/// connections and shards would wait for ever.
+/// Runs a loop in a thread of its own. If it ends without being asked, the whole server stops: the
+/// loop's connections and shards would wait for ever.
 fn watched(
     server: &Arc<Server>,
     index: usize,

@@ -1,4 +1,5 @@
-//! What every part of a loop's turn works with: the server, its settings, the time, and the counters.
+//! What every part of a loop's turn works with: the server, its settings, the time, and the
+//! counters.
 
 use std::sync::Arc;
 
@@ -11,8 +12,9 @@ use crate::loop_handle::LoopHandle;
 use crate::state::server::Server;
 
 /// Work that may share one reading of the clock, in units of about a hundred nanoseconds: a command
-/// counts one for each argument and for each 64 bytes that it takes in or answers. So sixty-four GETs
-/// or one MSET of as many keys share a reading, and it is never older than some tens of microseconds.
+/// counts one for each argument and for each 64 bytes that it takes in or answers. So sixty-four
+/// GETs or one MSET of as many keys share a reading, and it is never older than some tens of
+/// microseconds.
 const WORK_PER_TIME: usize = 192;
 
 /// One loop's share of the server.
@@ -69,8 +71,8 @@ impl LoopState {
         self.since_time = 0;
     }
 
-    /// A command has run. The more arguments it had and the more bytes it moved, the longer it took. True if it may
-    /// have taken long.
+    /// A command has run. The more arguments it had and the more bytes it moved, the longer it
+    /// took. True if it may have taken long.
     #[inline]
     pub(crate) fn note_work(&mut self, arguments: usize, bytes: usize) -> bool {
         let work = arguments + bytes / 64;
@@ -94,7 +96,8 @@ impl LoopState {
         stale
     }
 
-    /// Ends CLIENT PAUSE if `ends` says so while nobody else is inside. Those whom it has held back are served first.
+    /// Ends CLIENT PAUSE if `ends` says so while nobody else is inside. Those whom it has held back
+    /// are served first.
     ///
     /// # Errors
     ///

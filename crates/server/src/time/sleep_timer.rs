@@ -1,8 +1,8 @@
 //! The end of a sleep, exact to well below a millisecond.
 //!
-//! On Linux it is a timerfd, which is set to the absolute instant at which a tick begins. Poll's own time-out would be
-//! less exact: it is rounded up to whole milliseconds, and delayed by the thread's timer slack. Other systems use
-//! poll's time-out.
+//! On Linux it is a timerfd, which is set to the absolute instant at which a tick begins. Poll's
+//! own time-out would be less exact: it is rounded up to whole milliseconds, and delayed by the
+//! thread's timer slack. Other systems use poll's time-out.
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) use linux::SleepTimer;
@@ -43,8 +43,8 @@ mod linux {
             Ok(Self { fd, armed: NEVER })
         }
 
-        /// Sets the timer, so that a poll wakes when `tick` begins ([`NEVER`]: never). Returns the time-out that
-        /// the poll needs as well.
+        /// Sets the timer, so that a poll wakes when `tick` begins ([`NEVER`]: never). Returns the
+        /// time-out that the poll needs as well.
         ///
         /// A timer that is set for earlier is left alone: it wakes the loop once in vain, which is
         /// cheaper than a system call for every deadline that moves later.

@@ -1,13 +1,14 @@
 //! Expiry within a turn: which shards, how many keys at a time, for how long, and who helps.
 //!
-//! A *pass* goes over the loop's own shards in rotation. It expires a bounded number of keys per hold of a shard's
-//! lock, and publishes the events of each hold before the next. It ends when nothing is due or its microseconds
-//! are spent. Then the loop looks at the sockets, and the next pass goes on where this one stopped. So a backlog
-//! never starves, and a request never waits for more than one pass.
+//! A *pass* goes over the loop's own shards in rotation. It expires a bounded number of keys per
+//! hold of a shard's lock, and publishes the events of each hold before the next. It ends when
+//! nothing is due or its microseconds are spent. Then the loop looks at the sockets, and the next
+//! pass goes on where this one stopped. So a backlog never starves, and a request never waits for
+//! more than one pass.
 //!
 //! While deadlines are met nearly in time a pass may take `expiry-turn-us`. The further the loop is
-//! behind, the more it may take, up to as long as has been spent on clients since the pass before: a
-//! saturated loop gives expiry half of its time when it is fifty milliseconds behind.
+//! behind, the more it may take, up to as long as has been spent on clients since the pass before:
+//! a saturated loop gives expiry half of its time when it is fifty milliseconds behind.
 //!
 //! A loop that is behind wakes one that sleeps, and a loop that has nothing to do helps those that
 //! are behind, from the other end of their shards. It then writes down what is left, since a loop
@@ -26,8 +27,8 @@ use crate::upkeep::shards::Shards;
 /// The most that a pass may take.
 const PASS_MAX_US: u64 = 500;
 
-/// Ticks behind at which a pass may take its greatest share. A few ticks are no reason to make requests wait: a
-/// thread that is preempted is as late.
+/// Ticks behind at which a pass may take its greatest share. A few ticks are no reason to make
+/// requests wait: a thread that is preempted is as late.
 const BEHIND_FULL: u64 = 50;
 
 /// Ticks behind at which others should help.
@@ -131,7 +132,8 @@ impl Expiry {
         }
     }
 
-    /// The engine microsecond at which a pass ends. The loop is `behind` its deadlines by this many ticks.
+    /// The engine microsecond at which a pass ends. The loop is `behind` its deadlines by this many
+    /// ticks.
     fn pass_ends(&self, state: &LoopState, behind: u64) -> u64 {
         let begins = clock::micros(state.time);
         let served = begins.saturating_sub(self.last_pass).min(PASS_MAX_US);
@@ -139,8 +141,8 @@ impl Expiry {
         begins + share.max(state.settings.expiry_turn_us)
     }
 
-    /// Expires what is due in `shards`, one after the other, until `end`. Returns the earliest deadline
-    /// that is left, and at which of the shards the time was spent.
+    /// Expires what is due in `shards`, one after the other, until `end`. Returns the earliest
+    /// deadline that is left, and at which of the shards the time was spent.
     fn pass(
         &mut self,
         state: &mut LoopState,

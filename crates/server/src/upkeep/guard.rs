@@ -1,13 +1,14 @@
-//! A loop that sleeps looks after those that run: one that is stuck in a long command meets no deadline, and
-//! calls nobody.
+//! A loop that sleeps looks after those that run: one that is stuck in a long command meets no
+//! deadline, and calls nobody.
 //!
-//! An example: loop 0 runs a command of a second, and a key of its shards is due in the middle of it.
+//! An example: loop 0 runs a command of a second, and a key of its shards is due in the middle of
+//! it.
 //!
 //! 1. Loop 1 goes to sleep while loop 0 runs. It sleeps no longer than until a tick after that
 //!    deadline.
 //! 2. Then it sees that loop 0 is behind, and helps.
-//! 3. If loop 1 sleeps already when the command begins, loop 0 wakes it, so that it can do the same. Loop 0 need
-//!    not if some loop wakes early enough by itself.
+//! 3. If loop 1 sleeps already when the command begins, loop 0 wakes it, so that it can do the
+//!    same. Loop 0 need not if some loop wakes early enough by itself.
 
 use tidewheel_time::NEVER;
 
@@ -25,8 +26,8 @@ pub(crate) struct Guard {
 }
 
 impl Guard {
-    /// A command comes that may take long: makes sure that some loop will look after those that run. A loop that
-    /// runs does so when it goes to sleep, unless it gets stuck as well.
+    /// A command comes that may take long: makes sure that some loop will look after those that
+    /// run. A loop that runs does so when it goes to sleep, unless it gets stuck as well.
     #[cold]
     pub(crate) fn ask(&mut self, state: &LoopState) {
         let now = (state.time.tick, state.handle().soonest());
@@ -39,7 +40,8 @@ impl Guard {
         if at == NEVER || guarded || !state.server.expires() {
             return;
         }
-        // If none sleeps, one that runs may be about to, and may have looked at this loop while it slept.
+        // If none sleeps, one that runs may be about to, and may have looked at this loop while it
+        // slept.
         let guard = others(state).find(|other| other.sleeps());
         if let Some(guard) = guard.or_else(|| others(state).next()) {
             guard.nudge();

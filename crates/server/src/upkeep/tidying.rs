@@ -1,8 +1,10 @@
-//! Tidying: some time after something may have changed in a loop's shards, what is left moves together, and memory
-//! goes back.
+//! Tidying: some time after something may have changed in a loop's shards, what is left moves
+//! together, and memory goes back.
 //!
-//! 1. A loop that has run commands or expiry tells all loops, now and then, for it may have changed any shard.
-//! 2. A loop that was told waits a little, and longer while keys expire: what is about to die is not worth moving.
+//! 1. A loop that has run commands or expiry tells all loops, now and then, for it may have changed
+//!    any shard.
+//! 2. A loop that was told waits a little, and longer while keys expire: what is about to die is
+//!    not worth moving.
 //! 3. It tidies its shards one after the other: a slice in each turn, more when it is idle.
 //! 4. It stops when all of them in a row had nothing to tidy.
 

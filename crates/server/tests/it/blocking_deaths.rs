@@ -1,17 +1,21 @@
-//! Elements that are pushed while a third of those who wait for them die: none is lost, and none is served twice.
+//! Elements that are pushed while a third of those who wait for them die: none is lost, and none is
+//! served twice.
 //!
-//! Eight connections push numbered elements. A crowd of clients waits for them, half with BLPOP, half with BLMOVE into a
-//! list of the client's own. Each client lives for a few elements. Two of three then leave with nothing outstanding. The
-//! third dies while it waits, in one of six ways. In the end each element that was acknowledged is accounted for:
+//! Eight connections push numbered elements. A crowd of clients waits for them, half with BLPOP,
+//! half with BLMOVE into a list of the client's own. Each client lives for a few elements. Two of
+//! three then leave with nothing outstanding. The third dies while it waits, in one of six ways. In
+//! the end each element that was acknowledged is accounted for:
 //!
 //! - it was received, once;
-//! - or it is in the list of a client that died, as the last one there: it was served before the death;
+//! - or it is in the list of a client that died, as the last one there: it was served before the
+//!   death;
 //! - or it is still where it was pushed to;
-//! - or it was popped for a client that died by force before it could read the reply: at most one for each such death, and
-//!   none for the others.
+//! - or it was popped for a client that died by force before it could read the reply: at most one
+//!   for each such death, and none for the others.
 //!
 //! `TIDEWHEEL_PUSHES` says how many elements are pushed. The figure of a million comes from
-//! `TIDEWHEEL_PUSHES=1000000 cargo test -p tidewheel-server --test it blocking_deaths -- --nocapture`.
+//! `TIDEWHEEL_PUSHES=1000000 cargo test -p tidewheel-server --test it blocking_deaths --
+//! --nocapture`.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::{scope, yield_now};
@@ -24,7 +28,8 @@ const THREADS: u64 = 16;
 const EACH: usize = 24;
 /// Elements that a client waits for at most, before it leaves or dies.
 const LIFE: u64 = 40;
-/// Pushers wait while more elements than this lie there, so that most are handed over to somebody who waits.
+/// Pushers wait while more elements than this lie there, so that most are handed over to somebody
+/// who waits.
 const ENOUGH: i64 = 64;
 /// What ends a client that waits when all is pushed.
 const STOP: u64 = u64::MAX;

@@ -2,8 +2,8 @@
 
 use crate::common::{Reply, Server, eventually, ok};
 
-/// A pass that ran out of time used to lose the place of some shards: the loop then slept while keys in
-/// them were due, until somebody wrote to the shard.
+/// A pass that ran out of time used to lose the place of some shards: the loop then slept while
+/// keys in them were due, until somebody wrote to the shard.
 #[test]
 fn an_expiry_pass_that_runs_out_of_time_forgets_no_shard() {
     let server = Server::start(&["--expiry-turn-us", "1", "--expiry-hold-keys", "1"]);
@@ -40,8 +40,8 @@ fn after_maxmemory_is_lowered_keys_are_evicted_although_nobody_writes() {
     });
 }
 
-/// Loops looked at the limit only after a change of the setting. Memory that a command had used beyond the limit
-/// stayed in use.
+/// Loops looked at the limit only after a change of the setting. Memory that a command had used
+/// beyond the limit stayed in use.
 #[test]
 fn after_a_command_exceeds_maxmemory_keys_are_evicted_although_nobody_writes() {
     let server = Server::start(&["--maxmemory-policy", "allkeys-lru", "--maxmemory", "3mb"]);

@@ -84,7 +84,8 @@ fn serve_as_many_as_it_says(server: &Server) {
     assert_eq!(boss.call(&["CONFIG", "SET", "maxclients", "1"]), ok());
 }
 
-/// What could not be logged was told to standard error, which panicked: SIGTERM was not obeyed any more.
+/// What could not be logged was told to standard error, which panicked: SIGTERM was not obeyed any
+/// more.
 #[test]
 fn a_server_whose_log_nobody_reads_serves_and_stops_as_ever() {
     let mut server = Server::run(program(&["--loglevel", "debug"]).stderr(Stdio::piped()));

@@ -333,7 +333,8 @@ fn events_of_one_client_arrive_in_the_order_in_which_it_caused_them() {
     }
 }
 
-/// Found by an attack: events waited for the batch's end, and were sent as the settings and subscriptions were then.
+/// Found by an attack: events waited for the batch's end, and were sent as the settings and
+/// subscriptions were then.
 #[test]
 fn an_event_is_sent_as_the_settings_are_when_it_happens_also_within_a_batch() {
     const NAME: &str = "notify-keyspace-events";

@@ -1,18 +1,20 @@
 //! Variable-size blocks in pages of one size class each.
 //!
-//! An example: an entry of 61 bytes needs a block of 64. A page of 16 KiB has room for 256 blocks of this size, and
-//! for no others. If it is block 3 of page 7, its id is (7, 24): the page, and the offset on it in units of eight
-//! bytes. So an id leads to the bytes without a table.
+//! An example: an entry of 61 bytes needs a block of 64. A page of 16 KiB has room for 256 blocks
+//! of this size, and for no others. If it is block 3 of page 7, its id is (7, 24): the page, and
+//! the offset on it in units of eight bytes. So an id leads to the bytes without a table.
 //!
-//! A block above 4 KiB has a page of its own. The first byte of a block is not 0 while the block is in use. A free
-//! block has the offset of the next free one in its bytes 2 and 3.
+//! A block above 4 KiB has a page of its own. The first byte of a block is not 0 while the block is
+//! in use. A free block has the offset of the next free one in its bytes 2 and 3.
 //!
-//! The first page of a class begins with 256 bytes, and grows as blocks are used, by a quarter at a time, up to 16 KiB.
-//! The next ones begin larger, and from the ninth on they have 16 KiB at once. An id stays right, since it is a page and an offset. So a store of 200 entries does not hold
-//! 16 KiB for each size.
+//! The first page of a class begins with 256 bytes, and grows as blocks are used, by a quarter at a
+//! time, up to 16 KiB. The next ones begin larger, and from the ninth on they have 16 KiB at once.
+//! An id stays right, since it is a page and an offset. So a store of 200 entries does not hold 16
+//! KiB for each size.
 //!
-//! A page without live blocks is freed at once. The other pages with free blocks are in lists by how full they are. New
-//! blocks go to the fullest page, and [`sparse_page`](Blocks::sparse_page) names a page that is worth emptying.
+//! A page without live blocks is freed at once. The other pages with free blocks are in lists by
+//! how full they are. New blocks go to the fullest page, and [`sparse_page`](Blocks::sparse_page)
+//! names a page that is worth emptying.
 
 use crate::prefetch::prefetch;
 
@@ -47,7 +49,8 @@ const NIL_OFFSET: u16 = u16::MAX;
 /// How full a page is, in quarters; full pages are in no list.
 const QUARTERS: usize = 4;
 
-/// Block size of each class in units: steps of one unit up to 128 bytes, then four steps to twice the size.
+/// Block size of each class in units: steps of one unit up to 128 bytes, then four steps to twice
+/// the size.
 const SIZES: [u16; CLASSES] = sizes();
 
 const fn sizes() -> [u16; CLASSES] {
@@ -190,8 +193,8 @@ impl Blocks {
         }
     }
 
-    /// Adds a block of at least `bytes` bytes. Its content is not defined. The caller must set the first byte to
-    /// something other than 0.
+    /// Adds a block of at least `bytes` bytes. Its content is not defined. The caller must set the
+    /// first byte to something other than 0.
     ///
     /// # Panics
     ///
@@ -227,8 +230,8 @@ impl Blocks {
         number << OFFSET_BITS | u32::from(offset)
     }
 
-    /// How large the next page of a class begins: at an eighth of what its pages hold, so that no more than that is
-    /// vacant.
+    /// How large the next page of a class begins: at an eighth of what its pages hold, so that no
+    /// more than that is vacant.
     fn first_bytes(&self, class: usize) -> usize {
         (self.class_pages[class] as usize * PAGE / 8).clamp(SMALL_PAGE, PAGE)
     }
@@ -267,7 +270,8 @@ impl Blocks {
         self.list(number);
     }
 
-    /// The block's bytes, and those that follow on its page: for reading an entry, which knows its own end.
+    /// The block's bytes, and those that follow on its page: for reading an entry, which knows its
+    /// own end.
     #[inline]
     pub(crate) fn start(&self, id: u32) -> &[u8] {
         let page = &self.pages[(id >> OFFSET_BITS) as usize];
@@ -324,8 +328,8 @@ impl Blocks {
         (*block.first()? != 0).then_some(block)
     }
 
-    /// A page that is worth emptying; `None` while the pages of each size are at least three quarters full on
-    /// average. No new block goes to that page until the next call.
+    /// A page that is worth emptying; `None` while the pages of each size are at least three
+    /// quarters full on average. No new block goes to that page until the next call.
     pub(crate) fn sparse_page(&mut self) -> Option<u32> {
         self.unretire();
         for (class, &units) in SIZES.iter().enumerate() {
@@ -431,7 +435,8 @@ impl Blocks {
         page.fresh = 0;
         page.free = NIL_OFFSET;
         self.holes.push(number);
-        // Freed pages keep their rows of the table until the store is empty: 1/400 of the memory at its peak.
+        // Freed pages keep their rows of the table until the store is empty: 1/400 of the memory at
+        // its peak.
         if self.held_bytes == 0 {
             *self = Self::new();
         }

@@ -9,7 +9,8 @@
 //! key bytes, value bytes
 //! ```
 //!
-//! An entry with a 16-byte key, a 32-byte value and a deadline has 64 bytes, of which 16 are the header.
+//! An entry with a 16-byte key, a 32-byte value and a deadline has 64 bytes, of which 16 are the
+//! header.
 
 use tidewheel_timer::Timer;
 
@@ -34,7 +35,8 @@ pub(crate) enum Form {
     Long = 2,
 }
 
-/// What stands for "none at present" where a deadline may be. No entry has it as its deadline: see [`set_deadline`].
+/// What stands for "none at present" where a deadline may be. No entry has it as its deadline: see
+/// [`set_deadline`].
 pub(crate) const NO_END: u64 = (1 << 48) - 1;
 
 impl Form {
@@ -217,8 +219,9 @@ pub(crate) fn layout(block: &[u8]) -> Layout {
     }
 }
 
-/// The header in the first 16 bytes, if it is of the commonest shapes: a key's length of one byte, no long deadline, and a
-/// value's length of one byte, or of two where there is no deadline. It takes two loads and few branches.
+/// The header in the first 16 bytes, if it is of the commonest shapes: a key's length of one byte,
+/// no long deadline, and a value's length of one byte, or of two where there is no deadline. It
+/// takes two loads and few branches.
 #[inline(always)]
 pub(crate) fn short_head(first: &[u8; 16]) -> Option<Head> {
     const LONG_LENGTH: u16 = 0x8080;
@@ -235,7 +238,8 @@ pub(crate) fn short_head(first: &[u8; 16]) -> Option<Head> {
     let (key_at, value_len) = match lengths & LONG_LENGTH {
         0 if is_object => (lengths_at + 1, 4),
         0 => (lengths_at + 2, (lengths >> 8).into()),
-        // Of an object the second byte is the key's first. The few that look like a length are read the long way.
+        // Of an object the second byte is the key's first. The few that look like a length are read
+        // the long way.
         LONG_VALUE if !is_object && lengths_at == DEADLINE_AT => (lengths_at + 3, two_bytes(low)?),
         _ => return None,
     };
@@ -333,8 +337,8 @@ pub(crate) fn timer(block: &[u8]) -> Option<Timer> {
     })
 }
 
-/// A deadline as it is stored, or [`NO_END`]. The deadline 2^48 − 1 is stored one tick later, in the long form, since its bits
-/// stand for "none".
+/// A deadline as it is stored, or [`NO_END`]. The deadline 2^48 − 1 is stored one tick later, in
+/// the long form, since its bits stand for "none".
 #[inline(always)]
 pub(crate) fn end_of(deadline: Option<u64>) -> u64 {
     match deadline {

@@ -11,21 +11,22 @@ use crate::slot::Slot;
 const STAYS: (u32, usize, usize) = (0, 0, 0);
 
 impl<O> Store<O> {
-    /// Removes the entries whose deadline is at or before `now`, and shows each to `sink`, in the order of their
-    /// deadlines. Touches at most `budget` timer records.
+    /// Removes the entries whose deadline is at or before `now`, and shows each to `sink`, in the
+    /// order of their deadlines. Touches at most `budget` timer records.
     pub fn expire(&mut self, now: u64, budget: u32, sink: impl FnMut(Expired<'_, O>)) -> Progress {
         // Nothing is handed back, and nobody looks at the tag.
         self.expire_others(now, budget, |_| false, sink, &mut Vec::new())
     }
 
-    /// As [`expire`](Self::expire), but an entry whose tag `stays` accepts is not removed: it is added to `handed`, in
-    /// the order of deadlines. It counts as fired.
+    /// As [`expire`](Self::expire), but an entry whose tag `stays` accepts is not removed: it is
+    /// added to `handed`, in the order of deadlines. It counts as fired.
     ///
-    /// **An entry that was handed back has no deadline any more.** The caller gives it the next one with
-    /// [`set_deadline`](Self::set_deadline), or removes it. If the caller must stop before it has done so for all of
-    /// them, it gives the rest the deadline that they had: then the next call hands them back again. There are at most `budget`
-    /// of them. Their slots stay valid while the caller changes and removes entries of the list, each by its own slot;
-    /// they do not survive [`maintain`](Self::maintain).
+    /// **An entry that was handed back has no deadline any more.** The caller gives it the next one
+    /// with [`set_deadline`](Self::set_deadline), or removes it. If the caller must stop before it
+    /// has done so for all of them, it gives the rest the deadline that they had: then the next
+    /// call hands them back again. There are at most `budget` of them. Their slots stay valid while
+    /// the caller changes and removes entries of the list, each by its own slot; they do not
+    /// survive [`maintain`](Self::maintain).
     pub fn expire_or_hand_back(
         &mut self,
         now: u64,
@@ -57,7 +58,8 @@ impl<O> Store<O> {
             ..
         } = self;
         wheel.advance(blocks, now, budget, |blocks, due| {
-            // Where each is in the index, and where its key begins and ends; [`STAYS`] for one that is handed back.
+            // Where each is in the index, and where its key begins and ends; [`STAYS`] for one that
+            // is handed back.
             let mut places = [STAYS; 16];
             // First find all buckets, so that their cache misses overlap; then remove.
             let mut warmth = 0;

@@ -1,7 +1,7 @@
 //! How an entry is found, and how its memory is asked for ahead.
 //!
-//! Nearly every look-up ends at the first entry of the home bucket that may be the key's. So this way has no loops, and reads
-//! the entry's header at once. All others begin anew.
+//! Nearly every look-up ends at the first entry of the home bucket that may be the key's. So this
+//! way has no loops, and reads the entry's header at once. All others begin anew.
 
 use super::entry::{self, Head};
 use super::store::Store;
@@ -100,7 +100,8 @@ impl<O> Store<O> {
         bytes.filter(|_| at != 0)
     }
 
-    /// The first of two steps ahead of a look-up: asks for what the index knows of this hash. Waits for nothing.
+    /// The first of two steps ahead of a look-up: asks for what the index knows of this hash. Waits
+    /// for nothing.
     #[inline]
     pub fn warm_index(&self, hash: u64) {
         self.index.prefetch(hash as u32);

@@ -85,13 +85,15 @@ impl<O> Store<O> {
         self.timed
     }
 
-    /// Bytes in use: blocks of entries, the index, timer records. Objects are the caller's to count.
+    /// Bytes in use: blocks of entries, the index, timer records. Objects are the caller's to
+    /// count.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.blocks.live_bytes() + self.index.bytes() + self.timed * TIMER_BYTES
     }
 
-    /// Heap bytes held: what is in use and the gaps between. What objects hold is the caller's to count.
+    /// Heap bytes held: what is in use and the gaps between. What objects hold is the caller's to
+    /// count.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         let tables = self.blocks.held_bytes() + self.index.bytes() + self.wheel.bytes();
@@ -220,8 +222,9 @@ impl<O> Store<O> {
         self.wheel.next_deadline()
     }
 
-    /// How often a timer record was filed for a deadline, modulo 2^32. Only then, or by a pass of expiry,
-    /// [`next_deadline`](Self::next_deadline) becomes earlier: a deadline that moves later files nothing.
+    /// How often a timer record was filed for a deadline, modulo 2^32. Only then, or by a pass of
+    /// expiry, [`next_deadline`](Self::next_deadline) becomes earlier: a deadline that moves later
+    /// files nothing.
     #[inline]
     #[must_use]
     pub fn filed(&self) -> u32 {
@@ -233,15 +236,16 @@ impl<O> Store<O> {
         self.wheel.forecast(now, forecast);
     }
 
-    /// Visits entries in the order of their hashes, from `cursor` on: at least `count`, or all up to the end. Returns
-    /// the cursor of the next call; `None` at the end. An entry that is there from the first call to the last is
-    /// visited exactly once. Cost: the entries visited, and the buckets between them.
+    /// Visits entries in the order of their hashes, from `cursor` on: at least `count`, or all up
+    /// to the end. Returns the cursor of the next call; `None` at the end. An entry that is there
+    /// from the first call to the last is visited exactly once. Cost: the entries visited, and the
+    /// buckets between them.
     pub fn scan(&self, cursor: u32, count: usize, mut visit: impl FnMut(Slot)) -> Option<u32> {
         self.index.scan(cursor, count, |id| visit(Slot(id)))
     }
 
-    /// As [`scan`](Self::scan), until `visit` returns false. It still visits the few entries that a cursor cannot
-    /// separate from the last one.
+    /// As [`scan`](Self::scan), until `visit` returns false. It still visits the few entries that a
+    /// cursor cannot separate from the last one.
     pub fn scan_while(&self, cursor: u32, mut visit: impl FnMut(Slot) -> bool) -> Option<u32> {
         self.index.scan_while(cursor, |id| visit(Slot(id)))
     }
@@ -252,9 +256,10 @@ impl<O> Store<O> {
         self.index.sample(random).map(Slot)
     }
 
-    /// Visits some of the entries that have a deadline, in no order, until `visit` returns false. They are those of at
-    /// most 15 times `chunks` timer records, from chunk number `from` on. Behind the last chunk comes the first again:
-    /// calls whose `from` grows by `chunks` visit every such entry that stays.
+    /// Visits some of the entries that have a deadline, in no order, until `visit` returns false.
+    /// They are those of at most 15 times `chunks` timer records, from chunk number `from` on.
+    /// Behind the last chunk comes the first again: calls whose `from` grows by `chunks` visit
+    /// every such entry that stays.
     pub fn sample_timed(&self, from: u32, chunks: u32, mut visit: impl FnMut(Slot) -> bool) {
         self.wheel
             .sample(&self.blocks, from, chunks, |id| visit(Slot(id)));
@@ -266,10 +271,11 @@ impl<O> Store<O> {
         self.wheel.chunks()
     }
 
-    /// Shows the slots in `chunks` chunks of 15 timer records, from chunk number `from` on, each with the record's tick. A slot
-    /// may be out of date ([`is_in_use`](Self::is_in_use)), or come twice. Returns where to go on; `None` at the end. Calls
-    /// that go on until then show every entry with a deadline that stays where it is, with a tick that is not after the
-    /// deadline at least once. No entry is looked at.
+    /// Shows the slots in `chunks` chunks of 15 timer records, from chunk number `from` on, each
+    /// with the record's tick. A slot may be out of date ([`is_in_use`](Self::is_in_use)), or come
+    /// twice. Returns where to go on; `None` at the end. Calls that go on until then show every
+    /// entry with a deadline that stays where it is, with a tick that is not after the deadline at
+    /// least once. No entry is looked at.
     pub fn scan_timed(
         &self,
         from: u32,

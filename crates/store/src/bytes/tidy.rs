@@ -8,13 +8,14 @@ use super::store::Store;
 use crate::slot::Slot;
 
 impl<O> Store<O> {
-    /// Tidies: moves entries off sparse pages and drops dead timer records. Does about `budget` units of work at most,
-    /// and returns whether more is worth doing.
+    /// Tidies: moves entries off sparse pages and drops dead timer records. Does about `budget`
+    /// units of work at most, and returns whether more is worth doing.
     pub fn maintain(&mut self, budget: u32) -> bool {
         self.maintain_and_tell(budget, |_, _| {})
     }
 
-    /// As [`maintain`](Self::maintain), and tells `moved` of each entry that moves: from which slot, and to which.
+    /// As [`maintain`](Self::maintain), and tells `moved` of each entry that moves: from which
+    /// slot, and to which.
     pub fn maintain_and_tell(&mut self, budget: u32, mut moved: impl FnMut(Slot, Slot)) -> bool {
         let records = self.wheel.maintain(&mut self.blocks, budget / 8 + 1);
         for _ in 0..budget {
@@ -38,8 +39,8 @@ impl<O> Store<O> {
         true
     }
 
-    /// Frees the memory that an empty store keeps for its next entries. Returns false, and does nothing, if there is an
-    /// entry, or no such memory.
+    /// Frees the memory that an empty store keeps for its next entries. Returns false, and does
+    /// nothing, if there is an entry, or no such memory.
     pub fn give_back(&mut self) -> bool {
         let gives = self.is_empty() && self.bytes() > 0;
         if gives {
@@ -61,7 +62,8 @@ impl<O> Store<O> {
         let place = self.place(&old[layout.key_at..layout.value_at()]);
         self.index.replace(place, id, new);
         if let Some(timer) = entry::timer(&old) {
-            // The timer's record names the old block. It is dead from now on, and another one is filed.
+            // The timer's record names the old block. It is dead from now on, and another one is
+            // filed.
             self.wheel.cancel(&mut self.blocks, id, timer);
             let now = self.wheel.elapsed();
             self.blocks.release(id);

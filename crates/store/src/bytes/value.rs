@@ -90,7 +90,8 @@ impl<O> Expired<'_, O> {
     }
 }
 
-/// An entry whose deadline was reached, and which is still there. See [`Store::expire_or_hand_back`].
+/// An entry whose deadline was reached, and which is still there. See
+/// [`Store::expire_or_hand_back`].
 ///
 /// [`Store::expire_or_hand_back`]: super::Store::expire_or_hand_back
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -62,7 +62,8 @@ impl<O> Store<O> {
             let layout = entry::layout(block);
             if entry::resize_value(block, &layout, bytes.len()) {
                 let at = layout.value_at();
-                // If the block has become twice as large as needed, the entry gets another one, below.
+                // If the block has become twice as large as needed, the entry gets another one,
+                // below.
                 let fits = Blocks::rounded(at + bytes.len()) * 2 > block.len();
                 if fits {
                     block[at..at + bytes.len()].copy_from_slice(bytes);
@@ -90,8 +91,9 @@ impl<O> Store<O> {
         (Slot(new), old_object)
     }
 
-    /// Replaces tag, value and deadline of an entry that has not changed since the look-up, if it need not move: the new value
-    /// has the length of the old one, and there is room for the deadline. False, and nothing is done, if it must. O(1).
+    /// Replaces tag, value and deadline of an entry that has not changed since the look-up, if it
+    /// need not move: the new value has the length of the old one, and there is room for the
+    /// deadline. False, and nothing is done, if it must. O(1).
     ///
     /// # Panics
     ///

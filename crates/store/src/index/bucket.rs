@@ -5,8 +5,9 @@ use crate::shared::{LANES, Lanes, first};
 /// Pairs of a bucket: one cache line.
 pub(super) const WORDS: usize = LANES;
 
-/// Eight ids and their places. Pairs are packed to the front; an id of 0 marks a vacant one, whose place is 0 too.
-/// A vacant bucket is zeroed memory. Readers without a lock may look at it, so it consists of atomics.
+/// Eight ids and their places. Pairs are packed to the front; an id of 0 marks a vacant one, whose
+/// place is 0 too. A vacant bucket is zeroed memory. Readers without a lock may look at it, so it
+/// consists of atomics.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Bucket {
@@ -79,8 +80,8 @@ impl Bucket {
         None
     }
 
-    /// The id of the first pair of this place. If the place is 0, it may be a vacant one's, which is 0: the slot of that
-    /// id has no entry, ever.
+    /// The id of the first pair of this place. If the place is 0, it may be a vacant one's, which
+    /// is 0: the slot of that id has no entry, ever.
     #[inline(always)]
     pub(crate) fn likely(&self, place: u32) -> Option<u32> {
         let equal = self.places.equal(place);

@@ -1,9 +1,9 @@
 //! A tree for entries whose places are too much alike: no split of a segment would separate them.
 //!
-//! A segment that is full and may not split hands its entries over to the crowd, and is empty from then on.
-//! The crowd is one ordered set of (place, id) for all such segments: a segment's part of it is a range. So
-//! every operation takes time logarithmic in the crowd. A look-up also compares the keys of all entries of the same
-//! place.
+//! A segment that is full and may not split hands its entries over to the crowd, and is empty from
+//! then on. The crowd is one ordered set of (place, id) for all such segments: a segment's part of
+//! it is a range. So every operation takes time logarithmic in the crowd. A look-up also compares
+//! the keys of all entries of the same place.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -68,8 +68,8 @@ impl Crowd {
         self.0.range(keys(places)).copied().map(pair)
     }
 
-    /// Visits the ids of these places in order. Once `visit` returns false it is `enough`: the ids of the same place
-    /// are still visited, and the next place is returned, if there is one.
+    /// Visits the ids of these places in order. Once `visit` returns false it is `enough`: the ids
+    /// of the same place are still visited, and the next place is returned, if there is one.
     pub(super) fn scan(
         &self,
         places: RangeInclusive<u32>,
@@ -96,14 +96,16 @@ impl Crowd {
         taken
     }
 
-    /// An entry of these places, near a random one of them; all entries of one place are drawn about as often.
+    /// An entry of these places, near a random one of them; all entries of one place are drawn
+    /// about as often.
     pub(super) fn sample(&self, places: RangeInclusive<u32>, random: u64) -> Option<u32> {
         let (first, last) = (*places.start(), *places.end());
         let span = u64::from(last - first) + 1;
         let near = first + (((random >> 32) * span) >> 32) as u32;
         let met = self.0.range(keys(near..=last)).next();
         let met = met.or_else(|| self.0.range(keys(first..=near)).next_back())?;
-        // Of the entries of that place, one whose id is near a random one between the least and the greatest.
+        // Of the entries of that place, one whose id is near a random one between the least and the
+        // greatest.
         let alike = keys(pair(*met).place..=pair(*met).place);
         let least = *self.0.range(alike.clone()).next()?;
         let greatest = *self.0.range(alike.clone()).next_back()?;

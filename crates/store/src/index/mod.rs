@@ -10,39 +10,44 @@
 //!  11 ─┴────────► C [b b b b b]
 //! ```
 //!
-//! An example: a key's hash has the place `1010…`. The directory has four slots here, so the top two bits choose one:
-//! slot `10` leads to segment C. C serves slot `11` too, so all its places begin with `1`, and the next bits,
-//! `010…`, say where in C: a quarter of the way from its first bucket to its last, in the second of five. That is the
-//! entry's *home* bucket. The look-up compares its eight places at once, and then the keys.
+//! An example: a key's hash has the place `1010…`. The directory has four slots here, so the top
+//! two bits choose one: slot `10` leads to segment C. C serves slot `11` too, so all its places
+//! begin with `1`, and the next bits, `010…`, say where in C: a quarter of the way from its first
+//! bucket to its last, in the second of five. That is the entry's *home* bucket. The look-up
+//! compares its eight places at once, and then the keys.
 //!
 //! # Structure
 //!
-//! This is extendible hashing. The index knows an entry by 32 bits of its hash, its *place*. A directory maps the top
-//! `depth` bits of a place to a segment. A segment is an array of buckets. The home bucket of an entry is the rest of its
-//! place, scaled to the number of buckets. So home buckets in order are places in order, throughout the whole index.
-//! [`Index::scan`] walks in that order, and its cursor is a place: it stays right when segments grow or split, and
-//! when entries move.
+//! This is extendible hashing. The index knows an entry by 32 bits of its hash, its *place*. A
+//! directory maps the top `depth` bits of a place to a segment. A segment is an array of buckets.
+//! The home bucket of an entry is the rest of its place, scaled to the number of buckets. So home
+//! buckets in order are places in order, throughout the whole index. [`Index::scan`] walks in that
+//! order, and its cursor is a place: it stays right when segments grow or split, and when entries
+//! move.
 //!
 //! A full bucket spills into the next one (behind the segment's last bucket comes its first).
 //!
-//! **Invariant: an entry lies `n` buckets after its home only if the `n` buckets from its home on are full.** A
-//! removal moves spilled entries back. So a look-up stops at the first bucket that is not full.
+//! **Invariant: an entry lies `n` buckets after its home only if the `n` buckets from its home on
+//! are full.** A removal moves spilled entries back. So a look-up stops at the first bucket that is
+//! not full.
 //!
 //! # Hashes that are too much alike
 //!
-//! A split separates entries only where their places differ. Entries whose places begin with many equal bits would
-//! take a directory of many bits. So the directory has at most 1,024 slots, or one for every 16 entries if that is
-//! more. A segment that is full and may not split hands its entries to the [crowd](Crowd), which is a tree. So memory
-//! stays in proportion to the entries. An operation in the crowd takes time in proportion to the entries of the same
-//! place. A scan visits all entries of one place in one call, since its cursor is a place.
+//! A split separates entries only where their places differ. Entries whose places begin with many
+//! equal bits would take a directory of many bits. So the directory has at most 1,024 slots, or one
+//! for every 16 entries if that is more. A segment that is full and may not split hands its entries
+//! to the [crowd](Crowd), which is a tree. So memory stays in proportion to the entries. An
+//! operation in the crowd takes time in proportion to the entries of the same place. A scan visits
+//! all entries of one place in one call, since its cursor is a place.
 //!
 //! # Cost
 //!
-//! A segment has at most 512 buckets (32 KiB). It grows by about a fifth at a time, and splits in two when it is
-//! full. So no operation touches more than a segment and its sibling, which are 3,072 pairs at most. When the directory
-//! doubles, it is copied: 4 bytes a slot, 1/500 byte an entry. A segment grows when it is 3/4 full. Then an entry costs
-//! 10.7 to 13.3 bytes, and 14 in the crowd. Fuller buckets cost less memory, and more time: more entries spill. (At 13/16 it
-//! was 9.8 to 12.3 bytes, and a hit in a cache of 1,000 entries took a tenth longer.)
+//! A segment has at most 512 buckets (32 KiB). It grows by about a fifth at a time, and splits in
+//! two when it is full. So no operation touches more than a segment and its sibling, which are
+//! 3,072 pairs at most. When the directory doubles, it is copied: 4 bytes a slot, 1/500 byte an
+//! entry. A segment grows when it is 3/4 full. Then an entry costs 10.7 to 13.3 bytes, and 14 in
+//! the crowd. Fuller buckets cost less memory, and more time: more entries spill. (At 13/16 it was
+//! 9.8 to 12.3 bytes, and a hit in a cache of 1,000 entries took a tenth longer.)
 //!
 //! Source: Fagin et al., "Extendible Hashing" (1979).
 
@@ -65,12 +70,12 @@ use crate::shared::{Block, Purpose};
 /// Buckets of the largest segment.
 const SEGMENT_BUCKETS_MAX: usize = 512;
 
-/// A crowded segment gets buckets again when it has this many entries or fewer. That is far fewer than made it
-/// crowded, and few enough to join its sibling.
+/// A crowded segment gets buckets again when it has this many entries or fewer. That is far fewer
+/// than made it crowded, and few enough to join its sibling.
 const CROWD_MIN: usize = capacity(SEGMENT_BUCKETS_MAX) / 2;
 
-/// Deepest directory: 2^23 segments hold more entries than ids can name. The number of buckets of all segments, if all were
-/// as large as the largest, has 32 bits.
+/// Deepest directory: 2^23 segments hold more entries than ids can name. The number of buckets of
+/// all segments, if all were as large as the largest, has 32 bits.
 const DEPTH_MAX: u8 = 23;
 const _: () = assert!((SEGMENT_BUCKETS_MAX as u64) << DEPTH_MAX <= 1 << 32);
 
@@ -82,8 +87,8 @@ fn scatter(bits: u64) -> u64 {
         .wrapping_add(1)
 }
 
-/// Where an entry may be that is not in a segment's buckets. It has the size of an id, so that a look-up returns either
-/// in two registers.
+/// Where an entry may be that is not in a segment's buckets. It has the size of an id, so that a
+/// look-up returns either in two registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum Elsewhere {
@@ -103,8 +108,8 @@ pub(crate) enum First {
     Elsewhere,
 }
 
-/// Leads from a place to the ids of the entries there. Ids are never 0. The fields that a look-up reads come first, so
-/// that they share a cache line.
+/// Leads from a place to the ids of the entries there. Ids are never 0. The fields that a look-up
+/// reads come first, so that they share a cache line.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Index {
@@ -195,8 +200,8 @@ impl Index {
         Some(&self.segments[number as usize])
     }
 
-    /// The first id of this place that `is` accepts. It does not look into the crowd. With two functions each has a
-    /// closure of its own, so the compiler can inline it into this one.
+    /// The first id of this place that `is` accepts. It does not look into the crowd. With two
+    /// functions each has a closure of its own, so the compiler can inline it into this one.
     #[inline]
     pub(crate) fn find(&self, place: u32, is: impl FnMut(u32) -> bool) -> Result<u32, Elsewhere> {
         let segment = self.segment(place).ok_or(Elsewhere::Nowhere)?;
@@ -336,7 +341,8 @@ impl Index {
         true
     }
 
-    /// An id goes on with the key of another place. `false`, and nothing is done, if it was not at the old one.
+    /// An id goes on with the key of another place. `false`, and nothing is done, if it was not at
+    /// the old one.
     pub(crate) fn exchange(&mut self, old: u32, new: u32, id: u32) -> bool {
         let was_there = self.take(old, id);
         if was_there {
@@ -345,8 +351,8 @@ impl Index {
         was_there
     }
 
-    /// Visits entries in the order of places, from `cursor` on: at least `count`, or all up to the end. Returns the
-    /// place to go on from. All entries of one place are visited by one call.
+    /// Visits entries in the order of places, from `cursor` on: at least `count`, or all up to the
+    /// end. Returns the place to go on from. All entries of one place are visited by one call.
     pub(crate) fn scan(
         &self,
         cursor: u32,
@@ -361,7 +367,8 @@ impl Index {
         })
     }
 
-    /// As [`scan`](Self::scan), until `visit` returns false. It still visits the rest of the bucket.
+    /// As [`scan`](Self::scan), until `visit` returns false. It still visits the rest of the
+    /// bucket.
     pub(crate) fn scan_while(
         &self,
         cursor: u32,

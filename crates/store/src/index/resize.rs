@@ -7,8 +7,8 @@ use super::{DEPTH_MAX, Index, SEGMENT_BUCKETS_MAX};
 /// Slots that a directory may always have, even for few entries: 4 KiB.
 pub(super) const DIRECTORY_SLOTS_MIN: usize = 1024;
 
-/// A larger directory doubles only while there are at least this many entries for each slot. With well-mixed hashes
-/// there are about 1,700.
+/// A larger directory doubles only while there are at least this many entries for each slot. With
+/// well-mixed hashes there are about 1,700.
 const ENTRIES_PER_SLOT: usize = 16;
 
 impl Index {
@@ -37,8 +37,8 @@ impl Index {
         false
     }
 
-    /// Whether a segment of this depth may be split. That may double the directory, which must stay in proportion to
-    /// the entries.
+    /// Whether a segment of this depth may be split. That may double the directory, which must stay
+    /// in proportion to the entries.
     fn may_split(&self, depth: u8) -> bool {
         let slots = self.directory.len() * 2;
         depth < self.depth

@@ -1,4 +1,5 @@
-//! A segment of the index: an array of buckets, in which an entry has a home, or spills into the next bucket.
+//! A segment of the index: an array of buckets, in which an entry has a home, or spills into the
+//! next bucket.
 
 use std::ops::RangeInclusive;
 
@@ -11,7 +12,8 @@ const SAMPLE_TRIES: u32 = 8;
 
 #[derive(Debug)]
 pub(super) struct Segment {
-    /// Empty when the entries are in the crowd. Then a look-up ends at once, and needs no test for the crowd.
+    /// Empty when the entries are in the crowd. Then a look-up ends at once, and needs no test for
+    /// the crowd.
     pub(super) buckets: Block<Bucket>,
     pub(super) len: u32,
     /// The least place of this segment.
@@ -25,7 +27,8 @@ pub(super) const fn capacity(buckets: usize) -> usize {
     buckets * WORDS * 3 / 4
 }
 
-/// The next larger segment: four steps a doubling, which are also the usual allocators' size classes.
+/// The next larger segment: four steps a doubling, which are also the usual allocators' size
+/// classes.
 pub(super) fn next_size(buckets: usize) -> usize {
     if buckets < 8 {
         buckets + 1
@@ -170,8 +173,8 @@ impl Segment {
         };
         self.len -= 1;
         loop {
-            // The hole may break the chain of an entry that spilled past this bucket: find one in the
-            // buckets that follow, move it here, and go on with the hole that it leaves.
+            // The hole may break the chain of an entry that spilled past this bucket: find one in
+            // the buckets that follow, move it here, and go on with the hole that it leaves.
             let spilled = if self.buckets[at].is_full() {
                 self.spilled_past(at)
             } else {
@@ -199,7 +202,8 @@ impl Segment {
                 if pair.id == 0 {
                     return None;
                 }
-                // How far the entry lies after its home; at least `step` means that it passed the hole.
+                // How far the entry lies after its home; at least `step` means that it passed the
+                // hole.
                 let home = self.home(pair.place);
                 let spill = if at >= home {
                     at - home
@@ -241,8 +245,8 @@ impl Segment {
         }
     }
 
-    /// Visits entries in the order of places from `from` on. Returns the place to go on from if `visit` said
-    /// before the segment's end that it is `enough`.
+    /// Visits entries in the order of places from `from` on. Returns the place to go on from if
+    /// `visit` said before the segment's end that it is `enough`.
     #[inline]
     pub(super) fn scan(
         &self,
@@ -272,8 +276,9 @@ impl Segment {
     pub(super) fn sample(&self, turn: &mut u64) -> Option<u32> {
         let words = self.buckets.len() * WORDS;
         let id = |i: usize| self.buckets[i / WORDS].id(i % WORDS);
-        // Pairs are packed to the front of a bucket. After a vacant cell the next pair would always be the first of
-        // its bucket. So draw again, and go from cell to cell only when most cells are vacant.
+        // Pairs are packed to the front of a bucket. After a vacant cell the next pair would always
+        // be the first of its bucket. So draw again, and go from cell to cell only when most cells
+        // are vacant.
         for _ in 0..SAMPLE_TRIES {
             *turn = scatter(*turn);
             let id = id(*turn as usize % words);

@@ -152,7 +152,8 @@ fn check_bytes(index: &Index, name: &str) {
     );
 }
 
-/// 3,700 equal hashes took 257 MiB, because their segment was split until the directory reached its maximal depth.
+/// 3,700 equal hashes took 257 MiB, because their segment was split until the directory reached its
+/// maximal depth.
 #[test]
 fn memory_is_in_proportion_to_entries_whatever_their_hashes() {
     for (name, place) in HOSTILE {
@@ -329,8 +330,8 @@ fn every_entry_of_a_crowd_is_sampled_about_as_often() {
     check_samples(&index, 4_000);
 }
 
-/// A crowd costs other entries next to nothing. Its segment is split off from theirs, and a small directory is
-/// enough.
+/// A crowd costs other entries next to nothing. Its segment is split off from theirs, and a small
+/// directory is enough.
 #[test]
 fn a_crowd_leaves_the_segments_of_others_alone() {
     let mut alone = Index::new();

@@ -1,4 +1,5 @@
-//! What guides readers without a lock: for each slot of the directory the way to its segment's buckets.
+//! What guides readers without a lock: for each slot of the directory the way to its segment's
+//! buckets.
 
 use std::sync::Arc;
 

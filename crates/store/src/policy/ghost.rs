@@ -1,6 +1,7 @@
 //! The memory of keys that were evicted lately: 16 bits a key, oldest forgotten first.
 //!
-//! The ghosts are sets of eight, and a key's hash chooses its set. A set is one `u128`, eight ghosts of 16 bits:
+//! The ghosts are sets of eight, and a key's hash chooses its set. A set is one `u128`, eight
+//! ghosts of 16 bits:
 //!
 //! ```text
 //! remember(K):   [ H G F E D C B A ]  ──►  [ G F E D C B A K ]     H is forgotten
@@ -9,9 +10,10 @@
 //! remember(E):   [ 0 G F E'D B A K ]  ──►  [ 0 G F D B A K E']     that is not forgotten when E is evicted again
 //! ```
 //!
-//! So a set is a queue without hands, time stamps or links. A ghost is a mark, which is 15 bits of the key's hash, and
-//! one bit for keys that were missed. One lookup in 4,000 finds a mark of another key. Then an entry gets a place in the
-//! main region that it did not earn, and nothing worse happens.
+//! So a set is a queue without hands, time stamps or links. A ghost is a mark, which is 15 bits of
+//! the key's hash, and one bit for keys that were missed. One lookup in 4,000 finds a mark of
+//! another key. Then an entry gets a place in the main region that it did not earn, and nothing
+//! worse happens.
 
 use crate::prefetch::prefetch;
 
@@ -43,14 +45,16 @@ impl Ghost {
         self.sets.len() * WAYS
     }
 
-    /// Makes room for `keys` keys, and forgets all: with another number of sets, keys belong to other sets.
+    /// Makes room for `keys` keys, and forgets all: with another number of sets, keys belong to
+    /// other sets.
     #[cold]
     #[inline(never)]
     pub(super) fn resize(&mut self, keys: usize) {
         self.sets = vec![0; keys.div_ceil(WAYS)].into_boxed_slice();
     }
 
-    /// Remembers a key as the newest of its set. If it is remembered already, it is still known whether it was missed.
+    /// Remembers a key as the newest of its set. If it is remembered already, it is still known
+    /// whether it was missed.
     #[inline]
     pub(super) fn remember(&mut self, fingerprint: u32) {
         let mut ghost = mark(fingerprint);
@@ -70,7 +74,8 @@ impl Ghost {
         let Some(set) = self.sets.get(self.number(fingerprint)) else {
             return false;
         };
-        // A mark that is equal becomes 0. One of these borrows from the bit above it, which no mark has.
+        // A mark that is equal becomes 0. One of these borrows from the bit above it, which no mark
+        // has.
         const HIGH: u64 = LOW * MISSED as u64;
         let unequal = |half: u64| (half & !HIGH) ^ (u64::from(mark(fingerprint)) * LOW);
         let zeros = |marks: u64| marks.wrapping_sub(LOW) & !marks & HIGH;
@@ -100,7 +105,8 @@ impl Ghost {
         }
     }
 
-    /// A key of which `remembered` was recalled just now was asked for, and is not believed. It stays where it is.
+    /// A key of which `remembered` was recalled just now was asked for, and is not believed. It
+    /// stays where it is.
     pub(super) fn missed(&mut self, fingerprint: u32, remembered: Remembered) {
         let number = self.number(fingerprint);
         if let Some(set) = self.sets.get_mut(number) {
@@ -118,8 +124,8 @@ impl Ghost {
         if remembered.was_missed { MISSED } else { 0 }
     }
 
-    /// About how many keys were remembered since one of which `newer` of the same set are newer: at most so many, if
-    /// the sets are used evenly.
+    /// About how many keys were remembered since one of which `newer` of the same set are newer: at
+    /// most so many, if the sets are used evenly.
     pub(super) fn age(&self, newer: usize) -> usize {
         self.sets.len() * (newer + 1)
     }

@@ -11,68 +11,77 @@
 //!     └── a key that a ghost remembers ─────────────┘
 //! ```
 //!
-//! An example: a cache of 1,000 entries, and somebody reads 100,000 other keys once each. Those keys go through
-//! probation, some 80 at a time, and leave. The entries of the main region stay.
+//! An example: a cache of 1,000 entries, and somebody reads 100,000 other keys once each. Those
+//! keys go through probation, some 80 at a time, and leave. The entries of the main region stay.
 //!
 //! # The life of an entry
 //!
-//! 1. *It is stored.* It goes to the end of [`Probation`], a short queue. If its key was evicted lately and is
-//!    remembered by the [`Ghost`], it goes to the main region at once.
+//! 1. *It is stored.* It goes to the end of [`Probation`], a short queue. If its key was evicted
+//!    lately and is remembered by the [`Ghost`], it goes to the main region at once.
 //! 2. *It is hit.* Two bits of the entry count the hits, up to 3. Nothing else happens.
-//! 3. *Its turn on probation comes*, when it is the oldest there and probation is over its share. If it was hit, it
-//!    moves up to the main region. If not, it is evicted, and 15 bits of its key's hash become a ghost. While probation
-//!    has a large share, an entry that was hit goes back to the end of its queue instead: the main region is small
-//!    then, and the hand would come before the next hit.
-//! 4. *The hand comes to it.* The main region is a CLOCK over the store's slots. The hand goes from slot to slot, and
-//!    takes one hit from each entry that has some. It evicts the first entry that has none.
+//! 3. *Its turn on probation comes*, when it is the oldest there and probation is over its share.
+//!    If it was hit, it moves up to the main region. If not, it is evicted, and 15 bits of its
+//!    key's hash become a ghost. While probation has a large share, an entry that was hit goes back
+//!    to the end of its queue instead: the main region is small then, and the hand would come
+//!    before the next hit.
+//! 4. *The hand comes to it.* The main region is a CLOCK over the store's slots. The hand goes from
+//!    slot to slot, and takes one hit from each entry that has some. It evicts the first entry that
+//!    has none.
 //!
-//! The shape is that of S3-FIFO (Yang et al., SOSP 2023). The order of the clock is that of the slots, which
-//! costs no links. A new entry takes the slot that was freed last, so the entries just behind the hand are young, as
-//! they would be in a queue.
+//! The shape is that of S3-FIFO (Yang et al., SOSP 2023). The order of the clock is that of the
+//! slots, which costs no links. A new entry takes the slot that was freed last, so the entries just
+//! behind the hand are young, as they would be in a queue.
 //!
-//! While the cache fills, everything that leaves probation goes to the main region. An example: a program reads 1,500
-//! keys in turn, again and again, and the cache holds 1,000. Most of the 1,000 that came first stay, and are hit at each
-//! turn. FIFO and LRU would hit none, since they evict each key shortly before it is read again.
+//! While the cache fills, everything that leaves probation goes to the main region. An example: a
+//! program reads 1,500 keys in turn, again and again, and the cache holds 1,000. Most of the 1,000
+//! that came first stay, and are hit at each turn. FIFO and LRU would hit none, since they evict
+//! each key shortly before it is read again.
 //!
 //! # What adapts
 //!
 //! The policy learns from insertions and evictions alone, so that a hit costs nothing more.
 //!
-//! - **Probation's share of the capacity** is twice the fraction of its entries that are hit there, between 0.7
-//!   and 8 %. If new keys are hardly ever asked for again soon, the main region has the rest. While the share goes up and
-//!   down by 0.2 % of the capacity or less, nothing moves to the main region for that.
-//! - **Beyond 8 %, up to 76 %**, it depends on which region would gain more hits from a little more room. A key that
-//!   comes back just after it left probation would have been a hit there. An entry of the main region that has exactly
-//!   one hit when the hand comes would have been lost in a slightly smaller region. Both are *marginal hits*. Probation
-//!   grows while at least a quarter of them are its own, and shrinks while less than 15 % are. It also shrinks while the
-//!   main region has no room to give: at least 70 % of its entries are in use, and that is more than one and a half times
-//!   the fraction of probation's entries that are hit. So entries that are read a while after they were written get the
-//!   room that the main region does not use. The policy only sees this if some
-//!   of those reads come within the first 8 %. If all come later, but before LRU would evict the entry, LRU is better.
-//! - **How many hits move an entry up**: one. It takes two while too few of those that moved up are hit again.
-//! - **Up to which age a ghost is believed**: in proportion to how many of the entries that ghosts brought back are hit
-//!   before the hand comes, and to how much of the main region is idle. A key that came back before, and was not
-//!   believed, may have an older ghost. The head of `trust.rs` has the rule. An example is a loop that is a little longer
-//!   than cache and ghosts together: nearly all that came back leave without a hit, so hardly a ghost is believed, and
-//!   what is in the cache stays.
-//! - **Idle entries of the main region.** At every 14th eviction from probation the hand glances at one of them. If
-//!   it has no hits, it is evicted in place of the entry whose turn had come, and that one moves up. So an entry that
-//!   is not hit for long loses its place. The fraction of glances that find hits says how much of the main region is in
-//!   use.
+//! - **Probation's share of the capacity** is twice the fraction of its entries that are hit there,
+//!   between 0.7 and 8 %. If new keys are hardly ever asked for again soon, the main region has the
+//!   rest. While the share goes up and down by 0.2 % of the capacity or less, nothing moves to the
+//!   main region for that.
+//! - **Beyond 8 %, up to 76 %**, it depends on which region would gain more hits from a little more
+//!   room. A key that comes back just after it left probation would have been a hit there. An entry
+//!   of the main region that has exactly one hit when the hand comes would have been lost in a
+//!   slightly smaller region. Both are *marginal hits*. Probation grows while at least a quarter of
+//!   them are its own, and shrinks while less than 15 % are. It also shrinks while the main region
+//!   has no room to give: at least 70 % of its entries are in use, and that is more than one and a
+//!   half times the fraction of probation's entries that are hit. So entries that are read a while
+//!   after they were written get the room that the main region does not use. The policy only sees
+//!   this if some of those reads come within the first 8 %. If all come later, but before LRU would
+//!   evict the entry, LRU is better.
+//! - **How many hits move an entry up**: one. It takes two while too few of those that moved up are
+//!   hit again.
+//! - **Up to which age a ghost is believed**: in proportion to how many of the entries that ghosts
+//!   brought back are hit before the hand comes, and to how much of the main region is idle. A key
+//!   that came back before, and was not believed, may have an older ghost. The head of `trust.rs`
+//!   has the rule. An example is a loop that is a little longer than cache and ghosts together:
+//!   nearly all that came back leave without a hit, so hardly a ghost is believed, and what is in
+//!   the cache stays.
+//! - **Idle entries of the main region.** At every 14th eviction from probation the hand glances at
+//!   one of them. If it has no hits, it is evicted in place of the entry whose turn had come, and
+//!   that one moves up. So an entry that is not hit for long loses its place. The fraction of
+//!   glances that find hits says how much of the main region is in use.
 //!
 //! # Cost
 //!
-//! An entry has four bits of state and no links: two bits count hits, two name its region. A hit changes only these,
-//! and writes nothing once three hits are counted. Besides, there are 8 bytes for each entry on probation and,
-//! once evictions begin, 2 bytes an entry for the ghosts.
+//! An entry has four bits of state and no links: two bits count hits, two name its region. A hit
+//! changes only these, and writes nothing once three hits are counted. Besides, there are 8 bytes
+//! for each entry on probation and, once evictions begin, 2 bytes an entry for the ghosts.
 //!
-//! A call of [`Policy::victim`] looks at one or two entries on average, since all others that it looks at pay with a
-//! hit. After [`CHOOSING_STEPS`] it takes the next one that is not pinned.
+//! A call of [`Policy::victim`] looks at one or two entries on average, since all others that it
+//! looks at pay with a hit. After [`CHOOSING_STEPS`] it takes the next one that is not pinned.
 //!
 //! What else was tried, with figures: `docs/decisions.md`.
 //!
-//! **Invariant: the weights of the two regions sum to the weight of all entries.** So an entry that is evicted is
-//! subtracted here, and for every other entry that leaves, [`Policy::removed`] must be called.
+//! **Invariant: the weights of the two regions sum to the weight of all entries.** So an entry that
+//! is evicted is subtracted here, and for every other entry that leaves, [`Policy::removed`] must
+//! be called.
 
 mod ghost;
 mod probation;
@@ -99,7 +108,8 @@ use weight::Weight;
 
 /// A search for a victim that has looked at this many slots and places stops choosing.
 const CHOOSING_STEPS: u32 = 512;
-/// It goes on for this many slots at most, and takes the first entry of the main region that is not pinned.
+/// It goes on for this many slots at most, and takes the first entry of the main region that is not
+/// pinned.
 const LAST_STEPS: u32 = 4096;
 /// Entries that one insertion or eviction may move on because probation is over its share.
 const SPILLED_PER_CALL: u32 = 2;
@@ -114,7 +124,8 @@ const MIN_GHOSTS: usize = 64;
 const JUST_LEFT: usize = 2;
 /// Outcomes after which the rate of entries that are hit after they moved up fades.
 const PROMOTED_WINDOW: u32 = 64;
-/// While less than this percentage of the entries that moved up is hit again, it takes two hits to move up.
+/// While less than this percentage of the entries that moved up is hit again, it takes two hits to
+/// move up.
 const WORTHY_PERCENT: u32 = 20;
 
 /// The state that an entry which was admitted is to have.
@@ -132,8 +143,8 @@ impl Admitted {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Victim {
     pub(crate) id: u32,
-    /// Its key's fingerprint, if it was on probation: then it is at hand. A key whose hash once panicked may have
-    /// another one.
+    /// Its key's fingerprint, if it was on probation: then it is at hand. A key whose hash once
+    /// panicked may have another one.
     pub(crate) fingerprint: Option<u32>,
 }
 
@@ -190,9 +201,10 @@ impl Policy {
         region::after_hit(state)
     }
 
-    /// A new entry comes: decides its region, and counts its weight there. It has no slot yet, so that it may have
-    /// the one of the [`victim`](Self::victim) that leaves for it. [`settle`](Self::settle) ends this. `total` and `capacity`
-    /// are weights, the entry's included. O(1).
+    /// A new entry comes: decides its region, and counts its weight there. It has no slot yet, so
+    /// that it may have the one of the [`victim`](Self::victim) that leaves for it.
+    /// [`settle`](Self::settle) ends this. `total` and `capacity` are weights, the entry's
+    /// included. O(1).
     #[inline]
     pub(crate) fn admit(
         &mut self,
@@ -224,8 +236,8 @@ impl Policy {
         }
     }
 
-    /// Entries move on if probation is over its share, though nobody has to leave. To be called for each new entry that
-    /// finds room.
+    /// Entries move on if probation is over its share, though nobody has to leave. To be called for
+    /// each new entry that finds room.
     #[inline(always)]
     pub(crate) fn make_way<R: Residents>(&mut self, residents: &mut R) {
         self.spill(residents, SPILLED_PER_CALL);
@@ -254,8 +266,9 @@ impl Policy {
             return;
         };
         if Region::of(state) == Region::Probation {
-            // Queued again, at the end: the old place cannot be found without a search. That the entry gets
-            // more time does not matter: stores move entries when they shrink, and then nobody is evicted.
+            // Queued again, at the end: the old place cannot be found without a search. That the
+            // entry gets more time does not matter: stores move entries when they shrink, and then
+            // nobody is evicted.
             let weight = residents.weight(to);
             self.probation.forget(weight);
             self.probation.expect(weight);
@@ -269,7 +282,8 @@ impl Policy {
 
     /// Whom to evict now. The store removes that entry and does not tell the policy again.
     ///
-    /// `None` when everything that it looked at is pinned or vacant. The next call goes on from there.
+    /// `None` when everything that it looked at is pinned or vacant. The next call goes on from
+    /// there.
     #[inline(always)]
     pub(crate) fn victim<R: Residents>(&mut self, residents: &mut R) -> Option<Victim> {
         self.turn.count_eviction();
@@ -287,8 +301,8 @@ impl Policy {
             };
             let choosing = steps > 0;
             if let Some(victim) = self.decide(residents, place, resident, choosing) {
-                // The victim made room for the new entry. One more moves on, so that probation follows when its
-                // share shrinks for good.
+                // The victim made room for the new entry. One more moves on, so that probation
+                // follows when its share shrinks for good.
                 self.spill(residents, SPILLED_PER_CALL - 1);
                 return Some(victim);
             }
@@ -298,7 +312,8 @@ impl Policy {
             .or_else(|| self.oldest_on_probation(residents))
     }
 
-    /// Asks for the ghosts that an insertion or eviction of `fingerprint` reads, and does not wait for them.
+    /// Asks for the ghosts that an insertion or eviction of `fingerprint` reads, and does not wait
+    /// for them.
     #[inline]
     pub(crate) fn prefetch(&self, fingerprint: u32) {
         self.ghost.prefetch(fingerprint);
@@ -316,8 +331,8 @@ impl Policy {
         self.probation.bytes() + self.ghost.bytes()
     }
 
-    /// The turn of an entry on probation has come: it moves up, or the entry to evict is returned, mostly
-    /// this one. Unless `choosing`, its hits do not count.
+    /// The turn of an entry on probation has come: it moves up, or the entry to evict is returned,
+    /// mostly this one. Unless `choosing`, its hits do not count.
     #[inline(always)]
     fn decide<R: Residents>(
         &mut self,
@@ -351,8 +366,8 @@ impl Policy {
             return Some(Victim::of_main(idle));
         }
         if self.probation.has_stale() {
-            // Another place may name it: a stale one, from before its key was stored again. The store still has the
-            // entry, so its state says that it is no longer on probation.
+            // Another place may name it: a stale one, from before its key was stored again. The
+            // store still has the entry, so its state says that it is no longer on probation.
             residents.set_state(place.id, Region::Main.with_hits(0));
         }
         self.remember(place.fingerprint);
@@ -370,8 +385,8 @@ impl Policy {
         self.probation.push(residents, place);
     }
 
-    /// Once in [`EVICTIONS_PER_GLANCE`] calls, looks at one entry of the main region. Returns it if it has no
-    /// hits.
+    /// Once in [`EVICTIONS_PER_GLANCE`] calls, looks at one entry of the main region. Returns it if
+    /// it has no hits.
     #[inline(always)]
     fn glance<R: Residents>(&mut self, residents: &mut R) -> Option<u32> {
         self.since_glance += 1;
@@ -396,8 +411,8 @@ impl Policy {
         None
     }
 
-    /// Moves the oldest entries of probation to the main region, with their hits, while probation is well over its
-    /// share: `most` of them at most.
+    /// Moves the oldest entries of probation to the main region, with their hits, while probation
+    /// is well over its share: `most` of them at most.
     #[inline(always)]
     fn spill<R: Residents>(&mut self, residents: &mut R, most: u32) {
         for _ in 0..most {
@@ -447,8 +462,8 @@ impl Policy {
         id
     }
 
-    /// The hand comes to an entry and takes a hit from it. Tells the entry's region, and whether it had a hit.
-    /// `None` if the entry is on probation or pinned.
+    /// The hand comes to an entry and takes a hit from it. Tells the entry's region, and whether it
+    /// had a hit. `None` if the entry is on probation or pinned.
     fn take_hit<R: Residents>(&mut self, residents: &mut R, id: u32) -> Option<(Region, bool)> {
         let state = residents.state(id)?;
         let region = Region::of(state);
@@ -487,8 +502,9 @@ impl Policy {
         None
     }
 
-    /// Whether a new key is to have a place in the main region, because a ghost remembers it and is believed. Then the
-    /// ghost is used up. If it is not believed, it is known from now on that the key was missed.
+    /// Whether a new key is to have a place in the main region, because a ghost remembers it and is
+    /// believed. Then the ghost is used up. If it is not believed, it is known from now on that the
+    /// key was missed.
     #[inline]
     fn recalls(&mut self, fingerprint: u32) -> bool {
         self.ghost.remembers(fingerprint) && self.recall(fingerprint)

@@ -1,9 +1,9 @@
 //! The queue of entries that have yet to be asked for again, oldest first.
 //!
-//! A queued entry is known by its *place* in the queue: its id, and a fingerprint of its key. When an entry leaves
-//! early, its place stays and is *stale*. It is skipped when its turn comes. Its slot may have another entry by
-//! then. So while there are stale places, a place counts only if the fingerprint of the slot's entry is the one that
-//! was queued.
+//! A queued entry is known by its *place* in the queue: its id, and a fingerprint of its key. When
+//! an entry leaves early, its place stays and is *stale*. It is skipped when its turn comes. Its
+//! slot may have another entry by then. So while there are stale places, a place counts only if the
+//! fingerprint of the slot's entry is the one that was queued.
 
 use std::collections::VecDeque;
 
@@ -50,8 +50,8 @@ impl Probation {
         self.tidy(residents);
     }
 
-    /// Takes out the place of the entry that has waited longest. Skips stale places; each place looked at takes one
-    /// of the `steps`.
+    /// Takes out the place of the entry that has waited longest. Skips stale places; each place
+    /// looked at takes one of the `steps`.
     #[inline(always)]
     pub(super) fn pop<R: Residents>(
         &mut self,
@@ -121,8 +121,9 @@ impl Probation {
             && (self.stale == 0 || Self::is_queued(residents, place))
     }
 
-    /// Whether the slot has the entry that was queued. An entry whose key cannot be hashed counts as that one, so that
-    /// it does not lose its last place. If it has another place too, that one goes stale.
+    /// Whether the slot has the entry that was queued. An entry whose key cannot be hashed counts
+    /// as that one, so that it does not lose its last place. If it has another place too, that one
+    /// goes stale.
     fn is_queued<R: Residents>(residents: &R, place: Place) -> bool {
         let fingerprint = residents.fingerprint(place.id);
         fingerprint.is_none_or(|fingerprint| fingerprint == place.fingerprint)
@@ -134,9 +135,9 @@ impl Probation {
         self.stale = self.stale.saturating_sub(1);
     }
 
-    /// Keeps stale places from outnumbering live ones: takes the oldest places, drops the stale ones and queues the
-    /// live ones again, at the end. That changes the order, but only while most entries leave before their turn
-    /// comes anyway.
+    /// Keeps stale places from outnumbering live ones: takes the oldest places, drops the stale
+    /// ones and queues the live ones again, at the end. That changes the order, but only while most
+    /// entries leave before their turn comes anyway.
     #[inline(always)]
     fn tidy<R: Residents>(&mut self, residents: &R) {
         for _ in 0..TIDIED_PER_INSERT {

@@ -1,6 +1,7 @@
 //! The four bits of state that the policy keeps in each entry: its region, and its hits.
 
-/// The bits of a state that count hits. They count down, so that a single test tells a hit that it has nothing to write.
+/// The bits of a state that count hits. They count down, so that a single test tells a hit that it
+/// has nothing to write.
 const HITS: u8 = 0b11;
 /// A hit beyond this count writes nothing.
 #[cfg(test)]
@@ -8,7 +9,8 @@ pub(super) const MAX_HITS: u8 = 3;
 /// Where a state keeps its region.
 const REGION_SHIFT: u32 = 2;
 
-/// Where an entry is. For an entry that the hand has not come to yet, also how it came to the main region.
+/// Where an entry is. For an entry that the hand has not come to yet, also how it came to the main
+/// region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Region {
     Probation,

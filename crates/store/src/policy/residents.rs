@@ -10,7 +10,8 @@ pub(crate) struct Resident {
 
 /// The entries of a store, by their ids.
 pub(crate) trait Residents {
-    /// The entry's state, of which the policy uses the low four bits; `None` when the slot is vacant.
+    /// The entry's state, of which the policy uses the low four bits; `None` when the slot is
+    /// vacant.
     fn state(&self, id: u32) -> Option<u8>;
     /// Overwrites the entry's state.
     fn set_state(&mut self, id: u32, state: u8);
@@ -27,8 +28,8 @@ pub(crate) trait Residents {
             weight: self.weight(id),
         })
     }
-    /// 32 well-mixed bits of the key's hash; `None` when the key cannot be hashed. It hashes the key, so the policy asks
-    /// for it only when a slot may have got another entry.
+    /// 32 well-mixed bits of the key's hash; `None` when the key cannot be hashed. It hashes the
+    /// key, so the policy asks for it only when a slot may have got another entry.
     fn fingerprint(&self, id: u32) -> Option<u32>;
     /// All ids are below this; there may be vacant slots between.
     fn end(&self) -> u32;

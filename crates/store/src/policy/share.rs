@@ -13,8 +13,8 @@ const MAX_SHARE: u32 = 82;
 const MAX_EXTRA: u32 = 700;
 /// From this share on, entries that are hit on probation stay there: 29 %.
 const WIDE: u32 = 300;
-/// The least share becomes three times as large, as the extra share grows: a queue of two or three entries sees no hits, so
-/// that the rate of hits alone would not let it grow.
+/// The least share becomes three times as large, as the extra share grows: a queue of two or three
+/// entries sees no hits, so that the rate of hits alone would not let it grow.
 const MAX_LEAST_SHARE: u32 = 20;
 /// How much the extra share has grown for one part more of the least share.
 const EXTRA_PER_LEAST: u32 = 5;
@@ -22,32 +22,35 @@ const EXTRA_PER_LEAST: u32 = 5;
 const FINE: u32 = 1024;
 /// Entries by which the extra share grows or shrinks at a time.
 const EXTRA_STEP: u32 = 4;
-/// Probation's extra share grows while at least this percentage of the marginal hits is probation's.
+/// Probation's extra share grows while at least this percentage of the marginal hits is
+/// probation's.
 const GROWING_PERCENT: u32 = 25;
 /// The extra share shrinks while less than this percentage of the marginal hits is probation's.
 const SHRINKING_PERCENT: u32 = 15;
-/// Outcomes after which the rate of marginal hits fades: a sixteenth of the entries, but within these limits. So a shard
-/// learns as fast as a whole cache.
+/// Outcomes after which the rate of marginal hits fades: a sixteenth of the entries, but within
+/// these limits. So a shard learns as fast as a whole cache.
 const MARGINAL_WINDOW: (usize, usize) = (64, 8192);
-/// What moves to the main region only because probation shrinks is what probation has beyond its share and one part in
-/// this many of the whole: 0.2 %.
+/// What moves to the main region only because probation shrinks is what probation has beyond its
+/// share and one part in this many of the whole: 0.2 %.
 const LEEWAY_PART: u64 = 512;
 /// Probation's share is its entries' rate of being hit, times this.
 const SHARE_PER_HIT_RATE: u32 = 2;
-/// Outcomes after which the rate of hits on probation fades: the number of entries, but within these limits.
+/// Outcomes after which the rate of hits on probation fades: the number of entries, but within
+/// these limits.
 const PROBATION_WINDOW: (usize, usize) = (64, 4096);
 
 /// What probation may have.
 #[derive(Debug)]
 pub(super) struct Share {
-    /// The weight of which probation has a share: that of all entries, or the capacity if that is less.
+    /// The weight of which probation has a share: that of all entries, or the capacity if that is
+    /// less.
     pub(super) whole: u64,
     /// Probation's share of it, in parts of [`WHOLE`].
     part: u32,
     /// What probation may have beyond [`MAX_SHARE`], in parts of [`WHOLE`] times [`FINE`].
     extra: u32,
-    /// Of the *marginal* hits, which a region would win or lose with a little more or less room: which are
-    /// probation's.
+    /// Of the *marginal* hits, which a region would win or lose with a little more or less room:
+    /// which are probation's.
     marginal: Rate,
     /// Of the entries whose turn on probation came: which had been hit.
     hit_on_probation: Rate,
@@ -73,9 +76,10 @@ impl Share {
         weight.max(1)
     }
 
-    /// The weight beyond which probation's oldest entries go to the main region though nobody has hit them. It is a little
-    /// more than the share. The share goes up and down by less than that all the time; if probation followed it down, each
-    /// time some entries would get a place in the main region that they have not earned.
+    /// The weight beyond which probation's oldest entries go to the main region though nobody has
+    /// hit them. It is a little more than the share. The share goes up and down by less than that
+    /// all the time; if probation followed it down, each time some entries would get a place in the
+    /// main region that they have not earned.
     #[inline]
     pub(super) fn spilling_weight(&self) -> u64 {
         self.weight() + self.whole / LEEWAY_PART
@@ -94,8 +98,8 @@ impl Share {
         }
     }
 
-    /// Counts a hit that probation would have had with a little more room. Probation may grow, if the main region
-    /// `has_room`; else it shrinks.
+    /// Counts a hit that probation would have had with a little more room. Probation may grow, if
+    /// the main region `has_room`; else it shrinks.
     pub(super) fn count_probations_hit(&mut self, has_room: bool, entries: usize) {
         self.marginal.count(true, marginal_window(entries));
         if !has_room {
@@ -105,7 +109,8 @@ impl Share {
         }
     }
 
-    /// Counts a hit that the main region would have lost with a little less room. Probation may shrink.
+    /// Counts a hit that the main region would have lost with a little less room. Probation may
+    /// shrink.
     pub(super) fn count_mains_hit(&mut self, entries: usize) {
         self.marginal.count(false, marginal_window(entries));
         if self.marginal.is_below(SHRINKING_PERCENT) {

@@ -303,8 +303,9 @@ fn random_operations_keep_the_books() {
     }
 }
 
-/// The place of a key that was removed and stored again counts for its new entry, as long as it has the old slot. So a
-/// victim may be queued a second time: it was moved up while it was on its way out.
+/// The place of a key that was removed and stored again counts for its new entry, as long as it has
+/// the old slot. So a victim may be queued a second time: it was moved up while it was on its way
+/// out.
 #[test]
 fn a_victim_that_is_queued_twice_leaves_once() {
     let mut cache = Cache::new(100);
@@ -398,8 +399,8 @@ fn scans_do_not_drive_the_frequent_keys_out() {
     );
 }
 
-/// Probation's share follows a rate that is never quite the same, so it goes up and down a little. What it had more for a
-/// while does not get a place in the main region for that.
+/// Probation's share follows a rate that is never quite the same, so it goes up and down a little.
+/// What it had more for a while does not get a place in the main region for that.
 #[test]
 fn a_share_that_goes_up_and_down_gives_no_places_away() {
     let mut random = Random(9);
@@ -421,7 +422,8 @@ fn a_share_that_goes_up_and_down_gives_no_places_away() {
     assert!(places < 1_500, "{places} of 200,000 strangers have a place");
 }
 
-/// A ghost that is believed is used up. One that is not is kept, and knows that its key was asked for.
+/// A ghost that is believed is used up. One that is not is kept, and knows that its key was asked
+/// for.
 #[test]
 fn a_key_that_comes_back_is_believed_or_known_as_missed() {
     let mut random = Random(13);
@@ -447,7 +449,8 @@ fn a_key_that_comes_back_is_believed_or_known_as_missed() {
     assert!(known * 100 > missed * 98, "{known} of {missed} are known");
 }
 
-/// Keys are written in turn, and each about once asked for again: after 1 to 200 others were written.
+/// Keys are written in turn, and each about once asked for again: after 1 to 200 others were
+/// written.
 fn read_soon_after_write(requests: u64) -> impl Iterator<Item = u64> {
     (0..requests).map(|step| {
         let newest = 1_000_000 + step / 2;
@@ -481,7 +484,8 @@ fn a_shifting_working_set_is_followed() {
     assert!(ours * 100 > lru * 93, "{ours} hits, LRU {lru}");
 }
 
-/// Each key is asked for five times: again when up to `gap` others were written, and so on. Then never again.
+/// Each key is asked for five times: again when up to `gap` others were written, and so on. Then
+/// never again.
 fn written_and_read_for_a_while(keys: u64, gap: u64) -> impl Iterator<Item = u64> {
     let mut random = Random(5);
     let mut requests = Vec::new();
@@ -496,7 +500,8 @@ fn written_and_read_for_a_while(keys: u64, gap: u64) -> impl Iterator<Item = u64
     requests.into_iter().map(|(_, key)| key)
 }
 
-/// Most keys are hit on probation, and hit again later. They stay there, rather than move to a small main region.
+/// Most keys are hit on probation, and hit again later. They stay there, rather than move to a
+/// small main region.
 #[test]
 fn a_working_set_that_moves_on_is_followed_as_by_lru() {
     for (gap, percent) in [(100, 90), (150, 82), (200, 97)] {
@@ -508,7 +513,8 @@ fn a_working_set_that_moves_on_is_followed_as_by_lru() {
     }
 }
 
-/// What is missing comes back each time, while the ghosts still remember it. It does not drive out what is in the cache.
+/// What is missing comes back each time, while the ghosts still remember it. It does not drive out
+/// what is in the cache.
 #[test]
 fn a_loop_that_nearly_fits_is_hit_like_by_the_optimum() {
     for (capacity, period) in [(750, 1_011), (900, 1_011), (100, 1_011), (80, 90)] {

@@ -1,43 +1,48 @@
 //! Up to which age ghosts are believed.
 //!
-//! A key that comes back while its ghost is remembered may have a place in the main region. The hand then evicts an
-//! entry that was not hit for a [`Turn`](super::turn::Turn). Is the key worth more than that entry? The younger its
-//! ghost, the more often it is asked for, but nobody knows how much younger it must be. So the policy tries it out: it
-//! counts which of the entries that ghosts brought back are hit before the hand comes. Ghosts are believed up to an age
-//! of
+//! A key that comes back while its ghost is remembered may have a place in the main region. The
+//! hand then evicts an entry that was not hit for a [`Turn`](super::turn::Turn). Is the key worth
+//! more than that entry? The younger its ghost, the more often it is asked for, but nobody knows
+//! how much younger it must be. So the policy tries it out: it counts which of the entries that
+//! ghosts brought back are hit before the hand comes. Ghosts are believed up to an age of
 //!
 //! ```text
 //! a turn of the hand  ×  the fraction of those entries that were hit  ×  twice the idle fraction of the main region
 //! ```
 //!
-//! So doubt has degrees. If few of those entries are hit, only younger ghosts are believed. They tell more, the
-//! fraction recovers, and the age with it. If most of the main region is in use, the hand takes hits from many entries
-//! before it finds an idle one, so a place there costs more. One in [`DOUBTED_PART`] of the ghosts that are too old
-//! is believed too: else a cache that believes none would never learn that it should. Before enough is known of
-//! those entries, all of them count as hit: a cache that is asked for few keys twice would else have learnt too late.
+//! So doubt has degrees. If few of those entries are hit, only younger ghosts are believed. They
+//! tell more, the fraction recovers, and the age with it. If most of the main region is in use, the
+//! hand takes hits from many entries before it finds an idle one, so a place there costs more. One
+//! in [`DOUBTED_PART`] of the ghosts that are too old is believed too: else a cache that believes
+//! none would never learn that it should. Before enough is known of those entries, all of them
+//! count as hit: a cache that is asked for few keys twice would else have learnt too late.
 //!
-//! A key that came back before and was not believed is asked for again and again, though it has no place. Its ghost is
-//! believed up to two and a half times that age. The record decides here too: if none of those that came back is hit,
-//! the age is 0, and two and a half times that is 0. One in [`DOUBTED_PART`] of such ghosts that are still too old is believed,
-//! also if it is older than a turn.
+//! A key that came back before and was not believed is asked for again and again, though it has no
+//! place. Its ghost is believed up to two and a half times that age. The record decides here too:
+//! if none of those that came back is hit, the age is 0, and two and a half times that is 0. One in
+//! [`DOUBTED_PART`] of such ghosts that are still too old is believed, also if it is older than a
+//! turn.
 //!
-//! An example: a loop of 1,000 keys in a cache of 750. 250 keys are missing in each round, so each of them comes back 250
-//! evictions after it left. If all were believed, the hand would evict an entry for each of them. It would go round
-//! faster than the loop, and evict entries that the loop was about to reach. But then few that came back are hit, and
-//! the limit falls below 250. The hand slows down, and the loop hits each entry before the hand comes again.
+//! An example: a loop of 1,000 keys in a cache of 750. 250 keys are missing in each round, so each
+//! of them comes back 250 evictions after it left. If all were believed, the hand would evict an
+//! entry for each of them. It would go round faster than the loop, and evict entries that the loop
+//! was about to reach. But then few that came back are hit, and the limit falls below 250. The hand
+//! slows down, and the loop hits each entry before the hand comes again.
 
 use super::rate::Rate;
 
 /// Outcomes after which the rate of entries in use fades.
 const IN_USE_WINDOW: u32 = 64;
-/// Outcomes after which the rate of entries that were hit after they came back fades: a quarter of the entries, but
-/// within these limits. A loop may bring some hundred back in a row that are all hit, or none.
+/// Outcomes after which the rate of entries that were hit after they came back fades: a quarter of
+/// the entries, but within these limits. A loop may bring some hundred back in a row that are all
+/// hit, or none.
 const RETURNED_WINDOW: (u32, u32) = (64, 8192);
 /// The main region has no room to give while at least this percentage of it is in use.
 const IN_USE_PERCENT: u32 = 70;
 /// One in this many of the ghosts that are too old to be believed is believed.
 const DOUBTED_PART: u32 = 48;
-/// The age up to which the ghost of a key is believed that came back before in vain: this many halves of the usual one.
+/// The age up to which the ghost of a key is believed that came back before in vain: this many
+/// halves of the usual one.
 const MISSED_HALVES: u64 = 5;
 /// Fractions are counted in parts of this.
 const WHOLE: u16 = 1024;
@@ -68,16 +73,17 @@ impl Trust {
         self.in_use.count(was_hit, IN_USE_WINDOW);
     }
 
-    /// Whether so much of the main region is in use that it should not shrink. Not if probation's entries are hit
-    /// nearly as often, though each stays for a short time only.
+    /// Whether so much of the main region is in use that it should not shrink. Not if probation's
+    /// entries are hit nearly as often, though each stays for a short time only.
     pub(super) fn main_is_in_use(&self, hit_on_probation: Rate) -> bool {
         let in_use = self.in_use.of(WHOLE).unwrap_or(0);
         let on_probation = hit_on_probation.of(WHOLE).unwrap_or(0);
         self.in_use.reaches(IN_USE_PERCENT) && on_probation * 3 < in_use * 2
     }
 
-    /// Whether a key that the ghosts remember goes to the main region. Its ghost's age and the hand's `turn` are
-    /// counted in evictions. `was_missed` if it came back before, and was not believed.
+    /// Whether a key that the ghosts remember goes to the main region. Its ghost's age and the
+    /// hand's `turn` are counted in evictions. `was_missed` if it came back before, and was not
+    /// believed.
     pub(super) fn believes(&mut self, age: usize, turn: u64, was_missed: bool) -> bool {
         let age = age as u64;
         let oldest = self.oldest_believed(turn);

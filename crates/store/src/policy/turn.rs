@@ -1,4 +1,5 @@
-//! How long the hand takes for a turn, counted in evictions: what the ages of ghosts are measured by.
+//! How long the hand takes for a turn, counted in evictions: what the ages of ghosts are measured
+//! by.
 
 /// Looks before the pace is known.
 const ENOUGH: u64 = 8;
@@ -30,7 +31,8 @@ impl Turn {
         }
     }
 
-    /// The evictions in a turn over so many entries, those of late. `None` while the pace is not known.
+    /// The evictions in a turn over so many entries, those of late. `None` while the pace is not
+    /// known.
     pub(super) fn evictions(&self, entries: usize) -> Option<u64> {
         // Counts of late: no more than a few times the entries, so the product fits.
         (self.looks >= ENOUGH).then(|| (entries as u64).saturating_mul(self.evictions) / self.looks)

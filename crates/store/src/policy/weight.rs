@@ -15,8 +15,8 @@ impl Weight {
         self.0 += u64::from(weight);
     }
 
-    /// If a release build finds the sum too small, it goes on with 0. Then the regions' shares are wrong, but
-    /// nothing else is.
+    /// If a release build finds the sum too small, it goes on with 0. Then the regions' shares are
+    /// wrong, but nothing else is.
     #[inline]
     pub(super) fn subtract(&mut self, weight: u32) {
         let weight = u64::from(weight);

@@ -40,8 +40,8 @@ impl Purpose {
     };
 }
 
-/// A fixed number of values, zeroed at first. They are changed through shared references, so they consist of atomics or
-/// look after themselves. Dropping it drops none of them.
+/// A fixed number of values, zeroed at first. They are changed through shared references, so they
+/// consist of atomics or look after themselves. Dropping it drops none of them.
 pub(crate) struct Block<T> {
     at: NonNull<T>,
     len: u32,
@@ -128,7 +128,8 @@ impl<T> Drop for Block<T> {
         // SAFETY: `zeroed` leaked it with this layout.
         let memory = unsafe { Memory::leaked(self.at.cast(), layout, self.is_in_slab) };
         if self.is_shared {
-            // SAFETY: Whoever links shared blocks unlinks them before they are dropped: `Roots` says how.
+            // SAFETY: Whoever links shared blocks unlinks them before they are dropped: `Roots`
+            // says how.
             unsafe { limbo::retire(memory) }
         }
     }

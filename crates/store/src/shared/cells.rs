@@ -8,8 +8,9 @@
 //! then        the key and the value
 //! ```
 //!
-//! All but key and value is atomic. So a hit, under a shared borrow, can move the deadline later and be counted. Key and
-//! value are written word by word if readers without a lock may copy them meanwhile.
+//! All but key and value is atomic. So a hit, under a shared borrow, can move the deadline later
+//! and be counted. Key and value are written word by word if readers without a lock may copy them
+//! meanwhile.
 
 use std::cell::UnsafeCell;
 use std::fmt;
@@ -44,8 +45,10 @@ pub(crate) struct Entry<K, V> {
 }
 
 // SAFETY:
-// - Whoever has a shared reference gets shared references to key and value, and changes nothing else than atomics.
-// - `Cells` changes key and value, with an exclusive reference to itself. Readers without a lock look at them atomically.
+// - Whoever has a shared reference gets shared references to key and value, and changes nothing
+//   else than atomics.
+// - `Cells` changes key and value, with an exclusive reference to itself. Readers without a lock
+//   look at them atomically.
 unsafe impl<K: Sync, V: Sync> Sync for Entry<K, V> {}
 
 // SAFETY: zeroed memory is a vacant slot.
@@ -109,7 +112,8 @@ impl<K, V> Entry<K, V> {
         self.lasts(|deadline| deadline > tick)
     }
 
-    /// Whether the deadline `is_ahead`, or there is none. Of two deadlines the later one is ahead if the earlier one is.
+    /// Whether the deadline `is_ahead`, or there is none. Of two deadlines the later one is ahead
+    /// if the earlier one is.
     #[inline(always)]
     pub(crate) fn lasts(&self, is_ahead: impl Fn(u64) -> bool) -> bool {
         // In the first 49 days of engine time the lower half tells it, of nearly all entries.
@@ -139,8 +143,8 @@ impl<K, V> Entry<K, V> {
         self.high.store((raw >> 32) as u8, Relaxed);
     }
 
-    /// Moves a deadline later. Returns false, and does nothing, if it would be earlier, or there is none. Only for whoever
-    /// has the store to itself.
+    /// Moves a deadline later. Returns false, and does nothing, if it would be earlier, or there is
+    /// none. Only for whoever has the store to itself.
     #[inline]
     pub(crate) fn prolong(&self, deadline: u64) -> bool {
         let is_later = self.deadline().is_some_and(|old| deadline >= old);
@@ -150,8 +154,9 @@ impl<K, V> Entry<K, V> {
         is_later
     }
 
-    /// Moves a deadline later while others read the store. Returns false when that takes the store for oneself: when the
-    /// deadline's upper 8 bits change (every 2^32 ticks), or when there is no deadline.
+    /// Moves a deadline later while others read the store. Returns false when that takes the store
+    /// for oneself: when the deadline's upper 8 bits change (every 2^32 ticks), or when there is no
+    /// deadline.
     #[inline]
     pub(crate) fn slide(&self, deadline: u64) -> bool {
         let high = u64::from(self.high.load(Relaxed)) << 32;
@@ -198,7 +203,8 @@ impl<K, V> Entry<K, V> {
     ///
     /// # Safety
     ///
-    /// The slot is this thread's alone, but for readers without a lock, of which there are none unless it `is_shared`.
+    /// The slot is this thread's alone, but for readers without a lock, of which there are none
+    /// unless it `is_shared`.
     #[inline(always)]
     unsafe fn write<T>(
         to: &UnsafeCell<MaybeUninit<T>>,
@@ -208,7 +214,8 @@ impl<K, V> Entry<K, V> {
     ) {
         let to = to.get().cast::<T>();
         if is_listed::<T>() || may_be_told::<K, V>() && is_shared {
-            // SAFETY: it is a plain type, since it is listed or shared, and only this thread writes it.
+            // SAFETY: it is a plain type, since it is listed or shared, and only this thread writes
+            // it.
             unsafe { plain::store(to, value, word_size) }
         } else {
             // SAFETY: no reader without a lock looks at it.
@@ -238,8 +245,8 @@ impl<K, V> Entry<K, V> {
         unsafe { Self::write(&self.value, value, Self::VALUE_WORD, is_shared) }
     }
 
-    /// Copies of key and value, for a reader without a lock. They are a key and a value only if nothing was written meanwhile,
-    /// and the slot has an entry.
+    /// Copies of key and value, for a reader without a lock. They are a key and a value only if
+    /// nothing was written meanwhile, and the slot has an entry.
     ///
     /// # Safety
     ///
@@ -256,8 +263,8 @@ impl<K, V> Entry<K, V> {
         }
     }
 
-    /// Counts a hit, if the policy still has this state of the slot. If the slot has meanwhile got another entry of the
-    /// same state, that counts for it.
+    /// Counts a hit, if the policy still has this state of the slot. If the slot has meanwhile got
+    /// another entry of the same state, that counts for it.
     #[inline]
     pub(super) fn hit(&self, state: u8, next: u8) {
         let _ = self.policy.compare_exchange(state, next, Relaxed, Relaxed);
@@ -283,7 +290,8 @@ impl<K, V> Cells<K, V> {
         Self(Block::empty())
     }
 
-    /// Vacant slots. Each names the next one, and the last one names `end`. Only plain types are shared.
+    /// Vacant slots. Each names the next one, and the last one names `end`. Only plain types are
+    /// shared.
     pub(crate) fn vacant(count: u16, end: u16, purpose: Purpose) -> Self {
         let cells = Self(Block::zeroed(usize::from(count), purpose));
         for (cell, at) in cells.0.iter().zip(1..) {
@@ -295,8 +303,8 @@ impl<K, V> Cells<K, V> {
         cells
     }
 
-    /// Sets aside a vacant slot that no entry will have. Its deadline is 0, which is after no tick: readers without a lock
-    /// take it for an entry whose time is over.
+    /// Sets aside a vacant slot that no entry will have. Its deadline is 0, which is after no tick:
+    /// readers without a lock take it for an entry whose time is over.
     pub(crate) fn set_aside(&mut self, at: usize) {
         self.0[at].low.store(0, Relaxed);
     }
@@ -402,7 +410,8 @@ impl<K, V> Deref for Own<'_, K, V> {
 }
 
 impl<K, V> Own<'_, K, V> {
-    /// Another key and value, with the timer of those that were there: deadline and registration. Returns the two.
+    /// Another key and value, with the timer of those that were there: deadline and registration.
+    /// Returns the two.
     #[inline(always)]
     pub(crate) fn exchange(&mut self, key: K, value: V) -> (K, V) {
         // SAFETY: the slot is not vacant. The key is overwritten, without a drop.

@@ -44,7 +44,8 @@ impl Lanes {
         let (low, high);
         // SAFETY:
         // - It reads these 32 bytes, which are aligned.
-        // - It stands for eight relaxed loads: the processor tears no aligned four bytes of such a load apart.
+        // - It stands for eight relaxed loads: the processor tears no aligned four bytes of such a
+        //   load apart.
         unsafe {
             std::arch::asm!(
                 "movdqa {low}, xmmword ptr [{from}]",

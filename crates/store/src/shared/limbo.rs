@@ -1,28 +1,30 @@
 //! Memory waits here until no reader can be in it.
 //!
-//! An example: a writer unlinks a block and retires it. Reader 3 is pinned: its count is 7, and odd counts are pinned. The
-//! block's bag notes "3: 7". When the count of 3 is no longer 7, the block is freed. A reader that pins itself later
-//! cannot meet the block, because it was unlinked before.
+//! An example: a writer unlinks a block and retires it. Reader 3 is pinned: its count is 7, and odd
+//! counts are pinned. The block's bag notes "3: 7". When the count of 3 is no longer 7, the block
+//! is freed. A reader that pins itself later cannot meet the block, because it was unlinked before.
 //!
-//! *Later* has to be the same for both. A reader stores its count and then reads a pointer. The collector has stored the
-//! pointer, and then reads the count. Without a fence between, each could miss the other's store. A fence in the reader
-//! would cost more than its lock. So the collector asks the kernel for one in every running thread of the process
-//! (`membarrier`), once for a bag. Where there is no such call, nothing is shared with readers.
+//! *Later* has to be the same for both. A reader stores its count and then reads a pointer. The
+//! collector has stored the pointer, and then reads the count. Without a fence between, each could
+//! miss the other's store. A fence in the reader would cost more than its lock. So the collector
+//! asks the kernel for one in every running thread of the process (`membarrier`), once for a bag.
+//! Where there is no such call, nothing is shared with readers.
 //!
-//! At most [`BAG_BYTES`] wait in the open bag of a process. Closed ones wait for readers that were pinned, which run no
-//! code of users meanwhile. Whoever retires or tidies looks whether they have let go,
-//! and so does a store that leads nobody.
+//! At most [`BAG_BYTES`] wait in the open bag of a process. Closed ones wait for readers that were
+//! pinned, which run no code of users meanwhile. Whoever retires or tidies looks whether they have
+//! let go, and so does a store that leads nobody.
 //!
-//! A reader may stand still: stopped by a debugger, or starved by other threads. When more than [`HELD_BYTES`] wait, limbo is
-//! *full* ([`is_full`]): stores lead readers to nothing any more as soon as they free memory, and their new memory is not
-//! shared. It is freed as usual. So what waits is bounded by that, and by what was shared then. Once half of it is free, a
-//! store that is changed leads readers again.
+//! A reader may stand still: stopped by a debugger, or starved by other threads. When more than
+//! [`HELD_BYTES`] wait, limbo is *full* ([`is_full`]): stores lead readers to nothing any more as
+//! soon as they free memory, and their new memory is not shared. It is freed as usual. So what
+//! waits is bounded by that, and by what was shared then. Once half of it is free, a store that is
+//! changed leads readers again.
 //!
-//! A kernel that had the call may refuse it later, for example under a new filter of system calls. Then limbo is full for
-//! ever, and what waits stays.
+//! A kernel that had the call may refuse it later, for example under a new filter of system calls.
+//! Then limbo is full for ever, and what waits stays.
 //!
-//! Sources: Fraser, "Practical lock-freedom" (2004), for epochs; Desnoyers et al., "User-Level Implementations of
-//! Read-Copy Update" (2012), for the fence by system call.
+//! Sources: Fraser, "Practical lock-freedom" (2004), for epochs; Desnoyers et al., "User-Level
+//! Implementations of Read-Copy Update" (2012), for the fence by system call.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -73,7 +75,8 @@ impl Pin {
         if count & 1 == 1 {
             return None;
         }
-        // Whoever reads this count, and not the one before it, has to see that the thread had let go: so it is a release.
+        // Whoever reads this count, and not the one before it, has to see that the thread had let
+        // go: so it is a release.
         own.0.store(count.wrapping_add(1), Release);
         // The collector's system call makes a fence of it.
         if cfg!(miri) {
@@ -149,8 +152,8 @@ pub(super) unsafe fn retire(memory: Memory) {
     drop(free);
 }
 
-/// Frees what waited for a reader that has let go since, unless another thread is at it. Nobody else looks while nothing is
-/// retired.
+/// Frees what waited for a reader that has let go since, unless another thread is at it. Nobody
+/// else looks while nothing is retired.
 pub(crate) fn look_again() {
     if HELD.load(Relaxed) == 0 {
         return;
@@ -200,7 +203,8 @@ impl Limbo {
         self.closed.push_back(bag);
     }
 
-    /// Takes out the bags that nobody can be in, the oldest first, to the first one that somebody may be in.
+    /// Takes out the bags that nobody can be in, the oldest first, to the first one that somebody
+    /// may be in.
     fn take_free(&mut self) -> Vec<Memory> {
         let mut free = Vec::new();
         while self.closed.front_mut().is_some_and(Bag::is_free) {

@@ -9,16 +9,18 @@
 //!
 //! A reader needs three things, and each has a file:
 //!
-//! - **No torn values.** The writer makes the sequence number odd while it changes something ([`roots`]). A reader that sees
-//!   an odd number, or another number afterwards, forgets what it has read, and goes the way of the lock. What both touch is
-//!   atomic, word by word. So this is for values that consist of bits and nothing else: the [`plain`] types.
-//! - **Memory that is still there.** A reader *pins* its thread, which takes two plain stores to a cache line of its own.
-//!   Memory that was unlinked waits in [`limbo`] until every thread that was pinned then has let go.
-//! - **Addresses that can be followed while they change.** Arrays are [`Block`]s, which never move. A larger one is another
-//!   block.
+//! - **No torn values.** The writer makes the sequence number odd while it changes something
+//!   ([`roots`]). A reader that sees an odd number, or another number afterwards, forgets what it
+//!   has read, and goes the way of the lock. What both touch is atomic, word by word. So this is
+//!   for values that consist of bits and nothing else: the [`plain`] types.
+//! - **Memory that is still there.** A reader *pins* its thread, which takes two plain stores to a
+//!   cache line of its own. Memory that was unlinked waits in [`limbo`] until every thread that was
+//!   pinned then has let go.
+//! - **Addresses that can be followed while they change.** Arrays are [`Block`]s, which never move.
+//!   A larger one is another block.
 //!
-//! The rule for the writer is one line: unlink first, drop then. Everything that a reader can reach lies in a `Block`,
-//! and a dropped `Block` goes to limbo by itself.
+//! The rule for the writer is one line: unlink first, drop then. Everything that a reader can reach
+//! lies in a `Block`, and a dropped `Block` goes to limbo by itself.
 //!
 //! A block's memory is the allocator's, or lies on a huge page ([`slabs`]).
 //!

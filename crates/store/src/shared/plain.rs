@@ -1,9 +1,10 @@
-//! Types that may be copied while they are changed: they have no padding, point to nothing, and dropping them does nothing. In
-//! stable Rust no type says that of itself, so they are listed. Of others whoever makes a store may say it, by
-//! `bytemuck::NoUninit`. Then each store knows, and the compiler does not.
+//! Types that may be copied while they are changed: they have no padding, point to nothing, and
+//! dropping them does nothing. In stable Rust no type says that of itself, so they are listed. Of
+//! others whoever makes a store may say it, by `bytemuck::NoUninit`. Then each store knows, and the
+//! compiler does not.
 //!
-//! A copy may be of several writes, and then is no value. So it becomes one only when it is known that nothing was written
-//! meanwhile.
+//! A copy may be of several writes, and then is no value. So it becomes one only when it is known
+//! that nothing was written meanwhile.
 
 use std::any::TypeId;
 use std::marker::PhantomData;
@@ -11,8 +12,8 @@ use std::mem::{MaybeUninit, needs_drop};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64};
 
-/// Whether a type is a number, `bool` or `char`, or an array of numbers of one of the usual lengths. The compiler knows the
-/// answer, if it optimises. Zeros are a value of each.
+/// Whether a type is a number, `bool` or `char`, or an array of numbers of one of the usual
+/// lengths. The compiler knows the answer, if it optimises. Zeros are a value of each.
 #[inline(always)]
 pub(crate) fn is_listed<T>() -> bool {
     let of = id::<T>();
@@ -41,8 +42,8 @@ pub(crate) fn are_listed<K, V>() -> bool {
     is_listed::<K>() && is_listed::<V>()
 }
 
-/// Whether it may have been said of a store that key and value are plain, though they are not both listed. The compiler knows,
-/// and nobody else pays for the question.
+/// Whether it may have been said of a store that key and value are plain, though they are not both
+/// listed. The compiler knows, and nobody else pays for the question.
 #[inline(always)]
 pub(crate) fn may_be_told<K, V>() -> bool {
     cfg!(feature = "bytemuck") && !are_listed::<K, V>() && !needs_drop::<(K, V)>()
@@ -68,12 +69,14 @@ fn id<T>() -> TypeId {
     let of = PhantomData::<T>;
     // SAFETY:
     // - Only the lifetime bound changes. `id` uses it for nothing but the identity of the type.
-    // - If `T` borrows, that may be the identity of the same type with other lifetimes. No type in question has any.
+    // - If `T` borrows, that may be the identity of the same type with other lifetimes. No type in
+    //   question has any.
     let of = unsafe { std::mem::transmute::<&dyn Named, &(dyn Named + 'static)>(&of) };
     of.id()
 }
 
-/// The size of the words in which a value is copied: the largest that its size and its place within its cell allow.
+/// The size of the words in which a value is copied: the largest that its size and its place within
+/// its cell allow.
 pub(super) const fn word_size(size: usize, offset: usize, align: usize) -> usize {
     let bits = size | offset | align | 8;
     bits & bits.wrapping_neg()
@@ -101,7 +104,8 @@ macro_rules! by_words {
 ///
 /// # Safety
 ///
-/// The value's memory is valid for as long as the reference is used, aligned for `A`, and has at least `i + 1` such words.
+/// The value's memory is valid for as long as the reference is used, aligned for `A`, and has at
+/// least `i + 1` such words.
 #[inline(always)]
 unsafe fn word<'a, T, A>(value: *mut T, (_, i): (PhantomData<A>, usize)) -> &'a A {
     // SAFETY: as demanded.
@@ -119,11 +123,13 @@ unsafe fn at<T, A>(value: *const T, (_, i): (PhantomData<A>, usize)) -> *mut A {
     unsafe { value.cast::<A>().add(i).cast_mut() }
 }
 
-/// Copies a value that may be written meanwhile. If it was, the copy may be of several writes, and so no value.
+/// Copies a value that may be written meanwhile. If it was, the copy may be of several writes, and
+/// so no value.
 ///
 /// # Safety
 ///
-/// - `from` is valid and aligned. Its memory was initialised, and all who write it meanwhile do so by [`store`].
+/// - `from` is valid and aligned. Its memory was initialised, and all who write it meanwhile do so
+///   by [`store`].
 /// - `word_size` divides the value's size and its address, and is what [`store`] is told.
 #[inline(always)]
 pub(super) unsafe fn load<T>(from: *mut T, word_size: usize) -> MaybeUninit<T> {
@@ -146,12 +152,13 @@ pub(super) unsafe fn load<T>(from: *mut T, word_size: usize) -> MaybeUninit<T> {
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 const PAIR: usize = 16;
 
-/// Copies a value that may be written meanwhile, two words at a time. So callers that move it by vectors need not wait until
-/// smaller stores have come together.
+/// Copies a value that may be written meanwhile, two words at a time. So callers that move it by
+/// vectors need not wait until smaller stores have come together.
 ///
 /// # Safety
 ///
-/// Both are valid, and `T` has at least the size of a pair. All who write `from` meanwhile do so by [`store`].
+/// Both are valid, and `T` has at least the size of a pair. All who write `from` meanwhile do so by
+/// [`store`].
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline(always)]
 unsafe fn load_pairs<T>(from: *const T, to: *mut T) {
@@ -159,7 +166,8 @@ unsafe fn load_pairs<T>(from: *const T, to: *mut T) {
         let pair: std::arch::x86_64::__m128i;
         // SAFETY:
         // - It reads 16 bytes of the value, and `to` has as many.
-        // - It stands for relaxed loads of what `store` writes at once: the processor tears no aligned word of such a load.
+        // - It stands for relaxed loads of what `store` writes at once: the processor tears no
+        //   aligned word of such a load.
         unsafe {
             std::arch::asm!(
                 "movdqu {pair}, xmmword ptr [{from}]",
@@ -190,7 +198,8 @@ pub(super) unsafe fn store<T>(to: *mut T, value: T, word_size: usize) {
     let value = MaybeUninit::new(value);
     let from = value.as_ptr();
     by_words!(T, word_size, i => {
-        // SAFETY: both are valid and have as many words; the copy may be less aligned. Plain types have no padding.
+        // SAFETY: both are valid and have as many words; the copy may be less aligned. Plain types
+        // have no padding.
         unsafe { AtomicWord::write(word(to, i), at(from, i).read_unaligned().into_inner()) }
     });
 }

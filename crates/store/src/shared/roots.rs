@@ -16,26 +16,30 @@ use crate::typed::page_slots;
 /// Buckets after its home in which an entry is looked for.
 const SPILL_MAX: usize = 8;
 
-/// What readers find of one store. All its pointers lead to blocks that the store owns, or to nothing.
+/// What readers find of one store. All its pointers lead to blocks that the store owns, or to
+/// nothing.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(crate) struct Roots {
     /// Odd while the store is being changed.
     sequence: AtomicU64,
-    /// Where the ways are. The address's lowest bits, which would be 0, are the directory's depth: there are `1 << depth`
-    /// ways, and as many [detours](Way::detour) after them.
+    /// Where the ways are. The address's lowest bits, which would be 0, are the directory's depth:
+    /// there are `1 << depth` ways, and as many [detours](Way::detour) after them.
     ways: AtomicPtr<Way>,
     spots: AtomicPtr<Spot>,
     spot_count: AtomicU32,
 }
 
-/// The way from a slot of the directory to the buckets of its segment, which takes one multiplication.
+/// The way from a slot of the directory to the buckets of its segment, which takes one
+/// multiplication.
 ///
-/// An example: all places of a segment of 5 buckets begin with `10`. Multiplied by 5 × 4 they are numbers from 10 × 2^32 to
-/// 15 × 2^32. So their upper halves, 10 to 14, number its buckets, if one counts from ten buckets before its first.
+/// An example: all places of a segment of 5 buckets begin with `10`. Multiplied by 5 × 4 they are
+/// numbers from 10 × 2^32 to 15 × 2^32. So their upper halves, 10 to 14, number its buckets, if one
+/// counts from ten buckets before its first.
 #[derive(Debug)]
 pub(crate) struct Way {
-    /// The bucket that has the number 0: `start * scale >> 32` buckets before the segment's first one.
+    /// The bucket that has the number 0: `start * scale >> 32` buckets before the segment's first
+    /// one.
     buckets: AtomicPtr<Bucket>,
     /// How many buckets there are, times 2^depth of the segment. 0 if there are none.
     scale: AtomicU64,
@@ -46,7 +50,8 @@ pub(crate) struct Way {
 #[repr(align(64))]
 pub(crate) struct Ways([Way; Self::LEN]);
 
-/// The way from a page's number to its cells: null if it has no memory, or its entries have attributes.
+/// The way from a page's number to its cells: null if it has no memory, or its entries have
+/// attributes.
 #[derive(Debug)]
 pub(crate) struct Spot(AtomicPtr<u8>);
 
@@ -68,14 +73,16 @@ impl Way {
         }
     }
 
-    /// Leads to a segment's buckets from now on. `start` is its least place. Only within [`Roots::change`].
+    /// Leads to a segment's buckets from now on. `start` is its least place. Only within
+    /// [`Roots::change`].
     pub(crate) fn lead(&self, buckets: &Block<Bucket>, start: u32, depth: u8) {
         let scale = (buckets.len() as u64) << depth;
         let before = ((u64::from(start) * scale) >> 32) as usize;
         self.set(buckets.start().wrapping_sub(before), scale);
     }
 
-    /// Becomes the way of those who must go on behind a full bucket: to the segment's first one, and how many there are.
+    /// Becomes the way of those who must go on behind a full bucket: to the segment's first one,
+    /// and how many there are.
     pub(crate) fn detour(&self, buckets: &Block<Bucket>) {
         self.set(buckets.start(), buckets.len() as u64);
     }
@@ -143,7 +150,8 @@ impl Roots {
         self.sequence.store((sequence | 1).wrapping_add(1), Release);
     }
 
-    /// Changes what pointers lead to. Readers rely on it that a pointer and its length belong together.
+    /// Changes what pointers lead to. Readers rely on it that a pointer and its length belong
+    /// together.
     pub(crate) fn change(&self, change: impl FnOnce()) {
         let is_within = self.is_changing();
         self.begin();
@@ -203,7 +211,8 @@ impl Roots {
         }
         let home = ((u64::from(place) * scale) >> 32) as usize;
         // SAFETY:
-        // - Pointer and scale belong together, and the way is the place's. So this is one of the segment's buckets.
+        // - Pointer and scale belong together, and the way is the place's. So this is one of the
+        //   segment's buckets.
         // - The block is not freed while the thread is pinned.
         let bucket = unsafe { &*buckets.wrapping_add(home) };
         match bucket.likely(place) {
@@ -211,7 +220,8 @@ impl Roots {
             None if bucket.is_full() => {
                 // SAFETY: there are as many detours as ways, and after them.
                 let detour = unsafe { &*ways.add(slot + (1 << depth)) };
-                // SAFETY: the thread is pinned, and the bucket is one of those that the detour leads to.
+                // SAFETY: the thread is pinned, and the bucket is one of those that the detour
+                // leads to.
                 unsafe { self.spilled(detour, bucket, place, sequence) }
             }
             None => First::Nowhere,
@@ -222,7 +232,8 @@ impl Roots {
     ///
     /// # Safety
     ///
-    /// The thread is pinned. If the sequence still has this number, `home` is one of the buckets that the detour leads to.
+    /// The thread is pinned. If the sequence still has this number, `home` is one of the buckets
+    /// that the detour leads to.
     #[inline(never)]
     unsafe fn spilled(
         &self,
@@ -243,8 +254,8 @@ impl Roots {
             if at == end {
                 at = first;
             }
-            // SAFETY: pointer and count belong together, and this is one of the buckets. They are not freed while the thread
-            // is pinned.
+            // SAFETY: pointer and count belong together, and this is one of the buckets. They are
+            // not freed while the thread is pinned.
             let bucket = unsafe { &*at };
             match bucket.likely(place) {
                 Some(id) => return First::Likely(id),
@@ -268,7 +279,8 @@ impl Roots {
         if id / slots >= count || !self.is_at(sequence) {
             return std::ptr::null();
         }
-        // SAFETY: pointer and count belong together, and the block is not freed while the thread is pinned.
+        // SAFETY: pointer and count belong together, and the block is not freed while the thread is
+        // pinned.
         let spot = unsafe { &*spots.add((id / slots) as usize) };
         let cells = spot.0.load(Acquire).cast::<Entry<K, V>>();
         if cells.is_null() {
@@ -282,8 +294,8 @@ impl Roots {
 /// What a look without a lock has shown.
 #[derive(Debug)]
 pub enum Glimpse<K, V> {
-    /// The first entry that may be the key's, which outlasts the tick that was asked for: if its key is another one,
-    /// the key's entry may be elsewhere.
+    /// The first entry that may be the key's, which outlasts the tick that was asked for: if its
+    /// key is another one, the key's entry may be elsewhere.
     Entry(K, V),
     /// There is none.
     Nowhere,
@@ -296,8 +308,9 @@ pub enum Glimpse<K, V> {
 pub struct Lens<K, V>(Arc<Roots>, PhantomData<fn() -> (K, V)>);
 
 impl<K, V> Lens<K, V> {
-    /// Whether a look is worth while. The compiler knows the answer, if it optimises, of all types but those of which somebody
-    /// may have said that they are plain: then it is whether there is a lens.
+    /// Whether a look is worth while. The compiler knows the answer, if it optimises, of all types
+    /// but those of which somebody may have said that they are plain: then it is whether there is a
+    /// lens.
     #[inline(always)]
     #[must_use]
     pub fn suits<'a>(lens: impl FnOnce() -> Option<&'a Self>) -> bool
@@ -312,12 +325,14 @@ impl<K, V> Lens<K, V> {
         Self(Arc::clone(roots), PhantomData)
     }
 
-    /// Looks for an entry that has no attributes and whose deadline is ahead, and counts a hit. O(1).
+    /// Looks for an entry that has no attributes and whose deadline is ahead, and counts a hit.
+    /// O(1).
     ///
-    /// `clock` reads the time and returns what tells whether a deadline is ahead: of two deadlines the later one is, if the
-    /// earlier one is. It is called between the two waits for memory, so that the processor need not do it before or after
-    /// them; and not, if there is no entry. If it may take its time, the thread `lets_go` meanwhile: what others free then
-    /// need not wait for it.
+    /// `clock` reads the time and returns what tells whether a deadline is ahead: of two deadlines
+    /// the later one is, if the earlier one is. It is called between the two waits for memory, so
+    /// that the processor need not do it before or after them; and not, if there is no entry. If it
+    /// may take its time, the thread `lets_go` meanwhile: what others free then need not wait for
+    /// it.
     #[inline(always)]
     #[must_use]
     pub fn glimpse<A: Fn(u64) -> bool>(
@@ -354,11 +369,12 @@ impl<K, V> Lens<K, V> {
         if slot.is_null() {
             return Glimpse::Unclear;
         }
-        // SAFETY: the slot's memory is valid while the thread is pinned. All that is used of it is atomic.
+        // SAFETY: the slot's memory is valid while the thread is pinned. All that is used of it is
+        // atomic.
         let slot = unsafe { &*slot };
         let (is_alive, state) = (slot.lasts(is_ahead), slot.policy());
-        // The index leads to entries only, and a vacant pair in it to a slot whose time is over. Where zeros may be no value, that
-        // is not relied on.
+        // The index leads to entries only, and a vacant pair in it to a slot whose time is over.
+        // Where zeros may be no value, that is not relied on.
         if !are_listed::<K, V>() && !slot.is_live() {
             return Glimpse::Unclear;
         }
@@ -368,8 +384,10 @@ impl<K, V> Lens<K, V> {
             return Glimpse::Unclear;
         }
         // SAFETY:
-        // - Nothing was written meanwhile, since `Slots` writes types that are not listed only while the sequence is odd.
-        // - So they are what was written last, for the slot has an entry; or zeros if nothing ever was, and both are listed.
+        // - Nothing was written meanwhile, since `Slots` writes types that are not listed only
+        //   while the sequence is odd.
+        // - So they are what was written last, for the slot has an entry; or zeros if nothing ever
+        //   was, and both are listed.
         let (key, value) = unsafe { (key.assume_init(), value.assume_init()) };
         if let Some(next) = Policy::hit(state) {
             slot.hit(state, next);

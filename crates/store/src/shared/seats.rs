@@ -56,8 +56,8 @@ thread_local! {
     static SEAT: Cell<usize> = const { Cell::new(UNKNOWN) };
 }
 
-/// This thread's number, below [`SEATS`], which no other living thread has; or [`SEATS`] if all are taken, or the thread is
-/// ending and has given its own back.
+/// This thread's number, below [`SEATS`], which no other living thread has; or [`SEATS`] if all are
+/// taken, or the thread is ending and has given its own back.
 #[inline]
 #[must_use]
 pub fn seat() -> usize {
@@ -65,7 +65,8 @@ pub fn seat() -> usize {
     if seat <= SEATS { seat } else { find() }
 }
 
-/// As [`seat`], for whoever looks in passing: a thread that has not asked for its number yet gets one that is above all.
+/// As [`seat`], for whoever looks in passing: a thread that has not asked for its number yet gets
+/// one that is above all.
 #[inline(always)]
 #[must_use]
 pub fn known_seat() -> usize {

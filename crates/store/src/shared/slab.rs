@@ -3,7 +3,8 @@
 use std::ops::Range;
 use std::ptr::NonNull;
 
-/// A huge page of the processors that most use. Where theirs are larger, the slabs lie on small pages.
+/// A huge page of the processors that most use. Where theirs are larger, the slabs lie on small
+/// pages.
 pub(super) const SLAB_BYTES: usize = 2 << 20;
 
 /// Owns a slab's memory. It goes back to the system when this is dropped.
@@ -39,7 +40,8 @@ impl Slab {
         system::advise(self.0, wanted);
     }
 
-    /// The system may take back the small pages within these bytes. They are zeros then, or stay as they are.
+    /// The system may take back the small pages within these bytes. They are zeros then, or stay as
+    /// they are.
     ///
     /// # Safety
     ///
@@ -69,14 +71,16 @@ mod system {
 
     use super::SLAB_BYTES;
 
-    /// Takes twice as much from the system, keeps the part that is aligned, and gives the rest back. Of two such parts it
-    /// keeps the upper one: the system goes downwards, so slabs lie side by side, and are one mapping for it.
+    /// Takes twice as much from the system, keeps the part that is aligned, and gives the rest
+    /// back. Of two such parts it keeps the upper one: the system goes downwards, so slabs lie side
+    /// by side, and are one mapping for it.
     pub(super) fn map() -> Option<NonNull<u8>> {
         let flags = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
         // SAFETY: without an address it takes the place of nothing.
         let all = unsafe { mmap_anonymous(null_mut(), 2 * SLAB_BYTES, flags.0, flags.1) }.ok()?;
         let before = SLAB_BYTES - all.addr() % SLAB_BYTES;
-        // SAFETY: `before` is from 1 to SLAB_BYTES. So all three parts are within what was mapped just now.
+        // SAFETY: `before` is from 1 to SLAB_BYTES. So all three parts are within what was mapped
+        // just now.
         unsafe {
             let at = all.byte_add(before);
             let _ = munmap(all, before);

@@ -1,23 +1,25 @@
 //! Blocks on huge pages: slabs are cut into blocks, and go back when they are empty.
 //!
-//! An example: a page of slots takes 24 KiB, so 12 units. The oldest slab with a run of 12 vacant units gives them. When
-//! the last block of a slab is given back, so is the slab.
+//! An example: a page of slots takes 24 KiB, so 12 units. The oldest slab with a run of 12 vacant
+//! units gives them. When the last block of a slab is given back, so is the slab.
 //!
-//! The process has one set of slabs, and not each cache. So small caches share slabs, and a process has one that is
-//! nearly empty, at most. And memory that waits in limbo does not have to know its cache, which may be gone: a block's
-//! address tells its slab.
+//! The process has one set of slabs, and not each cache. So small caches share slabs, and a process
+//! has one that is nearly empty, at most. And memory that waits in limbo does not have to know its
+//! cache, which may be gone: a block's address tells its slab.
 //!
-//! The oldest slab is taken first, so that the youngest ones become empty when a cache shrinks: segments of the index move to
-//! another block when they become smaller, and entries move to the pages that were there first. One slab that was begun and
-//! is empty again is kept while others are in use. Otherwise a cache whose size goes up and down by a block could cost a huge
-//! page, which the system fills with zeros, each time.
+//! The oldest slab is taken first, so that the youngest ones become empty when a cache shrinks:
+//! segments of the index move to another block when they become smaller, and entries move to the
+//! pages that were there first. One slab that was begun and is empty again is kept while others are
+//! in use. Otherwise a cache whose size goes up and down by a block could cost a huge page, which
+//! the system fills with zeros, each time.
 //!
-//! Still, a few blocks may stay in each of many slabs. So a slab that was half full, and of which less than a quarter is left, is
-//! *thin*: the system gets its vacant small pages back, and is asked for no huge page there, until it is half full again.
+//! Still, a few blocks may stay in each of many slabs. So a slab that was half full, and of which
+//! less than a quarter is left, is *thin*: the system gets its vacant small pages back, and is
+//! asked for no huge page there, until it is half full again.
 //!
-//! Slabs are kept by the length of their longest run, in steps of a quarter. These are also the steps that segments
-//! grow by. A search takes no longer when there are more slabs; but for the number of the slab that a block lies in, which is
-//! found in O(log n).
+//! Slabs are kept by the length of their longest run, in steps of a quarter. These are also the
+//! steps that segments grow by. A search takes no longer when there are more slabs; but for the
+//! number of the slab that a block lies in, which is found in O(log n).
 
 use std::alloc::Layout;
 use std::collections::BTreeMap;
@@ -369,7 +371,8 @@ mod tests {
         assert_eq!(slabs_of(&slabs), 0);
     }
 
-    /// Against a map of what is taken: blocks do not overlap, the oldest slab with room is taken, and nothing stays.
+    /// Against a map of what is taken: blocks do not overlap, the oldest slab with room is taken,
+    /// and nothing stays.
     #[test]
     fn blocks_come_and_go_as_in_a_model() {
         let mut slabs = Slabs::new();

@@ -1,4 +1,5 @@
-//! Readers without a lock beside a writer. Run under Miri, too, which knows torn reads, freed memory and races.
+//! Readers without a lock beside a writer. Run under Miri, too, which knows torn reads, freed
+//! memory and races.
 
 #[cfg(feature = "bytemuck")]
 mod own_types;
@@ -202,8 +203,8 @@ fn a_vacant_slot_is_no_entry_at_tick_0() {
     assert_eq!(look(&lens, 1, 0), Some(Some(7)));
 }
 
-/// Runs a test in a process of its own: what it does to limbo, all stores of a process feel. Tells whether this is that
-/// process.
+/// Runs a test in a process of its own: what it does to limbo, all stores of a process feel. Tells
+/// whether this is that process.
 fn is_alone(test: &str) -> bool {
     const ALONE: &str = "TIDEWHEEL_TEST_ALONE";
     if std::env::var_os(ALONE).is_some() {
@@ -399,8 +400,8 @@ fn looks_without_the_lock_count_as_hits() {
     }
 }
 
-/// Each key's value grows. A reader never sees another key's, a torn one, one that is older than what it has seen, or
-/// none of a key that always has one.
+/// Each key's value grows. A reader never sees another key's, a torn one, one that is older than
+/// what it has seen, or none of a key that always has one.
 #[test]
 fn readers_see_whole_values_in_order_while_everything_changes() {
     let (store, lens) = published();

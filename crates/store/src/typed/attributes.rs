@@ -1,4 +1,5 @@
-//! What an entry has besides key and value, and what a store hands out: found, removed, no longer needed.
+//! What an entry has besides key and value, and what a store hands out: found, removed, no longer
+//! needed.
 
 use tidewheel_timer::FreedRecords;
 
@@ -9,8 +10,8 @@ use crate::index::FreedBuckets;
 use crate::shared::Entry;
 use crate::slot::Slot;
 
-/// What an entry has besides key and value. A page of entries has memory for an attribute only once one of its
-/// entries has a value other than the default. The deadline always has its place.
+/// What an entry has besides key and value. A page of entries has memory for an attribute only once
+/// one of its entries has a value other than the default. The deadline always has its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Attributes {
     /// In ticks; `None` for no end. Deadlines beyond 2^40 - 2 count as that.
@@ -19,15 +20,16 @@ pub struct Attributes {
     pub weight: u32,
     /// From when on it is no longer fresh.
     pub soft: Soft,
-    /// The caller's label: a number that the store keeps and hands back; 0 takes no memory. The cache keeps an entry's
-    /// tags in it, the scheduler a periodic task's routine.
+    /// The caller's label: a number that the store keeps and hands back; 0 takes no memory. The
+    /// cache keeps an entry's tags in it, the scheduler a periodic task's routine.
     pub label: u64,
-    /// The deadline that [`TypedStore::slide`](super::TypedStore::slide) may not pass; `None` for no limit.
+    /// The deadline that [`TypedStore::slide`](super::TypedStore::slide) may not pass; `None` for
+    /// no limit.
     pub limit: Option<u64>,
     /// Two more numbers of the caller's.
     pub notes: [u64; 2],
-    /// How long the caller keeps the entry beyond the end that its readers see, as the caller counts; 0 takes no
-    /// memory.
+    /// How long the caller keeps the entry beyond the end that its readers see, as the caller
+    /// counts; 0 takes no memory.
     pub grace: u64,
 }
 
@@ -100,8 +102,9 @@ impl<'a, K, V> Found<'a, K, V> {
         self.entry.deadline()
     }
 
-    /// Whether its deadline `is_ahead`, or it has none. Of two deadlines the later one is ahead if the earlier one is. An
-    /// entry without a deadline is told by half of its record, if 2^32 - 1 is ahead.
+    /// Whether its deadline `is_ahead`, or it has none. Of two deadlines the later one is ahead if
+    /// the earlier one is. An entry without a deadline is told by half of its record, if 2^32 - 1
+    /// is ahead.
     #[inline(always)]
     #[must_use]
     pub fn lasts(&self, is_ahead: impl Fn(u64) -> bool) -> bool {

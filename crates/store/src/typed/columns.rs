@@ -1,4 +1,5 @@
-//! Attributes that few entries have. A page gets a column for an attribute once one of its entries needs it.
+//! Attributes that few entries have. A page gets a column for an attribute once one of its entries
+//! needs it.
 
 use super::attributes::Attributes;
 use super::soft::Soft;
@@ -59,7 +60,8 @@ pub(crate) struct Columns {
     pub(crate) grace: Column<u64>,
 }
 
-// Here, not where they are called: so they are compiled once, and not with each type of key and value.
+// Here, not where they are called: so they are compiled once, and not with each type of key and
+// value.
 impl Columns {
     pub(crate) fn read(&self, at: usize, deadline: Option<u64>) -> Attributes {
         Attributes {

@@ -1,10 +1,11 @@
 //! How a new entry takes the slot of the one that is evicted for it.
 //!
-//! In a full store every new entry evicts another one. Done one after the other, that would take a slot out of the list of
-//! vacant ones and put another one in, and file one timer record and leave another one behind. In one step, the new
-//! entry has the old one's slot. It takes over its timer, too: if it ends later than the old one, the wheel is not told.
-//! The wheel meets the old one's record in its time, and then files one for the new deadline, as it does when a deadline
-//! was prolonged.
+//! In a full store every new entry evicts another one. Done one after the other, that would take a
+//! slot out of the list of vacant ones and put another one in, and file one timer record and leave
+//! another one behind. In one step, the new entry has the old one's slot. It takes over its timer,
+//! too: if it ends later than the old one, the wheel is not told. The wheel meets the old one's
+//! record in its time, and then files one for the new deadline, as it does when a deadline was
+//! prolonged.
 
 use super::attributes::{Attributes, Removed};
 use super::store::TypedStore;
@@ -14,8 +15,9 @@ use crate::shared::DEADLINE_MAX;
 use crate::slot::Slot;
 
 impl<K, V> TypedStore<K, V> {
-    /// As [`insert`](Self::insert) and then [`evict`](Self::evict), in one step: for a store whose weight would be above
-    /// its capacity. Returns the new entry's slot, and the entry that was evicted; none if all are pinned. O(1).
+    /// As [`insert`](Self::insert) and then [`evict`](Self::evict), in one step: for a store whose
+    /// weight would be above its capacity. Returns the new entry's slot, and the entry that was
+    /// evicted; none if all are pinned. O(1).
     #[allow(
         clippy::too_many_arguments,
         reason = "each is a different kind of fact, and the one caller has them all at hand"

@@ -19,10 +19,10 @@ impl<K, V> TypedStore<K, V> {
         }
     }
 
-    /// Visits the entries that have a label other than 0, from the last slot down, `count` slots or pages in a call. It
-    /// begins below `before`: `u32::MAX` in the first call, then what the call before has returned. `None` is the
-    /// end. Entries only move downwards, so a walk to the end visits every entry that was there when it began and
-    /// stays.
+    /// Visits the entries that have a label other than 0, from the last slot down, `count` slots or
+    /// pages in a call. It begins below `before`: `u32::MAX` in the first call, then what the call
+    /// before has returned. `None` is the end. Entries only move downwards, so a walk to the end
+    /// visits every entry that was there when it began and stays.
     pub fn scan_labels(
         &self,
         before: u32,

@@ -18,8 +18,8 @@ impl<K, V> TypedStore<K, V> {
         self.take(slot.0, place)
     }
 
-    /// Removes the entries whose deadline is at or before `now`, and hands them to `sink` in the order of their
-    /// deadlines. Touches at most `budget` timer records.
+    /// Removes the entries whose deadline is at or before `now`, and hands them to `sink` in the
+    /// order of their deadlines. Touches at most `budget` timer records.
     pub fn expire(
         &mut self,
         now: u64,
@@ -50,7 +50,8 @@ impl<K, V> TypedStore<K, V> {
                 std::hint::black_box(warmth);
             }));
             if let Err(panic) = hashed {
-                // The wheel has no record of these any more, so they must leave. Find their places by a walk.
+                // The wheel has no record of these any more, so they must leave. Find their places
+                // by a walk.
                 std::mem::forget(panic);
                 for (place, &id) in places.iter_mut().zip(due) {
                     *place = index.place_of(id).unwrap_or(*place);
@@ -76,8 +77,9 @@ impl<K, V> TypedStore<K, V> {
         })
     }
 
-    /// Removes one entry that is due. [`expire`](Self::expire) may have to move many timer records before it meets such
-    /// an entry; this call looks at `look` records instead. If it returns `None`, entries may still be due.
+    /// Removes one entry that is due. [`expire`](Self::expire) may have to move many timer records
+    /// before it meets such an entry; this call looks at `look` records instead. If it returns
+    /// `None`, entries may still be due.
     pub fn expire_one(
         &mut self,
         now: u64,

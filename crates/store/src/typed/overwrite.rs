@@ -21,8 +21,8 @@ pub enum Overwritten<V> {
 }
 
 impl<K, V> TypedStore<K, V> {
-    /// Gives a key's entry another value and deadline, if it has no other attributes and its deadline is after `until`.
-    /// Counts as a hit. The old value is dropped. O(1).
+    /// Gives a key's entry another value and deadline, if it has no other attributes and its
+    /// deadline is after `until`. Counts as a hit. The old value is dropped. O(1).
     #[inline(always)]
     pub fn overwrite(
         &mut self,
@@ -70,11 +70,13 @@ impl<K, V> TypedStore<K, V> {
         }
     }
 
-    /// As [`replace`](Self::replace), of an entry that has no attributes but a deadline, and gets no others. O(1).
+    /// As [`replace`](Self::replace), of an entry that has no attributes but a deadline, and gets
+    /// no others. O(1).
     ///
     /// # Errors
     ///
-    /// Gives the new value back if the entry may have others, or if its deadline is not after `until`.
+    /// Gives the new value back if the entry may have others, or if its deadline is not after
+    /// `until`.
     #[inline]
     pub fn replace_plainly(
         &mut self,
@@ -96,9 +98,9 @@ impl<K, V> TypedStore<K, V> {
     }
 }
 
-/// Another value for an entry, which counts as a hit. Returns the old one, and whether the entry has its deadline: as long
-/// as its timer's record comes before that, the wheel is not told. (Whether it is earlier or later than the old one would
-/// be hard to foresee.)
+/// Another value for an entry, which counts as a hit. Returns the old one, and whether the entry
+/// has its deadline: as long as its timer's record comes before that, the wheel is not told.
+/// (Whether it is earlier or later than the old one would be hard to foresee.)
 #[inline(always)]
 fn put<K, V>(
     wheel: &HierarchicalWheel,

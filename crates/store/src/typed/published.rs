@@ -20,21 +20,22 @@ impl Drop for Published {
 }
 
 impl<K, V> TypedStore<K, V> {
-    /// An empty store that may be read without its lock, if that is possible: for keys and values that are numbers, `bool`,
-    /// `char`, or arrays of numbers of one of the usual lengths, where the system can make other threads' stores visible
-    /// (`membarrier` of Linux).
+    /// An empty store that may be read without its lock, if that is possible: for keys and values
+    /// that are numbers, `bool`, `char`, or arrays of numbers of one of the usual lengths, where
+    /// the system can make other threads' stores visible (`membarrier` of Linux).
     ///
-    /// Whoever changes it says so: [`begin_change`](Self::begin_change) and [`end_change`](Self::end_change).
+    /// Whoever changes it says so: [`begin_change`](Self::begin_change) and
+    /// [`end_change`](Self::end_change).
     #[must_use]
     pub fn published() -> Self {
         Self::published_if(are_listed::<K, V>())
     }
 
-    /// As [`published`](Self::published), for types of your own. Zeros need not be one of their values: a copy that may be of
-    /// several writes never becomes a value.
+    /// As [`published`](Self::published), for types of your own. Zeros need not be one of their
+    /// values: a copy that may be of several writes never becomes a value.
     ///
-    /// An entry is then stored only between [`begin_change`](Self::begin_change) and [`end_change`](Self::end_change), or the
-    /// store panics.
+    /// An entry is then stored only between [`begin_change`](Self::begin_change) and
+    /// [`end_change`](Self::end_change), or the store panics.
     #[cfg(feature = "bytemuck")]
     #[must_use]
     pub fn published_by_copy() -> Self
@@ -42,7 +43,8 @@ impl<K, V> TypedStore<K, V> {
         K: bytemuck::NoUninit + Send + Sync,
         V: bytemuck::NoUninit + Send + Sync,
     {
-        // No padding, no pointer and no drop is what the trait says. Readers get copies, so the types are `Send`.
+        // No padding, no pointer and no drop is what the trait says. Readers get copies, so the
+        // types are `Send`.
         Self::published_if(true)
     }
 
@@ -57,15 +59,16 @@ impl<K, V> TypedStore<K, V> {
         store
     }
 
-    /// From now on entries and index lie on pages of 2 MiB where the system allows (`madvise` of Linux; elsewhere nothing
-    /// changes). All stores of the process share them, in blocks of 8 to 64 KiB. A page without blocks goes back to the
-    /// system, but for one of them.
+    /// From now on entries and index lie on pages of 2 MiB where the system allows (`madvise` of
+    /// Linux; elsewhere nothing changes). All stores of the process share them, in blocks of 8 to
+    /// 64 KiB. A page without blocks goes back to the system, but for one of them.
     pub fn use_huge_pages(&mut self) {
         self.index.use_huge_pages();
         self.slots.use_huge_pages();
     }
 
-    /// While too much waits for readers that stand still, they are led to nothing: what comes is freed as usual.
+    /// While too much waits for readers that stand still, they are led to nothing: what comes is
+    /// freed as usual.
     #[cold]
     pub(super) fn withdraw_if_full(&mut self) {
         if let Some(published) = self.published.as_mut().filter(|published| published.leads) {
@@ -78,7 +81,8 @@ impl<K, V> TypedStore<K, V> {
         }
     }
 
-    /// Leads readers again after that, if there is room for what they keep waiting. A change has begun.
+    /// Leads readers again after that, if there is room for what they keep waiting. A change has
+    /// begun.
     #[cold]
     #[inline(never)]
     fn lead_again(&mut self) {
@@ -110,9 +114,9 @@ impl<K, V> TypedStore<K, V> {
 
     /// From now on, and to [`end_change`](Self::end_change), readers without a lock see nothing.
     ///
-    /// They may have been led to nothing since a thread stood still. Once there is room for what they keep waiting, this leads
-    /// them to what is stored again: that is a visit of each page of entries and of each segment of the index. What had waited
-    /// for that thread is freed first.
+    /// They may have been led to nothing since a thread stood still. Once there is room for what
+    /// they keep waiting, this leads them to what is stored again: that is a visit of each page of
+    /// entries and of each segment of the index. What had waited for that thread is freed first.
     #[inline(always)]
     pub fn begin_change(&mut self) {
         if let Some(published) = &self.published {
@@ -131,7 +135,8 @@ impl<K, V> TypedStore<K, V> {
         }
     }
 
-    /// Takes all out, and leaves an empty store, which has the same lens and the same kind of pages.
+    /// Takes all out, and leaves an empty store, which has the same lens and the same kind of
+    /// pages.
     #[must_use]
     pub fn take_all(&mut self) -> Self {
         let mut taken = std::mem::take(self);

@@ -1,8 +1,8 @@
 //! Typed entries in pages of equal slots: eight bytes beside each key and value.
 //!
-//! An entry's id is the number of its page and its place on the page. New entries go to the lowest page that has
-//! room. [`Slots::sparse`] tells when the highest page is worth emptying into the lower ones. A page without entries
-//! is freed at once.
+//! An entry's id is the number of its page and its place on the page. New entries go to the lowest
+//! page that has room. [`Slots::sparse`] tells when the highest page is worth emptying into the
+//! lower ones. A page without entries is freed at once.
 
 use std::sync::Arc;
 use std::vec::IntoIter;
@@ -15,7 +15,8 @@ use super::spots::Spots;
 use crate::prefetch::prefetch;
 use crate::shared::{Cells, Entry, Loose, Own, Purpose, Roots, may_be_told};
 
-/// Bytes that a page should not exceed by much. Miri looks at each slot of a page whenever a reference to its slots is made.
+/// Bytes that a page should not exceed by much. Miri looks at each slot of a page whenever a
+/// reference to its slots is made.
 const PAGE_BYTES: usize = if cfg!(miri) { 1024 } else { 64 * 1024 };
 
 /// "No free slot".
@@ -168,8 +169,8 @@ impl<K, V> Slots<K, V> {
         Some((entry, page.columns.is_some()))
     }
 
-    /// Asks for a slot and does not wait for it. Where slots are not aligned to cache lines, the next one begins where this
-    /// one ends.
+    /// Asks for a slot and does not wait for it. Where slots are not aligned to cache lines, the
+    /// next one begins where this one ends.
     #[inline]
     pub(crate) fn prefetch(&self, id: u32) {
         let at = (id % Self::PAGE) as usize;
@@ -184,8 +185,8 @@ impl<K, V> Slots<K, V> {
         }
     }
 
-    /// To be called before key or value is written. A copy that is of several writes may be no value of a type that is not
-    /// listed. So readers must know.
+    /// To be called before key or value is written. A copy that is of several writes may be no
+    /// value of a type that is not listed. So readers must know.
     #[inline(always)]
     fn expect_change(&self) {
         if may_be_told::<K, V>() {
@@ -367,8 +368,8 @@ impl<K, V> Slots<K, V> {
         number
     }
 
-    /// An entry of the highest page, if a quarter of all slots is vacant and a lower page has room. Calls go on where
-    /// the last one stopped, so a page is searched once from end to end.
+    /// An entry of the highest page, if a quarter of all slots is vacant and a lower page has room.
+    /// Calls go on where the last one stopped, so a page is searched once from end to end.
     pub(crate) fn sparse(&mut self) -> Option<u32> {
         let held = self.live_pages * Self::PAGE as usize;
         if self.len + 2 * Self::PAGE as usize > held / 4 * 3 {
@@ -498,8 +499,9 @@ pub(super) fn timer_of<K, V>(entry: &Entry<K, V>) -> Option<Timer> {
 }
 
 impl<K, V> Timers for Slots<K, V> {
-    // Quarters of a second: these bits tell in which of the last 65 s before its deadline a timer is registered. So if it
-    // gets an earlier deadline which is still after that, the wheel need not be told.
+    // Quarters of a second: these bits tell in which of the last 65 s before its deadline a timer
+    // is registered. So if it gets an earlier deadline which is still after that, the wheel need
+    // not be told.
     const REGISTRATION_BITS: u32 = 0xff00;
 
     #[inline]
@@ -549,7 +551,8 @@ mod tests {
         true
     }
 
-    /// The search for entries goes on where it stopped. Slots before that point may have been taken meanwhile.
+    /// The search for entries goes on where it stopped. Slots before that point may have been taken
+    /// meanwhile.
     #[test]
     fn emptying_a_page_finds_what_came_to_it_after_it_was_searched_in_part() {
         let mut slots = Keys::new();

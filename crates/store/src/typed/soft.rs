@@ -1,7 +1,7 @@
 //! Until when an entry is fresh, and from when on its next value is wanted.
 
-/// A soft deadline: the tick from which on an entry is no longer fresh, or none. It does not move with the
-/// deadline.
+/// A soft deadline: the tick from which on an entry is no longer fresh, or none. It does not move
+/// with the deadline.
 ///
 /// Once an entry is no longer fresh, its next value is wanted: at once, or after a while
 /// ([`again_at`](Self::again_at)).

@@ -1,5 +1,5 @@
-//! The store: slots hold the entries, the index finds them, the wheel says when they end, and the policy says whom to
-//! evict.
+//! The store: slots hold the entries, the index finds them, the wheel says when they end, and the
+//! policy says whom to evict.
 
 use tidewheel_timer::{Forecast, HierarchicalWheel, TimerQueue};
 
@@ -19,22 +19,23 @@ const LARGE: usize = 2048;
 ///
 /// The order of calls, from a caller that has the store's lock and knows the time:
 ///
-/// 1. [`find`](Self::find) or [`look`](Self::look) says whether a key is there, and in which [`Slot`]. It finds dead
-///    entries too: compare the deadline with the time. A slot is valid until the next call that takes `&mut self`.
-/// 2. If the key is not there, [`insert`](Self::insert). ([`expect`](Self::expect) some time before it makes it faster.)
-///    If it is there, [`hit`](Self::hit), [`replace`](Self::replace), [`set_deadline`](Self::set_deadline),
-///    [`remove`](Self::remove).
-/// 3. After an insertion: while [`weight`](Self::weight) is above the capacity, [`evict`](Self::evict). The store
-///    evicts nothing by itself.
+/// 1. [`find`](Self::find) or [`look`](Self::look) says whether a key is there, and in which
+///    [`Slot`]. It finds dead entries too: compare the deadline with the time. A slot is valid
+///    until the next call that takes `&mut self`.
+/// 2. If the key is not there, [`insert`](Self::insert). ([`expect`](Self::expect) some time before
+///    it makes it faster.) If it is there, [`hit`](Self::hit), [`replace`](Self::replace),
+///    [`set_deadline`](Self::set_deadline), [`remove`](Self::remove).
+/// 3. After an insertion: while [`weight`](Self::weight) is above the capacity,
+///    [`evict`](Self::evict). The store evicts nothing by itself.
 /// 4. After any change: publish [`next_deadline`](Self::next_deadline). When that time has come,
 ///    [`expire`](Self::expire).
 /// 5. In quiet times: [`maintain`](Self::maintain), until it returns false.
 /// 6. After unlocking: drop what [`take_freed`](Self::take_freed) returned under the lock, if
 ///    [`defer_frees`](Self::defer_frees) was called at the beginning.
 ///
-/// Keys are given as *places*, 32 well-mixed bits of a key's hash, together with a closure that tells whether a stored
-/// key is the same. Methods that remove or move entries of their own choice take `place_of`, which hashes a key. If it
-/// panics, they find the entry by a walk instead.
+/// Keys are given as *places*, 32 well-mixed bits of a key's hash, together with a closure that
+/// tells whether a stored key is the same. Methods that remove or move entries of their own choice
+/// take `place_of`, which hashes a key. If it panics, they find the entry by a walk instead.
 #[derive(Debug)]
 #[repr(C)]
 pub struct TypedStore<K, V> {
@@ -73,8 +74,9 @@ impl<K, V> TypedStore<K, V> {
         }
     }
 
-    /// From now on the store keeps the memory that it no longer needs, until [`take_freed`](Self::take_freed) is
-    /// called. A caller that holds a lock can so free it after unlocking: an allocator may take its time.
+    /// From now on the store keeps the memory that it no longer needs, until
+    /// [`take_freed`](Self::take_freed) is called. A caller that holds a lock can so free it after
+    /// unlocking: an allocator may take its time.
     pub fn defer_frees(&mut self) {
         self.slots.defer_frees();
         self.index.defer_frees();
@@ -88,7 +90,8 @@ impl<K, V> TypedStore<K, V> {
         self.slots.has_freed() || self.index.has_freed() || self.wheel.has_freed()
     }
 
-    /// Memory that the store no longer needs, to be dropped. `None` when there is none, or frees are not deferred.
+    /// Memory that the store no longer needs, to be dropped. `None` when there is none, or frees
+    /// are not deferred.
     #[inline]
     pub fn take_freed(&mut self) -> Option<Freed<K, V>> {
         let slots = self.slots.take_freed();
@@ -142,7 +145,8 @@ impl<K, V> TypedStore<K, V> {
         }
     }
 
-    // It takes the closure by value. A borrowed closure would have to be in memory during the whole look-up.
+    // It takes the closure by value. A borrowed closure would have to be in memory during the whole
+    // look-up.
     #[cold]
     fn find_crowded(&self, place: u32, mut is: impl FnMut(&K) -> bool) -> Option<Slot> {
         let found = self.index.find_crowded(place, |id| self.holds(id, &mut is));
@@ -165,8 +169,9 @@ impl<K, V> TypedStore<K, V> {
         }
     }
 
-    /// As [`look`](Self::look), but only where nearly all look-ups end: at the first entry of the home bucket that may be
-    /// the key's. `before` is called when a slot is found, before that is looked at.
+    /// As [`look`](Self::look), but only where nearly all look-ups end: at the first entry of the
+    /// home bucket that may be the key's. `before` is called when a slot is found, before that is
+    /// looked at.
     #[inline(always)]
     #[must_use]
     pub fn look_first<T>(
@@ -213,8 +218,8 @@ impl<K, V> TypedStore<K, V> {
         }
     }
 
-    /// Asks for the memory that an insertion at `place` reads, and does not wait for it. A small store is likely to be in
-    /// the processor's caches.
+    /// Asks for the memory that an insertion at `place` reads, and does not wait for it. A small
+    /// store is likely to be in the processor's caches.
     #[inline]
     pub fn expect(&self, place: u32) {
         if self.slots.len() >= LARGE {
@@ -223,7 +228,8 @@ impl<K, V> TypedStore<K, V> {
         }
     }
 
-    /// Asks for the memory that the next eviction is likely to read. It comes while the caller does something else.
+    /// Asks for the memory that the next eviction is likely to read. It comes while the caller does
+    /// something else.
     #[inline(always)]
     pub(super) fn expect_eviction(&self) {
         if self.slots.len() < LARGE {
@@ -242,8 +248,8 @@ impl<K, V> TypedStore<K, V> {
         self.index.prefetch(place);
     }
 
-    /// Asks for the memory of the entry that is likely to be that of a place, and does not wait for it.
-    /// [`prefetch_place`](Self::prefetch_place) some time before it makes it faster.
+    /// Asks for the memory of the entry that is likely to be that of a place, and does not wait for
+    /// it. [`prefetch_place`](Self::prefetch_place) some time before it makes it faster.
     #[inline]
     pub fn prefetch_entry(&self, place: u32) {
         if let First::Likely(id) = self.index.first(place) {
@@ -263,7 +269,8 @@ impl<K, V> TypedStore<K, V> {
         self.entry(slot).key()
     }
 
-    /// The entry's place; `None` if there is no such entry. If hashing its key panics, the place is found by a walk.
+    /// The entry's place; `None` if there is no such entry. If hashing its key panics, the place is
+    /// found by a walk.
     #[must_use]
     pub fn place(&self, slot: Slot, place_of: &impl Fn(&K) -> u32) -> Option<u32> {
         let entry = self.slots.get(slot.0)?;
@@ -310,16 +317,17 @@ impl<K, V> TypedStore<K, V> {
         hit(self.entry(slot));
     }
 
-    /// Moves the deadline later under a shared borrow. The wheel finds the new deadline when the old one comes.
-    /// Returns `false` if nothing was done, and only [`set_deadline`](Self::set_deadline) can do it. The caller sees
-    /// to it that the entry's limit is not passed.
+    /// Moves the deadline later under a shared borrow. The wheel finds the new deadline when the
+    /// old one comes. Returns `false` if nothing was done, and only
+    /// [`set_deadline`](Self::set_deadline) can do it. The caller sees to it that the entry's limit
+    /// is not passed.
     #[inline]
     pub fn slide(&self, slot: Slot, deadline: u64) -> bool {
         self.entry(slot).slide(deadline.min(DEADLINE_MAX))
     }
 
-    /// Adds an entry, whose key must not be in the store. `capacity` is the weight that the caller will keep the store
-    /// within; the policy sizes its queues by it. O(1).
+    /// Adds an entry, whose key must not be in the store. `capacity` is the weight that the caller
+    /// will keep the store within; the policy sizes its queues by it. O(1).
     #[allow(
         clippy::too_many_arguments,
         reason = "each is a different kind of fact, and the one caller has them all at hand"
@@ -439,7 +447,8 @@ impl<K, V> TypedStore<K, V> {
         }
     }
 
-    /// The entry's version, if one was ever asked for. Every change of the value gives it another one.
+    /// The entry's version, if one was ever asked for. Every change of the value gives it another
+    /// one.
     #[must_use]
     pub fn version(&self, slot: Slot) -> Option<u64> {
         let (columns, at) = self.slots.columns(slot.0)?;
@@ -478,9 +487,9 @@ impl<K, V> TypedStore<K, V> {
         self.wheel.forecast(now, forecast);
     }
 
-    /// Visits entries in the order of their places, from `cursor` on: at least `count`, or all up to the end. Returns
-    /// the cursor of the next call; `None` at the end. An entry that is there from the first call to the last is
-    /// visited exactly once.
+    /// Visits entries in the order of their places, from `cursor` on: at least `count`, or all up
+    /// to the end. Returns the cursor of the next call; `None` at the end. An entry that is there
+    /// from the first call to the last is visited exactly once.
     pub fn scan(&self, cursor: u32, count: usize, mut visit: impl FnMut(Slot)) -> Option<u32> {
         self.index.scan(cursor, count, |id| visit(Slot(id)))
     }

@@ -8,8 +8,8 @@ use crate::shared::look_again;
 use crate::slot::Slot;
 
 impl<K, V> TypedStore<K, V> {
-    /// Tidies: moves entries off sparse pages and drops dead timer records. Does about `budget` units of work at
-    /// most, and returns whether more is worth doing.
+    /// Tidies: moves entries off sparse pages and drops dead timer records. Does about `budget`
+    /// units of work at most, and returns whether more is worth doing.
     pub fn maintain(&mut self, budget: u32, place_of: &impl Fn(&K) -> u32) -> bool {
         look_again();
         let mut more = self.wheel.maintain(&mut self.slots, budget / 8 + 1);
@@ -31,10 +31,12 @@ impl<K, V> TypedStore<K, V> {
         };
         let timer = tidewheel_timer::Timers::timer(&self.slots, id);
         if let Some(timer) = timer {
-            // The timer's record names the old slot. It is dead from now on, and another one is filed.
+            // The timer's record names the old slot. It is dead from now on, and another one is
+            // filed.
             self.wheel.cancel(&mut self.slots, id, timer);
         }
-        // If this is the page's last entry, the page goes, and its columns with it. So copy them first.
+        // If this is the page's last entry, the page goes, and its columns with it. So copy them
+        // first.
         let attributes = self
             .slots
             .has_columns(id)

@@ -63,8 +63,9 @@ impl<K, V, F: Fn(&K) -> u32> Residents for View<'_, K, V, F> {
     }
 }
 
-/// A key's place; `None` if hashing it panics. Then the caller looks for the entry by a walk: index, wheel and policy
-/// must agree also when a key cannot be hashed. The panic's payload is forgotten, since its drop may panic too.
+/// A key's place; `None` if hashing it panics. Then the caller looks for the entry by a walk:
+/// index, wheel and policy must agree also when a key cannot be hashed. The panic's payload is
+/// forgotten, since its drop may panic too.
 pub(super) fn hashed<K>(place_of: &impl Fn(&K) -> u32, key: &K) -> Option<u32> {
     catch_unwind(AssertUnwindSafe(|| place_of(key)))
         .map_err(std::mem::forget)

@@ -1,4 +1,5 @@
-//! Stores whose callers' hashes are bad: memory stays in proportion to entries, and every operation works.
+//! Stores whose callers' hashes are bad: memory stays in proportion to entries, and every operation
+//! works.
 
 use std::collections::HashSet;
 

@@ -298,8 +298,8 @@ fn run(ops: Vec<Op>) {
     );
 }
 
-/// Expires, and does one of three things with each entry that is handed back: it moves it `next` ticks ahead, removes
-/// it, or files it for now, as a caller does who must stop.
+/// Expires, and does one of three things with each entry that is handed back: it moves it `next`
+/// ticks ahead, removes it, or files it for now, as a caller does who must stop.
 fn hand_back(
     store: &mut Store<Vec<u8>>,
     model: &mut BTreeMap<u16, Kept>,

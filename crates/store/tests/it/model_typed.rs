@@ -1,4 +1,5 @@
-//! Random operations on a typed store against a naive map, compared after every step, in virtual time.
+//! Random operations on a typed store against a naive map, compared after every step, in virtual
+//! time.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;

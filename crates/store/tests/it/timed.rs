@@ -12,7 +12,8 @@ fn insert(store: &mut Store<()>, hasher: &KeyHasher, key: u32, deadline: Option<
     store.insert(hash, &bytes, 0, NewValue::Inline(b"v"), deadline, START)
 }
 
-/// Some timers were cancelled, moved and swept. The walk meets every timer that is left, and no other.
+/// Some timers were cancelled, moved and swept. The walk meets every timer that is left, and no
+/// other.
 #[test]
 fn steps_through_the_timer_records_meet_every_key_with_a_deadline() {
     let hasher = KeyHasher::new(3);

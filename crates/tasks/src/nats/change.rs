@@ -1,7 +1,8 @@
 //! What users do with a task: schedule, cancel, move.
 //!
-//! A schedule that fires while it is cancelled is on its way between two subjects. So what cancels writes a record first, which
-//! comes after whatever was on its way, and removes what was handed over up to that record.
+//! A schedule that fires while it is cancelled is on its way between two subjects. So what cancels
+//! writes a record first, which comes after whatever was on its way, and removes what was handed
+//! over up to that record.
 
 use std::time::Duration;
 
@@ -13,7 +14,8 @@ use crate::shape::error::StoreError;
 use crate::shape::task::{Due, Task};
 use crate::shape::timestamp::Timestamp;
 
-/// JetStream takes up to a quarter of a second for a schedule whose time has come. What is due sooner is handed over by us.
+/// JetStream takes up to a quarter of a second for a schedule whose time has come. What is due
+/// sooner is handed over by us.
 pub(super) const COARSE: Duration = Duration::from_millis(300);
 
 /// How often a task is looked for that moves from one subject to another meanwhile.
@@ -116,7 +118,8 @@ impl Inner {
         Err(StoreError::engine("the task moves all the time"))
     }
 
-    /// Files a task at another time, if its subject is as it was. Claims of what was handed over end by the record.
+    /// Files a task at another time, if its subject is as it was. Claims of what was handed over
+    /// end by the record.
     async fn file_again(
         &self,
         id: &str,

@@ -47,8 +47,8 @@ pub(super) struct Claimed {
 }
 
 impl Inner {
-    /// Makes claims of what was delivered, and looks which of them may be handed out. They wait in `claimed` meanwhile: a call
-    /// that is given up loses none.
+    /// Makes claims of what was delivered, and looks which of them may be handed out. They wait in
+    /// `claimed` meanwhile: a call that is given up loses none.
     pub(super) async fn claim(&self, ask: &Ask) -> Result<(), StoreError> {
         self.asked.now();
         // All are asked: each tells once.
@@ -157,7 +157,8 @@ impl Inner {
         let (reply, id) = (reply?, id_of(&subject)?);
         let delivery = Delivery::of(&reply)?;
         let order = Order::read(&id, &headers?, payload)?;
-        // How far ahead it was handed over is the stream's business, unless nothing is to be claimed ahead.
+        // How far ahead it was handed over is the stream's business, unless nothing is to be
+        // claimed ahead.
         if ask.lookahead.is_zero() && order.due > now && order.is_whole {
             self.put_off(&reply, order.due.since(now)).await;
             return None;
@@ -183,18 +184,20 @@ impl Inner {
         })
     }
 
-    /// For how long a worker believes in a claim: an extension that a leader had not passed on when it died is lost, and
-    /// claims are extended when a quarter of this is over.
+    /// For how long a worker believes in a claim: an extension that a leader had not passed on when
+    /// it died is lost, and claims are extended when a quarter of this is over.
     fn trusted(&self) -> Duration {
         self.lease - self.lease / 4
     }
 
-    /// Whether a first delivery may have lain here while this process was stopped: then it is no longer the latest.
+    /// Whether a first delivery may have lain here while this process was stopped: then it is no
+    /// longer the latest.
     fn may_be_old(&self, delivery: Delivery, now: Timestamp) -> bool {
         now.since(delivery.kept) > self.lease / 2
     }
 
-    /// Claims what may have been delivered before, by a record. `None` if it is over, or somebody else was quicker.
+    /// Claims what may have been delivered before, by a record. `None` if it is over, or somebody
+    /// else was quicker.
     async fn claim_again(&self, id: &str, delivery: Delivery, reply: &str) -> Option<u64> {
         let last = self.last_record(id).await.ok()?;
         let newer = last
@@ -227,7 +230,8 @@ impl Inner {
             .await;
     }
 
-    /// Lets the stream drop a message. If that is lost, it is delivered again, and its record says that it is over.
+    /// Lets the stream drop a message. If that is lost, it is delivered again, and its record says
+    /// that it is over.
     pub(super) async fn acknowledge(&self, reply: &str) {
         let _ = self
             .wire
@@ -236,9 +240,11 @@ impl Inner {
             .await;
     }
 
-    /// Extends all claims, if the consumers' leaders answer; then looks which of them have newer records.
+    /// Extends all claims, if the consumers' leaders answer; then looks which of them have newer
+    /// records.
     pub(super) async fn extend(&self, claims: &[Arc<Claim>]) -> Result<Vec<Verdict>, StoreError> {
-        // A leader takes what one connection sends in order. So its answer to the last speaks for all.
+        // A leader takes what one connection sends in order. So its answer to the last speaks for
+        // all.
         let mut last = HashMap::new();
         for claim in claims.iter().filter(|claim| fenced(claim).is_some()) {
             if let Some(claim) = last.insert(claim.priority, claim) {
@@ -270,8 +276,8 @@ impl Inner {
         Ok(latest.collect())
     }
 
-    /// The sequences of the claims' records, 0 for none. Of a few, the stream's leader is asked; of many, any node, which may
-    /// not know the latest yet.
+    /// The sequences of the claims' records, 0 for none. Of a few, the stream's leader is asked; of
+    /// many, any node, which may not know the latest yet.
     async fn records(&self, claims: &[Arc<Claim>]) -> Result<Vec<u64>, StoreError> {
         if claims.len() <= FEW {
             let records = claims.iter().map(Arc::clone).map(|claim| async move {

@@ -1,8 +1,8 @@
 //! The consumers: one for each priority. One that a stranger has deleted is made anew.
 //!
-//! A new consumer delivers what the one before it had delivered, and counts from one again. So the first delivery of a message that
-//! is older than the consumer may be the second one, which must begin with a record. While it is in doubt which consumer there
-//! is, all do.
+//! A new consumer delivers what the one before it had delivered, and counts from one again. So the
+//! first delivery of a message that is older than the consumer may be the second one, which must
+//! begin with a record. While it is in doubt which consumer there is, all do.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -16,7 +16,8 @@ use crate::shape::error::StoreError;
 use crate::shape::task::Priority;
 use crate::shape::timestamp::Timestamp;
 
-/// By how much the clocks of two nodes may differ, of which one made the consumer and the other one kept a message.
+/// By how much the clocks of two nodes may differ, of which one made the consumer and the other one
+/// kept a message.
 const CLOCKS: Duration = Duration::from_secs(1);
 
 /// A consumer.

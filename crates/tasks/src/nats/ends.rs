@@ -57,8 +57,8 @@ impl Inner {
         order.schedule(&self.subjects, &claim.id, from).expecting(0)
     }
 
-    /// Has messages delivered again, if their claims are the latest. Each gets a record: otherwise a claim that was given back
-    /// would be the latest until the next one.
+    /// Has messages delivered again, if their claims are the latest. Each gets a record: otherwise
+    /// a claim that was given back would be the latest until the next one.
     pub(super) async fn release(
         &self,
         claims: Vec<Arc<Claim>>,
@@ -105,7 +105,8 @@ impl Inner {
     }
 }
 
-/// The verdicts of ends that were told one by one. If an error is not that of all, the others' verdicts stand.
+/// The verdicts of ends that were told one by one. If an error is not that of all, the others'
+/// verdicts stand.
 fn one_by_one(told: Vec<Result<Verdict, StoreError>>) -> Result<Vec<Verdict>, StoreError> {
     if told.iter().all(Result::is_err) {
         return told.into_iter().collect();

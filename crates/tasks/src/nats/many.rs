@@ -84,8 +84,8 @@ impl Inner {
         self.forget_all(&ids, first, last).await
     }
 
-    /// Removes what was handed over of these ids before a sequence. Any node is asked, again if it does not have the batch yet: a
-    /// follower may hear of it a moment later.
+    /// Removes what was handed over of these ids before a sequence. Any node is asked, again if it
+    /// does not have the batch yet: a follower may hear of it a moment later.
     async fn forget_all(&self, ids: &[String], first: u64, last: u64) -> Result<(), StoreError> {
         let handed = ids.iter().map(|id| self.subjects.handed_any(id));
         let proof = ids.last().map(|id| self.subjects.pending(id));

@@ -1,12 +1,15 @@
-//! Tasks in a stream of NATS JetStream: message schedules hand them over, consumers lease them, and records fence them.
+//! Tasks in a stream of NATS JetStream: message schedules hand them over, consumers lease them, and
+//! records fence them.
 //!
-//! A task is a *schedule* until `lookahead` before it is due. Then JetStream makes a message of it, which a consumer delivers to
-//! one worker, and again to another one unless it is acknowledged or extended within the lease.
+//! A task is a *schedule* until `lookahead` before it is due. Then JetStream makes a message of it,
+//! which a consumer delivers to one worker, and again to another one unless it is acknowledged or
+//! extended within the lease.
 //!
-//! JetStream takes an acknowledgement from anybody who had the message, also from a zombie. So the end of a run is not the
-//! acknowledgement: it is a *record*, kept only if the record before it is the one that the claim knows. A second delivery
-//! begins with such a record too, and so does another task of the same id: a schedule comes with a record, in one atomic batch.
-//! All of these are messages of one stream, so that their sequences are fences.
+//! JetStream takes an acknowledgement from anybody who had the message, also from a zombie. So the
+//! end of a run is not the acknowledgement: it is a *record*, kept only if the record before it is
+//! the one that the claim knows. A second delivery begins with such a record too, and so does
+//! another task of the same id: a schedule comes with a record, in one atomic batch. All of these
+//! are messages of one stream, so that their sequences are fences.
 
 mod change;
 mod claims;
@@ -55,8 +58,9 @@ const CLOCK_AGE: Duration = Duration::from_secs(5);
 /// How long a call may take in all.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// Tasks in a stream of NATS JetStream, of version 2.12 or later. Clones share one connection, which is made anew when it breaks or
-/// has been silent for some seconds. A call takes five seconds at most.
+/// Tasks in a stream of NATS JetStream, of version 2.12 or later. Clones share one connection,
+/// which is made anew when it breaks or has been silent for some seconds. A call takes five seconds
+/// at most.
 ///
 /// ```no_run
 /// use std::time::Duration;

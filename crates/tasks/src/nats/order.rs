@@ -34,7 +34,8 @@ const ATTEMPT: &str = "Tw-Attempt";
 const PRIORITY: &str = "Tw-Priority";
 pub(super) const SUM: &str = "Tw-Sum";
 
-/// The beginning of the year 2262. The server counts nanoseconds, and hands over at once what lies beyond what it can count.
+/// The beginning of the year 2262. The server counts nanoseconds, and hands over at once what lies
+/// beyond what it can count.
 const LAST_HAND_OVER: Timestamp = Timestamp(9_214_646_400_000_000);
 
 impl Order {

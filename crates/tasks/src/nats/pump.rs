@@ -1,7 +1,7 @@
 //! Messages of one consumer, as far as there is room for them.
 //!
-//! A *pull* asks a consumer for so many messages, for a second. When nothing has come for a bit longer than that, the pull
-//! was lost with a node, and another one is made.
+//! A *pull* asks a consumer for so many messages, for a second. When nothing has come for a bit
+//! longer than that, the pull was lost with a node, and another one is made.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -22,8 +22,8 @@ use crate::store::Wake;
 /// Messages that wait for a worker to claim them.
 const ROOM: usize = 2000;
 
-/// Workers are told of each so many messages that wait, of what is due within this after it was kept, and of what is
-/// delivered again. They ask for the others anyway.
+/// Workers are told of each so many messages that wait, of what is due within this after it was
+/// kept, and of what is delivered again. They ask for the others anyway.
 const MANY: usize = 64;
 const SOON: Duration = Duration::from_secs(2);
 
@@ -33,7 +33,8 @@ const PULL: Duration = Duration::from_secs(1);
 /// After a pull that brought nothing: a refusal is answered at once.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// How long after the last claim messages are still pulled: for a store that nobody claims from, others should have them.
+/// How long after the last claim messages are still pulled: for a store that nobody claims from,
+/// others should have them.
 const INTEREST: Duration = Duration::from_secs(5);
 
 /// When claims were last asked for, by the monotonic clock, in nanoseconds; 0 if nobody asks.

@@ -17,8 +17,8 @@ pub(super) struct Delivery {
 }
 
 impl Delivery {
-    /// `$JS.ACK.STREAM.CONSUMER.COUNT.SEQUENCE.…TIME.PENDING`, perhaps with a domain and an account before the stream, and
-    /// a random token at the end.
+    /// `$JS.ACK.STREAM.CONSUMER.COUNT.SEQUENCE.…TIME.PENDING`, perhaps with a domain and an account
+    /// before the stream, and a random token at the end.
     pub(super) fn of(reply: &str) -> Option<Self> {
         let tokens: Vec<&str> = reply.split('.').collect();
         let at = if tokens.len() >= 11 { 6 } else { 4 };
@@ -31,8 +31,8 @@ impl Delivery {
     }
 }
 
-/// The receipt of a claim, with its reply so far: where its message is acknowledged, the record that it comes after, 0 for none,
-/// and what it is for: its fence and its id.
+/// The receipt of a claim, with its reply so far: where its message is acknowledged, the record
+/// that it comes after, 0 for none, and what it is for: its fence and its id.
 pub(super) fn receipt(claim: &Claim, record: u64) -> String {
     let (reply, fence) = (&claim.receipt, claim.fence.0);
     format!("{reply} {record} {fence} {}", encoded(&claim.id))

@@ -10,7 +10,8 @@ const KEPT_FOR: &str = "600s";
 /// What a record says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Says {
-    /// The task was delivered again, and is claimed under this record's sequence; or it was given back.
+    /// The task was delivered again, and is claimed under this record's sequence; or it was given
+    /// back.
     Claimed,
     /// What was handed over before is over: it has ended, was cancelled, moved, or replaced.
     Over,
@@ -34,7 +35,8 @@ impl Inner {
         letter.header(SAYS, says).header("Nats-TTL", KEPT_FOR)
     }
 
-    /// Keeps a schedule, or what is handed over, as another task: what was claimed before is over. Returns its sequence.
+    /// Keeps a schedule, or what is handed over, as another task: what was claimed before is over.
+    /// Returns its sequence.
     pub(super) async fn put_anew(&self, id: &str, letter: Letter) -> Result<Put, StoreError> {
         let record = self.record_anyway(id, Says::Over);
         self.wire.put_all(vec![record, letter]).await
@@ -45,8 +47,9 @@ impl Inner {
         self.wire.last(&self.subjects.record(id)).await
     }
 
-    /// Keeps letters of which the first is a record after whatever record is not newer than a claim. `letters` makes them for
-    /// the sequence of the record that they come after; `known` is the first guess.
+    /// Keeps letters of which the first is a record after whatever record is not newer than a
+    /// claim. `letters` makes them for the sequence of the record that they come after; `known` is
+    /// the first guess.
     pub(super) async fn put_record(
         &self,
         claim: Fenced<'_>,
@@ -87,7 +90,8 @@ impl Inner {
     }
 }
 
-/// How often a record is tried: the second try knows the last one; more are for those that come and go meanwhile.
+/// How often a record is tried: the second try knows the last one; more are for those that come and
+/// go meanwhile.
 const TRIES: u32 = 4;
 
 /// A claim, as its record is compared with it.

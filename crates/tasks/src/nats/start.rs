@@ -20,7 +20,8 @@ use crate::shape::task::Priority;
 /// How long a call may take.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How often it is asked whether the server is there. After two questions without an answer, the connection is made anew.
+/// How often it is asked whether the server is there. After two questions without an answer, the
+/// connection is made anew.
 const PING: Duration = Duration::from_secs(2);
 
 /// Bytes that a queue's name may have, and the longest lease.
@@ -53,7 +54,8 @@ impl fmt::Debug for NatsBuilder {
 }
 
 impl NatsStore {
-    /// Options of a store for one queue: letters, digits, `-` and `_`. Its stream is `TW_` and the queue's name.
+    /// Options of a store for one queue: letters, digits, `-` and `_`. Its stream is `TW_` and the
+    /// queue's name.
     #[must_use]
     pub fn builder(queue: impl Into<String>) -> NatsBuilder {
         NatsBuilder {
@@ -74,16 +76,18 @@ impl NatsBuilder {
         self
     }
 
-    /// How long before it is due a task is handed over and claimed (default 24 s), whatever the workers' lookahead is: longer
-    /// than a lease and an election together. So a delivery that was lost with a node is made again in time.
+    /// How long before it is due a task is handed over and claimed (default 24 s), whatever the
+    /// workers' lookahead is: longer than a lease and an election together. So a delivery that was
+    /// lost with a node is made again in time.
     #[must_use]
     pub fn lookahead(mut self, lookahead: Duration) -> Self {
         self.lookahead = lookahead;
         self
     }
 
-    /// How long JetStream waits before it delivers a task again (default 16 s, a day at most), whatever the workers' lease is. Workers believe
-    /// in a claim for three quarters of that, which should be longer than an election.
+    /// How long JetStream waits before it delivers a task again (default 16 s, a day at most),
+    /// whatever the workers' lease is. Workers believe in a claim for three quarters of that, which
+    /// should be longer than an election.
     #[must_use]
     pub fn lease(mut self, lease: Duration) -> Self {
         self.lease = lease;
@@ -97,8 +101,8 @@ impl NatsBuilder {
         self
     }
 
-    /// Connects, and makes the stream and its consumers unless they are there. The client runs on the current tokio
-    /// runtime.
+    /// Connects, and makes the stream and its consumers unless they are there. The client runs on
+    /// the current tokio runtime.
     ///
     /// # Errors
     ///
@@ -178,8 +182,8 @@ impl Inner {
         self.reach().await
     }
 
-    /// Waits until the stream takes messages: the nodes may not have told each other yet that they have made it. It keeps none
-    /// of these, for no subject has such a sequence.
+    /// Waits until the stream takes messages: the nodes may not have told each other yet that they
+    /// have made it. It keeps none of these, for no subject has such a sequence.
     async fn reach(&self) -> Result<(), StoreError> {
         let mut tries = 0;
         loop {

@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use crate::shape::timestamp::Timestamp;
 
-/// A text of letters, digits, `-` and `_`, and `%` with two digits for each other byte: a token of a subject, or a header.
+/// A text of letters, digits, `-` and `_`, and `%` with two digits for each other byte: a token of
+/// a subject, or a header.
 pub(super) fn encoded(text: &str) -> String {
     let mut token = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -43,7 +44,8 @@ pub(super) fn rfc3339(at: Timestamp) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{us:06}Z")
 }
 
-/// The reverse, of UTC, with any number of digits after the second. What is less than a microsecond is cut off.
+/// The reverse, of UTC, with any number of digits after the second. What is less than a microsecond
+/// is cut off.
 pub(super) fn parsed(text: &str) -> Option<Timestamp> {
     let text = text.strip_suffix('Z')?;
     let (date, time) = text.split_once('T')?;
@@ -58,7 +60,8 @@ pub(super) fn parsed(text: &str) -> Option<Timestamp> {
     ))
 }
 
-/// Year, month and day of a number of days since 1970. (Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms".)
+/// Year, month and day of a number of days since 1970. (Howard Hinnant, "chrono-Compatible
+/// Low-Level Date Algorithms".)
 fn civil(days: u64) -> (u64, u64, u64) {
     let z = days + 719_468;
     let (era, of_era) = (z / 146_097, z % 146_097);

@@ -17,7 +17,8 @@ const WRONG_SEQUENCE: [u64; 2] = [10071, 10164];
 /// "No message found".
 const NO_MESSAGE: u64 = 10037;
 
-/// Batches of one connection that are on their way: a server has 50 of a stream at most that are not whole.
+/// Batches of one connection that are on their way: a server has 50 of a stream at most that are
+/// not whole.
 const BATCHES: usize = 32;
 
 /// One stream of a server.
@@ -44,7 +45,8 @@ pub(super) struct Kept {
 pub(super) enum Put {
     /// It is kept under this sequence.
     Kept(u64),
-    /// What it expected is not true: the subject's last sequence is another one, if the server says which.
+    /// What it expected is not true: the subject's last sequence is another one, if the server says
+    /// which.
     Conflict(Option<u64>),
 }
 
@@ -92,8 +94,8 @@ impl Wire {
         }
     }
 
-    /// How often a node may have forgotten what it had delivered last: it writes that down a moment later, and no other node
-    /// has it. A node that was restarted has new connections.
+    /// How often a node may have forgotten what it had delivered last: it writes that down a moment
+    /// later, and no other node has it. A node that was restarted has new connections.
     pub(super) fn interruptions(&self) -> u64 {
         match self.is_alone {
             true => self.client.statistics().connects.load(Relaxed),

@@ -1,5 +1,5 @@
-//! Tasks in a table of Postgres: claims skip what others lock, the database's clock decides, and a task can be enqueued within the
-//! caller's own transaction.
+//! Tasks in a table of Postgres: claims skip what others lock, the database's clock decides, and a
+//! task can be enqueued within the caller's own transaction.
 
 mod calls;
 mod rows;
@@ -26,13 +26,14 @@ use crate::shape::timestamp::Timestamp;
 /// The parameters of a statement.
 type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
 
-/// Tasks in a table of Postgres. Clones share two connections: what workers call never waits behind a call that waits for a lock.
-/// Each is made anew when it breaks, or when it has not answered for five seconds.
+/// Tasks in a table of Postgres. Clones share two connections: what workers call never waits behind
+/// a call that waits for a lock. Each is made anew when it breaks, or when it has not answered for
+/// five seconds.
 ///
 /// A call waits for a lock for a second at most, and for the database for four. Then it fails.
 ///
-/// Its tables are `tidewheel_tasks` and `tidewheel_dead`. A *queue* is a name within them: only workers of that queue claim
-/// its tasks.
+/// Its tables are `tidewheel_tasks` and `tidewheel_dead`. A *queue* is a name within them: only
+/// workers of that queue claim its tasks.
 ///
 /// ```no_run
 /// use tidewheel_tasks::{PostgresStore, Task};
@@ -65,8 +66,8 @@ impl fmt::Debug for PostgresStore {
 }
 
 impl PostgresStore {
-    /// Connects, without encryption, and makes the tables unless they are there. The connection runs on the current tokio
-    /// runtime. `config` is what `tokio_postgres` takes.
+    /// Connects, without encryption, and makes the tables unless they are there. The connection
+    /// runs on the current tokio runtime. `config` is what `tokio_postgres` takes.
     ///
     /// # Errors
     ///
@@ -75,7 +76,8 @@ impl PostgresStore {
         Self::connect_by(config, queue, NoTls).await
     }
 
-    /// As [`connect`](Self::connect), encrypted by a connector such as that of `postgres-native-tls`.
+    /// As [`connect`](Self::connect), encrypted by a connector such as that of
+    /// `postgres-native-tls`.
     ///
     /// # Errors
     ///
@@ -96,7 +98,8 @@ impl PostgresStore {
         Ok(Self { link, work, queue })
     }
 
-    /// Keeps a task by the caller's own connection or transaction: with that the task comes, or not.
+    /// Keeps a task by the caller's own connection or transaction: with that the task comes, or
+    /// not.
     ///
     /// # Errors
     ///
@@ -155,8 +158,8 @@ impl PostgresStore {
         if rows.as_ref().err().and_then(tokio_postgres::Error::code)
             == Some(&SqlState::QUERY_CANCELED)
         {
-            // It took too long: the planner may know the table as it was when it had other tasks. The caller gets the first
-            // error, whatever becomes of this.
+            // It took too long: the planner may know the table as it was when it had other tasks.
+            // The caller gets the first error, whatever becomes of this.
             let _ = session.client.batch_execute(sql::ANALYZE).await;
         }
         rows.map_err(said)

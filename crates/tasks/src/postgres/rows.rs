@@ -159,7 +159,8 @@ pub(super) fn extended(claims: &[Arc<Claim>], rows: &[Row]) -> Vec<Verdict> {
     claims.iter().map(verdict).collect()
 }
 
-/// What rows of fences say about claims. What is not among them is refused, and so is the second of two equal claims.
+/// What rows of fences say about claims. What is not among them is refused, and so is the second of
+/// two equal claims.
 pub(super) fn verdicts(claims: &[Arc<Claim>], rows: &[Row]) -> Vec<Verdict> {
     let mut said: HashMap<u64, bool> = rows.iter().map(said).collect();
     let verdict = |claim: &Arc<Claim>| verdict(said.remove(&claim.fence.0));

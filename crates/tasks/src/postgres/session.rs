@@ -1,4 +1,5 @@
-//! One connection, made anew when it breaks or falls silent: its statements, and the notes that say that something came.
+//! One connection, made anew when it breaks or falls silent: its statements, and the notes that say
+//! that something came.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -22,8 +23,8 @@ const LOOK: Duration = Duration::from_millis(500);
 
 /// How long a statement may wait for a lock, and how long it may take, in milliseconds.
 ///
-/// Every statement walks an index. The planner is to choose that always: where it last saw a table nearly empty, it would walk
-/// all of it for each claim, though it has ten thousand rows by now.
+/// Every statement walks an index. The planner is to choose that always: where it last saw a table
+/// nearly empty, it would walk all of it for each claim, though it has ten thousand rows by now.
 const LIMITS: &str = "SET lock_timeout = 1000; SET statement_timeout = 4000;
     SET enable_seqscan = off; SET enable_bitmapscan = off";
 
@@ -179,7 +180,8 @@ pub(super) fn said(error: tokio_postgres::Error) -> StoreError {
     }
 }
 
-/// Moves a connection's bytes, and tells workers about notes for their queue. A server that is silent is left.
+/// Moves a connection's bytes, and tells workers about notes for their queue. A server that is
+/// silent is left.
 async fn drive<S, T>(
     mut connection: Connection<S, T>,
     queue: String,
@@ -189,7 +191,8 @@ async fn drive<S, T>(
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
     T: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
 {
-    // An end or an error ends the connection, and what waits for it. The next call makes another one.
+    // An end or an error ends the connection, and what waits for it. The next call makes another
+    // one.
     while !silence.is_long() {
         let next = poll_fn(|context| connection.poll_message(context));
         match tokio::time::timeout(LOOK, next).await {

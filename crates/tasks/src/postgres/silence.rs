@@ -8,8 +8,8 @@ use tidewheel_time::{monotonic_nanos, nanos};
 /// A connection that has not answered for so long is given up.
 const SILENT: Duration = Duration::from_secs(5);
 
-/// Which calls of a connection are answered. The server answers in order. So an answer speaks for all calls before it, also for
-/// those that nobody waits for any more.
+/// Which calls of a connection are answered. The server answers in order. So an answer speaks for
+/// all calls before it, also for those that nobody waits for any more.
 #[derive(Debug)]
 pub(super) struct Silence(Mutex<Calls>);
 
@@ -17,7 +17,8 @@ pub(super) struct Silence(Mutex<Calls>);
 struct Calls {
     asked: u64,
     answered: u64,
-    /// Since when there are calls without an answer, or the last one was answered: by the monotonic clock, in nanoseconds.
+    /// Since when there are calls without an answer, or the last one was answered: by the monotonic
+    /// clock, in nanoseconds.
     since: u64,
 }
 

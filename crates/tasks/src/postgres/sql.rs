@@ -1,6 +1,7 @@
 //! What is said to the database. Times are microseconds since 1970, by the database's clock.
 
-/// Tables, indexes, the numbers of claims, the clock, and a time from now: the end of the year 9999 at the latest. Several workers may start at the same time: one after another.
+/// Tables, indexes, the numbers of claims, the clock, and a time from now: the end of the year 9999
+/// at the latest. Several workers may start at the same time: one after another.
 pub(super) const TABLES: &str = "
 BEGIN;
 SELECT pg_advisory_xact_lock(7023485561);
@@ -48,7 +49,8 @@ pub(super) const NOW: &str = "SELECT tidewheel_now()";
 
 pub(super) const COUNT: &str = "SELECT count(*) FROM tidewheel_tasks WHERE queue = $1";
 
-/// Queue, id, wait, point in time, payload, priority, period, checksum. Workers are told about what is due within two seconds.
+/// Queue, id, wait, point in time, payload, priority, period, checksum. Workers are told about what
+/// is due within two seconds.
 pub(super) const SCHEDULE: &str = "
 WITH put AS (
     INSERT INTO tidewheel_tasks AS t (queue, id, due, began, payload, priority, every, checksum)
@@ -100,9 +102,10 @@ WITH moved AS (
 SELECT due, CASE WHEN due < tidewheel_now() + 2000000 THEN pg_notify('tidewheel_tasks', $1) END
 FROM moved";
 
-/// Queue, lookahead, lease, worker, how many. First what a lease has ended of, then by priority. Each part is an ordered walk
-/// of an index, and ends when there are enough. The rows are found again by where they are: whatever the planner believes of the
-/// table, that costs the same for each.
+/// Queue, lookahead, lease, worker, how many. First what a lease has ended of, then by priority.
+/// Each part is an ordered walk of an index, and ends when there are enough. The rows are found
+/// again by where they are: whatever the planner believes of the table, that costs the same for
+/// each.
 pub(super) const CLAIM: &str = "
 UPDATE tidewheel_tasks AS t SET
     fence = nextval('tidewheel_fences'), held_until = tidewheel_now() + $3::bigint, held_by = $4
@@ -131,9 +134,9 @@ WHERE t.ctid = ANY (ARRAY(
 ))
 RETURNING t.id, t.due, t.began, t.payload, t.priority, t.every, t.attempt, t.fence, t.checksum";
 
-/// A statement about claims, named by queue, ids and fences. It never waits: what another transaction has locked, such as one
-/// that enqueues a task of the same id, is left out. It answers with the fences of those that it changed, and of those left
-/// out.
+/// A statement about claims, named by queue, ids and fences. It never waits: what another
+/// transaction has locked, such as one that enqueues a task of the same id, is left out. It answers
+/// with the fences of those that it changed, and of those left out.
 macro_rules! about_claims {
     ($act:literal) => {
         concat!(

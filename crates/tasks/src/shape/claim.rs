@@ -5,9 +5,11 @@ use std::time::Duration;
 use crate::shape::task::Priority;
 use crate::shape::timestamp::Timestamp;
 
-/// The number of a claim: greater than those of all earlier claims of the same id, also after restarts of the engine.
+/// The number of a claim: greater than those of all earlier claims of the same id, also after
+/// restarts of the engine.
 ///
-/// A receiver that remembers the greatest fence of an id and refuses smaller ones is safe from a worker that was thought dead.
+/// A receiver that remembers the greatest fence of an id and refuses smaller ones is safe from a
+/// worker that was thought dead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fence(pub u64);
 
@@ -25,7 +27,8 @@ pub struct Claim {
     pub priority: Priority,
     /// From one run to the next, if it is periodic.
     pub every: Option<Duration>,
-    /// For a retry of a periodic task: when the run was due that is tried again. The rhythm goes on from there.
+    /// For a retry of a periodic task: when the run was due that is tried again. The rhythm goes on
+    /// from there.
     pub began: Timestamp,
     /// The number of this attempt, from 1. Only failures count, not leases that ended.
     pub attempt: u32,
@@ -35,8 +38,9 @@ pub struct Claim {
     pub lease: Duration,
     /// How long it lasts at first, after it was asked for: a store may have fetched it before.
     pub remaining: Duration,
-    /// How long a lease lasts, if the engine loses those that came after it in a fail-over. A worker counts it from the lease
-    /// before the latest. After that it asks before it runs the claim, and does not run it without an answer.
+    /// How long a lease lasts, if the engine loses those that came after it in a fail-over. A
+    /// worker counts it from the lease before the latest. After that it asks before it runs the
+    /// claim, and does not run it without an answer.
     pub sure: Duration,
     /// [`TaskStore::interruptions`](crate::TaskStore::interruptions) when it was given out.
     pub interruptions: u64,
@@ -75,10 +79,11 @@ impl Claim {
 pub enum Verdict {
     /// It is done.
     Accepted,
-    /// The fence is not the latest any more: the task was claimed again, cancelled, replaced, or has ended.
+    /// The fence is not the latest any more: the task was claimed again, cancelled, replaced, or
+    /// has ended.
     Refused,
-    /// The engine did not take this one just now: perhaps a transaction that replaces the task has locked it, or the answer was lost.
-    /// Call again.
+    /// The engine did not take this one just now: perhaps a transaction that replaces the task has
+    /// locked it, or the answer was lost. Call again.
     Busy,
 }
 

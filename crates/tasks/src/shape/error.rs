@@ -6,7 +6,8 @@ use std::fmt;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// The engine cannot be reached, or failed: whether the call had an effect is unknown. Call again; workers do.
+    /// The engine cannot be reached, or failed: whether the call had an effect is unknown. Call
+    /// again; workers do.
     Engine(String),
     /// The engine did not answer in time: whether the call had an effect is unknown.
     TimedOut,

@@ -11,7 +11,8 @@ use crate::shape::timestamp::Timestamp;
 /// Tasks in one call.
 const TASKS_MAX: usize = 10_000;
 
-/// Many tasks: of those with the same id the last. In the order of their ids, so that two calls lock them in the same order.
+/// Many tasks: of those with the same id the last. In the order of their ids, so that two calls
+/// lock them in the same order.
 #[cfg(any(feature = "nats", feature = "postgres"))]
 #[derive(Debug)]
 pub(crate) struct Many {

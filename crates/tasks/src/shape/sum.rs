@@ -18,7 +18,8 @@ pub(crate) fn sum(id: &str, payload: &[u8], numbers: &[u64]) -> u64 {
     XxHash3_64::oneshot_with_seed(sum, payload)
 }
 
-/// Makes dead letters of claims that are damaged, and returns the others. If that fails, they are claimed again later.
+/// Makes dead letters of claims that are damaged, and returns the others. If that fails, they are
+/// claimed again later.
 pub(crate) async fn set_aside(store: &impl TaskStore, claims: Vec<Claim>) -> Vec<Claim> {
     let (damaged, whole): (Vec<_>, Vec<_>) = claims.into_iter().partition(|claim| claim.is_damaged);
     for claim in damaged {

@@ -33,8 +33,8 @@ impl Due {
     }
 }
 
-/// Which of several tasks that could be claimed is claimed first. Tasks that are claimed run at their time, whatever
-/// their priority is.
+/// Which of several tasks that could be claimed is claimed first. Tasks that are claimed run at
+/// their time, whatever their priority is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Priority {
     /// Before all others.
@@ -120,7 +120,8 @@ impl Task {
         self
     }
 
-    /// Runs again and again, each `period`, rounded up to milliseconds. Runs that would have been in the past are left out.
+    /// Runs again and again, each `period`, rounded up to milliseconds. Runs that would have been
+    /// in the past are left out.
     #[must_use]
     pub fn every(mut self, period: Duration) -> Self {
         self.every = Some(Duration::from_millis(ticks(period)));
@@ -134,7 +135,8 @@ impl Task {
         self
     }
 
-    /// Whether stores take it: 1 to 200 bytes of id, 900,000 of payload, a period of a millisecond or more.
+    /// Whether stores take it: 1 to 200 bytes of id, 900,000 of payload, a period of a millisecond
+    /// or more.
     ///
     /// # Errors
     ///

@@ -11,7 +11,8 @@ pub struct Timestamp(pub u64);
 pub(crate) const LATEST: Timestamp = Timestamp(253_402_300_799_999_999);
 
 impl Timestamp {
-    /// So much later; the end of the year 9999 at the latest. Fractions of a microsecond count as a whole one.
+    /// So much later; the end of the year 9999 at the latest. Fractions of a microsecond count as a
+    /// whole one.
     #[must_use]
     pub fn plus(self, wait: Duration) -> Self {
         let us = u64::try_from(wait.as_nanos().div_ceil(1000)).unwrap_or(u64::MAX);

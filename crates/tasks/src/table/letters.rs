@@ -13,7 +13,8 @@ impl Table {
         self.dead.values().take(most).cloned().collect()
     }
 
-    /// Makes a letter a task again. A task that is there under its id goes on, and the letter stays.
+    /// Makes a letter a task again. A task that is there under its id goes on, and the letter
+    /// stays.
     pub(crate) fn requeue(&mut self, id: &str, due: Due, now: Timestamp) -> bool {
         if self.rows.contains_key(id) {
             return false;

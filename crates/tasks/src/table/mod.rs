@@ -1,8 +1,8 @@
 //! Tasks of one process, in an engine's time: no clock, no lock, no disk.
 //!
-//! A task is in one place. It is *pending*, ordered by priority and time, or *claimed*, ordered by the end of its lease. What
-//! is dead is among the letters. Every call that changes a task names it in `touched`, so that a journal can write what
-//! is true of it now.
+//! A task is in one place. It is *pending*, ordered by priority and time, or *claimed*, ordered by
+//! the end of its lease. What is dead is among the letters. Every call that changes a task names it
+//! in `touched`, so that a journal can write what is true of it now.
 
 mod claims;
 mod letters;

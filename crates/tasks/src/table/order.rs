@@ -1,4 +1,5 @@
-//! In which order tasks are claimed: the pending by priority and time, the claimed by the end of their lease.
+//! In which order tasks are claimed: the pending by priority and time, the claimed by the end of
+//! their lease.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -26,7 +27,8 @@ impl Order {
         places.remove(&(at, Arc::clone(id)));
     }
 
-    /// What may be claimed: first what a lease has ended of, then by priority what is due until `due`.
+    /// What may be claimed: first what a lease has ended of, then by priority what is due until
+    /// `due`.
     pub(super) fn claimable(&self, now: Timestamp, due: Timestamp, most: usize) -> Vec<Arc<str>> {
         let ended = self.held.iter().take_while(|(until, _)| *until <= now);
         let soon = self.pending.iter();

@@ -62,9 +62,10 @@ impl<S: TaskStore> WorkerBuilder<S> {
         self
     }
 
-    /// Threads that run handlers (default: one for each core). A due claim that none of them begins within a second is given back,
-    /// so that another worker can have it. When all of them have been busy with the same runs for half a second, what is due
-    /// within the next second is given back at once.
+    /// Threads that run handlers (default: one for each core). A due claim that none of them begins
+    /// within a second is given back, so that another worker can have it. When all of them have
+    /// been busy with the same runs for half a second, what is due within the next second is given
+    /// back at once.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = Some(threads);
@@ -78,9 +79,9 @@ impl<S: TaskStore> WorkerBuilder<S> {
         self
     }
 
-    /// How long a claim lasts unless it is extended (default 8 s): longer than the engine's fail-over, during which nothing is
-    /// extended, and shorter than `lookahead`, so that most tasks of a worker that dies are claimed by others before
-    /// they are due.
+    /// How long a claim lasts unless it is extended (default 8 s): longer than the engine's
+    /// fail-over, during which nothing is extended, and shorter than `lookahead`, so that most
+    /// tasks of a worker that dies are claimed by others before they are due.
     #[must_use]
     pub fn lease(mut self, lease: Duration) -> Self {
         self.settings.lease = lease;
@@ -94,8 +95,8 @@ impl<S: TaskStore> WorkerBuilder<S> {
         self
     }
 
-    /// From one question for claims to the next (default 0.5 s, an hour at most), when the engine has not said that something
-    /// came.
+    /// From one question for claims to the next (default 0.5 s, an hour at most), when the engine
+    /// has not said that something came.
     #[must_use]
     pub fn poll(mut self, poll: Duration) -> Self {
         self.settings.poll = poll.min(POLL_MAX);
@@ -116,8 +117,8 @@ impl<S: TaskStore> WorkerBuilder<S> {
         self
     }
 
-    /// Whether the engine is asked before each run whether the task was cancelled or moved: one round trip, by which the run
-    /// is later.
+    /// Whether the engine is asked before each run whether the task was cancelled or moved: one
+    /// round trip, by which the run is later.
     #[must_use]
     pub fn strict(mut self, strict: bool) -> Self {
         self.settings.strict = strict;
@@ -135,7 +136,8 @@ impl<S: TaskStore> WorkerBuilder<S> {
     ///
     /// # Errors
     ///
-    /// [`Error::Config`] for a number out of range, [`Error::Thread`] when a thread cannot be started.
+    /// [`Error::Config`] for a number out of range, [`Error::Thread`] when a thread cannot be
+    /// started.
     pub fn start<R: IntoOutcome>(
         mut self,
         handler: impl Fn(&Run) -> R + Send + Sync + 'static,
@@ -144,9 +146,9 @@ impl<S: TaskStore> WorkerBuilder<S> {
         self.start_boxed(synchronous(handler))
     }
 
-    /// As [`start`](Self::start), with an async handler: `spawn` gives its runs to an executor, such as
-    /// `move |run| { runtime.spawn(run); }`. So many run at the same time as are held. A run whose future panics or is
-    /// dropped has failed.
+    /// As [`start`](Self::start), with an async handler: `spawn` gives its runs to an executor,
+    /// such as `move |run| { runtime.spawn(run); }`. So many run at the same time as are held. A
+    /// run whose future panics or is dropped has failed.
     ///
     /// # Errors
     ///
@@ -186,7 +188,8 @@ impl<S: TaskStore> WorkerBuilder<S> {
         })
     }
 
-    /// A worker without threads, in the time of `clock`: calls of [`ManualWorker::turn`] do everything. For tests.
+    /// A worker without threads, in the time of `clock`: calls of [`ManualWorker::turn`] do
+    /// everything. For tests.
     ///
     /// # Errors
     ///

@@ -1,4 +1,5 @@
-//! The claims of a worker: where each is, until when it may be believed, and whose leases are to be extended.
+//! The claims of a worker: where each is, until when it may be believed, and whose leases are to be
+//! extended.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -27,8 +28,8 @@ pub(super) struct Held {
     late: bool,
     /// When its lease was asked for, the last time that it was given.
     asked: Duration,
-    /// The end of its lease, by the worker's monotonic clock. Counted from when the lease was asked for: so it is no later than
-    /// the engine's end.
+    /// The end of its lease, by the worker's monotonic clock. Counted from when the lease was asked
+    /// for: so it is no later than the engine's end.
     pub(super) until: Duration,
     /// Until when nobody else can have it, even if the engine has lost the latest extension.
     pub(super) sure: Duration,
@@ -89,8 +90,8 @@ impl Claims {
         self.running
     }
 
-    /// Takes a claim in, which is `due` then by the monotonic clock; returns its number. One that is late is to be
-    /// [queued](Self::queue).
+    /// Takes a claim in, which is `due` then by the monotonic clock; returns its number. One that
+    /// is late is to be [queued](Self::queue).
     pub(super) fn add(&mut self, claim: Claim, asked: Duration, due: Duration, late: bool) -> u64 {
         self.latest += 1;
         self.ahead += usize::from(!late);
@@ -168,7 +169,8 @@ impl Claims {
         keys
     }
 
-    /// The engine has given another lease, which was asked for at `asked`. If it loses that, the one before still holds.
+    /// The engine has given another lease, which was asked for at `asked`. If it loses that, the
+    /// one before still holds.
     pub(super) fn extended(&mut self, key: u64, asked: Duration) {
         let Some(held) = self.claims.get_mut(&key) else {
             return;
@@ -224,15 +226,16 @@ impl Claims {
         }
     }
 
-    /// When leases are to be extended next: a bit after the first could be, so that others go with it.
+    /// When leases are to be extended next: a bit after the first could be, so that others go with
+    /// it.
     pub(super) fn next_extension(&self) -> Option<Duration> {
         let (at, key) = self.leases.first()?;
         let lease = self.claims.get(key)?.claim.lease;
         Some(at.saturating_add(lease / 16))
     }
 
-    /// Claims of whose lease a quarter is over, so many at most. A claim whose lease is over, and that does not run, is not
-    /// extended any more: another worker may be about to claim it.
+    /// Claims of whose lease a quarter is over, so many at most. A claim whose lease is over, and
+    /// that does not run, is not extended any more: another worker may be about to claim it.
     pub(super) fn ending(&mut self, now: Duration, most: usize) -> Vec<(u64, Arc<Claim>)> {
         let mut ending = Vec::new();
         let mut over = Vec::new();

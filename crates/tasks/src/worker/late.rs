@@ -1,12 +1,13 @@
-//! Claims that were late when they came: of these only so many run at the same time. So what is on time finds a thread, also when
-//! all that a dead worker held comes at once.
+//! Claims that were late when they came: of these only so many run at the same time. So what is on
+//! time finds a thread, also when all that a dead worker held comes at once.
 
 use std::collections::{HashSet, VecDeque};
 
 /// For each thread so many late claims are on their way, while nothing is held that is on time.
 const DEEP: usize = 16;
 
-/// Of so many threads, those that may run late claims while others are on time: an eighth is kept for these.
+/// Of so many threads, those that may run late claims while others are on time: an eighth is kept
+/// for these.
 pub(super) fn threads_for_late(threads: usize) -> usize {
     threads.saturating_sub(threads.div_ceil(8)).max(1)
 }
@@ -34,7 +35,8 @@ impl Late {
         self.waiting.push_back(key);
     }
 
-    /// One that may begin. `ahead` says whether claims are held that are on time: these keep an eighth of the threads.
+    /// One that may begin. `ahead` says whether claims are held that are on time: these keep an
+    /// eighth of the threads.
     pub(super) fn next(&mut self, ahead: bool) -> Option<u64> {
         let most = self.threads.map_or(usize::MAX, |threads| {
             if ahead {

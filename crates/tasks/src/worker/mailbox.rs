@@ -14,7 +14,8 @@ pub(super) enum End {
     Back,
 }
 
-/// What has come since the ferry last looked. Bounded: a claim ends once, and a worker holds so many.
+/// What has come since the ferry last looked. Bounded: a claim ends once, and a worker holds so
+/// many.
 #[derive(Debug, Default)]
 pub(super) struct Mail {
     pub(super) ends: Vec<(u64, End)>,
@@ -88,7 +89,8 @@ impl Mailbox {
         std::mem::replace(&mut *mail, kept)
     }
 
-    /// Waits until something comes, `limit` at most. If that is an end, it waits for others, for `gather` at most.
+    /// Waits until something comes, `limit` at most. If that is an end, it waits for others, for
+    /// `gather` at most.
     pub(super) fn wait(&self, limit: Duration, gather: Duration) {
         let mail = self.lock();
         let waited = self.came.wait_timeout_while(mail, limit, |mail| !mail.news);

@@ -1,7 +1,8 @@
 //! A worker: claims ahead, holds in the wheel, runs at the millisecond, tells the engine.
 //!
-//! Two kinds of threads. The *ferry* is one thread that talks to the engine: it brings claims, extends their leases, and takes
-//! the ends of runs back. The threads of the wheel run handlers; they never wait for the engine, unless the worker is strict.
+//! Two kinds of threads. The *ferry* is one thread that talks to the engine: it brings claims,
+//! extends their leases, and takes the ends of runs back. The threads of the wheel run handlers;
+//! they never wait for the engine, unless the worker is strict.
 
 pub(crate) mod builder;
 mod ends;
@@ -41,8 +42,8 @@ pub struct Worker<S: TaskStore> {
 pub struct Stopped {
     /// Claims that were given back to the engine meanwhile.
     pub released: u64,
-    /// Claims whose end the engine does not know: handlers that still run, or an engine that does not answer. Their
-    /// leases end by themselves.
+    /// Claims whose end the engine does not know: handlers that still run, or an engine that does
+    /// not answer. Their leases end by themselves.
     pub left: usize,
 }
 
@@ -67,8 +68,9 @@ impl<S: TaskStore> Worker<S> {
         self.shared.stats()
     }
 
-    /// Claims nothing more, waits for the handlers that run, gives back what was not run, and tells the engine about all ends:
-    /// within `limit`, and the time that the engine takes for its last answer.
+    /// Claims nothing more, waits for the handlers that run, gives back what was not run, and tells
+    /// the engine about all ends: within `limit`, and the time that the engine takes for its last
+    /// answer.
     #[must_use = "it tells what was left"]
     pub fn stop(mut self, limit: Duration) -> Stopped {
         self.end(limit)
@@ -83,7 +85,8 @@ impl<S: TaskStore> Worker<S> {
         self.shared.give_back(keys);
         self.shared.mailbox.stop(until);
         if let Some(ferry) = self.ferry.take() {
-            // It does not panic: what it runs of others are the store's calls, whose panics would be ours to see.
+            // It does not panic: what it runs of others are the store's calls, whose panics would
+            // be ours to see.
             drop(ferry.join());
         }
         Stopped {

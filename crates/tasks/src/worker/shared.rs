@@ -62,7 +62,8 @@ impl<S> Shared<S> {
         self.engine().is_skewed()
     }
 
-    /// Takes an answer of the engine's clock into account. Returns whether the offset has come to be too large.
+    /// Takes an answer of the engine's clock into account. Returns whether the offset has come to
+    /// be too large.
     pub(super) fn learn(&self, sent: Duration, engine: Timestamp) -> bool {
         let (received, wall) = (self.clock.now(), self.clock.wall().into());
         let mut clock = self.engine();

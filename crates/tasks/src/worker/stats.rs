@@ -9,7 +9,8 @@ use tidewheel_time::Histogram;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Claims that wait for their time in the wheel, or run, or whose end the engine does not know yet.
+    /// Claims that wait for their time in the wheel, or run, or whose end the engine does not know
+    /// yet.
     pub held: usize,
     /// How many of those run.
     pub running: usize,
@@ -29,9 +30,11 @@ pub struct Stats {
     pub refused: u64,
     /// Claims that were not run because their lease had ended.
     pub lapsed: u64,
-    /// Claims that were not run because the engine had taken them back: cancelled, moved, or claimed by another.
+    /// Claims that were not run because the engine had taken them back: cancelled, moved, or
+    /// claimed by another.
     pub recalled: u64,
-    /// Claims that were given back: at the end, or because they had been due for a second and no thread was free.
+    /// Claims that were given back: at the end, or because they had been due for a second and no
+    /// thread was free.
     pub released: u64,
     /// Leases that were extended, each time.
     pub extended: u64,
@@ -39,7 +42,8 @@ pub struct Stats {
     pub errors: u64,
     /// The engine's time less this machine's wall clock, in microseconds.
     pub offset_us: i64,
-    /// Times at which that offset came to be more than a second. While it is, nothing is claimed ahead.
+    /// Times at which that offset came to be more than a second. While it is, nothing is claimed
+    /// ahead.
     pub skews: u64,
     /// Whether it is so now.
     pub skewed: bool,

@@ -69,7 +69,8 @@ impl tidewheel_scheduler::Journal<String, Vec<u8>> for Disk {
     }
 }
 
-/// What the file did not have was claimed and run, and a cancel that had failed answered that there was no such task.
+/// What the file did not have was claimed and run, and a cancel that had failed answered that there
+/// was no such task.
 #[test]
 fn what_could_not_be_written_is_neither_claimed_nor_answered() {
     let (disk, clock) = (Disk::default(), clock());

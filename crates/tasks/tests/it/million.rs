@@ -1,6 +1,8 @@
-//! How many claims a second, and how much memory, when very many tasks are pending: printed, not judged.
+//! How many claims a second, and how much memory, when very many tasks are pending: printed, not
+//! judged.
 //!
-//! `cargo test --release -p tidewheel-tasks --all-features --test it million -- --ignored --nocapture --test-threads 1`
+//! `cargo test --release -p tidewheel-tasks --all-features --test it million -- --ignored
+//! --nocapture --test-threads 1`
 
 use std::path::Path;
 use std::sync::Arc;
@@ -95,7 +97,8 @@ async fn persist(store: &impl TaskStore, tasks: Vec<Task>) {
     panic!("the engine does not answer");
 }
 
-/// Schedules tasks a thousand a call, several calls at a time, for so long at most. Returns how many.
+/// Schedules tasks a thousand a call, several calls at a time, for so long at most. Returns how
+/// many.
 fn schedule<S: TaskStore + Clone>(
     runtime: &Runtime,
     store: &S,

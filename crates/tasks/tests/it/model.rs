@@ -1,7 +1,7 @@
 //! Any store against a naive model: random calls of a few ids, each answer compared.
 //!
-//! A task is *near*, due at once, or *far*, due in an hour. Leases do not end meanwhile. So what the store has to answer follows from
-//! the calls before alone, however fast the engine is.
+//! A task is *near*, due at once, or *far*, due in an hour. Leases do not end meanwhile. So what
+//! the store has to answer follows from the calls before alone, however fast the engine is.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

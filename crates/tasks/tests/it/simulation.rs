@@ -1,5 +1,6 @@
-//! A fleet in virtual time: workers die, sleep, fail and stop, the engine is away now and then. Every task that was not cancelled
-//! ends, none runs early, and a task that runs again does so under a higher fence.
+//! A fleet in virtual time: workers die, sleep, fail and stop, the engine is away now and then.
+//! Every task that was not cancelled ends, none runs early, and a task that runs again does so
+//! under a higher fence.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};

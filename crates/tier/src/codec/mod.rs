@@ -21,14 +21,15 @@ pub type CodecError = Box<dyn Error + Send + Sync>;
 
 /// Writes values for the engine, and reads them back.
 ///
-/// All programs that share a namespace must use the same one. What cannot be read counts as not there, and is loaded again.
+/// All programs that share a namespace must use the same one. What cannot be read counts as not
+/// there, and is loaded again.
 pub trait Codec<V>: Send + Sync + 'static {
     /// Appends a value.
     ///
     /// # Errors
     ///
-    /// If the value cannot be written: then it is stored nowhere. A load's value is for those who wait, and `insert` returns
-    /// an error.
+    /// If the value cannot be written: then it is stored nowhere. A load's value is for those who
+    /// wait, and `insert` returns an error.
     fn write(&self, value: &V, out: &mut Vec<u8>) -> Result<(), CodecError>;
 
     /// Reads a value from all of the bytes.

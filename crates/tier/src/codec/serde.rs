@@ -5,8 +5,8 @@ use serde::de::DeserializeOwned;
 
 use super::{Codec, CodecError};
 
-/// Values by serde, in postcard's compact format. Fields have no names in it: programs with different versions of a type should
-/// use different namespaces.
+/// Values by serde, in postcard's compact format. Fields have no names in it: programs with
+/// different versions of a type should use different namespaces.
 #[cfg(feature = "postcard")]
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Postcard;

@@ -47,8 +47,8 @@ impl Left {
         }
     }
 
-    /// For how long after the question the first tier may keep it. A millisecond less than the engine says: the first
-    /// tier's deadlines are rounded up.
+    /// For how long after the question the first tier may keep it. A millisecond less than the
+    /// engine says: the first tier's deadlines are rounded up.
     pub(crate) fn local(&self) -> Duration {
         self.hard.saturating_sub(Duration::from_millis(1))
     }

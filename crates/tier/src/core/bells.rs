@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
-/// Loads that wait for a change, by key. Each process has one load of a key at a time, so there are few.
+/// Loads that wait for a change, by key. Each process has one load of a key at a time, so there are
+/// few.
 #[derive(Debug, Default)]
 pub(crate) struct Bells(Mutex<HashMap<Vec<u8>, Vec<Arc<Bell>>>>);
 

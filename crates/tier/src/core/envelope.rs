@@ -14,8 +14,9 @@
 //! | … | what the codec wrote |
 //! | 8 | the checksum of all of it |
 //!
-//! Numbers are big-endian. There is no point in time in it: all are lengths, counted from the end that the engine keeps.
-//! Scripts read the two lengths and the id at their fixed places, and do not look at the checksum.
+//! Numbers are big-endian. There is no point in time in it: all are lengths, counted from the end
+//! that the engine keeps. Scripts read the two lengths and the id at their fixed places, and do not
+//! look at the checksum.
 
 use twox_hash::XxHash3_64;
 

@@ -1,6 +1,7 @@
 //! The protocol without sockets, clocks of its own or threads.
 //!
-//! It closes fourteen holes, each of which some cache with two tiers has had. Tests switch each rule off by its number.
+//! It closes fourteen holes, each of which some cache with two tiers has had. Tests switch each
+//! rule off by its number.
 //!
 //! | | hole | rule, and where it is |
 //! |---|---|---|

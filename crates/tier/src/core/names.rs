@@ -6,8 +6,9 @@
 //! | `<namespace>:l:{=<key>}` | its lease |
 //! | `<namespace>:t:{=<tag>}` | the version of a tag; of the empty one, that of the whole namespace |
 //!
-//! A key's value and its lease are in one slot, for what stands between the braces is the same. The `=` keeps that from being
-//! empty. Leases are outside of the watched prefixes: nobody's entry depends on them.
+//! A key's value and its lease are in one slot, for what stands between the braces is the same. The
+//! `=` keeps that from being empty. Leases are outside of the watched prefixes: nobody's entry
+//! depends on them.
 
 use super::slot::slot;
 

@@ -1,14 +1,17 @@
-//! The watching plane, without its sockets: what was heard from whom, and so which watch covers which key.
+//! The watching plane, without its sockets: what was heard from whom, and so which watch covers
+//! which key.
 //!
-//! A backend tells it four things of each *source*, which is a connection to one primary: it is connected and will tell of
-//! changes; a heartbeat was answered; something changed; it is lost. And it tells who owns which slot.
+//! A backend tells it four things of each *source*, which is a connection to one primary: it is
+//! connected and will tell of changes; a heartbeat was answered; something changed; it is lost. And
+//! it tells who owns which slot.
 //!
-//! **The heartbeat.** An answer proves that word of every change before the *previous* heartbeat was sent has arrived. Not
-//! before this one: an engine tells of a batch of changes when it has run a batch of commands, so its answer to a
-//! heartbeat may precede word of a change in the same batch.
+//! **The heartbeat.** An answer proves that word of every change before the *previous* heartbeat
+//! was sent has arrived. Not before this one: an engine tells of a batch of changes when it has run
+//! a batch of commands, so its answer to a heartbeat may precede word of a change in the same
+//! batch.
 //!
-//! **The namespace's own version** decides over all entries, so no entry is believed for longer than the source that
-//! tells of it.
+//! **The namespace's own version** decides over all entries, so no entry is believed for longer
+//! than the source that tells of it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -203,7 +206,8 @@ impl Plane {
         &self.clock
     }
 
-    /// How long a hit is believed after its source was heard. A backend's heartbeat must be a fraction of it.
+    /// How long a hit is believed after its source was heard. A backend's heartbeat must be a
+    /// fraction of it.
     #[must_use]
     pub fn bound(&self) -> Duration {
         self.bounds.watched
@@ -351,7 +355,8 @@ impl Plane {
         heard.faded = Some(watch);
     }
 
-    /// Who owns which slot, as asked at some time. Another answer than the last one ends everything.
+    /// Who owns which slot, as asked at some time. Another answer than the last one ends
+    /// everything.
     pub fn owned(&self, owners: Owners) {
         let is_takeover = self.lock().is_takeover(&owners);
         if is_takeover {
@@ -398,7 +403,8 @@ impl Plane {
         }
     }
 
-    /// Tries invalidations again that the engine has not taken. A backend calls it several times a second: nobody may read.
+    /// Tries invalidations again that the engine has not taken. A backend calls it several times a
+    /// second: nobody may read.
     pub async fn settle(&self) {
         let work = self.local.get().and_then(|local| local.settle());
         if let Some(work) = work {
@@ -433,7 +439,8 @@ impl Plane {
 }
 
 impl Plane {
-    /// Whether another server has taken over a moment ago, so that other processes may still repeat what is lost.
+    /// Whether another server has taken over a moment ago, so that other processes may still repeat
+    /// what is lost.
     pub(crate) fn is_quiet(&self) -> bool {
         let until = self.quiet_until.load(Acquire);
         until != 0 && self.now().0 < until
@@ -444,8 +451,9 @@ impl Plane {
         !fault!(H13) && self.lock().known == Known::Nobody
     }
 
-    /// Whether an answer is of another server than the one that is watched, where one has everything. It may be of one that
-    /// lacks what is to be repeated, or of one that was the primary.
+    /// Whether an answer is of another server than the one that is watched, where one has
+    /// everything. It may be of one that lacks what is to be repeated, or of one that was the
+    /// primary.
     pub(crate) fn is_stranger(&self, server: Option<ServerId>) -> bool {
         let known = self.lock().known;
         !fault!(H13)
@@ -472,8 +480,9 @@ impl Plane {
         Cover::Degraded(Arc::clone(&state.degraded))
     }
 
-    /// A watch for what is known of a tag in a slot, and until when that is believed at most. What was asked for while
-    /// nothing watched is over when something does: it may have changed unheard.
+    /// A watch for what is known of a tag in a slot, and until when that is believed at most. What
+    /// was asked for while nothing watched is over when something does: it may have changed
+    /// unheard.
     pub(crate) fn cover_tag(&self, slot: u16) -> (Arc<Watch>, Moment) {
         match self.cover(slot) {
             Cover::Watched(watch) => (watch, Moment(u64::MAX)),
@@ -494,7 +503,8 @@ impl Plane {
         }
     }
 
-    /// How often the namespace was cleared, as far as is known here. What was kept before is no answer to an error.
+    /// How often the namespace was cleared, as far as is known here. What was kept before is no
+    /// answer to an error.
     pub(crate) fn cleared(&self) -> u64 {
         self.cleared.load(Acquire)
     }

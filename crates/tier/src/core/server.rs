@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// What a server is called by itself, and no other server is: the run id of Valkey and Redis, or a node's id in a Cluster.
+/// What a server is called by itself, and no other server is: the run id of Valkey and Redis, or a
+/// node's id in a Cluster.
 ///
 /// Both planes learn it. An answer is kept only if the server that is watched has given it.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,8 @@
 //! What this process knows of the versions of tags.
 //!
-//! An envelope carries the version of each of its tags. Whoever invalidates a tag gives it another version, and word of that
-//! ends the object here that stands for the old one. It is in the table *before* the engine is asked, so no word is missed.
+//! An envelope carries the version of each of its tags. Whoever invalidates a tag gives it another
+//! version, and word of that ends the object here that stands for the old one. It is in the table
+//! *before* the engine is asked, so no word is missed.
 
 use std::collections::HashMap;
 use std::sync::atomic::{
@@ -67,7 +68,8 @@ impl Tag {
         self.is_believed(clock).then_some(version)
     }
 
-    /// Whether the version was known before this time. At the same reading of the clock it may have come later.
+    /// Whether the version was known before this time. At the same reading of the clock it may have
+    /// come later.
     pub(crate) fn was_known(&self, at: Moment) -> bool {
         self.learnt.get().is_some_and(|learnt| learnt.at < at)
     }
@@ -94,7 +96,8 @@ impl Tag {
     }
 }
 
-/// Tags by name, up to a limit. Beyond it all are forgotten at once, and with them every entry that has one.
+/// Tags by name, up to a limit. Beyond it all are forgotten at once, and with them every entry that
+/// has one.
 #[derive(Debug)]
 pub(crate) struct Tags {
     limit: usize,

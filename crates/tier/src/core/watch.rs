@@ -19,11 +19,12 @@ const BEGUN: u64 = 1;
 
 /// An unbroken time during which a connection tells of every change in a primary.
 ///
-/// All entries that were read during it share this one number: the time until which they may be believed. A watch that
-/// has ended never begins again; its successor is another object, so no entry can be taken for one that was read later.
+/// All entries that were read during it share this one number: the time until which they may be
+/// believed. A watch that has ended never begins again; its successor is another object, so no
+/// entry can be taken for one that was read later.
 ///
-/// The number is kept twice: by the plane's clock, and as a tick of the first tier's, which looks at each hit whether it has
-/// come.
+/// The number is kept twice: by the plane's clock, and as a tick of the first tier's, which looks
+/// at each hit whether it has come.
 #[derive(Debug)]
 pub(crate) struct Watch {
     until: AtomicU64,
@@ -56,7 +57,8 @@ impl Watch {
         Self::of(Moment(u64::MAX), u64::MAX, None)
     }
 
-    /// Whether what this server has answered may be kept under it. Where no connection watches, nobody is asked for.
+    /// Whether what this server has answered may be kept under it. Where no connection watches,
+    /// nobody is asked for.
     pub(crate) fn is_of(&self, server: Option<ServerId>) -> bool {
         fault!(H13) || self.server.is_none() || self.server == server
     }
@@ -67,7 +69,8 @@ impl Watch {
         self.tick.load(Acquire)
     }
 
-    /// Whether what was read during it may be believed now. An exact reading of the clock only near the end.
+    /// Whether what was read during it may be believed now. An exact reading of the clock only near
+    /// the end.
     #[inline]
     pub(crate) fn is_believed(&self, clock: &Readings) -> bool {
         let until = self.until.load(Acquire);

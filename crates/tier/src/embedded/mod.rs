@@ -24,8 +24,8 @@ const SOURCE: u32 = 0;
 
 /// An engine in this process. A clone is another handle to the same one.
 ///
-/// Caches with the same namespace share their values, as processes do that have the same server. All of it is gone with the
-/// last handle.
+/// Caches with the same namespace share their values, as processes do that have the same server.
+/// All of it is gone with the last handle.
 #[derive(Clone)]
 pub struct Embedded(Arc<Inner>);
 

@@ -139,7 +139,8 @@ impl Model {
         self.keys.insert(key, (bytes, now.saturating_add(ttl_ms)));
     }
 
-    /// Removes what is dead. The next sweep comes when as many were set as are left: each pays for one look.
+    /// Removes what is dead. The next sweep comes when as many were set as are left: each pays for
+    /// one look.
     fn sweep(&mut self, now: u64) {
         self.keys.retain(|_, (_, end)| now < *end);
         self.before_sweep = SWEEP.max(self.keys.len());
@@ -152,12 +153,14 @@ pub(crate) fn here() -> ServerId {
     ServerId::of(b"here")
 }
 
-/// What a tag's key holds: whether the version was made or given by an invalidation, and the version.
+/// What a tag's key holds: whether the version was made or given by an invalidation, and the
+/// version.
 pub(crate) fn version_bytes(kind: u8, version: u64) -> Vec<u8> {
     [&[kind][..], &version.to_be_bytes()].concat()
 }
 
-/// What a tag's key says, at the age that its time to live tells. What it does not say counts as invalidated just now.
+/// What a tag's key says, at the age that its time to live tells. What it does not say counts as
+/// invalidated just now.
 pub(crate) fn said(bytes: &[u8], age_ms: u64) -> TagSaid {
     let version = bytes.get(1..).and_then(|bytes| bytes.try_into().ok());
     let is_made = bytes.first() == Some(&b'c');

@@ -34,7 +34,8 @@ impl Future for Pause<'_> {
         }
         self.clock.wake_when_moved(context.waker());
         if self.is_real {
-            // Only a load waits here that another cache of this process runs already: a thread is cheap enough.
+            // Only a load waits here that another cache of this process runs already: a thread is
+            // cheap enough.
             let waker = context.waker().clone();
             std::thread::spawn(move || {
                 std::thread::sleep(left);

@@ -18,7 +18,8 @@ const ERROR_PAUSE: Duration = Duration::from_secs(1);
 
 /// What was known before a loader ran whose value may stay in this process alone.
 pub(super) struct Before {
-    /// If a connection begins to watch meanwhile, it has missed changes of what the loader has read.
+    /// If a connection begins to watch meanwhile, it has missed changes of what the loader has
+    /// read.
     watch: Arc<Watch>,
     cleared: u64,
     changes: u64,
@@ -29,7 +30,8 @@ where
     K: TierKey + Hash + Eq + Clone + Send + Sync + 'static,
     V: Clone + Send + Sync + 'static,
 {
-    /// The engine is away: the loader runs, and what it brings stays in this process, for a short time.
+    /// The engine is away: the loader runs, and what it brings stays in this process, for a short
+    /// time.
     pub(super) async fn alone<E, F>(
         &self,
         old: Option<Held<V>>,

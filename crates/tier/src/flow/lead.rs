@@ -19,8 +19,9 @@ use crate::engine::{Backend, EngineError, Filled};
 use crate::handle::held::Held;
 use crate::handle::life::{Given, Life};
 
-/// A lease that goes with its holder: when a loader fails or panics, or its future is dropped. It begins when the lease is
-/// asked for: a future that is dropped before the answer comes may have won it.
+/// A lease that goes with its holder: when a loader fails or panics, or its future is dropped. It
+/// begins when the lease is asked for: a future that is dropped before the answer comes may have
+/// won it.
 pub(super) struct Leased<'a> {
     backend: &'a dyn Backend,
     key: Option<Wire>,
@@ -80,7 +81,8 @@ where
         self.counters.loads();
         let given = match load.await {
             Ok(given) => given,
-            // What the first tier still has is no answer: if the engine has it no more, it may have been invalidated.
+            // What the first tier still has is no answer: if the engine has it no more, it may have
+            // been invalidated.
             Err(error) => return self.old(kept.map(|entry| entry.value)).ok_or(error),
         };
         let (value, life) = self.parts(&given);
@@ -131,7 +133,8 @@ where
             .await
     }
 
-    /// The engine has it. Word of that comes to this process too, and takes the entry away again, unless it came before.
+    /// The engine has it. Word of that comes to this process too, and takes the entry away again,
+    /// unless it came before.
     fn filled(
         &self,
         question: &Question,
@@ -242,7 +245,8 @@ fn check_tags(tags: &[String]) -> Result<(), EngineError> {
     Err(EngineError::Unstorable(why))
 }
 
-/// What an engine takes for a time to live, at most: some 285 years of milliseconds overflow its own clock.
+/// What an engine takes for a time to live, at most: some 285 years of milliseconds overflow its
+/// own clock.
 const TTL_MAX_MS: u64 = 100 * 365 * 24 * 3600 * 1000;
 
 fn millis(duration: Duration) -> u64 {

@@ -22,7 +22,8 @@ use crate::engine::{EngineError, Lease, Look, Looked};
 use crate::handle::held::Held;
 use crate::handle::life::Given;
 
-/// Between two looks at a key that another process loads, at first and at most. Word of a change ends the wait.
+/// Between two looks at a key that another process loads, at first and at most. Word of a change
+/// ends the wait.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
@@ -62,8 +63,8 @@ where
     K: TierKey + Hash + Eq + Clone + Send + Sync + 'static,
     V: Clone + Send + Sync + 'static,
 {
-    /// The value of a key that the first tier has not, from the engine or the loader. Runs within a load of the first tier:
-    /// word of a change of the key supersedes that from now on.
+    /// The value of a key that the first tier has not, from the engine or the loader. Runs within a
+    /// load of the first tier: word of a change of the key supersedes that from now on.
     pub(crate) async fn miss<E, F>(
         &self,
         key: &K,
@@ -157,7 +158,8 @@ where
         }
     }
 
-    /// The namespace's version. It decides over what is looked up after it, so whoever says it must be watched too.
+    /// The namespace's version. It decides over what is looked up after it, so whoever says it must
+    /// be watched too.
     async fn space(&self, question: &mut Question) -> Result<u64, EngineError> {
         let (tag, space) = self.tag(SPACE).await?;
         if tag.is_replaced() && !fault!(H13) {

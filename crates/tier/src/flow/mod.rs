@@ -97,7 +97,8 @@ where
         self.backend.attach(Arc::clone(&self.plane));
     }
 
-    /// Takes an entry away that may not be believed, and returns it if it may be answered in place of an error.
+    /// Takes an entry away that may not be believed, and returns it if it may be answered in place
+    /// of an error.
     pub(crate) fn remove_unbelieved(&self, key: &K) -> Option<Held<V>> {
         let clock = self.plane.clock();
         let mut old = None;
@@ -112,7 +113,8 @@ where
         old.filter(|_| removed)
     }
 
-    /// Whether what the first tier has answered may be: not if it was stored a moment ago, and is doubtful since.
+    /// Whether what the first tier has answered may be: not if it was stored a moment ago, and is
+    /// doubtful since.
     pub(crate) fn may_answer(&self, held: &Held<V>, outcome: Outcome) -> bool {
         match outcome {
             Outcome::Hit | Outcome::Stale => held.is_believed(self.plane.clock()),
@@ -120,7 +122,8 @@ where
         }
     }
 
-    /// Asks the engine, unless it is left alone. The answer of another server than the one that is watched is none.
+    /// Asks the engine, unless it is left alone. The answer of another server than the one that is
+    /// watched is none.
     async fn ask<'a, T: Signed>(
         &'a self,
         question: impl FnOnce(&'a dyn Backend) -> Answer<'a, T>,
@@ -195,7 +198,8 @@ where
             return;
         }
         self.counters.changes();
-        // Entry and load in one step: either the load stores before, and that is removed, or it stores nothing.
+        // Entry and load in one step: either the load stores before, and that is removed, or it
+        // stores nothing.
         cache.invalidate(&key);
     }
 }

@@ -180,8 +180,8 @@ where
     }
 }
 
-/// A lifetime after whose end an entry is kept for so long. Said only where it is: what nothing was said of takes less
-/// memory, and is read in less time.
+/// A lifetime after whose end an entry is kept for so long. Said only where it is: what nothing was
+/// said of takes less memory, and is read in less time.
 pub(super) fn kept_after(life: Lifetime, kept: Duration) -> Lifetime {
     if kept.is_zero() {
         return life;

@@ -14,8 +14,8 @@ use crate::core::slot::slot;
 use crate::core::tags::Tag;
 use crate::engine::{EngineError, TagSaid};
 
-/// How long the engine keeps a tag's version, in milliseconds: 30 days. A version that is gone is replaced by another, and what
-/// had it counts as invalidated.
+/// How long the engine keeps a tag's version, in milliseconds: 30 days. A version that is gone is
+/// replaced by another, and what had it counts as invalidated.
 pub(super) const TAG_TTL_MS: u64 = 30 * 24 * 3600 * 1000;
 
 /// Times that a version is asked for while others change it.
@@ -69,8 +69,9 @@ where
 
     /// The versions for a value whose load began then, if none of its tags was invalidated since.
     ///
-    /// A version that this process knew before is right: if it is not the present one any more, the value is invalid from
-    /// the start, as it should be. Others are asked for, together with the time since their last invalidation.
+    /// A version that this process knew before is right: if it is not the present one any more, the
+    /// value is invalid from the start, as it should be. Others are asked for, together with the
+    /// time since their last invalidation.
     pub(super) async fn versions_since(
         &self,
         tags: &[String],

@@ -91,8 +91,8 @@ where
         done.map(drop)
     }
 
-    /// The engine has taken an invalidation, or a write, which was sent in this reign. If another server has taken over
-    /// since, it is to be repeated there.
+    /// The engine has taken an invalidation, or a write, which was sent in this reign. If another
+    /// server has taken over since, it is to be repeated there.
     fn taken(&self, invalidation: Invalidation, reign: u64) {
         if !self.recent.note(&invalidation, reign, self.plane.now()) {
             self.pending.add(invalidation);
@@ -107,8 +107,9 @@ where
         }
     }
 
-    /// Tries invalidations again that the engine has not taken, before it is asked for anything. Tells whether none waits any
-    /// more, here or in another process: if not, nothing may be read from the engine.
+    /// Tries invalidations again that the engine has not taken, before it is asked for anything.
+    /// Tells whether none waits any more, here or in another process: if not, nothing may be read
+    /// from the engine.
     pub(super) async fn settle_pending(&self) -> bool {
         let is_settled = !self.pending.any()
             || match self.turn().await {
@@ -118,7 +119,8 @@ where
         is_settled && !self.plane.is_quiet()
     }
 
-    /// Before a value is written: an invalidation of it that waits would take it away again when it is tried later.
+    /// Before a value is written: an invalidation of it that waits would take it away again when it
+    /// is tried later.
     async fn settle_before(&self, key: &[u8], tags: &[String]) -> Result<(), EngineError> {
         if !self.pending.any() {
             return Ok(());

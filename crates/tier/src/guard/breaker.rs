@@ -26,7 +26,8 @@ struct State {
 }
 
 impl Breaker {
-    /// Whether the engine may be asked now. Whoever may, while it is open, is the only one for the length of a pause.
+    /// Whether the engine may be asked now. Whoever may, while it is open, is the only one for the
+    /// length of a pause.
     pub(crate) fn admit(&self, now: Moment) -> Result<(), EngineError> {
         let mut state = self.lock();
         match state.open_until {

@@ -1,6 +1,7 @@
 //! Invalidations that an absent engine has not taken.
 //!
-//! They alone are tried again: to invalidate twice does no harm. A write that is tried again later might replace a newer one.
+//! They alone are tried again: to invalidate twice does no harm. A write that is tried again later
+//! might replace a newer one.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -110,7 +111,8 @@ impl Pending {
         all.map(|(what, number)| (what.clone(), *number)).collect()
     }
 
-    /// That of a key and those of tags, of those that wait, with their numbers; and that of everything.
+    /// That of a key and those of tags, of those that wait, with their numbers; and that of
+    /// everything.
     pub(crate) fn of(&self, key: &[u8], tags: &[String]) -> Vec<(Invalidation, u64)> {
         let key = Invalidation::Key(key.to_vec());
         let tags = tags.iter().cloned().map(Invalidation::Tag);
@@ -139,7 +141,8 @@ impl Pending {
         self.lock().last
     }
 
-    /// Everything was invalidated, after the failure with this number: what has waited since then or before is done.
+    /// Everything was invalidated, after the failure with this number: what has waited since then
+    /// or before is done.
     pub(crate) fn all_done(&self, number: u64) {
         let mut waiting = self.lock();
         waiting.numbers.retain(|_, failed| *failed > number);

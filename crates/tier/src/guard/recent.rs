@@ -1,7 +1,8 @@
-//! Invalidations that the engine has taken lately. If another server takes over that lacks the last writes of the one before,
-//! they are lost there; so they are repeated.
+//! Invalidations that the engine has taken lately. If another server takes over that lacks the last
+//! writes of the one before, they are lost there; so they are repeated.
 //!
-//! A write counts as an invalidation of its key: to store its value again could replace a newer one.
+//! A write counts as an invalidation of its key: to store its value again could replace a newer
+//! one.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -42,8 +43,8 @@ impl Recent {
         self.lock().reign
     }
 
-    /// A server has taken an invalidation, which was sent to it in this reign. `false`: another one has taken over since, and
-    /// may lack it.
+    /// A server has taken an invalidation, which was sent to it in this reign. `false`: another one
+    /// has taken over since, and may lack it.
     pub(crate) fn note(&self, what: &Invalidation, reign: u64, now: Moment) -> bool {
         if self.lag.is_zero() {
             return true;
@@ -66,7 +67,8 @@ impl Recent {
         true
     }
 
-    /// Another server has taken over: what may be lost, each once. If that was too much to keep, it is everything.
+    /// Another server has taken over: what may be lost, each once. If that was too much to keep, it
+    /// is everything.
     pub(crate) fn taken_over(&self, now: Moment) -> Vec<Invalidation> {
         let mut kept = self.lock();
         let lost_before = self.lost_before(now);

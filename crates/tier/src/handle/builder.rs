@@ -52,15 +52,16 @@ impl<V> Tier<V> {
         self
     }
 
-    /// The soft deadline of values that do not say one: see [`Life::fresh_for`](crate::Life::fresh_for).
+    /// The soft deadline of values that do not say one: see
+    /// [`Life::fresh_for`](crate::Life::fresh_for).
     #[must_use]
     pub fn fresh_for(mut self, fresh_for: Duration) -> Self {
         self.settings.life.fresh_for = Some(fresh_for);
         self
     }
 
-    /// How long after their end values are kept for a loader that fails, unless they say it themselves; not at all if not
-    /// set.
+    /// How long after their end values are kept for a loader that fails, unless they say it
+    /// themselves; not at all if not set.
     #[must_use]
     pub fn stale_on_error(mut self, stale_for: Duration) -> Self {
         self.settings.life.stale_for = Some(stale_for);
@@ -74,8 +75,8 @@ impl<V> Tier<V> {
         self
     }
 
-    /// Shortens each time to live by a random part of up to this fraction, so that what is stored together does not end
-    /// together; a twentieth if not set.
+    /// Shortens each time to live by a random part of up to this fraction, so that what is stored
+    /// together does not end together; a twentieth if not set.
     #[must_use]
     pub fn jitter(mut self, fraction: f64) -> Self {
         self.settings.jitter = fraction;
@@ -89,38 +90,42 @@ impl<V> Tier<V> {
         self
     }
 
-    /// How old a hit may be at most, while a connection tells of changes; a second if not set. A quarter of it passes
-    /// between two heartbeats.
+    /// How old a hit may be at most, while a connection tells of changes; a second if not set. A
+    /// quarter of it passes between two heartbeats.
     #[must_use]
     pub fn staleness(mut self, bound: Duration) -> Self {
         self.bounds.watched = bound;
         self
     }
 
-    /// How much longer entries are believed when that connection is lost, and how long what is stored meanwhile lives;
-    /// five seconds if not set. Zero: while no connection tells of changes, nothing is believed.
+    /// How much longer entries are believed when that connection is lost, and how long what is
+    /// stored meanwhile lives; five seconds if not set. Zero: while no connection tells of changes,
+    /// nothing is believed.
     #[must_use]
     pub fn degraded_life(mut self, life: Duration) -> Self {
         self.bounds.degraded = life;
         self
     }
 
-    /// How long a question to the engine may take, with the connection that it may need; a second if not set. What takes longer
-    /// counts as not answered: loaders run, and invalidations wait. Connections and single commands have seven tenths of it.
-    /// Of several tiers that share a `Valkey`, the one that was built last says it.
+    /// How long a question to the engine may take, with the connection that it may need; a second
+    /// if not set. What takes longer counts as not answered: loaders run, and invalidations wait.
+    /// Connections and single commands have seven tenths of it. Of several tiers that share a
+    /// `Valkey`, the one that was built last says it.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.bounds.timeout = timeout;
         self
     }
 
-    /// For how long an engine may lose what it has taken, when another server takes over: a replica that lags, or one that is
-    /// promoted while clients still write to the primary. Ten seconds if not set.
+    /// For how long an engine may lose what it has taken, when another server takes over: a replica
+    /// that lags, or one that is promoted while clients still write to the primary. Ten seconds if
+    /// not set.
     ///
-    /// What this process has written and invalidated within that time is invalidated again at the new server. For one
-    /// [`staleness`](Self::staleness) nothing is read from there, so that all processes can do so: loaders run meanwhile, as
-    /// if the engine were away. More than 10,000 within that time, or 4 MB of keys, become one invalidation of the whole
-    /// namespace. Zero: what is lost stays lost, and reads go on at once.
+    /// What this process has written and invalidated within that time is invalidated again at the
+    /// new server. For one [`staleness`](Self::staleness) nothing is read from there, so that all
+    /// processes can do so: loaders run meanwhile, as if the engine were away. More than 10,000
+    /// within that time, or 4 MB of keys, become one invalidation of the whole namespace. Zero:
+    /// what is lost stays lost, and reads go on at once.
     #[must_use]
     pub fn failover_lag(mut self, lag: Duration) -> Self {
         self.bounds.lag = lag;
@@ -176,13 +181,14 @@ impl<V> fmt::Debug for Tier<V> {
 pub trait Tiered<K, V> {
     /// Builds the cache, as the first tier of a [`TieredCache`].
     ///
-    /// The first tier never keeps a value for longer than the engine does. Its own time to live, idle time and capacity
-    /// apply as well; its loaders, its refreshers and its time for stale values are not used.
+    /// The first tier never keeps a value for longer than the engine does. Its own time to live,
+    /// idle time and capacity apply as well; its loaders, its refreshers and its time for stale
+    /// values are not used.
     ///
     /// # Errors
     ///
-    /// As [`Builder::build`], and if an option of the tier is out of range. An engine that is away is none: the cache
-    /// begins without it.
+    /// As [`Builder::build`], and if an option of the tier is out of range. An engine that is away
+    /// is none: the cache begins without it.
     fn tiered(self, tier: Tier<V>) -> Result<TieredCache<K, V>, BuildError>;
 }
 

@@ -14,8 +14,9 @@ use crate::stats::TierStats;
 
 /// A cache with a second tier that many processes share. See the [crate](crate) for a guide.
 ///
-/// A clone is another handle to the same cache. Methods that end in `_async` are futures for any runtime; the others block
-/// their thread while they wait for the engine, so tasks should not call them.
+/// A clone is another handle to the same cache. Methods that end in `_async` are futures for any
+/// runtime; the others block their thread while they wait for the engine, so tasks should not call
+/// them.
 pub struct TieredCache<K, V> {
     pub(crate) inner: Arc<Inner<K, V>>,
     /// That of `inner`, at hand: a hit follows one pointer less.
@@ -45,7 +46,8 @@ where
         value
     }
 
-    /// The value, from the first tier or else from the engine. `None` if neither has it, or the engine is away.
+    /// The value, from the first tier or else from the engine. `None` if neither has it, or the
+    /// engine is away.
     #[inline]
     pub fn get(&self, key: &K) -> Option<V> {
         let mut value = None;
@@ -71,8 +73,8 @@ where
         }
     }
 
-    /// Whether the first tier has a key, and may be believed. The value is put where it is wanted, or none if it is known
-    /// that there is none: so it is copied once.
+    /// Whether the first tier has a key, and may be believed. The value is put where it is wanted,
+    /// or none if it is known that there is none: so it is copied once.
     #[inline]
     pub(super) fn hit<Q>(&self, key: &Q, value: &mut Option<V>) -> Belief
     where
@@ -90,7 +92,8 @@ where
             .unwrap_or(Belief::None)
     }
 
-    /// The first tier. What is written to it by hand is in no other process, and may be replaced at any time.
+    /// The first tier. What is written to it by hand is in no other process, and may be replaced at
+    /// any time.
     #[must_use]
     pub fn first_tier(&self) -> &Cache<K, Held<V>> {
         &self.first
@@ -108,13 +111,15 @@ where
         self.inner.plane.is_watched()
     }
 
-    /// Invalidations that the engine has not taken yet. They are tried again before anything is read from it.
+    /// Invalidations that the engine has not taken yet. They are tried again before anything is
+    /// read from it.
     #[must_use]
     pub fn invalidations_waiting(&self) -> usize {
         self.inner.pending.len()
     }
 
-    /// Whether the engine is left alone for a moment, after failures. It stays so until somebody has asked it again.
+    /// Whether the engine is left alone for a moment, after failures. It stays so until somebody
+    /// has asked it again.
     #[must_use]
     pub fn is_engine_left_alone(&self) -> bool {
         self.inner.breaker.is_open()

@@ -26,7 +26,8 @@ pub(crate) struct More {
     pub(crate) soft: Option<Moment>,
     /// Until when it may be answered in place of an error, and after what.
     pub(crate) kept: Option<Kept>,
-    /// Its tags have no versions that could be believed: it is over when one of them is known to be.
+    /// Its tags have no versions that could be believed: it is over when one of them is known to
+    /// be.
     pub(crate) is_unversioned: bool,
 }
 
@@ -100,7 +101,8 @@ impl<V> Held<V> {
         self.value.as_ref()
     }
 
-    /// Whether it may be believed, of an entry whose watch is: that is looked at together with its end.
+    /// Whether it may be believed, of an entry whose watch is: that is looked at together with its
+    /// end.
     #[inline]
     pub(crate) fn belief<'a>(&self, clock: impl FnOnce() -> &'a Readings) -> Belief {
         let Some(more) = &self.more else {
@@ -120,8 +122,8 @@ impl<V> Held<V> {
         self.watch.is_believed(clock) && self.belief(|| clock) != Belief::None
     }
 
-    /// Until when it may be answered in place of an error, if it may be at this time of the first tier. `cleared`: how often the
-    /// namespace was cleared.
+    /// Until when it may be answered in place of an error, if it may be at this time of the first
+    /// tier. `cleared`: how often the namespace was cleared.
     pub(crate) fn kept(&self, now: Duration, cleared: u64) -> Option<Kept> {
         let more = self.more.as_ref()?;
         let kept = more.kept?;

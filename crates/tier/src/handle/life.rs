@@ -29,7 +29,8 @@ impl Life {
         Self::default()
     }
 
-    /// Until so much time has passed, less the tier's jitter. Zero: it is for those who wait for it, and not stored.
+    /// Until so much time has passed, less the tier's jitter. Zero: it is for those who wait for
+    /// it, and not stored.
     #[must_use]
     pub fn ttl(ttl: Duration) -> Self {
         Self {
@@ -38,7 +39,8 @@ impl Life {
         }
     }
 
-    /// The soft deadline, in all processes: from then on one of them loads it again, and the others answer the old value.
+    /// The soft deadline, in all processes: from then on one of them loads it again, and the others
+    /// answer the old value.
     #[must_use]
     pub fn fresh_for(mut self, fresh_for: Duration) -> Self {
         self.fresh_for = Some(fresh_for);
@@ -52,11 +54,11 @@ impl Life {
         self
     }
 
-    /// A tag by which it can be invalidated together with others. A value with more than 32, or with one of more than 65,535
-    /// bytes, is not stored. The empty tag is none.
+    /// A tag by which it can be invalidated together with others. A value with more than 32, or
+    /// with one of more than 65,535 bytes, is not stored. The empty tag is none.
     ///
-    /// The engine keeps the version of each tag for 30 days, in some 100 bytes: tags are for thousands, not one for each
-    /// session.
+    /// The engine keeps the version of each tag for 30 days, in some 100 bytes: tags are for
+    /// thousands, not one for each session.
     #[must_use]
     pub fn tag(mut self, tag: impl Into<String>) -> Self {
         let tag = tag.into();

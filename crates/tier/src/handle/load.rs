@@ -18,8 +18,8 @@ where
 {
     /// The value of a key; if neither tier has one, that of the loader, which is stored in both.
     ///
-    /// Of all callers in all processes, one runs its loader; the others wait for it. See the [crate](crate) for what
-    /// happens if it takes long, or the engine is away.
+    /// Of all callers in all processes, one runs its loader; the others wait for it. See the
+    /// [crate](crate) for what happens if it takes long, or the engine is away.
     ///
     /// # Panics
     ///
@@ -29,8 +29,8 @@ where
         present(loaded.unwrap_or_else(|never| match *never {}))
     }
 
-    /// As [`get_or_load`](Self::get_or_load), with a loader that may fail. While an old value is kept, that is answered in
-    /// place of the error.
+    /// As [`get_or_load`](Self::get_or_load), with a loader that may fail. While an old value is
+    /// kept, that is answered in place of the error.
     ///
     /// # Errors
     ///
@@ -51,8 +51,8 @@ where
             .map(present)
     }
 
-    /// As [`try_get_or_load`](Self::try_get_or_load), with a loader that says how long its value lives, or that there is
-    /// none.
+    /// As [`try_get_or_load`](Self::try_get_or_load), with a loader that says how long its value
+    /// lives, or that there is none.
     ///
     /// # Errors
     ///
@@ -114,7 +114,8 @@ where
                 Ok(_) => continue,
                 Err(error) => return Err(error),
             };
-            // Another loader of this key says that there is nothing, here or through the engine, and this one knows no absence.
+            // Another loader of this key says that there is nothing, here or through the engine,
+            // and this one knows no absence.
             return match load.take().filter(|_| value.is_none() && !may_be_absent) {
                 Some(load) => Ok(load().map_err(Arc::new)?.map(|given| given.value)),
                 None => Ok(value),

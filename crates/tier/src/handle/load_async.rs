@@ -88,7 +88,8 @@ where
                 Ok(_) => continue,
                 Err(error) => return Err(error),
             };
-            // Another loader of this key says that there is nothing, here or through the engine, and this one knows no absence.
+            // Another loader of this key says that there is nothing, here or through the engine,
+            // and this one knows no absence.
             return match load.take().filter(|_| value.is_none() && !may_be_absent) {
                 Some(load) => Ok(load.await.map_err(Arc::new)?.map(|given| given.value)),
                 None => Ok(value),

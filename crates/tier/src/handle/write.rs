@@ -12,23 +12,26 @@ use crate::engine::EngineError;
 
 /// # Writing and invalidating
 ///
-/// When `insert` or `invalidate` returns, no process reads the old value from the engine any more. Each forgets its own copy
-/// when word of the change arrives; this process has forgotten it already.
+/// When `insert` or `invalidate` returns, no process reads the old value from the engine any more.
+/// Each forgets its own copy when word of the change arrives; this process has forgotten it
+/// already.
 ///
-/// With `invalidate_tag` and `clear`, the values stay in the engine. Until word of the new version arrives, another process
-/// may read one of them once more, and what it stores with the old version is invalid for everybody.
+/// With `invalidate_tag` and `clear`, the values stay in the engine. Until word of the new version
+/// arrives, another process may read one of them once more, and what it stores with the old version
+/// is invalid for everybody.
 impl<K, V> TieredCache<K, V>
 where
     K: TierKey + Hash + Eq + Clone + Send + Sync + 'static,
     V: Clone + Send + Sync + 'static,
 {
-    /// Stores a value in the engine, with the tier's life. The first tier has it when it is read for the first time.
+    /// Stores a value in the engine, with the tier's life. The first tier has it when it is read
+    /// for the first time.
     ///
     /// # Errors
     ///
-    /// If the engine has not taken it; it may have, if it took too long. It is not tried again: it could replace what
-    /// another process has written since. [`EngineError::Unstorable`] says that the value cannot be stored; what was there
-    /// before is removed then.
+    /// If the engine has not taken it; it may have, if it took too long. It is not tried again: it
+    /// could replace what another process has written since. [`EngineError::Unstorable`] says that
+    /// the value cannot be stored; what was there before is removed then.
     pub fn insert(&self, key: K, value: V) -> Result<(), EngineError> {
         self.insert_with(key, value, Life::configured())
     }
@@ -73,7 +76,8 @@ where
     ///
     /// # Errors
     ///
-    /// If the engine has not taken it. Then this cache tries again, before it reads anything else from the engine.
+    /// If the engine has not taken it. Then this cache tries again, before it reads anything else
+    /// from the engine.
     pub fn invalidate(&self, key: &K) -> Result<(), EngineError> {
         block_on(self.inner.invalidate(key))
     }
@@ -87,8 +91,8 @@ where
         self.inner.invalidate(key).await
     }
 
-    /// Invalidates everything that was stored with a tag, however much that is, in one step. What a loader returns that was
-    /// running meanwhile is not stored. Nothing has the empty tag.
+    /// Invalidates everything that was stored with a tag, however much that is, in one step. What a
+    /// loader returns that was running meanwhile is not stored. Nothing has the empty tag.
     ///
     /// # Errors
     ///
@@ -110,7 +114,8 @@ where
         self.inner.invalidate_tag(tag).await
     }
 
-    /// Invalidates the whole namespace, in one step. Its values leave the engine when their time is over, or it needs room.
+    /// Invalidates the whole namespace, in one step. Its values leave the engine when their time is
+    /// over, or it needs room.
     ///
     /// # Errors
     ///

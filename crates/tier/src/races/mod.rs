@@ -1,7 +1,8 @@
 //! Seeded races: processes, an engine and everything between them, one step at a time.
 //!
-//! Each seed deals out steps in another order: a request arrives, a reply arrives, word of a change arrives, a connection
-//! breaks, a loader goes on. In the end everything is delivered. Then no process may hold what the engine would not say.
+//! Each seed deals out steps in another order: a request arrives, a reply arrives, word of a change
+//! arrives, a connection breaks, a loader goes on. In the end everything is delivered. Then no
+//! process may hold what the engine would not say.
 //!
 //! Each rule of `core/mod.rs` is switched off once: then the same test must fail.
 

@@ -39,7 +39,8 @@ pub(super) enum Kind {
     Failovers,
     /// Another server takes over, with everything; data connections stay where they were.
     Handovers,
-    /// A replica that lacks the last writes takes over, while the owner before goes on taking more for a while.
+    /// A replica that lacks the last writes takes over, while the owner before goes on taking more
+    /// for a while.
     Promotions,
 }
 
@@ -226,7 +227,8 @@ impl Script {
         true
     }
 
-    /// A request reaches the engine, in any order; or its connection breaks, before or after it was run.
+    /// A request reaches the engine, in any order; or its connection breaks, before or after it was
+    /// run.
     fn arrive(&mut self) {
         let count = self.shared.with(|world| world.requests.len());
         if count == 0 {
@@ -319,7 +321,8 @@ impl Script {
         }
     }
 
-    /// A promotion has three steps: there are two primaries, processes are told, the one before is none any more.
+    /// A promotion has three steps: there are two primaries, processes are told, the one before is
+    /// none any more.
     fn promotion_goes_on(&mut self) {
         self.shared.with(|world| {
             if world.named != world.owner {
@@ -387,7 +390,8 @@ impl Script {
         })
     }
 
-    /// Everything that is on its way arrives, everything goes on, everybody connects and is heard from.
+    /// Everything that is on its way arrives, everything goes on, everybody connects and is heard
+    /// from.
     fn settle(&mut self) {
         while self.shared.with(|world| world.still.is_some()) {
             self.promotion_goes_on();
@@ -491,7 +495,8 @@ impl Script {
             for key in 0..KEYS {
                 let held = cache.first_tier().peek(&key);
                 let plane = &cache.inner.plane;
-                // What was loaded without the engine may be as old as it lives: nobody tells of that.
+                // What was loaded without the engine may be as old as it lives: nobody tells of
+                // that.
                 let unwatched = plane.degraded_watch();
                 let is_told = |held: &Held<u64>| {
                     held.is_believed(plane.clock()) && !Arc::ptr_eq(&held.watch, &unwatched)

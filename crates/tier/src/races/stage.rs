@@ -82,7 +82,8 @@ impl Stage {
         Box::pin(Coming(slot))
     }
 
-    /// A write. A server that is the owner no more refuses it, and then the process connects to the owner.
+    /// A write. A server that is the owner no more refuses it, and then the process connects to the
+    /// owner.
     fn write(
         &self,
         command: impl FnOnce(&mut Model, u64) -> ((), Changed) + Send + 'static,

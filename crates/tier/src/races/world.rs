@@ -9,7 +9,8 @@ use crate::core::server::ServerId;
 use crate::embedded::{Changed, Model};
 use crate::engine::{EngineError, Look, Looked};
 
-/// What a request does at the engine; its answer goes where it came from. `true`: the connection broke instead.
+/// What a request does at the engine; its answer goes where it came from. `true`: the connection
+/// broke instead.
 pub(super) type Request = Box<dyn FnOnce(&mut World, bool) -> Reply + Send>;
 
 /// What an answer does when it arrives.
@@ -47,7 +48,8 @@ pub(super) struct World {
     pub(super) replies: Vec<Reply>,
     pub(super) wires: Vec<Wire>,
     pub(super) now_ms: u64,
-    /// The source of everything, the one that is named to processes, and how often that has changed.
+    /// The source of everything, the one that is named to processes, and how often that has
+    /// changed.
     pub(super) owner: Source,
     pub(super) named: Source,
     pub(super) epoch: u64,
@@ -109,7 +111,8 @@ impl World {
         }
     }
 
-    /// Whether a process's data connection leads to somebody who takes writes. If not, the process connects again.
+    /// Whether a process's data connection leads to somebody who takes writes. If not, the process
+    /// connects again.
     pub(super) fn takes_writes(&mut self, process: usize, at: Option<Source>) -> bool {
         let takes = at.is_none_or(|at| at == self.owner || self.still == Some(at));
         if !takes {
@@ -134,7 +137,8 @@ impl World {
         self.name();
     }
 
-    /// A replica takes over that lacks the last writes. The owner before does not know, and nobody is told.
+    /// A replica takes over that lacks the last writes. The owner before does not know, and nobody
+    /// is told.
     pub(super) fn promote(&mut self) {
         self.deposed.insert(self.owner, self.model.clone());
         self.still = Some(self.owner);
@@ -161,7 +165,8 @@ impl World {
         }
     }
 
-    /// Word of a server's changes goes to those who are connected to it. Several may be one message.
+    /// Word of a server's changes goes to those who are connected to it. Several may be one
+    /// message.
     fn tell(&mut self, server: Source, changed: Changed) {
         if changed.is_empty() {
             return;

@@ -25,13 +25,14 @@ use crate::engine::EngineError;
 /// How long one question may take unless told otherwise, in milliseconds.
 const TIMEOUT_MS: u64 = 1000;
 
-/// How often the client of a cluster follows a redirection, or tries a node that is away, within the time that a question
-/// has.
+/// How often the client of a cluster follows a redirection, or tries a node that is away, within
+/// the time that a question has.
 const RETRIES: u32 = 4;
 
-/// How long it waits before it tries again what is refused for now, at least and at most, in milliseconds. It has one such
-/// time for all. Two keys that are at two nodes, while their slot moves, are not to be waited for: there are scripts over one
-/// key. For a cluster without an owner callers do not wait either: they load.
+/// How long it waits before it tries again what is refused for now, at least and at most, in
+/// milliseconds. It has one such time for all. Two keys that are at two nodes, while their slot
+/// moves, are not to be waited for: there are scripts over one key. For a cluster without an owner
+/// callers do not wait either: they load.
 const RETRY_PAUSE_MS: (u64, u64) = (1, 2);
 
 /// Between two attempts to reach the server that is watched, if another one answers.
@@ -131,7 +132,8 @@ impl Data {
         Duration::from_millis(self.timeout_ms.load(SeqCst))
     }
 
-    /// How long a connection may take, or one command on it: so that there is time to tell of a failure.
+    /// How long a connection may take, or one command on it: so that there is time to tell of a
+    /// failure.
     pub(super) fn limit(&self) -> Duration {
         self.timeout().mul_f64(0.7)
     }
@@ -141,7 +143,8 @@ impl Data {
         *self.watched.lock().unwrap_or_else(PoisonError::into_inner) = Some(server);
     }
 
-    /// What the one server says it is. A replica is not asked: it may be cut off, and then all that it has is old.
+    /// What the one server says it is. A replica is not asked: it may be cut off, and then all that
+    /// it has is old.
     pub(super) fn found_replica(&self, is_replica: bool) {
         self.is_replica.store(is_replica, SeqCst);
     }
@@ -151,7 +154,8 @@ impl Data {
         self.renewals.fetch_add(1, SeqCst);
     }
 
-    /// Runs a script, and tells which server has, where one has everything. In a Cluster the answer says it.
+    /// Runs a script, and tells which server has, where one has everything. In a Cluster the answer
+    /// says it.
     pub(super) async fn run<T: FromRedisValue>(
         &self,
         step: Step,
@@ -275,8 +279,8 @@ pub(super) async fn node(
     connect.await
 }
 
-/// Runs a script by its hash, and by its text where that is not known. Its last argument is not empty if it is to say who
-/// has run it.
+/// Runs a script by its hash, and by its text where that is not known. Its last argument is not
+/// empty if it is to say who has run it.
 pub(super) async fn invoke<T: FromRedisValue>(
     link: &mut impl ConnectionLike,
     script: &Script,
@@ -300,7 +304,8 @@ pub(super) fn command(name: &str, what: &str, step: &Step, asks_who: &[u8]) -> C
     command
 }
 
-/// Whether the slot is half moved: the keys are at two nodes, or the client was sent to and fro between the two.
+/// Whether the slot is half moved: the keys are at two nodes, or the client was sent to and fro
+/// between the two.
 fn is_half_moved(error: &RedisError) -> bool {
     matches!(
         error.kind(),
@@ -310,7 +315,8 @@ fn is_half_moved(error: &RedisError) -> bool {
     )
 }
 
-/// Whether another connection may do better: this one broke, or leads to a server that is no primary any more.
+/// Whether another connection may do better: this one broke, or leads to a server that is no
+/// primary any more.
 pub(super) fn is_of_the_connection(error: &RedisError) -> bool {
     error.is_io_error()
         || error.is_unrecoverable_error()

@@ -12,7 +12,8 @@ pub(super) fn run_id(info: &[u8]) -> Option<ServerId> {
     Some(ServerId::of(id.trim_ascii_end()))
 }
 
-/// Asks a server that nobody else speaks for what it is. Who may ask for the one section may ask for the other.
+/// Asks a server that nobody else speaks for what it is. Who may ask for the one section may ask
+/// for the other.
 pub(super) const ROLE: [&[u8]; 2] = [b"INFO", b"replication"];
 
 /// Whether it is a replica, of the answer to that.

@@ -1,7 +1,7 @@
 //! Valkey and Redis: one server, under Sentinel, or a Cluster.
 //!
-//! Two planes (`data.rs` and `push/`), on a thread of their own. Values are read from primaries alone: a replica may not have
-//! what word of a change was received for already.
+//! Two planes (`data.rs` and `push/`), on a thread of their own. Values are read from primaries
+//! alone: a replica may not have what word of a change was received for already.
 
 mod data;
 mod identity;
@@ -37,9 +37,9 @@ const SETTLE: Duration = Duration::from_millis(250);
 
 /// Valkey or Redis. A clone is another handle to the same connections.
 ///
-/// It needs no more of an engine than version 6: scripts, RESP3 and CLIENT TRACKING. A program needs the permission for
-/// `EVAL`, `EVALSHA`, `CLIENT TRACKING`, `INFO`, what the scripts call, under Sentinel `ROLE`, and in a Cluster `ASKING`, and
-/// `CLUSTER` instead of `INFO`.
+/// It needs no more of an engine than version 6: scripts, RESP3 and CLIENT TRACKING. A program
+/// needs the permission for `EVAL`, `EVALSHA`, `CLIENT TRACKING`, `INFO`, what the scripts call,
+/// under Sentinel `ROLE`, and in a Cluster `ASKING`, and `CLUSTER` instead of `INFO`.
 #[derive(Clone)]
 pub struct Valkey(Arc<Inner>);
 
@@ -52,18 +52,21 @@ struct Inner {
 }
 
 impl Valkey {
-    /// One server, by its address: `redis://user:password@host:6379/0`. The last number is the database; it may be left out.
-    /// `rediss://` is for TLS, with the feature `tls`: the system's certificates are trusted, or those that the
-    /// variables `SSL_CERT_FILE` and `SSL_CERT_DIR` name. All of them must be readable.
+    /// One server, by its address: `redis://user:password@host:6379/0`. The last number is the
+    /// database; it may be left out. `rediss://` is for TLS, with the feature `tls`: the system's
+    /// certificates are trusted, or those that the variables `SSL_CERT_FILE` and `SSL_CERT_DIR`
+    /// name. All of them must be readable.
     ///
-    /// The server must be a primary. A replica is not asked, nor is a primary that has become one: it counts as away.
+    /// The server must be a primary. A replica is not asked, nor is a primary that has become one:
+    /// it counts as away.
     ///
-    /// An engine does not tell anybody of `SWAPDB`: after it, what was read before is believed for as long as it lives.
+    /// An engine does not tell anybody of `SWAPDB`: after it, what was read before is believed for
+    /// as long as it lives.
     ///
     /// # Errors
     ///
-    /// If the address is none, or asks for a Unix socket, or for TLS without the feature or without certificates to trust.
-    /// A server that is away is no error.
+    /// If the address is none, or asks for a Unix socket, or for TLS without the feature or without
+    /// certificates to trust. A server that is away is no error.
     pub fn open(url: &str) -> Result<Self, OpenError> {
         Self::build(Servers::one(url)?)
     }
@@ -77,8 +80,8 @@ impl Valkey {
         Self::build(Servers::cluster(urls)?)
     }
 
-    /// A primary under Sentinel, by the addresses of the Sentinels and its name there. User, password and database
-    /// of the addresses are those of the primary.
+    /// A primary under Sentinel, by the addresses of the Sentinels and its name there. User,
+    /// password and database of the addresses are those of the primary.
     ///
     /// # Errors
     ///
@@ -130,8 +133,8 @@ impl Valkey {
         self.spawn(async move { Ok(inner.data.run(step).await?) })
     }
 
-    /// Runs a script over a value and its lease; or, while their slot moves to another node, those over one key, in order.
-    /// What the last one says is the answer.
+    /// Runs a script over a value and its lease; or, while their slot moves to another node, those
+    /// over one key, in order. What the last one says is the answer.
     fn tell_both<T: FromRedisValue + Send + 'static>(
         &self,
         which: Which,
@@ -265,7 +268,8 @@ impl Backend for Valkey {
     fn fill(&self, key: Wire, lease: u128, envelope: Vec<u8>, ttl_ms: u64) -> Answer<'_, Filled> {
         let arguments = [lease.to_be_bytes().to_vec(), envelope, number(ttl_ms)];
         let one = |key: Wire, arguments: Arguments| {
-            // A lease of before the slot began to move stores nothing: then nobody is to wait for its end.
+            // A lease of before the slot began to move stores nothing: then nobody is to wait for
+            // its end.
             let release = Step::one(
                 |scripts| &scripts.release_one,
                 key.lease,
@@ -285,7 +289,8 @@ impl Backend for Valkey {
     fn put(&self, key: Wire, envelope: Vec<u8>, ttl_ms: u64) -> Answer<'_, Option<ServerId>> {
         let arguments = [envelope, number(ttl_ms)];
         let one = |key: Wire, arguments| {
-            // The lease first: whoever has it could replace the value otherwise, with what was loaded before.
+            // The lease first: whoever has it could replace the value otherwise, with what was
+            // loaded before.
             let end = Step::one(
                 |scripts| &scripts.remove_one,
                 key.lease,
@@ -302,8 +307,9 @@ impl Backend for Valkey {
 
     fn remove(&self, key: Wire) -> Answer<'_, Option<ServerId>> {
         let one = |key: Wire, arguments: Arguments| {
-            // The lease first: whoever has it could bring the value back otherwise. A lease that somebody gets between the
-            // two is of a load that has begun since: to remove what that stores costs a load, and no more.
+            // The lease first: whoever has it could bring the value back otherwise. A lease that
+            // somebody gets between the two is of a load that has begun since: to remove what that
+            // stores costs a load, and no more.
             let end = Step::one(
                 |scripts| &scripts.remove_one,
                 key.lease,

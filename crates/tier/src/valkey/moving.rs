@@ -1,9 +1,10 @@
 //! Slots that are half moved to another node, and how one key of theirs is asked for.
 //!
-//! The source says with ASK that the target has a key. The target answers for it if ASKING comes immediately before the command.
-//! The crate's client follows by itself, and sends the two apart: other callers' commands come between, the target sends
-//! it back, and after some rounds it gives up. So what is known to be half moved is asked for here, with connections of their
-//! own, and with one write for the two.
+//! The source says with ASK that the target has a key. The target answers for it if ASKING comes
+//! immediately before the command. The crate's client follows by itself, and sends the two apart:
+//! other callers' commands come between, the target sends it back, and after some rounds it gives
+//! up. So what is known to be half moved is asked for here, with connections of their own, and with
+//! one write for the two.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex as Lock, PoisonError};
@@ -72,8 +73,8 @@ impl Moving {
         false
     }
 
-    /// Runs a script over one key, at the node that the key is at. With the servers comes how long a connection to one, or a
-    /// command, may take.
+    /// Runs a script over one key, at the node that the key is at. With the servers comes how long
+    /// a connection to one, or a command, may take.
     pub(super) async fn run<T: FromRedisValue>(
         &self,
         servers: (&Servers, Duration),

@@ -12,8 +12,8 @@ use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisConnectionI
 pub enum OpenError {
     /// An address is none, or none was given.
     Address(String),
-    /// An address asks for what is not supported: a Unix socket, a database other than 0 of a cluster, or TLS with a server
-    /// that is not verified.
+    /// An address asks for what is not supported: a Unix socket, a database other than 0 of a
+    /// cluster, or TLS with a server that is not verified.
     Unsupported(String),
     /// TLS is not to be had: there are no certificates to trust, or the feature `tls` is off.
     Tls(String),
@@ -37,8 +37,8 @@ impl Error for OpenError {}
 /// A server's host and port.
 pub(super) type Address = (String, u16);
 
-/// User and password, the database that keeps the values, and TLS if it is asked for. Word of changes comes of all
-/// databases.
+/// User and password, the database that keeps the values, and TLS if it is asked for. Word of
+/// changes comes of all databases.
 #[derive(Clone, Default)]
 pub(super) struct Login {
     pub(super) user: Option<String>,
@@ -129,8 +129,8 @@ impl Servers {
     }
 }
 
-/// All addresses, and the login that the first one names. Whether TLS is asked for must not differ: a password could go out
-/// without it.
+/// All addresses, and the login that the first one names. Whether TLS is asked for must not differ:
+/// a password could go out without it.
 fn parse_all(urls: &[&str]) -> Result<(Vec<Address>, Login), OpenError> {
     let (first, others) = urls
         .split_first()

@@ -1,19 +1,22 @@
 //! The scripts: each is one atomic step on one slot, of a few commands.
 //!
-//! In a Cluster, what reads says which node has answered: the client may have been led to another one than it believes. The last
-//! argument is not empty there.
+//! In a Cluster, what reads says which node has answered: the client may have been led to another
+//! one than it believes. The last argument is not empty there.
 //!
-//! **While a slot moves** to another node, each of its keys is at the one or at the other. The engine refuses a script over two
-//! keys unless both are at one node. So there are scripts over one key too. A lease is in the value's own place then: as there
-//! is one key, to look at it and to write it is one step again, and whatever else is written to it ends the lease.
+//! **While a slot moves** to another node, each of its keys is at the one or at the other. The
+//! engine refuses a script over two keys unless both are at one node. So there are scripts over one
+//! key too. A lease is in the value's own place then: as there is one key, to look at it and to
+//! write it is one step again, and whatever else is written to it ends the lease.
 
 use std::sync::Arc;
 
 use redis::Script;
 
-/// The value and what it has left, of one version; and the lease, if there is no fresh value and nobody has it.
+/// The value and what it has left, of one version; and the lease, if there is no fresh value and
+/// nobody has it.
 ///
-/// The places of the envelope are those of `core/envelope.rs`. What is no envelope counts as no value.
+/// The places of the envelope are those of `core/envelope.rs`. What is no envelope counts as no
+/// value.
 const LOOK: &str = r"
 local id = ''
 if ARGV[#ARGV] ~= '' then id = redis.call('CLUSTER', 'MYID') end
@@ -29,10 +32,11 @@ if ARGV[1] == '' then return {v, p, 0, 0, id} end
 if redis.call('SET', KEYS[2], ARGV[1], 'NX', 'PX', ARGV[2]) then return {v, p, 1, 0, id} end
 return {v, p, 2, redis.call('PTTL', KEYS[2]), id}";
 
-/// The same over the value alone. Who has the lease keeps it in the value's place, if that is empty.
+/// The same over the value alone. Who has the lease keeps it in the value's place, if that is
+/// empty.
 ///
-/// A value that is past its end, and kept for a loader that fails, stays where it is: whoever asks gets a lease that nothing
-/// will be stored with.
+/// A value that is past its end, and kept for a loader that fails, stays where it is: whoever asks
+/// gets a lease that nothing will be stored with.
 const LOOK_ONE: &str = r"
 local id = ''
 if ARGV[#ARGV] ~= '' then id = redis.call('CLUSTER', 'MYID') end

@@ -15,9 +15,11 @@ use tokio_rustls::client::TlsStream;
 pub(super) struct Tls(TlsConnector);
 
 impl Tls {
-    /// Reads the certificates that the system trusts, or those that `SSL_CERT_FILE` and `SSL_CERT_DIR` name.
+    /// Reads the certificates that the system trusts, or those that `SSL_CERT_FILE` and
+    /// `SSL_CERT_DIR` name.
     ///
-    /// One that cannot be read is an error: the data plane's crate takes it for one too, with each of its connections.
+    /// One that cannot be read is an error: the data plane's crate takes it for one too, with each
+    /// of its connections.
     pub(super) fn of_system() -> Result<Self, String> {
         let mut roots = RootCertStore::empty();
         let found = rustls_native_certs::load_native_certs();
@@ -30,7 +32,8 @@ impl Tls {
         if roots.is_empty() {
             return Err("there are no certificates to trust".into());
         }
-        // The data plane's crate needs one for the whole process. A program that has chosen another one keeps it.
+        // The data plane's crate needs one for the whole process. A program that has chosen another
+        // one keeps it.
         let _ = ring::default_provider().install_default();
         let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()

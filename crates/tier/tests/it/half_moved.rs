@@ -85,7 +85,8 @@ fn ask_for_others(cache: &Texts, is_over: &AtomicBool) {
     }
 }
 
-/// A load that an invalidation overtakes stores nothing. `meanwhile` happens while the loader runs, and before that.
+/// A load that an invalidation overtakes stores nothing. `meanwhile` happens while the loader runs,
+/// and before that.
 fn is_overtaken(one: &Texts, other: &Texts, meanwhile: impl FnOnce()) {
     assert_eq!(one.invalidate(&"tea".into()), Ok(()));
     let load = || {

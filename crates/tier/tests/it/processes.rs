@@ -14,7 +14,8 @@ const ROLE: &str = "TIDEWHEEL_TIER_ROLE";
 const ENGINE: &str = "TIDEWHEEL_TIER_ENGINE";
 const ORIGIN: &str = "TIDEWHEEL_TIER_ORIGIN";
 
-/// How old a hit may be in these tests: bound and degraded life of `support::tier`, and the tests' own delays.
+/// How old a hit may be in these tests: bound and degraded life of `support::tier`, and the tests'
+/// own delays.
 const LIMIT: Duration = Duration::from_millis(400 + 300 + 100);
 
 /// Ends with its owner.
@@ -244,8 +245,8 @@ fn clocks_that_are_an_hour_apart_change_nothing() {
 
 const KEYS: u64 = 40;
 
-/// Reads, writes, invalidations and tags at random, each read held against the log of versions, until the origin says that
-/// it is enough.
+/// Reads, writes, invalidations and tags at random, each read held against the log of versions,
+/// until the origin says that it is enough.
 fn chaos(cache: &Texts, origin: u16) {
     let mut log = client(origin);
     let mut state = u64::from(std::process::id());
@@ -347,8 +348,8 @@ fn length() -> Duration {
 
 /// A primary is killed, one falls silent for three seconds, a slot moves, everything is flushed.
 ///
-/// A failover may lose what the killed primary had acknowledged: for that long alone a value may be older than the bound,
-/// and no longer than its time to live.
+/// A failover may lose what the killed primary had acknowledged: for that long alone a value may be
+/// older than the bound, and no longer than its time to live.
 #[test]
 fn four_processes_on_a_cluster_that_is_troubled_read_nothing_older_than_the_bound() {
     let Some(engine) = Engine::valkey() else {

@@ -43,7 +43,8 @@ fn a_promoted_replica_is_watched_and_written_to() {
     });
 }
 
-/// H13: the server that was the primary stays up, keeps the connection that values are read on, and goes on answering.
+/// H13: the server that was the primary stays up, keeps the connection that values are read on, and
+/// goes on answering.
 #[test]
 fn the_answers_of_a_server_that_was_the_primary_are_not_kept() {
     let Some(engine) = Engine::valkey() else {
@@ -73,8 +74,8 @@ fn the_answers_of_a_server_that_was_the_primary_are_not_kept() {
     }
 }
 
-/// Between the promotion and its announcement the primary went on taking invalidations, which were lost with it: reads were
-/// up to 3 s old, and nobody was told.
+/// Between the promotion and its announcement the primary went on taking invalidations, which were
+/// lost with it: reads were up to 3 s old, and nobody was told.
 #[test]
 fn a_planned_failover_loses_no_acknowledged_invalidation() {
     let Some(engine) = Engine::valkey() else {

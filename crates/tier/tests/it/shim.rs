@@ -136,8 +136,8 @@ fn write_all(writer: &Texts, origin: &Origin, round: usize) {
     }
 }
 
-/// Once all word has arrived, what the first tier has is true. The shim delays it by 6 ms at most, and a machine that is
-/// busy by more.
+/// Once all word has arrived, what the first tier has is true. The shim delays it by 6 ms at most,
+/// and a machine that is busy by more.
 fn assert_true(reader: &Texts, origin: &Origin) {
     let is_true = |key: usize| {
         let held = reader.get_local(&key.to_string());
@@ -149,7 +149,8 @@ fn assert_true(reader: &Texts, origin: &Origin) {
     });
 }
 
-/// The same race, lost: the client-side cache of the crate `redis` stores what word of a change has overtaken.
+/// The same race, lost: the client-side cache of the crate `redis` stores what word of a change has
+/// overtaken.
 #[cfg(feature = "negative-control")]
 #[test]
 fn the_cache_of_the_crate_redis_1_8_keeps_old_values() {

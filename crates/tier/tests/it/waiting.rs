@@ -108,7 +108,8 @@ fn faulty() -> (Faulty, Texts) {
     (engine, cache.expect("valid"))
 }
 
-/// Invalidates so many keys while the engine is away, the last ones first; a hundred have values. Then it is back.
+/// Invalidates so many keys while the engine is away, the last ones first; a hundred have values.
+/// Then it is back.
 fn read_after_an_outage(count: usize) {
     let (engine, cache) = faulty();
     for key in 0..100 {

@@ -1,14 +1,16 @@
 //! One level with rounds: the classic hashed timing wheel.
 //!
-//! An example: with 64 slots, a timer due at tick 70 is in slot 70 mod 64 = 6. The hand comes to slot 6 at tick 6 for
-//! the first time, finds that the timer has a round to go, and leaves it there. It fires at tick 70.
+//! An example: with 64 slots, a timer due at tick 70 is in slot 70 mod 64 = 6. The hand comes to
+//! slot 6 at tick 6 for the first time, finds that the timer has a round to go, and leaves it
+//! there. It fires at tick 70.
 //!
-//! The wheel is simple, and good when most deadlines lie within one turn. Its price: a timer that lies `r` turns ahead
-//! is touched `r` times, and `next_deadline` asks for a wake-up in each of those turns.
+//! The wheel is simple, and good when most deadlines lie within one turn. Its price: a timer that
+//! lies `r` turns ahead is touched `r` times, and `next_deadline` asks for a wake-up in each of
+//! those turns.
 //!
-//! Records are those of the hierarchical wheel: a timer that is cancelled or moved later leaves its record where it
-//! is. A record's 32 bits tell its tick within 2^31 ticks of the position. A timer further ahead is registered 2^30
-//! ticks ahead, and filed again when it is met there.
+//! Records are those of the hierarchical wheel: a timer that is cancelled or moved later leaves its
+//! record where it is. A record's 32 bits tell its tick within 2^31 ticks of the position. A timer
+//! further ahead is registered 2^30 ticks ahead, and filed again when it is met there.
 //!
 //! Source: Varghese & Lauck, "Hashed and Hierarchical Timing Wheels" (1987), scheme 6.
 
@@ -24,7 +26,8 @@ const HORIZON: u64 = 1 << 30;
 
 /// This many dead records are tolerated, even beside fewer living ones.
 const DEAD_FLOOR: usize = 1024;
-/// One more dead record is tolerated for every 16 slots, so that looking through the slots is worth it.
+/// One more dead record is tolerated for every 16 slots, so that looking through the slots is worth
+/// it.
 const DEAD_SLOTS: usize = 16;
 
 /// A single-level timing wheel with rounds over timers that somebody else owns.
@@ -188,8 +191,8 @@ impl HashedWheel {
             .checked_add(self.next_occupied()?)?;
         let turn = self.heads.len() as u64;
         if now.saturating_sub(self.elapsed) >= turn && self.elapsed >= self.scan_at {
-            // More than a turn behind: look for the earliest record instead of going round. Both are O(n), so do
-            // it once a turn at most.
+            // More than a turn behind: look for the earliest record instead of going round. Both
+            // are O(n), so do it once a turn at most.
             let mut earliest = u64::MAX;
             self.for_each_record(|record| earliest = earliest.min(self.tick_of(record.tick)));
             tick = tick.max(earliest);

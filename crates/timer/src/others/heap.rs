@@ -1,8 +1,9 @@
 //! A D-ary heap whose entries know where they are, so that a timer is moved and cancelled in place.
 //!
-//! Of a heap's nodes, none is later than its `D` children, so the first node has the earliest deadline. The
-//! registration of a timer is the index of its node. Every operation is O(log n) and exact: there are no dead records
-//! and no needless wake-ups. The heap is the fastest below a few thousand timers, and the yardstick for the wheels.
+//! Of a heap's nodes, none is later than its `D` children, so the first node has the earliest
+//! deadline. The registration of a timer is the index of its node. Every operation is O(log n) and
+//! exact: there are no dead records and no needless wake-ups. The heap is the fastest below a few
+//! thousand timers, and the yardstick for the wheels.
 //!
 //! D = 4 has fewer cache misses than D = 2, and nearer ones (Johnson 1975; LaMarca & Ladner 1996).
 

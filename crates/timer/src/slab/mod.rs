@@ -1,22 +1,24 @@
 //! The slab under a [`TimerSet`](crate::TimerSet): where its timers are kept, and their names.
 //!
-//! A timer takes a *cell* of nine bytes: the queue's registration (4), the low 32 bits of its deadline (4), and a
-//! generation (1). Nearly all deadlines are within 2^31 ticks of the queue's position, which tells the upper bits.
-//! The others (25 days ahead at one tick a millisecond) are in a side map as a whole.
+//! A timer takes a *cell* of nine bytes: the queue's registration (4), the low 32 bits of its
+//! deadline (4), and a generation (1). Nearly all deadlines are within 2^31 ticks of the queue's
+//! position, which tells the upper bits. The others (25 days ahead at one tick a millisecond) are
+//! in a side map as a whole.
 //!
 //! Cells are in pages. A page that becomes empty goes back to the allocator.
 //!
-//! **Invariant: no name is given twice.** A name, [`TimerId`], consists of the cell's index, an epoch and a
-//! generation:
+//! **Invariant: no name is given twice.** A name, [`TimerId`], consists of the cell's index, an
+//! epoch and a generation:
 //!
-//! 1. Each new timer of a cell has the next generation, from 1 to 255. Then the cell's generations are spent, and
-//!    it stays empty.
-//! 2. When the generations of all 16 cells of its group are spent, the group begins the next epoch. All its cells
-//!    start at generation 1 again, under names that nobody has had.
-//! 3. A page whose memory went back remembers the last epoch of its groups, and goes on behind it. After 65,536
-//!    epochs it is not used again.
+//! 1. Each new timer of a cell has the next generation, from 1 to 255. Then the cell's generations
+//!    are spent, and it stays empty.
+//! 2. When the generations of all 16 cells of its group are spent, the group begins the next epoch.
+//!    All its cells start at generation 1 again, under names that nobody has had.
+//! 3. A page whose memory went back remembers the last epoch of its groups, and goes on behind it.
+//!    After 65,536 epochs it is not used again.
 //!
-//! So a timer that stays for ever keeps 15 cells empty at most, and a set has names for 2^48 timers at least.
+//! So a timer that stays for ever keeps 15 cells empty at most, and a set has names for 2^48 timers
+//! at least.
 
 mod page;
 
@@ -27,8 +29,8 @@ use self::page::{BYTES, Cell, FAR, FREE, GROUP, Memory, NONE, PAGE, Page, SPENT}
 use crate::bitset::BitSet;
 use crate::queue::{Timer, Timers};
 
-/// Names a timer of a [`TimerSet`](crate::TimerSet). The name of a timer that has ended is refused for ever, since
-/// the set gives it to no other timer.
+/// Names a timer of a [`TimerSet`](crate::TimerSet). The name of a timer that has ended is refused
+/// for ever, since the set gives it to no other timer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TimerId {
     index: u32,
@@ -56,8 +58,8 @@ pub(crate) struct Slab {
     /// Pages without memory.
     holes: BitSet,
     live_pages: usize,
-    /// Cells that were released last. Their pages are told in batches: if each release wrote its page's counters,
-    /// the processor would wait for the cache miss of the release before.
+    /// Cells that were released last. Their pages are told in batches: if each release wrote its
+    /// page's counters, the processor would wait for the cache miss of the release before.
     released: [u32; RELEASED],
     released_len: usize,
     len: usize,
@@ -168,7 +170,8 @@ impl Slab {
         id
     }
 
-    /// What [`release`](Self::release) seldom has to do: out of line, so that it needs no registers for it.
+    /// What [`release`](Self::release) seldom has to do: out of line, so that it needs no registers
+    /// for it.
     #[inline(never)]
     fn release_rarely(&mut self, index: u32, was_far: bool, is_spent: bool) {
         if was_far {
@@ -185,11 +188,13 @@ impl Slab {
         self.released_len += 1;
     }
 
-    /// Gives the released cells back to their pages, and the pages that are empty then to the allocator.
+    /// Gives the released cells back to their pages, and the pages that are empty then to the
+    /// allocator.
     #[inline(never)]
     pub(crate) fn settle(&mut self) {
         let mut emptied = false;
-        // Nothing but pages and their free cells in this loop: it runs once for every timer that goes.
+        // Nothing but pages and their free cells in this loop: it runs once for every timer that
+        // goes.
         let pages = self.pages.as_mut_slice();
         for &index in &self.released[..self.released_len.min(RELEASED)] {
             let number = index / PAGE;

@@ -7,7 +7,8 @@ use alloc::vec::Vec;
 /// Cells a page holds: large, so that the table of pages stays in the first-level cache.
 pub(super) const PAGE: u32 = 8192;
 
-/// Cells that begin an epoch together. The fewer, the fewer wait for one another; 16 cost 1/8 byte each.
+/// Cells that begin an epoch together. The fewer, the fewer wait for one another; 16 cost 1/8 byte
+/// each.
 pub(super) const GROUP: u32 = 16;
 
 const CELLS: usize = PAGE as usize;
@@ -131,8 +132,8 @@ impl Page {
         self.free = at as u16;
     }
 
-    /// Begins an epoch with the group that starts at `first`, if all its names of this one are spent and
-    /// there is another. Tells whether it did.
+    /// Begins an epoch with the group that starts at `first`, if all its names of this one are
+    /// spent and there is another. Tells whether it did.
     pub(super) fn renew(&mut self, first: u32) -> bool {
         let memory = self.memory();
         let epoch = &mut memory.epochs[(first / GROUP) as usize];

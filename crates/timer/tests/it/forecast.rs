@@ -1,9 +1,11 @@
-//! What a forecast counts and how far it may be off; and engine time that stands still or is shifted.
+//! What a forecast counts and how far it may be off; and engine time that stands still or is
+//! shifted.
 //!
-//! The bound. A forecast counts registered deadlines: the slot of a record is known, its tick within the
-//! slot is not, so a slot's records are spread over it evenly. What is due before the far edge of a
-//! window is then wrong by at most the records in slots that straddle this edge. A record's slot is at
-//! its finest now and was at its coarsest when the record was filed; the tests take the coarsest.
+//! The bound. A forecast counts registered deadlines: the slot of a record is known, its tick
+//! within the slot is not, so a slot's records are spread over it evenly. What is due before the
+//! far edge of a window is then wrong by at most the records in slots that straddle this edge. A
+//! record's slot is at its finest now and was at its coarsest when the record was filed; the tests
+//! take the coarsest.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -40,8 +42,8 @@ fn last_of(window: usize) -> u64 {
     (1_u64.checked_shl(window as u32)).map_or(u64::MAX, |end| end - 1)
 }
 
-/// Compares a forecast with the registered ticks; `slots` are the slots of those ticks when they were
-/// filed.
+/// Compares a forecast with the registered ticks; `slots` are the slots of those ticks when they
+/// were filed.
 fn within_bound(forecast: &Forecast, ticks: &[u64], slots: &[(u64, u64)], now: u64) {
     assert_eq!(forecast.iter().sum::<u64>(), ticks.len() as u64);
     let mut sum = 0;
@@ -147,8 +149,8 @@ fn forecast_of_the_wheel_spreads_a_coarse_slot_evenly() {
     );
 }
 
-/// A timer that was moved later counts where its record is, until the wheel meets that record. A dead record counts
-/// until it is swept. So the total is the number of records.
+/// A timer that was moved later counts where its record is, until the wheel meets that record. A
+/// dead record counts until it is swept. So the total is the number of records.
 #[test]
 fn forecast_of_the_wheel_counts_registered_deadlines() {
     let mut timers = TimerSet::new(HierarchicalWheel::new(0));
@@ -224,7 +226,8 @@ every_queue! {
         assert_eq!(timers.forecast(4_000), [0; 65]);
     }
 
-    /// Nothing expires while the origin is down; then everything goes on as if the pause had not been.
+    /// Nothing expires while the origin is down; then everything goes on as if the pause had not
+    /// been.
     fn freeze_and_resume_move_every_deadline_by_the_pause(make) {
         let time = Timeline::new();
         let mut timers = TimerSet::new(make(0));

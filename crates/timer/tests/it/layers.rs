@@ -1,17 +1,18 @@
 //! A timer of 7,100 s walks down the layers, as the classic description of layered wheels tells it.
 //!
-//! There the wheels are seconds, minutes and hours: 7,100 s lie beyond the minutes, so the timer waits
-//! in the wheel of hours with 3,500 s left; when its hour comes it goes down to the minutes with 20 s
-//! left, then to the seconds, and fires there. Here a tick is a millisecond and the wheels are of 256
-//! slots: of 1 ms, 256 ms, 65.5 s, 4.66 h ... The walk is the same, and so are the places at which it
-//! goes wrong elsewhere: rounding, what is left after a step, and the order of the wheels' turns.
+//! There the wheels are seconds, minutes and hours: 7,100 s lie beyond the minutes, so the timer
+//! waits in the wheel of hours with 3,500 s left; when its hour comes it goes down to the minutes
+//! with 20 s left, then to the seconds, and fires there. Here a tick is a millisecond and the
+//! wheels are of 256 slots: of 1 ms, 256 ms, 65.5 s, 4.66 h ... The walk is the same, and so are
+//! the places at which it goes wrong elsewhere: rounding, what is left after a step, and the order
+//! of the wheels' turns.
 
 use tidewheel_timer::{HierarchicalWheel, TimerId, TimerSet};
 
 const SECOND: u64 = 1_000;
 
-/// Follows the one record there is from sleep to sleep: (level, clock at which it came there), then the
-/// clock at which it fired.
+/// Follows the one record there is from sleep to sleep: (level, clock at which it came there), then
+/// the clock at which it fired.
 fn walk(
     timers: &mut TimerSet<HierarchicalWheel>,
     id: TimerId,

@@ -1,4 +1,5 @@
-//! Every timer queue against a BTreeMap, with hostile clocks and deadlines, compared after every step.
+//! Every timer queue against a BTreeMap, with hostile clocks and deadlines, compared after every
+//! step.
 //!
 //! A failing case is minimised, printed and kept beside this file; it runs first from then on.
 

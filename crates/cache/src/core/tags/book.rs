@@ -1,7 +1,7 @@
 //! Which tags there are: their nodes, what these stand for, and how often each was invalidated.
 //!
-//! It is generic in the hasher of names, though there is one: so it is compiled with a program that has tags, and not
-//! with this crate.
+//! It is generic in the hasher of names, though there is one: so it is compiled with a program that
+//! has tags, and not with this crate.
 
 use std::hash::BuildHasher;
 
@@ -16,11 +16,12 @@ use crate::sync::{
 /// Tags of one entry that are kept apart; an entry with more is invalidated by any tag.
 pub(crate) const TAGS_PER_ENTRY_MAX: usize = 32;
 
-/// The leaf of entries whose tags cannot be told apart, there being too many: every invalidation hits it.
-/// Node 0 is nobody's: the label 0 stands for no tags.
+/// The leaf of entries whose tags cannot be told apart, there being too many: every invalidation
+/// hits it. Node 0 is nobody's: the label 0 stands for no tags.
 const OVERFLOW: u32 = 1;
 
-/// In a node's body: that it is a pair. Then there are 31 bits of the smaller set and 32 of the leaf.
+/// In a node's body: that it is a pair. Then there are 31 bits of the smaller set and 32 of the
+/// leaf.
 const PAIR: u64 = 1 << 63;
 
 /// Which tags there are, and what was invalidated.

@@ -1,23 +1,24 @@
 //! Tags: names by which many entries are invalidated at once, in O(1).
 //!
-//! A tag is a *leaf*: a count of its invalidations. A set of tags is a chain of *pairs*, each of a smaller
-//! set and one more leaf. Equal sets are one node.
+//! A tag is a *leaf*: a count of its invalidations. A set of tags is a chain of *pairs*, each of a
+//! smaller set and one more leaf. Equal sets are one node.
 //!
-//! An entry keeps a *label*: the number of its set's node, and the sum of the leaves' counts when the label was
-//! made. An example: tag `a` was invalidated twice and tag `b` never, so a label for both has the sum 2. Somebody
-//! invalidates `b`. The sum is 3 now, so the label is no longer current, and the entry counts as invalidated. Counts
-//! only grow, so the sums are equal exactly when none of the tags was invalidated since the label was made. So
-//! an entry whose label was made before an invalidation counts as stored before it, even if it was stored after.
+//! An entry keeps a *label*: the number of its set's node, and the sum of the leaves' counts when
+//! the label was made. An example: tag `a` was invalidated twice and tag `b` never, so a label for
+//! both has the sum 2. Somebody invalidates `b`. The sum is 3 now, so the label is no longer
+//! current, and the entry counts as invalidated. Counts only grow, so the sums are equal exactly
+//! when none of the tags was invalidated since the label was made. So an entry whose label was made
+//! before an invalidation counts as stored before it, even if it was stored after.
 //!
-//! A label has the low 32 bits of the sum. An old label would count as current again if the entry's own tags were
-//! invalidated 2^32 times before a sweep finds the entry.
+//! A label has the low 32 bits of the sum. An old label would count as current again if the entry's
+//! own tags were invalidated 2^32 times before a sweep finds the entry.
 //!
-//! Readers load two atomics for the usual entry with one tag and take no lock. Entries without tags pay
-//! nothing. Nodes are counted: one that no entry and no pair refers to is reused.
+//! Readers load two atomics for the usual entry with one tag and take no lock. Entries without tags
+//! pay nothing. Nodes are counted: one that no entry and no pair refers to is reused.
 
 //!
-//! Only [`Lifetime::tag`](crate::Lifetime::tag) names the code behind this: a program whose entries have no tags does
-//! not contain it.
+//! Only [`Lifetime::tag`](crate::Lifetime::tag) names the code behind this: a program whose entries
+//! have no tags does not contain it.
 
 mod book;
 mod names;
@@ -88,7 +89,8 @@ where
     Box::new(Book::<S>::new())
 }
 
-/// Tags that a caller gives an entry, and what they are looked up in. Mostly there are none: then it is quickly dropped.
+/// Tags that a caller gives an entry, and what they are looked up in. Mostly there are none: then
+/// it is quickly dropped.
 #[derive(Clone, Default)]
 pub(crate) struct Given(Option<Box<Listed>>);
 
@@ -132,8 +134,8 @@ impl fmt::Debug for Given {
     }
 }
 
-/// A use of an entry's tags, for as long as the entry is on its way: what is not passed on to the entry is
-/// given back, also when user code panics in between.
+/// A use of an entry's tags, for as long as the entry is on its way: what is not passed on to the
+/// entry is given back, also when user code panics in between.
 pub(crate) struct Held<'a> {
     tags: &'a Tags,
     label: Cell<u64>,
@@ -159,7 +161,8 @@ impl Drop for Held<'_> {
     }
 }
 
-/// A use of tags by somebody who is no entry, and may have it for long: a refresh, or a walk over entries.
+/// A use of tags by somebody who is no entry, and may have it for long: a refresh, or a walk over
+/// entries.
 pub(crate) struct Lent<'a> {
     tags: &'a Tags,
     label: u64,
@@ -229,7 +232,8 @@ impl Tags {
         self.held(label)
     }
 
-    /// For somebody who looks for entries with a tag, and keeps its leaf meanwhile; `None` when no entry has it.
+    /// For somebody who looks for entries with a tag, and keeps its leaf meanwhile; `None` when no
+    /// entry has it.
     pub(crate) fn lend_known(&self, tag: &str) -> Option<Lent<'_>> {
         let label = self.book()?.label_of_known(tag)?;
         Some(self.lend(label))
@@ -312,8 +316,8 @@ impl Tags {
             .is_some_and(|book| book.has(label, leaf.label()))
     }
 
-    /// Panics if a count is wrong: `labels` are those of all entries. Which tags are lent is not known, but how often.
-    /// For tests.
+    /// Panics if a count is wrong: `labels` are those of all entries. Which tags are lent is not
+    /// known, but how often. For tests.
     pub(crate) fn validate(&self, mut labels: impl Iterator<Item = u64>) {
         match self.book() {
             Some(book) => book.validate(&mut labels, self.lent.load(Relaxed)),

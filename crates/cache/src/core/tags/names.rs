@@ -1,7 +1,8 @@
 //! What the nodes of tags stand for: from a name, or a smaller set and a leaf, to the node.
 //!
-//! In a store of entries, as the cache itself is: its index grows by segments and its entries lie in pages,
-//! so no tag, however many there are, costs the one who brings it more than a few microseconds.
+//! In a store of entries, as the cache itself is: its index grows by segments and its entries lie
+//! in pages, so no tag, however many there are, costs the one who brings it more than a few
+//! microseconds.
 
 use std::hash::BuildHasher;
 

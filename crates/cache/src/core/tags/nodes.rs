@@ -1,7 +1,7 @@
 //! The nodes of tags, in chunks of one size: readers find one by its number without a lock.
 //!
-//! Chunks are listed in spines, each twice as long as the one before, so nothing is ever copied, and what
-//! the longest spine takes when it is made is a few bytes for each of [`CHUNK`] nodes.
+//! Chunks are listed in spines, each twice as long as the one before, so nothing is ever copied,
+//! and what the longest spine takes when it is made is a few bytes for each of [`CHUNK`] nodes.
 
 use std::sync::OnceLock;
 

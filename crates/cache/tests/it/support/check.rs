@@ -104,7 +104,8 @@ impl Model {
         }
     }
 
-    /// Every key is visible exactly as the model says; where the cache may choose, its choice is learnt.
+    /// Every key is visible exactly as the model says; where the cache may choose, its choice is
+    /// learnt.
     fn see(&mut self, effects: &Effects, told: bool) {
         let now = self.tick();
         assert_eq!(self.cache.now(), Duration::from_nanos(self.now()));
@@ -184,7 +185,8 @@ impl Model {
         }
     }
 
-    /// The statistics are sums over all steps. Adding them up takes longer than most steps, so some steps leave it out.
+    /// The statistics are sums over all steps. Adding them up takes longer than most steps, so some
+    /// steps leave it out.
     fn reads_statistics(&self) -> bool {
         self.steps.is_multiple_of(8)
     }
@@ -205,7 +207,8 @@ impl Model {
         let now = self.tick();
         if let Some(capacity) = self.capacity {
             let weight = self.cache.weight();
-            // Pinned entries may exceed the capacity. After they are unpinned, the next insertion evicts the surplus.
+            // Pinned entries may exceed the capacity. After they are unpinned, the next insertion
+            // evicts the surplus.
             let most = capacity.max(self.pinned_weight()).max(self.weight_before);
             assert!(weight <= most, "{weight} is over the capacity");
             self.weight_before = weight;

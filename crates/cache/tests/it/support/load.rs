@@ -1,5 +1,5 @@
-//! What the model knows about loads: who runs a loader, what is remembered of it, from when on an entry is
-//! stale.
+//! What the model knows about loads: who runs a loader, what is remembered of it, from when on an
+//! entry is stale.
 
 use std::time::Duration;
 
@@ -97,7 +97,8 @@ impl Entry {
         (self.soft, self.fresh) = (soft, fresh);
     }
 
-    /// Where only the cache knows whether the next value is wanted, the model learns it from the cache.
+    /// Where only the cache knows whether the next value is wanted, the model learns it from the
+    /// cache.
     pub(super) fn learn_due(&mut self, now: u64, due: bool) {
         if let Some((low, high)) = &mut self.soft {
             if due {
@@ -416,8 +417,8 @@ impl Model {
         }
     }
 
-    /// Whether a dead entry is served without a load, since the last one has failed a moment ago. `None` while only the
-    /// cache knows.
+    /// Whether a dead entry is served without a load, since the last one has failed a moment ago.
+    /// `None` while only the cache knows.
     fn is_put_off(&self, key: u16) -> Option<bool> {
         let now = self.tick();
         let entry = self.entries.get(&key).filter(|entry| entry.failed);
@@ -433,7 +434,8 @@ impl Model {
         }
     }
 
-    /// The loader answered with an error: the old value is served if the cache still keeps it for that case.
+    /// The loader answered with an error: the old value is served if the cache still keeps it for
+    /// that case.
     fn old_in_place_of_an_error(&mut self, key: u16, answer: Option<u64>) {
         let now = self.tick();
         let entry = self.entries.get(&key);

@@ -15,8 +15,8 @@ pub(crate) mod versions;
 use op::Op;
 use setup::Setup;
 
-/// Runs operations on a cache and on its model, and compares both after every step. Panics where they
-/// differ.
+/// Runs operations on a cache and on its model, and compares both after every step. Panics where
+/// they differ.
 pub(crate) fn run(setup: &Setup, ops: &[Op]) {
     let mut model = model::Model::new(setup);
     for op in ops {

@@ -36,7 +36,8 @@ pub(crate) struct Model {
     /// What is remembered of keys, and until which tick.
     pub(super) negatives: BTreeMap<u16, (Negative, u64)>,
     pub(super) origin: Origin,
-    /// Refreshes that nobody has begun, by their numbers; and the queue, with those that were superseded.
+    /// Refreshes that nobody has begun, by their numbers; and the queue, with those that were
+    /// superseded.
     pub(super) flights: BTreeMap<u16, u64>,
     pub(super) queue: VecDeque<(u16, u64)>,
     pub(super) next_flight: u64,
@@ -57,11 +58,13 @@ pub(super) struct Entry {
     pub(crate) hard: Option<(u64, u64)>,
     /// The tick at which it ends unless it is read.
     pub(crate) idle: Option<u64>,
-    /// The end of its configured time to live, beyond which no `Expiry` moves it; a range until jitter is known.
+    /// The end of its configured time to live, beyond which no `Expiry` moves it; a range until
+    /// jitter is known.
     pub(crate) cap: Option<(u64, u64)>,
     /// Ticks that it is kept after its end.
     pub(crate) grace: u64,
-    /// The tick from which on it is stale, or its next value is wanted; a range until jitter is known.
+    /// The tick from which on it is stale, or its next value is wanted; a range until jitter is
+    /// known.
     pub(crate) soft: Option<(u64, u64)>,
     /// How long it is fresh, if that was said for it.
     pub(crate) fresh: Option<Duration>,
@@ -143,7 +146,8 @@ impl Entry {
         DEADLINE_MAX - self.grace
     }
 
-    /// The entry with another value, which lives as long, and is used at a time whose idle time ends at `idle`.
+    /// The entry with another value, which lives as long, and is used at a time whose idle time
+    /// ends at `idle`.
     pub(crate) fn next(&self, id: u64, weight: u32, idle: Option<u64>) -> Self {
         Self {
             idle: self.idle.max(self.idle.and(idle)),
@@ -229,7 +233,8 @@ impl Model {
         Duration::from_nanos(end.saturating_mul(TICK).saturating_sub(self.now()))
     }
 
-    /// Whether a key is there for readers, by its end and tags alone: an evicted entry is not in `entries`.
+    /// Whether a key is there for readers, by its end and tags alone: an evicted entry is not in
+    /// `entries`.
     pub(super) fn is_live(&self, key: u16) -> bool {
         let now = self.tick();
         self.entries.get(&key).is_some_and(|entry| {
@@ -472,7 +477,8 @@ impl Model {
         Some(entry.end().map(|(end, _)| self.until(end, entry.latest())))
     }
 
-    /// A lifetime, and between which ticks it ends. `left` is what is left of the entry that is replaced.
+    /// A lifetime, and between which ticks it ends. `left` is what is left of the entry that is
+    /// replaced.
     pub(super) fn lifetime(
         &self,
         life: Life,
@@ -499,7 +505,8 @@ impl Model {
         }
     }
 
-    /// The end of the configured time to live of an entry that is stored now, if an `Expiry` may move its end.
+    /// The end of the configured time to live of an entry that is stored now, if an `Expiry` may
+    /// move its end.
     pub(super) fn cap(&self, life: Life) -> Option<(u64, u64)> {
         let ttl = self.setup.ttl().filter(|_| self.setup.has_expiry())?;
         (life == Life::Configured).then(|| self.shaped(ttl))
@@ -534,8 +541,8 @@ impl Model {
         }
     }
 
-    /// Whether an entry of this weight is not heavier than the whole capacity. One of usual weight is always taken, and
-    /// evicted at once if there is no room at all.
+    /// Whether an entry of this weight is not heavier than the whole capacity. One of usual weight
+    /// is always taken, and evicted at once if there is no room at all.
     pub(super) fn fits(&self, weight: u32) -> bool {
         let is_room = |capacity| u64::from(weight) <= capacity;
         weight <= 1 || self.capacity.is_none_or(is_room)
@@ -571,7 +578,8 @@ impl Model {
         self.expect(key, entry.id, vec![RemovalCause::Evicted]);
     }
 
-    /// An entry is stored, in place of the old one if there is one; a pin passes from value to value.
+    /// An entry is stored, in place of the old one if there is one; a pin passes from value to
+    /// value.
     pub(super) fn takes_place(&mut self, key: u16, mut entry: Entry, effects: &mut Effects) {
         entry.pinned = self.is_live(key) && self.entries[&key].pinned;
         self.leaves(key, RemovalCause::Replaced);
@@ -616,7 +624,8 @@ impl Model {
         let entry = self.entries.remove(&key)?;
         let mut causes = vec![if live { cause } else { RemovalCause::Expired }];
         if cause == RemovalCause::Replaced || !live {
-            // The new value may have evicted it to make room, and a dead entry may have been removed already.
+            // The new value may have evicted it to make room, and a dead entry may have been
+            // removed already.
             causes.extend([RemovalCause::Evicted, RemovalCause::Expired]);
         }
         if entry.invalidated {

@@ -74,7 +74,8 @@ pub(crate) enum Op {
     GetWithVersion {
         key: u16,
     },
-    /// Without a life, what is left of the old one's stays. `past` takes a version that is no longer there.
+    /// Without a life, what is left of the old one's stays. `past` takes a version that is no
+    /// longer there.
     CompareAndSet {
         key: u16,
         weight: u32,

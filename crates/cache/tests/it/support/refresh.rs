@@ -1,5 +1,5 @@
-//! What the model knows about background refreshes: what is queued, and what the next value keeps of the old
-//! one.
+//! What the model knows about background refreshes: what is queued, and what the next value keeps
+//! of the old one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -43,7 +43,8 @@ pub(crate) struct Origin {
     asked: Arc<AtomicU64>,
 }
 
-/// What the origin says about one value. Where it says nothing, the earlier settings of the entry remain.
+/// What the origin says about one value. Where it says nothing, the earlier settings of the entry
+/// remain.
 #[derive(Debug, Clone, Copy)]
 struct News {
     id: u64,
@@ -138,8 +139,8 @@ impl Model {
         }
     }
 
-    /// Whether the next value of a stale entry, which was read just now, is wanted. The last try may have failed a moment
-    /// ago.
+    /// Whether the next value of a stale entry, which was read just now, is wanted. The last try
+    /// may have failed a moment ago.
     fn is_due(&mut self, key: u16) -> bool {
         let now = self.tick();
         let queued = self.cache.stats().refreshes_queued > self.queue.len() as u64;
@@ -150,7 +151,8 @@ impl Model {
         })
     }
 
-    /// Runs the first refresh that is queued. More at once, and an eviction by one might concern another.
+    /// Runs the first refresh that is queued. More at once, and an eviction by one might concern
+    /// another.
     pub(super) fn refresh(&mut self, effects: &mut Effects) {
         let number = self.origin.asked.load(SeqCst);
         let taken = self.cache.run_refreshes(1);
@@ -202,8 +204,8 @@ impl Model {
         }
     }
 
-    /// The entry that a refreshed value becomes: with what was said for the old one, unless the origin said
-    /// otherwise.
+    /// The entry that a refreshed value becomes: with what was said for the old one, unless the
+    /// origin said otherwise.
     fn next_entry(&self, key: u16, news: News) -> Entry {
         let old = &self.entries[&key];
         let silent = news.life == Life::Configured;

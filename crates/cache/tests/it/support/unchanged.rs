@@ -62,12 +62,14 @@ impl Model {
             entry.tags = old.tags;
         }
         entry.invalidated = old.invalidated && !own_tags;
-        // Of an end that may be now or a tick later, the cache's choice is learnt. What is kept past its end stays anyway.
+        // Of an end that may be now or a tick later, the cache's choice is learnt. What is kept
+        // past its end stays anyway.
         let is_open = entry.is_live(now).is_none() && entry.grace == 0;
         let is_over =
             entry.gone_at().is_some_and(|gone| gone <= now) || is_open && self.ask(key).is_none();
         if is_over || old.invalidated {
-            // What is over at once, or was invalidated meanwhile, leaves, and the value too if it is not stored anew.
+            // What is over at once, or was invalidated meanwhile, leaves, and the value too if it
+            // is not stored anew.
             let invalidated = entry.invalidated;
             self.takes_place(key, entry, effects);
             let entry = self.entries.get_mut(&key).expect("stored");

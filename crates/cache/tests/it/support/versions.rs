@@ -42,8 +42,8 @@ impl Model {
         version
     }
 
-    /// Checks a version that the cache has told for what is there: the same until the value changes, then
-    /// one that no value of the key had before.
+    /// Checks a version that the cache has told for what is there: the same until the value
+    /// changes, then one that no value of the key had before.
     fn is_told_version(&mut self, key: u16, version: Version) {
         let entry = self.entries.get_mut(&key).expect("versions are of entries");
         let told = self.versions.entry(key).or_default();

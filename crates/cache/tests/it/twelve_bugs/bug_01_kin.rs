@@ -1,6 +1,6 @@
-//! Kin of bug 1: whatever is decided about one state and done to another. A read that moves a deadline
-//! decides under one lock and acts under the next; a reading of the clock is worth something only together
-//! with what was frozen when it was taken.
+//! Kin of bug 1: whatever is decided about one state and done to another. A read that moves a
+//! deadline decides under one lock and acts under the next; a reading of the clock is worth
+//! something only together with what was frozen when it was taken.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

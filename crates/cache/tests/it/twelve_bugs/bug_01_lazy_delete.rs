@@ -1,5 +1,6 @@
-//! Bug 1: a reader finds a dead entry, releases the lock, and then deletes the key. By then another thread may have
-//! stored a fresh value, which is lost. A sweeper that collects first and deletes afterwards does the same.
+//! Bug 1: a reader finds a dead entry, releases the lock, and then deletes the key. By then another
+//! thread may have stored a fresh value, which is lost. A sweeper that collects first and deletes
+//! afterwards does the same.
 
 use std::collections::HashMap;
 use std::sync::{Arc, RwLock};
@@ -79,8 +80,8 @@ fn bug_01_lost_update_by_a_lazy_delete() {
     assert_that_ours_loses_nothing();
 }
 
-/// The driver reads the clock, and then removes the entries that are due. In between, other threads replace these
-/// entries, in every shard.
+/// The driver reads the clock, and then removes the entries that are due. In between, other threads
+/// replace these entries, in every shard.
 #[test]
 fn the_driver_removes_no_entry_that_was_replaced_after_it_looked_at_the_time() {
     let clock = StageClock::new();

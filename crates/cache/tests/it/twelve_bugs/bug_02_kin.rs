@@ -1,4 +1,5 @@
-//! Kin of bug 2: ends of a cache at awkward moments, and what its threads do while nobody lets them go on.
+//! Kin of bug 2: ends of a cache at awkward moments, and what its threads do while nobody lets them
+//! go on.
 
 #[cfg(feature = "system")]
 use std::sync::mpsc;
@@ -47,7 +48,8 @@ fn a_listener_that_closes_its_cache_still_hears_of_every_entry() {
     assert_eq!(told.len(), KEYS as usize);
 }
 
-/// Two threads close the cache. One of them waits for the listener's thread, on which the listener is the other one.
+/// Two threads close the cache. One of them waits for the listener's thread, on which the listener
+/// is the other one.
 #[cfg(feature = "system")]
 #[test]
 fn a_listener_may_close_its_cache_while_another_thread_does() {

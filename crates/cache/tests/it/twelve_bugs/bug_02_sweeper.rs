@@ -1,5 +1,5 @@
-//! Bug 2: a sweeper that never ends. Nobody can stop its thread, and the thread keeps the cache alive after its owner
-//! has dropped it.
+//! Bug 2: a sweeper that never ends. Nobody can stop its thread, and the thread keeps the cache
+//! alive after its owner has dropped it.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -73,8 +73,8 @@ trait Swept {
     fn set(&self, key: u32, value: Token, ttl: Duration);
 }
 
-/// Starts a thread that sweeps at every tick, and keeps no handle of it. The ticks come from the test, so the test can
-/// end the thread, which the cache cannot.
+/// Starts a thread that sweeps at every tick, and keeps no handle of it. The ticks come from the
+/// test, so the test can end the thread, which the cache cannot.
 struct Unstoppable {
     clock: Census,
     entries: Arc<Mutex<HashMap<u32, (Token, Duration)>>>,
@@ -114,8 +114,8 @@ impl Swept for Cache<u32, Token> {
     }
 }
 
-/// Uses a cache and drops it. Tells how many of its threads are alive then, and how many holders its value
-/// still has.
+/// Uses a cache and drops it. Tells how many of its threads are alive then, and how many holders
+/// its value still has.
 fn after_drop(cache: impl Swept, clock: &Census) -> (usize, usize) {
     let value: Token = Arc::new("alive for a minute");
     cache.set(1, Arc::clone(&value), MINUTE);

@@ -1,5 +1,5 @@
-//! Bug 3: the lock is held while the origin is asked. Whoever wants anything else waits for somebody
-//! else's load. No code of the user's may run under a cache's lock.
+//! Bug 3: the lock is held while the origin is asked. Whoever wants anything else waits for
+//! somebody else's load. No code of the user's may run under a cache's lock.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
@@ -63,8 +63,8 @@ impl Loading for Cache<u32, u32> {
     }
 }
 
-/// While key 1 is loaded, others read, write and load other keys. Did they get on before the load was
-/// over?
+/// While key 1 is loaded, others read, write and load other keys. Did they get on before the load
+/// was over?
 fn others_get_on(cache: &Arc<dyn Loading>, patience: Duration) -> bool {
     cache.set(2, 20);
     let (tell, told) = std::sync::mpsc::channel();

@@ -1,5 +1,5 @@
-//! Bug 4: deadlines in wall time. The wall clock is set, by an operator, NTP or a migration, and what was
-//! dead rises again, or what is alive dies.
+//! Bug 4: deadlines in wall time. The wall clock is set, by an operator, NTP or a migration, and
+//! what was dead rises again, or what is alive dies.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -49,8 +49,8 @@ impl Clocked for Cache<u32, u32> {
     }
 }
 
-/// An entry of five seconds; the wall clock jumps by an hour after two. Is the entry seen just before its
-/// five seconds are over, and just after?
+/// An entry of five seconds; the wall clock jumps by an hour after two. Is the entry seen just
+/// before its five seconds are over, and just after?
 fn seen_around_the_end(cache: &dyn Clocked, clock: &StageClock, jump_to: Duration) -> (bool, bool) {
     clock.set_wall(START);
     cache.set(1, 10, 5 * SECOND);

@@ -12,8 +12,8 @@ use super::stage::{LONG, MINUTE, SHORT, StageClock, tidewheel};
 
 const CALLERS: usize = 100;
 
-/// An origin that answers when every caller has asked it, or when its patience is over. By then every caller that was
-/// going to miss has missed.
+/// An origin that answers when every caller has asked it, or when its patience is over. By then
+/// every caller that was going to miss has missed.
 struct Origin {
     asked: Mutex<usize>,
     more: Condvar,
@@ -140,8 +140,8 @@ fn when_the_leader_panics_one_other_loads() {
     cache.validate();
 }
 
-/// At 80 % of its time to live one caller refreshes the entry, and the others get the old value meanwhile. So a key
-/// that is in use never misses.
+/// At 80 % of its time to live one caller refreshes the entry, and the others get the old value
+/// meanwhile. So a key that is in use never misses.
 #[test]
 fn a_key_in_use_is_refreshed_at_80_percent_and_never_misses() {
     let clock = StageClock::new();

@@ -1,4 +1,5 @@
-//! Bug 6: entries that were stored together expire together, and their readers all go to the origin at once.
+//! Bug 6: entries that were stored together expire together, and their readers all go to the origin
+//! at once.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -15,7 +16,8 @@ const WINDOW: Duration = Duration::from_millis(100);
 /// What the script asks of a cache.
 trait Warmed {
     fn set(&self, key: u32);
-    /// Removes what is dead now; returns how many there were. Each is a load that its next reader causes.
+    /// Removes what is dead now; returns how many there were. Each is a load that its next reader
+    /// causes.
     fn expire(&self) -> u64;
 }
 
@@ -51,8 +53,8 @@ impl Warmed for Cache<u32, u32> {
     }
 }
 
-/// A hundred thousand keys are stored one right after another. Returns the loads that their expiry causes
-/// in each window, from the first window with one to the last.
+/// A hundred thousand keys are stored one right after another. Returns the loads that their expiry
+/// causes in each window, from the first window with one to the last.
 fn loads_by_window(cache: &dyn Warmed, clock: &StageClock) -> Vec<u64> {
     for key in 0..KEYS {
         cache.set(key);

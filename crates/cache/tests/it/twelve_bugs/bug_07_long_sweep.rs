@@ -1,5 +1,6 @@
-//! Bug 7: a sweep that walks every entry under the lock, while all readers and writers wait. A related bug is a sweep
-//! with a budget that always begins at the same end, and never reaches the other.
+//! Bug 7: a sweep that walks every entry under the lock, while all readers and writers wait. A
+//! related bug is a sweep with a budget that always begins at the same end, and never reaches the
+//! other.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -13,7 +14,8 @@ use super::stage::{MINUTE, MS, StageClock, tidewheel};
 const ALIVE: u32 = 20_000;
 const DEAD: u32 = 20_000;
 
-/// What a hold of the lock may touch, whatever the number of entries: Tidewheel's documented hold is 16.
+/// What a hold of the lock may touch, whatever the number of entries: Tidewheel's documented hold
+/// is 16.
 const BOUND: u64 = 16;
 
 /// What the script asks of a cache.
@@ -51,8 +53,8 @@ impl Sweeping for WalksAll {
     }
 }
 
-/// Tidewheel drops values after it has released the lock. So when a value's `drop` runs, it can see how many entries
-/// were removed under that lock.
+/// Tidewheel drops values after it has released the lock. So when a value's `drop` runs, it can see
+/// how many entries were removed under that lock.
 struct Watched {
     cache: Cache<u32, Witness>,
     log: Arc<Log>,
@@ -194,7 +196,8 @@ impl Budgeted for Cache<u32, u32> {
     }
 }
 
-/// Living entries in front of dead ones, and sweeps that could have looked at all of them ten times over.
+/// Living entries in front of dead ones, and sweeps that could have looked at all of them ten times
+/// over.
 fn dead_after_many_sweeps(cache: &dyn Budgeted, clock: &StageClock) -> usize {
     for key in 0..1000 {
         cache.set(key, MINUTE);

@@ -1,5 +1,5 @@
-//! Bug 8: a timer for every store. There are as many timers as stores, a timer does not know that its
-//! value was replaced, and what fires waits in a queue without an end.
+//! Bug 8: a timer for every store. There are as many timers as stores, a timer does not know that
+//! its value was replaced, and what fires waits in a queue without an end.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::mpsc;
@@ -89,8 +89,8 @@ impl WithTimers for Cache<u32, u32> {
     }
 }
 
-/// One key, stored a thousand times, a millisecond apart. Returns whether the last value outlives the first
-/// one's deadline, and how many timers were touched until all was quiet.
+/// One key, stored a thousand times, a millisecond apart. Returns whether the last value outlives
+/// the first one's deadline, and how many timers were touched until all was quiet.
 fn one_key_stored_often(cache: &dyn WithTimers, clock: &StageClock) -> (bool, u64) {
     for value in 0..STORES {
         cache.set(1, value, 10 * SECOND);
@@ -119,15 +119,15 @@ fn bug_08_a_timer_for_every_store() {
     let cache = tidewheel(&clock).build().expect("valid");
     let (outlives, touched) = one_key_stored_often(&cache, &clock);
     assert!(outlives);
-    // One entry, one record: it is re-filed on its way down the wheel's levels, however often the key was
-    // stored.
+    // One entry, one record: it is re-filed on its way down the wheel's levels, however often the
+    // key was stored.
     assert!(touched <= 16, "{touched} records touched");
     assert_eq!(cache.stats().expirations, 1);
     cache.validate();
 }
 
-/// A deadline that moves earlier leaves a dead record. Dead records are swept before they outnumber the living by
-/// much.
+/// A deadline that moves earlier leaves a dead record. Dead records are swept before they outnumber
+/// the living by much.
 #[test]
 fn dead_timers_are_swept_though_deadlines_move_earlier_all_the_time() {
     const KEYS: u32 = 1000;
@@ -149,8 +149,8 @@ fn dead_timers_are_swept_though_deadlines_move_earlier_all_the_time() {
     cache.validate();
 }
 
-/// The faulty queue takes whatever fires. Tidewheel stops removing when the listener's queue is full. Entries that
-/// are due are invisible all the same.
+/// The faulty queue takes whatever fires. Tidewheel stops removing when the listener's queue is
+/// full. Entries that are due are invisible all the same.
 #[test]
 fn what_fires_does_not_pile_up_before_a_listener_that_is_stuck() {
     const BURST: u32 = 10_000;

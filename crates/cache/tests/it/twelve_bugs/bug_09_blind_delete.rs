@@ -1,5 +1,5 @@
-//! Bug 9: a map whose single operations are atomic, and a lazy delete composed of two of them: look, then
-//! delete by key. The delete does not ask whether it still means what was looked at.
+//! Bug 9: a map whose single operations are atomic, and a lazy delete composed of two of them:
+//! look, then delete by key. The delete does not ask whether it still means what was looked at.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};

@@ -45,8 +45,8 @@ impl Filled for Cache<u32, u32> {
     }
 }
 
-/// Two weeks of new keys, one every ten seconds, and then an hour of silence. Returns the most entries held
-/// at a time, and those that are left.
+/// Two weeks of new keys, one every ten seconds, and then an hour of silence. Returns the most
+/// entries held at a time, and those that are left.
 fn two_weeks(cache: &dyn Filled, clock: &StageClock) -> (usize, usize) {
     let mut most = 0;
     let mut key = 0;

@@ -68,8 +68,8 @@ impl Removing for SweepsByDelete {
     }
 }
 
-/// A value that removes its partner when it is dropped: the cache's own operation, in the middle of the
-/// cache's own sweep.
+/// A value that removes its partner when it is dropped: the cache's own operation, in the middle of
+/// the cache's own sweep.
 struct Partnered {
     partner: Option<u32>,
     cache: Weak<OnceLock<Cache<u32, Self>>>,
@@ -146,13 +146,13 @@ fn bug_11_a_sweep_that_takes_its_own_lock_again() {
     ours.cache().validate();
 }
 
-/// The listener may call every operation, on the entry that has just left and on others, whether or not its queue has
-/// room.
+/// The listener may call every operation, on the entry that has just left and on others, whether or
+/// not its queue has room.
 #[test]
 fn a_listener_may_call_its_cache() {
     for queue in [1000, 1] {
-        // On a thread of its own, so that a listener that waits for itself fails the test and does not
-        // hang it.
+        // On a thread of its own, so that a listener that waits for itself fails the test and does
+        // not hang it.
         let plays = Intruder::enter(move || listener_calls_its_cache(queue));
         assert!(plays.is_done_within(LONG), "a queue of {queue}");
         plays.leave();

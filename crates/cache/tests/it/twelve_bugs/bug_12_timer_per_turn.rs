@@ -1,4 +1,5 @@
-//! Bug 12: a loop that starts a new timer on every turn, and leaves it behind when something else wakes it.
+//! Bug 12: a loop that starts a new timer on every turn, and leaves it behind when something else
+//! wakes it.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -166,8 +167,8 @@ impl SweepLoop for Task {
     }
 }
 
-/// Wakes the loop a thousand times before its timer, and ends it. Returns how many timers there were at
-/// most while it ran, and how many are left behind.
+/// Wakes the loop a thousand times before its timer, and ends it. Returns how many timers there
+/// were at most while it ran, and how many are left behind.
 fn timers_during_and_after(own: &mut dyn SweepLoop) -> (usize, usize) {
     let mut most = own.timers();
     for turn in 0..TURNS {

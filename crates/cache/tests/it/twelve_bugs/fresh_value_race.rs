@@ -1,12 +1,14 @@
-//! The race of bugs 1 and 9: a thread has found an expired entry, and removes it after a fresh value took its place.
+//! The race of bugs 1 and 9: a thread has found an expired entry, and removes it after a fresh
+//! value took its place.
 //!
 //! 1. The first thread finds an expired entry.
 //! 2. A writer replaces every entry.
 //! 3. The first thread removes what it has found.
 //!
-//! Where the writer can come between depends on the cache. So the race is run once for each *moment* of the first
-//! thread: each time that it reads the clock, or hashes, compares or drops a key. Under a lock the writer has to
-//! wait. At every other moment it replaces the entries before the first thread goes on.
+//! Where the writer can come between depends on the cache. So the race is run once for each
+//! *moment* of the first thread: each time that it reads the clock, or hashes, compares or drops a
+//! key. Under a lock the writer has to wait. At every other moment it replaces the entries before
+//! the first thread goes on.
 
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex};

@@ -1,8 +1,9 @@
-//! Twelve faulty ways to build a cache with TTLs, and a thirteenth: each fails its script here, always,
-//! and Tidewheel plays the same script to the end. `docs/twelve-bugs.md` has the rules behind it.
+//! Twelve faulty ways to build a cache with TTLs, and a thirteenth: each fails its script here,
+//! always, and Tidewheel plays the same script to the end. `docs/twelve-bugs.md` has the rules
+//! behind it.
 //!
-//! Nothing is left to luck: time is a clock moved by hand, and where two actors must meet, the second one
-//! steps in at a chosen point of the first one's operation (see `stage`).
+//! Nothing is left to luck: time is a clock moved by hand, and where two actors must meet, the
+//! second one steps in at a chosen point of the first one's operation (see `stage`).
 
 mod bonus_read_modify_write;
 mod bug_01_kin;

@@ -1,4 +1,5 @@
-//! The stage of the scripts: a clock, and a second thread that may step in whenever the clock is read.
+//! The stage of the scripts: a clock, and a second thread that may step in whenever the clock is
+//! read.
 
 use std::fmt;
 use std::sync::mpsc::{self, Receiver};
@@ -15,8 +16,8 @@ pub(crate) const MINUTE: Duration = Duration::from_secs(60);
 /// How long the stage waits for an actor who will surely get on.
 pub(crate) const LONG: Duration = Duration::from_secs(20);
 
-/// How long the stage waits for an actor who may be held up by a lock. However the wait ends, the script
-/// has one outcome.
+/// How long the stage waits for an actor who may be held up by a lock. However the wait ends, the
+/// script has one outcome.
 pub(crate) const SHORT: Duration = Duration::from_millis(50);
 
 /// A cache that moves only when told: by hand, in virtual time.
@@ -34,9 +35,9 @@ where
 
 type Act = Box<dyn FnOnce() + Send>;
 
-/// A clock that is moved by hand. The faulty caches and Tidewheel read the same one; a script may have
-/// something happen in the middle of an operation: right after it has read the time, or at another moment at
-/// which it comes by code that belongs to the stage.
+/// A clock that is moved by hand. The faulty caches and Tidewheel read the same one; a script may
+/// have something happen in the middle of an operation: right after it has read the time, or at
+/// another moment at which it comes by code that belongs to the stage.
 #[derive(Clone, Default)]
 pub(crate) struct StageClock {
     hands: ManualClock,
@@ -82,8 +83,8 @@ impl StageClock {
         self.set_cue(true, pass, Box::new(act));
     }
 
-    /// Has `act` happen after `pass` more moments of this thread. Each reading of the clock is a moment, and each call
-    /// of [`moment`](Self::moment).
+    /// Has `act` happen after `pass` more moments of this thread. Each reading of the clock is a
+    /// moment, and each call of [`moment`](Self::moment).
     pub(crate) fn at_moment(&self, pass: u32, act: impl FnOnce() + Send + 'static) {
         self.set_cue(false, pass, Box::new(act));
     }

@@ -1,5 +1,5 @@
-//! User code that calls the cache it is called from, and user code that panics: neither blocks nor breaks
-//! the cache.
+//! User code that calls the cache it is called from, and user code that panics: neither blocks nor
+//! breaks the cache.
 
 mod calls;
 mod drivers;

@@ -62,7 +62,8 @@ fn a_hash_that_panics_while_entries_expire_or_are_evicted_loses_none() {
     }
 }
 
-/// If the listener gets the value, the caller gets a clone. The clone is made before anything is removed.
+/// If the listener gets the value, the caller gets a clone. The clone is made before anything is
+/// removed.
 #[test]
 fn a_clone_that_panics_in_remove_keeps_the_entry_and_its_event() {
     let clock = ManualClock::new();
@@ -146,8 +147,8 @@ fn a_weigher_an_expiry_or_a_listener_that_panics_leaves_the_cache_whole() {
     cache.validate();
 }
 
-/// When the hash of an entry on probation panicked, the entry lost its place in the queue, and nothing could evict it
-/// any more.
+/// When the hash of an entry on probation panicked, the entry lost its place in the queue, and
+/// nothing could evict it any more.
 #[test]
 fn a_hash_that_panics_while_room_is_made_leaves_nothing_that_cannot_be_evicted() {
     for capacity in 1..5 {

@@ -1,4 +1,5 @@
-//! Numbers as text with a fixed number of decimals, exactly rounded: `format!` takes ten times as long.
+//! Numbers as text with a fixed number of decimals, exactly rounded: `format!` takes ten times as
+//! long.
 
 /// 10^17 has 57 bits: its product with a mantissa fits into 128 bits.
 const DECIMALS_MAX: u32 = 17;
@@ -18,7 +19,8 @@ pub(super) struct Decimal {
 }
 
 impl Decimal {
-    /// A number as `format!` writes it with so many decimals, 1 to 17 of them. `None` if it is 2^53 or more, or no number.
+    /// A number as `format!` writes it with so many decimals, 1 to 17 of them. `None` if it is 2^53
+    /// or more, or no number.
     pub(super) fn new(number: f64, decimals: u32) -> Option<Self> {
         let magnitude = number.abs();
         if magnitude.is_nan() || magnitude >= END || !(1..=DECIMALS_MAX).contains(&decimals) {

@@ -53,7 +53,8 @@ pub(super) fn circle(args: Args<'_>, at: usize) -> Result<(Shape, f64), CommandE
     Ok((Shape::Circle { radius }, metres))
 }
 
-/// A box: its width stands at `at`, its height and the unit behind. Returns the metres of the unit too.
+/// A box: its width stands at `at`, its height and the unit behind. Returns the metres of the unit
+/// too.
 pub(super) fn rectangle(args: Args<'_>, at: usize) -> Result<(Shape, f64), CommandError> {
     let (width, height) = (
         length(args, at, NO_WIDTH)?,

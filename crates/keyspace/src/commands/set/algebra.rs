@@ -1,4 +1,5 @@
-//! Several sets as one: SINTER, SUNION, SDIFF, the commands that store what these reply, and SINTERCARD.
+//! Several sets as one: SINTER, SUNION, SDIFF, the commands that store what these reply, and
+//! SINTERCARD.
 
 use std::ops::Range;
 
@@ -100,7 +101,8 @@ fn store(ctx: &mut Context<'_, '_>, op: Op, event: &'static str) -> Outcome {
     Ok(())
 }
 
-/// Calls `work` with the sets at some arguments, `None` for each that does not exist, and the reply.
+/// Calls `work` with the sets at some arguments, `None` for each that does not exist, and the
+/// reply.
 fn read<R>(
     ctx: &mut Context<'_, '_>,
     keys: Range<usize>,

@@ -35,8 +35,8 @@ impl Op {
     }
 }
 
-/// Visits the members that all sets have, up to a limit. Looks at the members of the smallest set, and for each of them
-/// into the others.
+/// Visits the members that all sets have, up to a limit. Looks at the members of the smallest set,
+/// and for each of them into the others.
 pub(super) fn common<'a>(
     sets: Vec<Option<SetRef<'a>>>,
     limit: usize,
@@ -91,7 +91,8 @@ fn difference<'a>(first: SetRef<'a>, others: Vec<SetRef<'a>>, visit: impl FnMut(
     }
 }
 
-/// Looks into the others for each member of the first: the largest one is the most likely to have it.
+/// Looks into the others for each member of the first: the largest one is the most likely to have
+/// it.
 fn difference_by_looks<'a>(
     first: SetRef<'a>,
     mut others: Vec<SetRef<'a>>,
@@ -127,8 +128,8 @@ fn difference_by_marks<'a>(
     });
 }
 
-/// A set in which many members are looked for. A look into a packed set takes time in proportion to its length: after a
-/// few, its members are hashed.
+/// A set in which many members are looked for. A look into a packed set takes time in proportion to
+/// its length: after a few, its members are hashed.
 struct Lookups<'a> {
     set: SetRef<'a>,
     looks: u32,

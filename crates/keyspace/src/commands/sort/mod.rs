@@ -1,7 +1,8 @@
-//! SORT and SORT_RO: the elements of a list, a set or a sorted set, ordered by themselves or by other keys.
+//! SORT and SORT_RO: the elements of a list, a set or a sorted set, ordered by themselves or by
+//! other keys.
 //!
-//! A pattern (BY, GET) may name any keys. A call that has one locks all shards, so it sees one moment. In a transaction
-//! the row says that it reaches beyond its keys, and the gate is taken.
+//! A pattern (BY, GET) may name any keys. A call that has one locks all shards, so it sees one
+//! moment. In a transaction the row says that it reaches beyond its keys, and the gate is taken.
 
 mod options;
 mod order;

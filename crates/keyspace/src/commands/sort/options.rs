@@ -68,7 +68,8 @@ impl<'b> Options<'b> {
         by.chain(&self.gets).any(Pattern::reads_keys)
     }
 
-    /// A stored set is ordered even if it is not to be sorted, so that the result is the same everywhere.
+    /// A stored set is ordered even if it is not to be sorted, so that the result is the same
+    /// everywhere.
     pub(super) fn order_what_has_no_order(&mut self) {
         if !self.sorts && self.store.is_some() {
             (self.sorts, self.alpha, self.by) = (true, true, None);

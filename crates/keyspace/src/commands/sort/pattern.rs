@@ -1,4 +1,5 @@
-//! Patterns that name a key, or a field of a hash, for each element: `weight_*`, `object_*->name`, `#`.
+//! Patterns that name a key, or a field of a hash, for each element: `weight_*`, `object_*->name`,
+//! `#`.
 
 /// A pattern of BY or GET.
 pub(super) enum Pattern<'b> {

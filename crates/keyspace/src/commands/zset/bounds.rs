@@ -78,8 +78,8 @@ impl<'b> Members<'b> {
         }
     }
 
-    /// As [`ranks`](Self::ranks), but each member lies within the bounds, also where scores differ and the order is not the
-    /// members' own: those that follow the first one without a gap.
+    /// As [`ranks`](Self::ranks), but each member lies within the bounds, also where scores differ
+    /// and the order is not the members' own: those that follow the first one without a gap.
     pub(super) fn ranks_within(&self, zset: ZSetRef<'_>) -> Range<usize> {
         let ranks = self.ranks(zset);
         let members = zset.forward(ranks.start).take(ranks.len());

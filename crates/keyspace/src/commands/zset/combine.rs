@@ -1,4 +1,5 @@
-//! Several sorted sets as one: union, intersection, difference. Sets take part too: each of their members has the score 1.
+//! Several sorted sets as one: union, intersection, difference. Sets take part too: each of their
+//! members has the score 1.
 
 use tidewheel_collections::{NewDeadline, Set, ZSet};
 use tidewheel_resp::Args;

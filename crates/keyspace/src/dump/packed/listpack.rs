@@ -1,7 +1,8 @@
 //! Listpacks: elements that can be read from both ends.
 //!
-//! Six bytes in front: the length in bytes, the number of elements. Each element has its length behind it, in groups of
-//! seven bits, the highest first; all groups but the first have their highest bit set. The end is a byte of ones.
+//! Six bytes in front: the length in bytes, the number of elements. Each element has its length
+//! behind it, in groups of seven bits, the highest first; all groups but the first have their
+//! highest bit set. The end is a byte of ones.
 
 use super::{Bad, Counted, Element, signed};
 use crate::dump::reader::Reader;

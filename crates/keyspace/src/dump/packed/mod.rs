@@ -37,7 +37,8 @@ pub(super) trait Elements<'a>: Iterator<Item = Result<Element<'a>, Bad>> {}
 
 impl<'a, T: Iterator<Item = Result<Element<'a>, Bad>>> Elements<'a> for T {}
 
-/// What both kinds of lists do: they read an element, and hold their count against the header's at the end.
+/// What both kinds of lists do: they read an element, and hold their count against the header's at
+/// the end.
 #[derive(Debug)]
 struct Counted<'a> {
     rest: &'a [u8],

@@ -1,7 +1,8 @@
-//! Ziplists, which listpacks have replaced: each element has the length of the one before it in front.
+//! Ziplists, which listpacks have replaced: each element has the length of the one before it in
+//! front.
 //!
-//! Ten bytes in front: the length in bytes, where the last element begins, the number of elements. The end is a byte of
-//! ones.
+//! Ten bytes in front: the length in bytes, where the last element begins, the number of elements.
+//! The end is a byte of ones.
 
 use super::{Bad, Counted, Element, signed};
 use crate::dump::reader::Reader;

@@ -35,8 +35,8 @@ fn earlier(own: Option<u64>, members: Option<u64>) -> Option<u64> {
 }
 
 impl Hold<'_> {
-    /// Changes a collection: that of a key, or a new one. `change` returns the event of what it has done; `None` if it
-    /// has changed nothing. A collection without members leaves with its key.
+    /// Changes a collection: that of a key, or a new one. `change` returns the event of what it has
+    /// done; `None` if it has changed nothing. A collection without members leaves with its key.
     pub(crate) fn edit<C: Collection, R>(
         &mut self,
         key: Key<'_>,

@@ -29,8 +29,8 @@ pub(crate) struct Work {
     pub(crate) tick: u64,
     /// About how many members.
     pub(crate) budget: u32,
-    /// Whether nobody is told before the next pass of expiry. A key that is left without members stays until then: its
-    /// callers hide it.
+    /// Whether nobody is told before the next pass of expiry. A key that is left without members
+    /// stays until then: its callers hide it.
     pub(crate) quiet: bool,
 }
 
@@ -44,8 +44,8 @@ pub(crate) struct Owed {
 }
 
 impl Hold<'_> {
-    /// Removes due members of a key, at most about `budget` of them; the key itself, if its own deadline was reached or no
-    /// member is left. `sink` gets each deadline.
+    /// Removes due members of a key, at most about `budget` of them; the key itself, if its own
+    /// deadline was reached or no member is left. `sink` gets each deadline.
     pub(crate) fn expire_members(
         &mut self,
         db: u32,
@@ -218,7 +218,8 @@ impl Hold<'_> {
         observed.then(|| self.entries(db).key(slot).to_vec())
     }
 
-    /// Deals with entries whose members may be due, within a budget. Those for which it does not suffice are due as they were.
+    /// Deals with entries whose members may be due, within a budget. Those for which it does not
+    /// suffice are due as they were.
     pub(super) fn expire_handed(
         &mut self,
         db: u32,
@@ -268,8 +269,9 @@ impl Due {
     }
 }
 
-/// When the entry is looked at next for its members: at once, while some are overdue or somebody must be told. Never later
-/// than the earliest deadline of those that are left: a loop whose reading of the clock is older must see that they are dead.
+/// When the entry is looked at next for its members: at once, while some are overdue or somebody
+/// must be told. Never later than the earliest deadline of those that are left: a loop whose
+/// reading of the clock is older must see that they are dead.
 fn due_next(progress: &Progress, work: Work) -> Option<u64> {
     let next = progress.next_deadline;
     match progress.backlog || work.quiet {

@@ -1,4 +1,5 @@
-//! Each change that each command makes is one that the funnel's observers are told of, and nothing else is.
+//! Each change that each command makes is one that the funnel's observers are told of, and nothing
+//! else is.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering::Relaxed;
@@ -76,8 +77,8 @@ fn list_of(elements: &[&[u8]]) -> tidewheel_collections::List {
     list
 }
 
-/// For each row that is flagged `write`: what is there before, and calls, one after the other. `pass 5` lets
-/// five milliseconds pass.
+/// For each row that is flagged `write`: what is there before, and calls, one after the other.
+/// `pass 5` lets five milliseconds pass.
 const CASES: &[(&str, &[&str], &[&str])] = &[
     (
         "append",
@@ -890,7 +891,8 @@ impl Rig {
             .collect()
     }
 
-    /// Does something, and holds what changed against what was told. Returns the number of changed keys.
+    /// Does something, and holds what changed against what was told. Returns the number of changed
+    /// keys.
     #[track_caller]
     fn check(&mut self, what: &str, act: impl FnOnce(&mut Self)) -> usize {
         let before = self.dump();

@@ -1,7 +1,8 @@
 //! The memory of collections whose members are due is asked for, for many of them at once.
 //!
-//! An example: of 16 hashes a field is due. From an entry to its fields it is three steps, and each is a cache miss: where the
-//! object is, the object, the fields. So each step is taken for all 16 before the next one: their misses overlap.
+//! An example: of 16 hashes a field is due. From an entry to its fields it is three steps, and each
+//! is a cache miss: where the object is, the object, the fields. So each step is taken for all 16
+//! before the next one: their misses overlap.
 
 use tidewheel_collections::{HashRef, PackedRef, SetRef, ZSetRef};
 use tidewheel_store::{HandedBack, Value, prefetch};

@@ -142,8 +142,8 @@ fn sets_of_numbers_are_dumped_and_restored_as_there() {
     }
 }
 
-/// What a stock server wrote, with a few wrong bytes and the right checksum: nothing panics, and what is taken can be
-/// written again.
+/// What a stock server wrote, with a few wrong bytes and the right checksum: nothing panics, and
+/// what is taken can be written again.
 #[test]
 fn changed_payloads_of_a_stock_server_do_no_harm() {
     let Some(mut redis) = Oracle::start("") else {

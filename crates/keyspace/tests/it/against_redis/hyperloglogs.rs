@@ -40,7 +40,8 @@ fn registers_are_kept_counted_and_merged_as_there() {
     }
 }
 
-/// Sparse ones and dense ones with a few wrong bytes are refused or read as there, and nothing panics.
+/// Sparse ones and dense ones with a few wrong bytes are refused or read as there, and nothing
+/// panics.
 #[test]
 fn corrupt_registers_are_refused_as_there() {
     let Some(mut redis) = Oracle::start("") else {

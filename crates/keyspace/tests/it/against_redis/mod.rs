@@ -1,5 +1,5 @@
-//! Commands over strings, and what reads and writes collections whole, beside a stock redis-server: equal replies, equal
-//! values.
+//! Commands over strings, and what reads and writes collections whole, beside a stock redis-server:
+//! equal replies, equal values.
 
 mod bitmaps;
 mod dumps;

@@ -1,8 +1,8 @@
 //! Many entries due within one second beside live ones that are being read.
 //!
-//! For every cache a control first, with the same entries and none of them due, then the expiry: how
-//! long reads of live keys took, when the dead values were dropped, when their bytes were back, and
-//! what processor time it took.
+//! For every cache a control first, with the same entries and none of them due, then the expiry:
+//! how long reads of live keys took, when the dead values were dropped, when their bytes were back,
+//! and what processor time it took.
 
 use anyhow::{Result, ensure};
 use serde_json::json;

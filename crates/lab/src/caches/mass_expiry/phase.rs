@@ -135,7 +135,8 @@ fn attempt(plan: &Plan, kind: Kind, readers: usize, lead_ns: Option<u64>) -> Res
     }))
 }
 
-/// A cache may drop its entries after its last handle is gone: those of the phase before are not to be counted in this one.
+/// A cache may drop its entries after its last handle is gone: those of the phase before are not to
+/// be counted in this one.
 fn wait_for_earlier_values() {
     let mut before = mortal::alive();
     for _ in 0..200 {

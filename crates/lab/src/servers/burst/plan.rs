@@ -56,8 +56,8 @@ pub(crate) struct Plan {
     /// Seconds in which a freshly loaded server comes to rest before its memory is read.
     pub(super) rest_s: f64,
     /// Whether the dying are most of what is stored: then their memory must come back before the
-    /// experiment ends, and their share of the processor time stands out from the reads'. Else the keys
-    /// that stay have times to live.
+    /// experiment ends, and their share of the processor time stands out from the reads'. Else the
+    /// keys that stay have times to live.
     pub(super) mass: bool,
     #[serde(flatten)]
     pub(super) args: Args,

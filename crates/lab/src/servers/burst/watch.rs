@@ -25,8 +25,8 @@ pub(crate) struct Poll {
     pub(crate) cpu_ns: Option<f64>,
 }
 
-/// Resident bytes before, between and after the loading, and so how far they must fall before the dying
-/// count as given back.
+/// Resident bytes before, between and after the loading, and so how far they must fall before the
+/// dying count as given back.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Release {
     pub(crate) empty: Option<u64>,
@@ -46,7 +46,8 @@ impl Release {
         let share = dying as f64 / (dying + live).max(1) as f64;
         let from = empty.zip(loaded).map(|(empty, loaded)| {
             let grown = |from: u64| loaded as f64 - from as f64;
-            // Mixed keys were never loaded apart: the dying's part of the growth is by their number.
+            // Mixed keys were never loaded apart: the dying's part of the growth is by their
+            // number.
             let dying = live_only.map_or(grown(empty) * share, grown);
             (loaded as f64, dying)
         });

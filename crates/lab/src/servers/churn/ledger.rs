@@ -21,8 +21,9 @@ impl Ledger {
         }
     }
 
-    /// Keys with these times to live, sent at `sent_ns`, have been confirmed. The server counts from
-    /// when it read the SET, a little later: a key is alive at least as long as is booked here.
+    /// Keys with these times to live, sent at `sent_ns`, have been confirmed. The server counts
+    /// from when it read the SET, a little later: a key is alive at least as long as is booked
+    /// here.
     pub(super) fn book(&self, sent_ns: u64, px_ms: &[u64]) {
         let sent_ms = sent_ns.saturating_sub(self.start_ns).div_ceil(1_000_000);
         for px_ms in px_ms {

@@ -1,8 +1,9 @@
 //! What it costs to find out what has expired, and whom that stalls.
 //!
-//! The load is that of "Killing O(n): How Timing Wheels Expire 10 Million Keys" (October 2025): N entries
-//! inserted within one second, TTLs of 30 to 59 s, so that N/30 fall due in each second from 30 to 60. Its
-//! tables are measured as it ran them (`calm`: nothing is due while its readers read) and with expiry going on.
+//! The load is that of "Killing O(n): How Timing Wheels Expire 10 Million Keys" (October 2025): N
+//! entries inserted within one second, TTLs of 30 to 59 s, so that N/30 fall due in each second
+//! from 30 to 60. Its tables are measured as it ran them (`calm`: nothing is due while its readers
+//! read) and with expiry going on.
 
 use std::fs::File;
 use std::path::PathBuf;

@@ -1,16 +1,17 @@
 //! Reads while entries expire, and while nothing is due.
 //!
-//! "Killing O(n)" fills a cache with TTLs of 30 + i % 30 s and has ten readers read for ten seconds, each one
-//! key of its own, with 10 ms of sleep between two reads. No TTL ends within those ten seconds: the calm run
-//! is that one.
+//! "Killing O(n)" fills a cache with TTLs of 30 + i % 30 s and has ten readers read for ten
+//! seconds, each one key of its own, with 10 ms of sleep between two reads. No TTL ends within
+//! those ten seconds: the calm run is that one.
 //!
-//! The fair run has the same fill, the same readers and the same TTLs, but for the first one, which is
-//! chosen so that all is filled and calm before it ends. Its window begins when all classes of TTLs fall due
-//! side by side, so that a thirtieth of the entries expires in each second of it. Readers draw keys
-//! uniformly. They are an open loop: a read that could not begin in time, because the one before it was held
-//! up, counts from when it should have begun (the calm run's readers are a closed loop, as published). How
-//! late a sleeping reader is woken is not the cache's doing and does not count. The control is the same
-//! cache with the same readers in the seconds before the first deadline.
+//! The fair run has the same fill, the same readers and the same TTLs, but for the first one, which
+//! is chosen so that all is filled and calm before it ends. Its window begins when all classes of
+//! TTLs fall due side by side, so that a thirtieth of the entries expires in each second of it.
+//! Readers draw keys uniformly. They are an open loop: a read that could not begin in time, because
+//! the one before it was held up, counts from when it should have begun (the calm run's readers are
+//! a closed loop, as published). How late a sleeping reader is woken is not the cache's doing and
+//! does not count. The control is the same cache with the same readers in the seconds before the
+//! first deadline.
 
 use std::fmt::Write as _;
 use std::iter;
@@ -127,8 +128,8 @@ fn measure(kind: Kind, plan: &Plan) -> Result<Report> {
     Ok(report)
 }
 
-/// `None` when the fill did not leave the time that the control takes; each attempt has twice the time of the
-/// one before.
+/// `None` when the fill did not leave the time that the control takes; each attempt has twice the
+/// time of the one before.
 fn attempt(kind: Kind, plan: &Plan, attempts: u32) -> Result<Option<Found>> {
     let own = std::process::id();
     let lead_ns = plan.lead_ns << attempts;
@@ -196,8 +197,8 @@ impl Plan {
         format!("{} entries, {what}", self.entries)
     }
 
-    /// From when to when reads count: the control, if there is one, and the window. `None` when the first
-    /// deadline comes too soon after the fill.
+    /// From when to when reads count: the control, if there is one, and the window. `None` when the
+    /// first deadline comes too soon after the fill.
     fn windows(&self, filled_ns: u64, first_ns: u64, fill_ns: u64) -> Option<Vec<Range<u64>>> {
         let calm_ns = filled_ns + CALM_NS;
         if !self.fair {
@@ -206,8 +207,8 @@ impl Plan {
         }
         let control_ns = self.window_ns.min(10 * SECOND_NS);
         let control = calm_ns.max(first_ns.saturating_sub(control_ns))..first_ns;
-        // All classes of TTLs fall due side by side from the end of the first one's to the beginning of
-        // the last.
+        // All classes of TTLs fall due side by side from the end of the first one's to the
+        // beginning of the last.
         let full_ns = first_ns + fill_ns;
         let step_ns = self.step_ns;
         let steady_ns = (TTLS * step_ns).saturating_sub(fill_ns).max(step_ns);
@@ -216,8 +217,8 @@ impl Plan {
     }
 }
 
-/// Reads in every window; looks at how many dead are held, which in the control costs as much and tells
-/// nothing.
+/// Reads in every window; looks at how many dead are held, which in the control costs as much and
+/// tells nothing.
 fn watch(
     cache: &Cache,
     plan: &Plan,
@@ -271,7 +272,8 @@ fn empty(windows: &[Range<u64>]) -> Vec<Phase> {
     windows.iter().map(phase).collect()
 }
 
-/// Fills the cache from `start_ns` on and notes the deadlines in milliseconds from there on, rounded up.
+/// Fills the cache from `start_ns` on and notes the deadlines in milliseconds from there on,
+/// rounded up.
 fn fill(cache: &Cache, plan: &Plan, (start_ns, lead_ns): (u64, u64), deadlines_ms: &mut [u32]) {
     for (id, deadline_ms) in (0..).zip(deadlines_ms) {
         if u64::is_multiple_of(id, FILL_STRIDE) {

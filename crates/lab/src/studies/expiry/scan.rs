@@ -1,9 +1,9 @@
 //! How long one walk over everything takes.
 //!
-//! A map of text keys, a value and a deadline in each entry, TTLs of 30 to 59 s. Ten scans at the ages of
-//! 1 to 10 s, when nothing is due; then ten at the ages of 31 to 40 s, each of which finds the thirtieth
-//! of the entries that fell due within its second. Ages are given to the scan: it runs ten times in a
-//! row instead of once a second.
+//! A map of text keys, a value and a deadline in each entry, TTLs of 30 to 59 s. Ten scans at the
+//! ages of 1 to 10 s, when nothing is due; then ten at the ages of 31 to 40 s, each of which finds
+//! the thirtieth of the entries that fell due within its second. Ages are given to the scan: it
+//! runs ten times in a row instead of once a second.
 
 use anyhow::Result;
 use serde_json::json;

@@ -6,8 +6,8 @@ use crate::report::{Curve, Report};
 use crate::stats;
 
 const CURVE_POINTS: usize = 200;
-/// Between two looks at how many dead are held. They lie in mid-interval, since much happens at whole
-/// seconds: a look just after a walk would find nothing.
+/// Between two looks at how many dead are held. They lie in mid-interval, since much happens at
+/// whole seconds: a look just after a walk would find nothing.
 const LOOK_EVERY_MS: usize = 100;
 const LOOK_PHASE_MS: usize = 50;
 /// From when on and how often the curve has a point.

@@ -1,12 +1,13 @@
-//! What a second of expiry costs each strategy, how late it finds things and what it holds meanwhile.
+//! What a second of expiry costs each strategy, how late it finds things and what it holds
+//! meanwhile.
 //!
-//! The clock is virtual: a strategy is called at exactly the times it asks for. Times are processor time.
-//! Two courses, each with a strategy of its own:
+//! The clock is virtual: a strategy is called at exactly the times it asks for. Times are processor
+//! time. Two courses, each with a strategy of its own:
 //!
 //! 1. `n` entries within the first second, times to live of 30 to 59 s, so that a
 //!    thirtieth of all falls due in each second from 30 to 60;
-//! 2. `n` entries that live for an hour and more, and 1,000 others that fall due in each of ten seconds.
-//!    A walk over everything pays for all of them, a wheel for the thousand.
+//! 2. `n` entries that live for an hour and more, and 1,000 others that fall due in each of ten
+//!    seconds. A walk over everything pays for all of them, a wheel for the thousand.
 
 use std::ops::Range;
 
@@ -27,8 +28,8 @@ use crate::stats;
 
 const NAME: &str = "expiry ticks";
 const SECOND_MS: u64 = 1_000;
-/// Where the virtual clock stands at first: ten minutes past an hour, so that the hands of the layered
-/// wheel's hours stand still meanwhile.
+/// Where the virtual clock stands at first: ten minutes past an hour, so that the hands of the
+/// layered wheel's hours stand still meanwhile.
 const START_MS: u64 = 300_000 * 3_600_000 + 600_000;
 
 /// Times to live: 30 + i % 30 s.

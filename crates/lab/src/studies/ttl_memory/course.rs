@@ -1,7 +1,8 @@
 //! What happens to a cache without a limit: the requests, resolved once for all strategies.
 //!
-//! Without a limit every strategy answers alike, since none shows an object whose time is over. So hits and
-//! misses can be settled first, and the strategies differ only in what they hold meanwhile.
+//! Without a limit every strategy answers alike, since none shows an object whose time is over. So
+//! hits and misses can be settled first, and the strategies differ only in what they hold
+//! meanwhile.
 //!
 //! **Invariant: an object is alive while now is before its deadline**, here and in every strategy.
 
@@ -149,7 +150,8 @@ pub(super) mod tests {
             set(5_500, 2, 4, 1_000),
         ];
         let course = Course::of(&requests, 7_000);
-        // Key 1 dies at 3 s; key 2 is replaced at 4 s and 5.5 s, and dies at 6.5 s; key 3 is fetched at 4.5 s.
+        // Key 1 dies at 3 s; key 2 is replaced at 4 s and 5.5 s, and dies at 6.5 s; key 3 is
+        // fetched at 4.5 s.
         assert_eq!(course.live, [100, 110, 110, 10, 20, 21, 5, 1]);
         assert_eq!((course.gets, course.hits), (2, 1));
         let events: Vec<What> = course.events.iter().map(|event| event.what).collect();

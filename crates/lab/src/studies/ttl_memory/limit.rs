@@ -1,9 +1,10 @@
 //! Hit ratios under a limit, where dead objects take the room of live ones.
 //!
-//! The limit is a number of objects, as the optimum for objects of many sizes is out of reach (it is NP-hard).
-//! What is stored has its deadline from the course without a limit: an object that was evicted and is fetched
-//! again comes with the rest of its time, as if its origin had set its end. So every policy has the same hits
-//! to win, each for keeping one object from one request to the next, and the optimum is Belady's rule over those.
+//! The limit is a number of objects, as the optimum for objects of many sizes is out of reach (it
+//! is NP-hard). What is stored has its deadline from the course without a limit: an object that was
+//! evicted and is fetched again comes with the rest of its time, as if its origin had set its end.
+//! So every policy has the same hits to win, each for keeping one object from one request to the
+//! next, and the optimum is Belady's rule over those.
 
 use anyhow::Result;
 use clap::ValueEnum;
@@ -26,8 +27,8 @@ pub(super) enum Policy {
     LruExpiredFirst,
     /// Tidewheel's cache.
     Tidewheel,
-    /// The same cache, not told of deadlines: its client looks at them, as one does with a cache that has
-    /// no times to live.
+    /// The same cache, not told of deadlines: its client looks at them, as one does with a cache
+    /// that has no times to live.
     TidewheelUntold,
 }
 
@@ -46,7 +47,8 @@ impl Policy {
     }
 }
 
-/// The real cache. Untold of deadlines it keeps all for ever: what is found dead is removed by the client.
+/// The real cache. Untold of deadlines it keeps all for ever: what is found dead is removed by the
+/// client.
 fn ours(events: &[Event], capacity: usize, told: bool) -> Result<u64> {
     let mut cache = Ours::new(Some(capacity))?;
     let mut hits = 0;

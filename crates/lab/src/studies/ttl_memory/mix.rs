@@ -1,15 +1,17 @@
-//! Mixes of times to live, shaped by what production systems have published, and the requests made of them.
+//! Mixes of times to live, shaped by what production systems have published, and the requests made
+//! of them.
 //!
-//! Twitter's are rows of `stat/2020Mar.md` in `twitter/cache-trace` (Yang, Yue, Rashmi: "A large scale analysis
-//! of hundreds of in-memory cache clusters at Twitter", OSDI 2020): shares of times to live, mean sizes, rate
-//! of requests, Zipf's exponent, share of writes, and the distinct keys of a week, which are rate × week ×
-//! compulsory misses. A mix has a row's rate and keys divided by its `shrink`. What the table does not say is
-//! chosen here: sizes are exponential around the mean, and `again` is set so that the share of misses comes
-//! near to the published one where a small or vague exponent alone would hit nothing.
+//! Twitter's are rows of `stat/2020Mar.md` in `twitter/cache-trace` (Yang, Yue, Rashmi: "A large
+//! scale analysis of hundreds of in-memory cache clusters at Twitter", OSDI 2020): shares of times
+//! to live, mean sizes, rate of requests, Zipf's exponent, share of writes, and the distinct keys
+//! of a week, which are rate × week × compulsory misses. A mix has a row's rate and keys divided by
+//! its `shrink`. What the table does not say is chosen here: sizes are exponential around the mean,
+//! and `again` is set so that the share of misses comes near to the published one where a small or
+//! vague exponent alone would hit nothing.
 //!
-//! Of `kvcache`, rate, exponent and repetition are chosen; `first` is the share of reads of keys that nobody
-//! asks for again in cachebench's `hit_ratio/memcache_reg` of facebook/CacheLib, and the pairs are all writes
-//! in the two samples of its `trace_replay/kvcache`.
+//! Of `kvcache`, rate, exponent and repetition are chosen; `first` is the share of reads of keys
+//! that nobody asks for again in cachebench's `hit_ratio/memcache_reg` of facebook/CacheLib, and
+//! the pairs are all writes in the two samples of its `trace_replay/kvcache`.
 //!
 //! The numbers are in `mixes.json`.
 

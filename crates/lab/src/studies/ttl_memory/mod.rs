@@ -26,7 +26,8 @@ pub(crate) struct Args {
     /// Hours of virtual time (default 12, quick 1).
     #[arg(long, value_parser = positive)]
     hours: Option<f64>,
-    /// Times as many requests and keys as the mixes have here, which is a hundredth of production or less.
+    /// Times as many requests and keys as the mixes have here, which is a hundredth of production
+    /// or less.
     #[arg(long, default_value_t = 1.0, value_parser = positive)]
     scale: f64,
     /// Limits, as shares of the objects that are alive on average.

@@ -1,4 +1,5 @@
-//! Tidewheel's cache in virtual time: its clock is moved to each of its own deadlines, as its driver would wake.
+//! Tidewheel's cache in virtual time: its clock is moved to each of its own deadlines, as its
+//! driver would wake.
 
 use std::time::Duration;
 

@@ -17,9 +17,9 @@ impl Table {
         Self::scan(NEVER)
     }
 
-    /// As Redis does it. The limit of its processor time is left out: virtual time stands still meanwhile.
-    /// Its newer versions walk the table in hash order, which is as random and never the same key twice in a
-    /// round.
+    /// As Redis does it. The limit of its processor time is left out: virtual time stands still
+    /// meanwhile. Its newer versions walk the table in hash order, which is as random and never the
+    /// same key twice in a round.
     pub(super) fn sampling(seed: u64) -> Self {
         Self::new(Box::new(Sampling::new(0, seed, || 0)))
     }
@@ -88,8 +88,8 @@ mod tests {
             set(5_500, 3, 2, 60_000),
         ];
         let course = Course::of(&requests, 8_000);
-        // Key 1 goes when it is read, and a byte is fetched; the old key 3 when it is replaced; nobody asks for
-        // key 2.
+        // Key 1 goes when it is read, and a byte is fetched; the old key 3 when it is replaced;
+        // nobody asks for key 2.
         let samples = held(&course, &mut Table::lazy());
         assert_eq!(samples, [111, 111, 111, 111, 12, 12, 13, 13, 13]);
     }
@@ -109,7 +109,8 @@ mod tests {
             .collect();
         let course = Course::of(&requests, 10_000);
         let samples = held(&course, &mut Table::sampling(1));
-        // At 1 s, the first cycle after the deaths, most are gone; later cycles find some of the rest.
+        // At 1 s, the first cycle after the deaths, most are gone; later cycles find some of the
+        // rest.
         assert!(samples[0] == 1_000 && samples[1] < 550, "{samples:?}");
         assert!((400..samples[1]).contains(&samples[10]), "{samples:?}");
     }

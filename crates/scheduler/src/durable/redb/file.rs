@@ -70,7 +70,8 @@ impl From<io::Error> for Refused {
 /// Opens a file or makes one, and compares what is in use of it with its checksums.
 pub(super) fn open(path: &Path) -> Result<Database, Refused> {
     let mut database = Database::create(path)?;
-    // What was not as it should be and could be put right has nothing to do with jobs: pages in use were taken for free ones.
+    // What was not as it should be and could be put right has nothing to do with jobs: pages in use
+    // were taken for free ones.
     database.check_integrity()?;
     Ok(database)
 }

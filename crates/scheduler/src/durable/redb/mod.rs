@@ -1,9 +1,10 @@
 //! A journal in one file: redb's transactions, many changes to each.
 //!
-//! Why redb and not fjall? The pending tasks are a small table that changes in place. A copy-on-write B-tree in one
-//! file suits that: it needs no background compaction, and no replay after a crash, and redb's format is stable since
-//! 1.0. An LSM tree writes more cheaply, which would matter if each change were a transaction. But the journal has a
-//! thread of its own, which writes all changes that came during the last transaction as the next one.
+//! Why redb and not fjall? The pending tasks are a small table that changes in place. A
+//! copy-on-write B-tree in one file suits that: it needs no background compaction, and no replay
+//! after a crash, and redb's format is stable since 1.0. An LSM tree writes more cheaply, which
+//! would matter if each change were a transaction. But the journal has a thread of its own, which
+//! writes all changes that came during the last transaction as the next one.
 
 mod file;
 mod pages;
@@ -60,19 +61,23 @@ struct Shared {
 ///
 /// # A damaged file
 ///
-/// [`open`](Self::open) compares the whole file with its checksums, and each job has a checksum of its own. A file of which a
-/// byte has changed, or whose end is missing, is refused: no job runs that is not exactly as it was written, and none is left
-/// out silently. Opening reads what is in use of the file once for this, and the start of the scheduler once more for the jobs:
-/// about 2 and 3 seconds for a file of a gigabyte with a million jobs. There is no size from which less is checked.
+/// [`open`](Self::open) compares the whole file with its checksums, and each job has a checksum of
+/// its own. A file of which a byte has changed, or whose end is missing, is refused: no job runs
+/// that is not exactly as it was written, and none is left out silently. Opening reads what is in
+/// use of the file once for this, and the start of the scheduler once more for the jobs: about 2
+/// and 3 seconds for a file of a gigabyte with a million jobs. There is no size from which less is
+/// checked.
 ///
-/// [`open_salvaging`](Self::open_salvaging) opens it all the same. It sets the damaged file aside and says which jobs
-/// are damaged; the others run. A page of 4 KiB in which one byte is wrong is put right, so that nothing is lost then. If
-/// the one page that says where the jobs are is gone, or all that comes after it, nothing can be found, and it is an error.
+/// [`open_salvaging`](Self::open_salvaging) opens it all the same. It sets the damaged file aside
+/// and says which jobs are damaged; the others run. A page of 4 KiB in which one byte is wrong is
+/// put right, so that nothing is lost then. If the one page that says where the jobs are is gone,
+/// or all that comes after it, nothing can be found, and it is an error.
 ///
-/// The file has the states after its last two transactions. When the process was killed, and only the last one is damaged, it
-/// looks as if it had not been written yet, and the file opens with the state before. For that reason the journal writes an
-/// empty transaction when it had nothing to write for 10 ms. So this concerns what was written in the last moment before the
-/// process was killed, and nothing after a regular end.
+/// The file has the states after its last two transactions. When the process was killed, and only
+/// the last one is damaged, it looks as if it had not been written yet, and the file opens with the
+/// state before. For that reason the journal writes an empty transaction when it had nothing to
+/// write for 10 ms. So this concerns what was written in the last moment before the process was
+/// killed, and nothing after a regular end.
 pub struct RedbJournal {
     database: Arc<Database>,
     epoch: u64,
@@ -143,20 +148,23 @@ impl RedbJournal {
     ///
     /// # Errors
     ///
-    /// When the file cannot be opened, is damaged, is no journal, has another version, or is open elsewhere.
+    /// When the file cannot be opened, is damaged, is no journal, has another version, or is open
+    /// elsewhere.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, JournalError> {
         let path = path.as_ref();
         Self::start(path).map_err(|refused| refused.message(path))
     }
 
-    /// As [`open`](Self::open); but if the file is damaged, it is set aside under another name, and the journal is a new file
-    /// with the jobs that are whole. Then it returns what became of the others, to be reported. `None` if nothing is damaged.
+    /// As [`open`](Self::open); but if the file is damaged, it is set aside under another name, and
+    /// the journal is a new file with the jobs that are whole. Then it returns what became of the
+    /// others, to be reported. `None` if nothing is damaged.
     ///
     /// It takes as much room on the disk as the jobs, and reads a damaged file up to three times.
     ///
     /// # Errors
     ///
-    /// As [`open`](Self::open); and when nothing of a journal is left in the file, which then stays where it is.
+    /// As [`open`](Self::open); and when nothing of a journal is left in the file, which then stays
+    /// where it is.
     pub fn open_salvaging(
         path: impl AsRef<Path>,
     ) -> Result<(Self, Option<Salvaged>), JournalError> {

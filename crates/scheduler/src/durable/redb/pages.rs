@@ -1,22 +1,25 @@
 //! The pages of a redb file, read without redb: what is whole in a file that redb refuses.
 //!
-//! Such a file is a tree of pages. Beside each pointer to a page stands the page's checksum. A page that has this checksum is
-//! what the pointer's transaction wrote: no older state of the page, and nothing else.
+//! Such a file is a tree of pages. Beside each pointer to a page stands the page's checksum. A page
+//! that has this checksum is what the pointer's transaction wrote: no older state of the page, and
+//! nothing else.
 //!
-//! 1. The header has two slots, one for each of the last two transactions. A slot points at the root of the tables' tree.
+//! 1. The header has two slots, one for each of the last two transactions. A slot points at the
+//!    root of the tables' tree.
 //! 2. The tables' tree has a row for each table, which points at the root of the table's tree.
 //! 3. The table's tree has the rows. A leaf has rows, a branch has pointers.
 //!
 //! What if a page is not as its pointer says?
 //!
-//! - If the page with the pointer is whole, then this page is damaged. If one byte is, the checksum tells which and what it was. If
-//!   everything in it is whole, it is another page, or an older state of this one, and is not read. If not, what is whole
-//!   in it counts.
-//! - If the page with the pointer is damaged too, the pointer may be what is wrong. Then the page that has the checksum is
-//!   looked for in the whole file. If none has it, the checksum may be what is wrong. Then the page is taken if everything
-//!   in it is whole.
+//! - If the page with the pointer is whole, then this page is damaged. If one byte is, the checksum
+//!   tells which and what it was. If everything in it is whole, it is another page, or an older
+//!   state of this one, and is not read. If not, what is whole in it counts.
+//! - If the page with the pointer is damaged too, the pointer may be what is wrong. Then the page
+//!   that has the checksum is looked for in the whole file. If none has it, the checksum may be
+//!   what is wrong. Then the page is taken if everything in it is whole.
 //!
-//! The format is redb's file format 3: see "redb: design" (<https://github.com/cberner/redb/blob/master/docs/design.md>).
+//! The format is redb's file format 3: see "redb: design"
+//! (<https://github.com/cberner/redb/blob/master/docs/design.md>).
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -32,7 +35,8 @@ const BRANCH: u8 = 2;
 /// Levels of a tree: more than any file has.
 const LEVELS_MAX: u32 = 32;
 
-/// Bytes whose checksum is computed to put one byte of a page right: enough for all bytes of a page of 4,096.
+/// Bytes whose checksum is computed to put one byte of a page right: enough for all bytes of a page
+/// of 4,096.
 const BYTES_PER_PAGE: u64 = 1 << 32;
 
 /// The same for all pages of a file: some seconds.
@@ -164,8 +168,8 @@ impl Pages {
         }))
     }
 
-    /// Gives the rows of a tree, and whether the page of each is what was written. If not, the row may be anything.
-    /// `is_certain` says whether the pointer is.
+    /// Gives the rows of a tree, and whether the page of each is what was written. If not, the row
+    /// may be anything. `is_certain` says whether the pointer is.
     pub(super) fn rows(
         &mut self,
         root: Pointer,

@@ -44,7 +44,8 @@ pub(super) fn write<K: Stored, V: Stored>(id: u64, key: &K, value: &V, status: &
     join(id, status, key, value)
 }
 
-/// The same job with another status. `None` if the old record is damaged: it must not get a right checksum.
+/// The same job with another status. `None` if the old record is damaged: it must not get a right
+/// checksum.
 pub(super) fn with_status(id: u64, old: &[u8], status: &Status) -> Option<Vec<u8>> {
     let Parts { key, value, .. } = read(id, old)?;
     Some(join(id, status, key, value))
@@ -96,8 +97,9 @@ fn join(id: u64, status: &Status, key: &[u8], value: &[u8]) -> Vec<u8> {
     record
 }
 
-/// The bytes of a status that is not the usual one: where it waits (1), attempt (4), period in milliseconds or 0 (8), what
-/// is done about missed runs (1 and 4), whether there is an error (1), and its text. None for the usual one.
+/// The bytes of a status that is not the usual one: where it waits (1), attempt (4), period in
+/// milliseconds or 0 (8), what is done about missed runs (1 and 4), whether there is an error (1),
+/// and its text. None for the usual one.
 fn encode(status: &Status) -> Vec<u8> {
     if *status == Status::at(status.due) {
         return Vec::new();

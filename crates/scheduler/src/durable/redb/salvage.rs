@@ -17,7 +17,8 @@ use crate::ground::error::JournalError;
 /// Jobs that are written to the new file in one transaction.
 const JOBS_AT_ONCE: usize = 4096;
 
-/// How often the old file is taken to have been opened if it does not say so any more: fencing tokens must go on growing.
+/// How often the old file is taken to have been opened if it does not say so any more: fencing
+/// tokens must go on growing.
 const EPOCH_UNKNOWN: u64 = 1 << 20;
 
 /// What `RedbJournal::open_salvaging` found in a damaged file.
@@ -26,8 +27,8 @@ const EPOCH_UNKNOWN: u64 = 1 << 20;
 pub struct Salvaged {
     /// Jobs that are exactly as they were written. They are in the journal.
     pub whole: u64,
-    /// Jobs that were found and are not as they were written. They run no more. Where a page of the file holds something else,
-    /// there may be some among them that never were.
+    /// Jobs that were found and are not as they were written. They run no more. Where a page of the
+    /// file holds something else, there may be some among them that never were.
     pub damaged: Vec<DamagedJob>,
     /// Jobs that the file had and of which nothing was found; `None` if it is not known how many.
     pub lost: Option<u64>,
@@ -125,8 +126,8 @@ fn each(
     }
 }
 
-/// Puts a new file with what is whole in the place of a damaged one, and sets that aside. The caller has found that nobody
-/// has it open.
+/// Puts a new file with what is whole in the place of a damaged one, and sets that aside. The
+/// caller has found that nobody has it open.
 pub(super) fn salvage(path: &Path) -> Result<Salvaged, JournalError> {
     let io = |error: io::Error| JournalError::new(error);
     let nothing = || JournalError::new("nothing of a journal is left in it");
@@ -239,8 +240,8 @@ fn beside(path: &Path, word: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Gives a file a second name that no file has had. Its first name is never without a file: a journal that is opened then would
-/// be an empty one.
+/// Gives a file a second name that no file has had. Its first name is never without a file: a
+/// journal that is opened then would be an empty one.
 fn set_aside(path: &Path) -> io::Result<PathBuf> {
     let mut number = 1u64;
     loop {

@@ -1,6 +1,7 @@
 //! The file's format: its version, its tables, and how a job lies in them.
 //!
-//! Version 3 has a job in one row, with a checksum. Versions 1 and 2 had it in several rows, and none; they are refused.
+//! Version 3 has a job in one row, with a checksum. Versions 1 and 2 had it in several rows, and
+//! none; they are refused.
 
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition, TableError};
 
@@ -117,8 +118,9 @@ pub(super) fn transact(database: &Database, writes: &[Write]) -> Result<(), Jour
     transaction.commit().map_err(JournalError::new)
 }
 
-/// Writes a transaction without changes. A file has its last two states: after this, both have the same jobs. So redb, which
-/// goes back to the other state when one is damaged, goes back behind no change.
+/// Writes a transaction without changes. A file has its last two states: after this, both have the
+/// same jobs. So redb, which goes back to the other state when one is damaged, goes back behind no
+/// change.
 pub(super) fn seal(database: &Database) -> Result<(), JournalError> {
     let transaction = database.begin_write().map_err(JournalError::new)?;
     transaction.commit().map_err(JournalError::new)

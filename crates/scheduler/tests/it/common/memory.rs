@@ -1,4 +1,5 @@
-//! A journal in memory: what was appended, how much of it was waited for, and what a restart would find.
+//! A journal in memory: what was appended, how much of it was waited for, and what a restart would
+//! find.
 
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
@@ -64,7 +65,8 @@ impl<K: Clone, V: Clone> MemoryJournal<K, V> {
         Self(Arc::new(Mutex::new(state)))
     }
 
-    /// What the next process would find if this one were killed now and all were lost that nobody has waited for.
+    /// What the next process would find if this one were killed now and all were lost that nobody
+    /// has waited for.
     pub(crate) fn on_disk(&self) -> Self {
         let journal = self.reopened();
         {

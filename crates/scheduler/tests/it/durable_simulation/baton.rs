@@ -1,4 +1,5 @@
-//! One thread runs at a time, and a seed says which: real threads whose interleaving can be replayed.
+//! One thread runs at a time, and a seed says which: real threads whose interleaving can be
+//! replayed.
 
 use std::cell::RefCell;
 use std::sync::{Arc, Condvar, Mutex};

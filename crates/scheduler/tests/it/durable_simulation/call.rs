@@ -13,10 +13,12 @@ use super::world::{Held, World};
 /// What a handler panics with; no message is printed.
 struct Planned;
 
-/// What a call that returned `Ok` has changed: nothing, or something, and what it says that it ended.
+/// What a call that returned `Ok` has changed: nothing, or something, and what it says that it
+/// ended.
 type Changed = Option<Option<Option<u64>>>;
 
-/// What every handler does: it may call anything, its own key included, fail, panic, or pass its run on.
+/// What every handler does: it may call anything, its own key included, fail, panic, or pass its
+/// run on.
 pub(crate) fn handle(world: &World, jobs: &Handle, run: &Run) -> Outcome {
     if !world.begin(run) {
         return Outcome::Done;

@@ -153,8 +153,8 @@ impl Disk {
         self.synced = self.appended;
     }
 
-    /// The power fails: each write under way is there, or is not, or in part, whatever became of others.
-    /// What was written behind a hole is out of reach.
+    /// The power fails: each write under way is there, or is not, or in part, whatever became of
+    /// others. What was written behind a hole is out of reach.
     pub(crate) fn lose_power(&mut self, random: &mut Random) {
         let mut end = self.platter.len();
         for write in self.under_way.drain(..) {

@@ -1,4 +1,5 @@
-//! A key at whose first hash another thread may run: after a call began, before it has locked anything.
+//! A key at whose first hash another thread may run: after a call began, before it has locked
+//! anything.
 
 use std::cell::Cell;
 use std::hash::{Hash, Hasher};

@@ -55,7 +55,8 @@ impl<'a> Life<'a> {
         self.world.end_life();
     }
 
-    /// A life without faults, until nothing is left: periodic jobs are removed, and dead letters re-queued.
+    /// A life without faults, until nothing is left: periodic jobs are removed, and dead letters
+    /// re-queued.
     pub(crate) fn outlive_everything(&self) {
         // Without faults only what is wrong keeps it from starting.
         let Some(tasks) = self.start() else { return };
@@ -216,7 +217,8 @@ impl<'a> Life<'a> {
         }
     }
 
-    /// What a stop returns as pending is what the disk has, for certain, beside letters and runs without an end.
+    /// What a stop returns as pending is what the disk has, for certain, beside letters and runs
+    /// without an end.
     fn stop(&self, tasks: &Tasks) {
         let stopped = tasks.stop(Duration::ZERO);
         let mut truth = self.world.truth();

@@ -1,21 +1,26 @@
-//! A durable scheduler in a simulated world. A seed decides the order of the threads. The disk tears and reorders
-//! writes, the journal fails, and the power fails at any point. Then the next process, called the next *life*, starts
-//! with the contents of the disk.
+//! A durable scheduler in a simulated world. A seed decides the order of the threads. The disk
+//! tears and reorders writes, the journal fails, and the power fails at any point. Then the next
+//! process, called the next *life*, starts with the contents of the disk.
 //!
 //! The following is checked in every life:
 //!
 //! - Memory and journal agree, key by key and as a whole, whenever no thread is within a call.
 //! - Acknowledged jobs survive, and of each key the job that was set last is pending under it.
-//! - No job runs early, while it runs already, with a wrong attempt number, or after it was removed or replaced.
+//! - No job runs early, while it runs already, with a wrong attempt number, or after it was removed
+//!   or replaced.
 //! - A run that a crash may have cut off before is noted as failed, once, before it begins.
-//! - A job that failed is pending again or a dead letter, in one write. A job ends only if its run succeeded.
+//! - A job that failed is pending again or a dead letter, in one write. A job ends only if its run
+//!   succeeded.
 //! - A periodic job keeps its rhythm across failures and crashes.
-//! - A stop leaves on disk exactly the jobs that it reports as pending, the dead letters, and the runs without an end.
+//! - A stop leaves on disk exactly the jobs that it reports as pending, the dead letters, and the
+//!   runs without an end.
 //! - In the end every acknowledged job has succeeded, or was ended by a call.
 //!
-//! Handlers fail, panic, give up and pass their runs on. Clients acknowledge those, or drop them, and re-queue letters.
+//! Handlers fail, panic, give up and pass their runs on. Clients acknowledge those, or drop them,
+//! and re-queue letters.
 //!
-//! A failure prints the setting that replays it: `TIDEWHEEL_SIM=seed:crash:crash_one_in:failure_one_in`, 0 for none.
+//! A failure prints the setting that replays it:
+//! `TIDEWHEEL_SIM=seed:crash:crash_one_in:failure_one_in`, 0 for none.
 
 mod baton;
 mod call;
@@ -32,7 +37,8 @@ use world::{Plan, World};
 /// Lives of one run; the last one has no faults, and lasts until everything is due.
 const LIVES: u64 = 4;
 
-/// Runs a world to its end; returns what it has seen, and how many points there were at which it might have died.
+/// Runs a world to its end; returns what it has seen, and how many points there were at which it
+/// might have died.
 fn run(seed: u64, plan: Plan) -> World {
     let world = World::new(seed, plan);
     for number in 0..LIVES {

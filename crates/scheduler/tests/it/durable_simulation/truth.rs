@@ -1,4 +1,5 @@
-//! What is true: the disk, what the journal was told, who has run and how it ended; and what must hold between them.
+//! What is true: the disk, what the journal was told, who has run and how it ended; and what must
+//! hold between them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -173,7 +174,8 @@ impl Truth {
         }
     }
 
-    /// Applies what an append says; returns the value of a job that it ended without its having run.
+    /// Applies what an append says; returns the value of a job that it ended without its having
+    /// run.
     pub(crate) fn apply(&mut self, entry: Entry) -> Option<Ended> {
         match entry {
             Entry::Set {
@@ -241,7 +243,8 @@ impl Truth {
         }
     }
 
-    /// A periodic job goes on a whole number of periods later, unless its distance counts from the run.
+    /// A periodic job goes on a whole number of periods later, unless its distance counts from the
+    /// run.
     fn keeps_its_rhythm(&mut self, old: &Live, new: &State) {
         let step = new.due.saturating_sub(old.state.due);
         let period = Duration::from_millis(old.state.period_ms);

@@ -1,4 +1,5 @@
-//! What the lives of a simulation share: the truth, the clock, the journal, and the runs that somebody acknowledges later.
+//! What the lives of a simulation share: the truth, the clock, the journal, and the runs that
+//! somebody acknowledges later.
 
 use std::cell::Cell;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -95,7 +96,8 @@ impl World {
         truth.next_value
     }
 
-    /// A call has returned `Ok`, having changed something. `old` is what it says that it ended, if it says so.
+    /// A call has returned `Ok`, having changed something. `old` is what it says that it ended, if
+    /// it says so.
     pub(crate) fn acknowledge(&self, old: Option<Option<u64>>) {
         let (append, ended) = LAST.get();
         let mut truth = self.truth();

@@ -212,7 +212,8 @@ impl Turn<'_> {
             .tick
             .saturating_add(ms)
             .saturating_add(u64::from(ms > 0));
-        // Commands that run on other loops are finished before the answer. Those that come after it wait.
+        // Commands that run on other loops are finished before the answer. Those that come after it
+        // wait.
         let server = Arc::clone(&self.state.server);
         let _no_long = match server.keyspace.without_long_commands() {
             Ok(no_long) => no_long,

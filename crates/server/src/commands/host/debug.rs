@@ -46,7 +46,8 @@ impl Turn<'_> {
         if !(0.0..=SLEEP_MAX_S).contains(&seconds) {
             return Err(error("ERR sleep for 0 to 3600 seconds"));
         }
-        // A loop that sleeps uses no keys, so it leaves the gate: others that want all keys need not wait.
+        // A loop that sleeps uses no keys, so it leaves the gate: others that want all keys need
+        // not wait.
         self.seat.leave();
         self.server.clock.sleep(Duration::from_secs_f64(seconds));
         self.seat.enter();

@@ -43,7 +43,8 @@ pub(super) fn graph(name: &str, series: &Series, now_s: i64) -> String {
     text
 }
 
-/// What a line of a column shows. The least time fills the lowest line a little, so that every column is seen.
+/// What a line of a column shows. The least time fills the lowest line a little, so that every
+/// column is seen.
 fn mark(ms: u64, low: u64, high: u64, line: u64) -> char {
     let steps = LINES * (LEVELS.len() as u64 - 1);
     let above = u128::from(ms - low) * u128::from(steps - 1);

@@ -10,8 +10,8 @@ use crate::pubsub::subscriptions::Kind;
 /// Runs a command.
 pub(super) type Run = fn(&mut Turn<'_>, &mut Connection, Args<'_>) -> Outcome;
 
-/// The function that runs the command of that name, as the table of commands spells it. Names are compared one
-/// after the other: those that clients send most come first.
+/// The function that runs the command of that name, as the table of commands spells it. Names are
+/// compared one after the other: those that clients send most come first.
 pub(super) fn handler(name: &str) -> Option<Run> {
     let run: Run = match name {
         "ping" => |turn, conn, args| turn.ping(conn, args),

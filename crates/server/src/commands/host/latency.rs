@@ -149,15 +149,17 @@ impl Turn<'_> {
     }
 }
 
-/// The bucket that ends below this power of two nanoseconds, in microseconds, as the public servers name it: they
-/// keep seven bits of a time, so the bucket of 65,536 ns reaches to 66,047 ns and is called 66.
+/// The bucket that ends below this power of two nanoseconds, in microseconds, as the public servers
+/// name it: they keep seven bits of a time, so the bucket of 65,536 ns reaches to 66,047 ns and is
+/// called 66.
 fn bound_us(power: u32) -> i64 {
     let power = power.min(62);
     let ns = (1_i64 << power) + (1_i64 << power.saturating_sub(7)) - 1;
     ns / 1_000
 }
 
-/// The commands that a name means: for a command with subcommands, those. An unknown name means none.
+/// The commands that a name means: for a command with subcommands, those. An unknown name means
+/// none.
 fn names_of(name: &[u8]) -> Vec<&'static str> {
     let mut words = name.splitn(2, |byte| *byte == b'|');
     let row = words.next().and_then(tidewheel_keyspace::lookup);

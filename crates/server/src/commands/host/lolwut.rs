@@ -1,4 +1,5 @@
-//! LOLWUT: a picture, and the version. The picture is a wheel that the tide turns a little further each second.
+//! LOLWUT: a picture, and the version. The picture is a wheel that the tide turns a little further
+//! each second.
 
 use tidewheel_keyspace::CommandError;
 use tidewheel_resp::{Args, parse_i64};

@@ -61,7 +61,8 @@ enum Figure {
 }
 
 impl Turn<'_> {
-    /// What is not here, such as a replication backlog, takes no memory. What the allocator does inside is unknown.
+    /// What is not here, such as a replication backlog, takes no memory. What the allocator does
+    /// inside is unknown.
     pub(super) fn memory_stats(&mut self) -> Outcome {
         let stats = self.server.keyspace.stats(self.time);
         let figures = figures(&Memory::read(self, &stats));

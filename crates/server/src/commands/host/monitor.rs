@@ -37,7 +37,8 @@ impl Turn<'_> {
         conn.set(checks::MONITOR, false);
     }
 
-    /// Shows a command that has run to those who watch. Administrators' commands are shown to nobody.
+    /// Shows a command that has run to those who watch. Administrators' commands are shown to
+    /// nobody.
     #[cold]
     pub(crate) fn show(&self, conn: &Connection, row: &Command, args: Args<'_>) {
         if row.flags.has(Flags::ADMIN) || row.flags.has(Flags::SKIP_MONITOR) {

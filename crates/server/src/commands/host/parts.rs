@@ -1,9 +1,10 @@
 //! Commands over very many names are run in parts, and others have their turn in between.
 //!
-//! 1. A handler [begins](Turn::begin_part) a part. That says how many names earlier parts have done.
+//! 1. A handler [begins](Turn::begin_part) a part. That says how many names earlier parts have
+//!    done.
 //! 2. It does one name after the other, as long as the part [takes](Part::takes) them.
-//! 3. It [ends](Turn::end_part) the part. If names are left, the command stays at the start of its connection's input, and
-//!    the handler is called again with the same arguments.
+//! 3. It [ends](Turn::end_part) the part. If names are left, the command stays at the start of its
+//!    connection's input, and the handler is called again with the same arguments.
 
 use crate::clients::connection::{Begun, Connection};
 use crate::commands::turn::{Step, Turn};

@@ -127,7 +127,8 @@ impl Turn<'_> {
         self.confirm(kind.word(false), Some(name), conn.subscribed());
     }
 
-    /// Ends subscriptions without a reply, as many as one part of a command may. [`Step::Done`]: none is left.
+    /// Ends subscriptions without a reply, as many as one part of a command may. [`Step::Done`]:
+    /// none is left.
     pub(super) fn leave_some(&mut self, conn: &mut Connection) -> Step {
         if conn.subscriptions.is_none() {
             return Step::Done;

@@ -2,8 +2,9 @@
 //!
 //! 1. After MULTI, commands are queued, and answered with QUEUED.
 //! 2. EXEC runs them as one [`Transaction`]. The keyspace's own commands run over its locks.
-//! 3. The server's own commands run between them. PUBLISH and a few others can do so under the locks of shards. With any
-//!    other, the transaction takes the whole keyspace, so that such a command may lock what it needs.
+//! 3. The server's own commands run between them. PUBLISH and a few others can do so under the
+//!    locks of shards. With any other, the transaction takes the whole keyspace, so that such a
+//!    command may lock what it needs.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! The table of keys. One row is a flag, a line of the file, an environment variable and a name for CONFIG.
+//! The table of keys. One row is a flag, a line of the file, an environment variable and a name for
+//! CONFIG.
 
 mod accepted;
 mod collections;

@@ -1,9 +1,10 @@
 //! Letting other threads of the system go first, between two passes of expiry.
 //!
-//! An example: two loops expire what is due in a tick, half a millisecond's work for each, on a machine with two
-//! processors. A client that is about to run would wait until one of them sleeps. So a loop yields its processor after
-//! each pass. A client's few microseconds cost the expiry nothing; but a stranger that is busy may keep the processor for
-//! milliseconds. Whoever has met one yields to nobody for a while.
+//! An example: two loops expire what is due in a tick, half a millisecond's work for each, on a
+//! machine with two processors. A client that is about to run would wait until one of them sleeps.
+//! So a loop yields its processor after each pass. A client's few microseconds cost the expiry
+//! nothing; but a stranger that is busy may keep the processor for milliseconds. Whoever has met
+//! one yields to nobody for a while.
 
 use crate::time::clock::{Clock, micros};
 

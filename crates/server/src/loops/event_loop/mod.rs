@@ -102,7 +102,8 @@ impl EventLoop {
         Ok(())
     }
 
-    /// Decides how long to sleep: zero while there is work, otherwise until the alarm, which is set.
+    /// Decides how long to sleep: zero while there is work, otherwise until the alarm, which is
+    /// set.
     fn prepare_sleep(&mut self) -> io::Result<Option<Duration>> {
         if self.accepting {
             return Ok(Some(Duration::ZERO));

@@ -24,7 +24,8 @@ impl Sockets for Registered {
 
     fn take_in(&self, stream: &mut TcpStream, slot: u32, settings: &Settings) -> io::Result<()> {
         listener::tune(stream, settings.tcp_keepalive_s)?;
-        // Both, once: edges come only when something changes, so interest need not follow the state.
+        // Both, once: edges come only when something changes, so interest need not follow the
+        // state.
         let interest = Interest::READABLE | Interest::WRITABLE;
         self.0.register(stream, Token(slot as usize), interest)
     }

@@ -20,14 +20,16 @@ impl<K: Sockets> LoopCore<K> {
         self.arrivals.pop_front().map(|arrival| *arrival)
     }
 
-    /// Makes a connection this loop's own. Returns its place, `None` when it was lost or may not come in.
+    /// Makes a connection this loop's own. Returns its place, `None` when it was lost or may not
+    /// come in.
     pub(crate) fn adopt(&mut self, accepted: Accepted<K::Stream>) -> Option<u32> {
         let Accepted {
             mut stream,
             peer,
             local,
         } = accepted;
-        // The settings in force decide, not the loop's copy: they may have changed since it was accepted.
+        // The settings in force decide, not the loop's copy: they may have changed since it was
+        // accepted.
         let entry = self.server().config.entry(&peer);
         if entry == Entry::Shut {
             self.shut_out(&mut stream, peer);

@@ -90,8 +90,8 @@ impl<K: Sockets> LoopCore<K> {
         }
     }
 
-    /// Closes connections that have been silent, or above the soft output limit, for too long. Others are filed
-    /// again, for a later tick.
+    /// Closes connections that have been silent, or above the soft output limit, for too long.
+    /// Others are filed again, for a later tick.
     pub(super) fn handle_time_outs(&mut self) {
         let now = self.now();
         while let Some(slot) = self.table.next_due(now) {
@@ -120,7 +120,8 @@ impl<K: Sockets> LoopCore<K> {
         }
     }
 
-    /// A connection's output has changed outside its turn: publishes what it holds now, and files it.
+    /// A connection's output has changed outside its turn: publishes what it holds now, and files
+    /// it.
     pub(super) fn has_sent(&mut self, slot: u32) {
         let Some(conn) = self.table.get(slot) else {
             return;

@@ -1,4 +1,5 @@
-//! Messages: each receiver gets a copy of its own, within what it and all clients together may hold.
+//! Messages: each receiver gets a copy of its own, within what it and all clients together may
+//! hold.
 //!
 //! A message waits once for all receivers of a loop. It is the copies that take memory:
 //!

@@ -1,8 +1,9 @@
-//! Subscriptions of clients that are gone: the hub forgets them in portions, so that nobody waits for
-//! clients that had very many.
+//! Subscriptions of clients that are gone: the hub forgets them in portions, so that nobody waits
+//! for clients that had very many.
 //!
-//! No client's memory limit counts them any more. So a turn ends at least as many as began in the turn before:
-//! clients may come, subscribe and leave as fast as they like, and what they leave behind does not grow.
+//! No client's memory limit counts them any more. So a turn ends at least as many as began in the
+//! turn before: clients may come, subscribe and leave as fast as they like, and what they leave
+//! behind does not grow.
 
 use crate::loop_handle::inbox::Target;
 use crate::pubsub::hub::Hub;
@@ -33,8 +34,8 @@ impl Leaving {
         self.budget = begun.max(PER_TURN);
     }
 
-    /// Ends what may end in this turn, the client that left last first. Messages that are published to the
-    /// others meanwhile find nobody.
+    /// Ends what may end in this turn, the client that left last first. Messages that are published
+    /// to the others meanwhile find nobody.
     pub(super) fn end_some(&mut self, hub: &Hub, owner: usize) {
         while self.budget > 0
             && let Some((target, subscriptions)) = self.those.last_mut()

@@ -1,7 +1,8 @@
 //! One loop without its shell: the turn over its connections, and expiry.
 //!
-//! It owns no poller, alarm, listener or thread. Its caller says which sockets are ready, and the server's clock
-//! says what time it is. So a test can run it over streams in memory, in virtual time.
+//! It owns no poller, alarm, listener or thread. Its caller says which sockets are ready, and the
+//! server's clock says what time it is. So a test can run it over streams in memory, in virtual
+//! time.
 //!
 //! A turn has five steps, in this order:
 //!
@@ -40,8 +41,8 @@ pub(crate) use parts::{LoopCore, Readiness, Sockets};
 const DRAIN_MS: u64 = 1_000;
 
 impl<K: Sockets> LoopCore<K> {
-    /// Decides how long to sleep: `None` while there is work, otherwise until a tick ([`NEVER`]: until
-    /// something happens). The loop counts as asleep until [`wake`](Self::wake).
+    /// Decides how long to sleep: `None` while there is work, otherwise until a tick ([`NEVER`]:
+    /// until something happens). The loop counts as asleep until [`wake`](Self::wake).
     ///
     /// `also` is a tick at which the caller has something to do itself.
     pub(crate) fn prepare_sleep(&mut self, also: Option<u64>) -> Option<u64> {
@@ -217,8 +218,8 @@ impl<K: Sockets> LoopCore<K> {
         self.shrinking.attempted(goes_on, now.tick);
     }
 
-    /// Sends what is left before the loop ends. Returns for how many milliseconds to wait for sockets
-    /// that take more, `None` when it is done or has lasted long enough.
+    /// Sends what is left before the loop ends. Returns for how many milliseconds to wait for
+    /// sockets that take more, `None` when it is done or has lasted long enough.
     pub(crate) fn drain(&mut self) -> Option<u64> {
         if self.drain_ends.is_none() {
             self.take_inbox();

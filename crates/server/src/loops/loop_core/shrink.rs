@@ -1,7 +1,9 @@
-//! `maxmemory` after it was lowered, or exceeded by a command: a little is evicted in each turn until it is met.
+//! `maxmemory` after it was lowered, or exceeded by a command: a little is evicted in each turn
+//! until it is met.
 //!
-//! If no key may be evicted, an attempt looks at every shard in vain. So the next attempt is in the next tick at
-//! the earliest. A turn before that puts its attempt off, and the loop sleeps no longer than until that tick.
+//! If no key may be evicted, an attempt looks at every shard in vain. So the next attempt is in the
+//! next tick at the earliest. A turn before that puts its attempt off, and the loop sleeps no
+//! longer than until that tick.
 
 /// Whether a loop must evict.
 #[derive(Debug, Default)]
@@ -30,7 +32,8 @@ impl Shrinking {
         self.put_off.then_some(self.in_vain_at + 1)
     }
 
-    /// Whether to evict in this turn. `exceeded`: more than the limit is used, and the policy allows evictions.
+    /// Whether to evict in this turn. `exceeded`: more than the limit is used, and the policy
+    /// allows evictions.
     #[inline]
     pub(super) fn is_due(&mut self, exceeded: bool, now: u64) -> bool {
         self.put_off = exceeded && !self.goes_on && now <= self.in_vain_at;

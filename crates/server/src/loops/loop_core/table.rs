@@ -118,8 +118,8 @@ impl<S> Table<S> {
         self.runnable.len()
     }
 
-    /// Files a connection under the tick of its next time-out. A connection that is filed for an earlier tick stays
-    /// there: it is filed again when that tick comes.
+    /// Files a connection under the tick of its next time-out. A connection that is filed for an
+    /// earlier tick stays there: it is filed again when that tick comes.
     pub(super) fn file(&mut self, slot: u32, settings: &Settings) {
         let Some(conn) = self.get(slot) else { return };
         let Some(tick) = conn.time_out(settings) else {

@@ -1,7 +1,7 @@
 //! Commands that were cut and looked at before the first of them runs.
 //!
-//! Of a pipeline of 16 GETs, each would wait for its key's memory. Here the memory of all is asked for first: see
-//! [`Keyspace::warm`](tidewheel_keyspace::Keyspace::warm).
+//! Of a pipeline of 16 GETs, each would wait for its key's memory. Here the memory of all is asked
+//! for first: see [`Keyspace::warm`](tidewheel_keyspace::Keyspace::warm).
 
 use tidewheel_keyspace::{Call, Foreseen};
 use tidewheel_resp::{Args, Batch, Limits};

@@ -1,12 +1,12 @@
 //! The buffers that a loop lends to one connection at a time.
 //!
-//! A loop reads into one buffer and gathers replies in one buffer, for all its connections. Nothing of one
-//! connection may be left in them when the next one's turn begins: a client would get another client's replies,
-//! or go on with another client's command.
+//! A loop reads into one buffer and gathers replies in one buffer, for all its connections. Nothing
+//! of one connection may be left in them when the next one's turn begins: a client would get
+//! another client's replies, or go on with another client's command.
 //!
-//! Invariant: between two turns the buffers are clear. The buffers can be reached only through [`Lent`],
-//! whose end clears them however a turn ends: by success, by error, or by a panic. The beginning of
-//! each turn checks it once more, in release builds too.
+//! Invariant: between two turns the buffers are clear. The buffers can be reached only through
+//! [`Lent`], whose end clears them however a turn ends: by success, by error, or by a panic. The
+//! beginning of each turn checks it once more, in release builds too.
 
 use std::io::{self, Read};
 

@@ -155,16 +155,17 @@ impl Turn<'_> {
     }
 }
 
-/// Makes room for the next read of a command that has not arrived whole. Returns how much to read, and a
-/// buffer that has become too small.
+/// Makes room for the next read of a command that has not arrived whole. Returns how much to read,
+/// and a buffer that has become too small.
 fn make_room(conn: &Connection, pending: &mut Pending) -> (usize, Option<Vec<u8>>) {
     let room = pending.wanted.clamp(INPUT_CHUNK, PENDING_CHUNK);
     let len = pending.bytes.len();
     if pending.bytes.capacity() - len >= room {
         return (room, None);
     }
-    // Address space for the whole of a long command saves copying it again and again while it grows. But a
-    // client gets only a multiple of what has arrived: a length that it announces reserves nothing.
+    // Address space for the whole of a long command saves copying it again and again while it
+    // grows. But a client gets only a multiple of what has arrived: a length that it announces
+    // reserves nothing.
     let ahead = match len < INPUT_CHUNK {
         true => 0,
         false => pending.wanted.min(len.saturating_mul(RESERVE_FACTOR)),
@@ -178,7 +179,8 @@ fn make_room(conn: &Connection, pending: &mut Pending) -> (usize, Option<Vec<u8>
         pending.bytes.reserve(room);
         return (room, None);
     }
-    // A buffer that grows where it is may be moved with all that was reserved, which takes memory for it.
+    // A buffer that grows where it is may be moved with all that was reserved, which takes memory
+    // for it.
     wider.extend_from_slice(&pending.bytes);
     pending.most = len;
     (room, Some(std::mem::replace(&mut pending.bytes, wider)))
@@ -194,8 +196,9 @@ fn read_once<S: Read>(link: &mut Link<S>, input: &mut Input) -> io::Result<Optio
                 return Ok(None);
             }
             Ok(n) => {
-                // On Linux a short read has emptied the socket, and the poller will report more input. It does
-                // not report the end of the stream again if it did so together with the data.
+                // On Linux a short read has emptied the socket, and the poller will report more
+                // input. It does not report the end of the stream again if it did so together with
+                // the data.
                 if cfg!(target_os = "linux") && n < INPUT_CHUNK && !link.ending {
                     link.readable = false;
                 }

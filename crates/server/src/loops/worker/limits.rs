@@ -1,10 +1,10 @@
 //! How long one reply may become: what its client may hold, or all clients together.
 //!
-//! An example of what this prevents: MGET names one large value a thousand times. That is a short command, but it
-//! would build a huge reply before anything looks at a limit.
+//! An example of what this prevents: MGET names one large value a thousand times. That is a short
+//! command, but it would build a huge reply before anything looks at a limit.
 //!
-//! The limit holds for each single reply. Several replies gather in the buffer, and are sent once they reach
-//! [`SEND_MARK`]. So the buffer holds at most that much more than one reply.
+//! The limit holds for each single reply. Several replies gather in the buffer, and are sent once
+//! they reach [`SEND_MARK`]. So the buffer holds at most that much more than one reply.
 
 use crate::clients::connection::Connection;
 use crate::commands::turn::Turn;

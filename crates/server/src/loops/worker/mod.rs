@@ -1,14 +1,16 @@
-//! Serving one connection: read what has arrived, run the commands that are whole, send the replies.
+//! Serving one connection: read what has arrived, run the commands that are whole, send the
+//! replies.
 //!
-//! 1. Input is read into one buffer of the loop, and parsed there. A command that is not whole yet moves to a
-//!    buffer of its connection.
-//! 2. Replies gather in one buffer of the loop, and leave with one write. What the socket does not take moves to
-//!    the connection.
+//! 1. Input is read into one buffer of the loop, and parsed there. A command that is not whole yet
+//!    moves to a buffer of its connection.
+//! 2. Replies gather in one buffer of the loop, and leave with one write. What the socket does not
+//!    take moves to the connection.
 //!
-//! So an idle connection holds no buffers at all. The loop's buffers are lent for a turn: see [`Buffers`].
+//! So an idle connection holds no buffers at all. The loop's buffers are lent for a turn: see
+//! [`Buffers`].
 //!
-//! A turn ends when nothing is left to do, when it has read its share, or after a millisecond. What is left waits
-//! in the connection, which is served again after the others and after expiry.
+//! A turn ends when nothing is left to do, when it has read its share, or after a millisecond. What
+//! is left waits in the connection, which is served again after the others and after expiry.
 
 mod ahead;
 mod buffers;
@@ -50,8 +52,8 @@ pub(crate) struct Worker {
 impl Worker {
     /// Does for a connection what can be done now, within its turn's share.
     ///
-    /// If a command panics, by a mistake of ours, only its connection suffers. It is closed without an answer,
-    /// because nobody knows how far the command came.
+    /// If a command panics, by a mistake of ours, only its connection suffers. It is closed without
+    /// an answer, because nobody knows how far the command came.
     pub(crate) fn serve<S: Read + Write>(
         &mut self,
         state: &mut LoopState,
@@ -116,8 +118,8 @@ impl Turn<'_> {
         }
         self.send(link)?;
         self.state.renew_time();
-        // The peer has closed its side, and what it had sent before is done. The rest is a command that will
-        // never be whole.
+        // The peer has closed its side, and what it had sent before is done. The rest is a command
+        // that will never be whole.
         if link.ended && !link.has_runnable() && link.waiting.is_none() {
             link.closing = true;
         }

@@ -135,8 +135,8 @@ impl Turn<'_> {
         }
     }
 
-    /// Runs the commands at the start of the input that can be cut ahead. Returns the bytes consumed, and why it stopped,
-    /// unless a command is next that can not.
+    /// Runs the commands at the start of the input that can be cut ahead. Returns the bytes
+    /// consumed, and why it stopped, unless a command is next that can not.
     fn run_batch<S: Read + Write>(
         &mut self,
         link: &mut Link<S>,
@@ -181,7 +181,8 @@ impl Turn<'_> {
         (at, None)
     }
 
-    /// Runs the next command, of any shape. Returns the bytes consumed, and why no other may follow.
+    /// Runs the next command, of any shape. Returns the bytes consumed, and why no other may
+    /// follow.
     fn run_next<S: Read + Write>(
         &mut self,
         link: &mut Link<S>,
@@ -216,7 +217,8 @@ impl Turn<'_> {
         }
     }
 
-    /// Runs the next part of the command at the start of the input. Returns why no other may follow.
+    /// Runs the next part of the command at the start of the input. Returns why no other may
+    /// follow.
     #[cold]
     fn run_begun<S: Read + Write>(
         &mut self,
@@ -226,7 +228,8 @@ impl Turn<'_> {
         begun: Begun,
     ) -> Option<Halt> {
         if parser.args(input).is_empty() {
-            // It was cut ahead, with others, so it has few arguments. It was within its limits then.
+            // It was cut ahead, with others, so it has few arguments. It was within its limits
+            // then.
             let limits = Limits {
                 bulk: usize::MAX,
                 ..Limits::DEFAULT
@@ -282,7 +285,8 @@ impl Turn<'_> {
     ) -> (usize, Option<Halt>) {
         self.command_bytes = len;
         if let Some(halt) = self.run_one(&mut link.conn, args, call) {
-            // A command that waits for the end of a pause, or for others, was not run, and one that has begun is not done.
+            // A command that waits for the end of a pause, or for others, was not run, and one that
+            // has begun is not done.
             let done = !matches!(halt, Halt::Paused | Halt::Blocked | Halt::Begun);
             let used = if done { len } else { 0 };
             return (used, Some(halt));
@@ -299,7 +303,8 @@ impl Turn<'_> {
         (len, None)
     }
 
-    /// Runs one command, whose length is [`command_bytes`](Self::command_bytes). Returns why no other may follow.
+    /// Runs one command, whose length is [`command_bytes`](Self::command_bytes). Returns why no
+    /// other may follow.
     #[inline(always)]
     fn run_one<'b>(
         &mut self,

@@ -38,8 +38,8 @@ impl<S: Write> Link<S> {
             || (self.send_all(state).is_ok() && !self.exceeds_output_limit(&state.settings, now))
     }
 
-    /// Copies messages into the output, but no more than it may hold at a time: what is more leaves before the
-    /// next is copied. False when the receiver does not keep up.
+    /// Copies messages into the output, but no more than it may hold at a time: what is more leaves
+    /// before the next is copied. False when the receiver does not keep up.
     pub(crate) fn copy_messages(&mut self, state: &mut LoopState, run: &Messages) -> bool {
         let resp3 = self.protocol == Protocol::Resp3;
         let most = self.output_room(&state.settings);

@@ -1,6 +1,7 @@
-//! COMPATIBILITY.md says of each command of the public servers whether it exists, and of each unit of the public test
-//! suite what came of it. Those parts of the page are made here. They come from the table of commands and three lists:
-//! the public commands, what differs, and the results of the suite, which `.ci/suite` writes.
+//! COMPATIBILITY.md says of each command of the public servers whether it exists, and of each unit
+//! of the public test suite what came of it. Those parts of the page are made here. They come from
+//! the table of commands and three lists: the public commands, what differs, and the results of the
+//! suite, which `.ci/suite` writes.
 //!
 //! `TIDEWHEEL_BLESS=1 cargo test -p tidewheel-server --test it compatibility` writes it anew.
 

@@ -26,7 +26,8 @@ fn slow(client: &mut Client) -> Duration {
     }
 }
 
-/// On a machine that is busy otherwise, a time to live may pass before it is asked for: then once more.
+/// On a machine that is busy otherwise, a time to live may pass before it is asked for: then once
+/// more.
 fn lives_on(client: &mut Client, least: i64, mut set: impl FnMut(&mut Client)) {
     eventually("the time to live begins when it is set", || {
         set(client);
@@ -60,7 +61,8 @@ fn a_key_that_died_while_slow_commands_ran_is_not_read_after_them() {
     let mut client = server.client();
     let lcs = command(&["LCS", "a", "b", "LEN"]).repeat(3);
     let get = command(&["GET", "k"]);
-    // On a machine that is busy otherwise, one may seem to take longer than the three: then once more.
+    // On a machine that is busy otherwise, one may seem to take longer than the three: then once
+    // more.
     eventually("the key is dead after three times its life", || {
         let ttl = slow(&mut client).as_millis().to_string();
         let set = command(&["SET", "k", "v", "PX", &ttl]);

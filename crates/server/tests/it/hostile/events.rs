@@ -1,4 +1,5 @@
-//! Keyspace events arrive in the order in which their client caused them, and without being asked for.
+//! Keyspace events arrive in the order in which their client caused them, and without being asked
+//! for.
 
 use std::time::Duration;
 

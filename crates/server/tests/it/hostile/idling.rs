@@ -3,8 +3,8 @@
 use super::tools::{client_of_loop, flood, number, script};
 use crate::common::{Client, Reply, Server, bulk, eventually, ok, simple};
 
-/// Turns of all loops while a key lives for half a second. A loop that does not sleep takes hundreds
-/// of thousands.
+/// Turns of all loops while a key lives for half a second. A loop that does not sleep takes
+/// hundreds of thousands.
 fn turns_of_half_a_second(server: &Server, asker: &mut Client) -> u64 {
     let mut listener = server.client();
     script(&mut listener, "PSUBSCRIBE __keyevent@0__:expired");
@@ -45,8 +45,8 @@ fn a_loop_that_helped_one_that_is_stuck_sleeps_again() {
     assert!(turns < 5_000, "{turns} turns");
 }
 
-/// Turns that were taken while one of two loops did nothing and the keys of both died. `None` if it did
-/// something after all.
+/// Turns that were taken while one of two loops did nothing and the keys of both died. `None` if it
+/// did something after all.
 fn turns_beside_a_stuck_loop(server: &Server) -> Option<u64> {
     let mut boss = server.client();
     let mut others = Vec::new();
@@ -89,7 +89,8 @@ fn a_loop_that_gets_stuck_while_all_others_sleep_is_helped() {
     let mut stuck = client_of_loop(&server, &mut boss, 0, &mut others);
     let mut listener = client_of_loop(&server, &mut boss, 1, &mut others);
     script(&mut listener, "PSUBSCRIBE __keyevent@0__:expired");
-    // The loop of the only shard sets a deadline, which the other does not hear of, and does not come back.
+    // The loop of the only shard sets a deadline, which the other does not hear of, and does not
+    // come back.
     stuck.send(b"SET k v PX 300\r\nDEBUG SLEEP 4\r\n");
     let Reply::Array(items) = listener.read() else {
         panic!("no message")

@@ -38,8 +38,8 @@ fn large_values_after_many_small_keys_stay_within_maxmemory() {
     });
 }
 
-/// Each shard publishes changes of its memory in portions of a few kilobytes. Small deletions in many shards counted
-/// as used until somebody asked for INFO.
+/// Each shard publishes changes of its memory in portions of a few kilobytes. Small deletions in
+/// many shards counted as used until somebody asked for INFO.
 #[test]
 fn memory_of_deleted_keys_can_be_used_at_once() {
     const LIMIT: u64 = 2 << 20;

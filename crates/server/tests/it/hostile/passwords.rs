@@ -3,8 +3,8 @@
 use super::tools::client_of_loop;
 use crate::common::{Client, Reply, Server, error, eventually, ok, simple};
 
-/// Puts the second loop to sleep and has `during` happen meanwhile. `None` if the loop woke too early
-/// for that to mean anything.
+/// Puts the second loop to sleep and has `during` happen meanwhile. `None` if the loop woke too
+/// early for that to mean anything.
 fn while_a_loop_is_busy<T>(
     server: &Server,
     during: impl Fn(&mut Client) -> T,

@@ -5,8 +5,8 @@ use std::net::{IpAddr, SocketAddr};
 use super::tools::number;
 use crate::common::{Client, Reply, Server, array, error, eventually, ok, simple, skip, text};
 
-/// An address of this machine that other machines could use, too. `simulation/protected.rs` tests the same where there is
-/// none.
+/// An address of this machine that other machines could use, too. `simulation/protected.rs` tests
+/// the same where there is none.
 fn far_address() -> Option<IpAddr> {
     let listed = std::process::Command::new("hostname").arg("-I").output();
     let listed = listed.map_or(Vec::new(), |output| output.stdout);

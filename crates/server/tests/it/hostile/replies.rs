@@ -20,8 +20,8 @@ fn the_replies_of_a_client_that_died_reach_nobody_else() {
     }
 }
 
-/// Replies to clients that die are left in every stage: in the socket, in the loop's buffer, and in the connection's
-/// output.
+/// Replies to clients that die are left in every stage: in the socket, in the loop's buffer, and in
+/// the connection's output.
 #[test]
 fn half_of_sixteen_clients_die_at_random_and_the_rest_read_only_their_own() {
     let server = Server::start(&["--threads", "2"]);

@@ -3,7 +3,8 @@
 use super::tools::{cpu_seconds, script};
 use crate::common::{Client, Reply, Server, bulk, command, eventually};
 
-/// A subscriber that publishes to its own channel took each message out of the middle of all waiting ones.
+/// A subscriber that publishes to its own channel took each message out of the middle of all
+/// waiting ones.
 #[test]
 fn publishing_to_oneself_costs_the_same_for_each_message_however_many_they_are() {
     const ALL: usize = 128_000;
@@ -43,8 +44,8 @@ fn publish(server: &Server, bytes: usize) {
     server.client().call(&["PUBLISH", "x", &payload]);
 }
 
-/// All clients together may hold 64 MB. Each got a copy of its own before most of them were closed. The message is one
-/// that no socket's buffers take whole: those of 4 MB sometimes went out.
+/// All clients together may hold 64 MB. Each got a copy of its own before most of them were closed.
+/// The message is one that no socket's buffers take whole: those of 4 MB sometimes went out.
 #[test]
 fn one_message_for_many_silent_subscribers_takes_little_more_than_all_clients_may_hold() {
     let server = Server::start(&["--threads", "1", "--maxmemory-clients", "64mb"]);
@@ -79,7 +80,8 @@ fn one_message_for_very_many_patterns_of_one_client_takes_no_more_than_may_wait(
         (server.client().info("clients", "pubsub_clients") == "0").then_some(())
     });
     let grown = server.memory_kb("VmHWM").saturating_sub(before);
-    // 64 MiB may wait and 32 MiB be copied; the allocator keeps what it has just got back for a while.
+    // 64 MiB may wait and 32 MiB be copied; the allocator keeps what it has just got back for a
+    // while.
     assert!(grown < 192 << 10, "{grown} KiB");
 }
 

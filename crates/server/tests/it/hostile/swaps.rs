@@ -1,4 +1,5 @@
-//! Databases are exchanged and emptied as a whole, also beside each other; a pause is in force when it is answered.
+//! Databases are exchanged and emptied as a whole, also beside each other; a pause is in force when
+//! it is answered.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -69,8 +70,8 @@ fn a_flush_beside_a_swap_empties_one_database_and_no_part_of_another() {
     }
 }
 
-/// A large value is copied before its key is locked. A pause that was answered in between did not hold the write
-/// back.
+/// A large value is copied before its key is locked. A pause that was answered in between did not
+/// hold the write back.
 #[test]
 fn when_a_pause_is_answered_nobody_writes_any_more() {
     let server = Server::start(&[]);

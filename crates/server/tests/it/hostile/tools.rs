@@ -44,8 +44,8 @@ pub(crate) fn cpu_seconds(client: &mut Client) -> f64 {
         .sum()
 }
 
-/// A client of the event loop `index`. `boss` asks, and the others that were made on the way stay open
-/// in `others`, so that connections are dealt on.
+/// A client of the event loop `index`. `boss` asks, and the others that were made on the way stay
+/// open in `others`, so that connections are dealt on.
 pub(crate) fn client_of_loop(
     server: &Server,
     boss: &mut Client,

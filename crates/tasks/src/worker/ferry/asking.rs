@@ -25,7 +25,8 @@ const URGENT: Duration = Duration::from_secs(1);
 /// From one question for claims to the next when nothing is claimed ahead.
 const POLL_SKEWED: Duration = Duration::from_millis(50);
 
-/// A claim that comes later than this has to wait until what is on time has a thread: it is in the wheel for so long.
+/// A claim that comes later than this has to wait until what is on time has a thread: it is in the
+/// wheel for so long.
 const LATE: Duration = Duration::from_millis(100);
 const PARKED: Duration = Duration::from_secs(24 * 3600);
 
@@ -180,14 +181,16 @@ impl Asking {
     }
 }
 
-/// From three to five quarters of a pause: workers that started together do not ask together for ever.
+/// From three to five quarters of a pause: workers that started together do not ask together for
+/// ever.
 fn jittered(pause: Duration, settings: &Settings, seed: u64) -> Duration {
     let random = mix(DefaultHashBuilder::default().hash_one((&settings.name, seed))) >> 56;
     let random = u32::try_from(random).unwrap_or(0);
     pause * 3 / 4 + pause * random / 512
 }
 
-/// Takes a claim in, and lets the wheel fire it at its time; one that is late, when there is room for it.
+/// Takes a claim in, and lets the wheel fire it at its time; one that is late, when there is room
+/// for it.
 fn hold<S: TaskStore>(shared: &Shared<S>, wheel: &Wheel, claim: Claim, sent: Duration) {
     count(&shared.counters.claimed);
     let now = shared.engine_now().unwrap_or_default();

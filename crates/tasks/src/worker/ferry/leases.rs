@@ -12,7 +12,8 @@ use crate::store::TaskStore;
 use crate::worker::shared::{Shared, Wheel};
 use crate::worker::stats::count;
 
-/// Extends the leases of which a quarter is over. Claims that are not ours any more are dropped, unless they run.
+/// Extends the leases of which a quarter is over. Claims that are not ours any more are dropped,
+/// unless they run.
 pub(super) fn extend<S: TaskStore>(shared: &Shared<S>, wheel: &Wheel) -> Result<(), StoreError> {
     let lease = shared.settings.lease;
     let now = shared.clock.now();

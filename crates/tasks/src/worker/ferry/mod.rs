@@ -1,8 +1,10 @@
 //! The ferry: all calls of the engine, one after another, each within a limit of time.
 //!
-//! A turn is: take what has come; tell the engine how runs have ended; extend leases of which a quarter is over, many at a
-//! time; give back what no thread has begun in time; ask for the time; claim. A call that fails is made again in a later turn, after a pause that doubles up to a quarter of a second. What ends
-//! while the engine is away, or what it does not take just now, waits here: it is bounded by the number of claims.
+//! A turn is: take what has come; tell the engine how runs have ended; extend leases of which a
+//! quarter is over, many at a time; give back what no thread has begun in time; ask for the time;
+//! claim. A call that fails is made again in a later turn, after a pause that doubles up to a
+//! quarter of a second. What ends while the engine is away, or what it does not take just now,
+//! waits here: it is bounded by the number of claims.
 
 mod asking;
 mod failure;
@@ -29,8 +31,8 @@ use crate::wait::wait_for;
 /// Claims in one call.
 const BATCH: usize = 1000;
 
-/// Claims in one call while none of them is urgent, or some wait for a thread. So workers that ask at the same time share what
-/// there is.
+/// Claims in one call while none of them is urgent, or some wait for a thread. So workers that ask
+/// at the same time share what there is.
 const SHARE: usize = 64;
 
 /// How long an end waits for others that the engine is told of in the same call.
@@ -149,7 +151,8 @@ impl Ferry {
         next.max(self.resume_at).saturating_sub(now)
     }
 
-    /// Sleeps until something comes, `limit` at most. While calls fail, nothing that comes ends the pause.
+    /// Sleeps until something comes, `limit` at most. While calls fail, nothing that comes ends the
+    /// pause.
     pub(super) fn wait<S>(&self, shared: &Shared<S>, limit: Duration) {
         if self.pause.is_zero() {
             let gather = if self.asking.is_full() {

@@ -1,14 +1,17 @@
 //! How much a worker claims whose threads are busy.
 //!
-//! What is due is for whoever can begin it. So a worker whose first due claim has waited for a thread for a tenth of a second asks
-//! for nothing more, and what has waited for a second goes back.
+//! What is due is for whoever can begin it. So a worker whose first due claim has waited for a
+//! thread for a tenth of a second asks for nothing more, and what has waited for a second goes
+//! back.
 //!
-//! A worker is *stuck* whose threads have all been busy with the same runs for half a second. It asks for nothing, and does not
-//! wait until something is late: what is due within the next second goes back then, so that others begin it in time.
+//! A worker is *stuck* whose threads have all been busy with the same runs for half a second. It
+//! asks for nothing, and does not wait until something is late: what is due within the next second
+//! goes back then, so that others begin it in time.
 //!
-//! After that it asks only when a thread is free and nothing waits. It asks for as many claims as there are free threads, and for
-//! some beyond: at first as many as it begins in a quarter of a second. Those beyond double with each call, up to the runs of
-//! half a second. After a call that brings fewer claims than it might, they double without this limit.
+//! After that it asks only when a thread is free and nothing waits. It asks for as many claims as
+//! there are free threads, and for some beyond: at first as many as it begins in a quarter of a
+//! second. Those beyond double with each call, up to the runs of half a second. After a call that
+//! brings fewer claims than it might, they double without this limit.
 
 use std::time::Duration;
 
@@ -36,7 +39,8 @@ const QUARTER: Duration = Duration::from_millis(250);
 pub(super) struct Pace {
     /// Threads that run handlers; `None` if those do not hold them.
     threads: Option<usize>,
-    /// Claims beyond what there are free threads for. As many as go in one call, unless some had to go back.
+    /// Claims beyond what there are free threads for. As many as go in one call, unless some had to
+    /// go back.
     beyond: usize,
     /// Some had to go back: nothing is claimed before this, unless a run ends.
     rest: Duration,
@@ -122,8 +126,8 @@ impl Pace {
         self.rest = Duration::ZERO;
     }
 
-    /// When something has to go back, if threads are busy until then. What is due and waits for no thread, since the engine's
-    /// clock was set back, is nothing to wake up for.
+    /// When something has to go back, if threads are busy until then. What is due and waits for no
+    /// thread, since the engine's clock was set back, is nothing to wake up for.
     pub(super) fn next(&self, held: &Claims) -> Option<Duration> {
         let due = held.waits_since().filter(|_| self.is_busy(held))?;
         let late = due.saturating_add(PATIENCE);

@@ -81,7 +81,8 @@ impl Telling {
         self.ends.values().map(|end| end.at).min()
     }
 
-    /// Tells the engine how runs have ended. What it does not take now waits, and keeps nothing else waiting.
+    /// Tells the engine how runs have ended. What it does not take now waits, and keeps nothing
+    /// else waiting.
     pub(super) fn tell<S: TaskStore>(
         &mut self,
         shared: &Shared<S>,

@@ -38,7 +38,8 @@ pub(crate) fn goes_on_after_silence(
     assert_eq!(stopped.left, 0);
 }
 
-/// Ten tasks were due, and one worker kept those that it had no thread for, while another one had nothing to do.
+/// Ten tasks were due, and one worker kept those that it had no thread for, while another one had
+/// nothing to do.
 pub(crate) fn shares_what_is_due<S: TaskStore + Clone>(stores: &[S; 2]) {
     let (open, gate) = mpsc::channel::<()>();
     let gate = Arc::new(Mutex::new(gate));

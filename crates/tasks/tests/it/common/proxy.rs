@@ -1,4 +1,5 @@
-//! A way to a server that falls silent: connections of before stay open, and move nothing any more. New ones work.
+//! A way to a server that falls silent: connections of before stay open, and move nothing any more.
+//! New ones work.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};

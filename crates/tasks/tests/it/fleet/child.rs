@@ -220,7 +220,8 @@ fn work(store: impl TaskStore) {
     assert_eq!(stopped.left, 0);
 }
 
-/// One line a claim: its task, its fence, when it came, and which delivery it is, if the engine counts them.
+/// One line a claim: its task, its fence, when it came, and which delivery it is, if the engine
+/// counts them.
 fn note_claim(file: &Mutex<File>, claim: &Claim, terms: Terms) {
     let delivery = claim.receipt.split('.').nth(4).unwrap_or("0");
     let (id, fence, at) = (&claim.id, claim.fence.0, terms.now());

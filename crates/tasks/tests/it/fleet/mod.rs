@@ -1,8 +1,8 @@
-//! A fleet of processes on real engines: nodes are killed in turn, workers are killed and stopped. Each run is written down, and
-//! held against what was promised.
+//! A fleet of processes on real engines: nodes are killed in turn, workers are killed and stopped.
+//! Each run is written down, and held against what was promised.
 //!
-//! The long forms print what they measure: `cargo test --release -p tidewheel-tasks --all-features --test it fleet -- --ignored
-//! --nocapture --test-threads 1`.
+//! The long forms print what they measure: `cargo test --release -p tidewheel-tasks --all-features
+//! --test it fleet -- --ignored --nocapture --test-threads 1`.
 
 mod child;
 mod log;
@@ -33,7 +33,8 @@ pub(crate) struct Load {
 const SHORT: Load = Load {
     tasks: 1500,
     over: Duration::from_secs(12),
-    // On NATS all are claimed at once: a worker hears of what is cancelled when it extends its leases.
+    // On NATS all are claimed at once: a worker hears of what is cancelled when it extends its
+    // leases.
     ahead: Duration::from_secs(13),
 };
 
@@ -160,7 +161,8 @@ fn schedule<S: TaskStore + Clone>(runtime: &Runtime, stores: &[S], load: Load) -
     }
 }
 
-/// Calls until the engine answers: a busy machine may be slow, and all these calls may be made again.
+/// Calls until the engine answers: a busy machine may be slow, and all these calls may be made
+/// again.
 async fn persist<T, F: Future<Output = Result<T, StoreError>>>(call: impl Fn() -> F) -> T {
     for _ in 0..100 {
         if let Ok(value) = call().await {

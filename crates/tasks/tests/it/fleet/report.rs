@@ -30,7 +30,8 @@ pub(super) struct Silence {
 }
 
 impl Silence {
-    /// Whether the worker had a task when it fell silent, and had not run it. What it claimed when it went on is not meant.
+    /// Whether the worker had a task when it fell silent, and had not run it. What it claimed when
+    /// it went on is not meant.
     fn held(&self, life: &Life) -> bool {
         let ran = |fence| {
             let mut runs = life.runs.iter();
@@ -44,7 +45,8 @@ impl Silence {
 /// Why a first run was late.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Why {
-    /// It was with a worker that was killed or stopped: nobody else can have it before its lease ends.
+    /// It was with a worker that was killed or stopped: nobody else can have it before its lease
+    /// ends.
     Held,
     /// Its first delivery reached nobody who claimed it.
     Lost,

@@ -1,7 +1,8 @@
 //! The primaries of a cluster, each with a connection. Each heartbeat asks who owns which slot.
 //!
-//! A node's answer counts only if it agrees with what is being watched. If it does not, its own view is taken over: every
-//! watch ends. While nodes disagree, after a failover for example, little is believed, and nothing false.
+//! A node's answer counts only if it agrees with what is being watched. If it does not, its own
+//! view is taken over: every watch ends. While nodes disagree, after a failover for example, little
+//! is believed, and nothing false.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -93,7 +93,8 @@ impl Connection {
             if self.input.len() > INPUT_MAX {
                 return Err(io::Error::other("a message is too long"));
             }
-            // As much again as there is: a long message is looked at as often as its length doubles.
+            // As much again as there is: a long message is looked at as often as its length
+            // doubles.
             self.input.reserve(self.input.len().max(16_384));
             if self.stream.read_buf(&mut self.input).await? == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());

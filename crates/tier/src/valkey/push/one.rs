@@ -22,7 +22,8 @@ impl Beat for Alone {
 
     fn judge(&mut self, sent: Moment, replies: &[Reply]) -> io::Result<Option<Moment>> {
         let [Reply::Bulk(said) | Reply::Verbatim(_, said)] = replies else {
-            // An error proves nothing: a server that is busy with a script answers with one, and tells of changes afterwards.
+            // An error proves nothing: a server that is busy with a script answers with one, and
+            // tells of changes afterwards.
             return Ok(None);
         };
         let is_replica = is_replica(said);
@@ -62,7 +63,8 @@ mod tests {
         Reply::Bulk(text.as_bytes().to_vec())
     }
 
-    /// It counted as heard, and changes that it had not told of yet were not seen for as long as it was busy.
+    /// It counted as heard, and changes that it had not told of yet were not seen for as long as it
+    /// was busy.
     #[test]
     fn an_error_proves_nothing() {
         let judge = |reply| alone().judge(Moment(5), &[reply]).expect("no break");

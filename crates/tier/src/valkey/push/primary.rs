@@ -19,7 +19,8 @@ use crate::valkey::open::{Address, Login};
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
-/// Heartbeats that fit into the bound. What is heard counts from the heartbeat before the one that is answered.
+/// Heartbeats that fit into the bound. What is heard counts from the heartbeat before the one that
+/// is answered.
 const BEATS: u32 = 4;
 
 /// What a heartbeat asks, and what is made of the answers.
@@ -37,8 +38,8 @@ pub(super) trait Beat: Send {
     /// The commands. Each has one reply.
     fn commands(&self) -> &'static [&'static [&'static [u8]]];
 
-    /// Whether the answers prove that this server is the primary of what it is taken for; if so, since when at the earliest
-    /// that holds. `sent`: when the commands were sent.
+    /// Whether the answers prove that this server is the primary of what it is taken for; if so,
+    /// since when at the earliest that holds. `sent`: when the commands were sent.
     fn judge(&mut self, sent: Moment, replies: &[Reply]) -> io::Result<Option<Moment>>;
 }
 

@@ -16,7 +16,8 @@ use crate::core::plane::{Owners, Plane, Source};
 use crate::valkey::data::Data;
 use crate::valkey::open::{Address, Login};
 
-/// A primary is believed to be one for as long as it says so itself, and a Sentinel has named it lately.
+/// A primary is believed to be one for as long as it says so itself, and a Sentinel has named it
+/// lately.
 struct Role {
     /// When the Sentinel was asked that has named it last.
     named: Arc<AtomicU64>,

@@ -17,8 +17,8 @@ pub(crate) struct Traits {
     pub(crate) reach: u64,
 }
 
-/// Times that a record may be touched before its timer fires: once a level on the way to the tick that
-/// it was registered for, once there if the timer was moved later, and once a level again.
+/// Times that a record may be touched before its timer fires: once a level on the way to the tick
+/// that it was registered for, once there if the timer was moved later, and once a level again.
 const TOUCHES: u64 = 2 * 8 + 1;
 
 /// Handles of gone timers that are remembered.
@@ -36,8 +36,8 @@ struct Pending<H> {
     due: u64,
 }
 
-/// A subject and the model of what it holds. Timers are named by a sequence number, since the handles
-/// of two lanes differ.
+/// A subject and the model of what it holds. Timers are named by a sequence number, since the
+/// handles of two lanes differ.
 pub(crate) struct Lane<S: Subject> {
     pub(crate) subject: S,
     traits: Traits,
@@ -199,10 +199,10 @@ impl<S: Subject> Lane<S> {
     /// Sleeps to `next_deadline` again and again until something fires, in a bounded number of
     /// wake-ups. Returns the clock then; `None` when nothing is pending or it would take too long.
     ///
-    /// How the number of wake-ups is bounded: a wake-up fires, moves or drops a record, or it only finds a
-    /// later time to wake. The wake-up after that one touches a record. A record is touched at most
-    /// [`TOUCHES`] times, so there are at most twice that for every record. A wheel with rounds wakes once a
-    /// turn for every record, and once more when a record is filed again.
+    /// How the number of wake-ups is bounded: a wake-up fires, moves or drops a record, or it only
+    /// finds a later time to wake. The wake-up after that one touches a record. A record is touched
+    /// at most [`TOUCHES`] times, so there are at most twice that for every record. A wheel with
+    /// rounds wakes once a turn for every record, and once more when a record is filed again.
     pub(crate) fn sleep(&mut self, mut now: u64) -> Option<u64> {
         let due = self.earliest()?;
         let records: u64 = self.subject.forecast(now).iter().sum();

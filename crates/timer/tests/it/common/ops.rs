@@ -207,8 +207,8 @@ fn next_multiple(of: u64, level: u32) -> u64 {
 }
 
 impl When {
-    /// The tick that is meant. `others` are the deadlines of pending timers, `own` that of the timer
-    /// that is moved.
+    /// The tick that is meant. `others` are the deadlines of pending timers, `own` that of the
+    /// timer that is moved.
     pub(crate) fn resolve(self, now: u64, own: Option<u64>, others: &[u64]) -> u64 {
         match self {
             Self::Ahead(ticks) => now.saturating_add(ticks),

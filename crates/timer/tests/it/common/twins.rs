@@ -1,4 +1,5 @@
-//! Any split of the budget gives the same sequence of deadlines and the same set for each: two lanes.
+//! Any split of the budget gives the same sequence of deadlines and the same set for each: two
+//! lanes.
 
 use std::collections::{BTreeMap, BTreeSet};
 

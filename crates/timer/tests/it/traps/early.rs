@@ -55,8 +55,8 @@ every_queue! {
         }
     }
 
-    /// Row 7: in the ring of the top level a far timer shares its slot with the present, and hides all
-    /// nearer ones: timers stop after 2^30 ticks of uptime when one lies 2^36 ahead.
+    /// Row 7: in the ring of the top level a far timer shares its slot with the present, and hides
+    /// all nearer ones: timers stop after 2^30 ticks of uptime when one lies 2^36 ahead.
     fn top_level_ring_does_not_alias(make) {
         for uptime in [(1 << 30) - 1, 1 << 30, 1 << 32, (1 << 36) - 1, 1 << 36, (1 << 48) - 1] {
             let mut timers = TimerSet::new(make(uptime));
@@ -68,8 +68,8 @@ every_queue! {
         }
     }
 
-    /// Row 8: a deadline beyond the horizon panics, is clamped to one tick, or is forced to fire when
-    /// the wheel is full.
+    /// Row 8: a deadline beyond the horizon panics, is clamped to one tick, or is forced to fire
+    /// when the wheel is full.
     fn no_deadline_is_too_far(make) {
         for start in [0, 1 << 40, u64::MAX - (1 << 35)] {
             let mut timers = TimerSet::new(make(start));

@@ -45,8 +45,8 @@ every_queue! {
         }
     }
 
-    /// Row 11: the next delay after a cascade or a removal is stale, lies in the past, or is that of
-    /// the slot that was just emptied.
+    /// Row 11: the next delay after a cascade or a removal is stale, lies in the past, or is that
+    /// of the slot that was just emptied.
     fn next_deadline_holds_after_cascades_and_removals(make) {
         let mut timers = TimerSet::new(make(0));
         let ids = [300, 301, 70_000, 90_000].map(|deadline| timers.insert(deadline, 0));
@@ -67,8 +67,8 @@ every_queue! {
         assert!(wakes <= 2 * 1_402, "{wakes} wake-ups");
     }
 
-    /// Row 16: after a drain the index still knows the old timers, and a key that is set again never
-    /// fires.
+    /// Row 16: after a drain the index still knows the old timers, and a key that is set again
+    /// never fires.
     fn drain_leaves_no_index_behind(make) {
         let mut timers = TimerSet::new(make(0));
         let old = [5, 5, 900, 1 << 20, 1 << 40, 0].map(|deadline| timers.insert(deadline, 0));
@@ -86,8 +86,8 @@ every_queue! {
         fires_at(&mut timers, new[1], 900);
     }
 
-    /// Row 19: a wheel that counts ticks loses those that are not delivered, and all timers are late by
-    /// them from then on.
+    /// Row 19: a wheel that counts ticks loses those that are not delivered, and all timers are
+    /// late by them from then on.
     fn lost_ticks_do_not_accumulate(make) {
         let mut timers = TimerSet::new(make(0));
         let mut pending: Vec<_> = (1..400).map(|i| (i * 13, timers.insert(i * 13, 0))).collect();
@@ -138,8 +138,8 @@ every_queue! {
         fires_at(&mut timers, id, century + 5);
     }
 
-    /// Row 26: the sleeper is told of an earlier deadline at once, also when the queue was empty or has
-    /// just become so.
+    /// Row 26: the sleeper is told of an earlier deadline at once, also when the queue was empty or
+    /// has just become so.
     fn earlier_timer_lowers_the_next_deadline_at_once(make) {
         let mut timers = TimerSet::new(make(0));
         for _ in 0..3 {
@@ -199,8 +199,8 @@ every_queue! {
     }
 }
 
-/// Row 20: in a stall of an hour the production wheel touches each record three times: to move it down from levels 2
-/// and 1, and to fire it. So the number of calls is bounded, too.
+/// Row 20: in a stall of an hour the production wheel touches each record three times: to move it
+/// down from levels 2 and 1, and to fire it. So the number of calls is bounded, too.
 #[test]
 fn stall_is_caught_up_in_a_bounded_number_of_calls() {
     let (count, budget, hour) = (100_000, 1_000, 3_600_000);

@@ -4,13 +4,14 @@ use std::collections::HashSet;
 
 use tidewheel_timer::{HashedWheel, HierarchicalWheel, IndexedHeap, TimerQueue, TimerSet};
 
-/// What an almost empty set may hold: the rings of eight levels or 4,096 slots, a page of cells, and some
-/// 1,300 dead records that are tolerated whatever the number of the living, each in a chunk of its own
-/// and every other chunk free.
+/// What an almost empty set may hold: the rings of eight levels or 4,096 slots, a page of cells,
+/// and some 1,300 dead records that are tolerated whatever the number of the living, each in a
+/// chunk of its own and every other chunk free.
 const FLOOR: usize = 512 << 10;
 
-/// Bytes that a pending timer may take: a record of 8 in a chunk that is half empty, its 9 bytes in the
-/// slab, and as much again in dead records; the heap's node is 16 and its vector may be half empty.
+/// Bytes that a pending timer may take: a record of 8 in a chunk that is half empty, its 9 bytes in
+/// the slab, and as much again in dead records; the heap's node is 16 and its vector may be half
+/// empty.
 const PER_TIMER: usize = 52;
 
 fn bound(live: usize) -> usize {
@@ -27,8 +28,8 @@ fn tidy<Q: TimerQueue>(timers: &mut TimerSet<Q>) {
 }
 
 every_queue! {
-    /// Cancelled timers keep their memory until their slot is met: a load that sets a far deadline and
-    /// cancels it, as every request with a time-out does, never gets there.
+    /// Cancelled timers keep their memory until their slot is met: a load that sets a far deadline
+    /// and cancels it, as every request with a time-out does, never gets there.
     fn cancelling_and_setting_without_an_advance_leaves_bounded_memory(make) {
         for ahead in [0, 30_000, 1 << 35] {
             let mut timers = TimerSet::new(make(5));
@@ -111,8 +112,9 @@ every_queue! {
         assert!(moved <= 100 * 11 * 3, "{moved} records touched for 1,000,000 hits");
     }
 
-    /// A timer that is cancelled and set again for the tick it had (PERSIST and EXPIREAT of a midnight) gets its
-    /// id back, and then its dead record looks like the living one: each in turn, many times.
+    /// A timer that is cancelled and set again for the tick it had (PERSIST and EXPIREAT of a
+    /// midnight) gets its id back, and then its dead record looks like the living one: each in
+    /// turn, many times.
     fn cancelling_and_setting_again_for_the_same_tick_leaves_bounded_memory(make) {
         let midnight = 80_000_000;
         for live in [1, 20, 5_000] {
@@ -185,8 +187,8 @@ every_queue! {
         }
     }
 
-    /// Tidying that is interrupted in a slot goes on there after the slot was emptied in part, or filled
-    /// again, and follows a link to what is gone.
+    /// Tidying that is interrupted in a slot goes on there after the slot was emptied in part, or
+    /// filled again, and follows a link to what is gone.
     fn tidying_goes_on_after_the_slot_has_changed(make) {
         for budget in [1, 3, 17, 60] {
             let mut timers = TimerSet::new(make(0));

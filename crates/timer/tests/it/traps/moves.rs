@@ -7,8 +7,8 @@ use tidewheel_timer::{
 use super::{SPANS, fired, fires_at};
 
 every_queue! {
-    /// Row 9: a move that compares slot numbers instead of distances puts a timer one turn too late or
-    /// too early, depending on where the hand stands.
+    /// Row 9: a move that compares slot numbers instead of distances puts a timer one turn too late
+    /// or too early, depending on where the hand stands.
     fn moved_timer_is_not_one_lap_off(make) {
         for phase in [0, 1, 31, 63, 64, 100, 255] {
             for set in [1, 20, 63, 64, 65, 120, 300, 600] {
@@ -26,7 +26,8 @@ every_queue! {
         }
     }
 
-    /// Row 12: a value that is overwritten keeps the timer of the old value, which then deletes the new one.
+    /// Row 12: a value that is overwritten keeps the timer of the old value, which then deletes the
+    /// new one.
     fn overwritten_timer_fires_once_at_its_last_deadline(make) {
         for last in [40, 400, 7_000, 80_000] {
             let mut timers = TimerSet::new(make(0));
@@ -135,8 +136,8 @@ every_queue! {
         assert_eq!((drained, timers.len(), timers.is_empty()), (10, 0, true));
     }
 
-    /// Row 24: the entry is gone, or its place holds an entry without a timer, while the queue still has
-    /// a record of it.
+    /// Row 24: the entry is gone, or its place holds an entry without a timer, while the queue
+    /// still has a record of it.
     fn record_of_a_gone_entry_dies(make) {
         #[derive(Default)]
         struct Owner([Option<Timer>; 3]);
@@ -181,8 +182,8 @@ every_queue! {
     }
 }
 
-/// Row 28: a timer that moves back and forth, always later than the tick of its record, keeps that record and leaves
-/// no dead one.
+/// Row 28: a timer that moves back and forth, always later than the tick of its record, keeps that
+/// record and leaves no dead one.
 #[test]
 fn timer_moved_back_and_forth_beyond_its_record_leaves_no_dead_record() {
     let mut timers = TimerSet::new(HierarchicalWheel::new(0));

@@ -5,7 +5,8 @@ use std::collections::HashSet;
 use tidewheel_timer::{HashedWheel, HierarchicalWheel, IndexedHeap, TimerQueue, TimerSet};
 
 every_queue! {
-    /// Row 23, with a count of reuses that wraps around: every 256th timer had the name of the first.
+    /// Row 23, with a count of reuses that wraps around: every 256th timer had the name of the
+    /// first.
     fn handle_of_a_gone_timer_never_reaches_a_later_one_in_its_place(make) {
         let mut timers = TimerSet::new(make(0));
         let stays = timers.insert(1 << 20, 0);
@@ -47,8 +48,8 @@ every_queue! {
     }
 }
 
-/// A cell whose names are used up waits for its neighbours. A timer that stays for ever keeps only a few such cells
-/// empty.
+/// A cell whose names are used up waits for its neighbours. A timer that stays for ever keeps only
+/// a few such cells empty.
 #[test]
 fn timers_that_stay_do_not_hold_the_memory_of_those_that_come_and_go() {
     const STAY: usize = 2_000;

@@ -13,8 +13,9 @@ const BUDGET: u32 = 1_024;
 /// Ticks that a timer may be late by.
 const LATENESS: u64 = 2;
 
-/// Sets `RATE` timers a tick until there are `count`, each `ttl` ahead, so that the middle one is due at
-/// `boundary`; then runs a driver that sleeps to `next_deadline` and spends at most `BUDGET` a tick.
+/// Sets `RATE` timers a tick until there are `count`, each `ttl` ahead, so that the middle one is
+/// due at `boundary`; then runs a driver that sleeps to `next_deadline` and spends at most `BUDGET`
+/// a tick.
 fn one_ttl(count: u64, ttl: u64, boundary: u64) {
     let loading = count.div_ceil(RATE);
     let start = boundary - ttl - loading / 2;

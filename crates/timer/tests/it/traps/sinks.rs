@@ -7,7 +7,8 @@ use tidewheel_timer::{HashedWheel, HierarchicalWheel, IndexedHeap, TimerQueue, T
 use super::fires_at;
 
 every_queue! {
-    /// A sink that panics in the midst of a batch loses what is behind it, or leaves the queue torn.
+    /// A sink that panics in the midst of a batch loses what is behind it, or leaves the queue
+    /// torn.
     fn what_a_sink_that_panics_has_not_seen_comes_with_the_next_call(make) {
         for (count, bad) in [(1u64, 0u64), (5, 0), (40, 3), (700, 512), (3_000, 2_999)] {
             let mut timers = TimerSet::new(make(0));

@@ -1,7 +1,7 @@
 //! The obvious cache: one lock, one map, and once a second a walk over all of it.
 //!
-//! Written after the `SimpleScanCache` of "Killing O(n)". Its `get` also looks at the deadline, so that
-//! the dead are not visible until the walk.
+//! Written after the `SimpleScanCache` of "Killing O(n)". Its `get` also looks at the deadline, so
+//! that the dead are not visible until the walk.
 
 use std::collections::HashMap;
 use std::io;

@@ -2,9 +2,9 @@
 //!
 //! A port of the timing wheel of "Killing O(n)" with what follows from it: each key of a slot is
 //! deleted under the map's write lock of its own, outside the wheel's lock; nobody looks at
-//! deadlines, so a key is visible until its slot is emptied; a key that was written again is deleted
-//! by the older write's slot. The ring has room for two hours and more, as the longest lives are of
-//! two hours: 60 slots would empty an hour's key within the minute.
+//! deadlines, so a key is visible until its slot is emptied; a key that was written again is
+//! deleted by the older write's slot. The ring has room for two hours and more, as the longest
+//! lives are of two hours: 60 slots would empty an hour's key within the minute.
 
 use std::collections::HashMap;
 use std::io;

@@ -1,9 +1,10 @@
-//! The cache of naive_scan with the strategy exchanged: one lock over a map, its entries and the strategy.
+//! The cache of naive_scan with the strategy exchanged: one lock over a map, its entries and the
+//! strategy.
 //!
 //! A thread calls the strategy when it asks for it. How long one call holds the write lock is the
-//! strategy's nature: a scan walks over everything, sampling makes one call of its own length, and all
-//! others hand out 256 entries at most before the lock is given back. `get` looks at the deadline, so
-//! that what is dead is not visible until it is found.
+//! strategy's nature: a scan walks over everything, sampling makes one call of its own length, and
+//! all others hand out 256 entries at most before the lock is given back. `get` looks at the
+//! deadline, so that what is dead is not visible until it is found.
 
 use std::io;
 use std::sync::{Arc, RwLock};
@@ -18,8 +19,8 @@ use crate::studies::expiry::strategies::{Left, NEVER, Strategy};
 
 /// Entries that one hold of the lock removes.
 const HOLD: u32 = 256;
-/// Between two holds while more is due: a lock that is taken again at once lets no waiting reader in,
-/// and a thread that yields instead goes behind every busy reader.
+/// Between two holds while more is due: a lock that is taken again at once lets no waiting reader
+/// in, and a thread that yields instead goes behind every busy reader.
 const BREATH_NS: u64 = 20_000;
 const NS_PER_MS: u64 = 1_000_000;
 
@@ -43,8 +44,8 @@ impl<K: Key, V: Value> StrategyCache<K, V> {
         }));
         let theirs = Arc::clone(&inner);
         let ticker = Ticker::on_demand(move || {
-            // Made before the lock is taken and dropped when it is free: an allocator may join all freed
-            // blocks when it is asked for a large one.
+            // Made before the lock is taken and dropped when it is free: an allocator may join all
+            // freed blocks when it is asked for a large one.
             let mut due = Vec::with_capacity(HOLD as usize);
             let mut removed = Vec::with_capacity(HOLD as usize);
             let mut inner = write(&theirs);
@@ -77,8 +78,8 @@ impl<K: Key, V: Value> Inner<K, V> {
         Some(wake_ms)
     }
 
-    /// One hold of the lock: removes what the strategy finds and plans the next call. Returns whether
-    /// more is left.
+    /// One hold of the lock: removes what the strategy finds and plans the next call. Returns
+    /// whether more is left.
     fn hold(&mut self, now_ms: u64, due: &mut Vec<u32>, removed: &mut Vec<Removed<K, V>>) -> bool {
         let backlog = self.entries.advance(now_ms, HOLD, due, removed) == Left::Backlog;
         self.planned_ms = match backlog {

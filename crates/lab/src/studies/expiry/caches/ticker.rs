@@ -1,4 +1,5 @@
-//! The thread of the caches that are written here for comparison: called back once a second, or when asked.
+//! The thread of the caches that are written here for comparison: called back once a second, or
+//! when asked.
 
 use std::io;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -27,8 +28,8 @@ enum Word {
 }
 
 impl Ticker {
-    /// Calls back once a second. A call that takes longer than that swallows the ticks meanwhile but
-    /// one, as Go's ticker does.
+    /// Calls back once a second. A call that takes longer than that swallows the ticks meanwhile
+    /// but one, as Go's ticker does.
     pub(crate) fn start(mut tick: impl FnMut() + Send + 'static) -> io::Result<Self> {
         let first_ns = clock::mono_ns() + EVERY_NS;
         Self::spawn(first_ns, EVERY_NS, move |at_ns| {
@@ -37,7 +38,8 @@ impl Ticker {
         })
     }
 
-    /// Calls back when [`call_by`](Self::call_by) says, and when the last call said that the next is due.
+    /// Calls back when [`call_by`](Self::call_by) says, and when the last call said that the next
+    /// is due.
     pub(crate) fn on_demand(mut tick: impl FnMut() -> u64 + Send + 'static) -> io::Result<Self> {
         Self::spawn(u64::MAX, 1, move |_| tick())
     }

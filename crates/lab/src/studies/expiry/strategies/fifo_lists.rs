@@ -1,11 +1,12 @@
 //! A queue for each distinct time to live: within one, what came first is due first.
 //!
 //! A deadline that is set is appended, O(1), and a call looks at the head of every queue; so it is
-//! excellent while there are few distinct times to live, and O(number of them) a call where every entry
-//! draws its own. It is exact as long as the clock does not run backwards. A deadline that moves is
-//! appended again, to the queue of its new time to live, and the old record stays until its own time
-//! comes or such records outnumber the others. Memory is 16 bytes a record. Node.js and libev's users
-//! keep connection timeouts so, and James Smith's "Build Your Own Redis with C/C++" its idle timers.
+//! excellent while there are few distinct times to live, and O(number of them) a call where every
+//! entry draws its own. It is exact as long as the clock does not run backwards. A deadline that
+//! moves is appended again, to the queue of its new time to live, and the old record stays until
+//! its own time comes or such records outnumber the others. Memory is 16 bytes a record. Node.js
+//! and libev's users keep connection timeouts so, and James Smith's "Build Your Own Redis with
+//! C/C++" its idle timers.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -49,7 +50,8 @@ impl FifoLists {
     }
 
     fn append(&mut self, id: u32, deadline_ms: u64, now_ms: u64) {
-        // By the latest clock: a time to live counted from an earlier one would break a queue's order.
+        // By the latest clock: a time to live counted from an earlier one would break a queue's
+        // order.
         self.latest_ms = self.latest_ms.max(now_ms);
         let ttl_ms = deadline_ms.saturating_sub(self.latest_ms);
         let place = *self.places.entry(ttl_ms).or_insert(self.lists.len());

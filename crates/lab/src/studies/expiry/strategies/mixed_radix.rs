@@ -1,16 +1,18 @@
 //! The layered wheel as it is often drawn: 60 seconds, 60 minutes, 24 hours, 7 days.
 //!
-//! A deadline is rounded up to its second and filed by how far it lies ahead: in the seconds below a
-//! minute, in the minutes below an hour, and so on. Every second the hand of the seconds moves and what
-//! lies in its slot is due; when the hand of a higher wheel moves, what lies in its slot is filed again,
-//! which puts it lower. What lies beyond seven days waits in the wheel of days, round after round.
-//! Ticks are absolute: a call that comes late makes up for every second that was missed.
+//! A deadline is rounded up to its second and filed by how far it lies ahead: in the seconds below
+//! a minute, in the minutes below an hour, and so on. Every second the hand of the seconds moves
+//! and what lies in its slot is due; when the hand of a higher wheel moves, what lies in its slot
+//! is filed again, which puts it lower. What lies beyond seven days waits in the wheel of days,
+//! round after round. Ticks are absolute: a call that comes late makes up for every second that was
+//! missed.
 //!
-//! A deadline that is set costs O(1) and each is moved three times at most in a week. It is found up to
-//! a second late. Memory is eight bytes a record and the slack of the slots; a record that was
-//! cancelled or moved stays until its slot comes or such records outnumber the others. The price of
-//! the drawing: all of a second falls due at once, which a budget divides, and all of an hour moves
-//! within one call, which none does. Kafka's purgatory and many schedulers have wheels that hand down so.
+//! A deadline that is set costs O(1) and each is moved three times at most in a week. It is found
+//! up to a second late. Memory is eight bytes a record and the slack of the slots; a record that
+//! was cancelled or moved stays until its slot comes or such records outnumber the others. The
+//! price of the drawing: all of a second falls due at once, which a budget divides, and all of an
+//! hour moves within one call, which none does. Kafka's purgatory and many schedulers have wheels
+//! that hand down so.
 
 use tidewheel_timer::Timer;
 
@@ -74,8 +76,8 @@ impl MixedRadixWheel {
     /// Moves the hands by a second.
     fn tick(&mut self) {
         self.second += 1;
-        // In whatever order: what is handed down lies less than that slot's span ahead, so it is filed
-        // lower, and never into a slot that is handed down at the same moment.
+        // In whatever order: what is handed down lies less than that slot's span ahead, so it is
+        // filed lower, and never into a slot that is handed down at the same moment.
         for (level, (slots, span)) in LEVELS.into_iter().enumerate().skip(1) {
             if self.second.is_multiple_of(span) {
                 let slot = (self.second / span) as usize % slots;
@@ -210,7 +212,8 @@ mod tests {
     const MINUTE_MS: u64 = 60 * SECOND_MS;
     const HOUR_MS: u64 = 60 * MINUTE_MS;
 
-    /// Follows one timer of the mixed-radix wheel: level and time of each change, then when it was found.
+    /// Follows one timer of the mixed-radix wheel: level and time of each change, then when it was
+    /// found.
     fn walk(deadline: u64) -> (Vec<(usize, u64)>, u64) {
         let mut entries = Deadlines::new(1);
         let mut wheel = MixedRadixWheel::new(0);

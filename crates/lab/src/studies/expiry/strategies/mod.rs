@@ -1,8 +1,8 @@
 //! Ways to find what is due: the one thing in which the caches of an experiment differ.
 //!
-//! A strategy learns of every deadline that is set, moved or forgotten, says when it wants to be called
-//! next, and hands out what it found. Time is in milliseconds and an argument; the deadlines themselves
-//! lie with the entries, whose owner a strategy reaches through [`Entries`].
+//! A strategy learns of every deadline that is set, moved or forgotten, says when it wants to be
+//! called next, and hands out what it found. Time is in milliseconds and an argument; the deadlines
+//! themselves lie with the entries, whose owner a strategy reaches through [`Entries`].
 
 use clap::ValueEnum;
 use tidewheel_timer::{HashedWheel, HierarchicalWheel, IndexedHeap, Timer, Timers};
@@ -65,7 +65,8 @@ impl Left {
 
 /// How entries whose time has come are found.
 pub(crate) trait Expiry<E: Entries>: Send + Sync {
-    /// Learns of a deadline of an entry that had none. The owner stores it, before the call or after.
+    /// Learns of a deadline of an entry that had none. The owner stores it, before the call or
+    /// after.
     fn insert(&mut self, entries: &mut E, id: u32, deadline_ms: u64, now_ms: u64);
 
     /// Learns that a deadline moved; `old` is how it was. The owner stores the new one.
@@ -79,12 +80,12 @@ pub(crate) trait Expiry<E: Entries>: Send + Sync {
     /// Learns that a deadline is gone; `old` is how it was. The owner clears it after the call.
     fn cancel(&mut self, entries: &mut E, id: u32, old: Timer);
 
-    /// Appends what is due to `due` and clears it in the entries. Those that take a budget stop after so
-    /// many; scan and sampling have none by nature.
+    /// Appends what is due to `due` and clears it in the entries. Those that take a budget stop
+    /// after so many; scan and sampling have none by nature.
     fn advance(&mut self, entries: &mut E, now_ms: u64, budget: u32, due: &mut Vec<u32>) -> Left;
 
-    /// When it wants to be called next; a time that has passed means now, `None` not before the next
-    /// insert.
+    /// When it wants to be called next; a time that has passed means now, `None` not before the
+    /// next insert.
     fn wake(&self) -> Option<u64>;
 
     /// Heap bytes of its own, beside the 12 of deadline and registration in an entry.
@@ -122,8 +123,8 @@ const SCAN_MS: u64 = 1_000;
 const HASHED_SLOTS: usize = 1 << 16;
 
 impl Strategy {
-    /// An empty one that stands at `now_ms`. Scans and samplings come at times counted from there; samplings
-    /// draw by the seed, and end by the clock in nanoseconds.
+    /// An empty one that stands at `now_ms`. Scans and samplings come at times counted from there;
+    /// samplings draw by the seed, and end by the clock in nanoseconds.
     pub(crate) fn build<E: Entries>(
         self,
         now_ms: u64,

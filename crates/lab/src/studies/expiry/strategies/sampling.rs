@@ -1,19 +1,20 @@
-//! Sampling: ten times a second, twenty random entries; as long as many of them are dead, twenty more.
+//! Sampling: ten times a second, twenty random entries; as long as many of them are dead, twenty
+//! more.
 //!
-//! Redis and its kin find expired keys so. A key that is told costs O(1) and four bytes of a list to
-//! draw from. A call costs twenty looks when little is dead, and up to a quarter of the processor when
-//! much is. There is no bound on how late an entry is found: while fewer than one in ten of all are
-//! dead, at most a few hundred are looked at in a second, however many there are. So a tenth of the
-//! memory may be dead for as long as it likes, and more where entries fall due faster than the
-//! quarter of the processor finds them.
+//! Redis and its kin find expired keys so. A key that is told costs O(1) and four bytes of a list
+//! to draw from. A call costs twenty looks when little is dead, and up to a quarter of the
+//! processor when much is. There is no bound on how late an entry is found: while fewer than one in
+//! ten of all are dead, at most a few hundred are looked at in a second, however many there are. So
+//! a tenth of the memory may be dead for as long as it likes, and more where entries fall due
+//! faster than the quarter of the processor finds them.
 //!
-//! The numbers are those of Redis 6 and later at its default effort: 20 a round, another round above
-//! 10 % (25 % before), 25 ms of each 100 at most, the clock read every 16 rounds. The 25 ms bound the
-//! removal as well: after those rounds the owner removes what they found before the clock is read, so a
-//! call runs over by 16 rounds and their removal at most. What the owner frees once others have their
-//! turn again is not in it. Redis walks on with a cursor where this draws at random, as Redis itself did
-//! before; the expected finds are the same. Its fast cycle between commands and its looks at keys that
-//! are being read are left out.
+//! The numbers are those of Redis 6 and later at its default effort: 20 a round, another round
+//! above 10 % (25 % before), 25 ms of each 100 at most, the clock read every 16 rounds. The 25 ms
+//! bound the removal as well: after those rounds the owner removes what they found before the clock
+//! is read, so a call runs over by 16 rounds and their removal at most. What the owner frees once
+//! others have their turn again is not in it. Redis walks on with a cursor where this draws at
+//! random, as Redis itself did before; the expected finds are the same. Its fast cycle between
+//! commands and its looks at keys that are being read are left out.
 
 use tidewheel_timer::Timer;
 

@@ -1,9 +1,9 @@
 //! The walk: once a second, every deadline is compared with the clock.
 //!
-//! It keeps nothing and costs nothing to tell, but every second costs O(n), whether anything is due or
-//! not. What it finds is up to a second late. Many caches do so
-//! that began small. Here it walks over deadlines that lie beside each other, which is the kindest form
-//! of it: a walk over the entries of a hash map reads their keys and gaps as well.
+//! It keeps nothing and costs nothing to tell, but every second costs O(n), whether anything is due
+//! or not. What it finds is up to a second late. Many caches do so that began small. Here it walks
+//! over deadlines that lie beside each other, which is the kindest form of it: a walk over the
+//! entries of a hash map reads their keys and gaps as well.
 
 use tidewheel_timer::Timer;
 

@@ -1,9 +1,9 @@
 //! A B-tree of (deadline, entry): what is due lies in front.
 //!
-//! A deadline that is set, moved or forgotten costs O(log n), with a walk down the tree that misses the
-//! cache once a level when there are millions. It is exact, never holds anything stale and knows its
-//! next deadline. Memory is 16 bytes an entry and the slack of the nodes. nginx keeps its timers in a
-//! tree of that kind, as Linux does those of high resolution.
+//! A deadline that is set, moved or forgotten costs O(log n), with a walk down the tree that misses
+//! the cache once a level when there are millions. It is exact, never holds anything stale and
+//! knows its next deadline. Memory is 16 bytes an entry and the slack of the nodes. nginx keeps its
+//! timers in a tree of that kind, as Linux does those of high resolution.
 
 use std::collections::BTreeSet;
 

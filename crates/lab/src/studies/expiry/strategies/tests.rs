@@ -108,7 +108,8 @@ fn every_kind(test: impl Fn(Strategy)) {
     kinds.for_each(test);
 }
 
-/// How far ahead a deadline of the model lies: mostly near, some in the next layers, some in the past.
+/// How far ahead a deadline of the model lies: mostly near, some in the next layers, some in the
+/// past.
 fn distance(kind: Strategy, rng: &mut Rng) -> u64 {
     match rng.below(20) {
         // A wheel of days must be gone round; others would be called for every second of them.
