@@ -1,5 +1,7 @@
 //! Threads that run long commands, so that no event loop stands still for one.
 //!
+//! They also forget the keys that a client has watched, if these are many.
+//!
 //! The keyspace hands tickets over in the order in which they may run, and never two that need the
 //! same shard: see `tidewheel-keyspace`'s `claims.rs`. So the number of tickets that wait here is
 //! bounded by the number of shards.
@@ -10,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::{Condvar, Mutex};
-use tidewheel_keyspace::{Seat, Ticket};
+use tidewheel_keyspace::{Seat, Ticket, Watching};
 
 use crate::loop_handle::inbox::{Item, Target};
 use crate::state::server::Server;
@@ -18,26 +20,42 @@ use crate::state::server::Server;
 /// Threads: a short one of the long commands need not wait for the longest.
 const THREADS: usize = 4;
 
-/// The tickets that wait for a thread.
+/// Watched keys that an event loop forgets by itself.
+const WATCHED_MAX: usize = 256;
+
+/// What waits for a thread.
 #[derive(Debug, Default)]
 pub(crate) struct LongWork {
     queue: Mutex<Queue>,
-    /// Tickets since the start.
+    /// Commands since the start.
     taken: AtomicU64,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct Queue {
-    tickets: VecDeque<Arc<Ticket>>,
+    work: VecDeque<Work>,
     ended: bool,
 }
 
+/// One piece of work.
+#[derive(Debug)]
+pub(crate) enum Work {
+    /// A command that may run.
+    Command(Arc<Ticket>),
+    /// A client watches these keys no longer.
+    Unwatch(Box<Watching>),
+}
+
 impl LongWork {
-    /// Adds a ticket.
+    /// Adds a command.
     pub(crate) fn push(&self, ticket: Arc<Ticket>) {
         self.taken.fetch_add(1, Ordering::Relaxed);
-        self.queue.lock().tickets.push_back(ticket);
+        self.add(Work::Command(ticket));
+    }
+
+    fn add(&self, work: Work) {
+        self.queue.lock().work.push_back(work);
         self.changed.notify_one();
     }
 
@@ -52,18 +70,18 @@ impl LongWork {
         self.changed.notify_all();
     }
 
-    /// The next ticket, if one is there.
+    /// The next piece, if one is there.
     #[cfg(test)]
-    pub(crate) fn take(&self) -> Option<Arc<Ticket>> {
-        self.queue.lock().tickets.pop_front()
+    pub(crate) fn take(&self) -> Option<Work> {
+        self.queue.lock().work.pop_front()
     }
 
-    /// Waits for the next ticket; `None` at the end.
-    fn next(&self) -> Option<Arc<Ticket>> {
+    /// Waits for the next piece; `None` at the end.
+    fn next(&self) -> Option<Work> {
         let mut queue = self.queue.lock();
         loop {
-            if let Some(ticket) = queue.tickets.pop_front() {
-                return Some(ticket);
+            if let Some(work) = queue.work.pop_front() {
+                return Some(work);
             }
             if queue.ended {
                 return None;
@@ -80,12 +98,26 @@ pub(crate) fn start(server: &Arc<Server>) -> std::io::Result<()> {
         let thread = std::thread::Builder::new().name(format!("long-{number}"));
         thread.spawn(move || {
             let mut seat = server.keyspace.seat();
-            while let Some(ticket) = server.long_work.next() {
-                run(&server, &mut seat, ticket);
+            while let Some(work) = server.long_work.next() {
+                match work {
+                    Work::Command(ticket) => run(&server, &mut seat, ticket),
+                    Work::Unwatch(watching) => server.keyspace.unwatch(*watching),
+                }
             }
         })?;
     }
     Ok(())
+}
+
+impl Server {
+    /// A client watches these keys no longer. Very many are forgotten elsewhere.
+    pub(crate) fn unwatch(&self, watching: Box<Watching>) {
+        if watching.len() > WATCHED_MAX {
+            self.long_work.add(Work::Unwatch(watching));
+        } else {
+            self.keyspace.unwatch(*watching);
+        }
+    }
 }
 
 /// Runs one command. If it panics, by a mistake of ours, only its client suffers.

@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 
 use super::rig::{Peer, Rig, bulk};
 use crate::config::Settings;
+use crate::process::long_work::Work;
 
 /// A server of one loop in which commands with a few arguments are long.
 fn rig() -> Rig {
@@ -95,4 +96,25 @@ fn a_client_that_dies_takes_its_place_among_those_who_wait_with_it() {
         b"*3\r\n$1\r\n1\r\n$1\r\n1\r\n$1\r\n1\r\n"
     );
     assert_eq!(rig.server.keyspace.waiting(), 0);
+}
+
+/// It took a quarter of a second for half a million keys, and all others waited.
+#[test]
+fn very_many_watched_keys_are_forgotten_elsewhere() {
+    let mut rig = rig();
+    let peer = rig.connect(0);
+    let names: Vec<Vec<u8>> = (0..1_000).map(|n| format!("k{n}").into_bytes()).collect();
+    let mut words = vec![&b"WATCH"[..]];
+    words.extend(names.iter().map(Vec::as_slice));
+    assert_eq!(rig.ask(&peer, &bulk(&words)), b"+OK\r\n");
+    assert_eq!(say(&mut rig, &peer, "UNWATCH"), b"+OK\r\n");
+    assert!(
+        matches!(rig.server.long_work.take(), Some(Work::Unwatch(keys)) if keys.len() == 1_000)
+    );
+    assert_eq!(rig.ask(&peer, b"WATCH a b\r\n"), b"+OK\r\n");
+    assert_eq!(say(&mut rig, &peer, "UNWATCH"), b"+OK\r\n");
+    assert!(
+        rig.server.long_work.take().is_none(),
+        "a few are forgotten at once"
+    );
 }

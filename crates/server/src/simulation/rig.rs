@@ -19,6 +19,7 @@ use crate::loop_handle::LoopHandle;
 use crate::loop_handle::inbox::{Item, Target};
 use crate::loops::loop_core::{LoopCore, Sockets};
 use crate::net::listener::Accepted;
+use crate::process::long_work::Work;
 use crate::process::reclaim::Reclaimer;
 use crate::state::server::{Parts, Server, Stop};
 use crate::time::clock::Clock;
@@ -132,8 +133,10 @@ impl Rig {
     /// Runs the next long command, if one may begin.
     fn run_long(&mut self) {
         let server = &self.server;
-        let Some(ticket) = server.long_work.take() else {
-            return;
+        let ticket = match server.long_work.take() {
+            Some(Work::Command(ticket)) => ticket,
+            Some(Work::Unwatch(watching)) => return server.keyspace.unwatch(*watching),
+            None => return,
         };
         let time = server.clock.now();
         let served = server.keyspace.run_long(&mut self.long, time, ticket);

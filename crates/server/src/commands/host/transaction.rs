@@ -84,7 +84,7 @@ impl Turn<'_> {
     /// Watches nothing any more.
     pub(crate) fn forget_watched(&mut self, conn: &mut Connection) {
         if let Some(watching) = conn.watching.take() {
-            self.server.keyspace.unwatch(*watching);
+            self.server.unwatch(watching);
         }
     }
 

@@ -180,7 +180,7 @@ impl<K: Sockets> LoopCore<K> {
             server.keyspace.unpark(parked);
         }
         if let Some(watching) = conn.watching.take() {
-            server.keyspace.unwatch(*watching);
+            server.unwatch(watching);
         }
         if conn.is_monitor() {
             server.monitors.remove(index, target);
