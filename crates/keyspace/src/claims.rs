@@ -13,8 +13,9 @@
 //!    claim ends, and C's is granted.
 //!
 //! A claim of a long command waits for every earlier claim on one of its shards. A parked client
-//! waits for earlier long commands only: those who are parked do not wait for each other. So claims
-//! are granted in the order in which they came, and nobody starves.
+//! waits for earlier long commands only, and for commands that may be long: their keys could not be
+//! looked at yet. If such a command is long, it takes its client's place. So claims are granted in
+//! the order in which they came, and nobody starves.
 //!
 //! A mark says only that it is not worth waiting for a shard's lock. The lock alone protects the
 //! data.
@@ -26,11 +27,12 @@
 //! So it is refused while one runs; its client is parked with a claim on all shards. While it is
 //! granted, no long command is.
 
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::keyspace::{Keyspace, SHARDS_MAX};
+use crate::long::Cost;
 use crate::order::{Rank, Ranked};
 use crate::shard::Hold;
 use crate::time::Now;
@@ -46,9 +48,7 @@ impl ShardSet {
 
     pub(crate) fn of(shards: impl Iterator<Item = usize>) -> Self {
         let mut set = Self::NONE;
-        for shard in shards {
-            set.0[shard / 64] |= 1 << (shard % 64);
-        }
+        shards.for_each(|shard| set.insert(shard));
         set
     }
 
@@ -71,6 +71,10 @@ impl ShardSet {
         self.0[shard / 64] & 1 << (shard % 64) != 0
     }
 
+    fn insert(&mut self, shard: usize) {
+        self.0[shard / 64] |= 1 << (shard % 64);
+    }
+
     fn meets(&self, other: &Self) -> bool {
         self.0.iter().zip(&other.0).any(|(a, b)| a & b != 0)
     }
@@ -83,12 +87,28 @@ impl ShardSet {
 /// A command could not run: shards that it needs are locked for long.
 #[derive(Debug)]
 #[must_use = "the client is parked, or tries again"]
-pub struct Blocked(Box<ShardSet>);
+pub struct Blocked(Box<Need>);
+
+#[derive(Debug)]
+struct Need {
+    shards: ShardSet,
+    /// Whether the command may turn out to be long itself, when it can look at its keys.
+    may_be_long: bool,
+}
 
 impl Blocked {
     #[cold]
     pub(crate) fn on(shards: ShardSet) -> Self {
-        Self(Box::new(shards))
+        Self(Box::new(Need {
+            shards,
+            may_be_long: false,
+        }))
+    }
+
+    /// The command has this cost.
+    pub(crate) fn of(mut self, cost: &Cost) -> Self {
+        self.0.may_be_long = cost.depends_on_members();
+        self
     }
 }
 
@@ -112,23 +132,49 @@ pub(crate) struct Claims(Ranked<State>);
 
 #[derive(Default)]
 struct State {
-    claims: VecDeque<Claim>,
+    /// By their numbers, which are their order.
+    claims: BTreeMap<u64, Claim>,
+    /// Those of long commands that were granted: at most one for each shard.
+    running: Vec<(u64, ShardSet)>,
+    /// Claims that were not granted yet.
+    waiting: usize,
     /// How many users have, or are about to have, the keyspace for themselves.
     exclusive: usize,
     later: Vec<(usize, Later)>,
 }
 
 struct Claim {
-    number: u64,
     shards: ShardSet,
+    /// The only one of the shards, if it is one.
+    only: Option<usize>,
     who: Who,
     granted: bool,
+}
+
+impl Claim {
+    fn meets(&self, set: &ShardSet) -> bool {
+        match self.only {
+            Some(shard) => set.has(shard),
+            None => set.meets(&self.shards),
+        }
+    }
+
+    fn add_to(&self, set: &mut ShardSet) {
+        match self.only {
+            Some(shard) => set.insert(shard),
+            None => set.add(&self.shards),
+        }
+    }
 }
 
 /// Whose claim it is.
 enum Who {
     Long(Arc<Ticket>),
-    Parked(Waiter),
+    Parked {
+        waiter: Waiter,
+        /// Those who came later wait until it is known whether its command is long.
+        may_be_long: bool,
+    },
 }
 
 impl std::fmt::Debug for State {
@@ -141,7 +187,11 @@ impl std::fmt::Debug for State {
 }
 
 /// Claims that were granted, to be told when nothing is locked.
-type Granted = Vec<Who>;
+#[derive(Default)]
+struct Granted {
+    long: Vec<Arc<Ticket>>,
+    parked: Vec<Waiter>,
+}
 
 impl Default for Claims {
     fn default() -> Self {
@@ -151,59 +201,79 @@ impl Default for Claims {
 
 impl State {
     fn add(&mut self, number: u64, shards: ShardSet, who: Who) {
-        self.claims.push_back(Claim {
-            number,
+        let mut all = shards.iter();
+        let claim = Claim {
             shards,
+            only: all.next().filter(|_| all.next().is_none()),
             who,
             granted: false,
-        });
+        };
+        self.waiting += 1;
+        self.claims.insert(number, claim);
     }
 
     fn remove(&mut self, number: u64) -> Option<Claim> {
-        let at = self
-            .claims
-            .iter()
-            .position(|claim| claim.number == number)?;
-        self.claims.remove(at)
+        let claim = self.claims.remove(&number)?;
+        self.waiting -= usize::from(!claim.granted);
+        self.running.retain(|(running, _)| *running != number);
+        Some(claim)
+    }
+
+    /// The number of the claim with which a client was parked that goes on now.
+    fn parked(&self, client: Waiter) -> Option<u64> {
+        let is = |who: &Who| matches!(who, Who::Parked { waiter, .. } if *waiter == client);
+        let mut claims = self.claims.iter();
+        claims
+            .find(|(_, claim)| is(&claim.who))
+            .map(|(number, _)| *number)
     }
 
     /// Whether a long command runs, or is about to, on one of these shards.
     fn is_taken(&self, shards: &ShardSet) -> bool {
-        let long = |claim: &&Claim| claim.granted && matches!(claim.who, Who::Long(_));
-        self.claims
-            .iter()
-            .filter(long)
-            .any(|claim| claim.shards.meets(shards))
+        self.running.iter().any(|(_, taken)| taken.meets(shards))
     }
 
-    /// Grants what need not wait any more. Costs one look at each claim.
+    /// Grants what need not wait any more. Costs a look at each claim, if one waits.
     fn grant(&mut self, keyspace: &Keyspace) -> Granted {
+        let mut granted = Granted::default();
+        if self.waiting == 0 {
+            return granted;
+        }
         let (mut long, mut all) = (ShardSet::NONE, ShardSet::NONE);
-        let mut granted = Granted::new();
-        for claim in &mut self.claims {
-            let may = match &claim.who {
+        for (&number, claim) in &mut self.claims {
+            let bars = match &claim.who {
                 Who::Long(ticket) => {
-                    let held = keyspace.is_paused() && ticket.writes();
-                    self.exclusive == 0 && !held && !claim.shards.meets(&all)
-                }
-                Who::Parked(_) => !claim.shards.meets(&long),
-            };
-            if may && !std::mem::replace(&mut claim.granted, true) {
-                granted.push(match &claim.who {
-                    Who::Long(ticket) => {
+                    // Nobody waits for a writer that a pause holds back.
+                    if !claim.granted && keyspace.is_paused() && ticket.writes() {
+                        continue;
+                    }
+                    if !claim.granted && self.exclusive == 0 && !claim.meets(&all) {
+                        claim.granted = true;
+                        self.running.push((number, claim.shards));
                         for shard in keyspace.known(claim.shards) {
                             keyspace.shards[shard].set_busy(true);
                         }
-                        Who::Long(Arc::clone(ticket))
+                        granted.long.push(Arc::clone(ticket));
                     }
-                    Who::Parked(waiter) => Who::Parked(*waiter),
-                });
-            }
-            all.add(&claim.shards);
-            if matches!(claim.who, Who::Long(_)) {
-                long.add(&claim.shards);
+                    true
+                }
+                Who::Parked {
+                    waiter,
+                    may_be_long,
+                } => {
+                    if !claim.granted && !claim.meets(&long) {
+                        claim.granted = true;
+                        granted.parked.push(*waiter);
+                    }
+                    *may_be_long
+                }
+            };
+            claim.add_to(&mut all);
+            if bars {
+                claim.add_to(&mut long);
             }
         }
+        self.waiting -= granted.long.len() + granted.parked.len();
         granted
     }
 }
@@ -245,26 +315,43 @@ impl Keyspace {
     #[must_use]
     pub fn park(&self, waiter: Waiter, blocked: &Blocked) -> Option<Parked> {
         let mut state = self.claims.0.lock();
-        if !state.is_taken(&blocked.0) {
+        let need = &blocked.0;
+        if !state.is_taken(&need.shards) {
             return None;
         }
         let number = self.next_ticket.fetch_add(1, Relaxed);
-        state.add(number, *blocked.0, Who::Parked(waiter));
+        let who = Who::Parked {
+            waiter,
+            may_be_long: need.may_be_long,
+        };
+        state.add(number, need.shards, who);
         Some(Parked(number))
     }
 
     /// A client that was parked has run its command, or is gone.
     pub fn unpark(&self, parked: Parked) {
         let mut state = self.claims.0.lock();
-        state.remove(parked.0);
+        // Its command may be long: then the claim is that command's.
+        let is_parked = |claim: &Claim| matches!(claim.who, Who::Parked { .. });
+        if state.claims.get(&parked.0).is_some_and(is_parked) {
+            state.remove(parked.0);
+        }
         let granted = state.grant(self);
         drop(state);
         self.tell_granted(granted);
     }
 
+    /// The place of a command that turns out to be long: that of its client, if it was parked
+    /// before.
+    pub(crate) fn place_of_long(&self, waiter: Waiter) -> u64 {
+        let parked = self.claims.0.lock().parked(waiter);
+        parked.unwrap_or_else(|| self.next_ticket.fetch_add(1, Relaxed))
+    }
+
     /// Has a long command run on a thread of its own. Nothing is locked.
     pub(crate) fn claim(&self, shards: ShardSet, ticket: &Arc<Ticket>) {
         let mut state = self.claims.0.lock();
+        state.remove(ticket.number);
         state.add(ticket.number, shards, Who::Long(Arc::clone(ticket)));
         let granted = state.grant(self);
         drop(state);
@@ -308,11 +395,11 @@ impl Keyspace {
     }
 
     fn tell_granted(&self, granted: Granted) {
-        for who in granted {
-            match who {
-                Who::Long(ticket) => self.hooks.run_long(ticket),
-                Who::Parked(waiter) => self.hooks.go_on(waiter),
-            }
+        for ticket in granted.long {
+            self.hooks.run_long(ticket);
+        }
+        for waiter in granted.parked {
+            self.hooks.go_on(waiter);
         }
     }
 
@@ -334,7 +421,7 @@ impl Keyspace {
     /// Has a ticket's own loop try again when nobody has these shards for long any more.
     pub(crate) fn retry_later(&self, blocked: &Blocked, ticket: &Arc<Ticket>) {
         let mut state = self.claims.0.lock();
-        let mut shards = self.known(*blocked.0);
+        let mut shards = self.known(blocked.0.shards);
         if let Some(shard) = shards.find(|shard| self.shards[*shard].is_busy()) {
             let later = Later::Retry(Arc::clone(ticket));
             return state.later.push((shard, later));

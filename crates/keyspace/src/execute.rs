@@ -115,7 +115,7 @@ impl Keyspace {
         let mut context = Context::new(self, session, now, args, out, Some(row));
         context.seat = Some(seat);
         if let Err(blocked) = context.lock_keys(&row.keys, row.stored_argument, &call) {
-            return Some(Unfinished::Blocked(blocked));
+            return Some(Unfinished::Blocked(blocked.of(&row.cost)));
         }
         if context.may_be_overdue()
             && let Some(later) = self.put_off(row, &mut context)

@@ -94,6 +94,11 @@ impl Cost {
         }
     }
 
+    /// Whether that depends on what is stored.
+    pub(crate) const fn depends_on_members(&self) -> bool {
+        self.member_ns != 0
+    }
+
     /// Whether some calls take longer than others.
     #[inline]
     pub(crate) const fn grows(&self) -> bool {
@@ -190,7 +195,7 @@ impl Context<'_, '_> {
             true => ShardSet::ALL,
             false => self.locked_shards(),
         };
-        let number = self.keyspace.next_ticket.fetch_add(1, SeqCst);
+        let number = self.keyspace.place_of_long(waiter);
         self.keyspace.waiting.fetch_add(1, SeqCst);
         let ticket = Arc::new(Ticket::of_long(self, waiter, number));
         self.finish();

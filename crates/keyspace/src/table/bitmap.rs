@@ -90,6 +90,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "bitfield",
+        cost: Cost::all(30),
         summary: "Performs arbitrary bitfield integer operations on strings.",
         since: "3.2.0",
         complexity: "O(1) for each subcommand specified",
@@ -205,6 +206,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "setbit",
+        cost: Cost::all(30),
         summary: "Sets or clears the bit at offset of the string value. Creates the key if it doesn't \
                   exist.",
         since: "2.2.0",

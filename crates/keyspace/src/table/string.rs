@@ -58,6 +58,7 @@ const KEY_VALUES: &[Argument] = &[Argument::block("data", &[KEY, VALUE]).multipl
 pub(super) static ROWS: &[Command] = &[
     Command {
         name: "append",
+        cost: Cost::all(30),
         summary: "Appends a string to the value of a key. Creates the key if it doesn't exist.",
         since: "2.0.0",
         complexity: "O(1). The amortized time complexity is O(1) assuming the appended value is small \
@@ -106,6 +107,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "getdel",
+        cost: Cost::all(30),
         summary: "Returns the string value of a key after deleting the key.",
         since: "6.2.0",
         arity: 2,
@@ -117,6 +119,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "getex",
+        cost: Cost::all(30),
         summary: "Returns the string value of a key after setting its expiration time.",
         since: "6.2.0",
         arity: -2,
@@ -160,6 +163,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "getset",
+        cost: Cost::all(30),
         summary: "Returns the previous string value of a key after setting it to a new value.",
         arity: 3,
         flags: FAST_GROWS,
@@ -362,6 +366,7 @@ pub(super) static ROWS: &[Command] = &[
     },
     Command {
         name: "setrange",
+        cost: Cost::all(30),
         summary: "Overwrites a part of a string value with another by an offset. Creates the key if \
                   it doesn't exist.",
         since: "2.2.0",

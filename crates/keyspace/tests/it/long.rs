@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use tidewheel_keyspace::{
-    Begun, Keyspace, Parked, Served, Session, Time, Unfinished, Waiter, Watching, resolve,
+    Begun, Keyspace, PAUSED, Parked, Served, Session, Time, Unfinished, Waiter, Watching, resolve,
 };
 use tidewheel_resp::{Args, Protocol, Reply, Writer};
 
@@ -317,4 +317,67 @@ fn a_long_lrange_replies_as_a_short_one_does() {
     let called = call(&rig.keyspace, rig.time, 1, "LRANGE list 5 -3");
     assert_eq!(called, Called::Waits);
     assert_eq!(run_long(&mut rig), expected);
+}
+
+/// It was overtaken by all who had been parked behind it.
+#[test]
+fn a_long_command_that_was_parked_keeps_its_place_before_those_who_came_later() {
+    let mut rig = rig();
+    let time = rig.time;
+    let store = "SUNIONSTORE to big large";
+    assert_eq!(call(&rig.keyspace, time, 1, store), Called::Waits);
+    let difference = "SDIFFSTORE copy big other";
+    let (second, third) = while_locked(&rig, &["big", "large"], |keyspace, time| {
+        (
+            parked(call(keyspace, time, 2, difference)),
+            parked(call(keyspace, time, 3, "SADD big late")),
+        )
+    });
+    run_long(&mut rig);
+    assert_eq!(going_on(&rig), [2], "the second may be long");
+    assert_eq!(call(&rig.keyspace, time, 2, difference), Called::Waits);
+    rig.keyspace.unpark(second);
+    assert!(going_on(&rig).is_empty());
+    assert_eq!(run_long(&mut rig), ":0");
+    assert_eq!(going_on(&rig), [3]);
+    assert_eq!(
+        call(&rig.keyspace, time, 3, "SADD big late"),
+        answered(":1")
+    );
+    rig.keyspace.unpark(third);
+}
+
+/// It waited for the end of the pause.
+#[test]
+fn a_long_command_that_reads_does_not_wait_for_a_writer_that_a_pause_holds_back() {
+    let mut rig = rig();
+    let time = rig.time;
+    rig.keyspace.gate().set(PAUSED);
+    let store = "SUNIONSTORE to big large";
+    assert_eq!(call(&rig.keyspace, time, 1, store), Called::Waits);
+    assert_eq!(beginning(&rig), 0);
+    assert_eq!(
+        call(&rig.keyspace, time, 2, "SDIFF big large"),
+        Called::Waits
+    );
+    assert_eq!(run_long(&mut rig), "[]");
+    rig.keyspace.gate().clear(PAUSED);
+    drop(rig.keyspace.without_long_commands());
+    assert_eq!(run_long(&mut rig), ":2000");
+}
+
+/// Each of thousands of parked clients cost a look at all others, twice.
+#[test]
+fn very_many_clients_are_parked_and_go_on_at_once() {
+    let mut rig = rig();
+    let time = rig.time;
+    assert_eq!(call(&rig.keyspace, time, 0, "SDIFF big"), Called::Waits);
+    let all: Vec<Parked> = while_locked(&rig, &["big"], |keyspace, time| {
+        let ask = |id| parked(call(keyspace, time, id, "SCARD big"));
+        (1..=20_000).map(ask).collect()
+    });
+    run_long(&mut rig);
+    assert_eq!(going_on(&rig), (1..=20_000).collect::<Vec<u64>>());
+    all.into_iter()
+        .for_each(|parked| rig.keyspace.unpark(parked));
 }

@@ -1,6 +1,7 @@
 //! Long commands in the simulated server: who waits for one, and who does not.
 
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use super::rig::{Peer, Rig, bulk};
 use crate::config::Settings;
@@ -117,4 +118,43 @@ fn very_many_watched_keys_are_forgotten_elsewhere() {
         rig.server.long_work.take().is_none(),
         "a few are forgotten at once"
     );
+}
+
+/// All of them went on in one turn, and nobody else was served meanwhile.
+#[test]
+fn very_many_parked_clients_go_on_in_portions() {
+    let mut rig = rig();
+    let (long, other) = (rig.connect(0), rig.connect(0));
+    let parked: Vec<Peer> = (0..300).map(|_| rig.connect(0)).collect();
+    assert_eq!(say(&mut rig, &long, "MGET a b c"), b"");
+    for peer in &parked {
+        assert_eq!(say(&mut rig, peer, "FLUSHALL"), b"");
+    }
+    let answered = || parked.iter().filter(|peer| !peer.take().is_empty()).count();
+    rig.turn(0);
+    rig.turn(0);
+    let some = answered();
+    assert!(some > 0 && some < 200, "{some} in a turn or two");
+    assert_eq!(rig.ask(&other, b"PING\r\n"), b"+PONG\r\n");
+    assert_eq!(some + answered(), 300);
+}
+
+/// The reply of a long command was put out, and nobody looked at the soft limit.
+#[test]
+fn a_client_that_does_not_read_the_reply_of_a_long_command_is_closed_after_the_soft_time() {
+    let mut settings = Settings::default();
+    settings.output_limits.normal.soft = 1_000;
+    settings.output_limits.normal.soft_seconds = 1;
+    let mut rig = Rig::new(1, settings);
+    let rules = rig.server.keyspace.rules();
+    rules.long_ns.store(500, Ordering::Relaxed);
+    let (deaf, other) = (rig.connect(0), rig.connect(0));
+    let value = vec![b'x'; 2_000];
+    rig.ask(&other, &bulk(&[b"SET", b"a", &value]));
+    deaf.wire.borrow_mut().narrow(0, 0);
+    rig.ask(&deaf, b"MGET a a a\r\n");
+    assert!(!deaf.is_closed());
+    rig.advance(Duration::from_millis(1_100));
+    rig.settle();
+    assert!(deaf.is_closed());
 }

@@ -85,7 +85,7 @@ impl<'b> Members<'b> {
         let members = zset.forward(ranks.start).take(ranks.len());
         let within = members.take_while(|scored| {
             let bounds = self.bounds();
-            bounds.is_some_and(|bounds| bounds.contains(scored.member))
+            bounds.is_some_and(|bounds| RangeBounds::<[u8]>::contains(&bounds, scored.member))
         });
         ranks.start..ranks.start + within.count()
     }

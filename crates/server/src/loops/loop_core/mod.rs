@@ -70,6 +70,7 @@ impl<K: Sockets> LoopCore<K> {
 
     fn is_busy(&self, expires: bool) -> bool {
         self.table.runnable() > 0
+            || !self.table.going_on.is_empty()
             || self.shrinking.goes_on()
             || !self.arrivals.is_empty()
             || !self.leaving.is_empty()
@@ -147,7 +148,7 @@ impl<K: Sockets> LoopCore<K> {
                 Item::Messages(run) => self.append(&run),
                 Item::Served(served) => self.served(*served),
                 Item::Unblocked(target, error) => self.unblocked(target, error),
-                Item::GoOn(target) => self.go_on(target),
+                Item::GoOn(target) => self.table.going_on.push_back(target),
             }
         }
         self.items = items;
@@ -172,6 +173,7 @@ impl<K: Sockets> LoopCore<K> {
     /// The turn itself. `idle`: nothing had become ready.
     pub(crate) fn work(&mut self, idle: bool) {
         self.state.seat.enter();
+        self.go_on();
         self.serve_ready();
         self.expiry.expire(&mut self.state);
         self.take_inbox();

@@ -19,6 +19,8 @@ pub(super) struct Table<S> {
     pub(super) fresh: Vec<u32>,
     /// Those that CLIENT PAUSE holds back.
     pub(super) paused: Vec<u32>,
+    /// Those that were parked and may go on, a portion in each turn.
+    pub(super) going_on: VecDeque<Target>,
     /// Those whose wait for a key is over, and whom CLIENT PAUSE holds back.
     pub(super) held: Vec<u32>,
     /// When to look at those that do nothing: at most one entry for each.
@@ -34,6 +36,7 @@ impl<S> Default for Table<S> {
             runnable: VecDeque::new(),
             fresh: Vec::new(),
             paused: Vec::new(),
+            going_on: VecDeque::new(),
             held: Vec::new(),
             time_outs: BTreeSet::new(),
         }

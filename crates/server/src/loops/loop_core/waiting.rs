@@ -11,6 +11,9 @@ use crate::loop_handle::inbox::Target;
 use crate::loops::worker::ADOPT_MIN;
 use crate::state::loop_state::LoopState;
 
+/// Parked clients that go on in one turn.
+const GOING_ON: usize = 64;
+
 const UNBLOCKED: &str = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
 
 /// How a wait has ended.
@@ -42,11 +45,15 @@ impl<K: Sockets> LoopCore<K> {
         }
     }
 
-    /// The shards are free that a client's command waits for.
-    pub(super) fn go_on(&mut self, target: Target) {
-        if let Some(conn) = self.table.find(target) {
-            conn.resumed = conn.parked.take();
-            self.table.enqueue(target.slot);
+    /// The shards are free that some clients' commands wait for. Thousands go on in portions, so
+    /// that others have their turn between them.
+    pub(super) fn go_on(&mut self) {
+        let portion = self.table.going_on.len().min(GOING_ON);
+        for target in self.table.going_on.drain(..portion).collect::<Vec<_>>() {
+            if let Some(conn) = self.table.find(target) {
+                conn.resumed = conn.parked.take();
+                self.table.enqueue(target.slot);
+            }
         }
     }
 
@@ -123,11 +130,16 @@ impl<K: Sockets> LoopCore<K> {
             // The end of its input was met while it waited.
             conn.closing = true;
         }
+        if conn.exceeds_output_limit(&self.state.settings, self.state.time.tick) {
+            self.state.tally.output_limit_closes += 1;
+            return self.close(target.slot);
+        }
         if !conn.fresh {
             conn.fresh = true;
             self.table.fresh.push(target.slot);
         }
         self.table.enqueue(target.slot);
+        self.table.file(target.slot, &self.state.settings);
     }
 }
 
