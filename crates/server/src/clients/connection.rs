@@ -279,9 +279,11 @@ impl Connection {
 
     /// Whether it reads although its command waits for a key. Behind what it has sent there may be
     /// the end, and nothing else would tell of that: it does not arrive before there is room for
-    /// the rest.
+    /// the rest. A long command is run in any case, and its client's input may wait.
     pub(crate) fn reads_ahead(&self) -> bool {
-        self.waiting.is_some() && self.readable && !self.closing
+        let waiting = self.waiting.as_ref();
+        let may_end = waiting.is_some_and(|waiting| !waiting.ticket.is_long());
+        may_end && self.readable && !self.closing
     }
 
     /// Whether a command is unfinished, or input waits that can be run without more.

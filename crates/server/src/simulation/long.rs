@@ -158,3 +158,27 @@ fn a_client_that_does_not_read_the_reply_of_a_long_command_is_closed_after_the_s
     rig.settle();
     assert!(deaf.is_closed());
 }
+
+/// It was read as it came, up to the limit of a command's length.
+#[test]
+fn what_a_client_sends_behind_a_long_command_is_not_read_before_it_has_run() {
+    let mut rig = rig();
+    let peer = rig.connect(0);
+    let value = vec![b'x'; 1 << 20];
+    peer.send(b"MGET a b c\r\n");
+    rig.serve(0);
+    for _ in 0..4 {
+        peer.send(&bulk(&[b"ECHO", &value]));
+        rig.serve(0);
+    }
+    let held = |rig: &mut Rig| {
+        let conn = rig.loops[0].connections().next().expect("it is there");
+        conn.pending
+            .as_ref()
+            .map_or(0, |pending| pending.bytes.len())
+    };
+    assert!(held(&mut rig) <= 64 << 10, "{}", held(&mut rig));
+    rig.settle();
+    let replies = peer.take();
+    assert!(replies.starts_with(b"*3\r\n") && replies.len() > 4 << 20);
+}
