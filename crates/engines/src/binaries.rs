@@ -16,14 +16,18 @@ pub fn require(program: &str, in_packages: &[&str]) -> Option<PathBuf> {
     if path.is_none() {
         let required = std::env::var_os("TIDEWHEEL_REQUIRE_TOOLS").is_some_and(|v| v == "1");
         assert!(!required, "{program} is not installed, and it is required");
-        println!("!!! SKIPPED: {program} is not installed");
+        println!("!!! SKIPPED: {program} is not installed, or not wanted");
     }
     path
 }
 
-/// As [`require`], without a word. Python's packages go first: they are the newer ones.
+/// As [`require`], without a word. Python's packages go first: they are the newer ones. With
+/// `TIDEWHEEL_NO_ENGINES=1` in the environment there are none.
 #[must_use]
 pub fn found(program: &str, in_packages: &[&str]) -> Option<PathBuf> {
+    if std::env::var_os("TIDEWHEEL_NO_ENGINES").is_some_and(|v| v == "1") {
+        return None;
+    }
     let packaged = in_packages
         .iter()
         .filter_map(|place| Some(site_packages()?.join(place)))

@@ -85,7 +85,8 @@ impl Ticket {
         ticket
     }
 
-    /// Whether it is of a [long](crate::Hooks::run_long) command, which waits for nothing but itself.
+    /// Whether it is of a [long](crate::Hooks::run_long) command, which waits for nothing but
+    /// itself.
     #[must_use]
     pub fn is_long(&self) -> bool {
         self.keys.is_empty()
