@@ -63,7 +63,7 @@ test_binaries() {
     slow=$(awk '
         /^ +Running / { name = $0 }
         match($0, /finished in [0-9.]+s/) {
-            took = substr($0, RSTART + 12, RLENGTH - 13)
+            took = substr($0, RSTART + 12, RLENGTH - 13) + 0
             if (took > 40) print "takes " took " s, 40 are allowed:" name
         }' "$log")
     rm -f "$log"

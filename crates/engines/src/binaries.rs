@@ -25,7 +25,7 @@ pub fn require(program: &str, in_packages: &[&str]) -> Option<PathBuf> {
 /// `TIDEWHEEL_NO_ENGINES=1` in the environment there are none.
 #[must_use]
 pub fn found(program: &str, in_packages: &[&str]) -> Option<PathBuf> {
-    if std::env::var_os("TIDEWHEEL_NO_ENGINES").is_some_and(|v| v == "1") {
+    if !are_wanted() {
         return None;
     }
     let packaged = in_packages
@@ -33,6 +33,11 @@ pub fn found(program: &str, in_packages: &[&str]) -> Option<PathBuf> {
         .filter_map(|place| Some(site_packages()?.join(place)))
         .find(|path| path.is_file());
     packaged.or_else(|| on_path(program))
+}
+
+/// Whether engines are to be started.
+pub(crate) fn are_wanted() -> bool {
+    std::env::var_os("TIDEWHEEL_NO_ENGINES").is_none_or(|v| v != "1")
 }
 
 fn on_path(program: &str) -> Option<PathBuf> {

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
 
-use crate::binaries::require;
+use crate::binaries::{are_wanted, require};
 use crate::folder::Folder;
 use crate::ports::free_port;
 use crate::process::{Launch, Process, is_root};
@@ -88,7 +88,7 @@ fn programs() -> Option<PathBuf> {
         .flatten();
     let folders = versions.flatten().map(|version| version.path().join("bin"));
     let latest = folders
-        .filter(|folder| folder.join("initdb").is_file())
+        .filter(|folder| are_wanted() && folder.join("initdb").is_file())
         .max();
     latest.or_else(|| Some(require("initdb", &[])?.parent()?.to_owned()))
 }
