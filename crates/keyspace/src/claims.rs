@@ -415,6 +415,9 @@ impl Keyspace {
                 state.later.push((shard, Later::Act(act)));
                 return None;
             }
+            drop(state);
+            // A transaction has it: its thread may need this processor.
+            std::thread::yield_now();
         }
     }
 
