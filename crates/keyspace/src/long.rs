@@ -108,19 +108,23 @@ impl Cost {
 
 impl Context<'_, '_> {
     /// Whether a call will take long. The shards of its keys are locked.
+    #[inline]
     pub(crate) fn takes_long(&mut self, row: &Command) -> bool {
         let long_ns = self.keyspace.rules().long_ns.load(Relaxed);
         let arguments = self.arguments_ns(row);
-        if arguments > long_ns {
-            return true;
-        }
-        // Most shards have nothing large, and there is nothing to look at.
-        let pairs = matches!(row.cost.visits, Visits::Pairs);
-        let large = pairs || self.object_bytes() as u64 > long_ns / BYTES_NS;
-        let some = row.cost.member_ns > 0 && large;
-        some && arguments.saturating_add(self.visits_ns(row)) > long_ns
+        arguments > long_ns || row.cost.member_ns > 0 && self.visits_long(row, long_ns - arguments)
     }
 
+    /// Whether the members that a call visits take longer than that.
+    #[inline(never)]
+    fn visits_long(&mut self, row: &Command, most_ns: u64) -> bool {
+        // Most shards have nothing large, and there is nothing to look at.
+        let pairs = matches!(row.cost.visits, Visits::Pairs);
+        let large = pairs || self.object_bytes() as u64 > most_ns / BYTES_NS;
+        large && self.visits_ns(row) > most_ns
+    }
+
+    #[inline]
     fn arguments_ns(&self, row: &Command) -> u64 {
         let units = match row.adds {
             // All members are in one of them.

@@ -10,6 +10,10 @@ type Outcome = Result<(), CommandError>;
 
 const NOT_A_FLOAT: CommandError = CommandError::fixed("ERR timeout is not a float or out of range");
 const OUT_OF_RANGE: CommandError = CommandError::fixed("ERR timeout is out of range");
+/// Keys that one command may wait for: each takes up to a microsecond, here and when the wait ends.
+const WAITED_MAX: usize = 10_000;
+const TOO_MANY: CommandError =
+    CommandError::fixed("ERR too many keys to wait for: at most 10000 for one command");
 const NEGATIVE: CommandError = CommandError::fixed("ERR timeout is negative");
 
 /// Reads seconds as milliseconds, rounded up; `None` for ever.
@@ -42,6 +46,9 @@ pub(crate) fn serve_or_wait(
         if (wanted.serve)(ctx, at)? {
             return Ok(());
         }
+    }
+    if ctx.may_wait() && wanted.keys.clone().count() > WAITED_MAX {
+        return Err(TOO_MANY);
     }
     if !ctx.wait(wanted) {
         nothing(ctx.out);

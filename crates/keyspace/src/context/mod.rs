@@ -344,7 +344,12 @@ impl<'a, 'b> Context<'a, 'b> {
         }
     }
 
-    /// Has the command wait for its keys. False if it may not, as in a transaction.
+    /// Whether the command may wait for its keys. It may not in a transaction.
+    pub(crate) fn may_wait(&self) -> bool {
+        self.seat.is_some() && self.session.waiter.is_some()
+    }
+
+    /// Has the command wait for its keys, if it [may](Self::may_wait).
     pub(crate) fn wait(&mut self, wanted: Wanted) -> bool {
         let waiter = self.seat.as_ref().and(self.session.waiter);
         if let Some(waiter) = waiter {

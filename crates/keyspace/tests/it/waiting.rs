@@ -185,6 +185,23 @@ fn only_a_time_out_of_zero_is_for_ever() {
     }
 }
 
+/// A wait for 500,000 keys held an event loop for two seconds.
+#[test]
+fn a_command_waits_for_so_many_keys_at_most() {
+    let mut crowd = Crowd::new();
+    let names: Vec<String> = (0..10_001).map(|i| format!("l{i}")).collect();
+    let too_many = format!("BLPOP {} 0", names.join(" "));
+    let refused = "-ERR too many keys to wait for: at most 10000 for one command";
+    assert_eq!(crowd.call(1, &too_many).as_deref(), Some(refused));
+    assert_eq!(
+        crowd.call(1, &format!("BLPOP {} 0", names[1..].join(" "))),
+        None
+    );
+    // Whoever need not wait is served.
+    crowd.call(2, "RPUSH l0 v");
+    assert_eq!(crowd.call(2, &too_many).as_deref(), Some("['l0' 'v']"));
+}
+
 #[test]
 fn who_has_left_takes_nothing() {
     let mut crowd = Crowd::new();

@@ -35,6 +35,7 @@ use crate::config::{Entry, Live, OutputLimit, Settings};
 use crate::counters::slow_log::Unfinished;
 use crate::net::output::Output;
 use crate::process::reclaim::BUFFER_MIN;
+use crate::pubsub::hub::Found;
 use crate::pubsub::subscriptions::{Kind, Subscriptions};
 
 /// Output above which a connection's commands wait until it has been read.
@@ -134,10 +135,12 @@ pub(crate) struct Connection {
 }
 
 /// A command that is run in parts, and has begun. Its arguments stay where they have arrived.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(crate) struct Begun {
     /// How much of it is done, as the command counts.
     pub(crate) done: usize,
+    /// What the done parts have found, if the reply is written at the end.
+    pub(crate) found: Found,
     /// Its length in the input.
     pub(crate) bytes: usize,
 }
@@ -447,6 +450,7 @@ impl Connection {
         self.output.capacity()
             + self.walk.as_ref().map_or(0, |walk| walk.bytes())
             + self.unfinished.as_ref().map_or(0, |call| call.bytes())
+            + (self.begun.as_ref()).map_or(0, |begun| begun.found.replies.len())
     }
 
     /// Tells the others what has changed before a reply of so many bytes leaves: whoever has seen

@@ -25,6 +25,14 @@ use crate::pubsub::audience::Audience;
 use crate::pubsub::names::Names;
 use crate::pubsub::subscriptions::Kind;
 
+/// Channels that were found so far.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    pub(crate) count: usize,
+    /// Their names, as they are sent.
+    pub(crate) replies: Writer,
+}
+
 /// The registry of subscriptions.
 #[derive(Debug)]
 pub(crate) struct Hub {
@@ -114,18 +122,24 @@ impl Hub {
         state.channel = channel;
     }
 
-    /// The names of channels that match `pattern` (all without one); `None` if a reply that names
-    /// them would be longer than `most`.
-    pub(crate) fn channels(&self, pattern: Option<&[u8]>, most: usize) -> Option<Vec<Box<[u8]>>> {
+    /// Adds the channels of one table that match `pattern` (all without one). Returns how many the
+    /// table has; `None`: there is no such table.
+    pub(crate) fn channels(
+        &self,
+        table: usize,
+        pattern: Option<&[u8]>,
+        found: &mut Found,
+    ) -> Option<usize> {
         let state = self.state.lock();
-        let wanted = |name: &[u8]| pattern.is_none_or(|pattern| glob_match(pattern, name));
-        let (mut names, mut left) = (Vec::new(), most);
-        let all = state.channels.iter().map(|(name, _)| name);
-        for name in all.filter(|name| wanted(name)) {
-            left = left.checked_sub(name.len() + BULK_FRAME)?;
-            names.push(name.into());
+        let mut seen = 0;
+        for name in state.channels.in_table(table)? {
+            seen += 1;
+            if pattern.is_none_or(|pattern| glob_match(pattern, name)) {
+                found.count += 1;
+                found.replies.bulk(name);
+            }
         }
-        Some(names)
+        Some(seen)
     }
 
     /// How many listen to a channel by its name.
@@ -181,9 +195,6 @@ impl State {
 
 /// Tables of channels: of a million, each has a thousand.
 const CHANNEL_TABLES: usize = 1 << 10;
-
-/// What a reply adds to a name, at least.
-const BULK_FRAME: usize = b"$0\r\n\r\n".len();
 
 /// A longer message does not keep its buffer.
 const MESSAGE_KEEP: usize = 64 << 10;
@@ -265,8 +276,14 @@ mod tests {
         hub.subscribe(Kind::Channel, b"a", 0, target(1));
         hub.subscribe(Kind::Channel, b"a", 1, target(2));
         hub.unsubscribe(Kind::Channel, b"a", 0, target(1));
-        let names = |most| hub.channels(None, most).map(|names| names.len());
-        assert_eq!((names(100), names(6)), (Some(1), None));
+        let mut found = Found::default();
+        let seen: usize = (0..)
+            .map_while(|table| hub.channels(table, None, &mut found))
+            .sum();
+        assert_eq!(
+            (seen, found.count, found.replies.as_bytes()),
+            (1, 1, &b"$1\r\na\r\n"[..])
+        );
         hub.unsubscribe(Kind::Channel, b"a", 1, target(2));
         hub.unsubscribe(Kind::Channel, b"a", 1, target(2));
         assert_eq!(

@@ -70,6 +70,12 @@ impl Names {
         }
     }
 
+    /// The names of one table; `None`: there is no such table.
+    pub(super) fn in_table(&self, table: usize) -> Option<impl Iterator<Item = &[u8]>> {
+        let table = self.tables.get(table)?;
+        Some(table.keys().map(|name| &**name))
+    }
+
     pub(super) fn len(&self) -> usize {
         self.len
     }

@@ -8,13 +8,15 @@ use tidewheel_resp::{Args, Reply};
 
 use super::rig::{Peer, Rig, bulk};
 use crate::config::Settings;
+use crate::loop_handle::inbox::Target;
+use crate::pubsub::subscriptions::Kind;
 use crate::time::clock;
 
 const NAMES: usize = 5_000;
 
 /// A part takes a third of a millisecond.
 fn price(args: Args<'_>) -> Duration {
-    match args[0].ends_with(b"SUBSCRIBE") || matches!(&args[0], b"RESET" | b"WATCH") {
+    match args[0].ends_with(b"SUBSCRIBE") || matches!(&args[0], b"RESET" | b"WATCH" | b"PUBSUB") {
         true => Duration::from_micros(300),
         false => Duration::ZERO,
     }
@@ -295,6 +297,50 @@ fn whoever_does_not_read_its_confirmations_subscribes_to_no_more() {
     peer.wire.borrow_mut().narrow(usize::MAX, usize::MAX);
     rig.settle();
     assert_eq!((channels(&rig), told(&peer).len()), (NAMES, NAMES));
+}
+
+/// With a million channels PUBSUB CHANNELS held the loop for 0.17 s.
+#[test]
+fn others_are_served_while_a_client_asks_for_very_many_channels() {
+    const CHANNELS: usize = 60_000;
+    let mut rig = rig();
+    let [asker, other] = [(); 2].map(|()| rig.connect(0));
+    for i in 0..CHANNELS {
+        let name = format!("{}:{i:05}", ["even", "odd"][i % 2]);
+        let target = Target { id: 99, slot: 99 };
+        rig.server
+            .hub
+            .subscribe(Kind::Channel, name.as_bytes(), 0, target);
+    }
+    asker.send(b"PUBSUB CHANNELS odd*\r\nPING\r\n");
+    let (mut turns, mut reply) = (0, Vec::new());
+    while !reply.ends_with(b"+PONG\r\n") {
+        other.send(b"PING\r\n");
+        rig.turn(0);
+        assert_eq!(other.take(), b"+PONG\r\n", "in turn {turns}");
+        reply.extend(asker.take());
+        turns += 1;
+        assert!(turns < 100);
+    }
+    assert!(turns > 3, "{turns}");
+    let Ok(Some((Reply::Array(names), used))) = Reply::read(&reply) else {
+        unreachable!("an array");
+    };
+    let mut names: Vec<_> = names.into_iter().map(|name| format!("{name:?}")).collect();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(
+        (names.len(), &reply[used..]),
+        (CHANNELS / 2, &b"+PONG\r\n"[..])
+    );
+    rig.ask(&asker, b"MULTI\r\n");
+    rig.ask(&asker, b"PUBSUB CHANNELS even*\r\n");
+    asker.send(b"EXEC\r\n");
+    rig.turn(0);
+    assert!(
+        asker.take().starts_with(b"*1\r\n*30000\r\n"),
+        "a transaction is whole"
+    );
 }
 
 /// Each name may be as long as an argument.

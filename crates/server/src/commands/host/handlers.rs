@@ -71,7 +71,7 @@ pub(super) fn handler(name: &str) -> Option<Run> {
         "memory|stats" => |turn, _, _| turn.memory_stats(),
         "monitor" => |turn, conn, _| turn.monitor(conn),
         "psubscribe" => |turn, conn, args| turn.subscribe(conn, Kind::Pattern, args),
-        "pubsub|channels" => |turn, _, args| turn.pubsub_channels(args),
+        "pubsub|channels" => |turn, conn, args| turn.pubsub_channels(conn, args),
         "pubsub|numpat" => |turn, _, _| turn.pubsub_num_pat(),
         "pubsub|numsub" => |turn, _, args| turn.pubsub_num_sub(args),
         "punsubscribe" => |turn, conn, args| turn.unsubscribe(conn, Kind::Pattern, args),

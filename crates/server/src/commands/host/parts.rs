@@ -8,6 +8,7 @@
 
 use crate::clients::connection::{Begun, Connection};
 use crate::commands::turn::{Step, Turn};
+use crate::pubsub::hub::Found;
 
 /// Names after which others have their turn: some 0.3 ms.
 const PART_NAMES: usize = 128;
@@ -19,6 +20,8 @@ const PART_BYTES: usize = 64 << 10;
 pub(super) struct Part {
     /// Names that are done, those of earlier parts among them.
     pub(super) done: usize,
+    /// What these have found.
+    pub(super) found: Found,
     names_left: usize,
     bytes_left: usize,
 }
@@ -40,18 +43,31 @@ impl Turn<'_> {
     /// Begins the next part of a command. A transaction is whole, and so are its commands.
     pub(super) fn begin_part(&self, conn: &mut Connection) -> Part {
         let whole = self.in_transaction;
+        let begun = conn.begun.take();
+        let (done, found) = begun.map_or_else(Default::default, |begun| (begun.done, begun.found));
         Part {
-            done: conn.begun.take().map_or(0, |begun| begun.done),
+            done,
+            found,
             names_left: if whole { usize::MAX } else { PART_NAMES },
             bytes_left: if whole { usize::MAX } else { PART_BYTES },
         }
+    }
+
+    /// Takes a part back that has changed nothing; it began with so many names done, or as the
+    /// first.
+    pub(super) fn begin_again(&self, conn: &mut Connection, done: Option<usize>) {
+        conn.begun = done.map(|done| Begun {
+            done,
+            found: Found::default(),
+            bytes: self.command_bytes,
+        });
     }
 
     /// Ends a part of a command. `all`: it was the last, and this is what became of the command.
     pub(super) fn end_part(
         &self,
         conn: &mut Connection,
-        part: &Part,
+        part: Part,
         all: bool,
         last: Step,
     ) -> Step {
@@ -60,6 +76,7 @@ impl Turn<'_> {
         }
         conn.begun = Some(Begun {
             done: part.done,
+            found: part.found,
             bytes: self.command_bytes,
         });
         Step::Begun

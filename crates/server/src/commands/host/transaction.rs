@@ -53,7 +53,7 @@ impl Turn<'_> {
         if conn.queue.is_some() {
             return Err(error("ERR WATCH inside MULTI is not allowed"));
         }
-        let begun = conn.begun;
+        let begun = conn.begun.as_ref().map(|begun| begun.done);
         let mut part = self.begin_part(conn);
         let (state, db) = (&mut *self.state, conn.session.db);
         let watching = conn.watching.get_or_insert_default();
@@ -65,7 +65,7 @@ impl Turn<'_> {
             let watched = keyspace.watch(&mut state.seat, state.time, db, key, watching);
             if let Err(blocked) = watched {
                 // This part is run again: a key that is watched already stays so.
-                conn.begun = begun;
+                self.begin_again(conn, begun);
                 return Ok(self.park(conn, &blocked));
             }
         }
@@ -73,7 +73,7 @@ impl Turn<'_> {
         if all {
             self.out.ok();
         }
-        Ok(self.end_part(conn, &part, all, Step::Done))
+        Ok(self.end_part(conn, part, all, Step::Done))
     }
 
     pub(super) fn unwatch(&mut self, conn: &mut Connection) -> Outcome {

@@ -8,7 +8,7 @@ use tidewheel_resp::{Args, Limits, Parsed, Parser};
 use super::buffers::{Cutter, REPLIES_KEEP};
 use super::limits::SEND_MARK;
 use crate::clients::checks;
-use crate::clients::connection::{Begun, Connection, Link, OUTPUT_SOFT_MARK};
+use crate::clients::connection::{Connection, Link, OUTPUT_SOFT_MARK};
 use crate::commands::stranger;
 use crate::commands::turn::{Step, Turn};
 use crate::config::Settings;
@@ -111,12 +111,12 @@ impl Turn<'_> {
         self.limit_replies(&link.conn);
         let ours = limits(&self.settings);
         let mut at = 0;
-        if let Some(begun) = link.begun {
-            if let Some(halt) = self.run_begun(link, cutter.parser, input, begun) {
+        if let Some(bytes) = link.begun.as_ref().map(|begun| begun.bytes) {
+            if let Some(halt) = self.run_begun(link, cutter.parser, input, bytes) {
                 let done = link.begun.is_none();
-                return (if done { begun.bytes } else { 0 }, halt);
+                return (if done { bytes } else { 0 }, halt);
             }
-            at = begun.bytes;
+            at = bytes;
         }
         loop {
             let (used, halt) = self.run_batch(link, cutter, &input[at..], &ours);
@@ -225,7 +225,7 @@ impl Turn<'_> {
         link: &mut Link<S>,
         parser: &mut Parser,
         input: &[u8],
-        begun: Begun,
+        bytes: usize,
     ) -> Option<Halt> {
         if parser.args(input).is_empty() {
             // It was cut ahead, with others, so it has few arguments. It was within its limits
@@ -235,14 +235,9 @@ impl Turn<'_> {
                 ..Limits::DEFAULT
             };
             let cut = parser.parse(input, &limits);
-            debug_assert_eq!(
-                cut,
-                Ok(Parsed::Complete {
-                    consumed: begun.bytes
-                })
-            );
+            debug_assert_eq!(cut, Ok(Parsed::Complete { consumed: bytes }));
         }
-        self.command_bytes = begun.bytes;
+        self.command_bytes = bytes;
         #[cfg(test)]
         let mark = self.out.len();
         let args = parser.args(input);
