@@ -8,7 +8,7 @@ use tidewheel_resp::Reply;
 use crate::common::{Rig, show};
 
 /// Calls whose keys depend on more than their places.
-const CALLS: &str = "\
+pub(crate) const CALLS: &str = "\
     SET k v GET; SET k v NX GET; SET k v EX 10; SET k v EX GET; SET k v; GET; GET a b; FOO a; CLIENT KILL x
     BITFIELD k; BITFIELD k GET u8 0; BITFIELD k SET u8 0 1; BITFIELD k OVERFLOW SAT INCRBY u8 0 1
     SORT k; SORT k STORE d; SORT k BY x GET y STORE d; SORT k LIMIT 0 1 STORE d STORE e; SORT k STORE
@@ -29,8 +29,9 @@ const AS_VALKEY: &[&str] = &[
     "GEORADIUS k 1 1 1 m STORE d STOREDIST e",
 ];
 
-/// For each row calls with as many arguments as it wants, and with one more.
-fn calls_of_rows(rig: &mut Rig) -> Vec<String> {
+/// For each row calls with as many arguments as it wants, and with one more. The letters and digits
+/// of each pattern are their arguments.
+pub(crate) fn calls_of_rows(rig: &mut Rig, patterns: &[&str]) -> Vec<String> {
     let Reply::Array(names) = rig.words(&[b"COMMAND", b"LIST"]) else {
         panic!("no list");
     };
@@ -53,7 +54,7 @@ fn calls_of_rows(rig: &mut Rig) -> Vec<String> {
         let least = arity.unsigned_abs() as usize - words.split(' ').count();
         let more = usize::from(arity < 0);
         for count in least..=least + more {
-            for pattern in ["abcdefgh", "a1c1e1g1", "a1111111", "1abcdefg"] {
+            for pattern in patterns {
                 let arguments = pattern.chars().take(count);
                 let arguments: String = arguments.flat_map(|letter| [' ', letter]).collect();
                 calls.push(format!("{words}{arguments}"));
@@ -77,7 +78,10 @@ fn the_keys_of_a_call_are_those_of_redis_and_valkey() {
     let servers = [&redis, &valkey].map(|engine| Server::start(engine, &[]));
     let [mut redis, mut valkey] = [servers[0].client(), servers[1].client()];
     let mut rig = Rig::new();
-    let mut calls: BTreeSet<String> = calls_of_rows(&mut rig).into_iter().collect();
+    let mut calls: BTreeSet<String> =
+        calls_of_rows(&mut rig, &["abcdefgh", "a1c1e1g1", "a1111111", "1abcdefg"])
+            .into_iter()
+            .collect();
     let special = CALLS.lines().flat_map(|line| line.split(';'));
     calls.extend(special.map(|call| call.trim().to_owned()));
     calls.extend(AS_VALKEY.iter().map(|call| (*call).to_owned()));

@@ -24,6 +24,7 @@ mod notifications;
 mod oracle;
 mod reply_limits;
 #[cfg(unix)]
+mod rows;
 mod set_oracle;
 mod sets;
 mod sorting;
