@@ -32,8 +32,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::keyspace::{Keyspace, SHARDS_MAX};
-use crate::long::Cost;
 use crate::order::{Rank, Ranked};
+use crate::rows::cost::Cost;
 use crate::shard::Hold;
 use crate::time::Now;
 use crate::waiters::{Served, Ticket, Waiter};

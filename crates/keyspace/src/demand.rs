@@ -5,12 +5,12 @@ use std::sync::atomic::Ordering::Relaxed;
 use tidewheel_resp::{Args, parse_i64};
 use tidewheel_store::Value;
 
-use crate::command::Command;
 use crate::commands::bitfield;
 use crate::dump;
 use crate::hyperloglog::DENSE_LEN;
 use crate::keyspace::Keyspace;
-use crate::shape::Adds;
+use crate::rows::Adds;
+use crate::rows::Command;
 use crate::value::{LARGE, Object, room_for};
 
 /// What nobody knows before the shard is locked. It fits nowhere, so that the shard is always

@@ -12,16 +12,15 @@ use std::sync::Arc;
 use tidewheel_resp::{Args, Writer};
 
 use crate::claims::Blocked;
-use crate::command::{Command, Handler, HandlerFn};
-use crate::commands::help::write_help;
+use crate::commands::handlers::{Handler, HandlerFn, handler};
 use crate::context::Context;
 use crate::demand::at_most_added;
 use crate::error::CommandError;
 use crate::foresee::Call;
 use crate::gate::Seat;
 use crate::keyspace::{Keyspace, Session};
-use crate::shape::Flags;
-use crate::table::TABLE;
+use crate::rows::Command;
+use crate::rows::Flags;
 use crate::time::{Now, Time};
 use crate::waiters::Ticket;
 use crate::walk::Walk;
@@ -89,7 +88,7 @@ impl Keyspace {
         let call = call.into();
         let row = call.row;
         debug_assert!(row.check_arity(args.len()), "`resolve` has checked it");
-        let Handler::Keys(handler) = row.handler else {
+        let Handler::Keys(handler) = handler(row) else {
             let now = Now::of(&self.timeline, time);
             let context = Context::new(self, session, now, args, out, Some(row));
             return self.begin_specially(seat, row, context);
@@ -151,7 +150,7 @@ impl Keyspace {
         row: &'static Command,
         mut context: Context<'_, '_>,
     ) -> Option<Unfinished> {
-        match row.handler {
+        match handler(row) {
             Handler::Whole(handler) => match self.without_long_commands() {
                 Ok(_alone) => execute_alone(seat, &mut context, handler),
                 Err(blocked) => return Some(Unfinished::Blocked(blocked)),
@@ -179,12 +178,10 @@ impl Keyspace {
         row: &'static Command,
         context: &mut Context<'_, '_>,
     ) -> Result<(), CommandError> {
-        match row.handler {
-            Handler::Help(subcommands) => write_help(subcommands, context.out),
-            Handler::Table(handler) => return handler(context, &TABLE),
-            _ => return Err(CommandError::NOT_HERE),
+        match handler(row) {
+            Handler::Unlocked(handler) => handler(context),
+            _ => Err(CommandError::NOT_HERE),
         }
-        Ok(())
     }
 
     /// Takes the next step of a walk. The last step appends the whole reply, and returns `None`.

@@ -6,10 +6,10 @@
 
 use tidewheel_resp::Args;
 
-use crate::command::Command;
 use crate::gate::Seat;
 use crate::keyspace::Keyspace;
 use crate::resolve::resolve;
+use crate::rows::Command;
 use crate::value::Entries;
 use crate::word::folded;
 

@@ -17,12 +17,14 @@ use tidewheel_resp::parse_i64;
 use tidewheel_store::Value;
 
 use crate::claims::ShardSet;
-use crate::command::{Adds, Command, Handler};
 use crate::commands::geo::search::candidates;
+use crate::commands::handlers::{Handler, handler};
 use crate::commands::zset::range::count_in_range;
 use crate::context::Context;
 use crate::gate::Seat;
 use crate::keyspace::Keyspace;
+use crate::rows::cost::Visits;
+use crate::rows::{Adds, Command};
 use crate::time::{Now, Time};
 use crate::value::Object;
 use crate::waiters::{Served, Ticket};
@@ -35,76 +37,6 @@ const BYTES_NS: u64 = 100;
 
 /// Bytes of a string that cost as much as a member.
 const BYTES_PER_MEMBER: usize = 64;
-
-/// What a command costs, beside what each command does: an estimate on a machine of 2020.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Cost {
-    /// For each argument.
-    pub(crate) argument_ns: u32,
-    /// For each member of the keys' values that it visits, or for each 64 bytes of a string, or
-    /// pairs of bytes.
-    pub(crate) member_ns: u32,
-    /// How many members it visits.
-    pub(crate) visits: Visits,
-}
-
-/// How many members a call visits.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Visits {
-    /// All.
-    All,
-    /// As many as the argument at this place says, 1 if there is none. A negative one repeats
-    /// members.
-    Count(usize),
-    /// As many as the word behind COUNT says, or so many.
-    CountWord(usize),
-    /// All of one key's with all of the other's: bytes of strings.
-    Pairs,
-    /// Those between the places that this argument and the next one name.
-    Places(usize),
-    /// Those in the cells of the area that a geographic search names.
-    Area,
-    /// Those of a sorted set between the two ends that begin at this argument.
-    Range(usize),
-}
-
-impl Cost {
-    /// Does not grow.
-    pub(crate) const NONE: Self = Self::all(0);
-
-    /// A command that visits all members.
-    pub(crate) const fn all(member_ns: u32) -> Self {
-        Self::visiting(member_ns, Visits::All)
-    }
-
-    /// A command that visits some members.
-    pub(crate) const fn visiting(member_ns: u32, visits: Visits) -> Self {
-        Self {
-            argument_ns: 0,
-            member_ns,
-            visits,
-        }
-    }
-
-    /// A command that costs so much for each argument.
-    pub(crate) const fn arguments(argument_ns: u32) -> Self {
-        Self {
-            argument_ns,
-            ..Self::NONE
-        }
-    }
-
-    /// Whether that depends on what is stored.
-    pub(crate) const fn depends_on_members(&self) -> bool {
-        self.member_ns != 0
-    }
-
-    /// Whether some calls take longer than others.
-    #[inline]
-    pub(crate) const fn grows(&self) -> bool {
-        self.argument_ns | self.member_ns != 0
-    }
-}
 
 impl Context<'_, '_> {
     /// Whether a call will take long. The shards of its keys are locked.
@@ -184,8 +116,8 @@ impl Context<'_, '_> {
                 }
                 _ => 0,
             },
-            Visits::Area => candidates(entries, slot, row.name, args),
-            Visits::Range(at) => count_in_range(entries, slot, row.name, args.from(at)),
+            Visits::Area(search) => candidates(entries, slot, search, args),
+            Visits::Range(at, range) => count_in_range(entries, slot, range, args.from(at)),
         }
     }
 
@@ -243,7 +175,7 @@ impl Context<'_, '_> {
         let Some(row) = self.row else {
             unreachable!("a long command has a row");
         };
-        let Handler::Keys(handler) = row.handler else {
+        let Handler::Keys(handler) = handler(row) else {
             unreachable!("only such a command is long");
         };
         let locked = self.lock_keys(&row.keys, row.stored_argument, &row.into());

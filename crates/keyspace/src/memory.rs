@@ -17,12 +17,12 @@ use std::sync::atomic::Ordering::Relaxed;
 use tidewheel_resp::Args;
 
 use crate::candidates::{NOTHING, UNKNOWN, Want};
-use crate::command::Command;
 use crate::demand::{Demand, growth};
 use crate::error::CommandError;
 use crate::eviction::{Choice, Policy};
 use crate::gate::Seat;
 use crate::keyspace::Keyspace;
+use crate::rows::Command;
 use crate::shard::{Hold, Shard};
 use crate::time::{Now, Time};
 use crate::value::Object;

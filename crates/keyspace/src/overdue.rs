@@ -17,11 +17,12 @@
 
 use tidewheel_resp::{Args, Writer};
 
-use crate::command::{Command, Handler};
+use crate::commands::handlers::{Handler, handler};
 use crate::context::Context;
 use crate::execute::Unfinished;
 use crate::keyspace::Keyspace;
-use crate::shape::Flags;
+use crate::rows::Command;
+use crate::rows::Flags;
 use crate::steps::{Budget, Steps};
 use crate::walk::Walk;
 
@@ -57,7 +58,7 @@ impl Keyspace {
 impl Waiting {
     /// Runs the command, unless members of its keys are still overdue. True if it has run.
     fn run(&self, ctx: &mut Context<'_, '_>) -> bool {
-        let Handler::Keys(handler) = self.row.handler else {
+        let Handler::Keys(handler) = handler(self.row) else {
             unreachable!("only such a command is put off");
         };
         let words: Vec<&[u8]> = self.args.iter().map(|arg| &**arg).collect();

@@ -2,8 +2,8 @@
 
 use tidewheel_resp::Args;
 
-use crate::command::Command;
 use crate::error::CommandError;
+use crate::rows::Command;
 
 /// The most bytes of a name or of all arguments that an error quotes.
 const QUOTE_MAX: usize = 128;
@@ -14,8 +14,8 @@ const QUOTE_MAX: usize = 128;
 /// The exact reply for an unknown command or subcommand, or a wrong number of arguments.
 #[inline]
 pub fn resolve(args: Args<'_>) -> Result<&'static Command, CommandError> {
-    match args.get(0).and_then(crate::table::lookup) {
-        Some(row) if row.subcommands.is_empty() && row.check_arity(args.len()) => Ok(row),
+    match args.get(0).and_then(crate::rows::lookup) {
+        Some(row) if !row.has_subcommands() && row.check_arity(args.len()) => Ok(row),
         row => resolve_further(row, args),
     }
 }

@@ -9,13 +9,14 @@
 use tidewheel_resp::{Args, Writer};
 
 use crate::claims::{Blocked, NoLongCommands};
-use crate::command::{Command, Handler};
+use crate::commands::handlers::{Handler, handler};
 use crate::context::{Context, Large};
 use crate::demand::Demand;
 use crate::error::CommandError;
 use crate::gate::Seat;
 use crate::keyspace::{Keyspace, Session};
-use crate::shape::Flags;
+use crate::rows::Command;
+use crate::rows::Flags;
 use crate::shard::Hold;
 use crate::time::{Now, Time};
 use crate::walk::Walk;
@@ -134,10 +135,10 @@ impl Keyspace {
 
 /// Whether a command needs more than the shards of its keys.
 fn needs_whole(row: &Command) -> bool {
-    match row.handler {
+    match handler(row) {
         Handler::Whole(_) | Handler::Walk(_) => true,
         Handler::Keys(_) => row.reaches || row.keys.first == 0 && !row.flags.has(Flags::FAST),
-        Handler::Table(_) | Handler::Help(_) | Handler::Host | Handler::Container => false,
+        Handler::Unlocked(_) | Handler::Host => false,
     }
 }
 
@@ -154,7 +155,7 @@ impl Transaction<'_> {
         let mut context = Context::new(self.keyspace, session, self.now, args, out, Some(row));
         context.carry(self.large.take());
         context.defers = true;
-        let outcome = match row.handler {
+        let outcome = match handler(row) {
             Handler::Keys(handler) => {
                 if !self.whole {
                     context.keep(std::mem::take(&mut self.locks));

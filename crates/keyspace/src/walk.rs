@@ -17,10 +17,10 @@
 use tidewheel_resp::{Args, Writer};
 
 use crate::claims::Blocked;
-use crate::command::Command;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::keyspace::{Keyspace, Session};
+use crate::rows::Command;
 use crate::steps::{Budget, Steps, WalkFn};
 use crate::time::Now;
 

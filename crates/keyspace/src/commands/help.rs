@@ -2,21 +2,29 @@
 
 use tidewheel_resp::Writer;
 
-use crate::command::Command;
-use crate::shape::{Argument, ArgumentKind};
+use crate::context::Context;
+use crate::error::CommandError;
+use crate::rows::{Argument, ArgumentKind, Command};
 
-/// Writes the HELP reply of a command that has these subcommands: an array of lines.
-pub fn write_help(subcommands: &[Command], out: &mut Writer) {
-    let parent = subcommands.first().map_or("", Command::parent_name);
+pub(crate) fn help(ctx: &mut Context<'_, '_>) -> Result<(), CommandError> {
+    if let Some(parent) = ctx.row.and_then(Command::parent) {
+        write_help(parent, ctx.out);
+    }
+    Ok(())
+}
+
+/// Writes the HELP reply of a command that has subcommands: an array of lines.
+pub fn write_help(command: &Command, out: &mut Writer) {
     let mut lines = vec![format!(
         "{} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
-        parent.to_ascii_uppercase()
+        command.name.to_ascii_uppercase()
     )];
-    for sub in subcommands.iter().filter(|sub| sub.short_name() != "help") {
+    let subcommands = command.subcommands().iter();
+    for sub in subcommands.filter(|sub| sub.short_name() != "help") {
         let mut line = sub.short_name().to_ascii_uppercase();
-        for argument in sub.arguments {
+        for argument in sub.arguments() {
             line.push(' ');
-            line.push_str(&syntax(argument));
+            line.push_str(&syntax(&argument));
         }
         lines.push(line);
         lines.push(format!("    {}", sub.summary));
@@ -32,7 +40,7 @@ pub fn write_help(subcommands: &[Command], out: &mut Writer) {
 /// One argument as manuals write it, e.g. `[MATCH <pattern>]`.
 fn syntax(argument: &Argument) -> String {
     let mut text = match argument.kind {
-        ArgumentKind::PureToken => argument.token.unwrap_or(argument.name).to_owned(),
+        ArgumentKind::PureToken => argument.token.unwrap_or(&argument.name).to_owned(),
         ArgumentKind::OneOf => {
             let parts: Vec<_> = argument.parts.iter().map(syntax).collect();
             let parts = parts.join("|");

@@ -2,12 +2,11 @@
 
 use tidewheel_resp::{Args, Writer};
 
-use crate::command::{Command, Rows};
 use crate::commands::sort;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::glob::glob_match;
-use crate::shape::{Argument, ArgumentKind, Flags, KeySpec};
+use crate::rows::{Argument, ArgumentKind, Command, Flags, KeySpec, all_rows, lookup, rows};
 
 type Outcome = Result<(), CommandError>;
 
@@ -22,26 +21,26 @@ const INVALID_ARGUMENTS: CommandError =
 const KEYLESS: &str = "debug";
 
 /// What SORT does with the key behind STORE, which no specification of a key can find.
-const STORED: &[&str] = &["OW", "update"];
+const STORED: &str = "OW update";
 
 /// Marks a key of which the options say how the command uses it.
 const VARIABLE_FLAGS: &str = "variable_flags";
 
-pub(crate) fn count(ctx: &mut Context<'_, '_>, rows: &Rows) -> Outcome {
-    ctx.out.integer(rows.all.len() as i64);
+pub(crate) fn count(ctx: &mut Context<'_, '_>) -> Outcome {
+    ctx.out.integer(rows().count() as i64);
     Ok(())
 }
 
 /// COMMAND without a subcommand.
-pub(crate) fn all(ctx: &mut Context<'_, '_>, rows: &Rows) -> Outcome {
-    ctx.out.array(rows.all.len());
-    rows.all.iter().for_each(|row| write_info(row, ctx.out));
+pub(crate) fn all(ctx: &mut Context<'_, '_>) -> Outcome {
+    ctx.out.array(rows().count());
+    rows().for_each(|row| write_info(row, ctx.out));
     Ok(())
 }
 
-pub(crate) fn info(ctx: &mut Context<'_, '_>, rows: &Rows) -> Outcome {
+pub(crate) fn info(ctx: &mut Context<'_, '_>) -> Outcome {
     if ctx.args.len() == 2 {
-        return all(ctx, rows);
+        return all(ctx);
     }
     let names = ctx.args.from(2);
     ctx.out.array(names.len());
@@ -49,7 +48,7 @@ pub(crate) fn info(ctx: &mut Context<'_, '_>, rows: &Rows) -> Outcome {
         if ctx.out.is_over() {
             break;
         }
-        match rows.find(name) {
+        match find(name) {
             Some(row) => write_info(row, ctx.out),
             None => ctx.out.null(),
         }
@@ -57,18 +56,10 @@ pub(crate) fn info(ctx: &mut Context<'_, '_>, rows: &Rows) -> Outcome {
     Ok(())
 }
 
-pub(crate) fn docs(ctx: &mut Context<'_, '_>, rows: &Rows) -> Outcome {
-    let named: Vec<&Command>;
-    let shown = if ctx.args.len() == 2 {
-        rows.all
-    } else {
-        named = ctx
-            .args
-            .from(2)
-            .iter()
-            .filter_map(|name| rows.find(name))
-            .collect();
-        &named
+pub(crate) fn docs(ctx: &mut Context<'_, '_>) -> Outcome {
+    let shown: Vec<&Command> = match ctx.args.len() {
+        2 => rows().collect(),
+        _ => ctx.args.from(2).iter().filter_map(find).collect(),
     };
     ctx.out.map(shown.len());
     for row in shown {
@@ -81,7 +72,7 @@ pub(crate) fn docs(ctx: &mut Context<'_, '_>, rows: &Rows) -> Outcome {
     Ok(())
 }
 
-pub(crate) fn list(ctx: &mut Context<'_, '_>, rows: &Rows) -> Outcome {
+pub(crate) fn list(ctx: &mut Context<'_, '_>) -> Outcome {
     let pattern = ctx.args.get(4).unwrap_or_default();
     let wanted: Box<dyn Fn(&Command) -> bool + '_> = match ctx.args.len() {
         2 => Box::new(|_| true),
@@ -94,27 +85,23 @@ pub(crate) fn list(ctx: &mut Context<'_, '_>, rows: &Rows) -> Outcome {
         }
         _ => return Err(CommandError::SYNTAX),
     };
-    let all = rows
-        .all
-        .iter()
-        .copied()
-        .flat_map(|row| std::iter::once(row).chain(row.subcommands));
-    let names: Vec<_> = all.filter(|row| wanted(row)).map(|row| row.name).collect();
+    let wanted = all_rows().iter().filter(|row| wanted(row));
+    let names: Vec<_> = wanted.map(|row| row.name).collect();
     ctx.out.array(names.len());
     names.iter().for_each(|name| ctx.out.bulk(name.as_bytes()));
     Ok(())
 }
 
-pub(crate) fn getkeys(ctx: &mut Context<'_, '_>, rows: &Rows) -> Outcome {
-    let (_, keys) = keys_of_call(ctx, rows)?;
+pub(crate) fn getkeys(ctx: &mut Context<'_, '_>) -> Outcome {
+    let (_, keys) = keys_of_call(ctx)?;
     ctx.out.array(keys.len());
     keys.iter().for_each(|key| ctx.out.bulk(key));
     Ok(())
 }
 
-pub(crate) fn getkeysandflags(ctx: &mut Context<'_, '_>, rows: &Rows) -> Outcome {
-    let (row, keys) = keys_of_call(ctx, rows)?;
-    let uses = row.keys.uses;
+pub(crate) fn getkeysandflags(ctx: &mut Context<'_, '_>) -> Outcome {
+    let (row, keys) = keys_of_call(ctx)?;
+    let uses = row.keys.uses();
     let call = ctx.args.from(2);
     ctx.out.array(keys.len());
     for (i, key) in keys.iter().enumerate() {
@@ -123,18 +110,17 @@ pub(crate) fn getkeysandflags(ctx: &mut Context<'_, '_>, rows: &Rows) -> Outcome
         // Each specification covers one key, and the last one the rest.
         let flags = match uses.get(i).or(uses.last()) {
             _ if row.reaches && i > 0 => STORED,
-            Some(key_use) => flags_of_call(key_use.flags, call),
-            None => &[],
+            Some(flags) => flags_of_call(flags, call),
+            None => "",
         };
-        ctx.out.set(flags.len());
-        flags.iter().for_each(|flag| ctx.out.simple(flag));
+        write_flags(flags, ctx.out);
     }
     Ok(())
 }
 
 /// What a call does with its key.
-fn flags_of_call(flags: &'static [&'static str], call: Args<'_>) -> &'static [&'static str] {
-    if !flags.contains(&VARIABLE_FLAGS) {
+fn flags_of_call(flags: &'static str, call: Args<'_>) -> &'static str {
+    if !flags.ends_with(VARIABLE_FLAGS) {
         flags
     } else if call
         .get(0)
@@ -147,40 +133,41 @@ fn flags_of_call(flags: &'static [&'static str], call: Args<'_>) -> &'static [&'
 }
 
 /// BITFIELD changes its key, unless all that it does is GET.
-fn flags_of_bitfield(call: Args<'_>) -> &'static [&'static str] {
+fn flags_of_bitfield(call: Args<'_>) -> &'static str {
     let mut i = 2;
     while let Some(word) = call.get(i) {
         let left = call.len() - i - 1;
         i += match () {
             () if word.eq_ignore_ascii_case(b"GET") && left >= 2 => 3,
             () if word.eq_ignore_ascii_case(b"OVERFLOW") && left >= 1 => 2,
-            () => return &["RW", "access", "update"],
+            () => return "RW access update",
         };
     }
-    &["RO", "access"]
+    "RO access"
 }
 
 /// SET reads the old value if it is asked to. A time that is spelt `GET` counts too, as in the
 /// public servers.
-fn flags_of_set(call: Args<'_>) -> &'static [&'static str] {
+fn flags_of_set(call: Args<'_>) -> &'static str {
     let mut options = call.iter().skip(3);
     match options.any(|option| option.eq_ignore_ascii_case(b"GET")) {
-        true => &["RW", "access", "update"],
-        false => &["OW", "update"],
+        true => "RW access update",
+        false => "OW update",
     }
 }
 
 /// The row of the call that the arguments quote, and its keys.
 fn keys_of_call<'b>(
     ctx: &Context<'_, 'b>,
-    rows: &Rows,
 ) -> Result<(&'static Command, Vec<&'b [u8]>), CommandError> {
     let call = ctx.args.from(2);
-    let named = call.get(0).and_then(|name| (rows.find)(name));
+    let named = call.get(0).and_then(lookup);
     if named.is_some_and(|row| row.name == KEYLESS) {
         return Err(NO_KEYS);
     }
-    let row = rows.of_call(call).ok_or(INVALID_COMMAND)?;
+    let row = named
+        .and_then(|row| row.for_call(call))
+        .ok_or(INVALID_COMMAND)?;
     if row.keys == KeySpec::NONE {
         return Err(NO_KEYS);
     }
@@ -199,7 +186,7 @@ fn keys_of_call<'b>(
         .collect();
     // Each use has at least one key, except that of a key behind STORE.
     let least = match row.keys.stored_from {
-        0 => row.keys.uses.len(),
+        0 => row.keys.uses().len(),
         _ => 1,
     };
     if keys.len() < least {
@@ -209,18 +196,11 @@ fn keys_of_call<'b>(
     }
 }
 
-impl Rows {
-    /// The row that a call means, whatever its number of arguments.
-    fn of_call(&self, call: Args<'_>) -> Option<&'static Command> {
-        (self.find)(call.get(0)?)?.for_call(call)
-    }
-
-    /// A row by its full name, `parent|name` for subcommands.
-    fn find(&self, name: &[u8]) -> Option<&'static Command> {
-        match name.iter().position(|&byte| byte == b'|') {
-            None => (self.find)(name),
-            Some(at) => (self.find)(&name[..at])?.subcommand(&name[at + 1..]),
-        }
+/// A row by its full name, `parent|name` for subcommands.
+fn find(name: &[u8]) -> Option<&'static Command> {
+    match name.iter().position(|&byte| byte == b'|') {
+        None => lookup(name),
+        Some(at) => lookup(&name[..at])?.subcommand(&name[at + 1..]),
     }
 }
 
@@ -250,7 +230,7 @@ const CATEGORIES: [&str; 21] = [
 ];
 
 /// A row's categories: those that it names, and those that follow from its flags.
-fn categories(row: &Command) -> impl Iterator<Item = &'static str> {
+fn categories(row: &Command) -> impl Iterator<Item = &'static str> + '_ {
     let implied = [
         ("@write", row.flags.has(Flags::WRITE)),
         ("@read", row.flags.has(Flags::READONLY)),
@@ -260,10 +240,10 @@ fn categories(row: &Command) -> impl Iterator<Item = &'static str> {
         ("@fast", row.flags.has(Flags::FAST)),
         ("@slow", !row.flags.has(Flags::FAST)),
     ];
-    let named = row.categories;
+    let named = move |wanted| row.categories().any(|name| name == wanted);
     CATEGORIES
         .into_iter()
-        .filter(move |name| named.contains(name) || implied.contains(&(name, true)))
+        .filter(move |name| named(*name) || implied.contains(&(name, true)))
 }
 
 fn write_info(row: &Command, out: &mut Writer) {
@@ -280,21 +260,24 @@ fn write_info(row: &Command, out: &mut Writer) {
     let categories: Vec<_> = categories(row).collect();
     out.set(categories.len());
     categories.iter().for_each(|category| out.simple(category));
-    out.set(row.tips.len());
-    row.tips.iter().for_each(|tip| out.bulk(tip.as_bytes()));
+    out.set(row.tips().count());
+    row.tips().for_each(|tip| out.bulk(tip.as_bytes()));
     write_key_specs(&row.keys, out);
-    out.array(row.subcommands.len());
-    row.subcommands.iter().for_each(|sub| write_info(sub, out));
+    out.array(row.subcommands().len());
+    row.subcommands()
+        .iter()
+        .for_each(|sub| write_info(sub, out));
 }
 
 fn write_key_specs(keys: &KeySpec, out: &mut Writer) {
-    out.set(keys.uses.len());
-    for (i, use_) in keys.uses.iter().enumerate() {
+    let uses = keys.uses();
+    out.set(uses.len());
+    for (i, flags) in uses.iter().enumerate() {
         // Each specification covers one key, and the last one the rest.
         let first = i64::from(keys.first) + i as i64;
-        let counted = keys.counted > 0 && i + 1 == keys.uses.len();
+        let counted = keys.counted > 0 && i + 1 == uses.len();
         let first = if counted { keys.counted.into() } else { first };
-        let last = if i + 1 < keys.uses.len() || keys.stored_from > 0 {
+        let last = if i + 1 < uses.len() || keys.stored_from > 0 {
             0
         } else if keys.last < 0 {
             keys.last.into()
@@ -303,8 +286,7 @@ fn write_key_specs(keys: &KeySpec, out: &mut Writer) {
         };
         out.map(3);
         out.bulk(b"flags");
-        out.set(use_.flags.len());
-        use_.flags.iter().for_each(|flag| out.simple(flag));
+        write_flags(flags, out);
         out.bulk(b"begin_search");
         out.map(2);
         out.bulk(b"type");
@@ -337,6 +319,12 @@ fn write_key_specs(keys: &KeySpec, out: &mut Writer) {
     }
 }
 
+fn write_flags(flags: &str, out: &mut Writer) {
+    let flags: Vec<_> = flags.split_whitespace().collect();
+    out.set(flags.len());
+    flags.iter().for_each(|flag| out.simple(flag));
+}
+
 /// The words in front of a key to store in.
 const STORE_WORDS: [&str; 2] = ["STORE", "STOREDIST"];
 
@@ -363,19 +351,20 @@ fn write_counted(out: &mut Writer) {
 }
 
 fn write_docs(row: &Command, out: &mut Writer) {
+    let (arguments, subcommands) = (row.arguments(), row.subcommands());
     let optional = [
         row.replaced_by.is_some(),
         row.replaced_by.is_some(),
         row.replaced_by.is_some(),
         !row.history.is_empty(),
-        !row.arguments.is_empty(),
-        !row.subcommands.is_empty(),
+        !arguments.is_empty(),
+        !subcommands.is_empty(),
     ];
     out.map(4 + optional.iter().filter(|&&present| present).count());
     for (name, text) in [
         ("summary", row.summary),
         ("since", row.since),
-        ("group", row.group.name()),
+        ("group", row.group().name()),
         ("complexity", row.complexity),
     ] {
         out.bulk(name.as_bytes());
@@ -399,14 +388,14 @@ fn write_docs(row: &Command, out: &mut Writer) {
             out.bulk(change.as_bytes());
         }
     }
-    if !row.arguments.is_empty() {
+    if !arguments.is_empty() {
         out.bulk(b"arguments");
-        write_arguments(row.arguments, out);
+        write_arguments(&arguments, out);
     }
-    if !row.subcommands.is_empty() {
+    if !subcommands.is_empty() {
         out.bulk(b"subcommands");
-        out.map(row.subcommands.len());
-        for sub in row.subcommands {
+        out.map(subcommands.len());
+        for sub in subcommands {
             out.bulk(sub.name.as_bytes());
             write_docs(sub, out);
         }
@@ -460,7 +449,7 @@ fn write_arguments(arguments: &[Argument], out: &mut Writer) {
         }
         if nests {
             out.bulk(b"arguments");
-            write_arguments(argument.parts, out);
+            write_arguments(&argument.parts, out);
         }
     }
 }

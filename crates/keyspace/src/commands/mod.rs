@@ -13,6 +13,7 @@ pub(crate) mod edit;
 pub(crate) mod expire;
 pub(crate) mod expiry;
 pub(crate) mod geo;
+pub(crate) mod handlers;
 pub(crate) mod hash;
 pub(crate) mod help;
 pub(crate) mod hyperloglog;

@@ -8,7 +8,7 @@ use crate::error::CommandError;
 use crate::foresee::{Call, MANY_KEYS};
 use crate::keyspace::Keyspace;
 use crate::order;
-use crate::shape::KeySpec;
+use crate::rows::KeySpec;
 use crate::shard::Hold;
 use crate::value::Entries;
 

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicU8, Ordering::SeqCst};
 use tidewheel_resp::{Args, Copies, Protocol, Writer};
 
 use super::{ServeFn, Waiter, Wanted};
-use crate::command::Command;
 use crate::context::Context;
 use crate::keyspace::Session;
-use crate::shape::Flags;
+use crate::rows::Command;
+use crate::rows::Flags;
 
 /// What has become of a ticket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

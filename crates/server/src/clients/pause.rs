@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
-use tidewheel_keyspace::command::Flags;
+use tidewheel_keyspace::rows::Flags;
 use tidewheel_keyspace::{Command, Gate, PAUSED};
 
 use crate::clients::checks;

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use tidewheel_keyspace::command::{CommandError, Flags};
-use tidewheel_keyspace::{Blocked, Call, Command, Handler, RAISED, Ticket, Unfinished, Walk};
+use tidewheel_keyspace::CommandError;
+use tidewheel_keyspace::rows::Flags;
+use tidewheel_keyspace::{Blocked, Call, Command, RAISED, Ticket, Unfinished, Walk, is_run_here};
 use tidewheel_resp::Args;
 
 use crate::clients::checks;
@@ -131,33 +132,23 @@ impl Turn<'_> {
     #[inline]
     fn execute<'b>(&mut self, conn: &mut Connection, call: Call<'b>, args: Args<'b>) -> Step {
         let row = call.row;
-        match row.handler {
-            Handler::Keys(_)
-            | Handler::Whole(_)
-            | Handler::Walk(_)
-            | Handler::Table(_)
-            | Handler::Help(_) => {
-                let state = &mut *self.state;
-                let (keyspace, session) = (&state.server.keyspace, &mut conn.session);
-                let seat = &mut state.seat;
-                match keyspace.begin(seat, call, session, state.time, args, self.out) {
-                    None => Step::Done,
-                    Some(Unfinished::Walk(mut walk)) => {
-                        if let Some(blocked) = walk.take_blocked() {
-                            self.park(conn, &blocked);
-                        }
-                        conn.walk = Some(walk);
-                        Step::Walking
-                    }
-                    Some(Unfinished::Waits(ticket)) => self.wait_for_key(conn, row, ticket),
-                    Some(Unfinished::Blocked(blocked)) => self.park(conn, &blocked),
+        if !is_run_here(row) {
+            return self.host(conn, row, args);
+        }
+        let state = &mut *self.state;
+        let (keyspace, session) = (&state.server.keyspace, &mut conn.session);
+        let seat = &mut state.seat;
+        match keyspace.begin(seat, call, session, state.time, args, self.out) {
+            None => Step::Done,
+            Some(Unfinished::Walk(mut walk)) => {
+                if let Some(blocked) = walk.take_blocked() {
+                    self.park(conn, &blocked);
                 }
+                conn.walk = Some(walk);
+                Step::Walking
             }
-            Handler::Host => self.host(conn, row, args),
-            Handler::Container => {
-                CommandError::wrong_arity(row.name).write(self.out);
-                Step::Done
-            }
+            Some(Unfinished::Waits(ticket)) => self.wait_for_key(conn, row, ticket),
+            Some(Unfinished::Blocked(blocked)) => self.park(conn, &blocked),
         }
     }
 
@@ -375,7 +366,7 @@ impl Turn<'_> {
 #[cold]
 fn named(args: Args<'_>) -> Option<&'static Command> {
     match args.get(0).and_then(tidewheel_keyspace::lookup) {
-        Some(parent) if !parent.subcommands.is_empty() => {
+        Some(parent) if parent.has_subcommands() => {
             args.get(1).and_then(|name| parent.subcommand(name))
         }
         row => row,

@@ -12,7 +12,7 @@
 //! Whoever sets `slowlog-log-slower-than` below a millisecond has every call timed.
 
 use tidewheel_keyspace::Command;
-use tidewheel_keyspace::command::Flags;
+use tidewheel_keyspace::rows::Flags;
 use tidewheel_resp::Args;
 
 use crate::clients::connection::Connection;

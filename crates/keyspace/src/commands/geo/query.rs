@@ -5,6 +5,7 @@ use tidewheel_resp::{Args, parse_i64};
 use super::units::{circle, point, rectangle};
 use crate::error::CommandError;
 use crate::geo::{Point, Shape};
+use crate::rows::cost::Search;
 
 const NOT_A_MEMBER: CommandError =
     CommandError::fixed("ERR could not decode requested zset member");
@@ -12,22 +13,9 @@ const NO_COUNT: CommandError = CommandError::fixed("ERR COUNT must be > 0");
 const ANY_WITHOUT_COUNT: CommandError =
     CommandError::fixed("ERR the ANY argument requires COUNT argument");
 
-/// How a command begins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// A position and a radius stand first; the rest may name a key to store in.
-    Around { stores: bool },
-    /// A member and a radius stand first.
-    AroundMember { stores: bool },
-    /// Words say all of it.
-    Search,
-    /// So they do, and the first key is the one to store in.
-    SearchStore,
-}
-
-impl Kind {
+impl Search {
     fn is_search(self) -> bool {
-        matches!(self, Self::Search | Self::SearchStore)
+        matches!(self, Self::Words | Self::WordsAndStore)
     }
 
     fn may_store(self) -> bool {
@@ -39,7 +27,7 @@ impl Kind {
 
     /// The argument that is the key to search.
     pub(super) fn source(self) -> usize {
-        if self == Self::SearchStore { 2 } else { 1 }
+        if self == Self::WordsAndStore { 2 } else { 1 }
     }
 
     /// Where the words begin.
@@ -47,8 +35,8 @@ impl Kind {
         match self {
             Self::Around { .. } => 6,
             Self::AroundMember { .. } => 5,
-            Self::Search => 2,
-            Self::SearchStore => 3,
+            Self::Words => 2,
+            Self::WordsAndStore => 3,
         }
     }
 }
@@ -90,20 +78,20 @@ impl Query {
     /// Reads a call.
     pub(super) fn parse(
         args: Args<'_>,
-        kind: Kind,
+        kind: Search,
         positions: Positions<'_>,
     ) -> Result<Self, CommandError> {
         let mut query = Self::default();
         match kind {
-            Kind::Around { .. } => {
+            Search::Around { .. } => {
                 query.middle = Some(point(args, 2)?);
                 query.shape = Some(circle(args, 4)?);
             }
-            Kind::AroundMember { .. } if positions.is_some() => {
+            Search::AroundMember { .. } if positions.is_some() => {
                 query.middle = position(positions, &args[2])?;
                 query.shape = Some(circle(args, 3)?);
             }
-            Kind::SearchStore => query.store = Some(1),
+            Search::WordsAndStore => query.store = Some(1),
             _ => {}
         }
         let mut at = kind.words();
@@ -119,7 +107,7 @@ impl Query {
         &mut self,
         args: Args<'_>,
         at: usize,
-        kind: Kind,
+        kind: Search,
         positions: Positions<'_>,
     ) -> Result<usize, CommandError> {
         let word = args[at].to_ascii_uppercase();
@@ -140,7 +128,7 @@ impl Query {
                 self.store_distances = word == b"STOREDIST";
                 return Ok(2);
             }
-            b"STOREDIST" if kind == Kind::SearchStore => self.store_distances = true,
+            b"STOREDIST" if kind == Search::WordsAndStore => self.store_distances = true,
             b"FROMMEMBER" if behind >= 1 && search && !self.from_point => {
                 self.middle = position(positions, &args[at + 1])?;
                 self.from_member = true;
@@ -169,12 +157,12 @@ impl Query {
     }
 
     /// Whether the words fit together.
-    fn check(&mut self, args: Args<'_>, kind: Kind) -> Result<(), CommandError> {
+    fn check(&mut self, args: Args<'_>, kind: Search) -> Result<(), CommandError> {
         let name = || String::from_utf8_lossy(&args[0]).into_owned();
         let refused = |text: String| Err(CommandError::quoting(text));
         if self.store.is_some() && (self.distances || self.hashes || self.positions) {
             let what = match kind {
-                Kind::SearchStore => "GEOSEARCHSTORE",
+                Search::WordsAndStore => "GEOSEARCHSTORE",
                 _ => "STORE option in GEORADIUS",
             };
             return refused(format!(

@@ -6,48 +6,41 @@ use tidewheel_collections::{NewDeadline, ZSet, ZSetRef};
 use tidewheel_resp::{Args, Writer};
 use tidewheel_store::Slot;
 
-use super::query::{Kind, Order, Positions, Query};
+use super::query::{Order, Positions, Query};
 use super::{Outcome, put_distance, put_point};
 use crate::collection;
 use crate::commands::zset::{change, event, store};
 use crate::context::{Context, Lookup};
 use crate::geo::{Area, Cell, Point};
+use crate::rows::cost::Search;
 use crate::value::Entries;
 
 pub(crate) fn georadius(ctx: &mut Context<'_, '_>) -> Outcome {
-    search(ctx, Kind::Around { stores: true })
+    search(ctx, Search::Around { stores: true })
 }
 
 pub(crate) fn georadius_ro(ctx: &mut Context<'_, '_>) -> Outcome {
-    search(ctx, Kind::Around { stores: false })
+    search(ctx, Search::Around { stores: false })
 }
 
 pub(crate) fn georadiusbymember(ctx: &mut Context<'_, '_>) -> Outcome {
-    search(ctx, Kind::AroundMember { stores: true })
+    search(ctx, Search::AroundMember { stores: true })
 }
 
 pub(crate) fn georadiusbymember_ro(ctx: &mut Context<'_, '_>) -> Outcome {
-    search(ctx, Kind::AroundMember { stores: false })
+    search(ctx, Search::AroundMember { stores: false })
 }
 
 pub(crate) fn geosearch(ctx: &mut Context<'_, '_>) -> Outcome {
-    search(ctx, Kind::Search)
+    search(ctx, Search::Words)
 }
 
 pub(crate) fn geosearchstore(ctx: &mut Context<'_, '_>) -> Outcome {
-    search(ctx, Kind::SearchStore)
+    search(ctx, Search::WordsAndStore)
 }
 
-/// How many members a call looks at; its row has that name.
-pub(crate) fn candidates(entries: &Entries, slot: Slot, name: &str, args: Args<'_>) -> usize {
-    let kind = match name {
-        "geosearch" => Kind::Search,
-        "geosearchstore" => Kind::SearchStore,
-        "georadius" => Kind::Around { stores: true },
-        "georadius_ro" => Kind::Around { stores: false },
-        "georadiusbymember" => Kind::AroundMember { stores: true },
-        _ => Kind::AroundMember { stores: false },
-    };
+/// How many members a call looks at.
+pub(crate) fn candidates(entries: &Entries, slot: Slot, kind: Search, args: Args<'_>) -> usize {
     let Ok(zset) = collection::read::<ZSet>(entries, slot) else {
         return 0;
     };
@@ -75,7 +68,7 @@ struct Found<'a> {
     distance: f64,
 }
 
-fn search(ctx: &mut Context<'_, '_>, kind: Kind) -> Outcome {
+fn search(ctx: &mut Context<'_, '_>, kind: Search) -> Outcome {
     let key = ctx.key(kind.source());
     let slot = ctx.find_of::<ZSet>(key, Lookup::Read)?;
     let (args, change) = (ctx.args, change(ctx));
@@ -105,7 +98,7 @@ fn search(ctx: &mut Context<'_, '_>, kind: Kind) -> Outcome {
         result.insert(found.member, score, NewDeadline::None, &change);
     }
     let name = match kind {
-        Kind::SearchStore => "geosearchstore",
+        Search::WordsAndStore => "geosearchstore",
         _ => "georadiusstore",
     };
     let stored = store::put(ctx, argument, result, event(name));

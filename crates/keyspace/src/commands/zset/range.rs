@@ -13,6 +13,7 @@ use crate::collection;
 use crate::commands::arguments::range_of_places;
 use crate::context::{Context, Lookup};
 use crate::error::CommandError;
+use crate::rows::cost::{By, RangeForm};
 use crate::value::Entries;
 
 const LIMIT_OF_RANKS: CommandError = CommandError::fixed(
@@ -20,14 +21,6 @@ const LIMIT_OF_RANKS: CommandError = CommandError::fixed(
 );
 const SCORES_BY_LEX: CommandError =
     CommandError::fixed("ERR syntax error, WITHSCORES not supported in combination with BYLEX");
-
-/// What the two ends of a range are.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum By {
-    Rank,
-    Score,
-    Lex,
-}
 
 /// The range that a command means, unless its words say more.
 #[derive(Clone, Copy)]
@@ -107,19 +100,15 @@ pub(crate) fn zrangestore(ctx: &mut Context<'_, '_>) -> Outcome {
 }
 
 /// How many members a call visits, whose arguments from its ends on are these.
-pub(crate) fn count_in_range(entries: &Entries, slot: Slot, name: &str, args: Args<'_>) -> usize {
-    let (by, reverse) = match name {
-        "zrevrange" => (Some(By::Rank), Some(true)),
-        "zrangebyscore" | "zremrangebyscore" => (Some(By::Score), Some(false)),
-        "zrevrangebyscore" => (Some(By::Score), Some(true)),
-        "zrangebylex" | "zremrangebylex" => (Some(By::Lex), Some(false)),
-        "zrevrangebylex" => (Some(By::Lex), Some(true)),
-        "zremrangebyrank" => (Some(By::Rank), Some(false)),
-        _ => (None, None),
-    };
+pub(crate) fn count_in_range(
+    entries: &Entries,
+    slot: Slot,
+    range: RangeForm,
+    args: Args<'_>,
+) -> usize {
     let form = Form {
-        by,
-        reverse,
+        by: range.by,
+        reverse: range.reverse,
         stores: false,
     };
     let (Ok(query), Ok(zset)) = (

@@ -9,12 +9,12 @@ use tidewheel_resp::{Args, Protocol, Writer};
 use super::super::ShardState;
 use super::WITNESS;
 use crate::collection;
-use crate::command::{Command, Flags};
 use crate::eviction::Policy;
 use crate::garbage::Garbage;
 use crate::hooks::Hooks;
 use crate::keyspace::{Keyspace, Options, Session};
 use crate::resolve::resolve;
+use crate::rows::{Command, Flags};
 use crate::time::Time;
 
 impl ShardState {
@@ -909,9 +909,8 @@ impl Rig {
 }
 
 fn rows_that_write() -> impl Iterator<Item = &'static Command> {
-    let rows = crate::table::rows().iter().copied();
-    rows.flat_map(|row| std::iter::once(row).chain(row.subcommands))
-        .filter(|row| row.flags.has(Flags::WRITE))
+    let rows = crate::rows::all_rows().iter();
+    rows.filter(|row| row.flags.has(Flags::WRITE))
 }
 
 #[test]

@@ -36,7 +36,7 @@ impl Turn<'_> {
     pub(super) fn debug_help(&mut self, conn: &Connection, args: Args<'_>) -> Outcome {
         check(conn)?;
         let debug = lookup(&args[0]).ok_or(CommandError::NOT_HERE)?;
-        write_help(debug.subcommands, self.out);
+        write_help(debug, self.out);
         Ok(Step::Done)
     }
 

@@ -1,5 +1,6 @@
 //! Which function runs each command that the keyspace leaves to the server.
 
+use tidewheel_keyspace::rows::{COUNT, number_of};
 use tidewheel_resp::Args;
 
 use super::Outcome;
@@ -10,99 +11,106 @@ use crate::pubsub::subscriptions::Kind;
 /// Runs a command.
 pub(super) type Run = fn(&mut Turn<'_>, &mut Connection, Args<'_>) -> Outcome;
 
-/// The function that runs the command of that name, as the table of commands spells it. Names are
-/// compared one after the other: those that clients send most come first.
-pub(super) fn handler(name: &str) -> Option<Run> {
-    let run: Run = match name {
-        "ping" => |turn, conn, args| turn.ping(conn, args),
-        "exec" => |turn, conn, _| turn.exec(conn),
-        "multi" => |turn, conn, _| turn.multi(conn),
-        "watch" => |turn, conn, args| turn.watch(conn, args),
-        "publish" => |turn, conn, args| turn.publish(conn, args),
-        "discard" => |turn, conn, _| turn.discard(conn),
-        "unwatch" => |turn, conn, _| turn.unwatch(conn),
-        "echo" => |turn, _, args| turn.echo(args),
-        "auth" => |turn, conn, args| turn.auth(conn, args),
-        "client|getname" => |turn, conn, _| turn.client_get_name(conn),
-        "client|id" => |turn, conn, _| turn.client_id(conn),
-        "client|info" => |turn, conn, _| turn.client_info(conn),
-        "client|kill" => |turn, conn, args| turn.client_kill(conn, args),
-        "client|list" => |turn, conn, args| turn.client_list(conn, args),
-        "client|no-evict" => |turn, conn, args| turn.client_no_evict(conn, args),
-        "client|no-touch" => |turn, conn, args| turn.client_no_touch(conn, args),
-        "client|pause" => |turn, conn, args| turn.client_pause(conn, args),
-        "client|reply" => |turn, conn, args| turn.client_reply(conn, args),
-        "client|setinfo" => |turn, conn, args| turn.client_set_info(conn, args),
-        "client|setname" => |turn, conn, args| turn.client_set_name(conn, args),
-        "client|unblock" => |turn, _, args| turn.client_unblock(args),
-        "client|unpause" => |turn, conn, _| turn.client_unpause(conn),
-        "config|get" => |turn, _, args| turn.config_get(args),
-        "config|resetstat" => |turn, _, args| turn.config_reset_stat(args),
-        "config|set" => |turn, _, args| turn.config_set(args),
-        "debug|error" => |turn, conn, args| turn.debug_error(conn, args),
-        "debug|help" => |turn, conn, args| turn.debug_help(conn, args),
-        "debug|loadaof" => |turn, conn, _| turn.debug_load_aof(conn),
-        "debug|log" => |turn, conn, args| turn.debug_log(conn, args),
-        "debug|pause-cron" => |turn, conn, args| turn.debug_pause_cron(conn, args),
-        "debug|protocol" => |turn, conn, args| turn.debug_protocol(conn, args),
-        "debug|quicklist-packed-threshold" => {
-            |turn, conn, args| turn.debug_packed_threshold(conn, args)
-        }
-        "debug|reload" => |turn, conn, _| turn.debug_reload(conn),
-        "debug|set-active-expire" => |turn, conn, args| turn.debug_set_active_expire(conn, args),
-        "debug|set-skip-checksum-validation" => {
-            |turn, conn, args| turn.debug_skip_checksums(conn, args)
-        }
-        "debug|sleep" => |turn, conn, args| turn.debug_sleep(conn, args),
-        "debug|stringmatch-len" => |turn, conn, args| turn.debug_string_match(conn, args),
-        "function|flush" => |turn, _, args| turn.function_flush(args),
-        "hello" => |turn, conn, args| turn.hello(conn, args),
-        "info" => |turn, _, args| turn.info(args),
-        "latency|doctor" => |turn, _, _| turn.latency_doctor(),
-        "latency|graph" => |turn, _, args| turn.latency_graph(args),
-        "latency|histogram" => |turn, _, args| turn.latency_histogram(args),
-        "latency|history" => |turn, _, args| turn.latency_history(args),
-        "latency|latest" => |turn, _, _| turn.latency_latest(),
-        "latency|reset" => |turn, _, args| turn.latency_reset(args),
-        "lolwut" => |turn, _, args| turn.lolwut(args),
-        "memory|doctor" => |turn, _, _| turn.memory_doctor(),
-        "memory|malloc-stats" => |turn, _, _| turn.memory_malloc_stats(),
-        "memory|purge" => |turn, _, _| turn.memory_purge(),
-        "memory|stats" => |turn, _, _| turn.memory_stats(),
-        "monitor" => |turn, conn, _| turn.monitor(conn),
-        "psubscribe" => |turn, conn, args| turn.subscribe(conn, Kind::Pattern, args),
-        "pubsub|channels" => |turn, conn, args| turn.pubsub_channels(conn, args),
-        "pubsub|numpat" => |turn, _, _| turn.pubsub_num_pat(),
-        "pubsub|numsub" => |turn, _, args| turn.pubsub_num_sub(args),
-        "punsubscribe" => |turn, conn, args| turn.unsubscribe(conn, Kind::Pattern, args),
-        "quit" => |turn, _, _| turn.quit(),
-        "reset" => |turn, conn, _| Ok(turn.reset(conn)),
-        "role" => |turn, _, _| turn.role(),
-        "shutdown" => |turn, _, args| turn.shutdown(args),
-        "slowlog|get" => |turn, _, args| turn.slow_log_get(args),
-        "slowlog|len" => |turn, _, _| turn.slow_log_len(),
-        "slowlog|reset" => |turn, _, _| turn.slow_log_reset(),
-        "subscribe" => |turn, conn, args| turn.subscribe(conn, Kind::Channel, args),
-        "unsubscribe" => |turn, conn, args| turn.unsubscribe(conn, Kind::Channel, args),
-        "wait" => |turn, _, args| turn.wait(args),
-        "waitaof" => |turn, _, args| turn.wait_aof(args),
-        _ => return None,
-    };
-    Some(run)
-}
+/// The function of each row of the table of commands, at the row's number.
+pub(super) static RUNS: [Option<Run>; COUNT] = {
+    let mut runs: [Option<Run>; COUNT] = [None; COUNT];
+    let mut i = 0;
+    while i < BY_NAME.len() {
+        let (name, run) = BY_NAME[i];
+        runs[number_of(name)] = Some(run);
+        i += 1;
+    }
+    runs
+};
+
+#[rustfmt::skip] // A line for each.
+const BY_NAME: &[(&str, Run)] = &[
+    ("ping", |turn, conn, args| turn.ping(conn, args)),
+    ("exec", |turn, conn, _| turn.exec(conn)),
+    ("multi", |turn, conn, _| turn.multi(conn)),
+    ("watch", |turn, conn, args| turn.watch(conn, args)),
+    ("publish", |turn, conn, args| turn.publish(conn, args)),
+    ("discard", |turn, conn, _| turn.discard(conn)),
+    ("unwatch", |turn, conn, _| turn.unwatch(conn)),
+    ("echo", |turn, _, args| turn.echo(args)),
+    ("auth", |turn, conn, args| turn.auth(conn, args)),
+    ("client|getname", |turn, conn, _| turn.client_get_name(conn)),
+    ("client|id", |turn, conn, _| turn.client_id(conn)),
+    ("client|info", |turn, conn, _| turn.client_info(conn)),
+    ("client|kill", |turn, conn, args| turn.client_kill(conn, args)),
+    ("client|list", |turn, conn, args| turn.client_list(conn, args)),
+    ("client|no-evict", |turn, conn, args| turn.client_no_evict(conn, args)),
+    ("client|no-touch", |turn, conn, args| turn.client_no_touch(conn, args)),
+    ("client|pause", |turn, conn, args| turn.client_pause(conn, args)),
+    ("client|reply", |turn, conn, args| turn.client_reply(conn, args)),
+    ("client|setinfo", |turn, conn, args| turn.client_set_info(conn, args)),
+    ("client|setname", |turn, conn, args| turn.client_set_name(conn, args)),
+    ("client|unblock", |turn, _, args| turn.client_unblock(args)),
+    ("client|unpause", |turn, conn, _| turn.client_unpause(conn)),
+    ("config|get", |turn, _, args| turn.config_get(args)),
+    ("config|resetstat", |turn, _, args| turn.config_reset_stat(args)),
+    ("config|set", |turn, _, args| turn.config_set(args)),
+    ("debug|error", |turn, conn, args| turn.debug_error(conn, args)),
+    ("debug|help", |turn, conn, args| turn.debug_help(conn, args)),
+    ("debug|loadaof", |turn, conn, _| turn.debug_load_aof(conn)),
+    ("debug|log", |turn, conn, args| turn.debug_log(conn, args)),
+    ("debug|pause-cron", |turn, conn, args| turn.debug_pause_cron(conn, args)),
+    ("debug|protocol", |turn, conn, args| turn.debug_protocol(conn, args)),
+    ("debug|quicklist-packed-threshold", |turn, conn, args| turn.debug_packed_threshold(conn, args)),
+    ("debug|reload", |turn, conn, _| turn.debug_reload(conn)),
+    ("debug|set-active-expire", |turn, conn, args| turn.debug_set_active_expire(conn, args)),
+    ("debug|set-skip-checksum-validation", |turn, conn, args| turn.debug_skip_checksums(conn, args)),
+    ("debug|sleep", |turn, conn, args| turn.debug_sleep(conn, args)),
+    ("debug|stringmatch-len", |turn, conn, args| turn.debug_string_match(conn, args)),
+    ("function|flush", |turn, _, args| turn.function_flush(args)),
+    ("hello", |turn, conn, args| turn.hello(conn, args)),
+    ("info", |turn, _, args| turn.info(args)),
+    ("latency|doctor", |turn, _, _| turn.latency_doctor()),
+    ("latency|graph", |turn, _, args| turn.latency_graph(args)),
+    ("latency|histogram", |turn, _, args| turn.latency_histogram(args)),
+    ("latency|history", |turn, _, args| turn.latency_history(args)),
+    ("latency|latest", |turn, _, _| turn.latency_latest()),
+    ("latency|reset", |turn, _, args| turn.latency_reset(args)),
+    ("lolwut", |turn, _, args| turn.lolwut(args)),
+    ("memory|doctor", |turn, _, _| turn.memory_doctor()),
+    ("memory|malloc-stats", |turn, _, _| turn.memory_malloc_stats()),
+    ("memory|purge", |turn, _, _| turn.memory_purge()),
+    ("memory|stats", |turn, _, _| turn.memory_stats()),
+    ("monitor", |turn, conn, _| turn.monitor(conn)),
+    ("psubscribe", |turn, conn, args| turn.subscribe(conn, Kind::Pattern, args)),
+    ("pubsub|channels", |turn, conn, args| turn.pubsub_channels(conn, args)),
+    ("pubsub|numpat", |turn, _, _| turn.pubsub_num_pat()),
+    ("pubsub|numsub", |turn, _, args| turn.pubsub_num_sub(args)),
+    ("punsubscribe", |turn, conn, args| turn.unsubscribe(conn, Kind::Pattern, args)),
+    ("quit", |turn, _, _| turn.quit()),
+    ("reset", |turn, conn, _| Ok(turn.reset(conn))),
+    ("role", |turn, _, _| turn.role()),
+    ("shutdown", |turn, _, args| turn.shutdown(args)),
+    ("slowlog|get", |turn, _, args| turn.slow_log_get(args)),
+    ("slowlog|len", |turn, _, _| turn.slow_log_len()),
+    ("slowlog|reset", |turn, _, _| turn.slow_log_reset()),
+    ("subscribe", |turn, conn, args| turn.subscribe(conn, Kind::Channel, args)),
+    ("unsubscribe", |turn, conn, args| turn.unsubscribe(conn, Kind::Channel, args)),
+    ("wait", |turn, _, args| turn.wait(args)),
+    ("waitaof", |turn, _, args| turn.wait_aof(args)),
+];
 
 #[cfg(test)]
 mod tests {
-    use tidewheel_keyspace::{Handler, rows};
+    use tidewheel_keyspace::{all_rows, is_run_here};
 
-    use super::handler;
+    use super::RUNS;
 
     #[test]
     fn the_server_runs_what_the_keyspace_leaves_to_it_and_nothing_else() {
-        let parents = rows().iter().copied();
-        for row in parents.flat_map(|row| std::iter::once(row).chain(row.subcommands)) {
-            let is_left = matches!(row.handler, Handler::Host);
-            assert_eq!(handler(row.name).is_some(), is_left, "{}", row.name);
+        for row in all_rows().iter().filter(|row| !row.has_subcommands()) {
+            let is_left = !is_run_here(row);
+            assert_eq!(
+                RUNS[usize::from(row.number)].is_some(),
+                is_left,
+                "{}",
+                row.name
+            );
         }
     }
 }

@@ -166,8 +166,8 @@ fn names_of(name: &[u8]) -> Vec<&'static str> {
     let full = |row: &Command| row.name;
     match (row, words.next()) {
         (Some(row), Some(sub)) => row.subcommand(sub).map(full).into_iter().collect(),
-        (Some(row), None) if row.subcommands.is_empty() => vec![row.name],
-        (Some(row), None) => row.subcommands.iter().map(full).collect(),
+        (Some(row), None) if !row.has_subcommands() => vec![row.name],
+        (Some(row), None) => row.subcommands().iter().map(full).collect(),
         (None, _) => Vec::new(),
     }
 }

@@ -33,7 +33,7 @@ impl Turn<'_> {
         // Such a command may change who is told of events, and of which.
         self.server.publish_events();
         let mark = self.out.mark();
-        let outcome = match handlers::handler(row.name) {
+        let outcome = match handlers::RUNS[usize::from(row.number)] {
             Some(run) => run(self, conn, args),
             None => Err(CommandError::NOT_HERE),
         };

@@ -1,7 +1,7 @@
 //! MONITOR: a client that is shown every command.
 
 use tidewheel_keyspace::Command;
-use tidewheel_keyspace::command::Flags;
+use tidewheel_keyspace::rows::Flags;
 use tidewheel_resp::Args;
 
 use super::{Outcome, error};

@@ -8,8 +8,8 @@
 
 use std::sync::Arc;
 
-use tidewheel_keyspace::command::Flags;
-use tidewheel_keyspace::{Begun, Command, CommandError, Handler, Transaction, Watching};
+use tidewheel_keyspace::rows::Flags;
+use tidewheel_keyspace::{Begun, Command, CommandError, Transaction, Watching, is_run_here};
 use tidewheel_resp::Args;
 
 use super::{Outcome, error};
@@ -28,7 +28,7 @@ pub(crate) fn runs_at_once(row: &Command) -> bool {
 
 /// Whether the server can run a command of its own while shards are locked.
 fn runs_under_locks(row: &Command) -> bool {
-    !matches!(row.handler, Handler::Host) || matches!(row.name, "publish" | "ping" | "echo")
+    is_run_here(row) || matches!(row.name, "publish" | "ping" | "echo")
 }
 
 impl Turn<'_> {
@@ -210,12 +210,11 @@ impl Turn<'_> {
             .counts
             .add(row, || &state.handle().command_counts);
         let began_ns = counted.then(|| state.server.clock.monotonic_ns());
-        let step = match row.handler {
-            Handler::Host => self.host(conn, row, args),
-            _ => {
-                transaction.run(row, &mut conn.session, args, self.out);
-                Step::Done
-            }
+        let step = if is_run_here(row) {
+            transaction.run(row, &mut conn.session, args, self.out);
+            Step::Done
+        } else {
+            self.host(conn, row, args)
         };
         if let Some(began_ns) = began_ns {
             self.note_time(conn, row, args, began_ns, step);

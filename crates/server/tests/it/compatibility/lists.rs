@@ -37,8 +37,7 @@ pub(super) struct Unit {
 
 /// All rows of the table of commands, subcommands too.
 pub(super) fn table() -> impl Iterator<Item = &'static Command> {
-    let parents = tidewheel_keyspace::rows().iter().copied();
-    parents.flat_map(|row| std::iter::once(row).chain(row.subcommands))
+    tidewheel_keyspace::all_rows().iter()
 }
 
 /// The public commands, chapter by chapter.

@@ -182,7 +182,7 @@ fn own_of(group: &str) -> BTreeSet<&'static str> {
         .map(|(name, _)| name)
         .collect();
     table()
-        .filter(|row| row.group.name() == group && !known.contains(row.name))
+        .filter(|row| row.group().name() == group && !known.contains(row.name))
         .map(|row| row.name)
         .collect()
 }

@@ -1,5 +1,7 @@
 //! What a command does and where it may run.
 
+use super::text;
+
 /// What a command does and where it may run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Flags(u32);
@@ -64,6 +66,25 @@ impl Flags {
         (Self::ALLOW_BUSY, "allow_busy"),
         (Self::MOVABLE_KEYS, "movablekeys"),
     ];
+
+    /// Those of these names, with spaces between them. `may_replicate` counts as one.
+    pub(super) const fn of(names: &str) -> Self {
+        let (mut flags, mut rest) = (Self::NONE, names.as_bytes());
+        while !rest.is_empty() {
+            let (name, behind) = text::split(rest, b' ');
+            rest = behind;
+            let mut i = 0;
+            while i < Self::NAMES.len() && !text::is(name, Self::NAMES[i].1) {
+                i += 1;
+            }
+            flags = flags.or(match i < Self::NAMES.len() {
+                true => Self::NAMES[i].0,
+                false if text::is(name, "may_replicate") => Self::MAY_REPLICATE,
+                false => panic!("no such flag"),
+            });
+        }
+        flags
+    }
 
     /// The flags of both.
     #[must_use]

@@ -1,12 +1,4 @@
-//! The parts of which a row of the command table is made, apart from who runs it.
-
-mod argument;
-mod flags;
-mod keys;
-
-pub use self::argument::{Argument, ArgumentKind};
-pub use self::flags::Flags;
-pub use self::keys::{KeySpec, KeyUse};
+//! What a row may say of its command in a word: what it adds, and its chapter in the documentation.
 
 /// What a command adds to the data. `maxmemory` is checked with it before the command runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -17,8 +17,9 @@ pub struct KeySpec {
     /// From this argument on, the word STORE or STOREDIST may stand before one key more; 0 if it
     /// may not.
     pub stored_from: u32,
-    /// What is done to them: one for each key, and the last one for all that follow.
-    pub uses: &'static [KeyUse],
+    /// What is done to them, in COMMAND INFO's words: RO, RW, OW or RM, then access, update, insert
+    /// or delete. Commas part the keys; the last part holds for all keys that follow.
+    uses: &'static str,
 }
 
 impl KeySpec {
@@ -29,11 +30,11 @@ impl KeySpec {
         step: 0,
         counted: 0,
         stored_from: 0,
-        uses: &[],
+        uses: "",
     };
 
     /// One key.
-    pub(crate) const fn one(position: u32, uses: &'static [KeyUse]) -> Self {
+    pub(crate) const fn one(position: u32, uses: &'static str) -> Self {
         Self {
             first: position,
             last: position as i32,
@@ -45,7 +46,7 @@ impl KeySpec {
     }
 
     /// All arguments from the first to the end, in steps.
-    pub(crate) const fn all(step: u32, uses: &'static [KeyUse]) -> Self {
+    pub(crate) const fn all(step: u32, uses: &'static str) -> Self {
         Self {
             first: 1,
             last: -1,
@@ -56,8 +57,16 @@ impl KeySpec {
         }
     }
 
+    /// All arguments from that position to the end.
+    pub(crate) const fn from(position: u32, uses: &'static str) -> Self {
+        Self {
+            first: position,
+            ..Self::all(1, uses)
+        }
+    }
+
     /// All arguments but the last.
-    pub(crate) const fn but_last(uses: &'static [KeyUse]) -> Self {
+    pub(crate) const fn but_last(uses: &'static str) -> Self {
         Self {
             first: 1,
             last: -2,
@@ -69,7 +78,7 @@ impl KeySpec {
     }
 
     /// Two keys.
-    pub(crate) const fn two(uses: &'static [KeyUse]) -> Self {
+    pub(crate) const fn two(uses: &'static str) -> Self {
         Self {
             first: 1,
             last: 2,
@@ -81,7 +90,7 @@ impl KeySpec {
     }
 
     /// As many keys as the argument at that position says, behind it.
-    pub(crate) const fn counted(position: u32, uses: &'static [KeyUse]) -> Self {
+    pub(crate) const fn counted(position: u32, uses: &'static str) -> Self {
         Self {
             first: position + 1,
             last: 0,
@@ -93,7 +102,7 @@ impl KeySpec {
     }
 
     /// One key, then a number, then as many keys.
-    pub(crate) const fn one_and_counted(uses: &'static [KeyUse]) -> Self {
+    pub(crate) const fn one_and_counted(uses: &'static str) -> Self {
         Self {
             first: 1,
             last: 1,
@@ -106,7 +115,7 @@ impl KeySpec {
 
     /// One key, and one more behind the word STORE or STOREDIST, which may stand from an argument
     /// on.
-    pub(crate) const fn one_and_stored(from: u32, uses: &'static [KeyUse]) -> Self {
+    pub(crate) const fn one_and_stored(from: u32, uses: &'static str) -> Self {
         Self {
             stored_from: from,
             ..Self::one(1, uses)
@@ -184,6 +193,14 @@ impl KeySpec {
         stored
     }
 
+    /// What is done to each key, and to all that follow the last one.
+    pub(crate) fn uses(&self) -> Vec<&'static str> {
+        match self.uses {
+            "" => Vec::new(),
+            uses => uses.split(", ").collect(),
+        }
+    }
+
     /// First, last and step as COMMAND INFO says them: keys that are counted are none of these.
     pub(crate) fn range(&self) -> (u32, i32, u32) {
         match self.step {
@@ -191,11 +208,4 @@ impl KeySpec {
             step => (self.first, self.last, step),
         }
     }
-}
-
-/// What a command does with a key, in COMMAND INFO's words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct KeyUse {
-    /// Flags: RO, RW, OW or RM, then access, update, insert or delete.
-    pub flags: &'static [&'static str],
 }

@@ -1,61 +1,12 @@
-//! The one command table: every row, and how a name finds its row.
-
-mod bitmap;
-mod blocking;
-mod connection;
-mod diagnosis;
-mod expiry;
-mod geo;
-mod geo_radius;
-mod hash;
-mod hyperloglog;
-mod inspect;
-mod key;
-mod list;
-mod members;
-mod pubsub;
-mod server;
-mod set;
-mod string;
-mod transaction;
-mod zset;
-mod zset_combine;
-mod zset_range;
+//! How a name finds its row: an index that is made when compiling.
 
 use tidewheel_resp::short_word;
 
-use crate::command::{Command, Rows};
+use super::command::Command;
+use super::{CHAPTERS, text};
 
-/// The chapters of the table.
-static CHAPTERS: &[&[Command]] = &[
-    string::ROWS,
-    bitmap::ROWS,
-    hyperloglog::ROWS,
-    hash::ROWS,
-    set::ROWS,
-    members::OF_HASHES,
-    members::OF_SETS,
-    members::OF_SORTED_SETS,
-    members::ROWS,
-    zset::ROWS,
-    zset_range::ROWS,
-    list::ROWS,
-    zset_combine::ROWS,
-    geo::ROWS,
-    geo_radius::ROWS,
-    blocking::ROWS,
-    key::ROWS,
-    expiry::ROWS,
-    connection::ROWS,
-    pubsub::ROWS,
-    server::ROWS,
-    diagnosis::ROWS,
-    inspect::ROWS,
-    transaction::ROWS,
-];
-
-/// Number of top-level rows.
-const COUNT: usize = {
+/// Number of rows, those of subcommands among them.
+pub const COUNT: usize = {
     let mut n = 0;
     let mut i = 0;
     while i < CHAPTERS.len() {
@@ -65,14 +16,20 @@ const COUNT: usize = {
     n
 };
 
-/// All top-level rows, chapter after chapter.
-static ROWS: [&Command; COUNT] = {
-    let mut rows = [&CHAPTERS[0][0]; COUNT];
-    let (mut n, mut i) = (0, 0);
+/// All rows, chapter after chapter, each at the place that its number says.
+pub(super) static ROWS: [Command; COUNT] = {
+    let mut rows = [CHAPTERS[0][0]; COUNT];
+    let (mut n, mut i, mut parent) = (0, 0, 0);
     while i < CHAPTERS.len() {
         let mut j = 0;
         while j < CHAPTERS[i].len() {
-            rows[n] = &CHAPTERS[i][j];
+            rows[n] = CHAPTERS[i][j];
+            rows[n].number = n as u16;
+            if has(rows[n].name, b'|') {
+                rows[parent].subcommands += 1;
+            } else {
+                parent = n;
+            }
             n += 1;
             j += 1;
         }
@@ -81,17 +38,51 @@ static ROWS: [&Command; COUNT] = {
     rows
 };
 
-/// All top-level rows.
+/// The rows that are not subcommands'.
+pub fn rows() -> impl Iterator<Item = &'static Command> + Clone {
+    ROWS.iter().filter(|row| !has(row.name, b'|'))
+}
+
+/// All rows: each command before its subcommands.
 #[must_use]
-pub fn rows() -> &'static [&'static Command] {
+pub fn all_rows() -> &'static [Command] {
     &ROWS
 }
 
-/// The table, as the commands see it that reply with its rows.
-pub(crate) static TABLE: Rows = Rows {
-    all: &ROWS,
-    find: lookup,
-};
+/// The number of the row of that full name, when compiling.
+///
+/// # Panics
+///
+/// If there is none.
+#[must_use]
+pub const fn number_of(name: &str) -> usize {
+    let (parent, _) = text::split(name.as_bytes(), b'|');
+    let folded = Folded::of_row(parent);
+    let mut at = folded.place(parent.len());
+    while INDEX[at].len != 0 {
+        let mut number = INDEX[at].row as usize;
+        if text::is(parent, ROWS[number].name) {
+            while number < COUNT && !text::is(name.as_bytes(), ROWS[number].name) {
+                number += 1;
+            }
+            assert!(number < COUNT, "no such subcommand");
+            return number;
+        }
+        at = (at + 1) % INDEX_LEN;
+    }
+    panic!("no such row")
+}
+
+const fn has(name: &str, wanted: u8) -> bool {
+    let mut i = 0;
+    while i < name.len() {
+        if name.as_bytes()[i] == wanted {
+            return true;
+        }
+        i += 1;
+    }
+    false
+}
 
 /// A name of up to 24 bytes in lower case, as three words.
 ///
@@ -110,8 +101,7 @@ const NAME_MAX: usize = 24;
 const DEL: u8 = 0x7f;
 
 impl Folded {
-    const fn of_row(name: &str) -> Self {
-        let bytes = name.as_bytes();
+    const fn of_row(bytes: &[u8]) -> Self {
         assert!(
             bytes.len() <= NAME_MAX,
             "a command's name is at most 24 letters"
@@ -164,7 +154,7 @@ const INDEX_LEN: usize = 1 << INDEX_BITS;
 struct Place {
     name: Folded,
     len: u8,
-    row: u8,
+    row: u16,
     has_underscore: bool,
 }
 
@@ -176,11 +166,16 @@ static INDEX: [Place; INDEX_LEN] = {
         row: 0,
         has_underscore: false,
     }; INDEX_LEN];
-    assert!(COUNT < INDEX_LEN / 2 && COUNT < 256, "widen the index");
+    assert!(COUNT < INDEX_LEN, "widen the index");
     let mut i = 0;
     while i < COUNT {
-        let name = Folded::of_row(ROWS[i].name);
-        let len = ROWS[i].name.len();
+        let row = &ROWS[i];
+        i += 1;
+        if has(row.name, b'|') {
+            continue;
+        }
+        let name = Folded::of_row(row.name.as_bytes());
+        let len = row.name.len();
         let mut at = name.place(len);
         while index[at].len != 0 {
             at = (at + 1) % INDEX_LEN;
@@ -188,40 +183,15 @@ static INDEX: [Place; INDEX_LEN] = {
         index[at] = Place {
             name,
             len: len as u8,
-            row: i as u8,
-            has_underscore: has_underscore(ROWS[i].name),
+            row: row.number,
+            has_underscore: has(row.name, b'_'),
         };
-        i += 1;
     }
     index
 };
 
-const fn has_underscore(name: &str) -> bool {
-    let mut i = 0;
-    while i < name.len() {
-        if name.as_bytes()[i] == b'_' {
-            return true;
-        }
-        i += 1;
-    }
-    false
-}
-
-static GET: &Command = row_of("get");
-static SET: &Command = row_of("set");
-
-const fn row_of(name: &str) -> &'static Command {
-    let wanted = Folded::of_row(name);
-    let mut i = 0;
-    while i < COUNT {
-        let folded = Folded::of_row(ROWS[i].name);
-        if folded.head == wanted.head && folded.tail == wanted.tail && folded.rest == wanted.rest {
-            return ROWS[i];
-        }
-        i += 1;
-    }
-    panic!("no such row")
-}
+static GET: &Command = &ROWS[number_of("get")];
+static SET: &Command = &ROWS[number_of("set")];
 
 /// The top-level row of that name, whatever its case. Takes a few nanoseconds.
 #[must_use]
@@ -250,7 +220,7 @@ fn lookup_in_index(name: &[u8]) -> Option<&'static Command> {
         }
         if place.len as usize == name.len() && place.name == folded {
             let differs = place.has_underscore && name.contains(&DEL);
-            return (!differs).then(|| ROWS[place.row as usize]);
+            return (!differs).then(|| &ROWS[place.row as usize]);
         }
         at = (at + 1) % INDEX_LEN;
     }
@@ -259,7 +229,6 @@ fn lookup_in_index(name: &[u8]) -> Option<&'static Command> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::Handler;
 
     #[test]
     fn every_row_is_found_in_any_case() {
@@ -309,39 +278,33 @@ mod tests {
 
     #[test]
     fn names_are_unique_and_rows_are_documented() {
-        let mut names: Vec<_> = rows().iter().map(|r| r.name).collect();
+        let mut names: Vec<_> = all_rows().iter().map(|row| row.name).collect();
         names.sort_unstable();
         names.dedup();
-        assert_eq!(names.len(), rows().len());
-        for row in rows()
-            .iter()
-            .copied()
-            .flat_map(|r| std::iter::once(r).chain(r.subcommands))
-        {
-            assert!(!row.summary.is_empty(), "{}", row.name);
-            assert!(row.arity != 0, "{}", row.name);
-            assert!(!row.complexity.is_empty(), "{}", row.name);
-        }
-        for row in rows() {
-            for sub in row.subcommands {
-                assert!(
-                    sub.name.starts_with(&format!("{}|", row.name)),
-                    "{}",
-                    sub.name
-                );
-            }
+        assert_eq!(names.len(), all_rows().len());
+        for (number, row) in all_rows().iter().enumerate() {
+            let name = row.name;
+            assert_eq!((usize::from(row.number), number_of(name)), (number, number));
+            assert!(
+                !row.summary.is_empty() && !row.complexity.is_empty(),
+                "{name}"
+            );
+            // Reads the syntax of each row.
+            assert!(row.arity != 0 && row.arguments().len() < 20, "{name}");
         }
     }
 
     #[test]
-    fn help_describes_the_subcommands_of_its_own_command() {
-        let names = |rows: &[Command]| rows.iter().map(|row| row.name).collect::<Vec<_>>();
-        for row in rows().iter().filter(|row| !row.subcommands.is_empty()) {
-            let help = row.subcommand(b"help").expect("every container has help");
-            match help.handler {
-                Handler::Help(rows) => assert_eq!(names(rows), names(row.subcommands)),
-                _ => assert_eq!(row.name, "debug", "who may not debug gets no help with it"),
+    fn subcommands_stand_behind_their_command() {
+        let mut seen = 0;
+        for row in rows() {
+            for sub in row.subcommands() {
+                assert_eq!(sub.parent().map(|parent| parent.name), Some(row.name));
             }
+            let help = row.subcommand(b"help");
+            assert_eq!(help.is_some(), row.has_subcommands(), "{}", row.name);
+            seen += 1 + row.subcommands().len();
         }
+        assert_eq!(seen, COUNT);
     }
 }

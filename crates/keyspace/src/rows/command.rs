@@ -1,0 +1,271 @@
+//! One row of the command table: all that is known of a command but the function that runs it.
+
+use tidewheel_resp::Args;
+
+use super::cost::Cost;
+use super::flags::Flags;
+use super::keys::KeySpec;
+use super::kinds::{Adds, Group};
+use super::syntax::Argument;
+use super::{index, syntax};
+
+/// One command or subcommand: its shape and its documentation.
+///
+/// COMMAND and its documentation, the positions of keys and the check of arity follow from these
+/// rows. The function that runs a row is found by its number.
+#[derive(Debug, Clone, Copy)]
+pub struct Command {
+    /// Its place in the table.
+    pub number: u16,
+    /// Lower-case full name; a subcommand's is `parent|name`.
+    pub name: &'static str,
+    /// Number of arguments, name included; `-n` means at least `n`.
+    pub arity: i32,
+    /// What it does and where it may run.
+    pub flags: Flags,
+    /// Where the keys are among the arguments.
+    pub keys: KeySpec,
+    /// Whether its time may depend on more than the size of its request and of its reply: it reads
+    /// or moves whole values. Commands without keys count as slow without this.
+    pub slow: bool,
+    /// What it costs, where that grows with what it is about.
+    pub(crate) cost: Cost,
+    /// Whether a call may look at keys that none of its arguments names (SORT).
+    pub(crate) reaches: bool,
+    /// The argument that is stored as it is (the one after each key, if there are many keys); 0 if
+    /// none. Large ones are copied before a lock is taken.
+    pub(crate) stored_argument: u32,
+    /// What it adds to the data.
+    pub(crate) adds: Adds,
+    /// How many subcommands it has: the rows behind it. A row that has some is never run itself.
+    pub(super) subcommands: u16,
+    /// One sentence.
+    pub summary: &'static str,
+    /// The protocol version that introduced it.
+    pub since: &'static str,
+    /// Its cost, in words.
+    pub complexity: &'static str,
+    group: Option<Group>,
+    categories: &'static str,
+    tips: &'static str,
+    syntax: &'static str,
+    /// What later versions added: (version, change).
+    pub history: &'static [(&'static str, &'static str)],
+    /// The command that took its place: (version, command).
+    pub replaced_by: Option<(&'static str, &'static str)>,
+}
+
+/// The rows of a chapter, of which most have this group and these categories.
+pub(super) const fn chapter<const N: usize>(
+    group: Group,
+    categories: &'static str,
+    mut rows: [Command; N],
+) -> [Command; N] {
+    let mut i = 0;
+    while i < N {
+        if rows[i].group.is_none() {
+            rows[i].group = Some(group);
+        }
+        if rows[i].categories.is_empty() {
+            rows[i].categories = categories;
+        }
+        i += 1;
+    }
+    rows
+}
+
+/// A command without keys, of which nothing else is said; see [`Argument`] for its syntax.
+pub(super) const fn row(
+    name: &'static str,
+    arity: i32,
+    flags: &str,
+    syntax: &'static str,
+) -> Command {
+    Command {
+        number: 0,
+        name,
+        arity,
+        flags: Flags::of(flags),
+        keys: KeySpec::NONE,
+        slow: false,
+        cost: Cost::NONE,
+        reaches: false,
+        stored_argument: 0,
+        adds: Adds::Arguments,
+        subcommands: 0,
+        summary: "",
+        since: "1.0.0",
+        complexity: "O(1)",
+        group: None,
+        categories: "",
+        tips: "",
+        syntax,
+        history: &[],
+        replaced_by: None,
+    }
+}
+
+/// What a chapter says of its rows.
+impl Command {
+    /// One sentence.
+    pub(super) const fn says(self, summary: &'static str) -> Self {
+        Self { summary, ..self }
+    }
+
+    /// The protocol version that introduced it, if not the first.
+    pub(super) const fn since(self, since: &'static str) -> Self {
+        Self { since, ..self }
+    }
+
+    /// Its cost in words, if it grows.
+    pub(super) const fn complexity(self, complexity: &'static str) -> Self {
+        Self { complexity, ..self }
+    }
+
+    /// The first argument is its only key, and this is done to it.
+    pub(super) const fn key(self, uses: &'static str) -> Self {
+        self.keys(KeySpec::one(1, uses))
+    }
+
+    pub(super) const fn keys(self, keys: KeySpec) -> Self {
+        Self { keys, ..self }
+    }
+
+    pub(super) const fn cost(self, cost: Cost) -> Self {
+        Self { cost, ..self }
+    }
+
+    pub(super) const fn slow(self) -> Self {
+        Self { slow: true, ..self }
+    }
+
+    pub(super) const fn reaches(self) -> Self {
+        Self {
+            reaches: true,
+            ..self
+        }
+    }
+
+    pub(super) const fn stored_argument(self, stored_argument: u32) -> Self {
+        Self {
+            stored_argument,
+            ..self
+        }
+    }
+
+    pub(super) const fn adds(self, adds: Adds) -> Self {
+        Self { adds, ..self }
+    }
+
+    /// Its group, if not the chapter's.
+    pub(super) const fn in_group(self, group: Group) -> Self {
+        Self {
+            group: Some(group),
+            ..self
+        }
+    }
+
+    /// Its categories, if not the chapter's, beyond those that follow from the flags; `-` for none.
+    pub(super) const fn in_categories(self, categories: &'static str) -> Self {
+        Self { categories, ..self }
+    }
+
+    /// Hints for clients that split requests over servers.
+    pub(super) const fn hints(self, tips: &'static str) -> Self {
+        Self { tips, ..self }
+    }
+
+    pub(super) const fn history(self, history: &'static [(&'static str, &'static str)]) -> Self {
+        Self { history, ..self }
+    }
+
+    pub(super) const fn replaced_by(self, since: &'static str, by: &'static str) -> Self {
+        Self {
+            replaced_by: Some((since, by)),
+            ..self
+        }
+    }
+}
+
+impl Command {
+    /// Whether a call with `n_args` arguments (name included) has an acceptable number of them.
+    #[inline]
+    #[must_use]
+    pub fn check_arity(&self, n_args: usize) -> bool {
+        let least = self.arity.unsigned_abs() as usize;
+        if self.arity >= 0 {
+            n_args == least
+        } else {
+            n_args >= least
+        }
+    }
+
+    /// Whether it has subcommands; then it is never run itself.
+    #[inline]
+    #[must_use]
+    pub fn has_subcommands(&self) -> bool {
+        self.subcommands != 0
+    }
+
+    /// Its subcommands.
+    #[must_use]
+    pub fn subcommands(&self) -> &'static [Self] {
+        let first = usize::from(self.number) + 1;
+        &index::ROWS[first..first + usize::from(self.subcommands)]
+    }
+
+    /// The subcommand of that name (case-insensitive), without its parent's name.
+    #[must_use]
+    pub fn subcommand(&self, name: &[u8]) -> Option<&'static Self> {
+        self.subcommands()
+            .iter()
+            .find(|sub| sub.short_name().as_bytes().eq_ignore_ascii_case(name))
+    }
+
+    /// The row that a call of this one means: its subcommand, if the call names one. `None` if
+    /// there is none of that name.
+    #[inline]
+    pub(crate) fn for_call(&'static self, args: Args<'_>) -> Option<&'static Self> {
+        match (self.subcommands, args.get(1)) {
+            (0, _) | (_, None) => Some(self),
+            (_, Some(name)) => self.subcommand(name),
+        }
+    }
+
+    /// The name without the parent's.
+    #[must_use]
+    pub fn short_name(&self) -> &'static str {
+        self.name
+            .split_once('|')
+            .map_or(self.name, |(_, short)| short)
+    }
+
+    /// The parent's row, of a subcommand.
+    #[must_use]
+    pub fn parent(&self) -> Option<&'static Self> {
+        let (parent, _) = self.name.split_once('|')?;
+        index::lookup(parent.as_bytes())
+    }
+
+    /// The documentation's chapter.
+    #[must_use]
+    pub fn group(&self) -> Group {
+        self.group.unwrap_or(Group::Generic)
+    }
+
+    /// Access-control categories beyond those that follow from the flags.
+    pub fn categories(&self) -> impl Iterator<Item = &'static str> {
+        self.categories.split(' ').filter(|name| *name != "-")
+    }
+
+    /// Hints for clients that split requests over servers.
+    pub fn tips(&self) -> impl Iterator<Item = &'static str> {
+        self.tips.split(' ').filter(|tip| !tip.is_empty())
+    }
+
+    /// Its syntax. Reads the row's text anew.
+    #[must_use]
+    pub fn arguments(&self) -> Vec<Argument> {
+        syntax::read(self.syntax)
+    }
+}

@@ -1,0 +1,63 @@
+//! Rows: how long keys live.
+
+use super::command::{Command, chapter, row};
+use super::kinds::Group;
+
+#[rustfmt::skip] // One call for each thing that is said would take three times the lines.
+pub(super) const ROWS: &[Command] = &chapter(Group::Generic, "@keyspace", [
+    row("expire", -3, "write fast", "key seconds:int [condition(NX|XX|GT|LT)@7.0.0]")
+        .key("RW update")
+        .says("Sets the expiration time of a key in seconds.")
+        .history(&[("7.0.0", "Added options: `NX`, `XX`, `GT` and `LT`.")]),
+    row("expireat", -3, "write fast", "key unix-time-seconds:time [condition(NX|XX|GT|LT)@7.0.0]")
+        .since("1.2.0").key("RW update")
+        .says("Sets the expiration time of a key to a Unix timestamp.")
+        .history(&[("7.0.0", "Added options: `NX`, `XX`, `GT` and `LT`.")]),
+    row("expiretime", 2, "readonly fast", "key")
+        .since("7.0.0").key("RO access")
+        .says("Returns the expiration time of a key as a Unix timestamp."),
+    row("expiry", -2, "", "")
+        .since("7.2.0").in_group(Group::Expiry).in_categories("-")
+        .says("A container for commands on expiry as a whole.")
+        .complexity("Depends on subcommand."),
+    row("expiry|forecast", -2, "readonly", "[buckets:int]")
+        .since("7.2.0").in_group(Group::Expiry).in_categories("-")
+        .says("Returns how many keys of the database expire in each coming window; each window is \
+            twice as long as the one before.")
+        .complexity("O(S+W) where S is the number of shards and W the occupied slots of their \
+            timing wheels; independent of the number of keys."),
+    row("expiry|freeze", 2, "write admin fast", "")
+        .since("7.2.0").in_group(Group::Expiry).in_categories("-")
+        .says("Stops the clock of expiry: nothing expires and every time to live stands still \
+            until EXPIRY RESUME."),
+    row("expiry|help", 2, "loading stale", "")
+        .since("7.2.0").in_group(Group::Expiry).in_categories("-")
+        .says("Returns helpful text about the different subcommands."),
+    row("expiry|resume", 2, "write admin fast", "")
+        .since("7.2.0").in_group(Group::Expiry).in_categories("-")
+        .says("Lets the clock of expiry go on from where EXPIRY FREEZE stopped it.")
+        .complexity("O(S) where S is the number of shards; independent of the number of keys."),
+    row("persist", 2, "write fast", "key")
+        .since("2.2.0").key("RW update")
+        .says("Removes the expiration time of a key."),
+    row("pexpire", -3, "write fast", "key milliseconds:int [condition(NX|XX|GT|LT)@7.0.0]")
+        .since("2.6.0").key("RW update")
+        .says("Sets the expiration time of a key in milliseconds.")
+        .history(&[("7.0.0", "Added options: `NX`, `XX`, `GT` and `LT`.")]),
+    row("pexpireat", -3, "write fast",
+        "key unix-time-milliseconds:time [condition(NX|XX|GT|LT)@7.0.0]")
+        .since("2.6.0").key("RW update")
+        .says("Sets the expiration time of a key to a Unix milliseconds timestamp.")
+        .history(&[("7.0.0", "Added options: `NX`, `XX`, `GT` and `LT`.")]),
+    row("pexpiretime", 2, "readonly fast", "key")
+        .since("7.0.0").key("RO access")
+        .says("Returns the expiration time of a key as a Unix milliseconds timestamp."),
+    row("pttl", 2, "readonly fast", "key")
+        .since("2.6.0").key("RO access").hints("nondeterministic_output")
+        .says("Returns the expiration time in milliseconds of a key.")
+        .history(&[("2.8.0", "Added the -2 reply.")]),
+    row("ttl", 2, "readonly fast", "key")
+        .key("RO access").hints("nondeterministic_output")
+        .says("Returns the expiration time in seconds of a key.")
+        .history(&[("2.8.0", "Added the -2 reply.")]),
+]);

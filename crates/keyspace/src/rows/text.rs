@@ -1,0 +1,24 @@
+//! Reading text when compiling.
+
+/// What stands before the first `by`, and what stands behind it.
+pub(super) const fn split(text: &[u8], by: u8) -> (&[u8], &[u8]) {
+    let mut at = 0;
+    while at < text.len() && text[at] != by {
+        at += 1;
+    }
+    let (before, behind) = text.split_at(at);
+    match behind {
+        [_, rest @ ..] => (before, rest),
+        [] => (before, &[]),
+    }
+}
+
+/// Whether these are the bytes of that name.
+pub(super) const fn is(text: &[u8], name: &str) -> bool {
+    let name = name.as_bytes();
+    let mut i = 0;
+    while i < text.len() && i < name.len() && text[i] == name[i] {
+        i += 1;
+    }
+    i == text.len() && i == name.len()
+}
