@@ -22,14 +22,11 @@
 
 use tidewheel_store::Slot;
 
-use crate::eviction::{Choice, Policy};
+use crate::eviction::{Choice, NOTHING, Policy};
 use crate::value::{Entries, own_deadline};
 
 /// The most urgent of a shard is not known.
 pub(crate) const UNKNOWN: u64 = 0;
-
-/// Nothing that was found may be evicted.
-pub(crate) const NOTHING: u64 = u64::MAX;
 
 /// Why there is no victim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -29,14 +29,14 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 
-use crate::keyspace::{Keyspace, SHARDS_MAX};
 use crate::order::{Rank, Ranked};
 use crate::rows::cost::Cost;
 use crate::shard::Hold;
-use crate::time::Now;
-use crate::waiters::{Served, Ticket, Waiter};
+use crate::waiters::{Ticket, Waiter};
+
+/// The most shards.
+pub(crate) const SHARDS_MAX: usize = 1024;
 
 /// Some of the shards, a bit each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,7 +67,7 @@ impl ShardSet {
         self.0.iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    fn has(&self, shard: usize) -> bool {
+    pub(crate) fn has(&self, shard: usize) -> bool {
         self.0[shard / 64] & 1 << (shard % 64) != 0
     }
 
@@ -87,13 +87,13 @@ impl ShardSet {
 /// A command could not run: shards that it needs are locked for long.
 #[derive(Debug)]
 #[must_use = "the client is parked, or tries again"]
-pub struct Blocked(Box<Need>);
+pub struct Blocked(pub(crate) Box<Need>);
 
 #[derive(Debug)]
-struct Need {
-    shards: ShardSet,
+pub(crate) struct Need {
+    pub(crate) shards: ShardSet,
     /// Whether the command may turn out to be long itself, when it can look at its keys.
-    may_be_long: bool,
+    pub(crate) may_be_long: bool,
 }
 
 impl Blocked {
@@ -112,9 +112,9 @@ impl Blocked {
     }
 }
 
-/// A parked client's place among the claims; hand it back to [`Keyspace::unpark`].
+/// A parked client's place among the claims; hand it back to [`Keyspace::unpark`](crate::Keyspace::unpark).
 #[derive(Debug, PartialEq, Eq)]
-pub struct Parked(u64);
+pub struct Parked(pub(crate) u64);
 
 /// What is done with a shard as soon as it is not locked for long any more.
 pub(crate) enum Later {
@@ -128,26 +128,26 @@ pub(crate) type Act = Box<dyn FnOnce(&mut Hold<'_>) + Send>;
 
 /// All claims, in the order in which they came.
 #[derive(Debug)]
-pub(crate) struct Claims(Ranked<State>);
+pub(crate) struct Claims(pub(crate) Ranked<State>);
 
 #[derive(Default)]
-struct State {
+pub(crate) struct State {
     /// By their numbers, which are their order.
-    claims: BTreeMap<u64, Claim>,
+    pub(crate) claims: BTreeMap<u64, Claim>,
     /// Those of long commands that were granted: at most one for each shard.
     running: Vec<(u64, ShardSet)>,
     /// Claims that were not granted yet.
     waiting: usize,
     /// How many users have, or are about to have, the keyspace for themselves.
-    exclusive: usize,
-    later: Vec<(usize, Later)>,
+    pub(crate) exclusive: usize,
+    pub(crate) later: Vec<(usize, Later)>,
 }
 
-struct Claim {
-    shards: ShardSet,
+pub(crate) struct Claim {
+    pub(crate) shards: ShardSet,
     /// The only one of the shards, if it is one.
     only: Option<usize>,
-    who: Who,
+    pub(crate) who: Who,
     granted: bool,
 }
 
@@ -168,7 +168,7 @@ impl Claim {
 }
 
 /// Whose claim it is.
-enum Who {
+pub(crate) enum Who {
     Long(Arc<Ticket>),
     Parked {
         waiter: Waiter,
@@ -188,9 +188,17 @@ impl std::fmt::Debug for State {
 
 /// Claims that were granted, to be told when nothing is locked.
 #[derive(Default)]
-struct Granted {
-    long: Vec<Arc<Ticket>>,
-    parked: Vec<Waiter>,
+pub(crate) struct Granted {
+    /// Shards that are to be marked.
+    pub(crate) busy: ShardSet,
+    pub(crate) long: Vec<Arc<Ticket>>,
+    pub(crate) parked: Vec<Waiter>,
+}
+
+impl Default for ShardSet {
+    fn default() -> Self {
+        Self::NONE
+    }
 }
 
 impl Default for Claims {
@@ -200,7 +208,7 @@ impl Default for Claims {
 }
 
 impl State {
-    fn add(&mut self, number: u64, shards: ShardSet, who: Who) {
+    pub(crate) fn add(&mut self, number: u64, shards: ShardSet, who: Who) {
         let mut all = shards.iter();
         let claim = Claim {
             shards,
@@ -212,7 +220,7 @@ impl State {
         self.claims.insert(number, claim);
     }
 
-    fn remove(&mut self, number: u64) -> Option<Claim> {
+    pub(crate) fn remove(&mut self, number: u64) -> Option<Claim> {
         let claim = self.claims.remove(&number)?;
         self.waiting -= usize::from(!claim.granted);
         self.running.retain(|(running, _)| *running != number);
@@ -220,7 +228,7 @@ impl State {
     }
 
     /// The number of the claim with which a client was parked that goes on now.
-    fn parked(&self, client: Waiter) -> Option<u64> {
+    pub(crate) fn parked(&self, client: Waiter) -> Option<u64> {
         let is = |who: &Who| matches!(who, Who::Parked { waiter, .. } if *waiter == client);
         let mut claims = self.claims.iter();
         claims
@@ -229,12 +237,12 @@ impl State {
     }
 
     /// Whether a long command runs, or is about to, on one of these shards.
-    fn is_taken(&self, shards: &ShardSet) -> bool {
+    pub(crate) fn is_taken(&self, shards: &ShardSet) -> bool {
         self.running.iter().any(|(_, taken)| taken.meets(shards))
     }
 
     /// Grants what need not wait any more. Costs a look at each claim, if one waits.
-    fn grant(&mut self, keyspace: &Keyspace) -> Granted {
+    pub(crate) fn grant(&mut self, is_paused: bool) -> Granted {
         let mut granted = Granted::default();
         if self.waiting == 0 {
             return granted;
@@ -244,15 +252,13 @@ impl State {
             let bars = match &claim.who {
                 Who::Long(ticket) => {
                     // Nobody waits for a writer that a pause holds back.
-                    if !claim.granted && keyspace.is_paused() && ticket.writes() {
+                    if !claim.granted && is_paused && ticket.writes() {
                         continue;
                     }
                     if !claim.granted && self.exclusive == 0 && !claim.meets(&all) {
                         claim.granted = true;
                         self.running.push((number, claim.shards));
-                        for shard in keyspace.known(claim.shards) {
-                            keyspace.shards[shard].set_busy(true);
-                        }
+                        granted.busy.add(&claim.shards);
                         granted.long.push(Arc::clone(ticket));
                     }
                     true
@@ -275,161 +281,5 @@ impl State {
         }
         self.waiting -= granted.long.len() + granted.parked.len();
         granted
-    }
-}
-
-/// Permission to use the keyspace alone: no long command begins until it is dropped.
-#[derive(Debug)]
-#[must_use]
-pub struct NoLongCommands<'a>(&'a Keyspace);
-
-impl Drop for NoLongCommands<'_> {
-    fn drop(&mut self) {
-        let mut state = self.0.claims.0.lock();
-        state.exclusive -= 1;
-        let granted = state.grant(self.0);
-        drop(state);
-        self.0.tell_granted(granted);
-    }
-}
-
-impl Keyspace {
-    /// Keeps long commands from beginning, for a thread that will use the keyspace alone. Nothing
-    /// may be locked.
-    ///
-    /// # Errors
-    ///
-    /// If one runs: alone would mean to wait for it, and everybody with it.
-    pub fn without_long_commands(&self) -> Result<NoLongCommands<'_>, Blocked> {
-        let mut state = self.claims.0.lock();
-        if state.is_taken(&ShardSet::ALL) {
-            return Err(Blocked::on(ShardSet::ALL));
-        }
-        state.exclusive += 1;
-        Ok(NoLongCommands(self))
-    }
-
-    /// Parks a client until nobody has the shards for long that its command needs. Then
-    /// [`Hooks::go_on`](crate::Hooks::go_on) is called once. `None` if it may try again at once:
-    /// but others should have their turn before.
-    #[must_use]
-    pub fn park(&self, waiter: Waiter, blocked: &Blocked) -> Option<Parked> {
-        let mut state = self.claims.0.lock();
-        let need = &blocked.0;
-        if !state.is_taken(&need.shards) {
-            return None;
-        }
-        let number = self.next_ticket.fetch_add(1, Relaxed);
-        let who = Who::Parked {
-            waiter,
-            may_be_long: need.may_be_long,
-        };
-        state.add(number, need.shards, who);
-        Some(Parked(number))
-    }
-
-    /// A client that was parked has run its command, or is gone.
-    pub fn unpark(&self, parked: Parked) {
-        let mut state = self.claims.0.lock();
-        // Its command may be long: then the claim is that command's.
-        let is_parked = |claim: &Claim| matches!(claim.who, Who::Parked { .. });
-        if state.claims.get(&parked.0).is_some_and(is_parked) {
-            state.remove(parked.0);
-        }
-        let granted = state.grant(self);
-        drop(state);
-        self.tell_granted(granted);
-    }
-
-    /// The place of a command that turns out to be long: that of its client, if it was parked
-    /// before.
-    pub(crate) fn place_of_long(&self, waiter: Waiter) -> u64 {
-        let parked = self.claims.0.lock().parked(waiter);
-        parked.unwrap_or_else(|| self.next_ticket.fetch_add(1, Relaxed))
-    }
-
-    /// Has a long command run on a thread of its own. Nothing is locked.
-    pub(crate) fn claim(&self, shards: ShardSet, ticket: &Arc<Ticket>) {
-        let mut state = self.claims.0.lock();
-        state.remove(ticket.number);
-        state.add(ticket.number, shards, Who::Long(Arc::clone(ticket)));
-        let granted = state.grant(self);
-        drop(state);
-        self.tell_granted(granted);
-    }
-
-    /// A long command has ended: what had to wait for it is done, and other claims are granted.
-    /// Nothing is locked.
-    pub(crate) fn end_claim(&self, ticket: &Ticket, now: Now) {
-        let mut state = self.claims.0.lock();
-        let Some(claim) = state.remove(ticket.number) else {
-            return;
-        };
-        for shard in self.known(claim.shards) {
-            self.shards[shard].set_busy(false);
-        }
-        let later = std::mem::take(&mut state.later);
-        let (due, kept) = later
-            .into_iter()
-            .partition(|(shard, _)| claim.shards.has(*shard));
-        state.later = kept;
-        let granted = state.grant(self);
-        drop(state);
-        for (shard, later) in due {
-            match later {
-                Later::Act(act) => {
-                    if let Some(hold) = self.act_on(shard, act) {
-                        self.serve_and_unlock(now, vec![(shard, hold)]);
-                    }
-                }
-                Later::Retry(ticket) => self.hooks.served(Served::Retry(ticket)),
-            }
-        }
-        self.tell_granted(granted);
-    }
-
-    /// Those of the shards that there are.
-    fn known(&self, shards: ShardSet) -> impl Iterator<Item = usize> {
-        let all = self.shards();
-        shards.iter().take_while(move |shard| *shard < all)
-    }
-
-    fn tell_granted(&self, granted: Granted) {
-        for ticket in granted.long {
-            self.hooks.run_long(ticket);
-        }
-        for waiter in granted.parked {
-            self.hooks.go_on(waiter);
-        }
-    }
-
-    /// Acts on a shard, and returns it: or acts when nobody has it for long any more.
-    pub(crate) fn act_on(&self, shard: usize, act: Act) -> Option<Hold<'_>> {
-        loop {
-            if let Some(mut hold) = self.shards[shard].lock_briefly() {
-                act(&mut hold);
-                return Some(hold);
-            }
-            let mut state = self.claims.0.lock();
-            if self.shards[shard].is_busy() {
-                state.later.push((shard, Later::Act(act)));
-                return None;
-            }
-            drop(state);
-            // A transaction has it: its thread may need this processor.
-            std::thread::yield_now();
-        }
-    }
-
-    /// Has a ticket's own loop try again when nobody has these shards for long any more.
-    pub(crate) fn retry_later(&self, blocked: &Blocked, ticket: &Arc<Ticket>) {
-        let mut state = self.claims.0.lock();
-        let mut shards = self.known(blocked.0.shards);
-        if let Some(shard) = shards.find(|shard| self.shards[*shard].is_busy()) {
-            let later = Later::Retry(Arc::clone(ticket));
-            return state.later.push((shard, later));
-        }
-        drop(state);
-        self.hooks.served(Served::Retry(Arc::clone(ticket)));
     }
 }

@@ -8,8 +8,8 @@ use std::fmt;
 use tidewheel_collections::{Hash, List, Set, ZSet};
 use tidewheel_store::{KeyHasher, Slot};
 
-use crate::collection::{is, read};
 use crate::time::Now;
+use crate::value::collection::{is, read};
 use crate::value::{self, Entries};
 
 /// Bytes of a digest, as in the public protocol.

@@ -18,9 +18,11 @@
 use tidewheel_store::Slot;
 
 use crate::access::Recency;
-use crate::candidates::NOTHING;
 use crate::random::Random;
 use crate::value::{Entries, own_deadline};
+
+/// Nothing that was found may be evicted.
+pub(crate) const NOTHING: u64 = u64::MAX;
 
 /// What `maxmemory` evicts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

@@ -11,16 +11,17 @@ use std::sync::Arc;
 
 use tidewheel_resp::{Args, Writer};
 
+use crate::call::Call;
 use crate::claims::Blocked;
 use crate::commands::handlers::{Handler, HandlerFn, handler};
 use crate::context::Context;
 use crate::demand::at_most_added;
 use crate::error::CommandError;
-use crate::foresee::Call;
 use crate::gate::Seat;
-use crate::keyspace::{Keyspace, Session};
+use crate::keyspace::Keyspace;
 use crate::rows::Command;
 use crate::rows::Flags;
+use crate::session::Session;
 use crate::time::{Now, Time};
 use crate::waiters::Ticket;
 use crate::walk::Walk;
@@ -130,7 +131,7 @@ impl Keyspace {
         }
         if let Err(error) = handler(&mut context) {
             if let Some(blocked) = context.blocked.take() {
-                return Some(context.give_up(mark, blocked));
+                return Some(Unfinished::Blocked(context.give_up(mark, blocked)));
             }
             context.refuse(mark, &error);
         }

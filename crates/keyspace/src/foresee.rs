@@ -6,6 +6,7 @@
 
 use tidewheel_resp::Args;
 
+use crate::call::{Call, MANY_KEYS};
 use crate::gate::Seat;
 use crate::keyspace::Keyspace;
 use crate::resolve::resolve;
@@ -19,25 +20,6 @@ const WORTH_WARMING: u64 = 2 << 20;
 /// The most keys of one call whose hashes are found ahead. Of a call with as many, there may be
 /// more.
 const KEYS_MAX: usize = 64;
-
-/// A call with as many keys asks for their data itself, when it has locked their shards. Locking
-/// them twice more would cost more than the longer time to come is worth.
-pub(crate) const MANY_KEYS: usize = 4;
-
-/// A call whose row is found.
-#[derive(Debug, Clone, Copy)]
-pub struct Call<'h> {
-    /// Its row.
-    pub row: &'static Command,
-    /// The hashes of all its keys, in their order; empty if they are not known.
-    pub(crate) hashes: &'h [u64],
-}
-
-impl From<&'static Command> for Call<'_> {
-    fn from(row: &'static Command) -> Self {
-        Self { row, hashes: &[] }
-    }
-}
 
 /// What is known of some calls.
 #[derive(Debug, Default)]

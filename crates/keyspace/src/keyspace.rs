@@ -9,19 +9,16 @@ use tidewheel_store::KeyHasher;
 use tidewheel_time::{Histogram, Timeline};
 
 use crate::access::Recency;
-use crate::claims::Claims;
+use crate::claims::{Claims, SHARDS_MAX};
 use crate::events::{Event, NotifyFlags};
 use crate::garbage::Garbage;
 use crate::gate::{Gate, PAUSED, Seat};
 use crate::hooks::Hooks;
+use crate::key::Key;
+use crate::reading::ShardReading;
 use crate::rules::Rules;
-use crate::shard::{Key, NEVER, Shard, Shared};
-use crate::stats::ShardReading;
+use crate::shard::{NEVER, Shard, Shared};
 use crate::value::{LARGE, Object};
-use crate::waiters::Waiter;
-
-/// The most shards.
-pub(crate) const SHARDS_MAX: usize = 1024;
 
 /// The most databases.
 const DATABASES_MAX: usize = 1 << 16;
@@ -46,19 +43,6 @@ impl Default for Options {
             seed: 0,
         }
     }
-}
-
-/// What commands of the keyspace know and change about one connection.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Session {
-    /// The selected database, below [`Keyspace::databases`].
-    pub db: u32,
-    /// CLIENT NO-TOUCH: reads leave no trace in the access history.
-    pub no_touch: bool,
-    /// DEBUG is for this client.
-    pub may_debug: bool,
-    /// Who it is, if its commands may wait.
-    pub waiter: Option<Waiter>,
 }
 
 /// All data: shards, which hold databases, which hold keys.

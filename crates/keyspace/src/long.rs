@@ -29,9 +29,6 @@ use crate::time::{Now, Time};
 use crate::value::Object;
 use crate::waiters::{Served, Ticket};
 
-/// A call that is expected to take longer is long.
-pub(crate) const LONG_NS: u64 = 1_000_000;
-
 /// No command takes longer for a byte of a collection or a string.
 const BYTES_NS: u64 = 100;
 
@@ -133,7 +130,15 @@ impl Context<'_, '_> {
         };
         let number = self.keyspace.place_of_long(waiter);
         self.keyspace.waiting.fetch_add(1, SeqCst);
-        let ticket = Arc::new(Ticket::of_long(self, waiter, number));
+        let ticket = {
+            let call = (self.row, self.args);
+            Arc::new(Ticket::of_long(
+                call,
+                self.session,
+                self.out,
+                (waiter, number),
+            ))
+        };
         self.finish();
         self.keyspace.claim(shards, &ticket);
         Some(ticket)

@@ -16,9 +16,10 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use tidewheel_resp::Args;
 
-use crate::candidates::{NOTHING, UNKNOWN, Want};
+use crate::candidates::{UNKNOWN, Want};
 use crate::demand::{Demand, growth};
 use crate::error::CommandError;
+use crate::eviction::NOTHING;
 use crate::eviction::{Choice, Policy};
 use crate::gate::Seat;
 use crate::keyspace::Keyspace;

@@ -7,7 +7,7 @@
 //!
 //! 1. After a command has locked its keys, it looks whether its shards have something overdue.
 //!    Mostly they have not.
-//! 2. If they have, it removes at most [`STEP`] due members of its keys. Mostly none are left, and
+//! 2. If they have, it removes at most [`OVERDUE_STEP`](crate::context::OVERDUE_STEP) due members of its keys. Mostly none are left, and
 //!    it runs.
 //! 3. Otherwise it becomes a [`Walk`], whose steps remove as many each. The last one runs the
 //!    command.
@@ -17,17 +17,15 @@
 
 use tidewheel_resp::{Args, Writer};
 
+use crate::budget::Budget;
 use crate::commands::handlers::{Handler, handler};
 use crate::context::Context;
 use crate::execute::Unfinished;
 use crate::keyspace::Keyspace;
 use crate::rows::Command;
 use crate::rows::Flags;
-use crate::steps::{Budget, Steps};
+use crate::steps::Steps;
 use crate::walk::Walk;
-
-/// Due members that a command removes in one step.
-pub(crate) const STEP: u32 = 256;
 
 /// A command that waits until the due members of its keys are gone.
 #[derive(Debug)]

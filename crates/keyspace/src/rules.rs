@@ -4,8 +4,10 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Re
 
 use crate::access::Recency;
 use crate::eviction::Policy;
-use crate::long::LONG_NS;
 use crate::packing::Packing;
+
+/// A call that is expected to take longer is long.
+const LONG_NS: u64 = 1_000_000;
 
 /// What may be changed while the keyspace runs. Each is read by commands with one relaxed load.
 #[derive(Debug)]

@@ -4,9 +4,9 @@ use tidewheel_time::Quantiles;
 
 use crate::claims::Act;
 use crate::keyspace::Keyspace;
-use crate::shard::{Counters, Hold, NEVER};
+use crate::reading::{DatabaseReading, DatabaseStats, ShardReading};
+use crate::shard::{Counters, NEVER};
 use crate::time::{Now, Time};
-use crate::value::own_deadline;
 
 /// A reading of the keyspace's counters. Shards are read one after the other, not at one instant.
 #[derive(Debug, Clone, Default)]
@@ -47,21 +47,6 @@ pub struct Stats {
     /// One for each database.
     pub databases: Vec<DatabaseStats>,
 }
-
-/// A reading of one database.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct DatabaseStats {
-    /// Keys, dead ones that are not yet removed included.
-    pub keys: u64,
-    /// Keys that have a deadline.
-    pub expires: u64,
-    /// Mean milliseconds left of keys with a deadline, by a sample; 0 without any.
-    pub avg_ttl_ms: u64,
-}
-
-/// Entries with a deadline that a reading samples in each shard and database for the mean time
-/// left.
-const TTL_SAMPLES: usize = 4;
 
 impl Keyspace {
     /// A reading of all counters. Locks shard after shard, shortly.
@@ -132,76 +117,5 @@ impl Stats {
         self.expired_members += counters.expired_members;
         self.evicted += counters.evicted;
         self.budget_hits += counters.budget_hits;
-    }
-}
-
-#[derive(Debug, Clone, Copy, Default)]
-struct DatabaseReading {
-    stats: DatabaseStats,
-    ttl_sum_ms: u64,
-    ttl_samples: u64,
-}
-
-/// What the counters of one shard said.
-#[derive(Debug, Default)]
-pub(crate) struct ShardReading {
-    counters: Counters,
-    changes: u64,
-    databases: Vec<DatabaseReading>,
-}
-
-impl ShardReading {
-    fn of(hold: &mut Hold<'_>, now: &Now) -> Self {
-        let databases = 0..hold.databases();
-        Self {
-            counters: hold.counters,
-            changes: hold.changes,
-            databases: databases
-                .map(|db| DatabaseReading::of(hold, db, now))
-                .collect(),
-        }
-    }
-}
-
-impl DatabaseReading {
-    fn of(hold: &mut Hold<'_>, db: u32, now: &Now) -> Self {
-        let mut reading = Self::default();
-        reading.read(hold, db, now);
-        reading
-    }
-
-    fn add(&mut self, other: &Self) {
-        self.stats.keys += other.stats.keys;
-        self.stats.expires += other.stats.expires;
-        self.ttl_sum_ms = self.ttl_sum_ms.saturating_add(other.ttl_sum_ms);
-        self.ttl_samples += other.ttl_samples;
-    }
-
-    fn read(&mut self, hold: &mut Hold<'_>, db: u32, now: &Now) {
-        let entries = hold.entries(db);
-        self.stats.keys += entries.len() as u64;
-        self.stats.expires += hold.with_deadline(db) as u64;
-        if hold.with_deadline(db) == 0 {
-            return;
-        }
-        for _ in 0..TTL_SAMPLES {
-            let random = hold.random.next();
-            let entries = hold.entries(db);
-            let slot = entries.sample(random);
-            if let Some(deadline) = slot.and_then(|slot| own_deadline(entries, slot)) {
-                self.ttl_sum_ms = self
-                    .ttl_sum_ms
-                    .saturating_add(deadline.saturating_sub(now.tick));
-                self.ttl_samples += 1;
-            }
-        }
-    }
-
-    fn finish(&self) -> DatabaseStats {
-        let avg_ttl_ms = self.ttl_sum_ms.checked_div(self.ttl_samples).unwrap_or(0);
-        DatabaseStats {
-            avg_ttl_ms,
-            ..self.stats
-        }
     }
 }

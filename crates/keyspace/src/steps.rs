@@ -2,11 +2,9 @@
 
 use tidewheel_resp::Writer;
 
+use crate::budget::Budget;
 use crate::context::Context;
 use crate::error::CommandError;
-
-/// What one step may cost, in units of about a hundred nanoseconds.
-const STEP_BUDGET: usize = 1024;
 
 /// How a command over all keys begins: it checks its arguments and says what its steps do.
 #[derive(Debug, Clone, Copy)]
@@ -23,26 +21,6 @@ pub(crate) trait Steps: std::fmt::Debug + Send {
     /// Bytes held, where they may be many.
     fn bytes(&self) -> usize {
         0
-    }
-}
-
-/// What is left of a step.
-#[derive(Debug)]
-pub(crate) struct Budget(usize);
-
-impl Default for Budget {
-    fn default() -> Self {
-        Self(STEP_BUDGET)
-    }
-}
-
-impl Budget {
-    pub(crate) fn spend(&mut self, cost: usize) {
-        self.0 = self.0.saturating_sub(cost);
-    }
-
-    pub(crate) fn is_spent(&self) -> bool {
-        self.0 == 0
     }
 }
 

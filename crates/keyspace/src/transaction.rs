@@ -8,15 +8,17 @@
 
 use tidewheel_resp::{Args, Writer};
 
-use crate::claims::{Blocked, NoLongCommands};
+use crate::claims::Blocked;
 use crate::commands::handlers::{Handler, handler};
 use crate::context::{Context, Large};
 use crate::demand::Demand;
 use crate::error::CommandError;
 use crate::gate::Seat;
-use crate::keyspace::{Keyspace, Session};
+use crate::keyspace::Keyspace;
+use crate::parking::NoLongCommands;
 use crate::rows::Command;
 use crate::rows::Flags;
+use crate::session::Session;
 use crate::shard::Hold;
 use crate::time::{Now, Time};
 use crate::walk::Walk;

@@ -19,7 +19,6 @@
 //! While a pause holds back all that changes data, the notes stay, and nobody is served.
 
 mod queues;
-mod serving;
 mod ticket;
 
 use std::ops::Range;
@@ -28,21 +27,10 @@ use std::sync::Arc;
 use tidewheel_resp::Writer;
 
 pub(crate) use self::queues::{ReadyKey, Waiters};
+pub(crate) use self::ticket::State;
 pub use self::ticket::Ticket;
-use crate::collection::Collection;
-use crate::context::Context;
-use crate::error::CommandError;
-
-/// Who waits, in the shell's own terms.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Waiter {
-    /// Its thread.
-    pub owner: usize,
-    /// Its place there.
-    pub slot: u32,
-    /// Its id, which is never used twice.
-    pub id: u64,
-}
+pub use crate::session::Waiter;
+use crate::value::collection::Collection;
 
 /// What has become of a ticket.
 #[derive(Debug)]
@@ -60,9 +48,6 @@ pub enum Served {
     Retry(Arc<Ticket>),
 }
 
-/// Tries to run a waiting command on the key at one of its arguments. False if there is nothing.
-pub(crate) type ServeFn = fn(&mut Context<'_, '_>, usize) -> Result<bool, CommandError>;
-
 /// What a blocking command waits for.
 pub(crate) struct Wanted {
     /// The positions of its keys.
@@ -71,18 +56,16 @@ pub(crate) struct Wanted {
     pub(crate) also: Option<usize>,
     /// How long it waits.
     pub(crate) ms: Option<u64>,
-    pub(crate) serve: ServeFn,
     /// The tag of what it takes.
     pub(crate) tag: u8,
 }
 
 impl Wanted {
-    pub(crate) fn of<C: Collection>(keys: Range<usize>, ms: Option<u64>, serve: ServeFn) -> Self {
+    pub(crate) fn of<C: Collection>(keys: Range<usize>, ms: Option<u64>) -> Self {
         Self {
             keys,
             also: None,
             ms,
-            serve,
             tag: C::TAG,
         }
     }

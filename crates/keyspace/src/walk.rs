@@ -16,12 +16,14 @@
 
 use tidewheel_resp::{Args, Writer};
 
+use crate::budget::Budget;
 use crate::claims::Blocked;
 use crate::context::Context;
 use crate::error::CommandError;
-use crate::keyspace::{Keyspace, Session};
+use crate::keyspace::Keyspace;
 use crate::rows::Command;
-use crate::steps::{Budget, Steps, WalkFn};
+use crate::session::Session;
+use crate::steps::{Steps, WalkFn};
 use crate::time::Now;
 
 /// A reply longer than this is swapped into the output buffer instead of copied, if that buffer is

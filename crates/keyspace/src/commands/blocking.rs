@@ -35,15 +35,19 @@ pub(crate) fn timeout(ctx: &Context<'_, '_>, at: usize) -> Result<Option<u64>, C
     Ok((ms > 0).then_some(ms))
 }
 
+/// Tries to run a blocking command on the key at one of its arguments. False if there is nothing.
+pub(crate) type ServeFn = fn(&mut Context<'_, '_>, usize) -> Result<bool, CommandError>;
+
 /// Runs the command on the first of its keys that holds something; waits for them if none does.
 /// `nothing` is the reply where it may not wait.
 pub(crate) fn serve_or_wait(
     ctx: &mut Context<'_, '_>,
     wanted: Wanted,
+    serve: ServeFn,
     nothing: fn(&mut Writer),
 ) -> Outcome {
     for at in wanted.keys.clone() {
-        if (wanted.serve)(ctx, at)? {
+        if serve(ctx, at)? {
             return Ok(());
         }
     }

@@ -2,10 +2,11 @@
 
 use tidewheel_resp::Writer;
 
+use crate::budget::Budget;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::garbage::Garbage;
-use crate::steps::{Budget, Place, Steps, WalkFn};
+use crate::steps::{Place, Steps, WalkFn};
 
 type Outcome = Result<(), CommandError>;
 

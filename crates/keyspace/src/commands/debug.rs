@@ -3,12 +3,12 @@
 use tidewheel_store::{Slot, Value};
 
 use crate::access::Recency;
-use crate::collection;
 use crate::context::Context;
 use crate::digest::{self, Digest};
 use crate::dump;
 use crate::error::CommandError;
 use crate::time::Now;
+use crate::value::collection;
 use crate::value::{self, Entries, Object};
 
 type Outcome = Result<(), CommandError>;

@@ -6,13 +6,13 @@ use tidewheel_collections::{Hash, List, Set, ZSet};
 use tidewheel_store::{INLINE_MAX, NewValue, Slot};
 
 use crate::access::Recency;
-use crate::collection::{Collection, Owned, read};
 use crate::context::{Context, Key, Lookup};
 use crate::dump::{self, Bad, Lenience, Loaded, Setting};
 use crate::error::CommandError;
 use crate::events::Cause;
 use crate::shard::Stored;
 use crate::time::{Base, Unit};
+use crate::value::collection::{Collection, Owned, read};
 use crate::value::{
     self, LARGE, Object, TAG_HASH, TAG_HASH_TIMED, TAG_LIST, TAG_SET, TAG_SET_TIMED, TAG_STRING,
     TAG_ZSET, TAG_ZSET_TIMED,

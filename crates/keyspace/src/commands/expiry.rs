@@ -3,9 +3,10 @@
 use tidewheel_resp::Writer;
 use tidewheel_store::Forecast;
 
+use crate::budget::Budget;
 use crate::context::Context;
 use crate::error::CommandError;
-use crate::steps::{Budget, Place, Steps, WalkFn};
+use crate::steps::{Place, Steps, WalkFn};
 
 type Outcome = Result<(), CommandError>;
 

@@ -3,6 +3,7 @@
 use tidewheel_collections::{Hash, Set, ZSet};
 
 use self::Handler::{Keys, Unlocked, Walk, Whole};
+use super::blocking::ServeFn;
 use super::{
     bitfield, bitmap, bitop, database, debug, dump, edit, expire, expiry, geo, hash, help,
     hyperloglog, introspect, key, lcs, list, members, number, object, scan, set, sort, string,
@@ -46,6 +47,12 @@ pub(crate) fn handler(row: &Command) -> Handler {
     HANDLERS[usize::from(row.number)]
 }
 
+/// How a blocking command is run on one of its keys.
+pub(crate) fn serve(row: Option<&Command>) -> ServeFn {
+    let serve = row.and_then(|row| SERVES[usize::from(row.number)]);
+    serve.unwrap_or(|_, _| Ok(false))
+}
+
 static HANDLERS: [Handler; COUNT] = {
     let mut handlers = [Handler::Host; COUNT];
     let mut i = 0;
@@ -56,6 +63,28 @@ static HANDLERS: [Handler; COUNT] = {
     }
     handlers
 };
+
+static SERVES: [Option<ServeFn>; COUNT] = {
+    let mut serves: [Option<ServeFn>; COUNT] = [None; COUNT];
+    let mut i = 0;
+    while i < BLOCKING.len() {
+        let (name, serve) = BLOCKING[i];
+        serves[number_of(name)] = Some(serve);
+        i += 1;
+    }
+    serves
+};
+
+const BLOCKING: &[(&str, ServeFn)] = &[
+    ("blmove", list::blocking::serve_blmove),
+    ("blmpop", list::blocking::serve_blmpop),
+    ("blpop", list::blocking::serve_blpop),
+    ("brpop", list::blocking::serve_brpop),
+    ("brpoplpush", list::blocking::serve_brpoplpush),
+    ("bzmpop", zset::blocking::serve_bzmpop),
+    ("bzpopmax", zset::blocking::serve_bzpopmax),
+    ("bzpopmin", zset::blocking::serve_bzpopmin),
+];
 
 #[rustfmt::skip] // A line for each.
 const BY_NAME: &[(&str, Handler)] = &[

@@ -2,10 +2,10 @@
 
 use tidewheel_resp::{Args, Writer, parse_i64, parse_u64};
 
-use crate::collection::Collection;
 use crate::context::{Context, Lookup};
 use crate::error::CommandError;
 use crate::glob::glob_match;
+use crate::value::collection::Collection;
 
 const INVALID_CURSOR: CommandError = CommandError::fixed("ERR invalid cursor");
 

@@ -8,13 +8,13 @@ use std::ops::Range;
 use tidewheel_collections::{DEADLINE_MAX, Hash, Set, ZSet};
 use tidewheel_resp::parse_i64;
 
-use crate::collection::{self, Collection};
 use crate::commands::expire::Conditions;
 use crate::commands::lifetime::invalid_expire_time;
 use crate::context::{Context, Lookup};
 use crate::error::CommandError;
 use crate::events::Cause;
 use crate::time::{Base, Now, Unit, rounded_seconds};
+use crate::value::collection::{self, Collection};
 
 type Outcome = Result<(), CommandError>;
 

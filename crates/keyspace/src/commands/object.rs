@@ -1,9 +1,9 @@
 //! Looking into entries: OBJECT and MEMORY.
 
 use crate::access::Recency;
-use crate::collection;
 use crate::context::{Context, Key, Lookup};
 use crate::error::CommandError;
+use crate::value::collection;
 use crate::value::{self, Object};
 
 type Outcome = Result<(), CommandError>;

@@ -2,13 +2,14 @@
 
 use tidewheel_resp::{Writer, parse_u64};
 
-use crate::collection::is_due;
+use crate::budget::Budget;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::glob::glob_match;
 use crate::order;
-use crate::steps::{Budget, Place, Steps, WalkFn};
+use crate::steps::{Place, Steps, WalkFn};
 use crate::value;
+use crate::value::collection::is_due;
 
 /// Entries that one hold of a shard's lock visits.
 const STEP: usize = 256;

@@ -6,11 +6,11 @@ use tidewheel_store::Slot;
 
 use super::locks::place_of;
 use super::{Context, Key, Lookup};
-use crate::collection::{self, Collection, Owned};
 use crate::error::CommandError;
 use crate::events::Cause;
 use crate::packing::PackedLimit;
 use crate::random::Random;
+use crate::value::collection::{self, Collection, Owned};
 
 impl<'a> Context<'a, '_> {
     /// Finds a living key in the session's database, which holds a collection of that type.

@@ -3,9 +3,9 @@
 use tidewheel_resp::Writer;
 
 use super::{Context, Key};
+use crate::call::{Call, MANY_KEYS};
 use crate::claims::{Blocked, ShardSet};
 use crate::error::CommandError;
-use crate::foresee::{Call, MANY_KEYS};
 use crate::keyspace::Keyspace;
 use crate::order;
 use crate::rows::KeySpec;

@@ -12,21 +12,24 @@ use tidewheel_store::{Seen, Slot};
 
 pub(crate) use self::replies::Large;
 use crate::access::Recency;
+use crate::budget::Budget;
 use crate::claims::Blocked;
-use crate::collection;
 use crate::error::CommandError;
 use crate::events::Cause;
 use crate::gate::Seat;
-use crate::keyspace::{Keyspace, Session};
-use crate::overdue::STEP;
+pub(crate) use crate::key::Key;
+use crate::keyspace::Keyspace;
 use crate::rows::Command;
 use crate::rows::Flags;
-pub(crate) use crate::shard::Key;
+use crate::session::Session;
 use crate::shard::{Due, Hold, Work};
-use crate::steps::Budget;
 use crate::time::Now;
+use crate::value::collection;
 use crate::value::{self, Entries};
 use crate::waiters::{Ticket, Wanted};
+
+/// Due members that a command removes in one step.
+pub(crate) const OVERDUE_STEP: u32 = 256;
 
 /// What a command's handler works with.
 ///
@@ -289,7 +292,7 @@ impl<'a, 'b> Context<'a, 'b> {
         }
     }
 
-    /// Removes due members of the command's keys, up to [`STEP`] of each. Returns whether others
+    /// Removes due members of the command's keys, up to [`OVERDUE_STEP`] of each. Returns whether others
     /// are due.
     pub(crate) fn meets_backlog(&mut self, row: &Command) -> bool {
         let mut positions = row.keys.positions(self.args);
@@ -309,7 +312,7 @@ impl<'a, 'b> Context<'a, 'b> {
         budget: &mut Budget,
     ) -> Option<Slot> {
         while self.removes_some(key, db) {
-            budget.spend(STEP as usize);
+            budget.spend(OVERDUE_STEP as usize);
             if budget.is_spent() {
                 return self.entries_at(key, db).find(key.hash, key.bytes);
             }
@@ -317,7 +320,7 @@ impl<'a, 'b> Context<'a, 'b> {
         self.find_at(key, db)
     }
 
-    /// Removes due members of a large collection, up to [`STEP`]. Returns whether others are due.
+    /// Removes due members of a large collection, up to [`OVERDUE_STEP`]. Returns whether others are due.
     fn removes_some(&mut self, key: Key<'_>, db: u32) -> bool {
         let now = self.now;
         let entries = self.entries_at(key, db);
@@ -328,7 +331,9 @@ impl<'a, 'b> Context<'a, 'b> {
         // One that lies beside its key has few members.
         let may = value::is_timed(tag) && !entries.is_inline(slot);
         let is_due = may && deadline.is_some_and(|deadline| now.reached(deadline));
-        is_due && !self.hides(key, db, slot) && self.expire_members(key, db, slot, STEP).backlog
+        is_due
+            && !self.hides(key, db, slot)
+            && self.expire_members(key, db, slot, OVERDUE_STEP).backlog
     }
 
     #[cold]

@@ -10,7 +10,6 @@ use super::locks::place_of;
 use super::{Context, Key, Lookup};
 use crate::claims::Blocked;
 use crate::error::CommandError;
-use crate::execute::Unfinished;
 use crate::garbage::Garbage;
 use crate::value::{self, Entries, LARGE, Object};
 
@@ -163,13 +162,13 @@ impl Context<'_, '_> {
 
     /// Ends a command that could not run, as if it had not begun.
     #[cold]
-    pub(crate) fn give_up(&mut self, mark: usize, blocked: Blocked) -> Unfinished {
+    pub(crate) fn give_up(&mut self, mark: usize, blocked: Blocked) -> Blocked {
         if let Some(large) = &mut self.large {
             large.forget_new_holes();
         }
         self.out.truncate(mark);
         self.finish();
-        Unfinished::Blocked(blocked)
+        blocked
     }
 
     /// Unlocks and does what must not happen under a lock: copying large replies, dropping large

@@ -3,6 +3,7 @@
 mod mutate;
 mod shared;
 mod upkeep;
+mod watched;
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -13,23 +14,16 @@ use tidewheel_store::{KeyHasher, Slot};
 
 pub(crate) use self::mutate::{Due, Owed, Stored, Work};
 pub(crate) use self::shared::Shared;
+use self::watched::Watched;
 use crate::candidates::{Candidates, UNKNOWN};
+use crate::key::Key;
 use crate::order::{Rank, Ranked, RankedGuard};
 use crate::random::Random;
 use crate::value::{self, Entries};
 use crate::waiters::Waiters;
-use crate::watch::Watched;
 
 /// No deadline.
 pub(crate) const NEVER: u64 = u64::MAX;
-
-/// A key and where it belongs.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Key<'b> {
-    pub(crate) bytes: &'b [u8],
-    pub(crate) hash: u64,
-    pub(crate) shard: usize,
-}
 
 /// Two cache lines, so that neighbours never share one (adjacent lines are fetched in pairs).
 #[derive(Debug)]

@@ -7,8 +7,9 @@ use tidewheel_store::{Seen, Slot};
 
 use super::{Database, Hold, NEVER, ShardState};
 use crate::access::Recency;
-use crate::candidates::{Candidates, NOTHING, Want};
+use crate::candidates::{Candidates, Want};
 use crate::eviction::Choice;
+use crate::eviction::NOTHING;
 use crate::rules::Rules;
 
 /// A shard reports its bytes when they changed by this much: the total is off by at most this times

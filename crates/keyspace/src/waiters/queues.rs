@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::Ticket;
 use super::ticket::State;
-use crate::shard::Key;
+use crate::key::Key;
 
 /// A key that has come to hold what is waited for.
 #[derive(Debug)]

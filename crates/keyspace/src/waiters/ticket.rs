@@ -5,16 +5,15 @@ use std::sync::atomic::{AtomicU8, Ordering::SeqCst};
 
 use tidewheel_resp::{Args, Copies, Protocol, Writer};
 
-use super::{ServeFn, Waiter, Wanted};
-use crate::context::Context;
-use crate::keyspace::Session;
+use super::{Waiter, Wanted};
 use crate::rows::Command;
 use crate::rows::Flags;
+use crate::session::Session;
 
 /// What has become of a ticket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum State {
+pub(crate) enum State {
     Waiting,
     /// Its own thread will run it.
     HandedBack,
@@ -35,52 +34,61 @@ pub struct Ticket {
     state: AtomicU8,
     /// Its place among all: those who came later have greater ones.
     pub(crate) number: u64,
-    pub(super) db: u32,
+    pub(crate) db: u32,
     no_touch: bool,
     /// The protocol of its reply.
     pub protocol: Protocol,
     /// How long its reply may be.
     reply_limit: usize,
     command: Copies<()>,
-    pub(super) keys: Range<usize>,
-    pub(super) also: Option<usize>,
-    pub(super) serve: ServeFn,
-    pub(super) tag: u8,
+    pub(crate) keys: Range<usize>,
+    pub(crate) also: Option<usize>,
+    pub(crate) tag: u8,
     pub(crate) row: Option<&'static Command>,
 }
 
 impl Ticket {
-    pub(super) fn new(ctx: &Context<'_, '_>, waiter: Waiter, wanted: Wanted, number: u64) -> Self {
+    /// One for a call, whose reply would be written to `out`.
+    pub(crate) fn new(
+        call: (Option<&'static Command>, Args<'_>),
+        session: &Session,
+        out: &Writer,
+        (waiter, number): (Waiter, u64),
+        wanted: Wanted,
+    ) -> Self {
         let mut command = Copies::default();
-        command.push((), ctx.args);
+        command.push((), call.1);
         Self {
             waiter,
             ms: wanted.ms,
             state: AtomicU8::new(State::Waiting as u8),
             number,
-            db: ctx.session.db,
-            no_touch: ctx.session.no_touch,
-            protocol: ctx.out.protocol(),
-            reply_limit: ctx.out.limit().saturating_sub(ctx.out.len()),
+            db: session.db,
+            no_touch: session.no_touch,
+            protocol: out.protocol(),
+            reply_limit: out.limit().saturating_sub(out.len()),
             command,
             keys: wanted.keys,
             also: wanted.also,
-            serve: wanted.serve,
             tag: wanted.tag,
-            row: ctx.row,
+            row: call.0,
         }
     }
 
     /// One for a command that runs on a thread of its own. Nobody but that thread ends it.
-    pub(crate) fn of_long(ctx: &Context<'_, '_>, waiter: Waiter, number: u64) -> Self {
+    pub(crate) fn of_long(
+        call: (Option<&'static Command>, Args<'_>),
+        session: &Session,
+        out: &Writer,
+        place: (Waiter, u64),
+    ) -> Self {
         let wanted = Wanted {
             keys: 0..0,
             also: None,
             ms: None,
-            serve: |_, _| Ok(false),
             tag: 0,
         };
-        let ticket = Self::new(ctx, waiter, wanted, number);
+        let ticket = Self::new(call, session, out, place, wanted);
         ticket.state.store(State::Claimed as u8, SeqCst);
         ticket
     }
@@ -125,13 +133,13 @@ impl Ticket {
         out
     }
 
-    pub(super) fn turn(&self, from: State, to: State) -> bool {
+    pub(crate) fn turn(&self, from: State, to: State) -> bool {
         self.state
             .compare_exchange(from as u8, to as u8, SeqCst, SeqCst)
             .is_ok()
     }
 
-    pub(super) fn is(&self, state: State) -> bool {
+    pub(crate) fn is(&self, state: State) -> bool {
         self.state.load(SeqCst) == state as u8
     }
 
@@ -143,7 +151,7 @@ impl Ticket {
         }
     }
 
-    pub(super) fn key(&self, at: usize) -> &[u8] {
+    pub(crate) fn key(&self, at: usize) -> &[u8] {
         self.args().get(at).unwrap_or_default()
     }
 }

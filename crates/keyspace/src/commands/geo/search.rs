@@ -8,12 +8,12 @@ use tidewheel_store::Slot;
 
 use super::query::{Order, Positions, Query};
 use super::{Outcome, put_distance, put_point};
-use crate::collection;
 use crate::commands::zset::{change, event, store};
 use crate::context::{Context, Lookup};
 use crate::geo::{Area, Cell, Point};
 use crate::rows::cost::Search;
 use crate::value::Entries;
+use crate::value::collection;
 
 pub(crate) fn georadius(ctx: &mut Context<'_, '_>) -> Outcome {
     search(ctx, Search::Around { stores: true })

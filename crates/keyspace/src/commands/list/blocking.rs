@@ -5,24 +5,32 @@ use tidewheel_resp::Writer;
 
 use super::pop::{Mpop, take_one};
 use super::{End, Outcome, transfer};
-use crate::commands::blocking::{serve_or_wait, timeout};
+use crate::commands::blocking::{ServeFn, serve_or_wait, timeout};
 use crate::context::{Context, Lookup};
 use crate::error::CommandError;
-use crate::waiters::{ServeFn, Wanted};
+use crate::waiters::Wanted;
 
 pub(crate) fn blpop(ctx: &mut Context<'_, '_>) -> Outcome {
-    pop(ctx, |ctx, at| serve(ctx, at, End::Left))
+    pop(ctx, serve_blpop)
+}
+
+pub(crate) fn serve_blpop(ctx: &mut Context<'_, '_>, at: usize) -> Result<bool, CommandError> {
+    serve(ctx, at, End::Left)
 }
 
 pub(crate) fn brpop(ctx: &mut Context<'_, '_>) -> Outcome {
-    pop(ctx, |ctx, at| serve(ctx, at, End::Right))
+    pop(ctx, serve_brpop)
+}
+
+pub(crate) fn serve_brpop(ctx: &mut Context<'_, '_>, at: usize) -> Result<bool, CommandError> {
+    serve(ctx, at, End::Right)
 }
 
 fn pop(ctx: &mut Context<'_, '_>, serve: ServeFn) -> Outcome {
     let last = ctx.args.len() - 1;
     let ms = timeout(ctx, last)?;
-    let wanted = Wanted::of::<List>(1..last, ms, serve);
-    serve_or_wait(ctx, wanted, Writer::null_array)
+    let wanted = Wanted::of::<List>(1..last, ms);
+    serve_or_wait(ctx, wanted, serve, Writer::null_array)
 }
 
 fn serve(ctx: &mut Context<'_, '_>, at: usize, end: End) -> Result<bool, CommandError> {
@@ -39,24 +47,32 @@ fn serve(ctx: &mut Context<'_, '_>, at: usize, end: End) -> Result<bool, Command
 pub(crate) fn blmpop(ctx: &mut Context<'_, '_>) -> Outcome {
     let ms = timeout(ctx, 1)?;
     let keys = Mpop::read(ctx, 2)?.keys;
-    let wanted = Wanted::of::<List>(keys, ms, |ctx, at| Mpop::read(ctx, 2)?.serve(ctx, at));
-    serve_or_wait(ctx, wanted, Writer::null_array)
+    let wanted = Wanted::of::<List>(keys, ms);
+    serve_or_wait(ctx, wanted, serve_blmpop, Writer::null_array)
+}
+
+pub(crate) fn serve_blmpop(ctx: &mut Context<'_, '_>, at: usize) -> Result<bool, CommandError> {
+    Mpop::read(ctx, 2)?.serve(ctx, at)
 }
 
 pub(crate) fn brpoplpush(ctx: &mut Context<'_, '_>) -> Outcome {
     let ms = timeout(ctx, 3)?;
-    transfer(ctx, ms, |ctx, _| {
-        transfer::serve(ctx, End::Right, End::Left)
-    })
+    transfer(ctx, ms, serve_brpoplpush)
+}
+
+pub(crate) fn serve_brpoplpush(ctx: &mut Context<'_, '_>, _: usize) -> Result<bool, CommandError> {
+    transfer::serve(ctx, End::Right, End::Left)
 }
 
 pub(crate) fn blmove(ctx: &mut Context<'_, '_>) -> Outcome {
     ends(ctx)?;
     let ms = timeout(ctx, 5)?;
-    transfer(ctx, ms, |ctx, _| {
-        let (from, to) = ends(ctx)?;
-        transfer::serve(ctx, from, to)
-    })
+    transfer(ctx, ms, serve_blmove)
+}
+
+pub(crate) fn serve_blmove(ctx: &mut Context<'_, '_>, _: usize) -> Result<bool, CommandError> {
+    let (from, to) = ends(ctx)?;
+    transfer::serve(ctx, from, to)
 }
 
 fn ends(ctx: &Context<'_, '_>) -> Result<(End, End), CommandError> {
@@ -66,7 +82,7 @@ fn ends(ctx: &Context<'_, '_>) -> Result<(End, End), CommandError> {
 fn transfer(ctx: &mut Context<'_, '_>, ms: Option<u64>, serve: ServeFn) -> Outcome {
     let wanted = Wanted {
         also: Some(2),
-        ..Wanted::of::<List>(1..2, ms, serve)
+        ..Wanted::of::<List>(1..2, ms)
     };
-    serve_or_wait(ctx, wanted, Writer::null)
+    serve_or_wait(ctx, wanted, serve, Writer::null)
 }

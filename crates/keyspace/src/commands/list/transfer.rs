@@ -6,9 +6,9 @@ use tidewheel_store::Slot;
 use super::pop::{first, remove};
 use super::push::add;
 use super::{End, Outcome, limits};
-use crate::collection;
 use crate::context::{Context, Key, Lookup};
 use crate::error::CommandError;
+use crate::value::collection;
 
 pub(crate) fn rpoplpush(ctx: &mut Context<'_, '_>) -> Outcome {
     transfer(ctx, End::Right, End::Left)

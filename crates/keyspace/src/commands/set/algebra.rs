@@ -8,11 +8,11 @@ use tidewheel_resp::Writer;
 
 use super::Outcome;
 use super::combine::{Op, common};
-use crate::collection;
 use crate::commands::arguments::{count_of_keys, limit_of_count};
 use crate::context::{Context, Lookup};
 use crate::error::CommandError;
 use crate::events::{Cause, NotifyClass};
+use crate::value::collection;
 
 const TOO_MANY_KEYS: CommandError =
     CommandError::fixed("ERR Number of keys can't be greater than number of args");

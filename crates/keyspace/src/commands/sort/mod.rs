@@ -14,11 +14,11 @@ use tidewheel_resp::Args;
 use self::options::Options;
 use self::order::{Items, Weight};
 use self::pattern::{Operand, Pattern};
-use crate::collection::{Owned, is, read};
 use crate::context::{Context, Lookup};
 use crate::error::CommandError;
 use crate::events::Cause;
 use crate::value;
+use crate::value::collection::{Owned, is, read};
 
 type Outcome = Result<(), CommandError>;
 

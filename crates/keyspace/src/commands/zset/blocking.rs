@@ -7,24 +7,32 @@ use super::Outcome;
 use super::pop::{End, parse_mpop, pop};
 use super::reply::Layout;
 use crate::commands::arguments::count_of_keys;
-use crate::commands::blocking::{serve_or_wait, timeout};
+use crate::commands::blocking::{ServeFn, serve_or_wait, timeout};
 use crate::context::{Context, Lookup};
 use crate::error::CommandError;
-use crate::waiters::{ServeFn, Wanted};
+use crate::waiters::Wanted;
 
 pub(crate) fn bzpopmin(ctx: &mut Context<'_, '_>) -> Outcome {
-    pop_one(ctx, |ctx, at| serve(ctx, at, End::Min))
+    pop_one(ctx, serve_bzpopmin)
+}
+
+pub(crate) fn serve_bzpopmin(ctx: &mut Context<'_, '_>, at: usize) -> Result<bool, CommandError> {
+    serve(ctx, at, End::Min)
 }
 
 pub(crate) fn bzpopmax(ctx: &mut Context<'_, '_>) -> Outcome {
-    pop_one(ctx, |ctx, at| serve(ctx, at, End::Max))
+    pop_one(ctx, serve_bzpopmax)
+}
+
+pub(crate) fn serve_bzpopmax(ctx: &mut Context<'_, '_>, at: usize) -> Result<bool, CommandError> {
+    serve(ctx, at, End::Max)
 }
 
 fn pop_one(ctx: &mut Context<'_, '_>, serve: ServeFn) -> Outcome {
     let last = ctx.args.len() - 1;
     let ms = timeout(ctx, last)?;
-    let wanted = Wanted::of::<ZSet>(1..last, ms, serve);
-    serve_or_wait(ctx, wanted, Writer::null_array)
+    let wanted = Wanted::of::<ZSet>(1..last, ms);
+    serve_or_wait(ctx, wanted, serve, Writer::null_array)
 }
 
 fn serve(ctx: &mut Context<'_, '_>, at: usize, end: End) -> Result<bool, CommandError> {
@@ -42,20 +50,13 @@ pub(crate) fn bzmpop(ctx: &mut Context<'_, '_>) -> Outcome {
     let ms = timeout(ctx, 1)?;
     let keys = count_of_keys(ctx, 2)?;
     parse_mpop(ctx, keys.saturating_add(3))?;
-    let wanted = Wanted::of::<ZSet>(3..3 + keys, ms, |ctx, at| {
-        let keys = count_of_keys(ctx, 2)?;
-        let (end, count) = parse_mpop(ctx, keys.saturating_add(3))?;
-        serve_several(ctx, at, end, count)
-    });
-    serve_or_wait(ctx, wanted, Writer::null_array)
+    let wanted = Wanted::of::<ZSet>(3..3 + keys, ms);
+    serve_or_wait(ctx, wanted, serve_bzmpop, Writer::null_array)
 }
 
-fn serve_several(
-    ctx: &mut Context<'_, '_>,
-    at: usize,
-    end: End,
-    count: usize,
-) -> Result<bool, CommandError> {
+pub(crate) fn serve_bzmpop(ctx: &mut Context<'_, '_>, at: usize) -> Result<bool, CommandError> {
+    let keys = count_of_keys(ctx, 2)?;
+    let (end, count) = parse_mpop(ctx, keys.saturating_add(3))?;
     let key = ctx.key(at);
     let Some(slot) = ctx.find_of::<ZSet>(key, Lookup::Write)? else {
         return Ok(false);

@@ -10,10 +10,10 @@ use super::sources::{
     Aggregate, Members, Scores, Source, count_of_common, difference, intersection, union,
 };
 use super::{Outcome, change, event, store};
-use crate::collection;
 use crate::commands::arguments::limit_of_count;
 use crate::context::{Context, Lookup};
 use crate::error::CommandError;
+use crate::value::collection;
 
 const NOT_A_WEIGHT: CommandError = CommandError::fixed("ERR weight value is not a float");
 

@@ -9,12 +9,12 @@ use tidewheel_store::Slot;
 use super::bounds::{Members, Scores};
 use super::reply::Layout;
 use super::{Outcome, change, event, one, store};
-use crate::collection;
 use crate::commands::arguments::range_of_places;
 use crate::context::{Context, Lookup};
 use crate::error::CommandError;
 use crate::rows::cost::{By, RangeForm};
 use crate::value::Entries;
+use crate::value::collection;
 
 const LIMIT_OF_RANKS: CommandError = CommandError::fixed(
     "ERR syntax error, LIMIT is only supported in combination with either BYSCORE or BYLEX",

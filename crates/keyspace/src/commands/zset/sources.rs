@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use tidewheel_collections::{Set, SetRef, ZSet, ZSetRef};
 use tidewheel_store::Slot;
 
-use crate::collection;
 use crate::value::Entries;
+use crate::value::collection;
 
 /// How scores of one member become one.
 #[derive(Clone, Copy)]

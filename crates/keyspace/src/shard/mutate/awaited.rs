@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::{AWAITED, Hold, Key};
-use crate::collection::untimed;
 use crate::shard::ShardState;
+use crate::value::collection::untimed;
 use crate::waiters::{ReadyKey, Ticket, Waiters};
 
 impl Hold<'_> {

@@ -4,8 +4,8 @@ use tidewheel_collections::{Hash, Set, ZSet};
 use tidewheel_store::{NewValue, Slot, Value};
 
 use super::{Hold, Key, Stored};
-use crate::collection::{Collection, OWN_DEADLINE_BYTES, Owned, prefix, split};
 use crate::events::Cause;
+use crate::value::collection::{Collection, OWN_DEADLINE_BYTES, Owned, prefix, split};
 use crate::value::{self, Object, TAG_HASH_TIMED, TAG_SET_TIMED, TAG_ZSET_TIMED};
 
 /// The longest packed collection that lies beside its key.

@@ -6,9 +6,9 @@ use tidewheel_store::{HandedBack, Progress, Slot};
 use super::Hold;
 use super::collections::TIDYING;
 use super::warm::TOGETHER;
-use crate::collection::{Collection, Owned};
 use crate::events::Cause;
 use crate::time::Now;
+use crate::value::collection::{Collection, Owned};
 use crate::value::{self, Object, TAG_HASH_TIMED, TAG_SET_TIMED, TAG_ZSET_TIMED};
 
 /// What became of members whose deadline was reached.

@@ -8,14 +8,15 @@ use tidewheel_resp::{Args, Protocol, Writer};
 
 use super::super::ShardState;
 use super::WITNESS;
-use crate::collection;
 use crate::eviction::Policy;
 use crate::garbage::Garbage;
 use crate::hooks::Hooks;
-use crate::keyspace::{Keyspace, Options, Session};
+use crate::keyspace::{Keyspace, Options};
 use crate::resolve::resolve;
 use crate::rows::{Command, Flags};
+use crate::session::Session;
 use crate::time::Time;
+use crate::value::collection;
 
 impl ShardState {
     pub(super) fn witness_key(&mut self, db: u32, key: &[u8]) {

@@ -8,8 +8,8 @@ use tidewheel_collections::{HashRef, PackedRef, SetRef, ZSetRef};
 use tidewheel_store::{HandedBack, Value, prefetch};
 
 use super::Hold;
-use crate::collection::split;
 use crate::value::Object;
+use crate::value::collection::split;
 
 /// Collections that are asked for at once. More would push each other out of the processor's cache.
 pub(super) const TOGETHER: usize = 32;

@@ -1,13 +1,15 @@
 //! Typed values: the tag of an entry, and the objects that live outside the store's blocks.
 
+pub(crate) mod collection;
+
 use std::sync::Arc;
 
 use tidewheel_collections::{Hash, List, Set, ZSet};
 use tidewheel_resp::parse_i64;
 use tidewheel_store::{Slot, Store, Value};
 
-use crate::collection::{Collection, Owned, split};
 use crate::error::CommandError;
+use crate::value::collection::{Collection, Owned, split};
 
 /// Values above this many bytes are copied, read back and dropped without holding a shard's lock.
 pub(crate) const LARGE: usize = 64 * 1024;

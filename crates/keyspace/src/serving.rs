@@ -5,15 +5,16 @@ use std::sync::atomic::Ordering::SeqCst;
 
 use tidewheel_resp::{Args, Writer};
 
-use super::ticket::State;
-use super::{ReadyKey, Served, Ticket, Waiter, Wanted};
 use crate::claims::Act;
-use crate::collection::untimed;
+use crate::commands::handlers::serve;
 use crate::context::{Context, Large};
 use crate::gate::{Exclusive, Seat};
-use crate::keyspace::{Keyspace, Session};
+use crate::keyspace::Keyspace;
+use crate::session::Session;
 use crate::shard::Hold;
 use crate::time::{Now, Time};
+use crate::value::collection::untimed;
+use crate::waiters::{ReadyKey, Served, State, Ticket, Waiter, Wanted};
 
 /// What is done while shards are locked, and what is left to do afterwards.
 #[derive(Debug, Default)]
@@ -35,7 +36,16 @@ impl Keyspace {
         wanted: Wanted,
     ) -> Arc<Ticket> {
         let number = self.next_ticket.fetch_add(1, SeqCst);
-        let ticket = Arc::new(Ticket::new(ctx, waiter, wanted, number));
+        let ticket = {
+            let call = (ctx.row, ctx.args);
+            Arc::new(Ticket::new(
+                call,
+                ctx.session,
+                ctx.out,
+                (waiter, number),
+                wanted,
+            ))
+        };
         for at in ticket.keys.clone() {
             let key = ctx.key(at);
             ctx.hold_of(key).await_key(key, &ticket);
@@ -277,7 +287,7 @@ impl Keyspace {
         let began_ns = self.hooks.stopwatch_ns();
         let (locks, ()) = self.with_ticket(now, ticket, locks, out, serving, |ctx| {
             let mark = ctx.out.mark();
-            if let Err(error) = (ticket.serve)(ctx, at) {
+            if let Err(error) = serve(ticket.row)(ctx, at) {
                 ctx.refuse(mark, &error);
             }
         });
