@@ -1,13 +1,11 @@
 //! One row of the command table: all that is known of a command but the function that runs it.
 
-use tidewheel_resp::Args;
-
 use super::cost::Cost;
 use super::flags::Flags;
 use super::keys::KeySpec;
 use super::kinds::{Adds, Group};
+use super::syntax;
 use super::syntax::Argument;
-use super::{index, syntax};
 
 /// One command or subcommand: its shape and its documentation.
 ///
@@ -207,44 +205,12 @@ impl Command {
         self.subcommands != 0
     }
 
-    /// Its subcommands.
-    #[must_use]
-    pub fn subcommands(&self) -> &'static [Self] {
-        let first = usize::from(self.number) + 1;
-        &index::ROWS[first..first + usize::from(self.subcommands)]
-    }
-
-    /// The subcommand of that name (case-insensitive), without its parent's name.
-    #[must_use]
-    pub fn subcommand(&self, name: &[u8]) -> Option<&'static Self> {
-        self.subcommands()
-            .iter()
-            .find(|sub| sub.short_name().as_bytes().eq_ignore_ascii_case(name))
-    }
-
-    /// The row that a call of this one means: its subcommand, if the call names one. `None` if
-    /// there is none of that name.
-    #[inline]
-    pub(crate) fn for_call(&'static self, args: Args<'_>) -> Option<&'static Self> {
-        match (self.subcommands, args.get(1)) {
-            (0, _) | (_, None) => Some(self),
-            (_, Some(name)) => self.subcommand(name),
-        }
-    }
-
     /// The name without the parent's.
     #[must_use]
     pub fn short_name(&self) -> &'static str {
         self.name
             .split_once('|')
             .map_or(self.name, |(_, short)| short)
-    }
-
-    /// The parent's row, of a subcommand.
-    #[must_use]
-    pub fn parent(&self) -> Option<&'static Self> {
-        let (parent, _) = self.name.split_once('|')?;
-        index::lookup(parent.as_bytes())
     }
 
     /// The documentation's chapter.

@@ -1,6 +1,6 @@
 //! How a name finds its row: an index that is made when compiling.
 
-use tidewheel_resp::short_word;
+use tidewheel_resp::{Args, short_word};
 
 use super::command::Command;
 use super::{CHAPTERS, text};
@@ -82,6 +82,41 @@ const fn has(name: &str, wanted: u8) -> bool {
         i += 1;
     }
     false
+}
+
+/// What depends on the other rows.
+impl Command {
+    /// Its subcommands.
+    #[must_use]
+    pub fn subcommands(&self) -> &'static [Self] {
+        let first = usize::from(self.number) + 1;
+        &ROWS[first..first + usize::from(self.subcommands)]
+    }
+
+    /// The subcommand of that name (case-insensitive), without its parent's name.
+    #[must_use]
+    pub fn subcommand(&self, name: &[u8]) -> Option<&'static Self> {
+        self.subcommands()
+            .iter()
+            .find(|sub| sub.short_name().as_bytes().eq_ignore_ascii_case(name))
+    }
+
+    /// The row that a call of this one means: its subcommand, if the call names one. `None` if
+    /// there is none of that name.
+    #[inline]
+    pub(crate) fn for_call(&'static self, args: Args<'_>) -> Option<&'static Self> {
+        match (self.subcommands, args.get(1)) {
+            (0, _) | (_, None) => Some(self),
+            (_, Some(name)) => self.subcommand(name),
+        }
+    }
+
+    /// The parent's row, of a subcommand.
+    #[must_use]
+    pub fn parent(&self) -> Option<&'static Self> {
+        let (parent, _) = self.name.split_once('|')?;
+        lookup(parent.as_bytes())
+    }
 }
 
 /// A name of up to 24 bytes in lower case, as three words.

@@ -1,27 +1,15 @@
-//! Threads that run long commands, so that no event loop stands still for one.
-//!
-//! They also forget the keys that a client has watched, if these are many.
+//! What waits for the threads that run long commands.
 //!
 //! The keyspace hands tickets over in the order in which they may run, and never two that need the
 //! same shard: see `tidewheel-keyspace`'s `claims.rs`. So the number of tickets that wait here is
 //! bounded by the number of shards.
 
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::{Condvar, Mutex};
-use tidewheel_keyspace::{Seat, Ticket, Watching};
-
-use crate::loop_handle::inbox::{Item, Target};
-use crate::state::server::Server;
-
-/// Threads: a short one of the long commands need not wait for the longest.
-const THREADS: usize = 4;
-
-/// Watched keys that an event loop forgets by itself.
-const WATCHED_MAX: usize = 256;
+use tidewheel_keyspace::{Ticket, Watching};
 
 /// What waits for a thread.
 #[derive(Debug, Default)]
@@ -54,7 +42,7 @@ impl LongWork {
         self.add(Work::Command(ticket));
     }
 
-    fn add(&self, work: Work) {
+    pub(crate) fn add(&self, work: Work) {
         self.queue.lock().work.push_back(work);
         self.changed.notify_one();
     }
@@ -77,7 +65,7 @@ impl LongWork {
     }
 
     /// Waits for the next piece; `None` at the end.
-    fn next(&self) -> Option<Work> {
+    pub(crate) fn next(&self) -> Option<Work> {
         let mut queue = self.queue.lock();
         loop {
             if let Some(work) = queue.work.pop_front() {
@@ -89,54 +77,4 @@ impl LongWork {
             self.changed.wait(&mut queue);
         }
     }
-}
-
-/// Starts the threads. They end with [`LongWork::end`].
-pub(crate) fn start(server: &Arc<Server>) -> std::io::Result<()> {
-    for number in 0..THREADS {
-        let server = Arc::clone(server);
-        let thread = std::thread::Builder::new().name(format!("long-{number}"));
-        thread.spawn(move || {
-            let mut seat = server.keyspace.seat();
-            while let Some(work) = server.long_work.next() {
-                match work {
-                    Work::Command(ticket) => run(&server, &mut seat, ticket),
-                    Work::Unwatch(watching) => server.keyspace.unwatch(*watching),
-                }
-            }
-        })?;
-    }
-    Ok(())
-}
-
-impl Server {
-    /// A client watches these keys no longer. Very many are forgotten elsewhere.
-    pub(crate) fn unwatch(&self, watching: Box<Watching>) {
-        if watching.len() > WATCHED_MAX {
-            self.long_work.add(Work::Unwatch(watching));
-        } else {
-            self.keyspace.unwatch(*watching);
-        }
-    }
-}
-
-/// Runs one command. If it panics, by a mistake of ours, only its client suffers.
-pub(crate) fn run(server: &Server, seat: &mut Seat, ticket: Arc<Ticket>) {
-    let waiter = ticket.waiter;
-    let time = server.clock.now();
-    let ran = catch_unwind(AssertUnwindSafe(|| {
-        server.keyspace.run_long(seat, time, ticket)
-    }));
-    let item = match ran {
-        Ok(served) => Item::Served(Box::new(served)),
-        Err(_) => {
-            seat.leave();
-            tracing::error!(client = waiter.id, "closed: its command panicked");
-            Item::Close(Target {
-                id: waiter.id,
-                slot: waiter.slot,
-            })
-        }
-    };
-    server.loops[waiter.owner].post(item);
 }
