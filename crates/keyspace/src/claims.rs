@@ -17,6 +17,9 @@
 //! looked at yet. If such a command is long, it takes its client's place. So claims are granted in
 //! the order in which they came, and nobody starves.
 //!
+//! A transaction has its shards locked, too, on its own event loop. Whoever finds that makes the
+//! claim for it, before all others; the transaction's end is the claim's.
+//!
 //! A mark says only that it is not worth waiting for a shard's lock. The lock alone protects the
 //! data.
 //!
@@ -112,8 +115,9 @@ impl Blocked {
     }
 }
 
-/// A parked client's place among the claims; hand it back to [`Keyspace::unpark`](crate::Keyspace::unpark).
-#[derive(Debug, PartialEq, Eq)]
+/// A parked client's place among the claims; hand it back to
+/// [`Keyspace::unpark`](crate::Keyspace::unpark).
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Parked(pub(crate) u64);
 
 /// What is done with a shard as soon as it is not locked for long any more.
@@ -170,6 +174,8 @@ impl Claim {
 /// Whose claim it is.
 pub(crate) enum Who {
     Long(Arc<Ticket>),
+    /// A transaction has the shard, and somebody waits for that. The claim's number is the shard's.
+    Transaction,
     Parked {
         waiter: Waiter,
         /// Those who came later wait until it is known whether its command is long.
@@ -220,6 +226,19 @@ impl State {
         self.claims.insert(number, claim);
     }
 
+    /// A transaction has that shard.
+    pub(crate) fn add_transaction(&mut self, shard: usize) {
+        let (number, shards) = (shard as u64, ShardSet::of([shard].into_iter()));
+        let claim = Claim {
+            shards,
+            only: Some(shard),
+            who: Who::Transaction,
+            granted: true,
+        };
+        self.claims.insert(number, claim);
+        self.running.push((number, shards));
+    }
+
     pub(crate) fn remove(&mut self, number: u64) -> Option<Claim> {
         let claim = self.claims.remove(&number)?;
         self.waiting -= usize::from(!claim.granted);
@@ -248,8 +267,11 @@ impl State {
             return granted;
         }
         let (mut long, mut all) = (ShardSet::NONE, ShardSet::NONE);
+        let mut running = ShardSet::NONE;
+        (self.running.iter()).for_each(|(_, shards)| running.add(shards));
         for (&number, claim) in &mut self.claims {
             let bars = match &claim.who {
+                Who::Transaction => true,
                 Who::Long(ticket) => {
                     // Nobody waits for a writer that a pause holds back.
                     if !claim.granted && is_paused && ticket.writes() {
@@ -267,7 +289,8 @@ impl State {
                     waiter,
                     may_be_long,
                 } => {
-                    if !claim.granted && !claim.meets(&long) {
+                    // Of several shards a later command may have one.
+                    if !claim.granted && !claim.meets(&long) && !claim.meets(&running) {
                         claim.granted = true;
                         granted.parked.push(*waiter);
                     }

@@ -118,7 +118,8 @@ impl Keyspace {
             lock_hold_ns: Histogram::default(),
             eviction_turn: AtomicU64::new(0),
             eviction_policy: AtomicU8::default(),
-            next_ticket: AtomicU64::new(0),
+            // Claims for transactions have the numbers of their shards.
+            next_ticket: AtomicU64::new(SHARDS_MAX as u64),
             waiting: AtomicUsize::new(0),
             claims: Claims::default(),
             readings: Mutex::default(),

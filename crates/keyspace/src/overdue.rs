@@ -7,8 +7,8 @@
 //!
 //! 1. After a command has locked its keys, it looks whether its shards have something overdue.
 //!    Mostly they have not.
-//! 2. If they have, it removes at most [`OVERDUE_STEP`](crate::context::OVERDUE_STEP) due members of its keys. Mostly none are left, and
-//!    it runs.
+//! 2. If they have, it removes at most [`OVERDUE_STEP`](crate::context::OVERDUE_STEP) due members
+//!    of its keys. Mostly none are left, and it runs.
 //! 3. Otherwise it becomes a [`Walk`], whose steps remove as many each. The last one runs the
 //!    command.
 //!

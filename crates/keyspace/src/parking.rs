@@ -1,5 +1,5 @@
-//! Parks clients that need shards which a long command has, and lets them, and other long commands,
-//! go on in their [order](crate::claims).
+//! Parks clients that need shards which a long command or a transaction has, and lets them, and
+//! other long commands, go on in their [order](crate::claims).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -43,14 +43,24 @@ impl Keyspace {
     /// Parks a client until nobody has the shards for long that its command needs. Then
     /// [`Hooks::go_on`](crate::Hooks::go_on) is called once. `None` if it may try again at once:
     /// but others should have their turn before.
+    ///
+    /// A client that was parked before for the same command, and has gone on in vain, keeps its
+    /// `place`.
     #[must_use]
-    pub fn park(&self, waiter: Waiter, blocked: &Blocked) -> Option<Parked> {
+    pub fn park(
+        &self,
+        waiter: Waiter,
+        blocked: &Blocked,
+        place: &mut Option<Parked>,
+    ) -> Option<Parked> {
         let mut state = self.claims.0.lock();
         let need = &blocked.0;
-        if !state.is_taken(&need.shards) {
+        if !self.is_held(&mut state, need.shards) {
             return None;
         }
-        let number = self.next_ticket.fetch_add(1, Relaxed);
+        let place = place.take().map(|place| place.0);
+        place.map(|number| state.remove(number));
+        let number = place.unwrap_or_else(|| self.next_ticket.fetch_add(1, Relaxed));
         let who = Who::Parked {
             waiter,
             may_be_long: need.may_be_long,
@@ -59,15 +69,43 @@ impl Keyspace {
         Some(Parked(number))
     }
 
-    /// A client that was parked has run its command, or is gone.
-    pub fn unpark(&self, parked: Parked) {
+    /// Whether a long command or a transaction has one of these shards; if so, its end will be
+    /// told.
+    fn is_held(&self, state: &mut State, shards: ShardSet) -> bool {
+        let mut held = state.is_taken(&shards);
+        for shard in self.known(shards) {
+            let shard_state = &self.shards[shard];
+            if !shard_state.is_busy() && shard_state.await_transaction() {
+                state.add_transaction(shard);
+                shard_state.set_busy(true);
+                held = true;
+            }
+        }
+        held
+    }
+
+    /// Clients that were parked have run their commands, or are gone. Costs a look at each claim,
+    /// if one waits: so many are handed over at once.
+    pub fn unpark(&self, parked: impl IntoIterator<Item = Parked>) {
         let mut state = self.claims.0.lock();
-        // Its command may be long: then the claim is that command's.
-        let is_parked = |claim: &Claim| matches!(claim.who, Who::Parked { .. });
-        if state.claims.get(&parked.0).is_some_and(is_parked) {
-            state.remove(parked.0);
+        for Parked(number) in parked {
+            // Its command may be long: then the claim is that command's.
+            let is_parked = |claim: &Claim| matches!(claim.who, Who::Parked { .. });
+            if state.claims.get(&number).is_some_and(is_parked) {
+                state.remove(number);
+            }
         }
         self.grant(state);
+    }
+
+    /// Transactions have ended that had these shards, and somebody waits for each of them. Nothing
+    /// is locked.
+    pub(crate) fn end_transactions(&self, shards: ShardSet, now: Now) {
+        let mut state = self.claims.0.lock();
+        for shard in self.known(shards) {
+            state.remove(shard as u64);
+        }
+        self.end_claims(state, shards, now);
     }
 
     /// The place of a command that turns out to be long: that of its client, if it was parked
@@ -92,13 +130,16 @@ impl Keyspace {
         let Some(claim) = state.remove(ticket.number) else {
             return;
         };
-        for shard in self.known(claim.shards) {
+        self.end_claims(state, claim.shards, now);
+    }
+
+    /// Claims on these shards have ended: what had to wait for them is done.
+    fn end_claims(&self, mut state: RankedGuard<'_, State>, shards: ShardSet, now: Now) {
+        for shard in self.known(shards) {
             self.shards[shard].set_busy(false);
         }
         let later = std::mem::take(&mut state.later);
-        let (due, kept) = later
-            .into_iter()
-            .partition(|(shard, _)| claim.shards.has(*shard));
+        let (due, kept) = later.into_iter().partition(|(shard, _)| shards.has(*shard));
         state.later = kept;
         let granted = self.granted(&mut state);
         drop(state);
@@ -153,12 +194,12 @@ impl Keyspace {
                 return Some(hold);
             }
             let mut state = self.claims.0.lock();
-            if self.shards[shard].is_busy() {
+            if self.is_held(&mut state, ShardSet::of([shard].into_iter())) {
                 state.later.push((shard, Later::Act(act)));
                 return None;
             }
             drop(state);
-            // A transaction has it: its thread may need this processor.
+            // It is about to be unlocked: its thread may need this processor.
             std::thread::yield_now();
         }
     }
@@ -166,6 +207,7 @@ impl Keyspace {
     /// Has a ticket's own loop try again when nobody has these shards for long any more.
     pub(crate) fn retry_later(&self, blocked: &Blocked, ticket: &Arc<Ticket>) {
         let mut state = self.claims.0.lock();
+        self.is_held(&mut state, blocked.0.shards);
         let mut shards = self.known(blocked.0.shards);
         if let Some(shard) = shards.find(|shard| self.shards[*shard].is_busy()) {
             let later = Later::Retry(Arc::clone(ticket));

@@ -8,7 +8,7 @@
 
 use tidewheel_resp::{Args, Writer};
 
-use crate::claims::Blocked;
+use crate::claims::{Blocked, ShardSet};
 use crate::commands::handlers::{Handler, handler};
 use crate::context::{Context, Large};
 use crate::demand::Demand;
@@ -31,6 +31,8 @@ pub struct Transaction<'a> {
     now: Now,
     /// The shards of all keys, in their order; empty if the gate is taken.
     locks: Vec<(usize, Hold<'a>)>,
+    /// Those of which others are told that a transaction has them.
+    marked: ShardSet,
     /// Whether the gate is taken.
     whole: bool,
     /// What is left to do after unlocking.
@@ -42,6 +44,10 @@ pub struct Transaction<'a> {
 
 /// How a transaction has begun.
 #[derive(Debug)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "it is taken apart where it is made"
+)]
 pub enum Begun<'a> {
     /// Its commands may run.
     Runs(Transaction<'a>),
@@ -97,10 +103,16 @@ impl Keyspace {
                 return Ok(Begun::Blocked(blocked));
             }
         };
+        let marked = match whole {
+            true => ShardSet::NONE,
+            false => ShardSet::of(locks.iter().map(|(shard, _)| *shard)),
+        };
+        (marked.iter()).for_each(|shard| self.shards[shard].begin_transaction());
         let mut transaction = Transaction {
             keyspace: self,
             now,
             locks,
+            marked,
             whole,
             large: None,
             since_ns,
@@ -144,7 +156,16 @@ fn needs_whole(row: &Command) -> bool {
     }
 }
 
-impl Transaction<'_> {
+impl<'a> Transaction<'a> {
+    /// The locks, to be unlocked next, and those of the shards for which somebody waits.
+    fn take_locks(&mut self) -> (ShardSet, Vec<(usize, Hold<'a>)>) {
+        let marked = std::mem::take(&mut self.marked);
+        let awaited = marked
+            .iter()
+            .filter(|at| self.keyspace.shards[*at].end_transaction());
+        (ShardSet::of(awaited), std::mem::take(&mut self.locks))
+    }
+
     /// Runs one of the commands, and appends its reply.
     pub fn run(
         &mut self,
@@ -185,34 +206,42 @@ impl Transaction<'_> {
 
     /// Ends it: others see what it has done, and those who wait for keys are served as of `time`.
     /// Fills `out` with the large values that its commands have replied with.
-    pub fn end(self, seat: &mut Seat, time: Time, out: &mut Writer) {
-        let Self {
-            keyspace,
-            locks,
-            whole,
-            large,
-            since_ns,
-            alone,
-            ..
-        } = self;
+    pub fn end(mut self, seat: &mut Seat, time: Time, out: &mut Writer) {
+        let keyspace = self.keyspace;
         let now = Now::of(&keyspace.timeline, time);
-        if !locks.is_empty() {
-            keyspace.record_hold(since_ns);
+        if !self.locks.is_empty() {
+            keyspace.record_hold(self.since_ns);
         }
+        let (awaited, locks) = self.take_locks();
         if locks.iter().any(|(_, hold)| hold.has_ready()) {
             keyspace.serve_and_unlock(now, locks);
         } else {
             keyspace.unlock_shards(locks);
         }
-        if whole {
+        if awaited != ShardSet::NONE {
+            keyspace.end_transactions(awaited, now);
+        }
+        if self.whole {
             keyspace.serve_everywhere(now);
         }
         seat.give_back();
-        drop(alone);
+        drop(self.alone.take());
+        let large = self.large.take();
         let mut session = Session::default();
         let args = Args::from_slices(&[]);
         let mut context = Context::new(keyspace, &mut session, now, args, out, None);
         context.carry(large);
         context.finish();
+    }
+}
+
+impl Drop for Transaction<'_> {
+    /// A command of it has panicked: nobody must wait for ever.
+    fn drop(&mut self) {
+        let (awaited, locks) = self.take_locks();
+        drop(locks);
+        if awaited != ShardSet::NONE {
+            self.keyspace.end_transactions(awaited, self.now);
+        }
     }
 }

@@ -292,8 +292,8 @@ impl<'a, 'b> Context<'a, 'b> {
         }
     }
 
-    /// Removes due members of the command's keys, up to [`OVERDUE_STEP`] of each. Returns whether others
-    /// are due.
+    /// Removes due members of the command's keys, up to [`OVERDUE_STEP`] of each. Returns whether
+    /// others are due.
     pub(crate) fn meets_backlog(&mut self, row: &Command) -> bool {
         let mut positions = row.keys.positions(self.args);
         positions.any(|at| self.key_meets_backlog(at))
@@ -320,7 +320,8 @@ impl<'a, 'b> Context<'a, 'b> {
         self.find_at(key, db)
     }
 
-    /// Removes due members of a large collection, up to [`OVERDUE_STEP`]. Returns whether others are due.
+    /// Removes due members of a large collection, up to [`OVERDUE_STEP`]. Returns whether others
+    /// are due.
     fn removes_some(&mut self, key: Key<'_>, db: u32) -> bool {
         let now = self.now;
         let entries = self.entries_at(key, db);

@@ -8,7 +8,7 @@ mod watched;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64};
 
 use tidewheel_store::{KeyHasher, Slot};
 
@@ -25,6 +25,10 @@ use crate::waiters::Waiters;
 /// No deadline.
 pub(crate) const NEVER: u64 = u64::MAX;
 
+const NO_TRANSACTION: u8 = 0;
+const TRANSACTION: u8 = 1;
+const AWAITED_TRANSACTION: u8 = 2;
+
 /// Two cache lines, so that neighbours never share one (adjacent lines are fetched in pairs).
 #[derive(Debug)]
 #[repr(align(128))]
@@ -34,6 +38,8 @@ pub(crate) struct Shard {
     next_deadline: AtomicU64,
     /// Whether a long command has it, or is about to.
     busy: AtomicBool,
+    /// Whether a transaction has the shard, and whether somebody is told of its end.
+    transaction: AtomicU8,
     /// Whether the last one who waited for it did so in vain.
     suspected: AtomicBool,
     /// How urgent it was to evict the shard's first candidate when it was last looked at.
@@ -148,6 +154,7 @@ impl Shard {
             ),
             next_deadline: AtomicU64::new(NEVER),
             busy: AtomicBool::new(false),
+            transaction: AtomicU8::new(NO_TRANSACTION),
             suspected: AtomicBool::new(false),
             urgency: AtomicU64::new(UNKNOWN),
             shared,
@@ -214,6 +221,25 @@ impl Shard {
     /// Says whether a long command has the shard. The claims are locked.
     pub(crate) fn set_busy(&self, busy: bool) {
         self.busy.store(busy, Release);
+    }
+
+    /// A transaction has the shard now, which is locked.
+    pub(crate) fn begin_transaction(&self) {
+        self.transaction.store(TRANSACTION, Relaxed);
+    }
+
+    /// The transaction is about to unlock. Returns whether somebody is to be told of that.
+    pub(crate) fn end_transaction(&self) -> bool {
+        self.transaction.swap(NO_TRANSACTION, Relaxed) == AWAITED_TRANSACTION
+    }
+
+    /// If a transaction has the shard, its end is told. The claims are locked.
+    pub(crate) fn await_transaction(&self) -> bool {
+        let awaits = (TRANSACTION, AWAITED_TRANSACTION);
+        let exchanged = self
+            .transaction
+            .compare_exchange(awaits.0, awaits.1, Relaxed, Relaxed);
+        exchanged.is_ok()
     }
 
     /// How urgent it is to evict the shard's first candidate, as far as is known. Lock-free.

@@ -34,6 +34,27 @@ enum Called {
 
 /// A client calls a command.
 fn call(keyspace: &Keyspace, time: Time, id: u64, line: &str) -> Called {
+    call_from(keyspace, time, id, line, &mut None)
+}
+
+/// Of a client that was parked for the same command before.
+fn park_again(
+    keyspace: &Keyspace,
+    time: Time,
+    id: u64,
+    line: &str,
+    mut place: Option<Parked>,
+) -> Parked {
+    parked(call_from(keyspace, time, id, line, &mut place))
+}
+
+fn call_from(
+    keyspace: &Keyspace,
+    time: Time,
+    id: u64,
+    line: &str,
+    place: &mut Option<Parked>,
+) -> Called {
     let words: Vec<&[u8]> = line.split_whitespace().map(str::as_bytes).collect();
     let args = Args::from_slices(&words);
     let row = resolve(args).expect("a command");
@@ -61,7 +82,7 @@ fn call(keyspace: &Keyspace, time: Time, id: u64, line: &str) -> Called {
             },
         };
         assert!(out.is_empty(), "what did not run has no reply");
-        return match keyspace.park(waiter, &blocked) {
+        return match keyspace.park(waiter, &blocked, place) {
             Some(parked) => Called::Parked(parked),
             None => Called::Again,
         };
@@ -192,11 +213,51 @@ fn who_needs_its_shards_is_parked_and_goes_on_in_the_order_of_coming() {
     // The second long command does not begin before those have run who came before it.
     let difference = "SDIFFSTORE big big large";
     assert_eq!(call(&rig.keyspace, time, 3, difference), Called::Waits);
-    rig.keyspace.unpark(long);
+    rig.keyspace.unpark([long]);
     assert_eq!(beginning(&rig), 0);
     assert_eq!(call(&rig.keyspace, time, 2, "SCARD big"), answered(":2000"));
-    rig.keyspace.unpark(short);
+    rig.keyspace.unpark([short]);
     assert_eq!(run_long(&mut rig), ":0");
+}
+
+/// Its loop tried again without an end, and the transaction's had half a processor.
+#[test]
+fn who_needs_the_shard_of_a_transaction_is_parked_until_its_end() {
+    let rig = rig();
+    let time = rig.time;
+    let waits = |keyspace: &Keyspace, time| {
+        assert!(going_on(&rig).is_empty());
+        (
+            parked(call(keyspace, time, 2, "SCARD big")),
+            parked(call(keyspace, time, 3, "SCARD big")),
+            call(keyspace, time, 4, "SCARD other"),
+        )
+    };
+    let (first, second, free) = while_locked(&rig, &["big", "large"], waits);
+    assert_eq!(free, answered(":2000"));
+    assert_eq!(going_on(&rig), [2, 3], "each is told once");
+    assert_eq!(call(&rig.keyspace, time, 2, "SCARD big"), answered(":2000"));
+    rig.keyspace.unpark([first, second]);
+    assert!(going_on(&rig).is_empty());
+}
+
+/// It went to the end, and those who came later were before it again and again.
+#[test]
+fn who_goes_on_in_vain_keeps_its_place() {
+    let rig = rig();
+    let time = rig.time;
+    let first = while_locked(&rig, &["big"], |keyspace, time| {
+        parked(call(keyspace, time, 1, "SCARD big"))
+    });
+    assert_eq!(going_on(&rig), [1]);
+    let again = while_locked(&rig, &["big"], |keyspace, time| {
+        let later = parked(call(keyspace, time, 2, "SCARD big"));
+        let again = park_again(keyspace, time, 1, "SCARD big", Some(first));
+        assert!(again < later, "{again:?} {later:?}");
+        (again, later)
+    });
+    assert_eq!(going_on(&rig), [1, 2]);
+    rig.keyspace.unpark([again.0, again.1]);
 }
 
 #[test]
@@ -229,7 +290,7 @@ fn exclusive_use_waits_for_long_commands_that_run_and_keeps_others_from_beginnin
     run_long(&mut rig);
     assert_eq!((going_on(&rig), beginning(&rig)), (vec![2], 0));
     assert_eq!(call(&rig.keyspace, time, 2, "FLUSHALL"), answered("OK"));
-    rig.keyspace.unpark(flush);
+    rig.keyspace.unpark([flush]);
     assert_eq!(run_long(&mut rig), "[]");
 }
 
@@ -275,7 +336,7 @@ fn who_stops_waiting_or_watching_meanwhile_is_forgotten_when_it_is_over() {
             });
             let shares = matches!(called, Called::Parked(_));
             if let Called::Parked(parked) = called {
-                rig.keyspace.unpark(parked);
+                rig.keyspace.unpark([parked]);
             }
             shares
         }
@@ -336,7 +397,7 @@ fn a_long_command_that_was_parked_keeps_its_place_before_those_who_came_later() 
     run_long(&mut rig);
     assert_eq!(going_on(&rig), [2], "the second may be long");
     assert_eq!(call(&rig.keyspace, time, 2, difference), Called::Waits);
-    rig.keyspace.unpark(second);
+    rig.keyspace.unpark([second]);
     assert!(going_on(&rig).is_empty());
     assert_eq!(run_long(&mut rig), ":0");
     assert_eq!(going_on(&rig), [3]);
@@ -344,7 +405,7 @@ fn a_long_command_that_was_parked_keeps_its_place_before_those_who_came_later() 
         call(&rig.keyspace, time, 3, "SADD big late"),
         answered(":1")
     );
-    rig.keyspace.unpark(third);
+    rig.keyspace.unpark([third]);
 }
 
 /// It waited for the end of the pause.
@@ -379,5 +440,5 @@ fn very_many_clients_are_parked_and_go_on_at_once() {
     run_long(&mut rig);
     assert_eq!(going_on(&rig), (1..=20_000).collect::<Vec<u64>>());
     all.into_iter()
-        .for_each(|parked| rig.keyspace.unpark(parked));
+        .for_each(|parked| rig.keyspace.unpark([parked]));
 }

@@ -94,6 +94,8 @@ pub(crate) struct Connection {
     pub(crate) parked: Option<Parked>,
     /// It was parked and runs again: that ends with its turn.
     pub(crate) resumed: Option<Parked>,
+    /// A command that it has waited for was answered: its own events follow.
+    pub(crate) hears: bool,
     /// How long that command has taken so far.
     pub(crate) unfinished: Option<Box<Unfinished>>,
     /// What it has queued since MULTI.
@@ -214,6 +216,7 @@ impl Connection {
             waiting: None,
             parked: None,
             resumed: None,
+            hears: false,
             unfinished: None,
             queue: None,
             watching: None,

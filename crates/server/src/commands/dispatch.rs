@@ -158,7 +158,7 @@ impl Turn<'_> {
         self.blocked = true;
         self.tally.parked_commands += 1;
         if let Some(waiter) = conn.session.waiter {
-            conn.parked = self.server.keyspace.park(waiter, blocked);
+            conn.parked = (self.server.keyspace).park(waiter, blocked, &mut conn.resumed);
         }
         Step::Blocked
     }

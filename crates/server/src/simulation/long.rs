@@ -47,6 +47,34 @@ fn exclusive_commands_wait_for_a_long_one_and_their_loop_does_not() {
     assert_eq!(flush.take(), b"+OK\r\n");
 }
 
+/// They stood behind the reply of the next command.
+#[test]
+fn a_subscribers_own_events_of_a_long_command_follow_its_reply() {
+    let mut rig = rig();
+    let peer = rig.connect(0);
+    rig.ask(&peer, b"CONFIG SET notify-keyspace-events KEA\r\n");
+    rig.ask(&peer, b"MSET a 1 b 2 c 3\r\n");
+    rig.ask(&peer, b"HELLO 3\r\n");
+    rig.ask(&peer, b"PSUBSCRIBE __keyevent@0__:*\r\n");
+    peer.send(b"DEL a b c\r\nSET d 4\r\nPING\r\n");
+    rig.settle();
+    let told = String::from_utf8(peer.take()).expect("text");
+    let places = [
+        ":3\r\n",
+        "del",
+        "\r\na\r\n",
+        "\r\nc\r\n",
+        "+OK",
+        ":set",
+        "+PONG",
+    ]
+    .map(|text| told.find(text));
+    assert!(
+        places.is_sorted() && places[0].is_some(),
+        "{places:?}: {told}"
+    );
+}
+
 /// Its claim stayed, and no later long command began.
 #[test]
 fn a_parked_client_that_reads_no_output_keeps_no_long_command_from_beginning() {

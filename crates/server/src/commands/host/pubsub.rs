@@ -172,7 +172,7 @@ impl Turn<'_> {
 
     /// Publishes all events, and copies what waits for this connection behind its replies so far.
     #[cold]
-    pub(super) fn hear(&mut self, conn: &mut Connection) {
+    pub(crate) fn hear(&mut self, conn: &mut Connection) {
         self.server.publish_events();
         self.take_messages(conn);
     }

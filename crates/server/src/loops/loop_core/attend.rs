@@ -65,9 +65,7 @@ impl<K: Sockets> LoopCore<K> {
     /// A connection that was parked has had its turn: whatever came of it, others go on.
     fn end_parking(&mut self, slot: u32) {
         let parked = self.table.get(slot).and_then(|conn| conn.resumed.take());
-        if let Some(parked) = parked {
-            self.state.server.keyspace.unpark(parked);
-        }
+        self.table.unparked.extend(parked);
     }
 
     /// The pause is over: the connections that it held back go on.
@@ -176,9 +174,10 @@ impl<K: Sockets> LoopCore<K> {
             let (seat, time) = (&mut self.state.seat, self.state.time);
             server.keyspace.leave(seat, time, &waiting.ticket);
         }
-        for parked in conn.parked.take().into_iter().chain(conn.resumed.take()) {
-            server.keyspace.unpark(parked);
-        }
+        let parked = conn.parked.take().into_iter();
+        self.table
+            .unparked
+            .extend(parked.chain(conn.resumed.take()));
         if let Some(watching) = conn.watching.take() {
             server.unwatch(watching);
         }

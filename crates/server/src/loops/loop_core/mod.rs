@@ -185,6 +185,12 @@ impl<K: Sockets> LoopCore<K> {
         self.tidy(idle);
         self.watch_clients(idle);
         self.table.end_turn();
+        if !self.table.unparked.is_empty() {
+            self.state
+                .server
+                .keyspace
+                .unpark(self.table.unparked.drain(..));
+        }
         // For example of commands of a connection that is gone. Nobody else would do it.
         self.server().publish_events();
         self.state.seat.leave();

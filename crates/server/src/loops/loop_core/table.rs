@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
+use tidewheel_keyspace::Parked;
+
 use crate::clients::connection::Link;
 use crate::config::Settings;
 use crate::loop_handle::inbox::Target;
@@ -21,6 +23,8 @@ pub(super) struct Table<S> {
     pub(super) paused: Vec<u32>,
     /// Those that were parked and may go on, a portion in each turn.
     pub(super) going_on: VecDeque<Target>,
+    /// The places of clients that were parked, and have gone on or are gone.
+    pub(super) unparked: Vec<Parked>,
     /// Those whose wait for a key is over, and whom CLIENT PAUSE holds back.
     pub(super) held: Vec<u32>,
     /// When to look at those that do nothing: at most one entry for each.
@@ -37,6 +41,7 @@ impl<S> Default for Table<S> {
             fresh: Vec::new(),
             paused: Vec::new(),
             going_on: VecDeque::new(),
+            unparked: Vec::new(),
             held: Vec::new(),
             time_outs: BTreeSet::new(),
         }

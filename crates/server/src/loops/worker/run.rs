@@ -110,6 +110,9 @@ impl Turn<'_> {
             .time_all(self.state.settings.diagnosis.is_fine());
         self.limit_replies(&link.conn);
         let ours = limits(&self.settings);
+        if std::mem::take(&mut link.conn.hears) {
+            self.hear(&mut link.conn);
+        }
         let mut at = 0;
         if let Some(bytes) = link.begun.as_ref().map(|begun| begun.bytes) {
             if let Some(halt) = self.run_begun(link, cutter.parser, input, bytes) {
