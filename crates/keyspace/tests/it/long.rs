@@ -245,7 +245,6 @@ fn who_needs_the_shard_of_a_transaction_is_parked_until_its_end() {
 #[test]
 fn who_goes_on_in_vain_keeps_its_place() {
     let rig = rig();
-    let time = rig.time;
     let first = while_locked(&rig, &["big"], |keyspace, time| {
         parked(call(keyspace, time, 1, "SCARD big"))
     });
