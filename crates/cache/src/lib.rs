@@ -235,6 +235,49 @@
 //!
 //! [COMPARE.md](https://github.com/tidewheel/tidewheel/blob/main/COMPARE.md) has the table of
 //! names, and says when another cache is the better choice.
+//!
+//! # How it is built
+//!
+//! This section is for those who change the crate. The folders are floors: each uses those below it
+//! only. (`Cache` and `Builder` know each other.)
+//!
+//! - `handle/`: what users call, a file for each kind of verb.
+//! - `load/`: one load per key, led, joined or waited for; refresh-ahead; closures that change a
+//!   value. Its head says how a load begins and ends.
+//! - `drive/`: who removes what is due, calls the listener and refreshes. Its head has the table of
+//!   drivers.
+//! - `core/`: shards and their locks, who is alive, who makes room, and what becomes of those who
+//!   leave. Its head has the walk of a look-up and of an insertion. `core/tags/` invalidates by
+//!   name in O(1).
+//! - `lifetime.rs`, `loaded.rs`, `time.rs`, `sync.rs`, `stats.rs`, `error.rs`: the ground.
+//!
+//! What must always hold:
+//!
+//! - **No thread holds the locks of two shards of one cache.** Within a shard's lock a thread may
+//!   take that of a flight. Queues, turns and wakers are behind mutexes of their own, held for a
+//!   few instructions while nothing else is locked. Wakers are called with no lock held.
+//! - **What leaves the store is dropped or announced exactly once.** The events of one key keep
+//!   their order: they are queued under its shard's lock, and one thread at a time delivers.
+//! - **Who waits for a load leads none.** A caller of many keys claims all that are missing without
+//!   waiting, loads its own, and waits then. So callers with the same keys in any order do not wait
+//!   for each other.
+//! - **No writer waits for an async closure.** It supersedes the closure, as it supersedes a load,
+//!   and the closure runs again.
+//! - **A thread that others may wait for waits for no listener.** A thread in a loader, a closure
+//!   or a listener never waits for room in the listener's queue; it delivers its events when it
+//!   leaves. The same holds for a thread that holds a shard of another cache, in a closure of
+//!   `view` for example.
+//! - **A driver never waits for a listener.** When the listener's queue is full, the driver removes
+//!   nothing more. What is due stays in memory, and invisible.
+//! - **A refresh that ends in any way leaves no flight behind.** A value, an error, a panic, a drop
+//!   of the future: each ends or vacates the flight, and those who wait go on.
+//! - **A panic of a user's `Drop` harms nothing else.** Values are dropped one by one, when
+//!   everything has been counted. The panic is counted too.
+//! - **A soft deadline belongs to the value.** No read and no idle time moves it.
+//! - **Of several ends the earliest counts.** Neither a read nor an `Expiry` takes an entry past
+//!   its time to live. An end that was given by hand counts alone.
+//! - **A failing origin is asked once in a back-off**, for each key of which an old value is kept.
+//!   The old entry itself says when the next load is tried.
 #![forbid(unsafe_code)]
 
 /// Compiles and runs the code of the README.

@@ -35,6 +35,21 @@
 //!   there.
 //! - **Work comes in steps.** `expire` and `maintain` take a budget. No operation on a large
 //!   collection depends on its number of members, unless it says so.
+//!
+//! # How it is built
+//!
+//! - `hash/`, `set/`, `zset/`, `list/`: one type each. `mod.rs` changes it, `view.rs` or `read.rs`
+//!   reads it. `view.rs` beside them has what hashes and sets have in common for reading.
+//! - `table.rs` is the large form of hashes and sets: a small store of bytes whose keys are the
+//!   members. So it has the index, the scan, the wheel and the tidying of a shard.
+//! - `order/` is the members of a sorted set by score: a tree of scores and block ids that knows
+//!   how many members each branch has.
+//! - `packed/` is the packed form: members in a row, a column of deadlines behind them once one is
+//!   needed. A list has a column of lengths instead, since it is read from both ends.
+//! - `change.rs` has the limits, and what a change needs to know.
+//!
+//! The limits between the forms are the public settings (`hash-max-listpack-entries` and so on),
+//! within 4,096 members and 1 MiB, so that no insertion takes long.
 #![forbid(unsafe_code)]
 
 mod change;

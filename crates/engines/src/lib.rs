@@ -16,6 +16,10 @@
 //!
 //! Every wait has a bound, and panics with what it waited for. A server is killed when its
 //! [`Process`] is dropped, and by the kernel when the test's own process dies.
+//!
+//! `process.rs` knows processes: killed, paused, started again, gone with their owner.
+//! `binaries.rs` finds programs on the path and in Python's packages. A file for each kind of
+//! engine says how one is started and when it is ready. Servers have folders of their own.
 
 #![forbid(unsafe_code)]
 

@@ -56,6 +56,9 @@
 //!   in which locks are taken; debug builds assert it.
 //! - [`Time`] is the only notion of now, and `time` has all arithmetic on times to live. [`Event`]
 //!   and [`NotifyFlags`] are keyspace notifications. [`Policy`] says what `maxmemory` evicts.
+//! - `collection` is a collection as a value. `dump` has the public format of DUMP and RESTORE; its
+//!   readers trust no length, count or order. `bits`, `hyperloglog` and `geo` are arithmetic on
+//!   strings and scores, without keys.
 //!
 //! # What is promised
 //!
@@ -64,6 +67,86 @@
 //! - Events of one key keep their order, and so do events that one thread causes.
 //! - Other threads see FLUSHALL, FLUSHDB and SWAPDB as one step. KEYS, SCAN and DBSIZE visit one
 //!   shard after another, so they do not show a single moment.
+//!
+//! # Shards
+//!
+//! The number of shards is a power of two, 64 by default. The top bits of a key's hash choose the
+//! shard, the low 32 bits are its place there. A shard is a mutex over one store for each database
+//! in use. FLUSHDB, FLUSHALL and SWAPDB swap stores while nobody else is inside the keyspace.
+//!
+//! Keys are hashed with SipHash-1-3 under 128 secret bits, because clients choose the keys, and
+//! SCAN shows them the order of the hashes.
+//!
+//! There is one queue of events for all shards. An event enters it while the key's shard is locked,
+//! and leaves it under the hub's lock. Events are published before the command's reply is sent.
+//!
+//! # Commands that are not like the others
+//!
+//! - **Over all keys** (KEYS, SCAN, DBSIZE, RANDOMKEY): a [`Walk`] comes back after a step of about
+//!   0.1 ms. See `walk.rs`.
+//! - **Everything at once** (SWAPDB, FLUSHALL, FLUSHDB, CLIENT PAUSE): the gate, `gate.rs`. It
+//!   costs the other threads two stores a turn. Code that uses the keyspace without a seat does not
+//!   compile. A thread that has the whole keyspace may ask for it again and keeps it; so a
+//!   transaction can hold it while its commands run. Work that needs no keys any more leaves the
+//!   gate, for example LCS when it has read its strings.
+//! - **Long ones** (ZUNIONSTORE of two million members): `long.rs` says which they are, `claims.rs`
+//!   in which order they and the clients behind them go on. Most shards have no large collection,
+//!   and then nothing is looked at. Expiry, tidying and eviction pass over a shard that is busy;
+//!   walks are parked at it; INFO shows it as it was. What must be done to it, for example when a
+//!   client stops watching a key, is done when the long command has ended. A loop waits half a
+//!   millisecond at most for a lock that is not marked, for example a transaction's, and then
+//!   serves others first.
+//! - **Several as one** (MULTI, EXEC, WATCH): `transaction.rs` and `watch.rs`. The commands run at
+//!   one point in time, over one set of locks. The server's own commands run between them: PUBLISH,
+//!   PING and ECHO while shards are locked; with any other the gate is taken. Long commands run
+//!   where they are, so EXEC stays whole on its thread.
+//! - **Waiting ones** (BLPOP): `waiters.rs`. A served command is the command itself, run in place
+//!   of its client: it takes from the first of its keys that holds something. A transaction serves
+//!   at its end, a command that had the whole keyspace before others go in. During CLIENT PAUSE
+//!   nobody is served, and who waits for a noted key is neither timed out nor unblocked; the thread
+//!   that ends the pause serves first. A client may go away after its ticket was claimed and before
+//!   the reply has left: then the element is gone, as with the public servers. A command that waits
+//!   counts when it ends, with the time that it ran and not the time that it waited.
+//! - **With very many members that are due**: `overdue.rs`.
+//!
+//! Commands over many members that are not long (unions, wide searches, COPY, DUMP) run to their
+//! end under the locks of their keys' shards. SORT with patterns may read any key: it locks all
+//! shards, or takes the gate within EXEC.
+//!
+//! # Collections
+//!
+//! A packed collection of up to 2 KiB lies beside its key, so a small one costs one block. It is
+//! copied for a change, and written back; any other is changed where it is
+//! (`context/collections.rs`). The change says which event it caused, or that it has changed
+//! nothing. A large collection of which nothing lives any more leaves as a whole.
+//!
+//! The entry of a key is filed in the shard's wheel for the earlier of two: the key's own deadline,
+//! and the earliest of its members'. When it is due, the collection removes its due members within
+//! the shard's budget, and the entry is filed again. A pass that finds several such collections
+//! asks for the memory of all of them first (`shard/mutate/warm.rs`). A command that finds such an
+//! entry due removes the due members first, so no command counts a dead member.
+//!
+//! While CLIENT PAUSE holds writes back, nothing is removed that anybody can see: a key of which
+//! nothing lives is hidden, and dead members that a reader meets leave quietly. They are counted,
+//! and announced, when the pause is over.
+//!
+//! # Invariants
+//!
+//! - **Exclusive work overlaps no other exclusive work, no command, no expiry and no tidying.** All
+//!   threads that stepped outside go in before the next one may have everything.
+//! - **Observers of a shard are told of each change in it, by the funnel and by nothing else.**
+//! - **No thread waits for a shard's lock for longer than a usual command takes.**
+//! - **A claim waits only for earlier ones.** Clients that go on do so in portions, 64 in a turn of
+//!   their loop.
+//! - **No long command that writes begins during CLIENT PAUSE.** Exclusive use is refused while a
+//!   long command runs, and while its client is parked, no later long command begins.
+//! - **Nobody sees the data between two commands of a transaction.** One that runs has seen no
+//!   change of a watched key since WATCH: the mark is set and read under the lock of the key's
+//!   shard.
+//! - **Those who wait for a key are served in the order in which they came.** A key that somebody
+//!   waits for holds nothing of the type when its shard is unlocked, except for a command that was
+//!   handed back, and during CLIENT PAUSE. A wait ends once, and an element is taken only for a
+//!   client that was there.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,73 @@
 //! The server: `tidewheel` speaks the Redis protocol and lets keys expire on time.
+//!
+//! The data and its commands are `tidewheel-keyspace`. Here are the sockets, the threads and the
+//! clock around it.
+//!
+//! # The folders, from the top down
+//!
+//! - `simulation/`: tests. Loops over streams in memory, in virtual time, under a seeded schedule.
+//!   Episodes differ in passwords, `timeout`, `maxmemory` and output limits. Histories of clients
+//!   that die: a bank (MULTI), counting (WATCH), queues (BLPOP).
+//! - `start/`: starting and stopping the loops; signals.
+//! - `loops/`: `event_loop/` is the shell of a loop, with poller, alarm and listeners. `loop_core/`
+//!   is the loop without sockets and clock: a turn over its connections, and expiry. `worker/`
+//!   serves one connection: read, run what is whole, send.
+//! - `commands/`: `dispatch.rs` runs one command, `turn.rs` is what it runs with. `host/` has the
+//!   commands about connections and the server. `stranger.rs` knows what is another protocol's, and
+//!   is not run.
+//! - `upkeep/`: expiry within a turn, tidying, who looks after a loop that is stuck, which shards
+//!   are whose.
+//! - `state/`: what all loops share, and one loop's own part.
+//! - `clients/`: connections and their limits, what they queue after MULTI, the registry of all of
+//!   them, CLIENT PAUSE, MONITOR.
+//! - `pubsub/`: channels, patterns, keyspace events. A message is encoded once and shared.
+//! - `loop_handle/`: what other threads may ask of a loop, and what waits for it.
+//! - `net/`, `process/`: accepting, and output still to be sent; open files, the log, a thread that
+//!   frees big memory, those that run long commands.
+//! - `config/`: one table of keys; flag, file, environment, CONFIG and help follow from it.
+//! - `counters/`, `time/`: counters for INFO, the slow log, LATENCY; engine time in step with the
+//!   wall clock, and a sleep that ends exactly.
+//!
+//! # A turn
+//!
+//! 1. The loop that owns a connection reads its socket into the loop's buffer, which is lent to the
+//!    connection for this turn.
+//! 2. `resp` cuts up to 32 commands of the common shape at once, and whatever else comes one at a
+//!    time. What is known of them before they run, and the memory of their keys, is asked for
+//!    first: see `worker/ahead.rs`.
+//! 3. Commands run one after the other. A connection's turn ends after a millisecond, but a running
+//!    command is finished first. The loop reads the clock again after each read of the socket, and
+//!    after each command that may have taken long.
+//! 4. A walk over all keys stays with its connection, and takes its next step when the others have
+//!    had their turn. A command over very many names (SUBSCRIBE, UNSUBSCRIBE, RESET, WATCH) is run
+//!    in parts of 128 names or 64 KiB (`commands/host/parts.rs`). Between two parts it stays at the
+//!    start of its connection's input, with what the parser has found; so nothing of it is copied,
+//!    and it counts as input.
+//! 5. After the batch the loop publishes the queued keyspace events and writes all replies with one
+//!    write.
+//!
+//! # Expiry
+//!
+//! Loop `i mod N` expires the keys of shard `i`. It sleeps until the earliest of its shards'
+//! published deadlines and its connections' time-outs; a timerfd wakes it at the instant at which
+//! that tick begins. As long as it expires keys in time, a turn spends at most `expiry-turn-us` (25
+//! µs) on expiry, in holds of `expiry-hold-keys` (32) keys. Then the loop looks at the sockets.
+//! `upkeep/expiry.rs` says what changes when it is behind, `loops/event_loop/courtesy.rs` when it
+//! yields its processor, `upkeep/guard.rs` who looks after its shards while it runs something long.
+//!
+//! # Invariants
+//!
+//! - **When a connection's turn begins, the loop's buffers hold nothing of another connection.**
+//!   Code reaches the buffers only through a loan. The end of the loan clears them, after success,
+//!   error and panic.
+//! - **A command sent after CONFIG SET was answered runs with the new setting**, on every loop. Who
+//!   may come in (password, protected mode) follows from the settings in force, never from a loop's
+//!   copy.
+//! - **Commands that arrived whole before the end of the input are run and answered.** A client
+//!   that closes only its sending side still gets the reply of a command that waits.
+//! - **Background work never holds a shard's lock for more than its budget of records.** INFO
+//!   `expiry` has a histogram of how long the locks were held.
+//! - **Every queue has a cap, and a defined behaviour at the cap.** `SECURITY.md` lists them.
 
 #![forbid(unsafe_code)]
 

@@ -36,6 +36,40 @@
 //! - **Memory goes back**: empty pages at once, sparse pages when they were emptied, the index when
 //!   it shrinks.
 //! - A 16-byte key with a 32-byte value and a deadline takes about 85 bytes in all.
+//!
+//! # How it is built
+//!
+//! Both stores have the same index, the same wheel and the same order of hashes.
+//!
+//! - `typed/` keeps entries in slots of eight bytes beside key and value, and what few entries have
+//!   (weight, soft deadline, label) in columns beside a page.
+//! - `bytes/` keeps an entry in one block. A block's id is its page and its offset, so index and
+//!   wheel need no table from ids to blocks. An entry moves when it grows, or when its page is
+//!   emptied: that changes one word of the index and files a new timer record.
+//! - `policy/` says whom to evict.
+//! - `index/` finds entries by hash: cache-line buckets in segments of at most 32 KiB, in the order
+//!   of the hashes.
+//! - `shared/` is memory that is read without the lock while another thread changes it. It is the
+//!   only module with unsafe code.
+//!
+//! A slot has 8 bits of the wheel's registration, those of quarters of a second. They tell the
+//! wheel under which tick of the last 65 s before its deadline a timer is registered: an earlier
+//! deadline that is still after that needs no new record. A dead record looks alive more often than
+//! with all 32 bits. That costs moves until a sweep drops it; no deadline comes early or is lost,
+//! because the deadline itself decides.
+//!
+//! **Invariant: no operation's cost depends on the number of entries.** Segments grow by a fifth,
+//! and split and merge one at a time. Pages are emptied a few entries at a time. `cargo bench -p
+//! tidewheel-store --bench worst_operation` prints the worst single operation while ten million
+//! entries come and go.
+//!
+//! **Invariant: memory is in proportion to the entries, whatever their hashes.** The directory of
+//! the index is bounded. A full segment that may not split hands its entries over to one ordered
+//! tree, the *crowd* (`index/crowd.rs`). An operation there takes time logarithmic in the crowd,
+//! and linear only in the entries of the same place.
+//!
+//! **Invariant: a scan visits every entry that stays exactly once.** The index is in the order of
+//! the hashes, and the cursor is a hash. So growth, splits and moves do not disturb a scan.
 #![deny(unsafe_code)]
 #![cfg_attr(
     not(feature = "bytes"),

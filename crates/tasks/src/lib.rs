@@ -35,6 +35,58 @@
 //! - **Periodic tasks survive**: the next run is filed in the same step in which the engine learns
 //!   of the end of this one.
 //! - **Bounded**: a worker holds so many claims and no more.
+//!
+//! # How it is built
+//!
+//! This section is for those who change the crate. From the top down:
+//!
+//! - `worker/`: the ferry, the claims that are held, what happens when the wheel fires.
+//! - `postgres/`, `nats/`: stores on engines, behind features.
+//! - `memory.rs`, `embedded.rs`: stores over the table, without a disk and with a journal of the
+//!   scheduler's. `table/` is tasks of one process in an engine's time.
+//! - `engine_clock.rs`: what time it is by the engine's clock, without asking it.
+//! - `store.rs`: what an engine must do. `shape/`: task, claim, fence, dead letter, time, error.
+//!
+//! **One task's way.**
+//!
+//! 1. `schedule` gives it to the engine, with the time at which it is due *by the engine's clock*.
+//! 2. Up to `lookahead` (10 s; 24 s on NATS) before that, the engine gives it to one worker as a
+//!    *claim*: a lease with an end, and a fence.
+//! 3. The worker's *ferry*, the one thread that talks to the engine, files the claim in the wheel,
+//!    and extends its lease when a quarter of it is over, together with all others that are as old.
+//!    If the engine says that the claim is not the worker's any more, it leaves the wheel. A claim
+//!    that comes late waits in a line: late ones leave an eighth of the threads to what is on time,
+//!    for what a dead worker held comes all at once. What is due and no thread has begun within a
+//!    second goes back, and the worker claims less for a while: an idle one gets it. When all
+//!    threads are in long runs, what is due soon goes back before it is late.
+//! 4. The wheel fires. A thread of the wheel looks whether the engine's clock has reached the due
+//!    time, and whether the lease lasts by the worker's monotonic clock. Then it calls the handler.
+//! 5. The end of the run goes to the ferry's mailbox, and from there to the engine, many at a time.
+//!    The engine compares the fence. A periodic task is filed for its next run in the same step.
+//! 6. A run that failed is filed again, as [`Retry`] says, or becomes a dead letter.
+//!
+//! **Whose clock.** The worker asks the engine for its time twice a second; `engine_clock.rs` says
+//! what may be concluded from the answer. The worker's wall clock is compared with the engine's: if
+//! they differ by more than a second, nothing is claimed ahead, and a counter tells.
+//!
+//! **Lease and lookahead.** A lease (8 s) is longer than an engine's fail-over, during which
+//! nothing can be extended. It is shorter than the lookahead. So when a worker dies, others claim
+//! its tasks when the leases end, and only those that were due within that time are late. On NATS a
+//! delivery may be lost with a node. It is made again after a lease, so the lookahead is a lease
+//! and an election long.
+//!
+//! What must always hold:
+//!
+//! - **Nothing runs early** by the engine's clock, however wall clocks are set.
+//! - **A task ends by the latest fence.** The end of a run under an older one is refused, and so is
+//!   that of a task that was cancelled or moved.
+//! - **A worker runs no claim whose lease has ended** by its own monotonic clock, counted from when
+//!   the lease was asked for. A run that has begun goes on; the fence tells whether it counts.
+//! - **What a worker holds is bounded**, and so is its mailbox: each claim ends once.
+//! - **Threads of the wheel do not wait for the engine**, unless the worker is `strict` or not sure
+//!   of the claim: then the run waits for one answer, before it begins.
+//! - **Nothing costs by the number of claims that are held**: leases are in an ordered set by the
+//!   time of their extension.
 #![forbid(unsafe_code)]
 
 /// Compiles and runs the code of the README.

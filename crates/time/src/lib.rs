@@ -15,6 +15,17 @@
 //!
 //! `clock.rs` is the only file of all crates that reads a clock; a lint says so to everybody else.
 //!
+//! # The rules
+//!
+//! - One tick is one millisecond of *engine time*: a `u64` that runs with the monotonic clock.
+//! - **A deadline is reached when `now >= deadline`, never before.** `now` is the clock rounded
+//!   down, deadlines are rounded up, so nothing ends early.
+//! - Freezing, resuming and shifting take constant time: they change one number of a timeline, and
+//!   no deadline.
+//! - **No wake-up is lost.** A thread that makes a deadline earlier stores the deadline, and then
+//!   reads how long the sleeper sleeps. One that goes to sleep stores how long, and then reads the
+//!   deadline. `alarm.rs` has the argument, and a test under shuttle.
+//!
 //! # Features
 //!
 //! `system`: the system's clock. `tokio`: tokio's clock. Without them nothing here reads a clock.

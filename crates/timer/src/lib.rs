@@ -33,6 +33,40 @@
 //! A timer fires in the first call of `advance` whose `now` has reached its deadline, never
 //! earlier. It fires later only if that call's budget ran out, and then `backlog` says so. A late
 //! call delays nothing after it, because ticks are absolute.
+//!
+//! # How it is built
+//!
+//! A queue owns *records*, which hold an id and 32 bits of a tick. The timers themselves belong to
+//! an owner, and a queue reaches them through the trait [`Timers`]. The store is such an owner: its
+//! entries hold their timers. [`TimerSet`] is a slab of timers for programs without such entries.
+//!
+//! - `wheel.rs` has the picture of the wheel, its rule, and the life of a record. `levels.rs` and
+//!   `ring.rs` keep the records around the position, `pool.rs` gives them memory: chunks of 15
+//!   records in two cache lines, in pages that go back.
+//! - `sweep.rs` drops dead records a few chunks at a time; `marks.rs` knows which ids a pass has
+//!   met.
+//! - `set.rs` and `slab/` are the timers of owners without entries: 9 bytes each, and a name is
+//!   never given twice.
+//!
+//! An example: a timer is due at tick 5,000, and its record is filed for tick 5,000.
+//!
+//! - *It is moved to 9,000.* Only the deadline changes, which is one store to the owner's cache
+//!   line. When the wheel meets the record, it finds the later deadline and files the record again,
+//!   for 9,000.
+//! - *It is moved to 2,000.* A second record is filed, for 2,000, and the owner's *registration*
+//!   now says 2,000. The first record differs from the registration, so the wheel will know that it
+//!   is dead.
+//! - *It is cancelled.* The wheel does nothing. Its record is dead too.
+//!
+//! **Invariant: nothing fires early.** A record is due when its timer's deadline is at or before
+//! the wheel's position, and the position never passes `now`.
+//!
+//! **Invariant: the position never passes an occupied slot.** So the wheel meets every record at
+//! the start of its slot at the latest, even if nobody called it for a long time.
+//!
+//! **Invariant: a roll-over is flat.** The ring of a level spans two slots of the level above. So
+//! the records of the coming slot can be split into the level below before that slot starts, 256 a
+//! tick. `crates/timer/tests/it/traps/` has the test: a million entries with one TTL take 2 ticks.
 #![no_std]
 #![forbid(unsafe_code)]
 

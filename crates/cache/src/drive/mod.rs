@@ -1,5 +1,38 @@
 //! Who drives: removes what is due, sweeps what was invalidated, tidies memory, calls the listener,
 //! refreshes.
+//!
+//! Three kinds of work are done when nobody calls: entries that are due are removed, the listener
+//! is told of what left, and stale entries are loaded again. The `Driver` says who does each.
+//!
+//! | `Driver` | removes what is due | calls the listener | refreshes |
+//! |---|---|---|---|
+//! | `Thread` | a thread, `<name>-expiry` | a thread, `<name>-events` | up to `refresh_parallelism` threads |
+//! | `Task` | the future of `Cache::drive` | the same future, which awaits an async listener | the same future, several refreshes at a time; `run_refreshes` for a blocking refresher |
+//! | `Manual` | `advance` | `advance` | `run_refreshes` |
+//! | shared threads | one thread for all its caches | one thread | threads that all its caches share |
+//! | shared task | the future of `SharedDriver::drive` | the same | the same |
+//!
+//! One loop, `cycle.rs`, is behind all of them: a future that removes what is due and sleeps until
+//! the next deadline. A thread is an executor of such futures with timers of its own (`crew.rs`). A
+//! driver that many caches share polls the futures that were woken and no others (`swarm.rs`), so a
+//! step costs what is due, however many caches there are. `Driver::Thread` is a crew for one cache.
+//! A turn of a cache on a shared driver ends after one hold of a shard's lock (16 entries) once it
+//! has taken 0.2 ms, and after 16 calls of the listener: that much others wait for it.
+//!
+//! **Who is still at work** is counted (`core/parties.rs`). When the last handle goes, it tells the
+//! others to stop, and leaves. They empty the shards, deliver the events and leave too. Whoever
+//! leaves last does what is left to do. So no drop waits for a thread. `close` waits until the
+//! threads have left, unless somebody may be waiting for the calling thread. `close_async` does the
+//! same as a future. Neither waits for a drive future, which might never be polled again: they
+//! empty the shards and tell the listener themselves.
+//!
+//! **An async listener's future belongs to the cache**, not to the task that polls it. Whoever has
+//! the turn to deliver polls it, and gives the turn back after each poll. So a task that is dropped
+//! in the middle loses no event: the next drive future, or `close_async`, goes on with it.
+//!
+//! **Invariant: a wake-up is lost by neither of two layers.** Below is the alarm of each cache, as
+//! with one driver. Above, whoever ends a sleep puts the cache's future into the list of those to
+//! be polled and then wakes the poller, who looks at the list before it sleeps.
 
 mod background;
 mod clear;

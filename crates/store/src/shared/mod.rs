@@ -25,6 +25,24 @@
 //! A block's memory is the allocator's, or lies on a huge page ([`slabs`]).
 //!
 //! This is the only module with unsafe code.
+//!
+//! # Invariants
+//!
+//! **What a reader without the lock can reach lies in a [`Block`], is unlinked before it is
+//! dropped, and is freed by limbo only.** A `Block` sees to the last; the index and the slots to
+//! the second.
+//!
+//! **A copy is not yet a value.** It stays `MaybeUninit` until the sequence number is known to be
+//! the same. Of a type that is not listed, most bits may be no value: so its slots are written only
+//! while the number is odd (`Slots` panics otherwise), and a vacant slot is never taken for an
+//! entry. Of listed types the compiler knows all that; of others each store does.
+//!
+//! **No code of users runs in a pinned thread.** It lets go while it asks a clock that was given.
+//! So limbo is never kept waiting for long, unless the thread itself is stopped.
+//!
+//! **What waits in limbo is bounded**: 64 MiB, and what was shared at the moment at which it became
+//! full. In a child made by `fork` the parent's other threads are stopped for ever, and limbo may
+//! stay full.
 #![allow(unsafe_code, reason = "the one module that may: see above")]
 
 mod block;

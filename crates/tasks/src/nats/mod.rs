@@ -10,6 +10,16 @@
 //! the one that the claim knows. A second delivery begins with such a record too, and so does
 //! another task of the same id: a schedule comes with a record, in one atomic batch. All of these
 //! are messages of one stream, so that their sequences are fences.
+//!
+//! A node that alone has the stream writes down a moment later what it has delivered. After a
+//! restart it may deliver that again. So each claim has the number of connections that the client
+//! had made when it was delivered. If there has been another one since, the worker asks before it
+//! runs the claim.
+//!
+//! A leader of NATS answers an extension before the other nodes have it, and may die then. So a
+//! claim is *sure* by the lease before the latest only. A worker that is not sure asks before it
+//! runs the claim, and does not run it without an answer: somebody else may have run it under a
+//! higher fence.
 
 mod change;
 mod claims;

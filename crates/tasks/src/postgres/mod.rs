@@ -1,5 +1,12 @@
 //! Tasks in a table of Postgres: claims skip what others lock, the database's clock decides, and a
 //! task can be enqueued within the caller's own transaction.
+//!
+//! A task is a row. A claim takes rows that nobody else locks (`FOR UPDATE SKIP LOCKED`) and gives
+//! each a number of one sequence, its fence. What workers call skips all locks, and says which
+//! claims it has left out: they are *busy*, and are asked for again. So it never waits. Other calls
+//! have a connection of their own, and wait for a second at most. `schedule_in` writes the row by
+//! the caller's own transaction. A note (`NOTIFY`) wakes workers when something is due within two
+//! seconds.
 
 mod calls;
 mod rows;
