@@ -43,6 +43,8 @@
 //!   - after [`move_to`](Handle::move_to) returned `true`, it runs once, at the new time;
 //!   - a [`set`](Handle::set) on a pending key replaces value and time, and it stays one task;
 //!   - a `set` during the key's own handler is a new task, although the key is the same.
+//! - **Tasks have no priorities**: they run as they become due. What must not wait
+//!   behind other tasks gets a scheduler with workers of its own.
 //! - **A slow handler delays nobody** while a worker is free, and a panicking one is counted. Tasks
 //!   of one instant run at the same time, as far as there are workers.
 //! - **A panic of user code costs its own run**, whether in a handler, in the `Clone` of a periodic
@@ -60,7 +62,8 @@
 //!
 //! - [`Tasks`] is the core in virtual time: `advance(now, budget, sink)`, no threads, clocks or
 //!   locks.
-//! - [`Scheduler`] is threads over shards of it; [`Builder::manual`] is the same without threads.
+//! - [`Scheduler`] is threads over shards of it. [`Builder::start_async`] takes async handlers;
+//!   [`Builder::manual`] is the same without threads.
 //! - [`Durable`] keeps a [`Journal`] beside a scheduler. Its tasks are jobs: they survive a crash,
 //!   run at least once, are retried as [`Retry`] says, acknowledged by an [`Ack`] if they outlive
 //!   their handler, and [dead letters](DurableHandle::dead_letters) after their last attempt.
@@ -148,6 +151,7 @@ pub use api::handle::Handle;
 pub use api::iter::Iter;
 pub use api::scheduler::{Progress, Scheduler, Stopped};
 pub use api::serial::Serial;
+pub use api::spawned::JobFuture;
 pub use api::stats::{Stats, Window};
 #[cfg(feature = "tokio")]
 pub use api::stream::TaskStream;
@@ -156,7 +160,7 @@ pub use core::routine::CatchUp;
 pub use core::run::Run;
 pub use core::tasks::{Due, Step, Tasks};
 pub use drive::queue::BackPressure;
-pub use durable::builder::{DurableBuilder, JobFuture};
+pub use durable::builder::DurableBuilder;
 pub use durable::handle::DurableHandle;
 pub use durable::journal::{Change, Journal, Place, Record, Repeat, Status};
 #[cfg(feature = "serde")]

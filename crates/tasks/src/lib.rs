@@ -34,7 +34,8 @@
 //!   [dead letter](DeadLetter).
 //! - **Periodic tasks survive**: the next run is filed in the same step in which the engine learns
 //!   of the end of this one.
-//! - **Bounded**: a worker holds so many claims and no more.
+//! - **Bounded**: a worker holds so many claims and no more. Of the tasks that could be claimed,
+//!   those with a high [`Priority`] come first.
 //!
 //! # How it is built
 //!

@@ -82,8 +82,11 @@ impl<K: Hash + Eq, V> Scheduler<K, V> {
 }
 
 impl<K, V, S> Builder<K, V, S> {
-    /// How many runs may be unfinished, deferred ones included. No fewer than there are workers.
-    pub(crate) fn in_flight(mut self, runs: usize) -> Self {
+    /// How many runs may be unfinished at the same time (default 1,024, and no fewer than there are
+    /// workers): handlers that run, and futures of [`start_async`](Self::start_async). When there
+    /// are so many, due tasks wait for a worker.
+    #[must_use]
+    pub fn in_flight(mut self, runs: usize) -> Self {
         self.in_flight = runs;
         self
     }

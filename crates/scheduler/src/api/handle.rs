@@ -310,6 +310,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Handle<K, V, S> {
             fired: counts.fired,
             completed: counted.completed,
             panicked: counted.panicked + counts.uncopied + counters.on_timing.load(Relaxed),
+            failed: counters.failed(),
             dropped: counted.dropped,
             recalled: counted.recalled,
             missed: counts.missed,

@@ -5,6 +5,7 @@ pub(crate) mod handle;
 pub(crate) mod iter;
 pub(crate) mod scheduler;
 pub(crate) mod serial;
+pub(crate) mod spawned;
 pub(crate) mod stats;
 #[cfg(feature = "tokio")]
 pub(crate) mod stream;

@@ -19,12 +19,13 @@ pub struct Stats {
     pub queued: usize,
     /// Handlers that are running.
     pub running: usize,
-    /// Runs of durable jobs that go on after their handler: somebody holds their
-    /// [`Ack`](crate::Ack).
+    /// Runs that go on after their handler: of durable jobs whose [`Ack`](crate::Ack) somebody
+    /// holds, and futures of async handlers.
     pub deferred: usize,
     /// Dead letters.
     pub dead: usize,
-    /// Runs of durable jobs that failed.
+    /// Runs of durable jobs that failed; futures of other async handlers that panicked, or that
+    /// their runtime dropped.
     pub failed: u64,
     /// How many of those are retried.
     pub retried: u64,

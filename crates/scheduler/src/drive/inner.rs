@@ -46,6 +46,8 @@ pub(crate) struct Counters {
     dropped: AtomicU64,
     /// Fired tasks that a stop has returned.
     returned: AtomicU64,
+    /// Futures that panicked or were dropped. Their handlers have completed.
+    failed: AtomicU64,
     /// Panics of user code on the timing thread.
     pub(crate) on_timing: AtomicU64,
     pub(crate) lateness: Recorder,
@@ -69,6 +71,14 @@ impl Counters {
 
     pub(crate) fn return_some(&self, count: usize) {
         self.returned.fetch_add(count as u64, AcqRel);
+    }
+
+    pub(crate) fn fail_one(&self) {
+        self.failed.fetch_add(1, AcqRel);
+    }
+
+    pub(crate) fn failed(&self) -> u64 {
+        self.failed.load(Acquire)
     }
 
     /// Read before the shards' counts.

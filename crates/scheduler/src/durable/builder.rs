@@ -4,7 +4,6 @@
 use std::fmt;
 use std::future::Future;
 use std::hash::{BuildHasher, Hash};
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -20,6 +19,7 @@ use super::run::DurableRun;
 use super::scheduler::Durable;
 use super::shared::Shared;
 use crate::api::builder::Builder;
+use crate::api::spawned::JobFuture;
 use crate::ground::error::Error;
 use crate::jobs::dead::DeadLetters;
 use crate::jobs::outcome::IntoOutcome;
@@ -27,9 +27,6 @@ use crate::jobs::retry::Retry;
 
 /// Dead letters, unless somebody says another number.
 const DEAD_LETTERS: usize = 10_000;
-
-/// The future of an async handler, as the runtime's `spawn` gets it.
-pub type JobFuture = Pin<Box<dyn Future<Output = ()> + Send + 'static>>;
 
 /// Options of a [`Durable`], from [`Builder::durable`].
 ///

@@ -33,7 +33,7 @@ impl Wake for Unpark {
 }
 
 /// Runs a future on this thread, without a runtime.
-fn block_on<F: Future>(future: F) -> F::Output {
+pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
     let mut future = pin!(future);
     loop {

@@ -20,6 +20,7 @@ mod killed;
 mod model;
 #[cfg(all(feature = "redb", feature = "serde"))]
 mod redb_file;
+mod spawned;
 mod stranger;
 #[cfg(feature = "tokio")]
 mod stream;
