@@ -233,8 +233,8 @@
 //!
 //! # Coming from moka or quick_cache
 //!
-//! [COMPARE.md](https://github.com/tidewheel/tidewheel/blob/main/COMPARE.md) has the table of
-//! names, and says when another cache is the better choice.
+//! `COMPARE.md` in the repository has the table of names, and says when another cache is the better
+//! choice.
 //!
 //! # How it is built
 //!
