@@ -1,27 +1,15 @@
-//! Salvages a damaged journal: `cargo run --example salvage --features redb -- jobs.redb`.
+//! Salvages a damaged journal, whoever wrote its keys and values. The damaged file gets another
+//! name, and a new one with the jobs that are whole takes its place.
 //!
-//! The file is looked through, whoever wrote its keys and values. If it is damaged, it gets another
-//! name, a new one with the jobs that are whole takes its place, and the others are named.
-
-use std::process::ExitCode;
+//! `cargo run -p tidewheel-scheduler --features redb --example salvage -- jobs.redb`
 
 use tidewheel_scheduler::RedbJournal;
 
-fn main() -> ExitCode {
-    let Some(path) = std::env::args_os().nth(1) else {
-        eprintln!("usage: salvage FILE");
-        return ExitCode::FAILURE;
-    };
-    let salvaged = match RedbJournal::open_salvaging(&path) {
-        Ok((_, salvaged)) => salvaged,
-        Err(error) => {
-            eprintln!("{error}");
-            return ExitCode::FAILURE;
-        }
-    };
-    let Some(salvaged) = salvaged else {
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let path = std::env::args_os().nth(1).ok_or("usage: salvage FILE")?;
+    let Some(salvaged) = RedbJournal::open_salvaging(&path)?.1 else {
         println!("nothing is damaged");
-        return ExitCode::SUCCESS;
+        return Ok(());
     };
     println!("{} jobs are whole", salvaged.whole);
     println!(
@@ -40,5 +28,5 @@ fn main() -> ExitCode {
         None => println!("how many jobs were not found is not known"),
     }
     println!("the damaged file is {}", salvaged.aside.display());
-    ExitCode::SUCCESS
+    Ok(())
 }

@@ -40,6 +40,8 @@ mod matrix;
 mod model;
 mod outages;
 mod outcomes;
+#[cfg(all(feature = "system", not(target_family = "wasm")))]
+mod programs;
 #[cfg(feature = "bytemuck")]
 mod read_by_copy;
 #[cfg(not(target_family = "wasm"))]

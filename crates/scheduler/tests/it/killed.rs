@@ -1,9 +1,8 @@
-//! The example of a job system, killed again and again.
+//! A job system that is killed again and again.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-#[path = "../../examples/jobs.rs"]
 mod jobs;
 
 const CHILD_DIR: &str = "TIDEWHEEL_JOBS_DIR";

@@ -2,8 +2,8 @@
 //! side by side: a task for each connection in one scheduler, a tokio timer for each, a scan of all
 //! every second.
 //!
-//! `cargo run --release -p tidewheel-scheduler --example keepalive -- --connections 10000 --scale
-//! 1` is the whole experiment: 30 s of silence close a connection, within 5 s. Without arguments it
+//! `cargo bench -p tidewheel-scheduler --bench keepalive -- --connections 10000 --scale 1` is the
+//! whole experiment: 30 s of silence close a connection, within 5 s. Without arguments it
 //! is a small one of a few seconds. The clients are a process of their own.
 
 use std::error::Error;
@@ -55,7 +55,10 @@ impl Options {
             scale: 0.05,
             client_of: None,
         };
-        let mut arguments = std::env::args().skip(1);
+        // `cargo bench` says `--bench` too.
+        let mut arguments = std::env::args()
+            .skip(1)
+            .filter(|argument| argument != "--bench");
         while let Some(name) = arguments.next() {
             let value = arguments
                 .next()

@@ -843,7 +843,8 @@ macro_rules! compare_all {
     };
 }
 
-fn main() {
+#[test]
+fn the_same_calls_have_the_same_answers() {
     compare_all!(
         time_to_live,
         time_to_idle,

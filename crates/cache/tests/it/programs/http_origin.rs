@@ -4,8 +4,6 @@
 //! counts its requests. A thousand threads ask the cache for the same page at the same time, and
 //! again when it has expired; each time the origin is asked once. Then the origin goes down, and
 //! the last page is served in place of the error for as long as was allowed.
-//!
-//! `cargo run --release -p tidewheel --example http_origin`
 
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -158,7 +156,8 @@ fn rush(cache: &Pages, address: SocketAddr, path: &str) -> Result<Arc<str>, Arc<
     })
 }
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+#[test]
+fn a_thousand_callers_ask_the_origin_once() -> Result<(), Box<dyn std::error::Error>> {
     let origin = Origin::start()?;
     let address = origin.address;
     let cache: Pages = Cache::builder()

@@ -9,8 +9,6 @@
 //! - at 80 % of it the answer is fetched again in the background, and asked for by reads alone;
 //! - that a name does not exist is remembered too;
 //! - when the upstream fails, the last answer is served for up to an hour beyond its end.
-//!
-//! `cargo run --release -p tidewheel --example dns`
 
 use std::collections::HashMap;
 use std::fmt;
@@ -155,7 +153,8 @@ fn address(last: u8) -> Result<Answer, ServFail> {
     Ok(Some(Ipv4Addr::new(192, 0, 2, last)))
 }
 
-fn main() -> Result<(), tidewheel::BuildError> {
+#[test]
+fn a_resolver_keeps_answers_as_their_times_to_live_say() -> Result<(), tidewheel::BuildError> {
     let dns = Resolver::new()?;
     dns.upstream.publish("tide.example", 1, SECOND * 300);
     dns.upstream.publish("moon.example", 7, SECOND * 60);

@@ -446,8 +446,8 @@ async fn until(mut holds: impl FnMut() -> bool) {
     timeout(PATIENCE, waiting).await.expect("it happens soon");
 }
 
-#[tokio::main]
-async fn main() -> Result<(), Box<dyn Error>> {
+#[tokio::test(flavor = "multi_thread")]
+async fn a_web_service_answers_as_cache_control_says() -> Result<(), Box<dyn Error>> {
     let shop = Arc::new(Shop::default());
     let origin_routes = Router::new().fallback(get(price));
     let at_origin = Server::start(origin_routes.with_state(Arc::clone(&shop))).await?;

@@ -1,7 +1,7 @@
 //! What pages of 2 MiB bring on this machine: nanoseconds of a read and of an insertion into a full
 //! cache, and the process's memory.
 //!
-//! `cargo run --release -p tidewheel --example huge_pages -- 1000000`
+//! `cargo bench -p tidewheel --bench huge_pages -- 1000000`
 
 #![allow(clippy::disallowed_methods, reason = "it measures")]
 
@@ -17,8 +17,10 @@ const TTL: Duration = Duration::from_secs(3600);
 type Numbers = Cache<u64, u64>;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
+    // `cargo bench` says `--bench` too.
     let entries = std::env::args()
-        .nth(1)
+        .skip(1)
+        .find(|argument| argument != "--bench")
         .map_or(Ok(1_000_000), |n| n.parse())?;
     let mut caches = Vec::new();
     for huge in [false, true] {
