@@ -43,22 +43,23 @@
 //! # The modules, from the top down
 //!
 //! - `execute` runs a command: it locks the shards of the command's keys in the order of their
-//!   numbers, runs the row's handler, and unlocks. `walk` is a command over all keys, which runs in
-//!   steps.
-//! - `resolve` finds a row in `table`, which holds all rows. COMMAND, HELP, arity checks, key
-//!   positions and dispatch follow from the rows; [`command`] says what a row is. `commands` holds
-//!   the handlers.
+//!   numbers, runs the row's function, and unlocks. `walk` is a command over all keys, which runs
+//!   in steps.
+//! - `commands` holds the functions that run commands; its `handlers.rs` ties them to the rows.
+//!   `serving`, `parking` and `long` run those that have waited.
 //! - `memory`, `expire` and `stats` evict, expire and count.
-//! - `context` is what a handler works with.
+//! - `context` is what such a function works with.
 //! - `keyspace` holds the shards. `shard/mutate.rs` is the only file that changes data, so it can
 //!   tell each change to those that observe the shard.
 //! - [`Seat`] and [`Gate`] give one thread the whole keyspace for a moment. [`order`] is the order
 //!   in which locks are taken; debug builds assert it.
 //! - [`Time`] is the only notion of now, and `time` has all arithmetic on times to live. [`Event`]
 //!   and [`NotifyFlags`] are keyspace notifications. [`Policy`] says what `maxmemory` evicts.
-//! - `collection` is a collection as a value. `dump` has the public format of DUMP and RESTORE; its
-//!   readers trust no length, count or order. `bits`, `hyperloglog` and `geo` are arithmetic on
-//!   strings and scores, without keys.
+//! - [`rows`] is the table of commands, as data: COMMAND, HELP, arity and the positions of keys
+//!   follow from it. `resolve` finds a call's row.
+//! - `value` says what a key holds, `value/collection` a collection. `dump` has the public format
+//!   of DUMP and RESTORE; its readers trust no length, count or order. `bits`, `hyperloglog` and
+//!   `geo` are arithmetic on strings and scores, without keys.
 //!
 //! # What is promised
 //!
@@ -94,8 +95,8 @@
 //!   and then nothing is looked at. Expiry, tidying and eviction pass over a shard that is busy;
 //!   walks are parked at it; INFO shows it as it was. What must be done to it, for example when a
 //!   client stops watching a key, is done when the long command has ended. A loop waits half a
-//!   millisecond at most for a lock that is not marked, for example a transaction's, and then
-//!   serves others first.
+//!   millisecond at most for a lock that is not marked. If a transaction has it, whoever waits
+//!   marks it, and is told of its end.
 //! - **Several as one** (MULTI, EXEC, WATCH): `transaction.rs` and `watch.rs`. The commands run at
 //!   one point in time, over one set of locks. The server's own commands run between them: PUBLISH,
 //!   PING and ECHO while shards are locked; with any other the gate is taken. Long commands run
