@@ -15,6 +15,10 @@ gate:
 deep *jobs:
     .ci/deep {{ jobs }}
 
+# Licences, known flaws and sources of what we depend on: `cargo install cargo-deny` first.
+deny:
+    cargo deny check
+
 # Counts instructions and compares them with the committed table.
 instructions *arguments:
     .ci/instructions {{ arguments }}

@@ -18,8 +18,9 @@
 //! - `upkeep/`: expiry within a turn, tidying, who looks after a loop that is stuck, which shards
 //!   are whose.
 //! - `state/`: what all loops share, and one loop's own part.
-//! - `clients/`: connections and their limits, what they queue after MULTI, the registry of all of
-//!   them, CLIENT PAUSE, MONITOR.
+//! - `clients/`: connections and their limits, what they queue after MULTI (within
+//!   `client-query-buffer-limit` and `maxmemory-clients`), the registry of all of them, CLIENT
+//!   PAUSE, MONITOR.
 //! - `pubsub/`: channels, patterns, keyspace events. A message is encoded once and shared.
 //! - `loop_handle/`: what other threads may ask of a loop, and what waits for it.
 //! - `net/`, `process/`: accepting, and output still to be sent; open files, the log, a thread that
@@ -34,7 +35,8 @@
 //!    connection for this turn.
 //! 2. `resp` cuts up to 32 commands of the common shape at once, and whatever else comes one at a
 //!    time. What is known of them before they run, and the memory of their keys, is asked for
-//!    first: see `worker/ahead.rs`.
+//!    first: see `worker/ahead.rs`. A call of four keys or more asks for its own keys when it has
+//!    locked their shards.
 //! 3. Commands run one after the other. A connection's turn ends after a millisecond, but a running
 //!    command is finished first. The loop reads the clock again after each read of the socket, and
 //!    after each command that may have taken long.

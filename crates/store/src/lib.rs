@@ -45,7 +45,8 @@
 //!   (weight, soft deadline, label) in columns beside a page.
 //! - `bytes/` keeps an entry in one block. A block's id is its page and its offset, so index and
 //!   wheel need no table from ids to blocks. An entry moves when it grows, or when its page is
-//!   emptied: that changes one word of the index and files a new timer record.
+//!   emptied: that changes one word of the index and files a new timer record. A new value of the
+//!   same length goes where the old one was.
 //! - `policy/` says whom to evict.
 //! - `index/` finds entries by hash: cache-line buckets in segments of at most 32 KiB, in the order
 //!   of the hashes.

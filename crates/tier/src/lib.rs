@@ -102,7 +102,10 @@
 //! What must always hold, beside the fourteen rules and what is promised above:
 //!
 //! - **What is kept was answered by the server that is watched.** A watch has the server's id, and
-//!   so has each answer; the first tier keeps nothing where they differ.
+//!   so has each answer; the first tier keeps nothing where they differ. Otherwise a server that
+//!   was the primary could fill it, under the watch of its successor. Where one server has
+//!   everything, such an answer is none; in a Cluster it may be of the node that a slot is moving
+//!   to.
 //! - **Only the holder of the lease fills.** Writing and invalidating a key end its lease in the
 //!   same step. While a slot of a Cluster is half moved, a command may not name two keys of it.
 //!   Then the lease of a key that has no value is in the value's own place; writing and
