@@ -7,3 +7,11 @@ pub(crate) struct Key<'b> {
     pub(crate) hash: u64,
     pub(crate) shard: usize,
 }
+
+/// Where and when a key is changed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct At<'b> {
+    pub(crate) key: Key<'b>,
+    pub(crate) db: u32,
+    pub(crate) tick: u64,
+}

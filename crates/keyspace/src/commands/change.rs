@@ -91,7 +91,8 @@ impl<F: Fn(&mut Vec<u8>)> Edit<F> {
         }
         match (slot, value) {
             (Some(slot), Some(Value::Object(_))) => {
-                ctx.change_bytes(key, slot, self.cause, |bytes| {
+                let (at, hold) = ctx.on(key);
+                hold.change_bytes(at, slot, self.cause, |bytes| {
                     (self.change)(Arc::make_mut(bytes));
                 });
             }
@@ -185,7 +186,8 @@ fn overwrite_raw(
     cause: Cause,
 ) -> bool {
     let seen = ctx.entries(key).seen(slot);
-    seen.tag == TAG_STRING_RAW && ctx.overwrite(key, &seen, bytes, cause)
+    let (at, hold) = ctx.on(key);
+    seen.tag == TAG_STRING_RAW && hold.overwrite(at, &seen, bytes, cause)
 }
 
 /// Growth at which zeroed pages from the system beat writing zeros.

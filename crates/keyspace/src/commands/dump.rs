@@ -251,8 +251,8 @@ fn store_string(
         value,
         deadline,
     };
-    let db = ctx.session.db;
-    ctx.insert_at(key, db, stored, history, Cause::Restore);
+    let (at, hold) = ctx.on(key);
+    hold.insert(at, stored, history, Cause::Restore);
 }
 
 fn store_collection<C: Collection>(
@@ -263,7 +263,8 @@ fn store_collection<C: Collection>(
     history: u32,
 ) {
     let owned = Owned { own_deadline, of };
-    ctx.insert_collection(key, owned, history, Cause::Restore);
+    let (at, hold) = ctx.on(key);
+    hold.insert_owned(at, owned, history, Cause::Restore);
 }
 
 impl Loaded {

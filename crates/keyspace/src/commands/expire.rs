@@ -102,7 +102,8 @@ fn set_deadline(ctx: &mut Context<'_, '_>, unit: Unit, base: Base) -> Outcome {
         // It was never going to live until then: deleted, not expired.
         ctx.remove(key, slot, Cause::Del);
     } else {
-        ctx.set_deadline(key, slot, Some(deadline), Cause::Expire);
+        let (at, hold) = ctx.on(key);
+        hold.set_deadline(at, slot, Some(deadline), Cause::Expire);
     }
     ctx.out.integer(1);
     Ok(())
@@ -113,7 +114,8 @@ pub(crate) fn persist(ctx: &mut Context<'_, '_>) -> Outcome {
     let slot = ctx.find(key, Lookup::Write);
     let timed = slot.filter(|&slot| ctx.deadline(key, slot).is_some());
     if let Some(slot) = timed {
-        ctx.set_deadline(key, slot, None, Cause::Persist);
+        let (at, hold) = ctx.on(key);
+        hold.set_deadline(at, slot, None, Cause::Persist);
     }
     ctx.out.integer(timed.is_some().into());
     Ok(())

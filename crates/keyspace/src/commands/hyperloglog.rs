@@ -121,10 +121,12 @@ fn change_in_place(
         let mut bytes = bytes.to_vec();
         change(&mut bytes)?;
         let seen = ctx.entries(key).seen(slot);
-        ctx.overwrite(key, &seen, &bytes, cause);
+        let (at, hold) = ctx.on(key);
+        hold.overwrite(at, &seen, &bytes, cause);
         return Ok(());
     }
-    let changed = ctx.change_bytes(key, slot, cause, |bytes| change(Arc::make_mut(bytes)));
+    let (at, hold) = ctx.on(key);
+    let changed = hold.change_bytes(at, slot, cause, |bytes| change(Arc::make_mut(bytes)));
     changed.unwrap_or(Ok(()))
 }
 

@@ -79,7 +79,8 @@ impl Entry {
             Value::Object(_) => Vec::new(),
         };
         let (deadline, access) = (entries.deadline(slot), entries.access(slot));
-        let object = ctx.take_at(key, db, slot);
+        let (at, hold) = ctx.on_any(key, db);
+        let object = hold.remove(at, slot, Cause::Silent);
         Self {
             tag,
             deadline,
@@ -120,7 +121,8 @@ impl Entry {
             value,
             deadline: self.deadline,
         };
-        ctx.insert_at(key, db, stored, self.access, cause);
+        let (at, hold) = ctx.on_any(key, db);
+        hold.insert(at, stored, self.access, cause);
     }
 }
 
@@ -215,7 +217,10 @@ pub(crate) fn copy(ctx: &mut Context<'_, '_>) -> Outcome {
             ctx.out.integer(0);
             return Ok(());
         }
-        ctx.remove_at(to, target, old, Cause::Silent);
+        let (at, hold) = ctx.on_any(to, target);
+        if let Some(object) = hold.remove(at, old, Cause::Silent) {
+            ctx.drop_object(object);
+        }
     }
     // Looked up again: the removal may have moved it.
     let Some(slot) = ctx.find_at(from, source) else {

@@ -46,7 +46,8 @@ fn add(ctx: &mut Context<'_, '_>, by: i64) -> Outcome {
     match &seen {
         Some(seen) => {
             // Most counters keep their number of digits.
-            let fits = seen.tag == TAG_STRING && ctx.overwrite(key, seen, text, Cause::IncrBy);
+            let (at, hold) = ctx.on(key);
+            let fits = seen.tag == TAG_STRING && hold.overwrite(at, seen, text, Cause::IncrBy);
             if !fits {
                 ctx.replace_seen(key, seen, number(text, seen.deadline()), Cause::IncrBy);
             }

@@ -227,11 +227,13 @@ pub(crate) fn getex(ctx: &mut Context<'_, '_>) -> Outcome {
             ctx.remove(key, slot, Cause::Del);
         }
         Lifetime::Until(deadline) => {
-            ctx.set_deadline(key, slot, Some(deadline), Cause::Expire);
+            let (at, hold) = ctx.on(key);
+            hold.set_deadline(at, slot, Some(deadline), Cause::Expire);
         }
         Lifetime::Forever => {
             if ctx.deadline(key, slot).is_some() {
-                ctx.set_deadline(key, slot, None, Cause::Persist);
+                let (at, hold) = ctx.on(key);
+                hold.set_deadline(at, slot, None, Cause::Persist);
             }
         }
         Lifetime::Keep => {}

@@ -1,15 +1,14 @@
 //! Adding, changing and removing entries.
 
-use std::sync::Arc;
-
 use tidewheel_store::{NewValue, Seen, Slot};
 
 use super::{Context, Key};
 use crate::events::Cause;
-use crate::shard::Stored;
+use crate::key::At;
+use crate::shard::{Hold, Stored};
 use crate::value::{LARGE, Object};
 
-impl<'b> Context<'_, 'b> {
+impl<'a, 'b> Context<'a, 'b> {
     /// An argument as a value to store.
     #[inline(always)]
     pub(crate) fn new_value(&mut self, argument: usize) -> NewValue<'b, Object> {
@@ -48,37 +47,32 @@ impl<'b> Context<'_, 'b> {
         self.large().prepared.push((argument, copy));
     }
 
+    /// A key of the session's database, for a change of it now, and the shard that changes it.
+    #[inline(always)]
+    pub(crate) fn on<'k>(&mut self, key: Key<'k>) -> (At<'k>, &mut Hold<'a>) {
+        self.on_any(key, self.session.db)
+    }
+
+    /// As [`on`](Self::on), of any database.
+    #[inline(always)]
+    pub(crate) fn on_any<'k>(&mut self, key: Key<'k>, db: u32) -> (At<'k>, &mut Hold<'a>) {
+        let tick = self.now.tick;
+        (At { key, db, tick }, self.hold(key.shard))
+    }
+
     /// Adds a key that does not exist, in the session's database.
     #[inline]
     pub(crate) fn insert(&mut self, key: Key<'_>, stored: Stored<'_>, cause: Cause) {
-        let db = self.session.db;
         let access = self.recency().of_new(self.now.time.tick);
-        self.insert_at(key, db, stored, access, cause);
-    }
-
-    /// Adds a key that does not exist, in any database.
-    #[inline]
-    pub(crate) fn insert_at(
-        &mut self,
-        key: Key<'_>,
-        db: u32,
-        stored: Stored<'_>,
-        access: u32,
-        cause: Cause,
-    ) {
-        let tick = self.now.tick;
-        self.hold(key.shard)
-            .insert(key, db, stored, access, tick, cause);
+        let (at, hold) = self.on(key);
+        hold.insert(at, stored, access, cause);
     }
 
     /// Replaces a key's type, value and deadline, in the session's database.
     #[inline(never)]
     pub(crate) fn replace(&mut self, key: Key<'_>, slot: Slot, stored: Stored<'_>, cause: Cause) {
-        let (tick, db) = (self.now.tick, self.session.db);
-        let old = self
-            .hold(key.shard)
-            .replace(key, db, slot, stored, tick, cause);
-        if let Some(old) = old {
+        let (at, hold) = self.on(key);
+        if let Some(old) = hold.replace(at, slot, stored, cause) {
             self.drop_object(old);
         }
     }
@@ -93,71 +87,18 @@ impl<'b> Context<'_, 'b> {
         stored: Stored<'_>,
         cause: Cause,
     ) {
-        let (tick, db) = (self.now.tick, self.session.db);
-        let hold = self.hold(key.shard);
-        if !hold.replace_in_place(key, db, seen, &stored, tick, cause) {
+        let (at, hold) = self.on(key);
+        if !hold.replace_in_place(at, seen, &stored, cause) {
             self.replace(key, seen.slot, stored, cause);
         }
     }
 
-    /// Removes a key from any database, as a part of moving it, and keeps its object for the
-    /// caller.
-    pub(crate) fn take_at(&mut self, key: Key<'_>, db: u32, slot: Slot) -> Option<Object> {
-        self.hold(key.shard).remove(key, db, slot, Cause::Silent)
-    }
-
-    /// Overwrites the bytes of a value that lies beside its key, in the session's database. False,
-    /// and nothing is done, if the new value has another length or the old one lies elsewhere.
-    #[inline]
-    pub(crate) fn overwrite(
-        &mut self,
-        key: Key<'_>,
-        seen: &Seen,
-        bytes: &[u8],
-        cause: Cause,
-    ) -> bool {
-        let db = self.session.db;
-        self.hold(key.shard).overwrite(key, db, seen, bytes, cause)
-    }
-
-    /// Gives a key a deadline, or takes it away, in the session's database.
-    #[inline]
-    pub(crate) fn set_deadline(
-        &mut self,
-        key: Key<'_>,
-        slot: Slot,
-        deadline: Option<u64>,
-        cause: Cause,
-    ) {
-        let (tick, db) = (self.now.tick, self.session.db);
-        self.hold(key.shard)
-            .set_deadline(key, db, slot, deadline, tick, cause);
-    }
-
     /// Removes a key from the session's database.
     pub(crate) fn remove(&mut self, key: Key<'_>, slot: Slot, cause: Cause) {
-        let db = self.session.db;
-        self.remove_at(key, db, slot, cause);
-    }
-
-    /// Removes a key from any database.
-    pub(crate) fn remove_at(&mut self, key: Key<'_>, db: u32, slot: Slot, cause: Cause) {
-        if let Some(object) = self.hold(key.shard).remove(key, db, slot, cause) {
+        let (at, hold) = self.on(key);
+        if let Some(object) = hold.remove(at, slot, cause) {
             self.drop_object(object);
         }
-    }
-
-    /// Changes the bytes of a string object in place, in the session's database.
-    pub(crate) fn change_bytes<R>(
-        &mut self,
-        key: Key<'_>,
-        slot: Slot,
-        cause: Cause,
-        change: impl FnOnce(&mut Arc<Vec<u8>>) -> R,
-    ) -> Option<R> {
-        let db = self.session.db;
-        self.hold(key.shard)
-            .change_bytes(key, db, slot, cause, change)
     }
 
     /// Frees an object after unlocking.

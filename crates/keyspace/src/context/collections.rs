@@ -8,9 +8,10 @@ use super::locks::place_of;
 use super::{Context, Key, Lookup};
 use crate::error::CommandError;
 use crate::events::Cause;
+use crate::key::At;
 use crate::packing::PackedLimit;
 use crate::random::Random;
-use crate::value::collection::{self, Collection, Owned};
+use crate::value::collection::{self, Collection};
 
 impl<'a> Context<'a, '_> {
     /// Finds a living key in the session's database, which holds a collection of that type.
@@ -61,31 +62,18 @@ impl<'a> Context<'a, '_> {
         change: impl FnOnce(&mut C, &mut Writer) -> (R, Option<Cause>),
     ) -> R {
         let (db, tick) = (self.session.db, self.now.tick);
+        let at = At { key, db, tick };
         let access = self.recency().of_new(self.now.time.tick);
         let hold = match &mut self.one {
             Some(guard) => guard,
             None => place_of(&mut self.many, &mut self.last, key.shard),
         };
         let out = &mut *self.out;
-        let changed = hold.edit(key, db, slot, access, tick, |of: &mut C| change(of, out));
+        let changed = hold.edit(at, slot, access, |of: &mut C| change(of, out));
         if let Some(garbage) = changed.garbage {
             self.drop_object(garbage);
         }
         changed.result
-    }
-
-    /// Adds a key that does not exist, in the session's database, with a collection and its own
-    /// deadline.
-    pub(crate) fn insert_collection<C: Collection>(
-        &mut self,
-        key: Key<'_>,
-        owned: Owned<C>,
-        access: u32,
-        cause: Cause,
-    ) {
-        let (db, tick) = (self.session.db, self.now.tick);
-        self.hold(key.shard)
-            .insert_owned(key, db, owned, access, tick, cause);
     }
 
     /// Puts a collection under a key in the session's database, in place of what is there. An empty

@@ -345,7 +345,8 @@ impl<'a, 'b> Context<'a, 'b> {
         self.keyspace
             .lateness_us
             .record(self.now.lateness_us(deadline), 1);
-        if let Some(object) = self.hold(key.shard).remove_dead(key, db, slot) {
+        let (at, hold) = self.on_any(key, db);
+        if let Some(object) = hold.remove_dead(at, slot) {
             self.drop_object(object);
         }
     }

@@ -16,7 +16,6 @@ pub(crate) use self::mutate::{Due, Owed, Stored, Work};
 pub(crate) use self::shared::Shared;
 use self::watched::Watched;
 use crate::candidates::{Candidates, UNKNOWN};
-use crate::key::Key;
 use crate::order::{Rank, Ranked, RankedGuard};
 use crate::random::Random;
 use crate::value::{self, Entries};

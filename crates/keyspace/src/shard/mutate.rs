@@ -13,8 +13,9 @@ use std::sync::atomic::AtomicBool;
 
 use tidewheel_store::{Expired, KeyHasher, NewValue, Progress, Seen, Slot};
 
-use super::{Database, Hold, Key, NEVER};
+use super::{Database, Hold, NEVER};
 use crate::events::{Cause, Event, NotifyClass, NotifyFlags};
+use crate::key::{At, Key};
 use crate::time::Now;
 use crate::value::{self, Entries, Object};
 
@@ -46,15 +47,8 @@ pub(crate) struct Stored<'v> {
 impl Hold<'_> {
     /// Adds a key that does not exist, with its access history.
     #[inline]
-    pub(crate) fn insert(
-        &mut self,
-        key: Key<'_>,
-        db: u32,
-        stored: Stored<'_>,
-        access: u32,
-        tick: u64,
-        cause: Cause,
-    ) {
+    pub(crate) fn insert(&mut self, at: At<'_>, stored: Stored<'_>, access: u32, cause: Cause) {
+        let At { key, db, tick } = at;
         let Stored {
             tag,
             value,
@@ -78,13 +72,12 @@ impl Hold<'_> {
     #[inline(always)]
     pub(crate) fn replace_in_place(
         &mut self,
-        key: Key<'_>,
-        db: u32,
+        at: At<'_>,
         seen: &Seen,
         stored: &Stored<'_>,
-        tick: u64,
         cause: Cause,
     ) -> bool {
+        let At { key, db, tick } = at;
         let NewValue::Inline(bytes) = &stored.value else {
             return false;
         };
@@ -113,13 +106,12 @@ impl Hold<'_> {
     #[must_use]
     pub(crate) fn replace(
         &mut self,
-        key: Key<'_>,
-        db: u32,
+        at: At<'_>,
         slot: Slot,
         stored: Stored<'_>,
-        tick: u64,
         cause: Cause,
     ) -> Option<Object> {
+        let At { key, db, tick } = at;
         let Stored {
             tag,
             value,
@@ -144,12 +136,12 @@ impl Hold<'_> {
     #[inline]
     pub(crate) fn overwrite(
         &mut self,
-        key: Key<'_>,
-        db: u32,
+        at: At<'_>,
         seen: &Seen,
         bytes: &[u8],
         cause: Cause,
     ) -> bool {
+        let At { key, db, .. } = at;
         match self.database(db).entries.seen_bytes_mut(seen) {
             Some(old) if old.len() == bytes.len() => old.copy_from_slice(bytes),
             _ => return false,
@@ -162,12 +154,12 @@ impl Hold<'_> {
     /// Changes the bytes of a string object in place. `None` if the value is none.
     pub(crate) fn change_bytes<R>(
         &mut self,
-        key: Key<'_>,
-        db: u32,
+        at: At<'_>,
         slot: Slot,
         cause: Cause,
         change: impl FnOnce(&mut Arc<Vec<u8>>) -> R,
     ) -> Option<R> {
+        let At { key, db, .. } = at;
         let database = self.database(db);
         let Object::Bytes(bytes) = database.entries.object_mut(slot)? else {
             return None;
@@ -186,13 +178,12 @@ impl Hold<'_> {
     #[inline]
     pub(crate) fn set_deadline(
         &mut self,
-        key: Key<'_>,
-        db: u32,
+        at: At<'_>,
         slot: Slot,
         deadline: Option<u64>,
-        tick: u64,
         cause: Cause,
     ) {
+        let At { key, db, tick } = at;
         if value::is_timed(self.entries(db).tag(slot)) {
             self.set_own_deadline(db, slot, deadline, tick);
         } else {
@@ -206,13 +197,8 @@ impl Hold<'_> {
 
     /// Removes a key. Returns its object.
     #[must_use]
-    pub(crate) fn remove(
-        &mut self,
-        key: Key<'_>,
-        db: u32,
-        slot: Slot,
-        cause: Cause,
-    ) -> Option<Object> {
+    pub(crate) fn remove(&mut self, at: At<'_>, slot: Slot, cause: Cause) -> Option<Object> {
+        let At { key, db, .. } = at;
         let object = self.take_out(db, slot, key.hash);
         self.tell(db, key.bytes, cause);
         object
@@ -221,9 +207,9 @@ impl Hold<'_> {
     /// Removes a key whose deadline was reached, found by a command before a pass of expiry came to
     /// it.
     #[must_use]
-    pub(crate) fn remove_dead(&mut self, key: Key<'_>, db: u32, slot: Slot) -> Option<Object> {
+    pub(crate) fn remove_dead(&mut self, at: At<'_>, slot: Slot) -> Option<Object> {
         self.state.counters.expired += 1;
-        self.remove(key, db, slot, Cause::Expired)
+        self.remove(at, slot, Cause::Expired)
     }
 
     /// Removes an entry to free memory. Returns its object.

@@ -220,7 +220,8 @@ fn store(
             own_deadline,
             of: list,
         };
-        ctx.insert_collection(key, owned, access, Cause::SortStore);
+        let (at, hold) = ctx.on(key);
+        hold.insert_owned(at, owned, access, Cause::SortStore);
     }
     ctx.out.integer(len as i64);
     Ok(())

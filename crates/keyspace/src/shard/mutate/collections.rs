@@ -3,8 +3,9 @@
 use tidewheel_collections::{Hash, Set, ZSet};
 use tidewheel_store::{NewValue, Slot, Value};
 
-use super::{Hold, Key, Stored};
+use super::{Hold, Stored};
 use crate::events::Cause;
+use crate::key::At;
 use crate::value::collection::{Collection, OWN_DEADLINE_BYTES, Owned, prefix, split};
 use crate::value::{self, Object, TAG_HASH_TIMED, TAG_SET_TIMED, TAG_ZSET_TIMED};
 
@@ -39,39 +40,37 @@ impl Hold<'_> {
     /// done; `None` if it has changed nothing. A collection without members leaves with its key.
     pub(crate) fn edit<C: Collection, R>(
         &mut self,
-        key: Key<'_>,
-        db: u32,
+        at: At<'_>,
         slot: Option<Slot>,
         access: u32,
-        tick: u64,
         change: impl FnOnce(&mut C) -> (R, Option<Cause>),
     ) -> Changed<R> {
+        let db = at.db;
         let Some(slot) = slot else {
             let mut of = C::empty(self.take_scratch());
             let (result, cause) = change(&mut of);
             match cause.filter(|_| of.len() > 0) {
-                Some(cause) => self.store_new(key, db, of, access, tick, cause),
+                Some(cause) => self.store_new(at, of, access, cause),
                 None => self.keep_scratch(of),
             }
             let garbage = None;
             return Changed { result, garbage };
         };
         if self.entries(db).is_inline(slot) {
-            self.edit_beside(key, db, slot, tick, change)
+            self.edit_beside(at, slot, change)
         } else {
-            self.edit_object(key, db, slot, tick, change)
+            self.edit_object(at, slot, change)
         }
     }
 
     /// Changes a copy of a packed collection, and writes it back.
     fn edit_beside<C: Collection, R>(
         &mut self,
-        key: Key<'_>,
-        db: u32,
+        at: At<'_>,
         slot: Slot,
-        tick: u64,
         change: impl FnOnce(&mut C) -> (R, Option<Cause>),
     ) -> Changed<R> {
+        let db = at.db;
         let own_deadline = value::own_deadline(self.entries(db), slot);
         let mut of: C = self.unpack(db, slot);
         let (result, cause) = change(&mut of);
@@ -82,10 +81,10 @@ impl Hold<'_> {
             }
             Some(cause) if of.len() == 0 => {
                 self.keep_scratch(of);
-                self.remove_emptied(key, db, slot, cause)
+                self.remove_emptied(at, slot, cause)
             }
             Some(cause) => {
-                self.write_back(key, db, slot, Owned { own_deadline, of }, tick, cause);
+                self.write_back(at, slot, Owned { own_deadline, of }, cause);
                 None
             }
         };
@@ -94,12 +93,11 @@ impl Hold<'_> {
 
     fn edit_object<C: Collection, R>(
         &mut self,
-        key: Key<'_>,
-        db: u32,
+        at: At<'_>,
         slot: Slot,
-        tick: u64,
         change: impl FnOnce(&mut C) -> (R, Option<Cause>),
     ) -> Changed<R> {
+        let At { key, db, tick } = at;
         let was_timed = value::is_timed(self.entries(db).tag(slot));
         let own_deadline = value::own_deadline(self.entries(db), slot);
         let database = self.database(db);
@@ -122,7 +120,7 @@ impl Hold<'_> {
             return Changed { result, garbage };
         };
         if is_empty {
-            let garbage = self.remove_emptied(key, db, slot, cause);
+            let garbage = self.remove_emptied(at, slot, cause);
             return Changed { result, garbage };
         }
         if was_timed || next.is_some() {
@@ -136,15 +134,10 @@ impl Hold<'_> {
     }
 
     /// The last member has left, and the key leaves too.
-    fn remove_emptied(
-        &mut self,
-        key: Key<'_>,
-        db: u32,
-        slot: Slot,
-        cause: Cause,
-    ) -> Option<Object> {
+    fn remove_emptied(&mut self, at: At<'_>, slot: Slot, cause: Cause) -> Option<Object> {
+        let At { key, db, .. } = at;
         self.tell(db, key.bytes, cause);
-        self.remove(key, db, slot, Cause::Del)
+        self.remove(at, slot, Cause::Del)
     }
 
     /// Files an entry at its own deadline or at its members' earliest.
@@ -173,47 +166,29 @@ impl Hold<'_> {
         self.settle(db, slot, deadline);
     }
 
-    fn store_new<C: Collection>(
-        &mut self,
-        key: Key<'_>,
-        db: u32,
-        of: C,
-        access: u32,
-        tick: u64,
-        cause: Cause,
-    ) {
+    fn store_new<C: Collection>(&mut self, at: At<'_>, of: C, access: u32, cause: Cause) {
         let own_deadline = None;
-        self.insert_owned(key, db, Owned { own_deadline, of }, access, tick, cause);
+        self.insert_owned(at, Owned { own_deadline, of }, access, cause);
     }
 
     /// Adds a key that does not exist, with a collection and its own deadline.
     pub(crate) fn insert_owned<C: Collection>(
         &mut self,
-        key: Key<'_>,
-        db: u32,
+        at: At<'_>,
         owned: Owned<C>,
         access: u32,
-        tick: u64,
         cause: Cause,
     ) {
         let next = owned.of.next_deadline();
         self.with_stored(owned, next, |hold, stored| {
-            hold.insert(key, db, stored, access, tick, cause);
+            hold.insert(at, stored, access, cause);
         });
     }
 
-    fn write_back<C: Collection>(
-        &mut self,
-        key: Key<'_>,
-        db: u32,
-        slot: Slot,
-        owned: Owned<C>,
-        tick: u64,
-        cause: Cause,
-    ) {
+    fn write_back<C: Collection>(&mut self, at: At<'_>, slot: Slot, owned: Owned<C>, cause: Cause) {
         let next = owned.of.next_deadline();
         self.with_stored(owned, next, |hold, stored| {
-            let old = hold.replace(key, db, slot, stored, tick, cause);
+            let old = hold.replace(at, slot, stored, cause);
             debug_assert!(old.is_none(), "it lay beside its key");
         });
     }
