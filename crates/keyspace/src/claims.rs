@@ -74,7 +74,7 @@ impl ShardSet {
         self.0[shard / 64] & 1 << (shard % 64) != 0
     }
 
-    fn insert(&mut self, shard: usize) {
+    pub(crate) fn insert(&mut self, shard: usize) {
         self.0[shard / 64] |= 1 << (shard % 64);
     }
 

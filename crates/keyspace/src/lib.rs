@@ -228,7 +228,7 @@ pub use steps::WalkFn;
 pub use tidewheel_store::Progress;
 pub use tidewheel_time::{Histogram, Quantiles};
 pub use time::Time;
-pub use transaction::{Begun, Transaction};
+pub use transaction::{Begun, Reach, Transaction};
 pub use waiters::{Served, Ticket, Waiter};
 pub use walk::Walk;
 pub use watch::{WatchMark, Watching};

@@ -57,6 +57,17 @@ pub enum Begun<'a> {
     Blocked(Blocked),
 }
 
+/// How much of the keyspace a script may reach.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reach {
+    /// The keys that its caller has named, and those that share a shard with them.
+    Keys,
+    /// All keys, of which it names each.
+    Shards,
+    /// Everything: it may look for keys, and run alone.
+    Whole,
+}
+
 impl Keyspace {
     /// Begins a transaction of these commands.
     ///
@@ -83,40 +94,14 @@ impl Keyspace {
             now = self.make_room_for_all(seat, db, calls.clone(), &now)?;
         }
         let whole = whole || calls.clone().any(|(row, _)| needs_whole(row));
-        let mut alone = None;
-        if whole {
-            match self.without_long_commands() {
-                Ok(permission) => alone = Some(permission),
-                Err(blocked) => return Ok(Begun::Blocked(blocked)),
-            }
-            seat.take_whole();
-        }
-        let since_ns = self.hooks.stopwatch_ns();
         let keys = calls
             .filter(|_| !whole)
             .flat_map(|(row, args)| row.keys.positions(args).map(move |at| (args, at)))
             .filter_map(|(args, at)| args.get(at));
-        let locks = match self.lock_shards_of(keys.chain(watching.keys())) {
-            Ok(locks) => locks,
-            Err(blocked) => {
-                seat.give_back();
-                return Ok(Begun::Blocked(blocked));
-            }
-        };
-        let marked = match whole {
-            true => ShardSet::NONE,
-            false => ShardSet::of(locks.iter().map(|(shard, _)| *shard)),
-        };
-        (marked.iter()).for_each(|shard| self.shards[shard].begin_transaction());
-        let mut transaction = Transaction {
-            keyspace: self,
-            now,
-            locks,
-            marked,
-            whole,
-            large: None,
-            since_ns,
-            alone,
+        let shards = self.shards_of(keys.chain(watching.keys()));
+        let begun = self.lock_transaction(seat, now, shards, whole);
+        let Begun::Runs(mut transaction) = begun else {
+            return Ok(begun);
         };
         if self.is_changed(watching, &transaction.locks, &now) {
             transaction.end(seat, time, &mut Writer::default());
@@ -126,6 +111,64 @@ impl Keyspace {
             self.unlock_shards(std::mem::take(&mut transaction.locks));
         }
         Ok(Begun::Runs(transaction))
+    }
+
+    /// Begins a script, whose commands are not known beforehand. It runs them with
+    /// [`Transaction::call`]. The seat is inside, and nothing is locked. [`Begun::Changed`] does
+    /// not come back.
+    pub fn script<'a, 'k>(
+        &'a self,
+        seat: &mut Seat,
+        time: Time,
+        reach: Reach,
+        keys: impl Iterator<Item = &'k [u8]>,
+    ) -> Begun<'a> {
+        debug_assert!(seat.is_inside(), "the caller has entered");
+        let shards = match reach {
+            Reach::Keys => self.shards_of(keys),
+            Reach::Shards => ShardSet::of(0..self.shards()),
+            Reach::Whole => ShardSet::NONE,
+        };
+        let now = Now::of(&self.timeline, time);
+        self.lock_transaction(seat, now, shards, reach == Reach::Whole)
+    }
+
+    /// Takes the gate if the transaction needs the `whole` keyspace, and locks these shards.
+    fn lock_transaction<'a>(
+        &'a self,
+        seat: &mut Seat,
+        now: Now,
+        shards: ShardSet,
+        whole: bool,
+    ) -> Begun<'a> {
+        let mut alone = None;
+        if whole {
+            match self.without_long_commands() {
+                Ok(permission) => alone = Some(permission),
+                Err(blocked) => return Begun::Blocked(blocked),
+            }
+            seat.take_whole();
+        }
+        let since_ns = self.hooks.stopwatch_ns();
+        let locks = match self.lock_set(shards, true) {
+            Ok(locks) => locks,
+            Err(blocked) => {
+                seat.give_back();
+                return Begun::Blocked(blocked);
+            }
+        };
+        let marked = if whole { ShardSet::NONE } else { shards };
+        (marked.iter()).for_each(|shard| self.shards[shard].begin_transaction());
+        Begun::Runs(Transaction {
+            keyspace: self,
+            now,
+            locks,
+            marked,
+            whole,
+            large: None,
+            since_ns,
+            alone,
+        })
     }
 
     fn make_room_for_all<'b>(
@@ -164,6 +207,69 @@ impl<'a> Transaction<'a> {
             .iter()
             .filter(|at| self.keyspace.shards[*at].end_transaction());
         (ShardSet::of(awaited), std::mem::take(&mut self.locks))
+    }
+
+    /// How much of the keyspace a script must reach for a call; `None` if it may run.
+    #[must_use]
+    pub fn lacks(&self, row: &Command, args: Args<'_>) -> Option<Reach> {
+        if self.whole {
+            return None;
+        }
+        if needs_whole(row) && !row.reaches {
+            return Some(Reach::Whole);
+        }
+        let has_all = self.locks.len() == self.keyspace.shards();
+        if has_all || !row.reaches && self.missing(row, args).next().is_none() {
+            return None;
+        }
+        Some(Reach::Shards)
+    }
+
+    /// The shards of a call's keys that are not locked.
+    fn missing(&self, row: &Command, args: Args<'_>) -> impl Iterator<Item = usize> {
+        let keys = row.keys.positions(args).filter_map(move |at| args.get(at));
+        let shards = keys.map(|key| self.keyspace.shard_of(self.keyspace.hash(key)));
+        shards.filter(|shard| self.place_of(*shard).is_err())
+    }
+
+    fn place_of(&self, shard: usize) -> Result<usize, usize> {
+        self.locks.binary_search_by_key(&shard, |(at, _)| *at)
+    }
+
+    /// Locks the shards of a call's keys too, for a script that cannot begin again. False if
+    /// another has one of them: waiting for it could be a circle.
+    pub fn lock_more(&mut self, row: &Command, args: Args<'_>) -> bool {
+        let missing: Vec<usize> = self.missing(row, args).collect();
+        for shard in missing {
+            let Err(at) = self.place_of(shard) else {
+                continue;
+            };
+            let Some(hold) = self.keyspace.shards[shard].try_lock() else {
+                return false;
+            };
+            self.keyspace.shards[shard].begin_transaction();
+            self.marked.insert(shard);
+            self.locks.insert(at, (shard, hold));
+        }
+        true
+    }
+
+    /// Runs one command of a script, and appends its whole reply. It [lacks](Self::lacks) nothing.
+    pub fn call(
+        &mut self,
+        row: &'static Command,
+        session: &mut Session,
+        args: Args<'_>,
+        out: &mut Writer,
+    ) {
+        self.run(row, session, args, out);
+        if self.large.is_some() {
+            let now = self.now;
+            let mut context = Context::new(self.keyspace, session, now, args, out, Some(row));
+            context.carry(self.large.take());
+            context.answer_large();
+            self.large = context.carry_on();
+        }
     }
 
     /// Runs one of the commands, and appends its reply.

@@ -357,12 +357,20 @@ impl Keyspace {
         &self,
         keys: impl Iterator<Item = &'k [u8]>,
     ) -> Result<Vec<(usize, Hold<'_>)>, Blocked> {
-        let shards = keys.map(|key| self.shard_of(self.hash(key)));
-        self.lock_set(ShardSet::of(shards), true)
+        self.lock_set(self.shards_of(keys), true)
+    }
+
+    /// The shards of some keys.
+    pub(crate) fn shards_of<'k>(&self, keys: impl Iterator<Item = &'k [u8]>) -> ShardSet {
+        ShardSet::of(keys.map(|key| self.shard_of(self.hash(key))))
     }
 
     /// Locks shards, in their order: waits `briefly` for each, or for as long as it takes.
-    fn lock_set(&self, wanted: ShardSet, briefly: bool) -> Result<Vec<(usize, Hold<'_>)>, Blocked> {
+    pub(crate) fn lock_set(
+        &self,
+        wanted: ShardSet,
+        briefly: bool,
+    ) -> Result<Vec<(usize, Hold<'_>)>, Blocked> {
         let mut guards = Vec::with_capacity(wanted.len());
         for at in wanted.iter() {
             let shard = &self.shards[at];

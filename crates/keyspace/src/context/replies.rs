@@ -221,6 +221,18 @@ impl Context<'_, '_> {
         }
     }
 
+    /// Copies large replies now, under the locks of a script that reads them.
+    #[cold]
+    pub(crate) fn answer_large(&mut self) {
+        if let Some(mut large) = self.large.take() {
+            let holes = std::mem::take(&mut large.holes);
+            let bytes = std::mem::take(&mut large.hole_bytes);
+            self.fill_holes(holes, bytes, &mut large.garbage);
+            large.carried = 0;
+            self.large = Some(large);
+        }
+    }
+
     fn fill_holes(&mut self, holes: Vec<Hole>, bytes: usize, garbage: &mut Vec<Object>) {
         let Some(first) = holes.first().map(|hole| hole.mark) else {
             return;

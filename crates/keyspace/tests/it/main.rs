@@ -25,6 +25,7 @@ mod oracle;
 mod reply_limits;
 #[cfg(unix)]
 mod rows;
+mod scripts;
 mod set_oracle;
 mod sets;
 mod sorting;
