@@ -41,7 +41,7 @@ use crate::pubsub::subscriptions::{Kind, Subscriptions};
 /// Output above which a connection's commands wait until it has been read.
 pub(crate) const OUTPUT_SOFT_MARK: usize = 1 << 20;
 
-/// What CLIENT REPLY chose.
+/// The mode that CLIENT REPLY has set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Replies {
     On,
@@ -96,9 +96,9 @@ pub(crate) struct Connection {
     pub(crate) resumed: Option<Parked>,
     /// A command that it has waited for was answered: its own events follow.
     pub(crate) hears: bool,
-    /// How long that command has taken so far.
+    /// The time that the unfinished command has taken so far.
     pub(crate) unfinished: Option<Box<Unfinished>>,
-    /// What it has queued since MULTI.
+    /// The commands that are queued since MULTI.
     pub(crate) queue: Option<Box<Queue>>,
     /// The keys that it watches.
     pub(crate) watching: Option<Box<Watching>>,
@@ -110,11 +110,11 @@ pub(crate) struct Connection {
     pub(crate) moved: Moved,
     /// The tick at which a byte last moved, in either direction.
     pub(crate) last_active: u64,
-    /// Since when the output has been above its soft limit.
+    /// The tick since which the output has been above its soft limit.
     pub(crate) above_soft_since: Option<u64>,
-    /// How many of its bytes are in the loop's sum.
+    /// The part of this connection's memory that the loop's sum includes, in bytes.
     pub(crate) accounted: usize,
-    /// What is held for it, as the others were told before the last reply left.
+    /// The memory that the registry was told before the last reply left.
     announced: Option<Holding>,
     /// The tick that the connection is filed under in the loop's time-outs.
     pub(crate) filed: Option<u64>,
@@ -139,9 +139,9 @@ pub(crate) struct Connection {
 /// A command that is run in parts, and has begun. Its arguments stay where they have arrived.
 #[derive(Debug)]
 pub(crate) struct Begun {
-    /// How much of it is done, as the command counts.
+    /// The number of names that are done.
     pub(crate) done: usize,
-    /// What the done parts have found, if the reply is written at the end.
+    /// The channels that the done parts have found, if the reply is written at the end.
     pub(crate) found: Found,
     /// Its length in the input.
     pub(crate) bytes: usize,
@@ -164,10 +164,10 @@ pub(crate) struct Pending {
     pub(crate) bytes: Vec<u8>,
     /// The most bytes that were ever in the buffer: what is reserved beyond them is address space.
     pub(crate) most: usize,
-    /// Where the first byte is that has not been consumed.
+    /// The position of the first byte that has not been consumed.
     pub(crate) at: usize,
     pub(crate) parser: Parser,
-    /// How many bytes more the parser needs; 0 when commands can be run without more.
+    /// The number of bytes that the parser still needs; 0 when commands can be run without more.
     pub(crate) wanted: usize,
 }
 
@@ -240,15 +240,15 @@ impl Connection {
         }
     }
 
-    /// Whether it has yet to give the password, or may not be served at all. One that came while no
-    /// password was asked need not give it, and nobody of this machine needs to while none is
-    /// asked.
+    /// Returns true if the client must give the password first, or may not be served at all. A
+    /// client that connected while no password was set need not give it. A client of this machine
+    /// needs none while none is set.
     #[inline]
     pub(crate) fn lacks_password(&self, config: &Live) -> bool {
         self.entry(config) != Entry::Free
     }
 
-    /// How it may be served now.
+    /// Returns the client's access at this moment.
     #[inline]
     pub(crate) fn entry(&self, config: &Live) -> Entry {
         match self.checks & checks::UNAUTHENTICATED {
@@ -257,7 +257,7 @@ impl Connection {
         }
     }
 
-    /// Whether somebody has asked for its end: it will be closed soon.
+    /// Returns true if somebody has asked to close it: it will be closed soon.
     pub(crate) fn is_killed(&self) -> bool {
         self.client.killed.load(Ordering::Relaxed)
     }
@@ -268,8 +268,9 @@ impl Connection {
             .map_or(0, |subscriptions| subscriptions.len())
     }
 
-    /// Whether more input may be read or run: not while it is paused, about to close, or has output
-    /// that nobody reads.
+    /// Returns true if more input may be read or run. That is not so while the connection is
+    /// paused, waits for a key or for shards, is about to close, or has much output that nobody
+    /// reads.
     pub(crate) fn takes_input(&self) -> bool {
         !self.paused
             && !self.closing
@@ -278,21 +279,21 @@ impl Connection {
             && self.output.len() < OUTPUT_SOFT_MARK
     }
 
-    /// Whether there is something to do for it.
+    /// Returns true if the loop can do something for it now.
     pub(crate) fn has_work(&self) -> bool {
         self.takes_input() && (self.readable || self.has_runnable()) || self.reads_ahead()
     }
 
-    /// Whether it reads although its command waits for a key. Behind what it has sent there may be
-    /// the end, and nothing else would tell of that: it does not arrive before there is room for
-    /// the rest. A long command is run in any case, and its client's input may wait.
+    /// Returns true if the connection reads although its command waits for a key. Only a read finds
+    /// the end of the input, and the end arrives only when there is room for the bytes before it. A
+    /// long command is run in any case, so its client's input may wait.
     pub(crate) fn reads_ahead(&self) -> bool {
         let waiting = self.waiting.as_ref();
         let may_end = waiting.is_some_and(|waiting| !waiting.ticket.is_long());
         may_end && self.readable && !self.closing
     }
 
-    /// Whether a command is unfinished, or input waits that can be run without more.
+    /// Returns true if a command is unfinished, or if input waits that can be run without more.
     pub(crate) fn has_runnable(&self) -> bool {
         self.walk.is_some()
             || self
@@ -316,7 +317,7 @@ impl Connection {
         }
     }
 
-    /// Whether it has output that the socket may take.
+    /// Returns true if it has output that the socket may take.
     pub(crate) fn can_send(&self) -> bool {
         !self.blocked && !self.output.is_empty()
     }
@@ -345,12 +346,12 @@ impl Connection {
         self.set(checks::SUBSCRIBER, limited);
     }
 
-    /// Whether it is shown every command.
+    /// Returns true if the client is a monitor: it is shown every command.
     pub(crate) fn is_monitor(&self) -> bool {
         self.checks & checks::MONITOR != 0
     }
 
-    /// Whether it receives what it has not asked for in so many words.
+    /// Returns true if the client receives messages without asking for each of them.
     fn listens(&self) -> bool {
         self.subscriptions.is_some() || self.is_monitor()
     }
@@ -364,7 +365,8 @@ impl Connection {
         }
     }
 
-    /// What all clients together may hold, if this one may be closed for it.
+    /// Returns the limit of all clients together, or no limit if this client may not be closed for
+    /// it.
     pub(crate) fn shared_limit(&self, settings: &Settings) -> u64 {
         match settings.max_memory_clients {
             0 => u64::MAX,
@@ -383,7 +385,7 @@ impl Connection {
         })
     }
 
-    /// Whether its output exceeds what it may hold; keeps track of since when the soft limit is.
+    /// Returns true if the output exceeds its limit. Keeps track of the time above the soft limit.
     pub(crate) fn exceeds_output_limit(&mut self, settings: &Settings, now: u64) -> bool {
         let held = self.output.len() as u64;
         if held == 0 {
@@ -425,7 +427,7 @@ impl Connection {
         [idle, soft, waited].into_iter().flatten().min()
     }
 
-    /// What is held in memory for it. Its names take `names` bytes.
+    /// Returns the memory that is held for the client. Its names take `names` bytes.
     fn memory(&self, names: usize) -> Holding {
         let input = |pending: &Pending| pending.touched() + pending.parser.heap_bytes();
         Holding {
@@ -448,7 +450,7 @@ impl Connection {
         }
     }
 
-    /// What is held in memory for its replies.
+    /// Returns the memory that is held for its replies, in bytes.
     fn output_memory(&self) -> usize {
         self.output.capacity()
             + self.walk.as_ref().map_or(0, |walk| walk.bytes())

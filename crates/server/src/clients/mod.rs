@@ -1,4 +1,4 @@
-//! The clients: their registry, the connection of each, and what may hold its commands back.
+//! Clients: their registry, their connections, queued transactions, CLIENT PAUSE and MONITOR.
 
 pub(crate) mod checks;
 pub(crate) mod connection;

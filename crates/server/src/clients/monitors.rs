@@ -18,7 +18,7 @@ use crate::pubsub::audience::Audience;
 /// Bytes of arguments that one line shows at most; what is more is counted.
 const SHOWN_MAX: usize = 4 << 20;
 
-/// Those who watch.
+/// The clients that are monitors.
 #[derive(Debug)]
 pub(crate) struct Monitors {
     loops: Arc<[LoopHandle]>,

@@ -1,4 +1,4 @@
-//! CLIENT PAUSE: which commands of all clients wait, and until when.
+//! CLIENT PAUSE: holds back all commands, or those that write, of all clients for a time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,8 +12,8 @@ use crate::clients::checks;
 /// All bits of a pause.
 const BITS: u8 = checks::PAUSE_ALL | checks::PAUSE_WRITE | PAUSED;
 
-/// Whether a pause of writes holds a command back: it changes data, or the public servers would
-/// tell replicas of it.
+/// Returns true if a pause of writes holds a command back: it changes data, or the public servers
+/// would tell replicas of it.
 pub(crate) fn is_write(row: &Command) -> bool {
     row.flags.has(Flags::WRITE) || row.flags.has(Flags::MAY_REPLICATE)
 }
@@ -71,7 +71,7 @@ impl Pause {
         drop(change);
     }
 
-    /// Whether its time has come.
+    /// Returns true if the pause is on and its time is over.
     pub(crate) fn is_due(&self, now: u64) -> bool {
         self.is_on() && now >= self.until()
     }

@@ -34,12 +34,12 @@ impl Queue {
         self.failed
     }
 
-    /// How many commands there are.
+    /// Returns the number of commands.
     pub(crate) fn len(&self) -> usize {
         self.calls.len()
     }
 
-    /// Whether a pause of writes holds one of them back.
+    /// Returns true if a pause of writes holds one of them back.
     pub(crate) fn writes(&self) -> bool {
         self.writes
     }

@@ -1,4 +1,4 @@
-//! What every thread may know of every client: the registry behind CLIENT LIST and CLIENT KILL.
+//! The registry of clients, which every thread may read: for CLIENT LIST and CLIENT KILL.
 
 use std::collections::{BTreeMap, BinaryHeap};
 use std::fmt::Write as _;
@@ -12,7 +12,7 @@ use tidewheel_resp::Protocol;
 
 use crate::loop_handle::inbox::Target;
 
-/// One client, as others see it.
+/// One client, as other threads see it.
 #[derive(Debug)]
 pub(crate) struct Client {
     pub(crate) id: u64,
@@ -31,7 +31,8 @@ pub(crate) struct Client {
     pub(crate) waiting: Mutex<Option<Arc<Ticket>>>,
 }
 
-/// What changes while a client is connected. Its loop refreshes it after each batch of commands.
+/// The state that changes while a client is connected. Its loop refreshes it after each batch of
+/// commands.
 #[derive(Debug)]
 pub(crate) struct Facts {
     pub(crate) names: Names,
@@ -43,11 +44,11 @@ pub(crate) struct Facts {
     pub(crate) moved: Moved,
     pub(crate) command: &'static str,
     pub(crate) protocol: Protocol,
-    /// How many commands it has queued, after MULTI.
+    /// The number of commands that are queued after MULTI.
     pub(crate) queued: Option<usize>,
     /// Tells whether a key that it watches has changed, if it watches any.
     pub(crate) watched_changed: Option<WatchMark>,
-    /// How many keys it watches.
+    /// The number of keys that it watches.
     pub(crate) watched: usize,
     pub(crate) paused: bool,
     pub(crate) monitor: bool,
@@ -55,7 +56,7 @@ pub(crate) struct Facts {
     pub(crate) no_touch: bool,
 }
 
-/// What a client calls itself, and the library that it uses.
+/// The client's own name, and the library that it uses.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     pub(crate) own: Vec<u8>,
@@ -73,7 +74,7 @@ impl Names {
 /// Bytes that are held for a client.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Holding {
-    /// What has arrived and not been run, and what the parser knows of it.
+    /// Input that has not been run, and the parser's memory for it.
     pub(crate) input: usize,
     /// Replies and messages that have not been sent.
     pub(crate) output: usize,
@@ -89,7 +90,8 @@ impl Holding {
     }
 }
 
-/// What a client has sent, was sent, and has had run, since it connected.
+/// The bytes that a client has sent and received, and the commands that it has run, since it
+/// connected.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Moved {
     pub(crate) input: u64,
@@ -267,7 +269,7 @@ impl Clients {
         killed
     }
 
-    /// Whether the caller is the first to ask in this tick.
+    /// Returns true to the first caller in a tick.
     pub(crate) fn first_look(&self, tick: u64) -> bool {
         let next = tick.saturating_add(1);
         self.looked_at.swap(next, Ordering::Relaxed) != next

@@ -1,4 +1,4 @@
-//! A call as others may see it: cut to a bearable length, and without passwords.
+//! A call as logs and monitors show it: shortened, and without passwords.
 
 use tidewheel_keyspace::Command;
 use tidewheel_resp::Args;
@@ -9,7 +9,7 @@ const ARGS_MAX: usize = 32;
 /// Bytes of an argument that are remembered.
 const BYTES_MAX: usize = 128;
 
-/// What stands in place of a secret.
+/// The text that replaces a secret.
 pub(crate) const REDACTED: &[u8] = b"(redacted)";
 
 /// The argument as others may see it.
@@ -21,7 +21,7 @@ pub(crate) fn shown<'a>(row: &Command, args: Args<'a>, at: usize) -> &'a [u8] {
     }
 }
 
-/// What is remembered of a call.
+/// Returns the call as the logs keep it.
 pub(crate) fn cut(row: &Command, args: Args<'_>) -> Vec<Vec<u8>> {
     let whole = if args.len() > ARGS_MAX {
         ARGS_MAX - 1
@@ -38,7 +38,7 @@ pub(crate) fn cut(row: &Command, args: Args<'_>) -> Vec<Vec<u8>> {
     kept
 }
 
-/// What is remembered of one argument, or of a client's name.
+/// Returns an argument, or a client's name, as the logs keep it.
 pub(crate) fn cut_argument(argument: &[u8]) -> Vec<u8> {
     let Some((head, rest)) = argument.split_at_checked(BYTES_MAX) else {
         return argument.to_vec();
@@ -50,7 +50,7 @@ pub(crate) fn cut_argument(argument: &[u8]) -> Vec<u8> {
     kept
 }
 
-/// Whether an argument is a password, or the name that belongs to one.
+/// Returns true if an argument is a password, or the user's name beside one.
 fn is_secret(name: &str, args: Args<'_>, at: usize) -> bool {
     match name {
         "auth" => at > 0,

@@ -1,4 +1,4 @@
-//! Running one command: finding its row, the checks before it, and the counting after it.
+//! Runs one command: finds its row, checks it, executes it, counts it.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::commands::turn::{Step, Turn};
 use crate::config::{DENIED, Entry};
 use crate::counters::latency::Event;
 
-/// How the refusal of a command begins for which there is no memory.
+/// The start of the error reply to a command that found no memory.
 const NO_MEMORY: &[u8] = b"-OOM ";
 
 impl Turn<'_> {
@@ -84,7 +84,7 @@ impl Turn<'_> {
         self.after(conn, Some(row), true, mark, step)
     }
 
-    /// What was sent cannot be run as a command.
+    /// Answers input that names no command, or a command in a wrong form.
     #[cold]
     fn not_a_call(
         &mut self,
@@ -302,13 +302,13 @@ impl Turn<'_> {
             .failed(row, ran && !refused, reply, shared);
     }
 
-    /// Whether the reply from `mark` on says that there was no memory for a command.
+    /// Returns true if the reply from `mark` on says that the command found no memory.
     fn lacked_memory(&self, mark: usize) -> bool {
         let reply = self.out.as_bytes().get(mark..);
         reply.is_some_and(|reply| reply.starts_with(NO_MEMORY))
     }
 
-    /// Why this connection may not run a command, if it may not.
+    /// Returns the reason for which this connection may not run a command, if there is one.
     fn refusal(&self, conn: &Connection, row: &Command) -> Option<CommandError> {
         match conn.entry(&self.server.config) {
             Entry::Shut => return Some(CommandError::fixed(DENIED)),
@@ -373,7 +373,7 @@ fn named(args: Args<'_>) -> Option<&'static Command> {
     }
 }
 
-/// What RESP2 subscribers may run.
+/// Returns true if a RESP2 subscriber may run the command.
 fn may_subscribers(row: &Command) -> bool {
     matches!(
         row.name,
@@ -381,8 +381,8 @@ fn may_subscribers(row: &Command) -> bool {
     )
 }
 
-/// What clients that watch all commands may not run: to the public servers they are a kind of
-/// replica.
+/// Returns true if a monitor may not run the command: the public servers treat monitors as
+/// replicas.
 fn may_not_monitors(row: &Command) -> bool {
     row.flags.has(Flags::WRITE) || row.flags.has(Flags::READONLY) || row.name == "publish"
 }

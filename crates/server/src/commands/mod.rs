@@ -1,4 +1,4 @@
-//! Running one command, in the keyspace or here.
+//! Runs commands: dispatch to the keyspace, or to a handler of the server's own.
 
 pub(crate) mod call;
 pub(crate) mod dispatch;

@@ -1,4 +1,4 @@
-//! Other protocols, as they show themselves on this server's port.
+//! Recognises other protocols on the command port.
 //!
 //! An example: any web page may have a browser send `POST / HTTP/1.1` to a port of the user's
 //! machine. Each line of the request's body would be an inline command. So the connection is closed
@@ -18,7 +18,7 @@ use tidewheel_resp::{Args, parse_i64};
 /// The name of another protocol.
 pub(crate) type Protocol = &'static str;
 
-/// How others begin whose first line may never end.
+/// The first bytes of protocols whose first line may never end.
 const OPENINGS: &[(&[u8], Protocol)] = &[
     (b"\x16\x03", "TLS"),
     (b"SSH-", "SSH"),
@@ -26,7 +26,7 @@ const OPENINGS: &[(&[u8], Protocol)] = &[
     (b"\0\r\nQUIT\n", "PROXY"),
 ];
 
-/// What their names are followed by in the last word of a request: a slash and a version.
+/// Protocols whose requests end with their name, a slash and a version.
 const REQUESTS: &[Protocol] = &["HTTP", "RTSP", "SIP", "ICAP"];
 
 /// Methods of those that are commands, too.
@@ -98,14 +98,14 @@ fn of_request(args: Args<'_>) -> Option<Protocol> {
         .copied()
 }
 
-/// Whether a word looks like a request's target: a path, or an address with its scheme.
+/// Returns true if a word looks like a request's target: a path, or an address with its scheme.
 fn is_target(word: &[u8]) -> bool {
     let scheme = |scheme: &[u8]| word.starts_with(scheme);
     word.first() == Some(&b'/') || scheme(b"http:") || scheme(b"sip:") || scheme(b"sips:")
 }
 
-/// Whether a line announces a value to memcached: the next line is anything that its user has
-/// stored.
+/// Returns true if a line announces a value to memcached. The next line is then a stored value, and
+/// may be anything.
 fn is_storage(name: &[u8], args: Args<'_>) -> bool {
     let is_number = |at| args.get(at).is_some_and(|arg| parse_i64(arg).is_some());
     match name {
@@ -121,7 +121,7 @@ fn is_storage(name: &[u8], args: Args<'_>) -> bool {
     }
 }
 
-/// Whether a line ends with the wish for no reply.
+/// Returns true if a line ends with `noreply`.
 fn is_quiet(args: Args<'_>, at: usize) -> bool {
     args.len() == at + 1 && args.get(at) == Some(b"noreply")
 }

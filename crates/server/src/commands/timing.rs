@@ -1,4 +1,4 @@
-//! How long calls took: into the counters, and into the logs of those that took long.
+//! Measures calls, for the counters, the slow log and LATENCY.
 //!
 //! Reading the clock twice costs more than a GET. So calls are timed as follows:
 //!

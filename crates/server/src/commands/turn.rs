@@ -1,4 +1,4 @@
-//! One connection's turn, as its commands see it: the loop's state, and where replies go.
+//! One connection's turn: the state that its commands work with.
 
 use std::ops::{Deref, DerefMut};
 
@@ -10,11 +10,11 @@ use crate::state::loop_state::LoopState;
 use crate::time::clock;
 use crate::upkeep::guard::Guard;
 
-/// How long one connection's commands may run before the others get their turn. The command that is
-/// running is finished.
+/// The time that one connection's commands may run before others have their turn. The command that
+/// is running is finished.
 const TURN_US: u64 = 1_000;
 
-/// What became of one command.
+/// The outcome of one command, or of one step of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     Done,
@@ -35,7 +35,7 @@ pub(crate) enum Step {
     Close,
 }
 
-/// What a loop notes about the commands that it runs.
+/// The loop's records of the commands that it runs.
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
     pub(crate) counts: CommandCounts,
@@ -52,7 +52,7 @@ impl Notes {
     }
 }
 
-/// One connection's turn: what its commands run with.
+/// One connection's turn: the state that its commands work with.
 #[derive(Debug)]
 pub(crate) struct Turn<'a> {
     pub(crate) state: &'a mut LoopState,
@@ -100,7 +100,7 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Whether the turn has lasted long enough.
+    /// Returns true if the turn's time is over.
     #[inline]
     pub(crate) fn is_spent(&self) -> bool {
         clock::micros(self.state.time) >= self.ends

@@ -1,4 +1,4 @@
-//! The command line: every key of the table as a flag, and where the other values come from.
+//! Reads the command line, and takes other values from the environment and the file.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use super::file;
 use super::settings::Settings;
 use super::table::keys;
 
-/// What the user asked for.
+/// The command line, as it was read.
 #[derive(Debug)]
 pub(crate) struct Invocation {
     pub(crate) settings: Settings,
@@ -19,7 +19,7 @@ pub(crate) struct Invocation {
     pub(crate) check: bool,
 }
 
-/// Why the server cannot be started as asked.
+/// The reason for which the server cannot be started as asked.
 #[derive(Debug)]
 pub(crate) enum Refusal {
     /// Wrong flags, or a request for help or the version; it prints itself.

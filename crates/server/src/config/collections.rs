@@ -1,5 +1,4 @@
-//! How long collections stay packed: the numbers as they were written, which the keyspace reads as
-//! limits.
+//! Settings of packed collections: the limits up to which small collections stay packed.
 
 use std::sync::atomic::Ordering;
 
@@ -18,7 +17,7 @@ pub(crate) struct Collections {
     pub(crate) hll_sparse_bytes: u64,
 }
 
-/// The most members, and the most bytes of one.
+/// Limits of one type: the most members, and the most bytes of a member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Limits {
     pub(crate) entries: u64,

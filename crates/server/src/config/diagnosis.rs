@@ -1,5 +1,4 @@
-//! What the server notices for those who operate it: the slow log, events that take long, times of
-//! commands.
+//! Settings of the slow log, LATENCY and the distribution of commands' times.
 
 /// A slow log's threshold below this would miss commands, unless every one is timed.
 const FINE_US: i64 = 1_000;
@@ -7,7 +6,7 @@ const FINE_US: i64 = 1_000;
 /// INFO works each of them out for every command.
 const PERCENTILES_MAX: usize = 64;
 
-/// Settings of what is noticed.
+/// Settings of the slow log, LATENCY and the distribution of commands' times.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Diagnosis {
     /// Microseconds from which on a call is logged; negative = none is.
@@ -16,7 +15,7 @@ pub(crate) struct Diagnosis {
     pub(crate) slow_log_len: u64,
     /// Milliseconds from which on LATENCY notes an event; 0 = none.
     pub(crate) latency_ms: u64,
-    /// Whether the distribution of commands' times is shown.
+    /// INFO and LATENCY show the distribution of commands' times.
     pub(crate) tracking: bool,
     pub(crate) percentiles: Percentiles,
 }
@@ -34,25 +33,25 @@ impl Default for Diagnosis {
 }
 
 impl Diagnosis {
-    /// Whether the slow log takes a call that took so long.
+    /// Returns true if the slow log takes a call of this duration.
     #[inline]
     pub(crate) fn is_slow(&self, took_us: u64) -> bool {
         let threshold = u64::try_from(self.slower_than_us);
         threshold.is_ok_and(|threshold| took_us >= threshold) && self.slow_log_len > 0
     }
 
-    /// Whether LATENCY notes what took so long.
+    /// Returns true if LATENCY notes an event of this duration.
     #[inline]
     pub(crate) fn is_noted(&self, took_us: u64) -> bool {
         self.latency_ms > 0 && took_us / 1_000 >= self.latency_ms
     }
 
-    /// Whether somebody wants to know of calls that took long.
+    /// Returns true if the slow log or LATENCY is on.
     pub(crate) fn watches(&self) -> bool {
         self.is_slow(u64::MAX) || self.latency_ms > 0
     }
 
-    /// Whether every command must be timed, also those that are too small to take long.
+    /// Returns true if every command must be timed, also those that are too small to take long.
     #[inline]
     pub(crate) fn is_fine(&self) -> bool {
         (0..FINE_US).contains(&self.slower_than_us) && self.slow_log_len > 0

@@ -1,11 +1,11 @@
-//! Who may come in: everybody, those with the password, or only those of this machine.
+//! Access: decides from the password and protected mode whether a client is served.
 
 use std::net::SocketAddr;
 
 use super::settings::Settings;
 use super::value::is_local;
 
-/// How a client may come in.
+/// A client's access to the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Entry {
     Free,
@@ -16,7 +16,7 @@ pub(crate) enum Entry {
 }
 
 impl Settings {
-    /// How a client from there may come in.
+    /// Returns the access of a client at this address.
     pub(super) fn entry(&self, peer: &SocketAddr) -> Entry {
         if self.password.is_asked() {
             Entry::WithPassword

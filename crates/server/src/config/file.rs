@@ -1,4 +1,4 @@
-//! The configuration file: one `key value` on a line, as in redis.conf.
+//! Reads the configuration file: one `key value` on a line, as in redis.conf.
 
 use tidewheel_resp::{Limits, Parsed, Parser};
 

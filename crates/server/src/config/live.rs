@@ -37,18 +37,18 @@ impl Live {
         Arc::clone(&self.current.lock())
     }
 
-    /// Whether clients must give a password, as of now.
+    /// Returns true if clients must give a password, by the settings in force.
     pub(crate) fn asks_password(&self) -> bool {
         self.current.lock().password.is_asked()
     }
 
-    /// How a client from there may come in, as of now.
+    /// Returns the access of a client at this address, by the settings in force.
     pub(crate) fn entry(&self, peer: &SocketAddr) -> Entry {
         self.current.lock().entry(peer)
     }
 
-    /// Whether a password is the right one, as of now. A long one takes a while: nothing is locked
-    /// meanwhile.
+    /// Returns true if a password is the right one, by the settings in force. A long password takes
+    /// a while to compare: nothing is locked meanwhile.
     pub(crate) fn admits(&self, password: &[u8]) -> bool {
         self.current().password.admits(password)
     }

@@ -1,9 +1,9 @@
-//! The password: whether one is asked for, and whether one that was given is right.
+//! The password: compares what a client gives with what is set.
 //!
 //! Loops keep copies of the settings, and a copy may be one change behind. So a copy never decides
 //! who may come in: only [`Live`](super::Live) reads a password, from the settings in force.
 
-/// What clients must give; empty when nothing is asked of them.
+/// The password that clients must give; empty if none is needed.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) struct Password(String);
 
@@ -17,13 +17,13 @@ impl Password {
         &self.0
     }
 
-    /// Whether clients must give one.
+    /// Returns true if clients must give a password.
     pub(super) fn is_asked(&self) -> bool {
         !self.0.is_empty()
     }
 
-    /// Whether `given` is right. The time this takes depends only on the length of `given`. When
-    /// nothing is asked, everything is right, as it is for Redis' default user.
+    /// Returns true if `given` is right. The time this takes depends only on the length of `given`.
+    /// If no password is set, every one is right, as it is for Redis' default user.
     pub(super) fn admits(&self, given: &[u8]) -> bool {
         !self.is_asked() || same(self.0.as_bytes(), given)
     }

@@ -42,15 +42,15 @@ pub(crate) struct Settings {
     /// Keys that one hold of a shard's lock may expire.
     pub(crate) expiry_hold_keys: u32,
     pub(crate) log_level: LogLevel,
-    /// Whether RESTORE takes payloads of versions that are not known yet.
+    /// RESTORE takes payloads of versions that are not known yet.
     pub(crate) any_dump_version: bool,
     pub(crate) collections: Collections,
     pub(crate) diagnosis: Diagnosis,
     pub(crate) accepted: Accepted,
 }
 
-/// What is accepted because configurations have it, and has no effect here: how often periodic work
-/// is done, which memory is freed in the background, how hard expiry tries.
+/// Settings that are accepted because configurations have them, and that have no effect here: how
+/// often periodic work is done, which memory is freed in the background, how hard expiry tries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Accepted {
     pub(crate) hz: u64,
@@ -81,7 +81,7 @@ impl Default for Accepted {
 }
 
 impl Settings {
-    /// How many event loops there are to be.
+    /// Returns the number of event loops to start.
     pub(crate) fn loops(&self) -> usize {
         match self.threads {
             0 => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),

@@ -1,4 +1,4 @@
-//! How the values of settings are written: numbers, memory sizes, words and client classes.
+//! Reads and writes the values of settings: numbers, memory sizes, words and client classes.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -25,7 +25,7 @@ impl BindAddress {
         })
     }
 
-    /// Where only programs of this machine can connect.
+    /// The loopback address, at which only programs of this machine can connect.
     pub(crate) fn loopback() -> Self {
         Self {
             name: Ipv4Addr::LOCALHOST.to_string(),
@@ -42,23 +42,23 @@ impl BindAddress {
     }
 }
 
-/// Whether a client is on this machine, as its address tells.
+/// Returns true if the address is a loopback address: the client is on this machine.
 pub(crate) fn is_local(peer: &SocketAddr) -> bool {
     // A socket for both versions shows 127.0.0.1 as ::ffff:127.0.0.1.
     peer.ip().to_canonical().is_loopback()
 }
 
-/// Whether DEBUG may be used.
+/// The clients that may use DEBUG.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DebugAccess {
     No,
     Yes,
-    /// By clients of the loopback interface.
+    /// Only clients of the loopback interface.
     Local,
 }
 
 impl DebugAccess {
-    /// Whether it is for a client from there.
+    /// Returns true if a client at this address may use DEBUG.
     pub(crate) fn allows(self, peer: &SocketAddr) -> bool {
         match self {
             Self::Yes => true,
@@ -68,7 +68,7 @@ impl DebugAccess {
     }
 }
 
-/// Whose payloads RESTORE checks in full, as settings name it.
+/// The clients whose RESTORE payloads are checked in full, as settings name them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SanitizeDump {
     No,
@@ -76,7 +76,7 @@ pub(crate) enum SanitizeDump {
     Clients,
 }
 
-/// What is logged, by the names that operators of Redis know.
+/// Log levels, by the names that operators of Redis know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LogLevel {
     Debug,
@@ -86,7 +86,7 @@ pub(crate) enum LogLevel {
     Nothing,
 }
 
-/// When a client whose replies pile up is closed.
+/// The output limit of a class of clients: a client above it is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OutputLimit {
     /// Bytes at which it is closed at once; 0 = no limit.
@@ -97,7 +97,7 @@ pub(crate) struct OutputLimit {
 }
 
 impl OutputLimit {
-    /// How long a client may be above the soft limit.
+    /// Returns the time that a client may be above the soft limit.
     pub(crate) fn soft_ms(&self) -> u64 {
         u64::from(self.soft_seconds) * 1000
     }
@@ -235,7 +235,7 @@ pub(crate) fn yes_or_no(text: &str) -> Result<bool, String> {
     }
 }
 
-/// What `yes_or_no` reads as `value`.
+/// Writes a value so that `yes_or_no` reads it back.
 pub(crate) fn name_of_bool(value: bool) -> String {
     let name = if value { "yes" } else { "no" };
     name.to_owned()

@@ -1,4 +1,4 @@
-//! How often each command was called, how long it took and how often it failed, for INFO.
+//! Counters by command: calls, durations and failures, for INFO.
 //!
 //! Pipelines mostly repeat one command. Such a run costs one comparison for each call; a counter is
 //! touched when the command changes, and at the end of a turn. Commands without keys, and those
@@ -101,7 +101,7 @@ impl CommandCounts {
             .fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Whether each call of this command is timed.
+    /// Returns true if each call of this command is timed.
     #[inline]
     pub(crate) fn times_always(&self, row: &Command) -> bool {
         row.keys.first == 0 || row.slow || self.all

@@ -1,5 +1,4 @@
-//! Events that took long, for LATENCY: for each of them the worst of each second, as far back as
-//! there is room.
+//! Events that took long, for LATENCY: the longest of each second, for a bounded number of seconds.
 
 use std::collections::VecDeque;
 
@@ -8,7 +7,7 @@ use parking_lot::Mutex;
 /// Seconds that are kept of one event.
 pub(crate) const SAMPLES_MAX: usize = 160;
 
-/// What may take long.
+/// The events that LATENCY knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Event {
     /// A command.
@@ -46,7 +45,7 @@ impl Event {
     }
 }
 
-/// The worst of one second.
+/// The longest duration of one event within one second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Sample {
     /// Wall time in seconds.
@@ -86,7 +85,7 @@ impl Latency {
         series.samples.push_back(sample);
     }
 
-    /// What is known of an event; `None` if it has never taken long.
+    /// Returns an event's samples; `None` if it has never taken long.
     pub(crate) fn of(&self, event: Event) -> Option<Series> {
         let series = self.series[event as usize].lock();
         (!series.samples.is_empty()).then(|| series.clone())

@@ -1,11 +1,11 @@
-//! Counters: one set for each loop, written by it alone and summed when somebody asks.
+//! Counters: each loop writes its own set, and INFO adds them up.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use tidewheel_keyspace::Time;
 
-/// How long the window of the momentary rates is.
+/// The length of the window of the momentary rates.
 const WINDOW_MS: u64 = 100;
 
 /// A rate that is older than this no longer says anything.
@@ -13,11 +13,11 @@ const STALE_MS: u64 = 2_000;
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
-        /// What a loop has counted and not yet published.
+        /// The counts that a loop has not yet published.
         #[derive(Debug, Default, Clone, Copy)]
         pub(crate) struct Tally { $($(#[$doc])* pub(crate) $name: u64,)* }
 
-        /// What a loop has published.
+        /// The counts that a loop has published.
         #[derive(Debug, Default)]
         pub(crate) struct LoopCounters {
             $($name: AtomicU64,)*
@@ -42,7 +42,7 @@ macro_rules! counters {
         }
 
         impl Tally {
-            /// What was counted since `earlier`.
+            /// Returns the counts since `earlier`.
             pub(crate) fn since(&self, earlier: &Self) -> Self {
                 Self { $($name: self.$name.wrapping_sub(earlier.$name),)* }
             }

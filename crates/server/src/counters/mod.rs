@@ -1,4 +1,4 @@
-//! Counters for INFO: of each loop, and of each command.
+//! Counters by loop and by command, the slow log and LATENCY.
 
 pub(crate) mod command_counts;
 pub(crate) mod latency;

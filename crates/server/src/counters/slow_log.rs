@@ -15,7 +15,7 @@ pub(crate) struct Entry {
     /// Its arguments, cut.
     pub(crate) args: Vec<Vec<u8>>,
     pub(crate) peer: SocketAddr,
-    /// What the client calls itself.
+    /// The client's name.
     pub(crate) name: Vec<u8>,
 }
 

@@ -1,4 +1,4 @@
-//! How the times of one command's calls are distributed, over all loops.
+//! The distribution of the times of one command's calls, over all loops.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
-//! What waits for a loop: connections, requests to close, and messages, in their order and bounded.
+//! A loop's inbox: connections, requests to close and messages from other threads, in order and
+//! bounded.
 //!
 //! Messages of one audience that follow each other are one *run*, which shares its list of targets
 //! with the hub.
@@ -43,7 +44,7 @@ pub(crate) enum Item {
     Connection(Box<Accepted>),
     /// Close this client.
     Close(Target),
-    /// What this client has waited for is there.
+    /// The command that this client waits for has been served.
     Served(Box<Served>),
     /// The shards are free that this client's command waits for.
     GoOn(Target),
@@ -61,7 +62,7 @@ pub(crate) struct Messages {
     first: u64,
     /// RESP3 pushes. RESP2 differs in the first byte of each.
     bytes: Vec<u8>,
-    /// Where each message begins.
+    /// The position of each message.
     starts: Vec<usize>,
 }
 
@@ -190,7 +191,7 @@ impl Inbox {
         }
     }
 
-    /// What the messages that wait take, with their lists of targets.
+    /// Returns the bytes of the messages that wait, with their lists of targets.
     pub(crate) fn message_bytes(&self) -> usize {
         self.message_bytes
     }

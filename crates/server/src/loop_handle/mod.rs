@@ -1,4 +1,4 @@
-//! What other threads may ask of an event loop: to look earlier, and to take something in.
+//! A loop's handle, through which other threads wake the loop and hand over work.
 //!
 //! A key's deadline is known in five places, from the key to the kernel. Each is a bound of the one
 //! before it:
@@ -23,7 +23,8 @@ use self::inbox::{Inbox, Item, Messages, Target};
 use crate::counters::command_counts::SharedCounts;
 use crate::counters::metrics::LoopCounters;
 
-/// What ends a loop's sleep. It is called at most once for a sleep, so it need not be fast.
+/// Ends a loop's sleep through its poller. It is called at most once for a sleep, so it need not be
+/// fast.
 struct Bell(mio::Waker);
 
 impl Wake for Bell {
@@ -34,14 +35,14 @@ impl Wake for Bell {
     }
 }
 
-/// What other threads see of one loop.
+/// The part of a loop that other threads see.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct LoopHandle {
     /// The next deadline among the loop's shards.
     soonest: Soonest,
-    /// Until when the loop sleeps. It is asked for attention when the inbox holds something, or
-    /// shared state has changed.
+    /// The tick until which the loop sleeps. It is asked for attention when the inbox holds
+    /// something, or shared state has changed.
     alarm: Alarm,
     inbox: Ranked<Inbox>,
     /// Bytes of messages that the loop has collected and not yet copied to all their receivers.
@@ -122,12 +123,12 @@ impl LoopHandle {
         self.alarm.woke();
     }
 
-    /// Whether the loop sleeps.
+    /// Returns true if the loop sleeps.
     pub(crate) fn sleeps(&self) -> bool {
         self.alarm.sleeps()
     }
 
-    /// Whether the loop sleeps, but no longer than until `tick`.
+    /// Returns true if the loop sleeps, but no longer than until `tick`.
     pub(crate) fn sleeps_until(&self, tick: u64) -> bool {
         self.alarm.sleeps_until(tick)
     }
@@ -144,7 +145,7 @@ impl LoopHandle {
         }
     }
 
-    /// Whether something may have changed since the last call.
+    /// Returns true if the loop's shards may have changed since the last call.
     pub(crate) fn was_untidy(&self) -> bool {
         self.untidy.load(Ordering::Relaxed) && self.untidy.swap(false, Ordering::Relaxed)
     }
@@ -174,7 +175,7 @@ impl LoopHandle {
         inbox.collect(items);
     }
 
-    /// What was collected is dropped.
+    /// The loop has handled everything that it collected, and its memory is free.
     pub(crate) fn has_taken_in(&self) {
         self.taken.store(0, Ordering::Relaxed);
     }

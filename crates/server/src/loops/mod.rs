@@ -1,4 +1,5 @@
-//! The event loops: a shell over sockets, the loop within it, and serving one of its connections.
+//! The event loops: the shell with its sockets, the loop within it, and the worker that serves one
+//! connection.
 
 pub(crate) mod event_loop;
 pub(crate) mod loop_core;

@@ -1,4 +1,4 @@
-//! Sockets: accepting connections, and what is still to be sent.
+//! Sockets: listening, accepting, and output that is not sent yet.
 
 pub(crate) mod listener;
 pub(crate) mod output;

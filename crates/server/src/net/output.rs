@@ -1,4 +1,4 @@
-//! What a connection has still to send.
+//! A connection's output that is not sent yet.
 
 use std::io::{self, Write};
 

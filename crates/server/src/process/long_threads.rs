@@ -1,4 +1,4 @@
-//! Threads that run long commands, so that no event loop stands still for one.
+//! Threads that run long commands, so that no event loop stops for one.
 //!
 //! They also forget the keys that a client has watched, if these are many.
 

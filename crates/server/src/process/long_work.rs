@@ -1,4 +1,4 @@
-//! What waits for the threads that run long commands.
+//! The queue of work for the threads that run long commands.
 //!
 //! The keyspace hands tickets over in the order in which they may run, and never two that need the
 //! same shard: see `tidewheel-keyspace`'s `claims.rs`. So the number of tickets that wait here is
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::{Condvar, Mutex};
 use tidewheel_keyspace::{Ticket, Watching};
 
-/// What waits for a thread.
+/// The queue of work, and the signal that it has changed.
 #[derive(Debug, Default)]
 pub(crate) struct LongWork {
     queue: Mutex<Queue>,
@@ -47,7 +47,7 @@ impl LongWork {
         self.changed.notify_one();
     }
 
-    /// How many there were since the start.
+    /// Returns the number of commands since the start.
     pub(crate) fn taken(&self) -> u64 {
         self.taken.load(Ordering::Relaxed)
     }

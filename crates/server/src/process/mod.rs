@@ -1,4 +1,4 @@
-//! The process: its limits, its log, and the threads beside the event loops.
+//! The process: its limits, its log, and its threads other than the event loops.
 
 pub(crate) mod log;
 pub(crate) mod long_threads;

@@ -1,4 +1,4 @@
-//! A thread that drops what is big, so that no event loop pays for it.
+//! A thread that frees big memory, so that no event loop is delayed by it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -25,7 +25,7 @@ pub(crate) struct Reclaimer {
     progress: Arc<Progress>,
 }
 
-/// What was handed over and what is done, for INFO.
+/// Counts of the pieces that were handed over and of those that are freed, for INFO.
 #[derive(Debug, Default)]
 struct Progress {
     given: AtomicU64,

@@ -1,4 +1,4 @@
-//! What the operating system knows about this process.
+//! Reads what the operating system counts for this process: memory, processor time, open files.
 
 /// Processor time spent so far, in seconds.
 #[derive(Debug, Clone, Copy)]
@@ -92,7 +92,7 @@ fn inherited_files() -> usize {
     3
 }
 
-/// What the limit of open files allows.
+/// The limit of open files, and the connections that fit into it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OpenFiles {
     pub(crate) limit: u64,

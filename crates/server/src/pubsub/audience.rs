@@ -1,4 +1,4 @@
-//! Those whom a message is meant for.
+//! The receivers of a message.
 
 use std::sync::Arc;
 

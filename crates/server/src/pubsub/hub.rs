@@ -1,4 +1,4 @@
-//! Publish and subscribe: who listens to what, and the way of a message to them.
+//! Publish and subscribe: the registry of subscriptions, and the delivery of messages.
 //!
 //! A message's way:
 //!
@@ -142,7 +142,7 @@ impl Hub {
         Some(seen)
     }
 
-    /// How many listen to a channel by its name.
+    /// Returns the number of clients that have subscribed to a channel by its name.
     pub(crate) fn subscribers(&self, channel: &[u8]) -> usize {
         self.state
             .lock()
@@ -151,7 +151,7 @@ impl Hub {
             .map_or(0, Audience::len)
     }
 
-    /// How many channels, and how many patterns, somebody listens to.
+    /// Returns the number of channels and of patterns that have subscribers.
     pub(crate) fn counts(&self) -> (usize, usize) {
         let state = self.state.lock();
         (state.channels.len(), state.patterns.len())

@@ -1,4 +1,4 @@
-//! Publish and subscribe: what each client listens to, and the way of a message.
+//! Publish and subscribe: each client's subscriptions, and the delivery of messages.
 
 pub(crate) mod audience;
 pub(crate) mod hub;

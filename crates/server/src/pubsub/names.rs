@@ -1,5 +1,5 @@
-//! Who listens to each name. A hash table that grows moves all its entries at once, and a million
-//! take a second. So there are many small tables.
+//! The subscribers of each name. A hash table that grows moves all its entries at once, and a
+//! million take a second. So there are many small tables.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -48,7 +48,7 @@ impl Names {
         self.tables[self.place(name)].get_mut(name)
     }
 
-    /// Those who listen to a name, and whether it is new.
+    /// Returns the subscribers of a name, and whether the name is new.
     pub(super) fn get_or_insert(&mut self, name: &[u8]) -> (&mut Audience, bool) {
         let place = self.place(name);
         match self.tables[place].entry(name.into()) {

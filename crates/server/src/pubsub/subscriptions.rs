@@ -1,18 +1,18 @@
-//! What one client listens to, and what that costs.
+//! One client's subscriptions, and the memory that they take.
 
 use std::collections::BTreeSet;
 
-/// What one client's subscriptions may take.
+/// The memory that one client's subscriptions may take.
 const BYTES_MAX: usize = 256 << 20;
 
 /// Patterns of one client: each message is compared with all of them while nobody else can publish.
 const PATTERNS_MAX: usize = 10_000;
 
-/// What a subscription takes beside its name, here and in the hub: measured with names that nobody
-/// else listens to, which cost most.
+/// The memory that a subscription takes beyond its name, here and in the hub. It was measured with
+/// names that nobody else has subscribed to, which cost most.
 const EACH: usize = 200;
 
-/// What a subscription names.
+/// The kind of name that a subscription has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Channel,
@@ -27,7 +27,7 @@ pub(crate) struct Subscriptions {
     bytes: usize,
 }
 
-/// Whether a subscription was made.
+/// The result of a request to subscribe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Joined {
     Now,
@@ -51,7 +51,7 @@ impl Subscriptions {
         Joined::Now
     }
 
-    /// Whether there was such a subscription.
+    /// Ends a subscription. Returns true if there was one.
     pub(crate) fn leave(&mut self, kind: Kind, name: &[u8]) -> bool {
         let was = self.of_mut(kind).remove(name);
         if was {
@@ -102,7 +102,7 @@ impl Subscriptions {
             .flat_map(|kind| self.of(kind).iter().map(move |name| (kind, &**name)))
     }
 
-    /// What they take, here and in the hub, roughly.
+    /// Returns the memory that they take, here and in the hub, roughly.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }

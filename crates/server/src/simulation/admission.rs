@@ -1,4 +1,4 @@
-//! Who may come in: the password that is asked for, and who has given it.
+//! The model of the password: decides which clients must give it, and which have given it.
 
 use tidewheel_resp::Protocol;
 
@@ -20,13 +20,13 @@ impl Model {
         !self.password.is_empty()
     }
 
-    /// Whether a client has to give the password before anything else.
+    /// Returns true if a client has to give the password before anything else.
     pub(super) fn lacks_password(&self, client: u64) -> bool {
         let talker = self.talkers.get(&client);
         self.asks_password() && talker.is_some_and(|talker| talker.lacks_password)
     }
 
-    /// Whether a command is refused for want of the password.
+    /// Returns true if a command is refused because its client has not given the password.
     pub(super) fn denies(&self, ran: &Ran, word: &[u8]) -> bool {
         let open = matches!(word, b"AUTH" | b"HELLO" | b"QUIT" | b"RESET") || is_no_command(word);
         // A walk that had begun before the password was asked goes on.

@@ -1,4 +1,4 @@
-//! Transfers between accounts, each a transaction: whoever looks, whenever, sees all the money.
+//! Transfers between accounts, each a transaction: every reader sees the whole sum at any moment.
 
 use tidewheel_resp::Reply;
 
@@ -9,7 +9,7 @@ const STEPS: usize = 4_000;
 const ACCOUNTS: usize = 12;
 const EACH: i64 = 100;
 
-/// What a client wants of a reply.
+/// The check that a client makes on a reply.
 #[derive(Debug)]
 enum Want {
     /// It is no error.
@@ -29,7 +29,7 @@ fn opening() -> String {
     format!("MSET{}", pairs.collect::<String>())
 }
 
-/// What a client says next, call by call.
+/// Returns a client's next calls.
 fn business(crowd: &mut Crowd<Want>) -> Vec<(String, Want)> {
     let dice = &mut crowd.dice;
     let (from, to) = (dice.below(ACCOUNTS), dice.below(ACCOUNTS));

@@ -1,4 +1,4 @@
-//! One simulated client: what it has sent, what it was answered, and whether both fit together.
+//! One simulated client: its requests, its replies, and the comparison of both with the model.
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,7 @@ use tidewheel_resp::Reply;
 use super::model::Talker;
 use super::rig::{Peer, bulk};
 
-/// How messages begin that nobody asked for.
+/// The first words of messages that arrive without a request.
 const MESSAGES: [&[u8]; 4] = [
     b">3\r\n$7\r\nmessage\r\n",
     b"*3\r\n$7\r\nmessage\r\n",
@@ -18,7 +18,7 @@ const MESSAGES: [&[u8]; 4] = [
 /// The longest of those beginnings.
 const HEAD_MAX: usize = 18;
 
-/// How a client behaves towards the end.
+/// The way in which a client ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
     /// It stays.
@@ -48,14 +48,14 @@ pub(super) struct Client {
     cut: Option<Command>,
     /// Replies that the server has written but that have not arrived.
     expected: VecDeque<Vec<u8>>,
-    /// What has arrived and was not yet compared.
+    /// Bytes that have arrived and were not yet compared.
     received: Vec<u8>,
     pub(super) end: End,
     /// Its bytes are no longer commands: an error and the end must follow.
     pub(super) spoilt: bool,
     /// It reads only when it likes to.
     pub(super) slow: bool,
-    /// When a byte last moved: not before the first and not after the second moment.
+    /// A byte last moved between these two moments, in engine microseconds.
     pub(super) active_from: u64,
     pub(super) active_until: u64,
 }
@@ -81,13 +81,13 @@ impl Client {
         }
     }
 
-    /// Whether nothing that it has sent waits to be run.
+    /// Returns true if no command that it has sent waits to be run.
     pub(super) fn is_done(&self) -> bool {
         self.commands.is_empty() || self.peer.is_closed()
     }
 
-    /// Whether a command that was sent has not run yet: a pause holds it back, or unread output
-    /// does.
+    /// Returns true if a command that was sent has not run yet: a pause holds it back, or unread
+    /// output does.
     pub(super) fn is_held_up(&self) -> bool {
         let next = self.commands.front();
         next.is_some_and(|(last, _)| *last <= self.sent)
@@ -104,7 +104,7 @@ impl Client {
         (replies + messages.sum::<usize>()).saturating_sub(taken)
     }
 
-    /// Whether it may send more commands.
+    /// Returns true if it may send more commands.
     pub(super) fn talks(&self) -> bool {
         self.end == End::None && !self.spoilt && self.outgoing.len() < 100_000
     }
@@ -271,12 +271,12 @@ impl Client {
     }
 }
 
-/// Whether somebody who has not given the password may not send this.
+/// Returns true if a client that has not given the password may not send this.
 fn is_too_long(words: &[Vec<u8>]) -> bool {
     words.len() > 10 || words.iter().any(|word| word.len() > 16 << 10)
 }
 
-/// Whether these bytes begin with a message that nobody asked for.
+/// Returns true if these bytes begin with a message that arrives without a request.
 fn is_message(bytes: &[u8]) -> bool {
     MESSAGES.iter().any(|head| bytes.starts_with(head))
 }

@@ -1,4 +1,4 @@
-//! Whom the server may close without being asked to, and whom it must.
+//! Checks that the server closes idle clients and slow readers, and no others.
 
 use super::client::{Client, End};
 use super::model::Talker;

@@ -1,5 +1,5 @@
-//! Clients under a seeded schedule, for tests that check the history of what they were told. Any of
-//! them may die at any byte.
+//! Clients under a seeded schedule, for tests that check the history of their replies. Any client
+//! may die at any byte.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -16,7 +16,7 @@ pub(super) fn seeds() -> u64 {
     if is_deep() { 60 } else { 10 }
 }
 
-/// A server and its clients. `W` is what a client wants to know of a reply.
+/// A server and its clients. `W` describes the check that a client makes on a reply.
 pub(super) struct Crowd<W> {
     pub(super) rig: Rig,
     pub(super) dice: Dice,
@@ -115,7 +115,7 @@ impl<W> Member<W> {
         self.wants.push_back(want);
     }
 
-    /// Whether nothing is under way.
+    /// Returns true if no reply is missing.
     pub(super) fn is_idle(&self) -> bool {
         self.wants.is_empty()
     }

@@ -1,4 +1,4 @@
-//! Random numbers that a seed repeats.
+//! Random numbers from a seed.
 
 /// A stream of random numbers (splitmix64).
 #[derive(Debug, Clone)]
@@ -22,7 +22,7 @@ impl Dice {
         (self.next() % n as u64) as usize
     }
 
-    /// Whether something happens that does so once in `n` times.
+    /// Returns true once in `n` times, at random.
     pub(super) fn once_in(&mut self, n: usize) -> bool {
         self.below(n) == 0
     }

@@ -1,6 +1,6 @@
-//! What has happened in an episode.
+//! Counts the events of an episode.
 
-/// What has happened: a schedule that does nothing finds nothing.
+/// Counts of events, so that a test can require them: a schedule that does nothing finds nothing.
 #[derive(Debug, Default)]
 pub(super) struct Done {
     pub(super) episodes: u64,

@@ -1,12 +1,12 @@
-//! Messages for many: what is copied stays within what each receiver, and all clients together, may
-//! hold.
+//! Messages for many receivers: the copies stay within the limits of each receiver and of all
+//! clients.
 
 use super::rig::{Peer, Rig, bulk};
 use crate::config::{OutputLimit, Settings};
 
 const MESSAGE: usize = 1 << 20;
 
-/// What all clients together may hold: a few messages.
+/// A server whose clients together may hold a few messages.
 fn rig_with_memory_for_four() -> Rig {
     let settings = Settings {
         max_memory_clients: 4 * MESSAGE as u64,

@@ -1,4 +1,4 @@
-//! What one connection leaves behind reaches no other.
+//! Bytes of a connection that has died reach no other connection.
 
 use super::rig::Rig;
 use crate::config::Settings;

@@ -1,5 +1,4 @@
-//! A client that listens to the events of all keys, and how far it has come in the events of each
-//! key.
+//! A client that listens to the events of all keys, and its position in each key's events.
 
 use std::collections::BTreeMap;
 
@@ -88,8 +87,8 @@ fn read_event(message: &[Vec<u8>]) -> Result<(Name, String), String> {
     Ok(((db, key.as_bytes().to_vec()), what.into_owned()))
 }
 
-/// How many of a key's events a listener may have seen. Some events may have been left out, so
-/// there may be several answers.
+/// The numbers of a key's events that a listener may have seen. Some events may have been left out,
+/// so several numbers may fit.
 #[derive(Debug, Clone)]
 struct Places(Vec<usize>);
 
@@ -131,7 +130,7 @@ impl Places {
     }
 }
 
-/// How well the events that the model knows explain one that has come.
+/// The match between an event that has come and the events that the model expects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Certainty {
     /// None of them does.

@@ -1,4 +1,4 @@
-//! Long commands in the simulated server: who waits for one, and who does not.
+//! Long commands in the simulated server: some clients wait for them, and the others do not.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;

@@ -36,7 +36,7 @@ mod watched;
 mod wire;
 mod world;
 
-/// Whether the deep tier asks for as many seeds as ever: `TIDEWHEEL_DEEP=1`.
+/// Returns true if the deep tier asks for all seeds: `TIDEWHEEL_DEEP=1`.
 fn is_deep() -> bool {
     std::env::var_os("TIDEWHEEL_DEEP").is_some()
 }

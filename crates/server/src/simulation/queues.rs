@@ -1,5 +1,5 @@
-//! Clients that wait for elements: none is lost, none comes twice, and who came first is served
-//! first. Whoever dies while waiting takes one call's elements along, at most.
+//! Clients that wait for elements: each element is served once, and in the order of the waiting. A
+//! client that dies while it waits takes one call's elements along, at most.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ const PUSHERS: usize = 3;
 const STEPS: usize = 3_000;
 const QUEUES: usize = 3;
 
-/// What a client wants of a reply.
+/// The check that a client makes on a reply.
 #[derive(Debug)]
 enum Want {
     /// It was pushed.
@@ -27,7 +27,7 @@ struct History {
     pushed: u64,
     arrivals: u64,
     got: BTreeSet<u64>,
-    /// By queue: who was given what.
+    /// The receivers' arrival numbers and elements, by queue.
     given: BTreeMap<usize, Vec<(u64, u64)>>,
     /// Clients that died while they waited.
     dead: usize,
@@ -105,7 +105,8 @@ impl History {
         self.hear(crowd);
     }
 
-    /// What nobody was given is in the queues or was given to the dead.
+    /// Checks that elements which no living client has received are in the queues, or were served
+    /// to dead clients.
     fn check(&mut self, crowd: &mut Crowd<Want>) {
         for (queue, given) in &mut self.given {
             given.sort_unstable();

@@ -1,4 +1,4 @@
-//! A reply beyond what its client may hold is not built: its client is closed instead.
+//! A reply longer than its client may hold is not built: the client is closed instead.
 
 use std::time::Duration;
 
@@ -133,7 +133,7 @@ fn a_client_that_reads_all_its_output_may_exceed_the_soft_limit_for_the_full_tim
     assert!(peer.is_closed());
 }
 
-/// What another client changes while this one waits.
+/// Lowers the limits through another client while this one waits.
 fn lower(rig: &mut Rig, limits: &str) {
     let boss = rig.connect(0);
     let words = [

@@ -1,12 +1,12 @@
-//! A change of the settings that was answered holds for everything that is sent afterwards,
-//! whichever loop serves it and whatever that loop has seen.
+//! A change of the settings that was answered holds for every command sent afterwards, on all
+//! loops.
 
 use super::rig::{Peer, Rig, bulk};
 use crate::config::{Settings, key};
 
 const DENIED: &[u8] = b"-NOAUTH Authentication required.\r\n";
 
-/// What CONFIG SET does on another loop while this one is in the middle of a turn.
+/// Changes a setting as CONFIG SET does on another loop while this one is in the middle of a turn.
 fn change(rig: &Rig, name: &str, value: &str) {
     let row = key(name).expect("a key of the table");
     let changed = rig

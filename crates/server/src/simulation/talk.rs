@@ -1,12 +1,12 @@
-//! What simulated clients say.
+//! Generates the commands of simulated clients.
 
 use super::client::Client;
 use super::dice::Dice;
 
-/// What clients know of each other.
+/// The facts that clients know of each other.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Town {
-    /// How many clients there have been.
+    /// The number of clients so far.
     pub(super) clients: u64,
     /// Passwords are asked for.
     pub(super) passwords: bool,

@@ -1,17 +1,18 @@
-//! The settings of an episode's server: each limit is on in some episodes, alone or with others.
+//! Draws the settings of an episode's server: each limit is on in some episodes, alone or with
+//! others.
 
 use tidewheel_keyspace::{NotifyFlags, Policy};
 
 use super::dice::Dice;
 use crate::config::{OutputLimit, Settings};
 
-/// What is drawn for an episode.
+/// The settings that are drawn for an episode.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Terms {
     pub(super) shards: usize,
     /// Clients ask for passwords, and take them away.
     pub(super) passwords: bool,
-    /// How long a client may be silent; 0 = for ever.
+    /// The seconds that a client may be silent; 0 = for ever.
     pub(super) timeout_s: u64,
     /// `maxmemory`; 0 = none.
     pub(super) max_memory: u64,
@@ -22,7 +23,7 @@ pub(super) struct Terms {
     pub(super) long: bool,
 }
 
-/// Which keys may be evicted.
+/// The keys that may be evicted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Victims {
     #[default]

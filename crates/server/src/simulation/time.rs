@@ -1,4 +1,4 @@
-//! How old a command's "now" may be, and how long a turn may take.
+//! Checks the age of the time that commands are given, and the length of turns.
 
 use std::time::Duration;
 

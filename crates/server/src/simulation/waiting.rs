@@ -1,5 +1,4 @@
-//! Commands that wait for keys: what CLIENT PAUSE holds back, what is counted, how long a reply may
-//! be.
+//! Commands that wait for keys: with CLIENT PAUSE, in the counters, and with long replies.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

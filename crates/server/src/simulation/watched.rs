@@ -7,14 +7,14 @@ use super::crowd::{Crowd, seeds, texts};
 const CLIENTS: usize = 10;
 const STEPS: usize = 4_000;
 
-/// What a client wants of a reply.
+/// The check that a client makes on a reply.
 #[derive(Debug)]
 enum Want {
     /// It may go on.
     Done,
     /// The count, to add one to it.
     Count,
-    /// Whether its count was taken.
+    /// The count was taken.
     Taken(u64),
 }
 

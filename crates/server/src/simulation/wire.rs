@@ -1,4 +1,4 @@
-//! A socket in memory: what is on its way in both directions, and how it ends.
+//! A socket in memory: the bytes on their way in both directions, and the ways in which it ends.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -32,7 +32,7 @@ pub(super) struct Wire {
     full: bool,
     /// A byte was read or written since somebody asked.
     moved: bool,
-    /// What the poller would report.
+    /// The changes that the poller has to report.
     news: Readiness,
 }
 
@@ -108,7 +108,7 @@ impl Wire {
         }
     }
 
-    /// What the client reads.
+    /// Takes the bytes that the client reads.
     pub(super) fn take(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.to_client)
     }
@@ -118,12 +118,12 @@ impl Wire {
         self.to_client.len()
     }
 
-    /// Whether the server has read or written anything since the last call.
+    /// Returns true if the server has read or written anything since the last call.
     pub(super) fn has_moved(&mut self) -> bool {
         std::mem::take(&mut self.moved)
     }
 
-    /// Whether the server has closed the connection.
+    /// Returns true if the server has closed the connection.
     pub(super) fn is_closed(&self) -> bool {
         self.closed
     }
@@ -133,7 +133,7 @@ impl Wire {
         self.to_server.clear();
     }
 
-    /// What the poller reports: each change once.
+    /// Reports each change once, as the poller does.
     pub(super) fn news(&mut self) -> Option<Readiness> {
         let any = self.has_news();
         let news = std::mem::take(&mut self.news);

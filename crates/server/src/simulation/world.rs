@@ -1,4 +1,4 @@
-//! Many clients at random, and a check of everything that they are answered.
+//! Random clients, and a check of every reply that they receive.
 //!
 //! An episode is a server with some loops and a dozen clients, set to [`Terms`] that were drawn for
 //! it. Each step one client says, sends, reads or breaks something, a loop has a turn, or time
@@ -29,7 +29,7 @@ const CLIENTS: usize = 10;
 /// A turn's millisecond, and what shares two readings of the clock around its end.
 const TURN_MAX_US: u64 = 1_500;
 
-/// How far a command's time may be behind the clock.
+/// The most that a command's time may be behind the clock.
 const STALE_MAX_US: u64 = 250;
 
 /// A connection's output: its mark, one batch of replies and one big reply beyond it.
@@ -38,8 +38,8 @@ const OUTPUT_MAX: usize = OUTPUT_SOFT_MARK + (512 << 10);
 /// A connection's input: two reads, with what a vector reserves ahead.
 const INPUT_MAX: usize = 512 << 10;
 
-/// How far memory may exceed `maxmemory`: shards publish their changes in portions, and a command's
-/// need is estimated.
+/// The most that memory may exceed `maxmemory`: shards publish their changes in portions, and a
+/// command's need is estimated.
 const MEMORY_SLACK: u64 = 8 << 10;
 
 /// A microsecond for each argument, and more for those that walk or copy.
@@ -175,7 +175,8 @@ impl World {
         Ok(())
     }
 
-    /// How long nothing happens: a moment, or long enough for somebody's silence to matter.
+    /// Draws a time in which nothing happens: a moment, or long enough for a silent client to be
+    /// closed.
     fn pass(&mut self) -> usize {
         match self.terms.timeout_s > 0 && self.dice.once_in(4) {
             true => self.dice.below(900_000),
@@ -432,7 +433,7 @@ impl World {
     }
 }
 
-/// Whether messages that wait for a client are put around the command's reply.
+/// Returns true if messages that wait for a client are sent around the command's reply.
 fn may_bring_messages(word: &[u8]) -> bool {
     matches!(
         word,

@@ -1,4 +1,4 @@
-//! Starting the server's loops, each in a thread of its own, and stopping them.
+//! Starts the server's loops, each in a thread of its own, and stops them.
 
 pub(crate) mod signals;
 
@@ -23,7 +23,7 @@ use crate::time::clock::Clock;
 #[derive(Debug)]
 pub(crate) struct Running {
     pub(crate) server: Arc<Server>,
-    /// Where it listens.
+    /// The addresses at which it listens.
     pub(crate) addresses: Vec<std::net::SocketAddr>,
     loops: Vec<JoinHandle<()>>,
     stopped: Receiver<Stop>,

@@ -1,5 +1,4 @@
-//! What every part of a loop's turn works with: the server, its settings, the time, and the
-//! counters.
+//! One loop's state: the server, the settings that it follows, the time and the counters.
 
 use std::sync::Arc;
 
@@ -24,7 +23,7 @@ pub(crate) struct LoopState {
     /// The loop's number.
     pub(crate) index: usize,
     pub(crate) settings: Arc<Settings>,
-    /// Which change of the settings this loop has followed.
+    /// The version of the settings that this loop has followed.
     pub(crate) settings_version: u64,
     pub(crate) time: Time,
     /// Work done since the clock was read.
@@ -49,7 +48,7 @@ impl LoopState {
         }
     }
 
-    /// What other threads see of this loop.
+    /// Returns the part of this loop that other threads see.
     #[inline]
     pub(crate) fn handle(&self) -> &LoopHandle {
         &self.server.loops[self.index]

@@ -1,4 +1,4 @@
-//! What a loop works with: the server, which all loops share, and its own part of it.
+//! The state of the server, which all loops share, and of each loop.
 
 pub(crate) mod loop_state;
 pub(crate) mod server;

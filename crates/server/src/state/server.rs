@@ -21,7 +21,7 @@ use crate::process::reclaim::Reclaimer;
 use crate::pubsub::hub::Hub;
 use crate::time::clock::Clock;
 
-/// What all loops see.
+/// The state that all loops share.
 #[derive(Debug)]
 pub(crate) struct Server {
     pub(crate) keyspace: Keyspace,
@@ -55,7 +55,7 @@ pub(crate) struct Server {
     pub(crate) witness: crate::state::witness::Witness,
 }
 
-/// Why the server should stop.
+/// The reason for which the server stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {
     Signal,
@@ -64,7 +64,7 @@ pub(crate) enum Stop {
     Failure,
 }
 
-/// What a server is made of.
+/// The parts from which a server is built.
 #[derive(Debug)]
 pub(crate) struct Parts {
     pub(crate) settings: Settings,
@@ -80,7 +80,7 @@ pub(crate) struct Parts {
     pub(crate) seed: u128,
 }
 
-/// What the keyspace asks of its shell.
+/// The server's answers to what the keyspace asks: waking loops, freeing memory, serving clients.
 #[derive(Debug)]
 struct Shell {
     clock: Arc<Clock>,
@@ -188,7 +188,7 @@ impl Server {
         }
     }
 
-    /// Whether keys are removed when they expire. If not, reads still hide them.
+    /// Returns true if keys are removed when they expire. If not, reads still hide them.
     pub(crate) fn expires(&self) -> bool {
         !self.pause.is_on() && self.keyspace.rules().active_expire()
     }

@@ -1,4 +1,4 @@
-//! What the server does, as it does it: each command with its time and its reply.
+//! Records each command with its time and its reply, for the simulation.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -10,19 +10,19 @@ use tidewheel_resp::{Args, Writer};
 
 use crate::time::clock::Clock;
 
-/// What a command costs in virtual time.
+/// The virtual time that a command takes.
 pub(crate) type Price = fn(Args<'_>) -> Duration;
 
-/// The order of events in one server.
+/// Records the commands of one server in their order.
 #[derive(Debug, Default)]
 pub(crate) struct Witness {
     watching: AtomicBool,
     price: Mutex<Option<Price>>,
-    /// The price of a walk's step.
+    /// The virtual time of one step of a command that runs in steps.
     step: Mutex<Duration>,
-    /// What the running command answered and nobody wants.
+    /// The running command's answer, if CLIENT REPLY suppresses it.
     taken_back: Mutex<Option<TakenBack>>,
-    /// What the clock showed before the running command was paid for.
+    /// The clock's time before the running command's duration was added.
     before: Mutex<Option<Time>>,
     turn: AtomicU64,
     seen: Mutex<Vec<Seen>>,
@@ -30,11 +30,11 @@ pub(crate) struct Witness {
     walking: Mutex<BTreeMap<u64, Ran>>,
 }
 
-/// Something that happened.
+/// A recorded event.
 #[derive(Debug, Clone)]
 pub(crate) enum Seen {
     Ran(Ran),
-    /// What a client has sent is no command.
+    /// A client has sent something that is no command.
     Refused(u64),
     /// The server has let go of a client.
     Closed(u64),
@@ -45,15 +45,15 @@ pub(crate) enum Seen {
 pub(crate) struct Ran {
     pub(crate) client: u64,
     pub(crate) words: Vec<Vec<u8>>,
-    /// What was put out for the client.
+    /// The bytes that were written for the client.
     pub(crate) reply: Vec<u8>,
-    /// What was answered, even if CLIENT REPLY had it taken back.
+    /// The answer, also if CLIENT REPLY has suppressed it.
     pub(crate) answer: Vec<u8>,
     /// The reply was longer than its client may hold: it was not built.
     pub(crate) too_long: bool,
-    /// What the command took for the time.
+    /// The time that the command was given.
     pub(crate) time: Time,
-    /// What the clock showed.
+    /// The time that the clock showed.
     pub(crate) clock: Time,
     /// The number of the loop's turn.
     pub(crate) turn: u64,
@@ -84,7 +84,7 @@ impl Witness {
         self.turn.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// What has happened since the last call.
+    /// Returns the events since the last call.
     pub(crate) fn take(&self) -> Vec<Seen> {
         std::mem::take(&mut *self.seen.lock())
     }

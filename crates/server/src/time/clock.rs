@@ -1,4 +1,4 @@
-//! Engine time: ticks of the monotonic clock, and where the wall clock stands beside them.
+//! Engine time: ticks of the monotonic clock, and their offset to the wall clock.
 //!
 //! Engine time counts milliseconds of the monotonic clock from [`ORIGIN_TICK`] on. Its phase is
 //! chosen at start so that tick boundaries fall on the wall clock's millisecond boundaries: a
@@ -117,7 +117,7 @@ pub(crate) fn micros(time: Time) -> u64 {
         .saturating_add(u64::from(time.micros))
 }
 
-/// Where time comes from. The program has one source; tests have another one.
+/// The source of time. The program has one; tests have another.
 #[derive(Debug)]
 enum Source {
     System,

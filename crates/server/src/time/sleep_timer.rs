@@ -1,4 +1,4 @@
-//! The end of a sleep, exact to well below a millisecond.
+//! Ends a sleep well within a millisecond of its deadline.
 //!
 //! On Linux it is a timerfd, which is set to the absolute instant at which a tick begins. Poll's
 //! own time-out would be less exact: it is rounded up to whole milliseconds, and delayed by the

@@ -1,4 +1,5 @@
-//! Expiry within a turn: which shards, how many keys at a time, for how long, and who helps.
+//! Expires keys within a turn, in bounded passes over the loop's shards, and helps loops that are
+//! behind.
 //!
 //! A *pass* goes over the loop's own shards in rotation. It expires a bounded number of keys per
 //! hold of a shard's lock, and publishes the events of each hold before the next. It ends when
@@ -38,19 +39,19 @@ const HELP_AFTER: u64 = 1;
 #[derive(Debug)]
 pub(crate) struct Expiry {
     own: Shards,
-    /// Where the next pass begins.
+    /// The position at which the next pass begins.
     at: usize,
     /// Engine microseconds at which the last pass ended.
     last_pass: u64,
     /// Keys expired so far.
     expired: u64,
-    /// When a key last expired.
+    /// The tick at which a key last expired.
     expired_at: u64,
     /// Shards were visited since the last [`take_activity`](Self::take_activity).
     has_run: bool,
 }
 
-/// How a shard's part of a pass ended.
+/// The end of a pass over one shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Pass {
     /// Nothing is due any more.
@@ -73,23 +74,23 @@ impl Expiry {
         }
     }
 
-    /// Whether there is something to do at once.
+    /// Returns true if expiry has something to do at once.
     pub(crate) fn has_work(&self, state: &LoopState) -> bool {
         state.handle().soonest() <= state.time.tick || someone_behind(state).is_some()
     }
 
-    /// Whether something is due, and not for long.
+    /// Returns true if something is due, but for less than a tick.
     pub(crate) fn is_in_time(&self, state: &LoopState) -> bool {
         let (now, soonest) = (state.time.tick, state.handle().soonest());
         soonest <= now && now - soonest < HELP_AFTER
     }
 
-    /// The tick at which there will be.
+    /// Returns the tick at which expiry has something to do.
     pub(crate) fn wake_at(state: &LoopState) -> u64 {
         state.handle().soonest().min(guard::wake_at(state))
     }
 
-    /// Whether shards were visited since the last call.
+    /// Returns true if shards were visited since the last call.
     pub(crate) fn take_activity(&mut self) -> bool {
         std::mem::take(&mut self.has_run)
     }

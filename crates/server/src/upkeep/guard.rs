@@ -1,5 +1,5 @@
-//! A loop that sleeps looks after those that run: one that is stuck in a long command meets no
-//! deadline, and calls nobody.
+//! Loops that sleep watch over those that run, because a loop in a long command meets no deadline
+//! and wakes nobody.
 //!
 //! An example: loop 0 runs a command of a second, and a key of its shards is due in the middle of
 //! it.
@@ -18,7 +18,7 @@ use crate::state::loop_state::LoopState;
 /// Ticks after its next deadline at which a loop that runs is looked at by those that sleep.
 const GUARD_AFTER: u64 = 1;
 
-/// When a loop last asked another one to look after it.
+/// The last time that a loop asked another one to watch over it.
 #[derive(Debug, Default)]
 pub(crate) struct Guard {
     /// The tick then, and the loop's next deadline.

@@ -1,4 +1,4 @@
-//! What a loop does for its shards: expiry and tidying, also for loops that are stuck.
+//! Background work on shards: expiry and tidying, also for loops that are stuck.
 
 pub(crate) mod expiry;
 pub(crate) mod guard;

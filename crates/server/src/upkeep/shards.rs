@@ -1,4 +1,4 @@
-//! Which shards a loop looks after: shard `i` belongs to loop `i mod N`.
+//! The shards of each loop: shard `i` belongs to loop `i mod N`.
 //!
 //! With three loops and eight shards, loop 0 has the shards 0, 3 and 6, and loop 2 has 2 and 5.
 

@@ -1,5 +1,4 @@
-//! Tidying: some time after something may have changed in a loop's shards, what is left moves
-//! together, and memory goes back.
+//! Tidying: moves what is left in changed shards together, some time later, and gives memory back.
 //!
 //! 1. A loop that has run commands or expiry tells all loops, now and then, for it may have changed
 //!    any shard.
@@ -14,13 +13,13 @@ use crate::state::loop_state::LoopState;
 use crate::time::clock;
 use crate::upkeep::shards::Shards;
 
-/// How long after the first change shards are tidied.
+/// The time from the first change until shards are tidied.
 const TIDY_AFTER_MS: u64 = 100;
 
 /// Tidying waits until nothing has expired for so long: what is about to die is not worth moving.
 const CALM_MS: u64 = 300;
 
-/// How long tidying waits for that at most.
+/// The longest time that tidying waits for that.
 const TIDY_WAIT_MAX_MS: u64 = 2_000;
 
 /// Units of tidying in one hold of a shard's lock.
@@ -33,17 +32,17 @@ const TIDY_US: u64 = 100;
 #[derive(Debug)]
 pub(crate) struct Tidying {
     own: Shards,
-    /// When the next round begins; [`NEVER`] when nothing has changed.
+    /// The tick at which the next round begins; [`NEVER`] if nothing has changed.
     begins_at: u64,
-    /// When that round was asked for.
+    /// The tick at which that round was asked for.
     untidy_since: u64,
-    /// Where the round goes on.
+    /// The position at which the round goes on.
     next: usize,
     /// Shards in a row that had nothing to tidy.
     tidied: usize,
     /// Commands or expiry have run since the loops were told.
     active: bool,
-    /// When they may be told again.
+    /// The tick from which on the loops may be told again.
     tell_at: u64,
 }
 

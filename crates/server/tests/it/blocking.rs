@@ -1,4 +1,4 @@
-//! Commands that wait for keys: who is served, when, and that nothing is lost or served twice.
+//! Commands that wait for keys: they are served in order, in time, and without loss.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

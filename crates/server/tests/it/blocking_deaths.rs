@@ -1,5 +1,4 @@
-//! Elements that are pushed while a third of those who wait for them die: none is lost, and none is
-//! served twice.
+//! Checks that no element is lost or served twice while a third of the waiting clients die.
 //!
 //! Eight connections push numbered elements. A crowd of clients waits for them, half with BLPOP,
 //! half with BLMOVE into a list of the client's own. Each client lives for a few elements. Two of
@@ -31,7 +30,7 @@ const LIFE: u64 = 40;
 /// Pushers wait while more elements than this lie there, so that most are handed over to somebody
 /// who waits.
 const ENOUGH: i64 = 64;
-/// What ends a client that waits when all is pushed.
+/// The element that ends a waiting client when all is pushed.
 const STOP: u64 = u64::MAX;
 
 /// Small random numbers, the same in each run.
@@ -45,7 +44,7 @@ impl Dice {
     }
 }
 
-/// How a client ends while it waits.
+/// The ways in which a client ends while it waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Death {
     /// Its socket is closed.
@@ -72,13 +71,13 @@ const DEATHS: [Death; 6] = [
 ];
 
 impl Death {
-    /// Whether a reply on its way may be lost.
+    /// Returns true if a reply on its way may be lost.
     fn is_by_force(self) -> bool {
         matches!(self, Self::Socket | Self::Killed)
     }
 }
 
-/// What has become of one client.
+/// The history of one client.
 struct Life {
     /// Its own list, if it moves elements there.
     own: Option<String>,
@@ -116,7 +115,7 @@ impl Waiter {
         }
     }
 
-    /// Whether it is about to die.
+    /// Returns the client's death, if it is about to die.
     fn is_due(&self) -> Option<Death> {
         self.dies.filter(|_| self.left == 1)
     }
@@ -282,9 +281,9 @@ fn push_to_a_crowd(server: &Server, pushes: u64) -> Vec<Life> {
     })
 }
 
-/// Where the elements have gone.
+/// The count of all elements at the end.
 struct Account {
-    /// How often each was found.
+    /// The number of times that each element was found.
     found: Vec<u8>,
     deaths: u64,
     /// In the list of a client that died, and not read by it.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 pub(crate) use tidewheel_resp::Reply;
 
-/// How long a test waits for what must happen.
+/// The time that a test waits for an expected event.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A running server; dropping it ends the process.
@@ -207,7 +207,7 @@ impl Client {
         all
     }
 
-    /// Whether nothing arrives within a moment.
+    /// Returns true if nothing arrives within a moment.
     pub(crate) fn is_silent(&mut self) -> bool {
         assert_eq!(self.at, self.buffer.len(), "replies are left unread");
         self.stream
@@ -299,7 +299,7 @@ pub(crate) fn eventually<T>(what: &str, mut condition: impl FnMut() -> Option<T>
     }
 }
 
-/// Whether a tool can be run. Says so if not, and fails where absence is a failure.
+/// Returns true if a tool can be run. Prints it if not, and fails where tools are required.
 pub(crate) fn have(program: &str, arguments: &[&str]) -> bool {
     let found = Command::new(program)
         .args(arguments)

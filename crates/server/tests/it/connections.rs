@@ -1,4 +1,4 @@
-//! Clients: who they are, how many there may be, and how they are paused and closed.
+//! Clients: their names and ids, their number, pauses and closing.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! DEBUG, MEMORY, ROLE, WAIT, LOLWUT and INFO: what operators and test suites ask a server.
+//! Commands for operators and test suites: DEBUG, MEMORY, ROLE, WAIT, LOLWUT and INFO.
 
 use crate::common::{Client, Reply, Server, array, bulk, error, ok, simple, text};
 

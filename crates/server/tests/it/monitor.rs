@@ -1,4 +1,4 @@
-//! MONITOR: who sees what, and what becomes of a monitor that does not read.
+//! MONITOR: the commands that it shows, and the end of a monitor that does not read.
 
 use crate::common::{Client, Reply, Server, error, eventually, ok, simple, text};
 

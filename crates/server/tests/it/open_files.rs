@@ -1,4 +1,4 @@
-//! What the limit of open files allows, and a log that nobody reads.
+//! The limit of open files, and a log that nobody reads.
 
 use std::process::{Command, Stdio};
 
@@ -84,8 +84,8 @@ fn serve_as_many_as_it_says(server: &Server) {
     assert_eq!(boss.call(&["CONFIG", "SET", "maxclients", "1"]), ok());
 }
 
-/// What could not be logged was told to standard error, which panicked: SIGTERM was not obeyed any
-/// more.
+/// The log's failure was itself reported to standard error, which panicked. Then the server did not
+/// obey SIGTERM any more.
 #[test]
 fn a_server_whose_log_nobody_reads_serves_and_stops_as_ever() {
     let mut server = Server::run(program(&["--loglevel", "debug"]).stderr(Stdio::piped()));

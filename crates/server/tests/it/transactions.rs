@@ -1,4 +1,4 @@
-//! MULTI, EXEC and WATCH over sockets: what is queued, what is refused, and who is told.
+//! MULTI, EXEC and WATCH over sockets: queued and refused commands, and watched keys.
 
 use crate::common::{Client, Server, bulk, error, eventually, ok, simple, text};
 use tidewheel_resp::Reply;

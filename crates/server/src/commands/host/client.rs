@@ -1,4 +1,4 @@
-//! CLIENT: what clients are connected, and what each may ask for itself.
+//! CLIENT: lists, closes, pauses and unblocks clients, and changes a client's own state.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -22,7 +22,7 @@ enum Class {
     Nobody,
 }
 
-/// What CLIENT KILL looks for; an absent one matches everybody.
+/// The conditions of CLIENT KILL. An absent one matches every client.
 #[derive(Debug, Default)]
 struct Filter<'a> {
     id: Option<u64>,

@@ -1,4 +1,4 @@
-//! CONFIG: the table of keys over the wire.
+//! CONFIG GET, SET and RESETSTAT.
 
 use tidewheel_keyspace::{CommandError, glob_match};
 use tidewheel_resp::Args;

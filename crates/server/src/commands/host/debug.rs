@@ -1,4 +1,4 @@
-//! DEBUG: what tests need of a server. What looks into values is in the keyspace.
+//! The DEBUG subcommands that concern the server. The keyspace has those that inspect values.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;

@@ -10,7 +10,7 @@ const COLUMNS: usize = 80;
 /// Lines that a column has.
 const LINES: u64 = 4;
 
-/// What a line of a column shows, from empty to full.
+/// The characters for a line of a column, from empty to full.
 const LEVELS: [char; 4] = [' ', '_', 'o', '#'];
 
 /// Draws an event's samples. Below each column stands how long ago it was.
@@ -43,8 +43,8 @@ pub(super) fn graph(name: &str, series: &Series, now_s: i64) -> String {
     text
 }
 
-/// What a line of a column shows. The least time fills the lowest line a little, so that every
-/// column is seen.
+/// Returns the character for a line of a column. The least time fills the lowest line a little, so
+/// that every column is seen.
 fn mark(ms: u64, low: u64, high: u64, line: u64) -> char {
     let steps = LINES * (LEVELS.len() as u64 - 1);
     let above = u128::from(ms - low) * u128::from(steps - 1);

@@ -1,4 +1,4 @@
-//! Which function runs each command that the keyspace leaves to the server.
+//! The table of functions for the commands that the server runs itself.
 
 use tidewheel_keyspace::rows::{COUNT, number_of};
 use tidewheel_resp::Args;

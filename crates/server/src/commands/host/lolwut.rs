@@ -53,7 +53,7 @@ fn picture(second: u64) -> String {
     text
 }
 
-/// What is seen at a place, counted from the axle.
+/// Returns the character at a point, counted from the axle.
 fn mark(x: i32, y: i32, second: u64) -> char {
     let (across, down) = (
         f64::from(x) / f64::from(RADIUS.1),

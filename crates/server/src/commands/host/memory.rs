@@ -1,4 +1,4 @@
-//! MEMORY: where the memory is.
+//! MEMORY STATS, DOCTOR, PURGE and MALLOC-STATS.
 
 use std::sync::atomic::Ordering;
 
@@ -17,15 +17,15 @@ const LITTLE: u64 = 5 << 20;
 /// Bytes that are held.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Memory {
-    /// By the data.
+    /// Bytes of the data.
     pub(super) used: u64,
-    /// By the data when it was most, of the moments in which somebody asked.
+    /// The most bytes of the data at any moment in which somebody asked.
     pub(super) peak: u64,
-    /// By the process, as the system counts.
+    /// Bytes of the process, as the system counts.
     pub(super) resident: u64,
-    /// In the buffers of clients.
+    /// Bytes of the clients' buffers.
     pub(super) clients: u64,
-    /// By the clients themselves.
+    /// Bytes of the clients' own structures.
     pub(super) overhead: u64,
     pub(super) connections: u64,
     pub(super) keys: u64,
@@ -61,8 +61,8 @@ enum Figure {
 }
 
 impl Turn<'_> {
-    /// What is not here, such as a replication backlog, takes no memory. What the allocator does
-    /// inside is unknown.
+    /// Answers MEMORY STATS. Features that do not exist here, such as a replication backlog, take
+    /// no memory. The allocator's inner memory is unknown.
     pub(super) fn memory_stats(&mut self) -> Outcome {
         let stats = self.server.keyspace.stats(self.time);
         let figures = figures(&Memory::read(self, &stats));

@@ -1,4 +1,4 @@
-//! The commands that concern connections and the server itself.
+//! The commands about connections and the server itself.
 
 mod client;
 mod configuration;

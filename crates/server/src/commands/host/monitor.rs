@@ -12,7 +12,8 @@ use crate::commands::call;
 use crate::commands::turn::{Step, Turn};
 
 impl Turn<'_> {
-    /// Who is a monitor already gets no answer, as from the public servers.
+    /// Makes the client a monitor. A client that is one already gets no answer, as from the public
+    /// servers.
     pub(super) fn monitor(&mut self, conn: &mut Connection) -> Outcome {
         if self.in_transaction {
             return Err(error("ERR MONITOR isn't allowed for DENY BLOCKING client"));

@@ -1,4 +1,4 @@
-//! Commands over very many names are run in parts, and others have their turn in between.
+//! Runs commands over very many names in parts, and lets other clients have their turn in between.
 //!
 //! 1. A handler [begins](Turn::begin_part) a part. That says how many names earlier parts have
 //!    done.
@@ -16,18 +16,18 @@ const PART_NAMES: usize = 128;
 /// Bytes of names after which others have their turn.
 const PART_BYTES: usize = 64 << 10;
 
-/// What one part of a command over many names does.
+/// One part of a command over many names.
 pub(super) struct Part {
-    /// Names that are done, those of earlier parts among them.
+    /// The number of names that are done, in this part and in earlier ones.
     pub(super) done: usize,
-    /// What these have found.
+    /// The channels that all parts so far have found.
     pub(super) found: Found,
     names_left: usize,
     bytes_left: usize,
 }
 
 impl Part {
-    /// Whether a name may follow; then it counts as done.
+    /// Returns true if another name may follow, and counts it as done.
     pub(super) fn takes(&mut self, name: &[u8]) -> bool {
         let takes = self.names_left > 0 && self.bytes_left > 0;
         if takes {

@@ -1,4 +1,4 @@
-//! AUTH, HELLO and RESET: who a connection is and which protocol it speaks.
+//! AUTH, HELLO and RESET: a connection's user, protocol and state.
 
 use tidewheel_keyspace::{CommandError, Session};
 use tidewheel_resp::{Args, Protocol, parse_i64};
@@ -143,7 +143,7 @@ fn protocol(version: &[u8]) -> Result<Protocol, CommandError> {
     }
 }
 
-/// What the options of HELLO name.
+/// The credentials and the client's name in the options of HELLO.
 type Named<'a> = (Option<(&'a [u8], &'a [u8])>, Option<&'a [u8]>);
 
 /// Reads the options of HELLO: user and password, and the client's name.
@@ -177,11 +177,11 @@ fn hello_options(args: Args<'_>) -> Result<Named<'_>, CommandError> {
     Ok((credentials, name))
 }
 
-/// Why a client's name is refused.
+/// The error reply to a client's name that is not accepted.
 pub(super) const NAME: &str =
     "ERR Client names cannot contain spaces, newlines or special characters.";
 
-/// Whether a name may stand in CLIENT LIST: printable ASCII without spaces.
+/// Returns true if a name may stand in CLIENT LIST: printable ASCII without spaces.
 pub(super) fn is_plain(name: &[u8]) -> bool {
     name.iter().all(u8::is_ascii_graphic)
 }

@@ -41,7 +41,7 @@ impl Turn<'_> {
     }
 }
 
-/// How many entries are wanted; -1 means all.
+/// Returns the number of entries that were asked for; -1 means all.
 fn count(args: Args<'_>) -> Result<usize, CommandError> {
     if args.len() > 3 {
         let name = String::from_utf8_lossy(&args[1]);

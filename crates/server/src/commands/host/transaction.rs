@@ -18,7 +18,7 @@ use crate::clients::connection::Connection;
 use crate::clients::queue::Queue;
 use crate::commands::turn::{Step, Turn};
 
-/// Whether a command runs at once although others are queued.
+/// Returns true if a command runs at once although others are queued.
 pub(crate) fn runs_at_once(row: &Command) -> bool {
     matches!(
         row.name,
@@ -26,7 +26,7 @@ pub(crate) fn runs_at_once(row: &Command) -> bool {
     )
 }
 
-/// Whether the server can run a command of its own while shards are locked.
+/// Returns true if a command can run while shards are locked.
 fn runs_under_locks(row: &Command) -> bool {
     is_run_here(row) || matches!(row.name, "publish" | "ping" | "echo")
 }

@@ -1,5 +1,4 @@
-//! Rows without effect: configurations and test suites set them, and there is nothing here that
-//! they could change.
+//! Rows without effect: configurations and test suites set them, but nothing here depends on them.
 
 use super::{Change, Key, put};
 use crate::config::value::{SanitizeDump, integer, name_of, name_of_bool, word, yes_or_no};

@@ -1,4 +1,4 @@
-//! Rows: how long collections stay packed.
+//! Rows about packed collections.
 
 use super::{Change, Key, put};
 use crate::config::value::{integer, memory_within, signed};
@@ -6,7 +6,7 @@ use crate::config::value::{integer, memory_within, signed};
 /// The largest number that the protocol's servers take for these.
 const MAX: u64 = i64::MAX as u64;
 
-/// What some of the keys were called earlier, and what they are called now.
+/// Old names of some keys, and their names now.
 pub(super) static OLD_NAMES: &[(&str, &str)] = &[
     ("hash-max-ziplist-entries", "hash-max-listpack-entries"),
     ("hash-max-ziplist-value", "hash-max-listpack-value"),

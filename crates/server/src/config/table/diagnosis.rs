@@ -1,4 +1,4 @@
-//! Rows: what the server notices for those who operate it.
+//! Rows about the slow log, LATENCY and the distribution of commands' times.
 
 use super::{Change, Key, put};
 use crate::config::diagnosis::Percentiles;

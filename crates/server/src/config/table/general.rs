@@ -1,4 +1,4 @@
-//! Rows: sockets, memory, clients, and what was there before collections.
+//! Rows about sockets, memory, clients, events and expiry.
 
 use tidewheel_keyspace::{NotifyFlags, Policy};
 
@@ -15,7 +15,7 @@ const DEBUG_ACCESS: &[(&str, DebugAccess)] = &[
     ("local", DebugAccess::Local),
 ];
 
-/// Whether any version will do.
+/// The values of `rdb-version-check`, and whether each accepts any version.
 const DUMP_VERSIONS: &[(&str, bool)] = &[("strict", false), ("relaxed", true)];
 
 const LOG_LEVELS: &[(&str, LogLevel)] = &[
@@ -29,7 +29,7 @@ const LOG_LEVELS: &[(&str, LogLevel)] = &[
 /// More loops than this are a mistake on any machine of today.
 const THREADS_MAX: usize = 1024;
 
-/// As many as the keyspace can number.
+/// The most shards that the keyspace can number.
 const SHARDS_MAX: usize = 1024;
 
 /// Databases are created when they are used, but CONFIG is no place for typing errors.

@@ -8,7 +8,7 @@ mod general;
 
 use super::settings::Settings;
 
-/// When a key may change.
+/// The time at which a key may change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Change {
     /// Any time, by CONFIG SET.
@@ -22,7 +22,7 @@ pub(crate) enum Change {
 pub(crate) struct Key {
     /// `--name`, `name` in the file and in CONFIG, `TIDEWHEEL_NAME` in the environment.
     pub(crate) name: &'static str,
-    /// What its value looks like.
+    /// The form of its value, for the help.
     pub(crate) value: &'static str,
     /// One line for `--help` and the manual.
     pub(crate) help: &'static str,

@@ -1,4 +1,4 @@
-//! New connections: accepting them, and assigning them to the loops.
+//! Accepts new connections, and assigns them to the loops.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -11,7 +11,7 @@ use crate::net::output::write_some;
 /// Connections accepted in a turn.
 const ACCEPTS_PER_TURN: usize = 64;
 
-/// How long to wait before accepting again when the process or the system is out of descriptors.
+/// The time before the next attempt when the process or the system has no free descriptors.
 const RETRY_MS: u64 = 100;
 
 impl EventLoop {

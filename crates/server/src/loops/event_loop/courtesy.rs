@@ -1,4 +1,4 @@
-//! Letting other threads of the system go first, between two passes of expiry.
+//! Yields the processor to other threads between two passes of expiry.
 //!
 //! An example: two loops expire what is due in a tick, half a millisecond's work for each, on a
 //! machine with two processors. A client that is about to run would wait until one of them sleeps.
@@ -14,7 +14,7 @@ const LONG_US: u64 = 300;
 /// For how long it yields to nobody then.
 const REST_MS: u64 = 200;
 
-/// Whom a loop gives way to.
+/// Decides whether a loop yields its processor.
 #[derive(Debug, Default)]
 pub(super) struct Courtesy {
     /// The tick from which on it may yield again.

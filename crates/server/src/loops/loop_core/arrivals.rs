@@ -1,4 +1,4 @@
-//! Making a connection a loop's own.
+//! Takes over new connections.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Attending to a loop's connections: serving, timing out, closing.
+//! Serves a loop's connections, and closes those that time out or end.
 
 use std::sync::atomic::Ordering;
 

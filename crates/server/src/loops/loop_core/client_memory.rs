@@ -1,4 +1,4 @@
-//! `maxmemory-clients`: closing those who hold most while all clients together hold too much.
+//! `maxmemory-clients`: closes the biggest clients while all clients together hold too much.
 //!
 //! A loop that has added to the sum looks at it at the end of that turn. All loops look when a
 //! setting has changed, and a loop that copies messages for many looks while it copies. One look
@@ -37,7 +37,7 @@ impl<K: Sockets> LoopCore<K> {
         self.evict_clients();
     }
 
-    /// Whether all clients together hold more than they may, as far as the loops know.
+    /// Returns true if all clients together hold more than they may, as far as the loops know.
     pub(super) fn clients_hold_too_much(&self) -> bool {
         let loops = self.state.server.loops.iter();
         let held = loops.map(|handle| handle.client_memory.load(Ordering::Relaxed));

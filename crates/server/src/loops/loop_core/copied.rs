@@ -1,4 +1,4 @@
-//! Copies of messages, counted in portions until they are in their connections' accounts.
+//! Counts copied messages until their connections' accounts include them.
 
 use std::sync::atomic::Ordering;
 

@@ -1,5 +1,4 @@
-//! Messages: each receiver gets a copy of its own, within what it and all clients together may
-//! hold.
+//! Copies messages to each receiver, within its own limit and that of all clients.
 //!
 //! A message waits once for all receivers of a loop. It is the copies that take memory:
 //!

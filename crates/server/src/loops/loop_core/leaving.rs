@@ -1,5 +1,5 @@
-//! Subscriptions of clients that are gone: the hub forgets them in portions, so that nobody waits
-//! for clients that had very many.
+//! Ends the subscriptions of closed clients in portions, so that nobody waits for clients that had
+//! very many.
 //!
 //! No client's memory limit counts them any more. So a turn ends at least as many as began in the
 //! turn before: clients may come, subscribe and leave as fast as they like, and what they leave
@@ -16,7 +16,7 @@ pub(crate) const PER_TURN: usize = 512;
 #[derive(Debug, Default)]
 pub(super) struct Leaving {
     those: Vec<(Target, Box<Subscriptions>)>,
-    /// How many subscriptions may still end in this turn.
+    /// The number of subscriptions that may still end in this turn.
     budget: usize,
 }
 

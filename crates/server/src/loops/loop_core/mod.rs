@@ -37,7 +37,7 @@ use crate::upkeep::expiry::Expiry;
 pub(crate) use leaving::PER_TURN;
 pub(crate) use parts::{LoopCore, Readiness, Sockets};
 
-/// How long a stopping loop waits for its clients to take their last replies.
+/// The time that a stopping loop gives its clients to take their last replies.
 const DRAIN_MS: u64 = 1_000;
 
 impl<K: Sockets> LoopCore<K> {
@@ -78,7 +78,7 @@ impl<K: Sockets> LoopCore<K> {
             || (expires && self.expiry.has_work(&self.state))
     }
 
-    /// Whether nothing is to be done but expiry, and that is in time.
+    /// Returns true if only expiry has work, and is in time.
     pub(crate) fn only_expires(&self) -> bool {
         let others = self.table.runnable() > 0 || !self.arrivals.is_empty();
         !others && self.expiry.is_in_time(&self.state)
@@ -94,7 +94,7 @@ impl<K: Sockets> LoopCore<K> {
         }
     }
 
-    /// What is looked at only when the clock has moved on.
+    /// Does the work that is done once in a tick.
     fn new_tick(&mut self) {
         let now = self.now();
         self.last_tick = now;

@@ -1,4 +1,4 @@
-//! What a loop without its shell consists of.
+//! The parts of a loop without its shell, and its interface to the shell.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -20,7 +20,7 @@ use crate::upkeep::expiry::Expiry;
 use crate::upkeep::shards::Shards;
 use crate::upkeep::tidying::Tidying;
 
-/// What a loop asks of the shell that owns its sockets.
+/// The loop's interface to the shell that owns its sockets.
 pub(crate) trait Sockets {
     /// A socket that never blocks.
     type Stream: Read + Write;
@@ -35,7 +35,7 @@ pub(crate) trait Sockets {
     fn descriptor(&self, stream: &Self::Stream) -> i64;
 }
 
-/// What has become of a socket since it was last looked at.
+/// The changes of a socket since the last report.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Readiness {
     pub(crate) readable: bool,
@@ -113,7 +113,7 @@ impl<K: Sockets> LoopCore<K> {
         self.table.iter_mut().map(|link| &mut link.conn)
     }
 
-    /// What keeps the loop from sleeping, for tests to say.
+    /// Describes the work that keeps the loop from sleeping, for tests.
     #[cfg(test)]
     pub(crate) fn why_busy(&self) -> String {
         let (runnable, soonest) = (self.table.runnable(), self.handle().soonest());

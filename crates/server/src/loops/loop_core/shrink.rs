@@ -1,11 +1,11 @@
-//! `maxmemory` after it was lowered, or exceeded by a command: a little is evicted in each turn
-//! until it is met.
+//! `maxmemory`: evicts a little in each turn while the limit is exceeded, after it was lowered or
+//! after a command.
 //!
 //! If no key may be evicted, an attempt looks at every shard in vain. So the next attempt is in the
 //! next tick at the earliest. A turn before that puts its attempt off, and the loop sleeps no
 //! longer than until that tick.
 
-/// Whether a loop must evict.
+/// Decides in which turns a loop evicts.
 #[derive(Debug, Default)]
 pub(super) struct Shrinking {
     /// Another attempt would bring the limit nearer, or the limit was changed.
@@ -22,7 +22,7 @@ impl Shrinking {
         self.goes_on = true;
     }
 
-    /// Whether the loop must not sleep.
+    /// Returns true if the next turn evicts again, so the loop must not sleep.
     pub(super) fn goes_on(&self) -> bool {
         self.goes_on
     }
@@ -32,8 +32,8 @@ impl Shrinking {
         self.put_off.then_some(self.in_vain_at + 1)
     }
 
-    /// Whether to evict in this turn. `exceeded`: more than the limit is used, and the policy
-    /// allows evictions.
+    /// Returns true if this turn must evict. `exceeded`: more than the limit is used, and the
+    /// policy allows evictions.
     #[inline]
     pub(super) fn is_due(&mut self, exceeded: bool, now: u64) -> bool {
         self.put_off = exceeded && !self.goes_on && now <= self.in_vain_at;

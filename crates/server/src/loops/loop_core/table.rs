@@ -1,4 +1,4 @@
-//! A loop's connections by place, and which of them want something.
+//! A loop's connections by slot, and the queues of those that need attention.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -15,19 +15,19 @@ pub(super) struct Table<S> {
     free: Vec<u32>,
     /// Places vacated in this turn: events of this turn may still name them.
     vacated: Vec<u32>,
-    /// Those that can be served.
+    /// Connections that can be served.
     runnable: VecDeque<u32>,
-    /// Those with messages that were not sent yet.
+    /// Connections with messages that were not sent yet.
     pub(super) fresh: Vec<u32>,
-    /// Those that CLIENT PAUSE holds back.
+    /// Connections that CLIENT PAUSE holds back.
     pub(super) paused: Vec<u32>,
-    /// Those that were parked and may go on, a portion in each turn.
+    /// Connections that were parked and may go on, a portion in each turn.
     pub(super) going_on: VecDeque<Target>,
     /// The places of clients that were parked, and have gone on or are gone.
     pub(super) unparked: Vec<Parked>,
-    /// Those whose wait for a key is over, and whom CLIENT PAUSE holds back.
+    /// Connections whose wait for a key is over, and that CLIENT PAUSE holds back.
     pub(super) held: Vec<u32>,
-    /// When to look at those that do nothing: at most one entry for each.
+    /// The ticks at which idle connections need attention: at most one entry for each.
     time_outs: BTreeSet<(u64, u32)>,
 }
 
@@ -116,12 +116,12 @@ impl<S> Table<S> {
         Some(slot)
     }
 
-    /// Whether CLIENT PAUSE holds somebody back.
+    /// Returns true if CLIENT PAUSE holds a connection back.
     pub(super) fn holds_back(&self) -> bool {
         !self.paused.is_empty() || !self.held.is_empty()
     }
 
-    /// How many wait to be served.
+    /// Returns the number of connections that wait to be served.
     pub(super) fn runnable(&self) -> usize {
         self.runnable.len()
     }
@@ -146,7 +146,7 @@ impl<S> Table<S> {
         }
     }
 
-    /// How many places there are, empty ones among them.
+    /// Returns the number of slots, empty ones included.
     pub(super) fn places(&self) -> u32 {
         self.places.len() as u32
     }

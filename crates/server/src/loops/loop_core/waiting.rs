@@ -1,4 +1,4 @@
-//! Connections whose command waits for a key: how the wait ends.
+//! Ends the wait of connections whose command waits for a key.
 
 use tidewheel_keyspace::{Command, Served, Waiter};
 use tidewheel_resp::Writer;
@@ -16,7 +16,7 @@ const GOING_ON: usize = 64;
 
 const UNBLOCKED: &str = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
 
-/// How a wait has ended.
+/// The end of a wait.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
     /// The command has run, for so many nanoseconds.
@@ -28,7 +28,7 @@ enum End {
 }
 
 impl<K: Sockets> LoopCore<K> {
-    /// What a client has waited for is there.
+    /// Serves a client whose key has come.
     pub(super) fn served(&mut self, served: Served) {
         match served {
             Served::Reply { ticket, reply, ns } => {
@@ -57,7 +57,7 @@ impl<K: Sockets> LoopCore<K> {
         }
     }
 
-    /// Whether a client wants no reply.
+    /// Returns true if CLIENT REPLY suppresses a client's replies.
     #[cfg(test)]
     pub(crate) fn is_muted(&mut self, target: Target) -> bool {
         let conn = self.table.find(target);
@@ -170,7 +170,7 @@ impl Notes {
 }
 
 impl Connection {
-    /// Whether it waits for a key, and its time is over.
+    /// Returns true if it waits for a key, and its time is over.
     pub(super) fn waits_no_longer(&self, now: u64) -> bool {
         let until = self.waiting.as_ref().and_then(|waiting| waiting.until);
         until.is_some_and(|until| until <= now)

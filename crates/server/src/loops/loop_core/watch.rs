@@ -1,10 +1,10 @@
-//! Whether a loop must look at what all clients hold together.
+//! Notes that a loop must check the memory of all clients together.
 
-/// Whether a loop must look at what clients hold.
+/// Notes that a loop must check the memory of all clients together.
 #[derive(Debug, Default)]
 pub(super) struct Watch {
     pub(super) due: bool,
-    /// What the loop's clients held at the end of its last turn.
+    /// The memory of the loop's clients at the end of its last turn.
     pub(super) held: usize,
 }
 

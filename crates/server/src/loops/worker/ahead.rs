@@ -1,4 +1,4 @@
-//! Commands that were cut and looked at before the first of them runs.
+//! Cuts several commands, and prefetches their keys, before the first of them runs.
 //!
 //! Of a pipeline of 16 GETs, each would wait for its key's memory. Here the memory of all is asked
 //! for first: see [`Keyspace::warm`](tidewheel_keyspace::Keyspace::warm).
@@ -32,12 +32,12 @@ impl Ahead {
         }
     }
 
-    /// How many commands were cut.
+    /// Returns the number of commands that were cut.
     pub(super) fn len(&self) -> usize {
         self.batch.len()
     }
 
-    /// Where a command ends in the input.
+    /// Returns the end of a command in the input.
     pub(super) fn end(&self, i: usize) -> usize {
         self.batch.end(i)
     }
@@ -47,7 +47,7 @@ impl Ahead {
         (self.batch.args(input, i), self.foreseen.call(i))
     }
 
-    /// Whether no command is in it.
+    /// Returns true if it has no command.
     pub(super) fn is_clear(&self) -> bool {
         self.batch.is_empty()
     }

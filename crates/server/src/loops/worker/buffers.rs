@@ -31,11 +31,11 @@ pub(crate) struct Buffers {
 #[derive(Debug)]
 pub(crate) struct Lent<'a>(&'a mut Buffers);
 
-/// What has just been read, and what cuts it into commands.
+/// The bytes that were just read, and the parsers that cut them into commands.
 #[derive(Debug)]
 pub(crate) struct Input {
     bytes: Box<[u8]>,
-    /// How many of the bytes are this connection's.
+    /// The number of bytes that belong to this connection.
     filled: usize,
     parser: Parser,
     ahead: Ahead,
@@ -57,7 +57,7 @@ impl Buffers {
     }
 }
 
-/// What cuts input into commands: many at once, or one that is not of the common shape.
+/// Cuts input into commands: many at once, or one of another shape.
 #[derive(Debug)]
 pub(super) struct Cutter<'a> {
     pub(super) parser: &'a mut Parser,
@@ -102,7 +102,7 @@ impl Input {
         Ok(self.filled)
     }
 
-    /// What was read, and what cuts it.
+    /// Returns the bytes that were read, and the cutter for them.
     pub(super) fn fresh(&mut self) -> (Cutter<'_>, &[u8]) {
         let cutter = Cutter {
             parser: &mut self.parser,
@@ -111,7 +111,7 @@ impl Input {
         (cutter, &self.bytes[..self.filled])
     }
 
-    /// What cuts other input, of which `parser` has seen a part.
+    /// Returns the cutter for other input, of which `parser` has seen a part.
     pub(super) fn cutter<'a>(&'a mut self, parser: &'a mut Parser) -> Cutter<'a> {
         Cutter {
             parser,

@@ -1,4 +1,4 @@
-//! What a turn reads: fresh input in the loop's buffer, or more of a command that is not whole yet.
+//! Reads input: fresh input into the loop's buffer, or more of a command that is not whole yet.
 
 use std::io::{self, Read, Write};
 
@@ -15,7 +15,7 @@ const PENDING_CHUNK: usize = 1 << 20;
 /// Memory that may be reserved for the rest of a command, as a multiple of what has arrived.
 const RESERVE_FACTOR: usize = 256;
 
-/// What an unauthenticated client may leave unfinished.
+/// The unfinished input that an unauthenticated client may have, in bytes.
 const UNAUTHENTICATED_INPUT: usize = 1 << 20;
 
 impl Turn<'_> {
@@ -122,7 +122,7 @@ impl Turn<'_> {
         Ok(n)
     }
 
-    /// What a client may leave unfinished.
+    /// Returns the limit of a client's unfinished input, in bytes.
     fn input_limit(&self, conn: &Connection) -> usize {
         match conn.lacks_password(&self.server.config) {
             false => usize::try_from(self.settings.query_buffer_limit).unwrap_or(usize::MAX),

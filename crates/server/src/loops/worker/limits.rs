@@ -1,4 +1,4 @@
-//! How long one reply may become: what its client may hold, or all clients together.
+//! Limits the length of one reply to what its client, and all clients together, may hold.
 //!
 //! An example of what this prevents: MGET names one large value a thousand times. That is a short
 //! command, but it would build a huge reply before anything looks at a limit.
@@ -45,7 +45,7 @@ impl LoopState {
     }
 }
 
-/// What the connection may hold.
+/// Returns the hard limit of the connection's output.
 fn hard(conn: &Connection, settings: &Settings) -> u64 {
     match conn.output_limit(settings).hard {
         0 => u64::MAX,

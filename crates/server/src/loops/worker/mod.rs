@@ -1,5 +1,4 @@
-//! Serving one connection: read what has arrived, run the commands that are whole, send the
-//! replies.
+//! Serves one connection: reads its input, runs the whole commands, sends the replies.
 //!
 //! 1. Input is read into one buffer of the loop, and parsed there. A command that is not whole yet
 //!    moves to a buffer of its connection.
@@ -31,7 +30,7 @@ use crate::state::loop_state::LoopState;
 /// Input that one connection may have processed before the others get their turn.
 const TURN_INPUT: usize = 256 << 10;
 
-/// What to do with a connection after it was served.
+/// The next action for a connection that was served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// Nothing until something arrives or leaves.
@@ -42,7 +41,7 @@ pub(crate) enum Fate {
     Close,
 }
 
-/// What serves a loop's connections, one at a time.
+/// Serves a loop's connections, one at a time.
 #[derive(Debug, Default)]
 pub(crate) struct Worker {
     buffers: Buffers,

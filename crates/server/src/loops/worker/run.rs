@@ -1,4 +1,4 @@
-//! Running the commands of a connection's input, and sending their replies.
+//! Runs the commands of a connection's input, and sends their replies.
 
 use std::io::{self, Read, Write};
 
@@ -19,7 +19,7 @@ use crate::state::loop_state::LoopState;
 /// A remainder longer than this is handed over with its buffer, not copied.
 pub(crate) const ADOPT_MIN: usize = 64 << 10;
 
-/// Why commands stopped being run.
+/// The reason for which commands stopped being run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Halt {
     /// The next command is not whole: at least this many bytes are missing.
@@ -43,7 +43,7 @@ pub(super) enum Halt {
 }
 
 impl Halt {
-    /// How many bytes the next command needs before it can run; 0 when it could run without more.
+    /// Returns the bytes that the next command still needs; 0 if it could run without more.
     pub(super) fn wanted(self) -> usize {
         match self {
             Self::Starved(wanted) => wanted,
@@ -255,7 +255,7 @@ impl Turn<'_> {
         halt
     }
 
-    /// Whether the others must have their turn.
+    /// Returns true if other connections must have their turn.
     #[inline]
     fn is_over_time(&mut self) -> bool {
         self.state.renew_time() && self.is_spent()
@@ -323,7 +323,7 @@ impl Turn<'_> {
         self.halt(conn, step)
     }
 
-    /// Why no other command may follow one that was run.
+    /// Returns the reason for which no other command may follow one that was run.
     #[inline(always)]
     fn halt(&mut self, conn: &mut Connection, step: Step) -> Option<Halt> {
         if self.out.is_over() {
@@ -341,7 +341,7 @@ impl Turn<'_> {
         }
     }
 
-    /// What a client has sent is another protocol's: so is the rest of its input.
+    /// Closes a connection whose input is another protocol's. The rest of the input is dropped.
     #[cold]
     fn close_stranger(
         &mut self,
@@ -355,7 +355,7 @@ impl Turn<'_> {
         (input, Some(Halt::Closing))
     }
 
-    /// What a client has sent is no command.
+    /// Refuses input that is no command.
     #[cold]
     fn refuse(&mut self, conn: &Connection, why: &impl std::fmt::Display) {
         self.tally.errors += 1;
@@ -418,7 +418,7 @@ impl Turn<'_> {
     }
 }
 
-/// How long a command may be if its client has given the password.
+/// Returns the limits of a command whose client has given the password.
 fn limits(settings: &Settings) -> Limits {
     Limits {
         bulk: usize::try_from(settings.bulk_max).unwrap_or(usize::MAX),

@@ -1,4 +1,4 @@
-//! Sending what waits in a connection's output, and copying messages into it, within its limits.
+//! Sends a connection's waiting output, and copies messages into it, within its limits.
 
 use std::io::{self, Write};
 
@@ -31,7 +31,8 @@ impl<S: Write> Link<S> {
         Ok(())
     }
 
-    /// Whether the output is within its limits, if need be after asking the socket once more.
+    /// Returns true if the output is within its limits, if need be after asking the socket once
+    /// more.
     pub(crate) fn keeps_up(&mut self, state: &mut LoopState) -> bool {
         let now = state.time.tick;
         !self.exceeds_output_limit(&state.settings, now)

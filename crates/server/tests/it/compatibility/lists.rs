@@ -1,4 +1,4 @@
-//! The lists that the page is made of.
+//! Reads the lists from which the page is made.
 
 use tidewheel_keyspace::Command;
 
@@ -16,7 +16,7 @@ pub(super) struct Chapter {
     pub(super) commands: Vec<(String, String)>,
 }
 
-/// What is missing or different in some commands.
+/// A difference between some commands here and in the public servers.
 #[derive(Debug)]
 pub(super) struct Difference {
     pub(super) names: Vec<String>,
@@ -25,7 +25,7 @@ pub(super) struct Difference {
     pub(super) text: String,
 }
 
-/// What came of one unit of the public test suite.
+/// The results of one unit of the public test suite.
 #[derive(Debug)]
 pub(super) struct Unit {
     pub(super) name: String,
@@ -60,7 +60,7 @@ pub(super) fn public() -> Vec<Chapter> {
     chapters
 }
 
-/// What differs.
+/// Returns the differences.
 pub(super) fn differences() -> Vec<Difference> {
     let read = |line: &str| {
         let mut parts = line.splitn(3, ": ").map(str::to_owned);
@@ -74,7 +74,7 @@ pub(super) fn differences() -> Vec<Difference> {
     lines(DIFFERENCES).map(read).collect()
 }
 
-/// What came of the public test suite, unit by unit.
+/// Returns the results of the public test suite, unit by unit.
 pub(super) fn suite() -> Vec<Unit> {
     let mut units: Vec<Unit> = Vec::new();
     for line in lines(SUITE) {

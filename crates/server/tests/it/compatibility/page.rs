@@ -1,4 +1,4 @@
-//! The part of COMPATIBILITY.md that is made: a table for each chapter.
+//! Writes the generated part of COMPATIBILITY.md: a table for each chapter.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -76,7 +76,7 @@ fn commands() -> String {
     text
 }
 
-/// What is said of each command that exists.
+/// Returns the verdict on each command that exists.
 fn verdicts() -> BTreeMap<&'static str, Verdict> {
     let differences = differences();
     let told = |name: &str| {
@@ -133,7 +133,7 @@ fn write_chapter(chapter: &Chapter, verdicts: &BTreeMap<&'static str, Verdict>, 
     }
 }
 
-/// What came of the public test suite.
+/// Returns the section on the public test suite.
 fn units() -> String {
     let (units, mut text) = (suite(), String::new());
     let passed: u32 = units.iter().map(|unit| unit.passed).sum();
@@ -162,7 +162,7 @@ fn units() -> String {
     text
 }
 
-/// Why tests of a unit fail, most frequent reasons first.
+/// Returns the reasons for which tests of a unit fail, most frequent ones first.
 fn reasons(unit: &Unit) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for (_, why) in &unit.failed {

@@ -1,4 +1,4 @@
-//! What clients hold is in their account, and who holds most goes first.
+//! Each client's account includes all of its memory, and the biggest client is closed first.
 
 use super::tools::{client_of_loop, script};
 use crate::common::{Client, Reply, Server, command, eventually, ok, simple, text};

@@ -3,8 +3,8 @@
 use super::tools::{flood, number};
 use crate::common::{Server, ok};
 
-/// What the keys of the attack end in: with the constants that earlier builds used, whatever
-/// precedes it, the hash is 0.
+/// The ending of the attack's keys: with the constants that earlier builds used, the hash is 0
+/// whatever comes before it.
 const ENDING: [u8; 8] = [0x17, 0x09, 0x47, 0xb5, 0xb5, 0xd5, 0x84, 0x3f];
 
 const KEYS: u64 = 4_000;

@@ -1,4 +1,4 @@
-//! Limits of memory hold, and at the right one's expense.
+//! Limits of memory hold, and eviction finds the keys that may go.
 
 use super::tools::{flood, number};
 use crate::common::{Client, Reply, Server, eventually, ok, text};

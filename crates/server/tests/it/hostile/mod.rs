@@ -1,4 +1,4 @@
-//! Clients that mean harm, or die at the worst moment, and what the others must not notice of it.
+//! Clients that mean harm, or die at the worst moment, and their lack of effect on others.
 
 mod tools;
 

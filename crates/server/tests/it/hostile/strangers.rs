@@ -1,8 +1,8 @@
-//! Programs that speak another protocol, and what they may not do here.
+//! Programs that speak another protocol: nothing of their input is run.
 
 use crate::common::{Reply, Server, array, bulk, command, error, ok, simple};
 
-/// What a web page can have a browser send to any port of the machine.
+/// A request that a web page can have a browser send to any port of the machine.
 const PAGE: &[u8] = b"POST / HTTP/1.1\r\nHost: 127.0.0.1:6379\r\nContent-Type: text/plain\r\n\r\n\
 SET owned yes\r\nFLUSHALL\r\nCONFIG SET requirepass theirs\r\n";
 

@@ -1,4 +1,4 @@
-//! What the tests of hostile clients have in common.
+//! Functions that the tests of hostile clients share.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What one client may ask for while others wait.
+//! Long requests of one client, which must not delay others.
 
 use std::collections::BTreeSet;
 
@@ -95,7 +95,7 @@ fn a_client_that_subscribes_to_very_many_channels_lets_others_have_their_turns()
     assert_eq!(channels(&mut other), 0);
 }
 
-/// How many channels somebody listens to.
+/// Returns the number of channels that have subscribers.
 fn channels(client: &mut Client) -> u64 {
     number(client, "stats", "pubsub_channels")
 }

@@ -1,4 +1,4 @@
-//! INFO commandstats, latencystats and errorstats: what became of the calls.
+//! INFO commandstats, latencystats and errorstats: counts, times and errors by command.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! INFO: what the server knows about itself, section by section.
+//! INFO: the server's counters and state, by section.
 
 macro_rules! lines {
     ($text:expr, $($name:literal = $value:expr),* $(,)?) => {
@@ -312,7 +312,7 @@ fn cpu(_: &LoopState, _: &Stats, text: &mut String) -> std::fmt::Result {
     Ok(())
 }
 
-/// How well deadlines are met. Lateness runs from a key's deadline to its removal.
+/// Writes the section on expiry. Lateness runs from a key's deadline to its removal.
 fn expiry(state: &LoopState, stats: &Stats, text: &mut String) -> std::fmt::Result {
     let server = &state.server;
     let totals = server.totals().since(&server.stats_base.lock());
