@@ -31,7 +31,7 @@ use tidewheel_resp::{Parser, Protocol};
 use crate::clients::checks;
 use crate::clients::queue::Queue;
 use crate::clients::registry::{Client, Holding, Moved};
-use crate::config::{Entry, Live, OutputLimit, Settings};
+use crate::config::{Access, Live, OutputLimit, Settings};
 use crate::counters::slow_log::Unfinished;
 use crate::net::output::Output;
 use crate::process::reclaim::BUFFER_MIN;
@@ -245,15 +245,15 @@ impl Connection {
     /// needs none while none is set.
     #[inline]
     pub(crate) fn lacks_password(&self, config: &Live) -> bool {
-        self.entry(config) != Entry::Free
+        self.access(config) != Access::Free
     }
 
     /// Returns the client's access at this moment.
     #[inline]
-    pub(crate) fn entry(&self, config: &Live) -> Entry {
+    pub(crate) fn access(&self, config: &Live) -> Access {
         match self.checks & checks::UNAUTHENTICATED {
-            0 => Entry::Free,
-            _ => config.entry(&self.client.peer),
+            0 => Access::Free,
+            _ => config.access(&self.client.peer),
         }
     }
 

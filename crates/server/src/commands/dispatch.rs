@@ -13,7 +13,7 @@ use crate::clients::pause::is_write;
 use crate::commands::host::transaction::{refused, runs_at_once};
 use crate::commands::stranger;
 use crate::commands::turn::{Step, Turn};
-use crate::config::{DENIED, Entry};
+use crate::config::{Access, DENIED};
 use crate::counters::latency::Event;
 
 /// The start of the error reply to a command that found no memory.
@@ -310,12 +310,12 @@ impl Turn<'_> {
 
     /// Returns the reason for which this connection may not run a command, if there is one.
     fn refusal(&self, conn: &Connection, row: &Command) -> Option<CommandError> {
-        match conn.entry(&self.server.config) {
-            Entry::Shut => return Some(CommandError::fixed(DENIED)),
-            Entry::WithPassword if !row.flags.has(Flags::NO_AUTH) => {
+        match conn.access(&self.server.config) {
+            Access::Denied => return Some(CommandError::fixed(DENIED)),
+            Access::WithPassword if !row.flags.has(Flags::NO_AUTH) => {
                 return Some(CommandError::fixed("NOAUTH Authentication required."));
             }
-            Entry::WithPassword | Entry::Free => {}
+            Access::WithPassword | Access::Free => {}
         }
         if conn.checks & checks::SUBSCRIBER != 0 && !may_subscribers(row) {
             let name = row.name;

@@ -7,9 +7,9 @@ use tidewheel_keyspace::{PackedLimit, Packing};
 /// The numbers of the keys that concern collections.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Collections {
-    pub(crate) hash: Limits,
-    pub(crate) set: Limits,
-    pub(crate) zset: Limits,
+    pub(crate) hash: CollectionLimits,
+    pub(crate) set: CollectionLimits,
+    pub(crate) zset: CollectionLimits,
     pub(crate) intset_entries: u64,
     pub(crate) list_size: i32,
     /// Nothing is compressed here, whatever it says.
@@ -17,14 +17,14 @@ pub(crate) struct Collections {
     pub(crate) hll_sparse_bytes: u64,
 }
 
-/// Limits of one type: the most members, and the most bytes of a member.
+/// CollectionLimits of one type: the most members, and the most bytes of a member.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Limits {
+pub(crate) struct CollectionLimits {
     pub(crate) entries: u64,
     pub(crate) value: u64,
 }
 
-impl Limits {
+impl CollectionLimits {
     const fn new(entries: u64, value: u64) -> Self {
         Self { entries, value }
     }
@@ -42,9 +42,9 @@ impl Limits {
 impl Default for Collections {
     fn default() -> Self {
         Self {
-            hash: Limits::new(512, 64),
-            set: Limits::new(128, 64),
-            zset: Limits::new(128, 64),
+            hash: CollectionLimits::new(512, 64),
+            set: CollectionLimits::new(128, 64),
+            zset: CollectionLimits::new(128, 64),
             intset_entries: 512,
             list_size: -2,
             list_compress_depth: 0,
@@ -75,7 +75,7 @@ mod tests {
     #[test]
     fn the_defaults_of_the_settings_are_those_of_the_keyspace() {
         let (set, fresh) = (Packing::default(), Packing::default());
-        set.hash.set(Limits::new(1, 1).packed());
+        set.hash.set(CollectionLimits::new(1, 1).packed());
         set.set_list(1);
         Collections::default().apply(&set);
         assert_eq!(format!("{set:?}"), format!("{fresh:?}"));
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn numbers_beyond_32_bits_are_no_limit() {
-        let limit = Limits::new(1 << 40, u64::MAX).packed();
+        let limit = CollectionLimits::new(1 << 40, u64::MAX).packed();
         assert_eq!((limit.entries, limit.value), (u32::MAX, u32::MAX));
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-use super::entry::Entry;
+use super::access::Access;
 use super::settings::Settings;
 
 /// The settings in force. Loops keep a copy, and compare one number before each batch of commands.
@@ -43,8 +43,8 @@ impl Live {
     }
 
     /// Returns the access of a client at this address, by the settings in force.
-    pub(crate) fn entry(&self, peer: &SocketAddr) -> Entry {
-        self.current.lock().entry(peer)
+    pub(crate) fn access(&self, peer: &SocketAddr) -> Access {
+        self.current.lock().access(peer)
     }
 
     /// Returns true if a password is the right one, by the settings in force. A long password takes

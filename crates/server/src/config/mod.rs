@@ -4,11 +4,11 @@
 //! 2. [`Live`] holds the settings in force. CONFIG SET exchanges them.
 //! 3. Each loop keeps a copy, and compares one number to see whether it is still the newest.
 
+mod access;
 mod cli;
 mod collections;
 mod diagnosis;
 pub(crate) mod engine;
-mod entry;
 mod file;
 mod live;
 mod password;
@@ -16,9 +16,9 @@ mod settings;
 mod table;
 mod value;
 
+pub(crate) use access::{Access, DENIED};
 pub(crate) use cli::{Invocation, Refusal, invocation};
-pub(crate) use entry::{DENIED, Entry};
 pub(crate) use live::Live;
 pub(crate) use settings::Settings;
-pub(crate) use table::{Change, Key, key, keys};
+pub(crate) use table::{ChangeTime, ConfigKey, key, keys};
 pub(crate) use value::{LogLevel, OutputLimit, memory};

@@ -46,13 +46,13 @@ pub(crate) struct Settings {
     pub(crate) any_dump_version: bool,
     pub(crate) collections: Collections,
     pub(crate) diagnosis: Diagnosis,
-    pub(crate) accepted: Accepted,
+    pub(crate) ignored: IgnoredSettings,
 }
 
 /// Settings that are accepted because configurations have them, and that have no effect here: how
 /// often periodic work is done, which memory is freed in the background, how hard expiry tries.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Accepted {
+pub(crate) struct IgnoredSettings {
     pub(crate) hz: u64,
     pub(crate) dynamic_hz: bool,
     pub(crate) active_expire_effort: u64,
@@ -64,7 +64,7 @@ pub(crate) struct Accepted {
     pub(crate) sanitize_dump: SanitizeDump,
 }
 
-impl Default for Accepted {
+impl Default for IgnoredSettings {
     fn default() -> Self {
         Self {
             hz: 10,
@@ -129,7 +129,7 @@ impl Default for Settings {
             any_dump_version: false,
             collections: Collections::default(),
             diagnosis: Diagnosis::default(),
-            accepted: Accepted::default(),
+            ignored: IgnoredSettings::default(),
         }
     }
 }

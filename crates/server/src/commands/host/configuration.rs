@@ -5,7 +5,7 @@ use tidewheel_resp::Args;
 
 use super::Outcome;
 use crate::commands::turn::{Step, Turn};
-use crate::config::{Change, Key, key, keys};
+use crate::config::{ChangeTime, ConfigKey, key, keys};
 
 impl Turn<'_> {
     pub(super) fn config_get(&mut self, args: Args<'_>) -> Outcome {
@@ -15,9 +15,10 @@ impl Turn<'_> {
                 .any(|pattern| glob_match(&pattern.to_ascii_lowercase(), name.as_bytes()))
         };
         let settings = self.server.config.current();
-        let both = |key: &'static Key| [Some(key.name), key.old_name()].map(|name| (key, name));
+        let both =
+            |key: &'static ConfigKey| [Some(key.name), key.old_name()].map(|name| (key, name));
         let names = keys().flat_map(both);
-        let found: Vec<(&Key, &str)> = names
+        let found: Vec<(&ConfigKey, &str)> = names
             .filter_map(|(key, name)| name.filter(|name| wanted(name)).map(|name| (key, name)))
             .collect();
         self.out.map(found.len());
@@ -35,7 +36,7 @@ impl Turn<'_> {
                 "ERR wrong number of arguments for 'config|set' command",
             ));
         }
-        let mut changes: Vec<(&'static Key, &str)> = Vec::new();
+        let mut changes: Vec<(&'static ConfigKey, &str)> = Vec::new();
         for at in (2..args.len()).step_by(2) {
             let name = String::from_utf8_lossy(&args[at]);
             let Some(key) = key(&name) else {
@@ -46,7 +47,7 @@ impl Turn<'_> {
             if changes.iter().any(|(known, _)| std::ptr::eq(*known, key)) {
                 return Err(failed(key, "duplicate parameter"));
             }
-            if key.change == Change::AtStart {
+            if key.change == ChangeTime::AtStart {
                 return Err(failed(key, "can't set immutable config"));
             }
             let Ok(value) = std::str::from_utf8(&args[at + 1]) else {
@@ -92,7 +93,7 @@ impl Turn<'_> {
 }
 
 /// Raises the system's limit of open files to what this number of clients needs.
-fn allow(key: &Key, clients: usize, own_files: usize) -> Result<(), CommandError> {
+fn allow(key: &ConfigKey, clients: usize, own_files: usize) -> Result<(), CommandError> {
     let fit = crate::process::system::raise_open_files(clients, own_files).connections;
     if fit >= clients {
         return Ok(());
@@ -103,7 +104,7 @@ fn allow(key: &Key, clients: usize, own_files: usize) -> Result<(), CommandError
     Err(failed(key, &why))
 }
 
-fn failed(key: &Key, why: &str) -> CommandError {
+fn failed(key: &ConfigKey, why: &str) -> CommandError {
     CommandError::quoting(format!(
         "ERR CONFIG SET failed (possibly related to argument '{}') - {why}",
         key.name

@@ -7,7 +7,7 @@ use super::{Outcome, error};
 use crate::clients::checks;
 use crate::clients::connection::{Connection, Replies};
 use crate::commands::turn::{Step, Turn};
-use crate::config::Entry;
+use crate::config::Access;
 
 /// The only user.
 const USER: &[u8] = b"default";
@@ -113,8 +113,8 @@ impl Turn<'_> {
             conn.replies = Replies::On;
             conn.set(checks::MUTED, false);
         }
-        let entry = self.server.config.entry(&conn.client.peer);
-        conn.set(checks::UNAUTHENTICATED, entry != Entry::Free);
+        let access = self.server.config.access(&conn.client.peer);
+        conn.set(checks::UNAUTHENTICATED, access != Access::Free);
         {
             let mut facts = conn.client.facts.lock();
             facts.names.own = Vec::new();

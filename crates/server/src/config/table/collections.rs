@@ -1,6 +1,6 @@
 //! Rows about packed collections.
 
-use super::{Change, Key, put};
+use super::{ChangeTime, ConfigKey, put};
 use crate::config::value::{integer, memory_within, signed};
 
 /// The largest number that the protocol's servers take for these.
@@ -15,90 +15,90 @@ pub(super) static OLD_NAMES: &[(&str, &str)] = &[
     ("zset-max-ziplist-value", "zset-max-listpack-value"),
 ];
 
-pub(super) static KEYS: &[Key] = &[
-    Key {
+pub(super) static KEYS: &[ConfigKey] = &[
+    ConfigKey {
         name: "hash-max-listpack-entries",
         value: "N",
         help: "fields of a hash that is stored in one piece",
-        change: Change::Live,
+        change: ChangeTime::Live,
         get: |s| s.collections.hash.entries.to_string(),
         set: |s, v| put(&mut s.collections.hash.entries, integer(v, 0, MAX)?),
     },
-    Key {
+    ConfigKey {
         name: "hash-max-listpack-value",
         value: "BYTES",
         help: "longest field or value of a hash that is stored in one piece",
-        change: Change::Live,
+        change: ChangeTime::Live,
         get: |s| s.collections.hash.value.to_string(),
         set: |s, v| put(&mut s.collections.hash.value, memory_within(v, 0, MAX)?),
     },
-    Key {
+    ConfigKey {
         name: "list-max-listpack-size",
         value: "N",
         help: "size of a piece of a list: elements, or -1 to -5 for 4 to 64 KiB",
-        change: Change::Live,
+        change: ChangeTime::Live,
         get: |s| s.collections.list_size.to_string(),
         set: |s, v| {
             let (min, max) = (i32::MIN.into(), i32::MAX.into());
             put(&mut s.collections.list_size, signed(v, min, max)? as i32)
         },
     },
-    Key {
+    ConfigKey {
         name: "list-compress-depth",
         value: "N",
         help: "accepted, without effect: lists are not compressed",
-        change: Change::Live,
+        change: ChangeTime::Live,
         get: |s| s.collections.list_compress_depth.to_string(),
         set: |s, v| {
             let depth = integer(v, 0, i32::MAX as u64)? as u32;
             put(&mut s.collections.list_compress_depth, depth)
         },
     },
-    Key {
+    ConfigKey {
         name: "set-max-intset-entries",
         value: "N",
         help: "members of a set of whole numbers that is stored in one piece",
-        change: Change::Live,
+        change: ChangeTime::Live,
         get: |s| s.collections.intset_entries.to_string(),
         set: |s, v| put(&mut s.collections.intset_entries, integer(v, 0, MAX)?),
     },
-    Key {
+    ConfigKey {
         name: "set-max-listpack-entries",
         value: "N",
         help: "members of a set that is stored in one piece",
-        change: Change::Live,
+        change: ChangeTime::Live,
         get: |s| s.collections.set.entries.to_string(),
         set: |s, v| put(&mut s.collections.set.entries, integer(v, 0, MAX)?),
     },
-    Key {
+    ConfigKey {
         name: "set-max-listpack-value",
         value: "BYTES",
         help: "longest member of a set that is stored in one piece",
-        change: Change::Live,
+        change: ChangeTime::Live,
         get: |s| s.collections.set.value.to_string(),
         set: |s, v| put(&mut s.collections.set.value, memory_within(v, 0, MAX)?),
     },
-    Key {
+    ConfigKey {
         name: "zset-max-listpack-entries",
         value: "N",
         help: "members of a sorted set that is stored in one piece",
-        change: Change::Live,
+        change: ChangeTime::Live,
         get: |s| s.collections.zset.entries.to_string(),
         set: |s, v| put(&mut s.collections.zset.entries, integer(v, 0, MAX)?),
     },
-    Key {
+    ConfigKey {
         name: "zset-max-listpack-value",
         value: "BYTES",
         help: "longest member of a sorted set that is stored in one piece",
-        change: Change::Live,
+        change: ChangeTime::Live,
         get: |s| s.collections.zset.value.to_string(),
         set: |s, v| put(&mut s.collections.zset.value, memory_within(v, 0, MAX)?),
     },
-    Key {
+    ConfigKey {
         name: "hll-sparse-max-bytes",
         value: "BYTES",
         help: "longest HyperLogLog in the sparse form",
-        change: Change::Live,
+        change: ChangeTime::Live,
         get: |s| s.collections.hll_sparse_bytes.to_string(),
         set: |s, v| {
             let bytes = memory_within(v, 0, MAX)?;

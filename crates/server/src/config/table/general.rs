@@ -2,7 +2,7 @@
 
 use tidewheel_keyspace::{NotifyFlags, Policy};
 
-use super::{Change, Key, only, put};
+use super::{ChangeTime, ConfigKey, only, put};
 use crate::config::password::Password;
 use crate::config::value::{
     BindAddress, DebugAccess, LogLevel, integer, memory_within, name_of, name_of_bool, percentage,
@@ -38,20 +38,20 @@ const DATABASES_MAX: u64 = 4096;
 /// Beyond this a bulk cannot be addressed by the parser.
 const BULK_MAX: u64 = 4_294_967_295 - (1 << 16);
 
-pub(super) static KEYS: &[Key] = &[
-    Key {
+pub(super) static KEYS: &[ConfigKey] = &[
+    ConfigKey {
         name: "port",
         value: "PORT",
         help: "TCP port to listen on; 0 = any free one",
-        change: Change::AtStart,
+        change: ChangeTime::AtStart,
         get: |s| s.port.to_string(),
         set: |s, v| put(&mut s.port, integer(v, 0, 65_535)? as u16),
     },
-    Key {
+    ConfigKey {
         name: "bind",
         value: "ADDRESS",
         help: "addresses to listen on, separated by spaces; * = all",
-        change: Change::AtStart,
+        change: ChangeTime::AtStart,
         get: |s| {
             let names: Vec<&str> = s.bind.iter().map(BindAddress::name).collect();
             names.join(" ")
@@ -65,19 +65,19 @@ pub(super) static KEYS: &[Key] = &[
             put(&mut s.bind, addresses)
         },
     },
-    Key {
+    ConfigKey {
         name: "threads",
         value: "N",
         help: "event loops; 0 = one for each core",
-        change: Change::AtStart,
+        change: ChangeTime::AtStart,
         get: |s| s.threads.to_string(),
         set: |s, v| put(&mut s.threads, integer(v, 0, THREADS_MAX as u64)? as usize),
     },
-    Key {
+    ConfigKey {
         name: "shards",
         value: "N",
         help: "independently locked parts of the keyspace: a power of two",
-        change: Change::AtStart,
+        change: ChangeTime::AtStart,
         get: |s| s.shards.to_string(),
         set: |s, v| {
             let shards = integer(v, 1, SHARDS_MAX as u64)? as usize;
@@ -87,19 +87,19 @@ pub(super) static KEYS: &[Key] = &[
             put(&mut s.shards, shards)
         },
     },
-    Key {
+    ConfigKey {
         name: "databases",
         value: "N",
         help: "databases that SELECT can choose from",
-        change: Change::AtStart,
+        change: ChangeTime::AtStart,
         get: |s| s.databases.to_string(),
         set: |s, v| put(&mut s.databases, integer(v, 1, DATABASES_MAX)? as usize),
     },
-    Key {
+    ConfigKey {
         name: "maxclients",
         value: "N",
         help: "connections at a time; more are answered with an error and closed",
-        change: Change::Live,
+        change: ChangeTime::Live,
         get: |s| s.max_clients.to_string(),
         set: |s, v| {
             put(
@@ -108,35 +108,35 @@ pub(super) static KEYS: &[Key] = &[
             )
         },
     },
-    Key {
+    ConfigKey {
         name: "timeout",
         value: "SECONDS",
         help: "close clients that were silent for so long; 0 = never",
-        change: Change::Live,
+        change: ChangeTime::Live,
         get: |s| s.timeout_s.to_string(),
         set: |s, v| put(&mut s.timeout_s, integer(v, 0, i32::MAX as u64)?),
     },
-    Key {
+    ConfigKey {
         name: "tcp-keepalive",
         value: "SECONDS",
         help: "probe silent connections so often; 0 = never",
-        change: Change::Live,
+        change: ChangeTime::Live,
         get: |s| s.tcp_keepalive_s.to_string(),
         set: |s, v| put(&mut s.tcp_keepalive_s, integer(v, 0, i32::MAX as u64)?),
     },
-    Key {
+    ConfigKey {
         name: "maxmemory",
         value: "BYTES",
         help: "memory for data above which maxmemory-policy applies; 0 = no limit",
-        change: Change::Live,
+        change: ChangeTime::Live,
         get: |s| s.max_memory.to_string(),
         set: |s, v| put(&mut s.max_memory, memory_within(v, 0, u64::MAX)?),
     },
-    Key {
+    ConfigKey {
         name: "maxmemory-policy",
         value: "POLICY",
         help: "what to evict: noeviction, allkeys-lru|lfu|random, volatile-lru|lfu|random|ttl",
-        change: Change::Live,
+        change: ChangeTime::Live,
         get: |s| s.max_memory_policy.name().to_owned(),
         set: |s, v| {
             let policy = Policy::parse(v.as_bytes()).ok_or_else(|| {
@@ -147,19 +147,19 @@ pub(super) static KEYS: &[Key] = &[
             put(&mut s.max_memory_policy, policy)
         },
     },
-    Key {
+    ConfigKey {
         name: "maxmemory-samples",
         value: "N",
         help: "keys to compare for each eviction",
-        change: Change::Live,
+        change: ChangeTime::Live,
         get: |s| s.max_memory_samples.to_string(),
         set: |s, v| put(&mut s.max_memory_samples, integer(v, 1, 64)? as u32),
     },
-    Key {
+    ConfigKey {
         name: "maxmemory-clients",
         value: "BYTES|PERCENT%",
         help: "memory for clients' buffers and subscriptions above which those who hold most are closed; 0 = no limit",
-        change: Change::Live,
+        change: ChangeTime::Live,
         get: |s| match s.max_memory_clients_percent {
             Some(percent) => format!("{percent}%"),
             None => s.max_memory_clients.to_string(),
@@ -172,11 +172,11 @@ pub(super) static KEYS: &[Key] = &[
             put(&mut s.max_memory_clients_percent, percent)
         },
     },
-    Key {
+    ConfigKey {
         name: "lfu-log-factor",
         value: "N",
         help: "how slowly access counters rise",
-        change: Change::Live,
+        change: ChangeTime::Live,
         get: |s| s.lfu_log_factor.to_string(),
         set: |s, v| {
             put(
@@ -185,11 +185,11 @@ pub(super) static KEYS: &[Key] = &[
             )
         },
     },
-    Key {
+    ConfigKey {
         name: "lfu-decay-time",
         value: "MINUTES",
         help: "minutes in which an access counter falls by one; 0 = never",
-        change: Change::Live,
+        change: ChangeTime::Live,
         get: |s| s.lfu_decay_time.to_string(),
         set: |s, v| {
             put(
@@ -198,11 +198,11 @@ pub(super) static KEYS: &[Key] = &[
             )
         },
     },
-    Key {
+    ConfigKey {
         name: "notify-keyspace-events",
         value: "FLAGS",
         help: "classes of keyspace events to publish, e.g. Ex for expired keys",
-        change: Change::Live,
+        change: ChangeTime::Live,
         get: |s| s.notify.to_string(),
         set: |s, v| {
             let flags = NotifyFlags::parse(v.as_bytes()).ok_or_else(|| {
@@ -211,35 +211,35 @@ pub(super) static KEYS: &[Key] = &[
             put(&mut s.notify, flags)
         },
     },
-    Key {
+    ConfigKey {
         name: "requirepass",
         value: "PASSWORD",
         help: "password that clients must give with AUTH; empty = none",
-        change: Change::Live,
+        change: ChangeTime::Live,
         get: |s| s.password.text().to_owned(),
         set: |s, v| put(&mut s.password, Password::new(v)),
     },
-    Key {
+    ConfigKey {
         name: "protected-mode",
         value: "yes|no",
         help: "without a password, serve only clients of this machine, whatever bind says",
-        change: Change::Live,
+        change: ChangeTime::Live,
         get: |s| name_of_bool(s.protected_mode),
         set: |s, v| put(&mut s.protected_mode, yes_or_no(v)?),
     },
-    Key {
+    ConfigKey {
         name: "proto-max-bulk-len",
         value: "BYTES",
         help: "longest argument, and longest string that commands may build",
-        change: Change::Live,
+        change: ChangeTime::Live,
         get: |s| s.bulk_max.to_string(),
         set: |s, v| put(&mut s.bulk_max, memory_within(v, 1 << 20, BULK_MAX)?),
     },
-    Key {
+    ConfigKey {
         name: "client-query-buffer-limit",
         value: "BYTES",
         help: "longest unfinished command of a client",
-        change: Change::Live,
+        change: ChangeTime::Live,
         get: |s| s.query_buffer_limit.to_string(),
         set: |s, v| {
             put(
@@ -248,79 +248,79 @@ pub(super) static KEYS: &[Key] = &[
             )
         },
     },
-    Key {
+    ConfigKey {
         name: "client-output-buffer-limit",
         value: "CLASS HARD SOFT SECONDS",
         help: "close normal or pubsub clients whose replies pile up beyond these bytes",
-        change: Change::Live,
+        change: ChangeTime::Live,
         get: |s| s.output_limits.to_string(),
         set: |s, v| {
             let updated = s.output_limits.update(v)?;
             put(&mut s.output_limits, updated)
         },
     },
-    Key {
+    ConfigKey {
         name: "enable-debug-command",
         value: "no|yes|local",
         help: "allow DEBUG, which can make the server sleep",
-        change: Change::AtStart,
+        change: ChangeTime::AtStart,
         get: |s| name_of(s.debug_access, DEBUG_ACCESS),
         set: |s, v| put(&mut s.debug_access, word(v, DEBUG_ACCESS)?),
     },
-    Key {
+    ConfigKey {
         name: "rdb-version-check",
         value: "strict|relaxed",
         help: "whether RESTORE refuses payloads of versions that it does not know",
-        change: Change::Live,
+        change: ChangeTime::Live,
         get: |s| name_of(s.any_dump_version, DUMP_VERSIONS),
         set: |s, v| put(&mut s.any_dump_version, word(v, DUMP_VERSIONS)?),
     },
-    Key {
+    ConfigKey {
         name: "expiry-turn-us",
         value: "MICROSECONDS",
         help: "expiry between two looks at the sockets while deadlines are met in time",
-        change: Change::Live,
+        change: ChangeTime::Live,
         get: |s| s.expiry_turn_us.to_string(),
         set: |s, v| put(&mut s.expiry_turn_us, integer(v, 1, 100_000)?),
     },
-    Key {
+    ConfigKey {
         name: "expiry-hold-keys",
         value: "N",
         help: "keys that expire while a shard's lock is held",
-        change: Change::Live,
+        change: ChangeTime::Live,
         get: |s| s.expiry_hold_keys.to_string(),
         set: |s, v| put(&mut s.expiry_hold_keys, integer(v, 1, 100_000)? as u32),
     },
-    Key {
+    ConfigKey {
         name: "loglevel",
         value: "LEVEL",
         help: "what to log: debug, verbose, notice, warning or nothing",
-        change: Change::AtStart,
+        change: ChangeTime::AtStart,
         get: |s| name_of(s.log_level, LOG_LEVELS),
         set: |s, v| put(&mut s.log_level, word(v, LOG_LEVELS)?),
     },
     // Tools ask for these two. The answers are true, and any other value is refused.
-    Key {
+    ConfigKey {
         name: "save",
         value: "\"\"",
         help: "snapshots; there are none, so only the empty value is accepted",
-        change: Change::Live,
+        change: ChangeTime::Live,
         get: |_| String::new(),
         set: |_, v| only(v, "", "this server writes no snapshots"),
     },
-    Key {
+    ConfigKey {
         name: "daemonize",
         value: "no",
         help: "run in the background; only `no` is accepted",
-        change: Change::AtStart,
+        change: ChangeTime::AtStart,
         get: |_| "no".to_owned(),
         set: |_, v| only(v, "no", "this server runs in the foreground"),
     },
-    Key {
+    ConfigKey {
         name: "appendonly",
         value: "no",
         help: "append-only log; there is none, so only `no` is accepted",
-        change: Change::Live,
+        change: ChangeTime::Live,
         get: |_| "no".to_owned(),
         set: |_, v| only(v, "no", "this server writes no append-only log"),
     },

@@ -1,16 +1,16 @@
 //! The table of keys. One row is a flag, a line of the file, an environment variable and a name for
 //! CONFIG.
 
-mod accepted;
 mod collections;
 mod diagnosis;
 mod general;
+mod ignored;
 
 use super::settings::Settings;
 
 /// The time at which a key may change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Change {
+pub(crate) enum ChangeTime {
     /// Any time, by CONFIG SET.
     Live,
     /// Only when the server starts.
@@ -19,21 +19,21 @@ pub(crate) enum Change {
 
 /// One setting.
 #[derive(Debug)]
-pub(crate) struct Key {
+pub(crate) struct ConfigKey {
     /// `--name`, `name` in the file and in CONFIG, `TIDEWHEEL_NAME` in the environment.
     pub(crate) name: &'static str,
     /// The form of its value, for the help.
     pub(crate) value: &'static str,
     /// One line for `--help` and the manual.
     pub(crate) help: &'static str,
-    pub(crate) change: Change,
+    pub(crate) change: ChangeTime,
     /// Writes the value as CONFIG GET shows it.
     pub(crate) get: fn(&Settings) -> String,
     /// Reads a value, or says what is wrong with it.
     pub(crate) set: fn(&mut Settings, &str) -> Result<(), String>,
 }
 
-impl Key {
+impl ConfigKey {
     /// The environment variable that sets it.
     pub(crate) fn env(&self) -> String {
         format!(
@@ -52,20 +52,20 @@ impl Key {
 }
 
 /// The chapters of the table, in the order of `--help`.
-static CHAPTERS: &[&[Key]] = &[
+static CHAPTERS: &[&[ConfigKey]] = &[
     general::KEYS,
     collections::KEYS,
     diagnosis::KEYS,
-    accepted::KEYS,
+    ignored::KEYS,
 ];
 
 /// Every setting, in the order of `--help`.
-pub(crate) fn keys() -> impl Iterator<Item = &'static Key> {
+pub(crate) fn keys() -> impl Iterator<Item = &'static ConfigKey> {
     CHAPTERS.iter().copied().flatten()
 }
 
 /// The row named `name`, in any case. The name may be an old one.
-pub(crate) fn key(name: &str) -> Option<&'static Key> {
+pub(crate) fn key(name: &str) -> Option<&'static ConfigKey> {
     let is = |known: &str| known.eq_ignore_ascii_case(name);
     keys().find(|key| is(key.name) || key.old_name().is_some_and(is))
 }

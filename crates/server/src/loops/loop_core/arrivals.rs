@@ -10,7 +10,7 @@ use super::parts::{LoopCore, Sockets};
 use crate::clients::checks;
 use crate::clients::connection::{Connection, Link};
 use crate::clients::registry::{Client, Facts};
-use crate::config::{DENIED, Entry};
+use crate::config::{Access, DENIED};
 use crate::net::listener::Accepted;
 use crate::net::output::write_some;
 
@@ -30,8 +30,8 @@ impl<K: Sockets> LoopCore<K> {
         } = accepted;
         // The settings in force decide, not the loop's copy: they may have changed since it was
         // accepted.
-        let entry = self.server().config.entry(&peer);
-        if entry == Entry::Shut {
+        let access = self.server().config.access(&peer);
+        if access == Access::Denied {
             self.shut_out(&mut stream, peer);
             return None;
         }
@@ -60,7 +60,7 @@ impl<K: Sockets> LoopCore<K> {
         self.server().clients.add(Arc::clone(&client));
         let mut conn = Connection::new(client, now);
         conn.session.may_debug = may_debug;
-        conn.set(checks::UNAUTHENTICATED, entry != Entry::Free);
+        conn.set(checks::UNAUTHENTICATED, access != Access::Free);
         self.table.put(slot, Link { stream, conn });
         self.table.file(slot, &self.state.settings);
         self.table.enqueue(slot);

@@ -7,23 +7,23 @@ use super::value::is_local;
 
 /// A client's access to the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Entry {
+pub(crate) enum Access {
     Free,
     /// It has to give the password first.
     WithPassword,
     /// Not at all: protected mode is on, no password is set, and it is on another machine.
-    Shut,
+    Denied,
 }
 
 impl Settings {
     /// Returns the access of a client at this address.
-    pub(super) fn entry(&self, peer: &SocketAddr) -> Entry {
+    pub(super) fn access(&self, peer: &SocketAddr) -> Access {
         if self.password.is_asked() {
-            Entry::WithPassword
+            Access::WithPassword
         } else if self.protected_mode && !is_local(peer) {
-            Entry::Shut
+            Access::Denied
         } else {
-            Entry::Free
+            Access::Free
         }
     }
 }
