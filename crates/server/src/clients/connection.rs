@@ -29,14 +29,14 @@ use tidewheel_keyspace::{Command, Parked, Session, Ticket, Waiter, Walk, Watchin
 use tidewheel_resp::{Parser, Protocol};
 
 use crate::clients::checks;
-use crate::clients::queue::Queue;
-use crate::clients::registry::{Client, Holding, Moved};
+use crate::clients::queue::QueuedCommands;
+use crate::clients::registry::{Client, ClientMemory, Traffic};
 use crate::config::{Access, Live, OutputLimit, Settings};
 use crate::counters::slow_log::Unfinished;
 use crate::net::output::Output;
 use crate::process::reclaim::BUFFER_MIN;
-use crate::pubsub::hub::Found;
-use crate::pubsub::subscriptions::{Kind, Subscriptions};
+use crate::pubsub::hub::FoundChannels;
+use crate::pubsub::subscriptions::{SubscriptionKind, Subscriptions};
 
 /// Output above which a connection's commands wait until it has been read.
 pub(crate) const OUTPUT_SOFT_MARK: usize = 1 << 20;
@@ -83,13 +83,13 @@ pub(crate) struct Connection {
     pub(crate) replies: Replies,
     pub(crate) output: Output,
     /// Input that waits: a command that has not arrived whole, or commands that may not run yet.
-    pub(crate) pending: Option<Box<Pending>>,
+    pub(crate) pending: Option<Box<PendingInput>>,
     /// A command over all keys that has not ended: it goes on before the next one is run.
     pub(crate) walk: Option<Box<Walk>>,
     /// The command at the start of `pending` has begun, and is not done.
-    pub(crate) begun: Option<Begun>,
+    pub(crate) begun: Option<PartialCommand>,
     /// A command that waits for a key: no other is run meanwhile.
-    pub(crate) waiting: Option<Box<Waiting>>,
+    pub(crate) waiting: Option<Box<WaitingCommand>>,
     /// Its next command, or the next step of its walk, waits for shards that others have for long.
     pub(crate) parked: Option<Parked>,
     /// It was parked and runs again: that ends with its turn.
@@ -99,7 +99,7 @@ pub(crate) struct Connection {
     /// The time that the unfinished command has taken so far.
     pub(crate) unfinished: Option<Box<Unfinished>>,
     /// The commands that are queued since MULTI.
-    pub(crate) queue: Option<Box<Queue>>,
+    pub(crate) queue: Option<Box<QueuedCommands>>,
     /// The keys that it watches.
     pub(crate) watching: Option<Box<Watching>>,
     pub(crate) subscriptions: Option<Box<Subscriptions>>,
@@ -107,7 +107,7 @@ pub(crate) struct Connection {
     pub(crate) heard: u64,
     /// The name of the last command.
     pub(crate) command: &'static str,
-    pub(crate) moved: Moved,
+    pub(crate) traffic: Traffic,
     /// The tick at which a byte last moved, in either direction.
     pub(crate) last_active: u64,
     /// The tick since which the output has been above its soft limit.
@@ -115,7 +115,7 @@ pub(crate) struct Connection {
     /// The part of this connection's memory that the loop's sum includes, in bytes.
     pub(crate) accounted: usize,
     /// The memory that the registry was told before the last reply left.
-    announced: Option<Holding>,
+    announced: Option<ClientMemory>,
     /// The tick that the connection is filed under in the loop's time-outs.
     pub(crate) filed: Option<u64>,
     /// The socket may have input.
@@ -138,18 +138,18 @@ pub(crate) struct Connection {
 
 /// A command that is run in parts, and has begun. Its arguments stay where they have arrived.
 #[derive(Debug)]
-pub(crate) struct Begun {
+pub(crate) struct PartialCommand {
     /// The number of names that are done.
     pub(crate) done: usize,
     /// The channels that the done parts have found, if the reply is written at the end.
-    pub(crate) found: Found,
+    pub(crate) found: FoundChannels,
     /// Its length in the input.
     pub(crate) bytes: usize,
 }
 
 /// A command that waits for a key.
 #[derive(Debug)]
-pub(crate) struct Waiting {
+pub(crate) struct WaitingCommand {
     pub(crate) row: &'static Command,
     pub(crate) ticket: Arc<Ticket>,
     /// The tick at which its time is over.
@@ -160,7 +160,7 @@ pub(crate) struct Waiting {
 
 /// Input that waits: it is not whole, or may not run yet.
 #[derive(Debug, Default)]
-pub(crate) struct Pending {
+pub(crate) struct PendingInput {
     pub(crate) bytes: Vec<u8>,
     /// The most bytes that were ever in the buffer: what is reserved beyond them is address space.
     pub(crate) most: usize,
@@ -171,7 +171,7 @@ pub(crate) struct Pending {
     pub(crate) wanted: usize,
 }
 
-impl Pending {
+impl PendingInput {
     /// Memory that its bytes take.
     fn touched(&self) -> usize {
         self.most.max(self.bytes.len())
@@ -223,7 +223,7 @@ impl Connection {
             subscriptions: None,
             heard: 0,
             command: "NULL",
-            moved: Moved::default(),
+            traffic: Traffic::default(),
             last_active: now,
             above_soft_since: None,
             accounted: 0,
@@ -428,9 +428,9 @@ impl Connection {
     }
 
     /// Returns the memory that is held for the client. Its names take `names` bytes.
-    fn memory(&self, names: usize) -> Holding {
-        let input = |pending: &Pending| pending.touched() + pending.parser.heap_bytes();
-        Holding {
+    fn memory(&self, names: usize) -> ClientMemory {
+        let input = |pending: &PendingInput| pending.touched() + pending.parser.heap_bytes();
+        ClientMemory {
             input: self.pending.as_deref().map_or(0, input),
             output: self.output_memory(),
             subscriptions: self
@@ -461,9 +461,9 @@ impl Connection {
     /// Tells the others what has changed before a reply of so many bytes leaves: whoever has seen
     /// the reply may ask.
     pub(crate) fn announce(&mut self, reply: usize) {
-        self.moved.output += reply as u64;
+        self.traffic.output += reply as u64;
         self.announced = Some(self.publish_facts());
-        self.moved.output -= reply as u64;
+        self.traffic.output -= reply as u64;
     }
 
     /// Tells the others what has changed, and brings the loop's sum of what its clients hold up to
@@ -482,7 +482,7 @@ impl Connection {
     }
 
     /// Tells the others what has changed. Returns what is held for it.
-    pub(crate) fn publish_facts(&self) -> Holding {
+    pub(crate) fn publish_facts(&self) -> ClientMemory {
         let mut facts = self.client.facts.lock();
         facts.db = self.session.db;
         facts.last_active = self.last_active;
@@ -491,7 +491,7 @@ impl Connection {
         facts.queued = self.queue.as_ref().map(|queue| queue.len());
         facts.watched_changed = self.watching.as_ref().map(|watching| watching.mark());
         facts.watched = self.watching.as_ref().map_or(0, |watching| watching.len());
-        facts.moved = self.moved;
+        facts.traffic = self.traffic;
         facts.paused = self.paused || self.waiting.is_some();
         facts.monitor = self.is_monitor();
         facts.no_touch = self.session.no_touch;
@@ -500,8 +500,8 @@ impl Connection {
             let of = self.subscriptions.as_deref();
             of.map_or(0, |of| of.of(kind).len())
         };
-        facts.channels = count(Kind::Channel);
-        facts.patterns = count(Kind::Pattern);
+        facts.channels = count(SubscriptionKind::Channel);
+        facts.patterns = count(SubscriptionKind::Pattern);
         facts.holds
     }
 }

@@ -7,7 +7,7 @@ use crate::clients::pause::is_write;
 
 /// The commands that a client has queued since MULTI.
 #[derive(Debug, Default)]
-pub(crate) struct Queue {
+pub(crate) struct QueuedCommands {
     calls: Copies<&'static Command>,
     /// A pause of writes holds one of them back.
     writes: bool,
@@ -15,7 +15,7 @@ pub(crate) struct Queue {
     failed: bool,
 }
 
-impl Queue {
+impl QueuedCommands {
     /// Adds a command.
     pub(crate) fn push(&mut self, row: &'static Command, args: Args<'_>) {
         self.writes |= is_write(row);

@@ -26,7 +26,7 @@ pub(crate) struct Client {
     pub(crate) slot: u32,
     /// Somebody wants it closed.
     pub(crate) killed: AtomicBool,
-    pub(crate) facts: Mutex<Facts>,
+    pub(crate) facts: Mutex<ClientFacts>,
     /// The ticket of a command that waits.
     pub(crate) waiting: Mutex<Option<Arc<Ticket>>>,
 }
@@ -34,14 +34,14 @@ pub(crate) struct Client {
 /// The state that changes while a client is connected. Its loop refreshes it after each batch of
 /// commands.
 #[derive(Debug)]
-pub(crate) struct Facts {
-    pub(crate) names: Names,
+pub(crate) struct ClientFacts {
+    pub(crate) names: ClientNames,
     pub(crate) db: u32,
     pub(crate) channels: usize,
     pub(crate) patterns: usize,
     pub(crate) last_active: u64,
-    pub(crate) holds: Holding,
-    pub(crate) moved: Moved,
+    pub(crate) holds: ClientMemory,
+    pub(crate) traffic: Traffic,
     pub(crate) command: &'static str,
     pub(crate) protocol: Protocol,
     /// The number of commands that are queued after MULTI.
@@ -58,13 +58,13 @@ pub(crate) struct Facts {
 
 /// The client's own name, and the library that it uses.
 #[derive(Debug, Default)]
-pub(crate) struct Names {
+pub(crate) struct ClientNames {
     pub(crate) own: Vec<u8>,
     pub(crate) lib: Vec<u8>,
     pub(crate) lib_version: Vec<u8>,
 }
 
-impl Names {
+impl ClientNames {
     /// Memory held.
     pub(crate) fn bytes(&self) -> usize {
         self.own.capacity() + self.lib.capacity() + self.lib_version.capacity()
@@ -73,7 +73,7 @@ impl Names {
 
 /// Bytes that are held for a client.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Holding {
+pub(crate) struct ClientMemory {
     /// Input that has not been run, and the parser's memory for it.
     pub(crate) input: usize,
     /// Replies and messages that have not been sent.
@@ -84,7 +84,7 @@ pub(crate) struct Holding {
     pub(crate) names: usize,
 }
 
-impl Holding {
+impl ClientMemory {
     pub(crate) fn total(self) -> usize {
         self.input + self.output + self.subscriptions + self.queue + self.names
     }
@@ -93,23 +93,23 @@ impl Holding {
 /// The bytes that a client has sent and received, and the commands that it has run, since it
 /// connected.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Moved {
+pub(crate) struct Traffic {
     pub(crate) input: u64,
     pub(crate) output: u64,
     pub(crate) commands: u64,
 }
 
-impl Facts {
+impl ClientFacts {
     /// Of a client that has just connected.
     pub(crate) fn new(now: u64) -> Self {
         Self {
-            names: Names::default(),
+            names: ClientNames::default(),
             db: 0,
             channels: 0,
             patterns: 0,
             last_active: now,
-            holds: Holding::default(),
-            moved: Moved::default(),
+            holds: ClientMemory::default(),
+            traffic: Traffic::default(),
             command: "NULL",
             protocol: Protocol::Resp2,
             queued: None,
@@ -196,11 +196,11 @@ impl Client {
         out.extend_from_slice(&facts.names.lib);
         out.extend_from_slice(b" lib-ver=");
         out.extend_from_slice(&facts.names.lib_version);
-        let Moved {
+        let Traffic {
             input,
             output,
             commands,
-        } = facts.moved;
+        } = facts.traffic;
         line.clear();
         let written = write!(
             line,

@@ -8,7 +8,7 @@ use tidewheel_keyspace::{Blocked, Call, Command, RAISED, Ticket, Unfinished, Wal
 use tidewheel_resp::Args;
 
 use crate::clients::checks;
-use crate::clients::connection::{Connection, Replies, Waiting};
+use crate::clients::connection::{Connection, Replies, WaitingCommand};
 use crate::clients::pause::is_write;
 use crate::commands::host::transaction::{refused, runs_at_once};
 use crate::commands::stranger;
@@ -178,7 +178,7 @@ impl Turn<'_> {
         let now = self.time.tick;
         let until = ticket.ms.map(|ms| now.saturating_add(ms).saturating_add(1));
         *conn.client.waiting.lock() = Some(Arc::clone(&ticket));
-        conn.waiting = Some(Box::new(Waiting {
+        conn.waiting = Some(Box::new(WaitingCommand {
             row,
             ticket,
             until,
@@ -255,7 +255,7 @@ impl Turn<'_> {
         if matches!(step, Step::Walking | Step::Begun | Step::Waiting) {
             return step;
         }
-        conn.moved.commands += u64::from(step != Step::Paused);
+        conn.traffic.commands += u64::from(step != Step::Paused);
         self.count_error(row, ran, mark);
         if conn.checks & checks::MUTED != 0 && step != Step::Paused {
             self.mute(conn, mark, step);

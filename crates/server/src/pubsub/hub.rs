@@ -22,12 +22,12 @@ use tidewheel_resp::{Protocol, Writer};
 use crate::loop_handle::LoopHandle;
 use crate::loop_handle::inbox::Target;
 use crate::pubsub::audience::Audience;
-use crate::pubsub::names::Names;
-use crate::pubsub::subscriptions::Kind;
+use crate::pubsub::subscribers::Subscribers;
+use crate::pubsub::subscriptions::SubscriptionKind;
 
-/// Channels that were found so far.
+/// The channels that a search has found so far.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct FoundChannels {
     pub(crate) count: usize,
     /// Their names, as they are sent.
     pub(crate) replies: Writer,
@@ -37,25 +37,25 @@ pub(crate) struct Found {
 #[derive(Debug)]
 pub(crate) struct Hub {
     loops: Arc<[LoopHandle]>,
-    /// Names that somebody listens to; events are not even encoded while there are none.
+    /// Subscribers that somebody listens to; events are not even encoded while there are none.
     names: AtomicUsize,
-    state: Ranked<State>,
+    state: Ranked<HubState>,
 }
 
 #[derive(Debug)]
-struct State {
-    channels: Names,
-    patterns: Names,
+struct HubState {
+    channels: Subscribers,
+    patterns: Subscribers,
     message: Writer,
     channel: Vec<u8>,
 }
 
 impl Hub {
     pub(crate) fn new(loops: Arc<[LoopHandle]>) -> Self {
-        let state = State {
-            channels: Names::in_tables(CHANNEL_TABLES),
+        let state = HubState {
+            channels: Subscribers::in_tables(CHANNEL_TABLES),
             // Each message visits all patterns: one table is the fastest to visit.
-            patterns: Names::in_tables(1),
+            patterns: Subscribers::in_tables(1),
             message: Writer::new(Protocol::Resp3),
             channel: Vec::new(),
         };
@@ -67,7 +67,13 @@ impl Hub {
     }
 
     /// Adds a subscription that does not exist yet.
-    pub(crate) fn subscribe(&self, kind: Kind, name: &[u8], owner: usize, target: Target) {
+    pub(crate) fn subscribe(
+        &self,
+        kind: SubscriptionKind,
+        name: &[u8],
+        owner: usize,
+        target: Target,
+    ) {
         let mut state = self.state.lock();
         let (audience, is_new) = state.of(kind).get_or_insert(name);
         audience.add(owner, target);
@@ -75,7 +81,13 @@ impl Hub {
     }
 
     /// Removes a subscription. Every message published before is in the loop's inbox by then.
-    pub(crate) fn unsubscribe(&self, kind: Kind, name: &[u8], owner: usize, target: Target) {
+    pub(crate) fn unsubscribe(
+        &self,
+        kind: SubscriptionKind,
+        name: &[u8],
+        owner: usize,
+        target: Target,
+    ) {
         let mut state = self.state.lock();
         let Some(audience) = state.of(kind).get_mut(name) else {
             return;
@@ -128,7 +140,7 @@ impl Hub {
         &self,
         table: usize,
         pattern: Option<&[u8]>,
-        found: &mut Found,
+        found: &mut FoundChannels,
     ) -> Option<usize> {
         let state = self.state.lock();
         let mut seen = 0;
@@ -158,11 +170,11 @@ impl Hub {
     }
 }
 
-impl State {
-    fn of(&mut self, kind: Kind) -> &mut Names {
+impl HubState {
+    fn of(&mut self, kind: SubscriptionKind) -> &mut Subscribers {
         match kind {
-            Kind::Channel => &mut self.channels,
-            Kind::Pattern => &mut self.patterns,
+            SubscriptionKind::Channel => &mut self.channels,
+            SubscriptionKind::Pattern => &mut self.patterns,
         }
     }
 
@@ -246,10 +258,10 @@ mod tests {
     fn a_message_reaches_channels_before_patterns_and_counts_both() {
         let (_polls, hub) = hub();
         assert_eq!(hub.publish(b"news", b"x"), 0);
-        hub.subscribe(Kind::Channel, b"news", 0, target(1));
-        hub.subscribe(Kind::Channel, b"news", 0, target(2));
-        hub.subscribe(Kind::Channel, b"news", 1, target(3));
-        hub.subscribe(Kind::Pattern, b"n*", 0, target(1));
+        hub.subscribe(SubscriptionKind::Channel, b"news", 0, target(1));
+        hub.subscribe(SubscriptionKind::Channel, b"news", 0, target(2));
+        hub.subscribe(SubscriptionKind::Channel, b"news", 1, target(3));
+        hub.subscribe(SubscriptionKind::Pattern, b"n*", 0, target(1));
         assert_eq!(hub.publish(b"news", b"x"), 4);
         let first = received(&hub, 0);
         assert_eq!(
@@ -273,10 +285,10 @@ mod tests {
     #[test]
     fn nothing_is_left_when_the_last_subscriber_leaves() {
         let (_polls, hub) = hub();
-        hub.subscribe(Kind::Channel, b"a", 0, target(1));
-        hub.subscribe(Kind::Channel, b"a", 1, target(2));
-        hub.unsubscribe(Kind::Channel, b"a", 0, target(1));
-        let mut found = Found::default();
+        hub.subscribe(SubscriptionKind::Channel, b"a", 0, target(1));
+        hub.subscribe(SubscriptionKind::Channel, b"a", 1, target(2));
+        hub.unsubscribe(SubscriptionKind::Channel, b"a", 0, target(1));
+        let mut found = FoundChannels::default();
         let seen: usize = (0..)
             .map_while(|table| hub.channels(table, None, &mut found))
             .sum();
@@ -284,8 +296,8 @@ mod tests {
             (seen, found.count, found.replies.as_bytes()),
             (1, 1, &b"$1\r\na\r\n"[..])
         );
-        hub.unsubscribe(Kind::Channel, b"a", 1, target(2));
-        hub.unsubscribe(Kind::Channel, b"a", 1, target(2));
+        hub.unsubscribe(SubscriptionKind::Channel, b"a", 1, target(2));
+        hub.unsubscribe(SubscriptionKind::Channel, b"a", 1, target(2));
         assert_eq!(
             (hub.counts(), hub.names.load(Ordering::Relaxed)),
             ((0, 0), 0)
@@ -295,9 +307,9 @@ mod tests {
     #[test]
     fn messages_already_sent_keep_the_audience_that_they_were_sent_to() {
         let (_polls, hub) = hub();
-        hub.subscribe(Kind::Channel, b"a", 0, target(1));
+        hub.subscribe(SubscriptionKind::Channel, b"a", 0, target(1));
         hub.publish(b"a", b"1");
-        hub.subscribe(Kind::Channel, b"a", 0, target(2));
+        hub.subscribe(SubscriptionKind::Channel, b"a", 0, target(2));
         hub.publish(b"a", b"2");
         let audiences: Vec<_> = received(&hub, 0).into_iter().map(|(ids, _)| ids).collect();
         assert_eq!(audiences, [vec![1], vec![1, 2]]);

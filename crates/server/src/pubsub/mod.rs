@@ -2,5 +2,5 @@
 
 pub(crate) mod audience;
 pub(crate) mod hub;
-mod names;
+mod subscribers;
 pub(crate) mod subscriptions;

@@ -14,12 +14,12 @@ const EACH: usize = 200;
 
 /// The kind of name that a subscription has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum SubscriptionKind {
     Channel,
     Pattern,
 }
 
-/// The names that a client listens to.
+/// The channels and patterns to which a client has subscribed.
 #[derive(Debug, Default)]
 pub(crate) struct Subscriptions {
     channels: BTreeSet<Box<[u8]>>,
@@ -29,7 +29,7 @@ pub(crate) struct Subscriptions {
 
 /// The result of a request to subscribe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Joined {
+pub(crate) enum Subscribing {
     Now,
     Already,
     /// The client has no room for it.
@@ -37,22 +37,22 @@ pub(crate) enum Joined {
 }
 
 impl Subscriptions {
-    pub(crate) fn join(&mut self, kind: Kind, name: &[u8]) -> Joined {
+    pub(crate) fn join(&mut self, kind: SubscriptionKind, name: &[u8]) -> Subscribing {
         if self.of(kind).contains(name) {
-            return Joined::Already;
+            return Subscribing::Already;
         }
         let bytes = self.bytes + cost(name);
-        let crowded = kind == Kind::Pattern && self.patterns.len() >= PATTERNS_MAX;
+        let crowded = kind == SubscriptionKind::Pattern && self.patterns.len() >= PATTERNS_MAX;
         if bytes > BYTES_MAX || crowded {
-            return Joined::Refused;
+            return Subscribing::Refused;
         }
         self.bytes = bytes;
         self.of_mut(kind).insert(name.into());
-        Joined::Now
+        Subscribing::Now
     }
 
     /// Ends a subscription. Returns true if there was one.
-    pub(crate) fn leave(&mut self, kind: Kind, name: &[u8]) -> bool {
+    pub(crate) fn leave(&mut self, kind: SubscriptionKind, name: &[u8]) -> bool {
         let was = self.of_mut(kind).remove(name);
         if was {
             self.bytes -= cost(name);
@@ -61,32 +61,36 @@ impl Subscriptions {
     }
 
     /// Ends any one of them.
-    pub(crate) fn pop(&mut self) -> Option<(Kind, Box<[u8]>)> {
-        let channel = self.channels.pop_last().map(|name| (Kind::Channel, name));
-        let any = channel.or_else(|| Some((Kind::Pattern, self.patterns.pop_last()?)))?;
+    pub(crate) fn pop(&mut self) -> Option<(SubscriptionKind, Box<[u8]>)> {
+        let channel = self
+            .channels
+            .pop_last()
+            .map(|name| (SubscriptionKind::Channel, name));
+        let any =
+            channel.or_else(|| Some((SubscriptionKind::Pattern, self.patterns.pop_last()?)))?;
         self.bytes -= cost(&any.1);
         Some(any)
     }
 
     /// Ends the first of one kind.
-    pub(crate) fn pop_first(&mut self, kind: Kind) -> Option<Box<[u8]>> {
+    pub(crate) fn pop_first(&mut self, kind: SubscriptionKind) -> Option<Box<[u8]>> {
         let name = self.of_mut(kind).pop_first()?;
         self.bytes -= cost(&name);
         Some(name)
     }
 
     /// The names of one kind, in order.
-    pub(crate) fn of(&self, kind: Kind) -> &BTreeSet<Box<[u8]>> {
+    pub(crate) fn of(&self, kind: SubscriptionKind) -> &BTreeSet<Box<[u8]>> {
         match kind {
-            Kind::Channel => &self.channels,
-            Kind::Pattern => &self.patterns,
+            SubscriptionKind::Channel => &self.channels,
+            SubscriptionKind::Pattern => &self.patterns,
         }
     }
 
-    fn of_mut(&mut self, kind: Kind) -> &mut BTreeSet<Box<[u8]>> {
+    fn of_mut(&mut self, kind: SubscriptionKind) -> &mut BTreeSet<Box<[u8]>> {
         match kind {
-            Kind::Channel => &mut self.channels,
-            Kind::Pattern => &mut self.patterns,
+            SubscriptionKind::Channel => &mut self.channels,
+            SubscriptionKind::Pattern => &mut self.patterns,
         }
     }
 
@@ -96,8 +100,8 @@ impl Subscriptions {
 
     /// All of them.
     #[cfg(test)]
-    fn iter(&self) -> impl Iterator<Item = (Kind, &[u8])> {
-        [Kind::Channel, Kind::Pattern]
+    fn iter(&self) -> impl Iterator<Item = (SubscriptionKind, &[u8])> {
+        [SubscriptionKind::Channel, SubscriptionKind::Pattern]
             .into_iter()
             .flat_map(|kind| self.of(kind).iter().map(move |name| (kind, &**name)))
     }
@@ -120,14 +124,14 @@ mod tests {
     #[test]
     fn without_subscriptions_no_bytes_are_counted() {
         let mut subscriptions = Subscriptions::default();
-        for kind in [Kind::Channel, Kind::Pattern] {
+        for kind in [SubscriptionKind::Channel, SubscriptionKind::Pattern] {
             for name in [&b"a"[..], b"bb"] {
-                assert_eq!(subscriptions.join(kind, name), Joined::Now);
-                assert_eq!(subscriptions.join(kind, name), Joined::Already);
+                assert_eq!(subscriptions.join(kind, name), Subscribing::Now);
+                assert_eq!(subscriptions.join(kind, name), Subscribing::Already);
             }
         }
         assert_eq!(subscriptions.bytes(), 4 * EACH + 2 * 6);
-        let all: Vec<(Kind, Vec<u8>)> = subscriptions
+        let all: Vec<(SubscriptionKind, Vec<u8>)> = subscriptions
             .iter()
             .map(|(kind, name)| (kind, name.to_vec()))
             .collect();
@@ -137,10 +141,16 @@ mod tests {
             assert!(!subscriptions.leave(kind, &name));
         }
         assert_eq!((subscriptions.bytes(), subscriptions.len()), (0, 0));
-        subscriptions.join(Kind::Pattern, b"a");
-        subscriptions.join(Kind::Channel, b"a");
-        assert_eq!(subscriptions.pop(), Some((Kind::Channel, (*b"a").into())));
-        assert_eq!(subscriptions.pop(), Some((Kind::Pattern, (*b"a").into())));
+        subscriptions.join(SubscriptionKind::Pattern, b"a");
+        subscriptions.join(SubscriptionKind::Channel, b"a");
+        assert_eq!(
+            subscriptions.pop(),
+            Some((SubscriptionKind::Channel, (*b"a").into()))
+        );
+        assert_eq!(
+            subscriptions.pop(),
+            Some((SubscriptionKind::Pattern, (*b"a").into()))
+        );
         assert_eq!((subscriptions.bytes(), subscriptions.pop()), (0, None));
     }
 
@@ -149,28 +159,41 @@ mod tests {
         let mut subscriptions = Subscriptions::default();
         for i in 0..PATTERNS_MAX {
             let name = i.to_string();
-            for kind in [Kind::Channel, Kind::Pattern] {
-                assert_eq!(subscriptions.join(kind, name.as_bytes()), Joined::Now);
+            for kind in [SubscriptionKind::Channel, SubscriptionKind::Pattern] {
+                assert_eq!(subscriptions.join(kind, name.as_bytes()), Subscribing::Now);
             }
         }
-        assert_eq!(subscriptions.join(Kind::Channel, b"more"), Joined::Now);
-        assert_eq!(subscriptions.join(Kind::Pattern, b"more"), Joined::Refused);
-        assert_eq!(subscriptions.join(Kind::Pattern, b"7"), Joined::Already);
+        assert_eq!(
+            subscriptions.join(SubscriptionKind::Channel, b"more"),
+            Subscribing::Now
+        );
+        assert_eq!(
+            subscriptions.join(SubscriptionKind::Pattern, b"more"),
+            Subscribing::Refused
+        );
+        assert_eq!(
+            subscriptions.join(SubscriptionKind::Pattern, b"7"),
+            Subscribing::Already
+        );
     }
 
     #[test]
     fn the_bytes_of_one_clients_subscriptions_are_bounded() {
         let mut subscriptions = Subscriptions::default();
         let name = |i: usize| format!("{i}:{}", "x".repeat(1 << 20)).into_bytes();
-        let joined =
-            (0..).take_while(|i| subscriptions.join(Kind::Channel, &name(*i)) == Joined::Now);
+        let joined = (0..).take_while(|i| {
+            subscriptions.join(SubscriptionKind::Channel, &name(*i)) == Subscribing::Now
+        });
         let joined = joined.count();
         assert!((100..128).contains(&joined), "{joined}");
-        assert_eq!(subscriptions.join(Kind::Channel, &name(0)), Joined::Already);
-        assert!(subscriptions.leave(Kind::Channel, &name(0)));
         assert_eq!(
-            subscriptions.join(Kind::Channel, &name(joined)),
-            Joined::Now
+            subscriptions.join(SubscriptionKind::Channel, &name(0)),
+            Subscribing::Already
+        );
+        assert!(subscriptions.leave(SubscriptionKind::Channel, &name(0)));
+        assert_eq!(
+            subscriptions.join(SubscriptionKind::Channel, &name(joined)),
+            Subscribing::Now
         );
     }
 }

@@ -9,7 +9,7 @@ use tidewheel_resp::{Args, Reply};
 use super::rig::{Peer, Rig, bulk};
 use crate::config::Settings;
 use crate::loop_handle::inbox::Target;
-use crate::pubsub::subscriptions::Kind;
+use crate::pubsub::subscriptions::SubscriptionKind;
 use crate::time::clock;
 
 const NAMES: usize = 5_000;
@@ -310,7 +310,7 @@ fn others_are_served_while_a_client_asks_for_very_many_channels() {
         let target = Target { id: 99, slot: 99 };
         rig.server
             .hub
-            .subscribe(Kind::Channel, name.as_bytes(), 0, target);
+            .subscribe(SubscriptionKind::Channel, name.as_bytes(), 0, target);
     }
     asker.send(b"PUBSUB CHANNELS odd*\r\nPING\r\n");
     let (mut turns, mut reply) = (0, Vec::new());

@@ -6,7 +6,7 @@ use tidewheel_resp::Args;
 use super::Outcome;
 use crate::clients::connection::Connection;
 use crate::commands::turn::Turn;
-use crate::pubsub::subscriptions::Kind;
+use crate::pubsub::subscriptions::SubscriptionKind;
 
 /// Runs a command.
 pub(super) type Run = fn(&mut Turn<'_>, &mut Connection, Args<'_>) -> Outcome;
@@ -77,11 +77,11 @@ const BY_NAME: &[(&str, Run)] = &[
     ("memory|purge", |turn, _, _| turn.memory_purge()),
     ("memory|stats", |turn, _, _| turn.memory_stats()),
     ("monitor", |turn, conn, _| turn.monitor(conn)),
-    ("psubscribe", |turn, conn, args| turn.subscribe(conn, Kind::Pattern, args)),
+    ("psubscribe", |turn, conn, args| turn.subscribe(conn, SubscriptionKind::Pattern, args)),
     ("pubsub|channels", |turn, conn, args| turn.pubsub_channels(conn, args)),
     ("pubsub|numpat", |turn, _, _| turn.pubsub_num_pat()),
     ("pubsub|numsub", |turn, _, args| turn.pubsub_num_sub(args)),
-    ("punsubscribe", |turn, conn, args| turn.unsubscribe(conn, Kind::Pattern, args)),
+    ("punsubscribe", |turn, conn, args| turn.unsubscribe(conn, SubscriptionKind::Pattern, args)),
     ("quit", |turn, _, _| turn.quit()),
     ("reset", |turn, conn, _| Ok(turn.reset(conn))),
     ("role", |turn, _, _| turn.role()),
@@ -89,8 +89,8 @@ const BY_NAME: &[(&str, Run)] = &[
     ("slowlog|get", |turn, _, args| turn.slow_log_get(args)),
     ("slowlog|len", |turn, _, _| turn.slow_log_len()),
     ("slowlog|reset", |turn, _, _| turn.slow_log_reset()),
-    ("subscribe", |turn, conn, args| turn.subscribe(conn, Kind::Channel, args)),
-    ("unsubscribe", |turn, conn, args| turn.unsubscribe(conn, Kind::Channel, args)),
+    ("subscribe", |turn, conn, args| turn.subscribe(conn, SubscriptionKind::Channel, args)),
+    ("unsubscribe", |turn, conn, args| turn.unsubscribe(conn, SubscriptionKind::Channel, args)),
     ("wait", |turn, _, args| turn.wait(args)),
     ("waitaof", |turn, _, args| turn.wait_aof(args)),
 ];

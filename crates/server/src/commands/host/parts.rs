@@ -6,9 +6,9 @@
 //! 3. It [ends](Turn::end_part) the part. If names are left, the command stays at the start of its
 //!    connection's input, and the handler is called again with the same arguments.
 
-use crate::clients::connection::{Begun, Connection};
+use crate::clients::connection::{Connection, PartialCommand};
 use crate::commands::turn::{Step, Turn};
-use crate::pubsub::hub::Found;
+use crate::pubsub::hub::FoundChannels;
 
 /// Names after which others have their turn: some 0.3 ms.
 const PART_NAMES: usize = 128;
@@ -21,7 +21,7 @@ pub(super) struct Part {
     /// The number of names that are done, in this part and in earlier ones.
     pub(super) done: usize,
     /// The channels that all parts so far have found.
-    pub(super) found: Found,
+    pub(super) found: FoundChannels,
     names_left: usize,
     bytes_left: usize,
 }
@@ -56,9 +56,9 @@ impl Turn<'_> {
     /// Takes a part back that has changed nothing; it began with so many names done, or as the
     /// first.
     pub(super) fn begin_again(&self, conn: &mut Connection, done: Option<usize>) {
-        conn.begun = done.map(|done| Begun {
+        conn.begun = done.map(|done| PartialCommand {
             done,
-            found: Found::default(),
+            found: FoundChannels::default(),
             bytes: self.command_bytes,
         });
     }
@@ -74,7 +74,7 @@ impl Turn<'_> {
         if all || self.out.is_over() {
             return last;
         }
-        conn.begun = Some(Begun {
+        conn.begun = Some(PartialCommand {
             done: part.done,
             found: part.found,
             bytes: self.command_bytes,

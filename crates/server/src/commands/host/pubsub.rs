@@ -8,7 +8,7 @@ use super::parts::Part;
 use crate::clients::checks;
 use crate::clients::connection::Connection;
 use crate::commands::turn::{Step, Turn};
-use crate::pubsub::subscriptions::{Joined, Kind};
+use crate::pubsub::subscriptions::{Subscribing, SubscriptionKind};
 
 /// The subscriptions that the command named before stay.
 const TOO_MANY: &str =
@@ -17,7 +17,7 @@ const TOO_MANY: &str =
 /// Channels after which others have their turn: some 0.3 ms.
 const PART_CHANNELS: usize = 4096;
 
-impl Kind {
+impl SubscriptionKind {
     fn word(self, joining: bool) -> &'static [u8] {
         match (self, joining) {
             (Self::Channel, true) => b"subscribe",
@@ -32,7 +32,7 @@ impl Turn<'_> {
     pub(super) fn subscribe(
         &mut self,
         conn: &mut Connection,
-        kind: Kind,
+        kind: SubscriptionKind,
         args: Args<'_>,
     ) -> Outcome {
         let mut part = self.begin_part(conn);
@@ -45,13 +45,13 @@ impl Turn<'_> {
             let joined = subscriptions.join(kind, name);
             let count = subscriptions.len();
             match joined {
-                Joined::Now => {
+                Subscribing::Now => {
                     let (owner, target) = (self.index, conn.client.target());
                     self.server.hub.subscribe(kind, name, owner, target);
                     self.notes.subscriptions_begun += 1;
                 }
-                Joined::Already => {}
-                Joined::Refused => {
+                Subscribing::Already => {}
+                Subscribing::Refused => {
                     self.out.error(TOO_MANY);
                     refused = true;
                     break;
@@ -73,7 +73,7 @@ impl Turn<'_> {
     pub(super) fn unsubscribe(
         &mut self,
         conn: &mut Connection,
-        kind: Kind,
+        kind: SubscriptionKind,
         args: Args<'_>,
     ) -> Outcome {
         let mut part = self.begin_part(conn);
@@ -104,7 +104,12 @@ impl Turn<'_> {
     }
 
     /// Ends subscriptions of a kind, in order. Returns whether none is left.
-    fn leave_each(&mut self, conn: &mut Connection, kind: Kind, part: &mut Part) -> bool {
+    fn leave_each(
+        &mut self,
+        conn: &mut Connection,
+        kind: SubscriptionKind,
+        part: &mut Part,
+    ) -> bool {
         while !self.out.is_over()
             && let Some(subscriptions) = conn.subscriptions.as_mut()
             && let Some(first) = subscriptions.of(kind).first()
@@ -120,7 +125,7 @@ impl Turn<'_> {
     }
 
     /// Confirms that a client no longer listens to a name; `left`: it did before.
-    fn has_left(&mut self, conn: &mut Connection, kind: Kind, name: &[u8], left: bool) {
+    fn has_left(&mut self, conn: &mut Connection, kind: SubscriptionKind, name: &[u8], left: bool) {
         if left {
             let target = conn.client.target();
             self.server.hub.unsubscribe(kind, name, self.index, target);

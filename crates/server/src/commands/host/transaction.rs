@@ -15,7 +15,7 @@ use tidewheel_resp::Args;
 use super::{Outcome, error};
 use crate::clients::checks;
 use crate::clients::connection::Connection;
-use crate::clients::queue::Queue;
+use crate::clients::queue::QueuedCommands;
 use crate::commands::turn::{Step, Turn};
 
 /// Returns true if a command runs at once although others are queued.
@@ -157,7 +157,7 @@ impl Turn<'_> {
         outcome
     }
 
-    fn run_queue(&mut self, conn: &mut Connection, queue: &Queue) -> Outcome {
+    fn run_queue(&mut self, conn: &mut Connection, queue: &QueuedCommands) -> Outcome {
         let calls = queue.calls();
         let whole = !calls.clone().all(|(row, _)| runs_under_locks(row));
         let server = Arc::clone(&self.state.server);
@@ -234,7 +234,7 @@ pub(crate) fn refused(why: &CommandError) -> CommandError {
     aborted(text.strip_prefix("ERR ").unwrap_or(text))
 }
 
-fn take_queue(conn: &mut Connection) -> Option<Box<Queue>> {
+fn take_queue(conn: &mut Connection) -> Option<Box<QueuedCommands>> {
     conn.set(checks::QUEUING, false);
     conn.queue.take()
 }

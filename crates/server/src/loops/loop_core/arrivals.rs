@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use super::parts::{LoopCore, Sockets};
 use crate::clients::checks;
 use crate::clients::connection::{Connection, Link};
-use crate::clients::registry::{Client, Facts};
+use crate::clients::registry::{Client, ClientFacts};
 use crate::config::{Access, DENIED};
 use crate::net::listener::Accepted;
 use crate::net::output::write_some;
@@ -54,7 +54,7 @@ impl<K: Sockets> LoopCore<K> {
             owner: self.state.index,
             slot,
             killed: AtomicBool::new(false),
-            facts: Mutex::new(Facts::new(now)),
+            facts: Mutex::new(ClientFacts::new(now)),
             waiting: Mutex::default(),
         });
         self.server().clients.add(Arc::clone(&client));

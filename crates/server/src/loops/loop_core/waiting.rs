@@ -178,7 +178,7 @@ impl Connection {
 
     /// Adds a reply to its output, if CLIENT REPLY wants it. Returns what is not needed any more.
     fn answer(&mut self, reply: Writer) -> Option<Vec<u8>> {
-        self.moved.commands += 1;
+        self.traffic.commands += 1;
         let reply = reply.into_vec();
         if self.checks & checks::MUTED == 0 {
             if self.output.is_empty() && reply.len() > ADOPT_MIN {

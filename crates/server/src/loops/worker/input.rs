@@ -6,7 +6,7 @@ use tidewheel_resp::Parser;
 
 use super::buffers::{INPUT_CHUNK, Input};
 use super::run::Halt;
-use crate::clients::connection::{Connection, Link, Pending};
+use crate::clients::connection::{Connection, Link, PendingInput};
 use crate::commands::turn::Turn;
 
 /// The most that one read adds to a command that has not arrived whole.
@@ -38,7 +38,7 @@ impl Turn<'_> {
             } else {
                 Parser::new()
             };
-            let pending = Pending {
+            let pending = PendingInput {
                 bytes: bytes[used..].to_vec(),
                 most: 0,
                 at: 0,
@@ -56,7 +56,7 @@ impl Turn<'_> {
         self.state.refresh_time();
         self.state.tally.reads += 1;
         self.state.tally.input_bytes += n as u64;
-        link.conn.moved.input += n as u64;
+        link.conn.traffic.input += n as u64;
         if n > 0 {
             link.conn.last_active = self.state.time.tick;
         }
@@ -67,7 +67,7 @@ impl Turn<'_> {
         &mut self,
         link: &mut Link<S>,
         input: &mut Input,
-        mut pending: Box<Pending>,
+        mut pending: Box<PendingInput>,
     ) -> io::Result<usize> {
         let n = self.append(link, &mut pending)?;
         if link.closing {
@@ -86,7 +86,7 @@ impl Turn<'_> {
     pub(super) fn read_ahead<S: Read + Write>(
         &mut self,
         link: &mut Link<S>,
-        pending: Option<Box<Pending>>,
+        pending: Option<Box<PendingInput>>,
     ) -> io::Result<usize> {
         let mut pending = pending.unwrap_or_default();
         let n = self.append(link, &mut pending)?;
@@ -97,7 +97,11 @@ impl Turn<'_> {
     }
 
     /// Reads more of the input that waits. Returns the bytes read.
-    fn append<S: Read>(&mut self, link: &mut Link<S>, pending: &mut Pending) -> io::Result<usize> {
+    fn append<S: Read>(
+        &mut self,
+        link: &mut Link<S>,
+        pending: &mut PendingInput,
+    ) -> io::Result<usize> {
         let too_big = pending.forget_run();
         let (room, too_small) = make_room(link, pending);
         for buffer in too_big.into_iter().chain(too_small) {
@@ -135,7 +139,7 @@ impl Turn<'_> {
         &mut self,
         link: &mut Link<S>,
         input: &mut Input,
-        mut pending: Box<Pending>,
+        mut pending: Box<PendingInput>,
     ) -> usize {
         let mut parser = std::mem::take(&mut pending.parser);
         let mut cutter = input.cutter(&mut parser);
@@ -146,7 +150,7 @@ impl Turn<'_> {
             pending.wanted = halt.wanted();
             link.pending = Some(pending);
         } else {
-            let Pending { bytes, parser, .. } = *pending;
+            let PendingInput { bytes, parser, .. } = *pending;
             self.server.reclaimer.drop_buffer(bytes);
             input.keep(parser);
         }
@@ -157,7 +161,7 @@ impl Turn<'_> {
 
 /// Makes room for the next read of a command that has not arrived whole. Returns how much to read,
 /// and a buffer that has become too small.
-fn make_room(conn: &Connection, pending: &mut Pending) -> (usize, Option<Vec<u8>>) {
+fn make_room(conn: &Connection, pending: &mut PendingInput) -> (usize, Option<Vec<u8>>) {
     let room = pending.wanted.clamp(INPUT_CHUNK, PENDING_CHUNK);
     let len = pending.bytes.len();
     if pending.bytes.capacity() - len >= room {

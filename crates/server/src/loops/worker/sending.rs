@@ -66,7 +66,7 @@ impl<S: Write> Link<S> {
     pub(crate) fn note_sent(&mut self, state: &mut LoopState, sent: usize) {
         state.tally.writes += 1;
         state.tally.output_bytes += sent as u64;
-        self.conn.moved.output += sent as u64;
+        self.conn.traffic.output += sent as u64;
         if sent > 0 {
             self.conn.last_active = state.time.tick;
         }

@@ -14,16 +14,16 @@ const SPARSE: usize = 64;
 /// Tables for fewer names, all together, are left as they are.
 const KEEP: usize = 1 << 10;
 
-/// Names with those who listen to them.
+/// Subscribers with those who listen to them.
 #[derive(Debug)]
-pub(super) struct Names {
+pub(super) struct Subscribers {
     /// A name's hash chooses its table. The tables hash by other secrets.
     tables: Box<[HashMap<Box<[u8]>, Audience>]>,
     hasher: RandomState,
     len: usize,
 }
 
-impl Names {
+impl Subscribers {
     /// No names yet, in so many tables: a power of two.
     pub(super) fn in_tables(count: usize) -> Self {
         Self {
@@ -90,14 +90,14 @@ impl Names {
 mod tests {
     use super::*;
 
-    fn capacities(names: &Names) -> impl Iterator<Item = usize> {
+    fn capacities(names: &Subscribers) -> impl Iterator<Item = usize> {
         names.tables.iter().map(HashMap::capacity)
     }
 
     /// One table for all names moved a million of them while everybody waited.
     #[test]
     fn no_table_grows_so_large_that_others_wait_while_it_moves() {
-        let mut names = Names::in_tables(1 << 10);
+        let mut names = Subscribers::in_tables(1 << 10);
         for i in 0..200_000_u32 {
             assert!(names.get_or_insert(&i.to_le_bytes()).1);
         }
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn tables_without_names_give_their_memory_back() {
         for tables in [1, 1 << 10] {
-            let mut names = Names::in_tables(tables);
+            let mut names = Subscribers::in_tables(tables);
             names.get_or_insert(b"stays");
             for i in 0..20_000_u32 {
                 names.get_or_insert(&i.to_le_bytes());
