@@ -35,8 +35,8 @@
 //!    connection for this turn.
 //! 2. `resp` cuts up to 32 commands of the common shape at once, and whatever else comes one at a
 //!    time. What is known of them before they run, and the memory of their keys, is asked for
-//!    first: see `worker/ahead.rs`. A call of four keys or more asks for its own keys when it has
-//!    locked their shards.
+//!    first: see `worker/prefetch.rs`. A call of four keys or more asks for its own keys when it
+//!    has locked their shards.
 //! 3. Commands run one after the other. A connection's turn ends after a millisecond, but a running
 //!    command is finished first. The loop reads the clock again after each read of the socket, and
 //!    after each command that may have taken long.
@@ -54,7 +54,7 @@
 //! published deadlines and its connections' time-outs; a timerfd wakes it at the instant at which
 //! that tick begins. As long as it expires keys in time, a turn spends at most `expiry-turn-us` (25
 //! µs) on expiry, in holds of `expiry-hold-keys` (32) keys. Then the loop looks at the sockets.
-//! `upkeep/expiry.rs` says what changes when it is behind, `loops/event_loop/courtesy.rs` when it
+//! `upkeep/expiry.rs` says what changes when it is behind, `loops/event_loop/yielding.rs` when it
 //! yields its processor, `upkeep/guard.rs` who looks after its shards while it runs something long.
 //!
 //! # Invariants

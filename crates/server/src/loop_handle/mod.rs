@@ -25,9 +25,9 @@ use crate::counters::metrics::LoopCounters;
 
 /// Ends a loop's sleep through its poller. It is called at most once for a sleep, so it need not be
 /// fast.
-struct Bell(mio::Waker);
+struct PollerWaker(mio::Waker);
 
-impl Wake for Bell {
+impl Wake for PollerWaker {
     fn wake(self: Arc<Self>) {
         if let Err(why) = self.0.wake() {
             tracing::error!(%why, "cannot wake an event loop");
@@ -62,7 +62,7 @@ pub(crate) struct LoopHandle {
 impl LoopHandle {
     /// The handle of a loop that sleeps in a poller.
     pub(crate) fn new(poller: mio::Waker) -> Self {
-        Self::woken_by(&Waker::from(Arc::new(Bell(poller))))
+        Self::woken_by(&Waker::from(Arc::new(PollerWaker(poller))))
     }
 
     pub(crate) fn woken_by(waker: &Waker) -> Self {

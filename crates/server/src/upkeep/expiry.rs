@@ -23,7 +23,7 @@ use crate::counters::latency::Event;
 use crate::state::loop_state::LoopState;
 use crate::time::clock;
 use crate::upkeep::guard;
-use crate::upkeep::shards::Shards;
+use crate::upkeep::shards::LoopShards;
 
 /// The most that a pass may take.
 const PASS_MAX_US: u64 = 500;
@@ -37,8 +37,8 @@ const HELP_AFTER: u64 = 1;
 
 /// One loop's part in expiry.
 #[derive(Debug)]
-pub(crate) struct Expiry {
-    own: Shards,
+pub(crate) struct LoopExpiry {
+    own: LoopShards,
     /// The position at which the next pass begins.
     at: usize,
     /// Engine microseconds at which the last pass ended.
@@ -53,7 +53,7 @@ pub(crate) struct Expiry {
 
 /// The end of a pass over one shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Pass {
+enum PassEnd {
     /// Nothing is due any more.
     Done,
     /// Something is due, but nothing was done: the shard is not tried again within this tick.
@@ -62,8 +62,8 @@ enum Pass {
     Spent,
 }
 
-impl Expiry {
-    pub(crate) fn new(own: Shards) -> Self {
+impl LoopExpiry {
+    pub(crate) fn new(own: LoopShards) -> Self {
         Self {
             own,
             at: 0,
@@ -158,9 +158,9 @@ impl Expiry {
                 let pass = self.expire_shard(state, shard, end);
                 deadline = state.server.keyspace.next_deadline(shard);
                 match pass {
-                    Pass::Done => {}
-                    Pass::Idle => deadline = deadline.max(state.time.tick + 1),
-                    Pass::Spent => spent = Some(step),
+                    PassEnd::Done => {}
+                    PassEnd::Idle => deadline = deadline.max(state.time.tick + 1),
+                    PassEnd::Spent => spent = Some(step),
                 }
             }
             next = next.min(deadline);
@@ -169,7 +169,7 @@ impl Expiry {
     }
 
     /// Expires what is due in one shard.
-    fn expire_shard(&mut self, state: &mut LoopState, shard: usize, end: u64) -> Pass {
+    fn expire_shard(&mut self, state: &mut LoopState, shard: usize, end: u64) -> PassEnd {
         let keyspace = &state.server.keyspace;
         while keyspace.next_deadline(shard) <= state.time.tick {
             let keys = state.settings.expiry_hold_keys;
@@ -182,13 +182,13 @@ impl Expiry {
             state.server.publish_events();
             state.time = state.server.clock.now();
             if clock::micros(state.time) >= end {
-                return Pass::Spent;
+                return PassEnd::Spent;
             }
             if progress.fired == 0 && progress.moved == 0 {
-                return Pass::Idle;
+                return PassEnd::Idle;
             }
         }
-        Pass::Done
+        PassEnd::Done
     }
 
     /// A pass over the shards of a loop that is behind, from their other end.
@@ -198,7 +198,7 @@ impl Expiry {
         };
         let end = clock::micros(state.time) + state.settings.expiry_turn_us;
         let loops = state.server.loops.len();
-        let theirs = Shards::of(whom, loops, state.server.keyspace.shards());
+        let theirs = LoopShards::of(whom, loops, state.server.keyspace.shards());
         let before = self.expired;
         let shards = (0..theirs.count).rev().map(|at| theirs.get(at));
         let (_, spent) = self.pass(state, shards, end);

@@ -4,13 +4,13 @@
 
 /// The shards of one loop, in their order.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Shards {
+pub(crate) struct LoopShards {
     owner: usize,
     loops: usize,
     pub(crate) count: usize,
 }
 
-impl Shards {
+impl LoopShards {
     pub(crate) fn of(owner: usize, loops: usize, shards: usize) -> Self {
         let count = shards.saturating_sub(owner).div_ceil(loops);
         Self {

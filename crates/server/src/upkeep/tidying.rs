@@ -11,7 +11,7 @@ use tidewheel_time::NEVER;
 
 use crate::state::loop_state::LoopState;
 use crate::time::clock;
-use crate::upkeep::shards::Shards;
+use crate::upkeep::shards::LoopShards;
 
 /// The time from the first change until shards are tidied.
 const TIDY_AFTER_MS: u64 = 100;
@@ -31,7 +31,7 @@ const TIDY_US: u64 = 100;
 /// One loop's part in tidying.
 #[derive(Debug)]
 pub(crate) struct Tidying {
-    own: Shards,
+    own: LoopShards,
     /// The tick at which the next round begins; [`NEVER`] if nothing has changed.
     begins_at: u64,
     /// The tick at which that round was asked for.
@@ -47,7 +47,7 @@ pub(crate) struct Tidying {
 }
 
 impl Tidying {
-    pub(crate) fn new(own: Shards) -> Self {
+    pub(crate) fn new(own: LoopShards) -> Self {
         Self {
             own,
             begins_at: NEVER,

@@ -1,8 +1,8 @@
 //! One thread's shell around a loop: its poller, its timer and its listeners.
 
 mod accept;
-mod courtesy;
 mod sockets;
+mod yielding;
 
 use std::io;
 use std::sync::Arc;
@@ -17,8 +17,8 @@ use crate::loops::loop_core::{LoopCore, Readiness};
 use crate::state::server::Server;
 use crate::time::sleep_timer::SleepTimer;
 
-use courtesy::Courtesy;
 use sockets::Registered;
+use yielding::YieldPolicy;
 
 /// The token of each loop's waker.
 pub(crate) const WAKER: Token = Token(usize::MAX);
@@ -35,7 +35,7 @@ pub(crate) struct EventLoop {
     core: LoopCore<Registered>,
     poll: Poll,
     timer: SleepTimer,
-    courtesy: Courtesy,
+    yielding: YieldPolicy,
     listeners: Vec<TcpListener>,
     /// Listeners may have somebody waiting.
     accepting: bool,
@@ -60,7 +60,7 @@ impl EventLoop {
             core: LoopCore::new(server, index, sockets),
             poll,
             timer,
-            courtesy: Courtesy::default(),
+            yielding: YieldPolicy::default(),
             listeners,
             accepting: false,
             accept_retry: None,
@@ -110,7 +110,7 @@ impl EventLoop {
         }
         let Some(until) = self.core.prepare_sleep(self.accept_retry) else {
             if self.core.only_expires() {
-                self.courtesy.give_way(&self.core.server().clock);
+                self.yielding.give_way(&self.core.server().clock);
             }
             return Ok(Some(Duration::ZERO));
         };

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use super::parts::{LoopCore, Sockets};
 use crate::loop_handle::inbox::Target;
-use crate::loops::worker::Fate;
+use crate::loops::worker::NextAction;
 use crate::time::clock;
 
 /// Serving that may pass before expiry gets its share of the turn.
@@ -48,13 +48,13 @@ impl<K: Sockets> LoopCore<K> {
             }
             return;
         }
-        let fate = self.worker.serve(&mut self.state, conn);
+        let next = self.worker.serve(&mut self.state, conn);
         // A paused connection is not served, so it is in this list only once.
         let paused = conn.paused;
-        match fate {
-            Fate::Close => return self.close(slot),
-            Fate::Again => self.table.enqueue(slot),
-            Fate::Rest => {}
+        match next {
+            NextAction::Close => return self.close(slot),
+            NextAction::Again => self.table.enqueue(slot),
+            NextAction::Rest => {}
         }
         if paused {
             self.table.paused.push(slot);
@@ -164,9 +164,9 @@ impl<K: Sockets> LoopCore<K> {
         let (server, index) = (&self.state.server, self.state.index);
         let target = conn.client.target();
         if let Some(subscriptions) = conn.subscriptions.take() {
-            self.leaving.add(target, subscriptions);
+            self.ending.add(target, subscriptions);
             // Most clients have left with this.
-            self.leaving.end_some(&server.hub, index);
+            self.ending.end_some(&server.hub, index);
         }
         if let Some(waiting) = conn.waiting.take() {
             // If it was served already, what it got is gone with it.

@@ -13,27 +13,27 @@ use crate::loop_handle::inbox::Item;
 
 impl<K: Sockets> LoopCore<K> {
     /// The end of a turn. `idle`: it has served nobody.
-    pub(super) fn watch_clients(&mut self, idle: bool) {
+    pub(super) fn check_client_memory(&mut self, idle: bool) {
         if self.state.settings.max_memory_clients == 0 {
-            self.watch.due = false;
+            self.memory_check.due = false;
             return;
         }
         let held = self.handle().client_memory.load(Ordering::Relaxed);
-        self.watch.due |= !idle || held > self.watch.held;
-        self.watch.held = held;
-        self.look_at_clients();
+        self.memory_check.due |= !idle || held > self.memory_check.held;
+        self.memory_check.held = held;
+        self.evict_clients_if_due();
     }
 
     /// Closes clients if that is due.
-    fn look_at_clients(&mut self) {
+    fn evict_clients_if_due(&mut self) {
         if !self.clients_hold_too_much() {
-            self.watch.due = false;
+            self.memory_check.due = false;
         }
         let clients = &self.state.server.clients;
-        if !self.watch.due || !clients.first_look(self.state.time.tick) {
+        if !self.memory_check.due || !clients.first_look(self.state.time.tick) {
             return;
         }
-        self.watch.due = false;
+        self.memory_check.due = false;
         self.evict_clients();
     }
 

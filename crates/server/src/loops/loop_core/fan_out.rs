@@ -3,7 +3,8 @@
 //! A message waits once for all receivers of a loop. It is the copies that take memory:
 //!
 //! 1. A receiver whose limit is reached gets no more copies.
-//! 2. Whenever the loop has copied a [portion](super::copied), it looks at what all clients hold.
+//! 2. Whenever the loop has copied a [portion](super::uncounted_copies), it looks at what all
+//!    clients hold.
 //! 3. If that is too much, it sends the copies, as far as the sockets take them.
 //! 4. If it is still too much, the biggest clients are closed. Then copying goes on.
 
@@ -42,7 +43,7 @@ impl<K: Sockets> LoopCore<K> {
             return;
         }
         let handle = self.state.handle();
-        if self.copied.add(bytes, handle) && self.clients_hold_too_much() {
+        if self.uncounted.add(bytes, handle) && self.clients_hold_too_much() {
             self.make_room_for_copies();
         }
     }
@@ -81,6 +82,6 @@ impl<K: Sockets> LoopCore<K> {
         }
         self.table.fresh = fresh;
         let handle = self.state.handle();
-        self.copied.settle(handle);
+        self.uncounted.settle(handle);
     }
 }

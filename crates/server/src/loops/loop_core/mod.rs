@@ -17,24 +17,24 @@
 mod arrivals;
 mod attend;
 mod client_memory;
-mod copied;
+mod ending_subscriptions;
 mod fan_out;
-mod leaving;
+mod memory_check;
 mod parts;
 mod shrink;
 mod table;
+mod uncounted_copies;
 mod waiting;
-mod watch;
 
 use std::sync::atomic::Ordering;
 
 use tidewheel_time::NEVER;
 
 use crate::loop_handle::inbox::Item;
-use crate::upkeep::expiry::Expiry;
+use crate::upkeep::expiry::LoopExpiry;
 
 #[cfg(test)]
-pub(crate) use leaving::PER_TURN;
+pub(crate) use ending_subscriptions::PER_TURN;
 pub(crate) use parts::{LoopCore, Readiness, Sockets};
 
 /// The time that a stopping loop gives its clients to take their last replies.
@@ -55,12 +55,12 @@ impl<K: Sockets> LoopCore<K> {
         let pause = &self.server().pause;
         let until = [
             Some(self.tidying.wake_at()),
-            expires.then(|| Expiry::wake_at(&self.state)),
+            expires.then(|| LoopExpiry::wake_at(&self.state)),
             self.table.first_time_out(),
             also,
             // Its end is looked for when the tick changes.
             pause.is_on().then(|| pause.until().max(self.now() + 1)),
-            self.watch.is_due().then(|| self.now() + 1),
+            self.memory_check.is_due().then(|| self.now() + 1),
             self.shrinking.next_attempt(),
         ];
         let until = until.into_iter().flatten().min().unwrap_or(NEVER);
@@ -73,7 +73,7 @@ impl<K: Sockets> LoopCore<K> {
             || !self.table.going_on.is_empty()
             || self.shrinking.goes_on()
             || !self.arrivals.is_empty()
-            || !self.leaving.is_empty()
+            || !self.ending.is_empty()
             || self.tidying.wake_at() <= self.now()
             || (expires && self.expiry.has_work(&self.state))
     }
@@ -164,7 +164,7 @@ impl<K: Sockets> LoopCore<K> {
         if self.filed_version != self.state.settings_version {
             self.filed_version = self.state.settings_version;
             self.shrinking.limit_changed();
-            self.watch.alert();
+            self.memory_check.request();
             self.apply_limits();
             self.table.file_all(&self.state.settings);
         }
@@ -183,7 +183,7 @@ impl<K: Sockets> LoopCore<K> {
         self.end_subscriptions();
         let idle = idle && self.table.runnable() == 0;
         self.tidy(idle);
-        self.watch_clients(idle);
+        self.check_client_memory(idle);
         self.table.end_turn();
         if !self.table.unparked.is_empty() {
             self.state
@@ -208,8 +208,8 @@ impl<K: Sockets> LoopCore<K> {
     fn end_subscriptions(&mut self) {
         let begun = std::mem::take(&mut self.worker.notes.subscriptions_begun);
         let (hub, owner) = (&self.state.server.hub, self.state.index);
-        self.leaving.end_some(hub, owner);
-        self.leaving.next_turn(begun);
+        self.ending.end_some(hub, owner);
+        self.ending.next_turn(begun);
     }
 
     /// Evicts a little if `maxmemory` is exceeded.

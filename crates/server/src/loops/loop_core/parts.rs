@@ -4,11 +4,11 @@ use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 
-use super::copied::Copied;
-use super::leaving::Leaving;
+use super::ending_subscriptions::EndingSubscriptions;
+use super::memory_check::MemoryCheck;
 use super::shrink::Shrinking;
-use super::table::Table;
-use super::watch::Watch;
+use super::table::ConnectionTable;
+use super::uncounted_copies::UncountedCopies;
 use crate::config::Settings;
 use crate::loop_handle::LoopHandle;
 use crate::loop_handle::inbox::Item;
@@ -16,8 +16,8 @@ use crate::loops::worker::Worker;
 use crate::net::listener::Accepted;
 use crate::state::loop_state::LoopState;
 use crate::state::server::Server;
-use crate::upkeep::expiry::Expiry;
-use crate::upkeep::shards::Shards;
+use crate::upkeep::expiry::LoopExpiry;
+use crate::upkeep::shards::LoopShards;
 use crate::upkeep::tidying::Tidying;
 
 /// The loop's interface to the shell that owns its sockets.
@@ -51,19 +51,19 @@ pub(crate) struct Readiness {
 pub(crate) struct LoopCore<K: Sockets> {
     pub(crate) state: LoopState,
     pub(super) worker: Worker,
-    pub(super) expiry: Expiry,
+    pub(super) expiry: LoopExpiry,
     pub(super) tidying: Tidying,
-    pub(super) table: Table<K::Stream>,
+    pub(super) table: ConnectionTable<K::Stream>,
     pub(super) sockets: K,
-    pub(super) leaving: Leaving,
+    pub(super) ending: EndingSubscriptions,
     /// New connections for this loop.
     pub(super) arrivals: VecDeque<Box<Accepted>>,
     /// The version of the settings with which connections were filed.
     pub(super) filed_version: u64,
     pub(super) shrinking: Shrinking,
     pub(super) items: Vec<Item>,
-    pub(super) watch: Watch,
-    pub(super) copied: Copied,
+    pub(super) memory_check: MemoryCheck,
+    pub(super) uncounted: UncountedCopies,
     /// The tick at which the wall clock was looked at, and counters were published.
     pub(super) last_tick: u64,
     /// The tick at which a loop that stops lets its clients go.
@@ -72,22 +72,22 @@ pub(crate) struct LoopCore<K: Sockets> {
 
 impl<K: Sockets> LoopCore<K> {
     pub(crate) fn new(server: Arc<Server>, index: usize, sockets: K) -> Self {
-        let own = Shards::of(index, server.loops.len(), server.keyspace.shards());
+        let own = LoopShards::of(index, server.loops.len(), server.keyspace.shards());
         let state = LoopState::new(server, index);
         Self {
             filed_version: state.settings_version,
             state,
             worker: Worker::default(),
-            expiry: Expiry::new(own),
+            expiry: LoopExpiry::new(own),
             tidying: Tidying::new(own),
-            table: Table::default(),
+            table: ConnectionTable::default(),
             sockets,
-            leaving: Leaving::default(),
+            ending: EndingSubscriptions::default(),
             arrivals: VecDeque::new(),
             shrinking: Shrinking::default(),
             items: Vec::new(),
-            watch: Watch::default(),
-            copied: Copied::default(),
+            memory_check: MemoryCheck::default(),
+            uncounted: UncountedCopies::default(),
             last_tick: 0,
             drain_ends: None,
         }

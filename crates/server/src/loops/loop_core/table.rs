@@ -10,7 +10,7 @@ use crate::loop_handle::inbox::Target;
 
 /// All connections of one loop.
 #[derive(Debug)]
-pub(super) struct Table<S> {
+pub(super) struct ConnectionTable<S> {
     places: Vec<Option<Box<Link<S>>>>,
     free: Vec<u32>,
     /// Places vacated in this turn: events of this turn may still name them.
@@ -31,7 +31,7 @@ pub(super) struct Table<S> {
     time_outs: BTreeSet<(u64, u32)>,
 }
 
-impl<S> Default for Table<S> {
+impl<S> Default for ConnectionTable<S> {
     fn default() -> Self {
         Self {
             places: Vec::new(),
@@ -48,7 +48,7 @@ impl<S> Default for Table<S> {
     }
 }
 
-impl<S> Table<S> {
+impl<S> ConnectionTable<S> {
     pub(super) fn get(&mut self, slot: u32) -> Option<&mut Link<S>> {
         self.places.get_mut(slot as usize)?.as_deref_mut()
     }

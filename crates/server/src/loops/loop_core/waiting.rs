@@ -18,7 +18,7 @@ const UNBLOCKED: &str = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
 
 /// The end of a wait.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum End {
+enum WaitEnd {
     /// The command has run, for so many nanoseconds.
     Ran(u64),
     /// There was nothing in time.
@@ -32,14 +32,14 @@ impl<K: Sockets> LoopCore<K> {
     pub(super) fn served(&mut self, served: Served) {
         match served {
             Served::Reply { ticket, reply, ns } => {
-                self.end_wait(target(ticket.waiter), reply, End::Ran(ns));
+                self.end_wait(target(ticket.waiter), reply, WaitEnd::Ran(ns));
             }
             Served::Retry(ticket) => {
                 let mut out = ticket.writer();
                 let (seat, time) = (&mut self.state.seat, self.state.time);
                 let keyspace = &self.state.server.keyspace;
                 if let Some(ns) = keyspace.retry(seat, time, &ticket, &mut out) {
-                    self.end_wait(target(ticket.waiter), out, End::Ran(ns));
+                    self.end_wait(target(ticket.waiter), out, WaitEnd::Ran(ns));
                 }
             }
         }
@@ -71,11 +71,11 @@ impl<K: Sockets> LoopCore<K> {
             let end = match error {
                 true => {
                     out.error(UNBLOCKED);
-                    End::Refused
+                    WaitEnd::Refused
                 }
                 false => {
                     out.null_array();
-                    End::Nothing
+                    WaitEnd::Nothing
                 }
             };
             self.end_wait(target, out, end);
@@ -98,14 +98,14 @@ impl<K: Sockets> LoopCore<K> {
         } else if waiting.ticket.end() {
             let (target, mut out) = (conn.client.target(), Writer::new(conn.protocol));
             out.null_array();
-            self.end_wait(target, out, End::Nothing);
+            self.end_wait(target, out, WaitEnd::Nothing);
         }
         // If it was served or unblocked meanwhile, the reply is on its way.
         self.table.file(slot, &self.state.settings);
     }
 
     /// Answers a command that has waited. Those behind it go on.
-    fn end_wait(&mut self, target: Target, reply: Writer, end: End) {
+    fn end_wait(&mut self, target: Target, reply: Writer, end: WaitEnd) {
         let Some(conn) = self.table.find(target) else {
             return;
         };
@@ -152,18 +152,18 @@ impl Notes {
         conn: &mut Connection,
         row: &'static Command,
         reply: &[u8],
-        end: End,
+        end: WaitEnd,
     ) {
         state.tally.commands += 1;
         self.counts.add_one(row, &state.handle().command_counts);
-        if let (End::Ran(ns), Some(unfinished)) = (end, &mut conn.unfinished) {
+        if let (WaitEnd::Ran(ns), Some(unfinished)) = (end, &mut conn.unfinished) {
             unfinished.ns = unfinished.ns.saturating_add(ns);
         }
         self.finish(state, conn);
         if reply.first() == Some(&b'-') {
             state.tally.errors += 1;
             let shared = &state.handle().command_counts;
-            let ran = end != End::Refused;
+            let ran = end != WaitEnd::Refused;
             self.counts.failed(Some(row), ran, reply, shared);
         }
     }

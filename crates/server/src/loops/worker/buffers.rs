@@ -5,14 +5,14 @@
 //! another client's replies, or go on with another client's command.
 //!
 //! Invariant: between two turns the buffers are clear. The buffers can be reached only through
-//! [`Lent`], whose end clears them however a turn ends: by success, by error, or by a panic. The
-//! beginning of each turn checks it once more, in release builds too.
+//! [`LentBuffers`], whose end clears them however a turn ends: by success, by error, or by a panic.
+//! The beginning of each turn checks it once more, in release builds too.
 
 use std::io::{self, Read};
 
 use tidewheel_resp::{Parser, Protocol, Writer};
 
-use super::ahead::Ahead;
+use super::prefetch::PrefetchedBatch;
 
 /// The most that one read takes from a connection.
 pub(crate) const INPUT_CHUNK: usize = 64 << 10;
@@ -29,7 +29,7 @@ pub(crate) struct Buffers {
 
 /// The buffers in one connection's hands.
 #[derive(Debug)]
-pub(crate) struct Lent<'a>(&'a mut Buffers);
+pub(crate) struct LentBuffers<'a>(&'a mut Buffers);
 
 /// The bytes that were just read, and the parsers that cut them into commands.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ pub(crate) struct Input {
     /// The number of bytes that belong to this connection.
     filled: usize,
     parser: Parser,
-    ahead: Ahead,
+    prefetched: PrefetchedBatch,
 }
 
 impl Buffers {
@@ -47,13 +47,13 @@ impl Buffers {
     /// # Panics
     /// When something of another connection is left in them: then nobody is answered, rather than
     /// with somebody else's bytes.
-    pub(crate) fn lend(&mut self, protocol: Protocol) -> Lent<'_> {
+    pub(crate) fn lend(&mut self, protocol: Protocol) -> LentBuffers<'_> {
         let input = &self.input;
-        let idle = input.filled == 0 && input.parser.is_idle() && input.ahead.is_clear();
+        let idle = input.filled == 0 && input.parser.is_idle() && input.prefetched.is_clear();
         let clear = self.replies.is_empty() && idle;
         assert!(clear, "a loop's buffers must be clear before they are lent");
         self.replies.set_protocol(protocol);
-        Lent(self)
+        LentBuffers(self)
     }
 }
 
@@ -61,16 +61,16 @@ impl Buffers {
 #[derive(Debug)]
 pub(super) struct Cutter<'a> {
     pub(super) parser: &'a mut Parser,
-    pub(super) ahead: &'a mut Ahead,
+    pub(super) prefetched: &'a mut PrefetchedBatch,
 }
 
-impl Lent<'_> {
+impl LentBuffers<'_> {
     pub(crate) fn parts(&mut self) -> (&mut Writer, &mut Input) {
         (&mut self.0.replies, &mut self.0.input)
     }
 }
 
-impl Drop for Lent<'_> {
+impl Drop for LentBuffers<'_> {
     fn drop(&mut self) {
         let Buffers { replies, input } = &mut *self.0;
         if replies.capacity() > REPLIES_KEEP {
@@ -79,7 +79,7 @@ impl Drop for Lent<'_> {
         replies.clear();
         input.filled = 0;
         input.parser.reset();
-        input.ahead.clear();
+        input.prefetched.clear();
     }
 }
 
@@ -89,7 +89,7 @@ impl Default for Input {
             bytes: vec![0; INPUT_CHUNK].into_boxed_slice(),
             filled: 0,
             parser: Parser::new(),
-            ahead: Ahead::default(),
+            prefetched: PrefetchedBatch::default(),
         }
     }
 }
@@ -106,7 +106,7 @@ impl Input {
     pub(super) fn fresh(&mut self) -> (Cutter<'_>, &[u8]) {
         let cutter = Cutter {
             parser: &mut self.parser,
-            ahead: &mut self.ahead,
+            prefetched: &mut self.prefetched,
         };
         (cutter, &self.bytes[..self.filled])
     }
@@ -115,7 +115,7 @@ impl Input {
     pub(super) fn cutter<'a>(&'a mut self, parser: &'a mut Parser) -> Cutter<'a> {
         Cutter {
             parser,
-            ahead: &mut self.ahead,
+            prefetched: &mut self.prefetched,
         }
     }
 
@@ -134,7 +134,7 @@ mod tests {
 
     use tidewheel_resp::Limits;
 
-    fn scribble(lent: &mut Lent<'_>) {
+    fn scribble(lent: &mut LentBuffers<'_>) {
         let (replies, input) = lent.parts();
         replies.bulk(b"secret");
         input.read(&mut &b"*2\r\n$3\r\nGET\r\n"[..]).unwrap();

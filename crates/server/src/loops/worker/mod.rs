@@ -11,10 +11,10 @@
 //! A turn ends when nothing is left to do, when it has read its share, or after a millisecond. What
 //! is left waits in the connection, which is served again after the others and after expiry.
 
-mod ahead;
 mod buffers;
 mod input;
 mod limits;
+mod prefetch;
 mod run;
 mod sending;
 
@@ -32,7 +32,7 @@ const TURN_INPUT: usize = 256 << 10;
 
 /// The next action for a connection that was served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum NextAction {
     /// Nothing until something arrives or leaves.
     Rest,
     /// Serve it again after the others.
@@ -57,34 +57,38 @@ impl Worker {
         &mut self,
         state: &mut LoopState,
         link: &mut Link<S>,
-    ) -> Fate {
+    ) -> NextAction {
         let served = catch_unwind(AssertUnwindSafe(|| {
             let mut lent = self.buffers.lend(link.protocol);
             let (out, input) = lent.parts();
             Turn::new(state, &mut self.notes, out).work(link, input)
         }));
-        let fate = match served {
+        let next = match served {
             Ok(Ok(fate)) => fate,
             Ok(Err(why)) => {
                 tracing::debug!(client = link.client.id, %why, "connection lost");
-                Fate::Close
+                NextAction::Close
             }
             Err(_) => {
                 // It may have had the whole keyspace.
                 state.seat.give_back();
                 tracing::error!(client = link.client.id, "closed: its command panicked");
-                Fate::Close
+                NextAction::Close
             }
         };
-        if fate != Fate::Close {
+        if next != NextAction::Close {
             link.account(&state.handle().client_memory);
         }
-        fate
+        next
     }
 }
 
 impl Turn<'_> {
-    fn work<S: Read + Write>(mut self, link: &mut Link<S>, input: &mut Input) -> io::Result<Fate> {
+    fn work<S: Read + Write>(
+        mut self,
+        link: &mut Link<S>,
+        input: &mut Input,
+    ) -> io::Result<NextAction> {
         let mut left = TURN_INPUT;
         let mut again = false;
         while link.has_work() {
@@ -108,9 +112,13 @@ impl Turn<'_> {
     }
 
     /// Sends the replies and decides what to do with the connection. `again`: it has more to do.
-    fn finish<S: Read + Write>(&mut self, link: &mut Link<S>, again: bool) -> io::Result<Fate> {
+    fn finish<S: Read + Write>(
+        &mut self,
+        link: &mut Link<S>,
+        again: bool,
+    ) -> io::Result<NextAction> {
         if self.over_limit {
-            return Ok(Fate::Close);
+            return Ok(NextAction::Close);
         }
         if !self.out.is_empty() {
             link.conn.announce(self.out.len());
@@ -123,10 +131,10 @@ impl Turn<'_> {
             link.closing = true;
         }
         if (link.ended || link.ending) && link.leaves_while_waiting() {
-            return Ok(Fate::Close);
+            return Ok(NextAction::Close);
         }
         if link.closing && link.output.is_empty() {
-            return Ok(Fate::Close);
+            return Ok(NextAction::Close);
         }
         if link.exceeds_output_limit(&self.settings, self.time.tick) {
             self.tally.output_limit_closes += 1;
@@ -134,9 +142,13 @@ impl Turn<'_> {
                 client = link.client.id,
                 "closed: it does not read its replies"
             );
-            return Ok(Fate::Close);
+            return Ok(NextAction::Close);
         }
         let again = again || link.can_send();
-        Ok(if again { Fate::Again } else { Fate::Rest })
+        Ok(if again {
+            NextAction::Again
+        } else {
+            NextAction::Rest
+        })
     }
 }

@@ -155,17 +155,19 @@ impl Turn<'_> {
                 return (at, Some(Halt::Spent));
             }
             let rest = &input[at..];
-            cutter.ahead.look(self.state, link.session.db, rest, limits);
+            cutter
+                .prefetched
+                .fill(self.state, link.session.db, rest, limits);
             let mut done = 0;
-            for i in 0..cutter.ahead.len() {
+            for i in 0..cutter.prefetched.len() {
                 if self.is_over_time() {
                     return (at + done, Some(Halt::Spent));
                 }
                 if link.lacks_password(&self.server.config) {
                     break;
                 }
-                let (args, call) = cutter.ahead.call(rest, i);
-                let len = cutter.ahead.end(i) - done;
+                let (args, call) = cutter.prefetched.call(rest, i);
+                let len = cutter.prefetched.end(i) - done;
                 let (used, halt) = self.run_cut(link, args, call, len);
                 done += used;
                 if halt == Some(Halt::Begun) {

@@ -2,19 +2,19 @@
 
 /// Notes that a loop must check the memory of all clients together.
 #[derive(Debug, Default)]
-pub(super) struct Watch {
+pub(super) struct MemoryCheck {
     pub(super) due: bool,
     /// The memory of the loop's clients at the end of its last turn.
     pub(super) held: usize,
 }
 
-impl Watch {
+impl MemoryCheck {
     pub(super) fn is_due(&self) -> bool {
         self.due
     }
 
     /// The limit or the clients may have changed.
-    pub(super) fn alert(&mut self) {
+    pub(super) fn request(&mut self) {
         self.due = true;
     }
 }

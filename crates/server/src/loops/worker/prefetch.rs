@@ -9,20 +9,20 @@ use tidewheel_resp::{Args, Batch, Limits};
 use crate::state::loop_state::LoopState;
 
 /// The most commands that are cut at once. Their entries wait in the processor's cache.
-const AHEAD: usize = 32;
+const BATCH_MAX: usize = 32;
 
 /// Commands that were cut and looked at.
 #[derive(Debug, Default)]
-pub(super) struct Ahead {
+pub(super) struct PrefetchedBatch {
     batch: Batch,
     foreseen: Foreseen,
 }
 
-impl Ahead {
+impl PrefetchedBatch {
     /// Cuts the next commands of `input`, and asks for the data of their keys.
-    pub(super) fn look(&mut self, state: &LoopState, db: u32, input: &[u8], limits: &Limits) {
+    pub(super) fn fill(&mut self, state: &LoopState, db: u32, input: &[u8], limits: &Limits) {
         self.clear();
-        self.batch.fill(input, limits, AHEAD);
+        self.batch.fill(input, limits, BATCH_MAX);
         let keyspace = &state.server.keyspace;
         for i in 0..self.batch.len() {
             keyspace.foresee(self.batch.args(input, i), &mut self.foreseen);

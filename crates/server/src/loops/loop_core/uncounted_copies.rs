@@ -9,14 +9,14 @@ const PORTION: usize = 1 << 20;
 
 /// Copies that are in no connection's account yet, in bytes.
 #[derive(Debug, Default)]
-pub(super) struct Copied {
-    /// Copied since the last portion was complete.
+pub(super) struct UncountedCopies {
+    /// Bytes copied since the last portion was complete.
     portion: usize,
     /// Complete portions, which are in the loop's sum.
     told: usize,
 }
 
-impl Copied {
+impl UncountedCopies {
     /// Bytes were copied. True when that completes a portion: it is then added to the loop's sum.
     pub(super) fn add(&mut self, bytes: usize, handle: &LoopHandle) -> bool {
         self.portion += bytes;

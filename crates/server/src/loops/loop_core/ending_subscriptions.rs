@@ -14,13 +14,13 @@ pub(crate) const PER_TURN: usize = 512;
 
 /// Clients that are gone, with the subscriptions that must still end.
 #[derive(Debug, Default)]
-pub(super) struct Leaving {
+pub(super) struct EndingSubscriptions {
     those: Vec<(Target, Box<Subscriptions>)>,
     /// The number of subscriptions that may still end in this turn.
     budget: usize,
 }
 
-impl Leaving {
+impl EndingSubscriptions {
     pub(super) fn add(&mut self, target: Target, subscriptions: Box<Subscriptions>) {
         self.those.push((target, subscriptions));
     }

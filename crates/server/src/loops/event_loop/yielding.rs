@@ -2,26 +2,26 @@
 //!
 //! An example: two loops expire what is due in a tick, half a millisecond's work for each, on a
 //! machine with two processors. A client that is about to run would wait until one of them sleeps.
-//! So a loop yields its processor after each pass. A client's few microseconds cost the expiry
-//! nothing; but a stranger that is busy may keep the processor for milliseconds. Whoever has met
-//! one yields to nobody for a while.
+//! So a loop yields its processor after each pass. A client needs only a few microseconds. But
+//! another busy thread may keep the processor for milliseconds. After such a yield the loop does
+//! not yield for a while.
 
 use crate::time::clock::{Clock, micros};
 
-/// A loop that got its processor back later than this has met somebody busy.
+/// A yield that took longer than this was taken by a busy thread.
 const LONG_US: u64 = 300;
 
-/// For how long it yields to nobody then.
+/// The time after a long yield in which the loop does not yield.
 const REST_MS: u64 = 200;
 
 /// Decides whether a loop yields its processor.
 #[derive(Debug, Default)]
-pub(super) struct Courtesy {
+pub(super) struct YieldPolicy {
     /// The tick from which on it may yield again.
     again_at: u64,
 }
 
-impl Courtesy {
+impl YieldPolicy {
     /// Yields the processor, unless that took too long lately.
     pub(super) fn give_way(&mut self, clock: &Clock) {
         let before = clock.now();
