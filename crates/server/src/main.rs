@@ -13,8 +13,8 @@
 //!   is the loop without sockets and clock: a turn over its connections, and expiry. `worker/`
 //!   serves one connection: read, run what is whole, send.
 //! - `commands/`: `dispatch.rs` runs one command, `turn.rs` is what it runs with. `host/` has the
-//!   commands about connections and the server. `stranger.rs` knows what is another protocol's, and
-//!   is not run.
+//!   commands about connections and the server. `foreign_protocol.rs` knows what is another
+//!   protocol's, and is not run.
 //! - `upkeep/`: expiry within a turn, tidying, who looks after a loop that is stuck, which shards
 //!   are whose.
 //! - `state/`: what all loops share, and one loop's own part.
@@ -94,7 +94,7 @@ use std::process::ExitCode;
 
 use crate::config::{Invocation, Refusal, Settings};
 use crate::start::Running;
-use crate::state::server::Stop;
+use crate::state::server::StopReason;
 
 /// Chosen by measurement, configured in `.cargo/config.toml`: see `Cargo.toml` beside the
 /// dependency.
@@ -134,7 +134,7 @@ fn main() -> ExitCode {
     }
     process::log::start(settings.log_level);
     match run(settings, file) {
-        Ok(Stop::Failure) => ExitCode::from(FAILED),
+        Ok(StopReason::Failure) => ExitCode::from(FAILED),
         Ok(_) => ExitCode::SUCCESS,
         Err(why) => {
             eprintln!("tidewheel: {why:#}");
@@ -143,7 +143,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(mut settings: Settings, file: Option<std::path::PathBuf>) -> anyhow::Result<Stop> {
+fn run(mut settings: Settings, file: Option<std::path::PathBuf>) -> anyhow::Result<StopReason> {
     let own_files = process::system::own_files(settings.loops(), settings.bind.len());
     fit_open_files(&mut settings, own_files)?;
     let exposed = settings.bind.iter().any(|bind| !bind.ip().is_loopback());

@@ -32,7 +32,7 @@ use crate::clients::checks;
 use crate::clients::queue::QueuedCommands;
 use crate::clients::registry::{Client, ClientMemory, Traffic};
 use crate::config::{Access, Live, OutputLimit, Settings};
-use crate::counters::slow_log::Unfinished;
+use crate::counters::slow_log::UnfinishedCall;
 use crate::net::output::Output;
 use crate::process::reclaim::BUFFER_MIN;
 use crate::pubsub::hub::FoundChannels;
@@ -97,7 +97,7 @@ pub(crate) struct Connection {
     /// A command that it has waited for was answered: its own events follow.
     pub(crate) hears: bool,
     /// The time that the unfinished command has taken so far.
-    pub(crate) unfinished: Option<Box<Unfinished>>,
+    pub(crate) unfinished: Option<Box<UnfinishedCall>>,
     /// The commands that are queued since MULTI.
     pub(crate) queue: Option<Box<QueuedCommands>>,
     /// The keys that it watches.

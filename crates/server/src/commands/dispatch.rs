@@ -10,11 +10,11 @@ use tidewheel_resp::Args;
 use crate::clients::checks;
 use crate::clients::connection::{Connection, Replies, WaitingCommand};
 use crate::clients::pause::is_write;
+use crate::commands::foreign_protocol;
 use crate::commands::host::transaction::{refused, runs_at_once};
-use crate::commands::stranger;
 use crate::commands::turn::{Step, Turn};
 use crate::config::{Access, DENIED};
-use crate::counters::latency::Event;
+use crate::counters::latency::LatencyEvent;
 
 /// The start of the error reply to a command that found no memory.
 const NO_MEMORY: &[u8] = b"-OOM ";
@@ -66,7 +66,7 @@ impl Turn<'_> {
         let delay_ns = self.state.seat.take_delay_ns();
         if !is_quick || delay_ns > 0 {
             self.state.note_slow();
-            self.note_event(Event::EvictionCycle, delay_ns / 1_000);
+            self.note_event(LatencyEvent::EvictionCycle, delay_ns / 1_000);
         }
         #[cfg(test)]
         if step != Step::Waiting {
@@ -95,7 +95,7 @@ impl Turn<'_> {
     ) -> Step {
         let row = named(args);
         let name = args.get(0).filter(|_| row.is_none());
-        if let Some(protocol) = name.and_then(stranger::by_name) {
+        if let Some(protocol) = name.and_then(foreign_protocol::by_name) {
             return self.turn_away(conn, protocol);
         }
         self.refuse_call(conn, row, why);
@@ -104,7 +104,11 @@ impl Turn<'_> {
 
     /// A client speaks another protocol: nothing of it is answered or run.
     #[cold]
-    pub(crate) fn turn_away(&mut self, conn: &Connection, protocol: stranger::Protocol) -> Step {
+    pub(crate) fn turn_away(
+        &mut self,
+        conn: &Connection,
+        protocol: foreign_protocol::ForeignProtocol,
+    ) -> Step {
         let (client, address) = (conn.client.id, conn.client.peer);
         tracing::warn!(client, %address, "closed: it speaks {protocol}, nothing of that was run");
         Step::Close

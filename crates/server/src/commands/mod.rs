@@ -2,7 +2,7 @@
 
 pub(crate) mod call;
 pub(crate) mod dispatch;
+pub(crate) mod foreign_protocol;
 pub(crate) mod host;
-pub(crate) mod stranger;
 pub(crate) mod timing;
 pub(crate) mod turn;

@@ -17,9 +17,9 @@ use tidewheel_resp::Args;
 
 use crate::clients::connection::Connection;
 use crate::commands::call;
-use crate::commands::turn::{Notes, Step, Turn};
-use crate::counters::latency::{Event, Sample};
-use crate::counters::slow_log::{Entry, Unfinished};
+use crate::commands::turn::{CommandNotes, Step, Turn};
+use crate::counters::latency::{LatencyEvent, LatencySample};
+use crate::counters::slow_log::{SlowCall, UnfinishedCall};
 use crate::state::loop_state::LoopState;
 use crate::time::clock;
 
@@ -42,7 +42,7 @@ impl Turn<'_> {
             } else {
                 Vec::new()
             };
-            conn.unfinished = Some(Box::new(Unfinished { row, args, ns }));
+            conn.unfinished = Some(Box::new(UnfinishedCall { row, args, ns }));
             return;
         }
         let shared = &self.state.handle().command_counts;
@@ -79,13 +79,13 @@ impl Turn<'_> {
     }
 }
 
-impl Notes {
+impl CommandNotes {
     /// A call that was on its way has ended.
     pub(crate) fn finish(&mut self, state: &LoopState, conn: &mut Connection) {
         let Some(unfinished) = conn.unfinished.take() else {
             return;
         };
-        let Unfinished { row, args, ns } = *unfinished;
+        let UnfinishedCall { row, args, ns } = *unfinished;
         self.counts.took(row, ns, &state.handle().command_counts);
         if self.counts.times_always(row) {
             state.judge(conn, row, ns / 1_000, || args);
@@ -104,7 +104,7 @@ impl LoopState {
     ) {
         let settings = &self.settings.diagnosis;
         if settings.is_slow(took_us) && !row.flags.has(Flags::SKIP_SLOWLOG) {
-            let entry = Entry {
+            let entry = SlowCall {
                 at_s: self.time.wall_ms() / 1_000,
                 took_us,
                 args: args(),
@@ -115,19 +115,19 @@ impl LoopState {
             self.server.slow_log.add(entry, most);
         }
         let event = if row.flags.has(Flags::FAST) {
-            Event::FastCommand
+            LatencyEvent::FastCommand
         } else {
-            Event::Command
+            LatencyEvent::Command
         };
         self.note_event(event, took_us);
     }
 
     /// Something took so long.
     #[inline]
-    pub(crate) fn note_event(&self, event: Event, took_us: u64) {
+    pub(crate) fn note_event(&self, event: LatencyEvent, took_us: u64) {
         if self.settings.diagnosis.is_noted(took_us) {
             let (at_s, ms) = (self.time.wall_ms() / 1_000, took_us / 1_000);
-            self.server.latency.note(event, Sample { at_s, ms });
+            self.server.latency.note(event, LatencySample { at_s, ms });
         }
     }
 }

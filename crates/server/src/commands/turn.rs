@@ -37,14 +37,14 @@ pub(crate) enum Step {
 
 /// The loop's records of the commands that it runs.
 #[derive(Debug, Default)]
-pub(crate) struct Notes {
+pub(crate) struct CommandNotes {
     pub(crate) counts: CommandCounts,
     pub(crate) guard: Guard,
     /// Subscriptions that have begun in this turn of the loop.
     pub(crate) subscriptions_begun: usize,
 }
 
-impl Notes {
+impl CommandNotes {
     /// Makes the loop's counters visible to others.
     pub(crate) fn publish_counters(&mut self, state: &mut LoopState) {
         state.publish_tally();
@@ -56,7 +56,7 @@ impl Notes {
 #[derive(Debug)]
 pub(crate) struct Turn<'a> {
     pub(crate) state: &'a mut LoopState,
-    pub(crate) notes: &'a mut Notes,
+    pub(crate) notes: &'a mut CommandNotes,
     /// The replies of this turn.
     pub(crate) out: &'a mut Writer,
     /// Engine microseconds at which it should end.
@@ -86,7 +86,11 @@ impl DerefMut for Turn<'_> {
 }
 
 impl<'a> Turn<'a> {
-    pub(crate) fn new(state: &'a mut LoopState, notes: &'a mut Notes, out: &'a mut Writer) -> Self {
+    pub(crate) fn new(
+        state: &'a mut LoopState,
+        notes: &'a mut CommandNotes,
+        out: &'a mut Writer,
+    ) -> Self {
         state.renew_time();
         Self {
             ends: clock::micros(state.time) + TURN_US,

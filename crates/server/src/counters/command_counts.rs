@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 use tidewheel_keyspace::{Command, Histogram};
 
-use super::times::Times;
+use super::times::CallTimes;
 
 /// Of this many commands with keys, one is timed.
 const SAMPLE: u32 = 64;
@@ -43,12 +43,12 @@ pub(crate) struct Reading {
     pub(crate) rejected: u64,
 }
 
-type Counted = (&'static Command, Arc<Counter>);
+type CommandCounter = (&'static Command, Arc<Counter>);
 
 /// One loop's counters, as others see them.
 #[derive(Debug, Default)]
 pub(crate) struct SharedCounts {
-    commands: Mutex<Vec<Counted>>,
+    commands: Mutex<Vec<CommandCounter>>,
     errors: Mutex<BTreeMap<String, u64>>,
 }
 
@@ -60,7 +60,7 @@ pub(crate) struct CommandCounts {
     until_sample: u32,
     /// Every call is timed.
     all: bool,
-    counters: Vec<Counted>,
+    counters: Vec<CommandCounter>,
 }
 
 impl CommandCounts {
@@ -205,7 +205,7 @@ impl SharedCounts {
     }
 
     /// Adds how the times of each command's calls are distributed to the sums by name.
-    pub(crate) fn add_times(&self, sums: &mut BTreeMap<&'static str, Times>) {
+    pub(crate) fn add_times(&self, sums: &mut BTreeMap<&'static str, CallTimes>) {
         for (row, counter) in self.commands.lock().iter() {
             let sum = sums.entry(row.name).or_default();
             sum.calls += counter.calls.load(Ordering::Relaxed);

@@ -9,7 +9,7 @@ pub(crate) const SAMPLES_MAX: usize = 160;
 
 /// The events that LATENCY knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Event {
+pub(crate) enum LatencyEvent {
     /// A command.
     Command,
     /// A command that should take the same time whatever the data.
@@ -20,7 +20,7 @@ pub(crate) enum Event {
     EvictionCycle,
 }
 
-impl Event {
+impl LatencyEvent {
     pub(crate) const ALL: [Self; 4] = [
         Self::Command,
         Self::FastCommand,
@@ -47,7 +47,7 @@ impl Event {
 
 /// The longest duration of one event within one second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Sample {
+pub(crate) struct LatencySample {
     /// Wall time in seconds.
     pub(crate) at_s: i64,
     pub(crate) ms: u64,
@@ -55,9 +55,9 @@ pub(crate) struct Sample {
 
 /// One event's samples.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Series {
+pub(crate) struct LatencySeries {
     /// The oldest first.
-    pub(crate) samples: VecDeque<Sample>,
+    pub(crate) samples: VecDeque<LatencySample>,
     /// The worst since the last reset.
     pub(crate) worst_ms: u64,
 }
@@ -65,12 +65,12 @@ pub(crate) struct Series {
 /// All events' samples. Locked only when something took long, and to be read.
 #[derive(Debug, Default)]
 pub(crate) struct Latency {
-    series: [Mutex<Series>; Event::ALL.len()],
+    series: [Mutex<LatencySeries>; LatencyEvent::ALL.len()],
 }
 
 impl Latency {
     /// Notes that an event took long.
-    pub(crate) fn note(&self, event: Event, sample: Sample) {
+    pub(crate) fn note(&self, event: LatencyEvent, sample: LatencySample) {
         let mut series = self.series[event as usize].lock();
         series.worst_ms = series.worst_ms.max(sample.ms);
         if let Some(last) = series.samples.back_mut()
@@ -86,19 +86,19 @@ impl Latency {
     }
 
     /// Returns an event's samples; `None` if it has never taken long.
-    pub(crate) fn of(&self, event: Event) -> Option<Series> {
+    pub(crate) fn of(&self, event: LatencyEvent) -> Option<LatencySeries> {
         let series = self.series[event as usize].lock();
         (!series.samples.is_empty()).then(|| series.clone())
     }
 
     /// The events that took long.
-    pub(crate) fn all(&self) -> Vec<(Event, Series)> {
+    pub(crate) fn all(&self) -> Vec<(LatencyEvent, LatencySeries)> {
         let known = |event| self.of(event).map(|series| (event, series));
-        Event::ALL.into_iter().filter_map(known).collect()
+        LatencyEvent::ALL.into_iter().filter_map(known).collect()
     }
 
     /// Forgets an event. Returns whether there was anything to forget.
-    pub(crate) fn reset(&self, event: Event) -> bool {
+    pub(crate) fn reset(&self, event: LatencyEvent) -> bool {
         let forgotten = std::mem::take(&mut *self.series[event as usize].lock());
         !forgotten.samples.is_empty()
     }
@@ -111,30 +111,33 @@ mod tests {
     #[test]
     fn a_second_keeps_its_worst_and_old_seconds_leave() {
         let latency = Latency::default();
-        let note = |at_s, ms| latency.note(Event::Command, Sample { at_s, ms });
+        let note = |at_s, ms| latency.note(LatencyEvent::Command, LatencySample { at_s, ms });
         note(1, 900);
         note(2, 5);
         note(2, 7);
         note(2, 6);
-        let series = latency.of(Event::Command).unwrap();
+        let series = latency.of(LatencyEvent::Command).unwrap();
         let worst: Vec<_> = series.samples.iter().map(|s| (s.at_s, s.ms)).collect();
         assert_eq!((worst, series.worst_ms), (vec![(1, 900), (2, 7)], 900));
         (3..3 + SAMPLES_MAX as i64).for_each(|at_s| note(at_s, 1));
-        let series = latency.of(Event::Command).unwrap();
+        let series = latency.of(LatencyEvent::Command).unwrap();
         assert_eq!((series.samples.len(), series.worst_ms), (SAMPLES_MAX, 900));
         assert_eq!(series.samples[0].at_s, 3);
         assert_eq!(latency.all().len(), 1);
-        assert!(latency.reset(Event::Command));
-        assert!(!latency.reset(Event::Command));
+        assert!(latency.reset(LatencyEvent::Command));
+        assert!(!latency.reset(LatencyEvent::Command));
         assert_eq!(latency.all(), []);
     }
 
     #[test]
     fn events_go_by_their_names() {
-        for event in Event::ALL {
-            assert_eq!(Event::named(event.name().as_bytes()), Some(event));
+        for event in LatencyEvent::ALL {
+            assert_eq!(LatencyEvent::named(event.name().as_bytes()), Some(event));
         }
-        assert_eq!(Event::named(b"FAST-command"), Some(Event::FastCommand));
-        assert_eq!(Event::named(b"fork"), None);
+        assert_eq!(
+            LatencyEvent::named(b"FAST-command"),
+            Some(LatencyEvent::FastCommand)
+        );
+        assert_eq!(LatencyEvent::named(b"fork"), None);
     }
 }

@@ -15,33 +15,33 @@ macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
         /// The counts that a loop has not yet published.
         #[derive(Debug, Default, Clone, Copy)]
-        pub(crate) struct Tally { $($(#[$doc])* pub(crate) $name: u64,)* }
+        pub(crate) struct LoopTally { $($(#[$doc])* pub(crate) $name: u64,)* }
 
         /// The counts that a loop has published.
         #[derive(Debug, Default)]
         pub(crate) struct LoopCounters {
             $($name: AtomicU64,)*
-            rates: Rates,
+            rates: RateWindow,
         }
 
         impl LoopCounters {
             /// Adds a tally. Only the loop itself calls this, so a load and a store do.
-            pub(crate) fn publish(&self, tally: &mut Tally, now: Time) {
+            pub(crate) fn publish(&self, tally: &mut LoopTally, now: Time) {
                 $(if tally.$name != 0 {
                     let sum = self.$name.load(Ordering::Relaxed).wrapping_add(tally.$name);
                     self.$name.store(sum, Ordering::Relaxed);
                 })*
-                *tally = Tally::default();
+                *tally = LoopTally::default();
                 self.rates.sample(now.tick, self);
             }
 
             /// Adds what has been published to a sum.
-            pub(crate) fn add_to(&self, sum: &mut Tally) {
+            pub(crate) fn add_to(&self, sum: &mut LoopTally) {
                 $(sum.$name = sum.$name.wrapping_add(self.$name.load(Ordering::Relaxed));)*
             }
         }
 
-        impl Tally {
+        impl LoopTally {
             /// Returns the counts since `earlier`.
             pub(crate) fn since(&self, earlier: &Self) -> Self {
                 Self { $($name: self.$name.wrapping_sub(earlier.$name),)* }
@@ -87,9 +87,9 @@ counters! {
     parked_commands,
 }
 
-/// Rates over the last full window.
+/// The rates over the last full window.
 #[derive(Debug, Default)]
-struct Rates {
+struct RateWindow {
     began: AtomicU64,
     commands: AtomicU64,
     input: AtomicU64,
@@ -101,13 +101,13 @@ struct Rates {
 
 /// Momentary rates, a second.
 #[derive(Debug, Default, Clone, Copy)]
-pub(crate) struct Rate {
+pub(crate) struct MomentaryRates {
     pub(crate) commands: u64,
     pub(crate) input_bytes: u64,
     pub(crate) output_bytes: u64,
 }
 
-impl Rates {
+impl RateWindow {
     fn sample(&self, tick: u64, counters: &LoopCounters) {
         let began = self.began.load(Ordering::Relaxed);
         let elapsed = tick.saturating_sub(began);
@@ -130,7 +130,7 @@ impl Rates {
 
 impl LoopCounters {
     /// Adds the momentary rates to a sum.
-    pub(crate) fn add_rate(&self, now: Time, sum: &mut Rate) {
+    pub(crate) fn add_rate(&self, now: Time, sum: &mut MomentaryRates) {
         if now
             .tick
             .saturating_sub(self.rates.began.load(Ordering::Relaxed))
@@ -190,25 +190,25 @@ mod tests {
     fn tallies_add_up_and_rates_cover_the_last_window() {
         let counters = LoopCounters::default();
         counters.publish(
-            &mut Tally {
+            &mut LoopTally {
                 commands: 5,
-                ..Tally::default()
+                ..LoopTally::default()
             },
             at(1 << 40),
         );
-        let mut tally = Tally {
+        let mut tally = LoopTally {
             commands: 50,
-            ..Tally::default()
+            ..LoopTally::default()
         };
         counters.publish(&mut tally, at((1 << 40) + 200));
         assert_eq!(tally.commands, 0);
-        let mut sum = Tally::default();
+        let mut sum = LoopTally::default();
         counters.add_to(&mut sum);
         assert_eq!(sum.commands, 55);
-        let mut rate = Rate::default();
+        let mut rate = MomentaryRates::default();
         counters.add_rate(at((1 << 40) + 300), &mut rate);
         assert_eq!(rate.commands, 250);
-        let mut stale = Rate::default();
+        let mut stale = MomentaryRates::default();
         counters.add_rate(at((1 << 40) + 5000), &mut stale);
         assert_eq!(stale.commands, 0);
     }

@@ -8,7 +8,7 @@ use tidewheel_keyspace::Command;
 
 /// One slow call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub(crate) struct SlowCall {
     /// Wall time in seconds.
     pub(crate) at_s: i64,
     pub(crate) took_us: u64,
@@ -21,14 +21,14 @@ pub(crate) struct Entry {
 
 /// A call on its way, whose time so far is known.
 #[derive(Debug)]
-pub(crate) struct Unfinished {
+pub(crate) struct UnfinishedCall {
     pub(crate) row: &'static Command,
     /// Its arguments, cut; empty if nobody wants to know of slow calls.
     pub(crate) args: Vec<Vec<u8>>,
     pub(crate) ns: u64,
 }
 
-impl Unfinished {
+impl UnfinishedCall {
     /// Memory held.
     pub(crate) fn bytes(&self) -> usize {
         size_of::<Self>() + self.args.iter().map(Vec::capacity).sum::<usize>()
@@ -38,20 +38,20 @@ impl Unfinished {
 /// The log. It is locked only for slow calls, and to be read.
 #[derive(Debug, Default)]
 pub(crate) struct SlowLog {
-    state: Mutex<State>,
+    state: Mutex<SlowLogState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct SlowLogState {
     /// The number of the next entry; none is used twice.
     next: u64,
     /// The newest first.
-    entries: VecDeque<(u64, Entry)>,
+    entries: VecDeque<(u64, SlowCall)>,
 }
 
 impl SlowLog {
     /// Adds an entry. No more than `most` are kept.
-    pub(crate) fn add(&self, entry: Entry, most: usize) {
+    pub(crate) fn add(&self, entry: SlowCall, most: usize) {
         let mut state = self.state.lock();
         let number = state.next;
         state.next += 1;
@@ -60,7 +60,7 @@ impl SlowLog {
     }
 
     /// The newest entries with their numbers, newest first.
-    pub(crate) fn newest(&self, count: usize) -> Vec<(u64, Entry)> {
+    pub(crate) fn newest(&self, count: usize) -> Vec<(u64, SlowCall)> {
         let state = self.state.lock();
         state.entries.iter().take(count).cloned().collect()
     }
@@ -79,8 +79,8 @@ impl SlowLog {
 mod tests {
     use super::*;
 
-    fn entry(took_us: u64) -> Entry {
-        Entry {
+    fn entry(took_us: u64) -> SlowCall {
+        SlowCall {
             at_s: 0,
             took_us,
             args: Vec::new(),

@@ -6,13 +6,13 @@ use tidewheel_time::Counts;
 
 /// The times of one command's calls.
 #[derive(Debug, Default)]
-pub(crate) struct Times {
+pub(crate) struct CallTimes {
     pub(crate) calls: u64,
     /// The calls that were timed, in nanoseconds, one reading for each loop.
     pub(crate) timed: Vec<Counts>,
 }
 
-impl Times {
+impl CallTimes {
     /// The calls by the time that they took at most, in nanoseconds. What was timed stands for what
     /// was not, and the calls of all buckets together are all calls.
     pub(crate) fn by_time(&self) -> BTreeMap<u64, u64> {
@@ -73,13 +73,13 @@ mod tests {
 
     use super::*;
 
-    fn times(calls: u64, loops: &[&[u64]]) -> Times {
+    fn times(calls: u64, loops: &[&[u64]]) -> CallTimes {
         let read = |values: &&[u64]| {
             let histogram = Histogram::default();
             values.iter().for_each(|ns| histogram.record(*ns, 1));
             histogram.read()
         };
-        Times {
+        CallTimes {
             calls,
             timed: loops.iter().map(read).collect(),
         }

@@ -14,14 +14,14 @@ use tidewheel_keyspace::{Ticket, Watching};
 /// The queue of work, and the signal that it has changed.
 #[derive(Debug, Default)]
 pub(crate) struct LongWork {
-    queue: Mutex<Queue>,
+    queue: Mutex<WorkQueue>,
     /// Commands since the start.
     taken: AtomicU64,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Queue {
+struct WorkQueue {
     work: VecDeque<Work>,
     ended: bool,
 }

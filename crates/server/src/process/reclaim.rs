@@ -22,12 +22,12 @@ pub(crate) type Waste = Box<dyn Send>;
 #[derive(Clone)]
 pub(crate) struct Reclaimer {
     queue: SyncSender<Waste>,
-    progress: Arc<Progress>,
+    progress: Arc<ReclaimProgress>,
 }
 
 /// Counts of the pieces that were handed over and of those that are freed, for INFO.
 #[derive(Debug, Default)]
-struct Progress {
+struct ReclaimProgress {
     given: AtomicU64,
     dropped: AtomicU64,
     /// Bytes of the buffers that wait.
@@ -35,12 +35,12 @@ struct Progress {
 }
 
 /// A buffer that waits.
-struct Buffer {
+struct QueuedBuffer {
     bytes: Vec<u8>,
-    progress: Arc<Progress>,
+    progress: Arc<ReclaimProgress>,
 }
 
-impl Drop for Buffer {
+impl Drop for QueuedBuffer {
     fn drop(&mut self) {
         let bytes = std::mem::take(&mut self.bytes).capacity();
         self.progress.waiting.fetch_sub(bytes, Ordering::Relaxed);
@@ -58,7 +58,7 @@ impl Reclaimer {
     pub(crate) fn start() -> std::io::Result<(Self, JoinHandle<()>)> {
         let (give, take) = sync_channel(QUEUE_MAX);
         let thread = std::thread::Builder::new().name("reclaim".to_owned());
-        let progress = Arc::new(Progress::default());
+        let progress = Arc::new(ReclaimProgress::default());
         let counted = Arc::clone(&progress);
         let thread = thread.spawn(move || run(&take, &counted.dropped))?;
         let queue = give;
@@ -106,7 +106,7 @@ impl Reclaimer {
         if bytes.capacity() >= BUFFER_MIN && fits {
             waiting.fetch_add(bytes.capacity(), Ordering::Relaxed);
             let progress = Arc::clone(&self.progress);
-            self.drop_later(Box::new(Buffer { bytes, progress }));
+            self.drop_later(Box::new(QueuedBuffer { bytes, progress }));
         }
     }
 }

@@ -21,7 +21,7 @@ use crate::loops::loop_core::{LoopCore, Sockets};
 use crate::net::listener::Accepted;
 use crate::process::long_work::Work;
 use crate::process::reclaim::Reclaimer;
-use crate::state::server::{Parts, Server, Stop};
+use crate::state::server::{Server, ServerParts, StopReason};
 use crate::time::clock::Clock;
 
 /// A server whose time stands still until a test moves it.
@@ -33,7 +33,7 @@ pub(super) struct Rig {
     /// The seat of the thread that runs long commands.
     long: Seat,
     /// Keeps the way open on which commands ask the server to stop.
-    _stopped: Receiver<Stop>,
+    _stopped: Receiver<StopReason>,
 }
 
 /// The client's end of a connection.
@@ -70,7 +70,7 @@ impl Rig {
         // Nobody needs to be woken: the test decides whose turn it is.
         let handles = (0..loops).map(|_| LoopHandle::woken_by(Waker::noop()));
         let (stop, stopped) = channel();
-        let server = Arc::new(Server::new(Parts {
+        let server = Arc::new(Server::new(ServerParts {
             settings,
             file: None,
             port: 0,

@@ -16,7 +16,7 @@ use crate::loops::event_loop::{EventLoop, WAKER};
 use crate::net::listener;
 use crate::process::long_threads;
 use crate::process::reclaim::Reclaimer;
-use crate::state::server::{Parts, Server, Stop, random};
+use crate::state::server::{Server, ServerParts, StopReason, random};
 use crate::time::clock::Clock;
 
 /// A running server.
@@ -26,7 +26,7 @@ pub(crate) struct Running {
     /// The addresses at which it listens.
     pub(crate) addresses: Vec<std::net::SocketAddr>,
     loops: Vec<JoinHandle<()>>,
-    stopped: Receiver<Stop>,
+    stopped: Receiver<StopReason>,
 }
 
 /// Opens the sockets and starts the loops. `own_files`: descriptors that are no connections.
@@ -53,7 +53,7 @@ pub(crate) fn start(
         .context("cannot create the event loops' wakers")?;
     let (reclaimer, _) = Reclaimer::start().context("cannot start a thread")?;
     let (stop, stopped) = channel();
-    let parts = Parts {
+    let parts = ServerParts {
         settings,
         file,
         own_files,
@@ -116,15 +116,15 @@ struct OnEnd(Arc<Server>);
 impl Drop for OnEnd {
     fn drop(&mut self) {
         if !self.0.stopping.load(Ordering::Acquire) {
-            self.0.ask_to_stop(Stop::Failure);
+            self.0.ask_to_stop(StopReason::Failure);
         }
     }
 }
 
 impl Running {
     /// Waits until somebody asks the server to stop.
-    pub(crate) fn wait(&self) -> Stop {
-        self.stopped.recv().unwrap_or(Stop::Failure)
+    pub(crate) fn wait(&self) -> StopReason {
+        self.stopped.recv().unwrap_or(StopReason::Failure)
     }
 
     /// Ends the loops. They finish their batches and send what is left.
@@ -157,7 +157,10 @@ mod tests {
             let thread = watched(&running.server, 2, end).expect("a thread");
             running.loops.push(thread);
             let patience = std::time::Duration::from_secs(60);
-            assert_eq!(running.stopped.recv_timeout(patience), Ok(Stop::Failure));
+            assert_eq!(
+                running.stopped.recv_timeout(patience),
+                Ok(StopReason::Failure)
+            );
             running.stop();
         }
     }

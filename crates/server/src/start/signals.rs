@@ -11,7 +11,7 @@ pub(crate) fn watch(server: &Arc<Server>) -> anyhow::Result<()> {
     use signal_hook::consts::{SIGINT, SIGTERM};
     use signal_hook::iterator::Signals;
 
-    use crate::state::server::Stop;
+    use crate::state::server::StopReason;
 
     let mut signals = Signals::new([SIGTERM, SIGINT]).context("cannot watch for signals")?;
     let server = Arc::clone(server);
@@ -24,7 +24,7 @@ pub(crate) fn watch(server: &Arc<Server>) -> anyhow::Result<()> {
             }
             asked = true;
             tracing::info!(signal, "asked to stop");
-            server.ask_to_stop(Stop::Signal);
+            server.ask_to_stop(StopReason::Signal);
         }
     };
     std::thread::Builder::new()

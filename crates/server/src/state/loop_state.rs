@@ -6,7 +6,7 @@ use tidewheel_keyspace::{Blocked, Seat, Time};
 
 use crate::clients::pause::Pause;
 use crate::config::Settings;
-use crate::counters::metrics::Tally;
+use crate::counters::metrics::LoopTally;
 use crate::loop_handle::LoopHandle;
 use crate::state::server::Server;
 
@@ -30,7 +30,7 @@ pub(crate) struct LoopState {
     since_time: usize,
     /// Inside while the loop works, empty while it sleeps.
     pub(crate) seat: Seat,
-    pub(crate) tally: Tally,
+    pub(crate) tally: LoopTally,
 }
 
 impl LoopState {
@@ -42,7 +42,7 @@ impl LoopState {
             time: server.clock.now(),
             since_time: 0,
             seat: server.keyspace.seat(),
-            tally: Tally::default(),
+            tally: LoopTally::default(),
             index,
             server,
         }

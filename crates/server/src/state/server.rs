@@ -12,7 +12,7 @@ use crate::clients::pause::Pause;
 use crate::clients::registry::Clients;
 use crate::config::{Live, Settings};
 use crate::counters::latency::Latency;
-use crate::counters::metrics::{ExpiryRate, Tally};
+use crate::counters::metrics::{ExpiryRate, LoopTally};
 use crate::counters::slow_log::SlowLog;
 use crate::loop_handle::LoopHandle;
 use crate::loop_handle::inbox::{Item, Target};
@@ -41,7 +41,7 @@ pub(crate) struct Server {
     /// The tick at which the server started.
     pub(crate) started: u64,
     /// Counters at the last CONFIG RESETSTAT.
-    pub(crate) stats_base: Mutex<Tally>,
+    pub(crate) stats_base: Mutex<LoopTally>,
     /// The most memory that was in use whenever somebody asked.
     pub(crate) peak_memory: AtomicU64,
     pub(crate) expiry_rate: ExpiryRate,
@@ -50,14 +50,14 @@ pub(crate) struct Server {
     /// Connections that were accepted and not yet closed.
     pub(crate) connected: AtomicUsize,
     pub(crate) stopping: AtomicBool,
-    stop: Sender<Stop>,
+    stop: Sender<StopReason>,
     #[cfg(test)]
     pub(crate) witness: crate::state::witness::Witness,
 }
 
 /// The reason for which the server stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stop {
+pub(crate) enum StopReason {
     Signal,
     Command,
     /// A loop ended although nobody asked it to.
@@ -66,7 +66,7 @@ pub(crate) enum Stop {
 
 /// The parts from which a server is built.
 #[derive(Debug)]
-pub(crate) struct Parts {
+pub(crate) struct ServerParts {
     pub(crate) settings: Settings,
     pub(crate) file: Option<std::path::PathBuf>,
     /// Descriptors that are no connections.
@@ -75,21 +75,21 @@ pub(crate) struct Parts {
     pub(crate) clock: Clock,
     pub(crate) loops: Arc<[LoopHandle]>,
     pub(crate) reclaimer: Reclaimer,
-    pub(crate) stop: Sender<Stop>,
+    pub(crate) stop: Sender<StopReason>,
     /// Seeds the keyspace's hashes and samples.
     pub(crate) seed: u128,
 }
 
 /// The server's answers to what the keyspace asks: waking loops, freeing memory, serving clients.
 #[derive(Debug)]
-struct Shell {
+struct KeyspaceHooks {
     clock: Arc<Clock>,
     loops: Arc<[LoopHandle]>,
     reclaimer: Reclaimer,
     long_work: Arc<LongWork>,
 }
 
-impl Hooks for Shell {
+impl Hooks for KeyspaceHooks {
     fn wake(&self, shard: usize, deadline: u64) {
         self.loops[shard % self.loops.len()].deadline_lowered(deadline);
     }
@@ -130,10 +130,10 @@ impl Server {
     }
 
     /// Puts a server together. Its loops are for the caller to run.
-    pub(crate) fn new(parts: Parts) -> Self {
+    pub(crate) fn new(parts: ServerParts) -> Self {
         let clock = Arc::new(parts.clock);
         let long_work = Arc::<LongWork>::default();
-        let shell = Shell {
+        let shell = KeyspaceHooks {
             long_work: Arc::clone(&long_work),
             clock: Arc::clone(&clock),
             loops: Arc::clone(&parts.loops),
@@ -175,7 +175,7 @@ impl Server {
     }
 
     /// Asks the main thread to stop the server.
-    pub(crate) fn ask_to_stop(&self, why: Stop) {
+    pub(crate) fn ask_to_stop(&self, why: StopReason) {
         if self.stop.send(why).is_err() {
             tracing::debug!(?why, "the server is stopping already");
         }
@@ -199,8 +199,8 @@ impl Server {
     }
 
     /// Counters of all loops since the start.
-    pub(crate) fn totals(&self) -> Tally {
-        let mut sum = Tally::default();
+    pub(crate) fn totals(&self) -> LoopTally {
+        let mut sum = LoopTally::default();
         for handle in self.loops.iter() {
             handle.counters.add_to(&mut sum);
         }

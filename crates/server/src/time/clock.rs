@@ -24,7 +24,7 @@ const SAMPLE_MAX_NS: u64 = 20_000;
 /// Engine time and its relation to the wall clock.
 #[derive(Debug)]
 pub(crate) struct Clock {
-    source: Source,
+    source: TimeSource,
     /// Monotonic nanoseconds at [`ORIGIN_TICK`].
     origin_ns: u64,
     /// Wall milliseconds minus engine ticks.
@@ -34,10 +34,10 @@ pub(crate) struct Clock {
 impl Clock {
     /// Starts engine time now, in phase with the wall clock.
     pub(crate) fn start() -> Self {
-        Self::of(Source::System)
+        Self::of(TimeSource::System)
     }
 
-    fn of(source: Source) -> Self {
+    fn of(source: TimeSource) -> Self {
         let (mono_ns, wall_ns) = loop {
             if let Some(sample) = source.sample() {
                 break sample;
@@ -96,9 +96,9 @@ impl Clock {
     /// Blocks the thread.
     pub(crate) fn sleep(&self, duration: Duration) {
         match &self.source {
-            Source::System => std::thread::sleep(duration),
+            TimeSource::System => std::thread::sleep(duration),
             #[cfg(test)]
-            Source::Manual(_) => self.advance(duration),
+            TimeSource::ManualTime(_) => self.advance(duration),
         }
     }
 
@@ -119,19 +119,19 @@ pub(crate) fn micros(time: Time) -> u64 {
 
 /// The source of time. The program has one; tests have another.
 #[derive(Debug)]
-enum Source {
+enum TimeSource {
     System,
     #[cfg(test)]
-    Manual(manual::Manual),
+    ManualTime(manual::ManualTime),
 }
 
-impl Source {
+impl TimeSource {
     #[inline]
     fn monotonic_ns(&self) -> u64 {
         match self {
             Self::System => monotonic_nanos(),
             #[cfg(test)]
-            Self::Manual(manual) => manual.monotonic_ns(),
+            Self::ManualTime(manual) => manual.monotonic_ns(),
         }
     }
 
@@ -140,7 +140,7 @@ impl Source {
         match self {
             Self::System => sample(),
             #[cfg(test)]
-            Self::Manual(manual) => Some(manual.sample()),
+            Self::ManualTime(manual) => Some(manual.sample()),
         }
     }
 }
@@ -160,16 +160,16 @@ mod manual {
     use std::sync::atomic::{AtomicU64, Ordering};
     use std::time::Duration;
 
-    use super::{Clock, Source};
+    use super::{Clock, TimeSource};
 
     /// Wall time when the clock starts, in milliseconds since 1970.
     const WALL_MS: i128 = 1_700_000_000_000;
 
     /// Nanoseconds that have passed.
     #[derive(Debug, Default)]
-    pub(super) struct Manual(AtomicU64);
+    pub(super) struct ManualTime(AtomicU64);
 
-    impl Manual {
+    impl ManualTime {
         pub(super) fn monotonic_ns(&self) -> u64 {
             self.0.load(Ordering::Relaxed)
         }
@@ -183,12 +183,12 @@ mod manual {
     impl Clock {
         /// A clock for tests, which moves only by [`advance`](Self::advance).
         pub(crate) fn manual() -> Self {
-            Self::of(Source::Manual(Manual::default()))
+            Self::of(TimeSource::ManualTime(ManualTime::default()))
         }
 
         /// Lets time pass on a manual clock.
         pub(crate) fn advance(&self, by: Duration) {
-            let Source::Manual(manual) = &self.source else {
+            let TimeSource::ManualTime(manual) = &self.source else {
                 panic!("the system's clock is not to be moved");
             };
             let ns = u64::try_from(by.as_nanos()).unwrap_or(u64::MAX);

@@ -19,7 +19,7 @@
 
 use tidewheel_time::NEVER;
 
-use crate::counters::latency::Event;
+use crate::counters::latency::LatencyEvent;
 use crate::state::loop_state::LoopState;
 use crate::time::clock;
 use crate::upkeep::guard;
@@ -121,7 +121,7 @@ impl LoopExpiry {
         let began_us = clock::micros(state.time);
         let (next, spent) = self.pass(state, shards, end);
         let took_us = clock::micros(state.time).saturating_sub(began_us);
-        state.note_event(Event::ExpireCycle, took_us);
+        state.note_event(LatencyEvent::ExpireCycle, took_us);
         if let Some(steps) = spent {
             self.at = (first + steps) % own.count;
             state.tally.budget_hits += 1;

@@ -92,9 +92,9 @@ fn a_server_whose_log_nobody_reads_serves_and_stops_as_ever() {
     server.close_log();
     let mut client = server.client();
     for _ in 0..3 {
-        let mut stranger = server.client();
-        stranger.send(b"POST / HTTP/1.1\r\n");
-        assert_eq!(stranger.try_read(), None);
+        let mut foreign = server.client();
+        foreign.send(b"POST / HTTP/1.1\r\n");
+        assert_eq!(foreign.try_read(), None);
         assert!(is_served(&mut client));
     }
     server.signal(Signal::TERM);

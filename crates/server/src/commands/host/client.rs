@@ -7,7 +7,7 @@ use tidewheel_keyspace::CommandError;
 use tidewheel_resp::{Args, parse_i64};
 
 use super::session::{NAME, is_plain};
-use super::{Outcome, error};
+use super::{HandlerResult, error};
 use crate::clients::checks;
 use crate::clients::connection::{Connection, Replies};
 use crate::clients::registry::Client;
@@ -16,7 +16,7 @@ use crate::loop_handle::inbox::Item;
 
 /// The classes that TYPE knows. Nobody is a master, a replica or a monitor here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Class {
+enum ClientClass {
     Normal,
     PubSub,
     Nobody,
@@ -28,7 +28,7 @@ struct Filter<'a> {
     id: Option<u64>,
     address: Option<&'a [u8]>,
     local: Option<&'a [u8]>,
-    class: Option<Class>,
+    class: Option<ClientClass>,
     user: Option<&'a [u8]>,
     /// Seconds for which it has been connected at least.
     age_s: Option<u64>,
@@ -36,12 +36,12 @@ struct Filter<'a> {
 }
 
 impl Turn<'_> {
-    pub(super) fn client_id(&mut self, conn: &Connection) -> Outcome {
+    pub(super) fn client_id(&mut self, conn: &Connection) -> HandlerResult {
         self.out.integer(id_as_integer(conn.client.id));
         Ok(Step::Done)
     }
 
-    pub(super) fn client_get_name(&mut self, conn: &Connection) -> Outcome {
+    pub(super) fn client_get_name(&mut self, conn: &Connection) -> HandlerResult {
         let facts = conn.client.facts.lock();
         if facts.names.own.is_empty() {
             self.out.null();
@@ -51,7 +51,7 @@ impl Turn<'_> {
         Ok(Step::Done)
     }
 
-    pub(super) fn client_set_name(&mut self, conn: &Connection, args: Args<'_>) -> Outcome {
+    pub(super) fn client_set_name(&mut self, conn: &Connection, args: Args<'_>) -> HandlerResult {
         if !is_plain(&args[2]) {
             return Err(error(NAME));
         }
@@ -59,7 +59,7 @@ impl Turn<'_> {
         self.done()
     }
 
-    pub(super) fn client_set_info(&mut self, conn: &Connection, args: Args<'_>) -> Outcome {
+    pub(super) fn client_set_info(&mut self, conn: &Connection, args: Args<'_>) -> HandlerResult {
         let attribute = args[2].to_ascii_lowercase();
         if attribute != b"lib-name" && attribute != b"lib-ver" {
             let name = String::from_utf8_lossy(&args[2]).into_owned();
@@ -84,7 +84,7 @@ impl Turn<'_> {
         self.done()
     }
 
-    pub(super) fn client_info(&mut self, conn: &Connection) -> Outcome {
+    pub(super) fn client_info(&mut self, conn: &Connection) -> HandlerResult {
         self.publish_running(conn);
         let mut line = Vec::new();
         conn.client.describe(self.time.tick, &mut line);
@@ -93,7 +93,7 @@ impl Turn<'_> {
         Ok(Step::Done)
     }
 
-    pub(super) fn client_list(&mut self, conn: &Connection, args: Args<'_>) -> Outcome {
+    pub(super) fn client_list(&mut self, conn: &Connection, args: Args<'_>) -> HandlerResult {
         let clients: Vec<Arc<Client>> = match args.get(2).map(<[u8]>::to_ascii_lowercase) {
             None => self.server.clients.everybody(),
             Some(option) if option == b"type" && args.len() == 4 => {
@@ -127,7 +127,7 @@ impl Turn<'_> {
         Ok(Step::Done)
     }
 
-    pub(super) fn client_kill(&mut self, conn: &Connection, args: Args<'_>) -> Outcome {
+    pub(super) fn client_kill(&mut self, conn: &Connection, args: Args<'_>) -> HandlerResult {
         let old_form = args.len() == 3;
         let filter = if old_form {
             Filter {
@@ -161,17 +161,21 @@ impl Turn<'_> {
         Ok(if myself { Step::Close } else { Step::Done })
     }
 
-    pub(super) fn client_no_evict(&mut self, conn: &Connection, args: Args<'_>) -> Outcome {
+    pub(super) fn client_no_evict(&mut self, conn: &Connection, args: Args<'_>) -> HandlerResult {
         conn.client.facts.lock().no_evict = on_or_off(&args[2])?;
         self.done()
     }
 
-    pub(super) fn client_no_touch(&mut self, conn: &mut Connection, args: Args<'_>) -> Outcome {
+    pub(super) fn client_no_touch(
+        &mut self,
+        conn: &mut Connection,
+        args: Args<'_>,
+    ) -> HandlerResult {
         conn.session.no_touch = on_or_off(&args[2])?;
         self.done()
     }
 
-    pub(super) fn client_reply(&mut self, conn: &mut Connection, args: Args<'_>) -> Outcome {
+    pub(super) fn client_reply(&mut self, conn: &mut Connection, args: Args<'_>) -> HandlerResult {
         match args[2].to_ascii_lowercase().as_slice() {
             b"on" => {
                 conn.replies = Replies::On;
@@ -192,7 +196,7 @@ impl Turn<'_> {
         Ok(Step::Done)
     }
 
-    pub(super) fn client_pause(&mut self, conn: &mut Connection, args: Args<'_>) -> Outcome {
+    pub(super) fn client_pause(&mut self, conn: &mut Connection, args: Args<'_>) -> HandlerResult {
         let all = match args.get(3).map(<[u8]>::to_ascii_lowercase) {
             _ if args.len() > 4 => return Err(CommandError::SYNTAX),
             None => true,
@@ -226,7 +230,7 @@ impl Turn<'_> {
         self.done()
     }
 
-    pub(super) fn client_unblock(&mut self, args: Args<'_>) -> Outcome {
+    pub(super) fn client_unblock(&mut self, args: Args<'_>) -> HandlerResult {
         let with_error = match args.get(3).map(<[u8]>::to_ascii_lowercase).as_deref() {
             _ if args.len() > 4 => return Err(CommandError::SYNTAX),
             None | Some(b"timeout") => false,
@@ -255,7 +259,7 @@ impl Turn<'_> {
         Ok(Step::Done)
     }
 
-    pub(super) fn client_unpause(&mut self, conn: &mut Connection) -> Outcome {
+    pub(super) fn client_unpause(&mut self, conn: &mut Connection) -> HandlerResult {
         if self.in_transaction {
             // Those who wait are served at its end.
             self.server.pause.end();
@@ -334,11 +338,11 @@ fn max_age(seconds: &[u8]) -> Result<u64, CommandError> {
     positive.ok_or_else(|| error("ERR maxage should be greater than 0"))
 }
 
-fn class(name: &[u8]) -> Result<Class, CommandError> {
+fn class(name: &[u8]) -> Result<ClientClass, CommandError> {
     match name.to_ascii_lowercase().as_slice() {
-        b"normal" => Ok(Class::Normal),
-        b"pubsub" => Ok(Class::PubSub),
-        b"master" | b"primary" | b"replica" | b"slave" => Ok(Class::Nobody),
+        b"normal" => Ok(ClientClass::Normal),
+        b"pubsub" => Ok(ClientClass::PubSub),
+        b"master" | b"primary" | b"replica" | b"slave" => Ok(ClientClass::Nobody),
         _ => {
             let name = String::from_utf8_lossy(name);
             Err(CommandError::quoting(format!(
@@ -348,12 +352,12 @@ fn class(name: &[u8]) -> Result<Class, CommandError> {
     }
 }
 
-fn class_of(client: &Client) -> Class {
+fn class_of(client: &Client) -> ClientClass {
     let facts = client.facts.lock();
     if facts.channels + facts.patterns > 0 {
-        Class::PubSub
+        ClientClass::PubSub
     } else {
-        Class::Normal
+        ClientClass::Normal
     }
 }
 

@@ -3,12 +3,12 @@
 use tidewheel_keyspace::{CommandError, glob_match};
 use tidewheel_resp::Args;
 
-use super::Outcome;
+use super::HandlerResult;
 use crate::commands::turn::{Step, Turn};
 use crate::config::{ChangeTime, ConfigKey, key, keys};
 
 impl Turn<'_> {
-    pub(super) fn config_get(&mut self, args: Args<'_>) -> Outcome {
+    pub(super) fn config_get(&mut self, args: Args<'_>) -> HandlerResult {
         let wanted = |name: &str| {
             args.iter()
                 .skip(2)
@@ -30,7 +30,7 @@ impl Turn<'_> {
     }
 
     /// Sets all or nothing.
-    pub(super) fn config_set(&mut self, args: Args<'_>) -> Outcome {
+    pub(super) fn config_set(&mut self, args: Args<'_>) -> HandlerResult {
         if !args.len().is_multiple_of(2) {
             return Err(CommandError::fixed(
                 "ERR wrong number of arguments for 'config|set' command",
@@ -74,7 +74,7 @@ impl Turn<'_> {
         self.done()
     }
 
-    pub(super) fn config_reset_stat(&mut self, args: Args<'_>) -> Outcome {
+    pub(super) fn config_reset_stat(&mut self, args: Args<'_>) -> HandlerResult {
         self.publish_counters();
         let totals = self.server.totals();
         *self.server.stats_base.lock() = totals;

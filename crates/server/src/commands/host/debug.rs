@@ -6,7 +6,7 @@ use std::time::Duration;
 use tidewheel_keyspace::{CommandError, glob_match, lookup, write_help};
 use tidewheel_resp::{Args, Protocol, parse_f64};
 
-use super::{Outcome, error};
+use super::{HandlerResult, error};
 use crate::clients::connection::Connection;
 use crate::commands::turn::{Step, Turn};
 
@@ -33,14 +33,14 @@ fn check(conn: &Connection) -> Result<(), CommandError> {
 }
 
 impl Turn<'_> {
-    pub(super) fn debug_help(&mut self, conn: &Connection, args: Args<'_>) -> Outcome {
+    pub(super) fn debug_help(&mut self, conn: &Connection, args: Args<'_>) -> HandlerResult {
         check(conn)?;
         let debug = lookup(&args[0]).ok_or(CommandError::NOT_HERE)?;
         write_help(debug, self.out);
         Ok(Step::Done)
     }
 
-    pub(super) fn debug_sleep(&mut self, conn: &Connection, args: Args<'_>) -> Outcome {
+    pub(super) fn debug_sleep(&mut self, conn: &Connection, args: Args<'_>) -> HandlerResult {
         check(conn)?;
         let seconds = parse_f64(&args[2]).ok_or(CommandError::NOT_A_FLOAT)?;
         if !(0.0..=SLEEP_MAX_S).contains(&seconds) {
@@ -54,45 +54,61 @@ impl Turn<'_> {
         self.done()
     }
 
-    pub(super) fn debug_set_active_expire(&mut self, conn: &Connection, args: Args<'_>) -> Outcome {
+    pub(super) fn debug_set_active_expire(
+        &mut self,
+        conn: &Connection,
+        args: Args<'_>,
+    ) -> HandlerResult {
         check(conn)?;
         self.server.keyspace.set_active_expire(switch(&args[2])?);
         self.done()
     }
 
-    pub(super) fn debug_pause_cron(&mut self, conn: &Connection, args: Args<'_>) -> Outcome {
+    pub(super) fn debug_pause_cron(&mut self, conn: &Connection, args: Args<'_>) -> HandlerResult {
         check(conn)?;
         switch(&args[2])?;
         self.done()
     }
 
-    pub(super) fn debug_skip_checksums(&mut self, conn: &Connection, args: Args<'_>) -> Outcome {
+    pub(super) fn debug_skip_checksums(
+        &mut self,
+        conn: &Connection,
+        args: Args<'_>,
+    ) -> HandlerResult {
         check(conn)?;
         let skips = &self.server.keyspace.rules().skip_checksums;
         skips.store(switch(&args[2])?, Ordering::Relaxed);
         self.done()
     }
 
-    pub(super) fn debug_error(&mut self, conn: &Connection, args: Args<'_>) -> Outcome {
+    pub(super) fn debug_error(&mut self, conn: &Connection, args: Args<'_>) -> HandlerResult {
         check(conn)?;
         self.out.error(&String::from_utf8_lossy(&args[2]));
         Ok(Step::Done)
     }
 
-    pub(super) fn debug_log(&mut self, conn: &Connection, args: Args<'_>) -> Outcome {
+    pub(super) fn debug_log(&mut self, conn: &Connection, args: Args<'_>) -> HandlerResult {
         check(conn)?;
         let message = &args[2][..args[2].len().min(MESSAGE_MAX)];
         tracing::warn!("DEBUG LOG: {}", String::from_utf8_lossy(message));
         self.done()
     }
 
-    pub(super) fn debug_string_match(&mut self, conn: &Connection, args: Args<'_>) -> Outcome {
+    pub(super) fn debug_string_match(
+        &mut self,
+        conn: &Connection,
+        args: Args<'_>,
+    ) -> HandlerResult {
         check(conn)?;
         self.out.integer(glob_match(&args[2], &args[3]).into());
         Ok(Step::Done)
     }
 
-    pub(super) fn debug_packed_threshold(&mut self, conn: &Connection, args: Args<'_>) -> Outcome {
+    pub(super) fn debug_packed_threshold(
+        &mut self,
+        conn: &Connection,
+        args: Args<'_>,
+    ) -> HandlerResult {
         check(conn)?;
         let size = std::str::from_utf8(&args[2]).ok();
         match size.and_then(crate::config::memory) {
@@ -103,21 +119,21 @@ impl Turn<'_> {
         }
     }
 
-    pub(super) fn debug_reload(&mut self, conn: &Connection) -> Outcome {
+    pub(super) fn debug_reload(&mut self, conn: &Connection) -> HandlerResult {
         check(conn)?;
         Err(error(
             "ERR this server writes no snapshots, so there is nothing to reload",
         ))
     }
 
-    pub(super) fn debug_load_aof(&mut self, conn: &Connection) -> Outcome {
+    pub(super) fn debug_load_aof(&mut self, conn: &Connection) -> HandlerResult {
         check(conn)?;
         Err(error(
             "ERR this server writes no append-only log, so there is nothing to load",
         ))
     }
 
-    pub(super) fn debug_protocol(&mut self, conn: &Connection, args: Args<'_>) -> Outcome {
+    pub(super) fn debug_protocol(&mut self, conn: &Connection, args: Args<'_>) -> HandlerResult {
         check(conn)?;
         let resp3 = conn.protocol == Protocol::Resp3;
         let out = &mut *self.out;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::counters::latency::Series;
+use crate::counters::latency::LatencySeries;
 
 /// Columns at most: the newest.
 const COLUMNS: usize = 80;
@@ -14,7 +14,7 @@ const LINES: u64 = 4;
 const LEVELS: [char; 4] = [' ', '_', 'o', '#'];
 
 /// Draws an event's samples. Below each column stands how long ago it was.
-pub(super) fn graph(name: &str, series: &Series, now_s: i64) -> String {
+pub(super) fn graph(name: &str, series: &LatencySeries, now_s: i64) -> String {
     let skipped = series.samples.len().saturating_sub(COLUMNS);
     let samples: Vec<_> = series.samples.iter().skip(skipped).collect();
     let high = samples.iter().map(|sample| sample.ms).max().unwrap_or(0);
@@ -68,12 +68,12 @@ fn age(seconds: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::counters::latency::Sample;
+    use crate::counters::latency::LatencySample;
 
     #[test]
     fn every_second_has_a_column_with_its_age() {
-        let sample = |at_s, ms| Sample { at_s, ms };
-        let series = Series {
+        let sample = |at_s, ms| LatencySample { at_s, ms };
+        let series = LatencySeries {
             samples: [sample(10, 1), sample(900, 7), sample(999, 12)].into(),
             worst_ms: 20,
         };
@@ -89,8 +89,8 @@ mod tests {
 
     #[test]
     fn equal_times_and_many_of_them_can_be_drawn() {
-        let samples = (0..200).map(|at_s| Sample { at_s, ms: u64::MAX });
-        let series = Series {
+        let samples = (0..200).map(|at_s| LatencySample { at_s, ms: u64::MAX });
+        let series = LatencySeries {
             samples: samples.collect(),
             worst_ms: u64::MAX,
         };

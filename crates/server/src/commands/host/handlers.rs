@@ -3,28 +3,28 @@
 use tidewheel_keyspace::rows::{COUNT, number_of};
 use tidewheel_resp::Args;
 
-use super::Outcome;
+use super::HandlerResult;
 use crate::clients::connection::Connection;
 use crate::commands::turn::Turn;
 use crate::pubsub::subscriptions::SubscriptionKind;
 
 /// Runs a command.
-pub(super) type Run = fn(&mut Turn<'_>, &mut Connection, Args<'_>) -> Outcome;
+pub(super) type Handler = fn(&mut Turn<'_>, &mut Connection, Args<'_>) -> HandlerResult;
 
 /// The function of each row of the table of commands, at the row's number.
-pub(super) static RUNS: [Option<Run>; COUNT] = {
-    let mut runs: [Option<Run>; COUNT] = [None; COUNT];
+pub(super) static HANDLERS: [Option<Handler>; COUNT] = {
+    let mut handlers: [Option<Handler>; COUNT] = [None; COUNT];
     let mut i = 0;
     while i < BY_NAME.len() {
         let (name, run) = BY_NAME[i];
-        runs[number_of(name)] = Some(run);
+        handlers[number_of(name)] = Some(run);
         i += 1;
     }
-    runs
+    handlers
 };
 
 #[rustfmt::skip] // A line for each.
-const BY_NAME: &[(&str, Run)] = &[
+const BY_NAME: &[(&str, Handler)] = &[
     ("ping", |turn, conn, args| turn.ping(conn, args)),
     ("exec", |turn, conn, _| turn.exec(conn)),
     ("multi", |turn, conn, _| turn.multi(conn)),
@@ -99,14 +99,14 @@ const BY_NAME: &[(&str, Run)] = &[
 mod tests {
     use tidewheel_keyspace::{all_rows, is_run_here};
 
-    use super::RUNS;
+    use super::HANDLERS;
 
     #[test]
     fn the_server_runs_what_the_keyspace_leaves_to_it_and_nothing_else() {
         for row in all_rows().iter().filter(|row| !row.has_subcommands()) {
             let is_left = !is_run_here(row);
             assert_eq!(
-                RUNS[usize::from(row.number)].is_some(),
+                HANDLERS[usize::from(row.number)].is_some(),
                 is_left,
                 "{}",
                 row.name

@@ -6,14 +6,14 @@ use std::fmt::Write as _;
 use tidewheel_keyspace::{Command, CommandError};
 use tidewheel_resp::Args;
 
-use super::Outcome;
+use super::HandlerResult;
 use super::graph::graph;
 use crate::commands::turn::{Step, Turn};
-use crate::counters::latency::{Event, Series};
-use crate::counters::times::Times;
+use crate::counters::latency::{LatencyEvent, LatencySeries};
+use crate::counters::times::CallTimes;
 
 impl Turn<'_> {
-    pub(super) fn latency_latest(&mut self) -> Outcome {
+    pub(super) fn latency_latest(&mut self) -> HandlerResult {
         let all = self.server.latency.all();
         self.out.array(all.len());
         for (event, series) in all {
@@ -27,7 +27,7 @@ impl Turn<'_> {
         Ok(Step::Done)
     }
 
-    pub(super) fn latency_history(&mut self, args: Args<'_>) -> Outcome {
+    pub(super) fn latency_history(&mut self, args: Args<'_>) -> HandlerResult {
         let series = self.series(&args[2]).unwrap_or_default();
         self.out.array(series.samples.len());
         for sample in series.samples {
@@ -38,21 +38,21 @@ impl Turn<'_> {
         Ok(Step::Done)
     }
 
-    pub(super) fn latency_reset(&mut self, args: Args<'_>) -> Outcome {
+    pub(super) fn latency_reset(&mut self, args: Args<'_>) -> HandlerResult {
         let latency = &self.server.latency;
         let forgotten = if args.len() == 2 {
-            let all = Event::ALL.into_iter();
+            let all = LatencyEvent::ALL.into_iter();
             all.filter(|event| latency.reset(*event)).count()
         } else {
-            let named = args.iter().skip(2).filter_map(Event::named);
+            let named = args.iter().skip(2).filter_map(LatencyEvent::named);
             named.filter(|event| latency.reset(*event)).count()
         };
         self.out.integer(forgotten as i64);
         Ok(Step::Done)
     }
 
-    pub(super) fn latency_graph(&mut self, args: Args<'_>) -> Outcome {
-        let event = Event::named(&args[2]);
+    pub(super) fn latency_graph(&mut self, args: Args<'_>) -> HandlerResult {
+        let event = LatencyEvent::named(&args[2]);
         let Some((event, series)) = event.zip(self.series(&args[2])) else {
             let name = String::from_utf8_lossy(&args[2]);
             return Err(CommandError::quoting(format!(
@@ -64,7 +64,7 @@ impl Turn<'_> {
         Ok(Step::Done)
     }
 
-    pub(super) fn latency_doctor(&mut self) -> Outcome {
+    pub(super) fn latency_doctor(&mut self) -> HandlerResult {
         let text = self.diagnose();
         self.out.verbatim("txt", text.as_bytes());
         Ok(Step::Done)
@@ -86,7 +86,7 @@ impl Turn<'_> {
         for (event, series) in &all {
             describe(*event, series, &mut text);
         }
-        let commands = [Event::Command, Event::FastCommand];
+        let commands = [LatencyEvent::Command, LatencyEvent::FastCommand];
         if all.iter().any(|(event, _)| commands.contains(event)) && !settings.is_slow(u64::MAX) {
             text.push_str(
                 "The slow log is off, so it cannot name the calls: see slowlog-log-slower-than.\n",
@@ -95,7 +95,7 @@ impl Turn<'_> {
         text
     }
 
-    pub(super) fn latency_histogram(&mut self, args: Args<'_>) -> Outcome {
+    pub(super) fn latency_histogram(&mut self, args: Args<'_>) -> HandlerResult {
         self.publish_counters();
         let mut times = BTreeMap::new();
         if self.settings.diagnosis.tracking {
@@ -114,7 +114,7 @@ impl Turn<'_> {
         } else {
             args.iter().skip(2).flat_map(names_of).collect()
         };
-        let known: Vec<(&str, &Times)> = names
+        let known: Vec<(&str, &CallTimes)> = names
             .into_iter()
             .filter_map(|name| times.get(name).map(|times| (name, times)))
             .collect();
@@ -125,7 +125,7 @@ impl Turn<'_> {
         Ok(Step::Done)
     }
 
-    fn histogram(&mut self, name: &str, times: &Times) {
+    fn histogram(&mut self, name: &str, times: &CallTimes) {
         let powers = times.by_power();
         self.out.bulk(name.as_bytes());
         self.out.map(2);
@@ -140,8 +140,8 @@ impl Turn<'_> {
         }
     }
 
-    fn series(&self, name: &[u8]) -> Option<Series> {
-        Event::named(name).and_then(|event| self.server.latency.of(event))
+    fn series(&self, name: &[u8]) -> Option<LatencySeries> {
+        LatencyEvent::named(name).and_then(|event| self.server.latency.of(event))
     }
 
     fn milliseconds(&mut self, ms: u64) {
@@ -172,7 +172,7 @@ fn names_of(name: &[u8]) -> Vec<&'static str> {
     }
 }
 
-fn describe(event: Event, series: &Series, text: &mut String) {
+fn describe(event: LatencyEvent, series: &LatencySeries, text: &mut String) {
     let seconds = series.samples.len() as u64;
     let sum: u64 = series.samples.iter().map(|sample| sample.ms).sum();
     let (average, worst) = (sum / seconds.max(1), series.worst_ms);
@@ -185,18 +185,18 @@ fn describe(event: Event, series: &Series, text: &mut String) {
     debug_assert!(written.is_ok(), "a String takes everything");
 }
 
-fn advice(event: Event) -> &'static str {
+fn advice(event: LatencyEvent) -> &'static str {
     match event {
-        Event::Command => {
+        LatencyEvent::Command => {
             "SLOWLOG GET names the calls. Ask for less at a time, or use SCAN and its like."
         }
-        Event::FastCommand => {
+        LatencyEvent::FastCommand => {
             "These are short by themselves. Look for processes that take the processor, and for swapping."
         }
-        Event::ExpireCycle => {
+        LatencyEvent::ExpireCycle => {
             "Lower expiry-turn-us and expiry-hold-keys, or spread the deadlines of large values."
         }
-        Event::EvictionCycle => {
+        LatencyEvent::EvictionCycle => {
             "A command had to free much memory. Raise maxmemory, or store smaller values."
         }
     }

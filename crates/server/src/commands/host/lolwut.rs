@@ -4,7 +4,7 @@
 use tidewheel_keyspace::CommandError;
 use tidewheel_resp::{Args, parse_i64};
 
-use super::Outcome;
+use super::HandlerResult;
 use super::session::REDIS_VERSION;
 use crate::commands::turn::{Step, Turn};
 
@@ -16,7 +16,7 @@ const SPOKES: f64 = 8.0;
 
 impl Turn<'_> {
     /// VERSION asks for the picture of another version. There is one picture.
-    pub(super) fn lolwut(&mut self, args: Args<'_>) -> Outcome {
+    pub(super) fn lolwut(&mut self, args: Args<'_>) -> HandlerResult {
         let asks = args
             .get(1)
             .is_some_and(|word| word.eq_ignore_ascii_case(b"version"));

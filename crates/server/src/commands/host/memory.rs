@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use tidewheel_keyspace::Stats;
 
-use super::Outcome;
+use super::HandlerResult;
 use super::info::ratio;
 use crate::clients::connection::Connection;
 use crate::commands::turn::{Step, Turn};
@@ -16,7 +16,7 @@ const LITTLE: u64 = 5 << 20;
 
 /// Bytes that are held.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Memory {
+pub(super) struct MemoryUsage {
     /// Bytes of the data.
     pub(super) used: u64,
     /// The most bytes of the data at any moment in which somebody asked.
@@ -31,7 +31,7 @@ pub(super) struct Memory {
     pub(super) keys: u64,
 }
 
-impl Memory {
+impl MemoryUsage {
     pub(super) fn read(state: &LoopState, stats: &Stats) -> Self {
         let (server, used) = (&state.server, stats.used_memory);
         let earlier = server.peak_memory.fetch_max(used, Ordering::Relaxed);
@@ -63,9 +63,9 @@ enum Figure {
 impl Turn<'_> {
     /// Answers MEMORY STATS. Features that do not exist here, such as a replication backlog, take
     /// no memory. The allocator's inner memory is unknown.
-    pub(super) fn memory_stats(&mut self) -> Outcome {
+    pub(super) fn memory_stats(&mut self) -> HandlerResult {
         let stats = self.server.keyspace.stats(self.time);
-        let figures = figures(&Memory::read(self, &stats));
+        let figures = figures(&MemoryUsage::read(self, &stats));
         let used = |(_, db): &(usize, &tidewheel_keyspace::DatabaseStats)| db.keys > 0;
         let databases: Vec<usize> = stats
             .databases
@@ -95,30 +95,30 @@ impl Turn<'_> {
         Ok(Step::Done)
     }
 
-    pub(super) fn memory_doctor(&mut self) -> Outcome {
+    pub(super) fn memory_doctor(&mut self) -> HandlerResult {
         let stats = self.server.keyspace.stats(self.time);
-        let text = diagnose(&Memory::read(self, &stats));
+        let text = diagnose(&MemoryUsage::read(self, &stats));
         self.out.verbatim("txt", text.as_bytes());
         Ok(Step::Done)
     }
 
     /// The loops move what is scattered together. The allocator gives free pages back by itself.
-    pub(super) fn memory_purge(&mut self) -> Outcome {
+    pub(super) fn memory_purge(&mut self) -> HandlerResult {
         for handle in self.server.loops.iter() {
             handle.becomes_untidy();
         }
         self.done()
     }
 
-    pub(super) fn memory_malloc_stats(&mut self) -> Outcome {
+    pub(super) fn memory_malloc_stats(&mut self) -> HandlerResult {
         let text = "The allocator (jemalloc, on Linux) was built without statistics.\n";
         self.out.verbatim("txt", text.as_bytes());
         Ok(Step::Done)
     }
 }
 
-fn figures(memory: &Memory) -> Vec<(&'static str, Figure)> {
-    let Memory {
+fn figures(memory: &MemoryUsage) -> Vec<(&'static str, Figure)> {
+    let MemoryUsage {
         used,
         peak,
         resident,
@@ -165,8 +165,8 @@ fn figures(memory: &Memory) -> Vec<(&'static str, Figure)> {
     figures
 }
 
-fn diagnose(memory: &Memory) -> String {
-    let Memory {
+fn diagnose(memory: &MemoryUsage) -> String {
+    let MemoryUsage {
         used,
         peak,
         resident,
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn the_doctor_names_what_is_wrong() {
-        let well = Memory {
+        let well = MemoryUsage {
             used: 10 << 20,
             peak: 11 << 20,
             resident: 12 << 20,
@@ -217,22 +217,22 @@ mod tests {
             keys: 1,
         };
         assert!(diagnose(&well).starts_with("Nothing"));
-        let peaked = Memory {
+        let peaked = MemoryUsage {
             peak: 20 << 20,
             ..well
         };
         assert!(diagnose(&peaked).contains("half as big"));
-        let torn = Memory {
+        let torn = MemoryUsage {
             resident: 20 << 20,
             ..well
         };
         assert!(diagnose(&torn).contains("1.4 times"));
-        let hoarding = Memory {
+        let hoarding = MemoryUsage {
             clients: 10 << 20,
             ..well
         };
         assert!(diagnose(&hoarding).contains("200 KiB"));
-        let empty = Memory {
+        let empty = MemoryUsage {
             used: 1,
             ..hoarding
         };

@@ -22,9 +22,9 @@ use tidewheel_resp::Args;
 
 use crate::clients::connection::Connection;
 use crate::commands::turn::{Step, Turn};
-use crate::state::server::Stop;
+use crate::state::server::StopReason;
 
-type Outcome = Result<Step, CommandError>;
+type HandlerResult = Result<Step, CommandError>;
 
 impl Turn<'_> {
     /// Runs one of these commands.
@@ -33,7 +33,7 @@ impl Turn<'_> {
         // Such a command may change who is told of events, and of which.
         self.server.publish_events();
         let mark = self.out.mark();
-        let outcome = match handlers::RUNS[usize::from(row.number)] {
+        let outcome = match handlers::HANDLERS[usize::from(row.number)] {
             Some(run) => run(self, conn, args),
             None => Err(CommandError::NOT_HERE),
         };
@@ -44,12 +44,12 @@ impl Turn<'_> {
         })
     }
 
-    fn done(&mut self) -> Outcome {
+    fn done(&mut self) -> HandlerResult {
         self.out.ok();
         Ok(Step::Done)
     }
 
-    fn ping(&mut self, conn: &Connection, args: Args<'_>) -> Outcome {
+    fn ping(&mut self, conn: &Connection, args: Args<'_>) -> HandlerResult {
         if args.len() > 2 {
             return Err(error("ERR wrong number of arguments for 'ping' command"));
         }
@@ -66,17 +66,17 @@ impl Turn<'_> {
         Ok(Step::Done)
     }
 
-    fn echo(&mut self, args: Args<'_>) -> Outcome {
+    fn echo(&mut self, args: Args<'_>) -> HandlerResult {
         self.out.bulk(&args[1]);
         Ok(Step::Done)
     }
 
-    fn quit(&mut self) -> Outcome {
+    fn quit(&mut self) -> HandlerResult {
         self.out.ok();
         Ok(Step::Close)
     }
 
-    fn shutdown(&mut self, args: Args<'_>) -> Outcome {
+    fn shutdown(&mut self, args: Args<'_>) -> HandlerResult {
         let (mut save, mut nosave, mut abort) = (false, false, false);
         for option in args.iter().skip(1) {
             match option.to_ascii_lowercase().as_slice() {
@@ -99,11 +99,11 @@ impl Turn<'_> {
                 "ERR this server writes no snapshots: use SHUTDOWN NOSAVE",
             ));
         }
-        self.server.ask_to_stop(Stop::Command);
+        self.server.ask_to_stop(StopReason::Command);
         Ok(Step::Close)
     }
 
-    fn function_flush(&mut self, args: Args<'_>) -> Outcome {
+    fn function_flush(&mut self, args: Args<'_>) -> HandlerResult {
         let known = match args.get(2) {
             None => true,
             Some(mode) => {

@@ -4,7 +4,7 @@ use tidewheel_keyspace::Command;
 use tidewheel_keyspace::rows::Flags;
 use tidewheel_resp::Args;
 
-use super::{Outcome, error};
+use super::{HandlerResult, error};
 use crate::clients::checks;
 use crate::clients::connection::Connection;
 use crate::clients::monitors;
@@ -14,7 +14,7 @@ use crate::commands::turn::{Step, Turn};
 impl Turn<'_> {
     /// Makes the client a monitor. A client that is one already gets no answer, as from the public
     /// servers.
-    pub(super) fn monitor(&mut self, conn: &mut Connection) -> Outcome {
+    pub(super) fn monitor(&mut self, conn: &mut Connection) -> HandlerResult {
         if self.in_transaction {
             return Err(error("ERR MONITOR isn't allowed for DENY BLOCKING client"));
         }

@@ -2,7 +2,7 @@
 //!
 //! 1. A handler [begins](Turn::begin_part) a part. That says how many names earlier parts have
 //!    done.
-//! 2. It does one name after the other, as long as the part [takes](Part::takes) them.
+//! 2. It does one name after the other, as long as the part [takes](CommandPart::takes) them.
 //! 3. It [ends](Turn::end_part) the part. If names are left, the command stays at the start of its
 //!    connection's input, and the handler is called again with the same arguments.
 
@@ -17,7 +17,7 @@ const PART_NAMES: usize = 128;
 const PART_BYTES: usize = 64 << 10;
 
 /// One part of a command over many names.
-pub(super) struct Part {
+pub(super) struct CommandPart {
     /// The number of names that are done, in this part and in earlier ones.
     pub(super) done: usize,
     /// The channels that all parts so far have found.
@@ -26,7 +26,7 @@ pub(super) struct Part {
     bytes_left: usize,
 }
 
-impl Part {
+impl CommandPart {
     /// Returns true if another name may follow, and counts it as done.
     pub(super) fn takes(&mut self, name: &[u8]) -> bool {
         let takes = self.names_left > 0 && self.bytes_left > 0;
@@ -41,11 +41,11 @@ impl Part {
 
 impl Turn<'_> {
     /// Begins the next part of a command. A transaction is whole, and so are its commands.
-    pub(super) fn begin_part(&self, conn: &mut Connection) -> Part {
+    pub(super) fn begin_part(&self, conn: &mut Connection) -> CommandPart {
         let whole = self.in_transaction;
         let begun = conn.begun.take();
         let (done, found) = begun.map_or_else(Default::default, |begun| (begun.done, begun.found));
-        Part {
+        CommandPart {
             done,
             found,
             names_left: if whole { usize::MAX } else { PART_NAMES },
@@ -67,7 +67,7 @@ impl Turn<'_> {
     pub(super) fn end_part(
         &self,
         conn: &mut Connection,
-        part: Part,
+        part: CommandPart,
         all: bool,
         last: Step,
     ) -> Step {

@@ -3,8 +3,8 @@
 use tidewheel_keyspace::CommandError;
 use tidewheel_resp::{Args, Protocol};
 
-use super::Outcome;
-use super::parts::Part;
+use super::HandlerResult;
+use super::parts::CommandPart;
 use crate::clients::checks;
 use crate::clients::connection::Connection;
 use crate::commands::turn::{Step, Turn};
@@ -34,7 +34,7 @@ impl Turn<'_> {
         conn: &mut Connection,
         kind: SubscriptionKind,
         args: Args<'_>,
-    ) -> Outcome {
+    ) -> HandlerResult {
         let mut part = self.begin_part(conn);
         let mut refused = false;
         for name in args.from(1 + part.done) {
@@ -75,7 +75,7 @@ impl Turn<'_> {
         conn: &mut Connection,
         kind: SubscriptionKind,
         args: Args<'_>,
-    ) -> Outcome {
+    ) -> HandlerResult {
         let mut part = self.begin_part(conn);
         let all = if args.len() > 1 {
             for name in args.from(1 + part.done) {
@@ -108,7 +108,7 @@ impl Turn<'_> {
         &mut self,
         conn: &mut Connection,
         kind: SubscriptionKind,
-        part: &mut Part,
+        part: &mut CommandPart,
     ) -> bool {
         while !self.out.is_over()
             && let Some(subscriptions) = conn.subscriptions.as_mut()
@@ -156,7 +156,7 @@ impl Turn<'_> {
         self.end_part(conn, part, conn.subscriptions.is_none(), Step::Done)
     }
 
-    pub(super) fn publish(&mut self, conn: &mut Connection, args: Args<'_>) -> Outcome {
+    pub(super) fn publish(&mut self, conn: &mut Connection, args: Args<'_>) -> HandlerResult {
         let receivers = self.server.hub.publish(&args[1], &args[2]);
         self.out
             .integer(i64::try_from(receivers).unwrap_or(i64::MAX));
@@ -206,7 +206,11 @@ impl Turn<'_> {
         });
     }
 
-    pub(super) fn pubsub_channels(&mut self, conn: &mut Connection, args: Args<'_>) -> Outcome {
+    pub(super) fn pubsub_channels(
+        &mut self,
+        conn: &mut Connection,
+        args: Args<'_>,
+    ) -> HandlerResult {
         if args.len() > 3 {
             return Err(CommandError::fixed(
                 "ERR unknown subcommand or wrong number of arguments for 'CHANNELS'. Try PUBSUB HELP.",
@@ -235,7 +239,7 @@ impl Turn<'_> {
         Ok(self.end_part(conn, part, all, Step::Done))
     }
 
-    pub(super) fn pubsub_num_sub(&mut self, args: Args<'_>) -> Outcome {
+    pub(super) fn pubsub_num_sub(&mut self, args: Args<'_>) -> HandlerResult {
         self.out.array((args.len() - 2) * 2);
         for channel in args.iter().skip(2) {
             let count = self.server.hub.subscribers(channel);
@@ -245,7 +249,7 @@ impl Turn<'_> {
         Ok(Step::Done)
     }
 
-    pub(super) fn pubsub_num_pat(&mut self) -> Outcome {
+    pub(super) fn pubsub_num_pat(&mut self) -> HandlerResult {
         let (_, patterns) = self.server.hub.counts();
         self.out
             .integer(i64::try_from(patterns).unwrap_or(i64::MAX));

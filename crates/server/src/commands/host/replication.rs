@@ -3,11 +3,11 @@
 use tidewheel_keyspace::CommandError;
 use tidewheel_resp::{Args, parse_i64};
 
-use super::{Outcome, error};
+use super::{HandlerResult, error};
 use crate::commands::turn::{Step, Turn};
 
 impl Turn<'_> {
-    pub(super) fn role(&mut self) -> Outcome {
+    pub(super) fn role(&mut self) -> HandlerResult {
         self.out.array(3);
         self.out.bulk(b"master");
         self.out.integer(0);
@@ -16,14 +16,14 @@ impl Turn<'_> {
     }
 
     /// No replica will ever confirm anything, so there is nothing to wait for.
-    pub(super) fn wait(&mut self, args: Args<'_>) -> Outcome {
+    pub(super) fn wait(&mut self, args: Args<'_>) -> HandlerResult {
         parse_i64(&args[1]).ok_or(CommandError::NOT_AN_INTEGER)?;
         check_timeout(&args[2])?;
         self.out.integer(0);
         Ok(Step::Done)
     }
 
-    pub(super) fn wait_aof(&mut self, args: Args<'_>) -> Outcome {
+    pub(super) fn wait_aof(&mut self, args: Args<'_>) -> HandlerResult {
         let local = parse_i64(&args[1]).filter(|local| (0..=1).contains(local));
         let local =
             local.ok_or_else(|| error("ERR value is out of range, value must between 0 and 1"))?;

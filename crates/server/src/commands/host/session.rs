@@ -3,7 +3,7 @@
 use tidewheel_keyspace::{CommandError, Session};
 use tidewheel_resp::{Args, Protocol, parse_i64};
 
-use super::{Outcome, error};
+use super::{HandlerResult, error};
 use crate::clients::checks;
 use crate::clients::connection::{Connection, Replies};
 use crate::commands::turn::{Step, Turn};
@@ -18,7 +18,7 @@ pub(crate) const REDIS_VERSION: &str = "7.2.4";
 const WRONG: &str = "WRONGPASS invalid username-password pair or user is disabled.";
 
 impl Turn<'_> {
-    pub(super) fn auth(&mut self, conn: &mut Connection, args: Args<'_>) -> Outcome {
+    pub(super) fn auth(&mut self, conn: &mut Connection, args: Args<'_>) -> HandlerResult {
         let (user, password) = match args.len() {
             2 => {
                 if !self.server.config.asks_password() {
@@ -49,7 +49,7 @@ impl Turn<'_> {
         Ok(())
     }
 
-    pub(super) fn hello(&mut self, conn: &mut Connection, args: Args<'_>) -> Outcome {
+    pub(super) fn hello(&mut self, conn: &mut Connection, args: Args<'_>) -> HandlerResult {
         let protocol = args.get(1).map(protocol).transpose()?;
         let (credentials, name) = hello_options(args)?;
         if let Some((user, password)) = credentials {
@@ -144,10 +144,10 @@ fn protocol(version: &[u8]) -> Result<Protocol, CommandError> {
 }
 
 /// The credentials and the client's name in the options of HELLO.
-type Named<'a> = (Option<(&'a [u8], &'a [u8])>, Option<&'a [u8]>);
+type HelloOptions<'a> = (Option<(&'a [u8], &'a [u8])>, Option<&'a [u8]>);
 
 /// Reads the options of HELLO: user and password, and the client's name.
-fn hello_options(args: Args<'_>) -> Result<Named<'_>, CommandError> {
+fn hello_options(args: Args<'_>) -> Result<HelloOptions<'_>, CommandError> {
     let (mut credentials, mut name) = (None, None);
     let mut at = 2;
     while let Some(option) = args.get(at) {

@@ -3,14 +3,14 @@
 use tidewheel_keyspace::CommandError;
 use tidewheel_resp::{Args, parse_i64};
 
-use super::{Outcome, error};
+use super::{HandlerResult, error};
 use crate::commands::turn::{Step, Turn};
 
 /// Entries that SLOWLOG GET answers unless it is asked for another number.
 const COUNT: usize = 10;
 
 impl Turn<'_> {
-    pub(super) fn slow_log_get(&mut self, args: Args<'_>) -> Outcome {
+    pub(super) fn slow_log_get(&mut self, args: Args<'_>) -> HandlerResult {
         let entries = self.server.slow_log.newest(count(args)?);
         self.out.array(entries.len());
         for (number, entry) in entries {
@@ -29,13 +29,13 @@ impl Turn<'_> {
         Ok(Step::Done)
     }
 
-    pub(super) fn slow_log_len(&mut self) -> Outcome {
+    pub(super) fn slow_log_len(&mut self) -> HandlerResult {
         let len = self.server.slow_log.len();
         self.out.integer(i64::try_from(len).unwrap_or(i64::MAX));
         Ok(Step::Done)
     }
 
-    pub(super) fn slow_log_reset(&mut self) -> Outcome {
+    pub(super) fn slow_log_reset(&mut self) -> HandlerResult {
         self.server.slow_log.reset();
         self.done()
     }

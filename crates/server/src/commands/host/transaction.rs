@@ -12,7 +12,7 @@ use tidewheel_keyspace::rows::Flags;
 use tidewheel_keyspace::{Begun, Command, CommandError, Transaction, Watching, is_run_here};
 use tidewheel_resp::Args;
 
-use super::{Outcome, error};
+use super::{HandlerResult, error};
 use crate::clients::checks;
 use crate::clients::connection::Connection;
 use crate::clients::queue::QueuedCommands;
@@ -32,7 +32,7 @@ fn runs_under_locks(row: &Command) -> bool {
 }
 
 impl Turn<'_> {
-    pub(super) fn multi(&mut self, conn: &mut Connection) -> Outcome {
+    pub(super) fn multi(&mut self, conn: &mut Connection) -> HandlerResult {
         if conn.queue.is_some() {
             return Err(error("ERR MULTI calls can not be nested"));
         }
@@ -41,7 +41,7 @@ impl Turn<'_> {
         self.done()
     }
 
-    pub(super) fn discard(&mut self, conn: &mut Connection) -> Outcome {
+    pub(super) fn discard(&mut self, conn: &mut Connection) -> HandlerResult {
         if take_queue(conn).is_none() {
             return Err(error("ERR DISCARD without MULTI"));
         }
@@ -49,7 +49,7 @@ impl Turn<'_> {
         self.done()
     }
 
-    pub(super) fn watch(&mut self, conn: &mut Connection, args: Args<'_>) -> Outcome {
+    pub(super) fn watch(&mut self, conn: &mut Connection, args: Args<'_>) -> HandlerResult {
         if conn.queue.is_some() {
             return Err(error("ERR WATCH inside MULTI is not allowed"));
         }
@@ -76,7 +76,7 @@ impl Turn<'_> {
         Ok(self.end_part(conn, part, all, Step::Done))
     }
 
-    pub(super) fn unwatch(&mut self, conn: &mut Connection) -> Outcome {
+    pub(super) fn unwatch(&mut self, conn: &mut Connection) -> HandlerResult {
         self.forget_watched(conn);
         self.done()
     }
@@ -135,7 +135,7 @@ impl Turn<'_> {
         Step::Done
     }
 
-    pub(super) fn exec(&mut self, conn: &mut Connection) -> Outcome {
+    pub(super) fn exec(&mut self, conn: &mut Connection) -> HandlerResult {
         let Some(queue) = take_queue(conn) else {
             return Err(error("ERR EXEC without MULTI"));
         };
@@ -157,7 +157,7 @@ impl Turn<'_> {
         outcome
     }
 
-    fn run_queue(&mut self, conn: &mut Connection, queue: &QueuedCommands) -> Outcome {
+    fn run_queue(&mut self, conn: &mut Connection, queue: &QueuedCommands) -> HandlerResult {
         let calls = queue.calls();
         let whole = !calls.clone().all(|(row, _)| runs_under_locks(row));
         let server = Arc::clone(&self.state.server);

@@ -6,7 +6,7 @@ use tidewheel_resp::Writer;
 use super::parts::{LoopCore, Sockets};
 use crate::clients::checks;
 use crate::clients::connection::{Connection, Replies};
-use crate::commands::turn::Notes;
+use crate::commands::turn::CommandNotes;
 use crate::loop_handle::inbox::Target;
 use crate::loops::worker::ADOPT_MIN;
 use crate::state::loop_state::LoopState;
@@ -144,7 +144,7 @@ impl<K: Sockets> LoopCore<K> {
     }
 }
 
-impl Notes {
+impl CommandNotes {
     /// Counts a command that has waited.
     fn waited(
         &mut self,

@@ -24,7 +24,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use self::buffers::{Buffers, Input};
 pub(crate) use self::run::ADOPT_MIN;
 use crate::clients::connection::Link;
-use crate::commands::turn::{Notes, Turn};
+use crate::commands::turn::{CommandNotes, Turn};
 use crate::state::loop_state::LoopState;
 
 /// Input that one connection may have processed before the others get their turn.
@@ -45,7 +45,7 @@ pub(crate) enum NextAction {
 #[derive(Debug, Default)]
 pub(crate) struct Worker {
     buffers: Buffers,
-    pub(crate) notes: Notes,
+    pub(crate) notes: CommandNotes,
 }
 
 impl Worker {

@@ -9,7 +9,7 @@ use super::buffers::{Cutter, REPLIES_KEEP};
 use super::limits::SEND_MARK;
 use crate::clients::checks;
 use crate::clients::connection::{Connection, Link, OUTPUT_SOFT_MARK};
-use crate::commands::stranger;
+use crate::commands::foreign_protocol;
 use crate::commands::turn::{Step, Turn};
 use crate::config::Settings;
 use crate::net::output::write_some;
@@ -202,16 +202,16 @@ impl Turn<'_> {
             false => ours,
             true => &Limits::UNAUTHENTICATED,
         };
-        if let Some(protocol) = stranger::by_opening(input) {
-            return self.close_stranger(&link.conn, protocol, input.len());
+        if let Some(protocol) = foreign_protocol::by_opening(input) {
+            return self.close_foreign(&link.conn, protocol, input.len());
         }
         match parser.parse(input, limits) {
             Ok(Parsed::Complete { consumed }) => match parser.args(input) {
                 args if args.is_empty() => (consumed, None),
                 args if input.first() == Some(&b'*') => self.run_alone(link, args, consumed),
-                args => match stranger::by_line(args) {
+                args => match foreign_protocol::by_line(args) {
                     None => self.run_alone(link, args, consumed),
-                    Some(protocol) => self.close_stranger(&link.conn, protocol, input.len()),
+                    Some(protocol) => self.close_foreign(&link.conn, protocol, input.len()),
                 },
             },
             Ok(Parsed::Incomplete { wanted }) => (0, Some(Halt::Starved(wanted))),
@@ -345,10 +345,10 @@ impl Turn<'_> {
 
     /// Closes a connection whose input is another protocol's. The rest of the input is dropped.
     #[cold]
-    fn close_stranger(
+    fn close_foreign(
         &mut self,
         conn: &Connection,
-        protocol: stranger::Protocol,
+        protocol: foreign_protocol::ForeignProtocol,
         input: usize,
     ) -> (usize, Option<Halt>) {
         self.turn_away(conn, protocol);

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use tidewheel_keyspace::Stats;
 
 use super::ratio;
-use crate::commands::host::memory::Memory;
+use crate::commands::host::memory::MemoryUsage;
 use crate::state::loop_state::LoopState;
 
 /// The allocator of this build.
@@ -20,14 +20,14 @@ pub(super) fn memory(state: &LoopState, stats: &Stats, text: &mut String) -> std
     let policy = server.keyspace.rules().policy().name();
     let total = crate::process::system::total_memory_bytes().unwrap_or(0);
     let max = state.settings.max_memory;
-    let Memory {
+    let MemoryUsage {
         used,
         peak,
         resident,
         clients,
         overhead,
         ..
-    } = Memory::read(state, stats);
+    } = MemoryUsage::read(state, stats);
     lines!(
         text,
         "used_memory" = used,

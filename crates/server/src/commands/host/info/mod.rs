@@ -17,10 +17,10 @@ use tidewheel_resp::Args;
 
 use self::calls::{commandstats, errorstats, latencystats};
 use self::memory::memory;
-use super::Outcome;
+use super::HandlerResult;
 use super::session::REDIS_VERSION;
 use crate::commands::turn::{Step, Turn};
-use crate::counters::metrics::Rate;
+use crate::counters::metrics::MomentaryRates;
 use crate::process::system;
 use crate::state::loop_state::LoopState;
 
@@ -105,7 +105,7 @@ const SECTIONS: &[Section] = &[
 ];
 
 impl Turn<'_> {
-    pub(super) fn info(&mut self, args: Args<'_>) -> Outcome {
+    pub(super) fn info(&mut self, args: Args<'_>) -> HandlerResult {
         self.publish_counters();
         let asked: Vec<Vec<u8>> = args
             .iter()
@@ -225,7 +225,7 @@ fn persistence(_: &LoopState, stats: &Stats, text: &mut String) -> std::fmt::Res
 fn stats(state: &LoopState, stats: &Stats, text: &mut String) -> std::fmt::Result {
     let server = &state.server;
     let totals = server.totals().since(&server.stats_base.lock());
-    let mut rate = Rate::default();
+    let mut rate = MomentaryRates::default();
     for handle in server.loops.iter() {
         handle.counters.add_rate(state.time, &mut rate);
     }

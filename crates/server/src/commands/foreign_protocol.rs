@@ -16,10 +16,10 @@
 use tidewheel_resp::{Args, parse_i64};
 
 /// The name of another protocol.
-pub(crate) type Protocol = &'static str;
+pub(crate) type ForeignProtocol = &'static str;
 
 /// The first bytes of protocols whose first line may never end.
-const OPENINGS: &[(&[u8], Protocol)] = &[
+const OPENINGS: &[(&[u8], ForeignProtocol)] = &[
     (b"\x16\x03", "TLS"),
     (b"SSH-", "SSH"),
     // Version 2, behind two blank lines.
@@ -27,7 +27,7 @@ const OPENINGS: &[(&[u8], Protocol)] = &[
 ];
 
 /// Protocols whose requests end with their name, a slash and a version.
-const REQUESTS: &[Protocol] = &["HTTP", "RTSP", "SIP", "ICAP"];
+const REQUESTS: &[ForeignProtocol] = &["HTTP", "RTSP", "SIP", "ICAP"];
 
 /// Methods of those that are commands, too.
 const SHARED_METHODS: &[&[u8]] = &[
@@ -41,7 +41,7 @@ const SHARED_METHODS: &[&[u8]] = &[
 
 /// The protocol of what begins so, if that is not this one.
 #[inline]
-pub(crate) fn by_opening(input: &[u8]) -> Option<Protocol> {
+pub(crate) fn by_opening(input: &[u8]) -> Option<ForeignProtocol> {
     match input.first() {
         None | Some(b'*') => None,
         Some(_) => opening(input),
@@ -49,14 +49,14 @@ pub(crate) fn by_opening(input: &[u8]) -> Option<Protocol> {
 }
 
 #[cold]
-fn opening(input: &[u8]) -> Option<Protocol> {
+fn opening(input: &[u8]) -> Option<ForeignProtocol> {
     let found = OPENINGS.iter().find(|(first, _)| input.starts_with(first));
     found.map(|(_, protocol)| *protocol)
 }
 
 /// The protocol of a whole line, if that is not this one.
 #[cold]
-pub(crate) fn by_line(args: Args<'_>) -> Option<Protocol> {
+pub(crate) fn by_line(args: Args<'_>) -> Option<ForeignProtocol> {
     let name = args.get(0)?;
     let runs = tidewheel_keyspace::resolve(args).is_ok();
     let argument = args.get(1).unwrap_or_default();
@@ -84,9 +84,9 @@ pub(crate) fn by_line(args: Args<'_>) -> Option<Protocol> {
 }
 
 /// The protocol of a request: a method, a target and a version.
-fn of_request(args: Args<'_>) -> Option<Protocol> {
+fn of_request(args: Args<'_>) -> Option<ForeignProtocol> {
     let last = args.get(args.len().checked_sub(1)?)?;
-    let version = |protocol: &&Protocol| {
+    let version = |protocol: &&ForeignProtocol| {
         let rest = last.strip_prefix(protocol.as_bytes())?;
         rest.strip_prefix(b"/")?
             .first()
@@ -128,7 +128,7 @@ fn is_quiet(args: Args<'_>, at: usize) -> bool {
 
 /// The protocol that a command's name belongs to, if there is no such command.
 #[cold]
-pub(crate) fn by_name(name: &[u8]) -> Option<Protocol> {
+pub(crate) fn by_name(name: &[u8]) -> Option<ForeignProtocol> {
     let is = |word: &str| name.eq_ignore_ascii_case(word.as_bytes());
     (is("post") || is("host:")).then_some("HTTP")
 }

@@ -143,7 +143,7 @@ fn inline_commands_that_resemble_other_protocols_are_run() {
 #[test]
 fn of_a_pipeline_with_post_in_it_only_what_stands_before_runs() {
     let server = Server::start(&[]);
-    for stranger in [
+    for foreign in [
         command(&["POST", "/"]),
         command(&["host:"]),
         b"POST / HTTP/1.1\r\n".to_vec(),
@@ -155,7 +155,7 @@ fn of_a_pipeline_with_post_in_it_only_what_stands_before_runs() {
                 .flat_map(|i| command(&["SETRANGE", "first", "0", &format!("{i:02}")]))
                 .collect();
             let then = command(&["SET", "owned", "yes"]).repeat(40);
-            client.send(&[first, stranger.clone(), then].concat());
+            client.send(&[first, foreign.clone(), then].concat());
             for _ in 0..before {
                 assert_eq!(client.read(), Reply::Integer(2));
             }
