@@ -95,7 +95,7 @@ pub(crate) struct Connection {
     /// It was parked and runs again: that ends with its turn.
     pub(crate) resumed: Option<Parked>,
     /// A command that it has waited for was answered: its own events follow.
-    pub(crate) hears: bool,
+    pub(crate) events_follow: bool,
     /// The time that the unfinished command has taken so far.
     pub(crate) unfinished: Option<Box<UnfinishedCall>>,
     /// The commands that are queued since MULTI.
@@ -104,7 +104,7 @@ pub(crate) struct Connection {
     pub(crate) watching: Option<Box<Watching>>,
     pub(crate) subscriptions: Option<Box<Subscriptions>>,
     /// Messages of the loop's inbox before this number were read ahead of the others' turn.
-    pub(crate) heard: u64,
+    pub(crate) messages_seen: u64,
     /// The name of the last command.
     pub(crate) command: &'static str,
     pub(crate) traffic: Traffic,
@@ -216,12 +216,12 @@ impl Connection {
             waiting: None,
             parked: None,
             resumed: None,
-            hears: false,
+            events_follow: false,
             unfinished: None,
             queue: None,
             watching: None,
             subscriptions: None,
-            heard: 0,
+            messages_seen: 0,
             command: "NULL",
             traffic: Traffic::default(),
             last_active: now,

@@ -270,13 +270,13 @@ impl Clients {
     }
 
     /// Returns true to the first caller in a tick.
-    pub(crate) fn first_look(&self, tick: u64) -> bool {
+    pub(crate) fn claim_check(&self, tick: u64) -> bool {
         let next = tick.saturating_add(1);
         self.looked_at.swap(next, Ordering::Relaxed) != next
     }
 
-    /// Everybody at this moment, by id.
-    pub(crate) fn everybody(&self) -> Vec<Arc<Client>> {
+    /// Returns all clients at this moment, by id.
+    pub(crate) fn snapshot(&self) -> Vec<Arc<Client>> {
         self.all.lock().values().cloned().collect()
     }
 

@@ -34,7 +34,7 @@ impl Turn<'_> {
             Some(call) => call,
             None => match tidewheel_keyspace::resolve(args) {
                 Ok(row) => row.into(),
-                Err(why) => return self.not_a_call(conn, args, mark, why),
+                Err(why) => return self.refuse_unresolved(conn, args, mark, why),
             },
         };
         let row = call.row;
@@ -86,7 +86,7 @@ impl Turn<'_> {
 
     /// Answers input that names no command, or a command in a wrong form.
     #[cold]
-    fn not_a_call(
+    fn refuse_unresolved(
         &mut self,
         conn: &mut Connection,
         args: Args<'_>,
@@ -96,7 +96,7 @@ impl Turn<'_> {
         let row = named(args);
         let name = args.get(0).filter(|_| row.is_none());
         if let Some(protocol) = name.and_then(foreign_protocol::by_name) {
-            return self.turn_away(conn, protocol);
+            return self.refuse_protocol(conn, protocol);
         }
         self.refuse_call(conn, row, why);
         self.after_refusal(conn, row, mark, Step::Done)
@@ -104,7 +104,7 @@ impl Turn<'_> {
 
     /// A client speaks another protocol: nothing of it is answered or run.
     #[cold]
-    pub(crate) fn turn_away(
+    pub(crate) fn refuse_protocol(
         &mut self,
         conn: &Connection,
         protocol: foreign_protocol::ForeignProtocol,
@@ -321,14 +321,14 @@ impl Turn<'_> {
             }
             Access::WithPassword | Access::Free => {}
         }
-        if conn.checks & checks::SUBSCRIBER != 0 && !may_subscribers(row) {
+        if conn.checks & checks::SUBSCRIBER != 0 && !is_allowed_for_subscribers(row) {
             let name = row.name;
             return Some(CommandError::quoting(format!(
                 "ERR Can't execute '{name}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / \
                  RESET are allowed in this context"
             )));
         }
-        let refused = conn.checks & checks::MONITOR != 0 && may_not_monitors(row);
+        let refused = conn.checks & checks::MONITOR != 0 && is_denied_to_monitors(row);
         refused.then_some(CommandError::fixed(
             "ERR Replica can't interact with the keyspace",
         ))
@@ -349,9 +349,9 @@ impl Turn<'_> {
         // Read after giving way: it may have been for a pause.
         let shared = self.seat.bits();
         if let Some(why) = self.refusal(conn, row) {
-            let shut_out = why.text() == DENIED;
+            let denied = why.text() == DENIED;
             self.refuse_call(conn, Some(row), why);
-            return Some(if shut_out { Step::Close } else { Step::Done });
+            return Some(if denied { Step::Close } else { Step::Done });
         }
         let changes = is_write(row)
             || row.name == "exec" && conn.queue.as_ref().is_some_and(|queue| queue.writes());
@@ -378,7 +378,7 @@ fn named(args: Args<'_>) -> Option<&'static Command> {
 }
 
 /// Returns true if a RESP2 subscriber may run the command.
-fn may_subscribers(row: &Command) -> bool {
+fn is_allowed_for_subscribers(row: &Command) -> bool {
     matches!(
         row.name,
         "subscribe" | "psubscribe" | "unsubscribe" | "punsubscribe" | "ping" | "quit" | "reset"
@@ -387,6 +387,6 @@ fn may_subscribers(row: &Command) -> bool {
 
 /// Returns true if a monitor may not run the command: the public servers treat monitors as
 /// replicas.
-fn may_not_monitors(row: &Command) -> bool {
+fn is_denied_to_monitors(row: &Command) -> bool {
     row.flags.has(Flags::WRITE) || row.flags.has(Flags::READONLY) || row.name == "publish"
 }

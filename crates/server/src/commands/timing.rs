@@ -36,7 +36,7 @@ impl Turn<'_> {
     ) {
         let ns = self.server.clock.monotonic_ns().saturating_sub(began_ns);
         if matches!(step, Step::Walking | Step::Begun | Step::Waiting) {
-            let watched = self.settings.diagnosis.watches();
+            let watched = self.settings.diagnosis.logs_calls();
             let args = if watched {
                 call::cut(row, args)
             } else {
@@ -49,7 +49,7 @@ impl Turn<'_> {
         self.notes.counts.took(row, ns, shared);
         if self.notes.counts.times_always(row) {
             let state = &*self.state;
-            state.judge(conn, row, ns / 1_000, || call::cut(row, args));
+            state.log_if_slow(conn, row, ns / 1_000, || call::cut(row, args));
         }
     }
 
@@ -69,13 +69,13 @@ impl Turn<'_> {
         let Ok(row) = tidewheel_keyspace::resolve(args) else {
             return;
         };
-        if !self.settings.diagnosis.watches() || self.notes.counts.times_always(row) {
+        if !self.settings.diagnosis.logs_calls() || self.notes.counts.times_always(row) {
             return;
         }
         let now = clock::micros(self.server.clock.now());
         let took_us = now.saturating_sub(clock::micros(self.time));
         self.state
-            .judge(conn, row, took_us, || call::cut(row, args));
+            .log_if_slow(conn, row, took_us, || call::cut(row, args));
     }
 }
 
@@ -88,14 +88,14 @@ impl CommandNotes {
         let UnfinishedCall { row, args, ns } = *unfinished;
         self.counts.took(row, ns, &state.handle().command_counts);
         if self.counts.times_always(row) {
-            state.judge(conn, row, ns / 1_000, || args);
+            state.log_if_slow(conn, row, ns / 1_000, || args);
         }
     }
 }
 
 impl LoopState {
     /// Logs a call if it took long.
-    fn judge(
+    fn log_if_slow(
         &self,
         conn: &Connection,
         row: &Command,

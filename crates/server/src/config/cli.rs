@@ -48,7 +48,7 @@ pub(crate) fn invocation(
     for source in [ValueSource::EnvVariable, ValueSource::CommandLine] {
         apply(&matches, source, &mut settings).map_err(Refusal::Configuration)?;
     }
-    settings.settle();
+    settings.derive();
     Ok(Invocation {
         settings,
         file,

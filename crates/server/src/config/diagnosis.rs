@@ -47,13 +47,13 @@ impl Diagnosis {
     }
 
     /// Returns true if the slow log or LATENCY is on.
-    pub(crate) fn watches(&self) -> bool {
+    pub(crate) fn logs_calls(&self) -> bool {
         self.is_slow(u64::MAX) || self.latency_ms > 0
     }
 
     /// Returns true if every command must be timed, also those that are too small to take long.
     #[inline]
-    pub(crate) fn is_fine(&self) -> bool {
+    pub(crate) fn times_every_call(&self) -> bool {
         (0..FINE_US).contains(&self.slower_than_us) && self.slow_log_len > 0
     }
 }
@@ -104,15 +104,17 @@ mod tests {
     #[test]
     fn a_negative_threshold_and_an_empty_log_take_nothing() {
         let mut settings = Diagnosis::default();
-        assert!(settings.is_slow(10_000) && !settings.is_slow(9_999) && settings.watches());
+        assert!(settings.is_slow(10_000) && !settings.is_slow(9_999) && settings.logs_calls());
         settings.slower_than_us = -1;
-        assert!(!settings.is_slow(u64::MAX) && !settings.watches() && !settings.is_fine());
+        assert!(
+            !settings.is_slow(u64::MAX) && !settings.logs_calls() && !settings.times_every_call()
+        );
         settings.slower_than_us = 0;
-        assert!(settings.is_slow(0) && settings.is_fine());
+        assert!(settings.is_slow(0) && settings.times_every_call());
         settings.slow_log_len = 0;
-        assert!(!settings.is_slow(0) && !settings.is_fine());
+        assert!(!settings.is_slow(0) && !settings.times_every_call());
         settings.latency_ms = 2;
-        assert!(settings.is_noted(2_000) && !settings.is_noted(1_999) && settings.watches());
+        assert!(settings.is_noted(2_000) && !settings.is_noted(1_999) && settings.logs_calls());
     }
 
     #[test]

@@ -63,7 +63,7 @@ impl Live {
         let mut current = self.current.lock();
         let mut next = Settings::clone(&current);
         change(&mut next)?;
-        next.settle();
+        next.derive();
         applied(&next);
         *current = Arc::new(next);
         self.version.fetch_add(1, Ordering::Release);

@@ -89,8 +89,8 @@ impl Settings {
         }
     }
 
-    /// Brings what follows from other settings in line.
-    pub(crate) fn settle(&mut self) {
+    /// Computes the settings that follow from others.
+    pub(crate) fn derive(&mut self) {
         if let Some(percent) = self.max_memory_clients_percent {
             let limit = u128::from(self.max_memory) * u128::from(percent) / 100;
             self.max_memory_clients = u64::try_from(limit).unwrap_or(u64::MAX);

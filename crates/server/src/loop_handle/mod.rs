@@ -176,7 +176,7 @@ impl LoopHandle {
     }
 
     /// The loop has handled everything that it collected, and its memory is free.
-    pub(crate) fn has_taken_in(&self) {
+    pub(crate) fn release_collected(&self) {
         self.taken.store(0, Ordering::Relaxed);
     }
 

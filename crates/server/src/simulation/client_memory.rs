@@ -38,7 +38,7 @@ fn tick(rig: &mut Rig, index: usize) {
 }
 
 fn held(rig: &Rig) -> usize {
-    let clients = rig.server.clients.everybody();
+    let clients = rig.server.clients.snapshot();
     let held = clients.iter().map(|c| c.facts.lock().holds.total());
     held.sum()
 }

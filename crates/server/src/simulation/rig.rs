@@ -52,11 +52,11 @@ pub(super) struct InMemory;
 impl Sockets for InMemory {
     type Stream = Socket;
 
-    fn take_in(&self, _: &mut Socket, _: u32, _: &Settings) -> io::Result<()> {
+    fn register(&self, _: &mut Socket, _: u32, _: &Settings) -> io::Result<()> {
         Ok(())
     }
 
-    fn let_go(&self, stream: &mut Socket) {
+    fn deregister(&self, stream: &mut Socket) {
         stream.0.borrow_mut().close();
     }
 

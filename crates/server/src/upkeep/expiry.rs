@@ -76,7 +76,7 @@ impl LoopExpiry {
 
     /// Returns true if expiry has something to do at once.
     pub(crate) fn has_work(&self, state: &LoopState) -> bool {
-        state.handle().soonest() <= state.time.tick || someone_behind(state).is_some()
+        state.handle().soonest() <= state.time.tick || find_late_loop(state).is_some()
     }
 
     /// Returns true if something is due, but for less than a tick.
@@ -106,7 +106,7 @@ impl LoopExpiry {
         let now = state.time.tick;
         let soonest = handle.soonest();
         if soonest > now {
-            if someone_behind(state).is_some() && state.server.expires() {
+            if find_late_loop(state).is_some() && state.server.expires() {
                 self.help(state);
             }
             return;
@@ -129,7 +129,7 @@ impl LoopExpiry {
         state.handle().remember_soonest(next);
         self.last_pass = clock::micros(state.time);
         if spent.is_some() && state.time.tick.saturating_sub(next) >= HELP_AFTER {
-            call_for_help(state);
+            wake_helper(state);
         }
     }
 
@@ -193,7 +193,7 @@ impl LoopExpiry {
 
     /// A pass over the shards of a loop that is behind, from their other end.
     fn help(&mut self, state: &mut LoopState) {
-        let Some(whom) = someone_behind(state) else {
+        let Some(whom) = find_late_loop(state) else {
             return;
         };
         let end = clock::micros(state.time) + state.settings.expiry_turn_us;
@@ -217,7 +217,7 @@ impl LoopExpiry {
 }
 
 /// A loop that is behind, other than this one.
-fn someone_behind(state: &LoopState) -> Option<usize> {
+fn find_late_loop(state: &LoopState) -> Option<usize> {
     let late = state.time.tick - HELP_AFTER;
     let mut others = state.server.loops.iter().enumerate();
     others
@@ -225,7 +225,7 @@ fn someone_behind(state: &LoopState) -> Option<usize> {
         .map(|(i, _)| i)
 }
 
-fn call_for_help(state: &LoopState) {
+fn wake_helper(state: &LoopState) {
     if let Some(sleeper) = guard::others(state).find(|other| other.sleeps()) {
         sleeper.nudge();
     }

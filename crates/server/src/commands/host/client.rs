@@ -95,10 +95,10 @@ impl Turn<'_> {
 
     pub(super) fn client_list(&mut self, conn: &Connection, args: Args<'_>) -> HandlerResult {
         let clients: Vec<Arc<Client>> = match args.get(2).map(<[u8]>::to_ascii_lowercase) {
-            None => self.server.clients.everybody(),
+            None => self.server.clients.snapshot(),
             Some(option) if option == b"type" && args.len() == 4 => {
                 let class = class(&args[3])?;
-                let mut all = self.server.clients.everybody();
+                let mut all = self.server.clients.snapshot();
                 all.retain(|client| class_of(client) == class);
                 all
             }
@@ -139,7 +139,7 @@ impl Turn<'_> {
         };
         let mut killed = 0;
         let mut myself = false;
-        for client in self.server.clients.everybody() {
+        for client in self.server.clients.snapshot() {
             if !filter.matches(&client, self.time.tick)
                 || (filter.skip_me && client.id == conn.client.id)
             {

@@ -35,11 +35,11 @@ impl MemoryUsage {
     pub(super) fn read(state: &LoopState, stats: &Stats) -> Self {
         let (server, used) = (&state.server, stats.used_memory);
         let earlier = server.peak_memory.fetch_max(used, Ordering::Relaxed);
-        let everybody = server.clients.everybody();
-        let held = everybody
+        let clients = server.clients.snapshot();
+        let held = clients
             .iter()
             .map(|client| client.facts.lock().holds.total() as u64);
-        let connections = everybody.len() as u64;
+        let connections = clients.len() as u64;
         let each = size_of::<crate::clients::registry::Client>() + size_of::<Connection>();
         Self {
             used,

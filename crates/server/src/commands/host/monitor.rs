@@ -34,7 +34,7 @@ impl Turn<'_> {
         self.server
             .monitors
             .remove(self.index, conn.client.target());
-        self.take_messages(conn);
+        self.append_waiting_messages(conn);
         conn.set(checks::MONITOR, false);
     }
 

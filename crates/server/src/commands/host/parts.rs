@@ -55,7 +55,7 @@ impl Turn<'_> {
 
     /// Takes a part back that has changed nothing; it began with so many names done, or as the
     /// first.
-    pub(super) fn begin_again(&self, conn: &mut Connection, done: Option<usize>) {
+    pub(super) fn restart_part(&self, conn: &mut Connection, done: Option<usize>) {
         conn.begun = done.map(|done| PartialCommand {
             done,
             found: FoundChannels::default(),

@@ -86,14 +86,14 @@ impl Turn<'_> {
                     .subscriptions
                     .as_mut()
                     .is_some_and(|subscriptions| subscriptions.leave(kind, name));
-                self.has_left(conn, kind, name, left);
+                self.unsubscribe_and_confirm(conn, kind, name, left);
                 if self.out.is_over() {
                     break;
                 }
             }
             part.done == args.len() - 1
         } else {
-            self.leave_each(conn, kind, &mut part)
+            self.unsubscribe_all(conn, kind, &mut part)
         };
         if all && part.done == 0 {
             self.confirm(kind.word(false), None, conn.subscribed());
@@ -104,7 +104,7 @@ impl Turn<'_> {
     }
 
     /// Ends subscriptions of a kind, in order. Returns whether none is left.
-    fn leave_each(
+    fn unsubscribe_all(
         &mut self,
         conn: &mut Connection,
         kind: SubscriptionKind,
@@ -118,26 +118,32 @@ impl Turn<'_> {
                 return false;
             }
             if let Some(name) = subscriptions.pop_first(kind) {
-                self.has_left(conn, kind, &name, true);
+                self.unsubscribe_and_confirm(conn, kind, &name, true);
             }
         }
         true
     }
 
     /// Confirms that a client no longer listens to a name; `left`: it did before.
-    fn has_left(&mut self, conn: &mut Connection, kind: SubscriptionKind, name: &[u8], left: bool) {
+    fn unsubscribe_and_confirm(
+        &mut self,
+        conn: &mut Connection,
+        kind: SubscriptionKind,
+        name: &[u8],
+        left: bool,
+    ) {
         if left {
             let target = conn.client.target();
             self.server.hub.unsubscribe(kind, name, self.index, target);
         }
         // What was published before this point arrives before it is confirmed.
-        self.take_messages(conn);
+        self.append_waiting_messages(conn);
         self.confirm(kind.word(false), Some(name), conn.subscribed());
     }
 
     /// Ends subscriptions without a reply, as many as one part of a command may. [`Step::Done`]:
     /// none is left.
-    pub(super) fn leave_some(&mut self, conn: &mut Connection) -> Step {
+    pub(super) fn unsubscribe_part(&mut self, conn: &mut Connection) -> Step {
         if conn.subscriptions.is_none() {
             return Step::Done;
         }
@@ -151,7 +157,7 @@ impl Turn<'_> {
                 break;
             }
         }
-        self.take_messages(conn);
+        self.append_waiting_messages(conn);
         conn.subscriptions_changed();
         self.end_part(conn, part, conn.subscriptions.is_none(), Step::Done)
     }
@@ -162,28 +168,28 @@ impl Turn<'_> {
             .integer(i64::try_from(receivers).unwrap_or(i64::MAX));
         if conn.subscriptions.is_some() && conn.checks & checks::MUTED == 0 {
             // Its own message follows the reply at once, as in Redis.
-            self.take_messages(conn);
+            self.append_waiting_messages(conn);
         }
         Ok(Step::Done)
     }
 
     /// The events that a subscriber's own command has caused follow its reply at once, as in Redis.
     #[inline]
-    pub(crate) fn hear_events(&mut self, conn: &mut Connection) {
+    pub(crate) fn append_own_events(&mut self, conn: &mut Connection) {
         if conn.subscriptions.is_some() && self.server.keyspace.events_pending() {
-            self.hear(conn);
+            self.publish_and_append_messages(conn);
         }
     }
 
     /// Publishes all events, and copies what waits for this connection behind its replies so far.
     #[cold]
-    pub(crate) fn hear(&mut self, conn: &mut Connection) {
+    pub(crate) fn publish_and_append_messages(&mut self, conn: &mut Connection) {
         self.server.publish_events();
-        self.take_messages(conn);
+        self.append_waiting_messages(conn);
     }
 
     /// Copies the messages that wait for this connection behind its replies so far.
-    pub(super) fn take_messages(&mut self, conn: &mut Connection) {
+    pub(super) fn append_waiting_messages(&mut self, conn: &mut Connection) {
         if self.in_transaction {
             return;
         }
@@ -191,10 +197,10 @@ impl Turn<'_> {
             Protocol::Resp3 => b">",
             Protocol::Resp2 => b"*",
         };
-        let (since, who) = (conn.heard, conn.client.target());
+        let (since, who) = (conn.messages_seen, conn.client.target());
         let out = &mut *self.out;
         let handle = self.state.handle();
-        conn.heard = handle.read(who, since, |run| {
+        conn.messages_seen = handle.read(who, since, |run| {
             for message in run.each_since(since) {
                 if let Some(push) = message.strip_prefix(b">") {
                     out.raw(kind);

@@ -66,13 +66,13 @@ impl Turn<'_> {
             conn.client.facts.lock().names.own = name.to_vec();
         }
         if let Some(protocol) = protocol {
-            self.speak(conn, protocol);
+            self.set_protocol_of(conn, protocol);
         }
-        self.greet(conn);
+        self.write_greeting(conn);
         Ok(Step::Done)
     }
 
-    fn greet(&mut self, conn: &Connection) {
+    fn write_greeting(&mut self, conn: &Connection) {
         let version = match conn.protocol {
             Protocol::Resp2 => 2,
             Protocol::Resp3 => 3,
@@ -97,7 +97,7 @@ impl Turn<'_> {
     }
 
     pub(super) fn reset(&mut self, conn: &mut Connection) -> Step {
-        if self.leave_some(conn) == Step::Begun {
+        if self.unsubscribe_part(conn) == Step::Begun {
             return Step::Begun;
         }
         self.leave_transaction(conn);
@@ -107,7 +107,7 @@ impl Turn<'_> {
             waiter: conn.session.waiter,
             ..Session::default()
         };
-        self.speak(conn, Protocol::Resp2);
+        self.set_protocol_of(conn, Protocol::Resp2);
         // As in the public servers, CLIENT REPLY SKIP holds for this reply.
         if conn.replies != Replies::SkipThis {
             conn.replies = Replies::On;
@@ -124,7 +124,7 @@ impl Turn<'_> {
         Step::Done
     }
 
-    fn speak(&mut self, conn: &mut Connection, protocol: Protocol) {
+    fn set_protocol_of(&mut self, conn: &mut Connection, protocol: Protocol) {
         conn.protocol = protocol;
         self.out.set_protocol(protocol);
         conn.subscriptions_changed();

@@ -65,7 +65,7 @@ impl Turn<'_> {
             let watched = keyspace.watch(&mut state.seat, state.time, db, key, watching);
             if let Err(blocked) = watched {
                 // This part is run again: a key that is watched already stays so.
-                self.begin_again(conn, begun);
+                self.restart_part(conn, begun);
                 return Ok(self.park(conn, &blocked));
             }
         }
@@ -190,7 +190,7 @@ impl Turn<'_> {
         self.in_transaction = false;
         if listened && conn.checks & checks::MUTED == 0 {
             // What it has heard follows all replies, also if it does not listen any more.
-            self.hear(conn);
+            self.publish_and_append_messages(conn);
         }
         Ok(last)
     }

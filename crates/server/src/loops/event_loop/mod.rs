@@ -110,7 +110,7 @@ impl EventLoop {
         }
         let Some(until) = self.core.prepare_sleep(self.accept_retry) else {
             if self.core.only_expires() {
-                self.yielding.give_way(&self.core.server().clock);
+                self.yielding.yield_now(&self.core.server().clock);
             }
             return Ok(Some(Duration::ZERO));
         };

@@ -22,7 +22,7 @@ impl Registered {
 impl Sockets for Registered {
     type Stream = TcpStream;
 
-    fn take_in(&self, stream: &mut TcpStream, slot: u32, settings: &Settings) -> io::Result<()> {
+    fn register(&self, stream: &mut TcpStream, slot: u32, settings: &Settings) -> io::Result<()> {
         listener::tune(stream, settings.tcp_keepalive_s)?;
         // Both, once: edges come only when something changes, so interest need not follow the
         // state.
@@ -30,7 +30,7 @@ impl Sockets for Registered {
         self.0.register(stream, Token(slot as usize), interest)
     }
 
-    fn let_go(&self, stream: &mut TcpStream) {
+    fn deregister(&self, stream: &mut TcpStream) {
         if let Err(why) = self.0.deregister(stream) {
             tracing::debug!(%why, "cannot deregister a connection");
         }

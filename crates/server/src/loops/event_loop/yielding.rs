@@ -23,7 +23,7 @@ pub(super) struct YieldPolicy {
 
 impl YieldPolicy {
     /// Yields the processor, unless that took too long lately.
-    pub(super) fn give_way(&mut self, clock: &Clock) {
+    pub(super) fn yield_now(&mut self, clock: &Clock) {
         let before = clock.now();
         if before.tick < self.again_at {
             return;

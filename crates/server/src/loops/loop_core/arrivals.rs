@@ -32,16 +32,16 @@ impl<K: Sockets> LoopCore<K> {
         // accepted.
         let access = self.server().config.access(&peer);
         if access == Access::Denied {
-            self.shut_out(&mut stream, peer);
+            self.reject(&mut stream, peer);
             return None;
         }
         let now = self.now();
         let slot = self.table.next_place();
         let settings = &self.state.settings;
-        if let Err(why) = self.sockets.take_in(&mut stream, slot, settings) {
+        if let Err(why) = self.sockets.register(&mut stream, slot, settings) {
             tracing::debug!(%why, "a connection was lost before it was served");
             self.table.unused(slot);
-            self.forget_one();
+            self.note_closed();
             return None;
         }
         let may_debug = settings.debug_access.allows(&peer);
@@ -69,17 +69,17 @@ impl<K: Sockets> LoopCore<K> {
 
     /// Refuses a connection from another machine.
     #[cold]
-    fn shut_out(&mut self, stream: &mut K::Stream, peer: SocketAddr) {
+    fn reject(&mut self, stream: &mut K::Stream, peer: SocketAddr) {
         tracing::debug!(address = %peer, "refused: protected mode is on and no password is set");
         self.state.tally.rejected += 1;
         if let Err(why) = write_some(stream, format!("-{DENIED}\r\n").as_bytes()) {
             tracing::debug!(%why, "a client that was refused had gone already");
         }
-        self.forget_one();
+        self.note_closed();
     }
 
     /// A connection is gone.
-    pub(super) fn forget_one(&self) {
+    pub(super) fn note_closed(&self) {
         self.handle().connections.fetch_sub(1, Ordering::Relaxed);
         self.server().connected.fetch_sub(1, Ordering::Relaxed);
     }

@@ -160,7 +160,7 @@ impl<K: Sockets> LoopCore<K> {
         let Some(mut conn) = self.table.take(slot) else {
             return;
         };
-        self.sockets.let_go(&mut conn.stream);
+        self.sockets.deregister(&mut conn.stream);
         let (server, index) = (&self.state.server, self.state.index);
         let target = conn.client.target();
         if let Some(subscriptions) = conn.subscriptions.take() {
@@ -197,6 +197,6 @@ impl<K: Sockets> LoopCore<K> {
         if let Some(walk) = conn.walk.take() {
             server.reclaimer.drop_later(Box::new(walk));
         }
-        self.forget_one();
+        self.note_closed();
     }
 }

@@ -30,7 +30,7 @@ impl<K: Sockets> LoopCore<K> {
             self.memory_check.due = false;
         }
         let clients = &self.state.server.clients;
-        if !self.memory_check.due || !clients.first_look(self.state.time.tick) {
+        if !self.memory_check.due || !clients.claim_check(self.state.time.tick) {
             return;
         }
         self.memory_check.due = false;

@@ -152,7 +152,7 @@ impl<K: Sockets> LoopCore<K> {
             }
         }
         self.items = items;
-        self.handle().has_taken_in();
+        self.handle().release_collected();
         self.follow_settings();
         if self.table.holds_back() && !self.server().pause.is_on() {
             self.resume();

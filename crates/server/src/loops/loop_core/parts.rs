@@ -26,10 +26,11 @@ pub(crate) trait Sockets {
     type Stream: Read + Write;
 
     /// From now on the socket's changes are reported under `slot`.
-    fn take_in(&self, stream: &mut Self::Stream, slot: u32, settings: &Settings) -> io::Result<()>;
+    fn register(&self, stream: &mut Self::Stream, slot: u32, settings: &Settings)
+    -> io::Result<()>;
 
     /// Ends the reports.
-    fn let_go(&self, stream: &mut Self::Stream);
+    fn deregister(&self, stream: &mut Self::Stream);
 
     /// The number that CLIENT LIST shows.
     fn descriptor(&self, stream: &Self::Stream) -> i64;

@@ -123,7 +123,7 @@ impl<K: Sockets> LoopCore<K> {
         self.worker
             .notes
             .waited(&mut self.state, conn, waiting.row, reply.as_bytes(), end);
-        conn.hears = conn.subscriptions.is_some();
+        conn.events_follow = conn.subscriptions.is_some();
         if let Some(unwanted) = conn.answer(reply) {
             self.state.server.reclaimer.drop_buffer(unwanted);
         }

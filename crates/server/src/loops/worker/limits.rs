@@ -17,14 +17,15 @@ pub(super) const SEND_MARK: usize = 256 << 10;
 impl Turn<'_> {
     /// Limits the replies to what this connection may hold.
     pub(super) fn limit_replies(&mut self, conn: &Connection) {
-        let limit = hard(conn, &self.state.settings).min(conn.shared_limit(&self.state.settings));
+        let limit =
+            hard_limit(conn, &self.state.settings).min(conn.shared_limit(&self.state.settings));
         let bytes = usize::try_from(limit).unwrap_or(usize::MAX);
         self.out.set_limit(bytes.saturating_add(SEND_MARK));
     }
 
     /// The running command's reply is too long: nothing more is sent, and the connection is closed.
     #[cold]
-    pub(super) fn give_up(&mut self, conn: &mut Connection) {
+    pub(super) fn close_for_long_reply(&mut self, conn: &mut Connection) {
         self.state.note_too_long(conn);
         self.out.clear();
         self.over_limit = true;
@@ -35,7 +36,7 @@ impl Turn<'_> {
 impl LoopState {
     /// A connection is closed because a reply to it is too long.
     pub(crate) fn note_too_long(&mut self, conn: &Connection) {
-        if hard(conn, &self.settings) <= conn.shared_limit(&self.settings) {
+        if hard_limit(conn, &self.settings) <= conn.shared_limit(&self.settings) {
             self.tally.output_limit_closes += 1;
         } else {
             self.tally.evicted_clients += 1;
@@ -46,7 +47,7 @@ impl LoopState {
 }
 
 /// Returns the hard limit of the connection's output.
-fn hard(conn: &Connection, settings: &Settings) -> u64 {
+fn hard_limit(conn: &Connection, settings: &Settings) -> u64 {
     match conn.output_limit(settings).hard {
         0 => u64::MAX,
         hard => hard,

@@ -97,7 +97,7 @@ impl Turn<'_> {
                 break;
             }
             if let Some(walk) = link.walk.take() {
-                self.walk_on(link, walk)?;
+                self.continue_walk(link, walk)?;
                 continue;
             }
             let took = match link.pending.take() {

@@ -69,7 +69,7 @@ impl Halt {
 
 impl Turn<'_> {
     /// Goes one step on with a command that walks.
-    pub(super) fn walk_on<S: Read + Write>(
+    pub(super) fn continue_walk<S: Read + Write>(
         &mut self,
         link: &mut Link<S>,
         walk: Box<Walk>,
@@ -79,7 +79,7 @@ impl Turn<'_> {
         self.limit_replies(&link.conn);
         self.go_on(&mut link.conn, walk);
         if self.out.is_over() {
-            self.give_up(&mut link.conn);
+            self.close_for_long_reply(&mut link.conn);
             return Ok(());
         }
         #[cfg(test)]
@@ -87,7 +87,7 @@ impl Turn<'_> {
             self.server.witness.arrived(link.client.id, self.out, mark);
         }
         if link.walk.is_none() {
-            self.hear_events(&mut link.conn);
+            self.append_own_events(&mut link.conn);
         }
         if self.out.len() >= SEND_MARK {
             self.send(link)?;
@@ -107,11 +107,11 @@ impl Turn<'_> {
         self.state.follow_settings();
         self.notes
             .counts
-            .time_all(self.state.settings.diagnosis.is_fine());
+            .time_all(self.state.settings.diagnosis.times_every_call());
         self.limit_replies(&link.conn);
         let ours = limits(&self.settings);
-        if std::mem::take(&mut link.conn.hears) {
-            self.hear(&mut link.conn);
+        if std::mem::take(&mut link.conn.events_follow) {
+            self.publish_and_append_messages(&mut link.conn);
         }
         let mut at = 0;
         if let Some(bytes) = link.begun.as_ref().map(|begun| begun.bytes) {
@@ -248,7 +248,7 @@ impl Turn<'_> {
         let args = parser.args(input);
         let step = self.next_part(&mut link.conn, args);
         #[cfg(test)]
-        self.testify(&link.conn, step, args, (mark, true));
+        self.observe(&link.conn, step, args, (mark, true));
         let halt = self.halt(&mut link.conn, step);
         if self.out.len() >= SEND_MARK && self.send(link).is_err() {
             return Some(Halt::Closing);
@@ -316,8 +316,8 @@ impl Turn<'_> {
         let step = self.command(conn, args, call);
         let answered = self.out.len().saturating_sub(mark);
         #[cfg(test)]
-        self.testify(conn, step, args, (mark, false));
-        self.hear_events(conn);
+        self.observe(conn, step, args, (mark, false));
+        self.append_own_events(conn);
         let bytes = self.command_bytes + answered;
         if self.state.note_work(args.len(), bytes) {
             self.note_big(conn, args);
@@ -329,7 +329,7 @@ impl Turn<'_> {
     #[inline(always)]
     fn halt(&mut self, conn: &mut Connection, step: Step) -> Option<Halt> {
         if self.out.is_over() {
-            self.give_up(conn);
+            self.close_for_long_reply(conn);
             return Some(Halt::Closing);
         }
         match step {
@@ -351,7 +351,7 @@ impl Turn<'_> {
         protocol: foreign_protocol::ForeignProtocol,
         input: usize,
     ) -> (usize, Option<Halt>) {
-        self.turn_away(conn, protocol);
+        self.refuse_protocol(conn, protocol);
         #[cfg(test)]
         self.server.witness.refused(conn.client.id);
         (input, Some(Halt::Closing))
@@ -370,7 +370,7 @@ impl Turn<'_> {
     }
 
     #[cfg(test)]
-    fn testify(&self, conn: &Connection, step: Step, args: Args<'_>, (mark, begun): (usize, bool)) {
+    fn observe(&self, conn: &Connection, step: Step, args: Args<'_>, (mark, begun): (usize, bool)) {
         let LoopState { server, time, .. } = &*self.state;
         if !begun && matches!(step, Step::Walking | Step::Begun) {
             server

@@ -44,14 +44,14 @@ impl<S: Write> Link<S> {
     pub(crate) fn copy_messages(&mut self, state: &mut LoopState, run: &Messages) -> bool {
         let resp3 = self.protocol == Protocol::Resp3;
         let most = self.output_room(&state.settings);
-        let Some((bytes, starts)) = run.since(self.heard) else {
+        let Some((bytes, starts)) = run.since(self.messages_seen) else {
             return true;
         };
         if self.output.len().saturating_add(bytes.len()) <= most {
             self.output.append_messages(bytes, starts, resp3);
             return self.keeps_up(state);
         }
-        for message in run.each_since(self.heard) {
+        for message in run.each_since(self.messages_seen) {
             let start = std::iter::once(0);
             self.output.append_messages(message, start, resp3);
             let behind = self.output.len() > most && self.send_all(state).is_err();

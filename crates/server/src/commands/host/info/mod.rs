@@ -182,7 +182,7 @@ fn clients(state: &LoopState, _: &Stats, text: &mut String) -> std::fmt::Result 
         .map(|handle| handle.paused.load(Ordering::Relaxed))
         .sum();
     let (mut pubsub, mut longest_input, mut longest_output) = (0, 0, 0);
-    for client in server.clients.everybody() {
+    for client in server.clients.snapshot() {
         let facts = client.facts.lock();
         pubsub += usize::from(facts.channels + facts.patterns > 0);
         longest_input = longest_input.max(facts.holds.input);
