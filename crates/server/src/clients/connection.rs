@@ -172,7 +172,7 @@ pub(crate) struct PendingInput {
 }
 
 impl PendingInput {
-    /// Memory that its bytes take.
+    /// Returns the memory that its bytes take.
     fn touched(&self) -> usize {
         self.most.max(self.bytes.len())
     }
@@ -302,14 +302,15 @@ impl Connection {
                 .is_some_and(|pending| pending.wanted == 0)
     }
 
-    /// The peer has closed its side while its command waits for a key: then it is gone, as for the
-    /// public server. False if the command was served already: its reply is on the way.
+    /// Ends the wait of a client that has closed its side while its command waits for a key: then
+    /// it is gone, as for the public server. Returns false if the command was served already, and
+    /// its reply is on the way.
     pub(crate) fn leaves_while_waiting(&self) -> bool {
         let waiting = self.waiting.as_ref();
         waiting.is_some_and(|waiting| waiting.ticket.end())
     }
 
-    /// A read has met the end of the input, or not.
+    /// Notes that a read has met the end of the input, if `ended`.
     pub(crate) fn at_end(&mut self, ended: bool) {
         if ended {
             self.readable = false;
@@ -330,7 +331,7 @@ impl Connection {
         }
     }
 
-    /// A command could not be queued.
+    /// Notes that a command could not be queued.
     pub(crate) fn fail_queue(&mut self) {
         if let Some(queue) = &mut self.queue {
             queue.fail();
@@ -356,7 +357,7 @@ impl Connection {
         self.subscriptions.is_some() || self.is_monitor()
     }
 
-    /// The limits of its class.
+    /// Returns the output limits of its class.
     pub(crate) fn output_limit(&self, settings: &Settings) -> OutputLimit {
         if self.listens() {
             settings.output_limits.pubsub
@@ -375,7 +376,8 @@ impl Connection {
         }
     }
 
-    /// Output above which it is closed at once, or all clients together hold too much.
+    /// Returns the output above which it is closed at once, or above which all clients together
+    /// hold too much.
     pub(crate) fn output_room(&self, settings: &Settings) -> usize {
         let hard = self.output_limit(settings).hard;
         let limits = [hard, settings.max_memory_clients].into_iter();
@@ -411,7 +413,7 @@ impl Connection {
         }
     }
 
-    /// The tick at which somebody must look at it although nothing arrives.
+    /// Returns the tick at which the loop must look at it although nothing arrives.
     pub(crate) fn time_out(&self, settings: &Settings) -> Option<u64> {
         let silence = settings.timeout_s.saturating_mul(1000);
         let is_held =

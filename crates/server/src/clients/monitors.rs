@@ -43,7 +43,7 @@ impl Monitors {
         self.gate.set(checks::MONITORED);
     }
 
-    /// Nothing more is shown to a client.
+    /// Stops showing commands to a client.
     pub(crate) fn remove(&self, owner: usize, target: Target) {
         let mut audience = self.audience.lock();
         audience.remove(owner, target);
@@ -58,7 +58,7 @@ impl Monitors {
     }
 }
 
-/// The line of a command: when, in which database, by whom, and its arguments in quotes.
+/// Returns the line that shows a command: time, database, client, and the arguments in quotes.
 pub(crate) fn line<'a>(
     time: Time,
     db: u32,

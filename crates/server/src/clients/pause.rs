@@ -41,7 +41,7 @@ impl Pause {
         self.gate.bits() & PAUSED != 0
     }
 
-    /// The tick at which it ends.
+    /// Returns the tick at which it ends.
     pub(crate) fn until(&self) -> u64 {
         self.until.load(Ordering::Relaxed)
     }

@@ -22,7 +22,7 @@ impl QueuedCommands {
         self.calls.push(row, args);
     }
 
-    /// EXEC will refuse all commands: nothing of them is kept.
+    /// Forgets all commands, and lets EXEC refuse them.
     pub(crate) fn fail(&mut self) {
         *self = Self {
             failed: true,
@@ -54,7 +54,7 @@ impl QueuedCommands {
         self.calls.held_bytes_with(args)
     }
 
-    /// The commands in their order.
+    /// Returns the commands in their order.
     pub(crate) fn calls(&self) -> impl Iterator<Item = (&'static Command, Args<'_>)> + Clone {
         self.calls.iter()
     }

@@ -65,7 +65,7 @@ pub(crate) struct ClientNames {
 }
 
 impl ClientNames {
-    /// Memory held.
+    /// Returns the memory held, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.own.capacity() + self.lib.capacity() + self.lib_version.capacity()
     }
@@ -100,7 +100,7 @@ pub(crate) struct Traffic {
 }
 
 impl ClientFacts {
-    /// Of a client that has just connected.
+    /// Returns the facts of a client that has just connected.
     pub(crate) fn new(now: u64) -> Self {
         Self {
             names: ClientNames::default(),
@@ -221,7 +221,7 @@ pub(crate) struct Clients {
 }
 
 impl Clients {
-    /// An id that no client had before.
+    /// Returns an id that no client had before.
     pub(crate) fn next_id(&self) -> u64 {
         self.next_id.fetch_add(1, Ordering::Relaxed) + 1
     }

@@ -12,7 +12,7 @@ const BYTES_MAX: usize = 128;
 /// The text that replaces a secret.
 pub(crate) const REDACTED: &[u8] = b"(redacted)";
 
-/// The argument as others may see it.
+/// Returns an argument, or the text that replaces it if it is a secret.
 pub(crate) fn shown<'a>(row: &Command, args: Args<'a>, at: usize) -> &'a [u8] {
     if is_secret(row.name, args, at) {
         REDACTED

@@ -102,7 +102,8 @@ impl Turn<'_> {
         self.after_refusal(conn, row, mark, Step::Done)
     }
 
-    /// A client speaks another protocol: nothing of it is answered or run.
+    /// Refuses the input of a client that speaks another protocol: nothing of it is answered or
+    /// run.
     #[cold]
     pub(crate) fn refuse_protocol(
         &mut self,
@@ -167,7 +168,7 @@ impl Turn<'_> {
         Step::Blocked
     }
 
-    /// A command waits for a key.
+    /// Lets a client wait for a key.
     #[cold]
     fn wait_for_key(
         &mut self,
@@ -234,7 +235,7 @@ impl Turn<'_> {
         self.after(conn, Some(row), true, mark, step)
     }
 
-    /// As [`after`](Self::after), of a command that was not run.
+    /// Does what [`after`](Self::after) does, for a command that was not run.
     #[cold]
     fn after_refusal(
         &mut self,
@@ -366,7 +367,7 @@ impl Turn<'_> {
     }
 }
 
-/// The row of a command that cannot be run as it was sent.
+/// Returns the row of a command that cannot be run as it was sent.
 #[cold]
 fn named(args: Args<'_>) -> Option<&'static Command> {
     match args.get(0).and_then(tidewheel_keyspace::lookup) {

@@ -39,7 +39,7 @@ const SHARED_METHODS: &[&[u8]] = &[
     b"UNLINK",
 ];
 
-/// The protocol of what begins so, if that is not this one.
+/// Returns the protocol whose first bytes the input has, if it is another one.
 #[inline]
 pub(crate) fn by_opening(input: &[u8]) -> Option<ForeignProtocol> {
     match input.first() {
@@ -54,7 +54,7 @@ fn opening(input: &[u8]) -> Option<ForeignProtocol> {
     found.map(|(_, protocol)| *protocol)
 }
 
-/// The protocol of a whole line, if that is not this one.
+/// Returns the protocol to which a whole line belongs, if it is another one.
 #[cold]
 pub(crate) fn by_line(args: Args<'_>) -> Option<ForeignProtocol> {
     let name = args.get(0)?;
@@ -83,7 +83,7 @@ pub(crate) fn by_line(args: Args<'_>) -> Option<ForeignProtocol> {
     (is("client") && argument == b"libcurl").then_some("DICT")
 }
 
-/// The protocol of a request: a method, a target and a version.
+/// Returns the protocol of a request: a method, a target and a version.
 fn of_request(args: Args<'_>) -> Option<ForeignProtocol> {
     let last = args.get(args.len().checked_sub(1)?)?;
     let version = |protocol: &&ForeignProtocol| {
@@ -126,7 +126,7 @@ fn is_quiet(args: Args<'_>, at: usize) -> bool {
     args.len() == at + 1 && args.get(at) == Some(b"noreply")
 }
 
-/// The protocol that a command's name belongs to, if there is no such command.
+/// Returns the protocol to which a command's name belongs, if there is no such command.
 #[cold]
 pub(crate) fn by_name(name: &[u8]) -> Option<ForeignProtocol> {
     let is = |word: &str| name.eq_ignore_ascii_case(word.as_bytes());

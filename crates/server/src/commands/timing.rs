@@ -24,7 +24,7 @@ use crate::state::loop_state::LoopState;
 use crate::time::clock;
 
 impl Turn<'_> {
-    /// A call was timed from its beginning on.
+    /// Notes the time of a call that was timed from its beginning on.
     #[cold]
     pub(super) fn note_time(
         &mut self,
@@ -53,7 +53,7 @@ impl Turn<'_> {
         }
     }
 
-    /// A call went on for so long.
+    /// Adds time to a call that goes on.
     pub(super) fn note_more_time(&mut self, conn: &mut Connection, ns: u64, ended: bool) {
         if let Some(unfinished) = conn.unfinished.as_mut() {
             unfinished.ns = unfinished.ns.saturating_add(ns);
@@ -63,7 +63,7 @@ impl Turn<'_> {
         }
     }
 
-    /// A call had so many arguments or such a long reply that it may have taken long.
+    /// Logs a call that may have taken long because it had many arguments or a long reply.
     #[cold]
     pub(crate) fn note_big(&mut self, conn: &Connection, args: Args<'_>) {
         let Ok(row) = tidewheel_keyspace::resolve(args) else {
@@ -80,7 +80,7 @@ impl Turn<'_> {
 }
 
 impl CommandNotes {
-    /// A call that was on its way has ended.
+    /// Counts and logs a call that ran in several steps and has ended.
     pub(crate) fn finish(&mut self, state: &LoopState, conn: &mut Connection) {
         let Some(unfinished) = conn.unfinished.take() else {
             return;
@@ -122,7 +122,7 @@ impl LoopState {
         self.note_event(event, took_us);
     }
 
-    /// Something took so long.
+    /// Notes an event for LATENCY if it took long.
     #[inline]
     pub(crate) fn note_event(&self, event: LatencyEvent, took_us: u64) {
         if self.settings.diagnosis.is_noted(took_us) {

@@ -29,7 +29,7 @@ impl CollectionLimits {
         Self { entries, value }
     }
 
-    /// The keyspace counts in 32 bits: no packed collection comes near.
+    /// Converts the limits to the keyspace's 32 bits: no packed collection comes near.
     fn packed(&self) -> PackedLimit {
         let clamped = |number| u32::try_from(number).unwrap_or(u32::MAX);
         PackedLimit {

@@ -85,12 +85,12 @@ impl Percentiles {
         words.map(number).collect::<Result<_, String>>().map(Self)
     }
 
-    /// As CONFIG GET shows them.
+    /// Returns the percentiles as CONFIG GET shows them.
     pub(crate) fn text(&self) -> String {
         self.0.join(" ")
     }
 
-    /// Each with its share of all values.
+    /// Returns each percentile with its share of all values.
     pub(crate) fn each(&self) -> impl Iterator<Item = (&str, f64)> {
         let share = |text: &String| text.parse::<f64>().unwrap_or(100.0) / 100.0;
         self.0.iter().map(move |text| (text.as_str(), share(text)))

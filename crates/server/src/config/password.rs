@@ -12,7 +12,7 @@ impl Password {
         Self(text.to_owned())
     }
 
-    /// As CONFIG GET shows it.
+    /// Returns the password as CONFIG GET shows it.
     pub(super) fn text(&self) -> &str {
         &self.0
     }

@@ -25,7 +25,7 @@ impl BindAddress {
         })
     }
 
-    /// The loopback address, at which only programs of this machine can connect.
+    /// Returns the loopback address, at which only programs of this machine can connect.
     pub(crate) fn loopback() -> Self {
         Self {
             name: Ipv4Addr::LOCALHOST.to_string(),
@@ -204,7 +204,7 @@ pub(crate) fn integer(text: &str, min: u64, max: u64) -> Result<u64, String> {
     within(whole(text)?, min.into(), max.into()).map(|value| value as u64)
 }
 
-/// As [`integer`], for numbers that may be negative.
+/// Reads an integer as [`integer`] does, but one that may be negative.
 pub(crate) fn signed(text: &str, min: i64, max: i64) -> Result<i64, String> {
     within(whole(text)?, min.into(), max.into()).map(|value| value as i64)
 }
@@ -264,7 +264,7 @@ pub(crate) fn word<T: Copy>(text: &str, words: &[(&str, T)]) -> Result<T, String
     })
 }
 
-/// The name that `word` reads as `value`.
+/// Returns the name that `word` reads as `value`.
 pub(crate) fn name_of<T: PartialEq>(value: T, words: &[(&'static str, T)]) -> String {
     let found = words.iter().find(|(_, known)| *known == value);
     found.map_or(String::new(), |(name, _)| (*name).to_owned())

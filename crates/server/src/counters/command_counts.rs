@@ -89,7 +89,7 @@ impl CommandCounts {
         true
     }
 
-    /// The last call that was added does not count yet: see [`add_one`](Self::add_one).
+    /// Takes back the last call that was added: it counts later, see [`add_one`](Self::add_one).
     pub(crate) fn take_back(&mut self) {
         self.run = self.run.saturating_sub(1);
     }

@@ -28,7 +28,7 @@ impl LatencyEvent {
         Self::EvictionCycle,
     ];
 
-    /// The name that the protocol has for it.
+    /// Returns the name that the protocol has for it.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Command => "command",
@@ -38,7 +38,7 @@ impl LatencyEvent {
         }
     }
 
-    /// The event of that name.
+    /// Returns the event of that name.
     pub(crate) fn named(name: &[u8]) -> Option<Self> {
         let mut all = Self::ALL.into_iter();
         all.find(|event| event.name().as_bytes().eq_ignore_ascii_case(name))
@@ -91,7 +91,7 @@ impl Latency {
         (!series.samples.is_empty()).then(|| series.clone())
     }
 
-    /// The events that took long.
+    /// Returns the events that took long.
     pub(crate) fn all(&self) -> Vec<(LatencyEvent, LatencySeries)> {
         let known = |event| self.of(event).map(|series| (event, series));
         LatencyEvent::ALL.into_iter().filter_map(known).collect()

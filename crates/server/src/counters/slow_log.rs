@@ -29,7 +29,7 @@ pub(crate) struct UnfinishedCall {
 }
 
 impl UnfinishedCall {
-    /// Memory held.
+    /// Returns the memory held, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         size_of::<Self>() + self.args.iter().map(Vec::capacity).sum::<usize>()
     }
@@ -59,7 +59,7 @@ impl SlowLog {
         state.entries.truncate(most);
     }
 
-    /// The newest entries with their numbers, newest first.
+    /// Returns the newest entries with their numbers, newest first.
     pub(crate) fn newest(&self, count: usize) -> Vec<(u64, SlowCall)> {
         let state = self.state.lock();
         state.entries.iter().take(count).cloned().collect()

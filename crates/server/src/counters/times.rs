@@ -13,8 +13,8 @@ pub(crate) struct CallTimes {
 }
 
 impl CallTimes {
-    /// The calls by the time that they took at most, in nanoseconds. What was timed stands for what
-    /// was not, and the calls of all buckets together are all calls.
+    /// Returns the numbers of calls by the upper bound of their time, in nanoseconds. The timed
+    /// calls stand for those that were not timed: the numbers add up to all calls.
     pub(crate) fn by_time(&self) -> BTreeMap<u64, u64> {
         let mut seen = BTreeMap::new();
         for (upper_ns, n) in self.timed.iter().flat_map(Counts::buckets) {
@@ -32,7 +32,7 @@ impl CallTimes {
         seen
     }
 
-    /// The time in nanoseconds within which a share of the calls ended, from 0 to 1.
+    /// Returns the time in nanoseconds within which a share of the calls ended, from 0 to 1.
     pub(crate) fn within_ns(&self, share: f64) -> u64 {
         let by_time = self.by_time();
         let calls: u64 = by_time.values().sum();
@@ -46,8 +46,8 @@ impl CallTimes {
         upper_ns.min(self.longest_ns())
     }
 
-    /// The calls that took no longer than each power of two, from 1,024 ns on: cumulative, and only
-    /// where some are added.
+    /// Returns the number of calls that took no longer than each power of two, from 1,024 ns on:
+    /// cumulative, and only where some are added.
     pub(crate) fn by_power(&self) -> Vec<(u32, u64)> {
         let mut powers: BTreeMap<u32, u64> = BTreeMap::new();
         for (upper_ns, n) in self.by_time() {

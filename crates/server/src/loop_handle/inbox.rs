@@ -80,7 +80,7 @@ pub(crate) struct Inbox {
 }
 
 impl Messages {
-    /// The messages from a number on: their bytes, and where each begins there.
+    /// Returns the messages from a number on: their bytes, and the position of each.
     pub(crate) fn since(&self, number: u64) -> Option<(&[u8], impl Iterator<Item = usize>)> {
         let skipped = usize::try_from(number.saturating_sub(self.first)).ok()?;
         let starts = self.starts.get(skipped..)?;
@@ -88,7 +88,7 @@ impl Messages {
         Some((&self.bytes[base..], starts.iter().map(move |at| at - base)))
     }
 
-    /// The messages from a number on, one by one.
+    /// Returns the messages from a number on, one by one.
     pub(crate) fn each_since(&self, number: u64) -> impl Iterator<Item = &[u8]> {
         let skipped = usize::try_from(number.saturating_sub(self.first)).unwrap_or(usize::MAX);
         let starts = self.starts.get(skipped..).unwrap_or_default();
@@ -97,7 +97,7 @@ impl Messages {
         spans.map(|(from, to)| &self.bytes[*from..to])
     }
 
-    /// The number of the message that would follow.
+    /// Returns the number of the message that would follow.
     fn end(&self) -> u64 {
         self.first + self.starts.len() as u64
     }
@@ -151,7 +151,8 @@ impl Inbox {
         self.items.push(Item::Messages(run));
     }
 
-    /// A big audience that changes between two messages leaves a list of targets to each of them.
+    /// Counts a big audience, once. If it changes between two messages, each of them keeps its own
+    /// list of targets.
     fn count_audience(&mut self, targets: &Arc<Vec<Target>>) {
         let bytes = size_of_val(targets.as_slice());
         if bytes > AUDIENCE_FREE && self.audiences.insert(Arc::as_ptr(targets) as usize) {

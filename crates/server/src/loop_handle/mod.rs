@@ -60,7 +60,7 @@ pub(crate) struct LoopHandle {
 }
 
 impl LoopHandle {
-    /// The handle of a loop that sleeps in a poller.
+    /// Returns the handle of a loop that sleeps in a poller.
     pub(crate) fn new(poller: mio::Waker) -> Self {
         Self::woken_by(&Waker::from(Arc::new(PollerWaker(poller))))
     }
@@ -82,14 +82,14 @@ impl LoopHandle {
         }
     }
 
-    /// A shard of this loop has an earlier deadline than before.
+    /// Lowers the loop's earliest deadline, and wakes it if it would sleep too long.
     pub(crate) fn deadline_lowered(&self, deadline: u64) {
         if self.soonest.lower(deadline) {
             self.alarm.lowered(deadline);
         }
     }
 
-    /// The earliest deadline known.
+    /// Returns the earliest deadline that is known.
     pub(crate) fn soonest(&self) -> u64 {
         self.soonest.get()
     }
@@ -104,8 +104,9 @@ impl LoopHandle {
         self.soonest.lower(deadline);
     }
 
-    /// Another thread has looked after the loop's shards: `read` says what is left in them. If the
-    /// loop has gone to sleep in between, when nothing was known, it is woken.
+    /// Corrects the earliest deadline after another thread has expired keys in the loop's shards.
+    /// `read` returns the earliest deadline that is left. If the loop has gone to sleep in between,
+    /// when nothing was known, it is woken.
     pub(crate) fn correct_soonest(&self, read: impl FnOnce() -> u64) {
         self.forget_soonest();
         self.deadline_lowered(read());
@@ -118,7 +119,7 @@ impl LoopHandle {
         self.alarm.fall_asleep(until, next)
     }
 
-    /// The loop runs again.
+    /// Notes that the loop runs again.
     pub(crate) fn awake(&self) {
         self.alarm.woke();
     }
@@ -138,7 +139,7 @@ impl LoopHandle {
         self.alarm.ask();
     }
 
-    /// Something may have changed in the loop's shards.
+    /// Notes that something may have changed in the loop's shards.
     pub(crate) fn becomes_untidy(&self) {
         if !self.untidy.swap(true, Ordering::Relaxed) {
             self.nudge();
@@ -175,7 +176,7 @@ impl LoopHandle {
         inbox.collect(items);
     }
 
-    /// The loop has handled everything that it collected, and its memory is free.
+    /// Notes that the loop has dropped everything that it collected, so its memory is free.
     pub(crate) fn release_collected(&self) {
         self.taken.store(0, Ordering::Relaxed);
     }

@@ -49,8 +49,8 @@ pub(crate) fn open(settings: &Settings) -> anyhow::Result<Vec<TcpListener>> {
     Ok(listeners)
 }
 
-/// As `TcpListener::bind`, but with a longer queue of connections that wait to be accepted: when it
-/// overflows, clients wait a whole second before they try again.
+/// Binds as `TcpListener::bind` does, but with a longer queue of connections that wait to be
+/// accepted. When it overflows, clients wait a whole second before they try again.
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = Socket::new(
         Domain::for_address(address),

@@ -22,7 +22,7 @@ impl Output {
         self.len() == 0
     }
 
-    /// Memory held.
+    /// Returns the memory held, in bytes.
     pub(crate) fn capacity(&self) -> usize {
         self.bytes.capacity()
     }

@@ -36,7 +36,7 @@ pub(crate) fn start(server: &Arc<Server>) -> std::io::Result<()> {
 }
 
 impl Server {
-    /// A client watches these keys no longer. Very many are forgotten elsewhere.
+    /// Ends a client's watch of these keys; if there are very many, on a thread for long work.
     pub(crate) fn unwatch(&self, watching: Box<Watching>) {
         if watching.len() > WATCHED_MAX {
             self.long_work.add(Work::Unwatch(watching));

@@ -58,7 +58,7 @@ impl LongWork {
         self.changed.notify_all();
     }
 
-    /// The next piece, if one is there.
+    /// Takes the next piece, if one is there.
     #[cfg(test)]
     pub(crate) fn take(&self) -> Option<Work> {
         self.queue.lock().work.pop_front()

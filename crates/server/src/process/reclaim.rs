@@ -65,7 +65,7 @@ impl Reclaimer {
         Ok((Self { queue, progress }, thread))
     }
 
-    /// One without a thread: everything is dropped where it is given.
+    /// Returns a reclaimer without a thread: everything is dropped where it is given.
     #[cfg(test)]
     pub(crate) fn at_once() -> Self {
         let (queue, nobody) = sync_channel(1);

@@ -7,7 +7,7 @@ pub(crate) struct Cpu {
     pub(crate) system: f64,
 }
 
-/// Memory that is in RAM.
+/// Returns the memory of the process that is in RAM, in bytes.
 #[cfg(target_os = "linux")]
 pub(crate) fn resident_bytes() -> Option<u64> {
     let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
@@ -15,26 +15,26 @@ pub(crate) fn resident_bytes() -> Option<u64> {
     pages.checked_mul(rustix::param::page_size() as u64)
 }
 
-/// Memory that is in RAM.
+/// Returns nothing: the memory in RAM is unknown here.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn resident_bytes() -> Option<u64> {
     None
 }
 
-/// Memory of the machine.
+/// Returns the memory of the machine, in bytes.
 #[cfg(target_os = "linux")]
 pub(crate) fn total_memory_bytes() -> Option<u64> {
     let info = rustix::system::sysinfo();
     u64::from(info.mem_unit).checked_mul(info.totalram)
 }
 
-/// Memory of the machine.
+/// Returns nothing: the memory of the machine is unknown here.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn total_memory_bytes() -> Option<u64> {
     None
 }
 
-/// Processor time, to the system's tick (10 ms).
+/// Returns the processor time, to the system's tick (10 ms).
 #[cfg(target_os = "linux")]
 pub(crate) fn cpu_seconds() -> Option<Cpu> {
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
@@ -49,7 +49,7 @@ pub(crate) fn cpu_seconds() -> Option<Cpu> {
     })
 }
 
-/// Processor time.
+/// Returns nothing: the processor time is unknown here.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn cpu_seconds() -> Option<Cpu> {
     None
@@ -86,7 +86,7 @@ fn inherited_files() -> usize {
     low.count().saturating_sub(1)
 }
 
-/// The standard ones.
+/// Returns the number of standard descriptors.
 #[cfg(not(target_os = "linux"))]
 fn inherited_files() -> usize {
     3
@@ -125,7 +125,7 @@ pub(crate) fn raise_open_files(wanted: usize, own: usize) -> OpenFiles {
     }
 }
 
-/// Nothing is known of a limit.
+/// Returns a limit that allows everything: the real one is unknown here.
 #[cfg(not(unix))]
 pub(crate) fn raise_open_files(wanted: usize, _: usize) -> OpenFiles {
     OpenFiles {

@@ -24,7 +24,7 @@ pub(super) struct Subscribers {
 }
 
 impl Subscribers {
-    /// No names yet, in so many tables: a power of two.
+    /// Returns a registry without names, in so many tables: a power of two.
     pub(super) fn in_tables(count: usize) -> Self {
         Self {
             tables: (0..count).map(|_| HashMap::new()).collect(),
@@ -70,7 +70,7 @@ impl Subscribers {
         }
     }
 
-    /// The names of one table; `None`: there is no such table.
+    /// Returns the names of one table; `None`: there is no such table.
     pub(super) fn in_table(&self, table: usize) -> Option<impl Iterator<Item = &[u8]>> {
         let table = self.tables.get(table)?;
         Some(table.keys().map(|name| &**name))

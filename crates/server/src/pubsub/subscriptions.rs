@@ -79,7 +79,7 @@ impl Subscriptions {
         Some(name)
     }
 
-    /// The names of one kind, in order.
+    /// Returns the names of one kind, in order.
     pub(crate) fn of(&self, kind: SubscriptionKind) -> &BTreeSet<Box<[u8]>> {
         match kind {
             SubscriptionKind::Channel => &self.channels,
@@ -98,7 +98,7 @@ impl Subscriptions {
         self.channels.len() + self.patterns.len()
     }
 
-    /// All of them.
+    /// Returns all of them.
     #[cfg(test)]
     fn iter(&self) -> impl Iterator<Item = (SubscriptionKind, &[u8])> {
         [SubscriptionKind::Channel, SubscriptionKind::Pattern]
@@ -112,7 +112,7 @@ impl Subscriptions {
     }
 }
 
-/// The name is kept here and in the hub.
+/// Returns the memory of a subscription. The name is kept here and in the hub.
 fn cost(name: &[u8]) -> usize {
     EACH + 2 * name.len()
 }

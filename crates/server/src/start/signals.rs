@@ -34,7 +34,7 @@ pub(crate) fn watch(server: &Arc<Server>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Other systems end the process.
+/// Does nothing: other systems end the process at once.
 #[cfg(not(unix))]
 pub(crate) fn watch(_: &Arc<Server>) -> anyhow::Result<()> {
     Ok(())

@@ -70,8 +70,8 @@ impl LoopState {
         self.since_time = 0;
     }
 
-    /// A command has run. The more arguments it had and the more bytes it moved, the longer it
-    /// took. True if it may have taken long.
+    /// Notes that a command has run. The more arguments it had and the more bytes it moved, the
+    /// longer it took. Returns true if it may have taken long.
     #[inline]
     pub(crate) fn note_work(&mut self, arguments: usize, bytes: usize) -> bool {
         let work = arguments + bytes / 64;
@@ -79,7 +79,7 @@ impl LoopState {
         work >= WORK_PER_TIME
     }
 
-    /// A command has run whose size says nothing about how long it took.
+    /// Notes that a command has run whose size says nothing about its time.
     #[inline]
     pub(crate) fn note_slow(&mut self) {
         self.since_time = WORK_PER_TIME;

@@ -193,7 +193,7 @@ impl Server {
         !self.pause.is_on() && self.keyspace.rules().active_expire()
     }
 
-    /// A pause has begun, ended or changed: loops must not sleep beyond its end.
+    /// Wakes all loops after a pause has begun, ended or changed: none must sleep beyond its end.
     pub(crate) fn pause_changed(&self) {
         self.nudge_all();
     }
@@ -215,7 +215,7 @@ pub(crate) fn random() -> u64 {
     RandomState::new().hash_one("tidewheel")
 }
 
-/// Forty hexadecimal digits that name this run.
+/// Returns forty hexadecimal digits that name this run.
 fn run_id() -> String {
     let mut digits: String = (0..3).map(|_| format!("{:016x}", random())).collect();
     digits.truncate(40);

@@ -55,7 +55,7 @@ impl Clock {
         }
     }
 
-    /// The time, for one batch of commands: one read of the monotonic clock.
+    /// Returns the time, for one batch of commands: one read of the monotonic clock.
     pub(crate) fn now(&self) -> Time {
         let since = self.source.monotonic_ns().saturating_sub(self.origin_ns);
         Time {
@@ -88,7 +88,7 @@ impl Clock {
         );
     }
 
-    /// Monotonic nanoseconds, for measuring how long something took.
+    /// Returns monotonic nanoseconds, for measuring durations.
     pub(crate) fn monotonic_ns(&self) -> u64 {
         self.source.monotonic_ns()
     }
@@ -102,7 +102,7 @@ impl Clock {
         }
     }
 
-    /// The monotonic clock's nanoseconds at which `tick` begins.
+    /// Returns the monotonic clock's nanoseconds at which `tick` begins.
     pub(crate) fn tick_to_monotonic_ns(&self, tick: u64) -> u64 {
         tick.saturating_sub(ORIGIN_TICK)
             .saturating_mul(NS_PER_MS)
@@ -135,7 +135,7 @@ impl TimeSource {
         }
     }
 
-    /// Monotonic and wall nanoseconds of one moment.
+    /// Returns monotonic and wall nanoseconds of one moment.
     fn sample(&self) -> Option<(u64, i128)> {
         match self {
             Self::System => sample(),
@@ -145,7 +145,7 @@ impl TimeSource {
     }
 }
 
-/// Monotonic and wall nanoseconds of one moment, or nothing if reading them took too long.
+/// Returns monotonic and wall nanoseconds of one moment, or nothing if reading them took too long.
 fn sample() -> Option<(u64, i128)> {
     let before = monotonic_nanos();
     let wall = wall_nanos();
@@ -181,7 +181,7 @@ mod manual {
     }
 
     impl Clock {
-        /// A clock for tests, which moves only by [`advance`](Self::advance).
+        /// Returns a clock for tests, which moves only by [`advance`](Self::advance).
         pub(crate) fn manual() -> Self {
             Self::of(TimeSource::ManualTime(ManualTime::default()))
         }

@@ -95,12 +95,12 @@ impl LoopExpiry {
         std::mem::take(&mut self.has_run)
     }
 
-    /// The tick at which a key last expired.
+    /// Returns the tick at which a key last expired.
     pub(crate) fn expired_at(&self) -> u64 {
         self.expired_at
     }
 
-    /// One pass over what is due.
+    /// Runs one pass over the keys that are due.
     pub(crate) fn expire(&mut self, state: &mut LoopState) {
         let handle = state.handle();
         let now = state.time.tick;
@@ -133,8 +133,8 @@ impl LoopExpiry {
         }
     }
 
-    /// The engine microsecond at which a pass ends. The loop is `behind` its deadlines by this many
-    /// ticks.
+    /// Returns the engine microsecond at which a pass ends. The loop is `behind` its deadlines by
+    /// this many ticks.
     fn pass_ends(&self, state: &LoopState, behind: u64) -> u64 {
         let begins = clock::micros(state.time);
         let served = begins.saturating_sub(self.last_pass).min(PASS_MAX_US);
@@ -191,7 +191,7 @@ impl LoopExpiry {
         PassEnd::Done
     }
 
-    /// A pass over the shards of a loop that is behind, from their other end.
+    /// Runs a pass over the shards of a loop that is behind, from their other end.
     fn help(&mut self, state: &mut LoopState) {
         let Some(whom) = find_late_loop(state) else {
             return;
@@ -216,7 +216,7 @@ impl LoopExpiry {
     }
 }
 
-/// A loop that is behind, other than this one.
+/// Returns a loop that is behind, other than this one.
 fn find_late_loop(state: &LoopState) -> Option<usize> {
     let late = state.time.tick - HELP_AFTER;
     let mut others = state.server.loops.iter().enumerate();

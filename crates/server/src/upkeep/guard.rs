@@ -26,7 +26,7 @@ pub(crate) struct Guard {
 }
 
 impl Guard {
-    /// A command comes that may take long: makes sure that some loop will look after those that
+    /// Makes sure, before a command that may take long, that some loop will watch over those that
     /// run. A loop that runs does so when it goes to sleep, unless it gets stuck as well.
     #[cold]
     pub(crate) fn ask(&mut self, state: &LoopState) {
@@ -49,18 +49,19 @@ impl Guard {
     }
 }
 
-/// The tick at which to look after the others that run now.
+/// Returns the tick at which to look after the others that run now.
 pub(crate) fn wake_at(state: &LoopState) -> u64 {
     look_at(others(state))
 }
 
-/// The other loops.
+/// Returns the other loops.
 pub(crate) fn others(state: &LoopState) -> impl Iterator<Item = &LoopHandle> {
     let loops = state.server.loops.iter().enumerate();
     loops.filter_map(|(i, other)| (i != state.index).then_some(other))
 }
 
-/// The tick at which to see whether those of `loops` that run now have met their deadlines.
+/// Returns the tick at which to check whether those of `loops` that run now have met their
+/// deadlines.
 fn look_at<'a>(loops: impl Iterator<Item = &'a LoopHandle>) -> u64 {
     let running = loops.filter(|handle| !handle.sleeps());
     let soonest = running.map(LoopHandle::soonest).min();

@@ -20,7 +20,7 @@ impl LoopShards {
         }
     }
 
-    /// The number of the shard at a place, counted round and round.
+    /// Returns the shard at a position; positions past the end begin again.
     pub(crate) fn get(self, at: usize) -> usize {
         self.owner + (at % self.count) * self.loops
     }

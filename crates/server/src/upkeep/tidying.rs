@@ -59,7 +59,7 @@ impl Tidying {
         }
     }
 
-    /// The tick at which there is something to do.
+    /// Returns the tick at which there is something to do.
     pub(crate) fn wake_at(&self) -> u64 {
         self.begins_at
     }
@@ -69,7 +69,8 @@ impl Tidying {
         self.active = true;
     }
 
-    /// A turn's share. `idle`: the loop has nothing else to do. A key last expired at `expired_at`.
+    /// Does a turn's share. `idle`: the loop has nothing else to do. A key last expired at
+    /// `expired_at`.
     pub(crate) fn tidy(&mut self, state: &mut LoopState, idle: bool, expired_at: u64) {
         let now = state.time.tick;
         self.tell_loops(state);

@@ -183,7 +183,7 @@ impl Turn<'_> {
 const WRONG_TYPE_NAME: &str = "ERR Wrong protocol type name. Please use one of the following: \
      string|integer|double|bignum|null|array|set|map|attrib|push|verbatim|true|false";
 
-/// On (1) or off (0).
+/// Reads a switch: on (1) or off (0).
 fn switch(text: &[u8]) -> Result<bool, CommandError> {
     match text {
         b"0" => Ok(false),

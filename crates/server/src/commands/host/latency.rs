@@ -158,8 +158,8 @@ fn bound_us(power: u32) -> i64 {
     ns / 1_000
 }
 
-/// The commands that a name means: for a command with subcommands, those. An unknown name means
-/// none.
+/// Returns the commands that a name means: for a command with subcommands, those. An unknown name
+/// means none.
 fn names_of(name: &[u8]) -> Vec<&'static str> {
     let mut words = name.splitn(2, |byte| *byte == b'|');
     let row = words.next().and_then(tidewheel_keyspace::lookup);

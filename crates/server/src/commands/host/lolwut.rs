@@ -15,7 +15,7 @@ const RADIUS: (i32, i32) = (6, 13);
 const SPOKES: f64 = 8.0;
 
 impl Turn<'_> {
-    /// VERSION asks for the picture of another version. There is one picture.
+    /// Draws the picture. VERSION asks for that of another version, but there is only one.
     pub(super) fn lolwut(&mut self, args: Args<'_>) -> HandlerResult {
         let asks = args
             .get(1)

@@ -102,7 +102,7 @@ impl Turn<'_> {
         Ok(Step::Done)
     }
 
-    /// The loops move what is scattered together. The allocator gives free pages back by itself.
+    /// Asks the loops to tidy their shards. The allocator gives free pages back by itself.
     pub(super) fn memory_purge(&mut self) -> HandlerResult {
         for handle in self.server.loops.iter() {
             handle.becomes_untidy();

@@ -173,7 +173,8 @@ impl Turn<'_> {
         Ok(Step::Done)
     }
 
-    /// The events that a subscriber's own command has caused follow its reply at once, as in Redis.
+    /// Appends the events that a subscriber's own command has caused right after its reply, as
+    /// Redis does.
     #[inline]
     pub(crate) fn append_own_events(&mut self, conn: &mut Connection) {
         if conn.subscriptions.is_some() && self.server.keyspace.events_pending() {

@@ -15,7 +15,7 @@ impl Turn<'_> {
         Ok(Step::Done)
     }
 
-    /// No replica will ever confirm anything, so there is nothing to wait for.
+    /// Answers WAIT at once, because no replica will ever confirm anything.
     pub(super) fn wait(&mut self, args: Args<'_>) -> HandlerResult {
         parse_i64(&args[1]).ok_or(CommandError::NOT_AN_INTEGER)?;
         check_timeout(&args[2])?;

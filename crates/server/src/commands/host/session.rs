@@ -131,7 +131,7 @@ impl Turn<'_> {
     }
 }
 
-/// The protocol of a version that HELLO names.
+/// Returns the protocol of a version that HELLO names.
 fn protocol(version: &[u8]) -> Result<Protocol, CommandError> {
     match parse_i64(version) {
         Some(2) => Ok(Protocol::Resp2),

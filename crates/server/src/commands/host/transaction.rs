@@ -228,7 +228,7 @@ impl Turn<'_> {
     }
 }
 
-/// EXEC itself cannot be run as it was sent: that ends the transaction.
+/// Returns the error reply to an EXEC that cannot be run as it was sent: that ends the transaction.
 pub(crate) fn refused(why: &CommandError) -> CommandError {
     let text = why.text();
     aborted(text.strip_prefix("ERR ").unwrap_or(text))

@@ -34,7 +34,7 @@ pub(crate) struct ConfigKey {
 }
 
 impl ConfigKey {
-    /// The environment variable that sets it.
+    /// Returns the environment variable that sets it.
     pub(crate) fn env(&self) -> String {
         format!(
             "TIDEWHEEL_{}",
@@ -42,7 +42,7 @@ impl ConfigKey {
         )
     }
 
-    /// The name that it had in earlier versions of the protocol, if it had one.
+    /// Returns the name that it had in earlier versions of the protocol, if it had one.
     pub(crate) fn old_name(&self) -> Option<&'static str> {
         let of = collections::OLD_NAMES.iter();
         of.copied()
@@ -59,12 +59,12 @@ static CHAPTERS: &[&[ConfigKey]] = &[
     ignored::KEYS,
 ];
 
-/// Every setting, in the order of `--help`.
+/// Returns every setting, in the order of `--help`.
 pub(crate) fn keys() -> impl Iterator<Item = &'static ConfigKey> {
     CHAPTERS.iter().copied().flatten()
 }
 
-/// The row named `name`, in any case. The name may be an old one.
+/// Returns the row named `name`, in any case. The name may be an old one.
 pub(crate) fn key(name: &str) -> Option<&'static ConfigKey> {
     let is = |known: &str| known.eq_ignore_ascii_case(name);
     keys().find(|key| is(key.name) || key.old_name().is_some_and(is))

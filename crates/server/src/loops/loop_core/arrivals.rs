@@ -15,7 +15,7 @@ use crate::net::listener::Accepted;
 use crate::net::output::write_some;
 
 impl<K: Sockets> LoopCore<K> {
-    /// A new connection that the caller is to [`adopt`](Self::adopt).
+    /// Returns a new connection, which the caller must [`adopt`](Self::adopt).
     pub(crate) fn next_arrival(&mut self) -> Option<Accepted> {
         self.arrivals.pop_front().map(|arrival| *arrival)
     }
@@ -78,7 +78,7 @@ impl<K: Sockets> LoopCore<K> {
         self.note_closed();
     }
 
-    /// A connection is gone.
+    /// Counts a connection that is gone.
     pub(super) fn note_closed(&self) {
         self.handle().connections.fetch_sub(1, Ordering::Relaxed);
         self.server().connected.fetch_sub(1, Ordering::Relaxed);

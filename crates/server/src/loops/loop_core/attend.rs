@@ -62,13 +62,13 @@ impl<K: Sockets> LoopCore<K> {
         self.table.file(slot, &self.state.settings);
     }
 
-    /// A connection that was parked has had its turn: whatever came of it, others go on.
+    /// Lets other parked clients go on after one has had its turn, with whatever result.
     fn end_parking(&mut self, slot: u32) {
         let parked = self.table.get(slot).and_then(|conn| conn.resumed.take());
         self.table.unparked.extend(parked);
     }
 
-    /// The pause is over: the connections that it held back go on.
+    /// Lets the connections go on that a pause has held back.
     pub(super) fn resume(&mut self) {
         for slot in std::mem::take(&mut self.table.paused) {
             if let Some(conn) = self.table.get(slot) {
@@ -118,7 +118,7 @@ impl<K: Sockets> LoopCore<K> {
         }
     }
 
-    /// A connection's output has changed outside its turn: publishes what it holds now, and files
+    /// Publishes what a connection holds after its output has changed outside its turn, and files
     /// it.
     pub(super) fn has_sent(&mut self, slot: u32) {
         let Some(conn) = self.table.get(slot) else {

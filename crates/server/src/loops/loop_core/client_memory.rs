@@ -12,7 +12,7 @@ use super::parts::{LoopCore, Sockets};
 use crate::loop_handle::inbox::Item;
 
 impl<K: Sockets> LoopCore<K> {
-    /// The end of a turn. `idle`: it has served nobody.
+    /// Checks the memory of all clients at the end of a turn. `idle`: the turn has served nobody.
     pub(super) fn check_client_memory(&mut self, idle: bool) {
         if self.state.settings.max_memory_clients == 0 {
             self.memory_check.due = false;

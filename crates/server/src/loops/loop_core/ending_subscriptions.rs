@@ -29,7 +29,7 @@ impl EndingSubscriptions {
         self.those.is_empty()
     }
 
-    /// A turn is over. `begun` subscriptions began in it.
+    /// Sets the budget of the next turn. `begun` subscriptions began in this one.
     pub(super) fn next_turn(&mut self, begun: usize) {
         self.budget = begun.max(PER_TURN);
     }

@@ -13,7 +13,7 @@ impl MemoryCheck {
         self.due
     }
 
-    /// The limit or the clients may have changed.
+    /// Requests a check, because the limit or the clients may have changed.
     pub(super) fn request(&mut self) {
         self.due = true;
     }

@@ -84,7 +84,7 @@ impl<K: Sockets> LoopCore<K> {
         !others && self.expiry.is_in_time(&self.state)
     }
 
-    /// The sleep is over.
+    /// Ends the sleep: reads the clock, and does the work of a new tick.
     pub(crate) fn wake(&mut self) {
         self.handle().awake();
         self.state.refresh_time();
@@ -115,7 +115,7 @@ impl<K: Sockets> LoopCore<K> {
         self.handle().paused.store(paused, Ordering::Relaxed);
     }
 
-    /// A socket is ready, or broken.
+    /// Notes that a socket is ready, or broken.
     pub(crate) fn note(&mut self, slot: u32, readiness: Readiness) {
         let Some(conn) = self.table.get(slot) else {
             return;
@@ -170,7 +170,7 @@ impl<K: Sockets> LoopCore<K> {
         }
     }
 
-    /// The turn itself. `idle`: nothing had become ready.
+    /// Runs the turn itself. `idle`: nothing had become ready.
     pub(crate) fn work(&mut self, idle: bool) {
         self.state.seat.enter();
         self.go_on();

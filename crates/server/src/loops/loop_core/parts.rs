@@ -25,14 +25,14 @@ pub(crate) trait Sockets {
     /// A socket that never blocks.
     type Stream: Read + Write;
 
-    /// From now on the socket's changes are reported under `slot`.
+    /// Starts to report the socket's changes under `slot`.
     fn register(&self, stream: &mut Self::Stream, slot: u32, settings: &Settings)
     -> io::Result<()>;
 
     /// Ends the reports.
     fn deregister(&self, stream: &mut Self::Stream);
 
-    /// The number that CLIENT LIST shows.
+    /// Returns the number that CLIENT LIST shows.
     fn descriptor(&self, stream: &Self::Stream) -> i64;
 }
 
@@ -106,7 +106,7 @@ impl<K: Sockets> LoopCore<K> {
         self.state.time.tick
     }
 
-    /// The connections, for tests to look at.
+    /// Returns the connections, for tests.
     #[cfg(test)]
     pub(crate) fn connections(
         &mut self,

@@ -17,7 +17,7 @@ pub(super) struct Shrinking {
 }
 
 impl Shrinking {
-    /// The limit was changed.
+    /// Notes that the limit was changed.
     pub(super) fn limit_changed(&mut self) {
         self.goes_on = true;
     }
@@ -27,7 +27,7 @@ impl Shrinking {
         self.goes_on
     }
 
-    /// The tick for which an attempt was put off.
+    /// Returns the tick for which an attempt was put off.
     pub(super) fn next_attempt(&self) -> Option<u64> {
         self.put_off.then_some(self.in_vain_at + 1)
     }
@@ -40,7 +40,7 @@ impl Shrinking {
         (self.goes_on || exceeded) && !self.put_off
     }
 
-    /// An attempt was made. `goes_on`: another one would bring the limit nearer.
+    /// Notes an attempt. `goes_on`: another one would bring the limit nearer.
     pub(super) fn attempted(&mut self, goes_on: bool, now: u64) {
         self.goes_on = goes_on;
         if !goes_on {

@@ -53,7 +53,7 @@ impl<S> ConnectionTable<S> {
         self.places.get_mut(slot as usize)?.as_deref_mut()
     }
 
-    /// The connection that is meant, if it is still there.
+    /// Returns the target's connection, if it is still there.
     pub(super) fn find(&mut self, target: Target) -> Option<&mut Link<S>> {
         self.get(target.slot)
             .filter(|conn| conn.client.id == target.id)
@@ -63,7 +63,7 @@ impl<S> ConnectionTable<S> {
         self.places.iter_mut().flatten().map(|conn| &mut **conn)
     }
 
-    /// The place that the next connection gets.
+    /// Returns the slot that the next connection gets.
     pub(super) fn next_place(&mut self) -> u32 {
         self.free.pop().unwrap_or_else(|| {
             self.places.push(None);
@@ -93,7 +93,7 @@ impl<S> ConnectionTable<S> {
         Some(conn)
     }
 
-    /// No event of the turn that ends can name a vacated place any more.
+    /// Frees the slots vacated in the turn that ends: no event can name them any more.
     pub(super) fn end_turn(&mut self) {
         self.free.append(&mut self.vacated);
     }
@@ -158,7 +158,7 @@ impl<S> ConnectionTable<S> {
         }
     }
 
-    /// The next connection whose tick has come; it is no longer filed.
+    /// Takes the next connection whose tick has come; it is no longer filed.
     pub(super) fn next_due(&mut self, now: u64) -> Option<u32> {
         let &(tick, slot) = self.time_outs.first()?;
         if tick > now {
@@ -171,7 +171,7 @@ impl<S> ConnectionTable<S> {
         Some(slot)
     }
 
-    /// The first tick that a connection is filed under.
+    /// Returns the first tick under which a connection is filed.
     pub(super) fn first_time_out(&self) -> Option<u64> {
         self.time_outs.first().map(|(tick, _)| *tick)
     }

@@ -29,7 +29,7 @@ impl UncountedCopies {
         true
     }
 
-    /// Every copy is in its connection's account now: takes the portions out of the loop's sum.
+    /// Takes the portions out of the loop's sum: every copy is in its connection's account now.
     pub(super) fn settle(&mut self, handle: &LoopHandle) {
         self.portion = 0;
         let told = std::mem::take(&mut self.told);

@@ -45,8 +45,8 @@ impl<K: Sockets> LoopCore<K> {
         }
     }
 
-    /// The shards are free that some clients' commands wait for. Thousands go on in portions, so
-    /// that others have their turn between them.
+    /// Lets clients go on whose commands waited for shards that are free now. Thousands go on in
+    /// portions, so that others have their turn between them.
     pub(super) fn go_on(&mut self) {
         let portion = self.table.going_on.len().min(GOING_ON);
         for target in self.table.going_on.drain(..portion).collect::<Vec<_>>() {
@@ -64,7 +64,7 @@ impl<K: Sockets> LoopCore<K> {
         conn.is_some_and(|conn| conn.checks & checks::MUTED != 0)
     }
 
-    /// CLIENT UNBLOCK has ended a wait.
+    /// Ends a wait because of CLIENT UNBLOCK.
     pub(super) fn unblocked(&mut self, target: Target, error: bool) {
         if let Some(conn) = self.table.find(target) {
             let mut out = Writer::new(conn.protocol);
@@ -82,7 +82,7 @@ impl<K: Sockets> LoopCore<K> {
         }
     }
 
-    /// The time of a client that waits is over.
+    /// Ends a wait whose time is over.
     pub(super) fn wait_is_over(&mut self, slot: u32) {
         let Some(conn) = self.table.get(slot) else {
             return;

@@ -23,7 +23,7 @@ impl Turn<'_> {
         self.out.set_limit(bytes.saturating_add(SEND_MARK));
     }
 
-    /// The running command's reply is too long: nothing more is sent, and the connection is closed.
+    /// Drops a reply that is too long, and everything after it, and closes the connection.
     #[cold]
     pub(super) fn close_for_long_reply(&mut self, conn: &mut Connection) {
         self.state.note_too_long(conn);
@@ -34,7 +34,7 @@ impl Turn<'_> {
 }
 
 impl LoopState {
-    /// A connection is closed because a reply to it is too long.
+    /// Counts and logs a connection that is closed because a reply to it is too long.
     pub(crate) fn note_too_long(&mut self, conn: &Connection) {
         if hard_limit(conn, &self.settings) <= conn.shared_limit(&self.settings) {
             self.tally.output_limit_closes += 1;

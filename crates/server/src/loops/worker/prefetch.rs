@@ -42,7 +42,7 @@ impl PrefetchedBatch {
         self.batch.end(i)
     }
 
-    /// A command's arguments, and what is known of it.
+    /// Returns a command's arguments, and its resolved call if it has one.
     pub(super) fn call<'a>(&'a self, input: &'a [u8], i: usize) -> (Args<'a>, Option<Call<'a>>) {
         (self.batch.args(input, i), self.foreseen.call(i))
     }

@@ -280,7 +280,7 @@ fn stats(state: &LoopState, stats: &Stats, text: &mut String) -> std::fmt::Resul
     Ok(())
 }
 
-/// There are no replicas: what others would have in common with this server is named by its run.
+/// Writes the section on replication. There are no replicas, so the replication id is this run's.
 fn replication(state: &LoopState, _: &Stats, text: &mut String) -> std::fmt::Result {
     lines!(
         text,
@@ -388,7 +388,7 @@ fn keyspace(_: &LoopState, stats: &Stats, text: &mut String) -> std::fmt::Result
     Ok(())
 }
 
-/// A part of a whole; 0 of nothing.
+/// Returns a part of a whole; 0 of nothing.
 pub(super) fn ratio(part: u64, whole: u64) -> f64 {
     if whole == 0 {
         0.0
