@@ -13,18 +13,19 @@
 //!   is the loop without sockets and clock: a turn over its connections, and expiry. `worker/`
 //!   serves one connection: read, run what is whole, send.
 //! - `commands/`: `dispatch.rs` runs one command, `turn.rs` is what it runs with. `host/` has the
-//!   commands about connections and the server. `foreign_protocol.rs` knows what is another
-//!   protocol's, and is not run.
-//! - `upkeep/`: expiry within a turn, tidying, who looks after a loop that is stuck, which shards
-//!   are whose.
-//! - `state/`: what all loops share, and one loop's own part.
-//! - `clients/`: connections and their limits, what they queue after MULTI (within
+//!   commands about connections and the server. `foreign_protocol.rs` recognises input of other
+//!   protocols, which is not run.
+//! - `upkeep/`: expiry within a turn, tidying, the watch over loops that are stuck, the shards of
+//!   each loop.
+//! - `state/`: the state that all loops share, and each loop's own. In tests, an observer of the
+//!   commands.
+//! - `clients/`: connections and their limits, the commands that they queue after MULTI (within
 //!   `client-query-buffer-limit` and `maxmemory-clients`), the registry of all of them, CLIENT
 //!   PAUSE, MONITOR.
 //! - `pubsub/`: channels, patterns, keyspace events. A message is encoded once and shared.
-//! - `loop_handle/`: what other threads may ask of a loop, and what waits for it.
-//! - `net/`, `process/`: accepting, and output still to be sent; open files, the log, a thread that
-//!   frees big memory, those that run long commands.
+//! - `loop_handle/`: a loop's handle for other threads, with its alarm and its inbox.
+//! - `net/`, `process/`: accepting, and output that is not sent yet; open files, the log, a thread
+//!   that frees big memory, those that run long commands.
 //! - `config/`: one table of keys; flag, file, environment, CONFIG and help follow from it.
 //! - `counters/`, `time/`: counters for INFO, the slow log, LATENCY; engine time in step with the
 //!   wall clock, and a sleep that ends exactly.
@@ -33,10 +34,10 @@
 //!
 //! 1. The loop that owns a connection reads its socket into the loop's buffer, which is lent to the
 //!    connection for this turn.
-//! 2. `resp` cuts up to 32 commands of the common shape at once, and whatever else comes one at a
-//!    time. What is known of them before they run, and the memory of their keys, is asked for
-//!    first: see `worker/prefetch.rs`. A call of four keys or more asks for its own keys when it
-//!    has locked their shards.
+//! 2. `resp` cuts up to 32 commands of the common shape at once, and others one at a time. Their
+//!    rows and the hashes of their keys are found, and the memory of their keys is prefetched,
+//!    before the first of them runs: see `worker/prefetch.rs`. A call of four keys or more
+//!    prefetches its own keys when it has locked their shards.
 //! 3. Commands run one after the other. A connection's turn ends after a millisecond, but a running
 //!    command is finished first. The loop reads the clock again after each read of the socket, and
 //!    after each command that may have taken long.
@@ -55,7 +56,8 @@
 //! that tick begins. As long as it expires keys in time, a turn spends at most `expiry-turn-us` (25
 //! µs) on expiry, in holds of `expiry-hold-keys` (32) keys. Then the loop looks at the sockets.
 //! `upkeep/expiry.rs` says what changes when it is behind, `loops/event_loop/yielding.rs` when it
-//! yields its processor, `upkeep/guard.rs` who looks after its shards while it runs something long.
+//! yields its processor. `upkeep/guard.rs` says which loop expires its keys while it runs a long
+//! command.
 //!
 //! # Invariants
 //!
@@ -102,10 +104,10 @@ use crate::state::server::StopReason;
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-/// It could not start, or something failed while it ran.
+/// The exit code of a server that could not start, or that failed while it ran.
 const FAILED: u8 = 1;
 
-/// The command line or the configuration is wrong.
+/// The exit code for a wrong command line or configuration.
 const MISUSED: u8 = 2;
 
 fn main() -> ExitCode {

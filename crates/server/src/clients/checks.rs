@@ -9,20 +9,20 @@ pub(crate) const PAUSE_ALL: u8 = 8;
 /// Commands that change data (CLIENT PAUSE WRITE).
 pub(crate) const PAUSE_WRITE: u8 = 16;
 
-/// Somebody watches every command (MONITOR).
+/// A monitor is shown every command (MONITOR).
 pub(crate) const MONITORED: u8 = 32;
 
-/// It could not come in without a password when it came, or said RESET, and has given none since.
+/// The client needed a password when it connected or sent RESET, and has given none since.
 pub(crate) const UNAUTHENTICATED: u16 = 1 << 8;
 
 /// RESP2 has no pushes, so a subscriber may only manage subscriptions.
 pub(crate) const SUBSCRIBER: u16 = 1 << 9;
 
-/// Replies are not wanted.
+/// CLIENT REPLY suppresses the replies.
 pub(crate) const MUTED: u16 = 1 << 10;
 
 /// After MULTI, commands are queued.
 pub(crate) const QUEUING: u16 = 1 << 11;
 
-/// It watches every command, so it may use no keys.
+/// The client is a monitor, so it may use no keys.
 pub(crate) const MONITOR: u16 = 1 << 12;

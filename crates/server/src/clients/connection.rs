@@ -90,11 +90,12 @@ pub(crate) struct Connection {
     pub(crate) begun: Option<PartialCommand>,
     /// A command that waits for a key: no other is run meanwhile.
     pub(crate) waiting: Option<Box<WaitingCommand>>,
-    /// Its next command, or the next step of its walk, waits for shards that others have for long.
+    /// The next command, or the next step of `walk`, waits for shards that others have locked for
+    /// long.
     pub(crate) parked: Option<Parked>,
-    /// It was parked and runs again: that ends with its turn.
+    /// The claim of a parked connection that runs again, until its turn ends.
     pub(crate) resumed: Option<Parked>,
-    /// A command that it has waited for was answered: its own events follow.
+    /// A command that had waited was answered: the events that it caused follow its reply.
     pub(crate) events_follow: bool,
     /// The time that the unfinished command has taken so far.
     pub(crate) unfinished: Option<Box<UnfinishedCall>>,
@@ -103,7 +104,8 @@ pub(crate) struct Connection {
     /// The keys that it watches.
     pub(crate) watching: Option<Box<Watching>>,
     pub(crate) subscriptions: Option<Box<Subscriptions>>,
-    /// Messages of the loop's inbox before this number were read ahead of the others' turn.
+    /// The number of the inbox's next message that was not read yet. A subscriber reads its own
+    /// messages before the loop copies them.
     pub(crate) messages_seen: u64,
     /// The name of the last command.
     pub(crate) command: &'static str,
@@ -116,19 +118,19 @@ pub(crate) struct Connection {
     pub(crate) accounted: usize,
     /// The memory that the registry was told before the last reply left.
     announced: Option<ClientMemory>,
-    /// The tick that the connection is filed under in the loop's time-outs.
+    /// The tick under which the connection is filed in the loop's time-outs.
     pub(crate) filed: Option<u64>,
     /// The socket may have input.
     pub(crate) readable: bool,
     /// The peer has closed its side: read until the end is seen.
     pub(crate) ending: bool,
-    /// The end of its input has been seen: what is whole of it is still run.
+    /// A read has met the end of the input: the commands that are whole are still run.
     pub(crate) ended: bool,
     /// The socket takes no output for now.
     pub(crate) blocked: bool,
     /// A command waits for the end of CLIENT PAUSE.
     pub(crate) paused: bool,
-    /// Close as soon as the output has left.
+    /// The connection is closed as soon as the output has left.
     pub(crate) closing: bool,
     /// The connection is in the loop's queue of those to serve.
     pub(crate) queued: bool,
@@ -154,7 +156,7 @@ pub(crate) struct WaitingCommand {
     pub(crate) ticket: Arc<Ticket>,
     /// The tick at which its time is over.
     pub(crate) until: Option<u64>,
-    /// Its time is over, but CLIENT PAUSE holds back what it would be served.
+    /// The wait's time is over, but CLIENT PAUSE holds back its end.
     pub(crate) held: bool,
 }
 
@@ -162,7 +164,8 @@ pub(crate) struct WaitingCommand {
 #[derive(Debug, Default)]
 pub(crate) struct PendingInput {
     pub(crate) bytes: Vec<u8>,
-    /// The most bytes that were ever in the buffer: what is reserved beyond them is address space.
+    /// The most bytes that were ever in the buffer. Memory that is reserved beyond them was never
+    /// touched.
     pub(crate) most: usize,
     /// The position of the first byte that has not been consumed.
     pub(crate) at: usize,

@@ -21,10 +21,10 @@ pub(crate) struct Client {
     pub(crate) descriptor: i64,
     /// The tick at which it connected.
     pub(crate) since: u64,
-    /// The loop that owns it, and its place there.
+    /// The loop that owns it, and its slot there.
     pub(crate) owner: usize,
     pub(crate) slot: u32,
-    /// Somebody wants it closed.
+    /// Somebody has asked to close it.
     pub(crate) killed: AtomicBool,
     pub(crate) facts: Mutex<ClientFacts>,
     /// The ticket of a command that waits.
@@ -46,7 +46,7 @@ pub(crate) struct ClientFacts {
     pub(crate) protocol: Protocol,
     /// The number of commands that are queued after MULTI.
     pub(crate) queued: Option<usize>,
-    /// Tells whether a key that it watches has changed, if it watches any.
+    /// The mark that says whether a watched key has changed, if the client watches any.
     pub(crate) watched_changed: Option<WatchMark>,
     /// The number of keys that it watches.
     pub(crate) watched: usize,

@@ -3,10 +3,10 @@
 use tidewheel_keyspace::Command;
 use tidewheel_resp::Args;
 
-/// Arguments of a call that are remembered; the last of them may say how many more there were.
+/// The most arguments of a call that are kept; the last of them may give the number of the others.
 const ARGS_MAX: usize = 32;
 
-/// Bytes of an argument that are remembered.
+/// The most bytes of an argument that are kept.
 const BYTES_MAX: usize = 128;
 
 /// The text that replaces a secret.

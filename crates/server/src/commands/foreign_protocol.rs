@@ -29,7 +29,7 @@ const OPENINGS: &[(&[u8], ForeignProtocol)] = &[
 /// Protocols whose requests end with their name, a slash and a version.
 const REQUESTS: &[ForeignProtocol] = &["HTTP", "RTSP", "SIP", "ICAP"];
 
-/// Methods of those that are commands, too.
+/// Methods of other protocols that are commands here, too.
 const SHARED_METHODS: &[&[u8]] = &[
     b"COPY",
     b"INFO",

@@ -18,20 +18,21 @@ const TURN_US: u64 = 1_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
     Done,
-    /// Run, and its answer is pushed: CLIENT REPLY does not concern it.
+    /// The command ran, and its answer is a push: CLIENT REPLY does not concern it.
     Pushed,
-    /// Begun: the connection has a walk to go on with.
+    /// The command has begun, and goes on in steps.
     Walking,
-    /// Begun: it is run again with the same arguments, until all its parts are done.
+    /// The command has begun, and is run again with the same arguments until all its parts are
+    /// done.
     Begun,
-    /// Begun: it waits for a key.
+    /// The command has begun, and waits for a key.
     Waiting,
-    /// Not run: try again when the pause is over.
+    /// The command did not run, and is tried again when the pause is over.
     Paused,
-    /// Not run: shards that it needs are locked for long. It is parked, or tries again after the
-    /// others.
+    /// The command did not run, because shards that it needs are locked for long. It is parked, or
+    /// tried again after the others.
     Blocked,
-    /// Run, and the last of its connection.
+    /// The command ran, and its connection is closed.
     Close,
 }
 
@@ -59,7 +60,7 @@ pub(crate) struct Turn<'a> {
     pub(crate) notes: &'a mut CommandNotes,
     /// The replies of this turn.
     pub(crate) out: &'a mut Writer,
-    /// Engine microseconds at which it should end.
+    /// Engine microseconds at which the turn should end.
     ends: u64,
     /// The length of the running command, for CLIENT LIST.
     pub(crate) command_bytes: usize,

@@ -9,9 +9,10 @@ use super::value::is_local;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
     Free,
-    /// It has to give the password first.
+    /// The client must give the password first.
     WithPassword,
-    /// Not at all: protected mode is on, no password is set, and it is on another machine.
+    /// The client is refused: protected mode is on, no password is set, and it is on another
+    /// machine.
     Denied,
 }
 

@@ -15,16 +15,16 @@ use super::table::keys;
 pub(crate) struct Invocation {
     pub(crate) settings: Settings,
     pub(crate) file: Option<PathBuf>,
-    /// Only say whether the configuration is right.
+    /// The server only checks the configuration, and exits.
     pub(crate) check: bool,
 }
 
 /// The reason for which the server cannot be started as asked.
 #[derive(Debug)]
 pub(crate) enum Refusal {
-    /// Wrong flags, or a request for help or the version; it prints itself.
+    /// Wrong flags, or a request for help or the version. The error prints itself.
     Usage(clap::Error),
-    /// A value that is refused.
+    /// A value that is not accepted.
     Configuration(String),
 }
 

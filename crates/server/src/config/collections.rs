@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use tidewheel_keyspace::{PackedLimit, Packing};
 
-/// The numbers of the keys that concern collections.
+/// The settings of packed collections.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Collections {
     pub(crate) hash: CollectionLimits,
@@ -12,12 +12,12 @@ pub(crate) struct Collections {
     pub(crate) zset: CollectionLimits,
     pub(crate) intset_entries: u64,
     pub(crate) list_size: i32,
-    /// Nothing is compressed here, whatever it says.
+    /// A number without effect: lists are not compressed.
     pub(crate) list_compress_depth: u32,
     pub(crate) hll_sparse_bytes: u64,
 }
 
-/// CollectionLimits of one type: the most members, and the most bytes of a member.
+/// Limits of one type: the most members, and the most bytes of a member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CollectionLimits {
     pub(crate) entries: u64,

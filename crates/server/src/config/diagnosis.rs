@@ -1,19 +1,20 @@
 //! Settings of the slow log, LATENCY and the distribution of commands' times.
 
-/// A slow log's threshold below this would miss commands, unless every one is timed.
+/// The least threshold, in microseconds, at which the slow log is complete without timing every
+/// call.
 const FINE_US: i64 = 1_000;
 
-/// INFO works each of them out for every command.
+/// The most percentiles: INFO computes each of them for every command.
 const PERCENTILES_MAX: usize = 64;
 
 /// Settings of the slow log, LATENCY and the distribution of commands' times.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Diagnosis {
-    /// Microseconds from which on a call is logged; negative = none is.
+    /// The least microseconds of a call that is logged; negative = none is.
     pub(crate) slower_than_us: i64,
     /// Calls that the slow log keeps.
     pub(crate) slow_log_len: u64,
-    /// Milliseconds from which on LATENCY notes an event; 0 = none.
+    /// The least milliseconds of an event that LATENCY notes; 0 = none.
     pub(crate) latency_ms: u64,
     /// INFO and LATENCY show the distribution of commands' times.
     pub(crate) tracking: bool,

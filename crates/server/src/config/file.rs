@@ -5,7 +5,7 @@ use tidewheel_resp::{Limits, Parsed, Parser};
 use super::settings::Settings;
 use super::table::key;
 
-/// Longer lines are a mistake.
+/// The longest line, in bytes: a longer one is an error.
 const LINE_MAX: usize = 64 << 10;
 
 /// Puts every line of `text` into `settings`, or says which line is wrong and why.

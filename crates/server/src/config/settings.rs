@@ -25,7 +25,7 @@ pub(crate) struct Settings {
     pub(crate) max_memory_policy: Policy,
     pub(crate) max_memory_samples: u32,
     pub(crate) max_memory_clients: u64,
-    /// That limit in percent of `maxmemory`, if it was written so.
+    /// The limit `maxmemory-clients` in percent of `maxmemory`, if it was written so.
     pub(crate) max_memory_clients_percent: Option<u64>,
     pub(crate) lfu_log_factor: u32,
     pub(crate) lfu_decay_time: u32,

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-/// An address to listen on, as it was written and what it means.
+/// An address to listen on, with the name under which it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct BindAddress {
     name: String,

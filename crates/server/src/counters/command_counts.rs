@@ -15,10 +15,10 @@ use tidewheel_keyspace::{Command, Histogram};
 
 use super::times::CallTimes;
 
-/// Of this many commands with keys, one is timed.
+/// One in so many commands with keys is timed.
 const SAMPLE: u32 = 64;
 
-/// Different error codes that are told apart; the rest is counted together.
+/// The most error codes that are counted by themselves; others are counted together.
 const CODES_MAX: usize = 128;
 
 /// One command's counters in one loop.
@@ -45,7 +45,7 @@ pub(crate) struct Reading {
 
 type CommandCounter = (&'static Command, Arc<Counter>);
 
-/// One loop's counters, as others see them.
+/// One loop's counters, as other threads see them.
 #[derive(Debug, Default)]
 pub(crate) struct SharedCounts {
     commands: Mutex<Vec<CommandCounter>>,

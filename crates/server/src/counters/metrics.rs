@@ -8,7 +8,7 @@ use tidewheel_keyspace::Time;
 /// The length of the window of the momentary rates.
 const WINDOW_MS: u64 = 100;
 
-/// A rate that is older than this no longer says anything.
+/// The age at which a rate no longer counts.
 const STALE_MS: u64 = 2_000;
 
 macro_rules! counters {

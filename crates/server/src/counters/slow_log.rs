@@ -12,18 +12,18 @@ pub(crate) struct SlowCall {
     /// Wall time in seconds.
     pub(crate) at_s: i64,
     pub(crate) took_us: u64,
-    /// Its arguments, cut.
+    /// Its shortened arguments.
     pub(crate) args: Vec<Vec<u8>>,
     pub(crate) peer: SocketAddr,
     /// The client's name.
     pub(crate) name: Vec<u8>,
 }
 
-/// A call on its way, whose time so far is known.
+/// A call that has begun and not ended, with its time so far.
 #[derive(Debug)]
 pub(crate) struct UnfinishedCall {
     pub(crate) row: &'static Command,
-    /// Its arguments, cut; empty if nobody wants to know of slow calls.
+    /// Its shortened arguments; empty if neither the slow log nor LATENCY is on.
     pub(crate) args: Vec<Vec<u8>>,
     pub(crate) ns: u64,
 }

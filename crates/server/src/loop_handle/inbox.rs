@@ -26,29 +26,29 @@ const BYTES_MAX: usize = 64 << 20;
 /// Runs of messages that may wait for a loop.
 const RUNS_MAX: usize = 1 << 18;
 
-/// A list of targets that takes more than this counts as message bytes, once.
+/// The bytes of a list of targets that are free. A longer list counts as message bytes, once.
 const AUDIENCE_FREE: usize = 1 << 10;
 
-/// A connection, as seen from other threads: its place in its loop and the client's id, which is
-/// never used twice.
+/// A connection, as other threads name it: its slot in its loop and the client's id, which is never
+/// used twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Target {
     pub(crate) id: u64,
     pub(crate) slot: u32,
 }
 
-/// Something for a loop to take in.
+/// A message from another thread to a loop.
 #[derive(Debug)]
 pub(crate) enum Item {
-    /// A new connection to own.
+    /// A new connection, for the loop to own.
     Connection(Box<Accepted>),
-    /// Close this client.
+    /// A client that must be closed.
     Close(Target),
     /// The command that this client waits for has been served.
     Served(Box<Served>),
-    /// The shards are free that this client's command waits for.
+    /// A parked client whose shards are free now.
     GoOn(Target),
-    /// CLIENT UNBLOCK has ended the wait of this client: as its time-out does, or with an error.
+    /// A client whose wait CLIENT UNBLOCK has ended: as its time-out does, or with an error.
     Unblocked(Target, bool),
     /// Messages for all of these clients.
     Messages(Messages),
@@ -66,7 +66,7 @@ pub(crate) struct Messages {
     starts: Vec<usize>,
 }
 
-/// Items that wait for one loop.
+/// The items that wait for one loop.
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
     items: Vec<Item>,

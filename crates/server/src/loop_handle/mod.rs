@@ -41,8 +41,8 @@ impl Wake for PollerWaker {
 pub(crate) struct LoopHandle {
     /// The next deadline among the loop's shards.
     soonest: Soonest,
-    /// The tick until which the loop sleeps. It is asked for attention when the inbox holds
-    /// something, or shared state has changed.
+    /// The alarm: until which tick the loop sleeps, and whether it was asked for attention. It is
+    /// asked when the inbox holds something, or when shared state has changed.
     alarm: Alarm,
     inbox: Ranked<Inbox>,
     /// Bytes of messages that the loop has collected and not yet copied to all their receivers.

@@ -11,7 +11,8 @@ use crate::loop_handle::inbox::{Item, Target};
 use crate::process::long_work::Work;
 use crate::state::server::Server;
 
-/// Threads: a short one of the long commands need not wait for the longest.
+/// The number of threads: with several, a short one of the long commands need not wait for the
+/// longest.
 const THREADS: usize = 4;
 
 /// Watched keys that an event loop forgets by itself.

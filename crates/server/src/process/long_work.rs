@@ -15,7 +15,7 @@ use tidewheel_keyspace::{Ticket, Watching};
 #[derive(Debug, Default)]
 pub(crate) struct LongWork {
     queue: Mutex<WorkQueue>,
-    /// Commands since the start.
+    /// The number of commands since the start.
     taken: AtomicU64,
     changed: Condvar,
 }
@@ -31,7 +31,7 @@ struct WorkQueue {
 pub(crate) enum Work {
     /// A command that may run.
     Command(Arc<Ticket>),
-    /// A client watches these keys no longer.
+    /// Keys that a client no longer watches.
     Unwatch(Box<Watching>),
 }
 

@@ -5,20 +5,20 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
-/// Pieces that may wait. When there are more, the giver drops them itself.
+/// The most pieces that may wait. The caller drops any more itself.
 const QUEUE_MAX: usize = 1024;
 
-/// Bytes of buffers that may wait, or one buffer. The giver drops the rest itself, so that memory
-/// that nobody uses does not pile up.
+/// The most bytes of buffers that may wait, unless one buffer has more. The caller drops any more
+/// itself, so that unused memory does not pile up.
 const WAITING_MAX: usize = 16 << 20;
 
-/// A buffer of at least this many bytes is worth a hand-over.
+/// The least bytes of a buffer that is handed over.
 pub(crate) const BUFFER_MIN: usize = 1 << 20;
 
 /// Something whose drop takes time.
 pub(crate) type Waste = Box<dyn Send>;
 
-/// The giving end.
+/// The sender to the thread that frees memory.
 #[derive(Clone)]
 pub(crate) struct Reclaimer {
     queue: SyncSender<Waste>,

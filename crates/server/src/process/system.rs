@@ -58,11 +58,11 @@ pub(crate) fn cpu_seconds() -> Option<Cpu> {
 /// Descriptors of each event loop: its poller, twice, its waker and its alarm.
 const PER_LOOP: usize = 4;
 
-/// Descriptors of the watch for signals.
+/// Descriptors of the thread that waits for signals.
 const SIGNALS: usize = 2;
 
-/// Descriptors that stay free: to accept whoever is refused then, and to ask the system for
-/// numbers.
+/// Descriptors that stay free: to accept a client that is then refused, and to read the system's
+/// counts.
 const SPARE: usize = 4;
 
 /// Descriptors that a server needs for itself: what it was started with, and what it opens before
@@ -96,7 +96,7 @@ fn inherited_files() -> usize {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OpenFiles {
     pub(crate) limit: u64,
-    /// Connections that fit, beside what the server needs for itself.
+    /// The connections that fit, besides the server's own descriptors.
     pub(crate) connections: usize,
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::loop_handle::LoopHandle;
 use crate::loop_handle::inbox::Target;
 
-/// Clients, by loop; sorted, so that leaving a big audience is no scan.
+/// Clients, by loop. They are sorted, so that leaving a big audience takes no scan.
 #[derive(Debug, Default)]
 pub(crate) struct Audience {
     loops: Vec<(usize, Arc<Vec<Target>>)>,
@@ -24,8 +24,8 @@ impl Audience {
         };
         // Copied only while messages to the old audience are on their way.
         let targets = Arc::make_mut(&mut self.loops[at].1);
-        if let Err(place) = targets.binary_search(&target) {
-            targets.insert(place, target);
+        if let Err(index) = targets.binary_search(&target) {
+            targets.insert(index, target);
         }
     }
 
@@ -34,8 +34,8 @@ impl Audience {
             return;
         };
         let targets = Arc::make_mut(&mut self.loops[at].1);
-        if let Ok(place) = targets.binary_search(&target) {
-            targets.remove(place);
+        if let Ok(index) = targets.binary_search(&target) {
+            targets.remove(index);
         }
         if targets.is_empty() {
             self.loops.swap_remove(at);

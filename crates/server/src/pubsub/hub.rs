@@ -37,7 +37,7 @@ pub(crate) struct FoundChannels {
 #[derive(Debug)]
 pub(crate) struct Hub {
     loops: Arc<[LoopHandle]>,
-    /// Subscribers that somebody listens to; events are not even encoded while there are none.
+    /// Names that have subscribers; events are not even encoded while there are none.
     names: AtomicUsize,
     state: Ranked<HubState>,
 }
@@ -205,7 +205,7 @@ impl HubState {
     }
 }
 
-/// Tables of channels: of a million, each has a thousand.
+/// The number of tables of channels: if there are a million channels, each table has a thousand.
 const CHANNEL_TABLES: usize = 1 << 10;
 
 /// A longer message does not keep its buffer.

@@ -7,14 +7,14 @@ use std::hash::{BuildHasher, RandomState};
 
 use crate::pubsub::audience::Audience;
 
-/// A table with this many times more room than names is made smaller. So the cost is small for each
-/// name that has left.
+/// A table with this many times more room than names is made smaller. So each name that was removed
+/// costs little.
 const SPARSE: usize = 64;
 
 /// Tables for fewer names, all together, are left as they are.
 const KEEP: usize = 1 << 10;
 
-/// Subscribers with those who listen to them.
+/// Each name with its subscribers.
 #[derive(Debug)]
 pub(super) struct Subscribers {
     /// A name's hash chooses its table. The tables hash by other secrets.
@@ -33,7 +33,7 @@ impl Subscribers {
         }
     }
 
-    fn place(&self, name: &[u8]) -> usize {
+    fn table_of(&self, name: &[u8]) -> usize {
         match self.tables.len() {
             1 => 0,
             count => self.hasher.hash_one(name) as usize & (count - 1),
@@ -41,17 +41,17 @@ impl Subscribers {
     }
 
     pub(super) fn get(&self, name: &[u8]) -> Option<&Audience> {
-        self.tables[self.place(name)].get(name)
+        self.tables[self.table_of(name)].get(name)
     }
 
     pub(super) fn get_mut(&mut self, name: &[u8]) -> Option<&mut Audience> {
-        self.tables[self.place(name)].get_mut(name)
+        self.tables[self.table_of(name)].get_mut(name)
     }
 
     /// Returns the subscribers of a name, and whether the name is new.
     pub(super) fn get_or_insert(&mut self, name: &[u8]) -> (&mut Audience, bool) {
-        let place = self.place(name);
-        match self.tables[place].entry(name.into()) {
+        let table = self.table_of(name);
+        match self.tables[table].entry(name.into()) {
             Entry::Occupied(known) => (known.into_mut(), false),
             Entry::Vacant(vacant) => {
                 self.len += 1;
@@ -62,8 +62,8 @@ impl Subscribers {
 
     /// Removes a name.
     pub(super) fn remove(&mut self, name: &[u8]) {
-        let (place, keep) = (self.place(name), KEEP / self.tables.len());
-        let table = &mut self.tables[place];
+        let (at, keep) = (self.table_of(name), KEEP / self.tables.len());
+        let table = &mut self.tables[at];
         self.len -= usize::from(table.remove(name).is_some());
         if table.capacity() > keep.max(table.len() * SPARSE) {
             table.shrink_to(table.len() * 2);

@@ -28,7 +28,7 @@ pub(crate) struct LoopState {
     pub(crate) time: Time,
     /// Work done since the clock was read.
     since_time: usize,
-    /// Inside while the loop works, empty while it sleeps.
+    /// The loop's seat in the keyspace: occupied while the loop works, empty while it sleeps.
     pub(crate) seat: Seat,
     pub(crate) tally: LoopTally,
 }

@@ -60,7 +60,7 @@ pub(crate) struct Server {
 pub(crate) enum StopReason {
     Signal,
     Command,
-    /// A loop ended although nobody asked it to.
+    /// A loop ended although nobody had asked it to.
     Failure,
 }
 

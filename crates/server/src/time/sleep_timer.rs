@@ -1,8 +1,8 @@
 //! Ends a sleep well within a millisecond of its deadline.
 //!
-//! On Linux it is a timerfd, which is set to the absolute instant at which a tick begins. Poll's
-//! own time-out would be less exact: it is rounded up to whole milliseconds, and delayed by the
-//! thread's timer slack. Other systems use poll's time-out.
+//! On Linux a timerfd is set to the absolute instant at which a tick begins. Poll's own time-out
+//! would be less exact: it is rounded up to whole milliseconds, and delayed by the thread's timer
+//! slack. Other systems use poll's time-out.
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) use linux::SleepTimer;
@@ -30,7 +30,7 @@ mod linux {
     #[derive(Debug)]
     pub(crate) struct SleepTimer {
         fd: OwnedFd,
-        /// The tick it is set to; [`NEVER`] when it is not.
+        /// The tick to which it is set; [`NEVER`] if it is not.
         armed: u64,
     }
 

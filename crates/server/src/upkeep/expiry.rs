@@ -28,11 +28,11 @@ use crate::upkeep::shards::LoopShards;
 /// The most that a pass may take.
 const PASS_MAX_US: u64 = 500;
 
-/// Ticks behind at which a pass may take its greatest share. A few ticks are no reason to make
+/// The ticks behind at which a pass takes its greatest share. A few ticks are no reason to make
 /// requests wait: a thread that is preempted is as late.
 const BEHIND_FULL: u64 = 50;
 
-/// Ticks behind at which others should help.
+/// The ticks behind at which others should help.
 const HELP_AFTER: u64 = 1;
 
 /// One loop's part in expiry.

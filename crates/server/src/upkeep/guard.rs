@@ -15,13 +15,13 @@ use tidewheel_time::NEVER;
 use crate::loop_handle::LoopHandle;
 use crate::state::loop_state::LoopState;
 
-/// Ticks after its next deadline at which a loop that runs is looked at by those that sleep.
+/// The ticks after a running loop's next deadline at which sleeping loops check on it.
 const GUARD_AFTER: u64 = 1;
 
 /// The last time that a loop asked another one to watch over it.
 #[derive(Debug, Default)]
 pub(crate) struct Guard {
-    /// The tick then, and the loop's next deadline.
+    /// The tick of that request, and the loop's next deadline then.
     asked: (u64, u64),
 }
 

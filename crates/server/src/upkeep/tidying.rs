@@ -16,7 +16,8 @@ use crate::upkeep::shards::LoopShards;
 /// The time from the first change until shards are tidied.
 const TIDY_AFTER_MS: u64 = 100;
 
-/// Tidying waits until nothing has expired for so long: what is about to die is not worth moving.
+/// The time without expiry that tidying waits for: entries that are about to expire are not worth
+/// moving.
 const CALM_MS: u64 = 300;
 
 /// The longest time that tidying waits for that.

@@ -14,7 +14,7 @@ use crate::clients::registry::Client;
 use crate::commands::turn::{Step, Turn};
 use crate::loop_handle::inbox::Item;
 
-/// The classes that TYPE knows. Nobody is a master, a replica or a monitor here.
+/// The classes that TYPE knows. No client is a master, a replica or a monitor here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ClientClass {
     Normal,
@@ -30,7 +30,7 @@ struct Filter<'a> {
     local: Option<&'a [u8]>,
     class: Option<ClientClass>,
     user: Option<&'a [u8]>,
-    /// Seconds for which it has been connected at least.
+    /// The least time that the client has been connected, in seconds.
     age_s: Option<u64>,
     skip_me: bool,
 }

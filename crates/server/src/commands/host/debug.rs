@@ -16,7 +16,7 @@ const SLEEP_MAX_S: f64 = 3_600.0;
 /// Bytes of a message that DEBUG LOG writes.
 const MESSAGE_MAX: usize = 4 << 10;
 
-/// Sizes from here on are none of a list's element.
+/// The first size that no element of a list can have.
 const PACKED_MAX: u64 = 1 << 32;
 
 /// The attribute that DEBUG PROTOCOL puts before a reply, which only RESP3 has.

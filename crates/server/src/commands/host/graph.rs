@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::counters::latency::LatencySeries;
 
-/// Columns at most: the newest.
+/// The most columns. The newest samples are shown.
 const COLUMNS: usize = 80;
 
 /// Lines that a column has.

@@ -10,7 +10,8 @@ use crate::clients::connection::Connection;
 use crate::commands::turn::{Step, Turn};
 use crate::pubsub::subscriptions::{Subscribing, SubscriptionKind};
 
-/// The subscriptions that the command named before stay.
+/// The error reply to a client with too many subscriptions. Those that the command named before
+/// stay.
 const TOO_MANY: &str =
     "ERR too many subscriptions for one client: at most 10000 patterns, and 256 MiB in all";
 

@@ -6,7 +6,7 @@ use tidewheel_resp::{Args, parse_i64};
 use super::{HandlerResult, error};
 use crate::commands::turn::{Step, Turn};
 
-/// Entries that SLOWLOG GET answers unless it is asked for another number.
+/// The number of entries that SLOWLOG GET answers by default.
 const COUNT: usize = 10;
 
 impl Turn<'_> {

@@ -26,16 +26,16 @@ const LOG_LEVELS: &[(&str, LogLevel)] = &[
     ("nothing", LogLevel::Nothing),
 ];
 
-/// More loops than this are a mistake on any machine of today.
+/// The most event loops: more are a mistake on any machine of today.
 const THREADS_MAX: usize = 1024;
 
 /// The most shards that the keyspace can number.
 const SHARDS_MAX: usize = 1024;
 
-/// Databases are created when they are used, but CONFIG is no place for typing errors.
+/// The most databases. They are created when they are used, but a greater number is a typing error.
 const DATABASES_MAX: u64 = 4096;
 
-/// Beyond this a bulk cannot be addressed by the parser.
+/// The longest bulk that the parser can address, in bytes.
 const BULK_MAX: u64 = 4_294_967_295 - (1 << 16);
 
 pub(super) static KEYS: &[ConfigKey] = &[

@@ -23,7 +23,8 @@ use yielding::YieldPolicy;
 /// The token of each loop's waker.
 pub(crate) const WAKER: Token = Token(usize::MAX);
 const TIMER: Token = Token(usize::MAX - 1);
-/// Listeners count down from here; connections count up from zero.
+/// The token of the first listener. Listeners count down from it, and connections count up from
+/// zero.
 const LISTENERS: usize = usize::MAX - 2;
 
 /// Events taken from the poller at a time.
@@ -37,9 +38,9 @@ pub(crate) struct EventLoop {
     timer: SleepTimer,
     yielding: YieldPolicy,
     listeners: Vec<TcpListener>,
-    /// Listeners may have somebody waiting.
+    /// Connections may wait at the listeners.
     accepting: bool,
-    /// Accept again at this tick.
+    /// The tick at which accepting is tried again.
     accept_retry: Option<u64>,
 }
 

@@ -8,7 +8,8 @@
 
 use crate::time::clock::{Clock, micros};
 
-/// A yield that took longer than this was taken by a busy thread.
+/// The longest yield, in microseconds, after which the next pass yields again. After a longer one,
+/// another thread is busy.
 const LONG_US: u64 = 300;
 
 /// The time after a long yield in which the loop does not yield.

@@ -20,7 +20,7 @@ impl<K: Sockets> LoopCore<K> {
         self.arrivals.pop_front().map(|arrival| *arrival)
     }
 
-    /// Makes a connection this loop's own. Returns its place, `None` when it was lost or may not
+    /// Makes a connection this loop's own. Returns its slot, `None` when it was lost or may not
     /// come in.
     pub(crate) fn adopt(&mut self, accepted: Accepted<K::Stream>) -> Option<u32> {
         let Accepted {
@@ -36,7 +36,7 @@ impl<K: Sockets> LoopCore<K> {
             return None;
         }
         let now = self.now();
-        let slot = self.table.next_place();
+        let slot = self.table.next_slot();
         let settings = &self.state.settings;
         if let Err(why) = self.sockets.register(&mut stream, slot, settings) {
             tracing::debug!(%why, "a connection was lost before it was served");

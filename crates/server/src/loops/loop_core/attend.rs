@@ -7,7 +7,7 @@ use crate::loop_handle::inbox::Target;
 use crate::loops::worker::NextAction;
 use crate::time::clock;
 
-/// Serving that may pass before expiry gets its share of the turn.
+/// The microseconds of serving after which expiry gets its share of the turn.
 const SERVE_US: u64 = 500;
 
 impl<K: Sockets> LoopCore<K> {
@@ -133,7 +133,7 @@ impl<K: Sockets> LoopCore<K> {
 
     /// Closes those who hold more than they may now: limits may have been lowered.
     pub(super) fn apply_limits(&mut self) {
-        for slot in 0..self.table.places() {
+        for slot in 0..self.table.slots() {
             let Some(conn) = self.table.get(slot) else {
                 continue;
             };

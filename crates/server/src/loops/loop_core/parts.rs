@@ -43,7 +43,7 @@ pub(crate) struct Readiness {
     pub(crate) writable: bool,
     /// The peer sends no more.
     pub(crate) read_closed: bool,
-    /// Nothing moves any more, in either direction.
+    /// The socket is broken in both directions.
     pub(crate) broken: bool,
 }
 

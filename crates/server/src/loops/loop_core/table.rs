@@ -11,9 +11,9 @@ use crate::loop_handle::inbox::Target;
 /// All connections of one loop.
 #[derive(Debug)]
 pub(super) struct ConnectionTable<S> {
-    places: Vec<Option<Box<Link<S>>>>,
+    slots: Vec<Option<Box<Link<S>>>>,
     free: Vec<u32>,
-    /// Places vacated in this turn: events of this turn may still name them.
+    /// Slots vacated in this turn: events of this turn may still name them.
     vacated: Vec<u32>,
     /// Connections that can be served.
     runnable: VecDeque<u32>,
@@ -23,7 +23,7 @@ pub(super) struct ConnectionTable<S> {
     pub(super) paused: Vec<u32>,
     /// Connections that were parked and may go on, a portion in each turn.
     pub(super) going_on: VecDeque<Target>,
-    /// The places of clients that were parked, and have gone on or are gone.
+    /// The claims of clients that were parked, and have gone on or are gone.
     pub(super) unparked: Vec<Parked>,
     /// Connections whose wait for a key is over, and that CLIENT PAUSE holds back.
     pub(super) held: Vec<u32>,
@@ -34,7 +34,7 @@ pub(super) struct ConnectionTable<S> {
 impl<S> Default for ConnectionTable<S> {
     fn default() -> Self {
         Self {
-            places: Vec::new(),
+            slots: Vec::new(),
             free: Vec::new(),
             vacated: Vec::new(),
             runnable: VecDeque::new(),
@@ -50,7 +50,7 @@ impl<S> Default for ConnectionTable<S> {
 
 impl<S> ConnectionTable<S> {
     pub(super) fn get(&mut self, slot: u32) -> Option<&mut Link<S>> {
-        self.places.get_mut(slot as usize)?.as_deref_mut()
+        self.slots.get_mut(slot as usize)?.as_deref_mut()
     }
 
     /// Returns the target's connection, if it is still there.
@@ -60,29 +60,29 @@ impl<S> ConnectionTable<S> {
     }
 
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Link<S>> {
-        self.places.iter_mut().flatten().map(|conn| &mut **conn)
+        self.slots.iter_mut().flatten().map(|conn| &mut **conn)
     }
 
     /// Returns the slot that the next connection gets.
-    pub(super) fn next_place(&mut self) -> u32 {
+    pub(super) fn next_slot(&mut self) -> u32 {
         self.free.pop().unwrap_or_else(|| {
-            self.places.push(None);
-            (self.places.len() - 1) as u32
+            self.slots.push(None);
+            (self.slots.len() - 1) as u32
         })
     }
 
-    /// Gives a place back that was not used after all.
+    /// Gives a slot back that was not used after all.
     pub(super) fn unused(&mut self, slot: u32) {
         self.free.push(slot);
     }
 
     pub(super) fn put(&mut self, slot: u32, conn: Link<S>) {
-        self.places[slot as usize] = Some(Box::new(conn));
+        self.slots[slot as usize] = Some(Box::new(conn));
     }
 
     /// Takes a connection out for good.
     pub(super) fn take(&mut self, slot: u32) -> Option<Box<Link<S>>> {
-        let conn = self.places.get_mut(slot as usize)?.take()?;
+        let conn = self.slots.get_mut(slot as usize)?.take()?;
         if let Some(filed) = conn.filed {
             self.time_outs.remove(&(filed, slot));
         }
@@ -147,13 +147,13 @@ impl<S> ConnectionTable<S> {
     }
 
     /// Returns the number of slots, empty ones included.
-    pub(super) fn places(&self) -> u32 {
-        self.places.len() as u32
+    pub(super) fn slots(&self) -> u32 {
+        self.slots.len() as u32
     }
 
     /// Files all connections: time-outs may have become shorter.
     pub(super) fn file_all(&mut self, settings: &Settings) {
-        for slot in 0..self.places() {
+        for slot in 0..self.slots() {
             self.file(slot, settings);
         }
     }

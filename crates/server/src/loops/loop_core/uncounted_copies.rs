@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use crate::loop_handle::LoopHandle;
 
-/// Bytes that are copied between two looks at what all clients hold.
+/// The bytes that are copied between two checks of the memory of all clients.
 const PORTION: usize = 1 << 20;
 
 /// Copies that are in no connection's account yet, in bytes.

@@ -21,9 +21,9 @@ const UNBLOCKED: &str = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
 enum WaitEnd {
     /// The command has run, for so many nanoseconds.
     Ran(u64),
-    /// There was nothing in time.
+    /// The time was over before an element came.
     Nothing,
-    /// Somebody did not want it to wait on.
+    /// CLIENT UNBLOCK has ended the wait with an error.
     Refused,
 }
 

@@ -27,7 +27,7 @@ pub(crate) struct Buffers {
     input: Input,
 }
 
-/// The buffers in one connection's hands.
+/// The buffers while they are lent to one connection.
 #[derive(Debug)]
 pub(crate) struct LentBuffers<'a>(&'a mut Buffers);
 

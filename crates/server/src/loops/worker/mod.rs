@@ -33,11 +33,11 @@ const TURN_INPUT: usize = 256 << 10;
 /// The next action for a connection that was served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NextAction {
-    /// Nothing until something arrives or leaves.
+    /// Nothing, until something arrives or leaves.
     Rest,
-    /// Serve it again after the others.
+    /// The connection is served again after the others.
     Again,
-    /// Close it.
+    /// The connection is closed.
     Close,
 }
 

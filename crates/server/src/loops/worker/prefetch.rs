@@ -11,7 +11,7 @@ use crate::state::loop_state::LoopState;
 /// The most commands that are cut at once. Their entries wait in the processor's cache.
 const BATCH_MAX: usize = 32;
 
-/// Commands that were cut and looked at.
+/// Commands that were cut, with their rows and the hashes of their keys.
 #[derive(Debug, Default)]
 pub(super) struct PrefetchedBatch {
     batch: Batch,

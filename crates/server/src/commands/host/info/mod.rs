@@ -24,7 +24,7 @@ use crate::counters::metrics::MomentaryRates;
 use crate::process::system;
 use crate::state::loop_state::LoopState;
 
-/// A section: its name, whether a plain INFO shows it, and what writes it.
+/// A section of INFO: its name, whether a plain INFO shows it, and the function that writes it.
 struct Section {
     name: &'static str,
     by_default: bool,
