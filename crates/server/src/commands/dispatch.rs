@@ -71,7 +71,9 @@ impl Turn<'_> {
         #[cfg(test)]
         if step != Step::Waiting {
             let walks = matches!(step, Step::Walking | Step::Begun);
-            self.server.witness.pay(&self.server.clock, args, walks);
+            self.server
+                .observer
+                .advance_clock(&self.server.clock, args, walks);
         }
         if let Some(began_ns) = began_ns
             && !self.lacked_memory(mark)
@@ -207,7 +209,10 @@ impl Turn<'_> {
         let state = &mut *self.state;
         state.note_slow();
         #[cfg(test)]
-        state.server.witness.pay_a_step(&state.server.clock);
+        state
+            .server
+            .observer
+            .advance_clock_by_step(&state.server.clock);
         let took_ns = state.server.clock.monotonic_ns().saturating_sub(began_ns);
         self.note_more_time(conn, took_ns, conn.walk.is_none());
         if conn.walk.is_none() {
@@ -229,7 +234,9 @@ impl Turn<'_> {
         }
         self.state.note_slow();
         #[cfg(test)]
-        self.server.witness.pay_a_step(&self.server.clock);
+        self.server
+            .observer
+            .advance_clock_by_step(&self.server.clock);
         let took_ns = self.server.clock.monotonic_ns().saturating_sub(began_ns);
         self.note_more_time(conn, took_ns, step != Step::Begun);
         self.after(conn, Some(row), true, mark, step)
@@ -273,7 +280,7 @@ impl Turn<'_> {
     fn mute(&mut self, conn: &mut Connection, mark: usize, step: Step) {
         if step != Step::Pushed {
             #[cfg(test)]
-            self.server.witness.take_back(self.out, mark);
+            self.server.observer.take_back(self.out, mark);
             self.out.truncate(mark);
         }
         conn.replies = match conn.replies {

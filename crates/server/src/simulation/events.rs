@@ -27,8 +27,8 @@ fn events_of_a_client_that_breaks_off_wait_for_nobody() {
         let digits = std::str::from_utf8(key).ok()?;
         digits.parse::<usize>().ok()
     });
-    let witness = rig.connect(0);
-    let size = rig.ask(&witness, b"DBSIZE\r\n");
+    let observer = rig.connect(0);
+    let size = rig.ask(&observer, b"DBSIZE\r\n");
     let ran = last.map_or(0, |last| last + 1);
     assert!(ran > 1_000, "{ran}");
     assert_eq!(size, format!(":{ran}\r\n").as_bytes(), "an event for each");

@@ -16,8 +16,8 @@ fn sets() -> Vec<u8> {
 fn answered_all(rig: &mut Rig, peer: &Peer) {
     assert_eq!(peer.take().len(), SETS * b"+OK\r\n".len());
     assert!(peer.is_closed(), "the server must close its side at last");
-    let witness = rig.connect(0);
-    let size = rig.ask(&witness, b"DBSIZE\r\n");
+    let observer = rig.connect(0);
+    let size = rig.ask(&observer, b"DBSIZE\r\n");
     assert_eq!(size, format!(":{SETS}\r\n").as_bytes());
 }
 

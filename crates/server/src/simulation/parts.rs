@@ -24,7 +24,7 @@ fn price(args: Args<'_>) -> Duration {
 
 fn rig() -> Rig {
     let rig = Rig::new(1, Settings::default());
-    rig.server.witness.charge(price);
+    rig.server.observer.set_cost(price);
     rig
 }
 

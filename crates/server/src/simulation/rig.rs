@@ -120,7 +120,7 @@ impl Rig {
 
     /// One turn of a loop. Returns until which tick it would have slept before; `None`: not at all.
     pub(super) fn turn(&mut self, index: usize) -> Option<u64> {
-        self.server.witness.begin_turn();
+        self.server.observer.begin_turn();
         self.run_long();
         let asleep = self.loops[index].prepare_sleep(None);
         self.loops[index].wake();
@@ -150,10 +150,10 @@ impl Rig {
         };
         let (nothing, mut out) = (Writer::default(), reply);
         if self.loops[waiter.owner].is_muted(target) {
-            server.witness.take_back(reply, 0);
+            server.observer.take_back(reply, 0);
             out = &nothing;
         }
-        server.witness.ran_long(&server.clock, time, ticket, out);
+        server.observer.ran_long(&server.clock, time, ticket, out);
         server.loops[waiter.owner].post(Item::Served(Box::new(served)));
     }
 

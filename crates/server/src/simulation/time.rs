@@ -19,7 +19,7 @@ fn cost(args: Args<'_>) -> Duration {
 
 fn rig() -> Rig {
     let rig = Rig::new(1, Settings::default());
-    rig.server.witness.charge(cost);
+    rig.server.observer.set_cost(cost);
     rig
 }
 
@@ -66,7 +66,7 @@ fn a_deadline_given_after_commands_with_many_keys_counts_from_then() {
 #[test]
 fn a_deadline_given_after_a_command_that_had_to_make_room_counts_from_then() {
     let mut rig = rig();
-    rig.server.witness.charge(|args| match args.get(1) {
+    rig.server.observer.set_cost(|args| match args.get(1) {
         Some(b"first") => Duration::from_millis(100),
         _ => Duration::from_micros(args.len() as u64),
     });
@@ -83,7 +83,7 @@ fn a_deadline_given_after_a_command_that_had_to_make_room_counts_from_then() {
 #[test]
 fn a_key_that_died_during_a_big_reply_is_not_answered_after_it() {
     let mut rig = rig();
-    rig.server.witness.charge(|_| Duration::from_millis(2));
+    rig.server.observer.set_cost(|_| Duration::from_millis(2));
     let peer = rig.connect(0);
     rig.ask(&peer, &bulk(&[b"SET", b"big", &[b'x'; 100_000]]));
     let reply = rig.ask(&peer, b"SET k v PX 1\r\nGET big\r\nGET k\r\n");
@@ -141,7 +141,7 @@ fn twenty_thousand_keys() -> Vec<u8> {
 #[test]
 fn one_walk_over_many_keys_gives_way_between_its_steps() {
     let mut rig = rig();
-    rig.server.witness.charge(|args| match &args[0] {
+    rig.server.observer.set_cost(|args| match &args[0] {
         b"KEYS" => Duration::from_micros(300),
         _ => Duration::ZERO,
     });

@@ -21,7 +21,7 @@ use super::rig::{Rig, bulk};
 use super::talk::{Town, talk};
 use super::terms::{Terms, Victims};
 use crate::clients::connection::OUTPUT_SOFT_MARK;
-use crate::state::witness::{Ran, Seen};
+use crate::state::observer::{Ran, Seen};
 use crate::time::clock;
 
 const CLIENTS: usize = 10;
@@ -87,8 +87,8 @@ impl World {
             done: Done::default(),
         };
         world.fill();
-        world.rig.server.witness.watch();
-        world.rig.server.witness.charge(price);
+        world.rig.server.observer.start();
+        world.rig.server.observer.set_cost(price);
         for protocol in [&b"2"[..], b"3"] {
             let mut listener = world.connect();
             listener.say(&[b"HELLO", protocol], false);
@@ -239,7 +239,7 @@ impl World {
         for client in &mut self.clients {
             client.note_moves(began, now);
         }
-        for seen in self.rig.server.witness.take() {
+        for seen in self.rig.server.observer.take() {
             match seen {
                 Seen::Closed(id) => {
                     self.done.closed += 1;

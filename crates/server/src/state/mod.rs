@@ -1,6 +1,6 @@
 //! The state of the server, which all loops share, and of each loop.
 
 pub(crate) mod loop_state;
-pub(crate) mod server;
 #[cfg(test)]
-pub(crate) mod witness;
+pub(crate) mod observer;
+pub(crate) mod server;

@@ -52,7 +52,7 @@ pub(crate) struct Server {
     pub(crate) stopping: AtomicBool,
     stop: Sender<StopReason>,
     #[cfg(test)]
-    pub(crate) witness: crate::state::witness::Witness,
+    pub(crate) observer: crate::state::observer::Observer,
 }
 
 /// The reason for which the server stops.
@@ -170,7 +170,7 @@ impl Server {
             stopping: AtomicBool::new(false),
             stop: parts.stop,
             #[cfg(test)]
-            witness: crate::state::witness::Witness::default(),
+            observer: crate::state::observer::Observer::default(),
         }
     }
 

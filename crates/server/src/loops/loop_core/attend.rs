@@ -186,7 +186,7 @@ impl<K: Sockets> LoopCore<K> {
         }
         server.clients.remove(target.id);
         #[cfg(test)]
-        server.witness.closed(target.id);
+        server.observer.closed(target.id);
         server.loops[index]
             .client_memory
             .fetch_sub(conn.accounted, Ordering::Relaxed);

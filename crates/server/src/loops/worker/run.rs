@@ -84,7 +84,7 @@ impl Turn<'_> {
         }
         #[cfg(test)]
         if link.walk.is_none() {
-            self.server.witness.arrived(link.client.id, self.out, mark);
+            self.server.observer.ended(link.client.id, self.out, mark);
         }
         if link.walk.is_none() {
             self.append_own_events(&mut link.conn);
@@ -353,7 +353,7 @@ impl Turn<'_> {
     ) -> (usize, Option<Halt>) {
         self.refuse_protocol(conn, protocol);
         #[cfg(test)]
-        self.server.witness.refused(conn.client.id);
+        self.server.observer.refused(conn.client.id);
         (input, Some(Halt::Closing))
     }
 
@@ -365,7 +365,7 @@ impl Turn<'_> {
             self.out.error(&format!("ERR Protocol error: {why}"));
         }
         #[cfg(test)]
-        self.server.witness.refused(conn.client.id);
+        self.server.observer.refused(conn.client.id);
         tracing::debug!(client = conn.client.id, %why, "closed: not the protocol");
     }
 
@@ -374,20 +374,20 @@ impl Turn<'_> {
         let LoopState { server, time, .. } = &*self.state;
         if !begun && matches!(step, Step::Walking | Step::Begun) {
             server
-                .witness
-                .set_out(&server.clock, *time, conn.client.id, args);
+                .observer
+                .began(&server.clock, *time, conn.client.id, args);
         }
         if step == Step::Begun {
-            server.witness.part(conn.client.id, &*self.out, mark);
+            server.observer.part(conn.client.id, &*self.out, mark);
         } else if begun {
-            server.witness.arrived(conn.client.id, self.out, mark);
+            server.observer.ended(conn.client.id, self.out, mark);
         } else if !matches!(
             step,
             Step::Walking | Step::Paused | Step::Waiting | Step::Blocked
         ) {
             let (clock, reply) = (&server.clock, (&*self.out, mark));
             server
-                .witness
+                .observer
                 .ran(clock, *time, conn.client.id, args, reply);
         }
     }

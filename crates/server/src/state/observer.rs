@@ -11,23 +11,23 @@ use tidewheel_resp::{Args, Writer};
 use crate::time::clock::Clock;
 
 /// The virtual time that a command takes.
-pub(crate) type Price = fn(Args<'_>) -> Duration;
+pub(crate) type Cost = fn(Args<'_>) -> Duration;
 
 /// Records the commands of one server in their order.
 #[derive(Debug, Default)]
-pub(crate) struct Witness {
-    watching: AtomicBool,
-    price: Mutex<Option<Price>>,
+pub(crate) struct Observer {
+    recording: AtomicBool,
+    cost: Mutex<Option<Cost>>,
     /// The virtual time of one step of a command that runs in steps.
     step: Mutex<Duration>,
     /// The running command's answer, if CLIENT REPLY suppresses it.
-    taken_back: Mutex<Option<TakenBack>>,
+    suppressed: Mutex<Option<SuppressedReply>>,
     /// The clock's time before the running command's duration was added.
     before: Mutex<Option<Time>>,
     turn: AtomicU64,
     seen: Mutex<Vec<Seen>>,
-    /// Commands that walk, by client.
-    walking: Mutex<BTreeMap<u64, Ran>>,
+    /// Commands that run in steps or parts, by client.
+    unfinished: Mutex<BTreeMap<u64, Ran>>,
 }
 
 /// A recorded event.
@@ -63,23 +63,23 @@ pub(crate) struct Ran {
 
 /// An answer that its client does not want.
 #[derive(Debug)]
-struct TakenBack {
+struct SuppressedReply {
     answer: Vec<u8>,
     too_long: bool,
 }
 
-impl Witness {
-    /// Takes notes from here on.
-    pub(crate) fn watch(&self) {
-        self.watching.store(true, Ordering::Relaxed);
+impl Observer {
+    /// Starts to record.
+    pub(crate) fn start(&self) {
+        self.recording.store(true, Ordering::Relaxed);
     }
 
-    /// From here on commands take time.
-    pub(crate) fn charge(&self, price: Price) {
-        *self.price.lock() = Some(price);
+    /// Lets commands take virtual time from now on.
+    pub(crate) fn set_cost(&self, cost: Cost) {
+        *self.cost.lock() = Some(cost);
     }
 
-    /// A turn of a loop begins.
+    /// Counts a turn of a loop.
     pub(crate) fn begin_turn(&self) {
         self.turn.fetch_add(1, Ordering::Relaxed);
     }
@@ -89,34 +89,34 @@ impl Witness {
         std::mem::take(&mut *self.seen.lock())
     }
 
-    /// A command runs: its price is paid now. If it walks, each further step costs as much.
-    pub(crate) fn pay(&self, clock: &Clock, args: Args<'_>, walks: bool) {
-        let price = *self.price.lock();
-        if let Some(price) = price {
+    /// Advances the clock by a command's cost. If it runs in steps, each further one costs as much.
+    pub(crate) fn advance_clock(&self, clock: &Clock, args: Args<'_>, in_steps: bool) {
+        let cost = *self.cost.lock();
+        if let Some(cost) = cost {
             *self.before.lock() = Some(clock.now());
-            let price = price(args);
-            if walks {
-                *self.step.lock() = price;
+            let cost = cost(args);
+            if in_steps {
+                *self.step.lock() = cost;
             }
-            clock.advance(price);
+            clock.advance(cost);
         }
     }
 
-    /// A command that walks takes another step.
-    pub(crate) fn pay_a_step(&self, clock: &Clock) {
-        if self.price.lock().is_some() {
+    /// Advances the clock by one step of a command that runs in steps.
+    pub(crate) fn advance_clock_by_step(&self, clock: &Clock) {
+        if self.cost.lock().is_some() {
             clock.advance(*self.step.lock());
         }
     }
 
-    /// A command's answer, from `mark` on, is about to be taken back.
+    /// Keeps a command's answer, from `mark` on, that CLIENT REPLY suppresses.
     pub(crate) fn take_back(&self, out: &Writer, mark: usize) {
         let answer = out.as_bytes().get(mark..).unwrap_or_default().to_vec();
         let too_long = out.is_over();
-        *self.taken_back.lock() = Some(TakenBack { answer, too_long });
+        *self.suppressed.lock() = Some(SuppressedReply { answer, too_long });
     }
 
-    /// A command has run, or was refused; what it put out begins at `mark`.
+    /// Records a command that has run, or was refused. Its reply begins at `mark`.
     pub(crate) fn ran(
         &self,
         clock: &Clock,
@@ -126,41 +126,41 @@ impl Witness {
         (out, mark): (&Writer, usize),
     ) {
         let before = self.before.lock().take().unwrap_or_else(|| clock.now());
-        if self.watching.load(Ordering::Relaxed) {
+        if self.recording.load(Ordering::Relaxed) {
             let ran = self.note(before, time, client, args);
             self.answered(ran, out, mark);
         }
     }
 
-    /// A command has run on a thread of its own.
+    /// Records a command that has run on a thread of its own.
     pub(crate) fn ran_long(&self, clock: &Clock, time: Time, ticket: &Ticket, out: &Writer) {
-        if self.watching.load(Ordering::Relaxed) {
+        if self.recording.load(Ordering::Relaxed) {
             let mut ran = self.note(clock.now(), time, ticket.waiter.id, ticket.args());
             ran.long = true;
             self.answered(ran, out, 0);
         }
     }
 
-    /// A command has begun a walk: its reply comes later.
-    pub(crate) fn set_out(&self, clock: &Clock, time: Time, client: u64, args: Args<'_>) {
+    /// Records the beginning of a command that runs in steps: its reply comes later.
+    pub(crate) fn began(&self, clock: &Clock, time: Time, client: u64, args: Args<'_>) {
         let before = self.before.lock().take().unwrap_or_else(|| clock.now());
-        if self.watching.load(Ordering::Relaxed) {
+        if self.recording.load(Ordering::Relaxed) {
             let ran = self.note(before, time, client, args);
-            self.walking.lock().insert(client, ran);
+            self.unfinished.lock().insert(client, ran);
         }
     }
 
-    /// A part of a command has run; what it put out begins at `mark`.
+    /// Adds the reply of one part of a command. It begins at `mark`.
     pub(crate) fn part(&self, client: u64, out: &Writer, mark: usize) {
-        if let Some(ran) = self.walking.lock().get_mut(&client) {
+        if let Some(ran) = self.unfinished.lock().get_mut(&client) {
             let part = out.as_bytes().get(mark..).unwrap_or_default();
             ran.reply.extend_from_slice(part);
         }
     }
 
-    /// A walk, or the last part of a command, has come to its end.
-    pub(crate) fn arrived(&self, client: u64, out: &Writer, mark: usize) {
-        let ran = self.walking.lock().remove(&client);
+    /// Records the end of a command that ran in steps or parts.
+    pub(crate) fn ended(&self, client: u64, out: &Writer, mark: usize) {
+        let ran = self.unfinished.lock().remove(&client);
         if let Some(ran) = ran {
             self.answered(ran, out, mark);
         }
@@ -170,8 +170,8 @@ impl Witness {
         let rest = out.as_bytes().get(mark..).unwrap_or_default();
         ran.reply.extend_from_slice(rest);
         ran.too_long = out.is_over();
-        ran.answer = match self.taken_back.lock().take() {
-            Some(TakenBack { answer, too_long }) => {
+        ran.answer = match self.suppressed.lock().take() {
+            Some(SuppressedReply { answer, too_long }) => {
                 ran.too_long |= too_long;
                 answer
             }
@@ -194,16 +194,16 @@ impl Witness {
         }
     }
 
-    /// A client's input is no command.
+    /// Records input that is no command.
     pub(crate) fn refused(&self, client: u64) {
-        if self.watching.load(Ordering::Relaxed) {
+        if self.recording.load(Ordering::Relaxed) {
             self.seen.lock().push(Seen::Refused(client));
         }
     }
 
-    /// A client was let go.
+    /// Records that a client was closed.
     pub(crate) fn closed(&self, client: u64) {
-        if self.watching.load(Ordering::Relaxed) {
+        if self.recording.load(Ordering::Relaxed) {
             self.seen.lock().push(Seen::Closed(client));
         }
     }
