@@ -1,6 +1,6 @@
-//! Reasons to look at a command before or after it runs, one bit each.
+//! Bits of checks that a command needs before or after it runs.
 //!
-//! Some concern every client. They are in the keyspace gate's byte, which is read before each
+//! Some bits concern every client. They are in the keyspace gate's byte, which is read before each
 //! command. The others concern one connection, and lie above that byte.
 
 /// Every command of every client (CLIENT PAUSE ALL).

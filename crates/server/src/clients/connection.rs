@@ -1,7 +1,7 @@
-//! One connection: its socket, its buffers and what its commands have set.
+//! One connection: its socket, its buffers, and the state that its commands have set.
 //!
-//! The socket is apart from the rest, because only serving needs it: commands see [`Connection`],
-//! and the loop sees a [`Link`], whose socket may be a simulated one.
+//! The socket is separate, because only serving needs it: commands see [`Connection`], and the loop
+//! sees a [`Link`], whose socket may be a simulated one.
 //!
 //! The methods are called in this order:
 //!
@@ -9,12 +9,12 @@
 //! 2. The poller reports the socket: the loop sets `readable` or `ending`, or clears `blocked`.
 //!    Then the connection waits for its turn.
 //! 3. A turn begins with output that is left over: [`Link::send_output`].
-//! 4. As long as it [has work](Connection::has_work), the connection is served. It goes on with its
-//!    `walk`, or runs its `pending` input, the command that has begun first, or reads. It stops
-//!    when it [takes no input](Connection::takes_input): it is paused or about to close, or its
-//!    output is not read.
-//! 5. A read that meets the end of the input says so: [`at_end`](Connection::at_end). What arrived
-//!    whole is still run. Then the connection is `closing`, and closed once its output has left.
+//! 4. As long as it [has work](Connection::has_work), the connection is served: it takes the next
+//!    step of its `walk`, runs its `pending` input, or reads. It stops when it [takes no
+//!    input](Connection::takes_input): it is paused or about to close, or its output is not read.
+//! 5. A read that meets the end of the input calls [`at_end`](Connection::at_end). The commands
+//!    that arrived whole are still run. Then the connection is `closing`, and closed once its
+//!    output has left.
 //! 6. A turn ends with the limits: [`exceeds_output_limit`](Connection::exceeds_output_limit). Then
 //!    [`account`](Connection::account) publishes what the connection holds, and
 //!    [`time_out`](Connection::time_out) says when the loop must look at it although nothing

@@ -1,8 +1,8 @@
 //! MONITOR: clients that are shown every command, and the line that shows it.
 //!
-//! A line goes the way of a message: through the inbox of each loop that owns a monitor into the
-//! monitor's output, whose limits it has in common with subscribers. Loops learn from one bit
-//! whether anybody watches. They read the byte that it is in before each command anyway.
+//! A line is delivered as a message is: through the inbox of each loop that owns a monitor, into
+//! the monitor's output, with the limits of subscribers. One bit tells the loops that there is a
+//! monitor. It is in a byte that they read before each command anyway.
 
 use std::fmt::Write as _;
 use std::sync::Arc;

@@ -4,14 +4,15 @@
 //! machine. Each line of the request's body would be an inline command. So the connection is closed
 //! at the first line that only another protocol has, and nothing behind it runs.
 //!
-//! 1. [`by_opening`] looks at the first bytes of what is no array: a line need not be whole, or end
-//!    at all.
+//! 1. [`by_opening`] looks at the first bytes of input that is no array. Its first line need not be
+//!    whole, or end at all.
 //! 2. [`by_line`] looks at an inline command before it is run.
 //! 3. [`by_name`] looks at a command of either form that does not exist, as the public servers do.
 //!
-//! Nothing that can be run as a command is taken for another protocol, except a whole request of
-//! HTTP or SIP whose method is the name of a command, as in `COPY /a HTTP/1.1`. Binary protocols
-//! need no rule: they have a NUL among their first bytes, and the parser never ends such a line.
+//! Input that can be run as a command is not taken for another protocol. There is one exception: a
+//! whole request of HTTP or SIP whose method is the name of a command, as in `COPY /a HTTP/1.1`.
+//! Binary protocols need no rule: they have a NUL among their first bytes, and the parser never
+//! ends such a line.
 
 use tidewheel_resp::{Args, parse_i64};
 

@@ -9,7 +9,7 @@
 //!    old at most.
 //! 3. Of the other calls, which cannot take long, one in 64 is timed for the counters.
 //!
-//! Whoever sets `slowlog-log-slower-than` below a millisecond has every call timed.
+//! If `slowlog-log-slower-than` is below a millisecond, every call is timed.
 
 use tidewheel_keyspace::Command;
 use tidewheel_keyspace::rows::Flags;

@@ -1,8 +1,8 @@
-//! Settings: a table of keys, the values that they set, and where the values come from.
+//! Settings: the table of keys, their values, and the sources of the values.
 //!
 //! 1. [`invocation`] reads the command line, the environment and the file when the server starts.
 //! 2. [`Live`] holds the settings in force. CONFIG SET exchanges them.
-//! 3. Each loop keeps a copy, and compares one number to see whether it is still the newest.
+//! 3. Each loop keeps a copy, and compares one number to know that it is still the newest.
 
 mod access;
 mod cli;

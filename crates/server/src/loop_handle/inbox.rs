@@ -7,9 +7,9 @@
 //! A subscriber that publishes gets its own message right behind the reply. An example: messages 7
 //! and 8 wait when it publishes 9.
 //!
-//! 1. The subscriber reads 7, 8 and 9 where they are, and remembers that it has heard everything
+//! 1. The subscriber reads 7, 8 and 9 where they are, and notes that it has seen all messages
 //!    before 10.
-//! 2. When the loop copies the run to its targets, it skips what this one has heard.
+//! 2. When the loop copies the run to its targets, it skips the messages that this one has seen.
 //!
 //! So nothing is taken out of the middle of a run, and no list of targets is copied.
 

@@ -1,13 +1,14 @@
 //! A loop's handle, through which other threads wake the loop and hand over work.
 //!
-//! A key's deadline is known in five places, from the key to the kernel. Each is a bound of the one
+//! A key's deadline is known at five levels, from the key to the kernel. Each level bounds the one
 //! before it:
 //!
 //! 1. The shard's wheel, under the shard's lock.
 //! 2. The shard's published deadline, for threads that do not hold the lock.
-//! 3. The loop's [`soonest`](LoopHandle::soonest): the least of its shards'. With a thousand
-//!    shards, nobody could read them all in each turn.
-//! 4. The loop's alarm: until when it sleeps, so that others wake it only if that is too long.
+//! 3. The loop's [`soonest`](LoopHandle::soonest): the least deadline of its shards. A loop may
+//!    have a thousand shards, too many to read in each turn.
+//! 4. The loop's alarm: the tick until which it sleeps. Others wake the loop only if a deadline is
+//!    earlier.
 //! 5. The kernel's timer. It may be set for earlier, because setting it costs a system call.
 
 pub(crate) mod inbox;

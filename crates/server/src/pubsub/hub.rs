@@ -1,13 +1,13 @@
 //! Publish and subscribe: the registry of subscriptions, and the delivery of messages.
 //!
-//! A message's way:
+//! A message is delivered in three steps:
 //!
 //! 1. It is encoded once, as a RESP3 push.
 //! 2. It is copied into the inbox of each loop that owns a subscriber.
 //! 3. The loop copies it into its connections' output, as far as they may hold it.
 //!
-//! Nobody waits for a reader. A subscriber that lags too far is closed: by its output limit, by
-//! what all clients may hold, or by the bound of its loop's inbox.
+//! Publishers never wait for a reader. A subscriber that lags too far is closed: by its output
+//! limit, by the limit of all clients, or by the bound of its loop's inbox.
 //!
 //! Keyspace events are drained from the keyspace's queue while the hub's lock is held. So they are
 //! published in their order, whichever thread drains them. No shard is locked meanwhile.

@@ -1,10 +1,10 @@
 //! Engine time: ticks of the monotonic clock, and their offset to the wall clock.
 //!
-//! Engine time counts milliseconds of the monotonic clock from [`ORIGIN_TICK`] on. Its phase is
-//! chosen at start so that tick boundaries fall on the wall clock's millisecond boundaries: a
-//! deadline given in wall milliseconds is then reached exactly at a tick, and rounding adds
-//! nothing. Wall time is one stored offset; when somebody steps the wall clock, the offset
-//! changes and no relative time to live does.
+//! Engine time counts milliseconds of the monotonic clock from [`ORIGIN_TICK`] on. At the start its
+//! phase is chosen so that ticks begin with the wall clock's milliseconds: a deadline given in wall
+//! milliseconds is then reached exactly at a tick, and rounding adds nothing. Wall time is one
+//! stored offset. When somebody steps the wall clock, only the offset changes, and no relative time
+//! to live does.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;

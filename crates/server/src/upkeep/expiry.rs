@@ -7,12 +7,12 @@
 //! pass goes on where this one stopped. So a backlog never starves, and a request never waits for
 //! more than one pass.
 //!
-//! While deadlines are met nearly in time a pass may take `expiry-turn-us`. The further the loop is
-//! behind, the more it may take, up to as long as has been spent on clients since the pass before:
-//! a saturated loop gives expiry half of its time when it is fifty milliseconds behind.
+//! While deadlines are met nearly in time, a pass may take `expiry-turn-us`. The further the loop
+//! is behind, the more it may take, up to the time that was spent on clients since the pass before.
+//! At fifty milliseconds behind, a saturated loop gives expiry half of its time.
 //!
-//! A loop that is behind wakes one that sleeps, and a loop that has nothing to do helps those that
-//! are behind, from the other end of their shards. It then writes down what is left, since a loop
+//! A loop that is behind wakes one that sleeps. A loop that has nothing to do helps those that are
+//! behind, from the other end of their shards. Then it publishes their next deadline, since a loop
 //! that is stuck in a long command cannot do so itself.
 //!
 //! A loop may have no shards at all, when there are more loops than shards. It serves and helps.

@@ -1,9 +1,9 @@
 //! Tidying: moves what is left in changed shards together, some time later, and gives memory back.
 //!
-//! 1. A loop that has run commands or expiry tells all loops, now and then, for it may have changed
-//!    any shard.
-//! 2. A loop that was told waits a little, and longer while keys expire: what is about to die is
-//!    not worth moving.
+//! 1. A loop that has run commands or expiry tells all loops now and then, because it may have
+//!    changed any shard.
+//! 2. A loop that was told waits a little, and longer while keys expire: entries that are about to
+//!    expire are not worth moving.
 //! 3. It tidies its shards one after the other: a slice in each turn, more when it is idle.
 //! 4. It stops when all of them in a row had nothing to tidy.
 

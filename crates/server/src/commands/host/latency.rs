@@ -1,4 +1,4 @@
-//! LATENCY: events that took long, and how the times of commands are distributed.
+//! LATENCY: events that took long, and the distribution of commands' times.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

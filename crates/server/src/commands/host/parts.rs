@@ -1,7 +1,7 @@
 //! Runs commands over very many names in parts, and lets other clients have their turn in between.
 //!
-//! 1. A handler [begins](Turn::begin_part) a part. That says how many names earlier parts have
-//!    done.
+//! 1. A handler [begins](Turn::begin_part) a part, which has the number of names that earlier parts
+//!    have done.
 //! 2. It does one name after the other, as long as the part [takes](CommandPart::takes) them.
 //! 3. It [ends](Turn::end_part) the part. If names are left, the command stays at the start of its
 //!    connection's input, and the handler is called again with the same arguments.

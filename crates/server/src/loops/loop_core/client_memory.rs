@@ -1,10 +1,10 @@
 //! `maxmemory-clients`: closes the biggest clients while all clients together hold too much.
 //!
-//! A loop that has added to the sum looks at it at the end of that turn. All loops look when a
-//! setting has changed, and a loop that copies messages for many looks while it copies. One look
-//! closes as many clients as it takes, whichever loops they belong to. It visits every client, so
-//! there is one look in a tick at most: the loop that comes second looks in the next tick, and
-//! sleeps no longer than that.
+//! A loop that has added to the sum checks it at the end of that turn. All loops check it when a
+//! setting has changed, and a loop that copies messages for many receivers checks it while it
+//! copies. One check closes as many clients as it takes, on all loops. It visits every client, so
+//! there is one check in a tick at most: a second loop waits for the next tick, and sleeps no
+//! longer than that.
 
 use std::sync::atomic::Ordering;
 

@@ -1,9 +1,9 @@
 //! Ends the subscriptions of closed clients in portions, so that nobody waits for clients that had
 //! very many.
 //!
-//! No client's memory limit counts them any more. So a turn ends at least as many as began in the
-//! turn before: clients may come, subscribe and leave as fast as they like, and what they leave
-//! behind does not grow.
+//! No client's memory limit counts these subscriptions any more. So a turn ends at least as many as
+//! began in the turn before. Clients may come, subscribe and leave as fast as they like: the
+//! subscriptions that are left do not pile up.
 
 use crate::loop_handle::inbox::Target;
 use crate::pubsub::hub::Hub;

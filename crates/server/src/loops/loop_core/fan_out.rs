@@ -1,6 +1,6 @@
 //! Copies messages to each receiver, within its own limit and that of all clients.
 //!
-//! A message waits once for all receivers of a loop. It is the copies that take memory:
+//! A message waits once for all receivers of a loop. Only the copies take memory for each receiver:
 //!
 //! 1. A receiver whose limit is reached gets no more copies.
 //! 2. Whenever the loop has copied a [portion](super::uncounted_copies), it looks at what all

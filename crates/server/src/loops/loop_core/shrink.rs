@@ -1,9 +1,9 @@
 //! `maxmemory`: evicts a little in each turn while the limit is exceeded, after it was lowered or
 //! after a command.
 //!
-//! If no key may be evicted, an attempt looks at every shard in vain. So the next attempt is in the
-//! next tick at the earliest. A turn before that puts its attempt off, and the loop sleeps no
-//! longer than until that tick.
+//! If no key may be evicted, an attempt visits every shard in vain. So the next attempt is in the
+//! next tick at the earliest. A turn before that tick puts its attempt off, and the loop sleeps no
+//! longer than until the tick.
 
 /// Decides in which turns a loop evicts.
 #[derive(Debug, Default)]

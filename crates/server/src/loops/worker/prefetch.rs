@@ -1,7 +1,8 @@
 //! Cuts several commands, and prefetches their keys, before the first of them runs.
 //!
-//! Of a pipeline of 16 GETs, each would wait for its key's memory. Here the memory of all is asked
-//! for first: see [`Keyspace::warm`](tidewheel_keyspace::Keyspace::warm).
+//! Without this, each command of a pipeline of 16 GETs would wait for its key's memory. Here the
+//! memory of all keys is requested first: see
+//! [`Keyspace::warm`](tidewheel_keyspace::Keyspace::warm).
 
 use tidewheel_keyspace::{Call, Foreseen};
 use tidewheel_resp::{Args, Batch, Limits};
