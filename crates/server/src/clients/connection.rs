@@ -463,16 +463,15 @@ impl Connection {
             + (self.begun.as_ref()).map_or(0, |begun| begun.found.replies.len())
     }
 
-    /// Tells the others what has changed before a reply of so many bytes leaves: whoever has seen
-    /// the reply may ask.
+    /// Publishes the connection's facts before a reply of so many bytes leaves, because a client
+    /// that has seen the reply may ask for them.
     pub(crate) fn announce(&mut self, reply: usize) {
         self.traffic.output += reply as u64;
         self.announced = Some(self.publish_facts());
         self.traffic.output -= reply as u64;
     }
 
-    /// Tells the others what has changed, and brings the loop's sum of what its clients hold up to
-    /// date.
+    /// Publishes the connection's facts, and updates the loop's sum of its clients' memory.
     pub(crate) fn account(&mut self, sum: &AtomicUsize) {
         let held = match self.announced.take() {
             Some(held) if held.output == self.output_memory() => held,
@@ -486,7 +485,7 @@ impl Connection {
         }
     }
 
-    /// Tells the others what has changed. Returns what is held for it.
+    /// Publishes the connection's facts. Returns its memory.
     pub(crate) fn publish_facts(&self) -> ClientMemory {
         let mut facts = self.client.facts.lock();
         facts.db = self.session.db;

@@ -95,12 +95,12 @@ impl LoopState {
         stale
     }
 
-    /// Ends CLIENT PAUSE if `ends` says so while nobody else is inside. Those whom it has held back
-    /// are served first.
+    /// Ends CLIENT PAUSE if `ends` says so while no other thread is in the keyspace. Clients that
+    /// it has held back are served first.
     ///
     /// # Errors
     ///
-    /// If a long command runs: it goes on for as long.
+    /// If a long command runs. Then the pause goes on.
     pub(crate) fn end_pause(&mut self, ends: impl FnOnce(&Pause) -> bool) -> Result<(), Blocked> {
         let server = &self.server;
         let _no_long = server.keyspace.without_long_commands()?;

@@ -261,7 +261,7 @@ impl Turn<'_> {
 
     pub(super) fn client_unpause(&mut self, conn: &mut Connection) -> HandlerResult {
         if self.in_transaction {
-            // Those who wait are served at its end.
+            // Waiting clients are served at its end.
             self.server.pause.end();
             self.server.pause_changed();
         } else {

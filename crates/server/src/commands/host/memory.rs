@@ -84,7 +84,7 @@ impl Turn<'_> {
             }
         }
         for number in databases {
-            // Keys and their deadlines lie in the same tables: none is beside the data.
+            // Keys and their deadlines are in the same tables, so there is no overhead to report.
             self.out.bulk(format!("db.{number}").as_bytes());
             self.out.map(2);
             for name in ["overhead.hashtable.main", "overhead.hashtable.expires"] {

@@ -38,7 +38,7 @@ impl Turn<'_> {
         conn.set(checks::MONITOR, false);
     }
 
-    /// Shows a command that has run to those who watch. Administrators' commands are shown to
+    /// Shows a command that has run to the monitors. Administrators' commands are shown to
     /// nobody.
     #[cold]
     pub(crate) fn show(&self, conn: &Connection, row: &Command, args: Args<'_>) {

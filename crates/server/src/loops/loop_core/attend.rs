@@ -131,7 +131,7 @@ impl<K: Sockets> LoopCore<K> {
         self.table.file(slot, &self.state.settings);
     }
 
-    /// Closes those who hold more than they may now: limits may have been lowered.
+    /// Closes connections that exceed their limits, which may have been lowered.
     pub(super) fn apply_limits(&mut self) {
         for slot in 0..self.table.slots() {
             let Some(conn) = self.table.get(slot) else {

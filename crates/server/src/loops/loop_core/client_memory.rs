@@ -44,7 +44,7 @@ impl<K: Sockets> LoopCore<K> {
         held.sum::<usize>() as u64 > self.state.settings.max_memory_clients
     }
 
-    /// Closes those who hold most: its own at once, others through their loops.
+    /// Closes the biggest clients: its own at once, others through their loops.
     pub(super) fn evict_clients(&mut self) {
         let limit = self.state.settings.max_memory_clients;
         for client in self.server().clients.kill_biggest(limit) {

@@ -148,7 +148,7 @@ impl Turn<'_> {
         limits: &Limits,
     ) -> (usize, Option<Halt>) {
         let mut at = 0;
-        // Whoever gives no password gets other limits.
+        // A client that has given no password gets other limits.
         while cutter.parser.is_idle() && !link.lacks_password(&self.server.config) {
             if link.conn.is_killed() {
                 // By another loop, just now. The next look at it closes it.
