@@ -35,7 +35,7 @@ pub(super) struct Attempt<'a> {
     pub(super) events: Vec<(Name, Event)>,
     db: u32,
     pub(super) out: Writer,
-    /// The events by which keys may have gone by themselves.
+    /// By which events keys may have gone by themselves, and the ones taken for gone.
     ways: BTreeMap<Name, Vec<&'static str>>,
     gone: Vec<Name>,
 }
@@ -171,8 +171,8 @@ impl<'a> Attempt<'a> {
         Some(found.clone())
     }
 
-    /// Returns the events by which a key may have gone by itself. If DEL names several such keys,
-    /// its reply does not tell which of them were there.
+    /// How a key may have gone by itself. Which of several that DEL names were there, their number
+    /// does not tell.
     fn ways_of(&self, key: &[u8]) -> Vec<&'static str> {
         let mut ways = self.ways.get(&self.name(key)).cloned().unwrap_or_default();
         if self.is_vague() && !ways.is_empty() {
@@ -301,7 +301,7 @@ pub(super) fn keys_of(ran: &Ran, word: &[u8], db: u32) -> Vec<Name> {
     keys.into_iter().map(|key| (db, key.clone())).collect()
 }
 
-/// Returns true if a command changes data.
+/// Whether a command changes data.
 pub(super) fn changes(word: &[u8]) -> bool {
     matches!(
         word,

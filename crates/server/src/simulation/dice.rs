@@ -1,4 +1,4 @@
-//! Random numbers from a seed.
+//! Random numbers that a seed repeats.
 
 /// A stream of random numbers (splitmix64).
 #[derive(Debug, Clone)]
@@ -22,7 +22,7 @@ impl Dice {
         (self.next() % n as u64) as usize
     }
 
-    /// Returns true once in `n` times, at random.
+    /// Whether something happens that does so once in `n` times.
     pub(super) fn once_in(&mut self, n: usize) -> bool {
         self.below(n) == 0
     }

@@ -1,6 +1,6 @@
 //! What the server should have answered, and which messages it still owes to each client.
 //!
-//! The model runs each command in the order and with the time that the observer saw. It is exact,
+//! The model runs each command in the order and with the time that the witness saw. It is exact,
 //! except that two kinds of keys are *unsure*. For these the model takes the answer from the reply.
 //!
 //! - A command reads the clock before it runs. A key whose deadline comes after that reading, but
