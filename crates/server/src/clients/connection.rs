@@ -30,8 +30,8 @@ use tidewheel_resp::{Parser, Protocol};
 
 use crate::clients::checks;
 use crate::clients::queue::QueuedCommands;
-use crate::clients::registry::{Client, ClientMemory, Traffic};
-use crate::config::{Access, Live, OutputLimit, Settings};
+use crate::clients::registry::{Client, ClientMemory, ClientTraffic};
+use crate::config::{ClientAccess, Live, OutputLimit, Settings};
 use crate::counters::slow_log::UnfinishedCall;
 use crate::net::output::Output;
 use crate::process::reclaim::BUFFER_MIN;
@@ -109,7 +109,7 @@ pub(crate) struct Connection {
     pub(crate) messages_seen: u64,
     /// The name of the last command.
     pub(crate) command: &'static str,
-    pub(crate) traffic: Traffic,
+    pub(crate) traffic: ClientTraffic,
     /// The tick at which a byte last moved, in either direction.
     pub(crate) last_active: u64,
     /// The tick since which the output has been above its soft limit.
@@ -226,7 +226,7 @@ impl Connection {
             subscriptions: None,
             messages_seen: 0,
             command: "NULL",
-            traffic: Traffic::default(),
+            traffic: ClientTraffic::default(),
             last_active: now,
             above_soft_since: None,
             accounted: 0,
@@ -248,14 +248,14 @@ impl Connection {
     /// needs none while none is set.
     #[inline]
     pub(crate) fn lacks_password(&self, config: &Live) -> bool {
-        self.access(config) != Access::Free
+        self.access(config) != ClientAccess::Free
     }
 
     /// Returns the client's access at this moment.
     #[inline]
-    pub(crate) fn access(&self, config: &Live) -> Access {
+    pub(crate) fn access(&self, config: &Live) -> ClientAccess {
         match self.checks & checks::UNAUTHENTICATED {
-            0 => Access::Free,
+            0 => ClientAccess::Free,
             _ => config.access(&self.client.peer),
         }
     }

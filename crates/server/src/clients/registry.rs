@@ -41,7 +41,7 @@ pub(crate) struct ClientFacts {
     pub(crate) patterns: usize,
     pub(crate) last_active: u64,
     pub(crate) holds: ClientMemory,
-    pub(crate) traffic: Traffic,
+    pub(crate) traffic: ClientTraffic,
     pub(crate) command: &'static str,
     pub(crate) protocol: Protocol,
     /// The number of commands that are queued after MULTI.
@@ -93,7 +93,7 @@ impl ClientMemory {
 /// The bytes that a client has sent and received, and the commands that it has run, since it
 /// connected.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Traffic {
+pub(crate) struct ClientTraffic {
     pub(crate) input: u64,
     pub(crate) output: u64,
     pub(crate) commands: u64,
@@ -109,7 +109,7 @@ impl ClientFacts {
             patterns: 0,
             last_active: now,
             holds: ClientMemory::default(),
-            traffic: Traffic::default(),
+            traffic: ClientTraffic::default(),
             command: "NULL",
             protocol: Protocol::Resp2,
             queued: None,
@@ -196,7 +196,7 @@ impl Client {
         out.extend_from_slice(&facts.names.lib);
         out.extend_from_slice(b" lib-ver=");
         out.extend_from_slice(&facts.names.lib_version);
-        let Traffic {
+        let ClientTraffic {
             input,
             output,
             commands,

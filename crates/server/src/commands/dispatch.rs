@@ -12,8 +12,8 @@ use crate::clients::connection::{Connection, Replies, WaitingCommand};
 use crate::clients::pause::is_write;
 use crate::commands::foreign_protocol;
 use crate::commands::host::transaction::{refused, runs_at_once};
-use crate::commands::turn::{Step, Turn};
-use crate::config::{Access, DENIED};
+use crate::commands::turn::{CommandStep, Turn};
+use crate::config::{ClientAccess, DENIED};
 use crate::counters::latency::LatencyEvent;
 
 /// The start of the error reply to a command that found no memory.
@@ -27,7 +27,7 @@ impl Turn<'_> {
         conn: &mut Connection,
         args: Args<'b>,
         call: Option<Call<'b>>,
-    ) -> Step {
+    ) -> CommandStep {
         self.tally.commands += 1;
         let mark = self.out.mark();
         let call = match call {
@@ -54,7 +54,7 @@ impl Turn<'_> {
             .add(row, || &state.handle().command_counts)
             .then(|| state.server.clock.monotonic_ns());
         let step = self.execute(conn, call, args);
-        if step == Step::Blocked {
+        if step == CommandStep::Blocked {
             // It counts when it runs.
             self.tally.commands -= 1;
             self.notes.counts.take_back();
@@ -69,8 +69,8 @@ impl Turn<'_> {
             self.note_event(LatencyEvent::EvictionCycle, delay_ns / 1_000);
         }
         #[cfg(test)]
-        if step != Step::Waiting {
-            let walks = matches!(step, Step::Walking | Step::Begun);
+        if step != CommandStep::Waiting {
+            let walks = matches!(step, CommandStep::Walking | CommandStep::Begun);
             self.server
                 .observer
                 .advance_clock(&self.server.clock, args, walks);
@@ -94,14 +94,14 @@ impl Turn<'_> {
         args: Args<'_>,
         mark: usize,
         why: CommandError,
-    ) -> Step {
+    ) -> CommandStep {
         let row = named(args);
         let name = args.get(0).filter(|_| row.is_none());
         if let Some(protocol) = name.and_then(foreign_protocol::by_name) {
             return self.refuse_protocol(conn, protocol);
         }
         self.refuse_call(conn, row, why);
-        self.after_refusal(conn, row, mark, Step::Done)
+        self.after_refusal(conn, row, mark, CommandStep::Done)
     }
 
     /// Refuses the input of a client that speaks another protocol: nothing of it is answered or
@@ -111,10 +111,10 @@ impl Turn<'_> {
         &mut self,
         conn: &Connection,
         protocol: foreign_protocol::ForeignProtocol,
-    ) -> Step {
+    ) -> CommandStep {
         let (client, address) = (conn.client.id, conn.client.peer);
         tracing::warn!(client, %address, "closed: it speaks {protocol}, nothing of that was run");
-        Step::Close
+        CommandStep::Close
     }
 
     /// Answers a command that is not run. An EXEC that is refused ends its transaction; any other
@@ -137,7 +137,12 @@ impl Turn<'_> {
 
     /// Runs the command in the keyspace, or as one of the server's own.
     #[inline]
-    fn execute<'b>(&mut self, conn: &mut Connection, call: Call<'b>, args: Args<'b>) -> Step {
+    fn execute<'b>(
+        &mut self,
+        conn: &mut Connection,
+        call: Call<'b>,
+        args: Args<'b>,
+    ) -> CommandStep {
         let row = call.row;
         if !is_run_here(row) {
             return self.host(conn, row, args);
@@ -146,13 +151,13 @@ impl Turn<'_> {
         let (keyspace, session) = (&state.server.keyspace, &mut conn.session);
         let seat = &mut state.seat;
         match keyspace.begin(seat, call, session, state.time, args, self.out) {
-            None => Step::Done,
+            None => CommandStep::Done,
             Some(Unfinished::Walk(mut walk)) => {
                 if let Some(blocked) = walk.take_blocked() {
                     self.park(conn, &blocked);
                 }
                 conn.walk = Some(walk);
-                Step::Walking
+                CommandStep::Walking
             }
             Some(Unfinished::Waits(ticket)) => self.wait_for_key(conn, row, ticket),
             Some(Unfinished::Blocked(blocked)) => self.park(conn, &blocked),
@@ -161,13 +166,13 @@ impl Turn<'_> {
 
     /// Shards are locked for long that a command needs: its client waits, and nobody else.
     #[cold]
-    pub(crate) fn park(&mut self, conn: &mut Connection, blocked: &Blocked) -> Step {
+    pub(crate) fn park(&mut self, conn: &mut Connection, blocked: &Blocked) -> CommandStep {
         self.blocked = true;
         self.tally.parked_commands += 1;
         if let Some(waiter) = conn.session.waiter {
             conn.parked = (self.server.keyspace).park(waiter, blocked, &mut conn.resumed);
         }
-        Step::Blocked
+        CommandStep::Blocked
     }
 
     /// Lets a client wait for a key.
@@ -177,7 +182,7 @@ impl Turn<'_> {
         conn: &mut Connection,
         row: &'static Command,
         ticket: Arc<Ticket>,
-    ) -> Step {
+    ) -> CommandStep {
         // It counts when it is answered.
         self.tally.commands -= 1;
         self.notes.counts.take_back();
@@ -191,7 +196,7 @@ impl Turn<'_> {
             until,
             held: false,
         }));
-        Step::Waiting
+        CommandStep::Waiting
     }
 
     /// Takes the next step of a command that walks over everything.
@@ -216,12 +221,12 @@ impl Turn<'_> {
         let took_ns = state.server.clock.monotonic_ns().saturating_sub(began_ns);
         self.note_more_time(conn, took_ns, conn.walk.is_none());
         if conn.walk.is_none() {
-            self.after(conn, Some(row), true, mark, Step::Done);
+            self.after(conn, Some(row), true, mark, CommandStep::Done);
         }
     }
 
     /// Runs the next part of a command that has begun.
-    pub(crate) fn next_part(&mut self, conn: &mut Connection, args: Args<'_>) -> Step {
+    pub(crate) fn next_part(&mut self, conn: &mut Connection, args: Args<'_>) -> CommandStep {
         let mark = self.out.mark();
         let Ok(row) = tidewheel_keyspace::resolve(args) else {
             unreachable!("it has begun");
@@ -229,7 +234,7 @@ impl Turn<'_> {
         self.state.renew_time();
         let began_ns = self.server.clock.monotonic_ns();
         let step = self.host(conn, row, args);
-        if step == Step::Blocked {
+        if step == CommandStep::Blocked {
             return step;
         }
         self.state.note_slow();
@@ -238,7 +243,7 @@ impl Turn<'_> {
             .observer
             .advance_clock_by_step(&self.server.clock);
         let took_ns = self.server.clock.monotonic_ns().saturating_sub(began_ns);
-        self.note_more_time(conn, took_ns, step != Step::Begun);
+        self.note_more_time(conn, took_ns, step != CommandStep::Begun);
         self.after(conn, Some(row), true, mark, step)
     }
 
@@ -249,8 +254,8 @@ impl Turn<'_> {
         conn: &mut Connection,
         row: Option<&'static Command>,
         mark: usize,
-        step: Step,
-    ) -> Step {
+        step: CommandStep,
+    ) -> CommandStep {
         self.after(conn, row, false, mark, step)
     }
 
@@ -262,14 +267,17 @@ impl Turn<'_> {
         row: Option<&'static Command>,
         ran: bool,
         mark: usize,
-        step: Step,
-    ) -> Step {
-        if matches!(step, Step::Walking | Step::Begun | Step::Waiting) {
+        step: CommandStep,
+    ) -> CommandStep {
+        if matches!(
+            step,
+            CommandStep::Walking | CommandStep::Begun | CommandStep::Waiting
+        ) {
             return step;
         }
-        conn.traffic.commands += u64::from(step != Step::Paused);
+        conn.traffic.commands += u64::from(step != CommandStep::Paused);
         self.count_error(row, ran, mark);
-        if conn.checks & checks::MUTED != 0 && step != Step::Paused {
+        if conn.checks & checks::MUTED != 0 && step != CommandStep::Paused {
             self.mute(conn, mark, step);
         }
         step
@@ -277,8 +285,8 @@ impl Turn<'_> {
 
     /// Removes a reply that the client does not want.
     #[cold]
-    fn mute(&mut self, conn: &mut Connection, mark: usize, step: Step) {
-        if step != Step::Pushed {
+    fn mute(&mut self, conn: &mut Connection, mark: usize, step: CommandStep) {
+        if step != CommandStep::Pushed {
             #[cfg(test)]
             self.server.observer.take_back(self.out, mark);
             self.out.truncate(mark);
@@ -323,11 +331,11 @@ impl Turn<'_> {
     /// Returns the reason for which this connection may not run a command, if there is one.
     fn refusal(&self, conn: &Connection, row: &Command) -> Option<CommandError> {
         match conn.access(&self.server.config) {
-            Access::Denied => return Some(CommandError::fixed(DENIED)),
-            Access::WithPassword if !row.flags.has(Flags::NO_AUTH) => {
+            ClientAccess::Denied => return Some(CommandError::fixed(DENIED)),
+            ClientAccess::WithPassword if !row.flags.has(Flags::NO_AUTH) => {
                 return Some(CommandError::fixed("NOAUTH Authentication required."));
             }
-            Access::WithPassword | Access::Free => {}
+            ClientAccess::WithPassword | ClientAccess::Free => {}
         }
         if conn.checks & checks::SUBSCRIBER != 0 && !is_allowed_for_subscribers(row) {
             let name = row.name;
@@ -349,7 +357,7 @@ impl Turn<'_> {
         conn: &mut Connection,
         row: &'static Command,
         args: Args<'_>,
-    ) -> Option<Step> {
+    ) -> Option<CommandStep> {
         if self.seat.bits() & RAISED != 0 {
             self.seat.give_way();
             self.refresh_time();
@@ -359,7 +367,11 @@ impl Turn<'_> {
         if let Some(why) = self.refusal(conn, row) {
             let denied = why.text() == DENIED;
             self.refuse_call(conn, Some(row), why);
-            return Some(if denied { Step::Close } else { Step::Done });
+            return Some(if denied {
+                CommandStep::Close
+            } else {
+                CommandStep::Done
+            });
         }
         let changes = is_write(row)
             || row.name == "exec" && conn.queue.as_ref().is_some_and(|queue| queue.writes());
@@ -367,7 +379,7 @@ impl Turn<'_> {
             shared & checks::PAUSE_ALL != 0 || (shared & checks::PAUSE_WRITE != 0 && changes);
         if waits {
             self.tally.commands -= 1;
-            return Some(Step::Paused);
+            return Some(CommandStep::Paused);
         }
         (conn.checks & checks::QUEUING != 0 && !runs_at_once(row))
             .then(|| self.queue(conn, row, args))

@@ -17,7 +17,7 @@ use tidewheel_resp::Args;
 
 use crate::clients::connection::Connection;
 use crate::commands::call;
-use crate::commands::turn::{CommandNotes, Step, Turn};
+use crate::commands::turn::{CommandNotes, CommandStep, Turn};
 use crate::counters::latency::{LatencyEvent, LatencySample};
 use crate::counters::slow_log::{SlowCall, UnfinishedCall};
 use crate::state::loop_state::LoopState;
@@ -32,10 +32,13 @@ impl Turn<'_> {
         row: &'static Command,
         args: Args<'_>,
         began_ns: u64,
-        step: Step,
+        step: CommandStep,
     ) {
         let ns = self.server.clock.monotonic_ns().saturating_sub(began_ns);
-        if matches!(step, Step::Walking | Step::Begun | Step::Waiting) {
+        if matches!(
+            step,
+            CommandStep::Walking | CommandStep::Begun | CommandStep::Waiting
+        ) {
             let watched = self.settings.diagnosis.logs_calls();
             let args = if watched {
                 call::cut(row, args)

@@ -16,7 +16,7 @@ const TURN_US: u64 = 1_000;
 
 /// The outcome of one command, or of one step of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum CommandStep {
     Done,
     /// The command ran, and its answer is a push: CLIENT REPLY does not concern it.
     Pushed,

@@ -7,7 +7,7 @@ use super::value::is_local;
 
 /// A client's access to the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Access {
+pub(crate) enum ClientAccess {
     Free,
     /// The client must give the password first.
     WithPassword,
@@ -18,13 +18,13 @@ pub(crate) enum Access {
 
 impl Settings {
     /// Returns the access of a client at this address.
-    pub(super) fn access(&self, peer: &SocketAddr) -> Access {
+    pub(super) fn access(&self, peer: &SocketAddr) -> ClientAccess {
         if self.password.is_asked() {
-            Access::WithPassword
+            ClientAccess::WithPassword
         } else if self.protected_mode && !is_local(peer) {
-            Access::Denied
+            ClientAccess::Denied
         } else {
-            Access::Free
+            ClientAccess::Free
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
-use super::access::Access;
+use super::access::ClientAccess;
 use super::settings::Settings;
 
 /// The settings in force. Loops keep a copy, and compare one number before each batch of commands.
@@ -43,7 +43,7 @@ impl Live {
     }
 
     /// Returns the access of a client at this address, by the settings in force.
-    pub(crate) fn access(&self, peer: &SocketAddr) -> Access {
+    pub(crate) fn access(&self, peer: &SocketAddr) -> ClientAccess {
         self.current.lock().access(peer)
     }
 

@@ -16,7 +16,7 @@ mod settings;
 mod table;
 mod value;
 
-pub(crate) use access::{Access, DENIED};
+pub(crate) use access::{ClientAccess, DENIED};
 pub(crate) use cli::{Invocation, Refusal, invocation};
 pub(crate) use live::Live;
 pub(crate) use settings::Settings;

@@ -39,7 +39,7 @@ pub(crate) struct Target {
 
 /// A message from another thread to a loop.
 #[derive(Debug)]
-pub(crate) enum Item {
+pub(crate) enum InboxItem {
     /// A new connection, for the loop to own.
     Connection(Box<Accepted>),
     /// A client that must be closed.
@@ -69,7 +69,7 @@ pub(crate) struct Messages {
 /// The items that wait for one loop.
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
-    items: Vec<Item>,
+    items: Vec<InboxItem>,
     /// The number of the next message.
     next: u64,
     message_bytes: usize,
@@ -116,7 +116,7 @@ impl Messages {
 }
 
 impl Inbox {
-    pub(crate) fn push(&mut self, item: Item) {
+    pub(crate) fn push(&mut self, item: InboxItem) {
         self.items.push(item);
     }
 
@@ -133,7 +133,7 @@ impl Inbox {
         self.message_bytes += message.len();
         let number = self.next;
         self.next += 1;
-        if let Some(Item::Messages(run)) = self.items.last_mut()
+        if let Some(InboxItem::Messages(run)) = self.items.last_mut()
             && Arc::ptr_eq(&run.targets, targets)
             && run.end() == number
         {
@@ -148,7 +148,7 @@ impl Inbox {
             starts: Vec::new(),
         };
         run.push(message);
-        self.items.push(Item::Messages(run));
+        self.items.push(InboxItem::Messages(run));
     }
 
     /// Counts a big audience, once. If it changes between two messages, each of them keeps its own
@@ -163,13 +163,13 @@ impl Inbox {
     /// Shows a client the messages that wait for it, from number `since` on. Returns the number to
     /// go on with.
     pub(crate) fn read(&mut self, who: Target, since: u64, mut take: impl FnMut(&Messages)) -> u64 {
-        let fresh = |item: &Item| match item {
-            Item::Messages(run) => run.end() > since,
+        let fresh = |item: &InboxItem| match item {
+            InboxItem::Messages(run) => run.end() > since,
             _ => true,
         };
         let known = self.items.iter().rposition(|item| !fresh(item));
         for item in &mut self.items[known.map_or(0, |at| at + 1)..] {
-            let Item::Messages(run) = item else {
+            let InboxItem::Messages(run) = item else {
                 continue;
             };
             if run.targets.binary_search(&who).is_ok() {
@@ -185,7 +185,7 @@ impl Inbox {
     }
 
     fn drop_empty_runs(&mut self) {
-        while let Some(Item::Messages(run)) = self.items.last()
+        while let Some(InboxItem::Messages(run)) = self.items.last()
             && run.starts.is_empty()
         {
             self.items.pop();
@@ -198,12 +198,12 @@ impl Inbox {
     }
 
     /// Takes everything, into `items`, which must be empty.
-    pub(crate) fn collect(&mut self, items: &mut Vec<Item>) {
+    pub(crate) fn collect(&mut self, items: &mut Vec<InboxItem>) {
         std::mem::swap(&mut self.items, items);
         self.message_bytes = 0;
         self.audiences.clear();
         let overrun = std::mem::take(&mut self.overrun);
-        items.extend(overrun.into_iter().map(Item::Close));
+        items.extend(overrun.into_iter().map(InboxItem::Close));
     }
 }
 
@@ -239,14 +239,14 @@ mod tests {
         seen
     }
 
-    fn collected(inbox: &mut Inbox) -> Vec<Item> {
+    fn collected(inbox: &mut Inbox) -> Vec<InboxItem> {
         let mut items = Vec::new();
         inbox.collect(&mut items);
         items
     }
 
-    fn closed(items: &[Item]) -> usize {
-        let close = |item: &&Item| matches!(item, Item::Close(_));
+    fn closed(items: &[InboxItem]) -> usize {
+        let close = |item: &&InboxItem| matches!(item, InboxItem::Close(_));
         items.iter().filter(close).count()
     }
 
@@ -258,7 +258,7 @@ mod tests {
         inbox.add(&both, b"bc", 0);
         inbox.add(&audience(1..2), b"d", 0);
         let items = collected(&mut inbox);
-        let [Item::Messages(first), Item::Messages(second)] = items.as_slice() else {
+        let [InboxItem::Messages(first), InboxItem::Messages(second)] = items.as_slice() else {
             panic!("{items:?}")
         };
         assert_eq!(texts(first, 0), ["a", "bc"]);
@@ -284,7 +284,7 @@ mod tests {
         let left = |run: &Messages| texts(run, since);
         let items = collected(&mut inbox);
         let runs = items.iter().filter_map(|item| match item {
-            Item::Messages(run) => Some(run),
+            InboxItem::Messages(run) => Some(run),
             _ => None,
         });
         assert_eq!(runs.clone().flat_map(left).count(), 0);
@@ -308,7 +308,7 @@ mod tests {
             assert_eq!(read(&mut inbox, 7, &mut since), ["m"]);
         }
         let items = collected(&mut inbox);
-        let [Item::Messages(run)] = items.as_slice() else {
+        let [InboxItem::Messages(run)] = items.as_slice() else {
             panic!("{} runs", items.len())
         };
         assert!(Arc::ptr_eq(&run.targets, &many));
@@ -347,7 +347,7 @@ mod tests {
         inbox.add(&both, b"a", 0);
         inbox.add(&both, &vec![0; BYTES_MAX], 0);
         let items = collected(&mut inbox);
-        assert!(matches!(&items[0], Item::Messages(run) if texts(run, 0) == ["a"]));
+        assert!(matches!(&items[0], InboxItem::Messages(run) if texts(run, 0) == ["a"]));
         assert_eq!(closed(&items), 2);
         // What has come back to rest may be filled again.
         inbox.add(&both, &vec![0; BYTES_MAX], 0);
@@ -377,7 +377,7 @@ mod tests {
         let mut inbox = Inbox::default();
         inbox.add(&audience(1..2), &vec![0; BYTES_MAX + 1], 0);
         let items = collected(&mut inbox);
-        assert!(matches!(items.as_slice(), [Item::Messages(_)]));
+        assert!(matches!(items.as_slice(), [InboxItem::Messages(_)]));
     }
 
     /// If the audience changes between two messages, each of them has a list of its own.

@@ -20,7 +20,7 @@ use std::task::{Wake, Waker};
 use tidewheel_keyspace::order::{Rank, Ranked};
 use tidewheel_time::{Alarm, NEVER, Soonest};
 
-use self::inbox::{Inbox, Item, Messages, Target};
+use self::inbox::{Inbox, InboxItem, Messages, Target};
 use crate::counters::command_counts::SharedCounts;
 use crate::counters::metrics::LoopCounters;
 
@@ -153,7 +153,7 @@ impl LoopHandle {
     }
 
     /// Hands over a connection or a request to close one. Both are bounded by `maxclients`.
-    pub(crate) fn post(&self, item: Item) {
+    pub(crate) fn post(&self, item: InboxItem) {
         self.inbox.lock().push(item);
         self.nudge();
     }
@@ -168,7 +168,7 @@ impl LoopHandle {
     }
 
     /// Takes everything that waits, into `items`, which must be empty.
-    pub(crate) fn collect(&self, items: &mut Vec<Item>) {
+    pub(crate) fn collect(&self, items: &mut Vec<InboxItem>) {
         if !self.alarm.take_request() {
             return;
         }
@@ -249,13 +249,13 @@ mod tests {
     fn an_item_in_the_inbox_prevents_or_ends_a_sleep() {
         let (mut poll, handle) = handle();
         let target = Target { id: 1, slot: 0 };
-        handle.post(Item::Close(target));
+        handle.post(InboxItem::Close(target));
         assert!(!handle.fall_asleep(u64::MAX, true));
         let mut items = Vec::new();
         handle.collect(&mut items);
         assert_eq!(items.len(), 1);
         assert!(handle.fall_asleep(u64::MAX, true));
-        handle.post(Item::Close(target));
+        handle.post(InboxItem::Close(target));
         assert!(rings(&mut poll));
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use tidewheel_keyspace::{Seat, Ticket, Watching};
 
-use crate::loop_handle::inbox::{Item, Target};
+use crate::loop_handle::inbox::{InboxItem, Target};
 use crate::process::long_work::Work;
 use crate::state::server::Server;
 
@@ -55,11 +55,11 @@ pub(crate) fn run(server: &Server, seat: &mut Seat, ticket: Arc<Ticket>) {
         server.keyspace.run_long(seat, time, ticket)
     }));
     let item = match ran {
-        Ok(served) => Item::Served(Box::new(served)),
+        Ok(served) => InboxItem::Served(Box::new(served)),
         Err(_) => {
             seat.leave();
             tracing::error!(client = waiter.id, "closed: its command panicked");
-            Item::Close(Target {
+            InboxItem::Close(Target {
                 id: waiter.id,
                 slot: waiter.slot,
             })

@@ -222,7 +222,7 @@ fn name_channel(channel: &mut Vec<u8>, prefix: &[u8], db: u32, suffix: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::loop_handle::inbox::Item;
+    use crate::loop_handle::inbox::InboxItem;
 
     fn hub() -> (Vec<mio::Poll>, Hub) {
         let polls: Vec<_> = (0..2).map(|_| mio::Poll::new().unwrap()).collect();
@@ -238,7 +238,7 @@ mod tests {
         let mut items = Vec::new();
         hub.loops[owner].collect(&mut items);
         let runs = items.into_iter().filter_map(|item| match item {
-            Item::Messages(run) => Some((
+            InboxItem::Messages(run) => Some((
                 run.targets.iter().map(|target| target.id).collect(),
                 run.each_since(0).flatten().copied().collect(),
             )),

@@ -16,7 +16,7 @@ use tidewheel_resp::Writer;
 use super::wire::{Socket, Wire};
 use crate::config::Settings;
 use crate::loop_handle::LoopHandle;
-use crate::loop_handle::inbox::{Item, Target};
+use crate::loop_handle::inbox::{InboxItem, Target};
 use crate::loops::loop_core::{LoopCore, Sockets};
 use crate::net::listener::Accepted;
 use crate::process::long_work::Work;
@@ -154,7 +154,7 @@ impl Rig {
             out = &nothing;
         }
         server.observer.ran_long(&server.clock, time, ticket, out);
-        server.loops[waiter.owner].post(Item::Served(Box::new(served)));
+        server.loops[waiter.owner].post(InboxItem::Served(Box::new(served)));
     }
 
     /// Tells a loop which sockets have become ready. Returns whether there are any.

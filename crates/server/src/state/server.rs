@@ -15,7 +15,7 @@ use crate::counters::latency::Latency;
 use crate::counters::metrics::{ExpiryRate, LoopTally};
 use crate::counters::slow_log::SlowLog;
 use crate::loop_handle::LoopHandle;
-use crate::loop_handle::inbox::{Item, Target};
+use crate::loop_handle::inbox::{InboxItem, Target};
 use crate::process::long_work::LongWork;
 use crate::process::reclaim::Reclaimer;
 use crate::pubsub::hub::Hub;
@@ -100,7 +100,7 @@ impl Hooks for KeyspaceHooks {
 
     fn served(&self, served: Served) {
         let (Served::Reply { ticket, .. } | Served::Retry(ticket)) = &served;
-        self.loops[ticket.waiter.owner].post(Item::Served(Box::new(served)));
+        self.loops[ticket.waiter.owner].post(InboxItem::Served(Box::new(served)));
     }
 
     fn run_long(&self, ticket: Arc<Ticket>) {
@@ -112,7 +112,7 @@ impl Hooks for KeyspaceHooks {
             id: waiter.id,
             slot: waiter.slot,
         };
-        self.loops[waiter.owner].post(Item::GoOn(target));
+        self.loops[waiter.owner].post(InboxItem::GoOn(target));
     }
 
     fn stopwatch_ns(&self) -> u64 {

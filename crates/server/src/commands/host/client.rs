@@ -11,8 +11,8 @@ use super::{HandlerResult, error};
 use crate::clients::checks;
 use crate::clients::connection::{Connection, Replies};
 use crate::clients::registry::Client;
-use crate::commands::turn::{Step, Turn};
-use crate::loop_handle::inbox::Item;
+use crate::commands::turn::{CommandStep, Turn};
+use crate::loop_handle::inbox::InboxItem;
 
 /// The classes that TYPE knows. No client is a master, a replica or a monitor here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,7 +38,7 @@ struct Filter<'a> {
 impl Turn<'_> {
     pub(super) fn client_id(&mut self, conn: &Connection) -> HandlerResult {
         self.out.integer(id_as_integer(conn.client.id));
-        Ok(Step::Done)
+        Ok(CommandStep::Done)
     }
 
     pub(super) fn client_get_name(&mut self, conn: &Connection) -> HandlerResult {
@@ -48,7 +48,7 @@ impl Turn<'_> {
         } else {
             self.out.bulk(&facts.names.own);
         }
-        Ok(Step::Done)
+        Ok(CommandStep::Done)
     }
 
     pub(super) fn client_set_name(&mut self, conn: &Connection, args: Args<'_>) -> HandlerResult {
@@ -90,7 +90,7 @@ impl Turn<'_> {
         conn.client.describe(self.time.tick, &mut line);
         line.push(b'\n');
         self.out.verbatim("txt", &line);
-        Ok(Step::Done)
+        Ok(CommandStep::Done)
     }
 
     pub(super) fn client_list(&mut self, conn: &Connection, args: Args<'_>) -> HandlerResult {
@@ -124,7 +124,7 @@ impl Turn<'_> {
             }
         }
         self.out.verbatim("txt", &lines);
-        Ok(Step::Done)
+        Ok(CommandStep::Done)
     }
 
     pub(super) fn client_kill(&mut self, conn: &Connection, args: Args<'_>) -> HandlerResult {
@@ -150,7 +150,7 @@ impl Turn<'_> {
                 // The reply is sent first.
                 myself = true;
             } else if !client.killed.swap(true, Ordering::Relaxed) {
-                self.server.loops[client.owner].post(Item::Close(client.target()));
+                self.server.loops[client.owner].post(InboxItem::Close(client.target()));
             }
         }
         match (old_form, killed) {
@@ -158,7 +158,11 @@ impl Turn<'_> {
             (true, 0) => return Err(error("ERR No such client")),
             (true, _) => self.out.ok(),
         }
-        Ok(if myself { Step::Close } else { Step::Done })
+        Ok(if myself {
+            CommandStep::Close
+        } else {
+            CommandStep::Done
+        })
     }
 
     pub(super) fn client_no_evict(&mut self, conn: &Connection, args: Args<'_>) -> HandlerResult {
@@ -193,7 +197,7 @@ impl Turn<'_> {
             }
             _ => return Err(CommandError::SYNTAX),
         }
-        Ok(Step::Done)
+        Ok(CommandStep::Done)
     }
 
     pub(super) fn client_pause(&mut self, conn: &mut Connection, args: Args<'_>) -> HandlerResult {
@@ -252,11 +256,11 @@ impl Turn<'_> {
             ticket.is_some_and(|ticket| !keyspace.holds_back(seat, &ticket) && ticket.end())
         });
         if let Some(client) = &ended {
-            let item = Item::Unblocked(client.target(), with_error);
+            let item = InboxItem::Unblocked(client.target(), with_error);
             self.server.loops[client.owner].post(item);
         }
         self.out.integer(ended.is_some().into());
-        Ok(Step::Done)
+        Ok(CommandStep::Done)
     }
 
     pub(super) fn client_unpause(&mut self, conn: &mut Connection) -> HandlerResult {

@@ -4,7 +4,7 @@ use tidewheel_keyspace::{CommandError, glob_match};
 use tidewheel_resp::Args;
 
 use super::HandlerResult;
-use crate::commands::turn::{Step, Turn};
+use crate::commands::turn::{CommandStep, Turn};
 use crate::config::{ChangeTime, ConfigKey, key, keys};
 
 impl Turn<'_> {
@@ -26,7 +26,7 @@ impl Turn<'_> {
             self.out.bulk(name.as_bytes());
             self.out.bulk((key.get)(&settings).as_bytes());
         }
-        Ok(Step::Done)
+        Ok(CommandStep::Done)
     }
 
     /// Sets all or nothing.

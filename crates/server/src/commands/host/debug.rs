@@ -8,7 +8,7 @@ use tidewheel_resp::{Args, Protocol, parse_f64};
 
 use super::{HandlerResult, error};
 use crate::clients::connection::Connection;
-use crate::commands::turn::{Step, Turn};
+use crate::commands::turn::{CommandStep, Turn};
 
 /// The longest DEBUG SLEEP, in seconds: a loop that sleeps serves nobody.
 const SLEEP_MAX_S: f64 = 3_600.0;
@@ -37,7 +37,7 @@ impl Turn<'_> {
         check(conn)?;
         let debug = lookup(&args[0]).ok_or(CommandError::NOT_HERE)?;
         write_help(debug, self.out);
-        Ok(Step::Done)
+        Ok(CommandStep::Done)
     }
 
     pub(super) fn debug_sleep(&mut self, conn: &Connection, args: Args<'_>) -> HandlerResult {
@@ -84,7 +84,7 @@ impl Turn<'_> {
     pub(super) fn debug_error(&mut self, conn: &Connection, args: Args<'_>) -> HandlerResult {
         check(conn)?;
         self.out.error(&String::from_utf8_lossy(&args[2]));
-        Ok(Step::Done)
+        Ok(CommandStep::Done)
     }
 
     pub(super) fn debug_log(&mut self, conn: &Connection, args: Args<'_>) -> HandlerResult {
@@ -101,7 +101,7 @@ impl Turn<'_> {
     ) -> HandlerResult {
         check(conn)?;
         self.out.integer(glob_match(&args[2], &args[3]).into());
-        Ok(Step::Done)
+        Ok(CommandStep::Done)
     }
 
     pub(super) fn debug_packed_threshold(
@@ -176,7 +176,7 @@ impl Turn<'_> {
             b"bignum" => out.big_number("1234567999999999999999999999999999999"),
             _ => return Err(error(WRONG_TYPE_NAME)),
         }
-        Ok(Step::Done)
+        Ok(CommandStep::Done)
     }
 }
 

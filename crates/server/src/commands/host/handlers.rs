@@ -9,11 +9,11 @@ use crate::commands::turn::Turn;
 use crate::pubsub::subscriptions::SubscriptionKind;
 
 /// Runs a command.
-pub(super) type Handler = fn(&mut Turn<'_>, &mut Connection, Args<'_>) -> HandlerResult;
+pub(super) type CommandHandler = fn(&mut Turn<'_>, &mut Connection, Args<'_>) -> HandlerResult;
 
 /// The function of each row of the table of commands, at the row's number.
-pub(super) static HANDLERS: [Option<Handler>; COUNT] = {
-    let mut handlers: [Option<Handler>; COUNT] = [None; COUNT];
+pub(super) static HANDLERS: [Option<CommandHandler>; COUNT] = {
+    let mut handlers: [Option<CommandHandler>; COUNT] = [None; COUNT];
     let mut i = 0;
     while i < BY_NAME.len() {
         let (name, run) = BY_NAME[i];
@@ -24,7 +24,7 @@ pub(super) static HANDLERS: [Option<Handler>; COUNT] = {
 };
 
 #[rustfmt::skip] // A line for each.
-const BY_NAME: &[(&str, Handler)] = &[
+const BY_NAME: &[(&str, CommandHandler)] = &[
     ("ping", |turn, conn, args| turn.ping(conn, args)),
     ("exec", |turn, conn, _| turn.exec(conn)),
     ("multi", |turn, conn, _| turn.multi(conn)),

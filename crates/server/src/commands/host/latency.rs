@@ -8,7 +8,7 @@ use tidewheel_resp::Args;
 
 use super::HandlerResult;
 use super::graph::graph;
-use crate::commands::turn::{Step, Turn};
+use crate::commands::turn::{CommandStep, Turn};
 use crate::counters::latency::{LatencyEvent, LatencySeries};
 use crate::counters::times::CallTimes;
 
@@ -24,7 +24,7 @@ impl Turn<'_> {
             self.milliseconds(newest.map_or(0, |sample| sample.ms));
             self.milliseconds(series.worst_ms);
         }
-        Ok(Step::Done)
+        Ok(CommandStep::Done)
     }
 
     pub(super) fn latency_history(&mut self, args: Args<'_>) -> HandlerResult {
@@ -35,7 +35,7 @@ impl Turn<'_> {
             self.out.integer(sample.at_s);
             self.milliseconds(sample.ms);
         }
-        Ok(Step::Done)
+        Ok(CommandStep::Done)
     }
 
     pub(super) fn latency_reset(&mut self, args: Args<'_>) -> HandlerResult {
@@ -48,7 +48,7 @@ impl Turn<'_> {
             named.filter(|event| latency.reset(*event)).count()
         };
         self.out.integer(forgotten as i64);
-        Ok(Step::Done)
+        Ok(CommandStep::Done)
     }
 
     pub(super) fn latency_graph(&mut self, args: Args<'_>) -> HandlerResult {
@@ -61,13 +61,13 @@ impl Turn<'_> {
         };
         let text = graph(event.name(), &series, self.time.wall_ms() / 1_000);
         self.out.verbatim("txt", text.as_bytes());
-        Ok(Step::Done)
+        Ok(CommandStep::Done)
     }
 
     pub(super) fn latency_doctor(&mut self) -> HandlerResult {
         let text = self.diagnose();
         self.out.verbatim("txt", text.as_bytes());
-        Ok(Step::Done)
+        Ok(CommandStep::Done)
     }
 
     fn diagnose(&self) -> String {
@@ -122,7 +122,7 @@ impl Turn<'_> {
         for (name, times) in known {
             self.histogram(name, times);
         }
-        Ok(Step::Done)
+        Ok(CommandStep::Done)
     }
 
     fn histogram(&mut self, name: &str, times: &CallTimes) {

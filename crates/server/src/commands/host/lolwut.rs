@@ -6,7 +6,7 @@ use tidewheel_resp::{Args, parse_i64};
 
 use super::HandlerResult;
 use super::session::REDIS_VERSION;
-use crate::commands::turn::{Step, Turn};
+use crate::commands::turn::{CommandStep, Turn};
 
 /// Lines above and below the axle, and columns to its left and right.
 const RADIUS: (i32, i32) = (6, 13);
@@ -34,7 +34,7 @@ impl Turn<'_> {
             env!("CARGO_PKG_VERSION"),
         );
         self.out.verbatim("txt", text.as_bytes());
-        Ok(Step::Done)
+        Ok(CommandStep::Done)
     }
 }
 

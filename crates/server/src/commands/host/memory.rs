@@ -7,7 +7,7 @@ use tidewheel_keyspace::Stats;
 use super::HandlerResult;
 use super::info::ratio;
 use crate::clients::connection::Connection;
-use crate::commands::turn::{Step, Turn};
+use crate::commands::turn::{CommandStep, Turn};
 use crate::process::system;
 use crate::state::loop_state::LoopState;
 
@@ -92,14 +92,14 @@ impl Turn<'_> {
                 self.out.integer(0);
             }
         }
-        Ok(Step::Done)
+        Ok(CommandStep::Done)
     }
 
     pub(super) fn memory_doctor(&mut self) -> HandlerResult {
         let stats = self.server.keyspace.stats(self.time);
         let text = diagnose(&MemoryUsage::read(self, &stats));
         self.out.verbatim("txt", text.as_bytes());
-        Ok(Step::Done)
+        Ok(CommandStep::Done)
     }
 
     /// Asks the loops to tidy their shards. The allocator gives free pages back by itself.
@@ -113,7 +113,7 @@ impl Turn<'_> {
     pub(super) fn memory_malloc_stats(&mut self) -> HandlerResult {
         let text = "The allocator (jemalloc, on Linux) was built without statistics.\n";
         self.out.verbatim("txt", text.as_bytes());
-        Ok(Step::Done)
+        Ok(CommandStep::Done)
     }
 }
 

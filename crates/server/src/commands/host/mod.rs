@@ -21,15 +21,20 @@ use tidewheel_keyspace::{Command, CommandError};
 use tidewheel_resp::Args;
 
 use crate::clients::connection::Connection;
-use crate::commands::turn::{Step, Turn};
+use crate::commands::turn::{CommandStep, Turn};
 use crate::state::server::StopReason;
 
-type HandlerResult = Result<Step, CommandError>;
+type HandlerResult = Result<CommandStep, CommandError>;
 
 impl Turn<'_> {
     /// Runs one of these commands.
     #[inline]
-    pub(crate) fn host(&mut self, conn: &mut Connection, row: &Command, args: Args<'_>) -> Step {
+    pub(crate) fn host(
+        &mut self,
+        conn: &mut Connection,
+        row: &Command,
+        args: Args<'_>,
+    ) -> CommandStep {
         // Such a command may change who is told of events, and of which.
         self.server.publish_events();
         let mark = self.out.mark();
@@ -40,13 +45,13 @@ impl Turn<'_> {
         outcome.unwrap_or_else(|why| {
             self.out.truncate(mark);
             why.write(self.out);
-            Step::Done
+            CommandStep::Done
         })
     }
 
     fn done(&mut self) -> HandlerResult {
         self.out.ok();
-        Ok(Step::Done)
+        Ok(CommandStep::Done)
     }
 
     fn ping(&mut self, conn: &Connection, args: Args<'_>) -> HandlerResult {
@@ -63,17 +68,17 @@ impl Turn<'_> {
         } else {
             self.out.simple("PONG");
         }
-        Ok(Step::Done)
+        Ok(CommandStep::Done)
     }
 
     fn echo(&mut self, args: Args<'_>) -> HandlerResult {
         self.out.bulk(&args[1]);
-        Ok(Step::Done)
+        Ok(CommandStep::Done)
     }
 
     fn quit(&mut self) -> HandlerResult {
         self.out.ok();
-        Ok(Step::Close)
+        Ok(CommandStep::Close)
     }
 
     fn shutdown(&mut self, args: Args<'_>) -> HandlerResult {
@@ -100,7 +105,7 @@ impl Turn<'_> {
             ));
         }
         self.server.ask_to_stop(StopReason::Command);
-        Ok(Step::Close)
+        Ok(CommandStep::Close)
     }
 
     fn function_flush(&mut self, args: Args<'_>) -> HandlerResult {

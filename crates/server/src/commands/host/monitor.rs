@@ -9,7 +9,7 @@ use crate::clients::checks;
 use crate::clients::connection::Connection;
 use crate::clients::monitors;
 use crate::commands::call;
-use crate::commands::turn::{Step, Turn};
+use crate::commands::turn::{CommandStep, Turn};
 
 impl Turn<'_> {
     /// Makes the client a monitor. A client that is one already gets no answer, as from the public
@@ -23,7 +23,7 @@ impl Turn<'_> {
             self.server.monitors.add(self.index, conn.client.target());
             self.out.ok();
         }
-        Ok(Step::Done)
+        Ok(CommandStep::Done)
     }
 
     /// Lines that wait for it arrive before the answer to the command that ends it.

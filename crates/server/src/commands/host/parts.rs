@@ -7,7 +7,7 @@
 //!    connection's input, and the handler is called again with the same arguments.
 
 use crate::clients::connection::{Connection, PartialCommand};
-use crate::commands::turn::{Step, Turn};
+use crate::commands::turn::{CommandStep, Turn};
 use crate::pubsub::hub::FoundChannels;
 
 /// Names after which others have their turn: some 0.3 ms.
@@ -69,8 +69,8 @@ impl Turn<'_> {
         conn: &mut Connection,
         part: CommandPart,
         all: bool,
-        last: Step,
-    ) -> Step {
+        last: CommandStep,
+    ) -> CommandStep {
         if all || self.out.is_over() {
             return last;
         }
@@ -79,6 +79,6 @@ impl Turn<'_> {
             found: part.found,
             bytes: self.command_bytes,
         });
-        Step::Begun
+        CommandStep::Begun
     }
 }

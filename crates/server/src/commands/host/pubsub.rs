@@ -7,7 +7,7 @@ use super::HandlerResult;
 use super::parts::CommandPart;
 use crate::clients::checks;
 use crate::clients::connection::Connection;
-use crate::commands::turn::{Step, Turn};
+use crate::commands::turn::{CommandStep, Turn};
 use crate::pubsub::subscriptions::{Subscribing, SubscriptionKind};
 
 /// The error reply to a client with too many subscriptions. Those that the command named before
@@ -67,7 +67,7 @@ impl Turn<'_> {
         conn.subscriptions_changed();
         conn.publish_facts();
         let all = refused || part.done == args.len() - 1;
-        Ok(self.end_part(conn, part, all, Step::Pushed))
+        Ok(self.end_part(conn, part, all, CommandStep::Pushed))
     }
 
     /// Stops when the reply is longer than its client may hold: then the client is closed.
@@ -101,7 +101,7 @@ impl Turn<'_> {
         }
         conn.subscriptions_changed();
         conn.publish_facts();
-        Ok(self.end_part(conn, part, all, Step::Pushed))
+        Ok(self.end_part(conn, part, all, CommandStep::Pushed))
     }
 
     /// Ends subscriptions of a kind, in order. Returns whether none is left.
@@ -142,11 +142,11 @@ impl Turn<'_> {
         self.confirm(kind.word(false), Some(name), conn.subscribed());
     }
 
-    /// Ends subscriptions without a reply, as many as one part of a command may. [`Step::Done`]:
-    /// none is left.
-    pub(super) fn unsubscribe_part(&mut self, conn: &mut Connection) -> Step {
+    /// Ends subscriptions without a reply, as many as one part of a command may.
+    /// [`CommandStep::Done`]: none is left.
+    pub(super) fn unsubscribe_part(&mut self, conn: &mut Connection) -> CommandStep {
         if conn.subscriptions.is_none() {
-            return Step::Done;
+            return CommandStep::Done;
         }
         let mut part = self.begin_part(conn);
         let target = conn.client.target();
@@ -160,7 +160,7 @@ impl Turn<'_> {
         }
         self.append_waiting_messages(conn);
         conn.subscriptions_changed();
-        self.end_part(conn, part, conn.subscriptions.is_none(), Step::Done)
+        self.end_part(conn, part, conn.subscriptions.is_none(), CommandStep::Done)
     }
 
     pub(super) fn publish(&mut self, conn: &mut Connection, args: Args<'_>) -> HandlerResult {
@@ -171,7 +171,7 @@ impl Turn<'_> {
             // Its own message follows the reply at once, as in Redis.
             self.append_waiting_messages(conn);
         }
-        Ok(Step::Done)
+        Ok(CommandStep::Done)
     }
 
     /// Appends the events that a subscriber's own command has caused right after its reply, as
@@ -237,14 +237,14 @@ impl Turn<'_> {
             (part.done, seen) = (table + 1, seen + more);
             if part.found.replies.len() > most {
                 self.out.refuse();
-                return Ok(Step::Done);
+                return Ok(CommandStep::Done);
             }
         }
         if all {
             self.out.array(part.found.count);
             self.out.raw(part.found.replies.as_bytes());
         }
-        Ok(self.end_part(conn, part, all, Step::Done))
+        Ok(self.end_part(conn, part, all, CommandStep::Done))
     }
 
     pub(super) fn pubsub_num_sub(&mut self, args: Args<'_>) -> HandlerResult {
@@ -254,14 +254,14 @@ impl Turn<'_> {
             self.out.bulk(channel);
             self.out.integer(i64::try_from(count).unwrap_or(i64::MAX));
         }
-        Ok(Step::Done)
+        Ok(CommandStep::Done)
     }
 
     pub(super) fn pubsub_num_pat(&mut self) -> HandlerResult {
         let (_, patterns) = self.server.hub.counts();
         self.out
             .integer(i64::try_from(patterns).unwrap_or(i64::MAX));
-        Ok(Step::Done)
+        Ok(CommandStep::Done)
     }
 
     fn confirm(&mut self, word: &[u8], name: Option<&[u8]>, count: usize) {

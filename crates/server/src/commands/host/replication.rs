@@ -4,7 +4,7 @@ use tidewheel_keyspace::CommandError;
 use tidewheel_resp::{Args, parse_i64};
 
 use super::{HandlerResult, error};
-use crate::commands::turn::{Step, Turn};
+use crate::commands::turn::{CommandStep, Turn};
 
 impl Turn<'_> {
     pub(super) fn role(&mut self) -> HandlerResult {
@@ -12,7 +12,7 @@ impl Turn<'_> {
         self.out.bulk(b"master");
         self.out.integer(0);
         self.out.array(0);
-        Ok(Step::Done)
+        Ok(CommandStep::Done)
     }
 
     /// Answers WAIT at once, because no replica will ever confirm anything.
@@ -20,7 +20,7 @@ impl Turn<'_> {
         parse_i64(&args[1]).ok_or(CommandError::NOT_AN_INTEGER)?;
         check_timeout(&args[2])?;
         self.out.integer(0);
-        Ok(Step::Done)
+        Ok(CommandStep::Done)
     }
 
     pub(super) fn wait_aof(&mut self, args: Args<'_>) -> HandlerResult {
@@ -38,7 +38,7 @@ impl Turn<'_> {
         self.out.array(2);
         self.out.integer(0);
         self.out.integer(0);
-        Ok(Step::Done)
+        Ok(CommandStep::Done)
     }
 }
 

@@ -6,8 +6,8 @@ use tidewheel_resp::{Args, Protocol, parse_i64};
 use super::{HandlerResult, error};
 use crate::clients::checks;
 use crate::clients::connection::{Connection, Replies};
-use crate::commands::turn::{Step, Turn};
-use crate::config::Access;
+use crate::commands::turn::{CommandStep, Turn};
+use crate::config::ClientAccess;
 
 /// The only user.
 const USER: &[u8] = b"default";
@@ -69,7 +69,7 @@ impl Turn<'_> {
             self.set_protocol_of(conn, protocol);
         }
         self.write_greeting(conn);
-        Ok(Step::Done)
+        Ok(CommandStep::Done)
     }
 
     fn write_greeting(&mut self, conn: &Connection) {
@@ -96,9 +96,9 @@ impl Turn<'_> {
         out.array(0);
     }
 
-    pub(super) fn reset(&mut self, conn: &mut Connection) -> Step {
-        if self.unsubscribe_part(conn) == Step::Begun {
-            return Step::Begun;
+    pub(super) fn reset(&mut self, conn: &mut Connection) -> CommandStep {
+        if self.unsubscribe_part(conn) == CommandStep::Begun {
+            return CommandStep::Begun;
         }
         self.leave_transaction(conn);
         self.end_monitor(conn);
@@ -114,14 +114,14 @@ impl Turn<'_> {
             conn.set(checks::MUTED, false);
         }
         let access = self.server.config.access(&conn.client.peer);
-        conn.set(checks::UNAUTHENTICATED, access != Access::Free);
+        conn.set(checks::UNAUTHENTICATED, access != ClientAccess::Free);
         {
             let mut facts = conn.client.facts.lock();
             facts.names.own = Vec::new();
             facts.no_evict = false;
         }
         self.out.simple("RESET");
-        Step::Done
+        CommandStep::Done
     }
 
     fn set_protocol_of(&mut self, conn: &mut Connection, protocol: Protocol) {

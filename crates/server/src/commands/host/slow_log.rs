@@ -4,7 +4,7 @@ use tidewheel_keyspace::CommandError;
 use tidewheel_resp::{Args, parse_i64};
 
 use super::{HandlerResult, error};
-use crate::commands::turn::{Step, Turn};
+use crate::commands::turn::{CommandStep, Turn};
 
 /// The number of entries that SLOWLOG GET answers by default.
 const COUNT: usize = 10;
@@ -26,13 +26,13 @@ impl Turn<'_> {
             out.bulk(entry.peer.to_string().as_bytes());
             out.bulk(&entry.name);
         }
-        Ok(Step::Done)
+        Ok(CommandStep::Done)
     }
 
     pub(super) fn slow_log_len(&mut self) -> HandlerResult {
         let len = self.server.slow_log.len();
         self.out.integer(i64::try_from(len).unwrap_or(i64::MAX));
-        Ok(Step::Done)
+        Ok(CommandStep::Done)
     }
 
     pub(super) fn slow_log_reset(&mut self) -> HandlerResult {

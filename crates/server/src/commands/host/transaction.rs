@@ -16,7 +16,7 @@ use super::{HandlerResult, error};
 use crate::clients::checks;
 use crate::clients::connection::Connection;
 use crate::clients::queue::QueuedCommands;
-use crate::commands::turn::{Step, Turn};
+use crate::commands::turn::{CommandStep, Turn};
 
 /// Returns true if a command runs at once although others are queued.
 pub(crate) fn runs_at_once(row: &Command) -> bool {
@@ -73,7 +73,7 @@ impl Turn<'_> {
         if all {
             self.out.ok();
         }
-        Ok(self.end_part(conn, part, all, Step::Done))
+        Ok(self.end_part(conn, part, all, CommandStep::Done))
     }
 
     pub(super) fn unwatch(&mut self, conn: &mut Connection) -> HandlerResult {
@@ -101,7 +101,7 @@ impl Turn<'_> {
         conn: &mut Connection,
         row: &'static Command,
         args: Args<'_>,
-    ) -> Step {
+    ) -> CommandStep {
         let limit = self.settings.query_buffer_limit;
         let shared = conn.shared_limit(&self.settings);
         // While it is copied, the command is held twice.
@@ -132,7 +132,7 @@ impl Turn<'_> {
             self.out.simple("QUEUED");
             conn.command = row.name;
         }
-        Step::Done
+        CommandStep::Done
     }
 
     pub(super) fn exec(&mut self, conn: &mut Connection) -> HandlerResult {
@@ -146,7 +146,7 @@ impl Turn<'_> {
         } else {
             self.run_queue(conn, &queue)
         };
-        if outcome == Ok(Step::Blocked) {
+        if outcome == Ok(CommandStep::Blocked) {
             conn.queue = Some(queue);
             conn.set(checks::QUEUING, true);
             return outcome;
@@ -171,17 +171,17 @@ impl Turn<'_> {
             Begun::Runs(transaction) => transaction,
             Begun::Changed => {
                 self.out.null_array();
-                return Ok(Step::Done);
+                return Ok(CommandStep::Done);
             }
             Begun::Blocked(blocked) => return Ok(self.park(conn, &blocked)),
         };
-        let mut last = Step::Done;
+        let mut last = CommandStep::Done;
         let mut listened = conn.subscriptions.is_some();
         self.in_transaction = true;
         self.out.array(queue.len());
         for (row, args) in calls {
-            if self.run_queued(conn, &mut transaction, row, args) == Step::Close {
-                last = Step::Close;
+            if self.run_queued(conn, &mut transaction, row, args) == CommandStep::Close {
+                last = CommandStep::Close;
             }
             listened |= conn.subscriptions.is_some();
         }
@@ -201,7 +201,7 @@ impl Turn<'_> {
         transaction: &mut Transaction<'_>,
         row: &'static Command,
         args: Args<'_>,
-    ) -> Step {
+    ) -> CommandStep {
         let mark = self.out.mark();
         conn.command = row.name;
         let state = &mut *self.state;
@@ -212,7 +212,7 @@ impl Turn<'_> {
         let began_ns = counted.then(|| state.server.clock.monotonic_ns());
         let step = if is_run_here(row) {
             transaction.run(row, &mut conn.session, args, self.out);
-            Step::Done
+            CommandStep::Done
         } else {
             self.host(conn, row, args)
         };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::EventLoop;
-use crate::loop_handle::inbox::Item;
+use crate::loop_handle::inbox::InboxItem;
 use crate::net::listener::{self, Accepted};
 use crate::net::output::write_some;
 
@@ -65,7 +65,7 @@ impl EventLoop {
         if emptiest == self.core.state.index {
             self.core.adopt(accepted);
         } else {
-            server.loops[emptiest].post(Item::Connection(Box::new(accepted)));
+            server.loops[emptiest].post(InboxItem::Connection(Box::new(accepted)));
         }
     }
 }

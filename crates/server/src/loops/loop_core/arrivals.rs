@@ -10,7 +10,7 @@ use super::parts::{LoopCore, Sockets};
 use crate::clients::checks;
 use crate::clients::connection::{Connection, Link};
 use crate::clients::registry::{Client, ClientFacts};
-use crate::config::{Access, DENIED};
+use crate::config::{ClientAccess, DENIED};
 use crate::net::listener::Accepted;
 use crate::net::output::write_some;
 
@@ -31,7 +31,7 @@ impl<K: Sockets> LoopCore<K> {
         // The settings in force decide, not the loop's copy: they may have changed since it was
         // accepted.
         let access = self.server().config.access(&peer);
-        if access == Access::Denied {
+        if access == ClientAccess::Denied {
             self.reject(&mut stream, peer);
             return None;
         }
@@ -60,7 +60,7 @@ impl<K: Sockets> LoopCore<K> {
         self.server().clients.add(Arc::clone(&client));
         let mut conn = Connection::new(client, now);
         conn.session.may_debug = may_debug;
-        conn.set(checks::UNAUTHENTICATED, access != Access::Free);
+        conn.set(checks::UNAUTHENTICATED, access != ClientAccess::Free);
         self.table.put(slot, Link { stream, conn });
         self.table.file(slot, &self.state.settings);
         self.table.enqueue(slot);

@@ -9,7 +9,7 @@
 use std::sync::atomic::Ordering;
 
 use super::parts::{LoopCore, Sockets};
-use crate::loop_handle::inbox::Item;
+use crate::loop_handle::inbox::InboxItem;
 
 impl<K: Sockets> LoopCore<K> {
     /// Checks the memory of all clients at the end of a turn. `idle`: the turn has served nobody.
@@ -53,7 +53,7 @@ impl<K: Sockets> LoopCore<K> {
             if client.owner == self.state.index {
                 self.close_target(client.target());
             } else {
-                self.state.server.loops[client.owner].post(Item::Close(client.target()));
+                self.state.server.loops[client.owner].post(InboxItem::Close(client.target()));
             }
         }
     }

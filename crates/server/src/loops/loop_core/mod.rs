@@ -30,7 +30,7 @@ use std::sync::atomic::Ordering;
 
 use tidewheel_time::NEVER;
 
-use crate::loop_handle::inbox::Item;
+use crate::loop_handle::inbox::InboxItem;
 use crate::upkeep::expiry::LoopExpiry;
 
 #[cfg(test)]
@@ -143,12 +143,12 @@ impl<K: Sockets> LoopCore<K> {
         self.handle().collect(&mut items);
         for item in items.drain(..) {
             match item {
-                Item::Connection(accepted) => self.arrivals.push_back(accepted),
-                Item::Close(target) => self.close_target(target),
-                Item::Messages(run) => self.append(&run),
-                Item::Served(served) => self.served(*served),
-                Item::Unblocked(target, error) => self.unblocked(target, error),
-                Item::GoOn(target) => self.table.going_on.push_back(target),
+                InboxItem::Connection(accepted) => self.arrivals.push_back(accepted),
+                InboxItem::Close(target) => self.close_target(target),
+                InboxItem::Messages(run) => self.append(&run),
+                InboxItem::Served(served) => self.served(*served),
+                InboxItem::Unblocked(target, error) => self.unblocked(target, error),
+                InboxItem::GoOn(target) => self.table.going_on.push_back(target),
             }
         }
         self.items = items;

@@ -11,7 +11,7 @@ use super::table::ConnectionTable;
 use super::uncounted_copies::UncountedCopies;
 use crate::config::Settings;
 use crate::loop_handle::LoopHandle;
-use crate::loop_handle::inbox::Item;
+use crate::loop_handle::inbox::InboxItem;
 use crate::loops::worker::Worker;
 use crate::net::listener::Accepted;
 use crate::state::loop_state::LoopState;
@@ -62,7 +62,7 @@ pub(crate) struct LoopCore<K: Sockets> {
     /// The version of the settings with which connections were filed.
     pub(super) filed_version: u64,
     pub(super) shrinking: Shrinking,
-    pub(super) items: Vec<Item>,
+    pub(super) items: Vec<InboxItem>,
     pub(super) memory_check: MemoryCheck,
     pub(super) uncounted: UncountedCopies,
     /// The tick at which the wall clock was looked at, and counters were published.

@@ -10,7 +10,7 @@ use super::limits::SEND_MARK;
 use crate::clients::checks;
 use crate::clients::connection::{Connection, Link, OUTPUT_SOFT_MARK};
 use crate::commands::foreign_protocol;
-use crate::commands::turn::{Step, Turn};
+use crate::commands::turn::{CommandStep, Turn};
 use crate::config::Settings;
 use crate::net::output::write_some;
 #[cfg(test)]
@@ -327,19 +327,19 @@ impl Turn<'_> {
 
     /// Returns the reason for which no other command may follow one that was run.
     #[inline(always)]
-    fn halt(&mut self, conn: &mut Connection, step: Step) -> Option<Halt> {
+    fn halt(&mut self, conn: &mut Connection, step: CommandStep) -> Option<Halt> {
         if self.out.is_over() {
             self.close_for_long_reply(conn);
             return Some(Halt::Closing);
         }
         match step {
-            Step::Done | Step::Pushed => None,
-            Step::Walking => Some(Halt::Walking),
-            Step::Begun => Some(Halt::Begun),
-            Step::Waiting => Some(Halt::Waiting),
-            Step::Paused => Some(Halt::Paused),
-            Step::Blocked => Some(Halt::Blocked),
-            Step::Close => Some(Halt::Closing),
+            CommandStep::Done | CommandStep::Pushed => None,
+            CommandStep::Walking => Some(Halt::Walking),
+            CommandStep::Begun => Some(Halt::Begun),
+            CommandStep::Waiting => Some(Halt::Waiting),
+            CommandStep::Paused => Some(Halt::Paused),
+            CommandStep::Blocked => Some(Halt::Blocked),
+            CommandStep::Close => Some(Halt::Closing),
         }
     }
 
@@ -370,20 +370,29 @@ impl Turn<'_> {
     }
 
     #[cfg(test)]
-    fn observe(&self, conn: &Connection, step: Step, args: Args<'_>, (mark, begun): (usize, bool)) {
+    fn observe(
+        &self,
+        conn: &Connection,
+        step: CommandStep,
+        args: Args<'_>,
+        (mark, begun): (usize, bool),
+    ) {
         let LoopState { server, time, .. } = &*self.state;
-        if !begun && matches!(step, Step::Walking | Step::Begun) {
+        if !begun && matches!(step, CommandStep::Walking | CommandStep::Begun) {
             server
                 .observer
                 .began(&server.clock, *time, conn.client.id, args);
         }
-        if step == Step::Begun {
+        if step == CommandStep::Begun {
             server.observer.part(conn.client.id, &*self.out, mark);
         } else if begun {
             server.observer.ended(conn.client.id, self.out, mark);
         } else if !matches!(
             step,
-            Step::Walking | Step::Paused | Step::Waiting | Step::Blocked
+            CommandStep::Walking
+                | CommandStep::Paused
+                | CommandStep::Waiting
+                | CommandStep::Blocked
         ) {
             let (clock, reply) = (&server.clock, (&*self.out, mark));
             server

@@ -19,7 +19,7 @@ use self::calls::{commandstats, errorstats, latencystats};
 use self::memory::memory;
 use super::HandlerResult;
 use super::session::REDIS_VERSION;
-use crate::commands::turn::{Step, Turn};
+use crate::commands::turn::{CommandStep, Turn};
 use crate::counters::metrics::MomentaryRates;
 use crate::process::system;
 use crate::state::loop_state::LoopState;
@@ -131,7 +131,7 @@ impl Turn<'_> {
             debug_assert!(written.is_ok(), "a String takes everything");
         }
         self.out.verbatim("txt", text.as_bytes());
-        Ok(Step::Done)
+        Ok(CommandStep::Done)
     }
 }
 
