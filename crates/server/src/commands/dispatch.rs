@@ -15,6 +15,7 @@ use crate::commands::host::transaction::{refused, runs_at_once};
 use crate::commands::turn::{CommandStep, Turn};
 use crate::config::{ClientAccess, DENIED};
 use crate::counters::latency::LatencyEvent;
+use crate::state::observer::Observe as _;
 
 /// The start of the error reply to a command that found no memory.
 const NO_MEMORY: &[u8] = b"-OOM ";
@@ -68,7 +69,6 @@ impl Turn<'_> {
             self.state.note_slow();
             self.note_event(LatencyEvent::EvictionCycle, delay_ns / 1_000);
         }
-        #[cfg(test)]
         if step != CommandStep::Waiting {
             let walks = matches!(step, CommandStep::Walking | CommandStep::Begun);
             self.server
@@ -213,7 +213,6 @@ impl Turn<'_> {
         }
         let state = &mut *self.state;
         state.note_slow();
-        #[cfg(test)]
         state
             .server
             .observer
@@ -238,7 +237,6 @@ impl Turn<'_> {
             return step;
         }
         self.state.note_slow();
-        #[cfg(test)]
         self.server
             .observer
             .advance_clock_by_step(&self.server.clock);
@@ -287,7 +285,6 @@ impl Turn<'_> {
     #[cold]
     fn mute(&mut self, conn: &mut Connection, mark: usize, step: CommandStep) {
         if step != CommandStep::Pushed {
-            #[cfg(test)]
             self.server.observer.take_back(self.out, mark);
             self.out.truncate(mark);
         }

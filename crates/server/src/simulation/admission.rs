@@ -3,7 +3,7 @@
 use tidewheel_resp::Protocol;
 
 use super::model::{Answer, Model, Talker, is_no_command};
-use crate::state::observer::Ran;
+use super::recorder::Ran;
 use crate::time::clock::micros;
 
 const WRONG: &[u8] = b"-WRONGPASS ";

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use tidewheel_resp::{Protocol, Writer, parse_i64};
 
-use crate::state::observer::Ran;
+use super::recorder::Ran;
 
 pub(super) type Name = (u32, Vec<u8>);
 

@@ -24,6 +24,7 @@ mod parts;
 mod pause;
 mod protected;
 mod queues;
+pub(crate) mod recorder;
 mod reply_limits;
 mod rig;
 mod settings;

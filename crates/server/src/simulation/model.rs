@@ -12,8 +12,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use tidewheel_resp::{Protocol, Reply, Writer, parse_i64};
 
 use super::attempt::{Attempt, Entry, Event, Name, changes, keys_of};
+use super::recorder::Ran;
 use super::terms::{Terms, Victims};
-use crate::state::observer::Ran;
 use crate::time::clock::micros;
 
 /// What CLIENT REPLY chose.

@@ -21,6 +21,7 @@ use crate::loops::loop_core::{LoopCore, Sockets};
 use crate::net::listener::Accepted;
 use crate::process::long_work::Work;
 use crate::process::reclaim::Reclaimer;
+use crate::state::observer::Observe as _;
 use crate::state::server::{Server, ServerParts, StopReason};
 use crate::time::clock::Clock;
 

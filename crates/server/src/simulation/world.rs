@@ -17,11 +17,11 @@ use super::dice::Dice;
 use super::done::Done;
 use super::listener::Listener;
 use super::model::{Model, filler};
+use super::recorder::{Ran, Seen};
 use super::rig::{Rig, bulk};
 use super::talk::{Town, talk};
 use super::terms::{Terms, Victims};
 use crate::clients::connection::OUTPUT_SOFT_MARK;
-use crate::state::observer::{Ran, Seen};
 use crate::time::clock;
 
 const CLIENTS: usize = 10;

@@ -1,6 +1,5 @@
 //! The state of the server, which all loops share, and of each loop.
 
 pub(crate) mod loop_state;
-#[cfg(test)]
 pub(crate) mod observer;
 pub(crate) mod server;

@@ -1,210 +1,59 @@
-//! Records each command with its time and its reply, for the simulation.
+//! Tells an observer of each command. The product's observer is nobody, and costs nothing; that of
+//! the tests records what was run, when, and what was answered.
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
-
-use parking_lot::Mutex;
-use tidewheel_keyspace::{Ticket, Time};
+use tidewheel_keyspace::Time;
 use tidewheel_resp::{Args, Writer};
 
 use crate::time::clock::Clock;
 
-/// The virtual time that a command takes.
-pub(crate) type Cost = fn(Args<'_>) -> Duration;
+#[cfg(test)]
+pub(crate) type Observer = crate::simulation::recorder::Recorder;
+#[cfg(not(test))]
+pub(crate) type Observer = Nobody;
 
-/// Records the commands of one server in their order.
-#[derive(Debug, Default)]
-pub(crate) struct Observer {
-    recording: AtomicBool,
-    cost: Mutex<Option<Cost>>,
-    /// The virtual time of one step of a command that runs in steps.
-    step: Mutex<Duration>,
-    /// The running command's answer, if CLIENT REPLY suppresses it.
-    suppressed: Mutex<Option<SuppressedReply>>,
-    /// The clock's time before the running command's duration was added.
-    before: Mutex<Option<Time>>,
-    turn: AtomicU64,
-    seen: Mutex<Vec<Seen>>,
-    /// Commands that run in steps or parts, by client.
-    unfinished: Mutex<BTreeMap<u64, Ran>>,
-}
+/// Hears of what becomes of commands. Each method does nothing unless an observer wants to know.
+pub(crate) trait Observe {
+    /// A command has run, or its first step. The observer may let virtual time pass for it.
+    #[inline(always)]
+    fn advance_clock(&self, _: &Clock, _: Args<'_>, _in_steps: bool) {}
 
-/// A recorded event.
-#[derive(Debug, Clone)]
-pub(crate) enum Seen {
-    Ran(Ran),
+    /// One more step of a command has run.
+    #[inline(always)]
+    fn advance_clock_by_step(&self, _: &Clock) {}
+
+    /// CLIENT REPLY suppresses the answer that begins at this place.
+    #[inline(always)]
+    fn take_back(&self, _: &Writer, _mark: usize) {}
+
+    /// A command of a client has run, or was refused. Its reply begins at the place.
+    #[inline(always)]
+    fn ran(&self, _: &Clock, _: Time, _client: u64, _: Args<'_>, _reply: (&Writer, usize)) {}
+
+    /// A command has begun whose reply comes later.
+    #[inline(always)]
+    fn began(&self, _: &Clock, _: Time, _client: u64, _: Args<'_>) {}
+
+    /// A part of a reply was written, from this place on.
+    #[inline(always)]
+    fn part(&self, _client: u64, _: &Writer, _mark: usize) {}
+
+    /// A command that has begun before has ended.
+    #[inline(always)]
+    fn ended(&self, _client: u64, _: &Writer, _mark: usize) {}
+
     /// A client has sent something that is no command.
-    Refused(u64),
+    #[inline(always)]
+    fn refused(&self, _client: u64) {}
+
     /// The server has let go of a client.
-    Closed(u64),
+    #[inline(always)]
+    fn closed(&self, _client: u64) {}
 }
 
-/// A command that was run, or refused.
-#[derive(Debug, Clone)]
-pub(crate) struct Ran {
-    pub(crate) client: u64,
-    pub(crate) words: Vec<Vec<u8>>,
-    /// The bytes that were written for the client.
-    pub(crate) reply: Vec<u8>,
-    /// The answer, also if CLIENT REPLY has suppressed it.
-    pub(crate) answer: Vec<u8>,
-    /// The reply was longer than its client may hold: it was not built.
-    pub(crate) too_long: bool,
-    /// The time that the command was given.
-    pub(crate) time: Time,
-    /// The time that the clock showed.
-    pub(crate) clock: Time,
-    /// The number of the loop's turn.
-    pub(crate) turn: u64,
-    /// It ran on a thread of its own.
-    pub(crate) long: bool,
-}
+/// The product's observer.
+#[cfg(not(test))]
+#[derive(Debug, Default)]
+pub(crate) struct Nobody;
 
-/// An answer that its client does not want.
-#[derive(Debug)]
-struct SuppressedReply {
-    answer: Vec<u8>,
-    too_long: bool,
-}
-
-impl Observer {
-    /// Starts to record.
-    pub(crate) fn start(&self) {
-        self.recording.store(true, Ordering::Relaxed);
-    }
-
-    /// Lets commands take virtual time from now on.
-    pub(crate) fn set_cost(&self, cost: Cost) {
-        *self.cost.lock() = Some(cost);
-    }
-
-    /// Counts a turn of a loop.
-    pub(crate) fn begin_turn(&self) {
-        self.turn.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Returns the events since the last call.
-    pub(crate) fn take(&self) -> Vec<Seen> {
-        std::mem::take(&mut *self.seen.lock())
-    }
-
-    /// Advances the clock by a command's cost. If it runs in steps, each further one costs as much.
-    pub(crate) fn advance_clock(&self, clock: &Clock, args: Args<'_>, in_steps: bool) {
-        let cost = *self.cost.lock();
-        if let Some(cost) = cost {
-            *self.before.lock() = Some(clock.now());
-            let cost = cost(args);
-            if in_steps {
-                *self.step.lock() = cost;
-            }
-            clock.advance(cost);
-        }
-    }
-
-    /// Advances the clock by one step of a command that runs in steps.
-    pub(crate) fn advance_clock_by_step(&self, clock: &Clock) {
-        if self.cost.lock().is_some() {
-            clock.advance(*self.step.lock());
-        }
-    }
-
-    /// Keeps a command's answer, from `mark` on, that CLIENT REPLY suppresses.
-    pub(crate) fn take_back(&self, out: &Writer, mark: usize) {
-        let answer = out.as_bytes().get(mark..).unwrap_or_default().to_vec();
-        let too_long = out.is_over();
-        *self.suppressed.lock() = Some(SuppressedReply { answer, too_long });
-    }
-
-    /// Records a command that has run, or was refused. Its reply begins at `mark`.
-    pub(crate) fn ran(
-        &self,
-        clock: &Clock,
-        time: Time,
-        client: u64,
-        args: Args<'_>,
-        (out, mark): (&Writer, usize),
-    ) {
-        let before = self.before.lock().take().unwrap_or_else(|| clock.now());
-        if self.recording.load(Ordering::Relaxed) {
-            let ran = self.note(before, time, client, args);
-            self.answered(ran, out, mark);
-        }
-    }
-
-    /// Records a command that has run on a thread of its own.
-    pub(crate) fn ran_long(&self, clock: &Clock, time: Time, ticket: &Ticket, out: &Writer) {
-        if self.recording.load(Ordering::Relaxed) {
-            let mut ran = self.note(clock.now(), time, ticket.waiter.id, ticket.args());
-            ran.long = true;
-            self.answered(ran, out, 0);
-        }
-    }
-
-    /// Records the beginning of a command that runs in steps: its reply comes later.
-    pub(crate) fn began(&self, clock: &Clock, time: Time, client: u64, args: Args<'_>) {
-        let before = self.before.lock().take().unwrap_or_else(|| clock.now());
-        if self.recording.load(Ordering::Relaxed) {
-            let ran = self.note(before, time, client, args);
-            self.unfinished.lock().insert(client, ran);
-        }
-    }
-
-    /// Adds the reply of one part of a command. It begins at `mark`.
-    pub(crate) fn part(&self, client: u64, out: &Writer, mark: usize) {
-        if let Some(ran) = self.unfinished.lock().get_mut(&client) {
-            let part = out.as_bytes().get(mark..).unwrap_or_default();
-            ran.reply.extend_from_slice(part);
-        }
-    }
-
-    /// Records the end of a command that ran in steps or parts.
-    pub(crate) fn ended(&self, client: u64, out: &Writer, mark: usize) {
-        let ran = self.unfinished.lock().remove(&client);
-        if let Some(ran) = ran {
-            self.answered(ran, out, mark);
-        }
-    }
-
-    fn answered(&self, mut ran: Ran, out: &Writer, mark: usize) {
-        let rest = out.as_bytes().get(mark..).unwrap_or_default();
-        ran.reply.extend_from_slice(rest);
-        ran.too_long = out.is_over();
-        ran.answer = match self.suppressed.lock().take() {
-            Some(SuppressedReply { answer, too_long }) => {
-                ran.too_long |= too_long;
-                answer
-            }
-            None => ran.reply.clone(),
-        };
-        self.seen.lock().push(Seen::Ran(ran));
-    }
-
-    fn note(&self, clock: Time, time: Time, client: u64, args: Args<'_>) -> Ran {
-        Ran {
-            client,
-            words: args.iter().map(<[u8]>::to_vec).collect(),
-            reply: Vec::new(),
-            answer: Vec::new(),
-            too_long: false,
-            time,
-            clock,
-            turn: self.turn.load(Ordering::Relaxed),
-            long: false,
-        }
-    }
-
-    /// Records input that is no command.
-    pub(crate) fn refused(&self, client: u64) {
-        if self.recording.load(Ordering::Relaxed) {
-            self.seen.lock().push(Seen::Refused(client));
-        }
-    }
-
-    /// Records that a client was closed.
-    pub(crate) fn closed(&self, client: u64) {
-        if self.recording.load(Ordering::Relaxed) {
-            self.seen.lock().push(Seen::Closed(client));
-        }
-    }
-}
+#[cfg(not(test))]
+impl Observe for Nobody {}

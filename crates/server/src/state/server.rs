@@ -51,7 +51,6 @@ pub(crate) struct Server {
     pub(crate) connected: AtomicUsize,
     pub(crate) stopping: AtomicBool,
     stop: Sender<StopReason>,
-    #[cfg(test)]
     pub(crate) observer: crate::state::observer::Observer,
 }
 
@@ -169,7 +168,6 @@ impl Server {
             connected: AtomicUsize::new(0),
             stopping: AtomicBool::new(false),
             stop: parts.stop,
-            #[cfg(test)]
             observer: crate::state::observer::Observer::default(),
         }
     }

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use super::parts::{LoopCore, Sockets};
 use crate::loop_handle::inbox::Target;
 use crate::loops::worker::NextAction;
+use crate::state::observer::Observe as _;
 use crate::time::clock;
 
 /// The microseconds of serving after which expiry gets its share of the turn.
@@ -185,7 +186,6 @@ impl<K: Sockets> LoopCore<K> {
             server.monitors.remove(index, target);
         }
         server.clients.remove(target.id);
-        #[cfg(test)]
         server.observer.closed(target.id);
         server.loops[index]
             .client_memory

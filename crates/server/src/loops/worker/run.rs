@@ -13,8 +13,8 @@ use crate::commands::foreign_protocol;
 use crate::commands::turn::{CommandStep, Turn};
 use crate::config::Settings;
 use crate::net::output::write_some;
-#[cfg(test)]
 use crate::state::loop_state::LoopState;
+use crate::state::observer::Observe as _;
 
 /// A remainder longer than this is handed over with its buffer, not copied.
 pub(crate) const ADOPT_MIN: usize = 64 << 10;
@@ -74,7 +74,6 @@ impl Turn<'_> {
         link: &mut Link<S>,
         walk: Box<Walk>,
     ) -> io::Result<()> {
-        #[cfg(test)]
         let mark = self.out.len();
         self.limit_replies(&link.conn);
         self.go_on(&mut link.conn, walk);
@@ -82,7 +81,6 @@ impl Turn<'_> {
             self.close_for_long_reply(&mut link.conn);
             return Ok(());
         }
-        #[cfg(test)]
         if link.walk.is_none() {
             self.server.observer.ended(link.client.id, self.out, mark);
         }
@@ -243,11 +241,9 @@ impl Turn<'_> {
             debug_assert_eq!(cut, Ok(Parsed::Complete { consumed: bytes }));
         }
         self.command_bytes = bytes;
-        #[cfg(test)]
         let mark = self.out.len();
         let args = parser.args(input);
         let step = self.next_part(&mut link.conn, args);
-        #[cfg(test)]
         self.observe(&link.conn, step, args, (mark, true));
         let halt = self.halt(&mut link.conn, step);
         if self.out.len() >= SEND_MARK && self.send(link).is_err() {
@@ -315,7 +311,6 @@ impl Turn<'_> {
         let mark = self.out.len();
         let step = self.command(conn, args, call);
         let answered = self.out.len().saturating_sub(mark);
-        #[cfg(test)]
         self.observe(conn, step, args, (mark, false));
         self.append_own_events(conn);
         let bytes = self.command_bytes + answered;
@@ -352,7 +347,6 @@ impl Turn<'_> {
         input: usize,
     ) -> (usize, Option<Halt>) {
         self.refuse_protocol(conn, protocol);
-        #[cfg(test)]
         self.server.observer.refused(conn.client.id);
         (input, Some(Halt::Closing))
     }
@@ -364,12 +358,11 @@ impl Turn<'_> {
         if conn.checks & checks::MUTED == 0 {
             self.out.error(&format!("ERR Protocol error: {why}"));
         }
-        #[cfg(test)]
         self.server.observer.refused(conn.client.id);
         tracing::debug!(client = conn.client.id, %why, "closed: not the protocol");
     }
 
-    #[cfg(test)]
+    #[inline(always)]
     fn observe(
         &self,
         conn: &Connection,
