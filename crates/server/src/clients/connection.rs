@@ -21,7 +21,6 @@
 //!    happens.
 //! 7. Between its turns, messages are copied into its output: [`Link::copy_messages`].
 
-use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -56,20 +55,6 @@ pub(crate) enum Replies {
 pub(crate) struct Link<S> {
     pub(crate) stream: S,
     pub(crate) conn: Connection,
-}
-
-impl<S> Deref for Link<S> {
-    type Target = Connection;
-
-    fn deref(&self) -> &Connection {
-        &self.conn
-    }
-}
-
-impl<S> DerefMut for Link<S> {
-    fn deref_mut(&mut self) -> &mut Connection {
-        &mut self.conn
-    }
 }
 
 /// A connection without its socket.

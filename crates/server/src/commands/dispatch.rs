@@ -29,7 +29,7 @@ impl Turn<'_> {
         args: Args<'b>,
         call: Option<Call<'b>>,
     ) -> CommandStep {
-        self.tally.commands += 1;
+        self.state.tally.commands += 1;
         let mark = self.out.mark();
         let call = match call {
             Some(call) => call,
@@ -39,7 +39,7 @@ impl Turn<'_> {
             },
         };
         let row = call.row;
-        let shared = self.seat.bits();
+        let shared = self.state.seat.bits();
         if conn.checks | u16::from(shared) != 0
             && let Some(step) = self.check(conn, row, args)
         {
@@ -57,7 +57,7 @@ impl Turn<'_> {
         let step = self.execute(conn, call, args);
         if step == CommandStep::Blocked {
             // It counts when it runs.
-            self.tally.commands -= 1;
+            self.state.tally.commands -= 1;
             self.notes.counts.take_back();
             self.out.truncate(mark);
             return step;
@@ -67,13 +67,15 @@ impl Turn<'_> {
         let delay_ns = self.state.seat.take_delay_ns();
         if !is_quick || delay_ns > 0 {
             self.state.note_slow();
-            self.note_event(LatencyEvent::EvictionCycle, delay_ns / 1_000);
+            self.state
+                .note_event(LatencyEvent::EvictionCycle, delay_ns / 1_000);
         }
         if step != CommandStep::Waiting {
             let walks = matches!(step, CommandStep::Walking | CommandStep::Begun);
-            self.server
+            self.state
+                .server
                 .observer
-                .advance_clock(&self.server.clock, args, walks);
+                .advance_clock(&self.state.server.clock, args, walks);
         }
         if let Some(began_ns) = began_ns
             && !self.lacked_memory(mark)
@@ -168,9 +170,9 @@ impl Turn<'_> {
     #[cold]
     pub(crate) fn park(&mut self, conn: &mut Connection, blocked: &Blocked) -> CommandStep {
         self.blocked = true;
-        self.tally.parked_commands += 1;
+        self.state.tally.parked_commands += 1;
         if let Some(waiter) = conn.session.waiter {
-            conn.parked = (self.server.keyspace).park(waiter, blocked, &mut conn.resumed);
+            conn.parked = (self.state.server.keyspace).park(waiter, blocked, &mut conn.resumed);
         }
         CommandStep::Blocked
     }
@@ -184,10 +186,10 @@ impl Turn<'_> {
         ticket: Arc<Ticket>,
     ) -> CommandStep {
         // It counts when it is answered.
-        self.tally.commands -= 1;
+        self.state.tally.commands -= 1;
         self.notes.counts.take_back();
         // The tick is rounded down, so the next one is the first that is not too early.
-        let now = self.time.tick;
+        let now = self.state.time.tick;
         let until = ticket.ms.map(|ms| now.saturating_add(ms).saturating_add(1));
         *conn.client.waiting.lock() = Some(Arc::clone(&ticket));
         conn.waiting = Some(Box::new(WaitingCommand {
@@ -231,16 +233,22 @@ impl Turn<'_> {
             unreachable!("it has begun");
         };
         self.state.renew_time();
-        let began_ns = self.server.clock.monotonic_ns();
+        let began_ns = self.state.server.clock.monotonic_ns();
         let step = self.host(conn, row, args);
         if step == CommandStep::Blocked {
             return step;
         }
         self.state.note_slow();
-        self.server
+        self.state
+            .server
             .observer
-            .advance_clock_by_step(&self.server.clock);
-        let took_ns = self.server.clock.monotonic_ns().saturating_sub(began_ns);
+            .advance_clock_by_step(&self.state.server.clock);
+        let took_ns = self
+            .state
+            .server
+            .clock
+            .monotonic_ns()
+            .saturating_sub(began_ns);
         self.note_more_time(conn, took_ns, step != CommandStep::Begun);
         self.after(conn, Some(row), true, mark, step)
     }
@@ -285,7 +293,7 @@ impl Turn<'_> {
     #[cold]
     fn mute(&mut self, conn: &mut Connection, mark: usize, step: CommandStep) {
         if step != CommandStep::Pushed {
-            self.server.observer.take_back(self.out, mark);
+            self.state.server.observer.take_back(self.out, mark);
             self.out.truncate(mark);
         }
         conn.replies = match conn.replies {
@@ -306,7 +314,7 @@ impl Turn<'_> {
 
     #[cold]
     fn note_error(&mut self, row: Option<&'static Command>, ran: bool, mark: usize) {
-        self.tally.errors += 1;
+        self.state.tally.errors += 1;
         let shared = &self.state.handle().command_counts;
         let reply = self.out.as_bytes().get(mark..).unwrap_or_default();
         // To the public servers a command without memory has not run.
@@ -327,7 +335,7 @@ impl Turn<'_> {
 
     /// Returns the reason for which this connection may not run a command, if there is one.
     fn refusal(&self, conn: &Connection, row: &Command) -> Option<CommandError> {
-        match conn.access(&self.server.config) {
+        match conn.access(&self.state.server.config) {
             ClientAccess::Denied => return Some(CommandError::fixed(DENIED)),
             ClientAccess::WithPassword if !row.flags.has(Flags::NO_AUTH) => {
                 return Some(CommandError::fixed("NOAUTH Authentication required."));
@@ -355,12 +363,12 @@ impl Turn<'_> {
         row: &'static Command,
         args: Args<'_>,
     ) -> Option<CommandStep> {
-        if self.seat.bits() & RAISED != 0 {
-            self.seat.give_way();
-            self.refresh_time();
+        if self.state.seat.bits() & RAISED != 0 {
+            self.state.seat.give_way();
+            self.state.refresh_time();
         }
         // Read after giving way: it may have been for a pause.
-        let shared = self.seat.bits();
+        let shared = self.state.seat.bits();
         if let Some(why) = self.refusal(conn, row) {
             let denied = why.text() == DENIED;
             self.refuse_call(conn, Some(row), why);
@@ -375,7 +383,7 @@ impl Turn<'_> {
         let waits =
             shared & checks::PAUSE_ALL != 0 || (shared & checks::PAUSE_WRITE != 0 && changes);
         if waits {
-            self.tally.commands -= 1;
+            self.state.tally.commands -= 1;
             return Some(CommandStep::Paused);
         }
         (conn.checks & checks::QUEUING != 0 && !runs_at_once(row))

@@ -34,12 +34,17 @@ impl Turn<'_> {
         began_ns: u64,
         step: CommandStep,
     ) {
-        let ns = self.server.clock.monotonic_ns().saturating_sub(began_ns);
+        let ns = self
+            .state
+            .server
+            .clock
+            .monotonic_ns()
+            .saturating_sub(began_ns);
         if matches!(
             step,
             CommandStep::Walking | CommandStep::Begun | CommandStep::Waiting
         ) {
-            let watched = self.settings.diagnosis.logs_calls();
+            let watched = self.state.settings.diagnosis.logs_calls();
             let args = if watched {
                 call::cut(row, args)
             } else {
@@ -72,11 +77,11 @@ impl Turn<'_> {
         let Ok(row) = tidewheel_keyspace::resolve(args) else {
             return;
         };
-        if !self.settings.diagnosis.logs_calls() || self.notes.counts.times_always(row) {
+        if !self.state.settings.diagnosis.logs_calls() || self.notes.counts.times_always(row) {
             return;
         }
-        let now = clock::micros(self.server.clock.now());
-        let took_us = now.saturating_sub(clock::micros(self.time));
+        let now = clock::micros(self.state.server.clock.now());
+        let took_us = now.saturating_sub(clock::micros(self.state.time));
         self.state
             .log_if_slow(conn, row, took_us, || call::cut(row, args));
     }

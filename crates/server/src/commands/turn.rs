@@ -1,7 +1,5 @@
 //! One connection's turn: the state that its commands work with.
 
-use std::ops::{Deref, DerefMut};
-
 use tidewheel_resp::Writer;
 
 use crate::clients::connection::Connection;
@@ -70,20 +68,6 @@ pub(crate) struct Turn<'a> {
     pub(crate) over_limit: bool,
     /// A command could not run: others should have their turn before it is tried again.
     pub(crate) blocked: bool,
-}
-
-impl Deref for Turn<'_> {
-    type Target = LoopState;
-
-    fn deref(&self) -> &LoopState {
-        self.state
-    }
-}
-
-impl DerefMut for Turn<'_> {
-    fn deref_mut(&mut self) -> &mut LoopState {
-        self.state
-    }
 }
 
 impl<'a> Turn<'a> {

@@ -87,7 +87,7 @@ impl Turn<'_> {
     pub(super) fn client_info(&mut self, conn: &Connection) -> HandlerResult {
         self.publish_running(conn);
         let mut line = Vec::new();
-        conn.client.describe(self.time.tick, &mut line);
+        conn.client.describe(self.state.time.tick, &mut line);
         line.push(b'\n');
         self.out.verbatim("txt", &line);
         Ok(CommandStep::Done)
@@ -95,10 +95,10 @@ impl Turn<'_> {
 
     pub(super) fn client_list(&mut self, conn: &Connection, args: Args<'_>) -> HandlerResult {
         let clients: Vec<Arc<Client>> = match args.get(2).map(<[u8]>::to_ascii_lowercase) {
-            None => self.server.clients.snapshot(),
+            None => self.state.server.clients.snapshot(),
             Some(option) if option == b"type" && args.len() == 4 => {
                 let class = class(&args[3])?;
-                let mut all = self.server.clients.snapshot();
+                let mut all = self.state.server.clients.snapshot();
                 all.retain(|client| class_of(client) == class);
                 all
             }
@@ -107,7 +107,7 @@ impl Turn<'_> {
                 for id in args.iter().skip(3) {
                     let id = parse_i64(id).and_then(|id| u64::try_from(id).ok());
                     let id = id.ok_or_else(|| error("ERR Invalid client ID"))?;
-                    named.extend(self.server.clients.get(id));
+                    named.extend(self.state.server.clients.get(id));
                 }
                 named
             }
@@ -116,7 +116,7 @@ impl Turn<'_> {
         self.publish_running(conn);
         let mut lines = Vec::new();
         for client in clients {
-            client.describe(self.time.tick, &mut lines);
+            client.describe(self.state.time.tick, &mut lines);
             lines.push(b'\n');
             // Who names a client with a long name many times could ask for any amount.
             if !self.out.admits(lines.len()) {
@@ -139,8 +139,8 @@ impl Turn<'_> {
         };
         let mut killed = 0;
         let mut myself = false;
-        for client in self.server.clients.snapshot() {
-            if !filter.matches(&client, self.time.tick)
+        for client in self.state.server.clients.snapshot() {
+            if !filter.matches(&client, self.state.time.tick)
                 || (filter.skip_me && client.id == conn.client.id)
             {
                 continue;
@@ -150,7 +150,7 @@ impl Turn<'_> {
                 // The reply is sent first.
                 myself = true;
             } else if !client.killed.swap(true, Ordering::Relaxed) {
-                self.server.loops[client.owner].post(InboxItem::Close(client.target()));
+                self.state.server.loops[client.owner].post(InboxItem::Close(client.target()));
             }
         }
         match (old_form, killed) {
@@ -210,12 +210,13 @@ impl Turn<'_> {
         };
         let ms = parse_i64(&args[2])
             .ok_or_else(|| error("ERR timeout is not an integer or out of range"))?;
-        if ms.checked_add(self.time.wall_ms()).is_none() {
+        if ms.checked_add(self.state.time.wall_ms()).is_none() {
             return Err(error("ERR timeout is out of range"));
         }
         let ms = u64::try_from(ms).map_err(|_| error("ERR timeout is negative"))?;
         // The tick is rounded down, so the next one is the first that is not too early.
         let until = self
+            .state
             .time
             .tick
             .saturating_add(ms)
@@ -247,7 +248,7 @@ impl Turn<'_> {
         };
         let id = parse_i64(&args[2]).ok_or(CommandError::NOT_AN_INTEGER)?;
         let id = u64::try_from(id).ok();
-        let client = id.and_then(|id| self.server.clients.get(id));
+        let client = id.and_then(|id| self.state.server.clients.get(id));
         let state = &mut *self.state;
         let (keyspace, seat) = (&state.server.keyspace, &mut state.seat);
         let ended = client.filter(|client| {
@@ -257,7 +258,7 @@ impl Turn<'_> {
         });
         if let Some(client) = &ended {
             let item = InboxItem::Unblocked(client.target(), with_error);
-            self.server.loops[client.owner].post(item);
+            self.state.server.loops[client.owner].post(item);
         }
         self.out.integer(ended.is_some().into());
         Ok(CommandStep::Done)
@@ -266,8 +267,8 @@ impl Turn<'_> {
     pub(super) fn client_unpause(&mut self, conn: &mut Connection) -> HandlerResult {
         if self.in_transaction {
             // Waiting clients are served at its end.
-            self.server.pause.end();
-            self.server.pause_changed();
+            self.state.server.pause.end();
+            self.state.server.pause_changed();
         } else {
             if let Err(blocked) = self.state.end_pause(|_| true) {
                 return Ok(self.park(conn, &blocked));

@@ -14,7 +14,7 @@ impl Turn<'_> {
                 .skip(2)
                 .any(|pattern| glob_match(&pattern.to_ascii_lowercase(), name.as_bytes()))
         };
-        let settings = self.server.config.current();
+        let settings = self.state.server.config.current();
         let both =
             |key: &'static ConfigKey| [Some(key.name), key.old_name()].map(|name| (key, name));
         let names = keys().flat_map(both);
@@ -55,7 +55,7 @@ impl Turn<'_> {
             };
             changes.push((key, value));
         }
-        let server = &self.server;
+        let server = &self.state.server;
         server.config.change(
             |settings| {
                 for (key, value) in &changes {
@@ -70,18 +70,18 @@ impl Turn<'_> {
         )?;
         // A shorter time-out must not wait for the end of a long sleep.
         server.nudge_all();
-        self.follow_settings();
+        self.state.follow_settings();
         self.done()
     }
 
     pub(super) fn config_reset_stat(&mut self, args: Args<'_>) -> HandlerResult {
         self.publish_counters();
-        let totals = self.server.totals();
-        *self.server.stats_base.lock() = totals;
-        for handle in self.server.loops.iter() {
+        let totals = self.state.server.totals();
+        *self.state.server.stats_base.lock() = totals;
+        for handle in self.state.server.loops.iter() {
             handle.command_counts.reset();
         }
-        self.server.keyspace.reset_stats();
+        self.state.server.keyspace.reset_stats();
         // This call is the first that is counted again.
         let row = tidewheel_keyspace::resolve(args)?;
         let state = &*self.state;

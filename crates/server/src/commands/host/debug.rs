@@ -48,9 +48,12 @@ impl Turn<'_> {
         }
         // A loop that sleeps uses no keys, so it leaves the gate: others that want all keys need
         // not wait.
-        self.seat.leave();
-        self.server.clock.sleep(Duration::from_secs_f64(seconds));
-        self.seat.enter();
+        self.state.seat.leave();
+        self.state
+            .server
+            .clock
+            .sleep(Duration::from_secs_f64(seconds));
+        self.state.seat.enter();
         self.done()
     }
 
@@ -60,7 +63,10 @@ impl Turn<'_> {
         args: Args<'_>,
     ) -> HandlerResult {
         check(conn)?;
-        self.server.keyspace.set_active_expire(switch(&args[2])?);
+        self.state
+            .server
+            .keyspace
+            .set_active_expire(switch(&args[2])?);
         self.done()
     }
 
@@ -76,7 +82,7 @@ impl Turn<'_> {
         args: Args<'_>,
     ) -> HandlerResult {
         check(conn)?;
-        let skips = &self.server.keyspace.rules().skip_checksums;
+        let skips = &self.state.server.keyspace.rules().skip_checksums;
         skips.store(switch(&args[2])?, Ordering::Relaxed);
         self.done()
     }

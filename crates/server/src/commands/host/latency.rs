@@ -14,7 +14,7 @@ use crate::counters::times::CallTimes;
 
 impl Turn<'_> {
     pub(super) fn latency_latest(&mut self) -> HandlerResult {
-        let all = self.server.latency.all();
+        let all = self.state.server.latency.all();
         self.out.array(all.len());
         for (event, series) in all {
             let newest = series.samples.back();
@@ -39,7 +39,7 @@ impl Turn<'_> {
     }
 
     pub(super) fn latency_reset(&mut self, args: Args<'_>) -> HandlerResult {
-        let latency = &self.server.latency;
+        let latency = &self.state.server.latency;
         let forgotten = if args.len() == 2 {
             let all = LatencyEvent::ALL.into_iter();
             all.filter(|event| latency.reset(*event)).count()
@@ -59,7 +59,7 @@ impl Turn<'_> {
                 "ERR No samples available for event '{name}'"
             )));
         };
-        let text = graph(event.name(), &series, self.time.wall_ms() / 1_000);
+        let text = graph(event.name(), &series, self.state.time.wall_ms() / 1_000);
         self.out.verbatim("txt", text.as_bytes());
         Ok(CommandStep::Done)
     }
@@ -71,13 +71,13 @@ impl Turn<'_> {
     }
 
     fn diagnose(&self) -> String {
-        let settings = &self.settings.diagnosis;
+        let settings = &self.state.settings.diagnosis;
         if settings.latency_ms == 0 {
             return "Nothing is watched: latency-monitor-threshold is 0. Set it to the milliseconds from which on \
                     an event is too slow for you, for example CONFIG SET latency-monitor-threshold 100.\n"
                 .to_owned();
         }
-        let all = self.server.latency.all();
+        let all = self.state.server.latency.all();
         if all.is_empty() {
             let ms = settings.latency_ms;
             return format!("No event has taken {ms} ms or more since the last reset.\n");
@@ -98,8 +98,8 @@ impl Turn<'_> {
     pub(super) fn latency_histogram(&mut self, args: Args<'_>) -> HandlerResult {
         self.publish_counters();
         let mut times = BTreeMap::new();
-        if self.settings.diagnosis.tracking {
-            for handle in self.server.loops.iter() {
+        if self.state.settings.diagnosis.tracking {
+            for handle in self.state.server.loops.iter() {
                 handle.command_counts.add_times(&mut times);
             }
         }
@@ -141,7 +141,7 @@ impl Turn<'_> {
     }
 
     fn series(&self, name: &[u8]) -> Option<LatencySeries> {
-        LatencyEvent::named(name).and_then(|event| self.server.latency.of(event))
+        LatencyEvent::named(name).and_then(|event| self.state.server.latency.of(event))
     }
 
     fn milliseconds(&mut self, ms: u64) {

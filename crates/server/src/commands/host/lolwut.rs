@@ -27,7 +27,7 @@ impl Turn<'_> {
         {
             return Err(CommandError::NOT_AN_INTEGER);
         }
-        let second = self.time.tick / 1_000;
+        let second = self.state.time.tick / 1_000;
         let text = format!(
             "{}\nTidewheel ver. {}, as Redis ver. {REDIS_VERSION}\n",
             picture(second),

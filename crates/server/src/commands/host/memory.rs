@@ -64,8 +64,8 @@ impl Turn<'_> {
     /// Answers MEMORY STATS. Features that do not exist here, such as a replication backlog, take
     /// no memory. The allocator's inner memory is unknown.
     pub(super) fn memory_stats(&mut self) -> HandlerResult {
-        let stats = self.server.keyspace.stats(self.time);
-        let figures = figures(&MemoryUsage::read(self, &stats));
+        let stats = self.state.server.keyspace.stats(self.state.time);
+        let figures = figures(&MemoryUsage::read(self.state, &stats));
         let used = |(_, db): &(usize, &tidewheel_keyspace::DatabaseStats)| db.keys > 0;
         let databases: Vec<usize> = stats
             .databases
@@ -96,15 +96,15 @@ impl Turn<'_> {
     }
 
     pub(super) fn memory_doctor(&mut self) -> HandlerResult {
-        let stats = self.server.keyspace.stats(self.time);
-        let text = diagnose(&MemoryUsage::read(self, &stats));
+        let stats = self.state.server.keyspace.stats(self.state.time);
+        let text = diagnose(&MemoryUsage::read(self.state, &stats));
         self.out.verbatim("txt", text.as_bytes());
         Ok(CommandStep::Done)
     }
 
     /// Asks the loops to tidy their shards. The allocator gives free pages back by itself.
     pub(super) fn memory_purge(&mut self) -> HandlerResult {
-        for handle in self.server.loops.iter() {
+        for handle in self.state.server.loops.iter() {
             handle.becomes_untidy();
         }
         self.done()

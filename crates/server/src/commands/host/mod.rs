@@ -36,7 +36,7 @@ impl Turn<'_> {
         args: Args<'_>,
     ) -> CommandStep {
         // Such a command may change who is told of events, and of which.
-        self.server.publish_events();
+        self.state.server.publish_events();
         let mark = self.out.mark();
         let outcome = match handlers::HANDLERS[usize::from(row.number)] {
             Some(run) => run(self, conn, args),
@@ -104,7 +104,7 @@ impl Turn<'_> {
                 "ERR this server writes no snapshots: use SHUTDOWN NOSAVE",
             ));
         }
-        self.server.ask_to_stop(StopReason::Command);
+        self.state.server.ask_to_stop(StopReason::Command);
         Ok(CommandStep::Close)
     }
 

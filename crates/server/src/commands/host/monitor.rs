@@ -20,7 +20,10 @@ impl Turn<'_> {
         }
         if !conn.is_monitor() {
             conn.set(checks::MONITOR, true);
-            self.server.monitors.add(self.index, conn.client.target());
+            self.state
+                .server
+                .monitors
+                .add(self.state.index, conn.client.target());
             self.out.ok();
         }
         Ok(CommandStep::Done)
@@ -31,9 +34,10 @@ impl Turn<'_> {
         if !conn.is_monitor() {
             return;
         }
-        self.server
+        self.state
+            .server
             .monitors
-            .remove(self.index, conn.client.target());
+            .remove(self.state.index, conn.client.target());
         self.append_waiting_messages(conn);
         conn.set(checks::MONITOR, false);
     }
@@ -47,7 +51,7 @@ impl Turn<'_> {
         }
         let shown = (0..args.len()).map(|at| call::shown(row, args, at));
         let peer = &conn.client.peer;
-        let line = monitors::line(self.time, conn.session.db, peer, shown);
-        self.server.monitors.show(&line);
+        let line = monitors::line(self.state.time, conn.session.db, peer, shown);
+        self.state.server.monitors.show(&line);
     }
 }

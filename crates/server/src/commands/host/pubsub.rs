@@ -47,8 +47,8 @@ impl Turn<'_> {
             let count = subscriptions.len();
             match joined {
                 Subscribing::Now => {
-                    let (owner, target) = (self.index, conn.client.target());
-                    self.server.hub.subscribe(kind, name, owner, target);
+                    let (owner, target) = (self.state.index, conn.client.target());
+                    self.state.server.hub.subscribe(kind, name, owner, target);
                     self.notes.subscriptions_begun += 1;
                 }
                 Subscribing::Already => {}
@@ -135,7 +135,10 @@ impl Turn<'_> {
     ) {
         if left {
             let target = conn.client.target();
-            self.server.hub.unsubscribe(kind, name, self.index, target);
+            self.state
+                .server
+                .hub
+                .unsubscribe(kind, name, self.state.index, target);
         }
         // What was published before this point arrives before it is confirmed.
         self.append_waiting_messages(conn);
@@ -153,7 +156,10 @@ impl Turn<'_> {
         while let Some(subscriptions) = conn.subscriptions.as_mut()
             && let Some((kind, name)) = subscriptions.pop()
         {
-            self.server.hub.unsubscribe(kind, &name, self.index, target);
+            self.state
+                .server
+                .hub
+                .unsubscribe(kind, &name, self.state.index, target);
             if !part.takes(&name) {
                 break;
             }
@@ -164,7 +170,7 @@ impl Turn<'_> {
     }
 
     pub(super) fn publish(&mut self, conn: &mut Connection, args: Args<'_>) -> HandlerResult {
-        let receivers = self.server.hub.publish(&args[1], &args[2]);
+        let receivers = self.state.server.hub.publish(&args[1], &args[2]);
         self.out
             .integer(i64::try_from(receivers).unwrap_or(i64::MAX));
         if conn.subscriptions.is_some() && conn.checks & checks::MUTED == 0 {
@@ -178,7 +184,7 @@ impl Turn<'_> {
     /// Redis does.
     #[inline]
     pub(crate) fn append_own_events(&mut self, conn: &mut Connection) {
-        if conn.subscriptions.is_some() && self.server.keyspace.events_pending() {
+        if conn.subscriptions.is_some() && self.state.server.keyspace.events_pending() {
             self.publish_and_append_messages(conn);
         }
     }
@@ -186,7 +192,7 @@ impl Turn<'_> {
     /// Publishes all events, and copies what waits for this connection behind its replies so far.
     #[cold]
     pub(crate) fn publish_and_append_messages(&mut self, conn: &mut Connection) {
-        self.server.publish_events();
+        self.state.server.publish_events();
         self.append_waiting_messages(conn);
     }
 
@@ -230,7 +236,7 @@ impl Turn<'_> {
         let mut all = false;
         while !all && (self.in_transaction || seen < PART_CHANNELS) {
             let (table, found) = (part.done, &mut part.found);
-            let Some(more) = self.server.hub.channels(table, args.get(2), found) else {
+            let Some(more) = self.state.server.hub.channels(table, args.get(2), found) else {
                 all = true;
                 break;
             };
@@ -250,7 +256,7 @@ impl Turn<'_> {
     pub(super) fn pubsub_num_sub(&mut self, args: Args<'_>) -> HandlerResult {
         self.out.array((args.len() - 2) * 2);
         for channel in args.iter().skip(2) {
-            let count = self.server.hub.subscribers(channel);
+            let count = self.state.server.hub.subscribers(channel);
             self.out.bulk(channel);
             self.out.integer(i64::try_from(count).unwrap_or(i64::MAX));
         }
@@ -258,7 +264,7 @@ impl Turn<'_> {
     }
 
     pub(super) fn pubsub_num_pat(&mut self) -> HandlerResult {
-        let (_, patterns) = self.server.hub.counts();
+        let (_, patterns) = self.state.server.hub.counts();
         self.out
             .integer(i64::try_from(patterns).unwrap_or(i64::MAX));
         Ok(CommandStep::Done)

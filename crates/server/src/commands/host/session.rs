@@ -21,7 +21,7 @@ impl Turn<'_> {
     pub(super) fn auth(&mut self, conn: &mut Connection, args: Args<'_>) -> HandlerResult {
         let (user, password) = match args.len() {
             2 => {
-                if !self.server.config.asks_password() {
+                if !self.state.server.config.asks_password() {
                     return Err(error(
                         "ERR AUTH <password> called without any password configured for the \
                          default user. Are you sure your configuration is correct?",
@@ -42,7 +42,7 @@ impl Turn<'_> {
         user: &[u8],
         password: &[u8],
     ) -> Result<(), CommandError> {
-        if !self.server.config.admits(password) || user != USER {
+        if !self.state.server.config.admits(password) || user != USER {
             return Err(error(WRONG));
         }
         conn.set(checks::UNAUTHENTICATED, false);
@@ -55,7 +55,7 @@ impl Turn<'_> {
         if let Some((user, password)) = credentials {
             self.authenticate(conn, user, password)?;
         }
-        if conn.lacks_password(&self.server.config) {
+        if conn.lacks_password(&self.state.server.config) {
             return Err(error(
                 "NOAUTH HELLO must be called with the client already authenticated, otherwise the \
                  HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and \
@@ -113,7 +113,7 @@ impl Turn<'_> {
             conn.replies = Replies::On;
             conn.set(checks::MUTED, false);
         }
-        let access = self.server.config.access(&conn.client.peer);
+        let access = self.state.server.config.access(&conn.client.peer);
         conn.set(checks::UNAUTHENTICATED, access != ClientAccess::Free);
         {
             let mut facts = conn.client.facts.lock();

@@ -11,7 +11,7 @@ const COUNT: usize = 10;
 
 impl Turn<'_> {
     pub(super) fn slow_log_get(&mut self, args: Args<'_>) -> HandlerResult {
-        let entries = self.server.slow_log.newest(count(args)?);
+        let entries = self.state.server.slow_log.newest(count(args)?);
         self.out.array(entries.len());
         for (number, entry) in entries {
             let out = &mut self.out;
@@ -30,13 +30,13 @@ impl Turn<'_> {
     }
 
     pub(super) fn slow_log_len(&mut self) -> HandlerResult {
-        let len = self.server.slow_log.len();
+        let len = self.state.server.slow_log.len();
         self.out.integer(i64::try_from(len).unwrap_or(i64::MAX));
         Ok(CommandStep::Done)
     }
 
     pub(super) fn slow_log_reset(&mut self) -> HandlerResult {
-        self.server.slow_log.reset();
+        self.state.server.slow_log.reset();
         self.done()
     }
 }

@@ -84,7 +84,7 @@ impl Turn<'_> {
     /// Watches nothing any more.
     pub(crate) fn forget_watched(&mut self, conn: &mut Connection) {
         if let Some(watching) = conn.watching.take() {
-            self.server.unwatch(watching);
+            self.state.server.unwatch(watching);
         }
     }
 
@@ -102,11 +102,14 @@ impl Turn<'_> {
         row: &'static Command,
         args: Args<'_>,
     ) -> CommandStep {
-        let limit = self.settings.query_buffer_limit;
-        let shared = conn.shared_limit(&self.settings);
+        let limit = self.state.settings.query_buffer_limit;
+        let shared = conn.shared_limit(&self.state.settings);
         // While it is copied, the command is held twice.
         let arrived = self.command_bytes;
-        let (full, no_memory) = (self.server.keyspace.is_full(), CommandError::OUT_OF_MEMORY);
+        let (full, no_memory) = (
+            self.state.server.keyspace.is_full(),
+            CommandError::OUT_OF_MEMORY,
+        );
         let Some(queue) = conn.queue.as_deref_mut() else {
             unreachable!("the check says that it queues");
         };
@@ -219,10 +222,10 @@ impl Turn<'_> {
         if let Some(began_ns) = began_ns {
             self.note_time(conn, row, args, began_ns, step);
         }
-        if self.seat.bits() & checks::MONITORED != 0 {
+        if self.state.seat.bits() & checks::MONITORED != 0 {
             self.show(conn, row, args);
         }
-        self.tally.commands += 1;
+        self.state.tally.commands += 1;
         self.count_error(Some(row), true, mark);
         step
     }

@@ -29,29 +29,29 @@ impl<K: Sockets> LoopCore<K> {
     }
 
     fn serve(&mut self, slot: u32) {
-        let Some(conn) = self.table.get(slot) else {
+        let Some(link) = self.table.get(slot) else {
             return;
         };
-        let had_output = !conn.output.is_empty();
-        if conn.is_killed()
-            || conn.send_output(&mut self.state).is_err()
-            || (conn.closing && conn.output.is_empty())
+        let had_output = !link.conn.output.is_empty();
+        if link.conn.is_killed()
+            || link.send_output(&mut self.state).is_err()
+            || (link.conn.closing && link.conn.output.is_empty())
         {
             return self.close(slot);
         }
         if had_output {
             // A turn looks at the soft limit only when it ends, and there may be no turn.
-            conn.forget_soft_limit_below(&self.state.settings);
+            link.conn.forget_soft_limit_below(&self.state.settings);
         }
-        if !conn.has_work() {
+        if !link.conn.has_work() {
             if had_output {
                 self.has_sent(slot);
             }
             return;
         }
-        let next = self.worker.serve(&mut self.state, conn);
+        let next = self.worker.serve(&mut self.state, link);
         // A paused connection is not served, so it is in this list only once.
-        let paused = conn.paused;
+        let paused = link.conn.paused;
         match next {
             NextAction::Close => return self.close(slot),
             NextAction::Again => self.table.enqueue(slot),
@@ -65,22 +65,25 @@ impl<K: Sockets> LoopCore<K> {
 
     /// Lets other parked clients go on after one has had its turn, with whatever result.
     fn end_parking(&mut self, slot: u32) {
-        let parked = self.table.get(slot).and_then(|conn| conn.resumed.take());
+        let parked = self
+            .table
+            .get(slot)
+            .and_then(|link| link.conn.resumed.take());
         self.table.unparked.extend(parked);
     }
 
     /// Lets the connections go on that a pause has held back.
     pub(super) fn resume(&mut self) {
         for slot in std::mem::take(&mut self.table.paused) {
-            if let Some(conn) = self.table.get(slot) {
-                conn.paused = false;
+            if let Some(link) = self.table.get(slot) {
+                link.conn.paused = false;
                 self.table.enqueue(slot);
             }
         }
         let now = self.now();
         for slot in std::mem::take(&mut self.table.held) {
-            if let Some(conn) = self.table.get(slot)
-                && let Some(waiting) = &mut conn.waiting
+            if let Some(link) = self.table.get(slot)
+                && let Some(waiting) = &mut link.conn.waiting
                 && std::mem::take(&mut waiting.held)
             {
                 waiting.until = Some(now);
@@ -94,23 +97,24 @@ impl<K: Sockets> LoopCore<K> {
     pub(super) fn handle_time_outs(&mut self) {
         let now = self.now();
         while let Some(slot) = self.table.next_due(now) {
-            let Some(conn) = self.table.get(slot) else {
+            let Some(link) = self.table.get(slot) else {
                 continue;
             };
-            if conn.exceeds_output_limit(&self.state.settings, now) {
+            if link.conn.exceeds_output_limit(&self.state.settings, now) {
                 tracing::warn!(
-                    client = conn.client.id,
+                    client = link.conn.client.id,
                     "closed: it does not read its replies"
                 );
                 self.state.tally.output_limit_closes += 1;
                 self.close(slot);
-            } else if conn.waits_no_longer(now) {
+            } else if link.conn.waits_no_longer(now) {
                 self.wait_is_over(slot);
-            } else if conn
+            } else if link
+                .conn
                 .time_out(&self.state.settings)
                 .is_some_and(|tick| tick <= now)
             {
-                tracing::debug!(client = conn.client.id, "closed: silent for too long");
+                tracing::debug!(client = link.conn.client.id, "closed: silent for too long");
                 self.state.tally.idle_closes += 1;
                 self.close(slot);
             } else {
@@ -122,11 +126,11 @@ impl<K: Sockets> LoopCore<K> {
     /// Publishes what a connection holds after its output has changed outside its turn, and files
     /// it.
     pub(super) fn has_sent(&mut self, slot: u32) {
-        let Some(conn) = self.table.get(slot) else {
+        let Some(link) = self.table.get(slot) else {
             return;
         };
-        conn.account(&self.state.handle().client_memory);
-        if conn.can_send() {
+        link.conn.account(&self.state.handle().client_memory);
+        if link.conn.can_send() {
             self.table.enqueue(slot);
         }
         self.table.file(slot, &self.state.settings);
@@ -135,12 +139,12 @@ impl<K: Sockets> LoopCore<K> {
     /// Closes connections that exceed their limits, which may have been lowered.
     pub(super) fn apply_limits(&mut self) {
         for slot in 0..self.table.slots() {
-            let Some(conn) = self.table.get(slot) else {
+            let Some(link) = self.table.get(slot) else {
                 continue;
             };
-            if !conn.keeps_up(&mut self.state) {
+            if !link.keeps_up(&mut self.state) {
                 tracing::warn!(
-                    client = conn.client.id,
+                    client = link.conn.client.id,
                     "closed: it holds more than it may now"
                 );
                 self.state.tally.output_limit_closes += 1;
@@ -158,43 +162,43 @@ impl<K: Sockets> LoopCore<K> {
 
     /// Lets go of a connection and of everything that names it.
     pub(super) fn close(&mut self, slot: u32) {
-        let Some(mut conn) = self.table.take(slot) else {
+        let Some(mut link) = self.table.take(slot) else {
             return;
         };
-        self.sockets.deregister(&mut conn.stream);
+        self.sockets.deregister(&mut link.stream);
         let (server, index) = (&self.state.server, self.state.index);
-        let target = conn.client.target();
-        if let Some(subscriptions) = conn.subscriptions.take() {
+        let target = link.conn.client.target();
+        if let Some(subscriptions) = link.conn.subscriptions.take() {
             self.ending.add(target, subscriptions);
             // Most clients have left with this.
             self.ending.end_some(&server.hub, index);
         }
-        if let Some(waiting) = conn.waiting.take() {
+        if let Some(waiting) = link.conn.waiting.take() {
             // If it was served already, what it got is gone with it.
             let _ = waiting.ticket.end();
             let (seat, time) = (&mut self.state.seat, self.state.time);
             server.keyspace.leave(seat, time, &waiting.ticket);
         }
-        let parked = conn.parked.take().into_iter();
+        let parked = link.conn.parked.take().into_iter();
         self.table
             .unparked
-            .extend(parked.chain(conn.resumed.take()));
-        if let Some(watching) = conn.watching.take() {
+            .extend(parked.chain(link.conn.resumed.take()));
+        if let Some(watching) = link.conn.watching.take() {
             server.unwatch(watching);
         }
-        if conn.is_monitor() {
+        if link.conn.is_monitor() {
             server.monitors.remove(index, target);
         }
         server.clients.remove(target.id);
         server.observer.closed(target.id);
         server.loops[index]
             .client_memory
-            .fetch_sub(conn.accounted, Ordering::Relaxed);
-        server.reclaimer.drop_buffer(conn.output.discard());
-        if let Some(pending) = conn.pending.take() {
+            .fetch_sub(link.conn.accounted, Ordering::Relaxed);
+        server.reclaimer.drop_buffer(link.conn.output.discard());
+        if let Some(pending) = link.conn.pending.take() {
             server.reclaimer.drop_buffer(pending.bytes);
         }
-        if let Some(walk) = conn.walk.take() {
+        if let Some(walk) = link.conn.walk.take() {
             server.reclaimer.drop_later(Box::new(walk));
         }
         self.note_closed();

@@ -20,19 +20,19 @@ impl<K: Sockets> LoopCore<K> {
     }
 
     fn append_to(&mut self, target: Target, run: &Messages) {
-        let conn = self.table.find(target);
-        let Some(conn) = conn.filter(|conn| !conn.closing && !conn.is_killed()) else {
+        let link = self.table.find(target);
+        let Some(link) = link.filter(|link| !link.conn.closing && !link.conn.is_killed()) else {
             return;
         };
-        let before = conn.output.capacity();
-        if !conn.copy_messages(&mut self.state, run) {
+        let before = link.conn.output.capacity();
+        if !link.copy_messages(&mut self.state, run) {
             tracing::warn!(client = target.id, "closed: it does not read its messages");
             self.state.tally.output_limit_closes += 1;
             return self.close(target.slot);
         }
-        let grown = conn.output.capacity().saturating_sub(before);
-        if !conn.fresh {
-            conn.fresh = true;
+        let grown = link.conn.output.capacity().saturating_sub(before);
+        if !link.conn.fresh {
+            link.conn.fresh = true;
             self.table.fresh.push(target.slot);
         }
         self.note_copied(grown);
@@ -70,11 +70,11 @@ impl<K: Sockets> LoopCore<K> {
             self.server().publish_events();
         }
         for slot in fresh.drain(..) {
-            let Some(conn) = self.table.get(slot) else {
+            let Some(link) = self.table.get(slot) else {
                 continue;
             };
-            conn.fresh = false;
-            if conn.send_output(&mut self.state).is_err() {
+            link.conn.fresh = false;
+            if link.send_output(&mut self.state).is_err() {
                 self.close(slot);
                 continue;
             }

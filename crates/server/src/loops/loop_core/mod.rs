@@ -117,23 +117,23 @@ impl<K: Sockets> LoopCore<K> {
 
     /// Notes that a socket is ready, or broken.
     pub(crate) fn note(&mut self, slot: u32, readiness: Readiness) {
-        let Some(conn) = self.table.get(slot) else {
+        let Some(link) = self.table.get(slot) else {
             return;
         };
-        if readiness.read_closed && conn.leaves_while_waiting() {
+        if readiness.read_closed && link.conn.leaves_while_waiting() {
             return self.close(slot);
         }
         if readiness.broken {
-            if conn.paused || conn.waiting.is_some() || conn.parked.is_some() {
+            if link.conn.paused || link.conn.waiting.is_some() || link.conn.parked.is_some() {
                 return self.close(slot);
             }
             // What it has sent before is read first. Then a read reports the error.
-            conn.ending = true;
-            conn.readable = true;
+            link.conn.ending = true;
+            link.conn.readable = true;
         }
-        conn.readable |= readiness.readable;
-        conn.ending |= readiness.read_closed;
-        conn.blocked &= !readiness.writable;
+        link.conn.readable |= readiness.readable;
+        link.conn.ending |= readiness.read_closed;
+        link.conn.blocked &= !readiness.writable;
         self.table.enqueue(slot);
     }
 
@@ -239,11 +239,11 @@ impl<K: Sockets> LoopCore<K> {
         let (mut left, mut at_once) = (false, false);
         for link in self.table.iter_mut() {
             if link.send_output(&mut self.state).is_err() {
-                let unsent = link.output.discard();
+                let unsent = link.conn.output.discard();
                 self.state.server.reclaimer.drop_buffer(unsent);
             }
-            left |= !link.output.is_empty();
-            at_once |= link.can_send();
+            left |= !link.conn.output.is_empty();
+            at_once |= link.conn.can_send();
         }
         self.state.refresh_time();
         let wait = ends.saturating_sub(self.now());

@@ -56,7 +56,7 @@ impl<S> ConnectionTable<S> {
     /// Returns the target's connection, if it is still there.
     pub(super) fn find(&mut self, target: Target) -> Option<&mut Link<S>> {
         self.get(target.slot)
-            .filter(|conn| conn.client.id == target.id)
+            .filter(|link| link.conn.client.id == target.id)
     }
 
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Link<S>> {
@@ -82,15 +82,15 @@ impl<S> ConnectionTable<S> {
 
     /// Takes a connection out for good.
     pub(super) fn take(&mut self, slot: u32) -> Option<Box<Link<S>>> {
-        let conn = self.slots.get_mut(slot as usize)?.take()?;
-        if let Some(filed) = conn.filed {
+        let link = self.slots.get_mut(slot as usize)?.take()?;
+        if let Some(filed) = link.conn.filed {
             self.time_outs.remove(&(filed, slot));
         }
-        if conn.paused {
+        if link.conn.paused {
             self.paused.retain(|paused| *paused != slot);
         }
         self.vacated.push(slot);
-        Some(conn)
+        Some(link)
     }
 
     /// Frees the slots vacated in the turn that ends: no event can name them any more.
@@ -100,18 +100,18 @@ impl<S> ConnectionTable<S> {
 
     /// Queues a connection: it is served in this turn or the next.
     pub(super) fn enqueue(&mut self, slot: u32) {
-        if let Some(conn) = self.get(slot)
-            && !conn.queued
+        if let Some(link) = self.get(slot)
+            && !link.conn.queued
         {
-            conn.queued = true;
+            link.conn.queued = true;
             self.runnable.push_back(slot);
         }
     }
 
     pub(super) fn dequeue(&mut self) -> Option<u32> {
         let slot = self.runnable.pop_front()?;
-        if let Some(conn) = self.get(slot) {
-            conn.queued = false;
+        if let Some(link) = self.get(slot) {
+            link.conn.queued = false;
         }
         Some(slot)
     }
@@ -129,13 +129,13 @@ impl<S> ConnectionTable<S> {
     /// Files a connection under the tick of its next time-out. A connection that is filed for an
     /// earlier tick stays there: it is filed again when that tick comes.
     pub(super) fn file(&mut self, slot: u32, settings: &Settings) {
-        let Some(conn) = self.get(slot) else { return };
-        let Some(tick) = conn.time_out(settings) else {
+        let Some(link) = self.get(slot) else { return };
+        let Some(tick) = link.conn.time_out(settings) else {
             return;
         };
-        let filed = conn.filed.replace(tick);
+        let filed = link.conn.filed.replace(tick);
         match filed {
-            Some(filed) if filed <= tick => conn.filed = Some(filed),
+            Some(filed) if filed <= tick => link.conn.filed = Some(filed),
             Some(filed) => {
                 self.time_outs.remove(&(filed, slot));
                 self.time_outs.insert((tick, slot));
@@ -165,8 +165,8 @@ impl<S> ConnectionTable<S> {
             return None;
         }
         self.time_outs.pop_first();
-        if let Some(conn) = self.get(slot) {
-            conn.filed = None;
+        if let Some(link) = self.get(slot) {
+            link.conn.filed = None;
         }
         Some(slot)
     }

@@ -50,8 +50,8 @@ impl<K: Sockets> LoopCore<K> {
     pub(super) fn go_on(&mut self) {
         let portion = self.table.going_on.len().min(GOING_ON);
         for target in self.table.going_on.drain(..portion).collect::<Vec<_>>() {
-            if let Some(conn) = self.table.find(target) {
-                conn.resumed = conn.parked.take();
+            if let Some(link) = self.table.find(target) {
+                link.conn.resumed = link.conn.parked.take();
                 self.table.enqueue(target.slot);
             }
         }
@@ -60,14 +60,14 @@ impl<K: Sockets> LoopCore<K> {
     /// Returns true if CLIENT REPLY suppresses a client's replies.
     #[cfg(test)]
     pub(crate) fn is_muted(&mut self, target: Target) -> bool {
-        let conn = self.table.find(target);
-        conn.is_some_and(|conn| conn.checks & checks::MUTED != 0)
+        let link = self.table.find(target);
+        link.is_some_and(|link| link.conn.checks & checks::MUTED != 0)
     }
 
     /// Ends a wait because of CLIENT UNBLOCK.
     pub(super) fn unblocked(&mut self, target: Target, error: bool) {
-        if let Some(conn) = self.table.find(target) {
-            let mut out = Writer::new(conn.protocol);
+        if let Some(link) = self.table.find(target) {
+            let mut out = Writer::new(link.conn.protocol);
             let end = match error {
                 true => {
                     out.error(UNBLOCKED);
@@ -84,10 +84,10 @@ impl<K: Sockets> LoopCore<K> {
 
     /// Ends a wait whose time is over.
     pub(super) fn wait_is_over(&mut self, slot: u32) {
-        let Some(conn) = self.table.get(slot) else {
+        let Some(link) = self.table.get(slot) else {
             return;
         };
-        let Some(waiting) = &mut conn.waiting else {
+        let Some(waiting) = &mut link.conn.waiting else {
             return;
         };
         waiting.until = None;
@@ -96,7 +96,7 @@ impl<K: Sockets> LoopCore<K> {
             waiting.held = true;
             self.table.held.push(slot);
         } else if waiting.ticket.end() {
-            let (target, mut out) = (conn.client.target(), Writer::new(conn.protocol));
+            let (target, mut out) = (link.conn.client.target(), Writer::new(link.conn.protocol));
             out.null_array();
             self.end_wait(target, out, WaitEnd::Nothing);
         }
@@ -106,37 +106,44 @@ impl<K: Sockets> LoopCore<K> {
 
     /// Answers a command that has waited. Those behind it go on.
     fn end_wait(&mut self, target: Target, reply: Writer, end: WaitEnd) {
-        let Some(conn) = self.table.find(target) else {
+        let Some(link) = self.table.find(target) else {
             return;
         };
-        let Some(waiting) = conn.waiting.take() else {
+        let Some(waiting) = link.conn.waiting.take() else {
             return;
         };
-        conn.client.waiting.lock().take();
+        link.conn.client.waiting.lock().take();
         let (seat, time) = (&mut self.state.seat, self.state.time);
         let keyspace = &self.state.server.keyspace;
         keyspace.leave(seat, time, &waiting.ticket);
         if reply.is_over() {
-            self.state.note_too_long(conn);
+            self.state.note_too_long(&link.conn);
             return self.close(target.slot);
         }
-        self.worker
-            .notes
-            .waited(&mut self.state, conn, waiting.row, reply.as_bytes(), end);
-        conn.events_follow = conn.subscriptions.is_some();
-        if let Some(unwanted) = conn.answer(reply) {
+        self.worker.notes.waited(
+            &mut self.state,
+            &mut link.conn,
+            waiting.row,
+            reply.as_bytes(),
+            end,
+        );
+        link.conn.events_follow = link.conn.subscriptions.is_some();
+        if let Some(unwanted) = link.conn.answer(reply) {
             self.state.server.reclaimer.drop_buffer(unwanted);
         }
-        if conn.ended && !conn.has_runnable() {
+        if link.conn.ended && !link.conn.has_runnable() {
             // The end of its input was met while it waited.
-            conn.closing = true;
+            link.conn.closing = true;
         }
-        if conn.exceeds_output_limit(&self.state.settings, self.state.time.tick) {
+        if link
+            .conn
+            .exceeds_output_limit(&self.state.settings, self.state.time.tick)
+        {
             self.state.tally.output_limit_closes += 1;
             return self.close(target.slot);
         }
-        if !conn.fresh {
-            conn.fresh = true;
+        if !link.conn.fresh {
+            link.conn.fresh = true;
             self.table.fresh.push(target.slot);
         }
         self.table.enqueue(target.slot);

@@ -45,9 +45,9 @@ impl Turn<'_> {
                 parser,
                 wanted,
             };
-            link.pending = Some(Box::new(pending));
+            link.conn.pending = Some(Box::new(pending));
         }
-        halt.note(link);
+        halt.note(&mut link.conn);
         Ok(n)
     }
 
@@ -70,14 +70,14 @@ impl Turn<'_> {
         mut pending: Box<PendingInput>,
     ) -> io::Result<usize> {
         let n = self.append(link, &mut pending)?;
-        if link.closing {
+        if link.conn.closing {
             return Ok(n);
         }
         if n >= pending.wanted {
             self.run_pending(link, input, pending);
         } else {
             pending.wanted -= n;
-            link.pending = Some(pending);
+            link.conn.pending = Some(pending);
         }
         Ok(n)
     }
@@ -91,7 +91,7 @@ impl Turn<'_> {
         let mut pending = pending.unwrap_or_default();
         let n = self.append(link, &mut pending)?;
         if !pending.bytes.is_empty() {
-            link.pending = Some(pending);
+            link.conn.pending = Some(pending);
         }
         Ok(n)
     }
@@ -103,9 +103,9 @@ impl Turn<'_> {
         pending: &mut PendingInput,
     ) -> io::Result<usize> {
         let too_big = pending.forget_run();
-        let (room, too_small) = make_room(link, pending);
+        let (room, too_small) = make_room(&link.conn, pending);
         for buffer in too_big.into_iter().chain(too_small) {
-            self.server.reclaimer.drop_buffer(buffer);
+            self.state.server.reclaimer.drop_buffer(buffer);
         }
         let before = pending.bytes.len();
         let result = (&mut link.stream)
@@ -114,22 +114,25 @@ impl Turn<'_> {
         let n = pending.bytes.len() - before;
         self.note_read(link, n);
         match result {
-            Ok(n) => link.at_end(n < room),
-            Err(why) if why.kind() == io::ErrorKind::WouldBlock => link.readable = false,
+            Ok(n) => link.conn.at_end(n < room),
+            Err(why) if why.kind() == io::ErrorKind::WouldBlock => link.conn.readable = false,
             Err(why) => return Err(why),
         }
-        if pending.bytes.len() > self.input_limit(link) {
-            self.tally.input_limit_closes += 1;
-            tracing::warn!(client = link.client.id, "closed: its command is too long");
-            link.closing = true;
+        if pending.bytes.len() > self.input_limit(&link.conn) {
+            self.state.tally.input_limit_closes += 1;
+            tracing::warn!(
+                client = link.conn.client.id,
+                "closed: its command is too long"
+            );
+            link.conn.closing = true;
         }
         Ok(n)
     }
 
     /// Returns the limit of a client's unfinished input, in bytes.
     fn input_limit(&self, conn: &Connection) -> usize {
-        match conn.lacks_password(&self.server.config) {
-            false => usize::try_from(self.settings.query_buffer_limit).unwrap_or(usize::MAX),
+        match conn.lacks_password(&self.state.server.config) {
+            false => usize::try_from(self.state.settings.query_buffer_limit).unwrap_or(usize::MAX),
             true => UNAUTHENTICATED_INPUT,
         }
     }
@@ -148,13 +151,13 @@ impl Turn<'_> {
         pending.at += used;
         if pending.at < pending.bytes.len() && halt != Halt::Closing {
             pending.wanted = halt.wanted();
-            link.pending = Some(pending);
+            link.conn.pending = Some(pending);
         } else {
             let PendingInput { bytes, parser, .. } = *pending;
-            self.server.reclaimer.drop_buffer(bytes);
+            self.state.server.reclaimer.drop_buffer(bytes);
             input.keep(parser);
         }
-        halt.note(link);
+        halt.note(&mut link.conn);
         used
     }
 }
@@ -196,20 +199,20 @@ fn read_once<S: Read>(link: &mut Link<S>, input: &mut Input) -> io::Result<Optio
     loop {
         match input.read(&mut link.stream) {
             Ok(0) => {
-                link.at_end(true);
+                link.conn.at_end(true);
                 return Ok(None);
             }
             Ok(n) => {
                 // On Linux a short read has emptied the socket, and the poller will report more
                 // input. It does not report the end of the stream again if it did so together with
                 // the data.
-                if cfg!(target_os = "linux") && n < INPUT_CHUNK && !link.ending {
-                    link.readable = false;
+                if cfg!(target_os = "linux") && n < INPUT_CHUNK && !link.conn.ending {
+                    link.conn.readable = false;
                 }
                 return Ok(Some(n));
             }
             Err(why) if why.kind() == io::ErrorKind::WouldBlock => {
-                link.readable = false;
+                link.conn.readable = false;
                 return Ok(None);
             }
             Err(why) if why.kind() == io::ErrorKind::Interrupted => {}

@@ -59,25 +59,25 @@ impl Worker {
         link: &mut Link<S>,
     ) -> NextAction {
         let served = catch_unwind(AssertUnwindSafe(|| {
-            let mut lent = self.buffers.lend(link.protocol);
+            let mut lent = self.buffers.lend(link.conn.protocol);
             let (out, input) = lent.parts();
             Turn::new(state, &mut self.notes, out).work(link, input)
         }));
         let next = match served {
             Ok(Ok(fate)) => fate,
             Ok(Err(why)) => {
-                tracing::debug!(client = link.client.id, %why, "connection lost");
+                tracing::debug!(client = link.conn.client.id, %why, "connection lost");
                 NextAction::Close
             }
             Err(_) => {
                 // It may have had the whole keyspace.
                 state.seat.give_back();
-                tracing::error!(client = link.client.id, "closed: its command panicked");
+                tracing::error!(client = link.conn.client.id, "closed: its command panicked");
                 NextAction::Close
             }
         };
         if next != NextAction::Close {
-            link.account(&state.handle().client_memory);
+            link.conn.account(&state.handle().client_memory);
         }
         next
     }
@@ -91,17 +91,17 @@ impl Turn<'_> {
     ) -> io::Result<NextAction> {
         let mut left = TURN_INPUT;
         let mut again = false;
-        while link.has_work() {
+        while link.conn.has_work() {
             if left == 0 || self.is_spent() || self.blocked {
                 again = true;
                 break;
             }
-            if let Some(walk) = link.walk.take() {
+            if let Some(walk) = link.conn.walk.take() {
                 self.continue_walk(link, walk)?;
                 continue;
             }
-            let took = match link.pending.take() {
-                pending if link.reads_ahead() => self.read_ahead(link, pending)?,
+            let took = match link.conn.pending.take() {
+                pending if link.conn.reads_ahead() => self.read_ahead(link, pending)?,
                 Some(pending) if pending.wanted == 0 => self.run_pending(link, input, pending),
                 Some(pending) => self.read_more(link, input, pending)?,
                 None => self.read_fresh(link, input)?,
@@ -127,24 +127,27 @@ impl Turn<'_> {
         self.state.renew_time();
         // The peer has closed its side, and what it had sent before is done. The rest is a command
         // that will never be whole.
-        if link.ended && !link.has_runnable() && link.waiting.is_none() {
-            link.closing = true;
+        if link.conn.ended && !link.conn.has_runnable() && link.conn.waiting.is_none() {
+            link.conn.closing = true;
         }
-        if (link.ended || link.ending) && link.leaves_while_waiting() {
+        if (link.conn.ended || link.conn.ending) && link.conn.leaves_while_waiting() {
             return Ok(NextAction::Close);
         }
-        if link.closing && link.output.is_empty() {
+        if link.conn.closing && link.conn.output.is_empty() {
             return Ok(NextAction::Close);
         }
-        if link.exceeds_output_limit(&self.settings, self.time.tick) {
-            self.tally.output_limit_closes += 1;
+        if link
+            .conn
+            .exceeds_output_limit(&self.state.settings, self.state.time.tick)
+        {
+            self.state.tally.output_limit_closes += 1;
             tracing::warn!(
-                client = link.client.id,
+                client = link.conn.client.id,
                 "closed: it does not read its replies"
             );
             return Ok(NextAction::Close);
         }
-        let again = again || link.can_send();
+        let again = again || link.conn.can_send();
         Ok(if again {
             NextAction::Again
         } else {

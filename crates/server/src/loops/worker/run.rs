@@ -81,10 +81,13 @@ impl Turn<'_> {
             self.close_for_long_reply(&mut link.conn);
             return Ok(());
         }
-        if link.walk.is_none() {
-            self.server.observer.ended(link.client.id, self.out, mark);
+        if link.conn.walk.is_none() {
+            self.state
+                .server
+                .observer
+                .ended(link.conn.client.id, self.out, mark);
         }
-        if link.walk.is_none() {
+        if link.conn.walk.is_none() {
             self.append_own_events(&mut link.conn);
         }
         if self.out.len() >= SEND_MARK {
@@ -107,14 +110,14 @@ impl Turn<'_> {
             .counts
             .time_all(self.state.settings.diagnosis.times_every_call());
         self.limit_replies(&link.conn);
-        let ours = limits(&self.settings);
+        let ours = limits(&self.state.settings);
         if std::mem::take(&mut link.conn.events_follow) {
             self.publish_and_append_messages(&mut link.conn);
         }
         let mut at = 0;
-        if let Some(bytes) = link.begun.as_ref().map(|begun| begun.bytes) {
+        if let Some(bytes) = link.conn.begun.as_ref().map(|begun| begun.bytes) {
             if let Some(halt) = self.run_begun(link, cutter.parser, input, bytes) {
-                let done = link.begun.is_none();
+                let done = link.conn.begun.is_none();
                 return (if done { bytes } else { 0 }, halt);
             }
             at = bytes;
@@ -147,7 +150,7 @@ impl Turn<'_> {
     ) -> (usize, Option<Halt>) {
         let mut at = 0;
         // A client that has given no password gets other limits.
-        while cutter.parser.is_idle() && !link.lacks_password(&self.server.config) {
+        while cutter.parser.is_idle() && !link.conn.lacks_password(&self.state.server.config) {
             if link.conn.is_killed() {
                 // By another loop, just now. The next look at it closes it.
                 return (at, Some(Halt::Spent));
@@ -155,13 +158,13 @@ impl Turn<'_> {
             let rest = &input[at..];
             cutter
                 .prefetched
-                .fill(self.state, link.session.db, rest, limits);
+                .fill(self.state, link.conn.session.db, rest, limits);
             let mut done = 0;
             for i in 0..cutter.prefetched.len() {
                 if self.is_over_time() {
                     return (at + done, Some(Halt::Spent));
                 }
-                if link.lacks_password(&self.server.config) {
+                if link.conn.lacks_password(&self.state.server.config) {
                     break;
                 }
                 let (args, call) = cutter.prefetched.call(rest, i);
@@ -196,7 +199,7 @@ impl Turn<'_> {
         if self.is_over_time() && !input.is_empty() {
             return (0, Some(Halt::Spent));
         }
-        let limits = match link.lacks_password(&self.server.config) {
+        let limits = match link.conn.lacks_password(&self.state.server.config) {
             false => ours,
             true => &Limits::UNAUTHENTICATED,
         };
@@ -290,7 +293,7 @@ impl Turn<'_> {
         if self.out.len() >= SEND_MARK {
             match self.send(link) {
                 Err(_) => return (len, Some(Halt::Closing)),
-                Ok(()) if link.output.len() >= OUTPUT_SOFT_MARK => {
+                Ok(()) if link.conn.output.len() >= OUTPUT_SOFT_MARK => {
                     return (len, Some(Halt::Unread));
                 }
                 Ok(()) => {}
@@ -347,18 +350,18 @@ impl Turn<'_> {
         input: usize,
     ) -> (usize, Option<Halt>) {
         self.refuse_protocol(conn, protocol);
-        self.server.observer.refused(conn.client.id);
+        self.state.server.observer.refused(conn.client.id);
         (input, Some(Halt::Closing))
     }
 
     /// Refuses input that is no command.
     #[cold]
     fn refuse(&mut self, conn: &Connection, why: &impl std::fmt::Display) {
-        self.tally.errors += 1;
+        self.state.tally.errors += 1;
         if conn.checks & checks::MUTED == 0 {
             self.out.error(&format!("ERR Protocol error: {why}"));
         }
-        self.server.observer.refused(conn.client.id);
+        self.state.server.observer.refused(conn.client.id);
         tracing::debug!(client = conn.client.id, %why, "closed: not the protocol");
     }
 
@@ -396,12 +399,12 @@ impl Turn<'_> {
 
     /// Publishes what the batch has caused and sends its replies as far as the socket takes them.
     pub(super) fn send<S: Read + Write>(&mut self, link: &mut Link<S>) -> io::Result<()> {
-        self.server.publish_events();
+        self.state.server.publish_events();
         if self.out.is_empty() {
             return Ok(());
         }
-        if !link.output.is_empty() {
-            link.output.append(self.out.as_bytes());
+        if !link.conn.output.is_empty() {
+            link.conn.output.append(self.out.as_bytes());
             self.out.clear();
         } else {
             let (sent, full) = write_some(&mut link.stream, self.out.as_bytes())?;
@@ -409,9 +412,9 @@ impl Turn<'_> {
             link.note_sent(self.state, sent);
             let left = self.out.len() - sent;
             if left > ADOPT_MIN {
-                link.output.adopt(self.out.take(), sent);
+                link.conn.output.adopt(self.out.take(), sent);
             } else if left > 0 {
-                link.output.append(&self.out.as_bytes()[sent..]);
+                link.conn.output.append(&self.out.as_bytes()[sent..]);
             }
             self.out.clear();
         }

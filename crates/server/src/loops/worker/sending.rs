@@ -11,7 +11,7 @@ use crate::state::loop_state::LoopState;
 impl<S: Write> Link<S> {
     /// Sends what waits in the output, but no more than one turn's share.
     pub(crate) fn send_output(&mut self, state: &mut LoopState) -> io::Result<()> {
-        if self.blocked || self.output.is_empty() {
+        if self.conn.blocked || self.conn.output.is_empty() {
             return Ok(());
         }
         let (sent, full, buffer) = self.conn.output.send(&mut self.stream)?;
@@ -25,7 +25,7 @@ impl<S: Write> Link<S> {
 
     /// Sends as much as the socket takes.
     pub(crate) fn send_all(&mut self, state: &mut LoopState) -> io::Result<()> {
-        while self.can_send() {
+        while self.conn.can_send() {
             self.send_output(state)?;
         }
         Ok(())
@@ -35,26 +35,27 @@ impl<S: Write> Link<S> {
     /// more.
     pub(crate) fn keeps_up(&mut self, state: &mut LoopState) -> bool {
         let now = state.time.tick;
-        !self.exceeds_output_limit(&state.settings, now)
-            || (self.send_all(state).is_ok() && !self.exceeds_output_limit(&state.settings, now))
+        !self.conn.exceeds_output_limit(&state.settings, now)
+            || (self.send_all(state).is_ok()
+                && !self.conn.exceeds_output_limit(&state.settings, now))
     }
 
     /// Copies messages into the output, but no more than it may hold at a time: what is more leaves
     /// before the next is copied. False when the receiver does not keep up.
     pub(crate) fn copy_messages(&mut self, state: &mut LoopState, run: &Messages) -> bool {
-        let resp3 = self.protocol == Protocol::Resp3;
-        let most = self.output_room(&state.settings);
-        let Some((bytes, starts)) = run.since(self.messages_seen) else {
+        let resp3 = self.conn.protocol == Protocol::Resp3;
+        let most = self.conn.output_room(&state.settings);
+        let Some((bytes, starts)) = run.since(self.conn.messages_seen) else {
             return true;
         };
-        if self.output.len().saturating_add(bytes.len()) <= most {
-            self.output.append_messages(bytes, starts, resp3);
+        if self.conn.output.len().saturating_add(bytes.len()) <= most {
+            self.conn.output.append_messages(bytes, starts, resp3);
             return self.keeps_up(state);
         }
-        for message in run.each_since(self.messages_seen) {
+        for message in run.each_since(self.conn.messages_seen) {
             let start = std::iter::once(0);
-            self.output.append_messages(message, start, resp3);
-            let behind = self.output.len() > most && self.send_all(state).is_err();
+            self.conn.output.append_messages(message, start, resp3);
+            let behind = self.conn.output.len() > most && self.send_all(state).is_err();
             if behind || !self.keeps_up(state) {
                 return false;
             }

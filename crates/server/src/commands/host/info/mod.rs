@@ -115,7 +115,7 @@ impl Turn<'_> {
         let names = |word: &[u8]| asked.iter().any(|name| name == word);
         let everything = names(b"all") || names(b"everything");
         let defaults = asked.is_empty() || names(b"default");
-        let stats = self.server.keyspace.stats(self.time);
+        let stats = self.state.server.keyspace.stats(self.state.time);
         let mut text = String::new();
         for section in SECTIONS {
             let name = section.name.to_ascii_lowercase();
@@ -127,7 +127,7 @@ impl Turn<'_> {
                 text.push_str("\r\n");
             }
             let written = write!(text, "# {}\r\n", section.name)
-                .and_then(|()| (section.write)(self, &stats, &mut text));
+                .and_then(|()| (section.write)(self.state, &stats, &mut text));
             debug_assert!(written.is_ok(), "a String takes everything");
         }
         self.out.verbatim("txt", text.as_bytes());
