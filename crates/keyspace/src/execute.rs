@@ -18,20 +18,20 @@ use crate::context::Context;
 use crate::demand::at_most_added;
 use crate::error::CommandError;
 use crate::gate::Seat;
+use crate::incremental::IncrementalCommand;
 use crate::keyspace::Keyspace;
 use crate::rows::Command;
 use crate::rows::Flags;
 use crate::session::Session;
 use crate::time::{Now, Time};
 use crate::waiters::Ticket;
-use crate::walk::Walk;
 
 /// A command that is not finished.
 #[derive(Debug)]
 #[must_use = "it is answered later"]
 pub enum Unfinished {
     /// It goes on with [`Keyspace::go_on`].
-    Walk(Box<Walk>),
+    Incremental(Box<IncrementalCommand>),
     /// It waits for a key. [`Hooks::served`](crate::Hooks::served) is called when it was served.
     /// Whatever becomes of it, [`Keyspace::leave`] is called in the end.
     Waits(Arc<Ticket>),
@@ -53,8 +53,10 @@ impl Keyspace {
         out: &mut Writer,
     ) {
         let mut unfinished = self.begin(seat, row, session, time, args, out);
-        while let Some(Unfinished::Walk(walk)) = unfinished {
-            unfinished = self.go_on(seat, walk, time, out).map(Unfinished::Walk);
+        while let Some(Unfinished::Incremental(command)) = unfinished {
+            unfinished = self
+                .go_on(seat, command, time, out)
+                .map(Unfinished::Incremental);
         }
         debug_assert!(
             !matches!(unfinished, Some(Unfinished::Blocked(_))),
@@ -76,7 +78,7 @@ impl Keyspace {
     /// # Panics
     ///
     /// May panic if the row does not allow that number of arguments.
-    #[must_use = "a walk that is dropped is never answered"]
+    #[must_use = "a command that is dropped is never answered"]
     pub fn begin<'b>(
         &self,
         seat: &mut Seat,
@@ -156,10 +158,10 @@ impl Keyspace {
                 Ok(_alone) => execute_alone(seat, &mut context, handler),
                 Err(blocked) => return Some(Unfinished::Blocked(blocked)),
             },
-            Handler::Walk(walk) => match Walk::new(row, walk, &context) {
-                Ok(walk) => {
-                    let walk = self.go_on(seat, walk, context.now.time, context.out);
-                    return walk.map(Unfinished::Walk);
+            Handler::Incremental(steps) => match IncrementalCommand::new(row, steps, &context) {
+                Ok(command) => {
+                    let command = self.go_on(seat, command, context.now.time, context.out);
+                    return command.map(Unfinished::Incremental);
                 }
                 Err(error) => error.write(context.out),
             },
@@ -185,24 +187,24 @@ impl Keyspace {
         }
     }
 
-    /// Takes the next step of a walk. The last step appends the whole reply, and returns `None`.
-    /// Threads that wait for the whole keyspace go first.
-    #[must_use = "a walk that is dropped is never answered"]
+    /// Takes the next step of an incremental command. The last step appends the whole reply, and
+    /// returns `None`. Threads that wait for the whole keyspace go first.
+    #[must_use = "a command that is dropped is never answered"]
     pub fn go_on(
         &self,
         seat: &mut Seat,
-        mut walk: Box<Walk>,
+        mut command: Box<IncrementalCommand>,
         time: Time,
         out: &mut Writer,
-    ) -> Option<Box<Walk>> {
+    ) -> Option<Box<IncrementalCommand>> {
         seat.give_way();
         let visit = seat.visit();
-        let arrived = walk.step(self, Now::of(&self.timeline, time), false);
+        let arrived = command.step(self, Now::of(&self.timeline, time), false);
         drop(visit);
         if !arrived {
-            return Some(walk);
+            return Some(command);
         }
-        walk.reply(out);
+        command.reply(out);
         None
     }
 }

@@ -55,8 +55,9 @@ impl Default for Options {
 /// 3. For each batch of commands the thread calls [`Seat::enter`]. Before each command it calls
 ///    [`Seat::give_way`].
 /// 4. [`resolve`](crate::resolve()) finds a command's row, [`begin`](Self::begin) runs it. If a
-///    walk comes back, the thread calls [`go_on`](Self::go_on) until none comes back; other
-///    commands may run in between. [`execute`](Self::execute) does both without a pause.
+///    incremental command comes back, the thread calls [`go_on`](Self::go_on) until none comes
+///    back; other commands may run in between. [`execute`](Self::execute) does both without a
+///    pause.
 /// 5. After the batch, if [`events_pending`](Self::events_pending), the thread calls
 ///    [`drain_events`](Self::drain_events), and then [`Seat::leave`].
 /// 6. Between batches, [`next_deadline`](Self::next_deadline) says for each shard when

@@ -43,8 +43,8 @@
 //! # The modules, from the top down
 //!
 //! - `execute` runs a command: it locks the shards of the command's keys in the order of their
-//!   numbers, runs the row's function, and unlocks. `walk` is a command over all keys, which runs
-//!   in steps.
+//!   numbers, runs the row's function, and unlocks. `incremental` is a command over all keys, which
+//!   runs in steps.
 //! - `commands` holds the functions that run commands; its `handlers.rs` ties them to the rows.
 //!   `serving`, `parking` and `long` run those that have waited.
 //! - `memory`, `expire` and `stats` evict, expire and count.
@@ -83,8 +83,8 @@
 //!
 //! # Commands that are not like the others
 //!
-//! - **Over all keys** (KEYS, SCAN, DBSIZE, RANDOMKEY): a [`Walk`] comes back after a step of about
-//!   0.1 ms. See `walk.rs`.
+//! - **Over all keys** (KEYS, SCAN, DBSIZE, RANDOMKEY): an [`IncrementalCommand`] comes back after
+//!   a step of about 0.1 ms. See `incremental.rs`.
 //! - **Everything at once** (SWAPDB, FLUSHALL, FLUSHDB, CLIENT PAUSE): the gate, `gate.rs`. It
 //!   costs the other threads two stores a turn. Code that uses the keyspace without a seat does not
 //!   compile. A thread that has the whole keyspace may ask for it again and keeps it; so a
@@ -93,10 +93,10 @@
 //! - **Long ones** (ZUNIONSTORE of two million members): `long.rs` says which they are, `claims.rs`
 //!   in which order they and the clients behind them go on. Most shards have no large collection,
 //!   and then nothing is looked at. Expiry, tidying and eviction pass over a shard that is busy;
-//!   walks are parked at it; INFO shows it as it was. What must be done to it, for example when a
-//!   client stops watching a key, is done when the long command has ended. A loop waits half a
-//!   millisecond at most for a lock that is not marked. If a transaction has it, whoever waits
-//!   marks it, and is told of its end.
+//!   incremental commands are parked at it; INFO shows it as it was. What must be done to it, for
+//!   example when a client stops watching a key, is done when the long command has ended. A loop
+//!   waits half a millisecond at most for a lock that is not marked. If a transaction has it,
+//!   whoever waits marks it, and is told of its end.
 //! - **Several as one** (MULTI, EXEC, WATCH): `transaction.rs` and `watch.rs`. The commands run at
 //!   one point in time, over one set of locks. The server's own commands run between them: PUBLISH,
 //!   PING and ECHO while shards are locked; with any other the gate is taken. Long commands run
@@ -174,6 +174,7 @@ mod geo;
 mod glob;
 mod hooks;
 mod hyperloglog;
+mod incremental;
 mod key;
 mod keyspace;
 mod lcs;
@@ -197,7 +198,6 @@ mod time;
 mod transaction;
 mod value;
 mod waiters;
-mod walk;
 mod watch;
 mod word;
 
@@ -215,6 +215,7 @@ pub use garbage::Garbage;
 pub use gate::{Exclusive, Gate, PAUSED, RAISED, Seat};
 pub use glob::glob_match;
 pub use hooks::Hooks;
+pub use incremental::IncrementalCommand;
 pub use keyspace::{Keyspace, Options};
 pub use packing::{AtomicPackedLimit, PackedLimit, Packing};
 pub use parking::NoLongCommands;
@@ -224,11 +225,10 @@ pub use rows::{Command, all_rows, lookup, rows};
 pub use rules::Rules;
 pub use session::Session;
 pub use stats::Stats;
-pub use steps::WalkFn;
+pub use steps::StepsFn;
 pub use tidewheel_store::Progress;
 pub use tidewheel_time::{Histogram, Quantiles};
 pub use time::Time;
 pub use transaction::{Begun, Reach, Transaction};
 pub use waiters::{Served, Ticket, Waiter};
-pub use walk::Walk;
 pub use watch::{WatchMark, Watching};

@@ -9,8 +9,8 @@
 //!    Mostly they have not.
 //! 2. If they have, it removes at most [`OVERDUE_STEP`](crate::context::OVERDUE_STEP) due members
 //!    of its keys. Mostly none are left, and it runs.
-//! 3. Otherwise it becomes a [`Walk`], whose steps remove as many each. The last one runs the
-//!    command.
+//! 3. Otherwise it becomes an [`IncrementalCommand`], whose steps remove as many each. The last one
+//!    runs the command.
 //!
 //! Commands of a transaction and blocking commands do not wait like this: they remove all that is
 //! due.
@@ -21,11 +21,11 @@ use crate::budget::Budget;
 use crate::commands::handlers::{Handler, handler};
 use crate::context::Context;
 use crate::execute::Unfinished;
+use crate::incremental::IncrementalCommand;
 use crate::keyspace::Keyspace;
 use crate::rows::Command;
 use crate::rows::Flags;
 use crate::steps::Steps;
-use crate::walk::Walk;
 
 /// A command that waits until the due members of its keys are gone.
 #[derive(Debug)]
@@ -35,8 +35,8 @@ struct Waiting {
 }
 
 impl Keyspace {
-    /// The command as a walk, if very many members of its keys are overdue. The shards of its keys
-    /// are locked.
+    /// The command as an incremental one, if very many members of its keys are due. The shards of
+    /// its keys are locked.
     #[cold]
     pub(crate) fn put_off(
         &self,
@@ -48,8 +48,8 @@ impl Keyspace {
         }
         let args = context.args.iter().map(Box::from).collect();
         let steps = Box::new(Waiting { row, args });
-        let walk = Walk::of(row, steps, context);
-        Some(Unfinished::Walk(walk))
+        let command = IncrementalCommand::of(row, steps, context);
+        Some(Unfinished::Incremental(command))
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a command over all keys does, step by step.
+//! The steps of an incremental command.
 
 use tidewheel_resp::Writer;
 
@@ -6,11 +6,11 @@ use crate::budget::Budget;
 use crate::context::Context;
 use crate::error::CommandError;
 
-/// How a command over all keys begins: it checks its arguments and says what its steps do.
+/// Begins an incremental command: checks its arguments and returns its steps.
 #[derive(Debug, Clone, Copy)]
-pub struct WalkFn(pub(crate) fn(&Context<'_, '_>) -> Result<Box<dyn Steps>, CommandError>);
+pub struct StepsFn(pub(crate) fn(&Context<'_, '_>) -> Result<Box<dyn Steps>, CommandError>);
 
-/// What a command over all keys does, step by step.
+/// The steps of one command over all keys, or of one that waits until due members are removed.
 pub(crate) trait Steps: std::fmt::Debug + Send {
     /// Goes on until the budget is spent. True at the end.
     fn step(&mut self, ctx: &mut Context<'_, '_>, budget: &mut Budget) -> bool;
@@ -24,7 +24,7 @@ pub(crate) trait Steps: std::fmt::Debug + Send {
     }
 }
 
-/// Where a walk over all shards stands.
+/// The position of a command that visits all shards.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Place {
     pub(crate) shard: usize,

@@ -14,6 +14,7 @@ use crate::context::{Context, Large};
 use crate::demand::Demand;
 use crate::error::CommandError;
 use crate::gate::Seat;
+use crate::incremental::IncrementalCommand;
 use crate::keyspace::Keyspace;
 use crate::parking::NoLongCommands;
 use crate::rows::Command;
@@ -21,7 +22,6 @@ use crate::rows::Flags;
 use crate::session::Session;
 use crate::shard::Hold;
 use crate::time::{Now, Time};
-use crate::walk::Walk;
 use crate::watch::Watching;
 
 /// Several commands that run as one.
@@ -193,7 +193,7 @@ impl Keyspace {
 /// Whether a command needs more than the shards of its keys.
 fn needs_whole(row: &Command) -> bool {
     match handler(row) {
-        Handler::Whole(_) | Handler::Walk(_) => true,
+        Handler::Whole(_) | Handler::Incremental(_) => true,
         Handler::Keys(_) => row.reaches || row.keys.first == 0 && !row.flags.has(Flags::FAST),
         Handler::Unlocked(_) | Handler::Host => false,
     }
@@ -300,8 +300,10 @@ impl<'a> Transaction<'a> {
                 outcome
             }
             Handler::Whole(handler) if self.whole => handler(&mut context),
-            Handler::Walk(walk) if self.whole => Walk::new(row, walk, &context)
-                .map(|mut walk| walk.run(self.keyspace, self.now, context.out)),
+            Handler::Incremental(steps) if self.whole => {
+                IncrementalCommand::new(row, steps, &context)
+                    .map(|mut command| command.run(self.keyspace, self.now, context.out))
+            }
             _ => self.keyspace.run_unlocked(row, &mut context),
         };
         if let Err(error) = outcome {

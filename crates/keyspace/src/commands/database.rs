@@ -6,7 +6,7 @@ use crate::budget::Budget;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::garbage::Garbage;
-use crate::steps::{Place, Steps, WalkFn};
+use crate::steps::{Place, Steps, StepsFn};
 
 type Outcome = Result<(), CommandError>;
 
@@ -23,7 +23,7 @@ struct Size {
     keys: usize,
 }
 
-pub(crate) const DBSIZE: WalkFn = WalkFn(|_| Ok(Box::new(Size::default())));
+pub(crate) const DBSIZE: StepsFn = StepsFn(|_| Ok(Box::new(Size::default())));
 
 impl Steps for Size {
     fn step(&mut self, ctx: &mut Context<'_, '_>, budget: &mut Budget) -> bool {

@@ -105,7 +105,7 @@ pub(crate) fn digest(ctx: &mut Context<'_, '_>) -> Outcome {
 fn add_shard(ctx: &mut Context<'_, '_>, db: u32, sum: &mut Digest) {
     let (now, mut cursor, mut due) = (ctx.now, Some(0), Vec::new());
     while let Some(from) = cursor {
-        cursor = ctx.walk(from, |_, entries, slot| {
+        cursor = ctx.visit_entries(from, |_, entries, slot| {
             match collection::is_due(entries, slot, &now) {
                 true => due.push(Box::<[u8]>::from(entries.key(slot))),
                 false => sum.add(&of_entry(entries, slot, db, &now)),

@@ -6,7 +6,7 @@ use tidewheel_store::Forecast;
 use crate::budget::Budget;
 use crate::context::Context;
 use crate::error::CommandError;
-use crate::steps::{Place, Steps, WalkFn};
+use crate::steps::{Place, Steps, StepsFn};
 
 type Outcome = Result<(), CommandError>;
 
@@ -20,7 +20,7 @@ const BUCKETS_OUT_OF_RANGE: CommandError =
 /// that are due already, then `[1, 2)`, `[2, 4)`, `[4, 8)` and so on. The argument is the number of
 /// windows; the last one includes all later keys and says −1 for its end. Without an argument the
 /// windows end with the last one that has keys.
-pub(crate) const FORECAST: WalkFn = WalkFn(|ctx| {
+pub(crate) const FORECAST: StepsFn = StepsFn(|ctx| {
     if ctx.args.len() > 3 {
         return Err(CommandError::SYNTAX);
     }
@@ -31,7 +31,7 @@ pub(crate) const FORECAST: WalkFn = WalkFn(|ctx| {
             _ => return Err(BUCKETS_OUT_OF_RANGE),
         },
     };
-    Ok(Box::new(ForecastWalk {
+    Ok(Box::new(ForecastSteps {
         wanted,
         place: Place::default(),
         windows: [0; WINDOWS],
@@ -40,7 +40,7 @@ pub(crate) const FORECAST: WalkFn = WalkFn(|ctx| {
 
 /// EXPIRY FORECAST on its way.
 #[derive(Debug)]
-struct ForecastWalk {
+struct ForecastSteps {
     wanted: Option<usize>,
     place: Place,
     windows: Forecast,
@@ -49,7 +49,7 @@ struct ForecastWalk {
 /// What a shard's forecast costs: a look at each slot of its wheel.
 const FORECAST_COST: usize = 32;
 
-impl Steps for ForecastWalk {
+impl Steps for ForecastSteps {
     fn step(&mut self, ctx: &mut Context<'_, '_>, budget: &mut Budget) -> bool {
         let Self { place, windows, .. } = self;
         let (db, now) = (ctx.session.db, ctx.now.tick);

@@ -2,7 +2,7 @@
 
 use tidewheel_collections::{Hash, Set, ZSet};
 
-use self::Handler::{Keys, Unlocked, Walk, Whole};
+use self::Handler::{Incremental, Keys, Unlocked, Whole};
 use super::blocking::ServeFn;
 use super::{
     bitfield, bitmap, bitop, database, debug, dump, edit, expire, expiry, geo, hash, help,
@@ -12,7 +12,7 @@ use super::{
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::rows::{COUNT, Command, number_of};
-use crate::steps::WalkFn;
+use crate::steps::StepsFn;
 use crate::time::Base::{Epoch, Now};
 use crate::time::Unit::{Milliseconds, Seconds};
 
@@ -24,7 +24,7 @@ pub(crate) enum Handler {
     /// The keyspace, while no other thread uses it.
     Whole(HandlerFn),
     /// The keyspace, in steps.
-    Walk(WalkFn),
+    Incremental(StepsFn),
     /// The keyspace, without a look at any key.
     Unlocked(HandlerFn),
     /// The server around the keyspace. Or nobody: a row that has subcommands.
@@ -273,18 +273,18 @@ const BY_NAME: &[(&str, Handler)] = &[
     ("del", Keys(key::del)),
     ("dump", Keys(dump::dump)),
     ("exists", Keys(key::exists)),
-    ("keys", Walk(scan::KEYS)),
+    ("keys", Incremental(scan::KEYS)),
     ("move", Keys(key::move_to)),
     ("object|encoding", Keys(object::encoding)),
     ("object|freq", Keys(object::freq)),
     ("object|help", Unlocked(help::help)),
     ("object|idletime", Keys(object::idletime)),
     ("object|refcount", Keys(object::refcount)),
-    ("randomkey", Walk(scan::RANDOMKEY)),
+    ("randomkey", Incremental(scan::RANDOMKEY)),
     ("rename", Keys(key::rename)),
     ("renamenx", Keys(key::renamenx)),
     ("restore", Keys(dump::restore)),
-    ("scan", Walk(scan::SCAN)),
+    ("scan", Incremental(scan::SCAN)),
     ("sort", Keys(sort::sort)),
     ("sort_ro", Keys(sort::sort_ro)),
     ("touch", Keys(key::touch)),
@@ -294,7 +294,7 @@ const BY_NAME: &[(&str, Handler)] = &[
     ("expire", Keys(expire::expire)),
     ("expireat", Keys(expire::expireat)),
     ("expiretime", Keys(expire::expiretime)),
-    ("expiry|forecast", Walk(expiry::FORECAST)),
+    ("expiry|forecast", Incremental(expiry::FORECAST)),
     ("expiry|freeze", Keys(expiry::freeze)),
     ("expiry|help", Unlocked(help::help)),
     ("expiry|resume", Keys(expiry::resume)),
@@ -319,7 +319,7 @@ const BY_NAME: &[(&str, Handler)] = &[
     ("command|info", Unlocked(introspect::info)),
     ("command|list", Unlocked(introspect::list)),
     ("config|help", Unlocked(help::help)),
-    ("dbsize", Walk(database::DBSIZE)),
+    ("dbsize", Incremental(database::DBSIZE)),
     ("flushall", Whole(database::flushall)),
     ("flushdb", Whole(database::flushdb)),
     ("function|help", Unlocked(help::help)),

@@ -7,7 +7,7 @@ use crate::context::Context;
 use crate::error::CommandError;
 use crate::glob::glob_match;
 use crate::order;
-use crate::steps::{Place, Steps, WalkFn};
+use crate::steps::{Place, Steps, StepsFn};
 use crate::value;
 use crate::value::collection::is_due;
 
@@ -109,7 +109,7 @@ struct Keys {
     place: Place,
 }
 
-pub(crate) const KEYS: WalkFn = WalkFn(|ctx| {
+pub(crate) const KEYS: StepsFn = StepsFn(|ctx| {
     Ok(Box::new(Keys {
         answer: Answer::new(ctx.args.get(1).unwrap_or_default()),
         place: Place::default(),
@@ -122,7 +122,7 @@ impl Steps for Keys {
         answer.match_aside(ctx.out, budget);
         let arrived = place.each_shard(ctx, budget, |ctx, budget, cursor| {
             let (mut visited, mut due) = (0, Vec::new());
-            let next = ctx.walk(cursor, |out, entries, slot| {
+            let next = ctx.visit_entries(cursor, |out, entries, slot| {
                 visited += 1;
                 budget.spend(1);
                 let key = entries.key(slot);
@@ -210,7 +210,7 @@ struct Scan {
     cursor: u64,
 }
 
-pub(crate) const SCAN: WalkFn = WalkFn(|ctx| {
+pub(crate) const SCAN: StepsFn = StepsFn(|ctx| {
     let cursor = parse_u64(&ctx.args[1]).ok_or(INVALID_CURSOR)?;
     Ok(Box::new(Scan {
         options: ScanOptions::parse(ctx)?,
@@ -263,7 +263,7 @@ impl Scan {
         let now = ctx.now;
         let mut due = Vec::new();
         let enough = self.options.count.min(self.visited.saturating_add(STEP));
-        let next = ctx.walk(self.place.cursor, |out, entries, slot| {
+        let next = ctx.visit_entries(self.place.cursor, |out, entries, slot| {
             self.visited += 1;
             budget.spend(1);
             let key = entries.key(slot);
@@ -289,7 +289,7 @@ struct RandomKey {
     tries: usize,
 }
 
-pub(crate) const RANDOMKEY: WalkFn = WalkFn(|_| {
+pub(crate) const RANDOMKEY: StepsFn = StepsFn(|_| {
     Ok(Box::new(RandomKey {
         tries: RANDOM_TRIES,
     }))

@@ -134,7 +134,7 @@ impl<'a, 'b> Context<'a, 'b> {
         self.session.waiter.is_some() && !self.is_long
     }
 
-    /// Locks one shard for a command that walks them all.
+    /// Locks one shard for a command that visits them all.
     pub(crate) fn lock_shard(&mut self, shard: usize) -> Result<(), CommandError> {
         match self.wait_for(shard) {
             Ok(hold) => self.one = Some(hold),

@@ -303,8 +303,8 @@ impl<'a, 'b> Context<'a, 'b> {
         self.removes_some(self.key(argument), self.session.db)
     }
 
-    /// As [`find_at`](Self::find_at), for a walk over keys: it removes due members as long as the
-    /// step's budget lasts. A collection of which others are due then counts as alive.
+    /// As [`find_at`](Self::find_at), for a command that visits all keys: it removes due members as
+    /// long as the step's budget lasts. A collection of which others are due then counts as alive.
     pub(crate) fn find_in_walk(
         &mut self,
         key: Key<'_>,

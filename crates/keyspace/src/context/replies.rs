@@ -254,9 +254,9 @@ impl Context<'_, '_> {
         self.out.raw(&rest[written - first..]);
     }
 
-    /// Walks the session's database in the one shard that is locked, as long as `visit` returns
-    /// true.
-    pub(crate) fn walk(
+    /// Visits the entries of the session's database in the one shard that is locked, as long as
+    /// `visit` returns true.
+    pub(crate) fn visit_entries(
         &mut self,
         cursor: u32,
         mut visit: impl FnMut(&mut Writer, &Entries, Slot) -> bool,

@@ -148,9 +148,9 @@ impl Rig {
         );
         let keyspace = &self.keyspace;
         let mut unfinished = keyspace.begin(seat, call, session, self.time, args, &mut out);
-        while let Some(Unfinished::Walk(walk)) = unfinished {
+        while let Some(Unfinished::Incremental(walk)) = unfinished {
             let walk = keyspace.go_on(seat, walk, self.time, &mut out);
-            unfinished = walk.map(Unfinished::Walk);
+            unfinished = walk.map(Unfinished::Incremental);
         }
         let (reply, _) = Reply::read(out.as_bytes()).expect("valid").expect("whole");
         show(&reply)

@@ -71,12 +71,12 @@ fn call_from(
             None => return Called::Answered(shown(out.as_bytes())),
             Some(Unfinished::Waits(_)) => return Called::Waits,
             Some(Unfinished::Blocked(blocked)) => blocked,
-            Some(Unfinished::Walk(mut walk)) => match walk.take_blocked() {
+            Some(Unfinished::Incremental(mut walk)) => match walk.take_blocked() {
                 Some(blocked) => blocked,
                 None => {
                     begun = keyspace
                         .go_on(&mut seat, walk, time, &mut out)
-                        .map(Unfinished::Walk);
+                        .map(Unfinished::Incremental);
                     continue;
                 }
             },

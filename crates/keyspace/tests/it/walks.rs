@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use crate::common::{Rig, START, call_at, time};
-use tidewheel_keyspace::{Keyspace, Options, RAISED, Seat, Session, Unfinished, Walk, resolve};
+use tidewheel_keyspace::{
+    IncrementalCommand, Keyspace, Options, RAISED, Seat, Session, Unfinished, resolve,
+};
 use tidewheel_resp::{Args, Protocol, Reply, Writer};
 
 const KEYS: usize = 20_000;
@@ -12,7 +14,7 @@ const KEYS: usize = 20_000;
 pub(crate) struct Walker<'a> {
     keyspace: &'a Keyspace,
     seat: Seat,
-    walk: Option<Box<Walk>>,
+    walk: Option<Box<IncrementalCommand>>,
     out: Writer,
 }
 
@@ -29,7 +31,7 @@ impl<'a> Walker<'a> {
         };
         let (session, now) = (&mut Session::default(), time(tick));
         let begun = keyspace.begin(&mut walker.seat, row, session, now, args, &mut walker.out);
-        if let Some(Unfinished::Walk(walk)) = begun {
+        if let Some(Unfinished::Incremental(walk)) = begun {
             walker.walk = Some(walk);
         }
         walker

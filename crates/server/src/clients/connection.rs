@@ -24,7 +24,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tidewheel_keyspace::{Command, Parked, Session, Ticket, Waiter, Walk, Watching};
+use tidewheel_keyspace::{Command, IncrementalCommand, Parked, Session, Ticket, Waiter, Watching};
 use tidewheel_resp::{Parser, Protocol};
 
 use crate::clients::checks;
@@ -70,7 +70,7 @@ pub(crate) struct Connection {
     /// Input that waits: a command that has not arrived whole, or commands that may not run yet.
     pub(crate) pending: Option<Box<PendingInput>>,
     /// A command over all keys that has not ended: it goes on before the next one is run.
-    pub(crate) walk: Option<Box<Walk>>,
+    pub(crate) walk: Option<Box<IncrementalCommand>>,
     /// The command at the start of `pending` has begun, and is not done.
     pub(crate) begun: Option<PartialCommand>,
     /// A command that waits for a key: no other is run meanwhile.

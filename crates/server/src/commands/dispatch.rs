@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use tidewheel_keyspace::CommandError;
 use tidewheel_keyspace::rows::Flags;
-use tidewheel_keyspace::{Blocked, Call, Command, RAISED, Ticket, Unfinished, Walk, is_run_here};
+use tidewheel_keyspace::{
+    Blocked, Call, Command, IncrementalCommand, RAISED, Ticket, Unfinished, is_run_here,
+};
 use tidewheel_resp::Args;
 
 use crate::clients::checks;
@@ -154,7 +156,7 @@ impl Turn<'_> {
         let seat = &mut state.seat;
         match keyspace.begin(seat, call, session, state.time, args, self.out) {
             None => CommandStep::Done,
-            Some(Unfinished::Walk(mut walk)) => {
+            Some(Unfinished::Incremental(mut walk)) => {
                 if let Some(blocked) = walk.take_blocked() {
                     self.park(conn, &blocked);
                 }
@@ -202,7 +204,7 @@ impl Turn<'_> {
     }
 
     /// Takes the next step of a command that walks over everything.
-    pub(crate) fn go_on(&mut self, conn: &mut Connection, walk: Box<Walk>) {
+    pub(crate) fn go_on(&mut self, conn: &mut Connection, walk: Box<IncrementalCommand>) {
         let (mark, row) = (self.out.mark(), walk.row());
         let state = &mut *self.state;
         state.renew_time();

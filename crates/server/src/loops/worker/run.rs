@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Write};
 
-use tidewheel_keyspace::{Call, Walk};
+use tidewheel_keyspace::{Call, IncrementalCommand};
 use tidewheel_resp::{Args, Limits, Parsed, Parser};
 
 use super::buffers::{Cutter, REPLIES_KEEP};
@@ -72,7 +72,7 @@ impl Turn<'_> {
     pub(super) fn continue_walk<S: Read + Write>(
         &mut self,
         link: &mut Link<S>,
-        walk: Box<Walk>,
+        walk: Box<IncrementalCommand>,
     ) -> io::Result<()> {
         let mark = self.out.len();
         self.limit_replies(&link.conn);

@@ -1,15 +1,15 @@
-//! A command that is not finished: between two of its steps other commands run. It is one over all
-//! keys, or it [waits](crate::overdue) for members that leave.
+//! A command that runs in steps, with other commands between them. It visits all keys, or it
+//! [waits](crate::overdue) until due members are removed.
 //!
 //! 1. [`Keyspace::begin`] takes the first step. For most keyspaces it is the only one: they are
 //!    small.
-//! 2. Otherwise a [`Walk`] comes back. Its owner calls [`Keyspace::go_on`] until no walk comes
-//!    back.
-//! 3. The last step appends the whole reply. A walk also ends when its reply exceeds the buffer's
-//!    limit.
+//! 2. Otherwise an [`IncrementalCommand`] comes back. Its owner calls [`Keyspace::go_on`] until
+//!    none comes back.
+//! 3. The last step appends the whole reply. The command also ends when its reply exceeds the
+//!    buffer's limit.
 //!
 //! Each step sees the current time and the changes that others have made since the last one.
-//! Dropping a walk ends it without a reply.
+//! Dropping it ends it without a reply.
 //!
 //! [`Keyspace::begin`]: crate::Keyspace::begin
 //! [`Keyspace::go_on`]: crate::Keyspace::go_on
@@ -23,16 +23,16 @@ use crate::error::CommandError;
 use crate::keyspace::Keyspace;
 use crate::rows::Command;
 use crate::session::Session;
-use crate::steps::{Steps, WalkFn};
+use crate::steps::{Steps, StepsFn};
 use crate::time::Now;
 
 /// A reply longer than this is swapped into the output buffer instead of copied, if that buffer is
 /// empty.
 const COPY_MAX: usize = 64 << 10;
 
-/// A command that is not finished.
+/// A command that runs in steps.
 #[derive(Debug)]
-pub struct Walk {
+pub struct IncrementalCommand {
     row: &'static Command,
     session: Session,
     steps: Box<dyn Steps>,
@@ -42,17 +42,17 @@ pub struct Walk {
     blocked: Option<Blocked>,
 }
 
-impl Walk {
-    /// A walk of which no step was taken.
+impl IncrementalCommand {
+    /// A command that has not taken a step.
     pub(crate) fn new(
         row: &'static Command,
-        walk: WalkFn,
+        steps: StepsFn,
         context: &Context<'_, '_>,
     ) -> Result<Box<Self>, CommandError> {
-        Ok(Self::of(row, walk.0(context)?, context))
+        Ok(Self::of(row, steps.0(context)?, context))
     }
 
-    /// A walk of these steps.
+    /// A command that takes these steps.
     pub(crate) fn of(
         row: &'static Command,
         steps: Box<dyn Steps>,
