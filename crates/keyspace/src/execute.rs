@@ -67,8 +67,8 @@ impl Keyspace {
     /// Runs one command and appends its reply. Of a command over all keys it takes the first step.
     /// If something [`Unfinished`] comes back, the reply is still to come.
     ///
-    /// The call is what [`foresee`](Self::foresee) made of these arguments, or the row that
-    /// [`resolve`](crate::resolve()) found for them. A row that the server runs itself
+    /// The call is what [`resolve_ahead`](Self::resolve_ahead) made of these arguments, or the row
+    /// that [`resolve`](crate::resolve()) found for them. A row that the server runs itself
     /// ([`Handler::Host`]) is answered with an error.
     ///
     /// The seat is the thread's permission to use the keyspace. If the thread has not entered it,

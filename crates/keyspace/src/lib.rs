@@ -124,8 +124,8 @@
 //! The entry of a key is filed in the shard's wheel for the earlier of two: the key's own deadline,
 //! and the earliest of its members'. When it is due, the collection removes its due members within
 //! the shard's budget, and the entry is filed again. A pass that finds several such collections
-//! asks for the memory of all of them first (`shard/mutate/warm.rs`). A command that finds such an
-//! entry due removes the due members first, so no command counts a dead member.
+//! prefetches all of them first (`shard/mutate/prefetch.rs`). A command that finds such an entry
+//! due removes the due members first, so no command counts a dead member.
 //!
 //! While CLIENT PAUSE holds writes back, nothing is removed that anybody can see: a key of which
 //! nothing lives is hidden, and dead members that a reader meets leave quietly. They are counted,
@@ -167,7 +167,6 @@ mod events;
 mod eviction;
 mod execute;
 mod expire;
-mod foresee;
 mod garbage;
 mod gate;
 mod geo;
@@ -184,6 +183,7 @@ pub mod order;
 mod overdue;
 mod packing;
 mod parking;
+mod prefetch;
 mod random;
 mod reading;
 mod resolve;
@@ -210,7 +210,6 @@ pub use error::CommandError;
 pub use events::{Event, NotifyClass, NotifyFlags};
 pub use eviction::Policy;
 pub use execute::Unfinished;
-pub use foresee::Foreseen;
 pub use garbage::Garbage;
 pub use gate::{Exclusive, Gate, PAUSED, RAISED, Seat};
 pub use glob::glob_match;
@@ -219,6 +218,7 @@ pub use incremental::IncrementalCommand;
 pub use keyspace::{Keyspace, Options};
 pub use packing::{AtomicPackedLimit, PackedLimit, Packing};
 pub use parking::NoLongCommands;
+pub use prefetch::ResolvedCalls;
 pub use reading::DatabaseStats;
 pub use resolve::resolve;
 pub use rows::{Command, all_rows, lookup, rows};

@@ -69,15 +69,15 @@ impl<'a, 'b> Context<'a, 'b> {
             return self.step_in_shards(keys.map(|key| keyspace.shard_of(keyspace.hash(key))));
         }
         self.step_in_shards(call.hashes.iter().map(|hash| keyspace.shard_of(*hash)))?;
-        if call.hashes.len() >= MANY_KEYS && keyspace.is_worth_warming() {
-            self.warm(call.hashes);
+        if call.hashes.len() >= MANY_KEYS && keyspace.is_worth_prefetching() {
+            self.prefetch(call.hashes);
         }
         Ok(())
     }
 
     /// Asks for the index and the entries of keys whose shards are locked, and waits for neither.
     #[inline(never)]
-    fn warm(&mut self, hashes: &[u64]) {
+    fn prefetch(&mut self, hashes: &[u64]) {
         let (keyspace, db) = (self.keyspace, self.session.db);
         for &hash in hashes {
             let hold = self.hold(keyspace.shard_of(hash));

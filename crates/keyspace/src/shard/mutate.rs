@@ -22,7 +22,7 @@ use crate::value::{self, Entries, Object};
 mod awaited;
 mod collections;
 mod members;
-mod warm;
+mod prefetch;
 
 pub(crate) use self::members::{Due, Owed, Work};
 

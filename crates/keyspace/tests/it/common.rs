@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use tidewheel_keyspace::{
-    Event, Foreseen, Garbage, Hooks, Keyspace, NotifyFlags, Options, Seat, Served, Session, Ticket,
-    Time, Unfinished, Waiter, resolve,
+    Event, Garbage, Hooks, Keyspace, NotifyFlags, Options, ResolvedCalls, Seat, Served, Session,
+    Ticket, Time, Unfinished, Waiter, resolve,
 };
 use tidewheel_resp::{Args, Protocol, Reply, Writer};
 
@@ -135,12 +135,13 @@ impl Rig {
     pub(crate) fn ahead(&mut self, line: &str) -> String {
         let words: Vec<&[u8]> = line.split_whitespace().map(str::as_bytes).collect();
         let args = Args::from_slices(&words);
-        let mut foreseen = Foreseen::default();
-        self.keyspace.foresee(args, &mut foreseen);
+        let mut resolved = ResolvedCalls::default();
+        self.keyspace.resolve_ahead(args, &mut resolved);
         self.seat.enter();
-        self.keyspace.warm(&self.seat, self.session.db, &foreseen);
+        self.keyspace
+            .prefetch(&self.seat, self.session.db, &resolved);
         self.seat.leave();
-        let call = foreseen.call(0).expect("a command");
+        let call = resolved.call(0).expect("a command");
         let (seat, session, mut out) = (
             &mut self.seat,
             &mut self.session,

@@ -5,7 +5,7 @@ use tidewheel_store::{HandedBack, Progress, Slot};
 
 use super::Hold;
 use super::collections::TIDYING;
-use super::warm::TOGETHER;
+use super::prefetch::TOGETHER;
 use crate::events::Cause;
 use crate::time::Now;
 use crate::value::collection::{Collection, Owned};
@@ -231,7 +231,7 @@ impl Hold<'_> {
         let (mut members, mut backlog) = (0, false);
         for (i, entry) in handed.iter().enumerate() {
             if i.is_multiple_of(TOGETHER) {
-                self.warm_members(db, &handed[i..handed.len().min(i + TOGETHER)]);
+                self.prefetch_members(db, &handed[i..handed.len().min(i + TOGETHER)]);
             }
             let left = budget.saturating_sub(members);
             if left == 0 {

@@ -2,9 +2,9 @@
 //!
 //! Without this, each command of a pipeline of 16 GETs would wait for its key's memory. Here the
 //! memory of all keys is requested first: see
-//! [`Keyspace::warm`](tidewheel_keyspace::Keyspace::warm).
+//! [`Keyspace::prefetch`](tidewheel_keyspace::Keyspace::prefetch).
 
-use tidewheel_keyspace::{Call, Foreseen};
+use tidewheel_keyspace::{Call, ResolvedCalls};
 use tidewheel_resp::{Args, Batch, Limits};
 
 use crate::state::loop_state::LoopState;
@@ -16,7 +16,7 @@ const BATCH_MAX: usize = 32;
 #[derive(Debug, Default)]
 pub(super) struct PrefetchedBatch {
     batch: Batch,
-    foreseen: Foreseen,
+    resolved: ResolvedCalls,
 }
 
 impl PrefetchedBatch {
@@ -26,10 +26,10 @@ impl PrefetchedBatch {
         self.batch.fill(input, limits, BATCH_MAX);
         let keyspace = &state.server.keyspace;
         for i in 0..self.batch.len() {
-            keyspace.foresee(self.batch.args(input, i), &mut self.foreseen);
+            keyspace.resolve_ahead(self.batch.args(input, i), &mut self.resolved);
         }
-        if self.foreseen.are_several() && keyspace.is_worth_warming() {
-            keyspace.warm(&state.seat, db, &self.foreseen);
+        if self.resolved.has_several_keys() && keyspace.is_worth_prefetching() {
+            keyspace.prefetch(&state.seat, db, &self.resolved);
         }
     }
 
@@ -45,7 +45,7 @@ impl PrefetchedBatch {
 
     /// Returns a command's arguments, and its resolved call if it has one.
     pub(super) fn call<'a>(&'a self, input: &'a [u8], i: usize) -> (Args<'a>, Option<Call<'a>>) {
-        (self.batch.args(input, i), self.foreseen.call(i))
+        (self.batch.args(input, i), self.resolved.call(i))
     }
 
     /// Returns true if it has no command.
@@ -56,6 +56,6 @@ impl PrefetchedBatch {
     /// Forgets the commands.
     pub(super) fn clear(&mut self) {
         self.batch.clear();
-        self.foreseen.clear();
+        self.resolved.clear();
     }
 }

@@ -1,4 +1,4 @@
-//! The memory of collections whose members are due is asked for, for many of them at once.
+//! Prefetches collections whose members are due, many of them at once.
 //!
 //! An example: of 16 hashes a field is due. From an entry to its fields it is three steps, and each
 //! is a cache miss: where the object is, the object, the fields. So each step is taken for all 16
@@ -11,15 +11,16 @@ use super::Hold;
 use crate::value::Object;
 use crate::value::collection::split;
 
-/// Collections that are asked for at once. More would push each other out of the processor's cache.
+/// Collections that are prefetched at once. More would push each other out of the processor's
+/// cache.
 pub(super) const TOGETHER: usize = 32;
 
-/// The most cache lines of one collection that are asked for.
+/// The most cache lines of one collection that are prefetched.
 const LINES_MAX: usize = 48;
 
 impl Hold<'_> {
-    /// Asks for the collections of these entries, of which members are due.
-    pub(super) fn warm_members(&self, db: u32, handed: &[HandedBack]) {
+    /// Prefetches the collections of these entries, of which members are due.
+    pub(super) fn prefetch_members(&self, db: u32, handed: &[HandedBack]) {
         if handed.len() < 2 {
             return;
         }
@@ -27,7 +28,7 @@ impl Hold<'_> {
         let slots = || handed.iter().map(|handed| handed.slot);
         slots().for_each(|slot| entries.warm_object(slot));
         let objects = || slots().filter_map(|slot| entries.object(slot));
-        objects().for_each(Object::warm);
+        objects().for_each(Object::prefetch);
         for slot in slots() {
             let packed = match entries.value(slot) {
                 Value::Inline(bytes) => Some(PackedRef::new(split(bytes).1)),
@@ -39,8 +40,8 @@ impl Hold<'_> {
 }
 
 impl Object {
-    /// Asks for what is known of a collection, and does not wait for it.
-    fn warm(&self) {
+    /// Prefetches a collection's first cache line. Does not wait for it.
+    fn prefetch(&self) {
         match self {
             Self::Hash(hash) => prefetch(&**hash),
             Self::Set(set) => prefetch(&**set),

@@ -1,4 +1,4 @@
-//! What is known of calls before they run, so that their cache misses overlap.
+//! Resolves calls ahead of their turn and prefetches their entries, so that cache misses overlap.
 //!
 //! An example: a client sends 16 GETs at once. Each would wait for the index, and then for its
 //! entry, 32 times in all. With the hashes of all keys at hand, the index is asked for all of them
@@ -15,17 +15,17 @@ use crate::value::Entries;
 use crate::word::folded;
 
 /// Data of fewer bytes than this is in the processor's cache anyway.
-const WORTH_WARMING: u64 = 2 << 20;
+const PREFETCH_MIN_BYTES: u64 = 2 << 20;
 
 /// The most keys of one call whose hashes are found ahead. Of a call with as many, there may be
 /// more.
 const KEYS_MAX: usize = 64;
 
-/// What is known of some calls.
+/// The calls of a batch, each with its row and the hashes of its keys.
 #[derive(Debug, Default)]
-pub struct Foreseen {
+pub struct ResolvedCalls {
     calls: Vec<Option<Known>>,
-    /// What the next call's row is compared with.
+    /// The row of the last call. The next call's row is compared with it.
     last: Option<Last>,
     /// The hashes of the keys of calls with few.
     few: Vec<u64>,
@@ -47,12 +47,12 @@ struct Last {
 struct Known {
     row: &'static Command,
     from: u32,
-    /// How many they are; 0 if not all are known.
+    /// The number of keys; 0 if not all are known.
     keys: u32,
 }
 
-impl Foreseen {
-    /// What is known of a call; `None` if it will be answered with an error.
+impl ResolvedCalls {
+    /// The resolved call; `None` if it will be answered with an error.
     #[inline]
     #[must_use]
     pub fn call(&self, i: usize) -> Option<Call<'_>> {
@@ -94,9 +94,9 @@ impl Foreseen {
         Some((row, has_one_key))
     }
 
-    /// Whether there are several keys, whose misses can overlap.
+    /// True if there are several keys: only then can misses overlap.
     #[must_use]
-    pub fn are_several(&self) -> bool {
+    pub fn has_several_keys(&self) -> bool {
         self.few.len() > 1
     }
 
@@ -117,47 +117,47 @@ impl Foreseen {
 }
 
 impl Keyspace {
-    /// Whether there is so much data that it pays to [`warm`](Self::warm) it.
+    /// True if there is so much data that [`prefetch`](Self::prefetch) saves time.
     #[must_use]
-    pub fn is_worth_warming(&self) -> bool {
-        self.used_memory() > WORTH_WARMING
+    pub fn is_worth_prefetching(&self) -> bool {
+        self.used_memory() > PREFETCH_MIN_BYTES
     }
 
     /// Finds the row of a call and hashes its keys, the first of them if they are many, and adds it
     /// to the others. Nothing is locked.
     #[inline]
-    pub fn foresee(&self, args: Args<'_>, foreseen: &mut Foreseen) {
-        let known = match foreseen.row(args) {
+    pub fn resolve_ahead(&self, args: Args<'_>, resolved: &mut ResolvedCalls) {
+        let known = match resolved.row(args) {
             Some((row, true)) if let Some(key) = args.get(row.keys.first as usize) => {
-                let from = foreseen.few.len() as u32;
-                foreseen.few.push(self.hash(key));
+                let from = resolved.few.len() as u32;
+                resolved.few.push(self.hash(key));
                 Some(Known { row, from, keys: 1 })
             }
-            Some((row, _)) => Some(self.foresee_keys(row, args, foreseen)),
+            Some((row, _)) => Some(self.hash_keys(row, args, resolved)),
             None => None,
         };
-        foreseen.calls.push(known);
+        resolved.calls.push(known);
     }
 
-    /// Hashes the keys of a call of which nobody knows how many it has.
+    /// Hashes the keys of a call whose row does not fix their number.
     #[inline(never)]
-    fn foresee_keys(
+    fn hash_keys(
         &self,
         row: &'static Command,
         args: Args<'_>,
-        foreseen: &mut Foreseen,
+        resolved: &mut ResolvedCalls,
     ) -> Known {
-        let mut from = foreseen.few.len();
+        let mut from = resolved.few.len();
         if row.keys.first != 0 {
             let keys = row.keys.positions(args).take(KEYS_MAX);
             let keys = keys.filter_map(|at| args.get(at));
-            foreseen.few.extend(keys.map(|key| self.hash(key)));
+            resolved.few.extend(keys.map(|key| self.hash(key)));
         }
-        let keys = foreseen.few.len() - from;
+        let keys = resolved.few.len() - from;
         if keys >= MANY_KEYS {
-            let many = foreseen.few.drain(from..);
-            from = foreseen.many.len();
-            foreseen.many.extend(many);
+            let many = resolved.few.drain(from..);
+            from = resolved.many.len();
+            resolved.many.extend(many);
         }
         // Of as many there may be more.
         let keys = if keys < KEYS_MAX { keys } else { 0 };
@@ -165,27 +165,27 @@ impl Keyspace {
         Known { row, from, keys }
     }
 
-    /// Asks for the index and the entries of the keys of these calls in a database, of calls with
-    /// few, and waits for neither. A shard that is locked is passed over, and so is everything if
+    /// Prefetches index and entries of the keys of these calls in a database, of calls with few
+    /// keys only. Waits for nothing. A shard that is locked is passed over, and so is everything if
     /// the seat is not [inside](Seat::enter).
-    pub fn warm(&self, seat: &Seat, db: u32, foreseen: &Foreseen) {
+    pub fn prefetch(&self, seat: &Seat, db: u32, resolved: &ResolvedCalls) {
         if !seat.is_inside() {
             return;
         }
-        self.warm_each(foreseen, |hash, entries| entries.warm_index(hash), db);
-        self.warm_each(foreseen, |hash, entries| entries.warm_entry(hash), db);
+        self.prefetch_each(resolved, |hash, entries| entries.warm_index(hash), db);
+        self.prefetch_each(resolved, |hash, entries| entries.warm_entry(hash), db);
     }
 
-    /// Calls `warm` with the entries of each key's shard. Of neighbours that are one key, one is
-    /// enough.
+    /// Calls `prefetch` with the entries of each key's shard. Of neighbours that are one key, one
+    /// is enough.
     #[inline(always)]
-    fn warm_each(&self, foreseen: &Foreseen, warm: impl Fn(u64, &Entries), db: u32) {
+    fn prefetch_each(&self, resolved: &ResolvedCalls, prefetch: impl Fn(u64, &Entries), db: u32) {
         let mut last = None;
-        for &hash in &foreseen.few {
+        for &hash in &resolved.few {
             if last != Some(hash)
                 && let Some(hold) = self.shards[self.shard_of(hash)].try_lock()
             {
-                warm(hash, hold.entries(db));
+                prefetch(hash, hold.entries(db));
             }
             last = Some(hash);
         }
@@ -207,15 +207,15 @@ mod tests {
         }
     }
 
-    /// What is foreseen of calls in a row: their rows' names, and the hashes of their keys.
-    fn foreseen(calls: &[&[&[u8]]]) -> Vec<Option<(&'static str, Vec<u64>)>> {
+    /// The calls as resolved one after another: their rows' names, and the hashes of their keys.
+    fn resolved(calls: &[&[&[u8]]]) -> Vec<Option<(&'static str, Vec<u64>)>> {
         let keyspace = Keyspace::new(Options::default(), Box::new(Nobody));
-        let mut foreseen = Foreseen::default();
+        let mut resolved = ResolvedCalls::default();
         for call in calls {
-            keyspace.foresee(Args::from_slices(call), &mut foreseen);
+            keyspace.resolve_ahead(Args::from_slices(call), &mut resolved);
         }
         let call = |i| {
-            let call = foreseen.call(i)?;
+            let call = resolved.call(i)?;
             Some((call.row.name, call.hashes.to_vec()))
         };
         (0..calls.len()).map(call).collect()
@@ -239,9 +239,9 @@ mod tests {
         for one in calls {
             for other in calls {
                 let [alone_one, alone_other] =
-                    [one, other].map(|call| foreseen(&[call])[0].clone());
+                    [one, other].map(|call| resolved(&[call])[0].clone());
                 assert_eq!(
-                    foreseen(&[one, other, one]),
+                    resolved(&[one, other, one]),
                     [&alone_one, &alone_other, &alone_one].map(Clone::clone)
                 );
             }
@@ -256,7 +256,7 @@ mod tests {
                 .chain(names.iter().map(|name| name.as_bytes()))
                 .collect();
             let get: &[&[u8]] = &[b"GET", b"key:0"];
-            let found = foreseen(&[get, &call, get, &call]);
+            let found = resolved(&[get, &call, get, &call]);
             let hashes = |i: usize| found[i].as_ref().map(|(_, hashes)| hashes.clone());
             let mget = hashes(1).expect("a command");
             assert_eq!(mget.len(), keys);
