@@ -119,8 +119,8 @@ impl Keyspace {
         if let Err(blocked) = context.lock_keys(&row.keys, row.stored_argument, &call) {
             return Some(Unfinished::Blocked(blocked.of(&row.cost)));
         }
-        if context.may_be_overdue()
-            && let Some(later) = self.put_off(row, &mut context)
+        if context.may_have_due()
+            && let Some(later) = self.drain_due_first(row, &mut context)
         {
             context.finish();
             return Some(later);

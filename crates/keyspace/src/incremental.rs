@@ -1,5 +1,5 @@
 //! A command that runs in steps, with other commands between them. It visits all keys, or it
-//! [waits](crate::overdue) until due members are removed.
+//! [waits](crate::drain_due) until due members are removed.
 //!
 //! 1. [`Keyspace::begin`] takes the first step. For most keyspaces it is the only one: they are
 //!    small.

@@ -108,7 +108,7 @@
 //!   that ends the pause serves first. A client may go away after its ticket was claimed and before
 //!   the reply has left: then the element is gone, as with the public servers. A command that waits
 //!   counts when it ends, with the time that it ran and not the time that it waited.
-//! - **With very many members that are due**: `overdue.rs`.
+//! - **With very many members that are due**: `drain_due.rs`.
 //!
 //! Commands over many members that are not long (unions, wide searches, COPY, DUMP) run to their
 //! end under the locks of their keys' shards. SORT with patterns may read any key: it locks all
@@ -161,6 +161,7 @@ mod commands;
 mod context;
 mod demand;
 mod digest;
+mod drain_due;
 mod dump;
 mod error;
 mod events;
@@ -180,7 +181,6 @@ mod lcs;
 mod long;
 mod memory;
 pub mod order;
-mod overdue;
 mod packing;
 mod parking;
 mod prefetch;

@@ -95,7 +95,7 @@ fn those_alive(
     let db = ctx.session.db;
     let tag = |key: Box<[u8]>| {
         let place = ctx.keyspace.key(&key);
-        let slot = ctx.find_in_walk(place, db, budget)?;
+        let slot = ctx.find_draining(place, db, budget)?;
         let tag = ctx.entries_at(place, db).tag(slot);
         Some((key, tag))
     };

@@ -28,8 +28,8 @@ use crate::value::collection;
 use crate::value::{self, Entries};
 use crate::waiters::{Ticket, Wanted};
 
-/// Due members that a command removes in one step.
-pub(crate) const OVERDUE_STEP: u32 = 256;
+/// The most due members of a key that a command removes in one step.
+pub(crate) const DRAIN_STEP: u32 = 256;
 
 /// What a command's handler works with.
 ///
@@ -282,9 +282,9 @@ impl<'a, 'b> Context<'a, 'b> {
         due
     }
 
-    /// Whether something may be overdue in a shard that is locked.
+    /// True if something may be due in a locked shard.
     #[inline]
-    pub(crate) fn may_be_overdue(&self) -> bool {
+    pub(crate) fn may_have_due(&self) -> bool {
         let tick = self.now.tick;
         match &self.one {
             Some(hold) => hold.published() <= tick,
@@ -292,27 +292,27 @@ impl<'a, 'b> Context<'a, 'b> {
         }
     }
 
-    /// Removes due members of the command's keys, up to [`OVERDUE_STEP`] of each. Returns whether
+    /// Removes due members of the command's keys, up to [`DRAIN_STEP`] of each. Returns whether
     /// others are due.
-    pub(crate) fn meets_backlog(&mut self, row: &Command) -> bool {
+    pub(crate) fn drain_due_members(&mut self, row: &Command) -> bool {
         let mut positions = row.keys.positions(self.args);
-        positions.any(|at| self.key_meets_backlog(at))
+        positions.any(|at| self.drain_key(at))
     }
 
-    fn key_meets_backlog(&mut self, argument: usize) -> bool {
-        self.removes_some(self.key(argument), self.session.db)
+    fn drain_key(&mut self, argument: usize) -> bool {
+        self.drain_some(self.key(argument), self.session.db)
     }
 
     /// As [`find_at`](Self::find_at), for a command that visits all keys: it removes due members as
     /// long as the step's budget lasts. A collection of which others are due then counts as alive.
-    pub(crate) fn find_in_walk(
+    pub(crate) fn find_draining(
         &mut self,
         key: Key<'_>,
         db: u32,
         budget: &mut Budget,
     ) -> Option<Slot> {
-        while self.removes_some(key, db) {
-            budget.spend(OVERDUE_STEP as usize);
+        while self.drain_some(key, db) {
+            budget.spend(DRAIN_STEP as usize);
             if budget.is_spent() {
                 return self.entries_at(key, db).find(key.hash, key.bytes);
             }
@@ -320,9 +320,9 @@ impl<'a, 'b> Context<'a, 'b> {
         self.find_at(key, db)
     }
 
-    /// Removes due members of a large collection, up to [`OVERDUE_STEP`]. Returns whether others
+    /// Removes due members of a large collection, up to [`DRAIN_STEP`]. Returns whether others
     /// are due.
-    fn removes_some(&mut self, key: Key<'_>, db: u32) -> bool {
+    fn drain_some(&mut self, key: Key<'_>, db: u32) -> bool {
         let now = self.now;
         let entries = self.entries_at(key, db);
         let Some(slot) = entries.find(key.hash, key.bytes) else {
@@ -334,7 +334,7 @@ impl<'a, 'b> Context<'a, 'b> {
         let is_due = may && deadline.is_some_and(|deadline| now.reached(deadline));
         is_due
             && !self.hides(key, db, slot)
-            && self.expire_members(key, db, slot, OVERDUE_STEP).backlog
+            && self.expire_members(key, db, slot, DRAIN_STEP).backlog
     }
 
     #[cold]

@@ -71,7 +71,7 @@ impl Hold<'_> {
         let own = value::own_deadline(self.entries(db), slot);
         if let Some(own) = own.filter(|own| *own <= work.tick) {
             sink(own);
-            return self.remove_overdue(db, slot);
+            return self.remove_due_key(db, slot);
         }
         if self.entries(db).is_inline(slot) {
             self.expire_beside::<C>(db, slot, own, work, sink)
@@ -178,7 +178,7 @@ impl Hold<'_> {
     }
 
     /// The key's own deadline was reached.
-    fn remove_overdue(&mut self, db: u32, slot: Slot) -> Due {
+    fn remove_due_key(&mut self, db: u32, slot: Slot) -> Due {
         self.state.counters.expired += 1;
         Due {
             gone: true,
@@ -269,7 +269,7 @@ impl Due {
     }
 }
 
-/// When the entry is looked at next for its members: at once, while some are overdue or somebody
+/// When the entry is looked at next for its members: at once, while some are due or somebody
 /// must be told. Never later than the earliest deadline of those that are left: a loop whose
 /// reading of the clock is older must see that they are dead.
 fn due_next(progress: &Progress, work: Work) -> Option<u64> {

@@ -1,13 +1,12 @@
-//! Commands that meet a collection with very many overdue members: they wait while these leave, in
-//! steps.
+//! Drains a collection with very many due members in steps, before a command sees it.
 //!
 //! An example: a hash has a million fields, and half of them are due in the same millisecond.
 //! Before a pass of expiry gets to it, a client sends HLEN. No command may count a dead field, and
 //! no loop may stop for half a million removals.
 //!
-//! 1. After a command has locked its keys, it looks whether its shards have something overdue.
-//!    Mostly they have not.
-//! 2. If they have, it removes at most [`OVERDUE_STEP`](crate::context::OVERDUE_STEP) due members
+//! 1. After a command has locked its keys, it looks whether its shards have something due. Mostly
+//!    they have not.
+//! 2. If they have, it removes at most [`DRAIN_STEP`](crate::context::DRAIN_STEP) due members
 //!    of its keys. Mostly none are left, and it runs.
 //! 3. Otherwise it becomes an [`IncrementalCommand`], whose steps remove as many each. The last one
 //!    runs the command.
@@ -29,35 +28,35 @@ use crate::steps::Steps;
 
 /// A command that waits until the due members of its keys are gone.
 #[derive(Debug)]
-struct Waiting {
+struct DelayedCommand {
     row: &'static Command,
     args: Vec<Box<[u8]>>,
 }
 
 impl Keyspace {
-    /// The command as an incremental one, if very many members of its keys are due. The shards of
-    /// its keys are locked.
+    /// The command as an incremental one, if very many members of its keys are due and must be
+    /// drained first. The shards of its keys are locked.
     #[cold]
-    pub(crate) fn put_off(
+    pub(crate) fn drain_due_first(
         &self,
         row: &'static Command,
         context: &mut Context<'_, '_>,
     ) -> Option<Unfinished> {
-        if row.flags.has(Flags::BLOCKING) || !context.meets_backlog(row) {
+        if row.flags.has(Flags::BLOCKING) || !context.drain_due_members(row) {
             return None;
         }
         let args = context.args.iter().map(Box::from).collect();
-        let steps = Box::new(Waiting { row, args });
+        let steps = Box::new(DelayedCommand { row, args });
         let command = IncrementalCommand::of(row, steps, context);
         Some(Unfinished::Incremental(command))
     }
 }
 
-impl Waiting {
-    /// Runs the command, unless members of its keys are still overdue. True if it has run.
+impl DelayedCommand {
+    /// Runs the command, unless members of its keys are still due. True if it has run.
     fn run(&self, ctx: &mut Context<'_, '_>) -> bool {
         let Handler::Keys(handler) = handler(self.row) else {
-            unreachable!("only such a command is put off");
+            unreachable!("only such a command is delayed");
         };
         let words: Vec<&[u8]> = self.args.iter().map(|arg| &**arg).collect();
         let args = Args::from_slices(&words);
@@ -70,7 +69,7 @@ impl Waiting {
             ctx.blocked = Some(blocked);
             return false;
         }
-        let runs = !context.meets_backlog(self.row);
+        let runs = !context.drain_due_members(self.row);
         if runs && let Err(error) = handler(&mut context) {
             context.refuse(mark, &error);
         }
@@ -86,9 +85,9 @@ impl Waiting {
     }
 }
 
-impl Steps for Waiting {
+impl Steps for DelayedCommand {
     fn step(&mut self, ctx: &mut Context<'_, '_>, _: &mut Budget) -> bool {
-        // What was put off before CLIENT PAUSE changes nothing until that is over.
+        // A command that was delayed before CLIENT PAUSE changes nothing until that is over.
         let is_held = self.row.flags.has(Flags::WRITE) && ctx.keyspace.is_paused();
         !is_held && self.run(ctx)
     }
