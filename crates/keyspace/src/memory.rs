@@ -71,7 +71,7 @@ enum End {
     /// There is room.
     Enough,
     /// As much was freed as the command brings, but the limit is still exceeded.
-    Paid,
+    Covered,
     /// No entry may be evicted any more.
     Bare,
     /// It took too long.
@@ -103,8 +103,8 @@ struct Place {
 }
 
 impl Search {
-    /// Whether as much was freed as the command brings.
-    fn is_paid(&self) -> bool {
+    /// True if as much was freed as the command brings.
+    fn is_covered(&self) -> bool {
         self.freed >= self.brought as i64
     }
 
@@ -121,8 +121,8 @@ impl Search {
         }
         let passed = now_ns.saturating_sub(self.began_ns);
         let too_many = self.visits >= VISITS_MAX + self.brought / BYTES_PER_VISIT;
-        if self.visits > 0 && self.is_paid() && (passed >= SHORT_NS || too_many) {
-            return Some(End::Paid);
+        if self.visits > 0 && self.is_covered() && (passed >= SHORT_NS || too_many) {
+            return Some(End::Covered);
         }
         (passed >= LONG_NS || too_many).then_some(End::Spent)
     }
@@ -178,7 +178,9 @@ impl Keyspace {
         }
         // A few keys may be all there is, fewer bytes than a shard reports by itself.
         self.flush_bytes();
-        self.lacks(0) && self.evict(0, &Now::of(&self.timeline, time)) == End::Paid && self.lacks(0)
+        self.lacks(0)
+            && self.evict(0, &Now::of(&self.timeline, time)) == End::Covered
+            && self.lacks(0)
     }
 
     /// Makes room for a command's data. Returns what time it is then.
@@ -208,7 +210,7 @@ impl Keyspace {
     ) -> Result<Now, CommandError> {
         let began_ns = self.hooks.stopwatch_ns();
         let fits = bytes as u64 <= self.rules().maxmemory.load(Relaxed);
-        let made = fits && matches!(self.evict(bytes, now), End::Enough | End::Paid);
+        let made = fits && matches!(self.evict(bytes, now), End::Enough | End::Covered);
         if !made {
             self.flush_bytes();
         }
@@ -233,7 +235,7 @@ impl Keyspace {
             return Err(CommandError::OUT_OF_MEMORY);
         }
         let end = self.evict(demand.added, now);
-        if matches!(end, End::Enough | End::Paid) {
+        if matches!(end, End::Enough | End::Covered) {
             return Ok(());
         }
         // The total may be too high by what shards have not reported. Only room for the command

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64};
 
 use tidewheel_store::{KeyHasher, Slot};
 
-pub(crate) use self::mutate::{Due, Owed, Stored, Work};
+pub(crate) use self::mutate::{Due, PendingEvent, Stored, Work};
 pub(crate) use self::shared::Shared;
 use self::watched::Watched;
 use crate::candidates::{Candidates, UNKNOWN};
@@ -76,12 +76,12 @@ pub(crate) struct ShardState {
     candidates: Candidates,
     pub(crate) random: Random,
     /// Members that left while nothing was to be told.
-    owed: Vec<Owed>,
+    pending: Vec<PendingEvent>,
     /// Memory for packed collections while they change.
     scratch: Vec<u8>,
     pub(crate) counters: Counters,
     #[cfg(test)]
-    witness: mutate::Witness,
+    test_observer: mutate::TestObserver,
 }
 
 /// One database's part in a shard.
@@ -144,11 +144,11 @@ impl Shard {
                     eviction_turn: 0,
                     candidates: Candidates::default(),
                     random: Random::new(seed),
-                    owed: Vec::new(),
+                    pending: Vec::new(),
                     scratch: Vec::new(),
                     counters: Counters::default(),
                     #[cfg(test)]
-                    witness: mutate::Witness::default(),
+                    test_observer: mutate::TestObserver::default(),
                 },
             ),
             next_deadline: AtomicU64::new(NEVER),

@@ -24,7 +24,7 @@ mod collections;
 mod members;
 mod prefetch;
 
-pub(crate) use self::members::{Due, Owed, Work};
+pub(crate) use self::members::{Due, PendingEvent, Work};
 
 /// The observer that queues keyspace events, while any are configured.
 const EVENTS: u8 = 1;
@@ -34,7 +34,7 @@ const WATCHED: u8 = 1 << 1;
 const AWAITED: u8 = 1 << 2;
 /// The observer of tests.
 #[cfg(test)]
-const WITNESS: u8 = 1 << 7;
+const TEST_OBSERVER: u8 = 1 << 7;
 
 /// What an entry holds.
 #[derive(Debug)]
@@ -235,7 +235,7 @@ impl Hold<'_> {
         budget: u32,
         mut sink: impl FnMut(Option<u64>, Option<Object>),
     ) -> Progress {
-        self.tell_owed();
+        self.tell_pending();
         let observed = self.observes(Cause::Expired);
         let mut gone: Vec<Box<[u8]>> = Vec::new();
         let mut freed = 0;
@@ -284,7 +284,7 @@ impl Hold<'_> {
     /// Takes all entries out of a database, with their bytes; `None` if it holds nothing. Leaves
     /// publishing the shard's bound to the caller.
     pub(crate) fn flush(&mut self, db: u32, hasher: &KeyHasher) -> Option<(Entries, usize)> {
-        self.tell_owed();
+        self.tell_pending();
         let database = self.database(db);
         // A database without keys may still hold the memory that it had grown to.
         if database.bytes() == 0 {
@@ -304,14 +304,14 @@ impl Hold<'_> {
         self.state.changes += entries.len() as u64;
         self.count_bytes(db);
         #[cfg(test)]
-        self.witness_flush(db, &entries);
+        self.record_flush(db, &entries);
         Some((entries, bytes))
     }
 
     /// Swaps two databases.
     pub(crate) fn swap(&mut self, first: u32, second: u32) {
         // What has happened is told under the numbers that the databases had then.
-        self.tell_owed();
+        self.tell_pending();
         if self.state.observers & WATCHED != 0 {
             self.mark_watched_in(first, &[first, second]);
             self.mark_watched_in(second, &[first, second]);
@@ -324,7 +324,7 @@ impl Hold<'_> {
             self.note_all_awaited(second);
         }
         #[cfg(test)]
-        self.witness_swap(first, second);
+        self.record_swap(first, second);
     }
 
     /// Queues an event that is no change by itself, if it is wanted.
@@ -434,7 +434,7 @@ impl Hold<'_> {
             self.note_awaited(db, key);
         }
         #[cfg(test)]
-        self.witness_key(db, key);
+        self.record_key(db, key);
     }
 
     /// Whether an observer wants to be told of a change with that cause.
@@ -447,7 +447,7 @@ impl Hold<'_> {
     #[cold]
     fn tell_expired(&mut self, db: u32, keys: Vec<Box<[u8]>>) {
         #[cfg(test)]
-        keys.iter().for_each(|key| self.witness_key(db, key));
+        keys.iter().for_each(|key| self.record_key(db, key));
         if let Some(watched) = &self.state.watched {
             keys.iter().for_each(|key| watched.mark(db, key));
         }
@@ -493,10 +493,10 @@ impl Database {
     }
 }
 
-/// What the observer of tests was told.
+/// The observer of tests records the keys of all changes.
 #[cfg(test)]
 #[derive(Debug, Default)]
-pub(super) struct Witness(std::collections::BTreeSet<(u32, Vec<u8>)>);
+pub(super) struct TestObserver(std::collections::BTreeSet<(u32, Vec<u8>)>);
 
 #[cfg(test)]
 mod tests;

@@ -34,9 +34,9 @@ pub(crate) struct Work {
     pub(crate) quiet: bool,
 }
 
-/// Members that have left quietly.
+/// Members that were removed quietly. They are counted and announced later.
 #[derive(Debug)]
-pub(crate) struct Owed {
+pub(crate) struct PendingEvent {
     db: u32,
     key: Box<[u8]>,
     cause: Cause,
@@ -144,7 +144,7 @@ impl Hold<'_> {
         Due::of(&progress)
     }
 
-    /// Counts members that have left, and tells of it.
+    /// Counts and announces members that were removed.
     fn members_left<C: Collection>(&mut self, db: u32, slot: Slot, fired: u32, quiet: bool) {
         let cause = Cause::Of(C::CLASS, C::EXPIRED);
         if fired == 0 {
@@ -152,7 +152,7 @@ impl Hold<'_> {
         }
         if quiet {
             let (key, members) = (self.entries(db).key(slot).into(), fired.into());
-            self.state.owed.push(Owed {
+            self.state.pending.push(PendingEvent {
                 db,
                 key,
                 cause,
@@ -167,13 +167,13 @@ impl Hold<'_> {
         }
     }
 
-    /// Counts members that have left quietly, and tells of it.
+    /// Counts and announces members that were removed quietly.
     #[inline]
-    pub(super) fn tell_owed(&mut self) {
-        for owed in std::mem::take(&mut self.state.owed) {
-            self.state.counters.expired_members += owed.members;
-            self.state.changes += owed.members;
-            self.tell(owed.db, &owed.key, owed.cause);
+    pub(super) fn tell_pending(&mut self) {
+        for pending in std::mem::take(&mut self.state.pending) {
+            self.state.counters.expired_members += pending.members;
+            self.state.changes += pending.members;
+            self.tell(pending.db, &pending.key, pending.cause);
         }
     }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use tidewheel_resp::{Args, Protocol, Writer};
 
 use super::super::ShardState;
-use super::WITNESS;
+use super::TEST_OBSERVER;
 use crate::eviction::Policy;
 use crate::garbage::Garbage;
 use crate::hooks::Hooks;
@@ -19,26 +19,26 @@ use crate::time::Time;
 use crate::value::collection;
 
 impl ShardState {
-    pub(super) fn witness_key(&mut self, db: u32, key: &[u8]) {
-        if self.observers & WITNESS != 0 {
-            self.witness.0.insert((db, key.to_vec()));
+    pub(super) fn record_key(&mut self, db: u32, key: &[u8]) {
+        if self.observers & TEST_OBSERVER != 0 {
+            self.test_observer.0.insert((db, key.to_vec()));
         }
     }
 
-    pub(super) fn witness_flush(&mut self, db: u32, entries: &crate::value::Entries) {
+    pub(super) fn record_flush(&mut self, db: u32, entries: &crate::value::Entries) {
         entries.scan(0, usize::MAX, |slot| {
-            self.witness_key(db, entries.key(slot));
+            self.record_key(db, entries.key(slot));
         });
     }
 
-    pub(super) fn witness_swap(&mut self, first: u32, second: u32) {
+    pub(super) fn record_swap(&mut self, first: u32, second: u32) {
         let mut keys = Vec::new();
         for entries in [first, second].map(|db| self.entries(db)) {
             entries.scan(0, usize::MAX, |slot| keys.push(entries.key(slot).to_vec()));
         }
         for key in keys {
-            self.witness_key(first, &key);
-            self.witness_key(second, &key);
+            self.record_key(first, &key);
+            self.record_key(second, &key);
         }
     }
 }
@@ -839,7 +839,7 @@ impl Rig {
         };
         setup.iter().for_each(|line| rig.call(line));
         for shard in &rig.keyspace.shards {
-            shard.lock().observers |= WITNESS;
+            shard.lock().observers |= TEST_OBSERVER;
         }
         rig
     }
@@ -885,10 +885,10 @@ impl Rig {
         dump
     }
 
-    fn witnessed(&self) -> BTreeSet<(u32, Vec<u8>)> {
+    fn recorded(&self) -> BTreeSet<(u32, Vec<u8>)> {
         let shards = self.keyspace.shards.iter();
         shards
-            .flat_map(|shard| std::mem::take(&mut shard.lock().witness.0))
+            .flat_map(|shard| std::mem::take(&mut shard.lock().test_observer.0))
             .collect()
     }
 
@@ -904,7 +904,7 @@ impl Rig {
             .filter(|key| before.get(*key) != after.get(*key))
             .cloned()
             .collect();
-        assert_eq!(self.witnessed(), changed, "{what}");
+        assert_eq!(self.recorded(), changed, "{what}");
         changed.len()
     }
 }
