@@ -30,7 +30,7 @@ pub(crate) const UNKNOWN: u64 = 0;
 
 /// Why there is no victim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Want {
+pub(crate) enum NoVictim {
     /// The first candidate is less urgent than others elsewhere.
     LessUrgent,
     /// None was found.

@@ -90,10 +90,10 @@ impl ShardSet {
 /// A command could not run: shards that it needs are locked for long.
 #[derive(Debug)]
 #[must_use = "the client is parked, or tries again"]
-pub struct Blocked(pub(crate) Box<Need>);
+pub struct Blocked(pub(crate) Box<BlockedOn>);
 
 #[derive(Debug)]
-pub(crate) struct Need {
+pub(crate) struct BlockedOn {
     pub(crate) shards: ShardSet,
     /// Whether the command may turn out to be long itself, when it can look at its keys.
     pub(crate) may_be_long: bool,
@@ -102,7 +102,7 @@ pub(crate) struct Need {
 impl Blocked {
     #[cold]
     pub(crate) fn on(shards: ShardSet) -> Self {
-        Self(Box::new(Need {
+        Self(Box::new(BlockedOn {
             shards,
             may_be_long: false,
         }))
@@ -121,21 +121,21 @@ impl Blocked {
 pub struct Parked(pub(crate) u64);
 
 /// What is done with a shard as soon as it is not locked for long any more.
-pub(crate) enum Later {
-    Act(Act),
+pub(crate) enum Deferred {
+    Action(ShardAction),
     /// The ticket's own loop tries again.
     Retry(Arc<Ticket>),
 }
 
 /// Something to do with a shard that is locked.
-pub(crate) type Act = Box<dyn FnOnce(&mut Hold<'_>) + Send>;
+pub(crate) type ShardAction = Box<dyn FnOnce(&mut Hold<'_>) + Send>;
 
 /// All claims, in the order in which they came.
 #[derive(Debug)]
-pub(crate) struct Claims(pub(crate) Ranked<State>);
+pub(crate) struct Claims(pub(crate) Ranked<ClaimState>);
 
 #[derive(Default)]
-pub(crate) struct State {
+pub(crate) struct ClaimState {
     /// By their numbers, which are their order.
     pub(crate) claims: BTreeMap<u64, Claim>,
     /// Those of long commands that were granted: at most one for each shard.
@@ -144,14 +144,14 @@ pub(crate) struct State {
     waiting: usize,
     /// How many users have, or are about to have, the keyspace for themselves.
     pub(crate) exclusive: usize,
-    pub(crate) later: Vec<(usize, Later)>,
+    pub(crate) deferred: Vec<(usize, Deferred)>,
 }
 
 pub(crate) struct Claim {
     pub(crate) shards: ShardSet,
     /// The only one of the shards, if it is one.
     only: Option<usize>,
-    pub(crate) who: Who,
+    pub(crate) claimant: Claimant,
     granted: bool,
 }
 
@@ -172,7 +172,7 @@ impl Claim {
 }
 
 /// Whose claim it is.
-pub(crate) enum Who {
+pub(crate) enum Claimant {
     Long(Arc<Ticket>),
     /// A transaction has the shard, and somebody waits for that. The claim's number is the shard's.
     Transaction,
@@ -183,11 +183,11 @@ pub(crate) enum Who {
     },
 }
 
-impl std::fmt::Debug for State {
+impl std::fmt::Debug for ClaimState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("State")
             .field("claims", &self.claims.len())
-            .field("later", &self.later.len())
+            .field("deferred", &self.deferred.len())
             .finish_non_exhaustive()
     }
 }
@@ -209,17 +209,17 @@ impl Default for ShardSet {
 
 impl Default for Claims {
     fn default() -> Self {
-        Self(Ranked::new(Rank::Claims, State::default()))
+        Self(Ranked::new(Rank::Claims, ClaimState::default()))
     }
 }
 
-impl State {
-    pub(crate) fn add(&mut self, number: u64, shards: ShardSet, who: Who) {
+impl ClaimState {
+    pub(crate) fn add(&mut self, number: u64, shards: ShardSet, claimant: Claimant) {
         let mut all = shards.iter();
         let claim = Claim {
             shards,
             only: all.next().filter(|_| all.next().is_none()),
-            who,
+            claimant,
             granted: false,
         };
         self.waiting += 1;
@@ -232,7 +232,7 @@ impl State {
         let claim = Claim {
             shards,
             only: Some(shard),
-            who: Who::Transaction,
+            claimant: Claimant::Transaction,
             granted: true,
         };
         self.claims.insert(number, claim);
@@ -248,10 +248,10 @@ impl State {
 
     /// The number of the claim with which a client was parked that goes on now.
     pub(crate) fn parked(&self, client: Waiter) -> Option<u64> {
-        let is = |who: &Who| matches!(who, Who::Parked { waiter, .. } if *waiter == client);
+        let is = |claimant: &Claimant| matches!(claimant, Claimant::Parked { waiter, .. } if *waiter == client);
         let mut claims = self.claims.iter();
         claims
-            .find(|(_, claim)| is(&claim.who))
+            .find(|(_, claim)| is(&claim.claimant))
             .map(|(number, _)| *number)
     }
 
@@ -270,9 +270,9 @@ impl State {
         let mut running = ShardSet::NONE;
         (self.running.iter()).for_each(|(_, shards)| running.add(shards));
         for (&number, claim) in &mut self.claims {
-            let bars = match &claim.who {
-                Who::Transaction => true,
-                Who::Long(ticket) => {
+            let bars = match &claim.claimant {
+                Claimant::Transaction => true,
+                Claimant::Long(ticket) => {
                     // Nobody waits for a writer that a pause holds back.
                     if !claim.granted && is_paused && ticket.writes() {
                         continue;
@@ -285,7 +285,7 @@ impl State {
                     }
                     true
                 }
-                Who::Parked {
+                Claimant::Parked {
                     waiter,
                     may_be_long,
                 } => {

@@ -49,7 +49,7 @@ pub enum Policy {
 
 /// Which of two candidates goes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Order {
+enum EvictionOrder {
     None,
     Idle,
     Rare,
@@ -59,15 +59,30 @@ enum Order {
 
 impl Policy {
     /// All of them with their public names: (policy, name, only keys with a deadline, order).
-    const TABLE: [(Self, &'static str, bool, Order); 8] = [
-        (Self::NoEviction, "noeviction", false, Order::None),
-        (Self::AllKeysLru, "allkeys-lru", false, Order::Idle),
-        (Self::VolatileLru, "volatile-lru", true, Order::Idle),
-        (Self::AllKeysLfu, "allkeys-lfu", false, Order::Rare),
-        (Self::VolatileLfu, "volatile-lfu", true, Order::Rare),
-        (Self::AllKeysRandom, "allkeys-random", false, Order::Any),
-        (Self::VolatileRandom, "volatile-random", true, Order::Any),
-        (Self::VolatileTtl, "volatile-ttl", true, Order::Soonest),
+    const TABLE: [(Self, &'static str, bool, EvictionOrder); 8] = [
+        (Self::NoEviction, "noeviction", false, EvictionOrder::None),
+        (Self::AllKeysLru, "allkeys-lru", false, EvictionOrder::Idle),
+        (Self::VolatileLru, "volatile-lru", true, EvictionOrder::Idle),
+        (Self::AllKeysLfu, "allkeys-lfu", false, EvictionOrder::Rare),
+        (Self::VolatileLfu, "volatile-lfu", true, EvictionOrder::Rare),
+        (
+            Self::AllKeysRandom,
+            "allkeys-random",
+            false,
+            EvictionOrder::Any,
+        ),
+        (
+            Self::VolatileRandom,
+            "volatile-random",
+            true,
+            EvictionOrder::Any,
+        ),
+        (
+            Self::VolatileTtl,
+            "volatile-ttl",
+            true,
+            EvictionOrder::Soonest,
+        ),
     ];
 
     /// The name in `maxmemory-policy`.
@@ -96,7 +111,7 @@ impl Policy {
         let mut bits = 0;
         let mut i = 0;
         while i < Self::TABLE.len() {
-            if matches!(Self::TABLE[i].3, Order::Rare) {
+            if matches!(Self::TABLE[i].3, EvictionOrder::Rare) {
                 bits |= 1 << i;
             }
             i += 1;
@@ -113,7 +128,7 @@ impl Policy {
     /// Whether the idle time decides.
     #[must_use]
     pub fn uses_idle_time(self) -> bool {
-        Self::TABLE[self as usize].3 == Order::Idle
+        Self::TABLE[self as usize].3 == EvictionOrder::Idle
     }
 
     pub(crate) fn volatile_only(self) -> bool {
@@ -142,18 +157,18 @@ const CHUNKS: u32 = 64;
 const SAMPLES_MAX: u32 = 64;
 
 impl Choice {
-    fn order(&self) -> Order {
+    fn order(&self) -> EvictionOrder {
         Policy::TABLE[self.policy as usize].3
     }
 
     /// Whether the nearest deadline decides.
     pub(crate) fn goes_by_deadline(&self) -> bool {
-        self.order() == Order::Soonest
+        self.order() == EvictionOrder::Soonest
     }
 
     /// Whether some keys are more urgent than others.
     pub(crate) fn has_order(&self) -> bool {
-        !matches!(self.order(), Order::None | Order::Any)
+        !matches!(self.order(), EvictionOrder::None | EvictionOrder::Any)
     }
 
     /// The lower, the sooner it goes. `None` if it may not go: a deadline of a member is none of
@@ -164,13 +179,13 @@ impl Choice {
             false => None,
         };
         Some(match self.order() {
-            Order::None | Order::Any => 1,
-            Order::Idle => {
+            EvictionOrder::None | EvictionOrder::Any => 1,
+            EvictionOrder::Idle => {
                 let idle = Recency::idle_seconds(store.access(slot), clock);
                 (clock / 1_000).saturating_sub(idle.into()).max(1)
             }
-            Order::Rare => 1 + u64::from(self.recency.frequency(store.access(slot), clock)),
-            Order::Soonest => deadline?.clamp(1, NOTHING - 1),
+            EvictionOrder::Rare => 1 + u64::from(self.recency.frequency(store.access(slot), clock)),
+            EvictionOrder::Soonest => deadline?.clamp(1, NOTHING - 1),
         })
     }
 

@@ -30,7 +30,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-use crate::order::{Held, Rank};
+use crate::order::{HeldLock, Rank};
 
 /// The bit of [`Gate::bits`] that asks everybody to step aside. The others are the shell's.
 pub const RAISED: u8 = 1 << 7;
@@ -52,14 +52,14 @@ pub struct Gate {
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Turns {
-    state: Mutex<State>,
+    state: Mutex<GateState>,
     /// Something in `state` changed, or a seat was left while the bit was raised.
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    seats: Vec<Arc<Line>>,
+struct GateState {
+    seats: Vec<Arc<InsideFlag>>,
     raised: bool,
     /// Threads that stepped aside and have not entered again.
     aside: usize,
@@ -71,7 +71,7 @@ struct State {
 /// Whether a seat's owner is inside. Two cache lines, so that neighbours never share one.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct Line(AtomicBool);
+struct InsideFlag(AtomicBool);
 
 impl Gate {
     /// What is to be looked at before every command: [`RAISED`], and the shell's own bits.
@@ -96,7 +96,7 @@ impl Gate {
     /// A seat for one more thread. It is empty at first.
     #[must_use]
     pub(crate) fn seat(self: &Arc<Self>) -> Seat {
-        let line = Arc::new(Line::default());
+        let line = Arc::new(InsideFlag::default());
         self.turns.state.lock().seats.push(Arc::clone(&line));
         Seat {
             gate: Arc::clone(self),
@@ -114,7 +114,11 @@ impl Gate {
 
 impl Turns {
     /// Waits while `reason` holds.
-    fn wait_while(&self, state: &mut MutexGuard<'_, State>, reason: impl Fn(&State) -> bool) {
+    fn wait_while(
+        &self,
+        state: &mut MutexGuard<'_, GateState>,
+        reason: impl Fn(&GateState) -> bool,
+    ) {
         while reason(state) {
             self.changed.wait(state);
         }
@@ -129,21 +133,21 @@ impl Turns {
 #[derive(Debug)]
 pub struct Seat {
     gate: Arc<Gate>,
-    line: Arc<Line>,
+    line: Arc<InsideFlag>,
     /// What `line` says, without the cost of asking.
     inside: bool,
     /// Time that commands needed to make room.
     delay_ns: u64,
     /// Its owner has the whole keyspace, until [`give_back`](Self::give_back).
-    whole: Option<Whole>,
+    whole: Option<WholeKeyspace>,
 }
 
 /// The whole keyspace in one thread's hands.
 #[derive(Debug)]
-struct Whole {
+struct WholeKeyspace {
     was_inside: bool,
     #[allow(dead_code, reason = "the record of the lock")]
-    order: Held,
+    order: HeldLock,
 }
 
 impl Seat {
@@ -184,7 +188,7 @@ impl Seat {
         if self.inside {
             return;
         }
-        drop(Held::new(Rank::Gate));
+        drop(HeldLock::new(Rank::Gate));
         self.line.0.swap(true, Ordering::SeqCst);
         if self.gate.raised() {
             self.step_aside();
@@ -237,7 +241,7 @@ impl Seat {
         if self.whole.is_some() {
             return;
         }
-        let order = Held::new(Rank::Gate);
+        let order = HeldLock::new(Rank::Gate);
         let was_inside = self.inside;
         self.leave();
         let turns = &self.gate.turns;
@@ -249,10 +253,10 @@ impl Seat {
         });
         state.raised = true;
         self.gate.bits.fetch_or(RAISED, Ordering::SeqCst);
-        turns.wait_while(&mut state, State::somebody_inside);
+        turns.wait_while(&mut state, GateState::somebody_inside);
         drop(state);
         self.inside = true;
-        self.whole = Some(Whole { was_inside, order });
+        self.whole = Some(WholeKeyspace { was_inside, order });
     }
 
     /// Lets the others go on, if the seat has the whole keyspace. It is then inside again if it was
@@ -275,7 +279,7 @@ impl Seat {
     /// Leaves while the bit is raised, and goes inside again.
     #[cold]
     fn step_aside(&self) {
-        drop(Held::new(Rank::Gate));
+        drop(HeldLock::new(Rank::Gate));
         let turns = &self.gate.turns;
         let mut state = turns.state.lock();
         if state.raised {
@@ -301,7 +305,7 @@ impl Seat {
     }
 }
 
-impl State {
+impl GateState {
     fn somebody_inside(&self) -> bool {
         self.seats.iter().any(|seat| seat.0.load(Ordering::SeqCst))
     }

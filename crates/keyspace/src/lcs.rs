@@ -5,7 +5,7 @@
 
 /// A run of bytes that both strings have: `len` bytes from `a` in one and from `b` in the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Run {
+pub(crate) struct CommonRun {
     pub(crate) a: usize,
     pub(crate) b: usize,
     pub(crate) len: usize,
@@ -26,25 +26,25 @@ pub(crate) fn length(a: &[u8], b: &[u8]) -> usize {
 
 /// The runs of one longest common subsequence, from the end to the start, and its length. Time a ×
 /// b, memory a × b bits.
-pub(crate) fn runs(a: &[u8], b: &[u8]) -> (Vec<Run>, usize) {
+pub(crate) fn runs(a: &[u8], b: &[u8]) -> (Vec<CommonRun>, usize) {
     let mut above_is_greater = vec![0_u64; (a.len() * b.len()).div_ceil(64)];
     let len = fill(a, b, |cell, greater| {
         above_is_greater[cell / 64] |= u64::from(greater) << (cell % 64);
     });
-    let mut runs: Vec<Run> = Vec::new();
+    let mut runs: Vec<CommonRun> = Vec::new();
     let (mut i, mut j) = (a.len(), b.len());
     while i > 0 && j > 0 {
         if a[i - 1] == b[j - 1] {
             (i, j) = (i - 1, j - 1);
             match runs.last_mut() {
                 Some(run) if run.a == i + 1 && run.b == j + 1 => {
-                    *run = Run {
+                    *run = CommonRun {
                         a: i,
                         b: j,
                         len: run.len + 1,
                     };
                 }
-                _ => runs.push(Run { a: i, b: j, len: 1 }),
+                _ => runs.push(CommonRun { a: i, b: j, len: 1 }),
             }
         } else {
             let cell = (i - 1) * b.len() + j - 1;
@@ -84,7 +84,7 @@ mod tests {
 
     use super::*;
 
-    fn text(a: &[u8], runs: &[Run]) -> Vec<u8> {
+    fn text(a: &[u8], runs: &[CommonRun]) -> Vec<u8> {
         runs.iter()
             .rev()
             .flat_map(|run| a[run.a..run.a + run.len].to_vec())
@@ -100,7 +100,10 @@ mod tests {
         assert_eq!(text(a, &runs), b"mytext");
         assert_eq!(
             runs,
-            [Run { a: 4, b: 5, len: 4 }, Run { a: 2, b: 0, len: 2 }]
+            [
+                CommonRun { a: 4, b: 5, len: 4 },
+                CommonRun { a: 2, b: 0, len: 2 }
+            ]
         );
     }
 

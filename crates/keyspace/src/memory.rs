@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use tidewheel_resp::Args;
 
-use crate::candidates::{UNKNOWN, Want};
+use crate::candidates::{NoVictim, UNKNOWN};
 use crate::demand::{Demand, growth};
 use crate::error::CommandError;
 use crate::eviction::NOTHING;
@@ -56,7 +56,7 @@ const TIDY_PER_VICTIM: u32 = 16;
 
 /// What came of the visit to a shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Visit {
+enum VisitOutcome {
     /// The shard has no entry that may be evicted.
     Bare,
     /// It has one, but it was not found, or others are more urgent.
@@ -67,7 +67,7 @@ enum Visit {
 
 /// Why the search for victims has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
+enum SearchEnd {
     /// There is room.
     Enough,
     /// As much was freed as the command brings, but the limit is still exceeded.
@@ -79,7 +79,7 @@ enum End {
 }
 
 /// How long a search may last, and how far it has come.
-struct Search {
+struct VictimSearch {
     brought: usize,
     began_ns: u64,
     visits: usize,
@@ -94,7 +94,7 @@ struct Search {
 
 /// Where victims are looked for.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct EvictionTarget {
     shard: usize,
     /// How urgent it is to evict elsewhere: what is less urgent stays.
     until: u64,
@@ -102,7 +102,7 @@ struct Place {
     is_first_look: bool,
 }
 
-impl Search {
+impl VictimSearch {
     /// True if as much was freed as the command brings.
     fn is_covered(&self) -> bool {
         self.freed >= self.brought as i64
@@ -115,26 +115,26 @@ impl Search {
     }
 
     /// Why the search ends here; `None` if it goes on.
-    fn end(&self, shards: usize, now_ns: u64) -> Option<End> {
+    fn end(&self, shards: usize, now_ns: u64) -> Option<SearchEnd> {
         if self.bare == shards {
-            return Some(End::Bare);
+            return Some(SearchEnd::Bare);
         }
         let passed = now_ns.saturating_sub(self.began_ns);
         let too_many = self.visits >= VISITS_MAX + self.brought / BYTES_PER_VISIT;
         if self.visits > 0 && self.is_covered() && (passed >= SHORT_NS || too_many) {
-            return Some(End::Covered);
+            return Some(SearchEnd::Covered);
         }
-        (passed >= LONG_NS || too_many).then_some(End::Spent)
+        (passed >= LONG_NS || too_many).then_some(SearchEnd::Spent)
     }
 
-    fn note(&mut self, visit: Visit) {
+    fn note(&mut self, visit: VisitOutcome) {
         self.visits += 1;
-        self.bare = if visit == Visit::Bare {
+        self.bare = if visit == VisitOutcome::Bare {
             self.bare + 1
         } else {
             0
         };
-        if let Visit::Freed(bytes) = visit {
+        if let VisitOutcome::Freed(bytes) = visit {
             self.freed += bytes;
         }
     }
@@ -179,7 +179,7 @@ impl Keyspace {
         // A few keys may be all there is, fewer bytes than a shard reports by itself.
         self.flush_bytes();
         self.lacks(0)
-            && self.evict(0, &Now::of(&self.timeline, time)) == End::Covered
+            && self.evict(0, &Now::of(&self.timeline, time)) == SearchEnd::Covered
             && self.lacks(0)
     }
 
@@ -210,7 +210,11 @@ impl Keyspace {
     ) -> Result<Now, CommandError> {
         let began_ns = self.hooks.stopwatch_ns();
         let fits = bytes as u64 <= self.rules().maxmemory.load(Relaxed);
-        let made = fits && matches!(self.evict(bytes, now), End::Enough | End::Covered);
+        let made = fits
+            && matches!(
+                self.evict(bytes, now),
+                SearchEnd::Enough | SearchEnd::Covered
+            );
         if !made {
             self.flush_bytes();
         }
@@ -235,7 +239,7 @@ impl Keyspace {
             return Err(CommandError::OUT_OF_MEMORY);
         }
         let end = self.evict(demand.added, now);
-        if matches!(end, End::Enough | End::Covered) {
+        if matches!(end, SearchEnd::Enough | SearchEnd::Covered) {
             return Ok(());
         }
         // The total may be too high by what shards have not reported. Only room for the command
@@ -248,7 +252,7 @@ impl Keyspace {
     }
 
     /// Evicts until there is room for `incoming` bytes.
-    fn evict(&self, incoming: usize, now: &Now) -> End {
+    fn evict(&self, incoming: usize, now: &Now) -> SearchEnd {
         let choice = Choice {
             policy: self.rules().policy(),
             recency: self.recency(),
@@ -257,7 +261,7 @@ impl Keyspace {
         let mut garbage = Vec::new();
         // Each search starts one shard further and visits all, so that no shard is passed over.
         let first = self.eviction_turn.fetch_add(1, Relaxed) as usize;
-        let mut search = Search {
+        let mut search = VictimSearch {
             brought: incoming,
             began_ns: self.hooks.stopwatch_ns(),
             visits: 0,
@@ -271,7 +275,7 @@ impl Keyspace {
         }
         let end = loop {
             if !self.lacks(incoming) {
-                break End::Enough;
+                break SearchEnd::Enough;
             }
             if let Some(end) = search.end(self.shards(), self.hooks.stopwatch_ns()) {
                 break end;
@@ -279,7 +283,7 @@ impl Keyspace {
             let next = first.wrapping_add(search.visits) % self.shards();
             let place = match choice.has_order() {
                 true => self.most_urgent(next, now, &search),
-                false => Place {
+                false => EvictionTarget {
                     shard: next,
                     until: NOTHING,
                     is_first_look: false,
@@ -288,7 +292,7 @@ impl Keyspace {
             let visit = self.evict_in(place, incoming, now, &choice, &mut garbage);
             // A bound may be reached where nothing is removed. Then there is no use in asking
             // again.
-            search.meets_due &= place.until != UNKNOWN || matches!(visit, Visit::Freed(_));
+            search.meets_due &= place.until != UNKNOWN || matches!(visit, VisitOutcome::Freed(_));
             search.first_looks += usize::from(place.is_first_look);
             search.note(visit);
         };
@@ -310,8 +314,8 @@ impl Keyspace {
 
     /// Where to evict: in a shard where something is due, else in the one with the most urgent
     /// candidate. In `next` if there is none. Reads two numbers of each shard.
-    fn most_urgent(&self, next: usize, now: &Now, search: &Search) -> Place {
-        let mut best = Place {
+    fn most_urgent(&self, next: usize, now: &Now, search: &VictimSearch) -> EvictionTarget {
+        let mut best = EvictionTarget {
             shard: next,
             until: NOTHING,
             is_first_look: false,
@@ -321,7 +325,7 @@ impl Keyspace {
         let shards = self.shards.iter().enumerate();
         for (number, shard) in shards.filter(|(_, shard)| !shard.is_busy()) {
             if search.meets_due && now.reached(shard.next_deadline()) {
-                return Place {
+                return EvictionTarget {
                     shard: number,
                     until: UNKNOWN,
                     is_first_look: false,
@@ -332,7 +336,7 @@ impl Keyspace {
                 urgency => urgency,
             };
             if urgency < least {
-                best = Place {
+                best = EvictionTarget {
                     shard: number,
                     until: least,
                     is_first_look: urgency == UNKNOWN,
@@ -348,42 +352,45 @@ impl Keyspace {
     /// Removes what is due in a shard, or else a few victims.
     fn evict_in(
         &self,
-        place: Place,
+        place: EvictionTarget,
         incoming: usize,
         now: &Now,
         choice: &Choice,
         garbage: &mut Vec<Object>,
-    ) -> Visit {
+    ) -> VisitOutcome {
         let shard = place.shard;
         let before = self.used_memory() as i64;
         let is_due = now.reached(self.shards[shard].next_deadline());
         let due = is_due.then(|| self.expire_due(shard, now, DUE_PER_VISIT).fired);
         // What a long command has is not evicted meanwhile.
         let Some(mut hold) = self.shards[shard].lock_briefly() else {
-            return Visit::Bare;
+            return VisitOutcome::Bare;
         };
         // What was not yet reported is not freed by this visit.
         hold.flush_bytes();
         if due.is_some_and(|fired| fired > 0) {
             // What other threads do meanwhile counts too; that is little.
-            return Visit::Freed(before - self.used_memory() as i64);
+            return VisitOutcome::Freed(before - self.used_memory() as i64);
         }
         let since = self.hooks.stopwatch_ns();
-        let (mut visit, mut freed) = (Visit::Bare, 0);
+        let (mut visit, mut freed) = (VisitOutcome::Bare, 0);
         for _ in 0..VICTIMS_PER_VISIT {
-            if visit != Visit::Bare && choice.has_order() && !hold.is_most_urgent(place.until) {
+            if visit != VisitOutcome::Bare
+                && choice.has_order()
+                && !hold.is_most_urgent(place.until)
+            {
                 break;
             }
             let (db, slot) = match hold.victim(choice, now.time.tick, place.until) {
                 Ok(found) => found,
-                Err(Want::LessUrgent) => {
-                    if visit == Visit::Bare {
-                        visit = Visit::Missed;
+                Err(NoVictim::LessUrgent) => {
+                    if visit == VisitOutcome::Bare {
+                        visit = VisitOutcome::Missed;
                     }
                     break;
                 }
-                Err(Want::Nothing { candidates }) => {
-                    if visit == Visit::Bare {
+                Err(NoVictim::Nothing { candidates }) => {
+                    if visit == VisitOutcome::Bare {
                         visit = tidy_for_want(&mut hold, candidates);
                     }
                     break;
@@ -392,7 +399,7 @@ impl Keyspace {
             garbage.extend(hold.evict(db, slot));
             hold.tidy(db, TIDY_PER_VICTIM);
             freed -= hold.flush_bytes();
-            visit = Visit::Freed(freed);
+            visit = VisitOutcome::Freed(freed);
             if !self.lacks(incoming) {
                 break;
             }
@@ -407,15 +414,15 @@ impl Keyspace {
 
 /// Tidies a shard in which no victim was found, to free memory or to find one next time.
 #[cold]
-fn tidy_for_want(hold: &mut Hold<'_>, candidates: bool) -> Visit {
+fn tidy_for_want(hold: &mut Hold<'_>, candidates: bool) -> VisitOutcome {
     let freed = hold.give_back_empty();
     if candidates {
         // Samples found only timer records of keys that are gone.
         hold.tidy_timers();
     }
     match (freed, candidates) {
-        (1.., _) => Visit::Freed(freed),
-        (_, true) => Visit::Missed,
-        (_, false) => Visit::Bare,
+        (1.., _) => VisitOutcome::Freed(freed),
+        (_, true) => VisitOutcome::Missed,
+        (_, false) => VisitOutcome::Bare,
     }
 }

@@ -5,7 +5,7 @@
 //! A thread takes a lock only if every lock that it holds stands further left. So no threads can
 //! wait for each other in a circle. A lock for which it would not wait may stand anywhere. A lock
 //! that has a place in this order is a [`Ranked`], which records by itself that it is held. Release
-//! builds record nothing: there a `Ranked` is its mutex and a [`Held`] is empty.
+//! builds record nothing: there a `Ranked` is its mutex and a [`HeldLock`] is empty.
 
 #[cfg(debug_assertions)]
 use std::cell::RefCell;
@@ -41,7 +41,7 @@ pub enum Rank {
 /// The record of one lock that this thread holds, or is about to take.
 #[derive(Debug)]
 #[must_use]
-pub struct Held {
+pub struct HeldLock {
     #[cfg(debug_assertions)]
     rank: Rank,
 }
@@ -51,7 +51,7 @@ thread_local! {
     static HELD: RefCell<Vec<Rank>> = const { RefCell::new(Vec::new()) };
 }
 
-impl Held {
+impl HeldLock {
     /// Call it before the lock is taken.
     ///
     /// # Panics
@@ -95,7 +95,7 @@ pub(crate) fn assert_no_shard_is_held() {
 }
 
 #[cfg(debug_assertions)]
-impl Drop for Held {
+impl Drop for HeldLock {
     fn drop(&mut self) {
         // Fails only while the thread ends, when no lock is taken any more.
         let _ = HELD.try_with(|held| {
@@ -120,7 +120,7 @@ pub struct Ranked<T> {
 pub struct RankedGuard<'a, T> {
     guard: MutexGuard<'a, T>,
     #[allow(dead_code, reason = "dropped after the guard")]
-    held: Held,
+    held: HeldLock,
 }
 
 impl<T> Ranked<T> {
@@ -139,13 +139,13 @@ impl<T> Ranked<T> {
     ///
     /// # Panics
     ///
-    /// In debug builds, as [`Held::new`] does.
+    /// In debug builds, as [`HeldLock::new`] does.
     #[inline]
     pub fn lock(&self) -> RankedGuard<'_, T> {
         #[cfg(debug_assertions)]
-        let held = Held::new(self.rank);
+        let held = HeldLock::new(self.rank);
         #[cfg(not(debug_assertions))]
-        let held = Held {};
+        let held = HeldLock {};
         RankedGuard {
             guard: self.mutex.lock(),
             held,
@@ -161,9 +161,9 @@ impl<T> Ranked<T> {
     #[inline]
     pub fn lock_soon(&self) -> RankedGuard<'_, T> {
         #[cfg(debug_assertions)]
-        let held = Held::new(self.rank);
+        let held = HeldLock::new(self.rank);
         #[cfg(not(debug_assertions))]
-        let held = Held {};
+        let held = HeldLock {};
         let guard = self.mutex.try_lock();
         let guard = guard.unwrap_or_else(|| self.wait());
         RankedGuard { guard, held }
@@ -188,9 +188,9 @@ impl<T> Ranked<T> {
     #[inline(always)]
     pub fn try_lock_in_order(&self) -> Option<RankedGuard<'_, T>> {
         #[cfg(debug_assertions)]
-        let held = Held::new(self.rank);
+        let held = HeldLock::new(self.rank);
         #[cfg(not(debug_assertions))]
-        let held = Held {};
+        let held = HeldLock {};
         let guard = self.mutex.try_lock()?;
         Some(RankedGuard { guard, held })
     }
@@ -204,9 +204,9 @@ impl<T> Ranked<T> {
     #[inline]
     pub fn lock_briefly(&self, is_hopeless: impl Fn() -> bool) -> Option<RankedGuard<'_, T>> {
         #[cfg(debug_assertions)]
-        let held = Held::new(self.rank);
+        let held = HeldLock::new(self.rank);
         #[cfg(not(debug_assertions))]
-        let held = Held {};
+        let held = HeldLock {};
         let guard = match self.mutex.try_lock() {
             Some(guard) => guard,
             None => self.wait_briefly(is_hopeless)?,
@@ -233,9 +233,9 @@ impl<T> Ranked<T> {
     pub fn try_lock(&self) -> Option<RankedGuard<'_, T>> {
         let guard = self.mutex.try_lock()?;
         #[cfg(debug_assertions)]
-        let held = Held::unordered(self.rank);
+        let held = HeldLock::unordered(self.rank);
         #[cfg(not(debug_assertions))]
-        let held = Held {};
+        let held = HeldLock {};
         Some(RankedGuard { guard, held })
     }
 }
@@ -262,15 +262,15 @@ mod tests {
 
     #[test]
     fn locks_may_be_taken_in_their_order_and_freed_in_any() {
-        let gate = Held::new(Rank::Gate);
-        let first = Held::new(Rank::Shard(1));
-        let second = Held::new(Rank::Shard(2));
+        let gate = HeldLock::new(Rank::Gate);
+        let first = HeldLock::new(Rank::Shard(1));
+        let second = HeldLock::new(Rank::Shard(2));
         drop(first);
         drop(gate);
-        let events = Held::new(Rank::Events);
+        let events = HeldLock::new(Rank::Events);
         drop(second);
         drop(events);
-        drop(Held::new(Rank::Gate));
+        drop(HeldLock::new(Rank::Gate));
     }
 
     #[test]
@@ -315,14 +315,14 @@ mod tests {
     #[test]
     #[should_panic(expected = "Shard(1) is locked while Some(Shard(2)) is held")]
     fn a_lower_shard_may_not_follow_a_higher_one() {
-        let _second = Held::new(Rank::Shard(2));
-        let _first = Held::new(Rank::Shard(1));
+        let _second = HeldLock::new(Rank::Shard(2));
+        let _first = HeldLock::new(Rank::Shard(1));
     }
 
     #[test]
     #[should_panic(expected = "Shard(0) is locked while Some(Hub) is held")]
     fn no_shard_may_be_locked_under_the_hub() {
-        let _hub = Held::new(Rank::Hub);
-        let _shard = Held::new(Rank::Shard(0));
+        let _hub = HeldLock::new(Rank::Hub);
+        let _shard = HeldLock::new(Rank::Shard(0));
     }
 }

@@ -4,7 +4,9 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::claims::{Act, Blocked, Claim, Granted, Later, Parked, ShardSet, State, Who};
+use crate::claims::{
+    Blocked, Claim, ClaimState, Claimant, Deferred, Granted, Parked, ShardAction, ShardSet,
+};
 use crate::keyspace::Keyspace;
 use crate::order::RankedGuard;
 use crate::shard::Hold;
@@ -61,17 +63,17 @@ impl Keyspace {
         let place = place.take().map(|place| place.0);
         place.map(|number| state.remove(number));
         let number = place.unwrap_or_else(|| self.next_ticket.fetch_add(1, Relaxed));
-        let who = Who::Parked {
+        let claimant = Claimant::Parked {
             waiter,
             may_be_long: need.may_be_long,
         };
-        state.add(number, need.shards, who);
+        state.add(number, need.shards, claimant);
         Some(Parked(number))
     }
 
     /// Whether a long command or a transaction has one of these shards; if so, its end will be
     /// told.
-    fn is_held(&self, state: &mut State, shards: ShardSet) -> bool {
+    fn is_held(&self, state: &mut ClaimState, shards: ShardSet) -> bool {
         let mut held = state.is_taken(&shards);
         for shard in self.known(shards) {
             let shard_state = &self.shards[shard];
@@ -90,7 +92,7 @@ impl Keyspace {
         let mut state = self.claims.0.lock();
         for Parked(number) in parked {
             // Its command may be long: then the claim is that command's.
-            let is_parked = |claim: &Claim| matches!(claim.who, Who::Parked { .. });
+            let is_parked = |claim: &Claim| matches!(claim.claimant, Claimant::Parked { .. });
             if state.claims.get(&number).is_some_and(is_parked) {
                 state.remove(number);
             }
@@ -119,7 +121,7 @@ impl Keyspace {
     pub(crate) fn claim(&self, shards: ShardSet, ticket: &Arc<Ticket>) {
         let mut state = self.claims.0.lock();
         state.remove(ticket.number);
-        state.add(ticket.number, shards, Who::Long(Arc::clone(ticket)));
+        state.add(ticket.number, shards, Claimant::Long(Arc::clone(ticket)));
         self.grant(state);
     }
 
@@ -134,23 +136,25 @@ impl Keyspace {
     }
 
     /// Claims on these shards have ended: what had to wait for them is done.
-    fn end_claims(&self, mut state: RankedGuard<'_, State>, shards: ShardSet, now: Now) {
+    fn end_claims(&self, mut state: RankedGuard<'_, ClaimState>, shards: ShardSet, now: Now) {
         for shard in self.known(shards) {
             self.shards[shard].set_busy(false);
         }
-        let later = std::mem::take(&mut state.later);
-        let (due, kept) = later.into_iter().partition(|(shard, _)| shards.has(*shard));
-        state.later = kept;
+        let deferred = std::mem::take(&mut state.deferred);
+        let (due, kept) = deferred
+            .into_iter()
+            .partition(|(shard, _)| shards.has(*shard));
+        state.deferred = kept;
         let granted = self.granted(&mut state);
         drop(state);
-        for (shard, later) in due {
-            match later {
-                Later::Act(act) => {
+        for (shard, deferred) in due {
+            match deferred {
+                Deferred::Action(act) => {
                     if let Some(hold) = self.act_on(shard, act) {
                         self.serve_and_unlock(now, vec![(shard, hold)]);
                     }
                 }
-                Later::Retry(ticket) => self.hooks.served(Served::Retry(ticket)),
+                Deferred::Retry(ticket) => self.hooks.served(Served::Retry(ticket)),
             }
         }
         self.tell_granted(granted);
@@ -163,13 +167,13 @@ impl Keyspace {
     }
 
     /// Grants what need not wait any more.
-    fn grant(&self, mut state: RankedGuard<'_, State>) {
+    fn grant(&self, mut state: RankedGuard<'_, ClaimState>) {
         let granted = self.granted(&mut state);
         drop(state);
         self.tell_granted(granted);
     }
 
-    fn granted(&self, state: &mut State) -> Granted {
+    fn granted(&self, state: &mut ClaimState) -> Granted {
         let granted = state.grant(self.is_paused());
         for shard in self.known(granted.busy) {
             self.shards[shard].set_busy(true);
@@ -187,7 +191,7 @@ impl Keyspace {
     }
 
     /// Acts on a shard, and returns it: or acts when nobody has it for long any more.
-    pub(crate) fn act_on(&self, shard: usize, act: Act) -> Option<Hold<'_>> {
+    pub(crate) fn act_on(&self, shard: usize, act: ShardAction) -> Option<Hold<'_>> {
         loop {
             if let Some(mut hold) = self.shards[shard].lock_briefly() {
                 act(&mut hold);
@@ -195,7 +199,7 @@ impl Keyspace {
             }
             let mut state = self.claims.0.lock();
             if self.is_held(&mut state, ShardSet::of([shard].into_iter())) {
-                state.later.push((shard, Later::Act(act)));
+                state.deferred.push((shard, Deferred::Action(act)));
                 return None;
             }
             drop(state);
@@ -210,8 +214,8 @@ impl Keyspace {
         self.is_held(&mut state, blocked.0.shards);
         let mut shards = self.known(blocked.0.shards);
         if let Some(shard) = shards.find(|shard| self.shards[*shard].is_busy()) {
-            let later = Later::Retry(Arc::clone(ticket));
-            return state.later.push((shard, later));
+            let deferred = Deferred::Retry(Arc::clone(ticket));
+            return state.deferred.push((shard, deferred));
         }
         drop(state);
         self.hooks.served(Served::Retry(Arc::clone(ticket)));

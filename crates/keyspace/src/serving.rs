@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::SeqCst;
 
 use tidewheel_resp::{Args, Writer};
 
-use crate::claims::Act;
+use crate::claims::ShardAction;
 use crate::commands::handlers::serve;
 use crate::context::{Context, Large};
 use crate::gate::{Exclusive, Seat};
@@ -14,7 +14,7 @@ use crate::session::Session;
 use crate::shard::Hold;
 use crate::time::{Now, Time};
 use crate::value::collection::untimed;
-use crate::waiters::{ReadyKey, Served, State, Ticket, Waiter, Wanted};
+use crate::waiters::{ReadyKey, Served, Ticket, TicketState, Waiter, Wanted};
 
 /// What is done while shards are locked, and what is left to do afterwards.
 #[derive(Debug, Default)]
@@ -69,7 +69,7 @@ impl Keyspace {
         for at in ticket.keys.clone() {
             let shard = self.key(ticket.key(at)).shard;
             let leaver = Arc::clone(ticket);
-            let leave: Act = Box::new(move |hold| {
+            let leave: ShardAction = Box::new(move |hold| {
                 let key = leaver.key(at);
                 hold.leave_key(key, &leaver);
                 // Those behind one that was handed back have waited for it.
@@ -107,9 +107,13 @@ impl Keyspace {
         let name = ticket.key(at);
         let (mut locks, found) = self.find_some(&now, ticket, name, locks, &mut serving);
         let may = found.is_some() && !self.is_paused();
-        let next = if may { State::Claimed } else { State::Waiting };
+        let next = if may {
+            TicketState::Claimed
+        } else {
+            TicketState::Waiting
+        };
         let mut ran_ns = None;
-        if ticket.turn(State::HandedBack, next) && may {
+        if ticket.turn(TicketState::HandedBack, next) && may {
             let (after, ns) = self.run_claimed(&now, ticket, at, locks, out, &mut serving);
             (locks, ran_ns) = (after, Some(ns));
         }
@@ -223,13 +227,13 @@ impl Keyspace {
             return (locks, false);
         };
         if !self.lock_also(ticket, &mut locks) {
-            let handed = ticket.turn(State::Waiting, State::HandedBack);
+            let handed = ticket.turn(TicketState::Waiting, TicketState::HandedBack);
             if handed {
                 serving.served.push(Served::Retry(Arc::clone(ticket)));
             }
             return (locks, !handed);
         }
-        if !ticket.turn(State::Waiting, State::Claimed) {
+        if !ticket.turn(TicketState::Waiting, TicketState::Claimed) {
             return (locks, true);
         }
         let mut reply = ticket.writer();

@@ -2,7 +2,7 @@
 
 use tidewheel_time::Quantiles;
 
-use crate::claims::Act;
+use crate::claims::ShardAction;
 use crate::keyspace::Keyspace;
 use crate::reading::{DatabaseReading, DatabaseStats, ShardReading};
 use crate::shard::{Counters, NEVER};
@@ -94,7 +94,7 @@ impl Keyspace {
     /// Sets counters and histograms to zero (CONFIG RESETSTAT).
     pub fn reset_stats(&self) {
         for shard in 0..self.shards() {
-            let reset: Act = Box::new(|hold| hold.counters = Counters::default());
+            let reset: ShardAction = Box::new(|hold| hold.counters = Counters::default());
             drop(self.act_on(shard, reset));
         }
         self.shared.events.reset_dropped();

@@ -26,13 +26,13 @@ pub(crate) trait Steps: std::fmt::Debug + Send {
 
 /// The position of a command that visits all shards.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Place {
+pub(crate) struct ShardCursor {
     pub(crate) shard: usize,
     /// The place in the shard's hash order.
     pub(crate) cursor: u32,
 }
 
-impl Place {
+impl ShardCursor {
     /// What locking a shard costs.
     pub(crate) const SHARD_COST: usize = 8;
 

@@ -27,8 +27,8 @@ use std::sync::Arc;
 use tidewheel_resp::Writer;
 
 pub(crate) use self::queues::{ReadyKey, Waiters};
-pub(crate) use self::ticket::State;
 pub use self::ticket::Ticket;
+pub(crate) use self::ticket::TicketState;
 pub use crate::session::Waiter;
 use crate::value::collection::Collection;
 

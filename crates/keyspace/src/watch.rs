@@ -8,7 +8,7 @@ use std::collections::btree_map::{BTreeMap, Entry};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use crate::claims::{Act, Blocked};
+use crate::claims::{Blocked, ShardAction};
 use crate::context::Context;
 use crate::gate::Seat;
 use crate::keyspace::Keyspace;
@@ -135,7 +135,7 @@ impl Keyspace {
         for ((db, key), _) in watching.keys {
             let changed = Arc::clone(&watching.changed);
             let shard = self.key(&key).shard;
-            let unwatch: Act = Box::new(move |hold| hold.unwatch(db, &key, &changed));
+            let unwatch: ShardAction = Box::new(move |hold| hold.unwatch(db, &key, &changed));
             drop(self.act_on(shard, unwatch));
         }
     }

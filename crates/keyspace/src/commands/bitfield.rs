@@ -23,13 +23,13 @@ const ONLY_GET: CommandError =
     CommandError::fixed("ERR BITFIELD_RO only supports the GET subcommand");
 
 /// One access to a field.
-struct Access {
+struct FieldAccess {
     field: Field,
     offset: u64,
-    what: What,
+    what: FieldOperation,
 }
 
-enum What {
+enum FieldOperation {
     Get,
     Set(i64, OnOverflow),
     Add(i64, OnOverflow),
@@ -37,7 +37,7 @@ enum What {
 
 /// The accesses of a call, in their order.
 struct Accesses {
-    all: Vec<Access>,
+    all: Vec<FieldAccess>,
     /// Bytes that the string needs for all fields that may be written.
     needs: usize,
 }
@@ -137,7 +137,7 @@ impl Accesses {
                 i += 2;
                 continue;
             }
-            let access = Access::parse(args, i, rule, longest)?;
+            let access = FieldAccess::parse(args, i, rule, longest)?;
             if access.writes() {
                 needs = access.end().max(needs);
             }
@@ -163,7 +163,7 @@ impl Accesses {
     }
 }
 
-impl Access {
+impl FieldAccess {
     fn parse(
         args: Args<'_>,
         i: usize,
@@ -182,9 +182,9 @@ impl Access {
             parse_i64(text).ok_or(CommandError::NOT_AN_INTEGER)
         };
         let what = match (gets, sets) {
-            (true, _) => What::Get,
-            (_, true) => What::Set(number()?, rule),
-            _ => What::Add(number()?, rule),
+            (true, _) => FieldOperation::Get,
+            (_, true) => FieldOperation::Set(number()?, rule),
+            _ => FieldOperation::Add(number()?, rule),
         };
         Ok(Self {
             field,
@@ -194,7 +194,7 @@ impl Access {
     }
 
     fn writes(&self) -> bool {
-        !matches!(self.what, What::Get)
+        !matches!(self.what, FieldOperation::Get)
     }
 
     /// The length of a string that has the whole field.
@@ -206,16 +206,16 @@ impl Access {
     fn run(&self, patch: &mut Patch<'_>) -> (Option<i64>, bool) {
         let old = patch.get(self.field, self.offset);
         let (number, rule) = match self.what {
-            What::Get => return (Some(old), false),
-            What::Set(number, rule) => (self.field.given(number), rule),
-            What::Add(by, rule) => (i128::from(old) + i128::from(by), rule),
+            FieldOperation::Get => return (Some(old), false),
+            FieldOperation::Set(number, rule) => (self.field.given(number), rule),
+            FieldOperation::Add(by, rule) => (i128::from(old) + i128::from(by), rule),
         };
         let Some(new) = self.field.fit(number, rule) else {
             return (None, false);
         };
         patch.set(self.field, self.offset, new);
         let shown = match self.what {
-            What::Set(..) => old,
+            FieldOperation::Set(..) => old,
             _ => new,
         };
         (Some(shown), new != old)

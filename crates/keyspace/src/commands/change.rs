@@ -46,13 +46,13 @@ pub(crate) struct Edit<F> {
 }
 
 /// What a string was when its change aside began.
-enum Old {
+enum OldString {
     Nothing,
     Inline(Vec<u8>),
     Object(Arc<Vec<u8>>),
 }
 
-impl Old {
+impl OldString {
     fn bytes(&self) -> &[u8] {
         match self {
             Self::Nothing => &[],
@@ -106,15 +106,17 @@ impl<F: Fn(&mut Vec<u8>)> Edit<F> {
     }
 
     /// The string as it is now, if the change takes too long for the lock.
-    fn takes_long(&self, value: Option<&Value<'_, Object>>) -> Option<Old> {
+    fn takes_long(&self, value: Option<&Value<'_, Object>>) -> Option<OldString> {
         let long = |len: usize| self.written > LARGE.max(len / ASIDE_PART);
         match value {
-            None => long(0).then_some(Old::Nothing),
-            Some(Value::Inline(bytes)) => long(bytes.len()).then(|| Old::Inline(bytes.to_vec())),
+            None => long(0).then_some(OldString::Nothing),
+            Some(Value::Inline(bytes)) => {
+                long(bytes.len()).then(|| OldString::Inline(bytes.to_vec()))
+            }
             Some(Value::Object(Object::Bytes(bytes))) => {
                 let copied = self.total > bytes.capacity() || Arc::strong_count(bytes) > 1;
                 let takes_long = copied && bytes.len() > LARGE || long(bytes.len());
-                takes_long.then(|| Old::Object(Arc::clone(bytes)))
+                takes_long.then(|| OldString::Object(Arc::clone(bytes)))
             }
             Some(Value::Object(_)) => unreachable!("the caller has looked at the type"),
         }
@@ -127,7 +129,7 @@ impl<F: Fn(&mut Vec<u8>)> Edit<F> {
         &self,
         ctx: &mut Context<'_, '_>,
         key: Key<'_>,
-        old: Old,
+        old: OldString,
     ) -> Result<bool, CommandError> {
         ctx.step_out();
         let mut bytes = self.changed(old.bytes(), room_for(old.bytes().len(), self.total));
@@ -138,7 +140,7 @@ impl<F: Fn(&mut Vec<u8>)> Edit<F> {
         if same {
             put(ctx, key, slot, &mut bytes, self.tag_of_new, self.cause);
         }
-        if let Old::Object(shared) = old {
+        if let OldString::Object(shared) = old {
             ctx.let_go(shared);
         }
         // A copy that was not stored is large too.

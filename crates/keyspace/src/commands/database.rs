@@ -6,7 +6,7 @@ use crate::budget::Budget;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::garbage::Garbage;
-use crate::steps::{Place, Steps, StepsFn};
+use crate::steps::{ShardCursor, Steps, StepsFn};
 
 type Outcome = Result<(), CommandError>;
 
@@ -19,7 +19,7 @@ pub(crate) fn select(ctx: &mut Context<'_, '_>) -> Outcome {
 /// DBSIZE on its way.
 #[derive(Debug, Default)]
 struct Size {
-    place: Place,
+    place: ShardCursor,
     keys: usize,
 }
 

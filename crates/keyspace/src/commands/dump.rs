@@ -7,7 +7,7 @@ use tidewheel_store::{INLINE_MAX, NewValue, Slot};
 
 use crate::access::Recency;
 use crate::context::{Context, Key, Lookup};
-use crate::dump::{self, Bad, Lenience, Loaded, Setting};
+use crate::dump::{self, Lenience, Loaded, Malformed, Setting};
 use crate::error::CommandError;
 use crate::events::Cause;
 use crate::shard::Stored;
@@ -68,19 +68,19 @@ fn payload(ctx: &mut Context<'_, '_>, key: Key<'_>, slot: Slot) -> Result<Vec<u8
 
 /// RESTORE's options.
 #[derive(Default)]
-struct Options {
+struct RestoreOptions {
     replace: bool,
     absolute: bool,
-    access: Option<Access>,
+    access: Option<RestoredAccess>,
 }
 
 /// What the key's access history is to say.
-enum Access {
+enum RestoredAccess {
     IdleSeconds(u64),
     Frequency(u8),
 }
 
-impl Options {
+impl RestoreOptions {
     fn parse(ctx: &Context<'_, '_>) -> Result<Self, CommandError> {
         let mut options = Self::default();
         let mut i = 4;
@@ -93,11 +93,11 @@ impl Options {
             } else if ctx.is(i, "IDLETIME") && has_number && !options.has_frequency() {
                 i += 1;
                 let seconds = u64::try_from(ctx.integer(i)?).map_err(|_| BAD_IDLE_TIME)?;
-                options.access = Some(Access::IdleSeconds(seconds));
+                options.access = Some(RestoredAccess::IdleSeconds(seconds));
             } else if ctx.is(i, "FREQ") && has_number && !options.has_idle_time() {
                 i += 1;
                 let frequency = u8::try_from(ctx.integer(i)?).map_err(|_| BAD_FREQUENCY)?;
-                options.access = Some(Access::Frequency(frequency));
+                options.access = Some(RestoredAccess::Frequency(frequency));
             } else {
                 return Err(CommandError::SYNTAX);
             }
@@ -107,21 +107,21 @@ impl Options {
     }
 
     fn has_frequency(&self) -> bool {
-        matches!(self.access, Some(Access::Frequency(_)))
+        matches!(self.access, Some(RestoredAccess::Frequency(_)))
     }
 
     fn has_idle_time(&self) -> bool {
-        matches!(self.access, Some(Access::IdleSeconds(_)))
+        matches!(self.access, Some(RestoredAccess::IdleSeconds(_)))
     }
 
     /// The access history of the new key. What the policy in force does not record is ignored.
     fn history(&self, ctx: &Context<'_, '_>) -> u32 {
         let (recency, clock) = (ctx.recency(), ctx.now.time.tick);
         match (&self.access, recency) {
-            (Some(Access::IdleSeconds(seconds)), Recency::Clock) => {
+            (Some(RestoredAccess::IdleSeconds(seconds)), Recency::Clock) => {
                 Recency::of_idle(*seconds, clock)
             }
-            (Some(Access::Frequency(frequency)), Recency::Frequency { .. }) => {
+            (Some(RestoredAccess::Frequency(frequency)), Recency::Frequency { .. }) => {
                 Recency::of_frequency(*frequency, clock)
             }
             _ => recency.of_new(clock),
@@ -147,7 +147,7 @@ impl Options {
 }
 
 pub(crate) fn restore(ctx: &mut Context<'_, '_>) -> Outcome {
-    let options = Options::parse(ctx)?;
+    let options = RestoreOptions::parse(ctx)?;
     let key = ctx.key(1);
     refuse_busy(ctx, key, &options)?;
     let deadline = options.deadline(ctx)?;
@@ -171,7 +171,7 @@ fn setting<'a>(ctx: &Context<'a, '_>) -> Setting<'a> {
     }
 }
 
-fn refuse_busy(ctx: &mut Context<'_, '_>, key: Key<'_>, options: &Options) -> Outcome {
+fn refuse_busy(ctx: &mut Context<'_, '_>, key: Key<'_>, options: &RestoreOptions) -> Outcome {
     if !options.replace && ctx.find(key, Lookup::Write).is_some() {
         return Err(BUSY_KEY);
     }
@@ -193,7 +193,7 @@ fn load(ctx: &mut Context<'_, '_>, key: Key<'_>) -> Result<Loaded, CommandError>
         match dump::load(opened, &setting) {
             Ok(Loaded::String(bytes)) if bytes.len() > longest => Err(BAD_VALUE),
             Ok(loaded) => Ok(loaded),
-            Err(Bad) => Err(BAD_VALUE),
+            Err(Malformed) => Err(BAD_VALUE),
         }
     };
     if dump::measure(payload) <= ASIDE_MIN {

@@ -6,7 +6,7 @@ use tidewheel_store::Forecast;
 use crate::budget::Budget;
 use crate::context::Context;
 use crate::error::CommandError;
-use crate::steps::{Place, Steps, StepsFn};
+use crate::steps::{ShardCursor, Steps, StepsFn};
 
 type Outcome = Result<(), CommandError>;
 
@@ -33,7 +33,7 @@ pub(crate) const FORECAST: StepsFn = StepsFn(|ctx| {
     };
     Ok(Box::new(ForecastSteps {
         wanted,
-        place: Place::default(),
+        place: ShardCursor::default(),
         windows: [0; WINDOWS],
     }))
 });
@@ -42,7 +42,7 @@ pub(crate) const FORECAST: StepsFn = StepsFn(|ctx| {
 #[derive(Debug)]
 struct ForecastSteps {
     wanted: Option<usize>,
-    place: Place,
+    place: ShardCursor,
     windows: Forecast,
 }
 

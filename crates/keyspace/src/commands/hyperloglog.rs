@@ -11,7 +11,7 @@ use crate::commands::change::put;
 use crate::context::{Context, Key, Lookup};
 use crate::error::CommandError;
 use crate::events::Cause;
-use crate::hyperloglog::{self as hll, Corrupt, Kind, Rank, Registers};
+use crate::hyperloglog::{self as hll, Corrupt, Encoding, Rank, Registers};
 use crate::value::{self, Object, TAG_STRING_RAW};
 
 type Outcome = Result<(), CommandError>;
@@ -31,10 +31,10 @@ impl From<Corrupt> for CommandError {
 }
 
 /// The bytes of a HyperLogLog, and their encoding.
-fn bytes_of<'v>(value: &Value<'v, Object>) -> Result<(&'v [u8], Kind), CommandError> {
+fn bytes_of<'v>(value: &Value<'v, Object>) -> Result<(&'v [u8], Encoding), CommandError> {
     let bytes = value::bytes(value);
-    let kind = hll::kind(bytes).ok_or(NOT_ONE)?;
-    Ok((bytes, kind))
+    let encoding = hll::encoding(bytes).ok_or(NOT_ONE)?;
+    Ok((bytes, encoding))
 }
 
 fn sparse_max(ctx: &Context<'_, '_>) -> usize {
@@ -69,8 +69,8 @@ fn add_to(
     sparse_max: usize,
 ) -> Result<bool, CommandError> {
     let value = value::string(ctx.entries(key), slot)?;
-    let (bytes, kind) = bytes_of(&value)?;
-    if kind == Kind::Dense {
+    let (bytes, encoding) = bytes_of(&value)?;
+    if encoding == Encoding::Dense {
         let mut ranks = elements.iter().map(Rank::of);
         if !ranks.any(|new| hll::is_lower(bytes, new)) {
             return Ok(false);
@@ -102,8 +102,8 @@ fn add_to(
 fn add(bytes: &mut Vec<u8>, elements: Args<'_>, sparse_max: usize) -> Result<bool, Corrupt> {
     let mut changed = false;
     for element in elements.iter() {
-        let kind = hll::kind(bytes).ok_or(Corrupt)?;
-        changed |= hll::raise(bytes, kind, Rank::of(element), sparse_max)?;
+        let encoding = hll::encoding(bytes).ok_or(Corrupt)?;
+        changed |= hll::raise(bytes, encoding, Rank::of(element), sparse_max)?;
     }
     Ok(changed)
 }
@@ -146,11 +146,11 @@ fn count_one(ctx: &mut Context<'_, '_>) -> Result<u64, CommandError> {
         return Ok(0);
     };
     let value = value::string(ctx.entries(key), slot)?;
-    let (bytes, kind) = bytes_of(&value)?;
+    let (bytes, encoding) = bytes_of(&value)?;
     if let Some(count) = hll::cached(bytes) {
         return Ok(count);
     }
-    let count = hll::count(bytes, kind)?;
+    let count = hll::count(bytes, encoding)?;
     change_in_place(ctx, key, slot, Cause::Silent, |bytes| {
         hll::remember(bytes, count);
         Ok(())
@@ -167,14 +167,14 @@ fn count_union(ctx: &mut Context<'_, '_>) -> Result<u64, CommandError> {
         // A key that is named again adds nothing.
         if let Some(slot) = found.filter(|_| names.insert(key.bytes)) {
             let value = value::string(ctx.entries(key), slot)?;
-            let (_, kind) = bytes_of(&value)?;
-            all.push((value::shared(&value), kind));
+            let (_, encoding) = bytes_of(&value)?;
+            all.push((value::shared(&value), encoding));
         }
     }
     let merged = ctx.outside(|| {
         let mut registers = Registers::default();
         let mut merges = all.iter();
-        merges.try_for_each(|(bytes, kind)| registers.merge(bytes, *kind))?;
+        merges.try_for_each(|(bytes, encoding)| registers.merge(bytes, *encoding))?;
         Ok(registers.count())
     });
     all.into_iter().for_each(|(bytes, _)| ctx.let_go(bytes));
@@ -188,9 +188,9 @@ pub(crate) fn pfmerge(ctx: &mut Context<'_, '_>) -> Outcome {
         let key = ctx.key(argument);
         if let Some(slot) = ctx.find(key, Lookup::Read) {
             let value = value::string(ctx.entries(key), slot)?;
-            let (bytes, kind) = bytes_of(&value)?;
-            registers.merge(bytes, kind)?;
-            dense |= kind == Kind::Dense;
+            let (bytes, encoding) = bytes_of(&value)?;
+            registers.merge(bytes, encoding)?;
+            dense |= encoding == Encoding::Dense;
         }
     }
     let sparse_max = (!dense).then(|| sparse_max(ctx));
@@ -206,22 +206,22 @@ pub(crate) fn pfdebug(ctx: &mut Context<'_, '_>) -> Outcome {
     let key = ctx.key(2);
     let slot = ctx.find(key, Lookup::Write).ok_or(NO_KEY)?;
     let value = value::string(ctx.entries(key), slot)?;
-    let (_, kind) = bytes_of(&value)?;
+    let (_, encoding) = bytes_of(&value)?;
     let bytes = value::shared(&value);
     if ctx.is(1, "GETREG") {
-        reply_registers(ctx, &bytes, kind)?;
+        reply_registers(ctx, &bytes, encoding)?;
     } else if ctx.is(1, "DECODE") {
-        if kind == Kind::Dense {
+        if encoding == Encoding::Dense {
             return Err(NOT_SPARSE);
         }
         ctx.out.bulk(hll::describe(&bytes)?.as_bytes());
     } else if ctx.is(1, "ENCODING") {
-        ctx.out.simple(match kind {
-            Kind::Dense => "dense",
-            Kind::Sparse => "sparse",
+        ctx.out.simple(match encoding {
+            Encoding::Dense => "dense",
+            Encoding::Sparse => "sparse",
         });
     } else if ctx.is(1, "TODENSE") {
-        let sparse = kind == Kind::Sparse;
+        let sparse = encoding == Encoding::Sparse;
         if sparse {
             let mut bytes = hll::to_dense(&bytes)?;
             put(
@@ -241,9 +241,13 @@ pub(crate) fn pfdebug(ctx: &mut Context<'_, '_>) -> Outcome {
     Ok(())
 }
 
-fn reply_registers(ctx: &mut Context<'_, '_>, bytes: &[u8], kind: Kind) -> Result<(), Corrupt> {
+fn reply_registers(
+    ctx: &mut Context<'_, '_>,
+    bytes: &[u8],
+    encoding: Encoding,
+) -> Result<(), Corrupt> {
     let mut registers = Registers::default();
-    registers.merge(bytes, kind)?;
+    registers.merge(bytes, encoding)?;
     ctx.out.array(registers.as_slice().len());
     let ranks = registers.as_slice().iter();
     ranks.for_each(|rank| ctx.out.integer((*rank).into()));
@@ -274,8 +278,8 @@ pub(crate) fn pfselftest(ctx: &mut Context<'_, '_>) -> Outcome {
                 sparse_max,
             )?;
             if i == checked {
-                let kind = hll::kind(&bytes).ok_or(Corrupt)?;
-                let count = hll::count(&bytes, kind)?;
+                let encoding = hll::encoding(&bytes).ok_or(Corrupt)?;
+                let count = hll::count(&bytes, encoding)?;
                 if count.abs_diff(i) as f64 > SELF_TEST_ERROR * i as f64 {
                     return Ok(false);
                 }

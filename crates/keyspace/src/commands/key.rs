@@ -61,10 +61,10 @@ struct Entry {
     tag: u8,
     deadline: Option<u64>,
     access: u32,
-    value: Owned,
+    value: MovedValue,
 }
 
-enum Owned {
+enum MovedValue {
     Inline(Vec<u8>),
     Object(Object),
 }
@@ -85,7 +85,7 @@ impl Entry {
             tag,
             deadline,
             access,
-            value: object.map_or(Owned::Inline(inline), Owned::Object),
+            value: object.map_or(MovedValue::Inline(inline), MovedValue::Object),
         }
     }
 
@@ -95,8 +95,8 @@ impl Entry {
         let now = ctx.now.tick;
         let entries = ctx.entries_at(key, db);
         let value = match entries.value(slot) {
-            Value::Inline(bytes) => Owned::Inline(bytes.to_vec()),
-            Value::Object(object) => Owned::Object(object.copy(now)),
+            Value::Inline(bytes) => MovedValue::Inline(bytes.to_vec()),
+            Value::Object(object) => MovedValue::Object(object.copy(now)),
         };
         Self {
             tag: entries.tag(slot),
@@ -110,11 +110,11 @@ impl Entry {
     fn put(self, ctx: &mut Context<'_, '_>, key: Key<'_>, db: u32, cause: Cause) {
         let inline;
         let value = match self.value {
-            Owned::Inline(bytes) => {
+            MovedValue::Inline(bytes) => {
                 inline = bytes;
                 NewValue::Inline(&inline)
             }
-            Owned::Object(object) => NewValue::Object(object),
+            MovedValue::Object(object) => NewValue::Object(object),
         };
         let stored = Stored {
             tag: self.tag,

@@ -35,7 +35,7 @@ pub(crate) trait Scanned: Collection {
 }
 
 /// What a call wants to see.
-struct Options<'b> {
+struct MemberScanOptions<'b> {
     /// `None` is matched by all.
     pattern: Option<&'b [u8]>,
     count: usize,
@@ -52,7 +52,7 @@ pub(crate) fn scan<C: Scanned>(ctx: &mut Context<'_, '_>) -> Result<(), CommandE
             reply_head(out, 0, 0);
             return Ok(());
         };
-        let options = Options::parse(words, C::WITHOUT)?;
+        let options = MemberScanOptions::parse(words, C::WITHOUT)?;
         options.reply::<C>(of, cursor, out);
         Ok(())
     })?
@@ -64,7 +64,7 @@ fn reply_head(out: &mut Writer, cursor: u64, elements: usize) {
     out.array(elements);
 }
 
-impl<'b> Options<'b> {
+impl<'b> MemberScanOptions<'b> {
     fn parse(words: Args<'b>, without: &str) -> Result<Self, CommandError> {
         let mut options = Self {
             pattern: None,

@@ -7,7 +7,7 @@ use crate::context::Context;
 use crate::error::CommandError;
 use crate::glob::glob_match;
 use crate::order;
-use crate::steps::{Place, Steps, StepsFn};
+use crate::steps::{ShardCursor, Steps, StepsFn};
 use crate::value;
 use crate::value::collection::is_due;
 
@@ -24,7 +24,7 @@ const INVALID_CURSOR: CommandError = CommandError::fixed("ERR invalid cursor");
 
 /// The keys of the reply: those that match.
 #[derive(Debug, Default)]
-struct Answer {
+struct MatchingKeys {
     /// `None` is matched by all.
     pattern: Option<Vec<u8>>,
     /// Keys that take long to match. They are matched when no shard is locked, and other commands
@@ -33,7 +33,7 @@ struct Answer {
     found: usize,
 }
 
-impl Answer {
+impl MatchingKeys {
     fn new(pattern: &[u8]) -> Self {
         Self {
             pattern: (pattern != b"*").then(|| pattern.to_vec()),
@@ -105,14 +105,14 @@ fn those_alive(
 /// KEYS on its way.
 #[derive(Debug)]
 struct Keys {
-    answer: Answer,
-    place: Place,
+    answer: MatchingKeys,
+    place: ShardCursor,
 }
 
 pub(crate) const KEYS: StepsFn = StepsFn(|ctx| {
     Ok(Box::new(Keys {
-        answer: Answer::new(ctx.args.get(1).unwrap_or_default()),
-        place: Place::default(),
+        answer: MatchingKeys::new(ctx.args.get(1).unwrap_or_default()),
+        place: ShardCursor::default(),
     }))
 });
 
@@ -151,7 +151,7 @@ impl Steps for Keys {
 
 #[derive(Debug)]
 struct ScanOptions {
-    answer: Answer,
+    answer: MatchingKeys,
     type_name: Option<Vec<u8>>,
     count: usize,
 }
@@ -162,7 +162,7 @@ impl ScanOptions {
 
     fn parse(ctx: &Context<'_, '_>) -> Result<Self, CommandError> {
         let mut options = Self {
-            answer: Answer::default(),
+            answer: MatchingKeys::default(),
             type_name: None,
             count: Self::COUNT,
         };
@@ -178,7 +178,7 @@ impl ScanOptions {
                 }
                 options.count = usize::try_from(count).unwrap_or(usize::MAX);
             } else if ctx.is(i, "MATCH") {
-                options.answer = Answer::new(value);
+                options.answer = MatchingKeys::new(value);
             } else if ctx.is(i, "TYPE") {
                 options.type_name = Some(value.to_vec());
             } else {
@@ -204,7 +204,7 @@ const PLACE_BITS: u32 = 32;
 #[derive(Debug)]
 struct Scan {
     options: ScanOptions,
-    place: Place,
+    place: ShardCursor,
     visited: usize,
     /// The place as the reply says it; 0 at the end.
     cursor: u64,
@@ -214,7 +214,7 @@ pub(crate) const SCAN: StepsFn = StepsFn(|ctx| {
     let cursor = parse_u64(&ctx.args[1]).ok_or(INVALID_CURSOR)?;
     Ok(Box::new(Scan {
         options: ScanOptions::parse(ctx)?,
-        place: Place {
+        place: ShardCursor {
             shard: usize::try_from(cursor >> PLACE_BITS).unwrap_or(usize::MAX),
             cursor: cursor as u32,
         },
@@ -230,7 +230,7 @@ impl Steps for Scan {
             if budget.is_spent() {
                 return false;
             }
-            budget.spend(Place::SHARD_COST);
+            budget.spend(ShardCursor::SHARD_COST);
             if ctx.lock_shard(self.place.shard).is_err() {
                 return false;
             }
@@ -239,7 +239,7 @@ impl Steps for Scan {
             self.place.advance(next);
         }
         if self.place.shard < ctx.keyspace.shards() {
-            let Place { shard, cursor } = self.place;
+            let ShardCursor { shard, cursor } = self.place;
             self.cursor = (shard as u64) << PLACE_BITS | u64::from(cursor);
         }
         self.options.answer.aside.is_empty()
@@ -301,7 +301,7 @@ impl Steps for RandomKey {
             if budget.is_spent() {
                 return false;
             }
-            budget.spend(ctx.keyspace.shards() * Place::SHARD_COST);
+            budget.spend(ctx.keyspace.shards() * ShardCursor::SHARD_COST);
             self.tries -= 1;
             match random_shard(ctx).map(|shard| shard.map(|at| random_key(ctx, at, budget))) {
                 Ok(Some(Ok(Some(key)))) => {

@@ -27,14 +27,14 @@ fn reply_value(ctx: &mut Context<'_, '_>, key: Key<'_>) -> Result<bool, CommandE
 
 /// SET's condition on whether the key exists.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Condition {
+enum KeyCondition {
     Absent,
     Present,
 }
 
 #[derive(Clone, Copy)]
 struct SetOptions {
-    condition: Option<Condition>,
+    condition: Option<KeyCondition>,
     get: bool,
     lifetime: Option<LifetimeOption>,
 }
@@ -56,8 +56,8 @@ impl SetOptions {
         let mut i = 3;
         while let Some(word) = args.get(i) {
             match folded(word) {
-                NX => options.require(Condition::Absent)?,
-                XX => options.require(Condition::Present)?,
+                NX => options.require(KeyCondition::Absent)?,
+                XX => options.require(KeyCondition::Present)?,
                 GET => options.get = true,
                 other => {
                     let (lifetime, used) =
@@ -75,7 +75,7 @@ impl SetOptions {
     }
 
     /// `None` if another condition was there before.
-    fn require(&mut self, condition: Condition) -> Option<()> {
+    fn require(&mut self, condition: KeyCondition) -> Option<()> {
         let earlier = self.condition.replace(condition);
         earlier
             .is_none_or(|earlier| earlier == condition)
@@ -112,7 +112,7 @@ fn store(
     ctx: &mut Context<'_, '_>,
     key: Key<'_>,
     argument: usize,
-    condition: Option<Condition>,
+    condition: Option<KeyCondition>,
     lifetime: Lifetime,
 ) -> bool {
     store_here(ctx, key, argument, condition, lifetime)
@@ -124,14 +124,14 @@ fn store_here(
     ctx: &mut Context<'_, '_>,
     key: Key<'_>,
     argument: usize,
-    condition: Option<Condition>,
+    condition: Option<KeyCondition>,
     lifetime: Lifetime,
 ) -> bool {
     let seen = ctx.look(key, Lookup::Write);
     let allowed = match condition {
         None => true,
-        Some(Condition::Absent) => seen.is_none(),
-        Some(Condition::Present) => seen.is_some(),
+        Some(KeyCondition::Absent) => seen.is_none(),
+        Some(KeyCondition::Present) => seen.is_some(),
     };
     if !allowed {
         return false;
@@ -158,7 +158,7 @@ fn store_here(
 
 pub(crate) fn setnx(ctx: &mut Context<'_, '_>) -> Outcome {
     let key = ctx.key(1);
-    let stored = store(ctx, key, 2, Some(Condition::Absent), Lifetime::Forever);
+    let stored = store(ctx, key, 2, Some(KeyCondition::Absent), Lifetime::Forever);
     ctx.out.integer(stored.into());
     Ok(())
 }

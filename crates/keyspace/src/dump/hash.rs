@@ -7,17 +7,17 @@ use super::packed::listpack::{Builder, Listpack};
 use super::packed::ziplist::Ziplist;
 use super::packed::zipmap::Zipmap;
 use super::packed::{Element, Elements};
-use super::reader::Reader;
+use super::reader::PayloadReader;
 use super::writer::Writer;
-use super::{Bad, Setting, count, kind};
+use super::{Malformed, Setting, count, kind};
 use crate::time::Now;
 
 pub(super) fn read(
     kind: u8,
-    reader: &mut Reader<'_>,
+    reader: &mut PayloadReader<'_>,
     version: u16,
     setting: &Setting<'_>,
-) -> Result<Hash, Bad> {
+) -> Result<Hash, Malformed> {
     let mut build = Build::new(setting);
     match kind {
         kind::HASH => build.read_plain(reader)?,
@@ -35,7 +35,7 @@ pub(super) fn read(
             reader.array::<8>()?;
             build.read_triples(Listpack::new(&reader.string()?)?)?;
         }
-        _ => return Err(Bad),
+        _ => return Err(Malformed),
     }
     build.finish()
 }
@@ -57,24 +57,24 @@ impl<'a> Build<'a> {
         }
     }
 
-    fn finish(self) -> Result<Hash, Bad> {
+    fn finish(self) -> Result<Hash, Malformed> {
         if self.met > 0 {
             Ok(self.hash)
         } else {
-            Err(Bad)
+            Err(Malformed)
         }
     }
 
-    fn add(&mut self, field: &[u8], value: &[u8], wall_ms: Option<u64>) -> Result<(), Bad> {
+    fn add(&mut self, field: &[u8], value: &[u8], wall_ms: Option<u64>) -> Result<(), Malformed> {
         self.met += 1;
         let Ok(deadline) = self.setting.deadline(wall_ms) else {
             return Ok(());
         };
         let new = self.hash.insert(field, value, deadline, &self.setting.hash);
-        if new { Ok(()) } else { Err(Bad) }
+        if new { Ok(()) } else { Err(Malformed) }
     }
 
-    fn read_plain(&mut self, reader: &mut Reader<'_>) -> Result<(), Bad> {
+    fn read_plain(&mut self, reader: &mut PayloadReader<'_>) -> Result<(), Malformed> {
         for _ in 0..count(reader, 2)? {
             let (field, value) = (reader.string()?, reader.string()?);
             self.add(&field, &value, None)?;
@@ -83,11 +83,15 @@ impl<'a> Build<'a> {
     }
 
     /// Each deadline is counted from just before the earliest one; 0 is none.
-    fn read_timed(&mut self, reader: &mut Reader<'_>, earliest: u64) -> Result<(), Bad> {
+    fn read_timed(
+        &mut self,
+        reader: &mut PayloadReader<'_>,
+        earliest: u64,
+    ) -> Result<(), Malformed> {
         for _ in 0..count(reader, 3)? {
             let wall_ms = match reader.number()? {
                 0 => None,
-                later => Some(earliest.checked_add(later - 1).ok_or(Bad)?),
+                later => Some(earliest.checked_add(later - 1).ok_or(Malformed)?),
             };
             let (field, value) = (reader.string()?, reader.string()?);
             self.add(&field, &value, wall_ms)?;
@@ -96,7 +100,7 @@ impl<'a> Build<'a> {
     }
 
     /// The deadline is behind the value; -1 is none.
-    fn read_valkey(&mut self, reader: &mut Reader<'_>) -> Result<(), Bad> {
+    fn read_valkey(&mut self, reader: &mut PayloadReader<'_>) -> Result<(), Malformed> {
         for _ in 0..count(reader, 10)? {
             let (field, value) = (reader.string()?, reader.string()?);
             let wall_ms = i64::from_le_bytes(reader.array()?);
@@ -105,20 +109,24 @@ impl<'a> Build<'a> {
         Ok(())
     }
 
-    fn read_pairs<'e>(&mut self, mut elements: impl Elements<'e>) -> Result<(), Bad> {
+    fn read_pairs<'e>(&mut self, mut elements: impl Elements<'e>) -> Result<(), Malformed> {
         while let Some(field) = elements.next() {
-            let value = elements.next().ok_or(Bad)??;
+            let value = elements.next().ok_or(Malformed)??;
             self.add_elements(field?, value, None)?;
         }
         Ok(())
     }
 
     /// A field, its value, its deadline; 0 is none.
-    fn read_triples<'e>(&mut self, mut elements: impl Elements<'e>) -> Result<(), Bad> {
+    fn read_triples<'e>(&mut self, mut elements: impl Elements<'e>) -> Result<(), Malformed> {
         while let Some(field) = elements.next() {
-            let value = elements.next().ok_or(Bad)??;
-            let wall_ms = elements.next().ok_or(Bad)??.integer().ok_or(Bad)?;
-            let wall_ms = u64::try_from(wall_ms).map_err(|_| Bad)?;
+            let value = elements.next().ok_or(Malformed)??;
+            let wall_ms = elements
+                .next()
+                .ok_or(Malformed)??
+                .integer()
+                .ok_or(Malformed)?;
+            let wall_ms = u64::try_from(wall_ms).map_err(|_| Malformed)?;
             self.add_elements(field?, value, (wall_ms > 0).then_some(wall_ms))?;
         }
         Ok(())
@@ -129,7 +137,7 @@ impl<'a> Build<'a> {
         field: Element<'_>,
         value: Element<'_>,
         wall_ms: Option<u64>,
-    ) -> Result<(), Bad> {
+    ) -> Result<(), Malformed> {
         let mut memory = [itoa::Buffer::new(), itoa::Buffer::new()];
         let [first, second] = &mut memory;
         self.add(field.text(first), value.text(second), wall_ms)

@@ -5,9 +5,9 @@ use tidewheel_collections::{List, ListRef};
 use super::packed::Elements;
 use super::packed::listpack::{Builder, Listpack};
 use super::packed::ziplist::Ziplist;
-use super::reader::Reader;
+use super::reader::PayloadReader;
 use super::writer::Writer;
-use super::{Bad, Setting, count, kind};
+use super::{Malformed, Setting, count, kind};
 
 /// A node of a list that is one long element.
 const PLAIN: u64 = 1;
@@ -17,7 +17,11 @@ const PACKED: u64 = 2;
 /// A node that is written has about this many bytes at most.
 const NODE_MAX: usize = 8 << 10;
 
-pub(super) fn read(kind: u8, reader: &mut Reader<'_>, setting: &Setting<'_>) -> Result<List, Bad> {
+pub(super) fn read(
+    kind: u8,
+    reader: &mut PayloadReader<'_>,
+    setting: &Setting<'_>,
+) -> Result<List, Malformed> {
     let mut list = List::new();
     match kind {
         kind::LIST => {
@@ -38,14 +42,14 @@ pub(super) fn read(kind: u8, reader: &mut Reader<'_>, setting: &Setting<'_>) -> 
                 match form {
                     PLAIN => list.push_back(&node, &setting.list),
                     PACKED => push_all(&mut list, Listpack::new(&node)?, setting)?,
-                    _ => return Err(Bad),
+                    _ => return Err(Malformed),
                 }
             }
         }
     }
     list.tighten();
     if list.get().is_empty() {
-        Err(Bad)
+        Err(Malformed)
     } else {
         Ok(list)
     }
@@ -55,7 +59,7 @@ fn push_all<'e>(
     list: &mut List,
     elements: impl Elements<'e>,
     setting: &Setting<'_>,
-) -> Result<(), Bad> {
+) -> Result<(), Malformed> {
     let mut memory = itoa::Buffer::new();
     for element in elements {
         list.push_back(element?.text(&mut memory), &setting.list);
@@ -64,7 +68,7 @@ fn push_all<'e>(
 }
 
 /// Bytes that the nodes have.
-pub(super) fn measure(kind: u8, mut reader: Reader<'_>) -> usize {
+pub(super) fn measure(kind: u8, mut reader: PayloadReader<'_>) -> usize {
     let mut bytes = 0_usize;
     for _ in 0..count(&mut reader, 1).unwrap_or(0) {
         if kind == kind::LIST_QUICKLIST_2 && reader.number().is_err() {
@@ -72,7 +76,7 @@ pub(super) fn measure(kind: u8, mut reader: Reader<'_>) -> usize {
         }
         match reader.string_len() {
             Ok(len) => bytes = bytes.saturating_add(len),
-            Err(Bad) => break,
+            Err(Malformed) => break,
         }
     }
     bytes

@@ -6,31 +6,35 @@
 //! | `lllddddd dddddddd` | `l + 2` bytes from `d + 1` bytes back |
 //! | `111ddddd llllllll dddddddd` | `l + 9` bytes from `d + 1` bytes back |
 
-use super::Bad;
+use super::Malformed;
 
 /// The most bytes that three compressed ones stand for.
 const COPY_MAX: usize = 264;
 
 /// Expands to exactly `len` bytes. A length that the compressed bytes cannot have is refused before
 /// any memory is taken.
-pub(super) fn expand(mut packed: &[u8], len: usize) -> Result<Vec<u8>, Bad> {
+pub(super) fn expand(mut packed: &[u8], len: usize) -> Result<Vec<u8>, Malformed> {
     if len > longest(packed.len()) {
-        return Err(Bad);
+        return Err(Malformed);
     }
     let mut out = Vec::with_capacity(len);
     while let Some((&first, rest)) = packed.split_first() {
         packed = if first < 32 {
             let literal = usize::from(first) + 1;
-            out.extend_from_slice(rest.get(..literal).ok_or(Bad)?);
+            out.extend_from_slice(rest.get(..literal).ok_or(Malformed)?);
             &rest[literal..]
         } else {
             copy_back(first, rest, &mut out, len)?
         };
         if out.len() > len {
-            return Err(Bad);
+            return Err(Malformed);
         }
     }
-    if out.len() == len { Ok(out) } else { Err(Bad) }
+    if out.len() == len {
+        Ok(out)
+    } else {
+        Err(Malformed)
+    }
 }
 
 /// The most bytes that so many compressed ones may stand for.
@@ -44,20 +48,20 @@ fn copy_back<'p>(
     rest: &'p [u8],
     out: &mut Vec<u8>,
     len: usize,
-) -> Result<&'p [u8], Bad> {
+) -> Result<&'p [u8], Malformed> {
     let (more, rest) = match first >> 5 {
         7 => rest
             .split_first()
             .map(|(more, rest)| (usize::from(*more), rest))
-            .ok_or(Bad)?,
+            .ok_or(Malformed)?,
         _ => (0, rest),
     };
     let count = usize::from(first >> 5) + more + 2;
-    let (low, rest) = rest.split_first().ok_or(Bad)?;
+    let (low, rest) = rest.split_first().ok_or(Malformed)?;
     let back = (usize::from(first & 0x1f) << 8 | usize::from(*low)) + 1;
-    let start = out.len().checked_sub(back).ok_or(Bad)?;
+    let start = out.len().checked_sub(back).ok_or(Malformed)?;
     if out.len() + count > len {
-        return Err(Bad);
+        return Err(Malformed);
     }
     // The copy may overlap what it writes: a run.
     let mut left = count;

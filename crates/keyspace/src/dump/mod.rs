@@ -31,13 +31,13 @@ mod zset;
 use tidewheel_collections::{Change, DEADLINE_MAX, Hash, List, ListLimits, NewDeadline, Set, ZSet};
 
 pub(crate) use self::envelope::{Lenience, Opened, open};
-use self::reader::Reader;
+use self::reader::PayloadReader;
 use self::writer::Writer;
 use crate::time::{Base, Now, Unit};
 
 /// The bytes are no value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Bad;
+pub(crate) struct Malformed;
 
 /// The types.
 mod kind {
@@ -114,8 +114,8 @@ impl Setting<'_> {
 struct Reached;
 
 /// Reads the value of a payload.
-pub(crate) fn load(opened: Opened<'_>, setting: &Setting<'_>) -> Result<Loaded, Bad> {
-    let mut reader = Reader::new(opened.value);
+pub(crate) fn load(opened: Opened<'_>, setting: &Setting<'_>) -> Result<Loaded, Malformed> {
+    let mut reader = PayloadReader::new(opened.value);
     let kind = reader.byte()?;
     let value = match kind {
         kind::STRING => Loaded::String(reader.string()?.into_owned()),
@@ -133,7 +133,7 @@ pub(crate) fn load(opened: Opened<'_>, setting: &Setting<'_>) -> Result<Loaded, 
     if reader.is_empty() {
         Ok(value)
     } else {
-        Err(Bad)
+        Err(Malformed)
     }
 }
 
@@ -151,21 +151,21 @@ pub(crate) use self::zset::write as of_zset;
 
 /// Bytes that the strings of a payload have, about. Whether it is sound is seen later.
 pub(crate) fn measure(payload: &[u8]) -> usize {
-    let mut reader = Reader::new(payload);
+    let mut reader = PayloadReader::new(payload);
     let declared = match reader.byte() {
         Ok(kind::LIST_QUICKLIST | kind::LIST_QUICKLIST_2) => list::measure(payload[0], reader),
         Ok(_) => reader.string_len().unwrap_or(0),
-        Err(Bad) => 0,
+        Err(Malformed) => 0,
     };
     payload.len().max(declared)
 }
 
 /// A number of things that follow, each of which takes some bytes at least.
-fn count(reader: &mut Reader<'_>, least_bytes: u64) -> Result<u64, Bad> {
+fn count(reader: &mut PayloadReader<'_>, least_bytes: u64) -> Result<u64, Malformed> {
     let number = reader.number()?;
-    let least = number.checked_mul(least_bytes).ok_or(Bad)?;
+    let least = number.checked_mul(least_bytes).ok_or(Malformed)?;
     if number == 0 || least > reader.rest().len() as u64 {
-        return Err(Bad);
+        return Err(Malformed);
     }
     Ok(number)
 }

@@ -5,12 +5,16 @@ use tidewheel_resp::parse_i64;
 
 use super::packed::listpack::Listpack;
 use super::packed::{Elements, intset};
-use super::reader::Reader;
+use super::reader::PayloadReader;
 use super::writer::Writer;
-use super::{Bad, Setting, count, kind};
+use super::{Malformed, Setting, count, kind};
 use crate::time::Now;
 
-pub(super) fn read(kind: u8, reader: &mut Reader<'_>, setting: &Setting<'_>) -> Result<Set, Bad> {
+pub(super) fn read(
+    kind: u8,
+    reader: &mut PayloadReader<'_>,
+    setting: &Setting<'_>,
+) -> Result<Set, Malformed> {
     let mut set = Set::new();
     match kind {
         kind::SET => {
@@ -30,7 +34,7 @@ pub(super) fn read(kind: u8, reader: &mut Reader<'_>, setting: &Setting<'_>) -> 
         _ => add_all(&mut set, Listpack::new(&reader.string()?)?, setting)?,
     }
     if set.get().is_empty() {
-        Err(Bad)
+        Err(Malformed)
     } else {
         Ok(set)
     }
@@ -40,7 +44,7 @@ fn add_all<'e>(
     set: &mut Set,
     elements: impl Elements<'e>,
     setting: &Setting<'_>,
-) -> Result<(), Bad> {
+) -> Result<(), Malformed> {
     let mut memory = itoa::Buffer::new();
     for element in elements {
         add(set, element?.text(&mut memory), None, setting)?;
@@ -53,12 +57,12 @@ fn add(
     member: &[u8],
     wall_ms: Option<u64>,
     setting: &Setting<'_>,
-) -> Result<(), Bad> {
+) -> Result<(), Malformed> {
     let Ok(deadline) = setting.deadline(wall_ms) else {
         return Ok(());
     };
     let new = set.insert(member, deadline, &setting.set);
-    if new { Ok(()) } else { Err(Bad) }
+    if new { Ok(()) } else { Err(Malformed) }
 }
 
 /// The payload of a set.

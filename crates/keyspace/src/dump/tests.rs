@@ -50,12 +50,12 @@ fn with_setting<R>(entries: usize, act: impl FnOnce(&Setting<'_>) -> R) -> R {
     })
 }
 
-fn load_value(value: &[u8], version: u16) -> Result<Loaded, Bad> {
+fn load_value(value: &[u8], version: u16) -> Result<Loaded, Malformed> {
     with_setting(64, |setting| load(Opened { version, value }, setting))
 }
 
-fn restore(payload: &[u8]) -> Result<Loaded, Bad> {
-    let opened = open(payload, Lenience::default()).ok_or(Bad)?;
+fn restore(payload: &[u8]) -> Result<Loaded, Malformed> {
+    let opened = open(payload, Lenience::default()).ok_or(Malformed)?;
     with_setting(64, |setting| load(opened, setting))
 }
 
@@ -154,7 +154,7 @@ fn compressed_strings_expand_within_their_length() {
         (b"\x05ab", 6),
         (b"\0a", 1 << 40),
     ] {
-        assert_eq!(lzf::expand(packed, len), Err(Bad), "{packed:?}");
+        assert_eq!(lzf::expand(packed, len), Err(Malformed), "{packed:?}");
     }
 }
 
@@ -234,7 +234,7 @@ fn old_forms_are_read() {
         (b"\x04\x01\x01a\x01b", "{[97]: ([98], None)}"),
     ] {
         let read = load_value(value, 10);
-        let read = read.unwrap_or_else(|Bad| panic!("{}", value.escape_ascii()));
+        let read = read.unwrap_or_else(|Malformed| panic!("{}", value.escape_ascii()));
         assert_eq!(shown(&read), expected);
         let again = restore(&payload_of(&read)).expect("what was written");
         assert_eq!(shown(&again), expected);

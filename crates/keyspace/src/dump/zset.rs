@@ -6,12 +6,16 @@ use tidewheel_resp::{format_f64_short, parse_f64};
 use super::packed::Elements;
 use super::packed::listpack::{Builder, Listpack};
 use super::packed::ziplist::Ziplist;
-use super::reader::Reader;
+use super::reader::PayloadReader;
 use super::writer::Writer;
-use super::{Bad, Setting, count, kind};
+use super::{Malformed, Setting, count, kind};
 use crate::time::Now;
 
-pub(super) fn read(kind: u8, reader: &mut Reader<'_>, setting: &Setting<'_>) -> Result<ZSet, Bad> {
+pub(super) fn read(
+    kind: u8,
+    reader: &mut PayloadReader<'_>,
+    setting: &Setting<'_>,
+) -> Result<ZSet, Malformed> {
     let mut zset = ZSet::new();
     match kind {
         kind::ZSET => {
@@ -42,19 +46,19 @@ pub(super) fn read(kind: u8, reader: &mut Reader<'_>, setting: &Setting<'_>) -> 
         _ => add_pairs(&mut zset, Listpack::new(&reader.string()?)?, setting)?,
     }
     if zset.get().is_empty() {
-        Err(Bad)
+        Err(Malformed)
     } else {
         Ok(zset)
     }
 }
 
 /// A score as text behind its length, which may also say that it is infinite, or no number.
-fn read_score(reader: &mut Reader<'_>) -> Result<f64, Bad> {
+fn read_score(reader: &mut PayloadReader<'_>) -> Result<f64, Malformed> {
     match reader.byte()? {
         255 => Ok(f64::NEG_INFINITY),
         254 => Ok(f64::INFINITY),
-        253 => Err(Bad),
-        len => parse_f64(reader.take(len.into())?).ok_or(Bad),
+        253 => Err(Malformed),
+        len => parse_f64(reader.take(len.into())?).ok_or(Malformed),
     }
 }
 
@@ -62,11 +66,11 @@ fn add_pairs<'e>(
     zset: &mut ZSet,
     mut elements: impl Elements<'e>,
     setting: &Setting<'_>,
-) -> Result<(), Bad> {
+) -> Result<(), Malformed> {
     let mut memory = itoa::Buffer::new();
     while let Some(member) = elements.next() {
-        let score = elements.next().ok_or(Bad)??;
-        let score = parse_f64(score.text(&mut memory)).ok_or(Bad)?;
+        let score = elements.next().ok_or(Malformed)??;
+        let score = parse_f64(score.text(&mut memory)).ok_or(Malformed)?;
         add(zset, member?.text(&mut memory), score, None, setting)?;
     }
     Ok(())
@@ -78,15 +82,19 @@ fn add(
     score: f64,
     wall_ms: Option<u64>,
     setting: &Setting<'_>,
-) -> Result<(), Bad> {
+) -> Result<(), Malformed> {
     if score.is_nan() {
-        return Err(Bad);
+        return Err(Malformed);
     }
     let Ok(deadline) = setting.deadline(wall_ms) else {
         return Ok(());
     };
     let old = zset.insert(member, score, deadline, &setting.zset);
-    if old.is_none() { Ok(()) } else { Err(Bad) }
+    if old.is_none() {
+        Ok(())
+    } else {
+        Err(Malformed)
+    }
 }
 
 /// The payload of a sorted set.

@@ -25,11 +25,11 @@ pub(crate) struct EventQueue {
     /// Events that were ever queued, and how many of them were published.
     queued: AtomicU64,
     published: AtomicU64,
-    waiting: Ranked<Waiting>,
+    waiting: Ranked<QueuedEvents>,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct QueuedEvents {
     events: Vec<Event>,
     bytes: usize,
     dropped: u64,
@@ -40,7 +40,7 @@ impl Default for EventQueue {
         Self {
             queued: AtomicU64::new(0),
             published: AtomicU64::new(0),
-            waiting: Ranked::new(Rank::Events, Waiting::default()),
+            waiting: Ranked::new(Rank::Events, QueuedEvents::default()),
         }
     }
 }
@@ -67,7 +67,7 @@ impl EventQueue {
     /// so that no other thread publishes later events first.
     pub(crate) fn drain(&self, publish: &mut dyn FnMut(Event)) {
         let events = self.take();
-        let _counted = Counted(&self.published, events.len() as u64);
+        let _counted = PublishedOnDrop(&self.published, events.len() as u64);
         events.into_iter().for_each(publish);
     }
 
@@ -88,7 +88,7 @@ impl EventQueue {
     }
 }
 
-impl Waiting {
+impl QueuedEvents {
     fn push(&mut self, event: Event) {
         let bytes = self.bytes + event.key.len();
         let full = bytes > BYTES_MAX && !self.events.is_empty();
@@ -103,9 +103,9 @@ impl Waiting {
 
 /// Counts events as published when it is dropped. After a panic too: no other thread can publish
 /// them any more.
-struct Counted<'a>(&'a AtomicU64, u64);
+struct PublishedOnDrop<'a>(&'a AtomicU64, u64);
 
-impl Drop for Counted<'_> {
+impl Drop for PublishedOnDrop<'_> {
     fn drop(&mut self) {
         self.0.fetch_add(self.1, Ordering::Release);
     }

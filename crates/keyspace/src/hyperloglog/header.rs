@@ -16,33 +16,33 @@ pub(super) const SPARSE_MAX: usize = HEADER + 2 * REGISTERS;
 
 /// The encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum Encoding {
     Dense = 0,
     Sparse = 1,
 }
 
 /// The encoding of a string; `None` if the string is no HyperLogLog.
-pub(crate) fn kind(bytes: &[u8]) -> Option<Kind> {
+pub(crate) fn encoding(bytes: &[u8]) -> Option<Encoding> {
     if bytes.len() < HEADER || !bytes.starts_with(MAGIC) {
         return None;
     }
     match bytes[KIND_AT] {
-        0 if bytes.len() == DENSE_LEN => Some(Kind::Dense),
-        1 => Some(Kind::Sparse),
+        0 if bytes.len() == DENSE_LEN => Some(Encoding::Dense),
+        1 => Some(Encoding::Sparse),
         _ => None,
     }
 }
 
 /// A header whose estimate, zero, holds.
-pub(super) fn new(kind: Kind) -> Vec<u8> {
-    let len = match kind {
-        Kind::Dense => DENSE_LEN,
-        Kind::Sparse => HEADER,
+pub(super) fn new(encoding: Encoding) -> Vec<u8> {
+    let len = match encoding {
+        Encoding::Dense => DENSE_LEN,
+        Encoding::Sparse => HEADER,
     };
     let mut bytes = Vec::with_capacity(len);
     bytes.extend_from_slice(MAGIC);
     bytes.resize(HEADER, 0);
-    bytes[KIND_AT] = kind as u8;
+    bytes[KIND_AT] = encoding as u8;
     bytes
 }
 

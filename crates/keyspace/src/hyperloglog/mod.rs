@@ -19,7 +19,7 @@ mod header;
 mod sparse;
 
 use self::header::HEADER;
-pub(crate) use self::header::{Kind, cached, invalidate, kind, remember};
+pub(crate) use self::header::{Encoding, cached, encoding, invalidate, remember};
 use self::sparse::Raised;
 pub(crate) use self::sparse::describe;
 
@@ -56,7 +56,7 @@ impl Rank {
 
 /// An empty one.
 pub(crate) fn empty() -> Vec<u8> {
-    let mut bytes = header::new(Kind::Sparse);
+    let mut bytes = header::new(Encoding::Sparse);
     sparse::write(&[0; REGISTERS], &mut bytes);
     bytes
 }
@@ -70,11 +70,11 @@ pub(crate) fn is_lower(dense: &[u8], new: Rank) -> bool {
 /// sparse one that would become longer than `sparse_max` bytes becomes dense.
 pub(crate) fn raise(
     bytes: &mut Vec<u8>,
-    kind: Kind,
+    encoding: Encoding,
     new: Rank,
     sparse_max: usize,
 ) -> Result<bool, Corrupt> {
-    if kind == Kind::Sparse {
+    if encoding == Encoding::Sparse {
         match sparse::raise(bytes, new, sparse_max)? {
             Raised::AsHigh => return Ok(false),
             Raised::Done => return Ok(true),
@@ -91,18 +91,18 @@ pub(crate) fn raise(
 /// The same, dense. It keeps the header's estimate.
 pub(crate) fn to_dense(bytes: &[u8]) -> Result<Vec<u8>, Corrupt> {
     let mut registers = Registers::default();
-    registers.merge(bytes, Kind::Sparse)?;
+    registers.merge(bytes, Encoding::Sparse)?;
     let mut dense = registers.to_dense();
     header::copy_estimate(bytes, &mut dense);
     Ok(dense)
 }
 
 /// The estimate of how many different elements it was given.
-pub(crate) fn count(bytes: &[u8], kind: Kind) -> Result<u64, Corrupt> {
+pub(crate) fn count(bytes: &[u8], encoding: Encoding) -> Result<u64, Corrupt> {
     let mut histogram = [0; 64];
-    match kind {
-        Kind::Dense => dense::for_each(&bytes[HEADER..], |rank| histogram[rank as usize] += 1),
-        Kind::Sparse => {
+    match encoding {
+        Encoding::Dense => dense::for_each(&bytes[HEADER..], |rank| histogram[rank as usize] += 1),
+        Encoding::Sparse => {
             let add = |rank: u8, len: usize| histogram[rank as usize] += len as u32;
             sparse::for_each_run(&bytes[HEADER..], add)?;
         }
@@ -121,10 +121,10 @@ impl Default for Registers {
 
 impl Registers {
     /// Raises each register to its rank in another one.
-    pub(crate) fn merge(&mut self, bytes: &[u8], kind: Kind) -> Result<(), Corrupt> {
-        match kind {
-            Kind::Dense => dense::merge(&bytes[HEADER..], &mut self.0),
-            Kind::Sparse => {
+    pub(crate) fn merge(&mut self, bytes: &[u8], encoding: Encoding) -> Result<(), Corrupt> {
+        match encoding {
+            Encoding::Dense => dense::merge(&bytes[HEADER..], &mut self.0),
+            Encoding::Sparse => {
                 let mut rest = &mut self.0[..];
                 sparse::for_each_run(&bytes[HEADER..], |rank, len| {
                     let run = rest.split_off_mut(..len).unwrap_or_default();
@@ -154,7 +154,7 @@ impl Registers {
     /// estimate.
     pub(crate) fn encode(&self, sparse_max: Option<usize>) -> Vec<u8> {
         if let Some(longest) = sparse_max {
-            let mut bytes = header::new(Kind::Sparse);
+            let mut bytes = header::new(Encoding::Sparse);
             if sparse::write(&self.0, &mut bytes) && bytes.len() <= longest {
                 invalidate(&mut bytes);
                 return bytes;
@@ -166,7 +166,7 @@ impl Registers {
     }
 
     fn to_dense(&self) -> Vec<u8> {
-        let mut bytes = header::new(Kind::Dense);
+        let mut bytes = header::new(Encoding::Dense);
         dense::write(&self.0, &mut bytes);
         bytes
     }

@@ -20,7 +20,7 @@ const MERGED: usize = 5;
 
 /// One run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Run {
+struct SparseRun {
     rank: u8,
     /// How many registers.
     len: usize,
@@ -28,7 +28,7 @@ struct Run {
     bytes: usize,
 }
 
-impl Run {
+impl SparseRun {
     /// The run that begins with the first byte.
     fn read(runs: &[u8]) -> Result<Self, Corrupt> {
         let (first, rest) = runs.split_first().ok_or(Corrupt)?;
@@ -67,7 +67,7 @@ pub(super) fn for_each_run(runs: &[u8], mut visit: impl FnMut(u8, usize)) -> Res
     }
     let (mut rest, mut left) = (runs, REGISTERS);
     while !rest.is_empty() {
-        let run = Run::read(rest)?;
+        let run = SparseRun::read(rest)?;
         left = left.checked_sub(run.len).ok_or(Corrupt)?;
         visit(run.rank, run.len);
         rest = &rest[run.bytes..];
@@ -76,8 +76,8 @@ pub(super) fn for_each_run(runs: &[u8], mut visit: impl FnMut(u8, usize)) -> Res
 }
 
 /// Where a register's run is.
-struct Found {
-    run: Run,
+struct FoundRun {
+    run: SparseRun,
     /// Where it begins, in bytes.
     at: usize,
     /// Where the run before it begins.
@@ -86,13 +86,13 @@ struct Found {
     before: usize,
 }
 
-fn find(runs: &[u8], register: usize) -> Result<Found, Corrupt> {
+fn find(runs: &[u8], register: usize) -> Result<FoundRun, Corrupt> {
     let (mut at, mut previous, mut first) = (0, 0, 0);
     loop {
-        let run = Run::read(&runs[at..])?;
+        let run = SparseRun::read(&runs[at..])?;
         if register < first + run.len {
             let before = register - first;
-            return Ok(Found {
+            return Ok(FoundRun {
                 run,
                 at,
                 previous,
@@ -118,7 +118,7 @@ pub(super) enum Raised {
 /// Raises a register, unless it is as high already. The string does not become longer than
 /// `longest`.
 pub(super) fn raise(bytes: &mut Vec<u8>, new: Rank, longest: usize) -> Result<Raised, Corrupt> {
-    let Found {
+    let FoundRun {
         run,
         at,
         previous,
@@ -131,9 +131,9 @@ pub(super) fn raise(bytes: &mut Vec<u8>, new: Rank, longest: usize) -> Result<Ra
         return Ok(Raised::TooLarge);
     }
     let mut split = Vec::with_capacity(5);
-    Run::write(run.rank, before, &mut split);
-    Run::write(new.rank, 1, &mut split);
-    Run::write(run.rank, run.len - before - 1, &mut split);
+    SparseRun::write(run.rank, before, &mut split);
+    SparseRun::write(new.rank, 1, &mut split);
+    SparseRun::write(run.rank, run.len - before - 1, &mut split);
     let grown = bytes.len() + split.len() - run.bytes;
     if split.len() > run.bytes && grown > longest {
         return Ok(Raised::TooLarge);
@@ -147,18 +147,18 @@ pub(super) fn raise(bytes: &mut Vec<u8>, new: Rank, longest: usize) -> Result<Ra
 /// Merges neighbours of equal rank, from that byte on.
 fn merge(bytes: &mut Vec<u8>, mut at: usize) {
     for _ in 0..MERGED {
-        let Ok(run) = Run::read(&bytes[at..]) else {
+        let Ok(run) = SparseRun::read(&bytes[at..]) else {
             return;
         };
         let next = at + run.bytes;
-        let behind = Run::read(&bytes[next..]);
+        let behind = SparseRun::read(&bytes[next..]);
         let both = behind.ok().filter(|behind| {
             run.rank > 0 && behind.rank == run.rank && run.len + behind.len <= RANKED_MAX
         });
         match both {
             Some(behind) => {
                 let mut merged = Vec::with_capacity(1);
-                Run::write(run.rank, run.len + behind.len, &mut merged);
+                SparseRun::write(run.rank, run.len + behind.len, &mut merged);
                 bytes.splice(at..next + behind.bytes, merged);
             }
             None => at = next,
@@ -173,7 +173,7 @@ pub(super) fn write(registers: &[u8; REGISTERS], bytes: &mut Vec<u8>) -> bool {
         if run[0] > RANK_MAX {
             return false;
         }
-        Run::write(run[0], run.len(), bytes);
+        SparseRun::write(run[0], run.len(), bytes);
     }
     true
 }
@@ -183,7 +183,7 @@ pub(crate) fn describe(bytes: &[u8]) -> Result<String, Corrupt> {
     let mut text = String::new();
     let (mut rest, mut left) = (&bytes[HEADER..], REGISTERS);
     while !rest.is_empty() {
-        let Run { rank, len, bytes } = Run::read(rest)?;
+        let SparseRun { rank, len, bytes } = SparseRun::read(rest)?;
         left = left.checked_sub(len).ok_or(Corrupt)?;
         // Writing to a string cannot fail.
         let _ = match (rank, bytes) {

@@ -7,19 +7,19 @@ use super::*;
 const SPARSE: usize = 3_000;
 
 fn add(bytes: &mut Vec<u8>, new: Rank, sparse_max: usize) -> bool {
-    let kind = kind(bytes).expect("a HyperLogLog");
-    raise(bytes, kind, new, sparse_max).expect("sound")
+    let encoding = encoding(bytes).expect("a HyperLogLog");
+    raise(bytes, encoding, new, sparse_max).expect("sound")
 }
 
 fn add_again(bytes: &mut Vec<u8>, new: Rank) -> Result<bool, Corrupt> {
-    let kind = kind(bytes).expect("still one");
-    raise(bytes, kind, new, SPARSE)
+    let encoding = encoding(bytes).expect("still one");
+    raise(bytes, encoding, new, SPARSE)
 }
 
 fn registers(bytes: &[u8]) -> Vec<u8> {
     let mut registers = Registers::default();
     registers
-        .merge(bytes, kind(bytes).expect("a HyperLogLog"))
+        .merge(bytes, encoding(bytes).expect("a HyperLogLog"))
         .expect("sound");
     registers.as_slice().to_vec()
 }
@@ -41,23 +41,23 @@ proptest! {
             prop_assert_eq!(add(&mut bytes, new, sparse_max), lower);
             prop_assert_eq!(add(&mut dense, new, 0), lower);
             plain[register] = rank.max(plain[register]);
-            let kind = kind(&bytes).expect("a HyperLogLog");
-            prop_assert!(kind == Kind::Dense || bytes.len() <= sparse_max.max(18));
+            let encoding = encoding(&bytes).expect("a HyperLogLog");
+            prop_assert!(encoding == Encoding::Dense || bytes.len() <= sparse_max.max(18));
         }
         prop_assert_eq!(&registers(&bytes), &plain);
         prop_assert_eq!(&registers(&dense), &plain);
-        let kind = kind(&bytes).expect("a HyperLogLog");
-        prop_assert_eq!(count(&bytes, kind), count(&dense, Kind::Dense));
+        let encoding = encoding(&bytes).expect("a HyperLogLog");
+        prop_assert_eq!(count(&bytes, encoding), count(&dense, Encoding::Dense));
     }
 
     #[test]
     fn no_bytes_make_it_panic(runs in proptest::collection::vec(any::<u8>(), 0..300), number in 0..REGISTERS, rank in 1..52_u8) {
-        let mut bytes = header::new(Kind::Sparse);
+        let mut bytes = header::new(Encoding::Sparse);
         bytes.extend_from_slice(&runs);
         let new = Rank { register: number, rank };
-        let _ = (count(&bytes, Kind::Sparse), describe(&bytes), to_dense(&bytes));
-        let _ = Registers::default().merge(&bytes, Kind::Sparse);
-        if raise(&mut bytes, Kind::Sparse, new, SPARSE).is_ok() {
+        let _ = (count(&bytes, Encoding::Sparse), describe(&bytes), to_dense(&bytes));
+        let _ = Registers::default().merge(&bytes, Encoding::Sparse);
+        if raise(&mut bytes, Encoding::Sparse, new, SPARSE).is_ok() {
             prop_assert_eq!(add_again(&mut bytes, new), Ok(false));
         }
     }
@@ -69,13 +69,13 @@ fn the_estimate_is_within_four_standard_errors() {
     for i in 1..=100_000_u64 {
         add(&mut bytes, Rank::of(i.to_string().as_bytes()), SPARSE);
         if i == checked {
-            let estimate = count(&bytes, kind(&bytes).expect("one")).expect("sound");
+            let estimate = count(&bytes, encoding(&bytes).expect("one")).expect("sound");
             let error = (estimate as f64 - i as f64).abs() / i as f64;
             assert!(error <= 4.0 * 1.04 / 128.0, "{estimate} for {i}");
             checked = checked * 3 + 1;
         }
     }
-    assert_eq!(kind(&bytes), Some(Kind::Dense));
+    assert_eq!(encoding(&bytes), Some(Encoding::Dense));
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn merged_registers_are_encoded_as_they_are_best() {
         },
         SPARSE,
     );
-    registers.merge(&one, Kind::Sparse).expect("sound");
+    registers.merge(&one, Encoding::Sparse).expect("sound");
     let sparse = registers.encode(Some(SPARSE));
     assert_eq!(describe(&sparse), Ok("z:5 v:3,1 Z:16378".to_owned()));
     assert_eq!(cached(&sparse), None);
@@ -105,19 +105,19 @@ fn merged_registers_are_encoded_as_they_are_best() {
         },
         SPARSE,
     );
-    assert_eq!(kind(&one), Some(Kind::Dense));
+    assert_eq!(encoding(&one), Some(Encoding::Dense));
 }
 
 /// The runs of a string of a hundred megabytes overflowed a counter, and what came next was written
 /// outside.
 #[test]
 fn runs_that_exceed_the_registers_are_refused() {
-    let mut bytes = header::new(Kind::Sparse);
+    let mut bytes = header::new(Encoding::Sparse);
     for _ in 0..20_000 {
         bytes.extend_from_slice(&[0x7f, 0xff, 0x3f]);
     }
     bytes.push(0x80);
-    assert_eq!(count(&bytes, Kind::Sparse), Err(Corrupt));
+    assert_eq!(count(&bytes, Encoding::Sparse), Err(Corrupt));
     assert_eq!(to_dense(&bytes), Err(Corrupt));
     assert_eq!(describe(&bytes), Err(Corrupt));
 }

@@ -27,7 +27,7 @@ pub(crate) enum Visits {
     /// Those between the places that this argument and the next one name.
     Places(usize),
     /// Those in the cells of the area that a geographic search names.
-    Area(Search),
+    Area(GeoSearch),
     /// Those of a sorted set between the two ends that begin at this argument.
     Range(usize, RangeForm),
 }
@@ -35,7 +35,7 @@ pub(crate) enum Visits {
 /// The range of a sorted set that a command means; what is `None` here, words say.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RangeForm {
-    pub(crate) by: Option<By>,
+    pub(crate) by: Option<RangeBy>,
     pub(crate) reverse: Option<bool>,
 }
 
@@ -45,14 +45,14 @@ impl RangeForm {
         reverse: None,
     };
 
-    pub(super) const fn of(by: By) -> Self {
+    pub(super) const fn of(by: RangeBy) -> Self {
         Self {
             by: Some(by),
             reverse: Some(false),
         }
     }
 
-    pub(super) const fn reverse(by: By) -> Self {
+    pub(super) const fn reverse(by: RangeBy) -> Self {
         Self {
             by: Some(by),
             reverse: Some(true),
@@ -62,7 +62,7 @@ impl RangeForm {
 
 /// What the two ends of a range are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum By {
+pub(crate) enum RangeBy {
     Rank,
     Score,
     Lex,
@@ -70,7 +70,7 @@ pub(crate) enum By {
 
 /// How a geographic search begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Search {
+pub(crate) enum GeoSearch {
     /// A position and a radius stand first; the rest may name a key to store in.
     Around { stores: bool },
     /// A member and a radius stand first.

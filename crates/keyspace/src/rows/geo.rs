@@ -1,7 +1,7 @@
 //! Rows: positions on the earth.
 
 use super::command::{Command, chapter, row};
-use super::cost::{Cost, Search, Visits};
+use super::cost::{Cost, GeoSearch, Visits};
 use super::keys::KeySpec;
 use super::kinds::{Adds, Group};
 
@@ -32,7 +32,7 @@ pub(super) const ROWS: &[Command] = &chapter(Group::Geo, "@geo", [
             by(circle(BYRADIUS radius:float unit(M|KM|FT|MI))|box(BYBOX width:float height:float \
             unit(M|KM|FT|MI))) [order(ASC|DESC)] [count(COUNT count:int [ANY])] [WITHCOORD] \
             [WITHDIST] [WITHHASH]")
-        .since("6.2.0").key("RO access").cost(Cost::visiting(500, Visits::Area(Search::Words))).slow()
+        .since("6.2.0").key("RO access").cost(Cost::visiting(500, Visits::Area(GeoSearch::Words))).slow()
         .says("Returns the members of a geospatial index within a box or a circle.")
         .complexity("O(N+log(M)) where N is the number of members in the cells around the shape \
             and M is the number of members in the index.")
@@ -43,7 +43,7 @@ pub(super) const ROWS: &[Command] = &chapter(Group::Geo, "@geo", [
             unit(M|KM|FT|MI))|box(BYBOX width:float height:float unit(M|KM|FT|MI))) \
             [order(ASC|DESC)] [count(COUNT count:int [ANY])] [STOREDIST]")
         .since("6.2.0").keys(KeySpec::two("OW update, RO access"))
-        .cost(Cost::visiting(1000, Visits::Area(Search::WordsAndStore))).slow().adds(Adds::Sources)
+        .cost(Cost::visiting(1000, Visits::Area(GeoSearch::WordsAndStore))).slow().adds(Adds::Sources)
         .says("Stores the members of a geospatial index within a box or a circle in a key.")
         .complexity("O(N+log(M)) where N is the number of members in the cells around the shape \
             and M is the number of members in the index.")

@@ -1,7 +1,7 @@
 //! Rows: members of a geospatial index around a position.
 
 use super::command::{Command, chapter, row};
-use super::cost::{Cost, Search, Visits};
+use super::cost::{Cost, GeoSearch, Visits};
 use super::keys::KeySpec;
 use super::kinds::{Adds, Group};
 
@@ -12,7 +12,7 @@ pub(super) const ROWS: &[Command] = &chapter(Group::Geo, "@geo", [
             [WITHHASH] [count(COUNT count:int [ANY@6.2.0])] [order(ASC|DESC)] [STORE key:key1] \
             [STOREDIST key:key2]")
         .since("3.2.0").keys(KeySpec::one_and_stored(6, "RO access, OW update, OW update"))
-        .cost(Cost::visiting(500, Visits::Area(Search::Around { stores: true }))).slow().adds(Adds::Sources)
+        .cost(Cost::visiting(500, Visits::Area(GeoSearch::Around { stores: true }))).slow().adds(Adds::Sources)
         .says("Returns or stores the members of a geospatial index within a distance of a point.")
         .complexity("O(N+log(M)) where N is the number of members in the cells around the shape \
             and M is the number of members in the index.")
@@ -22,7 +22,7 @@ pub(super) const ROWS: &[Command] = &chapter(Group::Geo, "@geo", [
     row("georadius_ro", -6, "readonly",
         "key longitude:float latitude:float radius:float unit(M|KM|FT|MI) [WITHCOORD] [WITHDIST] \
             [WITHHASH] [count(COUNT count:int [ANY@6.2.0])] [order(ASC|DESC)]")
-        .since("3.2.10").key("RO access").cost(Cost::visiting(500, Visits::Area(Search::Around { stores: false }))).slow()
+        .since("3.2.10").key("RO access").cost(Cost::visiting(500, Visits::Area(GeoSearch::Around { stores: false }))).slow()
         .says("Returns the members of a geospatial index within a distance of a point.")
         .complexity("O(N+log(M)) where N is the number of members in the cells around the shape \
             and M is the number of members in the index.")
@@ -32,7 +32,7 @@ pub(super) const ROWS: &[Command] = &chapter(Group::Geo, "@geo", [
         "key member radius:float unit(M|KM|FT|MI) [WITHCOORD] [WITHDIST] [WITHHASH] [count(COUNT \
             count:int [ANY])] [order(ASC|DESC)] [STORE key:key1] [STOREDIST key:key2]")
         .since("3.2.0").keys(KeySpec::one_and_stored(5, "RO access, OW update, OW update"))
-        .cost(Cost::visiting(500, Visits::Area(Search::AroundMember { stores: true }))).slow().adds(Adds::Sources)
+        .cost(Cost::visiting(500, Visits::Area(GeoSearch::AroundMember { stores: true }))).slow().adds(Adds::Sources)
         .says("Returns or stores the members of a geospatial index within a distance of a member.")
         .complexity("O(N+log(M)) where N is the number of members in the cells around the shape \
             and M is the number of members in the index.")
@@ -42,7 +42,7 @@ pub(super) const ROWS: &[Command] = &chapter(Group::Geo, "@geo", [
     row("georadiusbymember_ro", -5, "readonly",
         "key member radius:float unit(M|KM|FT|MI) [WITHCOORD] [WITHDIST] [WITHHASH] [count(COUNT \
             count:int [ANY])] [order(ASC|DESC)]")
-        .since("3.2.10").key("RO access").cost(Cost::visiting(500, Visits::Area(Search::AroundMember { stores: false }))).slow()
+        .since("3.2.10").key("RO access").cost(Cost::visiting(500, Visits::Area(GeoSearch::AroundMember { stores: false }))).slow()
         .says("Returns the members of a geospatial index within a distance of a member.")
         .complexity("O(N+log(M)) where N is the number of members in the cells around the shape \
             and M is the number of members in the index.")

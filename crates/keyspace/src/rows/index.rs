@@ -186,7 +186,7 @@ const INDEX_LEN: usize = 1 << INDEX_BITS;
 
 /// One place of the open-addressed index: `len == 0` is empty.
 #[derive(Clone, Copy)]
-struct Place {
+struct IndexSlot {
     name: Folded,
     len: u8,
     row: u16,
@@ -194,8 +194,8 @@ struct Place {
 }
 
 /// Built when compiling; at a load below a quarter most names are met at their first place.
-static INDEX: [Place; INDEX_LEN] = {
-    let mut index = [Place {
+static INDEX: [IndexSlot; INDEX_LEN] = {
+    let mut index = [IndexSlot {
         name: Folded::from_words([0; 3]),
         len: 0,
         row: 0,
@@ -215,7 +215,7 @@ static INDEX: [Place; INDEX_LEN] = {
         while index[at].len != 0 {
             at = (at + 1) % INDEX_LEN;
         }
-        index[at] = Place {
+        index[at] = IndexSlot {
             name,
             len: len as u8,
             row: row.number,

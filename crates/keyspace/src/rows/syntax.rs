@@ -72,7 +72,7 @@ impl ArgumentKind {
 
 /// Reads a row's syntax. The text is ours, and a test reads all of it.
 pub(super) fn read(text: &'static str) -> Vec<Argument> {
-    let mut reader = Reader { rest: text };
+    let mut reader = SyntaxReader { rest: text };
     let all = reader.list(' ');
     assert!(
         reader.rest.is_empty(),
@@ -83,11 +83,11 @@ pub(super) fn read(text: &'static str) -> Vec<Argument> {
 }
 
 /// What is left of the text.
-struct Reader {
+struct SyntaxReader {
     rest: &'static str,
 }
 
-impl Reader {
+impl SyntaxReader {
     fn takes(&mut self, what: &str) -> bool {
         let left = self.rest.strip_prefix(what);
         self.rest = left.unwrap_or(self.rest);

@@ -1,7 +1,7 @@
 //! Rows: ranges of sorted sets.
 
 use super::command::{Command, chapter, row};
-use super::cost::{By, Cost, RangeForm, Visits};
+use super::cost::{Cost, RangeBy, RangeForm, Visits};
 use super::keys::KeySpec;
 use super::kinds::{Adds, Group};
 
@@ -24,14 +24,14 @@ pub(super) const ROWS: &[Command] = &chapter(Group::SortedSet, "@sortedset", [
             number of members returned.")
         .history(&[("6.2.0", "Added the `REV`, `BYSCORE`, `BYLEX` and `LIMIT` options.")]),
     row("zrangebylex", -4, "readonly", "key min max [LIMIT offset_count(offset:int count:int)]")
-        .since("2.8.9").key("RO access").cost(Cost::visiting(100, Visits::Range(2, RangeForm::of(By::Lex))))
+        .since("2.8.9").key("RO access").cost(Cost::visiting(100, Visits::Range(2, RangeForm::of(RangeBy::Lex))))
         .says("Returns the members of a sorted set within a lexicographical range.")
         .complexity("O(log(N)+M) where N is the number of members in the sorted set and M the \
             number of members returned.")
         .replaced_by("6.2.0", "`ZRANGE` with the `BYLEX` argument"),
     row("zrangebyscore", -4, "readonly",
         "key min:float max:float [WITHSCORES@2.0.0] [LIMIT offset_count(offset:int count:int)]")
-        .since("1.0.5").key("RO access").cost(Cost::visiting(100, Visits::Range(2, RangeForm::of(By::Score))))
+        .since("1.0.5").key("RO access").cost(Cost::visiting(100, Visits::Range(2, RangeForm::of(RangeBy::Score))))
         .says("Returns the members of a sorted set within a range of scores.")
         .complexity("O(log(N)+M) where N is the number of members in the sorted set and M the \
             number of members returned.")
@@ -46,32 +46,32 @@ pub(super) const ROWS: &[Command] = &chapter(Group::SortedSet, "@sortedset", [
         .complexity("O(log(N)+M) where N is the number of members in the sorted set and M the \
             number of members stored."),
     row("zremrangebylex", 4, "write", "key min max")
-        .since("2.8.9").key("RW delete").cost(Cost::visiting(700, Visits::Range(2, RangeForm::of(By::Lex)))).slow()
+        .since("2.8.9").key("RW delete").cost(Cost::visiting(700, Visits::Range(2, RangeForm::of(RangeBy::Lex)))).slow()
         .says("Removes the members of a sorted set within a lexicographical range. Deletes the key \
             if none remain.")
         .complexity("O(log(N)+M) where N is the number of members in the sorted set and M the \
             number of members removed."),
     row("zremrangebyrank", 4, "write", "key start:int stop:int")
-        .since("2.0.0").key("RW delete").cost(Cost::visiting(700, Visits::Range(2, RangeForm::of(By::Rank)))).slow()
+        .since("2.0.0").key("RW delete").cost(Cost::visiting(700, Visits::Range(2, RangeForm::of(RangeBy::Rank)))).slow()
         .says("Removes the members of a sorted set within a range of ranks. Deletes the key if \
             none remain.")
         .complexity("O(log(N)+M) where N is the number of members in the sorted set and M the \
             number of members removed."),
     row("zremrangebyscore", 4, "write", "key min:float max:float")
-        .since("1.2.0").key("RW delete").cost(Cost::visiting(700, Visits::Range(2, RangeForm::of(By::Score)))).slow()
+        .since("1.2.0").key("RW delete").cost(Cost::visiting(700, Visits::Range(2, RangeForm::of(RangeBy::Score)))).slow()
         .says("Removes the members of a sorted set within a range of scores. Deletes the key if \
             none remain.")
         .complexity("O(log(N)+M) where N is the number of members in the sorted set and M the \
             number of members removed."),
     row("zrevrange", -4, "readonly", "key start:int stop:int [WITHSCORES]")
-        .since("1.2.0").key("RO access").cost(Cost::visiting(100, Visits::Range(2, RangeForm::reverse(By::Rank))))
+        .since("1.2.0").key("RO access").cost(Cost::visiting(100, Visits::Range(2, RangeForm::reverse(RangeBy::Rank))))
         .says("Returns the members of a sorted set within a range of ranks, the greatest score \
             first.")
         .complexity("O(log(N)+M) where N is the number of members in the sorted set and M the \
             number of members returned.")
         .replaced_by("6.2.0", "`ZRANGE` with the `REV` argument"),
     row("zrevrangebylex", -4, "readonly", "key max min [LIMIT offset_count(offset:int count:int)]")
-        .since("2.8.9").key("RO access").cost(Cost::visiting(100, Visits::Range(2, RangeForm::reverse(By::Lex))))
+        .since("2.8.9").key("RO access").cost(Cost::visiting(100, Visits::Range(2, RangeForm::reverse(RangeBy::Lex))))
         .says("Returns the members of a sorted set within a lexicographical range, the last one \
             first.")
         .complexity("O(log(N)+M) where N is the number of members in the sorted set and M the \
@@ -79,7 +79,7 @@ pub(super) const ROWS: &[Command] = &chapter(Group::SortedSet, "@sortedset", [
         .replaced_by("6.2.0", "`ZRANGE` with the `REV` and `BYLEX` arguments"),
     row("zrevrangebyscore", -4, "readonly",
         "key max:float min:float [WITHSCORES] [LIMIT offset_count(offset:int count:int)]")
-        .since("2.2.0").key("RO access").cost(Cost::visiting(100, Visits::Range(2, RangeForm::reverse(By::Score))))
+        .since("2.2.0").key("RO access").cost(Cost::visiting(100, Visits::Range(2, RangeForm::reverse(RangeBy::Score))))
         .says("Returns the members of a sorted set within a range of scores, the greatest first.")
         .complexity("O(log(N)+M) where N is the number of members in the sorted set and M the \
             number of members returned.")

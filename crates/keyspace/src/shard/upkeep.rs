@@ -7,7 +7,7 @@ use tidewheel_store::{Seen, Slot};
 
 use super::{Database, Hold, NEVER, ShardState};
 use crate::access::Recency;
-use crate::candidates::{Candidates, Want};
+use crate::candidates::{Candidates, NoVictim};
 use crate::eviction::Choice;
 use crate::eviction::NOTHING;
 use crate::rules::Rules;
@@ -171,17 +171,17 @@ impl ShardState {
         choice: &Choice,
         clock: u64,
         until: u64,
-    ) -> Result<(u32, Slot), Want> {
+    ) -> Result<(u32, Slot), NoVictim> {
         if !choice.has_order() {
             return self.any_victim(choice, clock);
         }
         let candidates = self.search(choice, clock);
         let mut known = std::mem::take(&mut self.candidates);
-        let mut met = Err(Want::Nothing { candidates });
+        let mut met = Err(NoVictim::Nothing { candidates });
         while let Some(candidate) = known.pop() {
             if candidate.urgency > until {
                 known.offer(candidate.urgency, candidate.db, candidate.slot());
-                met = Err(Want::LessUrgent);
+                met = Err(NoVictim::LessUrgent);
                 break;
             }
             let (db, slot) = (candidate.db, candidate.slot());
@@ -200,7 +200,7 @@ impl ShardState {
             }
         }
         self.candidates = known;
-        if met == Err(Want::Nothing { candidates }) {
+        if met == Err(NoVictim::Nothing { candidates }) {
             self.eviction_turn = self.eviction_turn.wrapping_add(1);
         }
         met
@@ -213,7 +213,7 @@ impl ShardState {
     }
 
     /// As [`victim`](Self::victim), if one is as good as another.
-    fn any_victim(&mut self, choice: &Choice, clock: u64) -> Result<(u32, Slot), Want> {
+    fn any_victim(&mut self, choice: &Choice, clock: u64) -> Result<(u32, Slot), NoVictim> {
         let Self {
             databases,
             random,
@@ -232,7 +232,7 @@ impl ShardState {
         }
         met.ok_or_else(|| {
             *eviction_turn = eviction_turn.wrapping_add(1);
-            Want::Nothing { candidates: any }
+            NoVictim::Nothing { candidates: any }
         })
     }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
 use super::Ticket;
-use super::ticket::State;
+use super::ticket::TicketState;
 use crate::key::Key;
 
 /// A key that has come to hold what is waited for.
@@ -149,10 +149,10 @@ impl Waiters {
             let queue = self.queues.get(&(ready.db, ready.tag))?.get(&ready.name)?;
             let (_, ticket) = queue.tickets.first_key_value()?;
             let ticket = Arc::clone(ticket);
-            if ticket.is(State::Waiting) {
+            if ticket.is(TicketState::Waiting) {
                 return Some(ticket);
             }
-            if ticket.is(State::HandedBack) {
+            if ticket.is(TicketState::HandedBack) {
                 return None;
             }
             self.remove(&ready.name, &ticket);

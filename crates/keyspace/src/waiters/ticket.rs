@@ -13,7 +13,7 @@ use crate::session::Session;
 /// What has become of a ticket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum State {
+pub(crate) enum TicketState {
     Waiting,
     /// Its own thread will run it.
     HandedBack,
@@ -61,7 +61,7 @@ impl Ticket {
         Self {
             waiter,
             ms: wanted.ms,
-            state: AtomicU8::new(State::Waiting as u8),
+            state: AtomicU8::new(TicketState::Waiting as u8),
             number,
             db: session.db,
             no_touch: session.no_touch,
@@ -89,7 +89,7 @@ impl Ticket {
             tag: 0,
         };
         let ticket = Self::new(call, session, out, place, wanted);
-        ticket.state.store(State::Claimed as u8, SeqCst);
+        ticket.state.store(TicketState::Claimed as u8, SeqCst);
         ticket
     }
 
@@ -110,7 +110,8 @@ impl Ticket {
     /// Ends the wait. False if the command has been served already: then its reply is on the way.
     #[must_use]
     pub fn end(&self) -> bool {
-        self.turn(State::Waiting, State::Ended) || self.turn(State::HandedBack, State::Ended)
+        self.turn(TicketState::Waiting, TicketState::Ended)
+            || self.turn(TicketState::HandedBack, TicketState::Ended)
     }
 
     /// Whether the command may change data.
@@ -133,13 +134,13 @@ impl Ticket {
         out
     }
 
-    pub(crate) fn turn(&self, from: State, to: State) -> bool {
+    pub(crate) fn turn(&self, from: TicketState, to: TicketState) -> bool {
         self.state
             .compare_exchange(from as u8, to as u8, SeqCst, SeqCst)
             .is_ok()
     }
 
-    pub(crate) fn is(&self, state: State) -> bool {
+    pub(crate) fn is(&self, state: TicketState) -> bool {
         self.state.load(SeqCst) == state as u8
     }
 

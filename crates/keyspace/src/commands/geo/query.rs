@@ -5,7 +5,7 @@ use tidewheel_resp::{Args, parse_i64};
 use super::units::{circle, point, rectangle};
 use crate::error::CommandError;
 use crate::geo::{Point, Shape};
-use crate::rows::cost::Search;
+use crate::rows::cost::GeoSearch;
 
 const NOT_A_MEMBER: CommandError =
     CommandError::fixed("ERR could not decode requested zset member");
@@ -13,7 +13,7 @@ const NO_COUNT: CommandError = CommandError::fixed("ERR COUNT must be > 0");
 const ANY_WITHOUT_COUNT: CommandError =
     CommandError::fixed("ERR the ANY argument requires COUNT argument");
 
-impl Search {
+impl GeoSearch {
     fn is_search(self) -> bool {
         matches!(self, Self::Words | Self::WordsAndStore)
     }
@@ -43,7 +43,7 @@ impl Search {
 
 /// What a call asks for.
 #[derive(Debug, Default)]
-pub(super) struct Query {
+pub(super) struct GeoQuery {
     /// `None` if it is that of a member of a key that does not exist.
     pub(super) middle: Option<Point>,
     /// The area, and the metres of its unit.
@@ -51,7 +51,7 @@ pub(super) struct Query {
     pub(super) distances: bool,
     pub(super) hashes: bool,
     pub(super) positions: bool,
-    pub(super) order: Option<Order>,
+    pub(super) order: Option<GeoOrder>,
     /// How many at most; 0 is no limit.
     pub(super) count: usize,
     /// Those that are found first will do.
@@ -66,7 +66,7 @@ pub(super) struct Query {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Order {
+pub(super) enum GeoOrder {
     Nearest,
     Farthest,
 }
@@ -74,24 +74,24 @@ pub(super) enum Order {
 /// Finds members' positions; `None` if there is no key to search.
 pub(super) type Positions<'f> = Option<&'f dyn Fn(&[u8]) -> Option<Point>>;
 
-impl Query {
+impl GeoQuery {
     /// Reads a call.
     pub(super) fn parse(
         args: Args<'_>,
-        kind: Search,
+        kind: GeoSearch,
         positions: Positions<'_>,
     ) -> Result<Self, CommandError> {
         let mut query = Self::default();
         match kind {
-            Search::Around { .. } => {
+            GeoSearch::Around { .. } => {
                 query.middle = Some(point(args, 2)?);
                 query.shape = Some(circle(args, 4)?);
             }
-            Search::AroundMember { .. } if positions.is_some() => {
+            GeoSearch::AroundMember { .. } if positions.is_some() => {
                 query.middle = position(positions, &args[2])?;
                 query.shape = Some(circle(args, 3)?);
             }
-            Search::WordsAndStore => query.store = Some(1),
+            GeoSearch::WordsAndStore => query.store = Some(1),
             _ => {}
         }
         let mut at = kind.words();
@@ -107,7 +107,7 @@ impl Query {
         &mut self,
         args: Args<'_>,
         at: usize,
-        kind: Search,
+        kind: GeoSearch,
         positions: Positions<'_>,
     ) -> Result<usize, CommandError> {
         let word = args[at].to_ascii_uppercase();
@@ -117,8 +117,8 @@ impl Query {
             b"WITHHASH" => self.hashes = true,
             b"WITHCOORD" => self.positions = true,
             b"ANY" => self.any = true,
-            b"ASC" => self.order = Some(Order::Nearest),
-            b"DESC" => self.order = Some(Order::Farthest),
+            b"ASC" => self.order = Some(GeoOrder::Nearest),
+            b"DESC" => self.order = Some(GeoOrder::Farthest),
             b"COUNT" if behind >= 1 => {
                 self.count = count(&args[at + 1])?;
                 return Ok(2);
@@ -128,7 +128,7 @@ impl Query {
                 self.store_distances = word == b"STOREDIST";
                 return Ok(2);
             }
-            b"STOREDIST" if kind == Search::WordsAndStore => self.store_distances = true,
+            b"STOREDIST" if kind == GeoSearch::WordsAndStore => self.store_distances = true,
             b"FROMMEMBER" if behind >= 1 && search && !self.from_point => {
                 self.middle = position(positions, &args[at + 1])?;
                 self.from_member = true;
@@ -157,12 +157,12 @@ impl Query {
     }
 
     /// Whether the words fit together.
-    fn check(&mut self, args: Args<'_>, kind: Search) -> Result<(), CommandError> {
+    fn check(&mut self, args: Args<'_>, kind: GeoSearch) -> Result<(), CommandError> {
         let name = || String::from_utf8_lossy(&args[0]).into_owned();
         let refused = |text: String| Err(CommandError::quoting(text));
         if self.store.is_some() && (self.distances || self.hashes || self.positions) {
             let what = match kind {
-                Search::WordsAndStore => "GEOSEARCHSTORE",
+                GeoSearch::WordsAndStore => "GEOSEARCHSTORE",
                 _ => "STORE option in GEORADIUS",
             };
             return refused(format!(
@@ -186,7 +186,7 @@ impl Query {
         }
         // The first ones of no order would be any.
         if self.count > 0 && !self.any && self.order.is_none() {
-            self.order = Some(Order::Nearest);
+            self.order = Some(GeoOrder::Nearest);
         }
         Ok(())
     }

@@ -6,46 +6,46 @@ use tidewheel_collections::{NewDeadline, ZSet, ZSetRef};
 use tidewheel_resp::{Args, Writer};
 use tidewheel_store::Slot;
 
-use super::query::{Order, Positions, Query};
+use super::query::{GeoOrder, GeoQuery, Positions};
 use super::{Outcome, put_distance, put_point};
 use crate::commands::zset::{change, event, store};
 use crate::context::{Context, Lookup};
 use crate::geo::{Area, Cell, Point};
-use crate::rows::cost::Search;
+use crate::rows::cost::GeoSearch;
 use crate::value::Entries;
 use crate::value::collection;
 
 pub(crate) fn georadius(ctx: &mut Context<'_, '_>) -> Outcome {
-    search(ctx, Search::Around { stores: true })
+    search(ctx, GeoSearch::Around { stores: true })
 }
 
 pub(crate) fn georadius_ro(ctx: &mut Context<'_, '_>) -> Outcome {
-    search(ctx, Search::Around { stores: false })
+    search(ctx, GeoSearch::Around { stores: false })
 }
 
 pub(crate) fn georadiusbymember(ctx: &mut Context<'_, '_>) -> Outcome {
-    search(ctx, Search::AroundMember { stores: true })
+    search(ctx, GeoSearch::AroundMember { stores: true })
 }
 
 pub(crate) fn georadiusbymember_ro(ctx: &mut Context<'_, '_>) -> Outcome {
-    search(ctx, Search::AroundMember { stores: false })
+    search(ctx, GeoSearch::AroundMember { stores: false })
 }
 
 pub(crate) fn geosearch(ctx: &mut Context<'_, '_>) -> Outcome {
-    search(ctx, Search::Words)
+    search(ctx, GeoSearch::Words)
 }
 
 pub(crate) fn geosearchstore(ctx: &mut Context<'_, '_>) -> Outcome {
-    search(ctx, Search::WordsAndStore)
+    search(ctx, GeoSearch::WordsAndStore)
 }
 
 /// How many members a call looks at.
-pub(crate) fn candidates(entries: &Entries, slot: Slot, kind: Search, args: Args<'_>) -> usize {
+pub(crate) fn candidates(entries: &Entries, slot: Slot, kind: GeoSearch, args: Args<'_>) -> usize {
     let Ok(zset) = collection::read::<ZSet>(entries, slot) else {
         return 0;
     };
     let position = |member: &[u8]| Some(Cell::of_score(zset.score(member)?).middle());
-    let Ok(query) = Query::parse(args, kind, Some(&position)) else {
+    let Ok(query) = GeoQuery::parse(args, kind, Some(&position)) else {
         return 0;
     };
     let (Some(middle), Some((shape, _))) = (query.middle, query.shape) else {
@@ -60,7 +60,7 @@ pub(crate) fn candidates(entries: &Entries, slot: Slot, kind: Search, args: Args
 }
 
 /// A member that lies within.
-struct Found<'a> {
+struct FoundMember<'a> {
     member: &'a [u8],
     score: f64,
     point: Point,
@@ -68,7 +68,7 @@ struct Found<'a> {
     distance: f64,
 }
 
-fn search(ctx: &mut Context<'_, '_>, kind: Search) -> Outcome {
+fn search(ctx: &mut Context<'_, '_>, kind: GeoSearch) -> Outcome {
     let key = ctx.key(kind.source());
     let slot = ctx.find_of::<ZSet>(key, Lookup::Read)?;
     let (args, change) = (ctx.args, change(ctx));
@@ -83,7 +83,7 @@ fn search(ctx: &mut Context<'_, '_>, kind: Search) -> Outcome {
         Some(_) => Some(&position),
         None => None,
     };
-    let query = Query::parse(args, kind, positions)?;
+    let query = GeoQuery::parse(args, kind, positions)?;
     let found = zset.map_or_else(Vec::new, |zset| query.find(zset));
     let Some(argument) = query.store else {
         query.reply(&found, out);
@@ -98,7 +98,7 @@ fn search(ctx: &mut Context<'_, '_>, kind: Search) -> Outcome {
         result.insert(found.member, score, NewDeadline::None, &change);
     }
     let name = match kind {
-        Search::WordsAndStore => "geosearchstore",
+        GeoSearch::WordsAndStore => "geosearchstore",
         _ => "georadiusstore",
     };
     let stored = store::put(ctx, argument, result, event(name));
@@ -106,20 +106,20 @@ fn search(ctx: &mut Context<'_, '_>, kind: Search) -> Outcome {
     Ok(())
 }
 
-impl Query {
+impl GeoQuery {
     /// Metres of the unit that the call names.
     fn unit(&self) -> f64 {
         self.shape.map_or(1.0, |(_, metres)| metres)
     }
 
-    fn find<'a>(&self, zset: ZSetRef<'a>) -> Vec<Found<'a>> {
+    fn find<'a>(&self, zset: ZSetRef<'a>) -> Vec<FoundMember<'a>> {
         let (Some(middle), Some((shape, _))) = (self.middle, self.shape) else {
             return Vec::new();
         };
         let mut found = self.find_within(zset, Area { middle, shape });
         match self.order {
-            Some(Order::Nearest) => found.sort_by(|a, b| a.distance.total_cmp(&b.distance)),
-            Some(Order::Farthest) => found.sort_by(|a, b| b.distance.total_cmp(&a.distance)),
+            Some(GeoOrder::Nearest) => found.sort_by(|a, b| a.distance.total_cmp(&b.distance)),
+            Some(GeoOrder::Farthest) => found.sort_by(|a, b| b.distance.total_cmp(&a.distance)),
             None => {}
         }
         if self.count > 0 {
@@ -128,7 +128,7 @@ impl Query {
         found
     }
 
-    fn find_within<'a>(&self, zset: ZSetRef<'a>, area: Area) -> Vec<Found<'a>> {
+    fn find_within<'a>(&self, zset: ZSetRef<'a>, area: Area) -> Vec<FoundMember<'a>> {
         let enough = if self.any { self.count } else { usize::MAX };
         let mut found = Vec::new();
         for scores in area.scores() {
@@ -138,7 +138,7 @@ impl Query {
                     return found;
                 }
                 let point = Cell::of_score(entry.score).middle();
-                found.extend(area.distance_within(point).map(|distance| Found {
+                found.extend(area.distance_within(point).map(|distance| FoundMember {
                     member: entry.member,
                     score: entry.score,
                     point,
@@ -149,7 +149,7 @@ impl Query {
         found
     }
 
-    fn reply(&self, found: &[Found<'_>], out: &mut Writer) {
+    fn reply(&self, found: &[FoundMember<'_>], out: &mut Writer) {
         let parts = [self.distances, self.hashes, self.positions];
         let parts = parts.into_iter().filter(|wanted| *wanted).count();
         out.array(found.len());

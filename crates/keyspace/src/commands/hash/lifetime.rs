@@ -123,14 +123,14 @@ pub(crate) fn hgetex(ctx: &mut Context<'_, '_>) -> Outcome {
 
 /// HSETEX's condition on all of its fields.
 #[derive(Clone, Copy, PartialEq)]
-enum Condition {
+enum FieldsCondition {
     Absent,
     Present,
 }
 
 /// What HSETEX is asked for.
 struct Setex {
-    condition: Option<Condition>,
+    condition: Option<FieldsCondition>,
     lifetime: Lifetime,
     /// The arguments that are fields and values.
     pairs: Range<usize>,
@@ -141,8 +141,8 @@ impl Setex {
         let (mut condition, mut lifetime, mut i) = (None, None, 2);
         while !names_begin(ctx, i) {
             let wanted = match (ctx.is(i, "FNX"), ctx.is(i, "FXX")) {
-                (true, _) => Some(Condition::Absent),
-                (_, true) => Some(Condition::Present),
+                (true, _) => Some(FieldsCondition::Absent),
+                (_, true) => Some(FieldsCondition::Present),
                 _ => None,
             };
             if let Some(wanted) = wanted {
@@ -217,8 +217,8 @@ pub(crate) fn hsetex(ctx: &mut Context<'_, '_>) -> Outcome {
         let is_there = |at| hash.get().contains(pair(at).0);
         let allowed = match condition {
             None => true,
-            Some(Condition::Absent) => !pairs.clone().any(is_there),
-            Some(Condition::Present) => pairs.clone().all(is_there),
+            Some(FieldsCondition::Absent) => !pairs.clone().any(is_there),
+            Some(FieldsCondition::Present) => pairs.clone().all(is_there),
         };
         if !allowed {
             return (false, None);

@@ -3,8 +3,8 @@
 use tidewheel_collections::List;
 use tidewheel_resp::Writer;
 
-use super::pop::{Mpop, take_one};
-use super::{End, Outcome, transfer};
+use super::pop::{LmpopCall, take_one};
+use super::{ListEnd, Outcome, transfer};
 use crate::commands::blocking::{ServeFn, serve_or_wait, timeout};
 use crate::context::{Context, Lookup};
 use crate::error::CommandError;
@@ -15,7 +15,7 @@ pub(crate) fn blpop(ctx: &mut Context<'_, '_>) -> Outcome {
 }
 
 pub(crate) fn serve_blpop(ctx: &mut Context<'_, '_>, at: usize) -> Result<bool, CommandError> {
-    serve(ctx, at, End::Left)
+    serve(ctx, at, ListEnd::Left)
 }
 
 pub(crate) fn brpop(ctx: &mut Context<'_, '_>) -> Outcome {
@@ -23,7 +23,7 @@ pub(crate) fn brpop(ctx: &mut Context<'_, '_>) -> Outcome {
 }
 
 pub(crate) fn serve_brpop(ctx: &mut Context<'_, '_>, at: usize) -> Result<bool, CommandError> {
-    serve(ctx, at, End::Right)
+    serve(ctx, at, ListEnd::Right)
 }
 
 fn pop(ctx: &mut Context<'_, '_>, serve: ServeFn) -> Outcome {
@@ -33,7 +33,7 @@ fn pop(ctx: &mut Context<'_, '_>, serve: ServeFn) -> Outcome {
     serve_or_wait(ctx, wanted, serve, Writer::null_array)
 }
 
-fn serve(ctx: &mut Context<'_, '_>, at: usize, end: End) -> Result<bool, CommandError> {
+fn serve(ctx: &mut Context<'_, '_>, at: usize, end: ListEnd) -> Result<bool, CommandError> {
     let key = ctx.key(at);
     let Some(slot) = ctx.find_of::<List>(key, Lookup::Write)? else {
         return Ok(false);
@@ -46,13 +46,13 @@ fn serve(ctx: &mut Context<'_, '_>, at: usize, end: End) -> Result<bool, Command
 
 pub(crate) fn blmpop(ctx: &mut Context<'_, '_>) -> Outcome {
     let ms = timeout(ctx, 1)?;
-    let keys = Mpop::read(ctx, 2)?.keys;
+    let keys = LmpopCall::read(ctx, 2)?.keys;
     let wanted = Wanted::of::<List>(keys, ms);
     serve_or_wait(ctx, wanted, serve_blmpop, Writer::null_array)
 }
 
 pub(crate) fn serve_blmpop(ctx: &mut Context<'_, '_>, at: usize) -> Result<bool, CommandError> {
-    Mpop::read(ctx, 2)?.serve(ctx, at)
+    LmpopCall::read(ctx, 2)?.serve(ctx, at)
 }
 
 pub(crate) fn brpoplpush(ctx: &mut Context<'_, '_>) -> Outcome {
@@ -61,7 +61,7 @@ pub(crate) fn brpoplpush(ctx: &mut Context<'_, '_>) -> Outcome {
 }
 
 pub(crate) fn serve_brpoplpush(ctx: &mut Context<'_, '_>, _: usize) -> Result<bool, CommandError> {
-    transfer::serve(ctx, End::Right, End::Left)
+    transfer::serve(ctx, ListEnd::Right, ListEnd::Left)
 }
 
 pub(crate) fn blmove(ctx: &mut Context<'_, '_>) -> Outcome {
@@ -75,8 +75,8 @@ pub(crate) fn serve_blmove(ctx: &mut Context<'_, '_>, _: usize) -> Result<bool, 
     transfer::serve(ctx, from, to)
 }
 
-fn ends(ctx: &Context<'_, '_>) -> Result<(End, End), CommandError> {
-    Ok((End::of(ctx, 3)?, End::of(ctx, 4)?))
+fn ends(ctx: &Context<'_, '_>) -> Result<(ListEnd, ListEnd), CommandError> {
+    Ok((ListEnd::of(ctx, 3)?, ListEnd::of(ctx, 4)?))
 }
 
 fn transfer(ctx: &mut Context<'_, '_>, ms: Option<u64>, serve: ServeFn) -> Outcome {

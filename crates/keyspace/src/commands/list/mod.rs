@@ -17,14 +17,14 @@ type Outcome = Result<(), CommandError>;
 
 /// One end of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum ListEnd {
     /// The first element is there.
     Left,
     /// The last element is there.
     Right,
 }
 
-impl End {
+impl ListEnd {
     /// Reads LEFT or RIGHT.
     fn of(ctx: &Context<'_, '_>, argument: usize) -> Result<Self, CommandError> {
         match () {

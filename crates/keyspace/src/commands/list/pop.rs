@@ -4,7 +4,7 @@ use tidewheel_collections::{List, ListLimits, ListRef};
 use tidewheel_resp::{Writer, parse_i64};
 use tidewheel_store::Slot;
 
-use super::{End, Outcome, limits};
+use super::{ListEnd, Outcome, limits};
 use crate::commands::arguments::count_of_pop;
 use crate::context::{Context, Key, Lookup};
 use crate::error::CommandError;
@@ -14,14 +14,14 @@ const NOT_POSITIVE: CommandError =
 const NO_KEYS: CommandError = CommandError::fixed("ERR numkeys should be greater than 0");
 
 pub(crate) fn lpop(ctx: &mut Context<'_, '_>) -> Outcome {
-    pop(ctx, End::Left, "lpop")
+    pop(ctx, ListEnd::Left, "lpop")
 }
 
 pub(crate) fn rpop(ctx: &mut Context<'_, '_>) -> Outcome {
-    pop(ctx, End::Right, "rpop")
+    pop(ctx, ListEnd::Right, "rpop")
 }
 
-fn pop(ctx: &mut Context<'_, '_>, end: End, name: &str) -> Outcome {
+fn pop(ctx: &mut Context<'_, '_>, end: ListEnd, name: &str) -> Outcome {
     let count = match ctx.args.get(2) {
         _ if ctx.args.len() > 3 => return Err(CommandError::wrong_arity(name)),
         Some(count) => Some(number(count, 0).ok_or(NOT_POSITIVE)?),
@@ -40,7 +40,7 @@ fn pop(ctx: &mut Context<'_, '_>, end: End, name: &str) -> Outcome {
 }
 
 pub(crate) fn lmpop(ctx: &mut Context<'_, '_>) -> Outcome {
-    let call = Mpop::read(ctx, 1)?;
+    let call = LmpopCall::read(ctx, 1)?;
     for at in call.keys.clone() {
         if call.serve(ctx, at)? {
             return Ok(());
@@ -51,14 +51,14 @@ pub(crate) fn lmpop(ctx: &mut Context<'_, '_>) -> Outcome {
 }
 
 /// What LMPOP is asked for.
-pub(super) struct Mpop {
+pub(super) struct LmpopCall {
     /// The positions of the keys.
     pub(super) keys: std::ops::Range<usize>,
-    end: End,
+    end: ListEnd,
     count: usize,
 }
 
-impl Mpop {
+impl LmpopCall {
     /// Reads the arguments from the number of keys on.
     pub(super) fn read(ctx: &Context<'_, '_>, at: usize) -> Result<Self, CommandError> {
         let n = ctx.args.get(at).and_then(|n| number(n, 1)).ok_or(NO_KEYS)?;
@@ -66,7 +66,7 @@ impl Mpop {
         if keys.end >= ctx.args.len() {
             return Err(CommandError::SYNTAX);
         }
-        let end = End::of(ctx, keys.end)?;
+        let end = ListEnd::of(ctx, keys.end)?;
         let count = count_of_pop(ctx, keys.end + 1)?;
         Ok(Self { keys, end, count })
     }
@@ -91,7 +91,7 @@ fn number(bytes: &[u8], least: i64) -> Option<usize> {
 }
 
 /// Takes an element from a list, and replies with it.
-pub(super) fn take_one(ctx: &mut Context<'_, '_>, key: Key<'_>, slot: Slot, end: End) {
+pub(super) fn take_one(ctx: &mut Context<'_, '_>, key: Key<'_>, slot: Slot, end: ListEnd) {
     let limits = limits(ctx);
     ctx.edit(key, Some(slot), |list: &mut List, out| {
         out.bulk(first(list.get(), end));
@@ -101,7 +101,7 @@ pub(super) fn take_one(ctx: &mut Context<'_, '_>, key: Key<'_>, slot: Slot, end:
 }
 
 /// Takes up to `count` elements from a list, and replies with them.
-fn take(ctx: &mut Context<'_, '_>, key: Key<'_>, slot: Slot, end: End, count: usize) {
+fn take(ctx: &mut Context<'_, '_>, key: Key<'_>, slot: Slot, end: ListEnd, count: usize) {
     let limits = limits(ctx);
     ctx.edit(key, Some(slot), |list: &mut List, out| {
         let count = count.min(list.get().len());
@@ -112,14 +112,14 @@ fn take(ctx: &mut Context<'_, '_>, key: Key<'_>, slot: Slot, end: End, count: us
     });
 }
 
-fn write(list: ListRef<'_>, end: End, count: usize, out: &mut Writer) {
+fn write(list: ListRef<'_>, end: ListEnd, count: usize, out: &mut Writer) {
     match end {
-        End::Left => {
+        ListEnd::Left => {
             list.forward(0)
                 .take(count)
                 .for_each(|element| out.bulk(element));
         }
-        End::Right => {
+        ListEnd::Right => {
             list.backward(list.len() - 1)
                 .take(count)
                 .for_each(|element| out.bulk(element));
@@ -128,19 +128,19 @@ fn write(list: ListRef<'_>, end: End, count: usize, out: &mut Writer) {
 }
 
 /// The element at an end of a list, which is never empty.
-pub(super) fn first(list: ListRef<'_>, end: End) -> &[u8] {
+pub(super) fn first(list: ListRef<'_>, end: ListEnd) -> &[u8] {
     let element = match end {
-        End::Left => list.get(0),
-        End::Right => list.get(list.len().saturating_sub(1)),
+        ListEnd::Left => list.get(0),
+        ListEnd::Right => list.get(list.len().saturating_sub(1)),
     };
     element.unwrap_or_default()
 }
 
 /// Removes elements at an end.
-pub(super) fn remove(list: &mut List, end: End, count: usize, limits: &ListLimits) {
+pub(super) fn remove(list: &mut List, end: ListEnd, count: usize, limits: &ListLimits) {
     match end {
-        End::Left => list.drop_front(count, limits),
-        End::Right => list.drop_back(count, limits),
+        ListEnd::Left => list.drop_front(count, limits),
+        ListEnd::Right => list.drop_back(count, limits),
     }
     list.pack(limits);
 }

@@ -2,26 +2,26 @@
 
 use tidewheel_collections::{List, ListLimits};
 
-use super::{End, Outcome, limits};
+use super::{ListEnd, Outcome, limits};
 use crate::context::{Context, Lookup};
 
 pub(crate) fn lpush(ctx: &mut Context<'_, '_>) -> Outcome {
-    push(ctx, End::Left, false)
+    push(ctx, ListEnd::Left, false)
 }
 
 pub(crate) fn rpush(ctx: &mut Context<'_, '_>) -> Outcome {
-    push(ctx, End::Right, false)
+    push(ctx, ListEnd::Right, false)
 }
 
 pub(crate) fn lpushx(ctx: &mut Context<'_, '_>) -> Outcome {
-    push(ctx, End::Left, true)
+    push(ctx, ListEnd::Left, true)
 }
 
 pub(crate) fn rpushx(ctx: &mut Context<'_, '_>) -> Outcome {
-    push(ctx, End::Right, true)
+    push(ctx, ListEnd::Right, true)
 }
 
-fn push(ctx: &mut Context<'_, '_>, end: End, must_exist: bool) -> Outcome {
+fn push(ctx: &mut Context<'_, '_>, end: ListEnd, must_exist: bool) -> Outcome {
     let (key, elements) = (ctx.key(1), ctx.args.from(2));
     let slot = ctx.find_of::<List>(key, Lookup::Write)?;
     if must_exist && slot.is_none() {
@@ -40,9 +40,9 @@ fn push(ctx: &mut Context<'_, '_>, end: End, must_exist: bool) -> Outcome {
 }
 
 /// Adds one element.
-pub(super) fn add(list: &mut List, end: End, element: &[u8], limits: &ListLimits) {
+pub(super) fn add(list: &mut List, end: ListEnd, element: &[u8], limits: &ListLimits) {
     match end {
-        End::Left => list.push_front(element, limits),
-        End::Right => list.push_back(element, limits),
+        ListEnd::Left => list.push_front(element, limits),
+        ListEnd::Right => list.push_back(element, limits),
     }
 }

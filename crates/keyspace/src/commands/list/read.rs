@@ -71,7 +71,7 @@ fn expect(out: &mut Writer, list: ListRef<'_>, count: usize) {
 }
 
 pub(crate) fn lpos(ctx: &mut Context<'_, '_>) -> Outcome {
-    let sought = Sought::read(ctx)?;
+    let sought = LposCall::read(ctx)?;
     let (key, args) = (ctx.key(1), ctx.args);
     let element = &args[2];
     ctx.read::<List, _>(key, Lookup::Read, |list, out| match sought.count {
@@ -84,7 +84,7 @@ pub(crate) fn lpos(ctx: &mut Context<'_, '_>) -> Outcome {
 }
 
 /// What LPOS is asked for.
-struct Sought {
+struct LposCall {
     skip: usize,
     from_back: bool,
     /// COUNT, if it was given; 0 for all.
@@ -92,7 +92,7 @@ struct Sought {
     maxlen: usize,
 }
 
-impl Sought {
+impl LposCall {
     fn read(ctx: &Context<'_, '_>) -> Result<Self, CommandError> {
         let mut sought = Self {
             skip: 0,

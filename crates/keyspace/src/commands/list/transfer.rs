@@ -5,21 +5,21 @@ use tidewheel_store::Slot;
 
 use super::pop::{first, remove};
 use super::push::add;
-use super::{End, Outcome, limits};
+use super::{ListEnd, Outcome, limits};
 use crate::context::{Context, Key, Lookup};
 use crate::error::CommandError;
 use crate::value::collection;
 
 pub(crate) fn rpoplpush(ctx: &mut Context<'_, '_>) -> Outcome {
-    transfer(ctx, End::Right, End::Left)
+    transfer(ctx, ListEnd::Right, ListEnd::Left)
 }
 
 pub(crate) fn lmove(ctx: &mut Context<'_, '_>) -> Outcome {
-    let (from, to) = (End::of(ctx, 3)?, End::of(ctx, 4)?);
+    let (from, to) = (ListEnd::of(ctx, 3)?, ListEnd::of(ctx, 4)?);
     transfer(ctx, from, to)
 }
 
-fn transfer(ctx: &mut Context<'_, '_>, from: End, to: End) -> Outcome {
+fn transfer(ctx: &mut Context<'_, '_>, from: ListEnd, to: ListEnd) -> Outcome {
     if !serve(ctx, from, to)? {
         ctx.out.null();
     }
@@ -27,7 +27,11 @@ fn transfer(ctx: &mut Context<'_, '_>, from: End, to: End) -> Outcome {
 }
 
 /// Moves an element from the first key to the second, and replies with it. False if there is none.
-pub(super) fn serve(ctx: &mut Context<'_, '_>, from: End, to: End) -> Result<bool, CommandError> {
+pub(super) fn serve(
+    ctx: &mut Context<'_, '_>,
+    from: ListEnd,
+    to: ListEnd,
+) -> Result<bool, CommandError> {
     let (source, destination) = (ctx.key(1), ctx.key(2));
     let Some(slot) = ctx.find_of::<List>(source, Lookup::Write)? else {
         return Ok(false);
@@ -53,7 +57,7 @@ pub(super) fn serve(ctx: &mut Context<'_, '_>, from: End, to: End) -> Result<boo
 }
 
 /// Both lists are the same one.
-fn rotate(ctx: &mut Context<'_, '_>, key: Key<'_>, slot: Slot, from: End, to: End) {
+fn rotate(ctx: &mut Context<'_, '_>, key: Key<'_>, slot: Slot, from: ListEnd, to: ListEnd) {
     let limits = limits(ctx);
     ctx.edit(key, Some(slot), |list: &mut List, out| {
         let element = first(list.get(), from).to_vec();

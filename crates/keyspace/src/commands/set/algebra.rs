@@ -7,7 +7,7 @@ use tidewheel_collections::{NewDeadline, Set, SetRef};
 use tidewheel_resp::Writer;
 
 use super::Outcome;
-use super::combine::{Op, common};
+use super::combine::{SetOperation, common};
 use crate::commands::arguments::{count_of_keys, limit_of_count};
 use crate::context::{Context, Lookup};
 use crate::error::CommandError;
@@ -18,27 +18,27 @@ const TOO_MANY_KEYS: CommandError =
     CommandError::fixed("ERR Number of keys can't be greater than number of args");
 
 pub(crate) fn sinter(ctx: &mut Context<'_, '_>) -> Outcome {
-    reply(ctx, Op::Inter)
+    reply(ctx, SetOperation::Inter)
 }
 
 pub(crate) fn sunion(ctx: &mut Context<'_, '_>) -> Outcome {
-    reply(ctx, Op::Union)
+    reply(ctx, SetOperation::Union)
 }
 
 pub(crate) fn sdiff(ctx: &mut Context<'_, '_>) -> Outcome {
-    reply(ctx, Op::Diff)
+    reply(ctx, SetOperation::Diff)
 }
 
 pub(crate) fn sinterstore(ctx: &mut Context<'_, '_>) -> Outcome {
-    store(ctx, Op::Inter, "sinterstore")
+    store(ctx, SetOperation::Inter, "sinterstore")
 }
 
 pub(crate) fn sunionstore(ctx: &mut Context<'_, '_>) -> Outcome {
-    store(ctx, Op::Union, "sunionstore")
+    store(ctx, SetOperation::Union, "sunionstore")
 }
 
 pub(crate) fn sdiffstore(ctx: &mut Context<'_, '_>) -> Outcome {
-    store(ctx, Op::Diff, "sdiffstore")
+    store(ctx, SetOperation::Diff, "sdiffstore")
 }
 
 pub(crate) fn sintercard(ctx: &mut Context<'_, '_>) -> Outcome {
@@ -67,7 +67,7 @@ fn parse_limit(ctx: &Context<'_, '_>, mut at: usize) -> Result<usize, CommandErr
     Ok(limit)
 }
 
-fn reply(ctx: &mut Context<'_, '_>, op: Op) -> Outcome {
+fn reply(ctx: &mut Context<'_, '_>, op: SetOperation) -> Outcome {
     let keys = 1..ctx.args.len();
     read(ctx, keys, |sets, out| {
         // How many there are comes first in the reply and is known last.
@@ -78,7 +78,7 @@ fn reply(ctx: &mut Context<'_, '_>, op: Op) -> Outcome {
     })
 }
 
-fn store(ctx: &mut Context<'_, '_>, op: Op, event: &'static str) -> Outcome {
+fn store(ctx: &mut Context<'_, '_>, op: SetOperation, event: &'static str) -> Outcome {
     let (keys, to) = (2..ctx.args.len(), ctx.key(1));
     let change = ctx.change(ctx.keyspace.rules().packing.set.get());
     // Made before anything is removed: the destination may be a source.
@@ -89,7 +89,7 @@ fn store(ctx: &mut Context<'_, '_>, op: Op, event: &'static str) -> Outcome {
         };
         match op {
             // The result itself knows which members it has.
-            Op::Union => {
+            SetOperation::Union => {
                 let sets = sets.into_iter().flatten();
                 sets.for_each(|set| set.for_each_to_copy(|entry| add(entry.key)));
             }

@@ -13,13 +13,13 @@ const STEP: usize = 32;
 
 /// What is made of several sets.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Op {
+pub(super) enum SetOperation {
     Inter,
     Union,
     Diff,
 }
 
-impl Op {
+impl SetOperation {
     /// Visits each member of the result once. `None` is a set without members.
     pub(super) fn apply<'a>(self, sets: Vec<Option<SetRef<'a>>>, visit: impl FnMut(&'a [u8])) {
         match self {

@@ -11,7 +11,7 @@ mod pattern;
 use tidewheel_collections::{Hash, List, Set, ZSet};
 use tidewheel_resp::Args;
 
-use self::options::Options;
+use self::options::SortOptions;
 use self::order::{Items, Weight};
 use self::pattern::{Operand, Pattern};
 use crate::context::{Context, Lookup};
@@ -47,16 +47,16 @@ pub(crate) fn stored_at(call: Args<'_>) -> Option<usize> {
 }
 
 pub(crate) fn sort(ctx: &mut Context<'_, '_>) -> Outcome {
-    let options = Options::parse(ctx, true)?;
+    let options = SortOptions::parse(ctx, true)?;
     run(ctx, options)
 }
 
 pub(crate) fn sort_ro(ctx: &mut Context<'_, '_>) -> Outcome {
-    let options = Options::parse(ctx, false)?;
+    let options = SortOptions::parse(ctx, false)?;
     run(ctx, options)
 }
 
-fn run(ctx: &mut Context<'_, '_>, mut options: Options<'_>) -> Outcome {
+fn run(ctx: &mut Context<'_, '_>, mut options: SortOptions<'_>) -> Outcome {
     lock(ctx, &options)?;
     let mut items = collect(ctx, &mut options)?;
     if options.sorts {
@@ -74,7 +74,7 @@ fn run(ctx: &mut Context<'_, '_>, mut options: Options<'_>) -> Outcome {
 }
 
 /// Locks more than the shard of the first key, if the call needs more.
-fn lock(ctx: &mut Context<'_, '_>, options: &Options<'_>) -> Outcome {
+fn lock(ctx: &mut Context<'_, '_>, options: &SortOptions<'_>) -> Outcome {
     let args = ctx.args;
     if options.reads_others() {
         ctx.step_out();
@@ -87,7 +87,10 @@ fn lock(ctx: &mut Context<'_, '_>, options: &Options<'_>) -> Outcome {
 }
 
 /// The elements of the key, in its own order.
-fn collect(ctx: &mut Context<'_, '_>, options: &mut Options<'_>) -> Result<Items, CommandError> {
+fn collect(
+    ctx: &mut Context<'_, '_>,
+    options: &mut SortOptions<'_>,
+) -> Result<Items, CommandError> {
     let key = ctx.key(1);
     let mut items = Items::default();
     let Some(slot) = ctx.find(key, Lookup::Read) else {
@@ -112,7 +115,7 @@ fn collect(ctx: &mut Context<'_, '_>, options: &mut Options<'_>) -> Result<Items
 }
 
 /// Gives each element what it is ordered by.
-fn weigh(ctx: &mut Context<'_, '_>, items: &mut Items, options: &Options<'_>) -> Outcome {
+fn weigh(ctx: &mut Context<'_, '_>, items: &mut Items, options: &SortOptions<'_>) -> Outcome {
     for i in 0..items.len() {
         let weight = match &options.by {
             None if options.alpha => Weight::Itself,
@@ -162,7 +165,7 @@ fn reply(
     ctx: &mut Context<'_, '_>,
     items: &Items,
     range: std::ops::Range<usize>,
-    options: &Options<'_>,
+    options: &SortOptions<'_>,
 ) -> Outcome {
     ctx.out.array(range.len() * options.gets.len().max(1));
     for i in range {
@@ -188,7 +191,7 @@ fn store(
     ctx: &mut Context<'_, '_>,
     items: &Items,
     range: std::ops::Range<usize>,
-    options: &Options<'_>,
+    options: &SortOptions<'_>,
     argument: usize,
 ) -> Outcome {
     let limits = ctx.keyspace.rules().packing.list();

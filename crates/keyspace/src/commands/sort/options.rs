@@ -4,7 +4,7 @@ use super::Pattern;
 use crate::context::Context;
 use crate::error::CommandError;
 
-pub(super) struct Options<'b> {
+pub(super) struct SortOptions<'b> {
     pub(super) by: Option<Pattern<'b>>,
     pub(super) gets: Vec<Pattern<'b>>,
     /// False if BY names the same key for all elements.
@@ -18,7 +18,7 @@ pub(super) struct Options<'b> {
     pub(super) store: Option<usize>,
 }
 
-impl<'b> Options<'b> {
+impl<'b> SortOptions<'b> {
     pub(super) fn parse(ctx: &Context<'_, 'b>, may_store: bool) -> Result<Self, CommandError> {
         let mut options = Self {
             by: None,

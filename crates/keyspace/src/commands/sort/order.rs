@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use super::options::Options;
+use super::options::SortOptions;
 
 /// What an element is ordered by.
 #[derive(Debug, Clone)]
@@ -57,7 +57,7 @@ impl Items {
     }
 
     /// Orders the elements if they are to be sorted. Returns the places that LIMIT keeps.
-    pub(super) fn arrange(&mut self, options: &Options<'_>) -> Range<usize> {
+    pub(super) fn arrange(&mut self, options: &SortOptions<'_>) -> Range<usize> {
         let range = limited(self.len(), options);
         if options.sorts {
             let mut order: Vec<u32> = (0..self.len() as u32).collect();
@@ -95,7 +95,7 @@ impl Items {
     }
 }
 
-fn limited(len: usize, options: &Options<'_>) -> Range<usize> {
+fn limited(len: usize, options: &SortOptions<'_>) -> Range<usize> {
     let start = usize::try_from(options.offset).unwrap_or(0).min(len);
     let end = match usize::try_from(options.count) {
         Ok(count) => start.saturating_add(count).min(len),

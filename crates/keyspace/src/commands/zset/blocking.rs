@@ -4,7 +4,7 @@ use tidewheel_collections::ZSet;
 use tidewheel_resp::Writer;
 
 use super::Outcome;
-use super::pop::{End, parse_mpop, pop};
+use super::pop::{ZSetEnd, parse_mpop, pop};
 use super::reply::Layout;
 use crate::commands::arguments::count_of_keys;
 use crate::commands::blocking::{ServeFn, serve_or_wait, timeout};
@@ -17,7 +17,7 @@ pub(crate) fn bzpopmin(ctx: &mut Context<'_, '_>) -> Outcome {
 }
 
 pub(crate) fn serve_bzpopmin(ctx: &mut Context<'_, '_>, at: usize) -> Result<bool, CommandError> {
-    serve(ctx, at, End::Min)
+    serve(ctx, at, ZSetEnd::Min)
 }
 
 pub(crate) fn bzpopmax(ctx: &mut Context<'_, '_>) -> Outcome {
@@ -25,7 +25,7 @@ pub(crate) fn bzpopmax(ctx: &mut Context<'_, '_>) -> Outcome {
 }
 
 pub(crate) fn serve_bzpopmax(ctx: &mut Context<'_, '_>, at: usize) -> Result<bool, CommandError> {
-    serve(ctx, at, End::Max)
+    serve(ctx, at, ZSetEnd::Max)
 }
 
 fn pop_one(ctx: &mut Context<'_, '_>, serve: ServeFn) -> Outcome {
@@ -35,7 +35,7 @@ fn pop_one(ctx: &mut Context<'_, '_>, serve: ServeFn) -> Outcome {
     serve_or_wait(ctx, wanted, serve, Writer::null_array)
 }
 
-fn serve(ctx: &mut Context<'_, '_>, at: usize, end: End) -> Result<bool, CommandError> {
+fn serve(ctx: &mut Context<'_, '_>, at: usize, end: ZSetEnd) -> Result<bool, CommandError> {
     let key = ctx.key(at);
     let Some(slot) = ctx.find_of::<ZSet>(key, Lookup::Write)? else {
         return Ok(false);

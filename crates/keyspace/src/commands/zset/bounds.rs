@@ -11,12 +11,12 @@ const NOT_A_MEMBER: CommandError =
     CommandError::fixed("ERR min or max not valid string range item");
 
 /// Scores from one to another.
-pub(super) struct Scores {
+pub(super) struct ScoreRange {
     min: Bound<f64>,
     max: Bound<f64>,
 }
 
-impl Scores {
+impl ScoreRange {
     pub(super) fn parse(min: &[u8], max: &[u8]) -> Result<Self, CommandError> {
         Ok(Self {
             min: score_bound(min)?,
@@ -50,7 +50,7 @@ fn score(text: &[u8]) -> Result<f64, CommandError> {
 type Pair<'b> = (Bound<&'b [u8]>, Bound<&'b [u8]>);
 
 /// Members from one to another, byte by byte.
-pub(super) struct Members<'b> {
+pub(super) struct LexRange<'b> {
     min: Edge<'b>,
     max: Edge<'b>,
 }
@@ -63,7 +63,7 @@ enum Edge<'b> {
     At(Bound<&'b [u8]>),
 }
 
-impl<'b> Members<'b> {
+impl<'b> LexRange<'b> {
     pub(super) fn parse(min: &'b [u8], max: &'b [u8]) -> Result<Self, CommandError> {
         Ok(Self {
             min: Edge::parse(min)?,

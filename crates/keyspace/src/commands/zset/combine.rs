@@ -7,7 +7,8 @@ use tidewheel_resp::Args;
 use super::reply::Layout;
 use super::score::parse_score;
 use super::sources::{
-    Aggregate, Members, Scores, Source, count_of_common, difference, intersection, union,
+    Aggregate, Source, SourceMembers, SourceScores, count_of_common, difference, intersection,
+    union,
 };
 use super::{Outcome, change, event, store};
 use crate::commands::arguments::limit_of_count;
@@ -19,14 +20,14 @@ const NOT_A_WEIGHT: CommandError = CommandError::fixed("ERR weight value is not 
 
 /// What is made of the sources.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Op {
+enum ZSetOperation {
     Union,
     Inter,
     Diff,
 }
 
-impl Op {
-    fn apply<'a>(self, mut sources: Vec<Source<'a>>, aggregate: Aggregate) -> Scores<'a> {
+impl ZSetOperation {
+    fn apply<'a>(self, mut sources: Vec<Source<'a>>, aggregate: Aggregate) -> SourceScores<'a> {
         match self {
             Self::Diff => difference(&sources),
             Self::Union => {
@@ -43,47 +44,51 @@ impl Op {
 
 /// What becomes of the result.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Use {
+enum ResultUse {
     Reply,
     Count,
     Store(&'static str),
 }
 
 pub(crate) fn zunion(ctx: &mut Context<'_, '_>) -> Outcome {
-    combine(ctx, Op::Union, Use::Reply)
+    combine(ctx, ZSetOperation::Union, ResultUse::Reply)
 }
 
 pub(crate) fn zinter(ctx: &mut Context<'_, '_>) -> Outcome {
-    combine(ctx, Op::Inter, Use::Reply)
+    combine(ctx, ZSetOperation::Inter, ResultUse::Reply)
 }
 
 pub(crate) fn zdiff(ctx: &mut Context<'_, '_>) -> Outcome {
-    combine(ctx, Op::Diff, Use::Reply)
+    combine(ctx, ZSetOperation::Diff, ResultUse::Reply)
 }
 
 pub(crate) fn zintercard(ctx: &mut Context<'_, '_>) -> Outcome {
-    combine(ctx, Op::Inter, Use::Count)
+    combine(ctx, ZSetOperation::Inter, ResultUse::Count)
 }
 
 pub(crate) fn zunionstore(ctx: &mut Context<'_, '_>) -> Outcome {
-    combine(ctx, Op::Union, Use::Store("zunionstore"))
+    combine(ctx, ZSetOperation::Union, ResultUse::Store("zunionstore"))
 }
 
 pub(crate) fn zinterstore(ctx: &mut Context<'_, '_>) -> Outcome {
-    combine(ctx, Op::Inter, Use::Store("zinterstore"))
+    combine(ctx, ZSetOperation::Inter, ResultUse::Store("zinterstore"))
 }
 
 pub(crate) fn zdiffstore(ctx: &mut Context<'_, '_>) -> Outcome {
-    combine(ctx, Op::Diff, Use::Store("zdiffstore"))
+    combine(ctx, ZSetOperation::Diff, ResultUse::Store("zdiffstore"))
 }
 
-fn combine(ctx: &mut Context<'_, '_>, op: Op, used: Use) -> Outcome {
+fn combine(ctx: &mut Context<'_, '_>, op: ZSetOperation, used: ResultUse) -> Outcome {
     // The key of the result comes first.
-    let counted = if matches!(used, Use::Store(_)) { 2 } else { 1 };
+    let counted = if matches!(used, ResultUse::Store(_)) {
+        2
+    } else {
+        1
+    };
     let n = count_of_sources(ctx, counted)?;
     let alive = find_sources(ctx, counted + 1, n)?;
     let words = ctx.args.from(counted + 1 + n);
-    let options = Options::parse(words, n, op, used)?;
+    let options = CombineOptions::parse(words, n, op, used)?;
     let (change, args, keyspace) = (change(ctx), ctx.args, ctx.keyspace);
     let (several, out) = ctx.apart();
     let mut sources = Vec::with_capacity(n);
@@ -96,16 +101,16 @@ fn combine(ctx: &mut Context<'_, '_>, op: Op, used: Use) -> Outcome {
             None
         };
         sources.push(Source {
-            of: Members::of(entries, slot),
+            of: SourceMembers::of(entries, slot),
             weight: options.weights.get(i).copied(),
         });
     }
-    if used == Use::Count {
+    if used == ResultUse::Count {
         out.integer(count_of_common(sources, options.limit) as i64);
         return Ok(());
     }
     let mut result = op.apply(sources, options.aggregate);
-    let Use::Store(name) = used else {
+    let ResultUse::Store(name) = used else {
         result.sort_unstable_by(|a, b| a.1.total_cmp(&b.1).then_with(|| a.0.cmp(b.0)));
         let layout = Layout::new(out, options.scores);
         layout.head(out, result.len());
@@ -160,7 +165,7 @@ fn find_sources(
 }
 
 /// The words behind the keys.
-struct Options {
+struct CombineOptions {
     /// One for each source, or none.
     weights: Vec<f64>,
     aggregate: Aggregate,
@@ -169,15 +174,20 @@ struct Options {
     limit: usize,
 }
 
-impl Options {
-    fn parse(words: Args<'_>, n: usize, op: Op, used: Use) -> Result<Self, CommandError> {
+impl CombineOptions {
+    fn parse(
+        words: Args<'_>,
+        n: usize,
+        op: ZSetOperation,
+        used: ResultUse,
+    ) -> Result<Self, CommandError> {
         let mut options = Self {
             weights: Vec::new(),
             aggregate: Aggregate::Sum,
             scores: false,
             limit: usize::MAX,
         };
-        let joins = op != Op::Diff && used != Use::Count;
+        let joins = op != ZSetOperation::Diff && used != ResultUse::Count;
         let mut i = 0;
         while let Some(word) = words.get(i) {
             let is = |name: &str| word.eq_ignore_ascii_case(name.as_bytes());
@@ -191,9 +201,9 @@ impl Options {
             } else if joins && left >= 1 && is("AGGREGATE") {
                 options.aggregate = Aggregate::parse(&words[i]).ok_or(CommandError::SYNTAX)?;
                 i += 1;
-            } else if used == Use::Reply && is("WITHSCORES") {
+            } else if used == ResultUse::Reply && is("WITHSCORES") {
                 options.scores = true;
-            } else if used == Use::Count && left >= 1 && is("LIMIT") {
+            } else if used == ResultUse::Count && left >= 1 && is("LIMIT") {
                 options.limit = limit_of_count(&words[i])?;
                 i += 1;
             } else {

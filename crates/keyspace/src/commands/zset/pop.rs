@@ -15,20 +15,20 @@ const NOT_POSITIVE: CommandError =
 
 /// Which end members are taken from.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum ZSetEnd {
     Min,
     Max,
 }
 
 pub(crate) fn zpopmin(ctx: &mut Context<'_, '_>) -> Outcome {
-    pop_one(ctx, End::Min)
+    pop_one(ctx, ZSetEnd::Min)
 }
 
 pub(crate) fn zpopmax(ctx: &mut Context<'_, '_>) -> Outcome {
-    pop_one(ctx, End::Max)
+    pop_one(ctx, ZSetEnd::Max)
 }
 
-fn pop_one(ctx: &mut Context<'_, '_>, end: End) -> Outcome {
+fn pop_one(ctx: &mut Context<'_, '_>, end: ZSetEnd) -> Outcome {
     let count = match ctx.args.len() {
         2 => None,
         3 => {
@@ -55,20 +55,20 @@ pub(super) fn pop(
     ctx: &mut Context<'_, '_>,
     key: Key<'_>,
     slot: Slot,
-    end: End,
+    end: ZSetEnd,
     count: usize,
     layout: Layout,
 ) {
     let cause = match end {
-        End::Min => event("zpopmin"),
-        End::Max => event("zpopmax"),
+        ZSetEnd::Min => event("zpopmin"),
+        ZSetEnd::Max => event("zpopmax"),
     };
     ctx.edit(key, Some(slot), |zset: &mut ZSet, out| {
         let n = count.min(zset.get().len());
         layout.head(out, n);
         match end {
-            End::Min => pop_first(zset, n, layout, out),
-            End::Max => pop_last(zset, n, layout, out),
+            ZSetEnd::Min => pop_first(zset, n, layout, out),
+            ZSetEnd::Max => pop_last(zset, n, layout, out),
         }
         ((), (n > 0).then_some(cause))
     });
@@ -102,11 +102,14 @@ pub(crate) fn zmpop(ctx: &mut Context<'_, '_>) -> Outcome {
 }
 
 /// Reads the words behind the keys: which end, and how many members.
-pub(super) fn parse_mpop(ctx: &Context<'_, '_>, at: usize) -> Result<(End, usize), CommandError> {
+pub(super) fn parse_mpop(
+    ctx: &Context<'_, '_>,
+    at: usize,
+) -> Result<(ZSetEnd, usize), CommandError> {
     let end = if ctx.is(at, "MIN") {
-        End::Min
+        ZSetEnd::Min
     } else if ctx.is(at, "MAX") {
-        End::Max
+        ZSetEnd::Max
     } else {
         return Err(CommandError::SYNTAX);
     };

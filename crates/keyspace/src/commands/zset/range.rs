@@ -6,13 +6,13 @@ use tidewheel_collections::{NewDeadline, Scored, ZSet, ZSetRef};
 use tidewheel_resp::{Args, Writer, parse_i64};
 use tidewheel_store::Slot;
 
-use super::bounds::{Members, Scores};
+use super::bounds::{LexRange, ScoreRange};
 use super::reply::Layout;
 use super::{Outcome, change, event, one, store};
 use crate::commands::arguments::range_of_places;
 use crate::context::{Context, Lookup};
 use crate::error::CommandError;
-use crate::rows::cost::{By, RangeForm};
+use crate::rows::cost::{RangeBy, RangeForm};
 use crate::value::Entries;
 use crate::value::collection;
 
@@ -26,7 +26,7 @@ const SCORES_BY_LEX: CommandError =
 #[derive(Clone, Copy)]
 struct Form {
     /// `None`: the call may say it.
-    by: Option<By>,
+    by: Option<RangeBy>,
     /// `None`: the call may say it.
     reverse: Option<bool>,
     /// The members are stored and not replied.
@@ -39,7 +39,7 @@ const OPEN: Form = Form {
     stores: false,
 };
 
-const fn fixed(by: By, reverse: bool) -> Form {
+const fn fixed(by: RangeBy, reverse: bool) -> Form {
     Form {
         by: Some(by),
         reverse: Some(reverse),
@@ -52,27 +52,27 @@ pub(crate) fn zrange(ctx: &mut Context<'_, '_>) -> Outcome {
 }
 
 pub(crate) fn zrevrange(ctx: &mut Context<'_, '_>) -> Outcome {
-    reply(ctx, fixed(By::Rank, true))
+    reply(ctx, fixed(RangeBy::Rank, true))
 }
 
 pub(crate) fn zrangebyscore(ctx: &mut Context<'_, '_>) -> Outcome {
-    reply(ctx, fixed(By::Score, false))
+    reply(ctx, fixed(RangeBy::Score, false))
 }
 
 pub(crate) fn zrevrangebyscore(ctx: &mut Context<'_, '_>) -> Outcome {
-    reply(ctx, fixed(By::Score, true))
+    reply(ctx, fixed(RangeBy::Score, true))
 }
 
 pub(crate) fn zrangebylex(ctx: &mut Context<'_, '_>) -> Outcome {
-    reply(ctx, fixed(By::Lex, false))
+    reply(ctx, fixed(RangeBy::Lex, false))
 }
 
 pub(crate) fn zrevrangebylex(ctx: &mut Context<'_, '_>) -> Outcome {
-    reply(ctx, fixed(By::Lex, true))
+    reply(ctx, fixed(RangeBy::Lex, true))
 }
 
 fn reply(ctx: &mut Context<'_, '_>, form: Form) -> Outcome {
-    let query = Query::parse(ctx.args.from(2), form)?;
+    let query = RangeQuery::parse(ctx.args.from(2), form)?;
     one(ctx, |zset, out| match zset {
         Some(zset) => query.reply(zset, out),
         None => out.array(0),
@@ -84,7 +84,7 @@ pub(crate) fn zrangestore(ctx: &mut Context<'_, '_>) -> Outcome {
         stores: true,
         ..OPEN
     };
-    let query = Query::parse(ctx.args.from(3), stores)?;
+    let query = RangeQuery::parse(ctx.args.from(3), stores)?;
     let (source, change) = (ctx.key(2), change(ctx));
     let mut result = ZSet::new();
     ctx.read::<ZSet, _>(source, Lookup::Read, |zset, _| {
@@ -112,7 +112,7 @@ pub(crate) fn count_in_range(
         stores: false,
     };
     let (Ok(query), Ok(zset)) = (
-        Query::parse(args, form),
+        RangeQuery::parse(args, form),
         collection::read::<ZSet>(entries, slot),
     ) else {
         return 0;
@@ -123,12 +123,12 @@ pub(crate) fn count_in_range(
 /// The two ends of a range.
 enum Ends<'b> {
     Ranks(i64, i64),
-    Scores(Scores),
-    Members(Members<'b>),
+    Scores(ScoreRange),
+    Members(LexRange<'b>),
 }
 
 /// What a call asks for.
-struct Query<'b> {
+struct RangeQuery<'b> {
     ends: Ends<'b>,
     reverse: bool,
     /// How many are left out, and how many follow at most.
@@ -138,7 +138,7 @@ struct Query<'b> {
 
 /// The words behind the ends.
 struct Words {
-    by: Option<By>,
+    by: Option<RangeBy>,
     reverse: Option<bool>,
     limit: (i64, i64),
     scores: bool,
@@ -163,9 +163,9 @@ impl Words {
             } else if is("REV") && parsed.reverse.is_none() {
                 parsed.reverse = Some(true);
             } else if is("BYLEX") && parsed.by.is_none() {
-                parsed.by = Some(By::Lex);
+                parsed.by = Some(RangeBy::Lex);
             } else if is("BYSCORE") && parsed.by.is_none() {
-                parsed.by = Some(By::Score);
+                parsed.by = Some(RangeBy::Score);
             } else {
                 return Err(CommandError::SYNTAX);
             }
@@ -179,7 +179,7 @@ fn integer(text: &[u8]) -> Result<i64, CommandError> {
     parse_i64(text).ok_or(CommandError::NOT_AN_INTEGER)
 }
 
-impl<'b> Query<'b> {
+impl<'b> RangeQuery<'b> {
     /// Reads the two ends and the words behind them.
     fn parse(args: Args<'b>, form: Form) -> Result<Self, CommandError> {
         let words = Words::parse(args.from(2), form)?;
@@ -194,12 +194,12 @@ impl<'b> Query<'b> {
         } else {
             (first, last)
         };
-        let ends = match words.by.unwrap_or(By::Rank) {
-            By::Rank if words.limit.1 != -1 => return Err(LIMIT_OF_RANKS),
-            By::Lex if words.scores => return Err(SCORES_BY_LEX),
-            By::Rank => Ends::Ranks(integer(first)?, integer(last)?),
-            By::Score => Ends::Scores(Scores::parse(min, max)?),
-            By::Lex => Ends::Members(Members::parse(min, max)?),
+        let ends = match words.by.unwrap_or(RangeBy::Rank) {
+            RangeBy::Rank if words.limit.1 != -1 => return Err(LIMIT_OF_RANKS),
+            RangeBy::Lex if words.scores => return Err(SCORES_BY_LEX),
+            RangeBy::Rank => Ends::Ranks(integer(first)?, integer(last)?),
+            RangeBy::Score => Ends::Scores(ScoreRange::parse(min, max)?),
+            RangeBy::Lex => Ends::Members(LexRange::parse(min, max)?),
         };
         Ok(Self {
             ends,

@@ -3,7 +3,7 @@
 use tidewheel_collections::ZSetRef;
 use tidewheel_resp::Writer;
 
-use super::bounds::{Members, Scores};
+use super::bounds::{LexRange, ScoreRange};
 use super::{Outcome, one};
 use crate::context::Context;
 use crate::error::CommandError;
@@ -71,7 +71,7 @@ fn rank(ctx: &mut Context<'_, '_>, count: impl FnOnce(usize, usize) -> usize) ->
 }
 
 pub(crate) fn zcount(ctx: &mut Context<'_, '_>) -> Outcome {
-    let range = Scores::parse(&ctx.args[2], &ctx.args[3])?;
+    let range = ScoreRange::parse(&ctx.args[2], &ctx.args[3])?;
     one(ctx, |zset, out| {
         let count = zset.map_or(0, |zset| range.ranks(zset).len());
         out.integer(count as i64);
@@ -80,7 +80,7 @@ pub(crate) fn zcount(ctx: &mut Context<'_, '_>) -> Outcome {
 
 pub(crate) fn zlexcount(ctx: &mut Context<'_, '_>) -> Outcome {
     let args = ctx.args;
-    let range = Members::parse(&args[2], &args[3])?;
+    let range = LexRange::parse(&args[2], &args[3])?;
     one(ctx, |zset, out| {
         let count = zset.map_or(0, |zset| range.ranks(zset).len());
         out.integer(count as i64);

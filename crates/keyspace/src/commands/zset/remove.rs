@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use tidewheel_collections::{ZSet, ZSetRef};
 
-use super::bounds::{Members, Scores};
+use super::bounds::{LexRange, ScoreRange};
 use super::{Outcome, event};
 use crate::commands::arguments::range_of_places;
 use crate::context::{Context, Lookup};
@@ -18,13 +18,13 @@ pub(crate) fn zremrangebyrank(ctx: &mut Context<'_, '_>) -> Outcome {
 }
 
 pub(crate) fn zremrangebyscore(ctx: &mut Context<'_, '_>) -> Outcome {
-    let range = Scores::parse(&ctx.args[2], &ctx.args[3])?;
+    let range = ScoreRange::parse(&ctx.args[2], &ctx.args[3])?;
     remove(ctx, event("zremrangebyscore"), |zset| range.ranks(zset))
 }
 
 pub(crate) fn zremrangebylex(ctx: &mut Context<'_, '_>) -> Outcome {
     let args = ctx.args;
-    let range = Members::parse(&args[2], &args[3])?;
+    let range = LexRange::parse(&args[2], &args[3])?;
     remove(ctx, event("zremrangebylex"), |zset| {
         range.ranks_within(zset)
     })

@@ -44,19 +44,19 @@ fn number(score: f64) -> f64 {
 /// One of the keys that are combined.
 #[derive(Clone, Copy)]
 pub(super) struct Source<'a> {
-    pub(super) of: Members<'a>,
+    pub(super) of: SourceMembers<'a>,
     /// `None` is 1.
     pub(super) weight: Option<f64>,
 }
 
 #[derive(Clone, Copy)]
-pub(super) enum Members<'a> {
+pub(super) enum SourceMembers<'a> {
     None,
     Set(SetRef<'a>),
     ZSet(ZSetRef<'a>),
 }
 
-impl<'a> Members<'a> {
+impl<'a> SourceMembers<'a> {
     pub(super) fn of(entries: &'a Entries, slot: Option<Slot>) -> Self {
         let Some(slot) = slot else {
             return Self::None;
@@ -110,9 +110,9 @@ impl<'a> Source<'a> {
 }
 
 /// Members with their scores, in no order.
-pub(super) type Scores<'a> = Vec<(&'a [u8], f64)>;
+pub(super) type SourceScores<'a> = Vec<(&'a [u8], f64)>;
 
-pub(super) fn union<'a>(sources: &[Source<'a>], aggregate: Aggregate) -> Scores<'a> {
+pub(super) fn union<'a>(sources: &[Source<'a>], aggregate: Aggregate) -> SourceScores<'a> {
     let mut scores: HashMap<&[u8], f64> = HashMap::new();
     for source in sources {
         source.for_each(|member, score| {
@@ -126,7 +126,7 @@ pub(super) fn union<'a>(sources: &[Source<'a>], aggregate: Aggregate) -> Scores<
 }
 
 /// The first source has the fewest members.
-pub(super) fn intersection<'a>(sources: &[Source<'a>], aggregate: Aggregate) -> Scores<'a> {
+pub(super) fn intersection<'a>(sources: &[Source<'a>], aggregate: Aggregate) -> SourceScores<'a> {
     let mut result = Vec::new();
     if let Some((first, others)) = sources.split_first() {
         first.for_each(|member, score| {
@@ -142,7 +142,7 @@ pub(super) fn intersection<'a>(sources: &[Source<'a>], aggregate: Aggregate) -> 
     result
 }
 
-pub(super) fn difference<'a>(sources: &[Source<'a>]) -> Scores<'a> {
+pub(super) fn difference<'a>(sources: &[Source<'a>]) -> SourceScores<'a> {
     let mut result = Vec::new();
     if let Some((first, others)) = sources.split_first() {
         first.for_each(|member, score| {

@@ -1,25 +1,25 @@
 //! Sets of whole numbers: the width of all, how many there are, the numbers in ascending order.
 
-use super::{Bad, Element, signed};
-use crate::dump::reader::Reader;
+use super::{Element, Malformed, signed};
+use crate::dump::reader::PayloadReader;
 
 const HEADER: usize = 8;
 
 pub(in crate::dump) fn read(
     bytes: &[u8],
-) -> Result<impl Iterator<Item = Result<Element<'_>, Bad>>, Bad> {
-    let mut reader = Reader::new(bytes);
+) -> Result<impl Iterator<Item = Result<Element<'_>, Malformed>>, Malformed> {
+    let mut reader = PayloadReader::new(bytes);
     let width = u32::from_le_bytes(reader.array()?) as usize;
     let number = u32::from_le_bytes(reader.array()?) as usize;
     let numbers = reader.rest();
     if !matches!(width, 2 | 4 | 8) || number.checked_mul(width) != Some(numbers.len()) {
-        return Err(Bad);
+        return Err(Malformed);
     }
     let mut last = None;
     Ok(numbers.chunks_exact(width).map(move |bytes| {
         let number = signed(bytes);
         let ascends = last.replace(number).is_none_or(|last| last < number);
-        ascends.then_some(Element::Integer(number)).ok_or(Bad)
+        ascends.then_some(Element::Integer(number)).ok_or(Malformed)
     }))
 }
 

@@ -4,8 +4,8 @@
 //! behind it, in groups of seven bits, the highest first; all groups but the first have their
 //! highest bit set. The end is a byte of ones.
 
-use super::{Bad, Counted, Element, signed};
-use crate::dump::reader::Reader;
+use super::{CountedElements, Element, Malformed, signed};
+use crate::dump::reader::PayloadReader;
 
 const HEADER: usize = 6;
 const END: u8 = 0xff;
@@ -13,31 +13,31 @@ const END: u8 = 0xff;
 /// The most bytes of a length behind an element.
 const BACK_MAX: usize = 5;
 
-pub(in crate::dump) struct Listpack<'a>(Counted<'a>);
+pub(in crate::dump) struct Listpack<'a>(CountedElements<'a>);
 
 impl<'a> Listpack<'a> {
-    pub(in crate::dump) fn new(bytes: &'a [u8]) -> Result<Self, Bad> {
-        let mut reader = Reader::new(bytes);
+    pub(in crate::dump) fn new(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let mut reader = PayloadReader::new(bytes);
         let len = u32::from_le_bytes(reader.array()?);
         let number = u16::from_le_bytes(reader.array()?);
-        let elements = bytes[HEADER..].strip_suffix(&[END]).ok_or(Bad)?;
+        let elements = bytes[HEADER..].strip_suffix(&[END]).ok_or(Malformed)?;
         if len as usize != bytes.len() {
-            return Err(Bad);
+            return Err(Malformed);
         }
-        Ok(Self(Counted::new(elements, number, u16::MAX)))
+        Ok(Self(CountedElements::new(elements, number, u16::MAX)))
     }
 }
 
 impl<'a> Iterator for Listpack<'a> {
-    type Item = Result<Element<'a>, Bad>;
+    type Item = Result<Element<'a>, Malformed>;
 
     fn next(&mut self) -> Option<Self::Item> {
         self.0.next(read)
     }
 }
 
-fn read(bytes: &[u8]) -> Result<(Element<'_>, &[u8]), Bad> {
-    let mut reader = Reader::new(bytes);
+fn read(bytes: &[u8]) -> Result<(Element<'_>, &[u8]), Malformed> {
+    let mut reader = PayloadReader::new(bytes);
     let first = reader.byte()?;
     let low = usize::from(first);
     let element = match first {
@@ -59,12 +59,12 @@ fn read(bytes: &[u8]) -> Result<(Element<'_>, &[u8]), Bad> {
         0xf2 => Element::Integer(signed(reader.take(3)?)),
         0xf3 => Element::Integer(signed(reader.take(4)?)),
         0xf4 => Element::Integer(signed(reader.take(8)?)),
-        0xf5..=0xff => return Err(Bad),
+        0xf5..=0xff => return Err(Malformed),
     };
     let len = bytes.len() - reader.rest().len();
     let mut memory = [0; BACK_MAX];
     let rest = reader.rest().strip_prefix(back(len, &mut memory));
-    Ok((element, rest.ok_or(Bad)?))
+    Ok((element, rest.ok_or(Malformed)?))
 }
 
 /// The length that is written behind an element.

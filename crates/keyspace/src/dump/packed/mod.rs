@@ -5,7 +5,7 @@ pub(super) mod listpack;
 pub(super) mod ziplist;
 pub(super) mod zipmap;
 
-use super::Bad;
+use super::Malformed;
 
 /// An element of a packed form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,21 +33,21 @@ impl Element<'_> {
 }
 
 /// Elements, the last of which may be an error.
-pub(super) trait Elements<'a>: Iterator<Item = Result<Element<'a>, Bad>> {}
+pub(super) trait Elements<'a>: Iterator<Item = Result<Element<'a>, Malformed>> {}
 
-impl<'a, T: Iterator<Item = Result<Element<'a>, Bad>>> Elements<'a> for T {}
+impl<'a, T: Iterator<Item = Result<Element<'a>, Malformed>>> Elements<'a> for T {}
 
 /// What both kinds of lists do: they read an element, and hold their count against the header's at
 /// the end.
 #[derive(Debug)]
-struct Counted<'a> {
+struct CountedElements<'a> {
     rest: &'a [u8],
     /// The number that the header names, unless it is too large for its place.
     expected: Option<usize>,
     met: usize,
 }
 
-impl<'a> Counted<'a> {
+impl<'a> CountedElements<'a> {
     /// A list whose header names a number of elements; `unknown` says that it had no room for it.
     fn new(rest: &'a [u8], number: u16, unknown: u16) -> Self {
         Self {
@@ -60,14 +60,14 @@ impl<'a> Counted<'a> {
     /// Reads an element. `read` returns it with the bytes behind it.
     fn next(
         &mut self,
-        read: impl FnOnce(&'a [u8]) -> Result<(Element<'a>, &'a [u8]), Bad>,
-    ) -> Option<Result<Element<'a>, Bad>> {
+        read: impl FnOnce(&'a [u8]) -> Result<(Element<'a>, &'a [u8]), Malformed>,
+    ) -> Option<Result<Element<'a>, Malformed>> {
         if self.rest.is_empty() {
             let wrong = self
                 .expected
                 .take()
                 .is_some_and(|number| number != self.met);
-            return wrong.then_some(Err(Bad));
+            return wrong.then_some(Err(Malformed));
         }
         self.met += 1;
         match read(self.rest) {
@@ -75,9 +75,9 @@ impl<'a> Counted<'a> {
                 self.rest = rest;
                 Some(Ok(element))
             }
-            Err(Bad) => {
+            Err(Malformed) => {
                 (self.rest, self.expected) = (&[], None);
-                Some(Err(Bad))
+                Some(Err(Malformed))
             }
         }
     }

@@ -4,8 +4,8 @@
 //! Ten bytes in front: the length in bytes, where the last element begins, the number of elements.
 //! The end is a byte of ones.
 
-use super::{Bad, Counted, Element, signed};
-use crate::dump::reader::Reader;
+use super::{CountedElements, Element, Malformed, signed};
+use crate::dump::reader::PayloadReader;
 
 const HEADER: usize = 10;
 const END: u8 = 0xff;
@@ -14,7 +14,7 @@ const END: u8 = 0xff;
 const LONG: usize = 0xfe;
 
 pub(in crate::dump) struct Ziplist<'a> {
-    elements: Counted<'a>,
+    elements: CountedElements<'a>,
     /// Bytes of the element before.
     previous: usize,
     /// Where the next element begins.
@@ -24,17 +24,17 @@ pub(in crate::dump) struct Ziplist<'a> {
 }
 
 impl<'a> Ziplist<'a> {
-    pub(in crate::dump) fn new(bytes: &'a [u8]) -> Result<Self, Bad> {
-        let mut reader = Reader::new(bytes);
+    pub(in crate::dump) fn new(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let mut reader = PayloadReader::new(bytes);
         let len = u32::from_le_bytes(reader.array()?);
         let tail = u32::from_le_bytes(reader.array()?) as usize;
         let number = u16::from_le_bytes(reader.array()?);
-        let elements = bytes[HEADER..].strip_suffix(&[END]).ok_or(Bad)?;
+        let elements = bytes[HEADER..].strip_suffix(&[END]).ok_or(Malformed)?;
         if len as usize != bytes.len() || elements.is_empty() && tail != HEADER {
-            return Err(Bad);
+            return Err(Malformed);
         }
         Ok(Self {
-            elements: Counted::new(elements, number, u16::MAX),
+            elements: CountedElements::new(elements, number, u16::MAX),
             previous: 0,
             at: HEADER,
             tail,
@@ -43,7 +43,7 @@ impl<'a> Ziplist<'a> {
 }
 
 impl<'a> Iterator for Ziplist<'a> {
-    type Item = Result<Element<'a>, Bad>;
+    type Item = Result<Element<'a>, Malformed>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let (previous, at, tail) = (self.previous, self.at, self.tail);
@@ -51,7 +51,7 @@ impl<'a> Iterator for Ziplist<'a> {
         let element = self.elements.next(|bytes| {
             let (element, rest) = read(bytes, previous)?;
             if rest.is_empty() && at != tail {
-                return Err(Bad);
+                return Err(Malformed);
             }
             Ok((element, rest))
         });
@@ -61,15 +61,15 @@ impl<'a> Iterator for Ziplist<'a> {
     }
 }
 
-fn read(bytes: &[u8], previous: usize) -> Result<(Element<'_>, &[u8]), Bad> {
-    let mut reader = Reader::new(bytes);
+fn read(bytes: &[u8], previous: usize) -> Result<(Element<'_>, &[u8]), Malformed> {
+    let mut reader = PayloadReader::new(bytes);
     let said = match reader.byte()? {
         0xfe => u32::from_le_bytes(reader.array()?) as usize,
         short if usize::from(short) < LONG => short.into(),
-        _ => return Err(Bad),
+        _ => return Err(Malformed),
     };
     if said != previous {
-        return Err(Bad);
+        return Err(Malformed);
     }
     let first = reader.byte()?;
     let low = usize::from(first);
@@ -89,7 +89,7 @@ fn read(bytes: &[u8], previous: usize) -> Result<(Element<'_>, &[u8]), Bad> {
         0xf0 => Element::Integer(signed(reader.take(3)?)),
         0xfe => Element::Integer(signed(reader.take(1)?)),
         0xf1..=0xfd => Element::Integer(i64::from(first) - 0xf1),
-        _ => return Err(Bad),
+        _ => return Err(Malformed),
     };
     Ok((element, reader.rest()))
 }
