@@ -11,7 +11,7 @@ const CLOCK_MASK: u32 = 0xff_ffff;
 const INITIAL_FREQUENCY: u32 = 5;
 const FREQUENCY_MAX: u32 = 255;
 
-/// How access is recorded; taken once per command from the rules.
+/// The way in which access is recorded; taken once per command from the rules.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Recency {
     /// Seconds of the last access.

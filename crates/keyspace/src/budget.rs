@@ -1,9 +1,9 @@
-//! How much one step of a command may do.
+//! The budget of one step of an incremental command.
 
-/// What one step may cost, in units of about a hundred nanoseconds.
+/// The budget of one step, in units of about a hundred nanoseconds.
 const STEP_BUDGET: usize = 1024;
 
-/// What is left of a step.
+/// The budget that is left of a step.
 #[derive(Debug)]
 pub(crate) struct Budget(usize);
 

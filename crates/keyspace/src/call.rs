@@ -1,12 +1,12 @@
-//! A call whose row is found, and what is known of its keys.
+//! A resolved call: its row, and the hashes of its keys if they are known.
 
 use crate::rows::Command;
 
-/// A call with as many keys asks for their data itself, when it has locked their shards. Locking
+/// A call with as many keys prefetches their data itself, when it has locked their shards. Locking
 /// them twice more would cost more than the longer time to come is worth.
 pub(crate) const MANY_KEYS: usize = 4;
 
-/// A call whose row is found.
+/// A resolved call.
 #[derive(Debug, Clone, Copy)]
 pub struct Call<'h> {
     /// Its row.

@@ -28,14 +28,14 @@ use crate::value::{Entries, own_deadline};
 /// The most urgent of a shard is not known.
 pub(crate) const UNKNOWN: u64 = 0;
 
-/// Why there is no victim.
+/// The reason why there is no victim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NoVictim {
     /// The first candidate is less urgent than others elsewhere.
     LessUrgent,
     /// None was found.
     Nothing {
-        /// Whether there are entries that may be evicted.
+        /// True if there are entries that may be evicted.
         candidates: bool,
     },
 }
@@ -80,15 +80,15 @@ pub(crate) struct Candidates {
     /// The most urgent one stands last.
     sorted: Vec<Candidate>,
     most: usize,
-    /// Where reading of timer records goes on: the database, the chunk.
+    /// The position at which reading of timer records goes on: the database, the chunk.
     pub(crate) place: (u32, u32),
-    /// Whether all timer records were read once.
+    /// True if all timer records were read once.
     pub(crate) all_read: bool,
 }
 
 impl Candidates {
-    /// Those for a policy, in a shard of so many keys with deadlines. What was found for another
-    /// policy is forgotten.
+    /// Prepares for a policy, in a shard of `timed` keys with deadlines. Forgets candidates of
+    /// another policy.
     pub(crate) fn prepare(&mut self, choice: &Choice, timed: usize) {
         if self.policy != choice.policy {
             *self = Self {
@@ -103,8 +103,8 @@ impl Candidates {
         };
     }
 
-    /// How many chunks of so many are read for one victim: all are read before more keys are
-    /// evicted than are known.
+    /// The number of chunks, of so many, that are read for one victim. So all are read before more
+    /// keys are evicted than are known.
     pub(crate) fn chunks_to_read(&self, chunks: u32) -> u32 {
         match self.all_read {
             true => (1 + chunks / self.most as u32).min(CHUNKS_MAX),
@@ -112,7 +112,7 @@ impl Candidates {
         }
     }
 
-    /// Whether a key of this urgency would be one.
+    /// True if a key of this urgency would be a candidate.
     #[inline]
     pub(crate) fn wants(&self, urgency: u64) -> bool {
         self.sorted.len() < self.most
@@ -122,13 +122,13 @@ impl Candidates {
                 .is_some_and(|least| urgency < least.urgency)
     }
 
-    /// Whether a key that was just given this deadline would be one.
+    /// True if a key that was just given this deadline would be a candidate.
     #[inline]
     pub(crate) fn wants_deadline(&self, deadline: u64) -> bool {
         self.go_by_deadline() && self.wants(deadline)
     }
 
-    /// Whether keys with near deadlines are sought.
+    /// True if keys with near deadlines are sought.
     #[inline]
     pub(crate) fn go_by_deadline(&self) -> bool {
         self.policy == Policy::VolatileTtl
@@ -168,7 +168,7 @@ impl Candidates {
         self.sorted.pop()
     }
 
-    /// How urgent the first one is.
+    /// The urgency of the first candidate.
     pub(crate) fn urgency(&self) -> u64 {
         self.sorted.last().map_or(NOTHING, |first| first.urgency)
     }

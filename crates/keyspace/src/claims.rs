@@ -1,4 +1,5 @@
-//! The order in which long commands, and the clients that need their shards, go on.
+//! Claims on shards. They give the order in which long commands, and the clients that need their
+//! shards, go on.
 //!
 //! A *long command* runs on a thread of its own and has its keys' shards locked meanwhile. A loop
 //! that finds such a shard locked does not wait: it parks the client whose command needs the shard.
@@ -95,7 +96,7 @@ pub struct Blocked(pub(crate) Box<BlockedOn>);
 #[derive(Debug)]
 pub(crate) struct BlockedOn {
     pub(crate) shards: ShardSet,
-    /// Whether the command may turn out to be long itself, when it can look at its keys.
+    /// True if the command may turn out to be long itself, when its keys can be looked at.
     pub(crate) may_be_long: bool,
 }
 
@@ -120,7 +121,7 @@ impl Blocked {
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Parked(pub(crate) u64);
 
-/// What is done with a shard as soon as it is not locked for long any more.
+/// Work for a shard that is done as soon as no long command has it.
 pub(crate) enum Deferred {
     Action(ShardAction),
     /// The ticket's own loop tries again.
@@ -136,13 +137,13 @@ pub(crate) struct Claims(pub(crate) Ranked<ClaimState>);
 
 #[derive(Default)]
 pub(crate) struct ClaimState {
-    /// By their numbers, which are their order.
+    /// Claims by their numbers, which are their order.
     pub(crate) claims: BTreeMap<u64, Claim>,
-    /// Those of long commands that were granted: at most one for each shard.
+    /// Granted claims of long commands: at most one for each shard.
     running: Vec<(u64, ShardSet)>,
     /// Claims that were not granted yet.
     waiting: usize,
-    /// How many users have, or are about to have, the keyspace for themselves.
+    /// The number of users that have, or are about to have, the keyspace for themselves.
     pub(crate) exclusive: usize,
     pub(crate) deferred: Vec<(usize, Deferred)>,
 }
@@ -171,14 +172,14 @@ impl Claim {
     }
 }
 
-/// Whose claim it is.
+/// The owner of a claim.
 pub(crate) enum Claimant {
     Long(Arc<Ticket>),
     /// A transaction has the shard, and somebody waits for that. The claim's number is the shard's.
     Transaction,
     Parked {
         waiter: Waiter,
-        /// Those who came later wait until it is known whether its command is long.
+        /// Set until it is known whether its command is long. Later claims wait for that.
         may_be_long: bool,
     },
 }
@@ -255,7 +256,7 @@ impl ClaimState {
             .map(|(number, _)| *number)
     }
 
-    /// Whether a long command runs, or is about to, on one of these shards.
+    /// True if a long command runs, or is about to, on one of these shards.
     pub(crate) fn is_taken(&self, shards: &ShardSet) -> bool {
         self.running.iter().any(|(_, taken)| taken.meets(shards))
     }

@@ -1,4 +1,5 @@
-//! How much memory a command will need, before it runs: `maxmemory` is checked with it.
+//! Estimates the memory that a command will need, before it runs. `maxmemory` is checked with the
+//! estimate.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -13,11 +14,11 @@ use crate::rows::Adds;
 use crate::rows::Command;
 use crate::value::{LARGE, Object, room_for};
 
-/// What nobody knows before the shard is locked. It fits nowhere, so that the shard is always
+/// A size that is unknown before the shard is locked. It fits nowhere, so the shard is always
 /// looked at.
 const UNKNOWN: usize = usize::MAX / 2;
 
-/// How much memory a command will need.
+/// The memory that a command will need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Demand {
     /// Bytes that must fit even into an empty keyspace.
@@ -26,7 +27,8 @@ pub(crate) struct Demand {
     pub(crate) added: usize,
 }
 
-/// What a key holds now; `len` is that of a string, or of what lies beside the key.
+/// The value that a key holds now. `len` is the length of the string, or of the bytes beside the
+/// key.
 struct Present {
     len: usize,
     /// Bytes of the heap that it holds.
@@ -60,7 +62,7 @@ pub(crate) fn growth(keyspace: &Keyspace, row: &Command, db: u32, args: Args<'_>
 }
 
 impl Demand {
-    /// How much memory a call will need. Locks the shard of its key.
+    /// Computes the memory that a call will need. Locks the shard of its key.
     pub(crate) fn of_call(keyspace: &Keyspace, row: &Command, db: u32, args: Args<'_>) -> Self {
         match row.adds {
             Adds::Arguments => Self::of_stored(keyspace, row, db, args),
@@ -105,7 +107,7 @@ impl Demand {
         }
     }
 
-    /// Of a command that makes a string of `len` bytes `total(len, bytes)` bytes long.
+    /// The demand of a command that makes a string of `len` bytes `total(len, bytes)` bytes long.
     fn of_grown(
         keyspace: &Keyspace,
         db: u32,
@@ -122,8 +124,8 @@ impl Demand {
         }
     }
 
-    /// Of a command that stores its arguments. A large value reuses the bytes of the value that it
-    /// replaces.
+    /// The demand of a command that stores its arguments. A large value reuses the bytes of the
+    /// value that it replaces.
     fn of_stored(keyspace: &Keyspace, row: &Command, db: u32, args: Args<'_>) -> Self {
         let brought = args.bytes();
         let replaces = brought > LARGE && row.stored_argument != 0;
@@ -160,7 +162,7 @@ impl Present {
         })
     }
 
-    /// What it takes to make it `total` bytes long.
+    /// The memory that it takes to make the value `total` bytes long.
     fn demand(&self, total: usize) -> Demand {
         let room = match total > self.held {
             true => room_for(self.len, total),
@@ -177,7 +179,7 @@ fn first_key<'b>(row: &Command, args: Args<'b>) -> &'b [u8] {
     args.get(row.keys.first as usize).unwrap_or_default()
 }
 
-/// Where in the string the command's last write ends; `None` if it will write nothing.
+/// The end of the command's last write in the string; `None` if it will write nothing.
 fn end_of_write(keyspace: &Keyspace, row: &Command, args: Args<'_>) -> Option<usize> {
     let longest = keyspace.rules().proto_max_bulk_len.load(Relaxed);
     let end = match row.adds {
@@ -195,7 +197,7 @@ fn bytes_of_payload(args: Args<'_>) -> usize {
     dump::measure(payload) + args.get(1).map_or(0, <[u8]>::len)
 }
 
-/// Where the piece ends that SETRANGE writes.
+/// The end of the piece that SETRANGE writes.
 fn end_of_range(args: Args<'_>) -> Option<usize> {
     let piece = args.get(3).filter(|piece| !piece.is_empty())?;
     parse_usize(args.get(2)?)?.checked_add(piece.len())

@@ -1,4 +1,4 @@
-//! What `maxmemory` evicts: the public policy names, mapped onto one urgency of entries.
+//! Eviction policies of `maxmemory`: the public names, mapped onto one urgency of entries.
 //!
 //! Entries that are due go first, under every policy. Then the most urgent one goes of those that
 //! are known ([`candidates`](crate::candidates)). Policies of use draw `maxmemory-samples` entries
@@ -24,7 +24,7 @@ use crate::value::{Entries, own_deadline};
 /// Nothing that was found may be evicted.
 pub(crate) const NOTHING: u64 = u64::MAX;
 
-/// What `maxmemory` evicts.
+/// An eviction policy of `maxmemory`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[repr(u8)]
 pub enum Policy {
@@ -47,7 +47,7 @@ pub enum Policy {
     VolatileTtl,
 }
 
-/// Which of two candidates goes first.
+/// The order in which candidates are evicted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum EvictionOrder {
     None,
@@ -119,13 +119,13 @@ impl Policy {
         bits
     };
 
-    /// Whether access is recorded as a frequency, not as a clock.
+    /// True if access is recorded as a frequency, not as a clock.
     #[must_use]
     pub fn counts_frequency(self) -> bool {
         Self::FREQUENCY_BITS >> self as u8 & 1 == 1
     }
 
-    /// Whether the idle time decides.
+    /// True if the idle time decides.
     #[must_use]
     pub fn uses_idle_time(self) -> bool {
         Self::TABLE[self as usize].3 == EvictionOrder::Idle
@@ -142,7 +142,7 @@ impl Policy {
     }
 }
 
-/// How one victim is chosen.
+/// The choice of one victim: policy and samples.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Choice {
     pub(crate) policy: Policy,
@@ -161,12 +161,12 @@ impl Choice {
         Policy::TABLE[self.policy as usize].3
     }
 
-    /// Whether the nearest deadline decides.
+    /// True if the nearest deadline decides.
     pub(crate) fn goes_by_deadline(&self) -> bool {
         self.order() == EvictionOrder::Soonest
     }
 
-    /// Whether some keys are more urgent than others.
+    /// True if some keys are more urgent than others.
     pub(crate) fn has_order(&self) -> bool {
         !matches!(self.order(), EvictionOrder::None | EvictionOrder::Any)
     }
@@ -197,8 +197,8 @@ impl Choice {
         }
     }
 
-    /// Whether an entry of the store may go, of which so many are keys with a deadline of their
-    /// own.
+    /// True if an entry of the store may be evicted. `with_deadline` counts the keys with a
+    /// deadline of their own.
     pub(crate) fn has_candidates(&self, store: &Entries, with_deadline: usize) -> bool {
         match self.policy {
             Policy::NoEviction => false,

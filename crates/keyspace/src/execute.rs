@@ -1,4 +1,4 @@
-//! Running one command.
+//! Runs one command.
 //!
 //! 1. If the command may add data and `maxmemory` would be exceeded, room is made.
 //! 2. Large arguments that will be stored are copied.

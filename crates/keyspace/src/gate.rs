@@ -68,13 +68,13 @@ struct GateState {
     serving: u64,
 }
 
-/// Whether a seat's owner is inside. Two cache lines, so that neighbours never share one.
+/// Set while a seat's owner is inside. It takes two cache lines, so neighbours never share one.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct InsideFlag(AtomicBool);
 
 impl Gate {
-    /// What is to be looked at before every command: [`RAISED`], and the shell's own bits.
+    /// Bits that are looked at before every command: [`RAISED`], and the shell's own.
     #[inline(always)]
     #[must_use]
     pub fn bits(&self) -> u8 {
@@ -134,7 +134,7 @@ impl Turns {
 pub struct Seat {
     gate: Arc<Gate>,
     line: Arc<InsideFlag>,
-    /// What `line` says, without the cost of asking.
+    /// The value of `line`, without the cost of an atomic read.
     inside: bool,
     /// Time that commands needed to make room.
     delay_ns: u64,
@@ -158,14 +158,14 @@ impl Seat {
         self.gate.bits()
     }
 
-    /// Whether its owner is inside.
+    /// True if its owner is inside.
     #[inline(always)]
     #[must_use]
     pub fn is_inside(&self) -> bool {
         self.inside
     }
 
-    /// For how many nanoseconds commands on this seat have made room since the last call. Such a
+    /// The nanoseconds for which commands on this seat have made room since the last call. Such a
     /// command takes longer than its size tells, so the clock should be read again.
     #[inline]
     #[must_use]
@@ -341,7 +341,7 @@ impl Drop for Visit<'_> {
 #[derive(Debug)]
 pub struct Exclusive<'a> {
     seat: &'a mut Seat,
-    /// Whether the exclusive use began with this guard.
+    /// True if the exclusive use began with this guard.
     ends: bool,
 }
 

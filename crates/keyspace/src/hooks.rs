@@ -1,11 +1,12 @@
-//! What the keyspace asks of its shell.
+//! The interface through which the keyspace calls its shell.
 
 use std::sync::Arc;
 
 use crate::garbage::Garbage;
 use crate::waiters::{Served, Ticket, Waiter};
 
-/// What the keyspace asks of its shell. No shard is locked during `wake` and `reclaim`.
+/// The functions of the shell that the keyspace calls. No shard is locked during `wake` and
+/// `reclaim`.
 pub trait Hooks: Send + Sync {
     /// A shard's published deadline became earlier: the thread that sleeps until it must look
     /// again. `deadline` is in clock ticks, as

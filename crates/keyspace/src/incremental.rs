@@ -75,8 +75,8 @@ impl IncrementalCommand {
         self.row
     }
 
-    /// Why its last step went no further, if a shard is locked for long: its client is to be
-    /// [parked](crate::Keyspace::park) before the next one.
+    /// The reason why its last step went no further, if a shard is locked for long. Its client is
+    /// [parked](crate::Keyspace::park) before the next step.
     pub fn take_blocked(&mut self) -> Option<Blocked> {
         self.blocked.take()
     }

@@ -8,7 +8,7 @@ pub(crate) struct Key<'b> {
     pub(crate) shard: usize,
 }
 
-/// Where and when a key is changed.
+/// The place and the time of a change of a key.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct At<'b> {
     pub(crate) key: Key<'b>,

@@ -23,7 +23,7 @@ use crate::value::{LARGE, Object};
 /// The most databases.
 const DATABASES_MAX: usize = 1 << 16;
 
-/// How a keyspace is laid out.
+/// The fixed parameters of a keyspace.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
     /// Locks; a power of two up to 1024 (others are rounded up and capped).
@@ -54,7 +54,7 @@ impl Default for Options {
 /// 2. Each thread takes a [`seat`](Self::seat) for itself, and passes it to most calls.
 /// 3. For each batch of commands the thread calls [`Seat::enter`]. Before each command it calls
 ///    [`Seat::give_way`].
-/// 4. [`resolve`](crate::resolve()) finds a command's row, [`begin`](Self::begin) runs it. If a
+/// 4. [`resolve`](crate::resolve()) finds a command's row, [`begin`](Self::begin) runs it. If an
 ///    incremental command comes back, the thread calls [`go_on`](Self::go_on) until none comes
 ///    back; other commands may run in between. [`execute`](Self::execute) does both without a
 ///    pause.
@@ -73,7 +73,7 @@ pub struct Keyspace {
     pub(crate) lateness_us: Histogram,
     pub(crate) lock_hold_ns: Histogram,
     pub(crate) shared: Arc<Shared>,
-    /// Where the next search for a victim starts.
+    /// The shard at which the next search for a victim starts.
     pub(crate) eviction_turn: AtomicU64,
     /// The policy for which the shards say how urgent their candidates are.
     pub(crate) eviction_policy: AtomicU8,
@@ -81,7 +81,7 @@ pub struct Keyspace {
     pub(crate) next_ticket: AtomicU64,
     pub(crate) waiting: AtomicUsize,
     pub(crate) claims: Claims,
-    /// What the counters of each shard said when they were last read.
+    /// The last reading of each shard's counters.
     pub(crate) readings: Mutex<Vec<ShardReading>>,
     rules: Rules,
     pub(crate) hasher: KeyHasher,
@@ -131,7 +131,7 @@ impl Keyspace {
         }
     }
 
-    /// What may be changed while it runs.
+    /// The settings that may change while the keyspace runs.
     #[must_use]
     pub fn rules(&self) -> &Rules {
         &self.rules
@@ -149,7 +149,7 @@ impl Keyspace {
         self.databases
     }
 
-    /// What every user of the keyspace looks at between two commands.
+    /// The gate. Every user of the keyspace looks at it between two commands.
     #[must_use]
     pub fn gate(&self) -> &Arc<Gate> {
         &self.gate
@@ -176,7 +176,7 @@ impl Keyspace {
         }
     }
 
-    /// Which keyspace events are wanted.
+    /// The classes of keyspace events that are enabled.
     #[must_use]
     pub fn notify_flags(&self) -> NotifyFlags {
         self.shared.notify_flags()
@@ -190,7 +190,7 @@ impl Keyspace {
         }
     }
 
-    /// Whether events wait to be drained, or another thread is draining them. If there are none
+    /// True if events wait to be drained, or another thread is draining them. If there are none
     /// after a command, all events that the command caused are published. Lock-free.
     #[must_use]
     #[inline]
@@ -214,7 +214,7 @@ impl Keyspace {
         }
     }
 
-    /// Whether a shell's pause holds back everything that changes data.
+    /// True while a pause of the shell holds back all changes of data.
     pub(crate) fn is_paused(&self) -> bool {
         self.gate.bits() & PAUSED != 0
     }
@@ -249,7 +249,7 @@ impl Keyspace {
         ((index as usize) < self.databases).then_some(index)
     }
 
-    /// How accesses are recorded.
+    /// The way in which accesses are recorded.
     #[inline]
     pub(crate) fn recency(&self) -> Recency {
         self.rules.recency()

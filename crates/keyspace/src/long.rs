@@ -1,4 +1,4 @@
-//! Long commands: which they are, and how one runs on a thread of its own.
+//! Finds long commands, and runs each on a thread of its own.
 //!
 //! 1. [`Keyspace::begin`](crate::Keyspace::begin) has locked the shards of a command's keys. If the
 //!    row's [`Cost`] says that the call takes more than about a millisecond, the command becomes a
@@ -36,7 +36,7 @@ const BYTES_NS: u64 = 100;
 const BYTES_PER_MEMBER: usize = 64;
 
 impl Context<'_, '_> {
-    /// Whether a call will take long. The shards of its keys are locked.
+    /// True if a call will take long. The shards of its keys are locked.
     #[inline]
     pub(crate) fn takes_long(&mut self, row: &Command) -> bool {
         let long_ns = self.keyspace.rules().long_ns.load(Relaxed);
@@ -44,7 +44,7 @@ impl Context<'_, '_> {
         arguments > long_ns || row.cost.member_ns > 0 && self.visits_long(row, long_ns - arguments)
     }
 
-    /// Whether the members that a call visits take longer than that.
+    /// True if the members that a call visits take longer than `most_ns`.
     #[inline(never)]
     fn visits_long(&mut self, row: &Command, most_ns: u64) -> bool {
         // Most shards have nothing large, and there is nothing to look at.
@@ -79,7 +79,7 @@ impl Context<'_, '_> {
         visited.saturating_mul(row.cost.member_ns.into())
     }
 
-    /// How many members of the value of one key a call visits at most.
+    /// The most members of one key's value that a call visits.
     fn visited(&mut self, row: &Command, at: usize) -> usize {
         let (args, db, key) = (self.args, self.session.db, self.key(at));
         let entries = self.entries_at(key, db);

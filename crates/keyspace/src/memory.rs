@@ -9,8 +9,8 @@
 //!    nearer.
 //! 3. If it could not free 1 MB, and would not fit, it is refused.
 //!
-//! What is still above the limit ([`exceeds_limit`](Keyspace::exceeds_limit)) is left to the next
-//! commands and to [`shrink`](Keyspace::shrink).
+//! Bytes that are still above the limit ([`exceeds_limit`](Keyspace::exceeds_limit)) are left to
+//! the next commands and to [`shrink`](Keyspace::shrink).
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -28,10 +28,10 @@ use crate::shard::{Hold, Shard};
 use crate::time::{Now, Time};
 use crate::value::Object;
 
-/// How long a command goes on evicting after it has freed as much as it brings.
+/// The time for which a command goes on evicting after it has freed as much as it brings.
 const SHORT_NS: u64 = 1_000_000;
 
-/// How long a command may take to free as much as it brings: a guard against very slow machines.
+/// The most time in which a command frees as much as it brings: a guard against very slow machines.
 const LONG_NS: u64 = 1_000_000_000;
 
 /// The most visits of shards for one command, in case the stopwatch stands still. To these comes
@@ -54,7 +54,7 @@ const FIRST_LOOKS: usize = 8;
 /// Units of tidying after a victim is gone, so that its page goes back too.
 const TIDY_PER_VICTIM: u32 = 16;
 
-/// What came of the visit to a shard.
+/// The outcome of a visit to a shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum VisitOutcome {
     /// The shard has no entry that may be evicted.
@@ -65,7 +65,7 @@ enum VisitOutcome {
     Freed(i64),
 }
 
-/// Why the search for victims has ended.
+/// The reason why the search for victims has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SearchEnd {
     /// There is room.
@@ -78,7 +78,7 @@ enum SearchEnd {
     Spent,
 }
 
-/// How long a search may last, and how far it has come.
+/// The bounds and the progress of a search for victims.
 struct VictimSearch {
     brought: usize,
     began_ns: u64,
@@ -86,19 +86,19 @@ struct VictimSearch {
     /// Visits since the last one that found an entry which may be evicted.
     bare: usize,
     freed: i64,
-    /// Whether shards where something is due are worth a visit for that.
+    /// True if shards with due entries are visited for these.
     meets_due: bool,
     /// Shards of which nothing was known.
     first_looks: usize,
 }
 
-/// Where victims are looked for.
+/// The shard where victims are looked for.
 #[derive(Debug, Clone, Copy)]
 struct EvictionTarget {
     shard: usize,
-    /// How urgent it is to evict elsewhere: what is less urgent stays.
+    /// The urgency of the first candidate elsewhere: less urgent ones stay.
     until: u64,
-    /// Whether nothing is known of the shard.
+    /// True if nothing is known of the shard.
     is_first_look: bool,
 }
 
@@ -108,13 +108,13 @@ impl VictimSearch {
         self.freed >= self.brought as i64
     }
 
-    /// Whether a shard of which nothing is known may be looked at: for each visit that was for a
-    /// victim, one more.
+    /// True if a shard of which nothing is known may be looked at: one more for each visit that was
+    /// for a victim.
     fn may_look(&self) -> bool {
         2 * self.first_looks < FIRST_LOOKS + self.visits
     }
 
-    /// Why the search ends here; `None` if it goes on.
+    /// The reason to end the search here; `None` if it goes on.
     fn end(&self, shards: usize, now_ns: u64) -> Option<SearchEnd> {
         if self.bare == shards {
             return Some(SearchEnd::Bare);
@@ -141,27 +141,27 @@ impl VictimSearch {
 }
 
 impl Keyspace {
-    /// Whether there is a `maxmemory`.
+    /// True if there is a `maxmemory`.
     #[inline]
     pub(crate) fn is_limited(&self) -> bool {
         self.rules().maxmemory.load(Relaxed) != 0
     }
 
-    /// Whether `incoming` bytes more would exceed `maxmemory`.
+    /// True if `incoming` bytes more would exceed `maxmemory`.
     #[inline]
     pub(crate) fn lacks(&self, incoming: usize) -> bool {
         let limit = self.rules().maxmemory.load(Relaxed);
         limit != 0 && self.used_memory() + incoming as u64 > limit
     }
 
-    /// Whether more than `maxmemory` is used and the policy may evict. Then
+    /// True if more than `maxmemory` is used and the policy may evict. Then
     /// [`shrink`](Self::shrink) is worth calling. Lock-free.
     #[must_use]
     pub fn exceeds_limit(&self) -> bool {
         self.lacks(0) && self.rules().policy() != Policy::NoEviction
     }
 
-    /// Whether more than `maxmemory` is used, and the policy evicts nothing. Lock-free.
+    /// True if more than `maxmemory` is used, and the policy evicts nothing. Lock-free.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.lacks(0) && self.rules().policy() == Policy::NoEviction
@@ -312,8 +312,8 @@ impl Keyspace {
         }
     }
 
-    /// Where to evict: in a shard where something is due, else in the one with the most urgent
-    /// candidate. In `next` if there is none. Reads two numbers of each shard.
+    /// Chooses the shard to evict in: one where something is due, else the one with the most urgent
+    /// candidate, else `next`. Reads two numbers of each shard.
     fn most_urgent(&self, next: usize, now: &Now, search: &VictimSearch) -> EvictionTarget {
         let mut best = EvictionTarget {
             shard: next,

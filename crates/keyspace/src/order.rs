@@ -14,10 +14,10 @@ use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
 
-/// How often a lock is tried before its thread sleeps: for about a microsecond.
+/// Attempts at a lock before the thread sleeps. They take about a microsecond.
 const TRIES: u32 = 64;
 
-/// How often and for how long at a time a thread sleeps for a lock that it may do without.
+/// Naps of a thread that waits for a lock which it may do without, and the length of one.
 const BRIEF_WAITS: u32 = 5;
 const BRIEF_WAIT: Duration = Duration::from_micros(100);
 
@@ -32,7 +32,7 @@ pub enum Rank {
     Claims,
     /// The registry of subscriptions.
     Hub,
-    /// What waits for an event loop.
+    /// The inbox of an event loop.
     Inbox,
     /// The queue of keyspace events.
     Events,
@@ -70,7 +70,7 @@ impl HeldLock {
         Self::unordered(rank)
     }
 
-    /// Of a lock for which the thread does not wait, wherever it stands.
+    /// The record of a lock for which the thread does not wait, whatever its rank.
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn unordered(rank: Rank) -> Self {
         #[cfg(debug_assertions)]
@@ -115,7 +115,7 @@ pub struct Ranked<T> {
     rank: Rank,
 }
 
-/// What a [`Ranked`] protects, while it is locked.
+/// The value of a locked [`Ranked`]. Dropping the guard unlocks it.
 #[derive(Debug)]
 pub struct RankedGuard<'a, T> {
     guard: MutexGuard<'a, T>,

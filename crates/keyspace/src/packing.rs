@@ -1,5 +1,5 @@
-//! How long a collection stays packed: in one piece of memory, which is short and read from its
-//! start.
+//! The limits up to which a collection stays packed. A packed one is a short piece of memory, which
+//! is read from its start.
 
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
 

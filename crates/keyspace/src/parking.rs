@@ -1,5 +1,5 @@
-//! Parks clients that need shards which a long command or a transaction has, and lets them, and
-//! other long commands, go on in their [order](crate::claims).
+//! Parks clients whose shards a long command or a transaction has. Resumes parked clients and long
+//! commands in the [order](crate::claims) of their claims.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -71,8 +71,8 @@ impl Keyspace {
         Some(Parked(number))
     }
 
-    /// Whether a long command or a transaction has one of these shards; if so, its end will be
-    /// told.
+    /// True if a long command or a transaction has one of these shards. Then its end will be
+    /// announced.
     fn is_held(&self, state: &mut ClaimState, shards: ShardSet) -> bool {
         let mut held = state.is_taken(&shards);
         for shard in self.known(shards) {
@@ -160,7 +160,7 @@ impl Keyspace {
         self.tell_granted(granted);
     }
 
-    /// Those of the shards that there are.
+    /// The numbers of `shards` that exist.
     fn known(&self, shards: ShardSet) -> impl Iterator<Item = usize> {
         let all = self.shards();
         shards.iter().take_while(move |shard| *shard < all)

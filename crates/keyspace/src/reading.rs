@@ -1,4 +1,4 @@
-//! What the counters of one shard said.
+//! Readings of one shard's counters.
 
 use crate::shard::{Counters, Hold};
 use crate::time::Now;
@@ -26,7 +26,7 @@ pub(crate) struct DatabaseReading {
     ttl_samples: u64,
 }
 
-/// What the counters of one shard said.
+/// A reading of one shard's counters.
 #[derive(Debug, Default)]
 pub(crate) struct ShardReading {
     pub(crate) counters: Counters,

@@ -1,4 +1,4 @@
-//! From a call to its row, or to the error that answers it.
+//! Resolves a call: finds its row, or the error that answers it.
 
 use tidewheel_resp::Args;
 

@@ -1,4 +1,4 @@
-//! What may be changed while the keyspace runs.
+//! Settings that may change while the keyspace runs.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -9,31 +9,31 @@ use crate::packing::Packing;
 /// A call that is expected to take longer is long.
 const LONG_NS: u64 = 1_000_000;
 
-/// What may be changed while the keyspace runs. Each is read by commands with one relaxed load.
+/// The settings that may change while the keyspace runs. Commands read each with one relaxed load.
 #[derive(Debug)]
 pub struct Rules {
     /// Bytes above which commands that may add data evict first or are refused; 0 is no limit.
     pub maxmemory: AtomicU64,
     /// Entries that one eviction compares (`maxmemory-samples`).
     pub maxmemory_samples: AtomicU32,
-    /// How slowly the frequency counter grows (`lfu-log-factor`).
+    /// The slowness of the frequency counter (`lfu-log-factor`).
     pub lfu_log_factor: AtomicU32,
     /// Minutes after which the frequency counter falls by one (`lfu-decay-time`); 0 is never.
     pub lfu_decay_time: AtomicU32,
     /// The most bytes in one string (`proto-max-bulk-len`).
     pub proto_max_bulk_len: AtomicU64,
-    /// Whether RESTORE takes payloads whose checksum is wrong: for tests (`DEBUG
+    /// True if RESTORE takes payloads whose checksum is wrong: for tests (`DEBUG
     /// SET-SKIP-CHECKSUM-VALIDATION`).
     pub skip_checksums: AtomicBool,
-    /// Whether RESTORE takes payloads of versions that are not known yet (`rdb-version-check
+    /// True if RESTORE takes payloads of unknown versions (`rdb-version-check
     /// relaxed`).
     pub any_dump_version: AtomicBool,
     /// A command that is expected to take longer runs on a thread of its own, in nanoseconds. Tests
     /// lower it.
     pub long_ns: AtomicU64,
-    /// How long collections stay packed.
+    /// The limits up to which collections stay packed.
     pub packing: Packing,
-    /// Whether [`expire`](crate::Keyspace::expire) removes anything. Write it through
+    /// True if [`expire`](crate::Keyspace::expire) removes anything. Write it through
     /// [`set_active_expire`](crate::Keyspace::set_active_expire), which wakes the sleepers.
     pub(crate) active_expire: AtomicBool,
     policy: AtomicU8,
@@ -58,7 +58,7 @@ impl Default for Rules {
 }
 
 impl Rules {
-    /// What `maxmemory` evicts.
+    /// The eviction policy of `maxmemory`.
     #[must_use]
     pub fn policy(&self) -> Policy {
         Policy::from_index(self.policy.load(Relaxed))
@@ -69,7 +69,7 @@ impl Rules {
         self.policy.store(policy as u8, Relaxed);
     }
 
-    /// How accesses are recorded.
+    /// The way in which accesses are recorded.
     #[inline]
     pub(crate) fn recency(&self) -> Recency {
         if !self.counts_frequency() {
@@ -81,13 +81,13 @@ impl Rules {
         }
     }
 
-    /// Whether accesses are counted.
+    /// True if accesses are counted, not timed.
     #[inline(always)]
     pub(crate) fn counts_frequency(&self) -> bool {
         Policy::FREQUENCY_BITS >> (self.policy.load(Relaxed) & 7) & 1 != 0
     }
 
-    /// Whether expired keys are removed without being touched.
+    /// True if expired keys are removed although no command touches them.
     #[must_use]
     pub fn active_expire(&self) -> bool {
         self.active_expire.load(Relaxed)

@@ -1,4 +1,4 @@
-//! Serving those who wait, over locks that are held, and what the shell calls for a wait.
+//! Serves waiting clients while shards are locked. Has the shell's calls for a wait.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
@@ -16,7 +16,7 @@ use crate::time::{Now, Time};
 use crate::value::collection::untimed;
 use crate::waiters::{ReadyKey, Served, Ticket, TicketState, Waiter, Wanted};
 
-/// What is done while shards are locked, and what is left to do afterwards.
+/// The replies of served clients, and large values, which are sent and dropped after unlocking.
 #[derive(Debug, Default)]
 struct Serving {
     served: Vec<Served>,
@@ -54,7 +54,7 @@ impl Keyspace {
         ticket
     }
 
-    /// How many commands wait.
+    /// The number of waiting commands.
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.waiting.load(SeqCst)
@@ -128,7 +128,7 @@ impl Keyspace {
         ran_ns
     }
 
-    /// Whether a pause holds back the serving of a ticket: one of its keys holds something.
+    /// True if a pause alone holds back the serving of a ticket: one of its keys holds something.
     #[must_use]
     pub fn holds_back(&self, seat: &mut Seat, ticket: &Ticket) -> bool {
         if !self.is_paused() {
@@ -320,7 +320,7 @@ impl Keyspace {
     }
 }
 
-/// Where a shard is among those that are locked, or where it would be.
+/// The position of a shard among the locked ones, or the one that it would have.
 fn place_of(locks: &Locks<'_>, shard: usize) -> Result<usize, usize> {
     locks.binary_search_by_key(&shard, |(locked, _)| *locked)
 }
@@ -340,7 +340,7 @@ fn next_ready(locks: &mut Locks<'_>) -> Option<ReadyKey> {
     locks[at].1.take_ready()
 }
 
-/// Whether a key holds what the ticket waits for. False if its shard is not locked.
+/// True if a key holds a value that the ticket waits for. False if its shard is not locked.
 fn has_some(ctx: &mut Context<'_, '_>, ticket: &Ticket, at: usize) -> bool {
     let key = ctx.key(at);
     let slot = ctx

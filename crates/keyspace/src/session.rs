@@ -1,6 +1,6 @@
-//! What commands know of the connection that they come from.
+//! The state of a connection, as far as commands of the keyspace use it.
 
-/// Who waits, in the shell's own terms.
+/// A client that may wait, in the shell's own terms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Waiter {
     /// Its thread.
@@ -11,7 +11,7 @@ pub struct Waiter {
     pub id: u64,
 }
 
-/// What commands of the keyspace know and change about one connection.
+/// The state of one connection that commands of the keyspace read and change.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Session {
     /// The selected database, below [`Keyspace::databases`](crate::Keyspace::databases).
@@ -20,6 +20,6 @@ pub struct Session {
     pub no_touch: bool,
     /// DEBUG is for this client.
     pub may_debug: bool,
-    /// Who it is, if its commands may wait.
+    /// The client, if its commands may wait.
     pub waiter: Option<Waiter>,
 }

@@ -21,13 +21,13 @@ pub struct Stats {
     pub expired_members: u64,
     /// Keys removed to free memory.
     pub evicted: u64,
-    /// How often a key was changed, since the start.
+    /// Changes of keys since the start.
     pub changes: u64,
     /// Microseconds from a key's deadline to its removal.
     pub lateness_us: Quantiles,
     /// Shards with keys that are due, because a pass had no budget left for them.
     pub backlog_shards: usize,
-    /// Milliseconds by which the most overdue shard lags; 0 without a backlog.
+    /// Milliseconds by which the latest shard lags; 0 without a backlog.
     pub backlog_ms: u64,
     /// Lower bound of the earliest deadline in clock ticks; `u64::MAX` without one.
     pub next_deadline: u64,
@@ -42,7 +42,7 @@ pub struct Stats {
     pub events_pending: u64,
     /// Events that were dropped because too many waited to be drained.
     pub events_dropped: u64,
-    /// Whether EXPIRY FREEZE stopped engine time.
+    /// True while EXPIRY FREEZE stops engine time.
     pub frozen: bool,
     /// One for each database.
     pub databases: Vec<DatabaseStats>,
@@ -78,7 +78,7 @@ impl Keyspace {
             for (sum, part) in databases.iter_mut().zip(&reading.databases) {
                 sum.add(part);
             }
-            // A bound that has been reached is overdue work.
+            // A bound that has been reached is work that is late.
             let published = shard.next_deadline();
             if now.reached(published) {
                 stats.backlog_shards += 1;
@@ -102,7 +102,7 @@ impl Keyspace {
         self.lock_hold_ns.reset();
     }
 
-    /// Whether EXPIRY FREEZE stopped engine time.
+    /// True while EXPIRY FREEZE stops engine time.
     #[must_use]
     pub fn is_frozen(&self) -> bool {
         self.timeline.is_frozen()

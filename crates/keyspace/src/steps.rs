@@ -33,7 +33,7 @@ pub(crate) struct ShardCursor {
 }
 
 impl ShardCursor {
-    /// What locking a shard costs.
+    /// The cost of locking a shard.
     pub(crate) const SHARD_COST: usize = 8;
 
     /// Goes on at `next` in the same shard, or else at the start of the next shard.

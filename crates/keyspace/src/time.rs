@@ -51,7 +51,7 @@ pub(crate) enum Unit {
     Milliseconds,
 }
 
-/// What a time in a command counts from.
+/// The origin that a time in a command counts from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Base {
     Now,
@@ -74,7 +74,7 @@ impl Now {
         self.time.wall_ms()
     }
 
-    /// Whether a deadline has been reached.
+    /// True if a deadline has been reached.
     #[inline]
     pub(crate) fn reached(&self, deadline: u64) -> bool {
         self.tick >= deadline

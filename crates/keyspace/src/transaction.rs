@@ -1,4 +1,5 @@
-//! Several commands as one: nobody sees the data between them, and time stands still.
+//! Transactions: several commands run as one. Nobody sees the data between them, and time stands
+//! still.
 //!
 //! 1. [`Keyspace::transaction`] makes room for all that the commands add, and locks the shards of
 //!    all their keys, and of those that are watched. If a command needs the whole keyspace, the
@@ -31,18 +32,18 @@ pub struct Transaction<'a> {
     now: Now,
     /// The shards of all keys, in their order; empty if the gate is taken.
     locks: Vec<(usize, Hold<'a>)>,
-    /// Those of which others are told that a transaction has them.
+    /// The shards of which others are told that a transaction has them.
     marked: ShardSet,
-    /// Whether the gate is taken.
+    /// True while the gate is taken.
     whole: bool,
-    /// What is left to do after unlocking.
+    /// Work that is left for after unlocking.
     large: Option<Box<Large>>,
     since_ns: u64,
     /// While the gate is taken.
     alone: Option<NoLongCommands<'a>>,
 }
 
-/// How a transaction has begun.
+/// The outcome of beginning a transaction.
 #[derive(Debug)]
 #[allow(
     clippy::large_enum_variant,
@@ -190,7 +191,7 @@ impl Keyspace {
     }
 }
 
-/// Whether a command needs more than the shards of its keys.
+/// True if a command needs more than the shards of its keys.
 fn needs_whole(row: &Command) -> bool {
     match handler(row) {
         Handler::Whole(_) | Handler::Incremental(_) => true,

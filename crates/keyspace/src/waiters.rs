@@ -1,5 +1,5 @@
-//! Clients that wait for a key to hold something: who waits, in which order, and how each is served
-//! once.
+//! Clients that wait until a key holds something. They are served in the order in which they came,
+//! each once.
 //!
 //! 1. A blocking command that finds nothing leaves a [`Ticket`] in the queue of each of its keys,
 //!    under the locks with which it looked.
@@ -32,7 +32,7 @@ pub(crate) use self::ticket::TicketState;
 pub use crate::session::Waiter;
 use crate::value::collection::Collection;
 
-/// What has become of a ticket.
+/// The outcome of serving a ticket.
 #[derive(Debug)]
 pub enum Served {
     /// Its command has run.
@@ -41,22 +41,22 @@ pub enum Served {
         ticket: Arc<Ticket>,
         /// Its reply, within the limit of the buffer that it would have been written to at first.
         reply: Writer,
-        /// How many nanoseconds it ran.
+        /// The nanoseconds that it ran.
         ns: u64,
     },
     /// Its own thread is to call [`Keyspace::retry`](crate::Keyspace::retry).
     Retry(Arc<Ticket>),
 }
 
-/// What a blocking command waits for.
+/// The keys and the type that a blocking command waits for.
 pub(crate) struct Wanted {
     /// The positions of its keys.
     pub(crate) keys: Range<usize>,
     /// The position of another key whose shard it needs.
     pub(crate) also: Option<usize>,
-    /// How long it waits.
+    /// The longest wait in milliseconds; `None` for ever.
     pub(crate) ms: Option<u64>,
-    /// The tag of what it takes.
+    /// The tag of the type that it takes.
     pub(crate) tag: u8,
 }
 

@@ -1,4 +1,4 @@
-//! WATCH: the keys that a client relies on, and whether one of them has changed since.
+//! WATCH: the keys that a client watches, and a mark that is set when one has changed.
 //!
 //! A shard with watched keys has an observer: the funnel tells it each change, and it marks those
 //! who watch the key. So a transaction needs to look at one flag, while it holds the locks of all
@@ -32,7 +32,7 @@ pub struct Watching {
 pub struct WatchMark(Arc<AtomicBool>);
 
 impl WatchMark {
-    /// Whether one has changed. Says nothing about one that is dead and not yet removed.
+    /// True if a key has changed. Says nothing about one that is dead and not yet removed.
     #[must_use]
     pub fn is_set(&self) -> bool {
         self.0.load(Relaxed)
@@ -40,25 +40,25 @@ impl WatchMark {
 }
 
 impl Watching {
-    /// For others, who look whether a key has changed.
+    /// A mark for other threads, which tells whether a key has changed.
     #[must_use]
     pub fn mark(&self) -> WatchMark {
         WatchMark(Arc::clone(&self.changed))
     }
 
-    /// Whether a watched key has changed. Says nothing about one that is dead and not yet removed.
+    /// True if a watched key has changed. Says nothing about one that is dead and not yet removed.
     #[must_use]
     pub fn is_changed(&self) -> bool {
         self.changed.load(Relaxed)
     }
 
-    /// Whether no key is watched.
+    /// True if no key is watched.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 
-    /// How many keys are watched.
+    /// The number of watched keys.
     #[must_use]
     pub fn len(&self) -> usize {
         self.keys.len()
@@ -140,7 +140,7 @@ impl Keyspace {
         }
     }
 
-    /// Whether a watched key has changed, or its deadline was reached since. The locks are those of
+    /// True if a watched key has changed, or its deadline was reached since. The locks are those of
     /// the keys' shards.
     pub(crate) fn is_changed(
         &self,

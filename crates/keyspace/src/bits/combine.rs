@@ -1,6 +1,6 @@
 //! Bitwise operations on strings. Shorter strings count as padded with zeros.
 
-/// What BITOP does.
+/// The operations of BITOP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BitOp {
     And,

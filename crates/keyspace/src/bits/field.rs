@@ -1,4 +1,4 @@
-//! An integer of up to 64 bits somewhere in a string of bits, and what happens if it overflows.
+//! Integers of up to 64 bits somewhere in a string of bits, and their rules of overflow.
 
 /// The type of an integer field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -8,7 +8,7 @@ pub(crate) struct Field {
     pub(crate) bits: u32,
 }
 
-/// What becomes of a number that the field cannot hold.
+/// The rule for a number that the field cannot hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum OnOverflow {
     /// Its lowest bits are kept.

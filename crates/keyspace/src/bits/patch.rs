@@ -42,7 +42,7 @@ impl<'s> Patch<'s> {
         }
     }
 
-    /// What is to be changed: the numbers of words, and the words.
+    /// The changes: the numbers of words, and the new words.
     pub(crate) fn into_words(self) -> BTreeMap<u64, u64> {
         self.words
     }
@@ -78,7 +78,7 @@ impl<'s> Patch<'s> {
         u64::from_be_bytes(value)
     }
 
-    /// How far a field is above the lowest bit of its two words.
+    /// The distance of a field from the lowest bit of its two words.
     fn shift(field: Field, offset: u64) -> u32 {
         128 - (offset % 64) as u32 - field.bits
     }

@@ -109,7 +109,7 @@ fn count_of(vector: Vector) -> u64 {
     vector.iter().map(|word| u64::from(word.count_ones())).sum()
 }
 
-/// Where the first byte is that differs from `skipped`.
+/// The position of the first byte that differs from `skipped`.
 fn first_other(bytes: &[u8], skipped: u8) -> Option<usize> {
     let skipped_word = [skipped; 8];
     let (words, _) = bytes.as_chunks::<8>();

@@ -19,7 +19,7 @@ pub(crate) fn count_of_keys(ctx: &Context<'_, '_>, argument: usize) -> Result<us
     Ok(usize::try_from(count).unwrap_or(usize::MAX))
 }
 
-/// How many members are counted at most: 0 is no limit.
+/// Reads a LIMIT on the members that are counted: 0 is no limit.
 pub(crate) fn limit_of_count(text: &[u8]) -> Result<usize, CommandError> {
     let limit = parse_i64(text).and_then(|limit| usize::try_from(limit).ok());
     match limit.ok_or(NEGATIVE_LIMIT)? {

@@ -42,16 +42,16 @@ struct Accesses {
     needs: usize,
 }
 
-/// What the accesses come to.
+/// The results of all accesses.
 struct Results {
     /// The number of each; `None` if it failed.
     numbers: Vec<Option<i64>>,
     words: BTreeMap<u64, u64>,
-    /// Whether a number was written that differs.
+    /// True if a number was written that differs from the old one.
     changed: bool,
 }
 
-/// Where the last field ends that a call may write; `None` if it is refused or writes nothing.
+/// The end of the last field that a call may write; `None` if it is refused or writes nothing.
 pub(crate) fn end_of_writes(args: Args<'_>, longest: u64) -> Option<usize> {
     let accesses = Accesses::parse(args, longest).ok()?;
     (accesses.needs > 0).then_some(accesses.needs)

@@ -145,7 +145,7 @@ struct Part {
     start: i64,
     /// None: to the end, and BITPOS finds a zero behind it.
     end: Option<i64>,
-    /// Whether the numbers are of bits, not of bytes.
+    /// True if the numbers count bits, not bytes.
     in_bits: bool,
 }
 
@@ -169,7 +169,7 @@ impl Part {
         })
     }
 
-    /// Whether it ends before it begins, both counted from the end. BITPOS looks at the first byte
+    /// True if it ends before it begins, both counted from the end. BITPOS looks at the first byte
     /// or bit then if the string is shorter.
     fn is_backwards(&self) -> bool {
         let end = self.end.unwrap_or(-1);

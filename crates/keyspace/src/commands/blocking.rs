@@ -1,4 +1,4 @@
-//! What all commands share that may wait.
+//! Timeouts and waits that all blocking commands share.
 
 use tidewheel_resp::{Writer, parse_f64_wide};
 

@@ -45,7 +45,7 @@ pub(crate) struct Edit<F> {
     pub(crate) change: F,
 }
 
-/// What a string was when its change aside began.
+/// The string as it was when its change aside began.
 enum OldString {
     Nothing,
     Inline(Vec<u8>),
@@ -61,7 +61,7 @@ impl OldString {
         }
     }
 
-    /// Whether the string is still what it was.
+    /// True if the string is still the same.
     fn is(&self, value: Option<&Value<'_, Object>>) -> bool {
         match (self, value) {
             (Self::Nothing, None) => true,
@@ -208,7 +208,7 @@ pub(crate) fn grow_with_zeros(bytes: &mut Vec<u8>, total: usize) {
     }
 }
 
-/// Whether a string of `len` bytes may become `more` bytes longer.
+/// Checks that a string of `len` bytes may become `more` bytes longer.
 pub(crate) fn check_length(
     ctx: &Context<'_, '_>,
     len: usize,

@@ -13,7 +13,7 @@ use crate::value::{self, Entries, Object};
 
 type Outcome = Result<(), CommandError>;
 
-/// What a payload has besides the value: its type, its version and its checksum.
+/// Bytes of a payload besides the value: its type, its version and its checksum.
 const ENVELOPE: usize = 11;
 
 const NOT_PACKED: CommandError = CommandError::fixed("ERR Not a listpack encoded object.");
@@ -57,7 +57,8 @@ pub(crate) fn listpack(ctx: &mut Context<'_, '_>) -> Outcome {
     Ok(())
 }
 
-/// What DUMP would write of a string's value; of a collection, the bytes that it takes.
+/// The bytes that DUMP would write of a string's value. For a collection, the bytes that it takes
+/// in memory.
 fn length(entries: &Entries, slot: Slot) -> usize {
     match value::string(entries, slot) {
         Ok(string) => dump::of_string(value::bytes(&string)).len() - ENVELOPE,

@@ -74,7 +74,7 @@ struct RestoreOptions {
     access: Option<RestoredAccess>,
 }
 
-/// What the key's access history is to say.
+/// The access history that RESTORE gives to the key.
 enum RestoredAccess {
     IdleSeconds(u64),
     Frequency(u8),
@@ -159,7 +159,7 @@ pub(crate) fn restore(ctx: &mut Context<'_, '_>) -> Outcome {
     Ok(())
 }
 
-/// What reading a collection takes.
+/// The time and the limits with which collections are read.
 fn setting<'a>(ctx: &Context<'a, '_>) -> Setting<'a> {
     let packing = &ctx.keyspace.rules().packing;
     Setting {
@@ -268,7 +268,7 @@ fn store_collection<C: Collection>(
 }
 
 impl Loaded {
-    /// Whether it is a collection whose members' deadlines are all reached.
+    /// True if it is a collection whose members' deadlines are all reached.
     fn is_over(&self) -> bool {
         match self {
             Self::String(_) => false,

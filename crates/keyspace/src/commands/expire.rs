@@ -10,9 +10,9 @@ use crate::time::{Base, Unit, rounded_seconds};
 
 type Outcome = Result<(), CommandError>;
 
-/// What TTL and EXPIRETIME say of a key that does not exist.
+/// The reply of TTL and EXPIRETIME to a key that does not exist.
 const NO_KEY: i64 = -2;
-/// What they say of a key without a deadline.
+/// Their reply to a key without a deadline.
 const NO_DEADLINE: i64 = -1;
 
 const CONDITIONS_CONFLICT: CommandError =
@@ -36,7 +36,7 @@ pub(crate) fn pexpireat(ctx: &mut Context<'_, '_>) -> Outcome {
     set_deadline(ctx, Unit::Milliseconds, Base::Epoch)
 }
 
-/// When a new deadline takes the place of the old one.
+/// The conditions under which a new deadline replaces the old one.
 #[derive(Default)]
 pub(crate) struct Conditions {
     without: bool,

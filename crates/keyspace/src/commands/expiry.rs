@@ -46,7 +46,7 @@ struct ForecastSteps {
     windows: Forecast,
 }
 
-/// What a shard's forecast costs: a look at each slot of its wheel.
+/// The cost of a shard's forecast: a look at each slot of its wheel.
 const FORECAST_COST: usize = 32;
 
 impl Steps for ForecastSteps {

@@ -1,4 +1,4 @@
-//! Which function runs each row of the table of commands.
+//! The handler of each row of the table of commands.
 
 use tidewheel_collections::{Hash, Set, ZSet};
 
@@ -16,7 +16,7 @@ use crate::steps::StepsFn;
 use crate::time::Base::{Epoch, Now};
 use crate::time::Unit::{Milliseconds, Seconds};
 
-/// Who runs a command.
+/// The part of the program that runs a command, and its function.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Handler {
     /// The keyspace.
@@ -34,7 +34,7 @@ pub(crate) enum Handler {
 /// A keyspace command's body. It runs with its keys' shards locked, or alone.
 pub(crate) type HandlerFn = fn(&mut Context<'_, '_>) -> Result<(), CommandError>;
 
-/// Whether the keyspace runs a row; if not, the server around it does.
+/// True if the keyspace runs a row; if not, the server around it does.
 #[inline]
 #[must_use]
 pub fn is_run_here(row: &Command) -> bool {
@@ -47,7 +47,7 @@ pub(crate) fn handler(row: &Command) -> Handler {
     HANDLERS[usize::from(row.number)]
 }
 
-/// How a blocking command is run on one of its keys.
+/// The function that runs a blocking command on one of its keys.
 pub(crate) fn serve(row: Option<&Command>) -> ServeFn {
     let serve = row.and_then(|row| SERVES[usize::from(row.number)]);
     serve.unwrap_or(|_, _| Ok(false))

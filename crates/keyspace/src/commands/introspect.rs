@@ -20,7 +20,7 @@ const INVALID_ARGUMENTS: CommandError =
 /// To the public servers DEBUG is one command, without keys.
 const KEYLESS: &str = "debug";
 
-/// What SORT does with the key behind STORE, which no specification of a key can find.
+/// SORT's use of the key behind STORE, which no key specification can find.
 const STORED: &str = "OW update";
 
 /// Marks a key of which the options say how the command uses it.
@@ -118,7 +118,7 @@ pub(crate) fn getkeysandflags(ctx: &mut Context<'_, '_>) -> Outcome {
     Ok(())
 }
 
-/// What a call does with its key.
+/// The use that a call makes of its key.
 fn flags_of_call(flags: &'static str, call: Args<'_>) -> &'static str {
     if !flags.ends_with(VARIABLE_FLAGS) {
         flags

@@ -22,7 +22,7 @@ pub(crate) enum LifetimeOption {
     Persist,
 }
 
-/// What it means now.
+/// A lifetime, evaluated at one point in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lifetime {
     /// Without a deadline.
@@ -91,7 +91,7 @@ impl LifetimeOption {
         }
     }
 
-    /// What it means now.
+    /// Evaluates the option at the current time.
     #[inline(always)]
     pub(crate) fn evaluate(self, ctx: &Context<'_, '_>) -> Result<Lifetime, CommandError> {
         match self {

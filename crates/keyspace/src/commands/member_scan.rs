@@ -12,9 +12,9 @@ const INVALID_CURSOR: CommandError = CommandError::fixed("ERR invalid cursor");
 /// Members that a call visits if it does not say.
 const COUNT: usize = 10;
 
-/// What a type of collection brings to its scan.
+/// A type of collection that can be scanned.
 pub(crate) trait Scanned: Collection {
-    /// What belongs to a member.
+    /// The value of a member.
     type Value<'a>;
     /// The word with which a call leaves it out; empty if there is none.
     const WITHOUT: &'static str;
@@ -27,14 +27,14 @@ pub(crate) trait Scanned: Collection {
         visit: impl FnMut(&'a [u8], Self::Value<'a>),
     ) -> u64;
 
-    /// Writes what belongs to a member, if anything does.
+    /// Writes a member's value, if it has one.
     fn write(out: &mut Writer, value: Self::Value<'_>);
 
-    /// How many elements of the reply a member takes.
+    /// The number of reply elements that a member takes.
     const WIDTH: usize;
 }
 
-/// What a call wants to see.
+/// The options of a call.
 struct MemberScanOptions<'b> {
     /// `None` is matched by all.
     pattern: Option<&'b [u8]>,

@@ -108,7 +108,7 @@ impl TimedMembers for ZSet {
     }
 }
 
-/// Whether an argument is the word in front of members.
+/// True if an argument is the word in front of members.
 pub(crate) fn names_begin(ctx: &Context<'_, '_>, at: usize) -> bool {
     ctx.is(at, "FIELDS") || ctx.is(at, "MEMBERS")
 }
@@ -147,7 +147,7 @@ fn member_deadline(
     deadline.ok_or_else(|| invalid_expire_time(ctx.name()))
 }
 
-/// Whether a member may have this deadline: it is not too far away.
+/// True if a member may have this deadline: it is not too far away.
 pub(crate) fn is_of_members(now: &Now, deadline: u64) -> bool {
     deadline <= DEADLINE_MAX && now.wall_of(deadline) < WALL_END_MS
 }

@@ -1,4 +1,4 @@
-//! The bodies of the commands that the keyspace runs.
+//! The functions of the commands that the keyspace runs.
 
 pub(crate) mod arguments;
 pub(crate) mod bitfield;

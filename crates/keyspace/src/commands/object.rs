@@ -17,7 +17,7 @@ const NO_IDLE_TIME: CommandError = CommandError::fixed(
      between policies at runtime LRU and LFU data will take some time to adjust.",
 );
 
-/// What the public protocol reports for small integers, which its servers share.
+/// The reference count that is reported for small integers, which the public servers share.
 const SHARED_REFERENCES: i64 = i32::MAX as i64;
 /// The first integer that they do not share.
 const SHARED_END: i64 = 10_000;

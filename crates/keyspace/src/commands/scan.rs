@@ -14,7 +14,7 @@ use crate::value::collection::is_due;
 /// Entries that one hold of a shard's lock visits.
 const STEP: usize = 256;
 
-/// What matching a key may cost while its shard is locked.
+/// The highest cost of a match while the key's shard is locked.
 const MATCH_COST_MAX: usize = 64;
 
 /// Dead keys that RANDOMKEY removes before it gives up.
@@ -41,7 +41,7 @@ impl MatchingKeys {
         }
     }
 
-    /// What matching a key costs beyond the visit.
+    /// The cost of matching a key, beyond the visit.
     fn match_cost(&self, key: &[u8]) -> usize {
         let pattern = self.pattern.as_ref();
         pattern.map_or(0, |pattern| {
@@ -85,8 +85,8 @@ impl MatchingKeys {
     }
 }
 
-/// Of keys whose entries are due, those that live: some of their members do. What is dead is
-/// removed.
+/// Finds the living ones among keys whose entries are due: some of their members live. Removes dead
+/// ones.
 fn those_alive(
     ctx: &mut Context<'_, '_>,
     due: Vec<Box<[u8]>>,

@@ -93,7 +93,7 @@ impl<'a> Context<'a, '_> {
         len
     }
 
-    /// What a change of a collection with such limits knows.
+    /// The parameters of a change of a collection with such limits.
     pub(crate) fn change(&self, limit: PackedLimit) -> Change<'a> {
         let integers = &self.keyspace.rules().packing.intset_entries;
         let integers = integers.load(std::sync::atomic::Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Which shards a command locks, and what happens when it releases them.
+//! Locks the shards of a command, and releases them.
 
 use tidewheel_resp::Writer;
 
@@ -12,7 +12,7 @@ use crate::rows::KeySpec;
 use crate::shard::Hold;
 use crate::value::Entries;
 
-/// Whether shards are locked; else another has one of them for long.
+/// Success if the shards are locked; else another has one of them for long.
 pub(crate) type Locked = Result<(), Blocked>;
 
 /// One in this many holds of a single key is measured.
@@ -129,7 +129,7 @@ impl<'a, 'b> Context<'a, 'b> {
             .ok_or_else(|| Blocked::on(ShardSet::of([shard].into_iter())))
     }
 
-    /// Whether the command's client can be parked, because shards are locked for long.
+    /// True if the command's client can be parked, because shards are locked for long.
     fn may_park(&self) -> bool {
         self.session.waiter.is_some() && !self.is_long
     }
@@ -294,7 +294,7 @@ impl<'a, 'b> Context<'a, 'b> {
         std::mem::take(&mut self.many)
     }
 
-    /// Whether a shard is among those that a transaction has lent.
+    /// True if a shard is among those that a transaction has lent.
     pub(crate) fn is_locked(&self, shard: usize) -> bool {
         let place = self.many.binary_search_by_key(&shard, |(shard, _)| *shard);
         place.is_ok()

@@ -1,4 +1,4 @@
-//! What a command's handler works with: its arguments, its keys' shards (locked), its reply.
+//! The context of a command's handler: its arguments, its keys' shards (locked), its reply.
 
 mod changes;
 mod collections;
@@ -31,7 +31,7 @@ use crate::waiters::{Ticket, Wanted};
 /// The most due members of a key that a command removes in one step.
 pub(crate) const DRAIN_STEP: u32 = 256;
 
-/// What a command's handler works with.
+/// The context of a command's handler.
 ///
 /// [`Keyspace::begin`] has locked the shards of the row's keys before the handler runs. The handler
 /// reaches them through `Key`s and does not lock by itself. Only handlers of rows without keys do:
@@ -53,13 +53,13 @@ pub struct Context<'a, 'b> {
     hash: u64,
     /// Several shards that are locked, in their order; empty if `one` is.
     many: Vec<(usize, Hold<'a>)>,
-    /// Which of them was used last.
+    /// The index of the shard that was used last.
     last: usize,
     /// The hashes of the keys in the row's range, if they are known.
     hashes: &'b [u64],
-    /// Whether the locks are a transaction's: they are not taken and not released here.
+    /// True if the locks are a transaction's: they are not taken and not released here.
     kept: bool,
-    /// Whether those who wait for keys are served later, by the caller.
+    /// True if waiting clients are served later, by the caller.
     pub(crate) defers: bool,
     /// The command waits.
     pub(crate) ticket: Option<Arc<Ticket>>,
@@ -67,14 +67,14 @@ pub struct Context<'a, 'b> {
     pub(crate) blocked: Option<Blocked>,
     /// It runs on a thread of its own: it waits for locks.
     pub(crate) is_long: bool,
-    /// When the locks were taken, if this hold is measured.
+    /// The time at which the locks were taken, if this hold is measured.
     held_since_ns: Option<u64>,
-    /// What is done for large values before and after locking. A pointer, because most commands
+    /// Large values: work before locking and after unlocking. A pointer, because most commands
     /// have none.
     large: Option<Box<Large>>,
 }
 
-/// How a lookup counts.
+/// The statistics and the access history that a look-up changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lookup {
     /// Counts as a hit or a miss and as an access; a miss is announced.
@@ -251,13 +251,13 @@ impl<'a, 'b> Context<'a, 'b> {
         (!self.hides(key, db, seen.slot)).then_some(seen)
     }
 
-    /// Whether a key stays, though nothing of it is alive.
+    /// True if a key stays, though nothing of it is alive.
     fn hides(&mut self, key: Key<'_>, db: u32, slot: Slot) -> bool {
         let now = self.now;
         self.leaves_dead() && collection::is_dead(self.entries_at(key, db), slot, &now)
     }
 
-    /// Whether what is dead is hidden and not removed. Only a command that adds nothing may leave
+    /// True if dead data is hidden and not removed. Only a command that adds nothing may leave
     /// it: a key is never stored twice.
     fn leaves_dead(&self) -> bool {
         let writes = |row: &Command| row.flags.has(Flags::WRITE);
@@ -351,7 +351,7 @@ impl<'a, 'b> Context<'a, 'b> {
         }
     }
 
-    /// Whether the command may wait for its keys. It may not in a transaction.
+    /// True if the command may wait for its keys. It may not in a transaction.
     pub(crate) fn may_wait(&self) -> bool {
         self.seat.is_some() && self.session.waiter.is_some()
     }
@@ -366,7 +366,7 @@ impl<'a, 'b> Context<'a, 'b> {
         waiter.is_some()
     }
 
-    /// How accesses are recorded.
+    /// The way in which accesses are recorded.
     #[inline]
     pub(crate) fn recency(&self) -> Recency {
         self.keyspace.recency()
@@ -397,7 +397,7 @@ impl<'a, 'b> Context<'a, 'b> {
         tidewheel_resp::parse_i64(bytes).ok_or(CommandError::NOT_AN_INTEGER)
     }
 
-    /// Whether an argument is this word, in any case.
+    /// True if an argument is this word, in any case.
     pub(crate) fn is(&self, argument: usize, word: &str) -> bool {
         self.args
             .get(argument)

@@ -13,16 +13,16 @@ use crate::error::CommandError;
 use crate::garbage::Garbage;
 use crate::value::{self, Entries, LARGE, Object};
 
-/// What is done for large values before and after locking.
+/// Large values: work before locking and after unlocking.
 #[derive(Debug, Default)]
 pub(crate) struct Large {
     /// Arguments that were copied before locking: (argument, object).
     pub(super) prepared: Vec<(usize, Object)>,
     /// Places in the reply that are filled after unlocking.
     holes: Vec<Hole>,
-    /// How many of them are of earlier commands of the transaction.
+    /// The number of holes that earlier commands of the transaction left.
     carried: usize,
-    /// What the holes will add to the reply.
+    /// The bytes that the holes will add to the reply.
     hole_bytes: usize,
     /// Objects to drop after unlocking.
     pub(super) garbage: Vec<Object>,
@@ -200,7 +200,7 @@ impl Context<'_, '_> {
         Some(large)
     }
 
-    /// Whether nothing is left that would have to be dropped.
+    /// True if nothing is left that would have to be dropped.
     pub(crate) fn is_finished(&self) -> bool {
         self.one.is_none() && self.many.capacity() == 0 && self.large.is_none()
     }

@@ -36,7 +36,7 @@ static TABLES: [[u64; 256]; 8] = {
 const LANE: usize = 512;
 const LANES: usize = 4;
 
-/// What stands for the zeros of a lane: see [`times`].
+/// The factor that appends a lane of zeros to a checksum: see [`times`].
 const LANE_OF_ZEROS: u64 = {
     // One, its bits in reverse.
     let mut crc = 1 << 63;

@@ -1,4 +1,4 @@
-//! What is around a value: its type before it, the format's version and a checksum behind it.
+//! The envelope of a value: its type before it, the format's version and a checksum behind it.
 
 use super::crc64::crc64;
 
@@ -27,7 +27,7 @@ pub(super) fn seal(mut bytes: Vec<u8>, version: u16) -> Vec<u8> {
     bytes
 }
 
-/// What is not looked at when a payload is opened.
+/// The checks that are skipped when a payload is opened.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Lenience {
     pub(crate) any_version: bool,
@@ -50,7 +50,7 @@ fn is_known(version: u16) -> bool {
     matches!(version, 1..=15) || is_valkey(version)
 }
 
-/// Whether the version is one that Redis never had.
+/// True if the version is one that Redis never had.
 pub(super) fn is_valkey(version: u16) -> bool {
     matches!(version, 80..=81)
 }

@@ -5,7 +5,7 @@
 //! held against the bytes that are there, each count against what could be in them, and no member
 //! may come twice.
 //!
-//! What is written is read by servers from 7.0 on. Fields with deadlines are read from 7.4 on.
+//! Servers from 7.0 on read what is written here. Fields with deadlines are read from 7.4 on.
 //! Members of sets and sorted sets have deadlines nowhere else, so their types are our own.
 //!
 //! | file | idea |
@@ -84,7 +84,7 @@ pub(crate) enum Loaded {
     ZSet(ZSet),
 }
 
-/// What reading a collection takes.
+/// The time and the limits with which collections are read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Setting<'a> {
     pub(crate) now: Now,

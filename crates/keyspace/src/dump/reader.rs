@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::{Malformed, lzf};
 
-/// What is left of the bytes.
+/// Reads a payload; has the bytes that are left.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PayloadReader<'a>(&'a [u8]);
 

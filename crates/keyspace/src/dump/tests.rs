@@ -1,4 +1,4 @@
-//! What is written reads back, and nothing that was changed by chance panics.
+//! Written values read back. Payloads that were changed at random cause no panic.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
-//! What happens to keys, and the event that says so.
+//! Causes of events: each change of a key has one, and the cause names the event.
 
 use super::NotifyClass;
 
-/// What happened to a key.
+/// A change of a key, or a miss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cause {
     Append,
@@ -26,7 +26,7 @@ pub(crate) enum Cause {
     SetBit,
     SetRange,
     SortStore,
-    /// What a command of a collection has done.
+    /// A change of a collection: the class and the name of its event.
     Of(NotifyClass, &'static str),
     /// A part of something else, which is announced for itself.
     Silent,

@@ -1,4 +1,4 @@
-//! Keyspace notifications: which are wanted, and what one says.
+//! Keyspace notifications: their classes, and one event.
 
 mod cause;
 mod queue;
@@ -86,13 +86,14 @@ impl NotifyFlags {
         Self(bits)
     }
 
-    /// Whether all of `other`'s flags are set.
+    /// True if all of `other`'s flags are set.
     #[must_use]
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// Whether events of the class go anywhere: the class and at least one of `K` and `E` are set.
+    /// True if events of the class are published: the class and at least one of `K` and `E` are
+    /// set.
     #[must_use]
     pub const fn wants(self, class: NotifyClass) -> bool {
         self.0 & class as u32 != 0 && self.0 & (Self::KEYSPACE.0 | Self::KEYEVENT.0) != 0

@@ -56,7 +56,7 @@ impl EventQueue {
         self.queued.fetch_add(added as u64, Ordering::Release);
     }
 
-    /// Whether events wait, or are just being published by another thread.
+    /// True if events wait, or another thread is just publishing some.
     #[inline]
     pub(crate) fn pending(&self) -> bool {
         let published = self.published.load(Ordering::Acquire);

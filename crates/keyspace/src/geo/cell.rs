@@ -140,7 +140,7 @@ impl Cell {
         }
     }
 
-    /// Whether the cells beside it are others, in each direction.
+    /// True if its neighbours in all directions are different cells.
     pub(super) fn is_small(self) -> bool {
         self.steps >= 2
     }

@@ -1,4 +1,4 @@
-//! Positions on the earth: as scores of a sorted set, and what lies near one.
+//! Positions on the earth: their scores in a sorted set, and areas around them.
 //!
 //! A position is a cell of a grid. Longitude and latitude are numbers of 26 bits each, whose bits
 //! stand in turn: so cells that are near each other mostly have scores near each other. It is the

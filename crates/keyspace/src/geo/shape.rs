@@ -1,4 +1,4 @@
-//! What lies within a circle or a box: which cells to look at, and which positions within them.
+//! Circles and boxes on the earth: the cells that they cover, and the positions within them.
 
 use std::ops::Range;
 
@@ -29,7 +29,7 @@ struct Bounds {
 }
 
 impl Area {
-    /// How far a position is from the middle, if it lies within.
+    /// The distance of a position from the middle, in metres, if it lies within.
     pub(crate) fn distance_within(&self, point: Point) -> Option<f64> {
         match self.shape {
             Shape::Circle { radius } => {
@@ -133,7 +133,7 @@ impl Area {
 }
 
 impl Bounds {
-    /// Whether the cells around one reach as far as the bounds.
+    /// True if the cells around one reach as far as the bounds.
     fn are_covered_around(&self, cell: Cell) -> bool {
         cell.moved(0, 1).latitudes().end >= self.latitudes.end
             && cell.moved(0, -1).latitudes().start <= self.latitudes.start
@@ -141,7 +141,7 @@ impl Bounds {
             && cell.moved(-1, 0).longitudes().start <= self.longitudes.start
     }
 
-    /// Whether they reach from a cell into the one beside it. Cells of a half or a quarter of the
+    /// True if the bounds reach from a cell into its neighbour. Cells of a half or a quarter of the
     /// earth always count.
     fn reach(&self, cell: Cell, east: i32, north: i32) -> bool {
         if !cell.is_small() {

@@ -18,7 +18,7 @@ const CLASS_MAX: usize = 1024;
 /// matches.
 const STARS_MAX: usize = 1000;
 
-/// Whether the whole of `text` matches `pattern`: `*` is any bytes, `?` one byte, `[a-c]` and
+/// True if the whole of `text` matches `pattern`: `*` is any bytes, `?` one byte, `[a-c]` and
 /// `[^x]` classes, `\` takes the next byte literally. Bytes, not characters; case-sensitive.
 ///
 /// For example, `a*bc` and `axbxbc`: `a` matches, `*` matches nothing, and `b` fails at `x`. So the
@@ -72,7 +72,7 @@ fn step_by_step(pattern: &[u8], text: &[u8]) -> Option<bool> {
     None
 }
 
-/// Where the element of the pattern at `p` (not a `*`) ends, and whether it matches a byte. `None`
+/// The end of the pattern's element at `p` (not a `*`), and true if it matches a byte. `None`
 /// if there is none.
 fn match_one(pattern: &[u8], p: usize, byte: u8) -> Option<(usize, bool)> {
     Some(match (pattern.get(p)?, pattern.get(p + 1)) {

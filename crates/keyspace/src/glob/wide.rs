@@ -81,7 +81,7 @@ impl Matching<'_> {
         Some((part, p))
     }
 
-    /// Whether each element takes its byte.
+    /// True if each element takes its byte.
     fn takes(&self, part: &[usize], text: &[u8]) -> bool {
         let mut pairs = part.iter().zip(text);
         pairs.all(|(&p, &byte)| self.takes_one(p, byte))
@@ -91,7 +91,7 @@ impl Matching<'_> {
         match_one(self.pattern, p, byte).is_some_and(|(_, takes)| takes)
     }
 
-    /// Where the first match of `part` ends. The part has `bytes` bytes of the pattern.
+    /// The end of the first match of `part`. The part has `bytes` bytes of the pattern.
     fn find(&mut self, part: &[usize], bytes: usize, text: &[u8]) -> Option<usize> {
         let words = part.len().div_ceil(WORD);
         let mut masks: [Option<Vec<u64>>; 256] = [const { None }; 256];

@@ -22,7 +22,7 @@ pub(super) fn estimate(histogram: &[u32; 64]) -> u64 {
     (ALPHA * m * m / z).round() as i64 as u64
 }
 
-/// What the registers of the highest rank stand for.
+/// The contribution of the registers of the highest rank: τ of the paper.
 fn tau(mut x: f64) -> f64 {
     if x == 0.0 || x == 1.0 {
         return 0.0;
@@ -39,7 +39,7 @@ fn tau(mut x: f64) -> f64 {
     }
 }
 
-/// What the registers that are zero stand for.
+/// The contribution of the registers that are zero: σ of the paper.
 fn sigma(mut x: f64) -> f64 {
     if x == 1.0 {
         return f64::INFINITY;

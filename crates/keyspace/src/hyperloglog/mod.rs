@@ -61,7 +61,7 @@ pub(crate) fn empty() -> Vec<u8> {
     bytes
 }
 
-/// Whether a dense one's register is lower than that.
+/// True if the register of a dense one is lower than that rank.
 pub(crate) fn is_lower(dense: &[u8], new: Rank) -> bool {
     dense::get(&dense[HEADER..], new.register) < new.rank
 }
@@ -150,8 +150,8 @@ impl Registers {
         estimate::estimate(&histogram)
     }
 
-    /// As a string: sparse if it may be and is at most that long, dense otherwise. Without an
-    /// estimate.
+    /// The registers as a string, without an estimate: sparse if it is allowed and at most that
+    /// long, dense otherwise.
     pub(crate) fn encode(&self, sparse_max: Option<usize>) -> Vec<u8> {
         if let Some(longest) = sparse_max {
             let mut bytes = header::new(Encoding::Sparse);

@@ -22,9 +22,9 @@ const MERGED: usize = 5;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct SparseRun {
     rank: u8,
-    /// How many registers.
+    /// The number of registers.
     len: usize,
-    /// How many bytes it takes.
+    /// The bytes that the run takes.
     bytes: usize,
 }
 
@@ -75,14 +75,14 @@ pub(super) fn for_each_run(runs: &[u8], mut visit: impl FnMut(u8, usize)) -> Res
     if left == 0 { Ok(()) } else { Err(Corrupt) }
 }
 
-/// Where a register's run is.
+/// The position of a register's run.
 struct FoundRun {
     run: SparseRun,
-    /// Where it begins, in bytes.
+    /// Its start, in bytes.
     at: usize,
-    /// Where the run before it begins.
+    /// The start of the run before it.
     previous: usize,
-    /// How many of its registers lie before the one.
+    /// The number of its registers before the one that is sought.
     before: usize,
 }
 
@@ -105,7 +105,7 @@ fn find(runs: &[u8], register: usize) -> Result<FoundRun, Corrupt> {
     }
 }
 
-/// What came of raising a register.
+/// The outcome of raising a register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Raised {
     /// It is as high already.

@@ -1,4 +1,4 @@
-//! Against plain registers, and with bytes that nobody wrote.
+//! Compares HyperLogLogs with plain registers, and reads bytes at random.
 
 use proptest::prelude::*;
 

@@ -1,4 +1,4 @@
-//! One row of the command table: all that is known of a command but the function that runs it.
+//! One row of the command table. It describes a command; the function that runs it is elsewhere.
 
 use super::cost::Cost;
 use super::flags::Flags;
@@ -19,23 +19,23 @@ pub struct Command {
     pub name: &'static str,
     /// Number of arguments, name included; `-n` means at least `n`.
     pub arity: i32,
-    /// What it does and where it may run.
+    /// Its effects, and the places where it may run.
     pub flags: Flags,
-    /// Where the keys are among the arguments.
+    /// The positions of the keys among the arguments.
     pub keys: KeySpec,
-    /// Whether its time may depend on more than the size of its request and of its reply: it reads
+    /// True if its time may depend on more than the size of its request and of its reply: it reads
     /// or moves whole values. Commands without keys count as slow without this.
     pub slow: bool,
-    /// What it costs, where that grows with what it is about.
+    /// Its cost, where that grows with its arguments or its values.
     pub(crate) cost: Cost,
-    /// Whether a call may look at keys that none of its arguments names (SORT).
+    /// True if a call may look at keys that none of its arguments names (SORT).
     pub(crate) reaches: bool,
     /// The argument that is stored as it is (the one after each key, if there are many keys); 0 if
     /// none. Large ones are copied before a lock is taken.
     pub(crate) stored_argument: u32,
-    /// What it adds to the data.
+    /// The data that it adds.
     pub(crate) adds: Adds,
-    /// How many subcommands it has: the rows behind it. A row that has some is never run itself.
+    /// The number of its subcommands: the rows behind it. A row that has some is never run itself.
     pub(super) subcommands: u16,
     /// One sentence.
     pub summary: &'static str,
@@ -47,7 +47,7 @@ pub struct Command {
     categories: &'static str,
     tips: &'static str,
     syntax: &'static str,
-    /// What later versions added: (version, change).
+    /// Changes in later versions: (version, change).
     pub history: &'static [(&'static str, &'static str)],
     /// The command that took its place: (version, command).
     pub replaced_by: Option<(&'static str, &'static str)>,
@@ -103,7 +103,7 @@ pub(super) const fn row(
     }
 }
 
-/// What a chapter says of its rows.
+/// Functions with which a chapter describes its rows.
 impl Command {
     /// One sentence.
     pub(super) const fn says(self, summary: &'static str) -> Self {
@@ -186,7 +186,7 @@ impl Command {
 }
 
 impl Command {
-    /// Whether a call with `n_args` arguments (name included) has an acceptable number of them.
+    /// True if `n_args`, name included, is an acceptable number of arguments.
     #[inline]
     #[must_use]
     pub fn check_arity(&self, n_args: usize) -> bool {
@@ -198,7 +198,7 @@ impl Command {
         }
     }
 
-    /// Whether it has subcommands; then it is never run itself.
+    /// True if it has subcommands. Then it is never run itself.
     #[inline]
     #[must_use]
     pub fn has_subcommands(&self) -> bool {

@@ -1,6 +1,7 @@
-//! What a call costs, as far as its row can tell. The keyspace learns from it which calls are long.
+//! The cost of a call, as far as its row can tell. The keyspace finds long calls by it.
 
-/// What a command costs, beside what each command does: an estimate on a machine of 2020.
+/// The cost of a command, beyond the cost that all commands have: an estimate for a machine of
+/// 2020.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Cost {
     /// For each argument.
@@ -8,11 +9,11 @@ pub(crate) struct Cost {
     /// For each member of the keys' values that it visits, or for each 64 bytes of a string, or
     /// pairs of bytes.
     pub(crate) member_ns: u32,
-    /// How many members it visits.
+    /// The members that it visits.
     pub(crate) visits: Visits,
 }
 
-/// How many members a call visits.
+/// The number of members that a call visits.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Visits {
     /// All.
@@ -60,7 +61,7 @@ impl RangeForm {
     }
 }
 
-/// What the two ends of a range are.
+/// The type of the two ends of a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RangeBy {
     Rank,
@@ -68,7 +69,7 @@ pub(crate) enum RangeBy {
     Lex,
 }
 
-/// How a geographic search begins.
+/// The form of a geospatial search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum GeoSearch {
     /// A position and a radius stand first; the rest may name a key to store in.
@@ -77,7 +78,7 @@ pub(crate) enum GeoSearch {
     AroundMember { stores: bool },
     /// Words say all of it.
     Words,
-    /// So they do, and the first key is the one to store in.
+    /// Words say all of it, and the first key is the one to store in.
     WordsAndStore,
 }
 
@@ -107,12 +108,12 @@ impl Cost {
         }
     }
 
-    /// Whether that depends on what is stored.
+    /// True if the cost depends on the stored values.
     pub(crate) const fn depends_on_members(&self) -> bool {
         self.member_ns != 0
     }
 
-    /// Whether some calls take longer than others.
+    /// True if some calls take longer than others.
     #[inline]
     pub(crate) const fn grows(&self) -> bool {
         self.argument_ns | self.member_ns != 0

@@ -1,8 +1,8 @@
-//! What a command does and where it may run.
+//! Flags of a command: its effects, and the places where it may run.
 
 use super::text;
 
-/// What a command does and where it may run.
+/// A set of flags of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Flags(u32);
 
@@ -42,7 +42,7 @@ impl Flags {
     /// it.
     pub const MAY_REPLICATE: Self = Self(1 << 16);
 
-    /// Where its keys are depends on its arguments.
+    /// The positions of its keys depend on its arguments.
     pub const MOVABLE_KEYS: Self = Self(1 << 14);
 
     /// May wait until a key holds something.
@@ -67,7 +67,7 @@ impl Flags {
         (Self::MOVABLE_KEYS, "movablekeys"),
     ];
 
-    /// Those of these names, with spaces between them. `may_replicate` counts as one.
+    /// The flags of these names, with spaces between them. `may_replicate` counts as one.
     pub(super) const fn of(names: &str) -> Self {
         let (mut flags, mut rest) = (Self::NONE, names.as_bytes());
         while !rest.is_empty() {
@@ -92,7 +92,7 @@ impl Flags {
         Self(self.0 | other.0)
     }
 
-    /// Whether all of `other`'s flags are set.
+    /// True if all of `other`'s flags are set.
     #[must_use]
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0

@@ -1,4 +1,4 @@
-//! How a name finds its row: an index that is made when compiling.
+//! The index from names to rows. It is built when compiling.
 
 use tidewheel_resp::{Args, short_word};
 
@@ -84,7 +84,7 @@ const fn has(name: &str, wanted: u8) -> bool {
     false
 }
 
-/// What depends on the other rows.
+/// Functions that depend on the other rows.
 impl Command {
     /// Its subcommands.
     #[must_use]

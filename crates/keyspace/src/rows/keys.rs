@@ -1,9 +1,9 @@
-//! Where a command's keys are, and what it does with them.
+//! Key specifications: the positions of a command's keys, and the use that it makes of them.
 
 use tidewheel_resp::{Args, parse_i64};
 
-/// Where the keys are: from argument `first` to `last` in steps of `step`; all zero without keys. A
-/// call may say itself how many keys it has: then those follow that number.
+/// The positions of the keys: from argument `first` to `last` in steps of `step`; all zero without
+/// keys. A call may say itself how many keys it has: then those follow that number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeySpec {
     /// The first key's position.
@@ -17,7 +17,7 @@ pub struct KeySpec {
     /// From this argument on, the word STORE or STOREDIST may stand before one key more; 0 if it
     /// may not.
     pub stored_from: u32,
-    /// What is done to them, in COMMAND INFO's words: RO, RW, OW or RM, then access, update, insert
+    /// The use of each key, in COMMAND INFO's words: RO, RW, OW or RM, then access, update, insert
     /// or delete. Commas part the keys; the last part holds for all keys that follow.
     uses: &'static str,
 }
@@ -122,7 +122,7 @@ impl KeySpec {
         }
     }
 
-    /// Whether every call has exactly one key.
+    /// True if every call has exactly one key.
     #[inline]
     pub(crate) const fn is_one(&self) -> bool {
         let only = self.first > 0 && self.last == self.first as i32;
@@ -167,8 +167,8 @@ impl KeySpec {
         hashes.get(number).copied()
     }
 
-    /// Whether a call has as many keys as it says, and at least one. True of calls that say nothing
-    /// of that.
+    /// True if a call has as many keys as it announces, and at least one. True for calls that
+    /// announce no number.
     pub(crate) fn counts_right(&self, args: Args<'_>) -> bool {
         let at = self.counted as usize;
         let said = args.get(at).and_then(parse_i64);
@@ -193,7 +193,7 @@ impl KeySpec {
         stored
     }
 
-    /// What is done to each key, and to all that follow the last one.
+    /// The use of each key. The last one holds for all keys that follow.
     pub(crate) fn uses(&self) -> Vec<&'static str> {
         match self.uses {
             "" => Vec::new(),

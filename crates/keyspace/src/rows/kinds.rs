@@ -1,6 +1,6 @@
-//! What a row may say of its command in a word: what it adds, and its chapter in the documentation.
+//! Enumerations of the rows: the data that a command adds, and its chapter in the documentation.
 
-/// What a command adds to the data. `maxmemory` is checked with it before the command runs.
+/// The data that a command adds. `maxmemory` is checked with it before the command runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Adds {
     /// Its arguments, at most.

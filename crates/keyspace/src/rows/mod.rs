@@ -1,12 +1,12 @@
-//! The table of commands: what each is called, what it takes, and what is known of it. It is data
-//! alone; the functions that run the rows stand elsewhere, at the rows' numbers.
+//! The table of commands. Each row has a command's name, arguments and properties. It is data
+//! alone; the functions that run the rows are in `commands/handlers.rs`, at the rows' numbers.
 //!
 //! | file | holds |
 //! |---|---|
 //! | a chapter, e.g. `string.rs` | the rows of some commands |
-//! | `command.rs` | what a row can say |
-//! | `keys.rs`, `flags.rs`, `kinds.rs`, `cost.rs`, `syntax.rs` | the parts of which it is made |
-//! | `index.rs` | how a name finds its row |
+//! | `command.rs` | one row |
+//! | `keys.rs`, `flags.rs`, `kinds.rs`, `cost.rs`, `syntax.rs` | the types of a row's fields |
+//! | `index.rs` | the index from names to rows |
 
 mod bitmap;
 mod blocking;

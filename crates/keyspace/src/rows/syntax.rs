@@ -1,4 +1,4 @@
-//! The syntax of a command: how a row writes it, and the tree that is made of it for clients.
+//! The syntax of a command. A row writes it as text; clients get a tree.
 
 use std::borrow::Cow;
 
@@ -21,23 +21,23 @@ use std::borrow::Cow;
 pub struct Argument {
     /// Its name.
     pub name: Cow<'static, str>,
-    /// What it is.
+    /// Its type.
     pub kind: ArgumentKind,
     /// The literal word before it, or instead of it for a pure token.
     pub token: Option<&'static str>,
-    /// Which key specification it belongs to.
+    /// The number of the key specification that it belongs to.
     pub key_spec: Option<u32>,
     /// The version that introduced it, if later than the command.
     pub since: Option<&'static str>,
-    /// Whether it may be left out.
+    /// True if it may be left out.
     pub optional: bool,
-    /// Whether it may be repeated.
+    /// True if it may be repeated.
     pub multiple: bool,
     /// Its alternatives (`OneOf`) or its parts (`Block`).
     pub parts: Vec<Self>,
 }
 
-/// What an argument is.
+/// The type of an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "each is the protocol's type of its name")]
 pub enum ArgumentKind {
@@ -82,7 +82,7 @@ pub(super) fn read(text: &'static str) -> Vec<Argument> {
     all
 }
 
-/// What is left of the text.
+/// Reads a syntax; has the text that is left.
 struct SyntaxReader {
     rest: &'static str,
 }
@@ -94,7 +94,7 @@ impl SyntaxReader {
         left.is_some()
     }
 
-    /// What stands before the first of these.
+    /// Reads the text before the first of these.
     fn until(&mut self, ends: &[char]) -> &'static str {
         let at = self.rest.find(ends).unwrap_or(self.rest.len());
         let (word, rest) = self.rest.split_at(at);
@@ -147,7 +147,7 @@ impl SyntaxReader {
         word
     }
 
-    /// Whether another literal word follows, or an element that may be left out.
+    /// True if another literal word follows, or an element that may be left out.
     fn before_word(&self) -> bool {
         let next = &self.rest[1..];
         next.starts_with('[') || is_token(Self { rest: next }.word())
@@ -197,7 +197,7 @@ impl SyntaxReader {
         element
     }
 
-    /// What stands in brackets behind a name.
+    /// Reads the parts in brackets behind a name.
     fn parts(&mut self, element: &mut Argument) {
         let start = self.rest;
         element.kind = ArgumentKind::OneOf;
@@ -214,7 +214,7 @@ impl SyntaxReader {
     }
 }
 
-/// Whether a word stands for itself.
+/// True if a word stands for itself.
 fn is_token(word: &str) -> bool {
     let is_part =
         |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || b"-_".contains(&byte);

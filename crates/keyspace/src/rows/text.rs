@@ -1,6 +1,6 @@
 //! Reading text when compiling.
 
-/// What stands before the first `by`, and what stands behind it.
+/// The text before the first `by`, and the text behind it.
 pub(super) const fn split(text: &[u8], by: u8) -> (&[u8], &[u8]) {
     let mut at = 0;
     while at < text.len() && text[at] != by {
@@ -13,7 +13,7 @@ pub(super) const fn split(text: &[u8], by: u8) -> (&[u8], &[u8]) {
     }
 }
 
-/// Whether these are the bytes of that name.
+/// True if these are the bytes of that name.
 pub(super) const fn is(text: &[u8], name: &str) -> bool {
     let name = name.as_bytes();
     let mut i = 0;

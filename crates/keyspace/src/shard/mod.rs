@@ -1,4 +1,4 @@
-//! One shard: a lock over its databases, and what can be read without it.
+//! One shard: a lock over its databases, and numbers that are read without the lock.
 
 mod mutate;
 mod shared;
@@ -35,18 +35,20 @@ pub(crate) struct Shard {
     state: Ranked<ShardState>,
     /// Lower bound of the earliest deadline, in engine ticks. Written under the lock.
     next_deadline: AtomicU64,
-    /// Whether a long command has it, or is about to.
+    /// True while a long command has it, or is about to.
     busy: AtomicBool,
-    /// Whether a transaction has the shard, and whether somebody is told of its end.
+    /// One of three states: no transaction, a transaction has the shard, or one has it and somebody
+    /// awaits its end.
     transaction: AtomicU8,
-    /// Whether the last one who waited for it did so in vain.
+    /// True if the last thread that [waited briefly](Self::wait_briefly) for the lock did not get
+    /// it.
     suspected: AtomicBool,
-    /// How urgent it was to evict the shard's first candidate when it was last looked at.
+    /// The urgency of the shard's first candidate, when it was last looked at.
     urgency: AtomicU64,
     shared: Arc<Shared>,
 }
 
-/// What a shard's lock protects. Only the funnel ([`mutate`]) changes its entries.
+/// The data that a shard's lock protects. Only the funnel ([`mutate`]) changes its entries.
 #[derive(Debug)]
 pub(crate) struct ShardState {
     databases: Box<[Database]>,
@@ -54,13 +56,13 @@ pub(crate) struct ShardState {
     /// apart from the databases, so that a pass over a shard reads two cache lines and not all
     /// databases.
     due: Box<[u64]>,
-    /// What `next_deadline` was last set to.
+    /// The last value of `next_deadline`.
     published: u64,
-    /// Whether `published` became earlier since the lock was taken.
+    /// True if `published` became earlier since the lock was taken.
     wake: bool,
-    /// Who is told of changes: a bit each, tested in [`mutate`] only.
+    /// The observers that are told of changes: a bit each, tested in [`mutate`] only.
     observers: u8,
-    /// How often a key was changed, since the start.
+    /// Changes of keys since the start.
     pub(crate) changes: u64,
     /// The keys that clients watch; `None` while there are none.
     watched: Option<Box<Watched>>,
@@ -70,12 +72,13 @@ pub(crate) struct ShardState {
     unflushed_bytes: i64,
     /// Lock holds so far, for sampling.
     pub(crate) holds: u32,
-    /// Where the search for evictable keys with deadlines goes on, if they are rare.
+    /// The position at which the search for evictable keys with deadlines goes on, if they are
+    /// rare.
     eviction_turn: u32,
-    /// What should be evicted next.
+    /// The keys that should be evicted next.
     candidates: Candidates,
     pub(crate) random: Random,
-    /// Members that left while nothing was to be told.
+    /// Members that were removed while nobody was to be told.
     pending: Vec<PendingEvent>,
     /// Memory for packed collections while they change.
     scratch: Vec<u8>,
@@ -94,11 +97,11 @@ pub(crate) struct Database {
     counted_bytes: usize,
     /// Entries that have a deadline only because members have.
     members_only: usize,
-    /// How often the entries had filed a deadline when their bound was last looked at.
+    /// The number of filings in the wheel when the bound was last looked at.
     noted: u32,
 }
 
-/// What happened in a shard since the last reset.
+/// The counters of a shard since the last reset.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Counters {
     pub(crate) hits: u64,
@@ -212,7 +215,7 @@ impl Shard {
         Some(Hold { state, shard: self })
     }
 
-    /// Whether a long command has the shard, or is about to.
+    /// True while a long command has the shard, or is about to.
     pub(crate) fn is_busy(&self) -> bool {
         self.busy.load(Acquire)
     }
@@ -241,7 +244,7 @@ impl Shard {
         exchanged.is_ok()
     }
 
-    /// How urgent it is to evict the shard's first candidate, as far as is known. Lock-free.
+    /// The urgency of the shard's first candidate, as far as is known. Lock-free.
     pub(crate) fn urgency(&self) -> u64 {
         self.urgency.load(Relaxed)
     }
@@ -309,7 +312,7 @@ impl ShardState {
         self.published
     }
 
-    /// Whether others must be told of an earlier deadline, once.
+    /// True, once, if others must be told of an earlier deadline.
     #[inline]
     pub(crate) fn take_wake(&mut self) -> bool {
         std::mem::take(&mut self.wake)
@@ -351,7 +354,7 @@ impl Database {
         }
     }
 
-    /// Whether an entry has a deadline only because members have.
+    /// True if an entry has a deadline only because members have.
     #[inline(never)]
     fn is_members_only(&self, slot: Slot) -> bool {
         value::is_timed(self.entries.tag(slot))

@@ -36,7 +36,7 @@ const AWAITED: u8 = 1 << 2;
 #[cfg(test)]
 const TEST_OBSERVER: u8 = 1 << 7;
 
-/// What an entry holds.
+/// A value as an entry stores it, and its deadline.
 #[derive(Debug)]
 pub(crate) struct Stored<'v> {
     pub(crate) tag: u8,
@@ -275,7 +275,7 @@ impl Hold<'_> {
         progress
     }
 
-    /// Whether a database's bound has been reached.
+    /// True if a database's bound has been reached.
     #[inline]
     pub(crate) fn is_due(&self, db: u32, now: &Now) -> bool {
         now.reached(self.state.due[db as usize])
@@ -437,7 +437,7 @@ impl Hold<'_> {
         self.record_key(db, key);
     }
 
-    /// Whether an observer wants to be told of a change with that cause.
+    /// True if an observer wants to be told of a change with that cause.
     fn observes(&self, cause: Cause) -> bool {
         let others = self.state.observers & !EVENTS != 0;
         others || self.state.observers & EVENTS != 0 && self.wants(cause).is_some()

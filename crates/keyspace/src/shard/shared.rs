@@ -1,10 +1,10 @@
-//! What all shards report to.
+//! Totals, events and settings that all shards share.
 
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use crate::events::{EventQueue, NotifyFlags};
 
-/// What all shards report to.
+/// The totals, events and settings that all shards share.
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
     /// Bytes of all shards, to within [`BYTES_STEP`](super::upkeep::BYTES_STEP) each.
@@ -18,7 +18,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// Which events are wanted.
+    /// The events that are enabled.
     pub(crate) fn notify_flags(&self) -> NotifyFlags {
         NotifyFlags::from_bits(self.notify.load(Relaxed))
     }
@@ -28,7 +28,7 @@ impl Shared {
         self.notes.fetch_add(1, Relaxed)
     }
 
-    /// Changes which events are wanted. Shards learn of it by
+    /// Enables and disables events. Shards learn of it by
     /// [`observe_events`](super::Hold::observe_events).
     pub(crate) fn set_notify_flags(&self, flags: NotifyFlags) {
         self.notify.store(flags.bits(), Relaxed);

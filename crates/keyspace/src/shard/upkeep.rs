@@ -1,5 +1,4 @@
-//! What a shard does to its entries without changing data: bytes, deadlines, access history,
-//! tidying.
+//! Upkeep of a shard, which changes no data: bytes, deadlines, access history, tidying.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -206,7 +205,7 @@ impl ShardState {
         met
     }
 
-    /// Whether a candidate is known that is not less urgent than `until`.
+    /// True if a candidate is known that is at least as urgent as `until`.
     pub(crate) fn is_most_urgent(&self, until: u64) -> bool {
         let urgency = self.candidates.urgency();
         urgency != NOTHING && urgency <= until

@@ -1,4 +1,4 @@
-//! The watched keys of one shard, and those who watch them.
+//! The watched keys of one shard, and their watchers.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -30,7 +30,7 @@ pub(crate) struct Owned<C> {
 /// Bytes in front of a packed collection whose members have deadlines: the key's own deadline.
 pub(crate) const OWN_DEADLINE_BYTES: usize = 8;
 
-/// What stands there for none.
+/// The number that means no deadline there.
 const NO_DEADLINE: u64 = u64::MAX;
 
 /// The bytes in front that stand for a deadline.
@@ -59,7 +59,7 @@ pub(crate) trait Collection: Sized {
     const CLASS: NotifyClass;
     /// The event of members whose deadline was reached.
     const EXPIRED: &'static str;
-    /// For reading.
+    /// A view for reading.
     type Ref<'a>: Copy;
 
     /// Reads packed bytes.
@@ -76,8 +76,8 @@ pub(crate) trait Collection: Sized {
     fn maintain(&mut self, budget: u32);
     fn heap_bytes(&self) -> usize;
     fn next_deadline(&self) -> Option<u64>;
-    /// Whether the deadlines of all members are reached. Of a large one, only if that is known at
-    /// once.
+    /// True if the deadlines of all members are reached. For a large collection, only if that is
+    /// known at once.
     fn is_over(&self, now: u64) -> bool;
     fn is_large(&self) -> bool;
     /// Removes due members, and tells `sink` their deadlines.
@@ -88,7 +88,7 @@ pub(crate) trait Collection: Sized {
     fn of_object_mut(object: &mut Object) -> Option<&mut Owned<Self>>;
 }
 
-/// Whether the tag is one of a type's two.
+/// True if the tag is one of the type's two.
 pub(crate) fn is<C: Collection>(tag: u8) -> bool {
     tag == C::TAG || tag == C::TIMED_TAG
 }
@@ -103,9 +103,9 @@ pub(crate) fn untimed(tag: u8) -> u8 {
     }
 }
 
-/// Whether nothing of an entry is alive: its deadline was reached, or those of all its members
-/// were. Members of a large collection that were given different deadlines may be dead without its
-/// knowing.
+/// True if nothing of an entry is alive: its own deadline was reached, or those of all its members
+/// were. A large collection whose members have different deadlines does not always know that all
+/// are dead; then it counts as alive.
 pub(crate) fn is_dead(entries: &Entries, slot: Slot, now: &Now) -> bool {
     let reached = |deadline: Option<u64>| deadline.is_some_and(|deadline| now.reached(deadline));
     if !reached(entries.deadline(slot)) {
@@ -121,7 +121,7 @@ pub(crate) fn is_dead(entries: &Entries, slot: Slot, now: &Now) -> bool {
     }
 }
 
-/// Whether an entry's deadline was reached: the key's own, or that of one of its members.
+/// True if an entry's deadline was reached: the key's own, or that of one of its members.
 pub(crate) fn is_due(entries: &Entries, slot: Slot, now: &Now) -> bool {
     entries
         .deadline(slot)
@@ -159,7 +159,7 @@ pub(crate) fn read_seen<'a, C: Collection + 'a>(
     }
 }
 
-/// What OBJECT ENCODING says.
+/// The name that OBJECT ENCODING replies.
 pub(crate) fn encoding(entries: &Entries, slot: Slot) -> &'static str {
     let (tag, value) = entries.tagged(slot);
     match &value {

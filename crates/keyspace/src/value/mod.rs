@@ -103,7 +103,7 @@ impl Object {
         }
     }
 
-    /// Whether the deadlines of all members are known to be reached.
+    /// True if the deadlines of all members are known to be reached.
     pub(crate) fn is_over(&self, now: u64) -> bool {
         match self {
             Self::Bytes(_) | Self::List(_) => false,
@@ -123,7 +123,7 @@ impl Object {
         }
     }
 
-    /// Where the key's own deadline is kept.
+    /// The place of the key's own deadline.
     pub(crate) fn own_deadline_mut(&mut self) -> Option<&mut Option<u64>> {
         match self {
             Self::Bytes(_) | Self::List(_) => None,
@@ -163,13 +163,13 @@ pub(crate) const TAG_HASH_TIMED: u8 = 6;
 pub(crate) const TAG_SET_TIMED: u8 = 7;
 pub(crate) const TAG_ZSET_TIMED: u8 = 8;
 
-/// Whether the value is a string.
+/// True if the value is a string.
 #[inline]
 pub(crate) fn is_string(tag: u8) -> bool {
     tag <= TAG_STRING_RAW
 }
 
-/// Whether members of the value have deadlines.
+/// True if members of the value have deadlines.
 #[inline]
 pub(crate) fn is_timed(tag: u8) -> bool {
     tag >= TAG_HASH_TIMED
@@ -233,7 +233,7 @@ pub(crate) fn shared(value: &Value<'_, Object>) -> Arc<Vec<u8>> {
     }
 }
 
-/// What OBJECT ENCODING says.
+/// The name that OBJECT ENCODING replies.
 pub(crate) fn encoding(tag: u8, bytes: &[u8]) -> &'static str {
     if tag == TAG_STRING_RAW {
         "raw"

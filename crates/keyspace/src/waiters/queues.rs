@@ -1,5 +1,4 @@
-//! The queues of one shard: who waits for its keys, and which keys have come to hold what is waited
-//! for.
+//! The queues of one shard: tickets that wait for its keys, and keys that are ready to serve them.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -8,13 +7,13 @@ use super::Ticket;
 use super::ticket::TicketState;
 use crate::key::Key;
 
-/// A key that has come to hold what is waited for.
+/// A key that is ready: it has come to hold a value that somebody waits for.
 #[derive(Debug)]
 pub(crate) struct ReadyKey {
     /// Its place among the notes of all shards.
     pub(crate) number: u64,
     pub(crate) db: u32,
-    /// The tag of what is waited for.
+    /// The tag of the type that is waited for.
     pub(crate) tag: u8,
     pub(crate) hash: u64,
     pub(crate) name: Box<[u8]>,
@@ -36,7 +35,7 @@ pub(crate) struct Waiters {
 struct Queue {
     hash: u64,
     tickets: BTreeMap<u64, Arc<Ticket>>,
-    /// Whether the key is among those that are ready.
+    /// True if the key is among those that are ready.
     is_ready: bool,
 }
 
@@ -135,7 +134,7 @@ impl Waiters {
         }
     }
 
-    /// Whether a key for which a ticket waits is ready.
+    /// True if a key for which a ticket waits is ready.
     pub(crate) fn is_ready(&self, key: &[u8], ticket: &Ticket) -> bool {
         let queues = self.queues.get(&(ticket.db, ticket.tag));
         queues

@@ -1,4 +1,4 @@
-//! One command that waits, and how its wait ends: once.
+//! A ticket: one command that waits. Its wait ends once.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU8, Ordering::SeqCst};
@@ -10,7 +10,7 @@ use crate::rows::Command;
 use crate::rows::Flags;
 use crate::session::Session;
 
-/// What has become of a ticket.
+/// The state of a ticket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum TicketState {
@@ -27,9 +27,9 @@ const PLACE_BYTES: usize = 64;
 /// One command that waits.
 #[derive(Debug)]
 pub struct Ticket {
-    /// Who waits.
+    /// The client that waits.
     pub waiter: Waiter,
-    /// How long it wants to wait, in milliseconds; `None` for ever.
+    /// The longest wait in milliseconds; `None` for ever.
     pub ms: Option<u64>,
     state: AtomicU8,
     /// Its place among all: those who came later have greater ones.
@@ -38,7 +38,7 @@ pub struct Ticket {
     no_touch: bool,
     /// The protocol of its reply.
     pub protocol: Protocol,
-    /// How long its reply may be.
+    /// The most bytes of its reply.
     reply_limit: usize,
     command: Copies<()>,
     pub(crate) keys: Range<usize>,
@@ -93,8 +93,7 @@ impl Ticket {
         ticket
     }
 
-    /// Whether it is of a [long](crate::Hooks::run_long) command, which waits for nothing but
-    /// itself.
+    /// True if it is of a [long](crate::Hooks::run_long) command. That waits for no key.
     #[must_use]
     pub fn is_long(&self) -> bool {
         self.keys.is_empty()
@@ -114,7 +113,7 @@ impl Ticket {
             || self.turn(TicketState::HandedBack, TicketState::Ended)
     }
 
-    /// Whether the command may change data.
+    /// True if the command may change data.
     pub(crate) fn writes(&self) -> bool {
         self.row.is_some_and(|row| row.flags.has(Flags::WRITE))
     }

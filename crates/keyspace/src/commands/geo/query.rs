@@ -1,4 +1,4 @@
-//! What a search asks for: its words.
+//! Parses the arguments of a geospatial search.
 
 use tidewheel_resp::{Args, parse_i64};
 
@@ -30,7 +30,7 @@ impl GeoSearch {
         if self == Self::WordsAndStore { 2 } else { 1 }
     }
 
-    /// Where the words begin.
+    /// The position of the first word.
     fn words(self) -> usize {
         match self {
             Self::Around { .. } => 6,
@@ -41,7 +41,7 @@ impl GeoSearch {
     }
 }
 
-/// What a call asks for.
+/// The arguments of a search.
 #[derive(Debug, Default)]
 pub(super) struct GeoQuery {
     /// `None` if it is that of a member of a key that does not exist.
@@ -52,15 +52,15 @@ pub(super) struct GeoQuery {
     pub(super) hashes: bool,
     pub(super) positions: bool,
     pub(super) order: Option<GeoOrder>,
-    /// How many at most; 0 is no limit.
+    /// The most members; 0 is no limit.
     pub(super) count: usize,
-    /// Those that are found first will do.
+    /// ANY: the members that are found first will do.
     pub(super) any: bool,
     /// The argument that is the key to store in.
     pub(super) store: Option<usize>,
     /// Distances are stored, not positions.
     pub(super) store_distances: bool,
-    /// What the call has said of the middle.
+    /// The way in which the call gave the middle.
     from_member: bool,
     from_point: bool,
 }
@@ -156,7 +156,7 @@ impl GeoQuery {
         matches!(self.shape, Some((Shape::Box { .. }, _)))
     }
 
-    /// Whether the words fit together.
+    /// Refuses words that do not fit together.
     fn check(&mut self, args: Args<'_>, kind: GeoSearch) -> Result<(), CommandError> {
         let name = || String::from_utf8_lossy(&args[0]).into_owned();
         let refused = |text: String| Err(CommandError::quoting(text));

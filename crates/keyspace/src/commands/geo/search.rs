@@ -39,7 +39,7 @@ pub(crate) fn geosearchstore(ctx: &mut Context<'_, '_>) -> Outcome {
     search(ctx, GeoSearch::WordsAndStore)
 }
 
-/// How many members a call looks at.
+/// The number of members that a call looks at.
 pub(crate) fn candidates(entries: &Entries, slot: Slot, kind: GeoSearch, args: Args<'_>) -> usize {
     let Ok(zset) = collection::read::<ZSet>(entries, slot) else {
         return 0;

@@ -128,7 +128,7 @@ enum FieldsCondition {
     Present,
 }
 
-/// What HSETEX is asked for.
+/// The arguments of HSETEX.
 struct Setex {
     condition: Option<FieldsCondition>,
     lifetime: Lifetime,

@@ -50,7 +50,7 @@ pub(crate) fn lmpop(ctx: &mut Context<'_, '_>) -> Outcome {
     Ok(())
 }
 
-/// What LMPOP is asked for.
+/// The arguments of LMPOP.
 pub(super) struct LmpopCall {
     /// The positions of the keys.
     pub(super) keys: std::ops::Range<usize>,

@@ -15,7 +15,7 @@ const ZERO_RANK: CommandError = CommandError::fixed(
 const NEGATIVE_COUNT: CommandError = CommandError::fixed("ERR COUNT can't be negative");
 const NEGATIVE_MAXLEN: CommandError = CommandError::fixed("ERR MAXLEN can't be negative");
 
-/// What an element of less than a hundred bytes takes in a reply beside itself.
+/// The bytes around an element of less than a hundred bytes in a reply.
 const BULK_BYTES: usize = 7;
 
 pub(crate) fn llen(ctx: &mut Context<'_, '_>) -> Outcome {
@@ -83,7 +83,7 @@ pub(crate) fn lpos(ctx: &mut Context<'_, '_>) -> Outcome {
     })
 }
 
-/// What LPOS is asked for.
+/// The arguments of LPOS.
 struct LposCall {
     skip: usize,
     from_back: bool,

@@ -11,7 +11,7 @@ const LOOKS: u32 = 16;
 /// Members between two looks at the limit.
 const STEP: usize = 32;
 
-/// What is made of several sets.
+/// An operation on several sets.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum SetOperation {
     Inter,

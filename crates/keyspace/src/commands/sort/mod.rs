@@ -25,7 +25,7 @@ type Outcome = Result<(), CommandError>;
 const NOT_NUMBERS: CommandError =
     CommandError::fixed("ERR One or more scores can't be converted into double");
 
-/// Where a call names the key for its result. The last one counts.
+/// The position of the key for the result. The last one counts.
 pub(crate) fn stored_at(call: Args<'_>) -> Option<usize> {
     let is = |at: usize, word: &[u8]| {
         call.get(at)

@@ -62,7 +62,7 @@ impl<'b> SortOptions<'b> {
         Ok(options)
     }
 
-    /// Whether it looks at keys that no argument names.
+    /// True if it looks at keys that no argument names.
     pub(super) fn reads_others(&self) -> bool {
         let by = self.by.iter().filter(|_| self.sorts);
         by.chain(&self.gets).any(Pattern::reads_keys)

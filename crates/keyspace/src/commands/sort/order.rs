@@ -1,11 +1,11 @@
-//! The elements, what they are ordered by, and the order.
+//! The elements of SORT, their weights, and their order.
 
 use std::cmp::Ordering;
 use std::ops::Range;
 
 use super::options::SortOptions;
 
-/// What an element is ordered by.
+/// The weight by which an element is ordered.
 #[derive(Debug, Clone)]
 pub(super) enum Weight {
     Itself,
@@ -20,7 +20,7 @@ pub(super) struct Items {
     bytes: Vec<u8>,
     elements: Vec<Range<usize>>,
     pub(super) weights: Vec<Weight>,
-    /// Whether they are read from the last to the first.
+    /// True if they are read from the last to the first.
     pub(super) reversed: bool,
     /// The numbers of the elements, in their order; empty if that is their own.
     order: Vec<u32>,

@@ -15,7 +15,7 @@ pub(super) enum Pattern<'b> {
     },
 }
 
-/// What a pattern means for one element.
+/// The value that a pattern names for one element.
 pub(super) enum Operand<'e> {
     Element(&'e [u8]),
     Nothing,
@@ -50,7 +50,7 @@ impl<'b> Pattern<'b> {
         }
     }
 
-    /// Whether BY makes an order of it: `#` has no place for the element.
+    /// True if BY orders by it: `#` has no place for the element.
     pub(super) fn varies(&self) -> bool {
         self.reads_keys()
     }

@@ -18,7 +18,7 @@ use crate::value::collection;
 
 const NOT_A_WEIGHT: CommandError = CommandError::fixed("ERR weight value is not a float");
 
-/// What is made of the sources.
+/// The operation on the sources.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ZSetOperation {
     Union,
@@ -42,7 +42,7 @@ impl ZSetOperation {
     }
 }
 
-/// What becomes of the result.
+/// The use of the result.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ResultUse {
     Reply,
@@ -143,7 +143,7 @@ fn count_of_sources(ctx: &Context<'_, '_>, at: usize) -> Result<usize, CommandEr
     Ok(n)
 }
 
-/// Which of the sources exist. What is due of them has left then.
+/// Finds the sources that exist, after their due members were removed.
 fn find_sources(
     ctx: &mut Context<'_, '_>,
     first: usize,
@@ -170,7 +170,7 @@ struct CombineOptions {
     weights: Vec<f64>,
     aggregate: Aggregate,
     scores: bool,
-    /// How many are counted at most.
+    /// The most members that are counted.
     limit: usize,
 }
 

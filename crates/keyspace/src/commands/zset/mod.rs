@@ -29,7 +29,7 @@ pub(super) const fn event(name: &'static str) -> Cause {
     Cause::Of(NotifyClass::SortedSet, name)
 }
 
-/// What a change of a sorted set knows.
+/// The parameters of a change of a sorted set.
 pub(super) fn change<'a>(ctx: &Context<'a, '_>) -> Change<'a> {
     ctx.change(ctx.keyspace.rules().packing.zset.get())
 }

@@ -13,7 +13,7 @@ use crate::error::CommandError;
 const NOT_POSITIVE: CommandError =
     CommandError::fixed("ERR value is out of range, must be positive");
 
-/// Which end members are taken from.
+/// The end that members are taken from.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ZSetEnd {
     Min,

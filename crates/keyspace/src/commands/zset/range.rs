@@ -99,7 +99,7 @@ pub(crate) fn zrangestore(ctx: &mut Context<'_, '_>) -> Outcome {
     Ok(())
 }
 
-/// How many members a call visits, whose arguments from its ends on are these.
+/// The number of members that a call visits. `args` are its arguments from the range's ends on.
 pub(crate) fn count_in_range(
     entries: &Entries,
     slot: Slot,
@@ -127,11 +127,11 @@ enum Ends<'b> {
     Members(LexRange<'b>),
 }
 
-/// What a call asks for.
+/// The arguments of a call.
 struct RangeQuery<'b> {
     ends: Ends<'b>,
     reverse: bool,
-    /// How many are left out, and how many follow at most.
+    /// The number of members to skip, and the most that follow.
     limit: (i64, i64),
     scores: bool,
 }

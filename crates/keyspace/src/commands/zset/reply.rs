@@ -2,7 +2,7 @@
 
 use tidewheel_resp::{Protocol, Writer};
 
-/// How members stand in a reply.
+/// The layout of members in a reply.
 #[derive(Clone, Copy)]
 pub(super) enum Layout {
     /// Members only.

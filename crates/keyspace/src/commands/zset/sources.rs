@@ -8,7 +8,7 @@ use tidewheel_store::Slot;
 use crate::value::Entries;
 use crate::value::collection;
 
-/// How scores of one member become one.
+/// The way in which several scores of a member become one.
 #[derive(Clone, Copy)]
 pub(super) enum Aggregate {
     Sum,
@@ -154,7 +154,7 @@ pub(super) fn difference<'a>(sources: &[Source<'a>]) -> SourceScores<'a> {
     result
 }
 
-/// How many members all sources have, up to a limit.
+/// The number of members that all sources have, up to a limit.
 pub(super) fn count_of_common(mut sources: Vec<Source<'_>>, limit: usize) -> usize {
     sources.sort_by_key(|source| source.of.len());
     let Some((first, others)) = sources.split_first() else {

@@ -17,7 +17,7 @@ const ONE_PAIR: CommandError =
     CommandError::fixed("ERR INCR option supports a single increment-element pair");
 const NOT_A_NUMBER: CommandError = CommandError::fixed("ERR resulting score is not a number (NaN)");
 
-/// Which members are written, and with which scores.
+/// The rule by which ZADD writes members and scores.
 #[derive(Default)]
 pub(crate) struct Rule {
     /// Members that are there stay as they are.
@@ -29,7 +29,7 @@ pub(crate) struct Rule {
     increment: bool,
 }
 
-/// What became of the pairs.
+/// The outcome for all pairs of a call.
 #[derive(Default)]
 pub(crate) struct Tally {
     added: u32,
@@ -79,7 +79,7 @@ impl Tally {
         (self.added + self.updated > 0).then_some(cause)
     }
 
-    /// What the reply counts.
+    /// The number in the reply.
     pub(crate) fn count(&self, changed: bool) -> i64 {
         let updated = if changed { self.updated } else { 0 };
         i64::from(self.added) + i64::from(updated)

@@ -37,7 +37,7 @@ pub(super) trait Elements<'a>: Iterator<Item = Result<Element<'a>, Malformed>> {
 
 impl<'a, T: Iterator<Item = Result<Element<'a>, Malformed>>> Elements<'a> for T {}
 
-/// What both kinds of lists do: they read an element, and hold their count against the header's at
+/// Reads the elements of a ziplist or a listpack, and compares their number with the header's at
 /// the end.
 #[derive(Debug)]
 struct CountedElements<'a> {

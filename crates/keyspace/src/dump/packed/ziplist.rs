@@ -17,9 +17,9 @@ pub(in crate::dump) struct Ziplist<'a> {
     elements: CountedElements<'a>,
     /// Bytes of the element before.
     previous: usize,
-    /// Where the next element begins.
+    /// The start of the next element.
     at: usize,
-    /// Where the last element begins, as the header says.
+    /// The start of the last element, as the header says.
     tail: usize,
 }
 

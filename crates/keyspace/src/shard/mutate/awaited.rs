@@ -47,7 +47,7 @@ impl Hold<'_> {
         }
     }
 
-    /// Whether a key for which somebody waits holds something.
+    /// True if a key for which somebody waits holds something.
     #[inline]
     pub(crate) fn has_ready(&self) -> bool {
         self.state.observers & AWAITED != 0 && self.first_ready().is_some()
@@ -76,7 +76,7 @@ impl Hold<'_> {
         self.forget_waiters();
     }
 
-    /// Whether a key for which a ticket waits holds something.
+    /// True if a key for which a ticket waits holds something.
     pub(crate) fn is_ready(&self, key: &[u8], ticket: &Ticket) -> bool {
         let waiters = self.state.waiters.as_ref();
         waiters.is_some_and(|waiters| waiters.is_ready(key, ticket))

@@ -18,16 +18,16 @@ pub(super) const TIDYING: u32 = 4;
 /// Memory for packed collections that is kept.
 const SCRATCH_KEPT: usize = 8 << 10;
 
-/// What came of a change.
+/// The outcome of a change.
 #[derive(Debug)]
 pub(crate) struct Changed<R> {
-    /// What the change has returned.
+    /// The value that the change returned.
     pub(crate) result: R,
     /// The object of a key that is gone, or of one that lies beside its key now.
     pub(crate) garbage: Option<Object>,
 }
 
-/// When an entry is due: at its own deadline or at its members' earliest.
+/// The tick at which an entry is due: the earlier of its own deadline and its members' first.
 fn earlier(own: Option<u64>, members: Option<u64>) -> Option<u64> {
     match (own, members) {
         (Some(own), Some(members)) => Some(own.min(members)),

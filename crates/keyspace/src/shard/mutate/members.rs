@@ -1,4 +1,4 @@
-//! The funnel for members whose deadline was reached: they leave, and their entry is filed again.
+//! The funnel for due members: removes them, and files their entry again.
 
 use tidewheel_collections::{Hash, Set, ZSet};
 use tidewheel_store::{HandedBack, Progress, Slot};
@@ -11,25 +11,25 @@ use crate::time::Now;
 use crate::value::collection::{Collection, Owned};
 use crate::value::{self, Object, TAG_HASH_TIMED, TAG_SET_TIMED, TAG_ZSET_TIMED};
 
-/// What became of members whose deadline was reached.
+/// The outcome of a removal of due members.
 #[derive(Debug, Default)]
 pub(crate) struct Due {
     /// Members that were removed.
     pub(crate) members: u32,
-    /// Whether others are due too.
+    /// True if other members are due too.
     pub(crate) backlog: bool,
-    /// Whether the key is gone.
+    /// True if the key is gone.
     pub(crate) gone: bool,
     pub(crate) garbage: Option<Object>,
 }
 
-/// How due members are removed.
+/// The parameters of a removal of due members.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Work {
     pub(crate) tick: u64,
     /// About how many members.
     pub(crate) budget: u32,
-    /// Whether nobody is told before the next pass of expiry. A key that is left without members
+    /// True if nobody is told before the next pass of expiry. A key that is left without members
     /// stays until then: its callers hide it.
     pub(crate) quiet: bool,
 }
@@ -269,9 +269,9 @@ impl Due {
     }
 }
 
-/// When the entry is looked at next for its members: at once, while some are due or somebody
-/// must be told. Never later than the earliest deadline of those that are left: a loop whose
-/// reading of the clock is older must see that they are dead.
+/// The tick at which the entry is next looked at for its members: at once, while some are due or
+/// somebody must be told. Never later than the earliest deadline of those that are left: a loop
+/// whose reading of the clock is older must see that they are dead.
 fn due_next(progress: &Progress, work: Work) -> Option<u64> {
     let next = progress.next_deadline;
     match progress.backlog || work.quiet {

@@ -1,5 +1,4 @@
-//! Each change that each command makes is one that the funnel's observers are told of, and nothing
-//! else is.
+//! The funnel tells its observers each change that a command makes, and nothing else.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering::Relaxed;
@@ -63,10 +62,10 @@ const DATABASES: usize = 3;
 /// A value that is an object; twenty thousand bytes.
 const LONG: &str = "<long>";
 
-/// What DUMP says of a string.
+/// The reply of DUMP to a string.
 const DUMP: &str = "<dump>";
 
-/// What DUMP says of a list of `x` and `y`.
+/// The reply of DUMP to a list of `x` and `y`.
 const LIST: &str = "<list>";
 
 fn list_of(elements: &[&[u8]]) -> tidewheel_collections::List {
