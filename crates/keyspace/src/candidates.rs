@@ -1,4 +1,4 @@
-//! The keys of a shard that should be evicted next, as far as it was searched.
+//! Candidates: the keys of a shard that should be evicted next, as far as the shard was searched.
 //!
 //! Each visit of a shard by an evicting thread *searches* a little: under `volatile-ttl` it reads
 //! some timer records, one chunk after the other, again and again; under the policies of use it

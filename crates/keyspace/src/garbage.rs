@@ -1,5 +1,5 @@
-//! Values and stores that were taken out of the keyspace and are too large to be dropped while
-//! clients wait.
+//! Garbage: values and stores that left the keyspace, and are too large to be dropped while clients
+//! wait.
 
 use crate::value::{Entries, Object};
 

@@ -1,4 +1,5 @@
-//! Exclusive use of the whole keyspace, at two stores a batch for everybody else.
+//! The gate: gives one thread the whole keyspace for a moment. It costs every other thread two
+//! stores a batch.
 //!
 //! # How it works
 //!

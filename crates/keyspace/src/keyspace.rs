@@ -1,4 +1,4 @@
-//! The shards, and what all of them share.
+//! The keyspace: its shards, and the state that all of them share.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -182,7 +182,7 @@ impl Keyspace {
         self.shared.notify_flags()
     }
 
-    /// Changes which keyspace events are wanted. Locks shard after shard.
+    /// Enables classes of keyspace events, and disables all others. Locks shard after shard.
     pub fn set_notify_flags(&self, flags: NotifyFlags) {
         self.shared.set_notify_flags(flags);
         for shard in 0..self.shards.len() {

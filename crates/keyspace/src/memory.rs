@@ -1,4 +1,4 @@
-//! `maxmemory`: evicting before a command that may add data, and while no command runs.
+//! `maxmemory`: evicts before a command that may add data, and while no command runs.
 //!
 //! For example, the limit is 100 MB, 103 MB are used, and a command brings 1 MB:
 //!

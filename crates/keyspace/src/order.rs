@@ -1,4 +1,4 @@
-//! The order in which locks are taken; debug builds panic where a thread breaks it.
+//! The order in which locks are taken. Debug builds panic if a thread breaks it.
 //!
 //! gate → shards, ascending → claims → hub → inboxes → the queue of events.
 //!
@@ -52,7 +52,7 @@ thread_local! {
 }
 
 impl HeldLock {
-    /// Call it before the lock is taken.
+    /// Records a lock that is about to be taken.
     ///
     /// # Panics
     ///

@@ -86,8 +86,8 @@ impl Keyspace {
         held
     }
 
-    /// Clients that were parked have run their commands, or are gone. Costs a look at each claim,
-    /// if one waits: so many are handed over at once.
+    /// Ends the claims of parked clients that have run their commands, or are gone. Costs a look at
+    /// each claim, if one waits: so many are handed over at once.
     pub fn unpark(&self, parked: impl IntoIterator<Item = Parked>) {
         let mut state = self.claims.0.lock();
         for Parked(number) in parked {

@@ -108,7 +108,7 @@ impl ResolvedCalls {
         &of[known.from as usize..(known.from + known.keys) as usize]
     }
 
-    /// Forgets them, but keeps their memory.
+    /// Removes all calls, but keeps the memory.
     pub fn clear(&mut self) {
         self.calls.clear();
         self.few.clear();

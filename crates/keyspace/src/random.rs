@@ -1,4 +1,4 @@
-//! Cheap pseudo-random numbers for sampling; nothing secret rests on them.
+//! Cheap pseudo-random numbers for sampling. Nothing secret depends on them.
 
 /// SplitMix64 (Steele, Lea, Flood 2014): one add and three mixes a number.
 #[derive(Debug, Clone)]

@@ -64,7 +64,7 @@ impl Rules {
         Policy::from_index(self.policy.load(Relaxed))
     }
 
-    /// Changes what `maxmemory` evicts.
+    /// Changes the eviction policy of `maxmemory`.
     pub fn set_policy(&self, policy: Policy) {
         self.policy.store(policy as u8, Relaxed);
     }

@@ -1,4 +1,4 @@
-//! Serves waiting clients while shards are locked. Has the shell's calls for a wait.
+//! Serves waiting clients while shards are locked, and ends their waits.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
@@ -60,7 +60,7 @@ impl Keyspace {
         self.waiting.load(SeqCst)
     }
 
-    /// A wait is over: its ticket leaves all queues. Call it once for each ticket that
+    /// Takes a ticket whose wait is over out of all queues. Call it once for each ticket that
     /// [`begin`](Self::begin) has returned, when it was served or [ended](Ticket::end).
     pub fn leave(&self, seat: &mut Seat, time: Time, ticket: &Arc<Ticket>) {
         let _visit = seat.visit();

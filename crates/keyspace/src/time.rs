@@ -1,4 +1,4 @@
-//! Time, and all arithmetic on times to live.
+//! The keyspace's time, and all arithmetic on times to live.
 
 use tidewheel_time::{Engine, Timeline};
 

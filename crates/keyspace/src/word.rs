@@ -1,5 +1,5 @@
-//! Short words of a call as numbers, whatever their case: so one comparison tells whether it is
-//! this option or this name.
+//! Turns short words of a call into numbers, whatever their case. One comparison of numbers then
+//! recognizes an option or a name.
 
 use tidewheel_resp::short_word;
 

@@ -1,4 +1,5 @@
-//! Integer fields of a string that are read and written, before the string itself is changed.
+//! Reads and writes integer fields of a string, and collects the changes before they reach the
+//! string.
 
 use std::collections::BTreeMap;
 

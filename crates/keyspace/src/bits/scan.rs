@@ -1,4 +1,4 @@
-//! Counting and finding bits, a word at a time.
+//! Counts and finds bits, a word at a time.
 
 use std::ops::Range;
 

@@ -1,5 +1,5 @@
-//! Numbers that mean the same in many calls: how many keys follow, and places counted from either
-//! end.
+//! Parses numbers that many commands share: the number of keys that follow, and positions counted
+//! from either end.
 
 use std::ops::Range;
 

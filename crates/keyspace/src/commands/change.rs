@@ -1,4 +1,4 @@
-//! Changing a string, without the shard's lock if that takes long.
+//! Changes a string, without the shard's lock if that takes long.
 //!
 //! Work that takes long is not done under the shard's lock. A large string is changed *aside* if it
 //! is shared (with a reply that is being copied, or with the result of COPY), if it has no capacity

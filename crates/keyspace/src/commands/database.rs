@@ -1,4 +1,4 @@
-//! Whole databases: choosing, counting, flushing, swapping; and the time of day.
+//! Whole databases: SELECT, DBSIZE, FLUSHDB, FLUSHALL, SWAPDB; and TIME.
 
 use tidewheel_resp::Writer;
 

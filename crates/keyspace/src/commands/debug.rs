@@ -1,4 +1,4 @@
-//! DEBUG OBJECT, LISTPACK, DIGEST and DIGEST-VALUE: what tests ask of values.
+//! DEBUG OBJECT, LISTPACK, DIGEST and DIGEST-VALUE: the inside of values, for tests.
 
 use tidewheel_store::{Slot, Value};
 

@@ -1,4 +1,4 @@
-//! Expiry as a whole: forecasting, freezing and resuming it.
+//! EXPIRY FORECAST, FREEZE and RESUME: expiry as a whole.
 
 use tidewheel_resp::Writer;
 use tidewheel_store::Forecast;

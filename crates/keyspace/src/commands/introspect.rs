@@ -1,4 +1,4 @@
-//! COMMAND: the table, told to clients.
+//! COMMAND: describes the table of commands to clients.
 
 use tidewheel_resp::{Args, Writer};
 

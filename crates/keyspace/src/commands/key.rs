@@ -1,4 +1,4 @@
-//! Keys of any type: deleting, looking, renaming, copying, moving.
+//! Keys of any type: DEL, EXISTS, TOUCH, TYPE, RENAME, COPY, MOVE.
 
 use tidewheel_store::{NewValue, Value};
 

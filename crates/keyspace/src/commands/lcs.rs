@@ -1,4 +1,4 @@
-//! LCS: what two strings have in common.
+//! LCS: the longest common subsequence of two strings.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;

@@ -1,4 +1,4 @@
-//! Walking over the members of one collection: HSCAN, SSCAN, ZSCAN.
+//! HSCAN, SSCAN, ZSCAN: visit the members of one collection, call by call.
 
 use tidewheel_resp::{Args, Writer, parse_i64, parse_u64};
 

@@ -1,4 +1,4 @@
-//! Strings that are numbers: counting up and down.
+//! INCR, DECR, INCRBY, DECRBY, INCRBYFLOAT: count up and down in a string.
 
 use tidewheel_resp::{SumError, parse_i64, sum_floats};
 use tidewheel_store::{INLINE_MAX, NewValue, Seen};

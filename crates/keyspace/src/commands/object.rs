@@ -1,4 +1,4 @@
-//! Looking into entries: OBJECT and MEMORY.
+//! OBJECT and MEMORY: look into entries.
 
 use crate::access::Recency;
 use crate::context::{Context, Key, Lookup};

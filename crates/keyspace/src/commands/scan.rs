@@ -1,4 +1,4 @@
-//! Walking over all keys of a database: KEYS, SCAN, RANDOMKEY.
+//! KEYS, SCAN, RANDOMKEY: visit the keys of a database in steps.
 
 use tidewheel_resp::{Writer, parse_u64};
 
@@ -85,8 +85,8 @@ impl MatchingKeys {
     }
 }
 
-/// Finds the living ones among keys whose entries are due: some of their members live. Removes dead
-/// ones.
+/// Finds the living ones among keys whose entries are due, and removes dead ones. A key lives while
+/// one of its members does.
 fn those_alive(
     ctx: &mut Context<'_, '_>,
     due: Vec<Box<[u8]>>,

@@ -1,4 +1,4 @@
-//! Adding, changing and removing entries.
+//! Adds, changes and removes entries.
 
 use tidewheel_store::{NewValue, Seen, Slot};
 

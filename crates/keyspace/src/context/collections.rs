@@ -1,4 +1,4 @@
-//! Reading and changing a key's collection.
+//! Reads and changes a key's collection.
 
 use tidewheel_collections::{Change, Limits};
 use tidewheel_resp::Writer;

@@ -1,4 +1,4 @@
-//! Replies from stored values. Large values are copied, and dropped, without the lock.
+//! Writes stored values into replies. Large values are copied and dropped without the lock.
 
 use std::ops::Range;
 use std::sync::Arc;

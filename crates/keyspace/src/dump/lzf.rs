@@ -1,4 +1,4 @@
-//! LZF, the compression of strings: literals, and copies of what came at most 8 KiB before.
+//! LZF, the compression of strings: literals, and copies of bytes at most 8 KiB before.
 //!
 //! | bytes | meaning |
 //! |---|---|

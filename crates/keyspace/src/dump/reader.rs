@@ -1,4 +1,4 @@
-//! Reading lengths and strings, within the bytes that are there.
+//! Reads lengths and strings of a payload, and never beyond its end.
 
 use std::borrow::Cow;
 

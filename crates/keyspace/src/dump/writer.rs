@@ -1,4 +1,4 @@
-//! Writing lengths and strings.
+//! Writes lengths and strings of a payload.
 
 use tidewheel_resp::parse_i64;
 

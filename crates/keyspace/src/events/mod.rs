@@ -80,7 +80,7 @@ impl NotifyFlags {
         self.0
     }
 
-    /// From [`bits`](Self::bits).
+    /// The flags that [`bits`](Self::bits) returned.
     #[must_use]
     pub const fn from_bits(bits: u32) -> Self {
         Self(bits)

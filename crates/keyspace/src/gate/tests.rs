@@ -1,4 +1,4 @@
-//! Real threads at the gate.
+//! Tests of the gate with real threads.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Barrier};

@@ -1,4 +1,5 @@
-//! Cells of the grid: a position within so many halvings of the longitudes and of the latitudes.
+//! Cells of the grid. A cell is a piece of the earth after so many halvings of the longitudes and
+//! of the latitudes.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Patterns that nearly match in many places, sixty-four elements at a time.
+//! Matches patterns that nearly match in many places, sixty-four elements at a time.
 //!
 //! A pattern is a row of *parts* between its `*`s, and a part a row of elements that take one byte
 //! each. The first part lies at the text's start, the last one at its end, and each other one at

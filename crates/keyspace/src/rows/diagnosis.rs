@@ -1,4 +1,4 @@
-//! Rows: what the server has noticed, for those who operate it.
+//! Rows: LATENCY, SLOWLOG, MONITOR and others for operators, run by the server.
 
 use super::command::{Command, chapter, row};
 use super::kinds::Group;

@@ -1,4 +1,4 @@
-//! Rows: how long keys live.
+//! Rows: deadlines of keys, and expiry as a whole.
 
 use super::command::{Command, chapter, row};
 use super::kinds::Group;

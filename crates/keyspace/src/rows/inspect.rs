@@ -1,4 +1,4 @@
-//! Rows: MEMORY and DEBUG, which look inside.
+//! Rows: MEMORY and DEBUG, which look into entries and into the server.
 
 use super::command::{Command, chapter, row};
 use super::keys::KeySpec;

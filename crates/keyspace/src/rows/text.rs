@@ -1,4 +1,4 @@
-//! Reading text when compiling.
+//! Reads text when compiling.
 
 /// The text before the first `by`, and the text behind it.
 pub(super) const fn split(text: &[u8], by: u8) -> (&[u8], &[u8]) {

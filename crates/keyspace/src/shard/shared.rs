@@ -28,7 +28,7 @@ impl Shared {
         self.notes.fetch_add(1, Relaxed)
     }
 
-    /// Enables and disables events. Shards learn of it by
+    /// Enables these events, and disables all others. Shards learn of it by
     /// [`observe_events`](super::Hold::observe_events).
     pub(crate) fn set_notify_flags(&self, flags: NotifyFlags) {
         self.notify.store(flags.bits(), Relaxed);

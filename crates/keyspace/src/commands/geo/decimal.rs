@@ -1,4 +1,4 @@
-//! Numbers as text with a fixed number of decimals, exactly rounded: `format!` takes ten times as
+//! Writes numbers with a fixed number of decimals, exactly rounded. `format!` takes ten times as
 //! long.
 
 /// 10^17 has 57 bits: its product with a mantissa fits into 128 bits.

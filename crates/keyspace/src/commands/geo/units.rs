@@ -1,4 +1,4 @@
-//! Positions and lengths as clients write them.
+//! Parses positions and lengths.
 
 use tidewheel_resp::{Args, parse_f64};
 

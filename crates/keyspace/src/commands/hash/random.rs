@@ -1,4 +1,4 @@
-//! HRANDFIELD.
+//! HRANDFIELD: fields at random.
 
 use tidewheel_collections::{Hash, HashRef};
 use tidewheel_resp::{Protocol, Writer};

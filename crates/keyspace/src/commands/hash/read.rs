@@ -1,4 +1,4 @@
-//! Reading hashes: one field, some, all.
+//! Reads hashes: HGET, HMGET, HGETALL and their relatives.
 
 use tidewheel_collections::{Hash, HashRef};
 use tidewheel_resp::Writer;

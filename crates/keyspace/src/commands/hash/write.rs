@@ -1,4 +1,4 @@
-//! Writing and removing fields.
+//! Writes and removes fields: HSET, HMSET, HSETNX, HDEL.
 
 use tidewheel_collections::{Hash, NewDeadline};
 

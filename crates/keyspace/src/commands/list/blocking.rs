@@ -1,4 +1,4 @@
-//! Commands that wait until a list has elements.
+//! BLPOP, BLMPOP, BLMOVE and their relatives: wait until a list has elements.
 
 use tidewheel_collections::List;
 use tidewheel_resp::Writer;

@@ -1,4 +1,4 @@
-//! Taking elements from the ends.
+//! LPOP, RPOP, LMPOP: take elements from the ends.
 
 use tidewheel_collections::{List, ListLimits, ListRef};
 use tidewheel_resp::{Writer, parse_i64};

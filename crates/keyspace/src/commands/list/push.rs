@@ -1,4 +1,4 @@
-//! Adding elements at the ends.
+//! LPUSH, RPUSH, LPUSHX, RPUSHX: add elements at the ends.
 
 use tidewheel_collections::{List, ListLimits};
 

@@ -1,4 +1,4 @@
-//! Reading lists: one element, a range, where an element is.
+//! LLEN, LINDEX, LRANGE, LPOS: read a list.
 
 use tidewheel_collections::{List, ListRef, Occurrences};
 use tidewheel_resp::{Writer, parse_i64};

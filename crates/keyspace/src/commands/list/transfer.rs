@@ -1,4 +1,4 @@
-//! Moving an element from one list to another, or around in one.
+//! LMOVE, RPOPLPUSH: move an element from one list to another, or around in one.
 
 use tidewheel_collections::List;
 use tidewheel_store::Slot;

@@ -1,4 +1,4 @@
-//! Changing a list in its middle.
+//! LSET, LINSERT, LREM, LTRIM: change a list in its middle.
 
 use tidewheel_collections::{List, Occurrences};
 

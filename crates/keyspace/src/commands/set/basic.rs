@@ -1,4 +1,4 @@
-//! Adding, removing and asking for members.
+//! SADD, SREM, SMOVE, SISMEMBER and their relatives: single members.
 
 use tidewheel_collections::{NewDeadline, Set, SetRef};
 use tidewheel_resp::Writer;

@@ -1,4 +1,4 @@
-//! Union, intersection and difference of sets: which members there are.
+//! Computes the members of a union, an intersection or a difference of sets.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;

@@ -1,4 +1,4 @@
-//! Commands that wait until a sorted set has members.
+//! BZPOPMIN, BZPOPMAX, BZMPOP: wait until a sorted set has members.
 
 use tidewheel_collections::ZSet;
 use tidewheel_resp::Writer;

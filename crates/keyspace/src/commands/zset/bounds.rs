@@ -1,4 +1,4 @@
-//! The bounds of a range, as clients write them: `(1.5`, `+inf`, `[abc`, `-`.
+//! Parses the bounds of a range: `(1.5`, `+inf`, `[abc`, `-`.
 
 use std::ops::{Bound, Range, RangeBounds};
 

@@ -1,4 +1,4 @@
-//! Taking the first or the last members out: ZPOPMIN, ZPOPMAX, ZMPOP.
+//! ZPOPMIN, ZPOPMAX, ZMPOP: take the first or the last members.
 
 use tidewheel_collections::ZSet;
 use tidewheel_resp::{Protocol, Writer};

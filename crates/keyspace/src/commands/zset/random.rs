@@ -1,4 +1,4 @@
-//! ZRANDMEMBER.
+//! ZRANDMEMBER: members at random.
 
 use tidewheel_collections::{Scored, ZSetRef};
 use tidewheel_resp::Writer;

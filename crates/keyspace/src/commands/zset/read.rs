@@ -1,4 +1,4 @@
-//! Reading members one by one, and counting them.
+//! ZSCORE, ZRANK, ZCARD, ZCOUNT and their relatives: single members, and counts.
 
 use tidewheel_collections::ZSetRef;
 use tidewheel_resp::Writer;

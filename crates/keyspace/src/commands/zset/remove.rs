@@ -1,4 +1,4 @@
-//! Removing a range of members: ZREMRANGEBYRANK, ZREMRANGEBYSCORE, ZREMRANGEBYLEX.
+//! ZREMRANGEBYRANK, ZREMRANGEBYSCORE, ZREMRANGEBYLEX: remove a range of members.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Members in a reply, with their scores or without.
+//! Writes members into a reply, with their scores or without.
 
 use tidewheel_resp::{Protocol, Writer};
 

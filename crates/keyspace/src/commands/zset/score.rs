@@ -1,4 +1,4 @@
-//! Scores as clients write them.
+//! Parses scores.
 
 use tidewheel_resp::{parse_f64, parse_i64};
 

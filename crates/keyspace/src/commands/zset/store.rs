@@ -1,4 +1,4 @@
-//! Storing a sorted set that a command has made.
+//! Stores a sorted set that a command has made.
 
 use tidewheel_collections::ZSet;
 

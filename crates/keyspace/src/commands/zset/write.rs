@@ -1,4 +1,4 @@
-//! Writing members: ZADD, ZINCRBY, ZREM.
+//! ZADD, ZINCRBY, ZREM: write and remove members.
 
 use tidewheel_collections::{Change, NewDeadline, ZSet};
 use tidewheel_resp::Args;

@@ -1,4 +1,4 @@
-//! Sets of whole numbers: the width of all, how many there are, the numbers in ascending order.
+//! Intsets: sets of whole numbers. Width of a number, count, and the numbers in ascending order.
 
 use super::{Element, Malformed, signed};
 use crate::dump::reader::PayloadReader;

@@ -1,5 +1,5 @@
-//! Ziplists, which listpacks have replaced: each element has the length of the one before it in
-//! front.
+//! Ziplists, the predecessors of listpacks. Each element begins with the length of the one before
+//! it.
 //!
 //! Ten bytes in front: the length in bytes, where the last element begins, the number of elements.
 //! The end is a byte of ones.

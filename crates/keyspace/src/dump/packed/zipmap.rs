@@ -1,5 +1,5 @@
-//! Zipmaps, in which servers before 2.6 kept small hashes: the number of fields, then fields and
-//! values in turn, each behind its length. A value may have unused bytes behind it.
+//! Zipmaps, the small hashes of servers before 2.6: the number of fields, then fields and values in
+//! turn, each behind its length. A value may have unused bytes behind it.
 
 use super::{Element, Malformed};
 use crate::dump::reader::PayloadReader;
