@@ -22,7 +22,7 @@
 
 use tidewheel_store::Slot;
 
-use crate::eviction::{Choice, NOTHING, Policy};
+use crate::eviction::{NOTHING, Policy, VictimChoice};
 use crate::value::{Entries, own_deadline};
 
 /// The most urgent of a shard is not known.
@@ -89,7 +89,7 @@ pub(crate) struct Candidates {
 impl Candidates {
     /// Prepares for a policy, in a shard of `timed` keys with deadlines. Forgets candidates of
     /// another policy.
-    pub(crate) fn prepare(&mut self, choice: &Choice, timed: usize) {
+    pub(crate) fn prepare(&mut self, choice: &VictimChoice, timed: usize) {
         if self.policy != choice.policy {
             *self = Self {
                 policy: choice.policy,
@@ -181,7 +181,7 @@ mod tests {
 
     fn of(policy: Policy, timed: usize) -> Candidates {
         let mut candidates = Candidates::default();
-        let choice = Choice {
+        let choice = VictimChoice {
             policy,
             recency: Recency::Clock,
             samples: 5,
@@ -224,7 +224,7 @@ mod tests {
     fn another_policy_begins_anew() {
         let mut candidates = of(Policy::AllKeysLru, 10);
         candidates.offer(1, 0, Slot::from_bits(1));
-        let choice = Choice {
+        let choice = VictimChoice {
             policy: Policy::AllKeysLfu,
             recency: Recency::Clock,
             samples: 5,

@@ -195,7 +195,7 @@ impl std::fmt::Debug for ClaimState {
 
 /// Claims that were granted, to be told when nothing is locked.
 #[derive(Default)]
-pub(crate) struct Granted {
+pub(crate) struct GrantedClaims {
     /// Shards that are to be marked.
     pub(crate) busy: ShardSet,
     pub(crate) long: Vec<Arc<Ticket>>,
@@ -262,8 +262,8 @@ impl ClaimState {
     }
 
     /// Grants what need not wait any more. Costs a look at each claim, if one waits.
-    pub(crate) fn grant(&mut self, is_paused: bool) -> Granted {
-        let mut granted = Granted::default();
+    pub(crate) fn grant(&mut self, is_paused: bool) -> GrantedClaims {
+        let mut granted = GrantedClaims::default();
         if self.waiting == 0 {
             return granted;
         }

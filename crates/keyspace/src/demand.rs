@@ -29,7 +29,7 @@ pub(crate) struct Demand {
 
 /// The value that a key holds now. `len` is the length of the string, or of the bytes beside the
 /// key.
-struct Present {
+struct StoredValue {
     len: usize,
     /// Bytes of the heap that it holds.
     held: usize,
@@ -56,7 +56,7 @@ pub(crate) fn growth(keyspace: &Keyspace, row: &Command, db: u32, args: Args<'_>
     if row.stored_argument == 0 {
         return added;
     }
-    let replaced = Present::of(keyspace, db, first_key(row, args));
+    let replaced = StoredValue::of(keyspace, db, first_key(row, args));
     let freed = replaced.map_or(0, |present| present.held.max(present.len));
     added.min(args.bytes().saturating_sub(freed))
 }
@@ -80,20 +80,20 @@ impl Demand {
             Adds::Payload => Self::of(bytes_of_payload(args)),
             Adds::Longest => {
                 let sources = (3..args.len()).filter_map(|i| args.get(i));
-                let lens = sources.filter_map(|key| Present::of(keyspace, db, key));
+                let lens = sources.filter_map(|key| StoredValue::of(keyspace, db, key));
                 let longest = lens.map(|present| present.len).max();
                 Self::of(longest.unwrap_or(0) + args.bytes())
             }
             Adds::Sources => {
                 let keys = row.keys.positions(args).filter_map(|at| args.get(at));
-                let held = keys.filter_map(|key| Present::of(keyspace, db, key));
+                let held = keys.filter_map(|key| StoredValue::of(keyspace, db, key));
                 let held = held.fold(0, |sum: usize, present| {
                     sum.saturating_add(present.held.max(present.len))
                 });
                 Self::of(held.saturating_add(args.bytes()))
             }
             Adds::Copy => {
-                let present = Present::of(keyspace, db, args.get(1).unwrap_or_default());
+                let present = StoredValue::of(keyspace, db, args.get(1).unwrap_or_default());
                 let copied = present.map_or(0, |present| present.held.max(present.len));
                 Self::of(copied + args.bytes())
             }
@@ -115,7 +115,7 @@ impl Demand {
         bytes: Option<usize>,
         total: fn(usize, usize) -> usize,
     ) -> Self {
-        let present = Present::of(keyspace, db, args.get(1).unwrap_or_default());
+        let present = StoredValue::of(keyspace, db, args.get(1).unwrap_or_default());
         match (bytes, present) {
             (Some(bytes), Some(present)) => present.demand(total(present.len, bytes)),
             (Some(bytes), None) => Self::of(bytes.max(args.bytes())),
@@ -130,7 +130,7 @@ impl Demand {
         let brought = args.bytes();
         let replaces = brought > LARGE && row.stored_argument != 0;
         let present = replaces
-            .then(|| Present::of(keyspace, db, first_key(row, args)))
+            .then(|| StoredValue::of(keyspace, db, first_key(row, args)))
             .flatten();
         Self {
             whole: brought,
@@ -139,7 +139,7 @@ impl Demand {
     }
 }
 
-impl Present {
+impl StoredValue {
     /// The value of a key, whether or not its deadline is reached.
     fn of(keyspace: &Keyspace, db: u32, key: &[u8]) -> Option<Self> {
         let key = keyspace.key(key);

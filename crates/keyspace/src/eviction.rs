@@ -144,7 +144,7 @@ impl Policy {
 
 /// The choice of one victim: policy and samples.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Choice {
+pub(crate) struct VictimChoice {
     pub(crate) policy: Policy,
     pub(crate) recency: Recency,
     pub(crate) samples: u32,
@@ -156,7 +156,7 @@ const CHUNKS: u32 = 64;
 /// The most samples that a configuration can ask for.
 const SAMPLES_MAX: u32 = 64;
 
-impl Choice {
+impl VictimChoice {
     fn order(&self) -> EvictionOrder {
         Policy::TABLE[self.policy as usize].3
     }
@@ -274,7 +274,7 @@ mod tests {
     }
 
     /// The most urgent entry of those that are drawn.
-    fn most_urgent(choice: &Choice, store: &Entries, clock: u64) -> Option<Slot> {
+    fn most_urgent(choice: &VictimChoice, store: &Entries, clock: u64) -> Option<Slot> {
         let mut best: Option<(u64, Slot)> = None;
         choice.draw(store, clock, &mut Random::new(3), 0, |slot, urgency| {
             if best.is_none_or(|(least, _)| urgency < least) {
@@ -297,7 +297,7 @@ mod tests {
             let slot = store.insert(hash, key.as_bytes(), 0, value, *deadline, NOW);
             store.set_access(slot, *access);
         }
-        let choice = Choice {
+        let choice = VictimChoice {
             policy,
             recency,
             samples: 64,
@@ -372,7 +372,7 @@ mod tests {
                 NOW,
             );
         }
-        let choice = Choice {
+        let choice = VictimChoice {
             policy: Policy::VolatileTtl,
             recency: Recency::Clock,
             samples: 1,

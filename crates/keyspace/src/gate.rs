@@ -47,12 +47,12 @@ pub const PAUSED: u8 = 1 << 6;
 pub struct Gate {
     /// Read by everybody before every command, so on a line that is hardly ever written.
     bits: AtomicU8,
-    turns: Turns,
+    turns: GateTurns,
 }
 
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct Turns {
+struct GateTurns {
     state: Mutex<GateState>,
     /// Something in `state` changed, or a seat was left while the bit was raised.
     changed: Condvar,
@@ -113,7 +113,7 @@ impl Gate {
     }
 }
 
-impl Turns {
+impl GateTurns {
     /// Waits while `reason` holds.
     fn wait_while(
         &self,

@@ -17,7 +17,7 @@ use crate::hooks::Hooks;
 use crate::key::Key;
 use crate::reading::ShardReading;
 use crate::rules::Rules;
-use crate::shard::{NEVER, Shard, Shared};
+use crate::shard::{NEVER, Shard, SharedState};
 use crate::value::{LARGE, Object};
 
 /// The most databases.
@@ -72,7 +72,7 @@ pub struct Keyspace {
     pub(crate) timeline: Timeline,
     pub(crate) lateness_us: Histogram,
     pub(crate) lock_hold_ns: Histogram,
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<SharedState>,
     /// The shard at which the next search for a victim starts.
     pub(crate) eviction_turn: AtomicU64,
     /// The policy for which the shards say how urgent their candidates are.
@@ -106,7 +106,7 @@ impl Keyspace {
         let shards = options.shards.clamp(1, SHARDS_MAX).next_power_of_two();
         let databases = options.databases.clamp(1, DATABASES_MAX);
         let hasher = KeyHasher::new(options.seed);
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(SharedState::default());
         Self {
             gate: Arc::default(),
             shards: (0..shards)

@@ -20,7 +20,7 @@ use crate::candidates::{NoVictim, UNKNOWN};
 use crate::demand::{Demand, growth};
 use crate::error::CommandError;
 use crate::eviction::NOTHING;
-use crate::eviction::{Choice, Policy};
+use crate::eviction::{Policy, VictimChoice};
 use crate::gate::Seat;
 use crate::keyspace::Keyspace;
 use crate::rows::Command;
@@ -253,7 +253,7 @@ impl Keyspace {
 
     /// Evicts until there is room for `incoming` bytes.
     fn evict(&self, incoming: usize, now: &Now) -> SearchEnd {
-        let choice = Choice {
+        let choice = VictimChoice {
             policy: self.rules().policy(),
             recency: self.recency(),
             samples: self.rules().maxmemory_samples.load(Relaxed),
@@ -301,7 +301,7 @@ impl Keyspace {
     }
 
     /// Looks for candidates in a shard, so that others know how urgent it is to evict there.
-    fn look_at(&self, shard: usize, choice: &Choice, now: &Now) {
+    fn look_at(&self, shard: usize, choice: &VictimChoice, now: &Now) {
         let before = self.eviction_policy.swap(choice.policy as u8, Relaxed);
         if before != choice.policy as u8 {
             self.shards.iter().for_each(Shard::forget_urgency);
@@ -355,7 +355,7 @@ impl Keyspace {
         place: EvictionTarget,
         incoming: usize,
         now: &Now,
-        choice: &Choice,
+        choice: &VictimChoice,
         garbage: &mut Vec<Object>,
     ) -> VisitOutcome {
         let shard = place.shard;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::claims::{
-    Blocked, Claim, ClaimState, Claimant, Deferred, Granted, Parked, ShardAction, ShardSet,
+    Blocked, Claim, ClaimState, Claimant, Deferred, GrantedClaims, Parked, ShardAction, ShardSet,
 };
 use crate::keyspace::Keyspace;
 use crate::order::RankedGuard;
@@ -173,7 +173,7 @@ impl Keyspace {
         self.tell_granted(granted);
     }
 
-    fn granted(&self, state: &mut ClaimState) -> Granted {
+    fn granted(&self, state: &mut ClaimState) -> GrantedClaims {
         let granted = state.grant(self.is_paused());
         for shard in self.known(granted.busy) {
             self.shards[shard].set_busy(true);
@@ -181,7 +181,7 @@ impl Keyspace {
         granted
     }
 
-    fn tell_granted(&self, granted: Granted) {
+    fn tell_granted(&self, granted: GrantedClaims) {
         for ticket in granted.long {
             self.hooks.run_long(ticket);
         }

@@ -24,9 +24,9 @@ const KEYS_MAX: usize = 64;
 /// The calls of a batch, each with its row and the hashes of its keys.
 #[derive(Debug, Default)]
 pub struct ResolvedCalls {
-    calls: Vec<Option<Known>>,
+    calls: Vec<Option<ResolvedCall>>,
     /// The row of the last call. The next call's row is compared with it.
-    last: Option<Last>,
+    last: Option<LastRow>,
     /// The hashes of the keys of calls with few.
     few: Vec<u64>,
     /// The hashes of the keys of calls with [many](MANY_KEYS).
@@ -35,7 +35,7 @@ pub struct ResolvedCalls {
 
 /// The row of a call before: mostly the next one's too.
 #[derive(Debug, Clone, Copy)]
-struct Last {
+struct LastRow {
     row: &'static Command,
     /// Its name, [`folded`].
     name: u64,
@@ -44,7 +44,7 @@ struct Last {
 
 /// A call, and where the hashes of its keys are.
 #[derive(Debug, Clone, Copy)]
-struct Known {
+struct ResolvedCall {
     row: &'static Command,
     from: u32,
     /// The number of keys; 0 if not all are known.
@@ -85,7 +85,7 @@ impl ResolvedCalls {
         // A subcommand's row has another name than the call, and one whose row has subcommands was
         // not found.
         if name.len() < 8 && name.iter().all(u8::is_ascii_alphabetic) {
-            self.last = Some(Last {
+            self.last = Some(LastRow {
                 row,
                 name: folded(name),
                 has_one_key,
@@ -100,7 +100,7 @@ impl ResolvedCalls {
         self.few.len() > 1
     }
 
-    fn hashes_of(&self, known: &Known) -> &[u64] {
+    fn hashes_of(&self, known: &ResolvedCall) -> &[u64] {
         let of = match known.keys as usize {
             0..MANY_KEYS => &self.few,
             _ => &self.many,
@@ -131,7 +131,7 @@ impl Keyspace {
             Some((row, true)) if let Some(key) = args.get(row.keys.first as usize) => {
                 let from = resolved.few.len() as u32;
                 resolved.few.push(self.hash(key));
-                Some(Known { row, from, keys: 1 })
+                Some(ResolvedCall { row, from, keys: 1 })
             }
             Some((row, _)) => Some(self.hash_keys(row, args, resolved)),
             None => None,
@@ -146,7 +146,7 @@ impl Keyspace {
         row: &'static Command,
         args: Args<'_>,
         resolved: &mut ResolvedCalls,
-    ) -> Known {
+    ) -> ResolvedCall {
         let mut from = resolved.few.len();
         if row.keys.first != 0 {
             let keys = row.keys.positions(args).take(KEYS_MAX);
@@ -162,7 +162,7 @@ impl Keyspace {
         // Of as many there may be more.
         let keys = if keys < KEYS_MAX { keys } else { 0 };
         let (from, keys) = (from as u32, keys as u32);
-        Known { row, from, keys }
+        ResolvedCall { row, from, keys }
     }
 
     /// Prefetches index and entries of the keys of these calls in a database, of calls with few

@@ -7,20 +7,20 @@ use tidewheel_resp::{Args, Writer};
 
 use crate::claims::ShardAction;
 use crate::commands::handlers::serve;
-use crate::context::{Context, Large};
+use crate::context::{Context, LargeValues};
 use crate::gate::{Exclusive, Seat};
 use crate::keyspace::Keyspace;
 use crate::session::Session;
 use crate::shard::Hold;
 use crate::time::{Now, Time};
 use crate::value::collection::untimed;
-use crate::waiters::{ReadyKey, Served, Ticket, TicketState, Waiter, Wanted};
+use crate::waiters::{AwaitedKeys, ReadyKey, Served, Ticket, TicketState, Waiter};
 
 /// The replies of served clients, and large values, which are sent and dropped after unlocking.
 #[derive(Debug, Default)]
 struct Serving {
     served: Vec<Served>,
-    large: Option<Box<Large>>,
+    large: Option<Box<LargeValues>>,
 }
 
 /// Shards that are locked, in their order.
@@ -33,7 +33,7 @@ impl Keyspace {
         &self,
         ctx: &mut Context<'_, '_>,
         waiter: Waiter,
-        wanted: Wanted,
+        wanted: AwaitedKeys,
     ) -> Arc<Ticket> {
         let number = self.next_ticket.fetch_add(1, SeqCst);
         let ticket = {

@@ -53,7 +53,7 @@ pub(crate) enum Unit {
 
 /// The origin that a time in a command counts from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Base {
+pub(crate) enum TimeOrigin {
     Now,
     Epoch,
 }
@@ -86,20 +86,20 @@ impl Now {
     /// Relative deadlines are rounded up: the clock's tick is rounded down, so `tick + ttl` would
     /// fall up to a millisecond before the time to live has passed.
     #[inline]
-    pub(crate) fn deadline(&self, number: i64, unit: Unit, base: Base) -> Option<u64> {
+    pub(crate) fn deadline(&self, number: i64, unit: Unit, base: TimeOrigin) -> Option<u64> {
         let ms = match unit {
             Unit::Seconds => number.checked_mul(1000)?,
             Unit::Milliseconds => number,
         };
         // A time before engine time began is in the past.
         let deadline = match base {
-            Base::Now => {
+            TimeOrigin::Now => {
                 // The wall time must be expressible, since EXPIRETIME and snapshots speak it.
                 self.wall_ms().max(0).checked_add(ms)?;
                 let rest = u64::from(ms > 0 && self.micros > 0);
                 self.tick.saturating_add_signed(ms).saturating_add(rest)
             }
-            Base::Epoch => {
+            TimeOrigin::Epoch => {
                 let ahead = i128::from(ms) - i128::from(self.wall_ms());
                 let deadline = i128::from(self.tick) + ahead;
                 u64::try_from(deadline.max(0)).unwrap_or(u64::MAX)
@@ -110,7 +110,12 @@ impl Now {
 
     /// As [`deadline`](Self::deadline), for commands that refuse numbers below 1.
     #[inline]
-    pub(crate) fn positive_deadline(&self, number: i64, unit: Unit, base: Base) -> Option<u64> {
+    pub(crate) fn positive_deadline(
+        &self,
+        number: i64,
+        unit: Unit,
+        base: TimeOrigin,
+    ) -> Option<u64> {
         if number <= 0 {
             None
         } else {
@@ -170,17 +175,22 @@ mod tests {
     fn extremes_are_refused_not_wrapped() {
         let now = at(1 << 40, 0);
         for (number, unit, base, valid) in [
-            (i64::MAX, Unit::Seconds, Base::Now, false),
-            (i64::MAX, Unit::Seconds, Base::Epoch, false),
-            (i64::MIN, Unit::Seconds, Base::Now, false),
-            (i64::MAX / 1000, Unit::Seconds, Base::Now, false),
-            (i64::MAX / 1000, Unit::Seconds, Base::Epoch, true),
-            (i64::MAX, Unit::Milliseconds, Base::Now, false),
-            (i64::MAX - WALL, Unit::Milliseconds, Base::Now, true),
-            (i64::MAX - WALL + 1, Unit::Milliseconds, Base::Now, false),
-            (i64::MAX, Unit::Milliseconds, Base::Epoch, true),
-            (i64::MIN, Unit::Milliseconds, Base::Epoch, true),
-            (i64::MIN, Unit::Milliseconds, Base::Now, true),
+            (i64::MAX, Unit::Seconds, TimeOrigin::Now, false),
+            (i64::MAX, Unit::Seconds, TimeOrigin::Epoch, false),
+            (i64::MIN, Unit::Seconds, TimeOrigin::Now, false),
+            (i64::MAX / 1000, Unit::Seconds, TimeOrigin::Now, false),
+            (i64::MAX / 1000, Unit::Seconds, TimeOrigin::Epoch, true),
+            (i64::MAX, Unit::Milliseconds, TimeOrigin::Now, false),
+            (i64::MAX - WALL, Unit::Milliseconds, TimeOrigin::Now, true),
+            (
+                i64::MAX - WALL + 1,
+                Unit::Milliseconds,
+                TimeOrigin::Now,
+                false,
+            ),
+            (i64::MAX, Unit::Milliseconds, TimeOrigin::Epoch, true),
+            (i64::MIN, Unit::Milliseconds, TimeOrigin::Epoch, true),
+            (i64::MIN, Unit::Milliseconds, TimeOrigin::Now, true),
         ] {
             let deadline = now.deadline(number, unit, base);
             assert_eq!(deadline.is_some(), valid, "{number} {unit:?} {base:?}");
@@ -188,9 +198,18 @@ mod tests {
                 assert_eq!(now.reached(deadline), number < 0);
             }
         }
-        assert_eq!(now.positive_deadline(0, Unit::Seconds, Base::Now), None);
-        assert_eq!(now.positive_deadline(-1, Unit::Seconds, Base::Epoch), None);
-        assert_eq!(now.deadline(0, Unit::Seconds, Base::Now), Some(1 << 40));
+        assert_eq!(
+            now.positive_deadline(0, Unit::Seconds, TimeOrigin::Now),
+            None
+        );
+        assert_eq!(
+            now.positive_deadline(-1, Unit::Seconds, TimeOrigin::Epoch),
+            None
+        );
+        assert_eq!(
+            now.deadline(0, Unit::Seconds, TimeOrigin::Now),
+            Some(1 << 40)
+        );
     }
 
     #[test]
@@ -232,7 +251,7 @@ mod tests {
             tick in (1_u64 << 40)..(1 << 50), micros in 0_u32..1000, ttl in 1_i64..1 << 40,
         ) {
             let now = at(tick, micros);
-            let deadline = now.deadline(ttl, Unit::Milliseconds, Base::Now).expect("valid");
+            let deadline = now.deadline(ttl, Unit::Milliseconds, TimeOrigin::Now).expect("valid");
             let asked_us = u128::from(tick) * 1000 + u128::from(micros) + ttl as u128 * 1000;
             let given_us = u128::from(deadline) * 1000;
             prop_assert!(given_us >= asked_us);
@@ -245,7 +264,7 @@ mod tests {
             tick in (1_u64 << 40)..(1 << 50), micros in 0_u32..1000, wall in 1_i64..i64::MAX,
         ) {
             let now = at(tick, micros);
-            let deadline = now.deadline(wall, Unit::Milliseconds, Base::Epoch).expect("valid");
+            let deadline = now.deadline(wall, Unit::Milliseconds, TimeOrigin::Epoch).expect("valid");
             prop_assert_eq!(now.reached(deadline), wall <= WALL);
             if deadline > 0 {
                 prop_assert_eq!(now.wall_of(deadline), wall);
@@ -260,7 +279,7 @@ mod tests {
             let time = Time { tick, micros, wall_offset_ms: wall };
             let now = Now { tick, micros: micros.into(), time };
             for unit in [Unit::Seconds, Unit::Milliseconds] {
-                for base in [Base::Now, Base::Epoch] {
+                for base in [TimeOrigin::Now, TimeOrigin::Epoch] {
                     if let Some(deadline) = now.deadline(number, unit, base) {
                         prop_assert!(now.remaining_ms(deadline) >= 0);
                         prop_assert!(now.wall_of(deadline) >= 0);

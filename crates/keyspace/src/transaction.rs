@@ -11,7 +11,7 @@ use tidewheel_resp::{Args, Writer};
 
 use crate::claims::{Blocked, ShardSet};
 use crate::commands::handlers::{Handler, handler};
-use crate::context::{Context, Large};
+use crate::context::{Context, LargeValues};
 use crate::demand::Demand;
 use crate::error::CommandError;
 use crate::gate::Seat;
@@ -37,7 +37,7 @@ pub struct Transaction<'a> {
     /// True while the gate is taken.
     whole: bool,
     /// Work that is left for after unlocking.
-    large: Option<Box<Large>>,
+    large: Option<Box<LargeValues>>,
     since_ns: u64,
     /// While the gate is taken.
     alone: Option<NoLongCommands<'a>>,
@@ -58,12 +58,12 @@ pub enum Begun<'a> {
     Blocked(Blocked),
 }
 
-/// How much of the keyspace a script may reach.
+/// The part of the keyspace that a script may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reach {
-    /// The keys that its caller has named, and those that share a shard with them.
+    /// The keys that its caller named, and those that share a shard with them.
     Keys,
-    /// All keys, of which it names each.
+    /// All keys that its commands name.
     Shards,
     /// Everything: it may look for keys, and run alone.
     Whole,
@@ -134,7 +134,8 @@ impl Keyspace {
         self.lock_transaction(seat, now, shards, reach == Reach::Whole)
     }
 
-    /// Takes the gate if the transaction needs the `whole` keyspace, and locks these shards.
+    /// Locks these shards for a transaction. Takes the gate before, if it needs the `whole`
+    /// keyspace.
     fn lock_transaction<'a>(
         &'a self,
         seat: &mut Seat,
@@ -210,7 +211,8 @@ impl<'a> Transaction<'a> {
         (ShardSet::of(awaited), std::mem::take(&mut self.locks))
     }
 
-    /// How much of the keyspace a script must reach for a call; `None` if it may run.
+    /// The part of the keyspace that a script must have for a call, if it has not; `None` if the
+    /// call may run.
     #[must_use]
     pub fn lacks(&self, row: &Command, args: Args<'_>) -> Option<Reach> {
         if self.whole {

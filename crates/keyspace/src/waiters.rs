@@ -49,7 +49,7 @@ pub enum Served {
 }
 
 /// The keys and the type that a blocking command waits for.
-pub(crate) struct Wanted {
+pub(crate) struct AwaitedKeys {
     /// The positions of its keys.
     pub(crate) keys: Range<usize>,
     /// The position of another key whose shard it needs.
@@ -60,7 +60,7 @@ pub(crate) struct Wanted {
     pub(crate) tag: u8,
 }
 
-impl Wanted {
+impl AwaitedKeys {
     pub(crate) fn of<C: Collection>(keys: Range<usize>, ms: Option<u64>) -> Self {
         Self {
             keys,

@@ -7,7 +7,7 @@ use tidewheel_resp::{Args, parse_i64};
 
 use crate::bits::{Field, OnOverflow, Patch};
 use crate::commands::bitmap::{allowed, offset};
-use crate::commands::change::{Edit, grow_with_zeros};
+use crate::commands::change::{StringChange, grow_with_zeros};
 use crate::context::{Context, Lookup};
 use crate::error::CommandError;
 use crate::events::Cause;
@@ -74,7 +74,7 @@ pub(crate) fn bitfield(ctx: &mut Context<'_, '_>) -> Outcome {
             None => (0, accesses.run(&[])),
         };
         let total = len.max(accesses.needs);
-        let edit = Edit {
+        let edit = StringChange {
             total,
             written: total - len + results.words.len(),
             tag_of_new: TAG_STRING_RAW,

@@ -8,7 +8,7 @@ use tidewheel_resp::parse_i64;
 use tidewheel_store::Value;
 
 use crate::bits;
-use crate::commands::change::{Edit, grow_with_zeros};
+use crate::commands::change::{StringChange, grow_with_zeros};
 use crate::context::{Context, Key, Lookup};
 use crate::error::CommandError;
 use crate::events::Cause;
@@ -56,7 +56,7 @@ pub(crate) fn setbit(ctx: &mut Context<'_, '_>) -> Outcome {
             None => (0, false),
         };
         let total = len.max(byte + 1);
-        let edit = Edit {
+        let edit = StringChange {
             total,
             written: total - len + 1,
             tag_of_new: TAG_STRING_RAW,
@@ -94,7 +94,7 @@ pub(crate) fn getbit(ctx: &mut Context<'_, '_>) -> Outcome {
 }
 
 pub(crate) fn bitcount(ctx: &mut Context<'_, '_>) -> Outcome {
-    let part = Part::parse(ctx, 2)?;
+    let part = StringRange::parse(ctx, 2)?;
     let key = ctx.key(1);
     let ones = look(ctx, key, |bytes| match bytes {
         Some(bytes) if !part.is_backwards() => bits::count(bytes, part.bits(bytes.len())),
@@ -110,7 +110,7 @@ pub(crate) fn bitpos(ctx: &mut Context<'_, '_>) -> Outcome {
         1 => true,
         _ => return Err(NO_BIT),
     };
-    let part = Part::parse(ctx, 3)?;
+    let part = StringRange::parse(ctx, 3)?;
     let key = ctx.key(1);
     let found = look(ctx, key, |bytes| match bytes {
         Some(bytes) => part.find(bytes, wanted),
@@ -141,7 +141,7 @@ fn look<R>(
 }
 
 /// The part of a string that a call names.
-struct Part {
+struct StringRange {
     start: i64,
     /// None: to the end, and BITPOS finds a zero behind it.
     end: Option<i64>,
@@ -149,7 +149,7 @@ struct Part {
     in_bits: bool,
 }
 
-impl Part {
+impl StringRange {
     /// Reads `[start [end [BYTE|BIT]]]`.
     fn parse(ctx: &Context<'_, '_>, first: usize) -> Result<Self, CommandError> {
         let n = ctx.args.len().saturating_sub(first);

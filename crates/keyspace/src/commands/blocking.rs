@@ -4,7 +4,7 @@ use tidewheel_resp::{Writer, parse_f64_wide};
 
 use crate::context::Context;
 use crate::error::CommandError;
-use crate::waiters::Wanted;
+use crate::waiters::AwaitedKeys;
 
 type Outcome = Result<(), CommandError>;
 
@@ -42,7 +42,7 @@ pub(crate) type ServeFn = fn(&mut Context<'_, '_>, usize) -> Result<bool, Comman
 /// `nothing` is the reply where it may not wait.
 pub(crate) fn serve_or_wait(
     ctx: &mut Context<'_, '_>,
-    wanted: Wanted,
+    wanted: AwaitedKeys,
     serve: ServeFn,
     nothing: fn(&mut Writer),
 ) -> Outcome {

@@ -33,8 +33,8 @@ pub(crate) const ASIDE_MAX: u32 = 8;
 /// many.
 const ASIDE_PART: usize = 16;
 
-/// A change of a string that keeps its deadline, or a new string.
-pub(crate) struct Edit<F> {
+/// A change of a string that keeps its deadline, or adds a string.
+pub(crate) struct StringChange<F> {
     /// Bytes that the string has afterwards.
     pub(crate) total: usize,
     /// Bytes that are written.
@@ -74,7 +74,7 @@ impl OldString {
     }
 }
 
-impl<F: Fn(&mut Vec<u8>)> Edit<F> {
+impl<F: Fn(&mut Vec<u8>)> StringChange<F> {
     /// Changes the string. False if another command was faster: look it up again.
     pub(crate) fn apply(
         &self,

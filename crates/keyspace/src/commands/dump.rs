@@ -7,11 +7,11 @@ use tidewheel_store::{INLINE_MAX, NewValue, Slot};
 
 use crate::access::Recency;
 use crate::context::{Context, Key, Lookup};
-use crate::dump::{self, Lenience, Loaded, Malformed, Setting};
+use crate::dump::{self, Malformed, ReadParameters, RestoredValue, SkippedChecks};
 use crate::error::CommandError;
 use crate::events::Cause;
 use crate::shard::Stored;
-use crate::time::{Base, Unit};
+use crate::time::{TimeOrigin, Unit};
 use crate::value::collection::{Collection, Owned, read};
 use crate::value::{
     self, LARGE, Object, TAG_HASH, TAG_HASH_TIMED, TAG_LIST, TAG_SET, TAG_SET_TIMED, TAG_STRING,
@@ -135,8 +135,8 @@ impl RestoreOptions {
             return Err(BAD_TTL);
         }
         let base = match self.absolute {
-            true => Base::Epoch,
-            false => Base::Now,
+            true => TimeOrigin::Epoch,
+            false => TimeOrigin::Now,
         };
         let deadline = ctx.now.positive_deadline(number, Unit::Milliseconds, base);
         if number > 0 && deadline.is_none() {
@@ -160,9 +160,9 @@ pub(crate) fn restore(ctx: &mut Context<'_, '_>) -> Outcome {
 }
 
 /// The time and the limits with which collections are read.
-fn setting<'a>(ctx: &Context<'a, '_>) -> Setting<'a> {
+fn read_parameters<'a>(ctx: &Context<'a, '_>) -> ReadParameters<'a> {
     let packing = &ctx.keyspace.rules().packing;
-    Setting {
+    ReadParameters {
         now: ctx.now,
         hash: ctx.change(packing.hash.get()),
         set: ctx.change(packing.set.get()),
@@ -179,19 +179,19 @@ fn refuse_busy(ctx: &mut Context<'_, '_>, key: Key<'_>, options: &RestoreOptions
 }
 
 /// Reads the payload; a large one without the lock.
-fn load(ctx: &mut Context<'_, '_>, key: Key<'_>) -> Result<Loaded, CommandError> {
+fn load(ctx: &mut Context<'_, '_>, key: Key<'_>) -> Result<RestoredValue, CommandError> {
     let payload = ctx.args.get(3).unwrap_or_default();
     let rules = ctx.keyspace.rules();
-    let lenience = Lenience {
+    let lenience = SkippedChecks {
         any_version: rules.any_dump_version.load(Relaxed),
         any_checksum: rules.skip_checksums.load(Relaxed),
     };
     let longest = rules.proto_max_bulk_len.load(Relaxed) as usize;
-    let setting = setting(ctx);
+    let read_parameters = read_parameters(ctx);
     let read = || {
         let opened = dump::open(payload, lenience).ok_or(BAD_ENVELOPE)?;
-        match dump::load(opened, &setting) {
-            Ok(Loaded::String(bytes)) if bytes.len() > longest => Err(BAD_VALUE),
+        match dump::load(opened, &read_parameters) {
+            Ok(RestoredValue::String(bytes)) if bytes.len() > longest => Err(BAD_VALUE),
             Ok(loaded) => Ok(loaded),
             Err(Malformed) => Err(BAD_VALUE),
         }
@@ -211,7 +211,7 @@ fn load(ctx: &mut Context<'_, '_>, key: Key<'_>) -> Result<Loaded, CommandError>
 fn store(
     ctx: &mut Context<'_, '_>,
     key: Key<'_>,
-    loaded: Loaded,
+    loaded: RestoredValue,
     deadline: Option<u64>,
     history: u32,
 ) {
@@ -226,11 +226,11 @@ fn store(
         return ctx.drop_object(loaded.into_object());
     }
     match loaded {
-        Loaded::String(bytes) => store_string(ctx, key, bytes, deadline, history),
-        Loaded::Hash(hash) => store_collection(ctx, key, hash, deadline, history),
-        Loaded::List(list) => store_collection(ctx, key, list, deadline, history),
-        Loaded::Set(set) => store_collection(ctx, key, set, deadline, history),
-        Loaded::ZSet(zset) => store_collection(ctx, key, zset, deadline, history),
+        RestoredValue::String(bytes) => store_string(ctx, key, bytes, deadline, history),
+        RestoredValue::Hash(hash) => store_collection(ctx, key, hash, deadline, history),
+        RestoredValue::List(list) => store_collection(ctx, key, list, deadline, history),
+        RestoredValue::Set(set) => store_collection(ctx, key, set, deadline, history),
+        RestoredValue::ZSet(zset) => store_collection(ctx, key, zset, deadline, history),
     }
 }
 
@@ -267,7 +267,7 @@ fn store_collection<C: Collection>(
     hold.insert_owned(at, owned, history, Cause::Restore);
 }
 
-impl Loaded {
+impl RestoredValue {
     /// True if it is a collection whose members' deadlines are all reached.
     fn is_over(&self) -> bool {
         match self {

@@ -2,7 +2,7 @@
 
 use tidewheel_store::Slot;
 
-use crate::commands::change::{Edit, check_length, grow_with_zeros};
+use crate::commands::change::{StringChange, check_length, grow_with_zeros};
 use crate::context::{Context, Key, Lookup};
 use crate::error::CommandError;
 use crate::events::Cause;
@@ -18,7 +18,7 @@ pub(crate) fn append(ctx: &mut Context<'_, '_>) -> Outcome {
     for attempt in 0.. {
         let (slot, len) = find(ctx, key)?;
         check_length(ctx, len, tail.len())?;
-        let edit = Edit {
+        let edit = StringChange {
             total: len + tail.len(),
             written: tail.len(),
             tag_of_new: TAG_STRING,
@@ -46,7 +46,7 @@ pub(crate) fn setrange(ctx: &mut Context<'_, '_>) -> Outcome {
         check_length(ctx, offset, piece.len())?;
         let end = offset + piece.len();
         let total = len.max(end);
-        let edit = Edit {
+        let edit = StringChange {
             total,
             written: end - offset.min(len),
             tag_of_new: TAG_STRING_RAW,

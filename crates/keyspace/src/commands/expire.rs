@@ -6,7 +6,7 @@ use crate::commands::lifetime::invalid_expire_time;
 use crate::context::{Context, Lookup};
 use crate::error::CommandError;
 use crate::events::Cause;
-use crate::time::{Base, Unit, rounded_seconds};
+use crate::time::{TimeOrigin, Unit, rounded_seconds};
 
 type Outcome = Result<(), CommandError>;
 
@@ -21,19 +21,19 @@ const ORDERS_CONFLICT: CommandError =
     CommandError::fixed("ERR GT and LT options at the same time are not compatible");
 
 pub(crate) fn expire(ctx: &mut Context<'_, '_>) -> Outcome {
-    set_deadline(ctx, Unit::Seconds, Base::Now)
+    set_deadline(ctx, Unit::Seconds, TimeOrigin::Now)
 }
 
 pub(crate) fn pexpire(ctx: &mut Context<'_, '_>) -> Outcome {
-    set_deadline(ctx, Unit::Milliseconds, Base::Now)
+    set_deadline(ctx, Unit::Milliseconds, TimeOrigin::Now)
 }
 
 pub(crate) fn expireat(ctx: &mut Context<'_, '_>) -> Outcome {
-    set_deadline(ctx, Unit::Seconds, Base::Epoch)
+    set_deadline(ctx, Unit::Seconds, TimeOrigin::Epoch)
 }
 
 pub(crate) fn pexpireat(ctx: &mut Context<'_, '_>) -> Outcome {
-    set_deadline(ctx, Unit::Milliseconds, Base::Epoch)
+    set_deadline(ctx, Unit::Milliseconds, TimeOrigin::Epoch)
 }
 
 /// The conditions under which a new deadline replaces the old one.
@@ -82,7 +82,7 @@ impl Conditions {
     }
 }
 
-fn set_deadline(ctx: &mut Context<'_, '_>, unit: Unit, base: Base) -> Outcome {
+fn set_deadline(ctx: &mut Context<'_, '_>, unit: Unit, base: TimeOrigin) -> Outcome {
     let conditions = Conditions::parse(ctx.args.from(3), usize::MAX)?;
     let number = ctx.integer(2)?;
     let deadline = ctx

@@ -13,7 +13,7 @@ use crate::context::Context;
 use crate::error::CommandError;
 use crate::rows::{COUNT, Command, number_of};
 use crate::steps::StepsFn;
-use crate::time::Base::{Epoch, Now};
+use crate::time::TimeOrigin::{Epoch, Now};
 use crate::time::Unit::{Milliseconds, Seconds};
 
 /// The part of the program that runs a command, and its function.

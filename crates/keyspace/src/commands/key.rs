@@ -57,7 +57,7 @@ pub(crate) fn type_of(ctx: &mut Context<'_, '_>) -> Outcome {
 }
 
 /// An entry outside the store.
-struct Entry {
+struct MovedEntry {
     tag: u8,
     deadline: Option<u64>,
     access: u32,
@@ -69,7 +69,7 @@ enum MovedValue {
     Object(Object),
 }
 
-impl Entry {
+impl MovedEntry {
     /// Takes an entry out of the store, as a part of moving it.
     fn take(ctx: &mut Context<'_, '_>, key: Key<'_>, db: u32, slot: tidewheel_store::Slot) -> Self {
         let entries = ctx.entries_at(key, db);
@@ -157,7 +157,7 @@ fn rename_unless(ctx: &mut Context<'_, '_>, exists: bool) -> Result<bool, Comman
     let Some(slot) = ctx.find_at(from, db) else {
         return Err(CommandError::NO_SUCH_KEY);
     };
-    let entry = Entry::take(ctx, from, db, slot);
+    let entry = MovedEntry::take(ctx, from, db, slot);
     entry.put(ctx, to, db, Cause::Silent);
     ctx.event(from, Cause::RenameFrom);
     ctx.event(to, Cause::RenameTo);
@@ -177,7 +177,7 @@ pub(crate) fn move_to(ctx: &mut Context<'_, '_>) -> Outcome {
         Some(_) => match ctx.find_at(key, source) {
             None => false,
             Some(slot) => {
-                let entry = Entry::take(ctx, key, source, slot);
+                let entry = MovedEntry::take(ctx, key, source, slot);
                 entry.put(ctx, key, target, Cause::Silent);
                 ctx.event_at(key, source, Cause::MoveFrom);
                 ctx.event_at(key, target, Cause::MoveTo);
@@ -227,7 +227,7 @@ pub(crate) fn copy(ctx: &mut Context<'_, '_>) -> Outcome {
         ctx.out.integer(0);
         return Ok(());
     };
-    let mut entry = Entry::copy(ctx, from, source, slot);
+    let mut entry = MovedEntry::copy(ctx, from, source, slot);
     entry.access = ctx.recency().of_new(ctx.now.time.tick);
     entry.put(ctx, to, target, Cause::CopyTo);
     ctx.out.integer(1);

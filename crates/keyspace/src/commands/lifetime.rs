@@ -4,7 +4,7 @@ use tidewheel_resp::Args;
 
 use crate::context::Context;
 use crate::error::CommandError;
-use crate::time::{Base, Unit};
+use crate::time::{TimeOrigin, Unit};
 use crate::word::{folded, named};
 
 /// An option as it was written.
@@ -13,7 +13,7 @@ pub(crate) enum LifetimeOption {
     /// A number of that unit, counted from there; at this argument.
     Number {
         unit: Unit,
-        base: Base,
+        base: TimeOrigin,
         argument: usize,
     },
     /// KEEPTTL.
@@ -66,10 +66,10 @@ impl LifetimeOption {
             argument: i + 1,
         };
         let (option, used) = match word {
-            EX => (number(Unit::Seconds, Base::Now), 2),
-            PX => (number(Unit::Milliseconds, Base::Now), 2),
-            EXAT => (number(Unit::Seconds, Base::Epoch), 2),
-            PXAT => (number(Unit::Milliseconds, Base::Epoch), 2),
+            EX => (number(Unit::Seconds, TimeOrigin::Now), 2),
+            PX => (number(Unit::Milliseconds, TimeOrigin::Now), 2),
+            EXAT => (number(Unit::Seconds, TimeOrigin::Epoch), 2),
+            PXAT => (number(Unit::Milliseconds, TimeOrigin::Epoch), 2),
             KEEPTTL => (Self::Keep, 1),
             PERSIST => (Self::Persist, 1),
             _ => return None,

@@ -13,7 +13,7 @@ use crate::commands::lifetime::invalid_expire_time;
 use crate::context::{Context, Lookup};
 use crate::error::CommandError;
 use crate::events::Cause;
-use crate::time::{Base, Now, Unit, rounded_seconds};
+use crate::time::{Now, TimeOrigin, Unit, rounded_seconds};
 use crate::value::collection::{self, Collection};
 
 type Outcome = Result<(), CommandError>;
@@ -137,7 +137,7 @@ fn member_deadline(
     ctx: &Context<'_, '_>,
     number: i64,
     unit: Unit,
-    base: Base,
+    base: TimeOrigin,
 ) -> Result<u64, CommandError> {
     if number < 0 {
         return Err(NEGATIVE);
@@ -156,7 +156,7 @@ pub(crate) fn is_of_members(now: &Now, deadline: u64) -> bool {
 pub(crate) fn expire<C: TimedMembers>(
     ctx: &mut Context<'_, '_>,
     unit: Unit,
-    base: Base,
+    base: TimeOrigin,
 ) -> Outcome {
     let (key, args, now) = (ctx.key(1), ctx.args, ctx.now);
     // The type is looked at first, and the number next, as in Redis.
@@ -231,14 +231,14 @@ pub(crate) fn persist<C: TimedMembers>(ctx: &mut Context<'_, '_>) -> Outcome {
 pub(crate) fn report<C: TimedMembers>(
     ctx: &mut Context<'_, '_>,
     unit: Unit,
-    base: Base,
+    base: TimeOrigin,
 ) -> Outcome {
     let members = named(ctx, 2, NO_COUNT)?;
     let (key, args, now) = (ctx.key(1), ctx.args, ctx.now);
     let say = |deadline: u64| {
         let ms = match base {
-            Base::Now => now.remaining_ms(deadline),
-            Base::Epoch => now.wall_of(deadline),
+            TimeOrigin::Now => now.remaining_ms(deadline),
+            TimeOrigin::Epoch => now.wall_of(deadline),
         };
         match unit {
             Unit::Seconds => rounded_seconds(ms),
@@ -256,7 +256,7 @@ pub(crate) fn report<C: TimedMembers>(
 
 /// EXPIREMEMBER and its relatives: one member of a key of any of the types. `ms` is the unit unless
 /// the call names one.
-pub(crate) fn expire_member(ctx: &mut Context<'_, '_>, unit: Unit, base: Base) -> Outcome {
+pub(crate) fn expire_member(ctx: &mut Context<'_, '_>, unit: Unit, base: TimeOrigin) -> Outcome {
     let unit = match ctx.args.get(4) {
         None => unit,
         Some(word) if word.eq_ignore_ascii_case(b"s") => Unit::Seconds,

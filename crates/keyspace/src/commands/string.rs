@@ -7,7 +7,7 @@ use crate::context::{Context, Key, Lookup};
 use crate::error::CommandError;
 use crate::events::Cause;
 use crate::shard::Stored;
-use crate::time::{Base, Unit};
+use crate::time::{TimeOrigin, Unit};
 use crate::value::{self, TAG_STRING};
 use crate::word::{folded, named};
 
@@ -174,7 +174,7 @@ pub(crate) fn psetex(ctx: &mut Context<'_, '_>) -> Outcome {
 fn set_for(ctx: &mut Context<'_, '_>, unit: Unit) -> Outcome {
     let option = LifetimeOption::Number {
         unit,
-        base: Base::Now,
+        base: TimeOrigin::Now,
         argument: 2,
     };
     let lifetime = option.evaluate(ctx)?;

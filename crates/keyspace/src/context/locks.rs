@@ -397,13 +397,13 @@ impl Keyspace {
 }
 
 /// The shards of a command's keys, for reading several keys at once.
-pub(crate) struct Several<'x, 'a> {
+pub(crate) struct LockedShards<'x, 'a> {
     one: Option<&'x Hold<'a>>,
     many: &'x [(usize, Hold<'a>)],
     db: u32,
 }
 
-impl<'x> Several<'x, '_> {
+impl<'x> LockedShards<'x, '_> {
     /// The session's entries in the key's shard.
     pub(crate) fn entries(&self, key: Key<'_>) -> &'x Entries {
         match self.one {
@@ -421,8 +421,8 @@ impl<'x> Several<'x, '_> {
 
 impl<'a, 'b> Context<'a, 'b> {
     /// The locked shards, and the reply.
-    pub(crate) fn apart(&mut self) -> (Several<'_, 'a>, &mut Writer) {
-        let several = Several {
+    pub(crate) fn apart(&mut self) -> (LockedShards<'_, 'a>, &mut Writer) {
+        let several = LockedShards {
             one: self.one.as_ref(),
             many: &self.many,
             db: self.session.db,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tidewheel_resp::{Args, Writer};
 use tidewheel_store::{Seen, Slot};
 
-pub(crate) use self::replies::Large;
+pub(crate) use self::replies::LargeValues;
 use crate::access::Recency;
 use crate::budget::Budget;
 use crate::claims::Blocked;
@@ -22,11 +22,11 @@ use crate::keyspace::Keyspace;
 use crate::rows::Command;
 use crate::rows::Flags;
 use crate::session::Session;
-use crate::shard::{Due, Hold, Work};
+use crate::shard::{Hold, MemberExpiry, MemberExpiryOutcome};
 use crate::time::Now;
 use crate::value::collection;
 use crate::value::{self, Entries};
-use crate::waiters::{Ticket, Wanted};
+use crate::waiters::{AwaitedKeys, Ticket};
 
 /// The most due members of a key that a command removes in one step.
 pub(crate) const DRAIN_STEP: u32 = 256;
@@ -71,7 +71,7 @@ pub struct Context<'a, 'b> {
     held_since_ns: Option<u64>,
     /// Large values: work before locking and after unlocking. A pointer, because most commands
     /// have none.
-    large: Option<Box<Large>>,
+    large: Option<Box<LargeValues>>,
 }
 
 /// The statistics and the access history that a look-up changes.
@@ -265,9 +265,15 @@ impl<'a, 'b> Context<'a, 'b> {
     }
 
     /// Removes due members of a key, at most about `budget` of them.
-    fn expire_members(&mut self, key: Key<'_>, db: u32, slot: Slot, budget: u32) -> Due {
+    fn expire_members(
+        &mut self,
+        key: Key<'_>,
+        db: u32,
+        slot: Slot,
+        budget: u32,
+    ) -> MemberExpiryOutcome {
         let (keyspace, now) = (self.keyspace, self.now);
-        let work = Work {
+        let work = MemberExpiry {
             tick: now.tick,
             budget,
             quiet: self.leaves_dead(),
@@ -357,7 +363,7 @@ impl<'a, 'b> Context<'a, 'b> {
     }
 
     /// Has the command wait for its keys, if it [may](Self::may_wait).
-    pub(crate) fn wait(&mut self, wanted: Wanted) -> bool {
+    pub(crate) fn wait(&mut self, wanted: AwaitedKeys) -> bool {
         let waiter = self.seat.as_ref().and(self.session.waiter);
         if let Some(waiter) = waiter {
             let keyspace = self.keyspace;

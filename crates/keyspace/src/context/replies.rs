@@ -15,7 +15,7 @@ use crate::value::{self, Entries, LARGE, Object};
 
 /// Large values: work before locking and after unlocking.
 #[derive(Debug, Default)]
-pub(crate) struct Large {
+pub(crate) struct LargeValues {
     /// Arguments that were copied before locking: (argument, object).
     pub(super) prepared: Vec<(usize, Object)>,
     /// Places in the reply that are filled after unlocking.
@@ -41,7 +41,7 @@ struct Hole {
     range: Range<usize>,
 }
 
-impl Large {
+impl LargeValues {
     /// Leaves a place in the reply, unless the reply would exceed its limit.
     fn dig(&mut self, out: &mut Writer, bytes: Arc<Vec<u8>>, range: Range<usize>) {
         let hole_bytes = self.hole_bytes.saturating_add(range.len() + HEAD);
@@ -182,7 +182,7 @@ impl Context<'_, '_> {
     }
 
     /// Takes over what an earlier command of the transaction has left to do after unlocking.
-    pub(crate) fn carry(&mut self, mut large: Option<Box<Large>>) {
+    pub(crate) fn carry(&mut self, mut large: Option<Box<LargeValues>>) {
         if let Some(large) = &mut large {
             large.carried = large.holes.len();
         }
@@ -191,7 +191,7 @@ impl Context<'_, '_> {
 
     /// Hands over what is left to do after unlocking. Arguments that were copied and not stored are
     /// garbage.
-    pub(crate) fn carry_on(&mut self) -> Option<Box<Large>> {
+    pub(crate) fn carry_on(&mut self) -> Option<Box<LargeValues>> {
         let mut large = self.large.take()?;
         let copied = std::mem::take(&mut large.prepared);
         large
@@ -206,7 +206,7 @@ impl Context<'_, '_> {
     }
 
     #[cold]
-    fn finish_large(&mut self, large: Large) {
+    fn finish_large(&mut self, large: LargeValues) {
         let mut garbage = large.garbage;
         if !large.holes.is_empty() {
             self.fill_holes(large.holes, large.hole_bytes, &mut garbage);
@@ -269,7 +269,7 @@ impl Context<'_, '_> {
         entries.scan_while(cursor, |slot| visit(out, entries, slot))
     }
 
-    pub(super) fn large(&mut self) -> &mut Large {
+    pub(super) fn large(&mut self) -> &mut LargeValues {
         self.large.get_or_insert_default()
     }
 }

@@ -13,7 +13,7 @@ pub(super) const VERSION_OF_FIELD_DEADLINES: u16 = 12;
 
 /// A payload whose version is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Opened<'a> {
+pub(crate) struct OpenedPayload<'a> {
     pub(super) version: u16,
     /// The type and the value.
     pub(super) value: &'a [u8],
@@ -29,19 +29,19 @@ pub(super) fn seal(mut bytes: Vec<u8>, version: u16) -> Vec<u8> {
 
 /// The checks that are skipped when a payload is opened.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Lenience {
+pub(crate) struct SkippedChecks {
     pub(crate) any_version: bool,
     pub(crate) any_checksum: bool,
 }
 
 /// Opens a payload if its version is known and its checksum is right.
-pub(crate) fn open(payload: &[u8], lenience: Lenience) -> Option<Opened<'_>> {
+pub(crate) fn open(payload: &[u8], lenience: SkippedChecks) -> Option<OpenedPayload<'_>> {
     let (summed, checksum) = payload.split_last_chunk::<CHECKSUM_LEN>()?;
     let (value, version) = summed.split_last_chunk::<VERSION_LEN>()?;
     let version = u16::from_le_bytes(*version);
     let known = lenience.any_version || is_known(version);
     let right = lenience.any_checksum || u64::from_le_bytes(*checksum) == crc64(summed);
-    (known && right).then_some(Opened { version, value })
+    (known && right).then_some(OpenedPayload { version, value })
 }
 
 /// Redis counts from 1 on (8.10 is at 15), and Valkey from 80 on (9.2 is at 81) since the two went

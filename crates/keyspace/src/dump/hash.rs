@@ -9,14 +9,14 @@ use super::packed::zipmap::Zipmap;
 use super::packed::{Element, Elements};
 use super::reader::PayloadReader;
 use super::writer::Writer;
-use super::{Malformed, Setting, count, kind};
+use super::{Malformed, ReadParameters, count, kind};
 use crate::time::Now;
 
 pub(super) fn read(
     kind: u8,
     reader: &mut PayloadReader<'_>,
     version: u16,
-    setting: &Setting<'_>,
+    setting: &ReadParameters<'_>,
 ) -> Result<Hash, Malformed> {
     let mut build = Build::new(setting);
     match kind {
@@ -43,13 +43,13 @@ pub(super) fn read(
 /// A hash that is being read.
 struct Build<'a> {
     hash: Hash,
-    setting: &'a Setting<'a>,
+    setting: &'a ReadParameters<'a>,
     /// Fields so far, those included whose deadline has passed.
     met: u64,
 }
 
 impl<'a> Build<'a> {
-    fn new(setting: &'a Setting<'a>) -> Self {
+    fn new(setting: &'a ReadParameters<'a>) -> Self {
         Self {
             hash: Hash::new(),
             setting,

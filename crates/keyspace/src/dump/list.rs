@@ -7,7 +7,7 @@ use super::packed::listpack::{Builder, Listpack};
 use super::packed::ziplist::Ziplist;
 use super::reader::PayloadReader;
 use super::writer::Writer;
-use super::{Malformed, Setting, count, kind};
+use super::{Malformed, ReadParameters, count, kind};
 
 /// A node of a list that is one long element.
 const PLAIN: u64 = 1;
@@ -20,7 +20,7 @@ const NODE_MAX: usize = 8 << 10;
 pub(super) fn read(
     kind: u8,
     reader: &mut PayloadReader<'_>,
-    setting: &Setting<'_>,
+    setting: &ReadParameters<'_>,
 ) -> Result<List, Malformed> {
     let mut list = List::new();
     match kind {
@@ -58,7 +58,7 @@ pub(super) fn read(
 fn push_all<'e>(
     list: &mut List,
     elements: impl Elements<'e>,
-    setting: &Setting<'_>,
+    setting: &ReadParameters<'_>,
 ) -> Result<(), Malformed> {
     let mut memory = itoa::Buffer::new();
     for element in elements {

@@ -30,10 +30,10 @@ mod zset;
 
 use tidewheel_collections::{Change, DEADLINE_MAX, Hash, List, ListLimits, NewDeadline, Set, ZSet};
 
-pub(crate) use self::envelope::{Lenience, Opened, open};
+pub(crate) use self::envelope::{OpenedPayload, SkippedChecks, open};
 use self::reader::PayloadReader;
 use self::writer::Writer;
-use crate::time::{Base, Now, Unit};
+use crate::time::{Now, TimeOrigin, Unit};
 
 /// The bytes are no value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,10 +73,10 @@ mod kind {
     pub(super) const ZSET_TIMED: u8 = 141;
 }
 
-/// A value that was read. A collection is empty if, and only if, the deadlines of all members have
-/// passed.
+/// A value that was read from a payload. A collection is empty if, and only if, the deadlines of
+/// all members have passed.
 #[derive(Debug)]
-pub(crate) enum Loaded {
+pub(crate) enum RestoredValue {
     String(Vec<u8>),
     Hash(Hash),
     List(List),
@@ -86,7 +86,7 @@ pub(crate) enum Loaded {
 
 /// The time and the limits with which collections are read.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Setting<'a> {
+pub(crate) struct ReadParameters<'a> {
     pub(crate) now: Now,
     pub(crate) hash: Change<'a>,
     pub(crate) set: Change<'a>,
@@ -94,16 +94,18 @@ pub(crate) struct Setting<'a> {
     pub(crate) list: ListLimits,
 }
 
-impl Setting<'_> {
+impl ReadParameters<'_> {
     /// The deadline that a wall time means; `Err` if it was reached.
-    fn deadline(&self, wall_ms: Option<u64>) -> Result<NewDeadline, Reached> {
+    fn deadline(&self, wall_ms: Option<u64>) -> Result<NewDeadline, DeadlinePassed> {
         let Some(wall_ms) = wall_ms else {
             return Ok(NewDeadline::None);
         };
         let wall_ms = i64::try_from(wall_ms).unwrap_or(i64::MAX);
-        let deadline = self.now.deadline(wall_ms, Unit::Milliseconds, Base::Epoch);
+        let deadline = self
+            .now
+            .deadline(wall_ms, Unit::Milliseconds, TimeOrigin::Epoch);
         match deadline {
-            Some(deadline) if self.now.reached(deadline) => Err(Reached),
+            Some(deadline) if self.now.reached(deadline) => Err(DeadlinePassed),
             Some(deadline) => Ok(NewDeadline::At(deadline.min(DEADLINE_MAX))),
             None => Ok(NewDeadline::None),
         }
@@ -111,24 +113,27 @@ impl Setting<'_> {
 }
 
 /// The deadline has passed.
-struct Reached;
+struct DeadlinePassed;
 
 /// Reads the value of a payload.
-pub(crate) fn load(opened: Opened<'_>, setting: &Setting<'_>) -> Result<Loaded, Malformed> {
+pub(crate) fn load(
+    opened: OpenedPayload<'_>,
+    setting: &ReadParameters<'_>,
+) -> Result<RestoredValue, Malformed> {
     let mut reader = PayloadReader::new(opened.value);
     let kind = reader.byte()?;
     let value = match kind {
-        kind::STRING => Loaded::String(reader.string()?.into_owned()),
+        kind::STRING => RestoredValue::String(reader.string()?.into_owned()),
         kind::LIST | kind::LIST_ZIPLIST | kind::LIST_QUICKLIST | kind::LIST_QUICKLIST_2 => {
-            Loaded::List(list::read(kind, &mut reader, setting)?)
+            RestoredValue::List(list::read(kind, &mut reader, setting)?)
         }
         kind::SET | kind::SET_INTSET | kind::SET_LISTPACK | kind::SET_TIMED => {
-            Loaded::Set(set::read(kind, &mut reader, setting)?)
+            RestoredValue::Set(set::read(kind, &mut reader, setting)?)
         }
         kind::ZSET | kind::ZSET_2 | kind::ZSET_ZIPLIST | kind::ZSET_LISTPACK | kind::ZSET_TIMED => {
-            Loaded::ZSet(zset::read(kind, &mut reader, setting)?)
+            RestoredValue::ZSet(zset::read(kind, &mut reader, setting)?)
         }
-        _ => Loaded::Hash(hash::read(kind, &mut reader, opened.version, setting)?),
+        _ => RestoredValue::Hash(hash::read(kind, &mut reader, opened.version, setting)?),
     };
     if reader.is_empty() {
         Ok(value)

@@ -7,13 +7,13 @@ use super::packed::listpack::Listpack;
 use super::packed::{Elements, intset};
 use super::reader::PayloadReader;
 use super::writer::Writer;
-use super::{Malformed, Setting, count, kind};
+use super::{Malformed, ReadParameters, count, kind};
 use crate::time::Now;
 
 pub(super) fn read(
     kind: u8,
     reader: &mut PayloadReader<'_>,
-    setting: &Setting<'_>,
+    setting: &ReadParameters<'_>,
 ) -> Result<Set, Malformed> {
     let mut set = Set::new();
     match kind {
@@ -43,7 +43,7 @@ pub(super) fn read(
 fn add_all<'e>(
     set: &mut Set,
     elements: impl Elements<'e>,
-    setting: &Setting<'_>,
+    setting: &ReadParameters<'_>,
 ) -> Result<(), Malformed> {
     let mut memory = itoa::Buffer::new();
     for element in elements {
@@ -56,7 +56,7 @@ fn add(
     set: &mut Set,
     member: &[u8],
     wall_ms: Option<u64>,
-    setting: &Setting<'_>,
+    setting: &ReadParameters<'_>,
 ) -> Result<(), Malformed> {
     let Ok(deadline) = setting.deadline(wall_ms) else {
         return Ok(());

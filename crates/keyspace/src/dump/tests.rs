@@ -29,7 +29,7 @@ fn now() -> Now {
 }
 
 /// Calls `act` with limits of that many members.
-fn with_setting<R>(entries: usize, act: impl FnOnce(&Setting<'_>) -> R) -> R {
+fn with_setting<R>(entries: usize, act: impl FnOnce(&ReadParameters<'_>) -> R) -> R {
     let hasher = KeyHasher::new(7);
     let limits = Limits {
         entries,
@@ -41,7 +41,7 @@ fn with_setting<R>(entries: usize, act: impl FnOnce(&Setting<'_>) -> R) -> R {
         limits,
         hasher: &hasher,
     };
-    act(&Setting {
+    act(&ReadParameters {
         now: now(),
         hash: change,
         set: change,
@@ -50,43 +50,45 @@ fn with_setting<R>(entries: usize, act: impl FnOnce(&Setting<'_>) -> R) -> R {
     })
 }
 
-fn load_value(value: &[u8], version: u16) -> Result<Loaded, Malformed> {
-    with_setting(64, |setting| load(Opened { version, value }, setting))
+fn load_value(value: &[u8], version: u16) -> Result<RestoredValue, Malformed> {
+    with_setting(64, |setting| {
+        load(OpenedPayload { version, value }, setting)
+    })
 }
 
-fn restore(payload: &[u8]) -> Result<Loaded, Malformed> {
-    let opened = open(payload, Lenience::default()).ok_or(Malformed)?;
+fn restore(payload: &[u8]) -> Result<RestoredValue, Malformed> {
+    let opened = open(payload, SkippedChecks::default()).ok_or(Malformed)?;
     with_setting(64, |setting| load(opened, setting))
 }
 
-fn payload_of(loaded: &Loaded) -> Vec<u8> {
+fn payload_of(loaded: &RestoredValue) -> Vec<u8> {
     match loaded {
-        Loaded::String(bytes) => of_string(bytes),
-        Loaded::Hash(hash) => of_hash(hash.get(), &now()),
-        Loaded::List(list) => of_list(list.get()),
-        Loaded::Set(set) => of_set(set.get(), &now()),
-        Loaded::ZSet(zset) => of_zset(zset.get(), &now()),
+        RestoredValue::String(bytes) => of_string(bytes),
+        RestoredValue::Hash(hash) => of_hash(hash.get(), &now()),
+        RestoredValue::List(list) => of_list(list.get()),
+        RestoredValue::Set(set) => of_set(set.get(), &now()),
+        RestoredValue::ZSet(zset) => of_zset(zset.get(), &now()),
     }
 }
 
 /// A value as text, whatever its form.
-fn shown(loaded: &Loaded) -> String {
+fn shown(loaded: &RestoredValue) -> String {
     match loaded {
-        Loaded::String(bytes) => format!("{bytes:?}"),
-        Loaded::List(list) => format!("{:?}", list.get().forward(0).collect::<Vec<_>>()),
-        Loaded::ZSet(zset) => {
+        RestoredValue::String(bytes) => format!("{bytes:?}"),
+        RestoredValue::List(list) => format!("{:?}", list.get().forward(0).collect::<Vec<_>>()),
+        RestoredValue::ZSet(zset) => {
             let all = zset.get().forward(0);
             let all = all.map(|scored| (scored.member, scored.score, scored.deadline));
             format!("{:?}", all.collect::<Vec<_>>())
         }
-        Loaded::Hash(hash) => {
+        RestoredValue::Hash(hash) => {
             let mut all = BTreeMap::new();
             hash.get().for_each(|entry| {
                 all.insert(entry.key, (entry.value, entry.deadline));
             });
             format!("{all:?}")
         }
-        Loaded::Set(set) => {
+        RestoredValue::Set(set) => {
             let mut all = BTreeMap::new();
             set.get().for_each(|entry| {
                 all.insert(entry.key, entry.deadline);
@@ -115,13 +117,15 @@ fn strings_read_back() {
     ] {
         let read = restore(&of_string(text.as_bytes()));
         assert!(
-            matches!(read, Ok(Loaded::String(bytes)) if bytes == text.as_bytes()),
+            matches!(read, Ok(RestoredValue::String(bytes)) if bytes == text.as_bytes()),
             "{text}"
         );
     }
     for len in [63, 64, 16_383, 16_384, 100_000] {
         let bytes = vec![b'x'; len];
-        assert!(matches!(restore(&of_string(&bytes)), Ok(Loaded::String(read)) if read == bytes));
+        assert!(
+            matches!(restore(&of_string(&bytes)), Ok(RestoredValue::String(read)) if read == bytes)
+        );
     }
 }
 
@@ -130,8 +134,8 @@ fn the_envelope_is_the_public_one() {
     assert_eq!(of_string(b"hello")[..9], *b"\0\x05hello\x0a\0");
     // Version 222 does not exist yet.
     let future = b"\0\x03bar\xde\0\x0fYUza\xd3\xec\xe0";
-    let strict = Lenience::default();
-    let [any_version, any_checksum] = [true, false].map(|any_version| Lenience {
+    let strict = SkippedChecks::default();
+    let [any_version, any_checksum] = [true, false].map(|any_version| SkippedChecks {
         any_version,
         any_checksum: !any_version,
     });
@@ -145,7 +149,7 @@ fn the_envelope_is_the_public_one() {
 #[test]
 fn compressed_strings_expand_within_their_length() {
     let ten = load_value(b"\0\xc3\x05\x0a\0a\xe0\x00\x00", 10);
-    assert!(matches!(ten, Ok(Loaded::String(bytes)) if bytes == [b'a'; 10]));
+    assert!(matches!(ten, Ok(RestoredValue::String(bytes)) if bytes == [b'a'; 10]));
     for (packed, len) in [
         (&b"\0a\xe0\x00\x00"[..], 9),
         (b"\0a\xe0\x00\x00", 11),
@@ -340,7 +344,7 @@ fn listpacks_and_sets_of_numbers_are_written_as_they_are_read() {
 }
 
 /// Collections of all types and sizes.
-fn samples() -> Vec<Loaded> {
+fn samples() -> Vec<RestoredValue> {
     let member = |i: usize| match i % 3 {
         0 => i.to_string().into_bytes(),
         1 => vec![b'm'; i],
@@ -366,10 +370,10 @@ fn samples() -> Vec<Loaded> {
                 zset.insert(&member, score, NewDeadline::None, &setting.zset);
                 timed_zset.insert(&member, score, deadline, &setting.zset);
             }
-            samples.extend([hash, timed].map(Loaded::Hash));
-            samples.extend([set, numbers, timed_set].map(Loaded::Set));
-            samples.extend([zset, timed_zset].map(Loaded::ZSet));
-            samples.push(Loaded::List(list));
+            samples.extend([hash, timed].map(RestoredValue::Hash));
+            samples.extend([set, numbers, timed_set].map(RestoredValue::Set));
+            samples.extend([zset, timed_zset].map(RestoredValue::ZSet));
+            samples.push(RestoredValue::List(list));
         });
     }
     samples

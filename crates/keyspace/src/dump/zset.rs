@@ -8,13 +8,13 @@ use super::packed::listpack::{Builder, Listpack};
 use super::packed::ziplist::Ziplist;
 use super::reader::PayloadReader;
 use super::writer::Writer;
-use super::{Malformed, Setting, count, kind};
+use super::{Malformed, ReadParameters, count, kind};
 use crate::time::Now;
 
 pub(super) fn read(
     kind: u8,
     reader: &mut PayloadReader<'_>,
-    setting: &Setting<'_>,
+    setting: &ReadParameters<'_>,
 ) -> Result<ZSet, Malformed> {
     let mut zset = ZSet::new();
     match kind {
@@ -65,7 +65,7 @@ fn read_score(reader: &mut PayloadReader<'_>) -> Result<f64, Malformed> {
 fn add_pairs<'e>(
     zset: &mut ZSet,
     mut elements: impl Elements<'e>,
-    setting: &Setting<'_>,
+    setting: &ReadParameters<'_>,
 ) -> Result<(), Malformed> {
     let mut memory = itoa::Buffer::new();
     while let Some(member) = elements.next() {
@@ -81,7 +81,7 @@ fn add(
     member: &[u8],
     score: f64,
     wall_ms: Option<u64>,
-    setting: &Setting<'_>,
+    setting: &ReadParameters<'_>,
 ) -> Result<(), Malformed> {
     if score.is_nan() {
         return Err(Malformed);

@@ -20,20 +20,20 @@ const WORD: usize = 64;
 #[cold]
 #[inline(never)]
 pub(super) fn matches(pattern: &[u8], text: &[u8]) -> bool {
-    let mut matching = Matching {
+    let mut matching = WideMatch {
         pattern,
         left: WORK_MAX,
     };
     matching.run(text).unwrap_or(false)
 }
 
-struct Matching<'a> {
+struct WideMatch<'a> {
     pattern: &'a [u8],
     /// Work that may still be done.
     left: usize,
 }
 
-impl Matching<'_> {
+impl WideMatch<'_> {
     /// `None` if it takes too much work, or an element takes no byte at all.
     fn run(&mut self, text: &[u8]) -> Option<bool> {
         let (first, mut p) = self.part(0, text.len())?;

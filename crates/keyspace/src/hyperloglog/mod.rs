@@ -20,7 +20,7 @@ mod sparse;
 
 use self::header::HEADER;
 pub(crate) use self::header::{Encoding, cached, encoding, invalidate, remember};
-use self::sparse::Raised;
+use self::sparse::RaiseOutcome;
 pub(crate) use self::sparse::describe;
 
 /// Registers of each.
@@ -76,9 +76,9 @@ pub(crate) fn raise(
 ) -> Result<bool, Corrupt> {
     if encoding == Encoding::Sparse {
         match sparse::raise(bytes, new, sparse_max)? {
-            Raised::AsHigh => return Ok(false),
-            Raised::Done => return Ok(true),
-            Raised::TooLarge => *bytes = to_dense(bytes)?,
+            RaiseOutcome::AsHigh => return Ok(false),
+            RaiseOutcome::Done => return Ok(true),
+            RaiseOutcome::TooLarge => *bytes = to_dense(bytes)?,
         }
     }
     let lower = is_lower(bytes, new);

@@ -107,7 +107,7 @@ fn find(runs: &[u8], register: usize) -> Result<FoundRun, Corrupt> {
 
 /// The outcome of raising a register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Raised {
+pub(super) enum RaiseOutcome {
     /// It is as high already.
     AsHigh,
     Done,
@@ -117,7 +117,11 @@ pub(super) enum Raised {
 
 /// Raises a register, unless it is as high already. The string does not become longer than
 /// `longest`.
-pub(super) fn raise(bytes: &mut Vec<u8>, new: Rank, longest: usize) -> Result<Raised, Corrupt> {
+pub(super) fn raise(
+    bytes: &mut Vec<u8>,
+    new: Rank,
+    longest: usize,
+) -> Result<RaiseOutcome, Corrupt> {
     let FoundRun {
         run,
         at,
@@ -125,10 +129,10 @@ pub(super) fn raise(bytes: &mut Vec<u8>, new: Rank, longest: usize) -> Result<Ra
         before,
     } = find(&bytes[HEADER..], new.register)?;
     if run.rank >= new.rank {
-        return Ok(Raised::AsHigh);
+        return Ok(RaiseOutcome::AsHigh);
     }
     if new.rank > RANK_MAX {
-        return Ok(Raised::TooLarge);
+        return Ok(RaiseOutcome::TooLarge);
     }
     let mut split = Vec::with_capacity(5);
     SparseRun::write(run.rank, before, &mut split);
@@ -136,12 +140,12 @@ pub(super) fn raise(bytes: &mut Vec<u8>, new: Rank, longest: usize) -> Result<Ra
     SparseRun::write(run.rank, run.len - before - 1, &mut split);
     let grown = bytes.len() + split.len() - run.bytes;
     if split.len() > run.bytes && grown > longest {
-        return Ok(Raised::TooLarge);
+        return Ok(RaiseOutcome::TooLarge);
     }
     let at = HEADER + at;
     bytes.splice(at..at + run.bytes, split);
     merge(bytes, HEADER + previous);
-    Ok(Raised::Done)
+    Ok(RaiseOutcome::Done)
 }
 
 /// Merges neighbours of equal rank, from that byte on.

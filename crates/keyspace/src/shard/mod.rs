@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64};
 
 use tidewheel_store::{KeyHasher, Slot};
 
-pub(crate) use self::mutate::{Due, PendingEvent, Stored, Work};
-pub(crate) use self::shared::Shared;
+pub(crate) use self::mutate::{MemberExpiry, MemberExpiryOutcome, PendingEvent, Stored};
+pub(crate) use self::shared::SharedState;
 use self::watched::Watched;
 use crate::candidates::{Candidates, UNKNOWN};
 use crate::order::{Rank, Ranked, RankedGuard};
@@ -45,7 +45,7 @@ pub(crate) struct Shard {
     suspected: AtomicBool,
     /// The urgency of the shard's first candidate, when it was last looked at.
     urgency: AtomicU64,
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
 }
 
 /// The data that a shard's lock protects. Only the funnel ([`mutate`]) changes its entries.
@@ -124,7 +124,7 @@ impl Shard {
         number: usize,
         databases: usize,
         hasher: &KeyHasher,
-        shared: Arc<Shared>,
+        shared: Arc<SharedState>,
     ) -> Self {
         let rank = Rank::Shard(number);
         // Not the secret itself: clients see what is drawn at random, and could compute the seed

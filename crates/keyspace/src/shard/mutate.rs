@@ -24,7 +24,7 @@ mod collections;
 mod members;
 mod prefetch;
 
-pub(crate) use self::members::{Due, PendingEvent, Work};
+pub(crate) use self::members::{MemberExpiry, MemberExpiryOutcome, PendingEvent};
 
 /// The observer that queues keyspace events, while any are configured.
 const EVENTS: u8 = 1;

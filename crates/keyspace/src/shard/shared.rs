@@ -6,7 +6,7 @@ use crate::events::{EventQueue, NotifyFlags};
 
 /// The totals, events and settings that all shards share.
 #[derive(Debug, Default)]
-pub(crate) struct Shared {
+pub(crate) struct SharedState {
     /// Bytes of all shards, to within [`BYTES_STEP`](super::upkeep::BYTES_STEP) each.
     pub(crate) used_bytes: AtomicI64,
     /// Events that wait to be published.
@@ -17,7 +17,7 @@ pub(crate) struct Shared {
     notes: AtomicU64,
 }
 
-impl Shared {
+impl SharedState {
     /// The events that are enabled.
     pub(crate) fn notify_flags(&self) -> NotifyFlags {
         NotifyFlags::from_bits(self.notify.load(Relaxed))

@@ -7,8 +7,8 @@ use tidewheel_store::{Seen, Slot};
 use super::{Database, Hold, NEVER, ShardState};
 use crate::access::Recency;
 use crate::candidates::{Candidates, NoVictim};
-use crate::eviction::Choice;
 use crate::eviction::NOTHING;
+use crate::eviction::VictimChoice;
 use crate::rules::Rules;
 
 /// A shard reports its bytes when they changed by this much: the total is off by at most this times
@@ -167,7 +167,7 @@ impl ShardState {
     /// that is less urgent than `until` stays.
     pub(crate) fn victim(
         &mut self,
-        choice: &Choice,
+        choice: &VictimChoice,
         clock: u64,
         until: u64,
     ) -> Result<(u32, Slot), NoVictim> {
@@ -212,7 +212,7 @@ impl ShardState {
     }
 
     /// As [`victim`](Self::victim), if one is as good as another.
-    fn any_victim(&mut self, choice: &Choice, clock: u64) -> Result<(u32, Slot), NoVictim> {
+    fn any_victim(&mut self, choice: &VictimChoice, clock: u64) -> Result<(u32, Slot), NoVictim> {
         let Self {
             databases,
             random,
@@ -237,7 +237,7 @@ impl ShardState {
 
     /// Looks for candidates for some time. Returns whether there are any entries that may be
     /// evicted.
-    pub(crate) fn search(&mut self, choice: &Choice, clock: u64) -> bool {
+    pub(crate) fn search(&mut self, choice: &VictimChoice, clock: u64) -> bool {
         let timed = self.databases.iter().map(Database::with_deadline).sum();
         let mut known = std::mem::take(&mut self.candidates);
         known.prepare(choice, timed);
@@ -258,7 +258,13 @@ impl ShardState {
     }
 
     /// Reads some timer records, from where the last call has stopped.
-    fn read_deadlines(&self, choice: &Choice, known: &mut Candidates, mut left: u32, clock: u64) {
+    fn read_deadlines(
+        &self,
+        choice: &VictimChoice,
+        known: &mut Candidates,
+        mut left: u32,
+        clock: u64,
+    ) {
         let count = self.databases();
         // Each database at most once.
         for _ in 0..=count {
@@ -288,7 +294,7 @@ impl ShardState {
     }
 
     /// Draws some entries at random.
-    fn draw(&mut self, choice: &Choice, known: &mut Candidates, clock: u64) -> bool {
+    fn draw(&mut self, choice: &VictimChoice, known: &mut Candidates, clock: u64) -> bool {
         let Self {
             databases,
             random,

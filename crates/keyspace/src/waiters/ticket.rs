@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU8, Ordering::SeqCst};
 
 use tidewheel_resp::{Args, Copies, Protocol, Writer};
 
-use super::{Waiter, Wanted};
+use super::{AwaitedKeys, Waiter};
 use crate::rows::Command;
 use crate::rows::Flags;
 use crate::session::Session;
@@ -54,7 +54,7 @@ impl Ticket {
         session: &Session,
         out: &Writer,
         (waiter, number): (Waiter, u64),
-        wanted: Wanted,
+        wanted: AwaitedKeys,
     ) -> Self {
         let mut command = Copies::default();
         command.push((), call.1);
@@ -82,7 +82,7 @@ impl Ticket {
         out: &Writer,
         place: (Waiter, u64),
     ) -> Self {
-        let wanted = Wanted {
+        let wanted = AwaitedKeys {
             keys: 0..0,
             also: None,
             ms: None,

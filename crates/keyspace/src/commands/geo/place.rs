@@ -6,14 +6,14 @@ use tidewheel_resp::Writer;
 use super::units::{point, unit};
 use super::{Outcome, put_distance, put_point};
 use crate::commands::zset::one;
-use crate::commands::zset::write::{Rule, write_all};
+use crate::commands::zset::write::{ZAddRule, write_all};
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::geo::Cell;
 
 pub(crate) fn geoadd(ctx: &mut Context<'_, '_>) -> Outcome {
     let args = ctx.args;
-    let (mut rule, mut changed, mut first) = (Rule::default(), false, args.len());
+    let (mut rule, mut changed, mut first) = (ZAddRule::default(), false, args.len());
     for (i, word) in args.iter().enumerate().skip(2) {
         let is = |name: &str| word.eq_ignore_ascii_case(name.as_bytes());
         if is("NX") {

@@ -8,7 +8,7 @@ use super::{ListEnd, Outcome, transfer};
 use crate::commands::blocking::{ServeFn, serve_or_wait, timeout};
 use crate::context::{Context, Lookup};
 use crate::error::CommandError;
-use crate::waiters::Wanted;
+use crate::waiters::AwaitedKeys;
 
 pub(crate) fn blpop(ctx: &mut Context<'_, '_>) -> Outcome {
     pop(ctx, serve_blpop)
@@ -29,7 +29,7 @@ pub(crate) fn serve_brpop(ctx: &mut Context<'_, '_>, at: usize) -> Result<bool, 
 fn pop(ctx: &mut Context<'_, '_>, serve: ServeFn) -> Outcome {
     let last = ctx.args.len() - 1;
     let ms = timeout(ctx, last)?;
-    let wanted = Wanted::of::<List>(1..last, ms);
+    let wanted = AwaitedKeys::of::<List>(1..last, ms);
     serve_or_wait(ctx, wanted, serve, Writer::null_array)
 }
 
@@ -47,7 +47,7 @@ fn serve(ctx: &mut Context<'_, '_>, at: usize, end: ListEnd) -> Result<bool, Com
 pub(crate) fn blmpop(ctx: &mut Context<'_, '_>) -> Outcome {
     let ms = timeout(ctx, 1)?;
     let keys = LmpopCall::read(ctx, 2)?.keys;
-    let wanted = Wanted::of::<List>(keys, ms);
+    let wanted = AwaitedKeys::of::<List>(keys, ms);
     serve_or_wait(ctx, wanted, serve_blmpop, Writer::null_array)
 }
 
@@ -80,9 +80,9 @@ fn ends(ctx: &Context<'_, '_>) -> Result<(ListEnd, ListEnd), CommandError> {
 }
 
 fn transfer(ctx: &mut Context<'_, '_>, ms: Option<u64>, serve: ServeFn) -> Outcome {
-    let wanted = Wanted {
+    let wanted = AwaitedKeys {
         also: Some(2),
-        ..Wanted::of::<List>(1..2, ms)
+        ..AwaitedKeys::of::<List>(1..2, ms)
     };
     serve_or_wait(ctx, wanted, serve, Writer::null)
 }

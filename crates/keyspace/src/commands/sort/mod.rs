@@ -12,7 +12,7 @@ use tidewheel_collections::{Hash, List, Set, ZSet};
 use tidewheel_resp::Args;
 
 use self::options::SortOptions;
-use self::order::{Items, Weight};
+use self::order::{SortItems, Weight};
 use self::pattern::{Operand, Pattern};
 use crate::context::{Context, Lookup};
 use crate::error::CommandError;
@@ -90,9 +90,9 @@ fn lock(ctx: &mut Context<'_, '_>, options: &SortOptions<'_>) -> Outcome {
 fn collect(
     ctx: &mut Context<'_, '_>,
     options: &mut SortOptions<'_>,
-) -> Result<Items, CommandError> {
+) -> Result<SortItems, CommandError> {
     let key = ctx.key(1);
-    let mut items = Items::default();
+    let mut items = SortItems::default();
     let Some(slot) = ctx.find(key, Lookup::Read) else {
         return Ok(items);
     };
@@ -115,7 +115,7 @@ fn collect(
 }
 
 /// Gives each element what it is ordered by.
-fn weigh(ctx: &mut Context<'_, '_>, items: &mut Items, options: &SortOptions<'_>) -> Outcome {
+fn weigh(ctx: &mut Context<'_, '_>, items: &mut SortItems, options: &SortOptions<'_>) -> Outcome {
     for i in 0..items.len() {
         let weight = match &options.by {
             None if options.alpha => Weight::Itself,
@@ -163,7 +163,7 @@ fn look_up(ctx: &mut Context<'_, '_>, operand: Operand<'_>) -> Option<Vec<u8>> {
 
 fn reply(
     ctx: &mut Context<'_, '_>,
-    items: &Items,
+    items: &SortItems,
     range: std::ops::Range<usize>,
     options: &SortOptions<'_>,
 ) -> Outcome {
@@ -189,7 +189,7 @@ fn reply(
 /// Stores the result as a list, in place of whatever the key holds. An empty one removes the key.
 fn store(
     ctx: &mut Context<'_, '_>,
-    items: &Items,
+    items: &SortItems,
     range: std::ops::Range<usize>,
     options: &SortOptions<'_>,
     argument: usize,

@@ -16,7 +16,7 @@ pub(super) enum Weight {
 
 /// All elements, in one piece of memory.
 #[derive(Debug, Default)]
-pub(super) struct Items {
+pub(super) struct SortItems {
     bytes: Vec<u8>,
     elements: Vec<Range<usize>>,
     pub(super) weights: Vec<Weight>,
@@ -26,7 +26,7 @@ pub(super) struct Items {
     order: Vec<u32>,
 }
 
-impl Items {
+impl SortItems {
     pub(super) fn push(&mut self, element: &[u8]) {
         let kept = self.keep(element);
         self.elements.push(kept);

@@ -10,7 +10,7 @@ use crate::commands::arguments::count_of_keys;
 use crate::commands::blocking::{ServeFn, serve_or_wait, timeout};
 use crate::context::{Context, Lookup};
 use crate::error::CommandError;
-use crate::waiters::Wanted;
+use crate::waiters::AwaitedKeys;
 
 pub(crate) fn bzpopmin(ctx: &mut Context<'_, '_>) -> Outcome {
     pop_one(ctx, serve_bzpopmin)
@@ -31,7 +31,7 @@ pub(crate) fn serve_bzpopmax(ctx: &mut Context<'_, '_>, at: usize) -> Result<boo
 fn pop_one(ctx: &mut Context<'_, '_>, serve: ServeFn) -> Outcome {
     let last = ctx.args.len() - 1;
     let ms = timeout(ctx, last)?;
-    let wanted = Wanted::of::<ZSet>(1..last, ms);
+    let wanted = AwaitedKeys::of::<ZSet>(1..last, ms);
     serve_or_wait(ctx, wanted, serve, Writer::null_array)
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn bzmpop(ctx: &mut Context<'_, '_>) -> Outcome {
     let ms = timeout(ctx, 1)?;
     let keys = count_of_keys(ctx, 2)?;
     parse_mpop(ctx, keys.saturating_add(3))?;
-    let wanted = Wanted::of::<ZSet>(3..3 + keys, ms);
+    let wanted = AwaitedKeys::of::<ZSet>(3..3 + keys, ms);
     serve_or_wait(ctx, wanted, serve_bzmpop, Writer::null_array)
 }
 

@@ -24,7 +24,7 @@ const SCORES_BY_LEX: CommandError =
 
 /// The range that a command means, unless its words say more.
 #[derive(Clone, Copy)]
-struct Form {
+struct RangeDefaults {
     /// `None`: the call may say it.
     by: Option<RangeBy>,
     /// `None`: the call may say it.
@@ -33,14 +33,14 @@ struct Form {
     stores: bool,
 }
 
-const OPEN: Form = Form {
+const OPEN: RangeDefaults = RangeDefaults {
     by: None,
     reverse: None,
     stores: false,
 };
 
-const fn fixed(by: RangeBy, reverse: bool) -> Form {
-    Form {
+const fn fixed(by: RangeBy, reverse: bool) -> RangeDefaults {
+    RangeDefaults {
         by: Some(by),
         reverse: Some(reverse),
         stores: false,
@@ -71,7 +71,7 @@ pub(crate) fn zrevrangebylex(ctx: &mut Context<'_, '_>) -> Outcome {
     reply(ctx, fixed(RangeBy::Lex, true))
 }
 
-fn reply(ctx: &mut Context<'_, '_>, form: Form) -> Outcome {
+fn reply(ctx: &mut Context<'_, '_>, form: RangeDefaults) -> Outcome {
     let query = RangeQuery::parse(ctx.args.from(2), form)?;
     one(ctx, |zset, out| match zset {
         Some(zset) => query.reply(zset, out),
@@ -80,7 +80,7 @@ fn reply(ctx: &mut Context<'_, '_>, form: Form) -> Outcome {
 }
 
 pub(crate) fn zrangestore(ctx: &mut Context<'_, '_>) -> Outcome {
-    let stores = Form {
+    let stores = RangeDefaults {
         stores: true,
         ..OPEN
     };
@@ -106,7 +106,7 @@ pub(crate) fn count_in_range(
     range: RangeForm,
     args: Args<'_>,
 ) -> usize {
-    let form = Form {
+    let form = RangeDefaults {
         by: range.by,
         reverse: range.reverse,
         stores: false,
@@ -121,7 +121,7 @@ pub(crate) fn count_in_range(
 }
 
 /// The two ends of a range.
-enum Ends<'b> {
+enum RangeEnds<'b> {
     Ranks(i64, i64),
     Scores(ScoreRange),
     Members(LexRange<'b>),
@@ -129,7 +129,7 @@ enum Ends<'b> {
 
 /// The arguments of a call.
 struct RangeQuery<'b> {
-    ends: Ends<'b>,
+    ends: RangeEnds<'b>,
     reverse: bool,
     /// The number of members to skip, and the most that follow.
     limit: (i64, i64),
@@ -145,7 +145,7 @@ struct Words {
 }
 
 impl Words {
-    fn parse(words: Args<'_>, form: Form) -> Result<Self, CommandError> {
+    fn parse(words: Args<'_>, form: RangeDefaults) -> Result<Self, CommandError> {
         let mut parsed = Self {
             by: form.by,
             reverse: form.reverse,
@@ -181,7 +181,7 @@ fn integer(text: &[u8]) -> Result<i64, CommandError> {
 
 impl<'b> RangeQuery<'b> {
     /// Reads the two ends and the words behind them.
-    fn parse(args: Args<'b>, form: Form) -> Result<Self, CommandError> {
+    fn parse(args: Args<'b>, form: RangeDefaults) -> Result<Self, CommandError> {
         let words = Words::parse(args.from(2), form)?;
         let reverse = words.reverse.unwrap_or(false);
         let (first, last) = (
@@ -197,9 +197,9 @@ impl<'b> RangeQuery<'b> {
         let ends = match words.by.unwrap_or(RangeBy::Rank) {
             RangeBy::Rank if words.limit.1 != -1 => return Err(LIMIT_OF_RANKS),
             RangeBy::Lex if words.scores => return Err(SCORES_BY_LEX),
-            RangeBy::Rank => Ends::Ranks(integer(first)?, integer(last)?),
-            RangeBy::Score => Ends::Scores(ScoreRange::parse(min, max)?),
-            RangeBy::Lex => Ends::Members(LexRange::parse(min, max)?),
+            RangeBy::Rank => RangeEnds::Ranks(integer(first)?, integer(last)?),
+            RangeBy::Score => RangeEnds::Scores(ScoreRange::parse(min, max)?),
+            RangeBy::Lex => RangeEnds::Members(LexRange::parse(min, max)?),
         };
         Ok(Self {
             ends,
@@ -212,7 +212,7 @@ impl<'b> RangeQuery<'b> {
     /// The ranks of what it asks for.
     fn ranks(&self, zset: ZSetRef<'_>) -> Range<usize> {
         let within = match &self.ends {
-            Ends::Ranks(start, end) => {
+            RangeEnds::Ranks(start, end) => {
                 let len = zset.len();
                 let places = range_of_places(*start, *end, len);
                 return match self.reverse {
@@ -220,8 +220,8 @@ impl<'b> RangeQuery<'b> {
                     false => places,
                 };
             }
-            Ends::Scores(range) => range.ranks(zset),
-            Ends::Members(range) => range.ranks(zset),
+            RangeEnds::Scores(range) => range.ranks(zset),
+            RangeEnds::Members(range) => range.ranks(zset),
         };
         self.limited(within)
     }

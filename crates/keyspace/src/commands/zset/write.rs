@@ -19,7 +19,7 @@ const NOT_A_NUMBER: CommandError = CommandError::fixed("ERR resulting score is n
 
 /// The rule by which ZADD writes members and scores.
 #[derive(Default)]
-pub(crate) struct Rule {
+pub(crate) struct ZAddRule {
     /// Members that are there stay as they are.
     pub(crate) absent: bool,
     /// Members that are not there are not added.
@@ -31,14 +31,14 @@ pub(crate) struct Rule {
 
 /// The outcome for all pairs of a call.
 #[derive(Default)]
-pub(crate) struct Tally {
+pub(crate) struct ZAddTally {
     added: u32,
     updated: u32,
     /// The last pair's score, written or there already; `None` if the rule refused it.
     score: Option<f64>,
 }
 
-impl Rule {
+impl ZAddRule {
     /// The score that a member gets, which may be NaN; `None` if it is not touched.
     fn score(&self, old: Option<f64>, given: f64) -> Option<f64> {
         let Some(old) = old else {
@@ -57,7 +57,7 @@ impl Rule {
         member: &[u8],
         given: f64,
         change: &Change<'_>,
-        tally: &mut Tally,
+        tally: &mut ZAddTally,
     ) {
         let mut score = None;
         let done = zset.update(member, NewDeadline::Keep, change, |old| {
@@ -74,7 +74,7 @@ impl Rule {
     }
 }
 
-impl Tally {
+impl ZAddTally {
     pub(crate) fn cause(&self, cause: Cause) -> Option<Cause> {
         (self.added + self.updated > 0).then_some(cause)
     }
@@ -110,8 +110,8 @@ pub(crate) fn zadd(ctx: &mut Context<'_, '_>) -> Outcome {
 }
 
 /// The rule, whether changed members are counted, and where the pairs begin.
-fn parse(args: Args<'_>) -> (Rule, bool, usize) {
-    let (mut rule, mut changed) = (Rule::default(), false);
+fn parse(args: Args<'_>) -> (ZAddRule, bool, usize) {
+    let (mut rule, mut changed) = (ZAddRule::default(), false);
     for (i, word) in args.iter().enumerate().skip(2) {
         let flag = match word {
             _ if word.eq_ignore_ascii_case(b"NX") => &mut rule.absent,
@@ -127,7 +127,11 @@ fn parse(args: Args<'_>) -> (Rule, bool, usize) {
     (rule, changed, args.len())
 }
 
-fn add(ctx: &mut Context<'_, '_>, rule: &Rule, pairs: Args<'_>) -> Result<Tally, CommandError> {
+fn add(
+    ctx: &mut Context<'_, '_>,
+    rule: &ZAddRule,
+    pairs: Args<'_>,
+) -> Result<ZAddTally, CommandError> {
     // All of them are looked at before one is written. Most calls have one pair.
     let first = parse_score(&pairs[0])?;
     for i in (2..pairs.len()).step_by(2) {
@@ -144,14 +148,14 @@ fn add(ctx: &mut Context<'_, '_>, rule: &Rule, pairs: Args<'_>) -> Result<Tally,
 #[inline]
 pub(crate) fn write_all<'m>(
     ctx: &mut Context<'_, '_>,
-    rule: &Rule,
+    rule: &ZAddRule,
     pairs: impl Iterator<Item = (&'m [u8], f64)>,
-) -> Result<Tally, CommandError> {
+) -> Result<ZAddTally, CommandError> {
     let key = ctx.key(1);
     let slot = ctx.find_of::<ZSet>(key, Lookup::Write)?;
     let change = change(ctx);
     let tally = ctx.edit(key, slot, |zset: &mut ZSet, _| {
-        let mut tally = Tally::default();
+        let mut tally = ZAddTally::default();
         for (member, score) in pairs {
             rule.write(zset, member, score, &change, &mut tally);
         }
@@ -162,21 +166,21 @@ pub(crate) fn write_all<'m>(
 }
 
 pub(crate) fn zincrby(ctx: &mut Context<'_, '_>) -> Outcome {
-    let rule = Rule {
+    let rule = ZAddRule {
         increment: true,
-        ..Rule::default()
+        ..ZAddRule::default()
     };
     increment(ctx, &rule, 2)
 }
 
 /// Adds to one member's score; the pair stands at `at`.
-fn increment(ctx: &mut Context<'_, '_>, rule: &Rule, at: usize) -> Outcome {
+fn increment(ctx: &mut Context<'_, '_>, rule: &ZAddRule, at: usize) -> Outcome {
     let (key, args) = (ctx.key(1), ctx.args);
     let (by, member) = (parse_score(&args[at])?, &args[at + 1]);
     let slot = ctx.find_of::<ZSet>(key, Lookup::Write)?;
     let change = change(ctx);
     let score = ctx.edit(key, slot, |zset: &mut ZSet, _| {
-        let mut tally = Tally::default();
+        let mut tally = ZAddTally::default();
         rule.write(zset, member, by, &change, &mut tally);
         (tally.score, tally.cause(event("zincr")))
     });

@@ -20,7 +20,7 @@ const SCRATCH_KEPT: usize = 8 << 10;
 
 /// The outcome of a change.
 #[derive(Debug)]
-pub(crate) struct Changed<R> {
+pub(crate) struct ChangeOutcome<R> {
     /// The value that the change returned.
     pub(crate) result: R,
     /// The object of a key that is gone, or of one that lies beside its key now.
@@ -44,7 +44,7 @@ impl Hold<'_> {
         slot: Option<Slot>,
         access: u32,
         change: impl FnOnce(&mut C) -> (R, Option<Cause>),
-    ) -> Changed<R> {
+    ) -> ChangeOutcome<R> {
         let db = at.db;
         let Some(slot) = slot else {
             let mut of = C::empty(self.take_scratch());
@@ -54,7 +54,7 @@ impl Hold<'_> {
                 None => self.keep_scratch(of),
             }
             let garbage = None;
-            return Changed { result, garbage };
+            return ChangeOutcome { result, garbage };
         };
         if self.entries(db).is_inline(slot) {
             self.edit_beside(at, slot, change)
@@ -69,7 +69,7 @@ impl Hold<'_> {
         at: At<'_>,
         slot: Slot,
         change: impl FnOnce(&mut C) -> (R, Option<Cause>),
-    ) -> Changed<R> {
+    ) -> ChangeOutcome<R> {
         let db = at.db;
         let own_deadline = value::own_deadline(self.entries(db), slot);
         let mut of: C = self.unpack(db, slot);
@@ -88,7 +88,7 @@ impl Hold<'_> {
                 None
             }
         };
-        Changed { result, garbage }
+        ChangeOutcome { result, garbage }
     }
 
     fn edit_object<C: Collection, R>(
@@ -96,7 +96,7 @@ impl Hold<'_> {
         at: At<'_>,
         slot: Slot,
         change: impl FnOnce(&mut C) -> (R, Option<Cause>),
-    ) -> Changed<R> {
+    ) -> ChangeOutcome<R> {
         let At { key, db, tick } = at;
         let was_timed = value::is_timed(self.entries(db).tag(slot));
         let own_deadline = value::own_deadline(self.entries(db), slot);
@@ -117,11 +117,11 @@ impl Hold<'_> {
         let Some(cause) = cause else {
             self.count_bytes(db);
             let garbage = None;
-            return Changed { result, garbage };
+            return ChangeOutcome { result, garbage };
         };
         if is_empty {
             let garbage = self.remove_emptied(at, slot, cause);
-            return Changed { result, garbage };
+            return ChangeOutcome { result, garbage };
         }
         if was_timed || next.is_some() {
             self.file_members::<C>(db, slot, own_deadline, next, tick);
@@ -130,7 +130,7 @@ impl Hold<'_> {
         self.state.changes += 1;
         self.tell(db, key.bytes, cause);
         let garbage = None;
-        Changed { result, garbage }
+        ChangeOutcome { result, garbage }
     }
 
     /// The last member has left, and the key leaves too.

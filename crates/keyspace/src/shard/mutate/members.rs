@@ -13,7 +13,7 @@ use crate::value::{self, Object, TAG_HASH_TIMED, TAG_SET_TIMED, TAG_ZSET_TIMED};
 
 /// The outcome of a removal of due members.
 #[derive(Debug, Default)]
-pub(crate) struct Due {
+pub(crate) struct MemberExpiryOutcome {
     /// Members that were removed.
     pub(crate) members: u32,
     /// True if other members are due too.
@@ -25,7 +25,7 @@ pub(crate) struct Due {
 
 /// The parameters of a removal of due members.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Work {
+pub(crate) struct MemberExpiry {
     pub(crate) tick: u64,
     /// About how many members.
     pub(crate) budget: u32,
@@ -50,14 +50,14 @@ impl Hold<'_> {
         &mut self,
         db: u32,
         slot: Slot,
-        work: Work,
+        work: MemberExpiry,
         sink: &mut dyn FnMut(u64),
-    ) -> Due {
+    ) -> MemberExpiryOutcome {
         match self.entries(db).tag(slot) {
             TAG_HASH_TIMED => self.expire_members_of::<Hash>(db, slot, work, sink),
             TAG_SET_TIMED => self.expire_members_of::<Set>(db, slot, work, sink),
             TAG_ZSET_TIMED => self.expire_members_of::<ZSet>(db, slot, work, sink),
-            _ => Due::default(),
+            _ => MemberExpiryOutcome::default(),
         }
     }
 
@@ -65,9 +65,9 @@ impl Hold<'_> {
         &mut self,
         db: u32,
         slot: Slot,
-        work: Work,
+        work: MemberExpiry,
         sink: &mut dyn FnMut(u64),
-    ) -> Due {
+    ) -> MemberExpiryOutcome {
         let own = value::own_deadline(self.entries(db), slot);
         if let Some(own) = own.filter(|own| *own <= work.tick) {
             sink(own);
@@ -85,9 +85,9 @@ impl Hold<'_> {
         db: u32,
         slot: Slot,
         own_deadline: Option<u64>,
-        work: Work,
+        work: MemberExpiry,
         sink: &mut dyn FnMut(u64),
-    ) -> Due {
+    ) -> MemberExpiryOutcome {
         let tick = work.tick;
         let mut of: C = self.unpack(db, slot);
         let progress = of.expire(tick, work.budget, sink);
@@ -108,7 +108,7 @@ impl Hold<'_> {
             database.note_members_only(slot, tag);
             hold.settle(db, slot, stored.deadline);
         });
-        Due::of(&progress)
+        MemberExpiryOutcome::of(&progress)
     }
 
     fn expire_object<C: Collection>(
@@ -116,9 +116,9 @@ impl Hold<'_> {
         db: u32,
         slot: Slot,
         own_deadline: Option<u64>,
-        work: Work,
+        work: MemberExpiry,
         sink: &mut dyn FnMut(u64),
-    ) -> Due {
+    ) -> MemberExpiryOutcome {
         let tick = work.tick;
         let database = self.database(db);
         let object = database.entries.object_mut(slot);
@@ -141,7 +141,7 @@ impl Hold<'_> {
         }
         let next = due_next(&progress, work);
         self.file_members::<C>(db, slot, own_deadline, next, tick);
-        Due::of(&progress)
+        MemberExpiryOutcome::of(&progress)
     }
 
     /// Counts and announces members that were removed.
@@ -178,24 +178,29 @@ impl Hold<'_> {
     }
 
     /// The key's own deadline was reached.
-    fn remove_due_key(&mut self, db: u32, slot: Slot) -> Due {
+    fn remove_due_key(&mut self, db: u32, slot: Slot) -> MemberExpiryOutcome {
         self.state.counters.expired += 1;
-        Due {
+        MemberExpiryOutcome {
             gone: true,
             garbage: self.remove_due(db, slot, Cause::Expired),
-            ..Due::default()
+            ..MemberExpiryOutcome::default()
         }
     }
 
     /// All members are due: they leave with their key, at once.
-    fn remove_with_members<C: Collection>(&mut self, db: u32, slot: Slot, members: u32) -> Due {
+    fn remove_with_members<C: Collection>(
+        &mut self,
+        db: u32,
+        slot: Slot,
+        members: u32,
+    ) -> MemberExpiryOutcome {
         self.members_left::<C>(db, slot, members, false);
         self.remove_emptied_by_time(db, slot, members)
     }
 
     /// The last member has left, and the key leaves too.
-    fn remove_emptied_by_time(&mut self, db: u32, slot: Slot, members: u32) -> Due {
-        Due {
+    fn remove_emptied_by_time(&mut self, db: u32, slot: Slot, members: u32) -> MemberExpiryOutcome {
+        MemberExpiryOutcome {
             members,
             backlog: false,
             gone: true,
@@ -242,7 +247,7 @@ impl Hold<'_> {
                 backlog = true;
                 continue;
             }
-            let work = Work {
+            let work = MemberExpiry {
                 tick: now.tick,
                 budget: left,
                 quiet: false,
@@ -258,7 +263,7 @@ impl Hold<'_> {
     }
 }
 
-impl Due {
+impl MemberExpiryOutcome {
     /// The key stays.
     fn of(progress: &Progress) -> Self {
         Self {
@@ -272,7 +277,7 @@ impl Due {
 /// The tick at which the entry is next looked at for its members: at once, while some are due or
 /// somebody must be told. Never later than the earliest deadline of those that are left: a loop
 /// whose reading of the clock is older must see that they are dead.
-fn due_next(progress: &Progress, work: Work) -> Option<u64> {
+fn due_next(progress: &Progress, work: MemberExpiry) -> Option<u64> {
     let next = progress.next_deadline;
     match progress.backlog || work.quiet {
         true => Some(next.map_or(work.tick, |next| next.min(work.tick))),
