@@ -69,7 +69,7 @@ impl Keyspace {
     ///
     /// The call is what [`resolve_ahead`](Self::resolve_ahead) made of these arguments, or the row
     /// that [`resolve`](crate::resolve()) found for them. A row that the server runs itself
-    /// ([`Handler::Host`]) is answered with an error.
+    /// (`Handler::Host`) is answered with an error.
     ///
     /// The seat is the thread's permission to use the keyspace. If the thread has not entered it,
     /// it is entered for this command. A thread that [enters](Seat::enter) it for a batch [gives

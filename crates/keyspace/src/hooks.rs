@@ -21,7 +21,7 @@ pub trait Hooks: Send + Sync {
     fn stopwatch_ns(&self) -> u64;
 
     /// A command that waited was served, or can be. Nothing is locked. It is called only if a
-    /// session names a [`Waiter`](crate::Waiter).
+    /// session names a [`Waiter`].
     fn served(&self, served: Served) {
         drop(served);
     }

@@ -55,7 +55,7 @@
 //!   in which locks are taken; debug builds assert it.
 //! - [`Time`] is the only notion of now, and `time` has all arithmetic on times to live. [`Event`]
 //!   and [`NotifyFlags`] are keyspace notifications. [`Policy`] says what `maxmemory` evicts.
-//! - [`rows`] is the table of commands, as data: COMMAND, HELP, arity and the positions of keys
+//! - [`mod@rows`] is the table of commands, as data: COMMAND, HELP, arity and the positions of keys
 //!   follow from it. `resolve` finds a call's row.
 //! - `value` says what a key holds, `value/collection` a collection. `dump` has the public format
 //!   of DUMP and RESTORE; its readers trust no length, count or order. `bits`, `hyperloglog` and

@@ -1,8 +1,8 @@
 //! Finds long commands, and runs each on a thread of its own.
 //!
 //! 1. [`Keyspace::begin`](crate::Keyspace::begin) has locked the shards of a command's keys. If the
-//!    row's [`Cost`] says that the call takes more than about a millisecond, the command becomes a
-//!    [`Ticket`], and a claim on its shards: see `claims.rs`.
+//!    row's [`Cost`](crate::rows::cost::Cost) says that the call takes more than about a
+//!    millisecond, the command becomes a [`Ticket`], and a claim on its shards: see `claims.rs`.
 //! 2. When the claim is granted, [`Hooks::run_long`](crate::Hooks::run_long) hands the ticket to a
 //!    thread, which calls [`Keyspace::run_long`].
 //! 3. That locks the shards, waiting for as long as it takes, runs the handler, unlocks them, and

@@ -107,7 +107,8 @@ impl<'a, 'b> Context<'a, 'b> {
         Ok(())
     }
 
-    /// As [`lock_one`](Self::lock_one), for a caller that can come back.
+    /// Locks the shard of a key, and gives up soon if it is locked: for a caller that can come
+    /// back.
     pub(crate) fn lock_briefly(&mut self, key: &[u8]) -> Locked {
         let hash = self.keyspace.hash(key);
         let shard = self.keyspace.shard_of(hash);
