@@ -43,7 +43,7 @@ pub(crate) enum NoVictim {
 /// Candidates of a policy that draws at random.
 const DRAWN: usize = 64;
 
-/// A shard has a candidate for so many keys with deadlines.
+/// Keys with deadlines for each candidate of a shard.
 const KEYS_PER_CANDIDATE: usize = 128;
 
 /// Bounds of that number of candidates, and the number as long as not all records were read once.

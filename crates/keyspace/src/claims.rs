@@ -261,7 +261,7 @@ impl ClaimState {
         self.running.iter().any(|(_, taken)| taken.meets(shards))
     }
 
-    /// Grants what need not wait any more. Costs a look at each claim, if one waits.
+    /// Grants all claims that need not wait any longer. Looks at each claim, if one waits.
     pub(crate) fn grant(&mut self, is_paused: bool) -> GrantedClaims {
         let mut granted = GrantedClaims::default();
         if self.waiting == 0 {

@@ -281,8 +281,8 @@ impl Keyspace {
         self.lock_hold_ns.record(held, 1);
     }
 
-    /// Reports what shards have kept back, so that the total is exact but for those that a long
-    /// command has. Locks shard after shard.
+    /// Adds the bytes that shards have not reported yet. So the total is exact, except for shards
+    /// that a long command has. Locks shard after shard.
     pub(crate) fn flush_bytes(&self) {
         for mut hold in self.shards.iter().filter_map(Shard::lock_briefly) {
             hold.flush_bytes();

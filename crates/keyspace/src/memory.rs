@@ -200,7 +200,7 @@ impl Keyspace {
         made.map(|()| Now::of(&self.timeline, now.time.after(passed_ns)))
     }
 
-    /// As [`make_room_for`](Self::make_room_for), for so many bytes. Nothing may be locked.
+    /// As [`make_room_for`](Self::make_room_for), for `bytes` bytes. Nothing may be locked.
     #[cold]
     pub(crate) fn make_room_for_bytes(
         &self,

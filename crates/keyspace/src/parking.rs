@@ -42,7 +42,7 @@ impl Keyspace {
         Ok(NoLongCommands(self))
     }
 
-    /// Parks a client until nobody has the shards for long that its command needs. Then
+    /// Parks a client until no other has the shards that its command needs. Then
     /// [`Hooks::go_on`](crate::Hooks::go_on) is called once. `None` if it may try again at once:
     /// but others should have their turn before.
     ///
@@ -166,7 +166,7 @@ impl Keyspace {
         shards.iter().take_while(move |shard| *shard < all)
     }
 
-    /// Grants what need not wait any more.
+    /// Grants claims that need not wait any longer, and tells their owners.
     fn grant(&self, mut state: RankedGuard<'_, ClaimState>) {
         let granted = self.granted(&mut state);
         drop(state);
@@ -190,7 +190,8 @@ impl Keyspace {
         }
     }
 
-    /// Acts on a shard, and returns it: or acts when nobody has it for long any more.
+    /// Acts on a shard, and returns it locked. If another has it for long, the action waits for
+    /// that one's end.
     pub(crate) fn act_on(&self, shard: usize, act: ShardAction) -> Option<Hold<'_>> {
         loop {
             if let Some(mut hold) = self.shards[shard].lock_briefly() {
@@ -208,7 +209,7 @@ impl Keyspace {
         }
     }
 
-    /// Has a ticket's own loop try again when nobody has these shards for long any more.
+    /// Lets a ticket's own loop try again, as soon as no other has these shards for long.
     pub(crate) fn retry_later(&self, blocked: &Blocked, ticket: &Arc<Ticket>) {
         let mut state = self.claims.0.lock();
         self.is_held(&mut state, blocked.0.shards);

@@ -83,8 +83,8 @@ impl Keyspace {
         }
     }
 
-    /// Runs a command that was [handed back](Served::Retry), and returns for how many nanoseconds.
-    /// `None` if there is nothing any more: then it waits on, in its old place.
+    /// Runs a command that was [handed back](Served::Retry), and returns the nanoseconds that it
+    /// ran. `None` if there is nothing any more: then it waits on, in its old place.
     pub fn retry(
         &self,
         seat: &mut Seat,
@@ -143,18 +143,18 @@ impl Keyspace {
         })
     }
 
-    /// A pause ends right after this: those whom it has held back are served.
+    /// Serves the clients that a pause has held back. Call it right before the pause ends.
     pub fn serve_held_back(&self, _alone: &Exclusive<'_>, time: Time) {
         self.serve_all(Now::of(&self.timeline, time));
     }
 
-    /// Serves those who wait for keys that are ready in these shards, and unlocks them.
+    /// Serves the clients that wait for ready keys of these shards, and unlocks the shards.
     #[cold]
     pub(crate) fn serve_and_unlock(&self, now: Now, locks: Locks<'_>) {
         self.serve_and_end(now, locks, Serving::default());
     }
 
-    /// Serves those who wait for keys that are ready anywhere. The caller has the whole keyspace.
+    /// Serves the clients that wait for ready keys of any shard. The caller has the whole keyspace.
     pub(crate) fn serve_everywhere(&self, now: Now) {
         if !self.is_paused() {
             self.serve_all(now);
@@ -195,7 +195,7 @@ impl Keyspace {
         }
     }
 
-    /// Serves those who wait for keys that are ready in these shards. It may lock others.
+    /// Serves the clients that wait for ready keys of these shards. It may lock others.
     fn serve_ready<'a>(
         &'a self,
         now: &Now,

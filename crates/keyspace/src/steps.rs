@@ -15,7 +15,7 @@ pub(crate) trait Steps: std::fmt::Debug + Send {
     /// Goes on until the budget is spent. True at the end.
     fn step(&mut self, ctx: &mut Context<'_, '_>, budget: &mut Budget) -> bool;
 
-    /// Writes what comes before all that the steps wrote.
+    /// Writes the head of the reply, which stands before the output of the steps.
     fn head(&self, out: &mut Writer);
 
     /// Bytes held, where they may be many.

@@ -62,8 +62,8 @@ impl Field {
         }
     }
 
-    /// A number that is to be written as it is: a field without a sign takes a negative one for a
-    /// huge one.
+    /// The number to write for a client's number. To an unsigned field a negative number is a huge
+    /// one.
     pub(crate) fn given(self, number: i64) -> i128 {
         if self.signed {
             number.into()

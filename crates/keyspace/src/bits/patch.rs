@@ -7,8 +7,7 @@ use super::Field;
 
 const WORD: u64 = 8;
 
-/// A string of bytes and the words of it that are to be changed. It goes on behind its end with
-/// zeros.
+/// A string of bytes, and its changed words. Behind its end there are zeros.
 #[derive(Debug)]
 pub(crate) struct Patch<'s> {
     bytes: &'s [u8],

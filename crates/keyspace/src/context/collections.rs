@@ -76,7 +76,7 @@ impl<'a> Context<'a, '_> {
         changed.result
     }
 
-    /// Puts a collection under a key in the session's database, in place of what is there. An empty
+    /// Puts a collection under a key in the session's database, in place of the old value. An empty
     /// one removes the key. Returns how many members it has.
     pub(crate) fn put<C: Collection>(&mut self, key: Key<'_>, result: C, cause: Cause) -> usize {
         let len = result.len();

@@ -189,7 +189,7 @@ impl<'a, 'b> Context<'a, 'b> {
         self.unless_blocked(locked)
     }
 
-    /// Notes what a command is blocked on.
+    /// Notes the shards that a command is blocked on, if it is.
     fn unless_blocked(&mut self, locked: Locked) -> Result<(), CommandError> {
         locked.map_err(|blocked| {
             self.blocked = Some(blocked);
@@ -232,7 +232,7 @@ impl<'a, 'b> Context<'a, 'b> {
         self.unless_blocked(locked)
     }
 
-    /// Makes room for so many bytes, after [`step_out`](Self::step_out). A transaction, whose locks
+    /// Makes room for `bytes` bytes, after [`step_out`](Self::step_out). A transaction, whose locks
     /// are kept, evicts nothing.
     ///
     /// # Errors
@@ -265,7 +265,7 @@ impl<'a, 'b> Context<'a, 'b> {
         result
     }
 
-    /// Unlocks the only shard, in which somebody waits for what has come.
+    /// Unlocks the only shard, and serves the clients that wait for its ready keys.
     #[cold]
     fn serve_one(&mut self, guard: Hold<'a>) {
         self.many = vec![(self.shard, guard)];

@@ -171,8 +171,8 @@ impl Context<'_, '_> {
         blocked
     }
 
-    /// Unlocks and does what must not happen under a lock: copying large replies, dropping large
-    /// values.
+    /// Unlocks. Then copies large replies and drops large values, which must not happen under a
+    /// lock.
     #[inline(always)]
     pub(crate) fn finish(&mut self) {
         self.unlock();
@@ -181,7 +181,7 @@ impl Context<'_, '_> {
         }
     }
 
-    /// Takes over what an earlier command of the transaction has left to do after unlocking.
+    /// Takes over the work for after unlocking of earlier commands of the transaction.
     pub(crate) fn carry(&mut self, mut large: Option<Box<LargeValues>>) {
         if let Some(large) = &mut large {
             large.carried = large.holes.len();
@@ -189,7 +189,7 @@ impl Context<'_, '_> {
         self.large = large;
     }
 
-    /// Hands over what is left to do after unlocking. Arguments that were copied and not stored are
+    /// Hands over the work for after unlocking. Arguments that were copied and not stored are
     /// garbage.
     pub(crate) fn carry_on(&mut self) -> Option<Box<LargeValues>> {
         let mut large = self.large.take()?;

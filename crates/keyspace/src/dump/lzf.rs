@@ -37,12 +37,12 @@ pub(super) fn expand(mut packed: &[u8], len: usize) -> Result<Vec<u8>, Malformed
     }
 }
 
-/// The most bytes that so many compressed ones may stand for.
+/// The most bytes to which `packed` compressed ones expand.
 pub(super) fn longest(packed: usize) -> usize {
     packed.saturating_mul(COPY_MAX / 3 + 1)
 }
 
-/// Copies from what is there. Returns the compressed bytes behind the copy.
+/// Expands a copy of earlier bytes. Returns the compressed bytes behind it.
 fn copy_back<'p>(
     first: u8,
     rest: &'p [u8],

@@ -8,10 +8,10 @@ use super::{Malformed, lzf};
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PayloadReader<'a>(&'a [u8]);
 
-/// A length, or how a string is written that has none.
+/// A length, or the form of a string without one.
 enum Length {
     Plain(u64),
-    /// A whole number in so many bytes.
+    /// A whole number, and the bytes that it takes.
     Integer(usize),
     Compressed,
 }

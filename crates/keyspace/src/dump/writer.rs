@@ -5,11 +5,11 @@ use tidewheel_resp::parse_i64;
 use super::envelope::{VERSION, seal};
 use crate::time::Now;
 
-/// The bytes so far: the type first.
+/// Writes a payload; has the bytes so far, the type first.
 #[derive(Debug)]
 pub(super) struct Writer(Vec<u8>);
 
-/// Room for lengths, and for what is behind the value.
+/// Room for lengths, version and checksum.
 const AROUND: usize = 32;
 
 /// The most digits of a number that is written in four bytes.

@@ -154,8 +154,8 @@ impl KeySpec {
             .chain(self.stored(args))
     }
 
-    /// Of the hashes of all keys, in their order, the one of an argument. `None` for keys that are
-    /// found by more than their distance.
+    /// The hash of the key at an argument. `hashes` has those of all keys, in their order. `None`
+    /// if the position alone does not tell the key's number.
     #[inline]
     pub(crate) fn hash_at(&self, argument: usize, hashes: &[u64]) -> Option<u64> {
         let behind = argument.checked_sub(self.first as usize)?;

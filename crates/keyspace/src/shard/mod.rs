@@ -195,9 +195,9 @@ impl Shard {
         self.try_lock_in_order().or_else(|| self.wait_briefly())
     }
 
-    /// Only the first who waits in vain for a shard that is not busy waits for a while: else a
-    /// hundred clients that need what a transaction has would hold their loop up a hundred times as
-    /// long.
+    /// Waits for half a millisecond at most. After a failure the next ones wait for a microsecond
+    /// only: else a hundred clients that need a transaction's shard would hold their loop up a
+    /// hundred times as long.
     #[cold]
     fn wait_briefly(&self) -> Option<Hold<'_>> {
         let hopeless = || self.is_busy() || self.suspected.load(Relaxed);

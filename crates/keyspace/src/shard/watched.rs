@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::key::Key;
 
-/// The watched keys of one shard, and those who watch them.
+/// The watched keys of one shard, and the watchers of each.
 #[derive(Debug, Default)]
 pub(crate) struct Watched(HashMap<Box<[u8]>, Vec<Watcher>>);
 
@@ -52,8 +52,8 @@ impl Watched {
         }
     }
 
-    /// The watched keys of a database have changed for whom `is` holds: it is asked with a key, its
-    /// hash, and since when somebody watches it.
+    /// Marks the watchers of a database for which `is` returns true. It gets the key's hash, the
+    /// key, and the tick since which it is watched.
     pub(crate) fn mark_where(&self, db: u32, is: impl Fn(u64, &[u8], u64) -> bool) {
         for (key, watchers) in &self.0 {
             for watcher in watchers.iter().filter(|watcher| watcher.db == db) {

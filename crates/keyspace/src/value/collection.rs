@@ -65,9 +65,9 @@ pub(crate) trait Collection: Sized {
     /// Reads packed bytes.
     fn read(bytes: &[u8]) -> Self::Ref<'_>;
     fn view(&self) -> Self::Ref<'_>;
-    /// None yet, in memory at hand.
+    /// An empty collection, which reuses `memory`.
     fn empty(memory: Vec<u8>) -> Self;
-    /// A packed one.
+    /// A collection from its packed bytes.
     fn unpack(bytes: Vec<u8>) -> Self;
     /// The packed bytes, or itself if it is large.
     fn pack(self) -> Result<Vec<u8>, Self>;

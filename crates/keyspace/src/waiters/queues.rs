@@ -25,7 +25,7 @@ type Queues = HashMap<Box<[u8]>, Queue>;
 /// The queues of one shard.
 #[derive(Debug, Default)]
 pub(crate) struct Waiters {
-    /// By database and by the tag of what is waited for.
+    /// Queues by database and by the tag of the type that is waited for.
     queues: HashMap<(u32, u8), Queues>,
     /// Each key once, in the order of the notes.
     ready: VecDeque<ReadyKey>,

@@ -80,7 +80,7 @@ fn for_each(hash: Option<HashRef<'_>>, mut visit: impl FnMut(&[u8], &[u8])) {
     }
 }
 
-/// Replies with what there is to say of a key's hash.
+/// Reads the hash of the call's key, and replies.
 fn one(ctx: &mut Context<'_, '_>, reply: impl FnOnce(Option<HashRef<'_>>, &mut Writer)) -> Outcome {
     let key = ctx.key(1);
     ctx.read::<Hash, _>(key, Lookup::Read, reply)

@@ -97,7 +97,7 @@ pub(crate) fn smembers(ctx: &mut Context<'_, '_>) -> Outcome {
     })
 }
 
-/// Replies with what there is to say of a key's set.
+/// Reads the set of the call's key, and replies.
 fn one(ctx: &mut Context<'_, '_>, reply: impl FnOnce(Option<SetRef<'_>>, &mut Writer)) -> Outcome {
     let key = ctx.key(1);
     ctx.read::<Set, _>(key, Lookup::Read, reply)

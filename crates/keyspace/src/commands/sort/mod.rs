@@ -114,7 +114,7 @@ fn collect(
     Ok(items)
 }
 
-/// Gives each element what it is ordered by.
+/// Gives each element its weight.
 fn weigh(ctx: &mut Context<'_, '_>, items: &mut SortItems, options: &SortOptions<'_>) -> Outcome {
     for i in 0..items.len() {
         let weight = match &options.by {

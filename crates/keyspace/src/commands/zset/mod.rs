@@ -34,7 +34,7 @@ pub(super) fn change<'a>(ctx: &Context<'a, '_>) -> Change<'a> {
     ctx.change(ctx.keyspace.rules().packing.zset.get())
 }
 
-/// Replies with what there is to say of a key's sorted set.
+/// Reads the sorted set of the call's key, and replies.
 pub(super) fn one<R>(
     ctx: &mut Context<'_, '_>,
     reply: impl FnOnce(Option<ZSetRef<'_>>, &mut Writer) -> R,

@@ -209,7 +209,7 @@ impl<'b> RangeQuery<'b> {
         })
     }
 
-    /// The ranks of what it asks for.
+    /// The ranks of the members in the range.
     fn ranks(&self, zset: ZSetRef<'_>) -> Range<usize> {
         let within = match &self.ends {
             RangeEnds::Ranks(start, end) => {

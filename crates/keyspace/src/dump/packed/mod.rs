@@ -15,7 +15,7 @@ pub(super) enum Element<'a> {
 }
 
 impl Element<'_> {
-    /// Its text, in which a number is written in memory at hand.
+    /// Its text. A number is written into `memory`.
     pub(super) fn text<'b>(&'b self, memory: &'b mut itoa::Buffer) -> &'b [u8] {
         match self {
             Self::Bytes(bytes) => bytes,

@@ -193,7 +193,7 @@ impl Hold<'_> {
         });
     }
 
-    /// Calls `store` with what an entry holds for a collection, whose members are due at `next`.
+    /// Calls `store` with the stored form of a collection, whose members are due at `next`.
     pub(super) fn with_stored<C: Collection>(
         &mut self,
         owned: Owned<C>,

@@ -891,8 +891,8 @@ impl Rig {
             .collect()
     }
 
-    /// Does something, and holds what changed against what was told. Returns the number of changed
-    /// keys.
+    /// Runs `act`, and compares the changes of data with those that the observer was told. Returns
+    /// the number of changed keys.
     #[track_caller]
     fn check(&mut self, what: &str, act: impl FnOnce(&mut Self)) -> usize {
         let before = self.dump();
