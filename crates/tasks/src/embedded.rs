@@ -75,16 +75,17 @@ pub struct JournalStore<J> {
 struct Inside {
     table: Table,
     /// The journal's names of what it holds: of a task, and of a dead letter.
-    names: HashMap<(Arc<str>, Kind), u64>,
+    names: HashMap<(Arc<str>, RecordKind), u64>,
     next_name: u64,
-    /// Why the journal could not be written. The table has more than it since.
+    /// The reason why the journal could not be written. Since then the table has changes that the
+    /// journal lacks.
     failed: Option<JournalError>,
     wakes: Vec<Wake>,
 }
 
-/// What a record of the journal is.
+/// A journal record holds a task or a dead letter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Kind {
+enum RecordKind {
     Task,
     Letter,
 }
@@ -95,7 +96,7 @@ impl<J> fmt::Debug for JournalStore<J> {
     }
 }
 
-/// What a journal keeps of a task: its id; priority, the time its run was due, and its payload.
+/// A journal keeps a task as its id and its bytes: priority, the due time of its run, payload.
 type Kept = (String, Vec<u8>);
 
 impl<J: Journal<String, Vec<u8>>> JournalStore<J> {
@@ -165,8 +166,8 @@ impl<J> JournalStore<J> {
     }
 }
 
-/// What becomes of one record of the journal. A record that changes gets another name: so names are
-/// never used again.
+/// The change of one journal record. A record that changes gets another name, so names are never
+/// used again.
 struct Written {
     ends: Option<u64>,
     begins: Option<(u64, Kept, Status)>,
@@ -182,9 +183,9 @@ impl Inside {
         let mut written = Vec::new();
         for id in &touched {
             let task = self.table.row(id).map(|row| kept_task(id, row));
-            written.extend(self.record(id, Kind::Task, task));
+            written.extend(self.record(id, RecordKind::Task, task));
             let letter = self.table.letter(id).map(kept_letter);
-            written.extend(self.record(id, Kind::Letter, letter));
+            written.extend(self.record(id, RecordKind::Letter, letter));
         }
         if written.is_empty() {
             return Ok(None);
@@ -193,11 +194,11 @@ impl Inside {
         journal.append(&changes).map(Some)
     }
 
-    /// What becomes of the record of a task or letter.
+    /// Gives the record of a task or letter its new name, and returns the change.
     fn record(
         &mut self,
         id: &Arc<str>,
-        kind: Kind,
+        kind: RecordKind,
         now: Option<(Kept, Status)>,
     ) -> Option<Written> {
         let key = (Arc::clone(id), kind);
@@ -215,9 +216,9 @@ impl Inside {
     fn restore(&mut self, record: Record<String, Vec<u8>>) -> Result<(), StoreError> {
         let id: Arc<str> = Arc::from(&*record.key);
         let kind = if record.status.place == Place::Dead {
-            Kind::Letter
+            RecordKind::Letter
         } else {
-            Kind::Task
+            RecordKind::Task
         };
         self.next_name = self.next_name.max(record.id + 1);
         self.names.insert((Arc::clone(&id), kind), record.id);
@@ -233,7 +234,7 @@ impl Inside {
         );
         let (payload, attempt) = (payload.to_vec(), record.status.attempt);
         match kind {
-            Kind::Task => self.table.put(
+            RecordKind::Task => self.table.put(
                 id,
                 Row {
                     due,
@@ -245,7 +246,7 @@ impl Inside {
                     held: None,
                 },
             ),
-            Kind::Letter => {
+            RecordKind::Letter => {
                 let error = record.status.error.unwrap_or_default();
                 let mut letter = DeadLetter::new(&*id, attempt, error);
                 (letter.payload, letter.died) = (payload, due);

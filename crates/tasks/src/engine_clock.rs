@@ -1,4 +1,4 @@
-//! What time it is by the engine's clock, without asking it: a bound that is never ahead.
+//! This module estimates the engine's time without asking: a lower bound that is never ahead of it.
 //!
 //! A worker asks the engine for its time now and then. Suppose it sends the question at 10.000 by
 //! its own monotonic clock, and gets the answer "12:00:00.000" at 10.004. The engine wrote the
@@ -22,9 +22,9 @@ const OFFSET_MAX_US: u64 = 1_000_000;
 /// One answer of the engine, and when it came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Answer {
-    /// When the question was sent, by the monotonic clock.
+    /// The time at which the question was sent, by the monotonic clock.
     pub(crate) sent: Duration,
-    /// When the answer had come.
+    /// The time at which the answer had come.
     pub(crate) received: Duration,
     /// The engine's time within it.
     pub(crate) engine: Timestamp,
@@ -84,7 +84,7 @@ impl EngineClock {
         self.offset_us
     }
 
-    /// Whether the wall clock and the engine's differ by more than a second.
+    /// True if the wall clock and the engine's differ by more than a second.
     pub(crate) fn is_skewed(&self) -> bool {
         self.offset_us.unsigned_abs() > OFFSET_MAX_US
     }

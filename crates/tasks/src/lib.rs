@@ -41,7 +41,7 @@
 //!
 //! This section is for those who change the crate. From the top down:
 //!
-//! - `worker/`: the ferry, the claims that are held, what happens when the wheel fires.
+//! - `worker/`: the engine loop, the claims that are held, what happens when the wheel fires.
 //! - `postgres/`, `nats/`: stores on engines, behind features.
 //! - `memory.rs`, `embedded.rs`: stores over the table, without a disk and with a journal of the
 //!   scheduler's. `table/` is tasks of one process in an engine's time.
@@ -53,17 +53,18 @@
 //! 1. `schedule` gives it to the engine, with the time at which it is due *by the engine's clock*.
 //! 2. Up to `lookahead` (10 s; 24 s on NATS) before that, the engine gives it to one worker as a
 //!    *claim*: a lease with an end, and a fence.
-//! 3. The worker's *ferry*, the one thread that talks to the engine, files the claim in the wheel,
-//!    and extends its lease when a quarter of it is over, together with all others that are as old.
-//!    If the engine says that the claim is not the worker's any more, it leaves the wheel. A claim
-//!    that comes late waits in a line: late ones leave an eighth of the threads to what is on time,
-//!    for what a dead worker held comes all at once. What is due and no thread has begun within a
-//!    second goes back, and the worker claims less for a while: an idle one gets it. When all
-//!    threads are in long runs, what is due soon goes back before it is late.
+//! 3. The worker's *engine loop*, the one thread that talks to the engine, files the claim in the
+//!    wheel, and extends its lease when a quarter of it is over, together with all others that are
+//!    as old. If the engine says that the claim is not the worker's any more, it leaves the wheel.
+//!    A claim that comes late waits in a line: late ones leave an eighth of the threads to what is
+//!    on time, for what a dead worker held comes all at once. What is due and no thread has begun
+//!    within a second goes back, and the worker claims less for a while: an idle one gets it. When
+//!    all threads are in long runs, what is due soon goes back before it is late.
 //! 4. The wheel fires. A thread of the wheel looks whether the engine's clock has reached the due
 //!    time, and whether the lease lasts by the worker's monotonic clock. Then it calls the handler.
-//! 5. The end of the run goes to the ferry's mailbox, and from there to the engine, many at a time.
-//!    The engine compares the fence. A periodic task is filed for its next run in the same step.
+//! 5. The end of the run goes to the engine loop's mailbox, and from there to the engine, many at a
+//!    time. The engine compares the fence. A periodic task is filed for its next run in the same
+//!    step.
 //! 6. A run that failed is filed again, as [`Retry`] says, or becomes a dead letter.
 //!
 //! **Whose clock.** The worker asks the engine for its time twice a second; `engine_clock.rs` says
@@ -76,7 +77,7 @@
 //! delivery may be lost with a node. It is made again after a lease, so the lookahead is a lease
 //! and an election long.
 //!
-//! What must always hold:
+//! Invariants:
 //!
 //! - **Nothing runs early** by the engine's clock, however wall clocks are set.
 //! - **A task ends by the latest fence.** The end of a run under an older one is refused, and so is

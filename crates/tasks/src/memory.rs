@@ -63,7 +63,7 @@ impl MemoryStore {
         }
     }
 
-    /// Whether every call fails from now on, and changes nothing.
+    /// Makes every call fail from now on, and change nothing.
     pub fn set_down(&self, down: bool) {
         self.lock().down = down;
     }
@@ -74,7 +74,7 @@ impl MemoryStore {
         self.lock().table.len()
     }
 
-    /// Whether there is none.
+    /// True if the store has no tasks.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -111,7 +111,7 @@ impl MemoryStore {
     }
 }
 
-/// What the memory answers at once.
+/// An answer that the memory gives at once.
 type Answered<T> = std::future::Ready<Result<T, StoreError>>;
 
 impl TaskStore for MemoryStore {

@@ -1,4 +1,4 @@
-//! What an engine must do to keep tasks.
+//! `TaskStore` is the interface of an engine that keeps tasks.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -11,15 +11,15 @@ use crate::shape::many;
 use crate::shape::task::{Due, Task};
 use crate::shape::timestamp::Timestamp;
 
-/// What a worker asks for.
+/// A worker's question for claims.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Ask {
-    /// Who asks, for people who look into the engine.
+    /// The worker's name, for people who look into the engine.
     pub worker: String,
     /// Tasks that are due within this are claimed.
     pub lookahead: Duration,
-    /// How long the claims are to last. An engine that has its own length says so in the claims.
+    /// The length of the claims' leases. An engine that has its own length says so in the claims.
     pub lease: Duration,
     /// So many at most.
     pub most: usize,
@@ -42,13 +42,13 @@ impl Ask {
     }
 }
 
-/// What follows a run that failed.
+/// A run failed: the error, and the retry if there is one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Failure {
-    /// When it runs again; `None` if it is a dead letter.
+    /// The time of the next run; `None` if the task is a dead letter.
     pub retry: Option<Due>,
-    /// Why it failed.
+    /// The error of the run.
     pub error: String,
 }
 
@@ -66,8 +66,8 @@ impl Failure {
     }
 }
 
-/// What a store calls when something may have become claimable that was not expected. From any
-/// thread; it never waits.
+/// A callback by which a store announces that something may have become claimable unexpectedly. It
+/// is called from any thread, and never waits.
 pub type Wake = Arc<dyn Fn() + Send + Sync>;
 
 /// An engine that keeps tasks. `NatsStore`, `PostgresStore`, `EmbeddedStore` and
@@ -116,9 +116,9 @@ pub trait TaskStore: Send + Sync + 'static {
         due: Due,
     ) -> impl Future<Output = Result<bool, StoreError>> + Send;
 
-    /// How often the engine may have forgotten so far who has which claim: it has come back after
-    /// it was away. Never waits. A worker asks before it runs a claim that was given out at another
-    /// number: see [`Claim::interruptions`](crate::Claim::interruptions).
+    /// The number of times that the engine may have forgotten who has which claim, since it came
+    /// back after it was away. The call never waits. A worker asks before it runs a claim that was
+    /// given out at another number: see [`Claim::interruptions`](crate::Claim::interruptions).
     fn interruptions(&self) -> u64 {
         0
     }
@@ -158,7 +158,7 @@ pub trait TaskStore: Send + Sync + 'static {
         claims: &[Arc<Claim>],
     ) -> impl Future<Output = Result<Vec<Verdict>, StoreError>> + Send;
 
-    /// What time it is, by the engine's clock.
+    /// The engine's time.
     fn now(&self) -> impl Future<Output = Result<Timestamp, StoreError>> + Send;
 
     /// Dead letters, so many at most.

@@ -1,4 +1,4 @@
-//! What users do with a task: schedule, cancel, move.
+//! Users' changes of a task: schedule, cancel, move.
 //!
 //! A schedule that fires while it is cancelled is on its way between two subjects. So what cancels
 //! writes a record first, which comes after whatever was on its way, and removes what was handed
@@ -18,7 +18,7 @@ use crate::shape::timestamp::Timestamp;
 /// sooner is handed over by us.
 pub(super) const COARSE: Duration = Duration::from_millis(300);
 
-/// How often a task is looked for that moves from one subject to another meanwhile.
+/// The number of times that a task is looked for which moves from one subject to another meanwhile.
 const TRIES: u32 = 5;
 
 impl Inner {
@@ -59,7 +59,7 @@ impl Inner {
         Ok(())
     }
 
-    /// What was handed over and is not over.
+    /// Finds the task of this id that was handed over and has not ended.
     pub(super) async fn handed_over(&self, id: &str) -> Result<Option<Kept>, StoreError> {
         let Some(handed) = self.wire.last(&self.subjects.handed_any(id)).await? else {
             return Ok(None);

@@ -190,8 +190,8 @@ impl Inner {
         self.lease - self.lease / 4
     }
 
-    /// Whether a first delivery may have lain here while this process was stopped: then it is no
-    /// longer the latest.
+    /// True if a first delivery may have lain here while this process was stopped: then it need not
+    /// be the latest any more.
     fn may_be_old(&self, delivery: Delivery, now: Timestamp) -> bool {
         now.since(delivery.kept) > self.lease / 2
     }
@@ -266,7 +266,7 @@ impl Inner {
         self.still_latest(claims).await
     }
 
-    /// Which claims have no newer record.
+    /// Accepts the claims that have no newer record.
     async fn still_latest(&self, claims: &[Arc<Claim>]) -> Result<Vec<Verdict>, StoreError> {
         let records = self.records(claims).await?;
         let latest = claims.iter().zip(records);

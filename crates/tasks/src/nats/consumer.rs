@@ -26,7 +26,7 @@ pub(super) struct Consumer {
     pub(super) name: String,
     config: Value,
     filter: String,
-    /// When it was made, in microseconds since 1970; 0 if that is not known yet.
+    /// The time of its creation, in microseconds since 1970; 0 if that is not known yet.
     made: AtomicU64,
     in_doubt: AtomicBool,
     /// It was deleted, and nobody was told.
@@ -36,7 +36,7 @@ pub(super) struct Consumer {
 /// "Consumer not found".
 const NOT_FOUND: u64 = 10014;
 
-/// How long an answer about a consumer is waited for.
+/// The time for which an answer about a consumer is waited for.
 const PATIENCE: Duration = Duration::from_millis(250);
 
 impl Consumer {
@@ -102,12 +102,12 @@ impl Consumer {
         }
     }
 
-    /// Whether it was lost since this was last asked.
+    /// True if it was lost since the last call.
     pub(super) fn take_lost(&self) -> bool {
         self.lost.swap(false, Relaxed)
     }
 
-    /// Whether another consumer may have delivered what was kept then.
+    /// True if another consumer may have delivered what was kept at that time.
     pub(super) fn may_be_younger(&self, kept: Timestamp) -> bool {
         self.is_in_doubt() || kept < Timestamp(self.made.load(Relaxed)).plus(CLOCKS)
     }

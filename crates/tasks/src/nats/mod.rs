@@ -65,7 +65,7 @@ use crate::store::{Ask, Failure, TaskStore, Wake};
 /// For how long an answer of the engine's clock is used.
 const CLOCK_AGE: Duration = Duration::from_secs(5);
 
-/// How long a call may take in all.
+/// The time limit of a whole call.
 const LIMIT: Duration = Duration::from_secs(5);
 
 /// Tasks in a stream of NATS JetStream, of version 2.12 or later. Clones share one connection,
@@ -88,18 +88,18 @@ pub struct NatsStore {
     inner: Arc<Inner>,
 }
 
-/// What calls work with.
+/// The state that calls share.
 struct Inner {
     wire: Wire,
     subjects: Subjects,
-    /// How long before it is due a task is handed over.
+    /// A task is handed over so long before it is due.
     lookahead: Duration,
-    /// How long the consumers wait for an acknowledgement.
+    /// The consumers wait so long for an acknowledgement.
     lease: Duration,
     clock: Mutex<EngineClock>,
     /// By priority.
     consumers: [Arc<Consumer>; 3],
-    /// What they have delivered.
+    /// The messages that the consumers have delivered.
     buffers: [Arc<Buffer>; 3],
     wakes: Arc<Wakes>,
     asked: Arc<Asked>,

@@ -1,4 +1,4 @@
-//! A task as a message: a schedule, or what the schedule becomes.
+//! A task as a message: its schedule, or the message that the schedule becomes.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::shape::sum::sum;
 use crate::shape::task::{Priority, Task};
 use crate::shape::timestamp::Timestamp;
 
-/// What a schedule, and what is handed over, carry.
+/// The contents of a schedule, and of the message that is handed over.
 #[derive(Debug, Clone)]
 pub(super) struct Order {
     pub(super) due: Timestamp,

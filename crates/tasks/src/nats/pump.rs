@@ -1,4 +1,4 @@
-//! Messages of one consumer, as far as there is room for them.
+//! The pump pulls messages of one consumer, as far as there is room for them.
 //!
 //! A *pull* asks a consumer for so many messages, for a second. When nothing has come for a bit
 //! longer than that, the pull was lost with a node, and another one is made.
@@ -27,17 +27,17 @@ const ROOM: usize = 2000;
 const MANY: usize = 64;
 const SOON: Duration = Duration::from_secs(2);
 
-/// How long a pull lasts.
+/// The length of a pull.
 const PULL: Duration = Duration::from_secs(1);
 
 /// After a pull that brought nothing: a refusal is answered at once.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// How long after the last claim messages are still pulled: for a store that nobody claims from,
-/// others should have them.
+/// Messages are pulled for so long after the last claim. A store from which nobody claims leaves
+/// them to others.
 const INTEREST: Duration = Duration::from_secs(5);
 
-/// When claims were last asked for, by the monotonic clock, in nanoseconds; 0 if nobody asks.
+/// The time of the last call for claims, by the monotonic clock, in nanoseconds; 0 if nobody asks.
 #[derive(Debug, Default)]
 pub(super) struct Asked(AtomicU64);
 
@@ -62,11 +62,11 @@ pub(super) struct Delivered {
     pub(super) message: Message,
     /// By the monotonic clock, in nanoseconds.
     pub(super) at: u64,
-    /// How often the store had been interrupted then.
+    /// The store's interruptions at that time.
     pub(super) interruptions: u64,
 }
 
-/// What one consumer has delivered.
+/// The messages that one consumer has delivered.
 #[derive(Debug, Default)]
 pub(super) struct Buffer(Mutex<Vec<Delivered>>);
 
@@ -94,7 +94,7 @@ impl Buffer {
     }
 }
 
-/// Who is told that something was delivered.
+/// The callbacks that are called when something was delivered.
 #[derive(Default)]
 pub(super) struct Wakes(Mutex<Vec<Wake>>);
 
@@ -177,7 +177,7 @@ async fn give_back(wire: &Wire, buffer: &Buffer) {
     }
 }
 
-/// What has come of a pull.
+/// The result of a pull.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Came {
     Some,
@@ -219,7 +219,7 @@ async fn receive(
     if most > 0 { Came::Some } else { Came::Nothing }
 }
 
-/// Whether a message should be claimed now, not when a worker asks the next time.
+/// True if a message should be claimed now, before a worker asks the next time.
 fn is_soon(message: &Message) -> bool {
     let due = message
         .headers

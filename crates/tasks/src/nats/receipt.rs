@@ -1,18 +1,18 @@
-//! What a claim of this store knows of its message and of its id's record.
+//! A receipt is the knowledge of a claim about its message and its id's record.
 
 use super::record::Fenced;
 use super::text::encoded;
 use crate::shape::claim::Claim;
 use crate::shape::timestamp::Timestamp;
 
-/// What the subject of an acknowledgement says about its message.
+/// A delivery, as the subject of its acknowledgement describes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Delivery {
     /// The message's sequence in the stream.
     pub(super) sequence: u64,
-    /// Which delivery this is, from 1.
+    /// The number of this delivery, from 1.
     pub(super) count: u64,
-    /// When the message was kept.
+    /// The time at which the message was kept.
     pub(super) kept: Timestamp,
 }
 
@@ -38,13 +38,14 @@ pub(super) fn receipt(claim: &Claim, record: u64) -> String {
     format!("{reply} {record} {fence} {}", encoded(&claim.id))
 }
 
-/// Where a claim's message is acknowledged.
+/// The subject on which a claim's message is acknowledged.
 pub(super) fn reply_of(claim: &Claim) -> &str {
     let split = claim.receipt.split_once(' ');
     split.map_or(&claim.receipt, |(reply, _)| reply)
 }
 
-/// How a claim is compared with records. `None` if it is none of ours, or not as it was given out.
+/// A claim's fence, to compare with records. `None` if the store did not give out the claim, or not
+/// in this form.
 pub(super) fn fenced(claim: &Claim) -> Option<Fenced<'_>> {
     let mut words = claim.receipt.split(' ').skip(1);
     let known = words.next()?.parse().ok()?;

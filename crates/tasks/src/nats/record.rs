@@ -1,4 +1,4 @@
-//! The record of an id's latest task or claim: a small message, which the next one must know.
+//! The record of an id's latest task or claim: a small message that the next one must know.
 
 use super::Inner;
 use super::wire::{Kept, Letter, Put};
@@ -7,13 +7,13 @@ use crate::shape::error::StoreError;
 /// For how long a record is kept: a zombie that wakes up later is no longer told from the living.
 const KEPT_FOR: &str = "600s";
 
-/// What a record says.
+/// The contents of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Says {
     /// The task was delivered again, and is claimed under this record's sequence; or it was given
     /// back.
     Claimed,
-    /// What was handed over before is over: it has ended, was cancelled, moved, or replaced.
+    /// The task that was handed over has ended, was cancelled, moved, or replaced.
     Over,
 }
 
@@ -90,8 +90,8 @@ impl Inner {
     }
 }
 
-/// How often a record is tried: the second try knows the last one; more are for those that come and
-/// go meanwhile.
+/// The number of tries of a record. The second try knows the last record; more are for records that
+/// come and go meanwhile.
 const TRIES: u32 = 4;
 
 /// A claim, as its record is compared with it.
@@ -103,7 +103,7 @@ pub(super) struct Fenced<'a> {
     pub(super) known: u64,
 }
 
-/// What became of a record and the letters beside it.
+/// The outcome of keeping a record and the letters with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
     /// They are kept, the last under this sequence.
@@ -112,7 +112,7 @@ pub(super) enum Step {
     Refused,
 }
 
-/// What a record that was kept says.
+/// The contents of a record that was kept.
 pub(super) fn says(kept: &Kept) -> Says {
     match kept.headers.get(SAYS).map(|value| value.as_str()) {
         Some("claimed") => Says::Claimed,

@@ -1,4 +1,4 @@
-//! Connecting: the stream, its consumers, and what pulls from them.
+//! The builder connects, makes the stream and its consumers, and starts to pull from them.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -17,18 +17,18 @@ use crate::engine_clock::EngineClock;
 use crate::shape::error::StoreError;
 use crate::shape::task::Priority;
 
-/// How long a call may take.
+/// The time limit of a call.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How often it is asked whether the server is there. After two questions without an answer, the
-/// connection is made anew.
+/// The interval at which the client asks whether the server is there. After two questions without
+/// an answer, the connection is made anew.
 const PING: Duration = Duration::from_secs(2);
 
 /// Bytes that a queue's name may have, and the longest lease.
 const NAME_MAX: usize = 200;
 const LEASE_MAX: Duration = Duration::from_secs(24 * 3600);
 
-/// How often something is made that cannot be made yet.
+/// The number of tries to make something that cannot be made yet.
 const TRIES: u32 = 40;
 
 /// Longest pause before a lost connection is tried again.
@@ -69,23 +69,23 @@ impl NatsStore {
 }
 
 impl NatsBuilder {
-    /// How many nodes have the stream (default 1): 3, to survive one.
+    /// The number of nodes that have the stream (default 1): 3, to survive one.
     #[must_use]
     pub fn replicas(mut self, replicas: usize) -> Self {
         self.replicas = replicas;
         self
     }
 
-    /// How long before it is due a task is handed over and claimed (default 24 s), whatever the
-    /// workers' lookahead is: longer than a lease and an election together. So a delivery that was
-    /// lost with a node is made again in time.
+    /// Tasks are handed over and claimed so long before they are due (default 24 s), whatever the
+    /// workers' lookahead is. It is longer than a lease and an election together, so a delivery
+    /// that was lost with a node is made again in time.
     #[must_use]
     pub fn lookahead(mut self, lookahead: Duration) -> Self {
         self.lookahead = lookahead;
         self
     }
 
-    /// How long JetStream waits before it delivers a task again (default 16 s, a day at most),
+    /// JetStream waits so long before it delivers a task again (default 16 s, a day at most),
     /// whatever the workers' lease is. Workers believe in a claim for three quarters of that, which
     /// should be longer than an election.
     #[must_use]
@@ -94,7 +94,8 @@ impl NatsBuilder {
         self
     }
 
-    /// How the client is made: credentials, encryption. Called once.
+    /// Sets the function that makes the client's options: credentials, encryption. It is called
+    /// once.
     #[must_use]
     pub fn options(mut self, options: impl Fn() -> ConnectOptions + Send + Sync + 'static) -> Self {
         self.options = Some(Arc::new(options));

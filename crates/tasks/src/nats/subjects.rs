@@ -1,4 +1,4 @@
-//! Which message of the stream says what. Each subject has one message at most: the last.
+//! The stream's subjects. Each has one message at most: the last.
 //!
 //! | subject | what it says |
 //! |---|---|

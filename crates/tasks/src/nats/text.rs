@@ -19,7 +19,7 @@ pub(super) fn encoded(text: &str) -> String {
     token
 }
 
-/// What was [`encoded`]. `None` if it was not.
+/// Decodes what was [`encoded`]. `None` if it was not.
 pub(super) fn decoded(token: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(token.len());
     let mut rest = token.bytes();

@@ -1,4 +1,4 @@
-//! JetStream's calls: requests with JSON, and messages that are kept if what they expect is true.
+//! JetStream's calls: requests with JSON, and messages that are kept if their expectation is true.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -40,13 +40,13 @@ pub(super) struct Kept {
     pub(super) payload: Bytes,
 }
 
-/// What became of a message that expected something.
+/// The outcome of a message that expected something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Put {
     /// It is kept under this sequence.
     Kept(u64),
-    /// What it expected is not true: the subject's last sequence is another one, if the server says
-    /// which.
+    /// The expectation is not true: the subject has another last sequence, which is here if the
+    /// server says it.
     Conflict(Option<u64>),
 }
 
@@ -94,8 +94,8 @@ impl Wire {
         }
     }
 
-    /// How often a node may have forgotten what it had delivered last: it writes that down a moment
-    /// later, and no other node has it. A node that was restarted has new connections.
+    /// The number of times that a node may have forgotten its last deliveries. It writes them down
+    /// a moment later, and no other node has them. A node that was restarted has new connections.
     pub(super) fn interruptions(&self) -> u64 {
         match self.is_alone {
             true => self.client.statistics().connects.load(Relaxed),
@@ -235,7 +235,7 @@ fn code(error: &Value) -> u64 {
     error["err_code"].as_u64().unwrap_or(0)
 }
 
-/// What became of a message, by the server's answer.
+/// The outcome of a message, by the server's answer.
 fn became(answer: Message) -> Result<Put, StoreError> {
     if answer.status.is_some() {
         return Err(StoreError::engine(

@@ -23,7 +23,7 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Config, GenericClient, NoTls, Row, Socket};
 
 use self::rows::{Named, Order, Orders, dues, number, verdicts};
-use self::session::{Link, Of, said};
+use self::session::{Link, Of, engine_error};
 use crate::shape::claim::{Claim, Verdict};
 use crate::shape::error::StoreError;
 use crate::shape::many::Many;
@@ -120,7 +120,7 @@ impl PostgresStore {
         let order = Order::of(task);
         let parameters = order.parameters(&self.queue);
         let row = client.query_one(sql::SCHEDULE, &parameters).await;
-        let row = row.map_err(said)?;
+        let row = row.map_err(engine_error)?;
         Ok(Timestamp(number(&row, 0)))
     }
 
@@ -138,10 +138,10 @@ impl PostgresStore {
         let orders = Orders::of(tasks.into_values());
         let parameters = orders.parameters(&self.queue);
         let rows = client.query(sql::SCHEDULE_MANY, &parameters).await;
-        Ok(Many::dues(&ids, &dues(&rows.map_err(said)?)))
+        Ok(Many::dues(&ids, &dues(&rows.map_err(engine_error)?)))
     }
 
-    /// How many tasks are pending or claimed. Its cost grows with their number.
+    /// The number of tasks that are pending or claimed. Its cost grows with their number.
     ///
     /// # Errors
     ///
@@ -169,7 +169,7 @@ impl PostgresStore {
             // The caller gets the first error, whatever becomes of this.
             let _ = session.client.batch_execute(sql::ANALYZE).await;
         }
-        rows.map_err(said)
+        rows.map_err(engine_error)
     }
 
     /// A call that changes one row, or none.

@@ -13,7 +13,7 @@ use crate::shape::sum::sum;
 use crate::shape::task::{Due, Priority, Task};
 use crate::shape::timestamp::Timestamp;
 
-/// When something is due, as two parameters of which one is null.
+/// A due time, as two parameters of which one is null.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct When {
     pub(super) wait: Option<i64>,
@@ -115,7 +115,7 @@ impl Orders {
     }
 }
 
-/// When tasks are due, by their ids.
+/// The due times of tasks, by their ids.
 pub(super) fn dues(rows: &[Row]) -> HashMap<String, Timestamp> {
     let due = |row: &Row| (row.get(0), Timestamp(number(row, 1)));
     rows.iter().map(due).collect()
@@ -152,29 +152,29 @@ fn id(claim: &Claim) -> String {
     claim.id.clone()
 }
 
-/// What rows of fences say about claims that are extended: of two equal ones, the same.
+/// The verdicts about claims that are extended, from rows of fences: the same for two equal claims.
 pub(super) fn extended(claims: &[Arc<Claim>], rows: &[Row]) -> Vec<Verdict> {
-    let said: HashMap<u64, bool> = rows.iter().map(said).collect();
-    let verdict = |claim: &Arc<Claim>| verdict(said.get(&claim.fence.0).copied());
+    let rows_by_fence: HashMap<u64, bool> = rows.iter().map(fence_row).collect();
+    let verdict = |claim: &Arc<Claim>| verdict(rows_by_fence.get(&claim.fence.0).copied());
     claims.iter().map(verdict).collect()
 }
 
-/// What rows of fences say about claims. What is not among them is refused, and so is the second of
-/// two equal claims.
+/// The verdicts about claims, from rows of fences. A claim that has no row is refused, and so is
+/// the second of two equal claims.
 pub(super) fn verdicts(claims: &[Arc<Claim>], rows: &[Row]) -> Vec<Verdict> {
-    let mut said: HashMap<u64, bool> = rows.iter().map(said).collect();
-    let verdict = |claim: &Arc<Claim>| verdict(said.remove(&claim.fence.0));
+    let mut rows_by_fence: HashMap<u64, bool> = rows.iter().map(fence_row).collect();
+    let verdict = |claim: &Arc<Claim>| verdict(rows_by_fence.remove(&claim.fence.0));
     claims.iter().map(verdict).collect()
 }
 
 /// A fence, and whether its claim was the task's and could be changed.
-fn said(row: &Row) -> (u64, bool) {
+fn fence_row(row: &Row) -> (u64, bool) {
     (number(row, 0), row.get(1))
 }
 
-/// What that says.
-pub(super) fn verdict(said: Option<bool>) -> Verdict {
-    match said {
+/// The verdict of a row, if there was one.
+pub(super) fn verdict(current: Option<bool>) -> Verdict {
+    match current {
         Some(true) => Verdict::Accepted,
         Some(false) => Verdict::Busy,
         None => Verdict::Refused,

@@ -15,20 +15,20 @@ use super::sql;
 use crate::shape::error::StoreError;
 use crate::store::Wake;
 
-/// How long a connection may take.
+/// The time limit of connecting.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How often it is looked whether the server still answers.
+/// The interval at which the session checks that the server still answers.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// How long a statement may wait for a lock, and how long it may take, in milliseconds.
+/// The limits of a statement's wait for a lock, and of the statement, in milliseconds.
 ///
 /// Every statement walks an index. The planner is to choose that always: where it last saw a table
 /// nearly empty, it would walk all of it for each claim, though it has ten thousand rows by now.
 const LIMITS: &str = "SET lock_timeout = 1000; SET statement_timeout = 4000;
     SET enable_seqscan = off; SET enable_bitmapscan = off";
 
-/// Which statement is meant.
+/// The name of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Of {
     Now,
@@ -49,7 +49,7 @@ pub(super) enum Of {
 }
 
 impl Of {
-    /// Whether workers call it, and it waits for nobody's lock.
+    /// True if workers call it, and it waits for nobody's lock.
     pub(super) fn is_of_workers(self) -> bool {
         use Of::{Bury, Claim, Done, Extend, Now, Release, Retry};
         matches!(self, Now | Claim | Extend | Done | Release | Retry | Bury)
@@ -92,7 +92,7 @@ impl Session {
 type Connected = Result<(Client, Arc<Silence>), tokio_postgres::Error>;
 type Connecting = Pin<Box<dyn Future<Output = Connected> + Send>>;
 
-/// How the server is reached.
+/// The way to the server.
 pub(super) struct Link {
     connect: Box<dyn Fn() -> Connecting + Send + Sync>,
     runtime: Handle,
@@ -169,13 +169,15 @@ async fn opened(connecting: Connecting) -> Result<Session, StoreError> {
         })
     };
     let opened = tokio::time::timeout(PATIENCE, opening).await;
-    opened.map_err(|_| StoreError::TimedOut)?.map_err(said)
+    opened
+        .map_err(|_| StoreError::TimedOut)?
+        .map_err(engine_error)
 }
 
-/// What the server says is in the error's source.
-pub(super) fn said(error: tokio_postgres::Error) -> StoreError {
+/// The engine's error; the server's message is in the source of the driver's.
+pub(super) fn engine_error(error: tokio_postgres::Error) -> StoreError {
     match error.as_db_error() {
-        Some(said) => StoreError::engine(said),
+        Some(message) => StoreError::engine(message),
         None => StoreError::engine(error),
     }
 }

@@ -1,4 +1,4 @@
-//! For how long a connection has not answered.
+//! `Silence` measures for how long a connection has not answered.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -8,8 +8,8 @@ use tidewheel_time::{monotonic_nanos, nanos};
 /// A connection that has not answered for so long is given up.
 const SILENT: Duration = Duration::from_secs(5);
 
-/// Which calls of a connection are answered. The server answers in order. So an answer speaks for
-/// all calls before it, also for those that nobody waits for any more.
+/// The calls of a connection that have no answer yet. The server answers in order. So an answer
+/// speaks for all calls before it, also for those that nobody waits for any more.
 #[derive(Debug)]
 pub(super) struct Silence(Mutex<Calls>);
 
@@ -51,7 +51,7 @@ impl Silence {
         calls.since = monotonic_nanos();
     }
 
-    /// Whether a call has waited for too long.
+    /// True if a call has waited for too long.
     pub(super) fn is_long(&self) -> bool {
         let calls = self.lock();
         let passed = monotonic_nanos().saturating_sub(calls.since);

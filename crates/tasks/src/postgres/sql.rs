@@ -1,4 +1,4 @@
-//! What is said to the database. Times are microseconds since 1970, by the database's clock.
+//! The SQL statements. Times are microseconds since 1970, by the database's clock.
 
 /// Tables, indexes, the numbers of claims, the clock, and a time from now: the end of the year 9999
 /// at the latest. Several workers may start at the same time: one after another.

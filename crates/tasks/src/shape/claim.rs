@@ -1,4 +1,4 @@
-//! What a store hands to a worker: a task, for some time, under a fence.
+//! A claim is a task that a store gives to a worker, for some time, under a fence.
 
 use std::time::Duration;
 
@@ -19,9 +19,9 @@ pub struct Fence(pub u64);
 pub struct Claim {
     /// The task's name.
     pub id: String,
-    /// When it runs, by the engine's clock.
+    /// The due time, by the engine's clock.
     pub due: Timestamp,
-    /// What its handler gets.
+    /// The payload for the handler.
     pub payload: Vec<u8>,
     /// Its priority.
     pub priority: Priority,
@@ -34,17 +34,17 @@ pub struct Claim {
     pub attempt: u32,
     /// The number of this claim.
     pub fence: Fence,
-    /// How long the lease lasts after each extension.
+    /// The length of the lease after each extension.
     pub lease: Duration,
-    /// How long it lasts at first, after it was asked for: a store may have fetched it before.
+    /// The length of the first lease, after it was asked for: a store may have fetched it before.
     pub remaining: Duration,
-    /// How long a lease lasts, if the engine loses those that came after it in a fail-over. A
-    /// worker counts it from the lease before the latest. After that it asks before it runs the
-    /// claim, and does not run it without an answer.
+    /// The length of a lease that survives a fail-over of the engine, in which later extensions may
+    /// be lost. A worker counts it from the lease before the latest. After that it asks before it
+    /// runs the claim, and does not run it without an answer.
     pub sure: Duration,
     /// [`TaskStore::interruptions`](crate::TaskStore::interruptions) when it was given out.
     pub interruptions: u64,
-    /// What the store itself needs to find the claim again.
+    /// The store's own data, by which it finds the claim again.
     pub receipt: String,
     /// It is not as it was scheduled: a store hands it to no worker.
     #[cfg_attr(not(any(feature = "postgres", feature = "nats")), allow(dead_code))]
@@ -74,7 +74,7 @@ impl Claim {
     }
 }
 
-/// What a store says to a call under a fence.
+/// A store's answer to a call under a fence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// It is done.
@@ -88,7 +88,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Whether it is done.
+    /// True if the call had its effect.
     #[must_use]
     pub fn is_accepted(self) -> bool {
         self == Self::Accepted

@@ -8,13 +8,13 @@ use crate::shape::timestamp::Timestamp;
 pub struct DeadLetter {
     /// The task's name. A store has at most one dead letter of a name: the latest.
     pub id: String,
-    /// What its handler got.
+    /// The payload for the handler.
     pub payload: Vec<u8>,
-    /// How often it was tried.
+    /// The number of attempts.
     pub attempts: u32,
-    /// Why the last attempt failed.
+    /// The error of the last attempt.
     pub error: String,
-    /// When that was, by the engine's clock.
+    /// The time of the last attempt, by the engine's clock.
     pub died: Timestamp,
 }
 

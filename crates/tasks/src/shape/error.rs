@@ -1,8 +1,8 @@
-//! What can go wrong between a worker and an engine.
+//! Errors between a worker and an engine.
 
 use std::fmt;
 
-/// Why a call of a store failed.
+/// A call of a store failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StoreError {

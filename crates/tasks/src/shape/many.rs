@@ -30,7 +30,7 @@ impl Many {
         Ok(Self { ids, tasks })
     }
 
-    /// When each is due, in the order in which they were given.
+    /// The due times of the ids, in the order in which they were given.
     pub(crate) fn dues(ids: &[String], dues: &HashMap<String, Timestamp>) -> Vec<Timestamp> {
         let due = |id| dues.get(id).copied().unwrap_or_default();
         ids.iter().map(due).collect()
@@ -41,7 +41,7 @@ impl Many {
     }
 }
 
-/// Whether stores take them.
+/// Checks that stores take these tasks.
 pub(crate) fn check(tasks: &[Task]) -> Result<(), StoreError> {
     if tasks.len() > TASKS_MAX {
         return Err(StoreError::refused("one call takes 10,000 tasks at most"));

@@ -1,4 +1,4 @@
-//! What workers and stores hand to each other.
+//! The types that workers and stores exchange.
 
 pub(crate) mod claim;
 pub(crate) mod dead;

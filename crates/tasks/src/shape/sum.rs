@@ -5,7 +5,7 @@ use twox_hash::XxHash3_64;
 use crate::shape::claim::Claim;
 use crate::store::{Failure, TaskStore};
 
-/// Why a task does not run that is not as it was scheduled.
+/// The error of a task that is not as it was scheduled, and so does not run.
 const DAMAGED: &str = "it is not as it was scheduled: damaged, or written by somebody else";
 
 /// Of an id, a payload and numbers.

@@ -1,4 +1,4 @@
-//! What a user asks for: run this then.
+//! A task is a user's order to run something at a time.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ const ID_MAX: usize = 200;
 /// Bytes that a payload may have: what NATS takes in one message by default, with room for headers.
 const PAYLOAD_MAX: usize = 900_000;
 
-/// When a task is due, by the engine's clock: at the end of the year 9999 at the latest.
+/// The due time of a task, by the engine's clock: at the end of the year 9999 at the latest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Due {
     /// So long after the engine has got to know of it.
@@ -33,8 +33,8 @@ impl Due {
     }
 }
 
-/// Which of several tasks that could be claimed is claimed first. Tasks that are claimed run at
-/// their time, whatever their priority is.
+/// The order among tasks that could be claimed. Tasks that are claimed run at their time, whatever
+/// their priority is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Priority {
     /// Before all others.
@@ -42,7 +42,7 @@ pub enum Priority {
     /// The usual.
     #[default]
     Normal,
-    /// When there is room that nothing else needs.
+    /// After all others: when there is room that nothing else needs.
     Low,
 }
 
@@ -84,11 +84,11 @@ impl Priority {
 pub struct Task {
     /// Its name. A store has at most one task of a name: another one replaces it.
     pub id: String,
-    /// When it runs.
+    /// The due time.
     pub due: Due,
-    /// What its handler gets.
+    /// The payload for the handler.
     pub payload: Vec<u8>,
-    /// How it stands among those that could be claimed.
+    /// The rank among those that could be claimed.
     pub priority: Priority,
     /// From one run to the next, if it is periodic.
     pub every: Option<Duration>,
@@ -128,15 +128,15 @@ impl Task {
         self
     }
 
-    /// How it stands among those that could be claimed.
+    /// Sets its rank among those that could be claimed.
     #[must_use]
     pub fn priority(mut self, priority: Priority) -> Self {
         self.priority = priority;
         self
     }
 
-    /// Whether stores take it: 1 to 200 bytes of id, 900,000 of payload, a period of a millisecond
-    /// or more.
+    /// Checks that stores take it: 1 to 200 bytes of id, 900,000 of payload, a period of a
+    /// millisecond or more.
     ///
     /// # Errors
     ///
@@ -153,7 +153,7 @@ impl Task {
     }
 }
 
-/// Whether stores take an id.
+/// Checks that stores take an id.
 pub(crate) fn check_id(id: &str) -> Result<(), StoreError> {
     if id.is_empty() || id.len() > ID_MAX || id.contains('\0') {
         return Err(StoreError::refused(

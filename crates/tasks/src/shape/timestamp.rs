@@ -26,7 +26,7 @@ impl Timestamp {
         Self(self.0.saturating_sub(us))
     }
 
-    /// How long after `earlier` this is; zero if it is not.
+    /// The time from `earlier` to this; zero if this is not later.
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_micros(self.0.saturating_sub(earlier.0))

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Table;
-use super::row::{Held, Row};
+use super::row::{Lease, Row};
 use crate::shape::claim::{Claim, Fence, Verdict};
 use crate::shape::dead::DeadLetter;
 use crate::shape::task::next_run;
@@ -24,7 +24,7 @@ impl Table {
     fn claim_one(&mut self, id: &str, lease: Duration, now: Timestamp) -> Option<Claim> {
         self.fence += 1;
         let fence = self.fence;
-        self.hold(id, |_| Held {
+        self.hold(id, |_| Lease {
             fence,
             until: now.plus(lease),
         })?;
@@ -37,9 +37,9 @@ impl Table {
     }
 
     /// Changes who holds a task. Claims are not on disk, so that nothing is touched.
-    fn hold(&mut self, id: &str, change: impl FnOnce(Held) -> Held) -> Option<()> {
+    fn hold(&mut self, id: &str, change: impl FnOnce(Lease) -> Lease) -> Option<()> {
         let (id, mut row) = self.take(id)?;
-        let nobody = Held {
+        let nobody = Lease {
             fence: 0,
             until: Timestamp(0),
         };
@@ -54,7 +54,7 @@ impl Table {
             return Verdict::Refused;
         }
         let until = now.plus(lease);
-        self.hold(&claim.id, |held| Held { until, ..held })
+        self.hold(&claim.id, |held| Lease { until, ..held })
             .is_some()
             .into()
     }

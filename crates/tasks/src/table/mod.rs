@@ -1,4 +1,4 @@
-//! Tasks of one process, in an engine's time: no clock, no lock, no disk.
+//! The table holds tasks of one process, in an engine's time: no clock, no lock, no disk.
 //!
 //! A task is in one place. It is *pending*, ordered by priority and time, or *claimed*, ordered by
 //! the end of its lease. What is dead is among the letters. Every call that changes a task names it
@@ -17,7 +17,7 @@ use crate::shape::task::{Due, Task};
 use crate::shape::timestamp::Timestamp;
 
 use self::order::Order;
-use self::row::{Held, Row};
+use self::row::{Lease, Row};
 
 /// All tasks of one store.
 #[derive(Debug, Default)]
@@ -32,7 +32,7 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// Whose first fence comes after the given number.
+    /// An empty table whose first fence comes after the given number.
     pub(crate) fn after(fence: u64) -> Self {
         Self {
             fence,
@@ -106,9 +106,9 @@ impl Table {
         known.map_or_else(|| Arc::from(id), |(id, _)| Arc::clone(id))
     }
 
-    /// Whether a fence is the latest of a claimed task.
+    /// True if a fence is the latest of a claimed task.
     fn holds(&self, id: &str, fence: u64) -> bool {
         let held = self.rows.get(id).and_then(|row| row.held);
-        held.is_some_and(|held: Held| held.fence == fence)
+        held.is_some_and(|held: Lease| held.fence == fence)
     }
 }

@@ -1,5 +1,5 @@
-//! In which order tasks are claimed: the pending by priority and time, the claimed by the end of
-//! their lease.
+//! The order in which tasks are claimed: the pending by priority and time, the claimed by the end
+//! of their lease.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,13 +7,14 @@ use std::sync::Arc;
 use super::row::Row;
 use crate::shape::timestamp::Timestamp;
 
-type Place = (Timestamp, Arc<str>);
+/// A time, and a task's id.
+type OrderKey = (Timestamp, Arc<str>);
 
-/// Where each task stands.
+/// The sorted sets of all tasks.
 #[derive(Debug, Default)]
 pub(super) struct Order {
-    pending: [BTreeSet<Place>; 3],
-    held: BTreeSet<Place>,
+    pending: [BTreeSet<OrderKey>; 3],
+    held: BTreeSet<OrderKey>,
 }
 
 impl Order {
@@ -27,8 +28,8 @@ impl Order {
         places.remove(&(at, Arc::clone(id)));
     }
 
-    /// What may be claimed: first what a lease has ended of, then by priority what is due until
-    /// `due`.
+    /// The tasks that may be claimed: first those whose lease has ended, then by priority those
+    /// that are due until `due`.
     pub(super) fn claimable(&self, now: Timestamp, due: Timestamp, most: usize) -> Vec<Arc<str>> {
         let ended = self.held.iter().take_while(|(until, _)| *until <= now);
         let soon = self.pending.iter();
@@ -37,7 +38,7 @@ impl Order {
         ids.take(most).collect()
     }
 
-    fn place(&mut self, row: &Row) -> (&mut BTreeSet<Place>, Timestamp) {
+    fn place(&mut self, row: &Row) -> (&mut BTreeSet<OrderKey>, Timestamp) {
         match row.held {
             Some(held) => (&mut self.held, held.until),
             None => (

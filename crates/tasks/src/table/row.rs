@@ -1,4 +1,4 @@
-//! One task as the table has it.
+//! A row is one task of the table.
 
 use std::time::Duration;
 
@@ -9,20 +9,20 @@ use crate::shape::timestamp::Timestamp;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Row {
     pub(crate) due: Timestamp,
-    /// When the run was due that is tried again; `due` if it is the first attempt.
+    /// The due time of the run that is tried again; `due` if it is the first attempt.
     pub(crate) began: Timestamp,
     pub(crate) payload: Vec<u8>,
     pub(crate) priority: Priority,
     pub(crate) every: Option<Duration>,
     /// The number of the next run, from 1.
     pub(crate) attempt: u32,
-    /// Whose it is, if it is claimed.
-    pub(crate) held: Option<Held>,
+    /// Its lease, if it is claimed.
+    pub(crate) held: Option<Lease>,
 }
 
-/// A claim.
+/// The lease of a claim: its fence and its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Held {
+pub(crate) struct Lease {
     pub(crate) fence: u64,
     pub(crate) until: Timestamp,
 }

@@ -1,4 +1,4 @@
-//! The options of a worker, and its start.
+//! The builder sets the options of a worker, and starts it.
 
 use std::fmt;
 use std::future::Future;
@@ -12,7 +12,7 @@ use tidewheel_time::{Clock, SystemClock};
 
 use super::Worker;
 use super::ends::Ending;
-use super::ferry::{Ferry, Next};
+use super::engine_loop::{EngineLoop, Next};
 use super::manual::ManualWorker;
 use super::run::{Handler, Run};
 use super::settings::Settings;
@@ -72,16 +72,16 @@ impl<S: TaskStore> WorkerBuilder<S> {
         self
     }
 
-    /// How far ahead tasks are claimed (default 10 s): longer than the engine's fail-over.
+    /// Sets how far ahead tasks are claimed (default 10 s): longer than the engine's fail-over.
     #[must_use]
     pub fn lookahead(mut self, lookahead: Duration) -> Self {
         self.settings.lookahead = lookahead;
         self
     }
 
-    /// How long a claim lasts unless it is extended (default 8 s): longer than the engine's
-    /// fail-over, during which nothing is extended, and shorter than `lookahead`, so that most
-    /// tasks of a worker that dies are claimed by others before they are due.
+    /// Sets how long a claim lasts unless it is extended (default 8 s). That is longer than the
+    /// engine's fail-over, during which nothing is extended. It is shorter than `lookahead`, so
+    /// most tasks of a worker that dies are claimed by others before they are due.
     #[must_use]
     pub fn lease(mut self, lease: Duration) -> Self {
         self.settings.lease = lease;
@@ -103,22 +103,22 @@ impl<S: TaskStore> WorkerBuilder<S> {
         self
     }
 
-    /// How long a call of the engine may take (default 2 s).
+    /// Sets the time limit of a call of the engine (default 2 s).
     #[must_use]
     pub fn limit(mut self, limit: Duration) -> Self {
         self.settings.limit = limit;
         self
     }
 
-    /// What follows a run that failed.
+    /// Sets how runs that failed are retried.
     #[must_use]
     pub fn retry(mut self, retry: Retry) -> Self {
         self.settings.retry = retry;
         self
     }
 
-    /// Whether the engine is asked before each run whether the task was cancelled or moved: one
-    /// round trip, by which the run is later.
+    /// Asks the engine before each run whether the task was cancelled or moved. That is one round
+    /// trip, by which the run is later.
     #[must_use]
     pub fn strict(mut self, strict: bool) -> Self {
         self.settings.strict = strict;
@@ -180,11 +180,11 @@ impl<S: TaskStore> WorkerBuilder<S> {
             wheel = wheel.workers(threads);
         }
         let wheel = wheel.clock(clock).start(fires(&shared))?;
-        let ferry = start_ferry(&shared, wheel.handle())?;
+        let engine_loop = start_engine_loop(&shared, wheel.handle())?;
         Ok(Worker {
             shared,
             wheel,
-            ferry: Some(ferry),
+            engine_loop: Some(engine_loop),
         })
     }
 
@@ -240,7 +240,7 @@ fn synchronous<R: IntoOutcome>(handler: impl Fn(&Run) -> R + Send + Sync + 'stat
     Box::new(move |run, ending| ending.of(|| handler(&run)))
 }
 
-/// What the wheel does with a claim whose time has come.
+/// The wheel's handler, which fires the claims that are due.
 fn fires<S: TaskStore>(
     shared: &Arc<Shared<S>>,
 ) -> impl Fn(&Wheel, tidewheel_scheduler::Run<u64, ()>) + Send + Sync + 'static {
@@ -248,18 +248,18 @@ fn fires<S: TaskStore>(
     move |wheel, run| shared.fire(wheel, run.key)
 }
 
-fn start_ferry<S: TaskStore>(
+fn start_engine_loop<S: TaskStore>(
     shared: &Arc<Shared<S>>,
     wheel: Wheel,
 ) -> Result<thread::JoinHandle<()>, Error> {
     let shared = Arc::clone(shared);
-    let name = format!("{}-ferry", shared.settings.name);
-    let ferry = thread::Builder::new().name(name);
-    let ferry = ferry.spawn(move || {
-        let mut ferry = Ferry::new(&shared);
-        while let Next::Turn(sleep) = ferry.turn(&shared, &wheel) {
-            ferry.wait(&shared, sleep);
+    let name = format!("{}-engine", shared.settings.name);
+    let engine_loop = thread::Builder::new().name(name);
+    let engine_loop = engine_loop.spawn(move || {
+        let mut engine_loop = EngineLoop::new(&shared);
+        while let Next::Turn(sleep) = engine_loop.turn(&shared, &wheel) {
+            engine_loop.wait(&shared, sleep);
         }
     });
-    ferry.map_err(Error::Thread)
+    engine_loop.map_err(Error::Thread)
 }

@@ -1,4 +1,4 @@
-//! How a run ends: by its handler, by a panic, or because its future was dropped.
+//! A run ends by its handler, by a panic, or because its future was dropped.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::shared::Shared;
 use super::stats::count;
 use crate::store::TaskStore;
 
-/// Whom an ending tells.
+/// An observer of the ends of runs.
 pub(super) trait Ends: Send + Sync {
     /// A claim has ended.
     fn ended(&self, key: u64, outcome: Outcome);

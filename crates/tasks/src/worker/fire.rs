@@ -1,4 +1,4 @@
-//! The wheel has fired: a claim is run, if it is time and the claim is still the worker's.
+//! The wheel fires a claim: it is run if it is due and still the worker's.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -79,7 +79,7 @@ impl<S: TaskStore> Shared<S> {
         }
     }
 
-    /// How long a claim still has to wait, if it has to.
+    /// The time that a claim still has to wait; `None` if it is due.
     fn too_early(&self, claim: &Claim) -> Option<Duration> {
         let now = self.engine_now()?;
         (now < claim.due).then(|| claim.due.since(now))

@@ -1,5 +1,5 @@
-//! The claims of a worker: where each is, until when it may be believed, and whose leases are to be
-//! extended.
+//! The claims of a worker: the stage of each, the time until which it may be believed, and the
+//! order in which leases are extended.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::late::Late;
 use crate::shape::claim::Claim;
 
-/// Where a claim is.
+/// The stage of a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
     /// In the wheel.
@@ -21,26 +21,26 @@ pub(super) enum Stage {
 
 /// A claim that the worker holds.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct HeldClaim {
     pub(super) claim: Arc<Claim>,
     stage: Stage,
     /// It was late when it came.
     late: bool,
-    /// When its lease was asked for, the last time that it was given.
+    /// The time at which its latest lease was asked for.
     asked: Duration,
     /// The end of its lease, by the worker's monotonic clock. Counted from when the lease was asked
     /// for: so it is no later than the engine's end.
     pub(super) until: Duration,
     /// Until when nobody else can have it, even if the engine has lost the latest extension.
     pub(super) sure: Duration,
-    /// Its place among the leases.
+    /// Its key among the leases.
     listed: Duration,
-    /// When it is due, or came if it was late.
+    /// Its due time, or the time at which it came if it was late.
     due: Duration,
 }
 
-impl Held {
-    /// When its lease is to be extended: when a quarter of it is over.
+impl HeldClaim {
+    /// The time at which its lease is extended: a quarter of it is over.
     fn extend_at(&self) -> Duration {
         let lease = self.claim.lease;
         self.until.saturating_sub(lease - lease / 4)
@@ -50,14 +50,14 @@ impl Held {
 /// All claims of a worker, by the number under which the wheel has them.
 #[derive(Debug)]
 pub(super) struct Claims {
-    claims: HashMap<u64, Held>,
+    claims: HashMap<u64, HeldClaim>,
     late: Late,
-    /// Whose leases are to be extended, and when.
+    /// The claims whose leases are extended, by the time of that.
     leases: BTreeSet<(Duration, u64)>,
-    /// What waits for its time, or for a thread since then.
+    /// The claims that wait for their time, or have waited for a thread since then.
     waiting: BTreeSet<(Duration, u64)>,
     running: usize,
-    /// When the latest run began.
+    /// The time at which the latest run began.
     begun: Duration,
     /// Threads that run handlers; `None` if those do not hold them.
     threads: Option<usize>,
@@ -95,7 +95,7 @@ impl Claims {
     pub(super) fn add(&mut self, claim: Claim, asked: Duration, due: Duration, late: bool) -> u64 {
         self.latest += 1;
         self.ahead += usize::from(!late);
-        let mut held = Held {
+        let mut held = HeldClaim {
             listed: Duration::ZERO,
             due,
             stage: Stage::Waits,
@@ -112,7 +112,7 @@ impl Claims {
         self.latest
     }
 
-    pub(super) fn get(&self, key: u64) -> Option<&Held> {
+    pub(super) fn get(&self, key: u64) -> Option<&HeldClaim> {
         self.claims.get(&key)
     }
 
@@ -204,7 +204,7 @@ impl Claims {
         }
     }
 
-    pub(super) fn remove(&mut self, key: u64) -> Option<Held> {
+    pub(super) fn remove(&mut self, key: u64) -> Option<HeldClaim> {
         self.set_stage(key, Stage::Ended);
         self.claims.remove(&key)
     }
@@ -226,8 +226,8 @@ impl Claims {
         }
     }
 
-    /// When leases are to be extended next: a bit after the first could be, so that others go with
-    /// it.
+    /// The time at which leases are extended next: a bit after the first could be, so that others
+    /// are extended with it.
     pub(super) fn next_extension(&self) -> Option<Duration> {
         let (at, key) = self.leases.first()?;
         let lease = self.claims.get(key)?.claim.lease;

@@ -1,5 +1,5 @@
-//! Claims that were late when they came: of these only so many run at the same time. So what is on
-//! time finds a thread, also when all that a dead worker held comes at once.
+//! Only a few claims that were late when they came run at the same time. So claims that are on time
+//! find a thread, also when all claims of a dead worker come at once.
 
 use std::collections::{HashSet, VecDeque};
 

@@ -1,11 +1,11 @@
-//! What the ferry is told by others: ends of runs, arrivals, the end.
+//! The mailbox tells the engine loop of ends of runs, of arrivals, and of the worker's stop.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tidewheel_scheduler::Outcome;
 
-/// How a claim ended.
+/// The end of a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum End {
     /// Its handler said so.
@@ -14,19 +14,19 @@ pub(super) enum End {
     Back,
 }
 
-/// What has come since the ferry last looked. Bounded: a claim ends once, and a worker holds so
-/// many.
+/// The news since the engine loop last looked. It is bounded: a claim ends once, and a worker holds
+/// so many.
 #[derive(Debug, Default)]
 pub(super) struct Mail {
     pub(super) ends: Vec<(u64, End)>,
     pub(super) arrived: bool,
     /// Nothing more is claimed.
     pub(super) closing: bool,
-    /// All ends are in. The ferry ends when the engine knows them, or at this time.
+    /// All ends are in. The engine loop ends when the engine knows them, or at this time.
     pub(super) stop: Option<Duration>,
-    /// Whether anything of this is new.
+    /// True if anything of this is new.
     news: bool,
-    /// Whether it is something other than ends.
+    /// True if something other than an end is new.
     urgent: bool,
 }
 

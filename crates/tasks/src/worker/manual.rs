@@ -1,11 +1,11 @@
-//! A worker without threads, for tests in virtual time.
+//! A manual worker has no threads: it is for tests in virtual time.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tidewheel_scheduler::Scheduler;
 
-use super::ferry::Ferry;
+use super::engine_loop::EngineLoop;
 use super::shared::Shared;
 use super::stats::Stats;
 use crate::store::TaskStore;
@@ -14,7 +14,7 @@ use crate::store::TaskStore;
 pub struct ManualWorker<S: TaskStore> {
     shared: Arc<Shared<S>>,
     wheel: Scheduler<u64, ()>,
-    ferry: Mutex<Ferry>,
+    engine_loop: Mutex<EngineLoop>,
 }
 
 impl<S: TaskStore> fmt::Debug for ManualWorker<S> {
@@ -27,11 +27,11 @@ impl<S: TaskStore> fmt::Debug for ManualWorker<S> {
 
 impl<S: TaskStore> ManualWorker<S> {
     pub(super) fn new(shared: Arc<Shared<S>>, wheel: Scheduler<u64, ()>) -> Self {
-        let ferry = Mutex::new(Ferry::new(&shared));
+        let engine_loop = Mutex::new(EngineLoop::new(&shared));
         Self {
             shared,
             wheel,
-            ferry,
+            engine_loop,
         }
     }
 
@@ -44,8 +44,11 @@ impl<S: TaskStore> ManualWorker<S> {
 
     /// Calls the engine as far as it is time to.
     pub fn call(&self) {
-        let mut ferry = self.ferry.lock().unwrap_or_else(PoisonError::into_inner);
-        let _ = ferry.turn(&self.shared, &self.wheel);
+        let mut engine_loop = self
+            .engine_loop
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let _ = engine_loop.turn(&self.shared, &self.wheel);
     }
 
     /// Runs what is due, and calls nobody.
@@ -62,7 +65,7 @@ impl<S: TaskStore> ManualWorker<S> {
         self.call();
     }
 
-    /// What it has done so far.
+    /// Statistics: the runs so far, and the claims that are held.
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.shared.stats()

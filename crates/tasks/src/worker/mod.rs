@@ -1,12 +1,13 @@
-//! A worker: claims ahead, holds in the wheel, runs at the millisecond, tells the engine.
+//! A worker claims ahead, holds claims in the wheel, runs them at the millisecond, and tells the
+//! engine.
 //!
-//! Two kinds of threads. The *ferry* is one thread that talks to the engine: it brings claims,
-//! extends their leases, and takes the ends of runs back. The threads of the wheel run handlers;
-//! they never wait for the engine, unless the worker is strict.
+//! Two kinds of threads. The *engine loop* is one thread that talks to the engine: it brings
+//! claims, extends their leases, and takes the ends of runs back. The threads of the wheel run
+//! handlers; they never wait for the engine, unless the worker is strict.
 
 pub(crate) mod builder;
 mod ends;
-mod ferry;
+mod engine_loop;
 mod fire;
 mod held;
 mod late;
@@ -33,10 +34,10 @@ use crate::store::TaskStore;
 pub struct Worker<S: TaskStore> {
     shared: Arc<Shared<S>>,
     wheel: Scheduler<u64, ()>,
-    ferry: Option<JoinHandle<()>>,
+    engine_loop: Option<JoinHandle<()>>,
 }
 
-/// What [`Worker::stop`] leaves.
+/// The result of [`Worker::stop`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stopped {
@@ -62,7 +63,7 @@ impl<S: TaskStore> Worker<S> {
         &self.shared.store
     }
 
-    /// What it has done so far.
+    /// Statistics: the runs so far, and the claims that are held.
     #[must_use]
     pub fn stats(&self) -> Stats {
         self.shared.stats()
@@ -84,10 +85,10 @@ impl<S: TaskStore> Worker<S> {
         let keys = pending.into_iter().map(|(key, (), _)| key);
         self.shared.give_back(keys);
         self.shared.mailbox.stop(until);
-        if let Some(ferry) = self.ferry.take() {
+        if let Some(engine_loop) = self.engine_loop.take() {
             // It does not panic: what it runs of others are the store's calls, whose panics would
             // be ours to see.
-            drop(ferry.join());
+            drop(engine_loop.join());
         }
         Stopped {
             released: self.shared.stats().released - before,
@@ -98,7 +99,7 @@ impl<S: TaskStore> Worker<S> {
 
 impl<S: TaskStore> Drop for Worker<S> {
     fn drop(&mut self) {
-        if self.ferry.is_some() {
+        if self.engine_loop.is_some() {
             self.end(Duration::ZERO);
         }
     }

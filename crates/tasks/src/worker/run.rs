@@ -1,4 +1,4 @@
-//! One run of a task, as its handler gets it.
+//! A run is one call of a task's handler.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use super::ends::Ending;
 use crate::shape::claim::{Claim, Fence};
 use crate::shape::timestamp::Timestamp;
 
-/// What is called with a run. It says how the run ended by the ending, at once or later.
+/// The function that is called with a run. It ends the run by the ending, at once or later.
 pub(super) type Handler = Box<dyn Fn(Run, Ending) + Send + Sync>;
 
 /// One run of a task. Clones are the same run.
@@ -41,13 +41,13 @@ impl Run {
         &self.claim.id
     }
 
-    /// What was scheduled with it.
+    /// The payload that was scheduled with it.
     #[must_use]
     pub fn payload(&self) -> &[u8] {
         &self.claim.payload
     }
 
-    /// When it was due, by the engine's clock.
+    /// The due time, by the engine's clock.
     #[must_use]
     pub fn due(&self) -> Timestamp {
         self.claim.due
@@ -65,7 +65,8 @@ impl Run {
         self.claim.attempt
     }
 
-    /// How long after its time it was called, as far as the worker knows the engine's clock.
+    /// The lateness: the time from the due time to the call of the handler, as far as the worker
+    /// knows the engine's clock.
     #[must_use]
     pub fn late(&self) -> Duration {
         self.late

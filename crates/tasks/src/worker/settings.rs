@@ -1,4 +1,4 @@
-//! The numbers of a worker.
+//! The settings of a worker.
 
 use std::time::Duration;
 
@@ -8,14 +8,14 @@ use tidewheel_scheduler::Retry;
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
     pub(crate) name: String,
-    /// How far ahead tasks are claimed.
+    /// Tasks are claimed so far ahead.
     pub(crate) lookahead: Duration,
     pub(crate) lease: Duration,
     /// Claims that are held or running, at most.
     pub(crate) held: usize,
     /// From one question for claims to the next.
     pub(crate) poll: Duration,
-    /// How long a call of the engine may take.
+    /// The time limit of a call of the engine.
     pub(crate) limit: Duration,
     pub(crate) retry: Retry,
     pub(crate) strict: bool,

@@ -1,4 +1,4 @@
-//! What the threads of a worker share.
+//! The state that the threads of a worker share.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -18,7 +18,7 @@ use crate::store::TaskStore;
 /// The wheel that claims wait in, by their number.
 pub(super) type Wheel = Handle<u64, ()>;
 
-/// What the threads of a worker share. Each lock is taken alone.
+/// The state that the threads of a worker share. Each lock is taken alone.
 pub(crate) struct Shared<S> {
     pub(super) store: S,
     pub(super) settings: Settings,
@@ -106,7 +106,7 @@ impl<S: TaskStore> Shared<S> {
     }
 }
 
-/// A clock that the wheel and the ferry share.
+/// A clock that the wheel and the engine loop share.
 #[derive(Debug, Clone)]
 pub(crate) struct AnyClock(pub(crate) Arc<dyn Clock>);
 

@@ -1,18 +1,18 @@
-//! What a worker tells about itself.
+//! A worker's statistics.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use tidewheel_time::Histogram;
 
-/// What a worker has done so far, and what it holds.
+/// A worker's counts of past events, and of the claims that it holds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
     /// Claims that wait for their time in the wheel, or run, or whose end the engine does not know
     /// yet.
     pub held: usize,
-    /// How many of those run.
+    /// The number of those that run.
     pub running: usize,
     /// Claims that were taken.
     pub claimed: u64,
@@ -24,7 +24,7 @@ pub struct Stats {
     pub retried: u64,
     /// Runs that failed for the last time.
     pub dead: u64,
-    /// How many of the failures were panics, or async runs that were dropped.
+    /// The number of failures that were panics, or async runs that were dropped.
     pub panicked: u64,
     /// Ends of runs that the engine refused: the claim's fence was no longer the latest.
     pub refused: u64,
@@ -45,13 +45,13 @@ pub struct Stats {
     /// Times at which that offset came to be more than a second. While it is, nothing is claimed
     /// ahead.
     pub skews: u64,
-    /// Whether it is so now.
+    /// True if it is so now.
     pub skewed: bool,
-    /// How late handlers were called, by the engine's clock as far as the worker knows it.
+    /// The lateness of calls of handlers, by the engine's clock as far as the worker knows it.
     pub lateness: Lateness,
 }
 
-/// How late handlers were called.
+/// The lateness of calls of handlers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Lateness {

@@ -1,4 +1,4 @@
-//! What every store must do: the same steps for each, in the store's own time.
+//! Every store passes these tests: the same steps for each, in the store's own time.
 
 mod refusals;
 

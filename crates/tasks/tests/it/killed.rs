@@ -1,5 +1,5 @@
-//! A process with tasks in a file is killed again and again, at any moment: what it was told is
-//! kept comes to an end, what was cancelled does not run, and fences rise.
+//! A process with tasks in a file is killed again and again, at any moment. A task that it has
+//! accepted comes to an end, a cancelled one does not run, and fences rise.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};

@@ -1,5 +1,5 @@
-//! How many claims a second, and how much memory, when very many tasks are pending: printed, not
-//! judged.
+//! Measures the claims per second, and the memory, when very many tasks are pending. It prints and
+//! asserts nothing.
 //!
 //! `cargo test --release -p tidewheel-tasks --all-features --test it million -- --ignored
 //! --nocapture --test-threads 1`

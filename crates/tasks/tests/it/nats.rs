@@ -1,4 +1,4 @@
-//! Tasks in NATS JetStream: the suite on one node, and what is held while leaders are elected.
+//! Tasks in NATS JetStream: the suite on one node, and the guarantees while leaders are elected.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

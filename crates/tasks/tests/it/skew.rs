@@ -1,4 +1,4 @@
-//! Clocks that differ: the engine's decides.
+//! The engine's clock decides when clocks differ.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

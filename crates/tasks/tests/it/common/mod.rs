@@ -1,4 +1,4 @@
-//! What several tests use.
+//! Helpers that several tests use.
 
 #[cfg(any(feature = "nats", feature = "postgres"))]
 pub(crate) mod proxy;

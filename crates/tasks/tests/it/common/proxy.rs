@@ -1,5 +1,5 @@
-//! A way to a server that falls silent: connections of before stay open, and move nothing any more.
-//! New ones work.
+//! This proxy to a server falls silent: old connections stay open and move nothing any more, new
+//! ones work. New ones work.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};

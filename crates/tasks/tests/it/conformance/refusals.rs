@@ -1,5 +1,5 @@
-//! What every store refuses: ids that it could not keep, and claims that it has not given out. And
-//! when a letter stays.
+//! Every store refuses ids that it could not keep, and claims that it has not given out. And when a
+//! letter stays.
 
 use std::sync::Arc;
 use std::time::Duration;

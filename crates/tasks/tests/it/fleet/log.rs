@@ -1,4 +1,4 @@
-//! What workers have written down: claims and runs, by task.
+//! Workers log their claims and runs, by task.
 
 use std::collections::HashMap;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What was written down, against what was promised.
+//! The logs of a fleet are checked against the promises.
 
 use std::collections::HashMap;
 

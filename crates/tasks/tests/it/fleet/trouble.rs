@@ -1,4 +1,4 @@
-//! What befalls a fleet.
+//! Faults of a fleet: nodes and workers are killed, paused and stopped.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What a run that failed comes to: another try, or a dead letter.
+//! A run that failed is tried again, or becomes a dead letter.
 
 use tidewheel_scheduler::Outcome;
 
@@ -10,7 +10,7 @@ use crate::worker::shared::Shared;
 /// Bytes of an error that the engine keeps.
 const ERROR_MAX: usize = 1000;
 
-/// What a run that failed comes to.
+/// Decides whether a run that failed is tried again.
 pub(super) fn failure<S>(shared: &Shared<S>, claim: &Claim, outcome: Outcome) -> Failure {
     let retry = &shared.settings.retry;
     let seed = claim.fence.0;

@@ -1,4 +1,4 @@
-//! Telling the engine how runs have ended, many at a time.
+//! The engine loop tells the engine how runs have ended, many at a time.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::worker::stats::count;
 /// Calls about ends that may fail in one turn, unless the engine does not answer at all.
 const FAILURES: usize = 3;
 
-/// How long an end waits at most that the engine did not take.
+/// The longest wait of an end that the engine did not take.
 const END_PAUSE_MAX: Duration = Duration::from_millis(500);
 
 /// An end that the engine does not know yet.
@@ -45,7 +45,7 @@ impl Untold {
 /// A claim, and its number.
 type Keyed = (u64, Arc<Claim>);
 
-/// What the engine does not know yet.
+/// The ends that the engine does not know yet.
 #[derive(Debug, Default)]
 pub(super) struct Telling {
     ends: HashMap<u64, Untold>,
@@ -70,13 +70,13 @@ impl Telling {
         }));
     }
 
-    /// What was put off may be told now.
+    /// Lets ends that were put off be told now.
     pub(super) fn hurry(&mut self) {
         let ends = self.ends.values_mut();
         ends.for_each(|end| end.at = Duration::ZERO);
     }
 
-    /// When something is to be told.
+    /// The time at which the next end is told.
     pub(super) fn next(&self) -> Option<Duration> {
         self.ends.values().map(|end| end.at).min()
     }

@@ -1,4 +1,4 @@
-//! Asking for claims: when, and for how many.
+//! The engine loop asks for claims: this module decides when, and for how many.
 
 use std::hash::BuildHasher;
 use std::sync::atomic::Ordering::Relaxed;
@@ -30,11 +30,11 @@ const POLL_SKEWED: Duration = Duration::from_millis(50);
 const LATE: Duration = Duration::from_millis(100);
 const PARKED: Duration = Duration::from_secs(24 * 3600);
 
-/// When claims are asked for, and how the last ones were.
+/// The time of the next question for claims, and the result of the last.
 #[derive(Debug)]
 pub(super) struct Asking {
     pace: Pace,
-    /// When claims are asked for next.
+    /// The time of the next question for claims.
     at: Duration,
     /// There was no room for claims, or no thread.
     full: bool,
@@ -58,12 +58,12 @@ impl Asking {
         }
     }
 
-    /// When claims are asked for next.
+    /// The time of the next question for claims.
     pub(super) fn at(&self) -> Duration {
         self.at
     }
 
-    /// When claims are asked for next, or given back.
+    /// The time at which claims are asked for next, or given back.
     pub(super) fn next<S>(&self, shared: &Shared<S>) -> Duration {
         let back = self.pace.next(&shared.held());
         back.map_or(self.at, |back| back.min(self.at))
@@ -146,7 +146,7 @@ impl Asking {
         Ok(())
     }
 
-    /// What the engine is asked, and when it is asked again.
+    /// Makes the question, and sets the time of the next.
     fn question<S>(&mut self, shared: &Shared<S>, sent: Duration, most: usize) -> Ask {
         let settings = &shared.settings;
         let (lookahead, poll) = if shared.is_skewed() {
@@ -172,7 +172,7 @@ impl Asking {
         }
     }
 
-    /// How many claims may be asked for.
+    /// The number of claims that may be asked for.
     fn most<S>(&self, shared: &Shared<S>, now: Duration) -> usize {
         let held = shared.held();
         let room = shared.settings.held.saturating_sub(held.len());

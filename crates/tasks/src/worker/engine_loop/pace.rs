@@ -1,8 +1,8 @@
-//! How much a worker claims whose threads are busy.
+//! `Pace` limits the claims of a worker whose threads are busy.
 //!
-//! What is due is for whoever can begin it. So a worker whose first due claim has waited for a
-//! thread for a tenth of a second asks for nothing more, and what has waited for a second goes
-//! back.
+//! A due task belongs to the worker that can begin it. So a worker whose first due claim has waited
+//! for a thread for a tenth of a second asks for nothing more, and what has waited for a second
+//! goes back.
 //!
 //! A worker is *stuck* whose threads have all been busy with the same runs for half a second. It
 //! asks for nothing, and does not wait until something is late: what is due within the next second
@@ -28,13 +28,13 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(1);
 /// A worker is stuck when no thread has been free for so long.
 const STUCK: Duration = Duration::from_millis(500);
 
-/// What a stuck worker has goes back so long before it is due.
+/// A stuck worker gives claims back so long before they are due.
 const IN_TIME: Duration = Duration::from_secs(1);
 
 /// The rate of runs is that of so long.
 const QUARTER: Duration = Duration::from_millis(250);
 
-/// How much a worker claims.
+/// The limit of a worker's claims.
 #[derive(Debug)]
 pub(super) struct Pace {
     /// Threads that run handlers; `None` if those do not hold them.
@@ -47,11 +47,11 @@ pub(super) struct Pace {
     rate: Rate,
 }
 
-/// How many runs begin in a quarter of a second.
+/// The number of runs that begin in a quarter of a second.
 #[derive(Debug, Default)]
 struct Rate {
     latest: usize,
-    /// When it was counted, and how many there were.
+    /// The time of the count, and the number of runs until then.
     at: Duration,
     ran: u64,
 }
@@ -78,12 +78,12 @@ impl Pace {
         }
     }
 
-    /// Whether some had to go back lately.
+    /// True if some had to go back lately.
     pub(super) fn is_narrow(&self) -> bool {
         self.beyond < BATCH
     }
 
-    /// How many claims may be asked for.
+    /// The number of claims that may be asked for.
     pub(super) fn most(&self, held: &Claims, now: Duration) -> usize {
         let Some(threads) = self.threads else {
             return usize::MAX;
@@ -126,8 +126,8 @@ impl Pace {
         self.rest = Duration::ZERO;
     }
 
-    /// When something has to go back, if threads are busy until then. What is due and waits for no
-    /// thread, since the engine's clock was set back, is nothing to wake up for.
+    /// The time at which something has to go back, if threads are busy until then. A claim that is
+    /// due and waits for no thread, since the engine's clock was set back, wakes nobody.
     pub(super) fn next(&self, held: &Claims) -> Option<Duration> {
         let due = held.waits_since().filter(|_| self.is_busy(held))?;
         let late = due.saturating_add(PATIENCE);
@@ -136,7 +136,7 @@ impl Pace {
         Some(in_time.map_or(late, |in_time| in_time.min(late)))
     }
 
-    /// Whether all threads run that may run late claims.
+    /// True if all threads that may run late claims are busy.
     fn is_busy(&self, held: &Claims) -> bool {
         let is_busy = |threads| held.running() >= threads_for_late(threads);
         self.threads.is_some_and(is_busy)
@@ -254,7 +254,11 @@ mod tests {
         for threads in [None, Some(2)] {
             let (mut pace, mut held) = (Pace::new(threads), Claims::new(threads));
             add(&mut held, 3, MS(0));
-            assert_eq!(pace.next(&held), None, "the ferry would not sleep any more");
+            assert_eq!(
+                pace.next(&held),
+                None,
+                "the engine loop would not sleep any more"
+            );
             assert_eq!(pace.give_back(&mut held, MS(5000)), [0; 0]);
         }
     }

@@ -1,4 +1,4 @@
-//! Extending the leases of claims that are held, many at a time.
+//! The engine loop extends the leases of claims that are held, many at a time.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The ferry: all calls of the engine, one after another, each within a limit of time.
+//! The engine loop makes all calls of the engine, one after another, each within a limit of time.
 //!
 //! A turn is: take what has come; tell the engine how runs have ended; extend leases of which a
 //! quarter is over, many at a time; give back what no thread has begun in time; ask for the time;
@@ -35,7 +35,7 @@ const BATCH: usize = 1000;
 /// at the same time share what there is.
 const SHARE: usize = 64;
 
-/// How long an end waits for others that the engine is told of in the same call.
+/// An end waits so long for others, of which the engine is told in the same call.
 const GATHER: Duration = Duration::from_millis(5);
 
 /// From one turn to the next while the worker stops.
@@ -44,12 +44,12 @@ const CLOSING: Duration = Duration::from_millis(100);
 const PAUSE_MIN: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_millis(250);
 
-/// The ferry's own memory.
+/// The engine loop's own state.
 #[derive(Debug)]
-pub(super) struct Ferry {
+pub(super) struct EngineLoop {
     telling: Telling,
     asking: Asking,
-    /// When the engine is asked for its time next.
+    /// The time at which the engine's time is asked for next.
     observe_at: Duration,
     /// The pause after the latest failure.
     pause: Duration,
@@ -57,7 +57,7 @@ pub(super) struct Ferry {
     resume_at: Duration,
 }
 
-/// What follows a turn.
+/// The action after a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
     /// Another one, after this long at most.
@@ -66,7 +66,7 @@ pub(super) enum Next {
     End,
 }
 
-impl Ferry {
+impl EngineLoop {
     pub(super) fn new<S>(shared: &Shared<S>) -> Self {
         Self {
             telling: Telling::default(),
