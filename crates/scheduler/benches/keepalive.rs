@@ -34,7 +34,7 @@ const CONNECTING: u32 = 64;
 type Failure = Box<dyn Error + Send + Sync>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum TimerKind {
     Wheel,
     TimerEach,
     Scan,
@@ -94,7 +94,7 @@ fn main() -> Result<(), Failure> {
         options.scaled(SILENCE),
         options.scaled(LATE_MAX)
     );
-    for kind in [Kind::Wheel, Kind::TimerEach, Kind::Scan] {
+    for kind in [TimerKind::Wheel, TimerKind::TimerEach, TimerKind::Scan] {
         pool(&options, kind)?;
     }
     Ok(())
@@ -134,7 +134,7 @@ impl Pool {
     }
 }
 
-fn pool(options: &Options, kind: Kind) -> Result<(), Failure> {
+fn pool(options: &Options, kind: TimerKind) -> Result<(), Failure> {
     let count = options.connections;
     let pool = Arc::new(Pool {
         clock: SystemClock::new(),
@@ -181,7 +181,7 @@ fn pool(options: &Options, kind: Kind) -> Result<(), Failure> {
 
 async fn serve(
     options: &Options,
-    kind: Kind,
+    kind: TimerKind,
     pool: &Arc<Pool>,
     scheduler: Handle<u32, ()>,
 ) -> Result<Child, Failure> {
@@ -192,14 +192,14 @@ async fn serve(
         .args(["--scale", &options.scale.to_string()])
         .stdin(Stdio::null())
         .spawn()?;
-    if kind == Kind::Scan {
+    if kind == TimerKind::Scan {
         tokio::spawn(scan(Arc::clone(pool), options.scaled(SCAN)));
     }
     tokio::spawn(report(Arc::clone(pool), options.scaled(SILENCE) / 2));
     for id in 0..options.connections {
         let (stream, _) = listener.accept().await?;
         pool.last_heard[id as usize].store(pool.now_us(), Relaxed);
-        if kind == Kind::Wheel {
+        if kind == TimerKind::Wheel {
             scheduler.set(id, (), pool.silence)?;
         }
         tokio::spawn(connection(
@@ -217,13 +217,13 @@ async fn serve(
 async fn connection(
     mut stream: TcpStream,
     id: u32,
-    kind: Kind,
+    kind: TimerKind,
     pool: Arc<Pool>,
     scheduler: Handle<u32, ()>,
 ) {
     let mut bytes = [0; 64];
     loop {
-        let heard = if kind == Kind::TimerEach {
+        let heard = if kind == TimerKind::TimerEach {
             timeout(pool.silence, stream.read(&mut bytes)).await.ok()
         } else {
             tokio::select! {
@@ -235,7 +235,7 @@ async fn connection(
             Some(Ok(1..)) => {
                 pool.heartbeats.fetch_add(1, Relaxed);
                 pool.last_heard[id as usize].store(pool.now_us(), Relaxed);
-                if kind == Kind::Wheel && !scheduler.move_to(&id, pool.silence) {
+                if kind == TimerKind::Wheel && !scheduler.move_to(&id, pool.silence) {
                     // Its time had come, and the heartbeat with it: the notice is on its way.
                     continue;
                 }

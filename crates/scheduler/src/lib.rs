@@ -64,7 +64,7 @@
 //!   locks.
 //! - [`Scheduler`] is threads over shards of it. [`Builder::start_async`] takes async handlers;
 //!   [`Builder::manual`] is the same without threads.
-//! - [`Durable`] keeps a [`Journal`] beside a scheduler. Its tasks are jobs: they survive a crash,
+//! - [`Durable`] is a scheduler with a [`Journal`]. Its tasks are jobs: they survive a crash,
 //!   run at least once, are retried as [`Retry`] says, acknowledged by an [`Ack`] if they outlive
 //!   their handler, and [dead letters](DurableHandle::dead_letters) after their last attempt.
 //!   `RedbJournal` (feature `redb`) is a journal in a file, [`MemoryJournal`] one in memory.
@@ -99,17 +99,17 @@
 //!    or dropped.
 //! 4. Then one of three. *Acked*: the end is written, and the job is gone. *Retry at t*: the job is
 //!    pending again, with the next attempt number; if its key has a newer job by now, it waits
-//!    *beside* that one, and calls by key do not find it. *Dead*: it is a dead letter, in memory
-//!    and in the journal, until it is re-queued or removed.
+//!    *without its key*, under its id, and calls by key do not find it. *Dead*: it is a dead
+//!    letter, in memory and in the journal, until it is re-queued or removed.
 //!
 //! A run that the end of the process cuts off has none of these. Whoever was running then is due at
 //! the next start. So the first run of a job that was due at the start is written beforehand as a
 //! failed attempt, and waits for the disk; its real outcome replaces that. Other runs write nothing
 //! when they begin.
 //!
-//! A periodic job is a template. When one of its runs begins, that run becomes a job of its own
-//! beside it, and the template is filed for the next run, both in one write. So each run is retried
-//! and acknowledged by itself.
+//! A periodic job is a template. When one of its runs begins, that run becomes a job of its own,
+//! under its id, and the template is filed for the next run, both in one write. So each run is
+//! retried and acknowledged by itself.
 //!
 //! A *stripe* is one of 64 locks, chosen by the key's hash. A thread holds the stripe of a key
 //! while it changes that key in memory and journal; only then can it draw an id or append. The
@@ -117,7 +117,7 @@
 //! Acknowledgements are settled by the workers, so that an executor's thread that settles or drops
 //! an `Ack` takes the queue's lock and no other.
 //!
-//! What must always hold:
+//! Invariants:
 //!
 //! - **The changes of one key reach the journal in the order in which they reached memory.**
 //! - **A thread that holds a stripe never waits**, neither for room in a queue nor for the disk.

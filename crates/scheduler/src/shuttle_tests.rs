@@ -1,4 +1,4 @@
-//! Set, move, remove and stop against firing, under schedules that shuttle chooses:
+//! These tests run set, move, remove and stop against firing, under schedules that shuttle chooses:
 //! `RUSTFLAGS="--cfg shuttle" cargo test -p tidewheel-scheduler --features shuttle --lib
 //! --release`.
 //!

@@ -1,4 +1,4 @@
-//! The options of a scheduler: workers, queue, back-pressure, shards, clock.
+//! The builder sets the options of a scheduler: workers, queue, back-pressure, shards, clock.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
@@ -82,9 +82,9 @@ impl<K: Hash + Eq, V> Scheduler<K, V> {
 }
 
 impl<K, V, S> Builder<K, V, S> {
-    /// How many runs may be unfinished at the same time (default 1,024, and no fewer than there are
-    /// workers): handlers that run, and futures of [`start_async`](Self::start_async). When there
-    /// are so many, due tasks wait for a worker.
+    /// Bounds the runs that are unfinished at the same time (default 1,024, and no fewer than there
+    /// are workers): handlers that run, and futures of [`start_async`](Self::start_async). When
+    /// there are so many, due tasks wait for a worker.
     #[must_use]
     pub fn in_flight(mut self, runs: usize) -> Self {
         self.in_flight = runs;
@@ -108,8 +108,8 @@ impl<K, V, S> Builder<K, V, S> {
 }
 
 impl<K, V, S: BuildHasher + Clone> Builder<K, V, S> {
-    /// What the threads' names begin with (default `tidewheel`). With a NUL character no thread can
-    /// be started.
+    /// Sets the beginning of the threads' names (default `tidewheel`). With a NUL character no
+    /// thread can be started.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
@@ -131,7 +131,7 @@ impl<K, V, S: BuildHasher + Clone> Builder<K, V, S> {
         self
     }
 
-    /// What happens when the queue is full (default [`BackPressure::RunLate`]).
+    /// Sets what happens to due tasks when the queue is full (default [`BackPressure::RunLate`]).
     #[must_use]
     pub fn back_pressure(mut self, back_pressure: BackPressure) -> Self {
         self.back_pressure = back_pressure;

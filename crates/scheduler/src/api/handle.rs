@@ -1,4 +1,5 @@
-//! What a program does with a running scheduler: set, move, remove, look, drain.
+//! A program sets, moves, removes, looks up and drains tasks through the handle of a running
+//! scheduler.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
@@ -209,7 +210,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Handle<K, V, S> {
         removed
     }
 
-    /// How long until the key's pending task runs; zero when it is due and waits for room.
+    /// The time until the key's pending task runs; zero when it is due and waits for room.
     #[must_use]
     pub fn get<Q: Hash + Equivalent<K> + ?Sized>(&self, key: &Q) -> Option<Duration> {
         let deadline = self.inner.shards.of(key).state.tasks.deadline(key)?;
@@ -266,16 +267,16 @@ impl<K: Hash + Eq, V, S: BuildHasher> Handle<K, V, S> {
         self.inner.shards.len()
     }
 
-    /// Whether none is pending.
+    /// True if no task is pending.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many tasks are due when: windows that double, from what is due now on, up to the last
-    /// that is not empty. It counts timer records: a task that was moved may be counted where it
-    /// was before (if it was moved earlier, there too), and one that was removed until its record
-    /// is swept.
+    /// The number of tasks by due time: windows that double, from what is due now on, up to the
+    /// last that is not empty. It counts timer records. So a task that was moved may be counted
+    /// where it was before (if it was moved earlier, there too), and one that was removed is
+    /// counted until its record is swept.
     #[must_use]
     pub fn forecast(&self) -> Vec<Window> {
         let forecast = self.inner.shards.forecast(self.inner.now().tick());
@@ -290,7 +291,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Handle<K, V, S> {
             .collect()
     }
 
-    /// What was done so far. Locks shard after shard.
+    /// The statistics. Locks shard after shard.
     #[must_use]
     pub fn stats(&self) -> Stats {
         // In this order: see `Counters`.

@@ -1,4 +1,4 @@
-//! The pending tasks one after another, as copies.
+//! The iterator copies the pending tasks, one after another.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
@@ -10,7 +10,7 @@ use crate::drive::inner::Inner;
 /// Tasks that are copied in one hold of a shard's lock, about.
 const TASKS_PER_HOLD: usize = 64;
 
-/// What [`Handle::iter`] gives: key, value, and how long until the task runs.
+/// The iterator of [`Handle::iter`]: key, value, and the time until the task runs.
 pub struct Iter<K, V, S> {
     handle: Handle<K, V, S>,
     /// The shard that comes next, and where in it.

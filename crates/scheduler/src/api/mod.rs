@@ -1,4 +1,4 @@
-//! What users call: build a scheduler, own it, set and move tasks, read its figures, iterate.
+//! The public interface: build a scheduler, own it, set and move tasks, read its figures, iterate.
 
 pub(crate) mod builder;
 pub(crate) mod handle;

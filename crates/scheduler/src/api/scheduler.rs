@@ -1,4 +1,4 @@
-//! The owner of a running scheduler: its threads, and their end.
+//! `Scheduler` owns a running scheduler: its threads, and their end.
 
 use std::hash::{BuildHasher, Hash};
 use std::ops::Deref;
@@ -11,14 +11,14 @@ use crate::api::handle::Handle;
 use crate::core::tasks::Due;
 use crate::drive::inner::Rounds;
 use crate::drive::threads::{Threads, is_another};
-use crate::ground::reentry::Inside;
+use crate::ground::reentry::ReentryGuard;
 use crate::ground::sync::{Mutex, lock};
 
 /// Tasks by key, each run once when its time has come, by a bounded number of threads.
 ///
-/// What one does with tasks is in [`Handle`], to which this dereferences. Dropping the scheduler
-/// drops the pending tasks; [`stop`](Self::stop) returns them. Both wait for the timing thread, and
-/// not for handlers that run (`stop` does so for as long as one says).
+/// Tasks are set and moved by [`Handle`], to which this dereferences. Dropping the scheduler drops
+/// the pending tasks; [`stop`](Self::stop) returns them. Both wait for the timing thread. Only
+/// `stop` waits for handlers that run, for as long as its argument says.
 ///
 /// ```
 /// use std::sync::mpsc;
@@ -45,7 +45,7 @@ pub struct Scheduler<K, V, S = DefaultHashBuilder> {
     rounds: Mutex<Rounds>,
 }
 
-/// What [`Scheduler::stop`] leaves.
+/// The result of [`Scheduler::stop`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stopped<K, V> {
@@ -57,7 +57,7 @@ pub struct Stopped<K, V> {
     pub running: usize,
 }
 
-/// What [`Scheduler::advance`] did.
+/// The result of [`Scheduler::advance`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Progress {
@@ -66,9 +66,9 @@ pub struct Progress {
     pub fired: u64,
     /// Timer records moved or dropped.
     pub moved: u64,
-    /// Whether the budget ran out first: call again.
+    /// True if the budget ran out first: call again.
     pub backlog: bool,
-    /// How long until the next call is worth while: never longer than until the next task. `None`
+    /// The time until the next call is worth while: never longer than until the next task. `None`
     /// when nothing is pending; but after removals it may still be the time of a task that was
     /// removed.
     pub next: Option<Duration>,
@@ -101,8 +101,8 @@ impl<K, V, S> Scheduler<K, V, S> {
 impl<K: Hash + Eq, V, S: BuildHasher> Scheduler<K, V, S> {
     /// Runs what is due at `now` on this thread, shard after shard, touching at most `budget` timer
     /// records. `now` is a reading of [`now`](Handle::now); a later one counts as that. For
-    /// schedulers made by [`Builder::manual`](crate::Builder::manual); beside threads it does
-    /// nothing.
+    /// schedulers made by [`Builder::manual`](crate::Builder::manual); where threads run tasks it
+    /// does nothing.
     ///
     /// # Panics
     ///
@@ -115,7 +115,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Scheduler<K, V, S> {
         let since = Moment(nanos(now.saturating_sub(inner.clock.first())));
         let now = since.min(inner.now());
         let mut budget = budget;
-        let _inside = Inside::enter(
+        let _inside = ReentryGuard::enter(
             &self.rounds,
             "a handler advanced the scheduler that runs it",
         );

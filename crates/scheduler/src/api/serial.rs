@@ -1,4 +1,4 @@
-//! Keys for tasks that have none of their own.
+//! `Serial` makes keys for tasks that have none of their own.
 
 use std::fmt;
 use std::hash::BuildHasher;

@@ -1,4 +1,4 @@
-//! Async handlers: a run goes on as a future, which a runtime polls.
+//! The run of an async handler goes on as a future, which a runtime polls.
 
 use std::future::Future;
 use std::hash::{BuildHasher, Hash};

@@ -1,10 +1,10 @@
-//! What a scheduler tells about itself: counts, lateness, how many tasks are due when.
+//! A scheduler's statistics: counts, lateness, the number of tasks by due time.
 
 use std::time::Duration;
 
 use crate::ground::lateness::Lateness;
 
-/// What a scheduler has done so far, and what it holds.
+/// A scheduler's counts of past events, and of the tasks that it holds.
 ///
 /// At each moment, a task that has fired is in one of `queued`, `running`, `completed`, `panicked`,
 /// `recalled` and `dropped`, and one that has not is in `pending`. What
@@ -27,7 +27,7 @@ pub struct Stats {
     /// Runs of durable jobs that failed; futures of other async handlers that panicked, or that
     /// their runtime dropped.
     pub failed: u64,
-    /// How many of those are retried.
+    /// The number of those that are retried.
     pub retried: u64,
     /// Calls that set a task, a replaced one included.
     pub set: u64,
@@ -49,17 +49,17 @@ pub struct Stats {
     pub recalled: u64,
     /// Runs of periodic tasks that were left out: [`CatchUp`](crate::CatchUp).
     pub missed: u64,
-    /// How late handlers were called.
+    /// The lateness of calls of handlers.
     pub lateness: Lateness,
 }
 
-/// How many tasks are due within how long.
+/// The number of tasks that are due within a span of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Window {
     /// The tasks of this window are due before this much time has passed, and not in an earlier
     /// window.
     pub within: Duration,
-    /// How many they are.
+    /// The number of tasks.
     pub tasks: u64,
 }

@@ -1,4 +1,4 @@
-//! Due tasks as a stream on tokio, for one async task that owns them.
+//! `TaskStream` is a stream of due tasks on tokio, for one async task that owns them.
 
 use std::fmt;
 use std::future::{Future, poll_fn};
@@ -94,7 +94,7 @@ impl<K, V, S> TaskStream<K, V, S> {
         self.tasks.len()
     }
 
-    /// Whether none is pending.
+    /// True if no task is pending.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.tasks.is_empty()
@@ -198,7 +198,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> TaskStream<K, V, S> {
         poll_fn(|context| self.poll_due(context)).await
     }
 
-    /// How long until the key's pending task runs.
+    /// The time until the key's pending task runs.
     #[must_use]
     pub fn get<Q: Hash + Equivalent<K> + ?Sized>(&self, key: &Q) -> Option<Duration> {
         Some(self.now().until(self.tasks.deadline(key)?))

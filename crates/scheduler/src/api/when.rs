@@ -1,4 +1,4 @@
-//! Points in time that a task can be set at: wall time, or an instant.
+//! A task can be set at a point in time: a wall time, or an instant.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -17,7 +17,7 @@ pub(crate) mod sealed {
     use super::*;
 
     pub trait Sealed {
-        /// How long until then: zero if it has passed. `wall` reads the scheduler's wall time.
+        /// The time until then: zero if it has passed. `wall` reads the scheduler's wall time.
         fn delay(self, wall: impl FnOnce() -> SystemTime) -> Duration;
     }
 

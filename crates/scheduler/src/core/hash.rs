@@ -1,4 +1,4 @@
-//! Where a key belongs: which shard, and which place within it.
+//! A key's hash chooses its shard, and its place within it.
 
 use std::hash::{BuildHasher, Hash};
 
@@ -10,7 +10,7 @@ pub(crate) fn hash_of<Q: Hash + ?Sized>(hasher: &impl BuildHasher, key: &Q) -> u
     mix(hasher.hash_one(key))
 }
 
-/// The place within a shard: what is left of the hash beside the bits that chose the shard.
+/// The place within a shard: the bits of the hash without those that chose the shard.
 #[inline]
 pub(crate) fn place(hash: u64) -> u32 {
     hash as u32

@@ -1,11 +1,11 @@
-//! Periodic tasks: how often they run, and what is done about runs that were missed.
+//! Periodic tasks: their periods, and what is done about missed runs.
 
 use std::fmt;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
-/// What a periodic task does about runs whose time has passed before they could be started.
+/// The treatment of a periodic task's runs whose time has passed before they could be started.
 ///
 /// A run may be started late because the process was stopped, a suspended machine woke up, or every
 /// worker was busy.
@@ -25,7 +25,8 @@ pub enum CatchUp {
     Delay,
 }
 
-/// Whether a periodic task was removed: its fired runs know it too, and are not begun then.
+/// A flag that is raised when a periodic task is removed. Its fired runs share it, and are not
+/// begun then.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Recall(Option<Arc<AtomicBool>>);
 
@@ -56,7 +57,7 @@ impl PartialEq for Recall {
 
 impl Eq for Recall {}
 
-/// When a periodic task runs again.
+/// The next run of a periodic task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Next {
     pub(crate) deadline: u64,
@@ -64,11 +65,11 @@ pub(crate) struct Next {
     pub(crate) missed: u64,
 }
 
-/// What repeats a task.
+/// The period of a periodic task, and the means to repeat it.
 pub(crate) struct Routine<K, V> {
     pub(crate) period: NonZeroU64,
     pub(crate) catch_up: CatchUp,
-    /// How to copy the task for a run. A pointer, so that tasks that do not repeat need no `Clone`.
+    /// Copies the task for a run. A pointer, so that tasks that do not repeat need no `Clone`.
     pub(crate) copy: fn(&K, &V) -> (K, V),
     pub(crate) recall: Recall,
 }

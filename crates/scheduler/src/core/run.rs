@@ -1,4 +1,4 @@
-//! One run of a task, as its handler gets it.
+//! A run is one call of a task's handler.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ pub struct Run<K, V> {
     pub key: K,
     /// Its value.
     pub value: V,
-    /// How long after its deadline the handler was called.
+    /// The time from its deadline to the call of the handler.
     pub late: Duration,
     /// Runs of a periodic task that are left out after this one, by its
     /// [`CatchUp`](crate::CatchUp).

@@ -20,17 +20,17 @@ const RECORDS_PER_BATCH: u32 = 256;
 pub struct Due<K, V> {
     /// Its key.
     pub key: K,
-    /// What was set with it.
+    /// The value that was set with it.
     pub value: V,
-    /// When it was to run, in ticks.
+    /// The deadline, in ticks.
     pub deadline: u64,
     /// Runs of a periodic task that are left out after this one, by its [`CatchUp`].
     pub missed: u64,
-    /// Whether its periodic task was removed since.
+    /// The flag that says that its periodic task was removed since.
     pub(crate) recall: Recall,
 }
 
-/// What one call of [`Tasks::advance`] did.
+/// The result of one call of [`Tasks::advance`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Step {
@@ -38,7 +38,7 @@ pub struct Step {
     pub fired: u32,
     /// Timer records that were moved or dropped.
     pub moved: u32,
-    /// Whether the budget ran out before everything due was handed over: call again.
+    /// True if the budget ran out before everything due was handed over: call again.
     pub backlog: bool,
     /// Lower bound of the next deadline, in ticks, as [`Tasks::next_deadline`] gives it.
     pub next_deadline: Option<u64>,
@@ -115,14 +115,14 @@ impl<K, V, S> Tasks<K, V, S> {
         self.store.len() + self.batch.len()
     }
 
-    /// Whether none is pending.
+    /// True if no task is pending.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// When [`advance`](Tasks::advance) is worth calling: never later than the earliest deadline;
-    /// `None` when nothing is pending.
+    /// The time from which a call of [`advance`](Tasks::advance) is worth while: never later than
+    /// the earliest deadline; `None` when nothing is pending.
     #[inline]
     #[must_use]
     pub fn next_deadline(&self) -> Option<u64> {
@@ -135,10 +135,10 @@ impl<K, V, S> Tasks<K, V, S> {
         next.filter(|_| !self.store.is_empty())
     }
 
-    /// How many tasks are due when, seen from `now`. The first number counts what is due already,
-    /// number `i` the deadlines that lie `2^(i-1) ..< 2^i` ticks ahead. It counts timer records: a
-    /// task that was moved may be counted where it was before (if it was moved earlier, there too),
-    /// and one that was removed until its record is swept.
+    /// The number of tasks by deadline, seen from `now`. The first number counts what is due
+    /// already, number `i` the deadlines that lie `2^(i-1) ..< 2^i` ticks ahead. It counts timer
+    /// records. So a task that was moved may be counted where it was before (if it was moved
+    /// earlier, there too), and one that was removed is counted until its record is swept.
     #[must_use]
     pub fn forecast(&self, now: u64) -> [u64; 65] {
         let mut forecast = [0; 65];
@@ -313,7 +313,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Tasks<K, V, S> {
         Some((removed.key, removed.value))
     }
 
-    /// When the key's task is due.
+    /// The deadline of the key's task.
     #[must_use]
     pub fn deadline<Q: Hash + Equivalent<K> + ?Sized>(&self, key: &Q) -> Option<u64> {
         let hash = hash_of(&self.hasher, key);

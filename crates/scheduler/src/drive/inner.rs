@@ -1,5 +1,5 @@
-//! What a scheduler's threads share: shards, alarm, queue, handler; how due tasks are taken out and
-//! run.
+//! The threads of a scheduler share its shards, alarm, queue and handler; here they take due tasks
+//! out and run them.
 
 use std::cell::Cell;
 use std::fmt;
@@ -30,7 +30,7 @@ const RECORDS_PER_HOLD: u32 = 128;
 /// Its last argument is the deadline, in ticks.
 pub(crate) type Handler<K, V, S> = dyn Fn(&Arc<Inner<K, V, S>>, Run<K, V>, u64) + Send + Sync;
 
-/// What was counted outside of the shards.
+/// The counters that are not kept in the shards.
 ///
 /// **Invariant: each fired task is in one count.** It was dropped, returned by a stop, or begun,
 /// and one that was begun is running, or has completed, panicked or been recalled. All of these
@@ -122,7 +122,7 @@ pub(crate) struct Inner<K, V, S> {
     pub(crate) clock: Readings,
     pub(crate) counters: Counters,
     pub(crate) handler: Box<Handler<K, V, S>>,
-    /// Whether calls of `advance` run the tasks, and no threads.
+    /// True if calls of `advance` run the tasks, and no threads.
     pub(crate) manual: bool,
 }
 
@@ -137,11 +137,11 @@ impl<K, V, S> fmt::Debug for Inner<K, V, S> {
 }
 
 thread_local! {
-    /// Whether this thread runs handlers: it must not wait for room that only it can make.
+    /// True if this thread runs handlers: it must not wait for room that only it can make.
     static IS_WORKER: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What one pass over the shards has done.
+/// The result of one pass over the shards.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Pass {
     pub(crate) fired: u64,
@@ -163,7 +163,7 @@ impl<K, V, S> Inner<K, V, S> {
         self.clock.now()
     }
 
-    /// Whether this is the timing thread.
+    /// True on the timing thread.
     pub(crate) fn is_timing_thread(&self) -> bool {
         self.timing_thread.get() == Some(&thread::current().id())
     }

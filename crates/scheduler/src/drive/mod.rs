@@ -1,4 +1,4 @@
-//! What drives the core: shards under locks, the timing thread, the queue and the workers.
+//! The shell drives the core: shards under locks, the timing thread, the queue and the workers.
 
 pub(crate) mod inner;
 pub(crate) mod queue;

@@ -1,4 +1,4 @@
-//! Due tasks on their way to the workers: a queue of bounded length.
+//! Due tasks wait for the workers in a queue of bounded length.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use crate::core::tasks::Due;
 use crate::ground::sync::{Condvar, Mutex, MutexGuard, lock};
 use tidewheel_time::{Clock, SystemClock};
 
-/// What happens when tasks become due faster than handlers take them, and the queue is full.
+/// The treatment of due tasks when handlers are slower than they become due, and the queue is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum BackPressure {
@@ -30,7 +30,7 @@ pub enum BackPressure {
 /// The end of a run that its handler has passed on: to be called once, by a worker.
 pub(crate) type End = Box<dyn FnOnce() + Send>;
 
-/// What waits, and who works.
+/// The jobs that wait, and the counts of workers and runs.
 struct State<K, V> {
     jobs: VecDeque<Due<K, V>>,
     /// Runs that have ended elsewhere: not more than are `deferred`.
@@ -49,7 +49,7 @@ struct State<K, V> {
 pub(crate) struct Queue<K, V> {
     state: Mutex<State<K, V>>,
     capacity: usize,
-    /// How many runs may be unfinished, deferred ones included.
+    /// The bound of unfinished runs, deferred ones included.
     runs_max: usize,
     /// A job has come, or none will.
     work: Condvar,
@@ -59,7 +59,7 @@ pub(crate) struct Queue<K, V> {
     idle: Condvar,
 }
 
-/// What a worker is to do.
+/// A worker's next action.
 pub(crate) enum Taken<K, V> {
     Job {
         job: Due<K, V>,
@@ -100,8 +100,8 @@ impl<K, V> Queue<K, V> {
         }
     }
 
-    /// How many jobs still fit. If none does, the timing thread is woken when the queue is half
-    /// empty.
+    /// The number of jobs that still fit. If none does, the timing thread is woken when the queue
+    /// is half empty.
     pub(crate) fn room(&self) -> usize {
         let mut state = lock(&self.state);
         let room = self.capacity - state.jobs.len().min(self.capacity);
@@ -208,7 +208,7 @@ impl<K, V> Queue<K, V> {
         }
     }
 
-    /// How many more runs may begin: for a scheduler without threads.
+    /// The number of runs that may still begin: for a scheduler without threads.
     pub(crate) fn runs_left(&self) -> usize {
         let state = lock(&self.state);
         self.runs_max.saturating_sub(state.running + state.deferred)

@@ -1,5 +1,5 @@
-//! Tasks for many threads: shards of keys, each under a lock, and when each shard has something
-//! due.
+//! The tasks of many threads are in shards of keys. Each has a lock, and publishes its next
+//! deadline.
 
 use std::hash::{BuildHasher, Hash};
 
@@ -9,10 +9,10 @@ use tidewheel_time::{NEVER, Soonest};
 use crate::core::hash::hash_of;
 use crate::core::tasks::{Due, Step, Tasks};
 use crate::ground::panics::survive;
-use crate::ground::reentry::Inside;
+use crate::ground::reentry::ReentryGuard;
 use crate::ground::sync::{Mutex, MutexGuard, lock};
 
-/// What happened to tasks, counted under their shard's lock.
+/// Counts of tasks, kept under their shard's lock.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Counts {
     /// Tasks that are there: of a total only.
@@ -26,7 +26,7 @@ pub(crate) struct Counts {
     pub(crate) uncopied: u64,
 }
 
-/// What the lock of a shard protects.
+/// The state that the lock of a shard protects.
 #[derive(Debug)]
 pub(crate) struct State<K, V, S> {
     pub(crate) tasks: Tasks<K, V, S>,
@@ -57,7 +57,7 @@ pub(crate) struct Shards<K, V, S> {
 pub(crate) struct Locked<'a, K, V, S> {
     pub(crate) state: MutexGuard<'a, State<K, V, S>>,
     next: &'a Soonest,
-    _inside: Inside,
+    _inside: ReentryGuard,
 }
 
 /// The message of the panic when the rule about re-entry is broken.
@@ -99,7 +99,7 @@ impl<K, V, S> Shards<K, V, S> {
     }
 
     pub(crate) fn hold(&self, at: usize) -> Locked<'_, K, V, S> {
-        let inside = Inside::enter(self, FROM_WITHIN);
+        let inside = ReentryGuard::enter(self, FROM_WITHIN);
         let shard = &self.shards[at];
         Locked {
             state: lock(&shard.state),
@@ -108,7 +108,7 @@ impl<K, V, S> Shards<K, V, S> {
         }
     }
 
-    /// Whether a shard may have something due.
+    /// True if a shard may have something due.
     pub(crate) fn is_due(&self, at: usize, now: u64) -> bool {
         self.shards[at].next.get() <= now
     }

@@ -1,4 +1,4 @@
-//! The threads of a running scheduler: one keeps time, the others run handlers.
+//! A running scheduler has one thread that keeps time, and others that run handlers.
 
 use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
@@ -69,7 +69,7 @@ fn work<K: Hash + Eq, V, S: BuildHasher>(inner: &Arc<Inner<K, V, S>>) {
     }
 }
 
-/// Whether a thread is another than this one. A thread cannot wait for itself, and the scheduler's
+/// True if a thread is another than this one. A thread cannot wait for itself, and the scheduler's
 /// last owner may be a value that is dropped on one of its own.
 pub(crate) fn is_another(thread: &JoinHandle<()>) -> bool {
     thread.thread().id() != thread::current().id()

@@ -1,4 +1,4 @@
-//! The timing thread: it moves due tasks to the queue, tidies memory, and sleeps until the next
+//! The timing thread moves due tasks to the queue, tidies memory, and sleeps until the next
 //! deadline.
 
 use std::hash::{BuildHasher, Hash};
@@ -17,17 +17,17 @@ use crate::ground::panics::survive;
 /// Units of tidying in one hold of a shard's lock.
 const TIDY_PER_HOLD: u32 = 64;
 
-/// How long after tasks have left memory is tidied: what is about to go need not be moved.
+/// Memory is tidied so long after tasks have left: a record that is about to go need not be moved.
 const CALM_TICKS: u64 = 100;
 
-/// How long timing pauses after a panic of user code that only it could see, such as a clock's.
+/// The pause of timing after a panic of user code that only it could see, such as a clock's.
 const AFTER_PANIC: Duration = Duration::from_millis(1);
 
-/// What the timing thread remembers from turn to turn.
+/// The timing thread's state between turns.
 struct Timing<'a, K, V, S> {
     inner: &'a Inner<K, V, S>,
     rounds: Rounds,
-    /// When memory is tidied next.
+    /// The time at which memory is tidied next.
     tidy_at: Option<u64>,
     /// Wakes this thread when the clock is moved by hand.
     sleeper: Waker,

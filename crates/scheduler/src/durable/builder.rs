@@ -1,5 +1,5 @@
-//! The options of a durable scheduler: retries, dead letters, unfinished runs; and how its handlers
-//! run.
+//! The builder sets the options of a durable scheduler: retries, dead letters, unfinished runs, and
+//! the kind of handler.
 
 use std::fmt;
 use std::future::Future;
@@ -78,25 +78,25 @@ impl<K, V, S> Builder<K, V, S> {
 }
 
 impl<K, V, J, S> DurableBuilder<K, V, J, S> {
-    /// How often a job is tried, and how long it waits in between.
+    /// Sets the number of attempts of a job, and the waits between them.
     #[must_use]
     pub fn retry(mut self, retry: Retry) -> Self {
         self.retry = retry;
         self
     }
 
-    /// How many dead letters are kept (default 10,000). When there are so many, a job that should
-    /// become one is tried again instead, after the longest wait of [`Retry`], until there is room.
-    /// Those that the journal has at the start are kept, however many they are.
+    /// Bounds the dead letters that are kept (default 10,000). When there are so many, a job that
+    /// should become one is tried again instead, after the longest wait of [`Retry`], until there
+    /// is room. Those that the journal has at the start are kept, however many they are.
     #[must_use]
     pub fn dead_letters(mut self, letters: usize) -> Self {
         self.dead_letters = letters;
         self
     }
 
-    /// How many runs may be unfinished at the same time (default 1,024, and no fewer than there are
-    /// workers): handlers that run, and runs whose [`Ack`](crate::Ack) is held. When there are so
-    /// many, due jobs wait for a worker, and callers do not wait for room under
+    /// Bounds the runs that are unfinished at the same time (default 1,024, and no fewer than there
+    /// are workers): handlers that run, and runs whose [`Ack`](crate::Ack) is held. When there are
+    /// so many, due jobs wait for a worker, and callers do not wait for room under
     /// [`BackPressure::Wait`](crate::BackPressure::Wait).
     #[must_use]
     pub fn in_flight(mut self, runs: usize) -> Self {
@@ -233,7 +233,7 @@ where
     }
 }
 
-/// What the scheduler underneath runs.
+/// The handler of the scheduler underneath.
 fn runner<K, V, J, S, R>(
     shared: &Arc<Shared<K, V, J>>,
     handler: impl Fn(&DurableHandle<K, V, J, S>, DurableRun<K, V>) -> R + Send + Sync + 'static,

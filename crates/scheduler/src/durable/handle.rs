@@ -1,5 +1,5 @@
-//! What a program does with a durable scheduler: each change in memory, then in the journal, then
-//! on disk.
+//! A program changes a durable scheduler through its handle: each change is made in memory, then in
+//! the journal, then on disk.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
@@ -46,7 +46,7 @@ impl<K, V, J, S> fmt::Debug for DurableHandle<K, V, J, S> {
     }
 }
 
-/// What a call has written: what to wait for, or that the journal has failed.
+/// The result of a write: the number to wait for, or the journal's failure.
 pub(super) type Written = Result<u64, JournalError>;
 
 impl<K, V, J, S> DurableHandle<K, V, J, S> {

@@ -1,4 +1,4 @@
-//! What memory keeps of a job beside its key: its id, its value, and what few jobs have.
+//! Memory keeps a job's id, its value, and what few jobs have.
 
 use std::time::SystemTime;
 
@@ -145,14 +145,14 @@ impl<V> Job<V> {
         self.rare.as_ref().is_some_and(|rare| rare.may_have_begun)
     }
 
-    /// What the journal says of it.
-    pub(super) fn status(&self, due: SystemTime, is_beside: bool) -> Status {
+    /// The job's status, as the journal has it.
+    pub(super) fn status(&self, due: SystemTime, is_unkeyed: bool) -> Status {
         Status {
             due,
             attempt: self.attempt(),
             error: self.error().map(str::to_owned),
-            place: if is_beside {
-                Place::Beside
+            place: if is_unkeyed {
+                Place::Unkeyed
             } else {
                 Place::Keyed
             },

@@ -1,4 +1,4 @@
-//! What a journal must do.
+//! `Journal` is the interface of a journal.
 
 use std::time::{Duration, SystemTime};
 
@@ -19,7 +19,7 @@ pub enum Change<'a, K, V> {
         key: &'a K,
         /// Its value.
         value: &'a V,
-        /// When it runs, and what else there is to say.
+        /// The due time, and the rest of its status.
         status: &'a Status,
     },
     /// A job was moved, has failed, is dead, or is re-queued. To be ignored if the job is not
@@ -27,7 +27,7 @@ pub enum Change<'a, K, V> {
     Update {
         /// Its name.
         id: u64,
-        /// What is true of it now.
+        /// The status from now on.
         status: &'a Status,
     },
     /// A job is over, or was removed or replaced.
@@ -37,19 +37,19 @@ pub enum Change<'a, K, V> {
     },
 }
 
-/// What changes about a job while it lives.
+/// The part of a job that changes while it lives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Status {
-    /// When it runs; when it died, if it is dead.
+    /// The due time; the time of death, if it is dead.
     pub due: SystemTime,
     /// The number of its next run, from 1; of its last, if it is dead.
     pub attempt: u32,
-    /// Why its last run failed: 1,000 bytes at most.
+    /// The error of its last run: 1,000 bytes at most.
     pub error: Option<String>,
-    /// Where it waits.
+    /// The place in which it waits.
     pub place: Place,
-    /// How it repeats.
+    /// The period, if it is periodic.
     pub repeat: Option<Repeat>,
 }
 
@@ -67,26 +67,27 @@ impl Status {
     }
 }
 
-/// Where a job waits.
+/// The place in which a job waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Place {
     /// Under its key. Of several, the one with the greatest id does so; the others have been begun
     /// before it was set.
     Keyed,
-    /// Beside its key: a run of a periodic job, or one that failed when its key had a newer job.
-    Beside,
+    /// Under its id, without its key: a run of a periodic job, or one that failed when its key had
+    /// a newer job.
+    Unkeyed,
     /// Among the dead letters.
     Dead,
 }
 
-/// How a job repeats.
+/// The period of a job, and the treatment of its missed runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Repeat {
     /// From one run to the next.
     pub period: Duration,
-    /// What is done about missed runs.
+    /// The treatment of missed runs.
     pub catch_up: CatchUp,
 }
 
@@ -108,7 +109,7 @@ pub struct Record<K, V> {
     pub key: K,
     /// Its value.
     pub value: V,
-    /// When it runs, and what else there is to say.
+    /// The due time, and the rest of its status.
     pub status: Status,
 }
 
@@ -145,8 +146,8 @@ pub trait Journal<K, V>: Send + Sync {
     /// When the store failed.
     fn wait(&self, appended: u64) -> Result<(), JournalError>;
 
-    /// Whether a key and a value can be written. Asked before a job is set; if not, nothing is
-    /// changed.
+    /// Checks that a key and a value can be written. It is called before a job is set; if it fails,
+    /// nothing is changed.
     ///
     /// # Errors
     ///

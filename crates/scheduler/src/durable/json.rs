@@ -1,4 +1,4 @@
-//! Payloads by serde, written as JSON.
+//! `Json` writes payloads as JSON, by serde.
 
 use std::ops::{Deref, DerefMut};
 

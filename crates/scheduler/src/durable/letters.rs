@@ -1,4 +1,4 @@
-//! Dead letters: to look at, to re-queue, to remove.
+//! The handle's calls about dead letters: look, re-queue, remove.
 
 use std::hash::{BuildHasher, Hash};
 use std::time::Duration;
@@ -41,7 +41,7 @@ where
     }
 
     /// Lets a dead letter run again after a delay, with all its attempts before it. It is pending
-    /// under its key, or beside it if the key has a job. `false` if there is no such letter.
+    /// under its key, or under its id if the key has a job. `false` if there is no such letter.
     ///
     /// # Errors
     ///
@@ -58,7 +58,7 @@ where
         let (due, now) = (self.due(delay), self.handle.inner().now());
         let name = self.name_for(Name::keyed(letter.key), id);
         let job = Job::new(id, letter.value);
-        let status = job.status(due, name.is_beside());
+        let status = job.status(due, name.is_unkeyed());
         if let Err((name, job)) = self.handle.put(name, job, now.deadline(delay), now) {
             self.shared.dead.put_back(DeadLetter {
                 key: name.key,

@@ -1,4 +1,4 @@
-//! What a program may see of a durable scheduler, without changing it.
+//! A program reads a durable scheduler by these calls, without changing it.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
@@ -23,20 +23,20 @@ pub struct PendingJob<K, V> {
     pub key: K,
     /// Its value.
     pub value: V,
-    /// How long until it runs; zero when it is due and waits for room.
+    /// The time until it runs; zero when it is due and waits for room.
     pub left: Duration,
     /// The number of its next attempt, from 1.
     pub attempt: u32,
-    /// Why the last attempt failed.
+    /// The error of the last attempt.
     pub error: Option<String>,
     /// Its period, if it repeats.
     pub period: Option<Duration>,
-    /// Whether it waits beside its key, where calls by key do not find it: a run of a periodic job,
-    /// or one that failed when its key had a newer job.
-    pub is_beside: bool,
+    /// True if it waits without its key, so that calls by key do not find it: a run of a periodic
+    /// job, or one that failed when its key had a newer job.
+    pub is_unkeyed: bool,
 }
 
-/// What [`DurableHandle::iter`] gives.
+/// The iterator of [`DurableHandle::iter`].
 pub struct DurableIter<K, V, J, S> {
     handle: DurableHandle<K, V, J, S>,
     at: (usize, u32),
@@ -55,7 +55,7 @@ where
     J: Journal<K, V>,
     S: BuildHasher,
 {
-    /// How long until the key's pending job runs.
+    /// The time until the key's pending job runs.
     #[must_use]
     pub fn get<Q: Hash + Equivalent<K> + ?Sized>(&self, key: &Q) -> Option<Duration> {
         self.handle.get(&Keyed(key))
@@ -76,7 +76,7 @@ where
         self.handle.len()
     }
 
-    /// Whether none is pending.
+    /// True if no job is pending.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -100,13 +100,13 @@ where
         self.handle.now()
     }
 
-    /// How many jobs are due when: see [`Handle::forecast`](crate::Handle::forecast).
+    /// The number of jobs by due time: see [`Handle::forecast`](crate::Handle::forecast).
     #[must_use]
     pub fn forecast(&self) -> Vec<Window> {
         self.handle.forecast()
     }
 
-    /// What was done so far.
+    /// The statistics.
     #[must_use]
     pub fn stats(&self) -> Stats {
         let shared = &self.shared;
@@ -141,7 +141,7 @@ fn copy<K: Clone, V: Clone>(name: &Name<K>, job: &Job<V>, left: Duration) -> Pen
         attempt: job.attempt(),
         error: job.error().map(str::to_owned),
         period: job.repeat().map(|repeat| repeat.period),
-        is_beside: name.is_beside(),
+        is_unkeyed: name.is_unkeyed(),
     }
 }
 

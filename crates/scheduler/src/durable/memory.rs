@@ -23,14 +23,14 @@ pub struct MemoryJournal<K, V> {
     accepts: Check<K, V>,
 }
 
-/// Whether a key and a value may be kept.
+/// Checks that a key and a value may be kept.
 type Check<K, V> = fn(&K, &V) -> Result<(), JournalError>;
 
 struct State<K, V> {
     jobs: BTreeMap<u64, (K, V, Status)>,
     openings: u64,
-    /// What each thread has ended and drops soon: not within `append`, where a key is locked, and
-    /// not on another thread, which may hold a lock of the user's.
+    /// The jobs that each thread has ended and drops soon. They are not dropped within `append`,
+    /// where a key is locked, and not on another thread, which may hold a lock of the user's.
     gone: HashMap<ThreadId, Vec<(K, V, Status)>>,
 }
 

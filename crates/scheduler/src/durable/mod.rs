@@ -1,4 +1,4 @@
-//! Tasks that survive a crash: a scheduler, and a journal of its jobs.
+//! Durable tasks survive a crash: a scheduler, and a journal of its jobs.
 
 pub(crate) mod builder;
 mod change;

@@ -1,36 +1,36 @@
-//! What a job is filed under in memory: its key, or beside its key.
+//! A pending job's name in memory: its key, or its id.
 
 use std::hash::{Hash, Hasher};
 
 use equivalent::Equivalent;
 
 /// The name of a pending job. Of the jobs of one key, one has the key for its name. The others wait
-/// beside it, under their ids: runs of periodic jobs, and failed runs whose key has a newer job.
+/// under their ids: runs of periodic jobs, and failed runs whose key has a newer job.
 #[derive(Debug, Clone)]
 pub(crate) struct Name<K> {
     pub(super) key: K,
-    /// The job's id, if it waits beside its key; 0 if it does not.
-    beside: u64,
+    /// The job's id, if it waits without its key; 0 if it has the key.
+    id: u64,
 }
 
 impl<K> Name<K> {
     pub(super) fn keyed(key: K) -> Self {
-        Self { key, beside: 0 }
+        Self { key, id: 0 }
     }
 
     /// Ids are never 0: they begin where the journal's first opening does.
-    pub(super) fn beside(key: K, id: u64) -> Self {
-        Self { key, beside: id }
+    pub(super) fn unkeyed(key: K, id: u64) -> Self {
+        Self { key, id }
     }
 
-    pub(super) fn is_beside(&self) -> bool {
-        self.beside != 0
+    pub(super) fn is_unkeyed(&self) -> bool {
+        self.id != 0
     }
 }
 
 impl<K: PartialEq> PartialEq for Name<K> {
     fn eq(&self, other: &Self) -> bool {
-        self.beside == other.beside && (self.is_beside() || self.key == other.key)
+        self.id == other.id && (self.is_unkeyed() || self.key == other.key)
     }
 }
 
@@ -38,8 +38,8 @@ impl<K: Eq> Eq for Name<K> {}
 
 impl<K: Hash> Hash for Name<K> {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        if self.is_beside() {
-            self.beside.hash(state);
+        if self.is_unkeyed() {
+            self.id.hash(state);
         } else {
             self.key.hash(state);
         }
@@ -57,6 +57,6 @@ impl<Q: Hash + ?Sized> Hash for Keyed<'_, Q> {
 
 impl<K, Q: Equivalent<K> + ?Sized> Equivalent<Name<K>> for Keyed<'_, Q> {
     fn equivalent(&self, name: &Name<K>) -> bool {
-        !name.is_beside() && self.0.equivalent(&name.key)
+        !name.is_unkeyed() && self.0.equivalent(&name.key)
     }
 }

@@ -1,4 +1,5 @@
-//! Finds what JSON cannot tell from `None`: a `Some` that is written as `null`.
+//! This serializer finds values that JSON cannot tell from `None`: a `Some` that is written as
+//! `null`.
 
 use serde::ser::{self, Error as _, Serialize, Serializer};
 use serde_json::Error;
@@ -12,7 +13,7 @@ pub(super) fn check<T: Serialize + ?Sized>(value: &T) -> Result<(), Error> {
 /// Writes nothing, and looks at what would be a `null`.
 #[derive(Clone, Copy)]
 struct Nulls {
-    /// Whether what comes is all that a `Some` contains.
+    /// True if the next value is all that a `Some` contains.
     in_some: bool,
 }
 
@@ -38,7 +39,7 @@ macro_rules! never_null {
     };
 }
 
-/// What has parts is no `null`, but its parts may be.
+/// A value with parts is no `null`, but its parts may be.
 macro_rules! has_parts {
     ($($name:ident($($argument:ty),*)),* $(,)?) => {
         $(fn $name(self, $(_: $argument),*) -> Result<Self, Error> {
@@ -188,7 +189,7 @@ mod tests {
     struct Newtype(f32);
 
     #[derive(Serialize)]
-    enum Kind {
+    enum Shape {
         Nothing,
         Tuple(Option<i8>, Vec<Option<f32>>),
     }
@@ -204,14 +205,14 @@ mod tests {
         assert!(check(&Some(Newtype(f32::NAN))).is_err());
         assert!(check(&Some(())).is_err());
         assert!(check(&Some(None::<u8>)).is_err());
-        assert!(check(&Kind::Tuple(None, vec![Some(f32::NAN)])).is_err());
+        assert!(check(&Shape::Tuple(None, vec![Some(f32::NAN)])).is_err());
     }
 
     #[test]
     fn what_comes_back_passes() {
         let part = |score| Part { score, name: "a" };
-        assert!(check(&(part(None), part(Some(-0.0)), Some(Kind::Nothing))).is_ok());
-        assert!(check(&Kind::Tuple(Some(1), vec![None, Some(1.5)])).is_ok());
+        assert!(check(&(part(None), part(Some(-0.0)), Some(Shape::Nothing))).is_ok());
+        assert!(check(&Shape::Tuple(Some(1), vec![None, Some(1.5)])).is_ok());
         assert!(check(&(Some("null"), Some(vec![()]), Some(u128::MAX), ())).is_ok());
     }
 }

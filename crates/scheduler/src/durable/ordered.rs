@@ -1,4 +1,4 @@
-//! A journal in order: the changes of one key reach it in the order in which they reach memory.
+//! The changes of one key reach the journal in the order in which they reach memory.
 
 use std::hash::Hash;
 use std::sync::OnceLock;
@@ -7,7 +7,7 @@ use super::journal::{Change, Journal, Record};
 use crate::core::hash::hash_of;
 use crate::ground::error::JournalError;
 use crate::ground::panics::survive;
-use crate::ground::reentry::Inside;
+use crate::ground::reentry::ReentryGuard;
 use crate::ground::sync::{AtomicU64, Mutex, MutexGuard, Ordering::SeqCst, lock};
 
 /// Locks that keep the journal's order of changes to one key the same as the scheduler's.
@@ -38,7 +38,7 @@ pub(super) struct OrderedJournal<J> {
 pub(super) struct Stripe<'a, J> {
     journal: &'a OrderedJournal<J>,
     _held: MutexGuard<'a, ()>,
-    _inside: Inside,
+    _inside: ReentryGuard,
 }
 
 /// The message of the panic when the rule about re-entry is broken.
@@ -71,7 +71,7 @@ impl<J> OrderedJournal<J> {
     /// Locks a key.
     pub(super) fn hold<Q: Hash + ?Sized>(&self, key: &Q) -> Stripe<'_, J> {
         let at = hash_of(&self.hasher, key) as usize % STRIPES;
-        let inside = Inside::enter(self, FROM_WITHIN);
+        let inside = ReentryGuard::enter(self, FROM_WITHIN);
         Stripe {
             journal: self,
             _held: lock(&self.stripes[at]),
@@ -84,7 +84,7 @@ impl<J> OrderedJournal<J> {
         self.next_id.fetch_add(1, SeqCst)
     }
 
-    /// Whether a key and a value can be written. The journal does not fail by this.
+    /// Checks that a key and a value can be written. The journal does not fail by this.
     pub(super) fn accepts<K, V>(&self, key: &K, value: &V) -> Result<(), JournalError>
     where
         J: Journal<K, V>,

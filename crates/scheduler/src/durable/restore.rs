@@ -1,4 +1,4 @@
-//! The jobs of a journal at the start: they are pending again, under their keys or beside them, or
+//! At the start, the jobs of a journal are pending again, under their keys or their ids, or are
 //! dead letters.
 
 use std::collections::HashMap;
@@ -20,7 +20,7 @@ pub(super) struct Restored<K, V> {
 
 impl<K: Hash + Eq, V> Restored<K, V> {
     /// Of each key the newest job is pending under it. Older ones, whose handler was still running
-    /// when their key got another job, are pending beside it.
+    /// when their key got another job, are pending under their ids.
     pub(super) fn of(records: Vec<Record<K, V>>) -> Self {
         let keyed = |record: &&Record<K, V>| record.status.place == Place::Keyed;
         let mut newest: HashMap<&K, u64> = HashMap::with_capacity(records.len());
@@ -29,7 +29,7 @@ impl<K: Hash + Eq, V> Restored<K, V> {
             *newest = (*newest).max(record.id);
         }
         let place = |record: &Record<K, V>| match record.status.place {
-            Place::Keyed if newest.get(&record.key) != Some(&record.id) => Place::Beside,
+            Place::Keyed if newest.get(&record.key) != Some(&record.id) => Place::Unkeyed,
             place => place,
         };
         let places: Vec<Place> = records.iter().map(place).collect();
@@ -37,7 +37,7 @@ impl<K: Hash + Eq, V> Restored<K, V> {
         for (record, place) in records.into_iter().zip(places) {
             match place {
                 Place::Dead => dead.push(letter(record)),
-                Place::Keyed | Place::Beside => pending.push((record, place)),
+                Place::Keyed | Place::Unkeyed => pending.push((record, place)),
             }
         }
         Self { pending, dead }
@@ -78,7 +78,7 @@ where
             let job = Job::restored(id, value, status);
             let name = match place {
                 Place::Keyed => Name::keyed(key),
-                Place::Beside | Place::Dead => Name::beside(key, id),
+                Place::Unkeyed | Place::Dead => Name::unkeyed(key, id),
             };
             match repeat {
                 Some(repeat) => self.restore_periodic(name, job, due, repeat, wall)?,
@@ -123,8 +123,8 @@ where
             let changes: &[_] = if is_last { &[set, update] } else { &[set] };
             stripe.append(changes).map_err(Error::Journal)?;
             drop(stripe);
-            let beside = Name::beside(name.key.clone(), job.id);
-            self.file(beside, job, due, None, wall)?;
+            let unkeyed = Name::unkeyed(name.key.clone(), job.id);
+            self.file(unkeyed, job, due, None, wall)?;
         }
         self.file(name, template, caught_up.next, Some(repeat), wall)
     }

@@ -1,4 +1,4 @@
-//! The times of a periodic job as the journal has them: wall time.
+//! The journal has the times of a periodic job as wall time.
 
 use std::hash::{BuildHasher, Hash};
 use std::time::{Duration, SystemTime};
@@ -14,17 +14,18 @@ use crate::core::routine::CatchUp;
 /// Runs that are made up after a restart, at most.
 const MADE_UP_MAX: u64 = 1000;
 
-/// How far a job's tick and its wall time may be apart: what is more is a wall clock that was set.
+/// The greatest difference of a job's tick and its wall time: if they are further apart, the wall
+/// clock was set.
 const SLACK: Duration = Duration::from_secs(1);
 
-/// What follows from a periodic job whose time came while the process was down.
+/// The runs of a periodic job whose time came while the process was down.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct CaughtUp {
     /// Runs that begin at once.
     pub(super) runs: u64,
     /// Runs that are left out.
     pub(super) missed: u64,
-    /// When it runs next.
+    /// The time of its next run.
     pub(super) next: SystemTime,
 }
 
@@ -35,7 +36,7 @@ impl Repeat {
         Self { period, catch_up }
     }
 
-    /// What follows if it was due at a time that has passed.
+    /// Counts the runs of a job that was due at a time that has passed.
     pub(super) fn catch_up(&self, due: SystemTime, now: SystemTime) -> CaughtUp {
         let behind = now.duration_since(due).unwrap_or(Duration::ZERO);
         let period_ms = self.period.as_millis().max(1);
@@ -64,7 +65,7 @@ impl Repeat {
 }
 
 impl<K, V, J, S> DurableHandle<K, V, J, S> {
-    /// When the run of a tick was due. Ticks are rounded up: if each life took its phase from them,
+    /// The due time of a tick's run. Ticks are rounded up: if each life took its phase from them,
     /// the rhythm would come later with each. So it is counted from the phase that the journal has,
     /// unless the wall clock was set meanwhile.
     fn due_of(&self, tick: u64, phase: Option<Phase>) -> SystemTime {
@@ -100,7 +101,7 @@ impl Phase {
 }
 
 impl<K: Hash + Eq, V, J, S: BuildHasher> DurableHandle<K, V, J, S> {
-    /// When a periodic job runs after its run of `deadline`.
+    /// The due time of a periodic job after its run of `deadline`.
     pub(super) fn next_due(
         &self,
         name: &Name<K>,

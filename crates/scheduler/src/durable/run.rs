@@ -1,4 +1,4 @@
-//! One run of a durable job, as its handler gets it.
+//! A run is one call of a durable job's handler.
 
 use std::time::Duration;
 
@@ -15,7 +15,8 @@ pub struct DurableRun<K, V> {
     pub key: K,
     /// Its value.
     pub value: V,
-    /// How long after its deadline the handler was called; in a run after a crash, since the start.
+    /// The time from its deadline to the call of the handler; in a run after a crash, since the
+    /// start.
     pub late: Duration,
     /// The number of this attempt, from 1: one more than the runs of this job that failed. A run
     /// that the end of its process cut off is not counted if it was the first since the job became

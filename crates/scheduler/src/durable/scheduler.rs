@@ -1,5 +1,5 @@
-//! The owner of a durable scheduler: it starts with what the journal holds, and stops when all is
-//! on disk.
+//! `Durable` owns a durable scheduler. It starts with the jobs of the journal, and stops when all
+//! is on disk.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
@@ -20,7 +20,7 @@ use crate::api::scheduler::{Progress, Scheduler, Stopped};
 use crate::ground::error::{Error, JournalError};
 use crate::jobs::outcome::IntoOutcome;
 
-/// What [`Durable::stop`] leaves.
+/// The result of [`Durable::stop`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DurableStopped<K, V> {
@@ -31,8 +31,8 @@ pub struct DurableStopped<K, V> {
     /// [`Ack`](crate::Ack) was held. They go on; those that have no end when the process ends run
     /// again after the next start.
     pub running: usize,
-    /// Whether everything is on disk. If it is not, tasks that have run may run again after the
-    /// next start.
+    /// Ok if everything is on disk. If it is not, tasks that have run may run again after the next
+    /// start.
     pub journal: Result<(), JournalError>,
 }
 
@@ -47,7 +47,7 @@ pub struct DurableStopped<K, V> {
 /// job runs again, as [`Retry`](crate::Retry) says, and after its last attempt it is a [dead
 /// letter](DurableHandle::dead_letters). In both cases it stays in the journal: a job leaves it by
 /// its end or by a call of the user, and in no other way. If its key was set anew during the run,
-/// the job that failed waits *beside* the new one, where calls by key do not find it;
+/// the job that failed waits *without its key*, so that calls by key do not find it;
 /// [`iter`](DurableHandle::iter) does.
 ///
 /// A run that the end of the process cuts off has no outcome. To count it, the scheduler must have
@@ -55,7 +55,7 @@ pub struct DurableStopped<K, V> {
 /// started: that run waits for the disk once before it begins, and no other does. So a job that
 /// kills its process each time becomes a dead letter after one run more than
 /// [`Retry`](crate::Retry) says, with the error "the process ended during the run". Jobs that were
-/// running beside it each time lose attempts too.
+/// running at the same time lose attempts too.
 ///
 /// The changes of one key reach memory and the journal in the same order, also when several threads
 /// make them. So after a crash the job that was set last is the one that is pending under the key.

@@ -1,4 +1,4 @@
-//! A run from its start to its end, and what follows: over, another attempt, or a dead letter.
+//! A run is begun and settled here. Then the job is over, is tried again, or is a dead letter.
 
 use std::hash::{BuildHasher, Hash};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -18,7 +18,7 @@ use crate::jobs::ack::{Settle, Slot};
 use crate::jobs::dead::DeadLetter;
 use crate::jobs::outcome::{IntoOutcome, Outcome, bounded};
 
-/// Why an attempt failed that had no end when the process did.
+/// The error of an attempt that had no end when the process ended.
 const CUT_OFF: &str = "the process ended during the run";
 
 /// A run that has not ended: the job itself. The handler has a copy of it.
@@ -124,7 +124,7 @@ where
     /// ended the last time.
     fn note_start(&self, name: &Name<K>, job: &Job<V>) {
         let (id, attempt, now) = (job.id, job.attempt(), self.due(Duration::ZERO));
-        let mut status = job.status(now, name.is_beside());
+        let mut status = job.status(now, name.is_unkeyed());
         status.error = Some(CUT_OFF.to_owned());
         if self.shared.retry.is_last(attempt) {
             status.place = Place::Dead;
@@ -174,7 +174,7 @@ where
             None => stripe.append(&[set]),
         };
         drop(stripe);
-        (Name::beside(name.key, run.id), run)
+        (Name::unkeyed(name.key, run.id), run)
     }
 
     pub(super) fn settle(&self, name: Name<K>, job: Job<V>, outcome: Outcome) {
@@ -218,7 +218,7 @@ where
         let (id, job) = (job.id, job.failed(attempt, error));
         let (due, now) = (self.due(wait), self.handle.inner().now());
         let name = self.name_for(name, id);
-        let status = job.status(due, name.is_beside());
+        let status = job.status(due, name.is_unkeyed());
         // A scheduler that was stopped refuses it. Then it is in the journal alone, for the next
         // start.
         let put = self.handle.put(name, job, now.deadline(wait), now);
@@ -233,10 +233,10 @@ where
     /// The name under which a job becomes pending again: its key, unless that has a newer job.
     pub(super) fn name_for(&self, name: Name<K>, id: u64) -> Name<K> {
         let is_free = || self.handle.get(&Keyed(&name.key)).is_none();
-        if !name.is_beside() && is_free() {
+        if !name.is_unkeyed() && is_free() {
             name
         } else {
-            Name::beside(name.key, id)
+            Name::unkeyed(name.key, id)
         }
     }
 
@@ -251,7 +251,7 @@ where
             place: Place::Dead,
             ..Status::at(died)
         };
-        let was_beside = name.is_beside();
+        let was_unkeyed = name.is_unkeyed();
         let kept = self.shared.dead.keep(DeadLetter {
             id,
             key: name.key,
@@ -265,8 +265,8 @@ where
             let _ = stripe.append(&[Change::Update { id, status }]);
             return;
         };
-        let name = if was_beside {
-            Name::beside(letter.key, id)
+        let name = if was_unkeyed {
+            Name::unkeyed(letter.key, id)
         } else {
             Name::keyed(letter.key)
         };

@@ -1,4 +1,4 @@
-//! What the handles of one durable scheduler share.
+//! The state that the handles of one durable scheduler share.
 
 use std::fmt;
 use std::sync::atomic::AtomicU64;

@@ -1,5 +1,5 @@
-//! Sets of one key by several threads while tasks run, under schedules that shuttle chooses, with a
-//! crash at any moment: what was set last is what is pending then.
+//! These tests set one key on several threads while tasks run, under schedules that shuttle
+//! chooses, with a crash at any moment: the value that was set last is pending then.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
@@ -77,7 +77,7 @@ fn start<R: IntoOutcome>(
     Arc::new(tasks.expect("valid"))
 }
 
-/// What memory holds is what was written last.
+/// Memory holds the record that was written last.
 fn agrees(tasks: &Tasks, live: &[Record<u8, u64>]) {
     let due = live
         .last()
@@ -86,7 +86,7 @@ fn agrees(tasks: &Tasks, live: &[Record<u8, u64>]) {
     assert_eq!(far, due, "memory and journal disagree");
 }
 
-fn sets_of_one_key_beside_its_runs_and_a_crash() {
+fn sets_of_one_key_during_its_runs_and_a_crash() {
     let (clock, notes) = (ManualClock::new(), Notes::default());
     let crashes: Arc<Mutex<Vec<Notes>>> = Arc::default();
     let (of_handler, its_crashes) = (notes.clone(), Arc::clone(&crashes));
@@ -119,13 +119,13 @@ fn sets_of_one_key_beside_its_runs_and_a_crash() {
 
 #[test]
 fn the_task_that_was_set_last_is_pending_after_a_crash_at_any_moment() {
-    shuttle::check_random(sets_of_one_key_beside_its_runs_and_a_crash, RUNS);
-    shuttle::check_pct(sets_of_one_key_beside_its_runs_and_a_crash, RUNS, PCT_DEPTH);
+    shuttle::check_random(sets_of_one_key_during_its_runs_and_a_crash, RUNS);
+    shuttle::check_pct(sets_of_one_key_during_its_runs_and_a_crash, RUNS, PCT_DEPTH);
 }
 
 /// Two jobs of one key fail, one in its handler and one by its acknowledgement, while the key is
 /// set anew.
-fn failures_of_one_key_beside_a_set() {
+fn failures_of_one_key_during_a_set() {
     let (clock, notes) = (ManualClock::new(), Notes::default());
     let held: Arc<Mutex<Vec<Ack>>> = Arc::default();
     let holds = Arc::clone(&held);
@@ -150,8 +150,8 @@ fn failures_of_one_key_beside_a_set() {
     tasks.run_due();
     dropping.join().expect("no panic");
     let replaced = setting.join().expect("no panic");
-    // The set came first, and the failed job waits beside it; or it came second, and has replaced
-    // that job.
+    // The set came first, and the failed job waits under its id; or it came second, and has
+    // replaced that job.
     let mut live = notes.live();
     live.sort_unstable_by_key(|record| record.id);
     let places: Vec<_> = live
@@ -161,14 +161,14 @@ fn failures_of_one_key_beside_a_set() {
     let other = (3, 2, Place::Keyed);
     match replaced {
         Some(1) => assert_eq!(places.len(), 2),
-        _ => assert!(places.contains(&(1, 2, Place::Beside)), "{places:?}"),
+        _ => assert!(places.contains(&(1, 2, Place::Unkeyed)), "{places:?}"),
     }
     assert!(places.contains(&(2, 1, Place::Keyed)) && places.contains(&other));
     assert_eq!(tasks.len(), live.len());
 }
 
 #[test]
-fn a_job_that_fails_while_its_key_is_set_is_beside_it_or_was_replaced() {
-    shuttle::check_random(failures_of_one_key_beside_a_set, RUNS);
-    shuttle::check_pct(failures_of_one_key_beside_a_set, RUNS, PCT_DEPTH);
+fn a_job_that_fails_while_its_key_is_set_is_unkeyed_or_was_replaced() {
+    shuttle::check_random(failures_of_one_key_during_a_set, RUNS);
+    shuttle::check_pct(failures_of_one_key_during_a_set, RUNS, PCT_DEPTH);
 }

@@ -1,11 +1,11 @@
-//! How keys and values become bytes in a journal.
+//! Keys and values become bytes in a journal, and are read again.
 
 use std::sync::Arc;
 
 use crate::api::serial::Serial;
 use crate::ground::error::JournalError;
 
-/// What can be written to a journal and read again.
+/// A type that can be written to a journal and read again.
 ///
 /// For types of your own: implement it, or wrap them in `Json` (feature `serde`).
 pub trait Stored: Sized {
@@ -15,7 +15,7 @@ pub trait Stored: Sized {
     /// Reads what `write` wrote; `None` for anything else.
     fn read(bytes: &[u8]) -> Option<Self>;
 
-    /// Whether it can be written and read again. Asked before it is set.
+    /// Checks that it can be written and read again. It is called before it is set.
     ///
     /// # Errors
     ///
@@ -25,7 +25,7 @@ pub trait Stored: Sized {
     }
 }
 
-/// Whether a key and a value can both be written, and which of them cannot.
+/// Checks that a key and a value can both be written, and names the one that cannot.
 pub(super) fn check<K: Stored, V: Stored>(key: &K, value: &V) -> Result<(), JournalError> {
     let of = |what, error| JournalError::new(format_args!("its {what} is at fault: {error}"));
     key.check().map_err(|error| of("key", error))?;

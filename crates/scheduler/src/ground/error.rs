@@ -1,8 +1,8 @@
-//! What can go wrong.
+//! Errors of the scheduler, and of a journal.
 
 use std::fmt;
 
-/// Why a call failed.
+/// A call failed.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
@@ -42,7 +42,7 @@ impl std::error::Error for Error {
     }
 }
 
-/// Why a journal failed, or refused a key or value.
+/// A journal failed, or refused a key or value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JournalError(String);
 

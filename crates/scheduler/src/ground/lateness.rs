@@ -1,4 +1,4 @@
-//! How late handlers began, in microseconds.
+//! A histogram of the lateness of handlers, in microseconds.
 
 use std::fmt;
 use std::time::Duration;
@@ -20,11 +20,11 @@ impl Recorder {
     }
 }
 
-/// How late handlers began, from the deadline that was asked for (rounded up to a millisecond).
+/// The lateness of handlers, from the deadline that was asked for (rounded up to a millisecond).
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Lateness(Counts);
 
-/// How many were counted, and their quantiles.
+/// Shows the number of runs, and their quantiles.
 impl fmt::Debug for Lateness {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Lateness")

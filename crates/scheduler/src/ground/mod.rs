@@ -1,4 +1,4 @@
-//! What all other modules stand on: locks, panics, errors, how late something was.
+//! All other modules stand on these: locks, panics, errors, lateness.
 
 pub(crate) mod error;
 pub(crate) mod lateness;

@@ -1,4 +1,4 @@
-//! Panics of user code: they are caught, so that they end no thread of ours.
+//! Panics of user code are caught, so that they end no thread of ours.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

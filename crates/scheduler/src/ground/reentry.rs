@@ -1,4 +1,4 @@
-//! The rule about re-entry: user code that runs under a lock of ours must not take the same lock
+//! The re-entrancy guard: user code that runs under a lock of ours must not take the same lock
 //! again. If it tries, it gets a panic with a message, instead of a deadlock.
 
 use std::cell::Cell;
@@ -29,12 +29,12 @@ thread_local! {
 }
 
 /// Notes that this thread holds a lock, from just before it is taken until this is dropped.
-pub(crate) struct Inside {
+pub(crate) struct ReentryGuard {
     /// The innermost lock before this one.
     before: usize,
 }
 
-impl Inside {
+impl ReentryGuard {
     /// Notes that this thread takes the lock of `place`. Panics with the message `how` if it holds
     /// that lock already.
     #[inline]
@@ -62,7 +62,7 @@ impl HeldLocks {
     }
 }
 
-impl Drop for Inside {
+impl Drop for ReentryGuard {
     #[inline]
     fn drop(&mut self) {
         HELD.with(|held| {

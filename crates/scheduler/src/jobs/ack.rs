@@ -1,4 +1,4 @@
-//! The acknowledgement of a run: who holds it ends the run.
+//! `Ack` is the acknowledgement of a run: its owner ends the run.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -63,7 +63,7 @@ impl Drop for Ack {
     }
 }
 
-/// Where a run is while its handler has not passed it on.
+/// The slot in which a run is while its handler has not passed it on.
 #[derive(Clone)]
 pub(crate) struct Slot(Arc<Mutex<Option<Box<dyn Settle>>>>);
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
-use crate::ground::reentry::Inside;
+use crate::ground::reentry::ReentryGuard;
 use crate::ground::sync::{Mutex, lock};
 
 /// A job that is not tried any more.
@@ -16,11 +16,11 @@ pub struct DeadLetter<K, V> {
     pub key: K,
     /// Its value.
     pub value: V,
-    /// How often it was tried.
+    /// The number of attempts.
     pub attempts: u32,
-    /// Why the last attempt failed: 1,000 bytes at most.
+    /// The error of the last attempt: 1,000 bytes at most.
     pub error: String,
-    /// When that was.
+    /// The time of the last attempt.
     pub died: SystemTime,
 }
 
@@ -45,7 +45,7 @@ impl<K, V> DeadLetters<K, V> {
     }
 
     fn with<R>(&self, act: impl FnOnce(&mut BTreeMap<u64, DeadLetter<K, V>>) -> R) -> R {
-        let _inside = Inside::enter(self, FROM_WITHIN);
+        let _inside = ReentryGuard::enter(self, FROM_WITHIN);
         act(&mut lock(&self.letters))
     }
 

@@ -1,5 +1,4 @@
-//! How a run of a durable job ends and what follows: outcome, acknowledgement, retries, dead
-//! letters.
+//! A run of a durable job ends with an outcome; acknowledgements, retries and dead letters follow.
 
 pub(crate) mod ack;
 pub(crate) mod dead;

@@ -1,4 +1,4 @@
-//! How a run ended, as its handler says it.
+//! A handler returns the outcome of its run.
 
 use std::any::Any;
 use std::fmt::Display;
@@ -7,7 +7,7 @@ use std::time::Duration;
 /// Bytes of an error's text that are kept; what is longer is cut off.
 pub(crate) const ERROR_MAX: usize = 1000;
 
-/// How a run of a durable job ended.
+/// The outcome of a run of a durable job.
 ///
 /// Handlers mostly return `()`, which is `Done`, or a `Result`, of which an error is `Failed` with
 /// its text. A `Result<Outcome, E>` does both:
@@ -36,15 +36,15 @@ pub enum Outcome {
     Done,
     /// It runs again, by the rules of [`Retry`](crate::Retry); after the last attempt it is dead.
     Failed {
-        /// Why, for people. At most 1,000 bytes are kept.
+        /// The error, for people. At most 1,000 bytes are kept.
         error: String,
-        /// How long to wait, instead of what `Retry` says: a server's `Retry-After`, for example.
-        /// The number of attempts stays bounded.
+        /// The wait before the next attempt, instead of that of `Retry`: a server's `Retry-After`,
+        /// for example. The number of attempts stays bounded.
         after: Option<Duration>,
     },
     /// It will never succeed: it becomes a dead letter at once.
     Dead {
-        /// Why, for people. At most 1,000 bytes are kept.
+        /// The error, for people. At most 1,000 bytes are kept.
         error: String,
     },
 }
@@ -81,9 +81,9 @@ impl Outcome {
     }
 }
 
-/// What a handler may return.
+/// A type that a handler may return.
 pub trait IntoOutcome {
-    /// How the run ended.
+    /// The outcome of the run.
     fn into_outcome(self) -> Outcome;
 }
 

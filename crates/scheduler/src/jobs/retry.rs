@@ -1,10 +1,10 @@
-//! When a job that failed runs again: back-off with jitter, and the last attempt.
+//! A job that failed runs again: back-off with jitter, and the last attempt.
 
 use std::time::Duration;
 
 use tidewheel_time::mix;
 
-/// How often a job is tried, and how long it waits in between.
+/// The number of attempts of a job, and the waits between them.
 ///
 /// The first retry waits for [`base`](Self::base). Each further one waits [`factor`](Self::factor)
 /// times as long, up to [`cap`](Self::cap). Of each wait a random part is left out,
@@ -112,7 +112,7 @@ impl Retry {
         wait.unwrap_or(self.cap).min(self.cap)
     }
 
-    /// Whether nothing comes after this attempt.
+    /// True if no attempt comes after this one.
     #[must_use]
     pub fn is_last(&self, attempt: u32) -> bool {
         attempt >= self.attempts && self.attempts < u32::MAX

@@ -1,4 +1,5 @@
-//! A durable scheduler's threads and its journal: who waits for whom, and whose change is the last.
+//! The threads of a durable scheduler and its journal: no two wait for each other, and the last
+//! change of a key wins.
 
 use std::cell::Cell;
 use std::hash::{Hash, Hasher};

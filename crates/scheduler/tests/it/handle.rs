@@ -1,4 +1,4 @@
-//! What a handle offers beside set, move and remove: points in time, keys, iteration, the caller as
+//! A handle's other calls than set, move and remove: points in time, keys, iteration, the caller as
 //! the driver.
 #![allow(
     clippy::disallowed_methods,

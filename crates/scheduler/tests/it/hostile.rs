@@ -1,5 +1,4 @@
-//! Keys, values and handlers that panic wherever they can: timing goes on, and what was lost is
-//! counted.
+//! Keys, values and handlers panic wherever they can: timing goes on, and lost tasks are counted.
 
 use std::hash::{Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};

@@ -188,7 +188,7 @@ fn a_job_that_waits_for_its_next_attempt_can_be_moved_replaced_and_removed() {
 }
 
 #[test]
-fn a_failed_job_whose_key_has_a_newer_one_waits_beside_it() {
+fn a_failed_job_whose_key_has_a_newer_one_waits_unkeyed() {
     let end = |jobs: &Handle, attempt| {
         if attempt == 1 && jobs.get(&1).is_none() {
             jobs.set(1, "second", HOUR).expect("kept");
@@ -205,8 +205,8 @@ fn a_failed_job_whose_key_has_a_newer_one_waits_beside_it() {
             (jobs.len(), jobs.peek(&1, |value| *value)),
             (2, Some("second"))
         );
-        let beside: Vec<_> = jobs.iter().filter(|job| job.is_beside).collect();
-        assert_eq!((beside.len(), beside[0].value), (1, "first"));
+        let unkeyed: Vec<_> = jobs.iter().filter(|job| job.is_unkeyed).collect();
+        assert_eq!((unkeyed.len(), unkeyed[0].value), (1, "first"));
         bench.start(end);
     }
     bench.take_runs();
@@ -513,7 +513,7 @@ fn a_crash_during_a_run_of_a_periodic_job_brings_that_run_back_and_not_the_next_
         .into_iter()
         .map(|job| (job.status.place, job.status.repeat.is_some()))
         .collect();
-    assert_eq!(places, [(Place::Keyed, true), (Place::Beside, false)]);
+    assert_eq!(places, [(Place::Keyed, true), (Place::Unkeyed, false)]);
     let again =
         Durable::manual(Scheduler::builder(), &clock, left.clone(), |_, _| {}).expect("valid");
     assert_eq!((again.run_due(), again.get(&1)), (1, Some(HOUR)));
@@ -620,7 +620,7 @@ fn a_drain_ends_all_jobs_and_none_that_it_sets() {
     for key in 0..3000 {
         bench.jobs().set(key, "mail", HOUR).expect("kept");
     }
-    bench.jobs().set(5000, "beside", MS).expect("kept");
+    bench.jobs().set(5000, "other", MS).expect("kept");
     bench.pass(MS);
     let jobs = bench.jobs();
     let mut drained = Vec::new();

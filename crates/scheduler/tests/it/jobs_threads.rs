@@ -1,4 +1,5 @@
-//! Durable jobs on real threads and runtimes: who ends a run, and what a stop waits for.
+//! Durable jobs on real threads and runtimes: any owner of an `Ack` ends a run, and a stop waits
+//! for it.
 
 use std::future::Future;
 use std::pin::pin;

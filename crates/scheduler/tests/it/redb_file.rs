@@ -1,4 +1,5 @@
-//! The journal's file: its versions, what serde writes, and how long many jobs take.
+//! The journal's file: its versions, the values that serde writes, and the time that many jobs
+//! take.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Opening a file, and why it is refused.
+//! A journal's file is opened, or refused with a reason.
 
 use std::io;
 use std::path::Path;
@@ -8,7 +8,7 @@ use redb::{Database, DatabaseError, StorageError};
 use crate::ground::error::JournalError;
 use crate::ground::panics::survive;
 
-/// Why a file is not opened.
+/// The reason why a file is not opened.
 pub(super) enum Refused {
     /// It is not as it was written.
     Damaged(String),
@@ -18,7 +18,7 @@ pub(super) enum Refused {
 }
 
 impl Refused {
-    /// What there is to say of a file, and to do.
+    /// The error of a refused file: what is wrong, and what to do.
     pub(super) fn message(self, path: &Path) -> JournalError {
         let path = path.display();
         match self {

@@ -31,7 +31,7 @@ use crate::ground::panics::survive;
 /// Changes that wait for the disk before further ones wait for them.
 const WAITING_MAX: usize = 1 << 16;
 
-/// How long the journal has nothing to write before it seals the file: see [`seal`].
+/// The journal has nothing to write for so long before it seals the file: see [`seal`].
 const CALM: Duration = Duration::from_millis(10);
 
 #[derive(Debug, Default)]
@@ -40,7 +40,7 @@ struct State {
     waiting: Vec<Write>,
     /// Calls of `append` so far.
     appended: u64,
-    /// How many of those calls are on disk.
+    /// The number of those calls that are on disk.
     written: u64,
     failed: Option<JournalError>,
     closed: bool,

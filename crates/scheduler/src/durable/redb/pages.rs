@@ -1,6 +1,7 @@
-//! The pages of a redb file, read without redb: what is whole in a file that redb refuses.
+//! This reads the pages of a redb file without redb, and finds the whole ones in a file that redb
+//! refuses.
 //!
-//! Such a file is a tree of pages. Beside each pointer to a page stands the page's checksum. A page
+//! Such a file is a tree of pages. Each pointer to a page has the page's checksum. A page
 //! that has this checksum is what the pointer's transaction wrote: no older state of the page, and
 //! nothing else.
 //!
@@ -9,7 +10,7 @@
 //! 2. The tables' tree has a row for each table, which points at the root of the table's tree.
 //! 3. The table's tree has the rows. A leaf has rows, a branch has pointers.
 //!
-//! What if a page is not as its pointer says?
+//! A page may not be as its pointer says.
 //!
 //! - If the page with the pointer is whole, then this page is damaged. If one byte is, the checksum
 //!   tells which and what it was. If everything in it is whole, it is another page, or an older
@@ -42,7 +43,7 @@ const BYTES_PER_PAGE: u64 = 1 << 32;
 /// The same for all pages of a file: some seconds.
 const BYTES_PER_FILE: u64 = 1 << 35;
 
-/// Where a page is, and its checksum.
+/// The position of a page, and its checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Pointer {
     page: u64,
@@ -113,7 +114,7 @@ pub(super) struct Pages {
     mended: HashMap<u128, Option<Vec<u8>>>,
     /// Pages that were not as their pointer says, so far.
     pub(super) damaged: u64,
-    /// Where pages with a checksum begin, by the widths of their rows.
+    /// The positions of pages by checksum, for each pair of row widths.
     known: HashMap<(Option<usize>, Option<usize>), HashMap<u128, u64>>,
 }
 
@@ -250,7 +251,7 @@ impl Pages {
         at.map(|at| self.extent(at, rows)).transpose()
     }
 
-    /// Where the pages of this file are, by their checksum.
+    /// The positions of this file's pages by checksum.
     fn known(&mut self, rows: Rows) -> io::Result<&HashMap<u128, u64>> {
         let widths = (rows.key, rows.value);
         if !self.known.contains_key(&widths) {
@@ -273,7 +274,7 @@ impl Pages {
         }
     }
 
-    /// Whether everything in a page is whole.
+    /// True if everything in a page is whole.
     fn is_consistent(&mut self, page: &[u8], rows: Rows) -> io::Result<bool> {
         match parse(page, rows) {
             Some(Node::Leaf(found)) => {
@@ -343,7 +344,7 @@ fn offset(page: &[u8], at: usize) -> Option<usize> {
     Some(u32::from_le_bytes(*bytes) as usize)
 }
 
-/// Where the keys and values of a leaf, or the keys of a branch, begin and end.
+/// The bounds of the keys and values of a leaf, or of the keys of a branch.
 struct Ends<'a> {
     page: &'a [u8],
     table: usize,
@@ -386,7 +387,7 @@ fn leaf(page: &[u8], rows: Rows, n: usize) -> Option<(Ends<'_>, Ends<'_>)> {
     Some((keys, values))
 }
 
-/// Where the bytes of a page end that its checksum covers.
+/// The end of the bytes of a page that its checksum covers.
 fn end(page: &[u8], rows: Rows) -> Option<usize> {
     let n = entries(page)?;
     let last = n.checked_sub(1)?;
@@ -417,7 +418,7 @@ fn checksum(page: &[u8], rows: Rows) -> Option<u128> {
     page.get(..end).map(XxHash3_128::oneshot)
 }
 
-/// What of a page can be read.
+/// Reads a page, as far as it can be read.
 fn parse(page: &[u8], rows: Rows) -> Option<Node> {
     let n = entries(page)?;
     match *page.first()? {

@@ -106,7 +106,7 @@ fn encode(status: &Status) -> Vec<u8> {
     }
     let place: u8 = match status.place {
         Place::Keyed => 0,
-        Place::Beside => 1,
+        Place::Unkeyed => 1,
         Place::Dead => 2,
     };
     let (period_ms, catch_up) = status.repeat.map_or((0, CatchUp::Skip), |repeat| {
@@ -136,7 +136,7 @@ fn decode(due_us: u64, mut rare: &[u8]) -> Option<Status> {
     }
     status.place = match byte(&mut rare)? {
         0 => Place::Keyed,
-        1 => Place::Beside,
+        1 => Place::Unkeyed,
         2 => Place::Dead,
         _ => return None,
     };
@@ -184,7 +184,7 @@ mod tests {
     fn every_status_comes_back_and_what_is_cut_off_does_not() {
         let due = SystemTime::UNIX_EPOCH + Duration::from_micros(7);
         assert_eq!(decode(7, &encode(&Status::at(due))), Some(Status::at(due)));
-        for place in [Place::Keyed, Place::Beside, Place::Dead] {
+        for place in [Place::Keyed, Place::Unkeyed, Place::Dead] {
             for catch_up in [CatchUp::Skip, CatchUp::Burst(9), CatchUp::Delay] {
                 let status = Status {
                     attempt: 3,

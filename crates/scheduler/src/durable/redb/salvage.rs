@@ -1,4 +1,4 @@
-//! What is whole of a damaged file, in a new one.
+//! Salvage copies the whole jobs of a damaged file into a new one.
 
 use std::fs::{self, File};
 use std::io;
@@ -17,11 +17,11 @@ use crate::ground::error::JournalError;
 /// Jobs that are written to the new file in one transaction.
 const JOBS_AT_ONCE: usize = 4096;
 
-/// How often the old file is taken to have been opened if it does not say so any more: fencing
+/// A file that does not say how often it was opened is taken to have been opened so often: fencing
 /// tokens must go on growing.
 const EPOCH_UNKNOWN: u64 = 1 << 20;
 
-/// What `RedbJournal::open_salvaging` found in a damaged file.
+/// The findings of `RedbJournal::open_salvaging` in a damaged file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Salvaged {
@@ -32,7 +32,7 @@ pub struct Salvaged {
     pub damaged: Vec<DamagedJob>,
     /// Jobs that the file had and of which nothing was found; `None` if it is not known how many.
     pub lost: Option<u64>,
-    /// Where the damaged file is now.
+    /// The damaged file's new path.
     pub aside: PathBuf,
 }
 
@@ -58,7 +58,7 @@ const META_ROWS: Rows = Rows {
     is_whole: |_, _| false,
 };
 
-/// What a row points at is checked.
+/// The rows of the tables' tree. The roots to which they point are checked.
 const TABLE_ROWS: Rows = Rows {
     key: None,
     value: None,
@@ -152,8 +152,8 @@ pub(super) fn salvage(path: &Path) -> Result<Salvaged, JournalError> {
         return Err(of_another_version(version));
     }
 
-    let beside = beside(path, "salvaging");
-    let removed = fs::remove_file(&beside);
+    let sibling = sibling(path, "salvaging");
+    let removed = fs::remove_file(&sibling);
     removed.or_else(|error| {
         if error.kind() == io::ErrorKind::NotFound {
             Ok(())
@@ -161,7 +161,7 @@ pub(super) fn salvage(path: &Path) -> Result<Salvaged, JournalError> {
             Err(io(error))
         }
     })?;
-    let database = Database::create(&beside).map_err(JournalError::new)?;
+    let database = Database::create(&sibling).map_err(JournalError::new)?;
     let mut copy = Copy {
         database: &database,
         writes: Vec::new(),
@@ -186,7 +186,7 @@ pub(super) fn salvage(path: &Path) -> Result<Salvaged, JournalError> {
     drop(database);
 
     let aside = set_aside(path).map_err(io)?;
-    fs::rename(&beside, path).map_err(io)?;
+    fs::rename(&sibling, path).map_err(io)?;
     let had = is_certain.then_some(jobs.rows);
     Ok(Salvaged {
         whole,
@@ -232,8 +232,8 @@ impl Copy<'_> {
     }
 }
 
-/// `jobs.redb` is `jobs.redb.WORD` beside it.
-fn beside(path: &Path, word: &str) -> PathBuf {
+/// A path next to this one: `jobs.redb.WORD` for `jobs.redb`.
+fn sibling(path: &Path, word: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".");
     name.push(word);
@@ -245,7 +245,7 @@ fn beside(path: &Path, word: &str) -> PathBuf {
 fn set_aside(path: &Path) -> io::Result<PathBuf> {
     let mut number = 1u64;
     loop {
-        let aside = beside(path, &format!("damaged-{number}"));
+        let aside = sibling(path, &format!("damaged-{number}"));
         if !aside.try_exists()? {
             return match fs::hard_link(path, &aside) {
                 Ok(()) => Ok(aside),

@@ -12,7 +12,7 @@ use crate::ground::error::JournalError;
 
 /// Jobs by id: see [`record`].
 pub(super) const JOBS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("jobs");
-/// What there is one of.
+/// The table of single numbers.
 pub(super) const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 pub(super) const EPOCH: &str = "epoch";
 pub(super) const VERSION: &str = "version";
@@ -20,7 +20,7 @@ pub(super) const VERSION: &str = "version";
 /// The version that is written.
 pub(super) const CURRENT: u64 = 3;
 
-/// Openings that can be counted beside the ids of one.
+/// The greatest number of openings: an id has that number in its upper 24 bits.
 pub(super) const EPOCH_MAX: u64 = 1 << 24;
 
 /// A change as it waits for the disk.
@@ -156,7 +156,7 @@ pub(super) fn load<K: Stored, V: Stored>(
     }
 }
 
-/// Whether every record is what was written.
+/// True if every record is as it was written.
 pub(super) fn is_whole(database: &Database) -> Result<bool, JournalError> {
     let mut is_whole = true;
     each(database, |id, bytes| {
@@ -166,7 +166,7 @@ pub(super) fn is_whole(database: &Database) -> Result<bool, JournalError> {
     Ok(is_whole)
 }
 
-/// How many jobs there are.
+/// The number of jobs.
 pub(super) fn count(database: &Database) -> Result<u64, JournalError> {
     let mut count = 0;
     each(database, |_, _| {

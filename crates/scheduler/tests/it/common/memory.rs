@@ -1,5 +1,5 @@
-//! A journal in memory: what was appended, how much of it was waited for, and what a restart would
-//! find.
+//! This journal in memory records what was appended, how much of it was waited for, and what a
+//! restart would find.
 
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;

@@ -1,4 +1,4 @@
-//! What the tests with threads share: waiting on a condition, a gate, a journal in memory.
+//! Helpers of the tests with threads: waiting on a condition, a gate, a journal in memory.
 
 pub(crate) mod memory;
 

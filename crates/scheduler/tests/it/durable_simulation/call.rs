@@ -1,4 +1,4 @@
-//! What clients and handlers do: calls of every kind, and the ends of runs.
+//! Clients and handlers make calls of every kind, and end runs.
 
 use std::panic::resume_unwind;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tidewheel_scheduler::{CatchUp, Error, Outcome};
 use super::baton::yield_now;
 use super::key::Key;
 use super::life::{Handle, Run};
-use super::world::{Held, World};
+use super::world::{HeldAck, World};
 
 /// What a handler panics with; no message is printed.
 struct Planned;
@@ -44,7 +44,7 @@ fn end(world: &World, run: &Run) -> Outcome {
         3 => Outcome::retry_after(Duration::from_micros(world.below(9_000)), "busy"),
         4 | 5 => {
             let (id, value, ack) = (run.id, run.value, run.ack());
-            world.hold(Held { id, value, ack });
+            world.hold(HeldAck { id, value, ack });
             Outcome::failed("of no importance")
         }
         _ => {
@@ -56,7 +56,7 @@ fn end(world: &World, run: &Run) -> Outcome {
 
 /// Somebody ends a run that its handler has passed on.
 fn acknowledge(world: &World) {
-    let Some(Held { id, value, ack }) = world.take_held() else {
+    let Some(HeldAck { id, value, ack }) = world.take_held() else {
         return;
     };
     world.truth().saw("an acknowledgement");

@@ -35,7 +35,7 @@ pub(crate) enum Entry {
     },
 }
 
-const PLACES: [Place; 3] = [Place::Keyed, Place::Beside, Place::Dead];
+const PLACES: [Place; 3] = [Place::Keyed, Place::Unkeyed, Place::Dead];
 
 impl State {
     fn words(self) -> [u64; 5] {

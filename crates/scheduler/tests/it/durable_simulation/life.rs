@@ -188,7 +188,7 @@ impl<'a> Life<'a> {
     fn agrees_as_a_whole(&self, tasks: &Tasks) {
         let in_memory = tasks.iter();
         let mut in_memory: Vec<_> = in_memory
-            .map(|job| (job.key.0, job.value, job.attempt, job.is_beside))
+            .map(|job| (job.key.0, job.value, job.attempt, job.is_unkeyed))
             .collect();
         let letters: Vec<u64> = tasks
             .dead_letters()
@@ -202,8 +202,8 @@ impl<'a> Life<'a> {
         let pending = truth.view.values().filter(|live| live.is_pending());
         let mut in_journal: Vec<_> = pending
             .map(|live| {
-                let is_beside = live.state.place == Place::Beside;
-                (live.key, live.value, live.state.attempt, is_beside)
+                let is_unkeyed = live.state.place == Place::Unkeyed;
+                (live.key, live.value, live.state.attempt, is_unkeyed)
             })
             .collect();
         let dead = |(_, live): &(&u64, &Live)| live.state.place == Place::Dead && !live.running;
@@ -217,7 +217,7 @@ impl<'a> Life<'a> {
         }
     }
 
-    /// What a stop returns as pending is what the disk has, for certain, beside letters and runs
+    /// What a stop returns as pending is what the disk has, for certain, except letters and runs
     /// without an end.
     fn stop(&self, tasks: &Tasks) {
         let stopped = tasks.stop(Duration::ZERO);

@@ -138,7 +138,7 @@ fn the_simulation_reaches_what_it_is_about() {
         "an acknowledgement",
         "a dead letter",
         "a periodic job goes on",
-        "a job waits beside its key",
+        "a job waits without its key",
     ] {
         let sees = |seed| run(seed, Plan::default()).truth().seen.get(what) > Some(&0);
         assert!((0..20).filter(|seed| sees(*seed)).count() >= 3, "{what}");

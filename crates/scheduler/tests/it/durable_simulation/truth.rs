@@ -1,5 +1,5 @@
-//! What is true: the disk, what the journal was told, who has run and how it ended; and what must
-//! hold between them.
+//! The truth of a simulation: the disk, the changes that the journal was told, the runs and their
+//! ends; and the invariants between them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -42,7 +42,7 @@ impl Live {
         let one_more = state.attempt == self.state.attempt + 1 && state.place == self.state.place;
         let is_dead = state.place == Place::Dead && state.attempt == self.state.attempt;
         // Or a run of a periodic job, made up at the start.
-        let is_old = self.restored || self.state.place == Place::Beside;
+        let is_old = self.restored || self.state.place == Place::Unkeyed;
         is_old && self.is_pending() && !self.is_periodic() && (one_more || is_dead)
     }
 
@@ -234,8 +234,8 @@ impl Truth {
         if !is_right && !self.failed {
             self.wrong(|| format!("{old:?} became {state:?}"));
         }
-        if old.running && state.place == Place::Beside && old.state.place == Place::Keyed {
-            self.saw("a job waits beside its key");
+        if old.running && state.place == Place::Unkeyed && old.state.place == Place::Keyed {
+            self.saw("a job waits without its key");
         }
         if old.is_periodic() && !self.failed {
             self.saw("a periodic job goes on");
@@ -299,7 +299,7 @@ impl Truth {
     }
 
     /// What was loaded is sorted out: of each key the newest job that was under it is under it now.
-    pub(crate) fn set_cut_off_beside(&mut self) {
+    pub(crate) fn set_cut_off_unkeyed(&mut self) {
         let keyed = |live: &Live| live.state.place == Place::Keyed;
         let mut newest: BTreeMap<u8, u64> = BTreeMap::new();
         for (id, live) in self.view.iter().filter(|(_, live)| keyed(live)) {
@@ -307,7 +307,7 @@ impl Truth {
         }
         for (id, live) in self.view.iter_mut().filter(|(_, live)| keyed(live)) {
             if newest[&live.key] != *id {
-                live.state.place = Place::Beside;
+                live.state.place = Place::Unkeyed;
             }
         }
     }

@@ -1,5 +1,5 @@
-//! What the lives of a simulation share: the truth, the clock, the journal, and the runs that
-//! somebody acknowledges later.
+//! The lives of a simulation share the truth, the clock, the journal, and the runs that somebody
+//! acknowledges later.
 
 use std::cell::Cell;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -35,7 +35,7 @@ pub(crate) struct Plan {
 }
 
 /// A run that goes on after its handler.
-pub(crate) struct Held {
+pub(crate) struct HeldAck {
     pub(crate) id: u64,
     pub(crate) value: u64,
     pub(crate) ack: Ack,
@@ -50,7 +50,7 @@ thread_local! {
 #[derive(Clone)]
 pub(crate) struct World {
     truth: Arc<Mutex<Truth>>,
-    held: Arc<Mutex<Vec<Held>>>,
+    held: Arc<Mutex<Vec<HeldAck>>>,
     pub(crate) clock: ManualClock,
     keys: u64,
 }
@@ -142,12 +142,12 @@ impl World {
         true
     }
 
-    pub(crate) fn hold(&self, held: Held) {
+    pub(crate) fn hold(&self, held: HeldAck) {
         self.held.lock().expect("unpoisoned").push(held);
     }
 
     /// Takes one of the runs that wait for their acknowledgement.
-    pub(crate) fn take_held(&self) -> Option<Held> {
+    pub(crate) fn take_held(&self) -> Option<HeldAck> {
         let random = self.below(u64::MAX);
         let mut held = self.held.lock().expect("unpoisoned");
         let count = held.len() as u64;
@@ -230,7 +230,7 @@ impl Journal<Key, u64> for World {
             .iter()
             .map(|(id, live)| Record::new(*id, Key(live.key), live.value, status(&live.state)))
             .collect();
-        truth.set_cut_off_beside();
+        truth.set_cut_off_unkeyed();
         // In any order.
         for at in 1..records.len() {
             let other = truth.random.below(at as u64 + 1) as usize;
