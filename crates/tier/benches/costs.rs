@@ -1,5 +1,5 @@
-//! What the tier costs: a hit beside the plain cache's, a miss, a fill, and how soon all of four
-//! caches have word of a change.
+//! Measures the tier's costs: a hit next to the plain cache's, a miss, a fill, and the time until
+//! all of four caches have the message of a change.
 //!
 //! `cargo bench -p tidewheel-tier --features valkey --bench costs`
 
@@ -23,7 +23,7 @@ fn main() {
     if let Some(engine) = Engine::valkey() {
         let server = Server::start(&engine, &[]);
         misses(&server);
-        words(&server);
+        messages(&server);
         pushes(&server);
     }
 }
@@ -116,9 +116,9 @@ fn misses(server: &Server) {
 }
 
 /// From the call of `invalidate` until the last of four caches has forgotten.
-fn words(server: &Server) {
+fn messages(server: &Server) {
     let caches: Vec<_> = (0..4).map(|_| open(server)).collect();
-    let word = |key| {
+    let change = |key| {
         caches[0].insert(key, key).expect("taken");
         for cache in &caches {
             eventually("a value in the first tier", || {
@@ -135,12 +135,12 @@ fn words(server: &Server) {
         since(begin).as_nanos() as u64
     };
     quantiles(
-        "word of a change at all of four",
-        (0..1_000).map(word).collect(),
+        "the message of a change at all of four",
+        (0..1_000).map(change).collect(),
     );
 }
 
-/// Word of many changes: how much of it a process takes in, and what it costs the engine for each
+/// Messages of many changes: how many a process takes in, and what they cost the engine for each
 /// process.
 fn pushes(server: &Server) {
     const CHANGES: u64 = 200_000;
@@ -163,12 +163,12 @@ fn pushes(server: &Server) {
         }
         let written = since(begin).as_nanos() as f64 / CHANGES as f64;
         let all = |cache: &TieredCache<u64, u64>| cache.tier_stats().changes >= CHANGES;
-        eventually("word of all changes", || {
+        eventually("the messages of all changes", || {
             caches.iter().all(all).then_some(())
         });
         let heard = since(begin).as_nanos() as f64 / CHANGES as f64;
         println!(
-            "{processes} processes watch: {written:.0} ns a change, {heard:.0} ns until all have word of it"
+            "{processes} processes watch: {written:.0} ns a change, {heard:.0} ns until all have the message"
         );
     }
 }

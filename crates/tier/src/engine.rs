@@ -1,4 +1,4 @@
-//! What the tier needs of an engine.
+//! `Backend` is the interface of an engine, as the tier needs it.
 
 use std::error::Error;
 use std::fmt;
@@ -6,14 +6,14 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::core::invalidation_stream::InvalidationStream;
 use crate::core::names::Wire;
-use crate::core::plane::Plane;
 use crate::core::server::ServerId;
 
-/// What an engine will answer.
+/// The future answer of an engine.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, EngineError>> + Send + 'a>>;
 
-/// Why an engine has not answered.
+/// An engine has not answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EngineError {
@@ -31,7 +31,7 @@ pub enum EngineError {
 }
 
 impl EngineError {
-    /// Whether it says something about the engine rather than about the question.
+    /// True if the error is about the engine rather than the question.
     pub(crate) fn is_outage(&self) -> bool {
         !matches!(self, Self::Refused(_) | Self::Unstorable(_))
     }
@@ -63,27 +63,27 @@ pub struct Look {
     pub invalid: Option<u128>,
 }
 
-/// What is there.
+/// The answer to a look.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Looked {
     /// The envelope, and how many milliseconds the engine keeps it.
     pub value: Option<(Vec<u8>, u64)>,
-    /// What became of the lease.
+    /// The outcome of the request for the lease.
     pub lease: Lease,
-    /// Who has answered.
+    /// The server that has answered.
     pub server: Option<ServerId>,
 }
 
-/// What became of a fill.
+/// The outcome of a fill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Filled {
-    /// Whether the lease was still this one, so that the value was stored.
+    /// True if the lease was still this one, so that the value was stored.
     pub is_stored: bool,
-    /// Who has answered.
+    /// The server that has answered.
     pub server: Option<ServerId>,
 }
 
-/// What became of a lease that was asked for.
+/// The outcome of a request for a lease.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Lease {
     /// It was not needed.
@@ -95,14 +95,15 @@ pub enum Lease {
     Held(u64),
 }
 
-/// What an engine says of a tag.
+/// An engine's answer about a tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TagSaid {
+pub struct TagAnswer {
     /// Its version.
     pub version: u64,
-    /// How many milliseconds ago it was invalidated; `None` if that is not known to have happened.
+    /// The time since it was invalidated, in milliseconds; `None` if that is not known to have
+    /// happened.
     pub invalidated_ms: Option<u64>,
-    /// Who has answered.
+    /// The server that has answered.
     pub server: Option<ServerId>,
 }
 
@@ -123,7 +124,7 @@ impl Signed for Filled {
     }
 }
 
-impl Signed for TagSaid {
+impl Signed for TagAnswer {
     fn server(&self) -> Option<ServerId> {
         self.server
     }
@@ -140,16 +141,16 @@ impl Signed for Option<ServerId> {
 /// Each method is one atomic step of the engine's. There are the crate's own implementations; this
 /// is public so that there may be others.
 ///
-/// Answers name the server that has given them. What another one has answered than the plane was
-/// told of with [`Plane::connected`] is not kept in the first tier; where one server has
-/// everything, it counts as no answer.
+/// Answers name the server that has given them. The answer of another server than the stream was
+/// told of with [`InvalidationStream::connected`] is not kept in the first tier; where one server
+/// has everything, it counts as no answer.
 pub trait Backend: Send + Sync + fmt::Debug + 'static {
     /// Begins to watch, and goes on until [`detach`](Self::detach). Called once for each first
     /// tier.
-    fn attach(&self, plane: Arc<Plane>);
+    fn attach(&self, stream: Arc<InvalidationStream>);
 
     /// Ends to watch.
-    fn detach(&self, plane: &Arc<Plane>);
+    fn detach(&self, stream: &Arc<InvalidationStream>);
 
     /// The value of a key and what it has left, of one version. If there is no fresh one, the
     /// lease, if nobody has it. Fresh is what has more left than its envelope's two lengths
@@ -170,7 +171,7 @@ pub trait Backend: Send + Sync + fmt::Debug + 'static {
 
     /// The version of a tag, by its key; if it has none, this one, which it keeps for so many
     /// milliseconds.
-    fn tag(&self, tag: Vec<u8>, version: u64, ttl_ms: u64) -> Answer<'_, TagSaid>;
+    fn tag(&self, tag: Vec<u8>, version: u64, ttl_ms: u64) -> Answer<'_, TagAnswer>;
 
     /// Gives a tag this version, for so many milliseconds. Tells who has.
     fn invalidate_tag(

@@ -26,9 +26,9 @@
 //! # What is promised
 //!
 //! - **A hit is at most as old as the bound** ([`Tier::staleness`], a second if not set): what it
-//!   says was true within that time. Usually word of a change arrives within a millisecond. When
-//!   the connection that brings it is lost, entries are believed for [`Tier::degraded_life`] more,
-//!   and not at all if that is zero.
+//!   says was true within that time. Usually the message of a change arrives within a millisecond.
+//!   When the connection that brings it is lost, entries are believed for [`Tier::degraded_life`]
+//!   more, and not at all if that is zero.
 //! - **An entry ends no later than in the engine**, in any process.
 //! - **One loader at a time for a key, in all processes**, as long as the engine answers and the
 //!   loader returns within [`Tier::lease`]. If its process dies, another one loads when the lease
@@ -67,10 +67,10 @@
 //!   taken lately, and may lose.
 //! - `core/`: the protocol without sockets. Its head lists the fourteen holes that it closes.
 //!
-//! **Two planes.** The data plane asks the engine for values, and writes them. The watching plane
-//! has a connection of its own to each primary. There it asks for word of every change below the
-//! namespace's prefix (CLIENT TRACKING with BCAST), and sends a heartbeat. Nothing orders the two
-//! planes, so replies and words of change race.
+//! **Two kinds of connections.** The *data connections* ask the engine for values, and write them.
+//! The *invalidation stream* has a connection of its own to each primary. There it asks for a
+//! message of every change below the namespace's prefix (CLIENT TRACKING with BCAST), and sends a
+//! heartbeat. Nothing orders the two, so replies and invalidation messages race.
 //!
 //! **A watch** is an unbroken time of watching one primary. It has a number that all entries share
 //! that were read during it: until when it may be believed. The heartbeat moves that ahead: to the
@@ -84,9 +84,9 @@
 //!    The cache compares its clock once, with the entry's end and with its watch's
 //!    (`view_until_tick`).
 //! 2. Otherwise one caller of the process goes on, and the others wait for it. Its load is
-//!    registered in the first tier *before* anything is sent: that is the *fill token*. Word of a
-//!    change of this key supersedes the load, as any writer does, and what it read is answered and
-//!    not stored.
+//!    registered in the first tier *before* anything is sent: that is the *fill token*. An
+//!    invalidation message of this key supersedes the load, as any writer does, and what it read is
+//!    answered and not stored.
 //! 3. It notes the time and the watch, and asks the engine with one script: for the value with its
 //!    time to live, or else for the lease of the key.
 //! 4. There is a fresh value: it is stored under that watch, and ends at the noted time plus the
@@ -94,12 +94,12 @@
 //! 5. It has the lease: it runs the loader, and stores what that brings, if the lease is still its
 //!    own.
 //! 6. Somebody else has the lease: an old value is answered, if there is one past its soft
-//!    deadline. If not, it waits for word of a change, looks again from time to time, and takes
-//!    over when the lease has run out.
+//!    deadline. If not, it waits for an invalidation message, looks again from time to time, and
+//!    takes over when the lease has run out.
 //! 7. The engine is away: the loader runs, and what it brings lives for a short time in the first
 //!    tier alone. If the loader fails too, an old value is answered.
 //!
-//! What must always hold, beside the fourteen rules and what is promised above:
+//! Invariants, besides the fourteen rules and the promises above:
 //!
 //! - **What is kept was answered by the server that is watched.** A watch has the server's id, and
 //!   so has each answer; the first tier keeps nothing where they differ. Otherwise a server that
@@ -126,7 +126,7 @@
 //!   watched, and for one bound after it took over: others may still have something to repeat.
 //! - **Every queue is bounded.** Waiting invalidations above their limit become one of the whole
 //!   namespace; watched tags above theirs are forgotten, with the entries that have them.
-//! - **The order of locks**: the plane's lock, then nothing. No lock of the tier is held while the
+//! - **The order of locks**: the stream's lock, then nothing. No lock of the tier is held while the
 //!   first tier, a loader, a codec or a waker is called.
 #![forbid(unsafe_code)]
 
@@ -153,11 +153,11 @@ pub use codec::Json;
 #[cfg(feature = "postcard")]
 pub use codec::Postcard;
 pub use codec::{Codec, CodecError, Raw, TierKey};
+pub use core::invalidation_stream::{InvalidationStream, Owners, Source};
 pub use core::names::{Names, Wire};
-pub use core::plane::{Owners, Plane, Source};
 pub use core::server::ServerId;
 pub use embedded::Embedded;
-pub use engine::{Answer, Backend, EngineError, Filled, Lease, Look, Looked, TagSaid};
+pub use engine::{Answer, Backend, EngineError, Filled, Lease, Look, Looked, TagAnswer};
 pub use handle::builder::{Tier, Tiered};
 pub use handle::cache::TieredCache;
 pub use handle::held::Held;

@@ -1,10 +1,10 @@
-//! What has happened, counted.
+//! Counters of events in the tier.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident: $metric:literal,)*) => {
-        /// What has happened in this process since its cache was built.
+        /// Counts of events in this process since its cache was built.
         #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
         #[non_exhaustive]
         pub struct TierStats {
@@ -54,6 +54,6 @@ counters! {
     unreadable: "tidewheel_tier_unreadable_total",
     /// Questions and orders that the engine did not answer, or refused.
     engine_errors: "tidewheel_tier_engine_errors_total",
-    /// Keys that word of a change was received for.
+    /// Keys for which an invalidation message was received.
     changes: "tidewheel_tier_changes_total",
 }

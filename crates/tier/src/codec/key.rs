@@ -1,4 +1,4 @@
-//! Keys as bytes, and back: word of a change has the bytes alone.
+//! Keys become bytes, and back: an invalidation message has the bytes alone.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! How keys and values become bytes.
+//! Codecs turn keys and values into bytes.
 
 mod key;
 mod pack;
@@ -16,7 +16,7 @@ pub use key::TierKey;
 pub(crate) use pack::{pack, unpack};
 pub use raw::Raw;
 
-/// Why a value could not be written or read.
+/// A value could not be written or read.
 pub type CodecError = Box<dyn Error + Send + Sync>;
 
 /// Writes values for the engine, and reads them back.

@@ -1,4 +1,4 @@
-//! Compression of what is large.
+//! Large values are compressed.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use super::CodecError;
 #[cfg(feature = "lz4")]
 const UNPACKED_MAX: usize = 512 << 20;
 
-/// What is to be sent, and whether that is compressed: above a size, and if it gets smaller.
+/// The bytes to send, and whether they are compressed: above a size, and if they get smaller.
 #[cfg(feature = "lz4")]
 pub(crate) fn pack(bytes: Vec<u8>, above: Option<usize>) -> (Vec<u8>, bool) {
     if above.is_none_or(|above| bytes.len() <= above) {

@@ -1,4 +1,4 @@
-//! Values that are bytes or text already.
+//! `Raw` keeps values that are bytes or text already.
 
 use std::sync::Arc;
 

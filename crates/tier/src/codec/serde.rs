@@ -1,4 +1,4 @@
-//! Values by serde.
+//! Codecs of values by serde.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -1,10 +1,10 @@
-//! Where a value stands between its birth and its end, by what the engine says it has left.
+//! The age of a value follows from the time that the engine says it has left.
 
 use std::time::Duration;
 
 use super::envelope::Envelope;
 
-/// What is left of a value.
+/// The age of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Age {
     /// Before its soft deadline.
@@ -15,7 +15,7 @@ pub(crate) enum Age {
     Kept,
 }
 
-/// What is left of a value, in lengths.
+/// The times that are left of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Left {
     pub(crate) age: Age,

@@ -1,4 +1,4 @@
-//! What the engine keeps of a value.
+//! The envelope is the form in which the engine keeps a value.
 //!
 //! | bytes | |
 //! |---|---|

@@ -1,6 +1,7 @@
-//! Rules that a test switches off, to see that it would notice.
+//! Tests switch a rule off here, to see that they would notice.
 
-/// Whether a rule is switched off. Never, outside of this crate's own tests: then it is a constant.
+/// True if a rule is switched off. It never is, outside of this crate's own tests: then it is a
+/// constant.
 macro_rules! fault {
     ($rule:ident) => {
         $crate::core::faults::is_planted($crate::core::faults::Fault::$rule)

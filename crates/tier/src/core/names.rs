@@ -1,4 +1,5 @@
-//! The engine's keys: what belongs to a key of ours, and whose a changed key is.
+//! The names of the engine's keys: those that belong to a key of the cache, and the key or tag of a
+//! changed one.
 //!
 //! | key | holds |
 //! |---|---|
@@ -31,7 +32,7 @@ pub struct Wire {
     pub slot: u16,
 }
 
-/// Whose an engine's key is.
+/// The owner of an engine's key.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Named<'a> {
     Value(&'a [u8]),
@@ -48,7 +49,7 @@ impl Names {
         }
     }
 
-    /// What a connection must be told of: changes of keys that begin with one of these.
+    /// A connection must be told of changes of keys that begin with one of these.
     #[must_use]
     pub fn watched(&self) -> [&[u8]; 2] {
         [&self.value, &self.tag]
@@ -65,7 +66,7 @@ impl Names {
         join(&self.tag, tag.as_bytes())
     }
 
-    /// What an engine's key stands for; `None` if it is not one of ours.
+    /// The owner of an engine's key; `None` if it is not one of ours.
     pub(crate) fn named<'a>(&self, key: &'a [u8]) -> Option<Named<'a>> {
         let inner = |prefix: &[u8]| key.strip_prefix(prefix)?.strip_suffix(b"}");
         if let Some(key) = inner(&self.value) {

@@ -1,21 +1,22 @@
-//! Which server has answered.
+//! `ServerId` names the server that has answered.
 
 use std::fmt;
 
-/// What a server is called by itself, and no other server is: the run id of Valkey and Redis, or a
-/// node's id in a Cluster.
+/// A server's own name, which no other server has: the run id of Valkey and Redis, or a node's id
+/// in a Cluster.
 ///
-/// Both planes learn it. An answer is kept only if the server that is watched has given it.
+/// Data and watching connections learn it. An answer is kept only if the server that is watched has
+/// given it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct ServerId([u8; 40]);
 
 impl ServerId {
     /// The first forty bytes of what the server says.
     #[must_use]
-    pub fn of(said: &[u8]) -> Self {
+    pub fn of(name: &[u8]) -> Self {
         let mut id = [0; 40];
-        let length = said.len().min(id.len());
-        id[..length].copy_from_slice(&said[..length]);
+        let length = name.len().min(id.len());
+        id[..length].copy_from_slice(&name[..length]);
         Self(id)
     }
 }

@@ -1,8 +1,8 @@
-//! What this process knows of the versions of tags.
+//! The versions of tags, as far as this process knows them.
 //!
 //! An envelope carries the version of each of its tags. Whoever invalidates a tag gives it another
-//! version, and word of that ends the object here that stands for the old one. It is in the table
-//! *before* the engine is asked, so no word is missed.
+//! version, and the message of that ends the object here that stands for the old one. It is in the
+//! table *before* the engine is asked, so no message is missed.
 
 use std::collections::HashMap;
 use std::sync::atomic::{
@@ -37,7 +37,7 @@ struct Learnt {
 }
 
 impl Tag {
-    /// A version that another server has said than the watched one: what has it is not believed.
+    /// A version from another server than the watched one: entries that have it are not believed.
     pub(crate) fn doubtful() -> Arc<Self> {
         Arc::new(Self {
             learnt: OnceLock::new(),
@@ -47,16 +47,16 @@ impl Tag {
         })
     }
 
-    /// Whether the version may be learnt of this server.
+    /// True if the version may be learnt of this server.
     pub(crate) fn is_of(&self, server: Option<ServerId>) -> bool {
         self.watch.is_of(server)
     }
 
-    /// What the engine says it is; `None` if that is already over.
+    /// Learns the version from the engine, and returns it; `None` if it is already over.
     pub(crate) fn learn(&self, version: u64, at: Moment) -> Option<u64> {
         let known = self.learnt.get_or_init(|| Learnt { version, at });
         if known.version != version {
-            // Two answers differ: word of a change is on its way.
+            // Two answers differ: an invalidation message is on its way.
             self.replace();
         }
         (!self.is_replaced()).then_some(version)
@@ -68,25 +68,25 @@ impl Tag {
         self.is_believed(clock).then_some(version)
     }
 
-    /// Whether the version was known before this time. At the same reading of the clock it may have
+    /// True if the version was known before this time. At the same reading of the clock it may have
     /// come later.
     pub(crate) fn was_known(&self, at: Moment) -> bool {
         self.learnt.get().is_some_and(|learnt| learnt.at < at)
     }
 
-    /// Whether entries with this version may be believed.
+    /// True if entries with this version may be believed.
     pub(crate) fn is_believed(&self, clock: &Readings) -> bool {
         !self.is_replaced()
             && self.watch.is_believed(clock)
             && (self.until == Moment(u64::MAX) || clock.now() < self.until)
     }
 
-    /// Whether it is known to be over.
+    /// True if it is known to be over.
     pub(crate) fn is_replaced(&self) -> bool {
         self.replaced.load(Acquire)
     }
 
-    /// Whether it is being asked for, under this watch.
+    /// True if it is being asked for, under this watch.
     fn is_asked_under(&self, watch: &Arc<Watch>) -> bool {
         self.learnt.get().is_none() && !self.is_replaced() && Arc::ptr_eq(&self.watch, watch)
     }
@@ -115,7 +115,7 @@ impl Tags {
         }
     }
 
-    /// What is known of a tag.
+    /// The known version of a tag.
     pub(crate) fn get(&self, name: &str) -> Option<Arc<Tag>> {
         self.lock().get(name).map(Arc::clone)
     }
@@ -149,7 +149,7 @@ impl Tags {
         }
     }
 
-    /// How many changes there have been, of any tag.
+    /// The number of changes so far, of any tag.
     pub(crate) fn changes(&self) -> u64 {
         self.changes.load(Acquire)
     }
@@ -166,8 +166,8 @@ mod tests {
     use tidewheel_time::ManualClock;
 
     use super::*;
+    use crate::core::invalidation_stream::{Bounds, InvalidationStream, Owners};
     use crate::core::names::Names;
-    use crate::core::plane::{Bounds, Owners, Plane};
 
     fn ask(tags: &Tags, name: &str) -> Arc<Tag> {
         tags.ask(name, (Watch::forever(), Moment(u64::MAX)))
@@ -200,15 +200,15 @@ mod tests {
             lag: Duration::ZERO,
             timeout: Duration::from_secs(1),
         };
-        let plane = Plane::new(Names::new("n"), clock, bounds);
-        plane.owned(Owners::One(0));
+        let stream = InvalidationStream::new(Names::new("n"), clock, bounds);
+        stream.owned(Owners::One(0));
         for name in [SPACE, "a"] {
-            let tag = plane.tags.ask(name, plane.cover_tag(1));
-            assert_eq!(tag.learn(7, plane.now()), Some(7));
-            assert!(tag.is_believed(plane.clock()));
-            plane.connected(0, ServerId::of(b"one"));
-            assert!(!tag.is_believed(plane.clock()), "{name:?}");
-            plane.lost(0);
+            let tag = stream.tags.ask(name, stream.cover_tag(1));
+            assert_eq!(tag.learn(7, stream.now()), Some(7));
+            assert!(tag.is_believed(stream.clock()));
+            stream.connected(0, ServerId::of(b"one"));
+            assert!(!tag.is_believed(stream.clock()), "{name:?}");
+            stream.lost(0);
         }
     }
 
@@ -218,6 +218,6 @@ mod tests {
         let first = ask(&tags, "a");
         ask(&tags, "b");
         ask(&tags, "c");
-        assert!(first.is_replaced(), "its word would not be heard");
+        assert!(first.is_replaced(), "its message would not be heard");
     }
 }

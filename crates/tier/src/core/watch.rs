@@ -1,4 +1,4 @@
-//! For how long what was read may be believed.
+//! A watch says for how long an entry may be believed.
 
 use std::sync::Arc;
 use std::sync::atomic::{
@@ -23,13 +23,13 @@ const BEGUN: u64 = 1;
 /// believed. A watch that has ended never begins again; its successor is another object, so no
 /// entry can be taken for one that was read later.
 ///
-/// The number is kept twice: by the plane's clock, and as a tick of the first tier's, which looks
+/// The number is kept twice: by the stream's clock, and as a tick of the first tier's, which looks
 /// at each hit whether it has come.
 #[derive(Debug)]
 pub(crate) struct Watch {
     until: AtomicU64,
     tick: AtomicU64,
-    /// Whose changes are told of; `None`: it is no connection's.
+    /// The server whose changes are told; `None` if it is no connection's watch.
     server: Option<ServerId>,
 }
 
@@ -57,8 +57,8 @@ impl Watch {
         Self::of(Moment(u64::MAX), u64::MAX, None)
     }
 
-    /// Whether what this server has answered may be kept under it. Where no connection watches,
-    /// nobody is asked for.
+    /// True if answers of this server may be kept under the watch. Where no connection watches, any
+    /// server's may.
     pub(crate) fn is_of(&self, server: Option<ServerId>) -> bool {
         fault!(H13) || self.server.is_none() || self.server == server
     }
@@ -69,8 +69,8 @@ impl Watch {
         self.tick.load(Acquire)
     }
 
-    /// Whether what was read during it may be believed now. An exact reading of the clock only near
-    /// the end.
+    /// True if entries that were read during it may be believed now. The clock is read exactly only
+    /// near the end.
     #[inline]
     pub(crate) fn is_believed(&self, clock: &Readings) -> bool {
         let until = self.until.load(Acquire);
@@ -83,7 +83,7 @@ impl Watch {
 
     /// It is believed until then, unless it has ended or is believed for longer.
     ///
-    /// Who extends or ends a watch has the plane's lock.
+    /// Only the holder of the stream's lock extends or ends a watch.
     pub(crate) fn extend(&self, until: Moment, tick: u64) {
         let longer = |old| (old != ENDED && until.0 > old).then_some(until.0);
         if self.until.fetch_update(AcqRel, Acquire, longer).is_ok() {

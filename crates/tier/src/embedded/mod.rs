@@ -1,4 +1,4 @@
-//! The engine in this process: for tests, and for several caches on one machine.
+//! An engine in this process: for tests, and for several caches on one machine.
 
 mod model;
 mod pause;
@@ -10,13 +10,13 @@ use std::time::Duration;
 
 use tidewheel_time::{Clock, Moment, SystemClock};
 
+use crate::core::invalidation_stream::{InvalidationStream, Owners};
 use crate::core::names::Wire;
-use crate::core::plane::{Owners, Plane};
 use crate::core::server::ServerId;
-use crate::engine::{Answer, Backend, Filled, Look, Looked, TagSaid};
+use crate::engine::{Answer, Backend, Filled, Look, Looked, TagAnswer};
 pub(crate) use model::{Changed, Model, here};
 #[cfg(feature = "valkey")]
-pub(crate) use model::{said, version_bytes};
+pub(crate) use model::{tag_answer, version_bytes};
 use pause::Pause;
 
 /// The only source there is.
@@ -33,7 +33,7 @@ struct Inner {
     clock: Arc<dyn Clock>,
     is_real: bool,
     model: Mutex<Model>,
-    planes: Mutex<Vec<Weak<Plane>>>,
+    streams: Mutex<Vec<Weak<InvalidationStream>>>,
 }
 
 impl Default for Embedded {
@@ -60,15 +60,15 @@ impl Embedded {
             clock: Arc::new(clock),
             is_real,
             model: Mutex::new(Model::default()),
-            planes: Mutex::default(),
+            streams: Mutex::default(),
         }))
     }
 
     /// Removes everything, as FLUSHALL does.
     pub fn flush(&self) {
         self.0.model().flush();
-        for plane in self.0.planes() {
-            plane.flushed(SOURCE);
+        for stream in self.0.streams() {
+            stream.flushed(SOURCE);
         }
     }
 
@@ -79,8 +79,8 @@ impl Embedded {
     ) -> Answer<'static, T> {
         let now = self.0.now_ms();
         let (answer, changed) = command(&mut self.0.model(), now);
-        for plane in self.0.planes() {
-            plane.changed(changed.iter().map(Vec::as_slice));
+        for stream in self.0.streams() {
+            stream.changed(changed.iter().map(Vec::as_slice));
         }
         Box::pin(std::future::ready(Ok(answer)))
     }
@@ -103,26 +103,34 @@ impl Inner {
         self.model.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn planes(&self) -> Vec<Arc<Plane>> {
-        let planes = self.planes.lock().unwrap_or_else(PoisonError::into_inner);
-        planes.iter().filter_map(Weak::upgrade).collect()
+    fn streams(&self) -> Vec<Arc<InvalidationStream>> {
+        let streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        streams.iter().filter_map(Weak::upgrade).collect()
     }
 }
 
 impl Backend for Embedded {
-    fn attach(&self, plane: Arc<Plane>) {
-        plane.owned(Owners::One(SOURCE));
-        plane.connected(SOURCE, here());
-        // Nothing comes between this engine and its planes, now or ever.
-        plane.heard(SOURCE, Moment(u64::MAX));
-        plane.heard(SOURCE, Moment(u64::MAX));
-        let mut planes = self.0.planes.lock().unwrap_or_else(PoisonError::into_inner);
-        planes.push(Arc::downgrade(&plane));
+    fn attach(&self, stream: Arc<InvalidationStream>) {
+        stream.owned(Owners::One(SOURCE));
+        stream.connected(SOURCE, here());
+        // Nothing comes between this engine and its streams, now or ever.
+        stream.heard(SOURCE, Moment(u64::MAX));
+        stream.heard(SOURCE, Moment(u64::MAX));
+        let mut streams = self
+            .0
+            .streams
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        streams.push(Arc::downgrade(&stream));
     }
 
-    fn detach(&self, plane: &Arc<Plane>) {
-        let mut planes = self.0.planes.lock().unwrap_or_else(PoisonError::into_inner);
-        planes.retain(|other| !std::ptr::eq(other.as_ptr(), Arc::as_ptr(plane)));
+    fn detach(&self, stream: &Arc<InvalidationStream>) {
+        let mut streams = self
+            .0
+            .streams
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        streams.retain(|other| !std::ptr::eq(other.as_ptr(), Arc::as_ptr(stream)));
     }
 
     fn look(&self, look: Look) -> Answer<'_, Looked> {
@@ -150,7 +158,7 @@ impl Backend for Embedded {
         drop(self.run(move |model, now| model.release(now, &key, lease)));
     }
 
-    fn tag(&self, tag: Vec<u8>, version: u64, ttl_ms: u64) -> Answer<'_, TagSaid> {
+    fn tag(&self, tag: Vec<u8>, version: u64, ttl_ms: u64) -> Answer<'_, TagAnswer> {
         self.run(move |model, now| model.tag(now, tag, version, ttl_ms))
     }
 

@@ -1,4 +1,4 @@
-//! What the engine's scripts do, as plain functions of the time.
+//! The engine's scripts as plain functions of the time.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use crate::core::age::{Age, Left};
 use crate::core::envelope::Envelope;
 use crate::core::names::Wire;
 use crate::core::server::ServerId;
-use crate::engine::{Lease, Look, Looked, TagSaid};
+use crate::engine::{Lease, Look, Looked, TagAnswer};
 
 /// Keys that a command has changed.
 pub(crate) type Changed = Vec<Vec<u8>>;
@@ -14,11 +14,11 @@ pub(crate) type Changed = Vec<Vec<u8>>;
 /// Keys that are set between two sweeps, at least.
 const SWEEP: usize = 1024;
 
-/// What an engine holds: keys with a value and the millisecond at which they end.
+/// The contents of an engine: keys with a value and the millisecond at which they end.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Model {
     keys: HashMap<Vec<u8>, (Vec<u8>, u64)>,
-    /// How many more may be set before the dead are looked for.
+    /// The number of keys that may still be set before the dead are looked for.
     before_sweep: usize,
 }
 
@@ -98,17 +98,17 @@ impl Model {
         tag: Vec<u8>,
         version: u64,
         ttl_ms: u64,
-    ) -> (TagSaid, Changed) {
+    ) -> (TagAnswer, Changed) {
         if let Some((bytes, left)) = self.get(now, &tag) {
-            return (said(&bytes, ttl_ms.saturating_sub(left)), Vec::new());
+            return (tag_answer(&bytes, ttl_ms.saturating_sub(left)), Vec::new());
         }
         self.set(now, tag.clone(), version_bytes(b'c', version), ttl_ms);
-        let said = TagSaid {
+        let answer = TagAnswer {
             version,
             invalidated_ms: None,
             server: Some(here()),
         };
-        (said, vec![tag])
+        (answer, vec![tag])
     }
 
     pub(crate) fn invalidate_tag(
@@ -153,24 +153,24 @@ pub(crate) fn here() -> ServerId {
     ServerId::of(b"here")
 }
 
-/// What a tag's key holds: whether the version was made or given by an invalidation, and the
+/// The bytes of a tag's key: whether the version was made or given by an invalidation, and the
 /// version.
 pub(crate) fn version_bytes(kind: u8, version: u64) -> Vec<u8> {
     [&[kind][..], &version.to_be_bytes()].concat()
 }
 
-/// What a tag's key says, at the age that its time to live tells. What it does not say counts as
-/// invalidated just now.
-pub(crate) fn said(bytes: &[u8], age_ms: u64) -> TagSaid {
+/// The answer of a tag's key, at the age that its time to live tells. A version that it does not
+/// tell counts as invalidated just now.
+pub(crate) fn tag_answer(bytes: &[u8], age_ms: u64) -> TagAnswer {
     let version = bytes.get(1..).and_then(|bytes| bytes.try_into().ok());
     let is_made = bytes.first() == Some(&b'c');
     match version {
-        Some(version) => TagSaid {
+        Some(version) => TagAnswer {
             version: u64::from_be_bytes(version),
             invalidated_ms: (!is_made).then_some(age_ms),
             server: Some(here()),
         },
-        None => TagSaid {
+        None => TagAnswer {
             version: 0,
             invalidated_ms: Some(0),
             server: Some(here()),

@@ -1,4 +1,4 @@
-//! A load without the engine, and old values in place of errors.
+//! A load goes on without the engine, and old values stand in for errors.
 
 use std::hash::Hash;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::handle::life::{Given, Life};
 /// For how long an old value is answered before a loader that has failed is asked again.
 const ERROR_PAUSE: Duration = Duration::from_secs(1);
 
-/// What was known before a loader ran whose value may stay in this process alone.
+/// The state before a loader ran whose value may stay in this process alone.
 pub(super) struct Before {
     /// If a connection begins to watch meanwhile, it has missed changes of what the loader has
     /// read.
@@ -51,9 +51,9 @@ where
 
     pub(super) fn before(&self) -> Before {
         Before {
-            watch: self.plane.degraded_watch(),
-            cleared: self.plane.cleared(),
-            changes: self.plane.tags.changes(),
+            watch: self.stream.degraded_watch(),
+            cleared: self.stream.cleared(),
+            changes: self.stream.tags.changes(),
         }
     }
 
@@ -63,15 +63,15 @@ where
             Some(given) => (Some(given.value), given.life),
             None => (None, Life::ttl(self.settings.negative_ttl)),
         };
-        let tags = life.tags.iter().map(|tag| self.plane.tag_unasked(tag));
+        let tags = life.tags.iter().map(|tag| self.stream.tag_unasked(tag));
         let tags: Box<[_]> = tags.collect();
-        if !tags.is_empty() && self.plane.tags.changes() != before.changes {
+        if !tags.is_empty() && self.stream.tags.changes() != before.changes {
             // One of them, perhaps.
             return self.value_only(value);
         }
         let ttl = life.ttl.or(self.settings.life.ttl).unwrap_or_default();
         let stale_for = life.stale_for.or(self.settings.life.stale_for);
-        let ttl = ttl.min(self.plane.degraded_life());
+        let ttl = ttl.min(self.stream.degraded_life());
         let kept = stale_for.unwrap_or_default();
         let end = self.first.now().saturating_add(ttl).saturating_add(kept);
         let may_be_kept = (!kept.is_zero()).then_some(Kept {
@@ -91,14 +91,14 @@ where
         let now = self.first.now();
         let mut held = old?;
         // Before it is looked at: what is heard from now on ends it.
-        let watch = self.plane.degraded_watch();
-        let kept = held.kept(now, self.plane.cleared())?;
+        let watch = self.stream.degraded_watch();
+        let kept = held.kept(now, self.stream.cleared())?;
         self.counters.stale_on_error();
         let left = kept.until.saturating_sub(now);
         held.watch = watch;
         let tags = held.more.take().map(|more| more.tags.clone());
         held.more = More::unversioned(tags.unwrap_or_default(), Some(kept));
-        let ttl = left.min(ERROR_PAUSE).min(self.plane.degraded_life());
+        let ttl = left.min(ERROR_PAUSE).min(self.stream.degraded_life());
         if ttl.is_zero() {
             return Some(unstored(held));
         }

@@ -1,4 +1,4 @@
-//! The load of the one that has the lease.
+//! The load that has the lease runs the loader, and fills.
 
 use std::hash::Hash;
 use std::time::Duration;
@@ -77,7 +77,7 @@ where
     where
         F: Future<Output = Result<Option<Given<V>>, E>>,
     {
-        let (began, before) = (self.plane.now(), self.before());
+        let (began, before) = (self.stream.now(), self.before());
         self.counters.loads();
         let given = match load.await {
             Ok(given) => given,
@@ -133,8 +133,8 @@ where
             .await
     }
 
-    /// The engine has it. Word of that comes to this process too, and takes the entry away again,
-    /// unless it came before.
+    /// The engine has it. The message of that change comes to this process too, and takes the entry
+    /// away again, unless it came before.
     fn filled(
         &self,
         question: &Question,
@@ -164,7 +164,7 @@ where
         })
     }
 
-    /// A value, or that there is none, and the life that was said.
+    /// A value, or that there is none, and the life that the loader gave.
     fn parts<'g>(&self, given: &'g Option<Given<V>>) -> (Option<&'g V>, Life) {
         match given {
             Some(given) => (Some(&given.value), given.life.clone()),
@@ -175,7 +175,7 @@ where
         }
     }
 
-    /// What is sent to the engine; `None` for a life of no time, and then it is not stored.
+    /// The bytes for the engine; `None` for a life of no time, and then it is not stored.
     pub(super) fn parcel(
         &self,
         value: Option<&V>,
@@ -245,8 +245,8 @@ fn check_tags(tags: &[String]) -> Result<(), EngineError> {
     Err(EngineError::Unstorable(why))
 }
 
-/// What an engine takes for a time to live, at most: some 285 years of milliseconds overflow its
-/// own clock.
+/// The longest time to live that an engine takes: some 285 years of milliseconds overflow its own
+/// clock.
 const TTL_MAX_MS: u64 = 100 * 365 * 24 * 3600 * 1000;
 
 fn millis(duration: Duration) -> u64 {

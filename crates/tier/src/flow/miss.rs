@@ -15,15 +15,15 @@ use super::open::{Opened, Question};
 use super::versions::unique_id;
 use crate::codec::TierKey;
 use crate::core::age::Age;
-use crate::core::bells::Listening;
+use crate::core::change_waiters::Waiting;
 use crate::core::faults::fault;
 use crate::core::tags::SPACE;
 use crate::engine::{EngineError, Lease, Look, Looked};
 use crate::handle::held::Held;
 use crate::handle::life::Given;
 
-/// Between two looks at a key that another process loads, at first and at most. Word of a change
-/// ends the wait.
+/// Between two looks at a key that another process loads, at first and at most. An invalidation
+/// message ends the wait.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
@@ -33,10 +33,10 @@ const SHORT_WAITS: u32 = 16;
 /// Looks at values that turn out to be invalid, before the loader runs without the engine.
 const INVALID_MAX: usize = 4;
 
-/// How many leases a load waits for, before its loader runs without the engine.
+/// A load waits for so many leases, before its loader runs without the engine.
 const LEASES: u32 = 3;
 
-/// What one look has come to.
+/// The outcome of one look.
 enum Next<'a, V> {
     Answer(Loaded<Held<V>>),
     /// This load has the lease, and perhaps an old value.
@@ -54,8 +54,8 @@ pub(super) struct Miss<'a> {
     pub(super) look: Look,
     pub(super) lease: u128,
     pub(super) space: u64,
-    /// When the namespace's version was known.
-    pub(super) bell: Listening<'a>,
+    /// Waits for changes of the key, from before the first question on.
+    pub(super) waiter: Waiting<'a>,
 }
 
 impl<K, V> Inner<K, V>
@@ -64,7 +64,7 @@ where
     V: Clone + Send + Sync + 'static,
 {
     /// The value of a key that the first tier has not, from the engine or the loader. Runs within a
-    /// load of the first tier: word of a change of the key supersedes that from now on.
+    /// load of the first tier: an invalidation message of the key supersedes that from now on.
     pub(crate) async fn miss<E, F>(
         &self,
         key: &K,
@@ -79,16 +79,16 @@ where
         let ms = u32::try_from(self.settings.lease.as_millis()).unwrap_or(u32::MAX);
         let mut miss = Miss {
             look: Look {
-                key: self.plane.names().wire(&bytes),
+                key: self.stream.names().wire(&bytes),
                 lease: Some((lease, ms.max(1))),
                 invalid: None,
             },
             lease,
             space: 0,
-            bell: self.plane.bells.listen(&bytes),
+            waiter: self.stream.change_waiters.listen(&bytes),
         };
         let patience = self.settings.lease.saturating_mul(LEASES);
-        let give_up = Moment(self.plane.now().0.saturating_add(nanos(patience)));
+        let give_up = Moment(self.stream.now().0.saturating_add(nanos(patience)));
         let (mut pause, mut invalid, mut waited) = (FIRST_PAUSE, 0, 0);
         loop {
             match self.step(&mut miss).await {
@@ -100,7 +100,7 @@ where
                     invalid += 1;
                     miss.look.invalid = Some(id);
                 }
-                Next::Wait(left) if self.plane.now() < give_up => {
+                Next::Wait(left) if self.stream.now() < give_up => {
                     if waited == 0 {
                         self.counters.waits();
                     }
@@ -111,7 +111,7 @@ where
                     } else {
                         Duration::ZERO
                     };
-                    self.wait(&miss.bell, pause.min(left).max(least)).await;
+                    self.wait(&miss.waiter, pause.min(left).max(least)).await;
                     pause = (pause * 2).min(LONGEST_PAUSE);
                 }
                 _ => return self.alone(old, load).await,
@@ -125,7 +125,7 @@ where
             drop(self.remove_unbelieved(key));
             let fetch = self.first.fetch(key.clone());
             let fetched = fetch.load_with_async(self.look_once(key)).await;
-            let is_good = |held: &Held<V>| held.is_believed(self.plane.clock());
+            let is_good = |held: &Held<V>| held.is_believed(self.stream.clock());
             let is_hit = matches!(fetched.outcome, tidewheel::Outcome::Hit);
             if !is_hit || fetched.value.as_ref().is_none_or(is_good) {
                 return fetched.value?.value;
@@ -140,7 +140,7 @@ where
             return nothing;
         }
         let look = Look {
-            key: self.plane.names().wire(&bytes(key)),
+            key: self.stream.names().wire(&bytes(key)),
             lease: None,
             invalid: None,
         };
@@ -204,12 +204,12 @@ where
         }
     }
 
-    /// Until word of a change comes, for so long at most.
-    async fn wait(&self, bell: &Listening<'_>, most: Duration) {
+    /// Waits until an invalidation message comes, for so long at most.
+    async fn wait(&self, waiter: &Waiting<'_>, most: Duration) {
         let mut pause = pin!(self.backend.pause(most));
-        let mut rung = pin!(bell.rung());
+        let mut changed = pin!(waiter.changed());
         poll_fn(|context| {
-            let is_rung = rung.as_mut().poll(context).is_ready();
+            let is_rung = changed.as_mut().poll(context).is_ready();
             if is_rung || pause.as_mut().poll(context).is_ready() {
                 Poll::Ready(())
             } else {
@@ -220,7 +220,7 @@ where
     }
 }
 
-/// What follows from a look's answer.
+/// The next step after a look's answer.
 fn next<'a, V>(leased: Option<Leased<'a>>, lease: Lease, opened: Opened<V>) -> Next<'a, V> {
     match (leased, lease, opened) {
         (Some(leased), _, Opened::Valid { mut entry, .. }) => {

@@ -1,4 +1,5 @@
-//! One miss, from the question to what is stored, and what is answered when something of it fails.
+//! A miss goes from the question to the stored entry; if a part of it fails, something else is
+//! answered.
 
 mod alone;
 mod lead;
@@ -16,7 +17,7 @@ use tidewheel::{Cache, Outcome, WeakCache};
 
 use crate::codec::{Codec, TierKey};
 use crate::core::faults::fault;
-use crate::core::plane::{Local, Plane};
+use crate::core::invalidation_stream::{InvalidationStream, Local};
 use crate::engine::{Answer, Backend, EngineError, Signed};
 use crate::guard::breaker::Breaker;
 use crate::guard::pending::Pending;
@@ -25,7 +26,7 @@ use crate::handle::held::Held;
 use crate::handle::life::Life;
 use crate::stats::Counters;
 
-/// How a tier is used.
+/// The settings of a tier.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
     pub(crate) life: Life,
@@ -47,10 +48,10 @@ impl Default for Settings {
     }
 }
 
-/// What all handles share.
+/// The state that all handles share.
 pub(crate) struct Inner<K, V> {
     pub(crate) first: Cache<K, Held<V>>,
-    pub(crate) plane: Arc<Plane>,
+    pub(crate) stream: Arc<InvalidationStream>,
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) breaker: Breaker,
     pub(crate) counters: Arc<Counters>,
@@ -67,15 +68,15 @@ where
 {
     pub(crate) fn new(
         first: Cache<K, Held<V>>,
-        plane: Arc<Plane>,
+        stream: Arc<InvalidationStream>,
         backend: Arc<dyn Backend>,
         codec: Box<dyn Codec<V>>,
         settings: Settings,
     ) -> Self {
-        let recent = Recent::new(plane.lag());
+        let recent = Recent::new(stream.lag());
         Self {
             first,
-            plane,
+            stream,
             backend,
             breaker: Breaker::default(),
             counters: Arc::default(),
@@ -93,14 +94,14 @@ where
             cache: self.first.downgrade(),
             counters: Arc::clone(&self.counters),
         };
-        self.plane.set_local(Box::new(local), self.first.tick());
-        self.backend.attach(Arc::clone(&self.plane));
+        self.stream.set_local(Box::new(local), self.first.tick());
+        self.backend.attach(Arc::clone(&self.stream));
     }
 
     /// Takes an entry away that may not be believed, and returns it if it may be answered in place
     /// of an error.
     pub(crate) fn remove_unbelieved(&self, key: &K) -> Option<Held<V>> {
-        let clock = self.plane.clock();
+        let clock = self.stream.clock();
         let mut old = None;
         let removed = self.first.remove_if(key, |held| {
             let is_doubtful = !held.is_believed(clock);
@@ -113,11 +114,11 @@ where
         old.filter(|_| removed)
     }
 
-    /// Whether what the first tier has answered may be: not if it was stored a moment ago, and is
-    /// doubtful since.
+    /// True if the answer of the first tier may be given. It may not if it was stored a moment ago,
+    /// and is doubtful since.
     pub(crate) fn may_answer(&self, held: &Held<V>, outcome: Outcome) -> bool {
         match outcome {
-            Outcome::Hit | Outcome::Stale => held.is_believed(self.plane.clock()),
+            Outcome::Hit | Outcome::Stale => held.is_believed(self.stream.clock()),
             _ => true,
         }
     }
@@ -128,15 +129,15 @@ where
         &'a self,
         question: impl FnOnce(&'a dyn Backend) -> Answer<'a, T>,
     ) -> Result<T, EngineError> {
-        if self.plane.is_between() {
+        if self.stream.is_between() {
             return Err(EngineError::Away("another server has taken over".into()));
         }
-        self.breaker.admit(self.plane.now())?;
+        self.breaker.admit(self.stream.now())?;
         let mut answer = question(&*self.backend).await;
-        self.breaker.done(&answer, self.plane.now());
+        self.breaker.done(&answer, self.stream.now());
         if answer
             .as_ref()
-            .is_ok_and(|answer| self.plane.is_stranger(answer.server()))
+            .is_ok_and(|answer| self.stream.is_stranger(answer.server()))
         {
             let why = "another server has answered than the one that is watched";
             answer = Err(EngineError::Away(why.into()));
@@ -150,12 +151,12 @@ where
 
 impl<K, V> Drop for Inner<K, V> {
     fn drop(&mut self) {
-        self.backend.detach(&self.plane);
-        self.plane.close();
+        self.backend.detach(&self.stream);
+        self.stream.close();
     }
 }
 
-/// The first tier, as word of changes finds it.
+/// The first tier, as the invalidation stream changes it.
 struct FirstTier<K, V> {
     inner: Weak<Inner<K, V>>,
     cache: WeakCache<K, Held<V>>,
@@ -181,7 +182,7 @@ where
         let Some(inner) = self.inner.upgrade() else {
             return;
         };
-        let lost = inner.recent.taken_over(inner.plane.now());
+        let lost = inner.recent.taken_over(inner.stream.now());
         if !fault!(H14) {
             lost.into_iter().for_each(|what| inner.pending.add(what));
         }

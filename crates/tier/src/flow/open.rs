@@ -1,4 +1,4 @@
-//! What the engine has answered becomes an entry of the first tier, or nothing.
+//! An answer of the engine becomes an entry of the first tier, or nothing.
 
 use std::hash::Hash;
 use std::sync::Arc;
@@ -12,24 +12,24 @@ use crate::codec::{TierKey, unpack};
 use crate::core::age::{Age, Left};
 use crate::core::envelope::Envelope;
 use crate::core::faults::fault;
-use crate::core::plane::Cover;
+use crate::core::invalidation_stream::Cover;
 use crate::core::server::ServerId;
 use crate::core::tags::Tag;
 use crate::core::watch::Watch;
 use crate::engine::EngineError;
 use crate::handle::held::{Held, Kept, More};
 
-/// How long after a soft deadline the engine is looked at again, while another process loads.
+/// The engine is looked at again so long after a soft deadline, while another process loads.
 const SOFT_PAUSE: Duration = Duration::from_millis(100);
 
-/// What was there before a question was sent.
+/// The state before a question was sent.
 #[derive(Debug)]
 pub(super) struct Question {
-    /// What covers the key.
+    /// The cover of the key.
     pub(super) cover: Cover,
     /// The first tier's time.
     pub(super) begin: Duration,
-    /// How often the namespace had been cleared.
+    /// The number of times that the namespace had been cleared.
     cleared: u64,
 }
 
@@ -39,7 +39,7 @@ impl Question {
         self.cover = Cover::Refused;
     }
 
-    /// Who has answered.
+    /// Notes the server that has answered.
     pub(super) fn answered_by(&mut self, server: Option<ServerId>) {
         let is_told_of = match &self.cover {
             Cover::Watched(watch) | Cover::Degraded(watch) => watch.is_of(server),
@@ -66,12 +66,12 @@ where
     K: TierKey + Hash + Eq + Clone + Send + Sync + 'static,
     V: Clone + Send + Sync + 'static,
 {
-    /// What covers a key, and the time: both before the question is sent.
+    /// The cover of a key, and the time: both before the question is sent.
     pub(super) fn question(&self, slot: u16) -> Question {
         Question {
-            cover: self.plane.cover(slot),
+            cover: self.stream.cover(slot),
             begin: self.first.now(),
-            cleared: self.plane.cleared(),
+            cleared: self.stream.cleared(),
         }
     }
 
@@ -147,7 +147,7 @@ where
         }
         let (watch, most) = match &question.cover {
             Cover::Watched(watch) => (Arc::clone(watch), Duration::MAX),
-            Cover::Degraded(watch) => (Arc::clone(watch), self.plane.degraded_life()),
+            Cover::Degraded(watch) => (Arc::clone(watch), self.stream.degraded_life()),
             Cover::Refused => (Watch::never(), Duration::ZERO),
         };
         let soft = match left.age {
@@ -176,12 +176,12 @@ where
     }
 
     fn soft(&self, soft: Duration) -> Moment {
-        Moment(self.plane.now().0.saturating_add(nanos(soft)))
+        Moment(self.stream.now().0.saturating_add(nanos(soft)))
     }
 }
 
-/// A lifetime after whose end an entry is kept for so long. Said only where it is: what nothing was
-/// said of takes less memory, and is read in less time.
+/// A lifetime after whose end an entry is kept for so long. Set only where it is needed: an entry
+/// without one takes less memory, and is read in less time.
 pub(super) fn kept_after(life: Lifetime, kept: Duration) -> Lifetime {
     if kept.is_zero() {
         return life;

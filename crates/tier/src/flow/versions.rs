@@ -12,10 +12,10 @@ use super::Inner;
 use crate::codec::TierKey;
 use crate::core::slot::slot;
 use crate::core::tags::Tag;
-use crate::engine::{EngineError, TagSaid};
+use crate::engine::{EngineError, TagAnswer};
 
-/// How long the engine keeps a tag's version, in milliseconds: 30 days. A version that is gone is
-/// replaced by another, and what had it counts as invalidated.
+/// The engine keeps a tag's version for so many milliseconds: 30 days. A version that is gone is
+/// replaced by another, and entries that had it count as invalidated.
 pub(super) const TAG_TTL_MS: u64 = 30 * 24 * 3600 * 1000;
 
 /// Times that a version is asked for while others change it.
@@ -47,14 +47,14 @@ where
             if let Some(known) = self.known_tag(name) {
                 return Ok(known);
             }
-            let wire = self.plane.names().tag(name);
-            let cover = self.plane.cover_tag(slot(&wire));
-            let tag = self.plane.tags.ask(name, cover);
-            let said = self.ask_tag(wire).await?;
-            if !tag.is_of(said.server) {
-                return Ok((Tag::doubtful(), said.version));
+            let wire = self.stream.names().tag(name);
+            let cover = self.stream.cover_tag(slot(&wire));
+            let tag = self.stream.tags.ask(name, cover);
+            let answer = self.ask_tag(wire).await?;
+            if !tag.is_of(answer.server) {
+                return Ok((Tag::doubtful(), answer.version));
             }
-            if let Some(version) = tag.learn(said.version, self.plane.now()) {
+            if let Some(version) = tag.learn(answer.version, self.stream.now()) {
                 return Ok((tag, version));
             }
         }
@@ -62,8 +62,8 @@ where
     }
 
     fn known_tag(&self, name: &str) -> Option<(Arc<Tag>, u64)> {
-        let tag = self.plane.tags.get(name)?;
-        let version = tag.current(self.plane.clock())?;
+        let tag = self.stream.tags.get(name)?;
+        let version = tag.current(self.stream.clock())?;
         Some((tag, version))
     }
 
@@ -84,18 +84,18 @@ where
                 versions.push(version);
                 continue;
             }
-            let said = self.ask_tag(self.plane.names().tag(name)).await?;
-            let took = Duration::from_nanos(self.plane.now().0.saturating_sub(began.0)) + ROUNDING;
+            let answer = self.ask_tag(self.stream.names().tag(name)).await?;
+            let took = Duration::from_nanos(self.stream.now().0.saturating_sub(began.0)) + ROUNDING;
             let within = |age| Duration::from_millis(age) <= took;
-            if said.invalidated_ms.is_some_and(within) {
+            if answer.invalidated_ms.is_some_and(within) {
                 return Ok(None);
             }
-            versions.push(said.version);
+            versions.push(answer.version);
         }
         Ok(Some(versions))
     }
 
-    async fn ask_tag(&self, wire: Vec<u8>) -> Result<TagSaid, EngineError> {
+    async fn ask_tag(&self, wire: Vec<u8>) -> Result<TagAnswer, EngineError> {
         self.ask(|engine| engine.tag(wire, unique(), TAG_TTL_MS))
             .await
     }

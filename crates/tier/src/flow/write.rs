@@ -1,4 +1,4 @@
-//! Writes and invalidations.
+//! Writes and invalidations go to the engine.
 
 use std::future::poll_fn;
 use std::hash::Hash;
@@ -17,7 +17,8 @@ use crate::handle::life::Life;
 /// Invalidations that are tried again at the same time.
 const BATCH: usize = 128;
 
-/// How long a question waits at a time for another one that tries them, and how often at most.
+/// The time for which a question waits at once for another that tries the invalidations, and the
+/// number of such waits.
 const TURN: Duration = Duration::from_millis(5);
 const TURNS: usize = 200;
 
@@ -29,7 +30,7 @@ where
     pub(crate) async fn insert(&self, key: &K, value: &V, life: Life) -> Result<(), EngineError> {
         let key_bytes = bytes(key);
         self.settle_before(&key_bytes, &life.tags).await?;
-        let wire = self.plane.names().wire(&key_bytes);
+        let wire = self.stream.names().wire(&key_bytes);
         let (_, space) = self.tag(SPACE).await?;
         let mut versions = Vec::with_capacity(life.tags.len());
         for tag in &life.tags {
@@ -55,7 +56,7 @@ where
     pub(crate) async fn invalidate(&self, key: &K) -> Result<(), EngineError> {
         self.first.invalidate(key);
         let key_bytes = bytes(key);
-        let wire = self.plane.names().wire(&key_bytes);
+        let wire = self.stream.names().wire(&key_bytes);
         let reign = self.recent.reign();
         let removed = self.ask(|engine| engine.remove(wire)).await;
         match &removed {
@@ -71,7 +72,7 @@ where
     /// Invalidates a tag; the empty one is that of the whole namespace.
     pub(crate) async fn invalidate_tag(&self, tag: &str) -> Result<(), EngineError> {
         self.forget_tag(tag);
-        let wire = self.plane.names().tag(tag);
+        let wire = self.stream.names().tag(tag);
         let (failed, reign) = (self.pending.last(), self.recent.reign());
         let done = self
             .ask(|engine| engine.invalidate_tag(wire, unique(), TAG_TTL_MS))
@@ -94,14 +95,14 @@ where
     /// The engine has taken an invalidation, or a write, which was sent in this reign. If another
     /// server has taken over since, it is to be repeated there.
     fn taken(&self, invalidation: Invalidation, reign: u64) {
-        if !self.recent.note(&invalidation, reign, self.plane.now()) {
+        if !self.recent.note(&invalidation, reign, self.stream.now()) {
             self.pending.add(invalidation);
         }
     }
 
-    /// What this process has of a tag.
+    /// Forgets this process's entries of a tag.
     fn forget_tag(&self, tag: &str) {
-        self.plane.forget_tag(tag);
+        self.stream.forget_tag(tag);
         if tag == SPACE {
             self.first.invalidate_all();
         }
@@ -116,7 +117,7 @@ where
                 Some(_turn) => self.settle_all().await,
                 None => !self.pending.any(),
             };
-        is_settled && !self.plane.is_quiet()
+        is_settled && !self.stream.is_quiet()
     }
 
     /// Before a value is written: an invalidation of it that waits would take it away again when it
@@ -185,16 +186,16 @@ where
         let reign = self.recent.reign();
         match invalidation {
             Invalidation::Key(key) => {
-                let wire = self.plane.names().wire(key);
+                let wire = self.stream.names().wire(key);
                 self.ask(|engine| engine.remove(wire)).await?;
             }
             Invalidation::Tag(tag) => {
-                let wire = self.plane.names().tag(tag);
+                let wire = self.stream.names().tag(tag);
                 self.ask(|engine| engine.invalidate_tag(wire, unique(), TAG_TTL_MS))
                     .await?;
             }
         }
-        if self.recent.note(invalidation, reign, self.plane.now()) {
+        if self.recent.note(invalidation, reign, self.stream.now()) {
             self.pending.done(invalidation, *number);
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Leaves an engine alone that fails again and again.
+//! The circuit breaker leaves an engine alone that fails again and again.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -21,13 +21,13 @@ pub(crate) struct Breaker(Mutex<State>);
 #[derive(Debug, Default)]
 struct State {
     failures: u32,
-    /// When it is open: from when on somebody may try.
+    /// The time from which somebody may try, while it is open.
     open_until: Option<u64>,
 }
 
 impl Breaker {
-    /// Whether the engine may be asked now. Whoever may, while it is open, is the only one for the
-    /// length of a pause.
+    /// Ok if the engine may be asked now. While the breaker is open, one caller may for the length
+    /// of a pause.
     pub(crate) fn admit(&self, now: Moment) -> Result<(), EngineError> {
         let mut state = self.lock();
         match state.open_until {
@@ -41,7 +41,7 @@ impl Breaker {
         }
     }
 
-    /// What became of it.
+    /// Notes the outcome of a question.
     pub(crate) fn done<T>(&self, result: &Result<T, EngineError>, now: Moment) {
         let mut state = self.lock();
         match result {
@@ -55,7 +55,7 @@ impl Breaker {
         }
     }
 
-    /// Whether it is open.
+    /// True if it is open.
     pub(crate) fn is_open(&self) -> bool {
         self.lock().open_until.is_some()
     }

@@ -1,4 +1,4 @@
-//! What stands between the tier and an engine that fails.
+//! The guard stands between the tier and an engine that fails.
 
 pub(crate) mod breaker;
 pub(crate) mod pending;

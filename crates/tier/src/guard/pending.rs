@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub(super) const LIMIT: usize = 10_000;
 pub(super) const BYTES: usize = 4 << 20;
 
-/// What is to be invalidated when the engine is back.
+/// An invalidation to repeat when the engine is back.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Invalidation {
     Key(Vec<u8>),
@@ -76,7 +76,7 @@ impl Drop for Turn<'_> {
 }
 
 impl Pending {
-    /// Whether any wait: one load.
+    /// True if any wait: one load.
     pub(crate) fn any(&self) -> bool {
         self.any.load(SeqCst)
     }

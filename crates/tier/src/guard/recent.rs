@@ -12,7 +12,7 @@ use tidewheel_time::{Moment, nanos};
 
 use super::pending::{BYTES, Invalidation, LIMIT};
 
-/// What was taken, for as long as it may be lost.
+/// The invalidations that were taken, for as long as they may be lost.
 #[derive(Debug)]
 pub(crate) struct Recent {
     lag: Duration,
@@ -21,16 +21,16 @@ pub(crate) struct Recent {
 
 #[derive(Debug, Default)]
 struct Kept {
-    /// How often another server has taken over.
+    /// The number of times that another server has taken over.
     reign: u64,
     taken: VecDeque<(Moment, Invalidation)>,
     bytes: usize,
-    /// When the last one was taken of those that there was no room for.
+    /// The time at which the last invalidation was taken that there was no room for.
     dropped: Option<Moment>,
 }
 
 impl Recent {
-    /// What a server has taken may be lost for so long. Zero: nothing is kept.
+    /// An invalidation that a server has taken may be lost for so long. Zero: nothing is kept.
     pub(crate) fn new(lag: Duration) -> Self {
         Self {
             lag,
@@ -84,7 +84,7 @@ impl Recent {
         lost
     }
 
-    /// What was taken before this is at every server.
+    /// Invalidations that were taken before this are at every server.
     fn lost_before(&self, now: Moment) -> Moment {
         Moment(now.0.saturating_sub(nanos(self.lag)))
     }

@@ -1,4 +1,4 @@
-//! A future that a thread waits for.
+//! A thread waits for a future.
 
 use std::pin::pin;
 use std::sync::Arc;

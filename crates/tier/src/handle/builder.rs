@@ -1,4 +1,4 @@
-//! The one line that gives a cache a second tier.
+//! `Tier` gives a cache its second tier.
 
 use std::fmt;
 use std::hash::Hash;
@@ -11,8 +11,8 @@ use tidewheel_time::Readings;
 use super::cache::TieredCache;
 use super::held::Held;
 use crate::codec::{Codec, TierKey};
+use crate::core::invalidation_stream::{Bounds, InvalidationStream};
 use crate::core::names::Names;
-use crate::core::plane::{Bounds, Plane};
 use crate::engine::Backend;
 use crate::flow::{Inner, Settings};
 
@@ -45,7 +45,7 @@ impl<V> Tier<V> {
         }
     }
 
-    /// How long a value lives, unless it is stored with a life of its own; a minute if not set.
+    /// Sets the life of values that are stored without a life of their own; a minute if not set.
     #[must_use]
     pub fn time_to_live(mut self, ttl: Duration) -> Self {
         self.settings.life.ttl = Some(ttl);
@@ -60,7 +60,7 @@ impl<V> Tier<V> {
         self
     }
 
-    /// How long after their end values are kept for a loader that fails, unless they say it
+    /// Keeps values for so long after their end, for a loader that fails, unless they say it
     /// themselves; not at all if not set.
     #[must_use]
     pub fn stale_on_error(mut self, stale_for: Duration) -> Self {
@@ -68,7 +68,7 @@ impl<V> Tier<V> {
         self
     }
 
-    /// How long an absence is remembered, in all processes; not at all if not set.
+    /// Remembers an absence for so long, in all processes; not at all if not set.
     #[must_use]
     pub fn negative_ttl(mut self, ttl: Duration) -> Self {
         self.settings.negative_ttl = ttl;
@@ -90,7 +90,7 @@ impl<V> Tier<V> {
         self
     }
 
-    /// How old a hit may be at most, while a connection tells of changes; a second if not set. A
+    /// Sets the greatest age of a hit, while a connection tells of changes; a second if not set. A
     /// quarter of it passes between two heartbeats.
     #[must_use]
     pub fn staleness(mut self, bound: Duration) -> Self {
@@ -98,17 +98,17 @@ impl<V> Tier<V> {
         self
     }
 
-    /// How much longer entries are believed when that connection is lost, and how long what is
-    /// stored meanwhile lives; five seconds if not set. Zero: while no connection tells of changes,
-    /// nothing is believed.
+    /// Believes entries for so much longer when that connection is lost, and lets entries that are
+    /// stored meanwhile live for so long; five seconds if not set. Zero: while no connection tells
+    /// of changes, nothing is believed.
     #[must_use]
     pub fn degraded_life(mut self, life: Duration) -> Self {
         self.bounds.degraded = life;
         self
     }
 
-    /// How long a question to the engine may take, with the connection that it may need; a second
-    /// if not set. What takes longer counts as not answered: loaders run, and invalidations wait.
+    /// Limits a question to the engine, with the connection that it may need; a second if not set.
+    /// A question that takes longer counts as not answered: loaders run, and invalidations wait.
     /// Connections and single commands have seven tenths of it. Of several tiers that share a
     /// `Valkey`, the one that was built last says it.
     #[must_use]
@@ -121,11 +121,11 @@ impl<V> Tier<V> {
     /// that lags, or one that is promoted while clients still write to the primary. Ten seconds if
     /// not set.
     ///
-    /// What this process has written and invalidated within that time is invalidated again at the
-    /// new server. For one [`staleness`](Self::staleness) nothing is read from there, so that all
-    /// processes can do so: loaders run meanwhile, as if the engine were away. More than 10,000
-    /// within that time, or 4 MB of keys, become one invalidation of the whole namespace. Zero:
-    /// what is lost stays lost, and reads go on at once.
+    /// The values that this process has written and invalidated within that time are invalidated
+    /// again at the new server. For one [`staleness`](Self::staleness) nothing is read from there,
+    /// so that all processes can do so: loaders run meanwhile, as if the engine were away. More
+    /// than 10,000 within that time, or 4 MB of keys, become one invalidation of the whole
+    /// namespace. Zero: what is lost stays lost, and reads go on at once.
     #[must_use]
     pub fn failover_lag(mut self, lag: Duration) -> Self {
         self.bounds.lag = lag;
@@ -202,10 +202,10 @@ where
         // Each entry says itself how long it is kept for a loader that fails.
         let first = self.stale_on_error(Duration::ZERO).build()?;
         let clock = tier.clock.map_or_else(Readings::system, Readings::given);
-        let plane = Plane::new(Names::new(&tier.namespace), clock, tier.bounds);
+        let stream = InvalidationStream::new(Names::new(&tier.namespace), clock, tier.bounds);
         let inner = Inner::new(
             first,
-            Arc::new(plane),
+            Arc::new(stream),
             tier.backend,
             tier.codec,
             tier.settings,

@@ -1,4 +1,4 @@
-//! The handle that users hold, and look-ups.
+//! `TieredCache` is the users' handle; this file has its look-ups.
 
 use std::fmt;
 use std::hash::Hash;
@@ -73,15 +73,15 @@ where
         }
     }
 
-    /// Whether the first tier has a key, and may be believed. The value is put where it is wanted,
-    /// or none if it is known that there is none: so it is copied once.
+    /// Looks a key up in the first tier, and says whether the entry may be believed. The value is
+    /// put into `value`, or none if it is known that there is none: so it is copied once.
     #[inline]
     pub(super) fn hit<Q>(&self, key: &Q, value: &mut Option<V>) -> Belief
     where
         Q: Hash + Equivalent<K> + ?Sized,
     {
         let look = |held: &Held<V>| {
-            let belief = held.belief(|| self.inner.plane.clock());
+            let belief = held.belief(|| self.inner.stream.clock());
             if belief != Belief::None {
                 value.clone_from(&held.value);
             }
@@ -99,16 +99,16 @@ where
         &self.first
     }
 
-    /// What has happened in this process.
+    /// Counts of events in this process.
     #[must_use]
     pub fn tier_stats(&self) -> TierStats {
         self.inner.counters.read()
     }
 
-    /// Whether connections tell of all changes at the moment, so that entries are believed.
+    /// True if connections tell of all changes at the moment, so that entries are believed.
     #[must_use]
     pub fn is_watched(&self) -> bool {
-        self.inner.plane.is_watched()
+        self.inner.stream.is_watched()
     }
 
     /// Invalidations that the engine has not taken yet. They are tried again before anything is
@@ -118,7 +118,7 @@ where
         self.inner.pending.len()
     }
 
-    /// Whether the engine is left alone for a moment, after failures. It stays so until somebody
+    /// True if the engine is left alone for a moment, after failures. It stays so until somebody
     /// has asked it again.
     #[must_use]
     pub fn is_engine_left_alone(&self) -> bool {

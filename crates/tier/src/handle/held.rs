@@ -1,4 +1,4 @@
-//! An entry of the first tier: a value or an absence, and whether it may be believed.
+//! An entry of the first tier is a value or an absence, and says whether it may be believed.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,20 +9,20 @@ use tidewheel_time::{Moment, Readings};
 use crate::core::tags::Tag;
 use crate::core::watch::Watch;
 
-/// What the first tier keeps of a key. A weigher sees it.
+/// The first tier's entry of a key. A weigher sees it.
 #[derive(Clone)]
 pub struct Held<V> {
     pub(crate) value: Option<V>,
     pub(crate) watch: Arc<Watch>,
-    /// What most entries have not: so these are small.
+    /// The parts that most entries lack, so that these are small.
     pub(crate) more: Option<Arc<More>>,
 }
 
-/// What few entries have, or only those of caches that ask for it.
+/// The parts that few entries have, or only those of caches that ask for them.
 #[derive(Debug)]
 pub(crate) struct More {
     pub(crate) tags: Box<[Arc<Tag>]>,
-    /// The soft deadline, by the plane's clock.
+    /// The soft deadline, by the stream's clock.
     pub(crate) soft: Option<Moment>,
     /// Until when it may be answered in place of an error, and after what.
     pub(crate) kept: Option<Kept>,
@@ -31,12 +31,12 @@ pub(crate) struct More {
     pub(crate) is_unversioned: bool,
 }
 
-/// What may be answered in place of an error.
+/// The time until which an entry may be answered in place of an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Kept {
     /// Until when, by the first tier's clock.
     pub(crate) until: Duration,
-    /// How often the namespace had been cleared, as far as this process knew.
+    /// The number of times that the namespace had been cleared, as far as this process knew.
     pub(crate) cleared: u64,
 }
 
@@ -58,7 +58,7 @@ impl More {
         })
     }
 
-    /// What a value has that no engine speaks for.
+    /// The further parts of a value that no engine speaks for.
     pub(crate) fn unversioned(tags: Box<[Arc<Tag>]>, kept: Option<Kept>) -> Option<Arc<Self>> {
         let is_needed = !tags.is_empty() || kept.is_some();
         is_needed.then(|| {
@@ -83,7 +83,7 @@ impl More {
     }
 }
 
-/// What a look at an entry has shown.
+/// The result of a look at an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Belief {
     /// It may be believed, and needs no load.
@@ -101,8 +101,7 @@ impl<V> Held<V> {
         self.value.as_ref()
     }
 
-    /// Whether it may be believed, of an entry whose watch is: that is looked at together with its
-    /// end.
+    /// The belief in an entry whose watch is believed: that is looked at together with its end.
     #[inline]
     pub(crate) fn belief<'a>(&self, clock: impl FnOnce() -> &'a Readings) -> Belief {
         let Some(more) = &self.more else {

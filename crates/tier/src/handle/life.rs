@@ -1,8 +1,8 @@
-//! How long a value lives in both tiers, and what a loader brings.
+//! A value's life in both tiers, and the result of a loader.
 
 use std::time::Duration;
 
-/// How long a value lives, and what else is said when it is stored.
+/// The life of a value, and its other properties when it is stored.
 ///
 /// ```
 /// use std::time::Duration;
@@ -47,7 +47,7 @@ impl Life {
         self
     }
 
-    /// How long after its end it is kept for the case that a loader fails, in any process.
+    /// Keeps it for so long after its end for the case that a loader fails, in any process.
     #[must_use]
     pub fn stale_for(mut self, stale_for: Duration) -> Self {
         self.stale_for = Some(stale_for);
@@ -74,7 +74,7 @@ impl Life {
 pub struct Given<V> {
     /// The value.
     pub value: V,
-    /// How long it lives.
+    /// The life of the value.
     pub life: Life,
 }
 

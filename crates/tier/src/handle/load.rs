@@ -1,4 +1,4 @@
-//! Loads, for threads.
+//! Threads load through these calls.
 
 use std::convert::Infallible;
 use std::hash::Hash;

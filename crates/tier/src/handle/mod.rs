@@ -1,4 +1,4 @@
-//! What users call.
+//! The public interface of the tier.
 
 pub(crate) mod block;
 pub(crate) mod builder;

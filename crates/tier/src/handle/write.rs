@@ -1,4 +1,4 @@
-//! Writes and invalidations, for threads and tasks.
+//! Threads and tasks write and invalidate through these calls.
 
 use std::hash::Hash;
 use std::time::Duration;
@@ -13,12 +13,12 @@ use crate::engine::EngineError;
 /// # Writing and invalidating
 ///
 /// When `insert` or `invalidate` returns, no process reads the old value from the engine any more.
-/// Each forgets its own copy when word of the change arrives; this process has forgotten it
+/// Each forgets its own copy when the message of the change arrives; this process has forgotten it
 /// already.
 ///
-/// With `invalidate_tag` and `clear`, the values stay in the engine. Until word of the new version
-/// arrives, another process may read one of them once more, and what it stores with the old version
-/// is invalid for everybody.
+/// With `invalidate_tag` and `clear`, the values stay in the engine. Until the message of the new
+/// version arrives, another process may read one of them once more, and what it stores with the old
+/// version is invalid for everybody.
 impl<K, V> TieredCache<K, V>
 where
     K: TierKey + Hash + Eq + Clone + Send + Sync + 'static,

@@ -1,4 +1,4 @@
-//! Numbers from a seed.
+//! Random numbers from a seed.
 
 /// SplitMix64.
 #[derive(Debug)]

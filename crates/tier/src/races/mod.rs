@@ -1,8 +1,8 @@
-//! Seeded races: processes, an engine and everything between them, one step at a time.
+//! Races from seeds run processes, an engine and the network, one step at a time.
 //!
-//! Each seed deals out steps in another order: a request arrives, a reply arrives, word of a change
-//! arrives, a connection breaks, a loader goes on. In the end everything is delivered. Then no
-//! process may hold what the engine would not say.
+//! Each seed deals out steps in another order: a request arrives, a reply arrives, an invalidation
+//! message arrives, a connection breaks, a loader goes on. In the end everything is delivered. Then
+//! no process may hold what the engine would not say.
 //!
 //! Each rule of `core/mod.rs` is switched off once: then the same test must fail.
 
@@ -14,7 +14,7 @@ mod world;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::core::faults::{Fault, planted};
-use script::{Kind, run};
+use script::{Scenario, run};
 
 /// Seeds of a run, unless `TIDEWHEEL_SEEDS` says how many.
 const SEEDS: u64 = 1_000;
@@ -23,28 +23,28 @@ const SEEDS: u64 = 1_000;
 const SEEDS_OF_A_FAULT: u64 = 20_000;
 
 fn seeds() -> u64 {
-    let said = std::env::var("TIDEWHEEL_SEEDS").ok();
-    said.and_then(|said| said.parse().ok()).unwrap_or(SEEDS)
+    let seeds = std::env::var("TIDEWHEEL_SEEDS").ok();
+    seeds.and_then(|seeds| seeds.parse().ok()).unwrap_or(SEEDS)
 }
 
 /// The first seed that fails, if one does.
-fn first_failure(kind: Kind, fault: Option<Fault>, seeds: u64) -> Option<(u64, String)> {
+fn first_failure(scenario: Scenario, fault: Option<Fault>, seeds: u64) -> Option<(u64, String)> {
     (0..seeds).find_map(|seed| {
-        let result = planted(fault, || run(kind, fault, seed));
+        let result = planted(fault, || run(scenario, fault, seed));
         result.err().map(|what| (seed, what))
     })
 }
 
-fn holds(kind: Kind) {
-    if let Some((seed, what)) = first_failure(kind, None, seeds()) {
-        panic!("{kind:?}, seed {seed}: {what}");
+fn holds(scenario: Scenario) {
+    if let Some((seed, what)) = first_failure(scenario, None, seeds()) {
+        panic!("{scenario:?}, seed {seed}: {what}");
     }
 }
 
 /// With a rule switched off, some seed must fail.
-fn is_needed(kind: Kind, fault: Fault) {
+fn is_needed(scenario: Scenario, fault: Fault) {
     let found = catch_unwind(AssertUnwindSafe(|| {
-        first_failure(kind, Some(fault), SEEDS_OF_A_FAULT)
+        first_failure(scenario, Some(fault), SEEDS_OF_A_FAULT)
     }));
     // A planted fault may also break an assertion of the code.
     assert!(
@@ -55,44 +55,44 @@ fn is_needed(kind: Kind, fault: Fault) {
 
 #[test]
 fn no_process_holds_an_old_value_when_all_is_quiet() {
-    holds(Kind::Changes);
+    holds(Scenario::Changes);
 }
 
 #[test]
 fn nor_when_one_key_is_written_again_and_again() {
-    holds(Kind::Rewrites);
+    holds(Scenario::Rewrites);
 }
 
 #[test]
 fn nor_when_connections_break() {
-    holds(Kind::Breaks);
+    holds(Scenario::Breaks);
 }
 
 #[test]
 fn nor_when_slots_move() {
-    holds(Kind::Moves);
+    holds(Scenario::Moves);
 }
 
 #[test]
 fn nor_when_a_replica_takes_over_that_lacks_the_last_writes() {
-    holds(Kind::Failovers);
+    holds(Scenario::Failovers);
 }
 
 #[test]
 fn nor_when_a_server_that_has_handed_over_goes_on_answering() {
-    holds(Kind::Handovers);
+    holds(Scenario::Handovers);
 }
 
 #[test]
 fn nor_when_a_replica_is_promoted_while_the_primary_goes_on_taking_writes() {
-    holds(Kind::Promotions);
+    holds(Scenario::Promotions);
 }
 
 macro_rules! needed {
-    ($($name:ident: $kind:ident, $fault:ident;)*) => {$(
+    ($($name:ident: $scenario:ident, $fault:ident;)*) => {$(
         #[test]
         fn $name() {
-            is_needed(Kind::$kind, Fault::$fault);
+            is_needed(Scenario::$scenario, Fault::$fault);
         }
     )*};
 }

@@ -1,4 +1,4 @@
-//! What happens in one seed, and what must be true of it.
+//! A script is the events of one seed, and the checks of them.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -12,7 +12,7 @@ use tidewheel::{Cache, Driver, ManualClock, Ttl};
 
 use super::dice::Dice;
 use super::stage::{Shared, Stage};
-use super::world::{Word, World, owners, server};
+use super::world::{StreamMessage, World, owners, server};
 use crate::codec::Raw;
 use crate::core::envelope::Envelope;
 use crate::core::faults::{Fault, set_skew};
@@ -28,9 +28,9 @@ const DEGRADED: Duration = Duration::from_millis(300);
 const LEASE: Duration = Duration::from_millis(100);
 const LAG: Duration = Duration::from_secs(10);
 
-/// What may happen beside loads and writes.
+/// The further events of a seed, besides loads and writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum Scenario {
     Changes,
     /// One key that is written again and again, with other times to live.
     Rewrites,
@@ -101,11 +101,11 @@ struct Script {
     truth: Rc<RefCell<Truth>>,
     tasks: Vec<Option<Pin<Box<dyn Future<Output = ()>>>>>,
     dice: Dice,
-    kind: Kind,
+    scenario: Scenario,
     failed: Rc<RefCell<Option<String>>>,
 }
 
-/// What a task works with.
+/// The state of a task.
 struct Job {
     cache: TieredCache<u64, u64>,
     truth: Rc<RefCell<Truth>>,
@@ -113,9 +113,9 @@ struct Job {
 }
 
 /// Runs one seed; an error says what was wrong.
-pub(super) fn run(kind: Kind, fault: Option<Fault>, seed: u64) -> Result<(), String> {
+pub(super) fn run(scenario: Scenario, fault: Option<Fault>, seed: u64) -> Result<(), String> {
     set_skew(Duration::from_secs(3600));
-    let mut script = Script::new(kind, fault, seed);
+    let mut script = Script::new(scenario, fault, seed);
     for _ in 0..STEPS {
         script.step();
         script.check_hits();
@@ -127,16 +127,16 @@ pub(super) fn run(kind: Kind, fault: Option<Fault>, seed: u64) -> Result<(), Str
 }
 
 impl Script {
-    fn new(kind: Kind, fault: Option<Fault>, seed: u64) -> Self {
+    fn new(scenario: Scenario, fault: Option<Fault>, seed: u64) -> Self {
         let clock = ManualClock::new();
         clock.advance(Duration::from_millis(1));
         let shared = Shared::new(World::new(PROCESSES));
-        if matches!(kind, Kind::Handovers | Kind::Promotions) {
+        if matches!(scenario, Scenario::Handovers | Scenario::Promotions) {
             shared.with(World::join_data);
         }
-        // The other kinds know losses that nobody repeats, or none.
-        let lag = match kind {
-            Kind::Promotions => LAG,
+        // The other scenarios know losses that nobody repeats, or none.
+        let lag = match scenario {
+            Scenario::Promotions => LAG,
             _ => Duration::ZERO,
         };
         let cache = |process| {
@@ -171,7 +171,7 @@ impl Script {
             truth: Rc::default(),
             tasks: (0..TASKS).map(|_| None).collect(),
             dice: Dice(seed),
-            kind,
+            scenario,
             failed: Rc::default(),
         }
     }
@@ -186,7 +186,7 @@ impl Script {
             16 => self.advance(),
             17 if self.dice.one_in(6) => self.shared.with(World::flush),
             18 if self.dice.one_in(3) => self.replicate(),
-            19 if self.kind == Kind::Promotions || self.dice.one_in(2) => self.trouble(),
+            19 if self.scenario == Scenario::Promotions || self.dice.one_in(2) => self.trouble(),
             _ => {}
         }
     }
@@ -235,7 +235,7 @@ impl Script {
             return;
         }
         let nth = self.dice.below(count);
-        let breaks = self.kind == Kind::Breaks && self.dice.one_in(12);
+        let breaks = self.scenario == Scenario::Breaks && self.dice.one_in(12);
         self.shared.with(|world| {
             let request = world.requests.swap_remove(nth);
             let reply = request(world, breaks);
@@ -253,7 +253,7 @@ impl Script {
         }
     }
 
-    /// Word of something reaches a process.
+    /// A message reaches a process.
     fn hear(&mut self) {
         let (process, nth) = (self.dice.below(PROCESSES), self.dice.below(2));
         self.deliver_word(process, nth);
@@ -261,20 +261,20 @@ impl Script {
 
     fn deliver_word(&mut self, process: usize, nth: usize) -> bool {
         let delivery = self.shared.with(|world| world.deliver_word(process, nth));
-        let Some((plane, source, word)) = delivery else {
+        let Some((stream, source, message)) = delivery else {
             return false;
         };
-        match word {
-            Word::Changed(keys) => plane.changed(keys.iter().map(Vec::as_slice)),
-            Word::Flushed => plane.flushed(source),
-            Word::Heard(sent, epoch) => {
+        match message {
+            StreamMessage::Changed(keys) => stream.changed(keys.iter().map(Vec::as_slice)),
+            StreamMessage::Flushed => stream.flushed(source),
+            StreamMessage::Heard(sent, epoch) => {
                 let known = self.shared.with(|world| world.wires[process].epoch);
                 if epoch == known {
-                    plane.heard(source, sent);
+                    stream.heard(source, sent);
                 } else {
                     // The answer names another owner: what is to be watched has changed.
                     let owner = self.shared.with(|world| world.named);
-                    plane.owned(owners(owner));
+                    stream.owned(owners(owner));
                     self.connect(process);
                 }
             }
@@ -283,39 +283,39 @@ impl Script {
     }
 
     fn connect(&mut self, process: usize) {
-        if let Some((plane, source)) = self.shared.with(|world| world.connect(process)) {
-            plane.owned(owners(source));
-            if self.kind == Kind::Promotions {
+        if let Some((stream, source)) = self.shared.with(|world| world.connect(process)) {
+            stream.owned(owners(source));
+            if self.scenario == Scenario::Promotions {
                 self.shared.with(|world| world.join_data_of(process));
             }
-            plane.connected(source, server(source));
+            stream.connected(source, server(source));
         }
     }
 
     fn trouble(&mut self) {
         let process = self.dice.below(PROCESSES);
-        match self.kind {
-            Kind::Changes | Kind::Rewrites => {}
-            Kind::Breaks if self.dice.one_in(2) => {
+        match self.scenario {
+            Scenario::Changes | Scenario::Rewrites => {}
+            Scenario::Breaks if self.dice.one_in(2) => {
                 self.shared.with(|world| world.break_wire(process));
             }
-            Kind::Breaks => self.recover(process),
-            Kind::Moves if self.dice.one_in(4) => self.shared.with(|world| {
+            Scenario::Breaks => self.recover(process),
+            Scenario::Moves if self.dice.one_in(4) => self.shared.with(|world| {
                 world.owner += 1;
                 world.name();
             }),
-            Kind::Failovers if self.dice.one_in(6) => self.shared.with(|world| {
+            Scenario::Failovers if self.dice.one_in(6) => self.shared.with(|world| {
                 world.model = world.replica.clone();
                 world.owner += 1;
                 world.name();
                 (0..PROCESSES).for_each(|process| world.break_wire(process));
             }),
-            Kind::Handovers if self.dice.one_in(4) => self.shared.with(World::hand_over),
-            Kind::Handovers if self.dice.one_in(4) => {
+            Scenario::Handovers if self.dice.one_in(4) => self.shared.with(World::hand_over),
+            Scenario::Handovers if self.dice.one_in(4) => {
                 self.shared.with(|world| world.join_data_of(process));
             }
-            Kind::Promotions if self.dice.one_in(2) => self.promotion_goes_on(),
-            Kind::Moves | Kind::Failovers | Kind::Handovers | Kind::Promotions => {
+            Scenario::Promotions if self.dice.one_in(2) => self.promotion_goes_on(),
+            Scenario::Moves | Scenario::Failovers | Scenario::Handovers | Scenario::Promotions => {
                 self.recover(process);
             }
         }
@@ -337,8 +337,8 @@ impl Script {
 
     fn recover(&mut self, process: usize) {
         let broken = self.shared.with(|world| world.notice(process));
-        for (plane, source) in broken {
-            plane.lost(source);
+        for (stream, source) in broken {
+            stream.lost(source);
         }
         self.connect(process);
     }
@@ -348,7 +348,7 @@ impl Script {
         let truth = Rc::clone(&self.truth);
         let mut key = self.dice.below(KEYS as usize) as u64;
         let mut what = self.dice.below(12);
-        if self.kind == Kind::Rewrites {
+        if self.scenario == Scenario::Rewrites {
             (key, what) = (0, [0, 0, 9][what % 3]);
         }
         let job = Job {
@@ -399,7 +399,7 @@ impl Script {
         for process in 0..PROCESSES {
             self.recover(process);
         }
-        if self.kind == Kind::Handovers {
+        if self.scenario == Scenario::Handovers {
             self.shared.with(World::join_data);
         }
         for round in 0..400 {
@@ -411,7 +411,7 @@ impl Script {
                 busy |= self.settle_pending(process);
             }
             busy |= self.shared.with(|world| !world.requests.is_empty());
-            self.kind_arrive_all();
+            self.deliver_all();
             for process in 0..PROCESSES {
                 while self.deliver_word(process, 0) {
                     busy = true;
@@ -437,16 +437,16 @@ impl Script {
     /// As a backend does it several times a second.
     fn settle_pending(&mut self, process: usize) -> bool {
         let cache = &self.caches[process];
-        if self.kind != Kind::Promotions || cache.invalidations_waiting() == 0 {
+        if self.scenario != Scenario::Promotions || cache.invalidations_waiting() == 0 {
             return false;
         }
-        let plane = Arc::clone(&cache.inner.plane);
+        let stream = Arc::clone(&cache.inner.stream);
         self.tasks
-            .push(Some(Box::pin(async move { plane.settle().await })));
+            .push(Some(Box::pin(async move { stream.settle().await })));
         true
     }
 
-    fn kind_arrive_all(&mut self) {
+    fn deliver_all(&mut self) {
         while let Some(request) = self.shared.with(|world| world.requests.pop()) {
             let reply = self.shared.with(|world| request(world, false));
             reply();
@@ -477,7 +477,9 @@ impl Script {
                     ));
                 }
                 let replaced = self.truth.borrow().replaced.get(&version).copied();
-                if self.kind != Kind::Failovers && replaced.is_some_and(|at| now > at + limit) {
+                if self.scenario != Scenario::Failovers
+                    && replaced.is_some_and(|at| now > at + limit)
+                {
                     self.fail(format!(
                         "{process} has {key} at {now}, replaced at {replaced:?}"
                     ));
@@ -486,7 +488,7 @@ impl Script {
         }
     }
 
-    /// When all is quiet: what a process has is true, or what the engine says.
+    /// When all is quiet, each process's entries are true, or are what the engine says.
     fn check_quiet(&mut self) {
         if self.tasks.iter().any(Option::is_some) {
             self.fail("a task hangs".into());
@@ -494,12 +496,12 @@ impl Script {
         for (process, cache) in self.caches.iter().enumerate() {
             for key in 0..KEYS {
                 let held = cache.first_tier().peek(&key);
-                let plane = &cache.inner.plane;
+                let stream = &cache.inner.stream;
                 // What was loaded without the engine may be as old as it lives: nobody tells of
                 // that.
-                let unwatched = plane.degraded_watch();
+                let unwatched = stream.degraded_watch();
                 let is_told = |held: &Held<u64>| {
-                    held.is_believed(plane.clock()) && !Arc::ptr_eq(&held.watch, &unwatched)
+                    held.is_believed(stream.clock()) && !Arc::ptr_eq(&held.watch, &unwatched)
                 };
                 let Some(held) = held.filter(is_told) else {
                     continue;
@@ -522,7 +524,7 @@ impl Script {
 
     /// Nor does the engine hold an old value, unless a failover has brought it back.
     fn check_engine(&mut self) {
-        if self.kind == Kind::Failovers {
+        if self.scenario == Scenario::Failovers {
             return;
         }
         for key in 0..KEYS {
@@ -534,9 +536,9 @@ impl Script {
         }
     }
 
-    /// What a process that knows nothing would be told.
+    /// The answer for a process that knows nothing.
     fn engine_value(&self, key: u64) -> Option<Option<u64>> {
-        let names = self.caches[0].inner.plane.names().clone();
+        let names = self.caches[0].inner.stream.names().clone();
         let wire = names.wire(key.to_string().as_bytes());
         self.shared.with(|world| {
             let look = crate::Look {
@@ -550,8 +552,8 @@ impl Script {
             let mut tags = envelope.tags.clone();
             tags.push(("", envelope.space));
             for (tag, version) in tags {
-                let said = world.model.tag(now, names.tag(tag), 0, 1).0;
-                if said.version != version {
+                let answer = world.model.tag(now, names.tag(tag), 0, 1).0;
+                if answer.version != version {
                     return None;
                 }
             }
@@ -560,13 +562,13 @@ impl Script {
         })
     }
 
-    /// Whether every value that a process has is one that the engine had.
+    /// True if every value that a process has is one that the engine had.
     fn is_never_alone(&self) -> bool {
-        matches!(self.kind, Kind::Changes | Kind::Rewrites)
+        matches!(self.scenario, Scenario::Changes | Scenario::Rewrites)
     }
 
     fn engine_says(&self, key: u64, value: Option<u64>) -> bool {
-        self.kind == Kind::Failovers && self.engine_value(key) == Some(value)
+        self.scenario == Scenario::Failovers && self.engine_value(key) == Some(value)
     }
 
     fn fail(&self, what: String) {
@@ -645,7 +647,7 @@ async fn write_tag(job: Job) {
     truth.borrow_mut().unlock(&tagged);
 }
 
-/// What a value of a key is stored with.
+/// The life of a key's value.
 fn life(key: u64, ttl: Duration) -> Life {
     let life = Life::ttl(ttl);
     if key == 0 { life } else { life.tag("odd") }

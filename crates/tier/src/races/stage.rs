@@ -1,4 +1,5 @@
-//! One process's engine: requests go into the world, and answers come when the script says so.
+//! The stage is one process's engine: requests go into the world, and answers come when the script
+//! says so.
 
 use std::fmt;
 use std::pin::Pin;
@@ -9,11 +10,11 @@ use std::time::Duration;
 use super::world::{World, away, is_split, owners, server};
 use crate::core::envelope::Envelope;
 use crate::core::faults::Fault;
+use crate::core::invalidation_stream::{InvalidationStream, Source};
 use crate::core::names::Wire;
-use crate::core::plane::{Plane, Source};
 use crate::core::server::ServerId;
 use crate::embedded::{Changed, Model};
-use crate::engine::{Answer, Backend, EngineError, Filled, Look, Looked, TagSaid};
+use crate::engine::{Answer, Backend, EngineError, Filled, Look, Looked, TagAnswer};
 
 /// A world that this thread's tasks share. It is only ever used by one.
 #[derive(Clone)]
@@ -134,18 +135,18 @@ fn note(world: &mut World, envelope: &[u8], ttl_ms: u64) {
 }
 
 impl Backend for Stage {
-    fn attach(&self, plane: Arc<Plane>) {
+    fn attach(&self, stream: Arc<InvalidationStream>) {
         let source = self.shared.with(|world| {
-            world.wires[self.process].plane = Some(Arc::clone(&plane));
+            world.wires[self.process].stream = Some(Arc::clone(&stream));
             world.connect(self.process)
         });
-        plane.owned(owners(0));
-        if let Some((plane, source)) = source {
-            plane.connected(source, server(source));
+        stream.owned(owners(0));
+        if let Some((stream, source)) = source {
+            stream.connected(source, server(source));
         }
     }
 
-    fn detach(&self, _: &Arc<Plane>) {}
+    fn detach(&self, _: &Arc<InvalidationStream>) {}
 
     fn look(&self, look: Look) -> Answer<'_, Looked> {
         if is_split(self.fault) {
@@ -187,13 +188,13 @@ impl Backend for Stage {
         drop(self.write(move |model, now| model.release(now, &key, lease)));
     }
 
-    fn tag(&self, tag: Vec<u8>, version: u64, ttl_ms: u64) -> Answer<'_, TagSaid> {
+    fn tag(&self, tag: Vec<u8>, version: u64, ttl_ms: u64) -> Answer<'_, TagAnswer> {
         self.send(move |world, at| {
             let tag = |model: &mut Model, now| model.tag(now, tag, version, ttl_ms);
-            let (said, server) = world.command_at(at, tag);
-            Ok(TagSaid {
+            let (answer, server) = world.command_at(at, tag);
+            Ok(TagAnswer {
                 server: Some(server),
-                ..said
+                ..answer
             })
         })
     }

@@ -1,23 +1,23 @@
-//! The engine and the network: what is on its way, and what is true.
+//! The world is the engine, the network and the messages on their way.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use crate::core::faults::{Fault, fault};
-use crate::core::plane::{Owners, Plane, Source};
+use crate::core::invalidation_stream::{InvalidationStream, Owners, Source};
 use crate::core::server::ServerId;
 use crate::embedded::{Changed, Model};
 use crate::engine::{EngineError, Look, Looked};
 
-/// What a request does at the engine; its answer goes where it came from. `true`: the connection
-/// broke instead.
+/// A request runs at the engine; its answer goes where it came from. `true`: the connection broke
+/// instead.
 pub(super) type Request = Box<dyn FnOnce(&mut World, bool) -> Reply + Send>;
 
-/// What an answer does when it arrives.
+/// An answer runs when it arrives.
 pub(super) type Reply = Box<dyn FnOnce() + Send>;
 
-/// What is on its way on a watching connection.
-pub(super) enum Word {
+/// A message on its way on a watching connection.
+pub(super) enum StreamMessage {
     Changed(Vec<Vec<u8>>),
     Flushed,
     /// An answer to a heartbeat that was sent then, with what the engine says of its slots.
@@ -26,23 +26,23 @@ pub(super) enum Word {
 
 /// A process's end of its watching connections.
 pub(super) struct Wire {
-    pub(super) plane: Option<Arc<Plane>>,
+    pub(super) stream: Option<Arc<InvalidationStream>>,
     /// By source: `None` while it is broken.
-    pub(super) words: HashMap<Source, VecDeque<Word>>,
+    pub(super) messages: HashMap<Source, VecDeque<StreamMessage>>,
     /// The broken ones that the process has not noticed yet.
     pub(super) broken: Vec<Source>,
     pub(super) epoch: u64,
-    /// Where its data connection leads to; `None`: to the owner, at any time.
+    /// The server to which its data connection leads; `None`: the owner, at any time.
     pub(super) data: Option<Source>,
 }
 
 pub(super) struct World {
     pub(super) model: Model,
-    /// What those have that were the owner before. They do not know that they are not.
+    /// The contents of servers that were the owner before. They do not know that they are not.
     pub(super) deposed: HashMap<Source, Model>,
     /// The one of them that still takes writes.
     pub(super) still: Option<Source>,
-    /// What a replica has.
+    /// The contents of a replica.
     pub(super) replica: Model,
     pub(super) requests: Vec<Request>,
     pub(super) replies: Vec<Reply>,
@@ -53,15 +53,15 @@ pub(super) struct World {
     pub(super) owner: Source,
     pub(super) named: Source,
     pub(super) epoch: u64,
-    /// When each version of a value ends in the engine, at the latest.
+    /// The time at which each version of a value ends in the engine, at the latest.
     pub(super) ends: HashMap<u64, u64>,
 }
 
 impl World {
     pub(super) fn new(processes: usize) -> Self {
         let wire = || Wire {
-            plane: None,
-            words: HashMap::new(),
+            stream: None,
+            messages: HashMap::new(),
             broken: Vec::new(),
             epoch: 0,
             data: None,
@@ -82,7 +82,7 @@ impl World {
         }
     }
 
-    /// Runs a command, and sends word of its changes.
+    /// Runs a command, and sends messages of its changes.
     pub(super) fn command<T>(
         &mut self,
         command: impl FnOnce(&mut Model, u64) -> (T, Changed),
@@ -111,7 +111,7 @@ impl World {
         }
     }
 
-    /// Whether a process's data connection leads to somebody who takes writes. If not, the process
+    /// True if a process's data connection leads to a server that takes writes. If not, the process
     /// connects again.
     pub(super) fn takes_writes(&mut self, process: usize, at: Option<Source>) -> bool {
         let takes = at.is_none_or(|at| at == self.owner || self.still == Some(at));
@@ -157,27 +157,27 @@ impl World {
         self.still = None;
         let owner = self.owner;
         for wire in &mut self.wires {
-            let old: Vec<_> = wire.words.keys().copied().collect();
+            let old: Vec<_> = wire.messages.keys().copied().collect();
             for source in old.into_iter().filter(|source| *source != owner) {
-                wire.words.remove(&source);
+                wire.messages.remove(&source);
                 wire.broken.push(source);
             }
         }
     }
 
-    /// Word of a server's changes goes to those who are connected to it. Several may be one
+    /// Messages of a server's changes go to those who are connected to it. Several may be one
     /// message.
     fn tell(&mut self, server: Source, changed: Changed) {
         if changed.is_empty() {
             return;
         }
         for wire in &mut self.wires {
-            let Some(words) = wire.words.get_mut(&server) else {
+            let Some(messages) = wire.messages.get_mut(&server) else {
                 continue;
             };
-            match words.back_mut() {
-                Some(Word::Changed(keys)) => keys.extend(changed.iter().cloned()),
-                _ => words.push_back(Word::Changed(changed.clone())),
+            match messages.back_mut() {
+                Some(StreamMessage::Changed(keys)) => keys.extend(changed.iter().cloned()),
+                _ => messages.push_back(StreamMessage::Changed(changed.clone())),
             }
         }
     }
@@ -186,8 +186,8 @@ impl World {
         self.model.flush();
         let owner = self.owner;
         for wire in &mut self.wires {
-            if let Some(words) = wire.words.get_mut(&owner) {
-                words.push_back(Word::Flushed);
+            if let Some(messages) = wire.messages.get_mut(&owner) {
+                messages.push_back(StreamMessage::Flushed);
             }
         }
     }
@@ -214,83 +214,83 @@ impl World {
     /// Sends a heartbeat on a process's connection to the owner that it knows, if that is whole.
     pub(super) fn beat(&mut self, process: usize) {
         let (epoch, wire) = (self.epoch, &mut self.wires[process]);
-        let Some(plane) = wire.plane.clone() else {
+        let Some(stream) = wire.stream.clone() else {
             return;
         };
         // The answer tells who owns what, as the engine knows at that moment.
-        for words in wire.words.values_mut() {
-            words.push_back(Word::Heard(plane.now(), epoch));
+        for messages in wire.messages.values_mut() {
+            messages.push_back(StreamMessage::Heard(stream.now(), epoch));
         }
     }
 
-    /// Delivers the next word on one of a process's connections.
+    /// Delivers the next message on one of a process's connections.
     pub(super) fn deliver_word(&mut self, process: usize, nth: usize) -> Option<Delivery> {
         let wire = &mut self.wires[process];
         let mut sources: Vec<_> = wire
-            .words
+            .messages
             .iter()
-            .filter(|(_, words)| !words.is_empty())
+            .filter(|(_, messages)| !messages.is_empty())
             .map(|(source, _)| *source)
             .collect();
         sources.sort_unstable();
         let source = *sources.get(nth % sources.len().max(1))?;
-        let word = wire.words.get_mut(&source)?.pop_front()?;
-        let plane = wire.plane.clone()?;
-        Some((plane, source, word))
+        let message = wire.messages.get_mut(&source)?.pop_front()?;
+        let stream = wire.stream.clone()?;
+        Some((stream, source, message))
     }
 
     /// A process's connections break; it does not know yet.
     pub(super) fn break_wire(&mut self, process: usize) {
         let wire = &mut self.wires[process];
         wire.broken
-            .extend(wire.words.drain().map(|(source, _)| source));
+            .extend(wire.messages.drain().map(|(source, _)| source));
     }
 
     /// A process notices what has broken.
-    pub(super) fn notice(&mut self, process: usize) -> Vec<(Arc<Plane>, Source)> {
+    pub(super) fn notice(&mut self, process: usize) -> Vec<(Arc<InvalidationStream>, Source)> {
         let wire = &mut self.wires[process];
-        let Some(plane) = wire.plane.clone() else {
+        let Some(stream) = wire.stream.clone() else {
             return Vec::new();
         };
         let broken = std::mem::take(&mut wire.broken);
         broken
             .into_iter()
-            .map(|source| (Arc::clone(&plane), source))
+            .map(|source| (Arc::clone(&stream), source))
             .collect()
     }
 
     /// A process that has noticed connects to the owner that is named now.
-    pub(super) fn connect(&mut self, process: usize) -> Option<(Arc<Plane>, Source)> {
+    pub(super) fn connect(&mut self, process: usize) -> Option<(Arc<InvalidationStream>, Source)> {
         let (owner, epoch) = (self.named, self.epoch);
         let wire = &mut self.wires[process];
-        if !wire.broken.is_empty() || wire.words.contains_key(&owner) {
+        if !wire.broken.is_empty() || wire.messages.contains_key(&owner) {
             return None;
         }
-        wire.words.insert(owner, VecDeque::new());
+        wire.messages.insert(owner, VecDeque::new());
         wire.epoch = epoch;
-        Some((wire.plane.clone()?, owner))
+        Some((wire.stream.clone()?, owner))
     }
 }
 
-/// What one word does, outside of the world's lock.
-pub(super) type Delivery = (Arc<Plane>, Source, Word);
+/// The delivery of one message, outside of the world's lock.
+pub(super) type Delivery = (Arc<InvalidationStream>, Source, StreamMessage);
 
-/// What an owner calls itself.
+/// An owner's own name.
 pub(super) fn server(source: Source) -> ServerId {
     ServerId::of(&source.to_be_bytes())
 }
 
-/// Who owns everything.
+/// The owner of everything.
 pub(super) fn owners(source: Source) -> Owners {
     Owners::One(source)
 }
 
-/// What a broken connection is answered with.
+/// The answer of a broken connection.
 pub(super) fn away() -> EngineError {
     EngineError::Away("the connection broke".into())
 }
 
-/// Whether a fault is planted that only the test's engine knows.
+/// True if a fault is planted that only the test's engine knows.
 pub(super) fn is_split(fault: Option<Fault>) -> bool {
     fault == Some(Fault::H5)
 }

@@ -1,4 +1,4 @@
-//! The data plane: scripts through the crate `redis`, on one connection to each primary.
+//! The data connections: scripts through the crate `redis`, on one connection to each primary.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Mutex as Lock, PoisonError};
@@ -16,20 +16,20 @@ use tokio::sync::Mutex;
 
 use super::identity::{INFO, run_id};
 use super::moving::Moving;
-use super::open::{Address, Kind, Servers};
+use super::open::{Address, Deployment, Servers};
 use super::push::primary_of;
 use super::scripts::{Scripts, Step, text};
 use crate::core::server::ServerId;
 use crate::engine::EngineError;
 
-/// How long one question may take unless told otherwise, in milliseconds.
+/// The time limit of one question unless told otherwise, in milliseconds.
 const TIMEOUT_MS: u64 = 1000;
 
-/// How often the client of a cluster follows a redirection, or tries a node that is away, within
-/// the time that a question has.
+/// The number of times that a cluster's client follows a redirection, or tries a node that is away,
+/// within a question's time.
 const RETRIES: u32 = 4;
 
-/// How long it waits before it tries again what is refused for now, at least and at most, in
+/// The shortest and the longest wait before it tries again what is refused for now, in
 /// milliseconds. It has one such time for all. Two keys that are at two nodes, while their slot
 /// moves, are not to be waited for: there are scripts over one key. For a cluster without an owner
 /// callers do not wait either: they load.
@@ -58,7 +58,7 @@ struct Current {
 }
 
 impl Current {
-    /// Whether it may lead to another server than the watched one, and to connect again may help.
+    /// True if it may lead to another server than the watched one, and to connect again may help.
     fn is_doubtful(&self, watched: Option<ServerId>) -> bool {
         let Some(Link::One(_, server)) = &self.link else {
             return false;
@@ -71,7 +71,7 @@ impl Current {
     }
 }
 
-/// Why a script has not run.
+/// A script has not run.
 pub(super) enum Failure {
     /// Its slot is being moved, and its keys are not all at one node.
     HalfMoved,
@@ -127,12 +127,12 @@ impl Data {
         self.timeout_ms.store(ms, SeqCst);
     }
 
-    /// How long one question may take, with everything that it waits for.
+    /// The time limit of one question, with everything that it waits for.
     pub(super) fn timeout(&self) -> Duration {
         Duration::from_millis(self.timeout_ms.load(SeqCst))
     }
 
-    /// How long a connection may take, or one command on it: so that there is time to tell of a
+    /// The time limit of a connection, or of one command on it: so that there is time to tell of a
     /// failure.
     pub(super) fn limit(&self) -> Duration {
         self.timeout().mul_f64(0.7)
@@ -143,8 +143,8 @@ impl Data {
         *self.watched.lock().unwrap_or_else(PoisonError::into_inner) = Some(server);
     }
 
-    /// What the one server says it is. A replica is not asked: it may be cut off, and then all that
-    /// it has is old.
+    /// Sets whether the one server says that it is a replica. A replica is not asked: it may be cut
+    /// off, and then all that it has is old.
     pub(super) fn found_replica(&self, is_replica: bool) {
         self.is_replica.store(is_replica, SeqCst);
     }
@@ -226,15 +226,15 @@ impl Data {
     }
 
     async fn connect(&self) -> Result<Link, EngineError> {
-        match &self.servers.kind {
-            Kind::One(address) => self.connect_one(address).await,
-            Kind::Sentinel(sentinels, name) => {
+        match &self.servers.deployment {
+            Deployment::One(address) => self.connect_one(address).await,
+            Deployment::Sentinel(sentinels, name) => {
                 let login = &self.servers.login;
                 let primary = primary_of(sentinels, name, login, self.limit()).await;
                 let none = || EngineError::Away("no Sentinel names a primary".into());
                 self.connect_one(&primary.ok_or_else(none)?).await
             }
-            Kind::Cluster(nodes) => {
+            Deployment::Cluster(nodes) => {
                 let infos: Result<Vec<_>, _> =
                     nodes.iter().map(|node| self.servers.info(node)).collect();
                 let client = ClusterClientBuilder::new(infos.map_err(engine_error)?)
@@ -258,9 +258,9 @@ impl Data {
         let [info, section] = INFO.map(|word| String::from_utf8_lossy(word));
         let mut question = redis::cmd(&info);
         question.arg(&*section);
-        let said: Result<Vec<u8>, _> = question.query_async(&mut link).await;
+        let answer: Result<Vec<u8>, _> = question.query_async(&mut link).await;
         // Where that is not allowed, nothing is watched either.
-        let server = said.ok().and_then(|info| run_id(&info));
+        let server = answer.ok().and_then(|info| run_id(&info));
         Ok(Link::One(link, server))
     }
 }
@@ -304,7 +304,7 @@ pub(super) fn command(name: &str, what: &str, step: &Step, asks_who: &[u8]) -> C
     command
 }
 
-/// Whether the slot is half moved: the keys are at two nodes, or the client was sent to and fro
+/// True if the slot is half moved: the keys are at two nodes, or the client was sent to and fro
 /// between the two.
 fn is_half_moved(error: &RedisError) -> bool {
     matches!(
@@ -315,7 +315,7 @@ fn is_half_moved(error: &RedisError) -> bool {
     )
 }
 
-/// Whether another connection may do better: this one broke, or leads to a server that is no
+/// True if another connection may do better: this one broke, or leads to a server that is no
 /// primary any more.
 pub(super) fn is_of_the_connection(error: &RedisError) -> bool {
     error.is_io_error()

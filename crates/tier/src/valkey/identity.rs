@@ -1,4 +1,4 @@
-//! What a server calls itself, and what it says it is.
+//! A server's answers about itself: its name, and its role.
 
 use crate::core::server::ServerId;
 
@@ -16,7 +16,7 @@ pub(super) fn run_id(info: &[u8]) -> Option<ServerId> {
 /// for the other.
 pub(super) const ROLE: [&[u8]; 2] = [b"INFO", b"replication"];
 
-/// Whether it is a replica, of the answer to that.
+/// True if it is a replica, by the answer to that.
 pub(super) fn is_replica(info: &[u8]) -> bool {
     let mut lines = info.split(|byte| *byte == b'\n');
     lines.any(|line| line.trim_ascii_end() == b"role:slave")

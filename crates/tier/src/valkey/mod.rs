@@ -1,7 +1,8 @@
-//! Valkey and Redis: one server, under Sentinel, or a Cluster.
+//! The engines Valkey and Redis: one server, under Sentinel, or a Cluster.
 //!
-//! Two planes (`data.rs` and `push/`), on a thread of their own. Values are read from primaries
-//! alone: a replica may not have what word of a change was received for already.
+//! There are data connections (`data.rs`) and watching connections (`push/`), on a thread of their
+//! own. Values are read from primaries alone: a replica may lack a change whose message was
+//! received already.
 
 mod data;
 mod identity;
@@ -22,11 +23,11 @@ use redis::FromRedisValue;
 use tokio::runtime::Runtime;
 use tokio::task::AbortHandle;
 
+use crate::core::invalidation_stream::InvalidationStream;
 use crate::core::names::Wire;
-use crate::core::plane::Plane;
 use crate::core::server::ServerId;
-use crate::embedded::said;
-use crate::engine::{Answer, Backend, EngineError, Filled, Lease, Look, Looked, TagSaid};
+use crate::embedded::tag_answer;
+use crate::engine::{Answer, Backend, EngineError, Filled, Lease, Look, Looked, TagAnswer};
 use data::{Data, Failure};
 pub use open::OpenError;
 use open::Servers;
@@ -175,8 +176,8 @@ fn number(number: u64) -> Vec<u8> {
     number.to_string().into_bytes()
 }
 
-fn place(plane: &Arc<Plane>) -> usize {
-    Arc::as_ptr(plane) as usize
+fn place(stream: &Arc<InvalidationStream>) -> usize {
+    Arc::as_ptr(stream) as usize
 }
 
 /// Of a fill's arguments.
@@ -184,20 +185,20 @@ fn lease_of(arguments: &Arguments) -> Arguments {
     arguments.iter().take(1).cloned().collect()
 }
 
-/// What the script `look` answers.
+/// The answer of the script `look`.
 type LookReply = (Option<Vec<u8>>, i64, i64, i64, Vec<u8>);
 
-/// Who has answered: as the answer says, or else as the connection does.
-fn server(said: &[u8], connected: Option<ServerId>) -> Option<ServerId> {
-    if said.is_empty() {
+/// The server that has answered: as the answer says, or else as the connection does.
+fn server(id: &[u8], connected: Option<ServerId>) -> Option<ServerId> {
+    if id.is_empty() {
         connected
     } else {
-        Some(ServerId::of(said))
+        Some(ServerId::of(id))
     }
 }
 
 fn looked(reply: (LookReply, Option<ServerId>)) -> Looked {
-    let ((value, pttl, lease, left, said), connected) = reply;
+    let ((value, pttl, lease, left, id), connected) = reply;
     let natural = |number: i64| u64::try_from(number).unwrap_or(0);
     Looked {
         value: value.map(|value| (value, natural(pttl))),
@@ -206,18 +207,18 @@ fn looked(reply: (LookReply, Option<ServerId>)) -> Looked {
             2 => Lease::Held(natural(left)),
             _ => Lease::Unasked,
         },
-        server: server(&said, connected),
+        server: server(&id, connected),
     }
 }
 
 impl Backend for Valkey {
-    fn attach(&self, plane: Arc<Plane>) {
+    fn attach(&self, stream: Arc<InvalidationStream>) {
         let Some(runtime) = &self.0.runtime else {
             return;
         };
-        self.0.data.set_timeout(plane.timeout());
-        let key = place(&plane);
-        let settled = Arc::clone(&plane);
+        self.0.data.set_timeout(stream.timeout());
+        let key = place(&stream);
+        let settled = Arc::clone(&stream);
         let settling = runtime.spawn(async move {
             loop {
                 tokio::time::sleep(SETTLE).await;
@@ -226,7 +227,7 @@ impl Backend for Valkey {
         });
         let task = runtime.spawn(push::watch(
             self.0.servers.clone(),
-            plane,
+            stream,
             Arc::clone(&self.0.data),
         ));
         let mut watching = self
@@ -237,13 +238,13 @@ impl Backend for Valkey {
         watching.insert(key, [task.abort_handle(), settling.abort_handle()]);
     }
 
-    fn detach(&self, plane: &Arc<Plane>) {
+    fn detach(&self, stream: &Arc<InvalidationStream>) {
         let mut watching = self
             .0
             .watching
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        if let Some(tasks) = watching.remove(&place(plane)) {
+        if let Some(tasks) = watching.remove(&place(stream)) {
             tasks.iter().for_each(AbortHandle::abort);
         }
     }
@@ -280,8 +281,8 @@ impl Backend for Valkey {
         };
         let reply = self.tell_both::<(bool, Vec<u8>)>(|scripts| &scripts.fill, key, arguments, one);
         Box::pin(async move {
-            let ((is_stored, said), connected) = reply.await?;
-            let server = server(&said, connected);
+            let ((is_stored, id), connected) = reply.await?;
+            let server = server(&id, connected);
             Ok(Filled { is_stored, server })
         })
     }
@@ -337,7 +338,7 @@ impl Backend for Valkey {
         drop(self.tell_both::<()>(|scripts| &scripts.release, key, arguments, one));
     }
 
-    fn tag(&self, tag: Vec<u8>, version: u64, ttl_ms: u64) -> Answer<'_, TagSaid> {
+    fn tag(&self, tag: Vec<u8>, version: u64, ttl_ms: u64) -> Answer<'_, TagAnswer> {
         let made = crate::embedded::version_bytes(b'c', version);
         let arguments = Arguments::from([made, number(ttl_ms)]);
         let reply =
@@ -345,9 +346,9 @@ impl Backend for Valkey {
         Box::pin(async move {
             let ((bytes, pttl, said_by), connected) = reply.await?;
             let age = ttl_ms.saturating_sub(u64::try_from(pttl).unwrap_or(0));
-            Ok(TagSaid {
+            Ok(TagAnswer {
                 server: server(&said_by, connected),
-                ..said(&bytes, age)
+                ..tag_answer(&bytes, age)
             })
         })
     }

@@ -1,4 +1,4 @@
-//! Slots that are half moved to another node, and how one key of theirs is asked for.
+//! While a slot is half moved to another node, its keys are asked for one by one.
 //!
 //! The source says with ASK that the target has a key. The target answers for it if ASKING comes
 //! immediately before the command. The crate's client follows by itself, and sends the two apart:
@@ -26,7 +26,7 @@ const BELIEVED: Duration = Duration::from_secs(1);
 /// Nodes that send a question on, one to the other.
 const HOPS: u32 = 5;
 
-/// What is half moved, and the connections for it. They go when nothing is.
+/// The slots that are half moved, and the connections for them. They go when nothing is.
 #[derive(Default)]
 pub(super) struct Moving {
     slots: Lock<Slots>,
@@ -43,7 +43,7 @@ struct Slots {
 #[derive(Default)]
 struct Links {
     each: BTreeMap<Address, MultiplexedConnection>,
-    /// Who owns the slots, as was said with MOVED.
+    /// The owners of the slots, as MOVED named them.
     owners: BTreeMap<u16, Address>,
 }
 
@@ -56,7 +56,7 @@ impl Moving {
         slots.each.insert(slot(key), last);
     }
 
-    /// Whether a key's slot was half moved a moment ago.
+    /// True if a key's slot was half moved a moment ago.
     pub(super) fn has(&self, key: &[u8]) -> bool {
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         if slots.each.is_empty() {
@@ -105,7 +105,7 @@ impl Moving {
         Err((ErrorKind::Client, "too many redirections").into())
     }
 
-    /// Who owns a slot, as far as that is known; or somebody who knows.
+    /// The owner of a slot, as far as that is known; or a node that knows.
     async fn owner(
         &self,
         servers: (&Servers, Duration),
@@ -113,7 +113,7 @@ impl Moving {
     ) -> Result<(Address, MultiplexedConnection), RedisError> {
         let known = self.links.lock().await.owners.get(&slot).cloned();
         let mut why = (ErrorKind::Client, "no node is known").into();
-        for address in known.iter().chain(servers.0.kind.addresses()) {
+        for address in known.iter().chain(servers.0.deployment.addresses()) {
             match self.link(servers, address).await {
                 Ok(link) => return Ok((address.clone(), link)),
                 Err(error) => why = error,

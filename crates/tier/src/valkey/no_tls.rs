@@ -1,4 +1,4 @@
-//! In place of TLS, where the feature `tls` is off.
+//! This stands in for TLS where the feature `tls` is off.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! Which servers there are, and how to log in to them.
+//! The addresses of the servers, and the login to them.
 
 use std::error::Error;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fmt;
 use super::tls::Tls;
 use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisConnectionInfo};
 
-/// Why an engine could not be opened.
+/// An engine could not be opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OpenError {
@@ -57,16 +57,16 @@ impl Login {
     }
 }
 
-/// Which servers there are.
+/// The kind of deployment, and its addresses.
 #[derive(Clone)]
-pub(super) enum Kind {
+pub(super) enum Deployment {
     One(Address),
     Cluster(Vec<Address>),
     Sentinel(Vec<Address>, String),
 }
 
-impl Kind {
-    /// What was named.
+impl Deployment {
+    /// The addresses that were given.
     pub(super) fn addresses(&self) -> &[Address] {
         match self {
             Self::One(address) => std::slice::from_ref(address),
@@ -78,15 +78,15 @@ impl Kind {
 /// The servers, and how to log in to them.
 #[derive(Clone)]
 pub(super) struct Servers {
-    pub(super) kind: Kind,
+    pub(super) deployment: Deployment,
     pub(super) login: Login,
 }
 
 impl Servers {
     pub(super) fn one(url: &str) -> Result<Self, OpenError> {
         let (address, login) = parse(url)?;
-        let kind = Kind::One(address);
-        Ok(Self { kind, login })
+        let deployment = Deployment::One(address);
+        Ok(Self { deployment, login })
     }
 
     pub(super) fn cluster(urls: &[&str]) -> Result<Self, OpenError> {
@@ -95,17 +95,17 @@ impl Servers {
             let what = format!("database {} of a cluster", login.database);
             return Err(OpenError::Unsupported(what));
         }
-        let kind = Kind::Cluster(addresses);
-        Ok(Self { kind, login })
+        let deployment = Deployment::Cluster(addresses);
+        Ok(Self { deployment, login })
     }
 
     pub(super) fn sentinel(urls: &[&str], name: &str) -> Result<Self, OpenError> {
         let (addresses, login) = parse_all(urls)?;
-        let kind = Kind::Sentinel(addresses, name.to_owned());
-        Ok(Self { kind, login })
+        let deployment = Deployment::Sentinel(addresses, name.to_owned());
+        Ok(Self { deployment, login })
     }
 
-    /// What the data plane connects with.
+    /// The parameters of the data connections.
     pub(super) fn info(&self, (host, port): &Address) -> Result<ConnectionInfo, redis::RedisError> {
         let mut settings = RedisConnectionInfo::default().set_db(self.login.database);
         if let Some(user) = &self.login.user {
@@ -177,10 +177,10 @@ fn parse(url: &str) -> Result<(Address, Login), OpenError> {
 impl fmt::Debug for Servers {
     /// Without the password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.kind {
-            Kind::One((host, port)) => write!(f, "{host}:{port}"),
-            Kind::Cluster(nodes) => write!(f, "cluster of {nodes:?}"),
-            Kind::Sentinel(nodes, name) => write!(f, "{name} under {nodes:?}"),
+        match &self.deployment {
+            Deployment::One((host, port)) => write!(f, "{host}:{port}"),
+            Deployment::Cluster(nodes) => write!(f, "cluster of {nodes:?}"),
+            Deployment::Sentinel(nodes, name) => write!(f, "{name} under {nodes:?}"),
         }
     }
 }

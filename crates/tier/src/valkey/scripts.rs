@@ -133,10 +133,10 @@ impl Scripts {
     }
 }
 
-/// What a script is told.
+/// The arguments of a script.
 pub(super) type Arguments = Arc<[Vec<u8>]>;
 
-/// Which script.
+/// Selects a script.
 pub(super) type Which = fn(&Scripts) -> &Script;
 
 /// A script, with its keys, which are of one slot.

@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-/// What the watching connections are encrypted with.
+/// The encryption of the watching connections.
 #[derive(Clone)]
 pub(super) struct Tls(TlsConnector);
 
@@ -18,8 +18,8 @@ impl Tls {
     /// Reads the certificates that the system trusts, or those that `SSL_CERT_FILE` and
     /// `SSL_CERT_DIR` name.
     ///
-    /// One that cannot be read is an error: the data plane's crate takes it for one too, with each
-    /// of its connections.
+    /// One that cannot be read is an error: the crate of the data connections takes it for one too,
+    /// with each of its connections.
     pub(super) fn of_system() -> Result<Self, String> {
         let mut roots = RootCertStore::empty();
         let found = rustls_native_certs::load_native_certs();
@@ -32,8 +32,8 @@ impl Tls {
         if roots.is_empty() {
             return Err("there are no certificates to trust".into());
         }
-        // The data plane's crate needs one for the whole process. A program that has chosen another
-        // one keeps it.
+        // The crate of the data connections needs one for the whole process. A program that has
+        // chosen another one keeps it.
         let _ = ring::default_provider().install_default();
         let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()

@@ -41,11 +41,11 @@ fn every_primary_tells_of_changes_and_a_tag_is_of_all_slots() {
         });
     }
     one.invalidate(&keys[7]).expect("taken");
-    within(Duration::from_secs(1), "word of the change", || {
+    within(Duration::from_secs(1), "the message of the change", || {
         other.get_local(&keys[7]).is_none().then_some(())
     });
     one.invalidate_tag("all").expect("taken");
-    within(Duration::from_secs(1), "word of the tag", || {
+    within(Duration::from_secs(1), "the message of the tag", || {
         let gone = keys.iter().all(|key| other.get_local(key).is_none());
         gone.then_some(())
     });

@@ -1,4 +1,4 @@
-//! What needs no server: caches that share an engine in this process.
+//! Caches share an engine in this process: these tests need no server.
 
 use std::time::Duration;
 

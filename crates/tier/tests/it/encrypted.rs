@@ -1,4 +1,4 @@
-//! TLS. What may be trusted is in the environment of a process of its own.
+//! TLS. The trusted certificates are in the environment of a process of its own.
 
 use std::path::Path;
 use std::process::Command;
@@ -112,7 +112,7 @@ fn hears(reader: &Texts, plain: &str) {
     warm(reader, "tea", "7");
     let writer = on_server(plain.parse().expect("a port"));
     writer.invalidate(&"tea".into()).expect("taken");
-    eventually("word of the change", || {
+    eventually("the message of the change", || {
         reader.get_local("tea").is_none().then_some(())
     });
 }

@@ -1,4 +1,4 @@
-//! Another server takes over that lacks what the one before has taken.
+//! Another server takes over, and lacks the last writes of the one before.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use tidewheel::{Cache, Driver, ManualClock};
 use tidewheel_tier::{
-    Answer, Backend, Embedded, Filled, Look, Looked, Owners, Plane, Raw, ServerId, TagSaid, Tier,
-    Tiered, Wire,
+    Answer, Backend, Embedded, Filled, InvalidationStream, Look, Looked, Owners, Raw, ServerId,
+    TagAnswer, Tier, Tiered, Wire,
 };
 
 use crate::support::{MS, Texts};
@@ -21,7 +21,7 @@ struct Pair {
     servers: [Embedded; 2],
     /// Which of them its data connection leads to.
     at: Arc<AtomicUsize>,
-    plane: Arc<Mutex<Option<Arc<Plane>>>>,
+    stream: Arc<Mutex<Option<Arc<InvalidationStream>>>>,
 }
 
 fn id(server: usize) -> ServerId {
@@ -46,36 +46,40 @@ impl Pair {
         ))
     }
 
-    fn plane(&self) -> Arc<Plane> {
-        self.plane.lock().expect("whole").clone().expect("attached")
+    fn stream(&self) -> Arc<InvalidationStream> {
+        self.stream
+            .lock()
+            .expect("whole")
+            .clone()
+            .expect("attached")
     }
 
     /// The watching connection leads to this server.
     fn watches(&self, source: u32, server: usize) {
-        let plane = self.plane();
-        plane.connected(source, id(server));
+        let stream = self.stream();
+        stream.connected(source, id(server));
         for _ in 0..2 {
-            plane.heard(source, plane.now());
+            stream.heard(source, stream.now());
         }
     }
 
     /// This process notices that the second server has taken over.
     fn notices(&self) {
-        self.plane().owned(Owners::One(1));
+        self.stream().owned(Owners::One(1));
         self.at.store(1, SeqCst);
         self.watches(1, 1);
     }
 }
 
 impl Backend for Pair {
-    fn attach(&self, plane: Arc<Plane>) {
-        *self.plane.lock().expect("whole") = Some(plane);
-        self.plane().owned(Owners::One(0));
+    fn attach(&self, stream: Arc<InvalidationStream>) {
+        *self.stream.lock().expect("whole") = Some(stream);
+        self.stream().owned(Owners::One(0));
         self.watches(0, 0);
     }
 
-    fn detach(&self, _: &Arc<Plane>) {
-        self.plane.lock().expect("whole").take();
+    fn detach(&self, _: &Arc<InvalidationStream>) {
+        self.stream.lock().expect("whole").take();
     }
 
     fn look(&self, look: Look) -> Answer<'_, Looked> {
@@ -103,8 +107,8 @@ impl Backend for Pair {
         self.servers[self.at.load(SeqCst)].release(key, lease);
     }
 
-    fn tag(&self, tag: Vec<u8>, version: u64, ttl_ms: u64) -> Answer<'_, TagSaid> {
-        let sign = |said, server| TagSaid { server, ..said };
+    fn tag(&self, tag: Vec<u8>, version: u64, ttl_ms: u64) -> Answer<'_, TagAnswer> {
+        let sign = |said, server| TagAnswer { server, ..said };
         self.ask(|engine| engine.tag(tag, version, ttl_ms), sign)
     }
 
@@ -138,7 +142,7 @@ impl Town {
         let way = || Pair {
             servers: servers.clone(),
             at: Arc::default(),
-            plane: Arc::default(),
+            stream: Arc::default(),
         };
         let ways = [way(), way()];
         let cache = |engine: &dyn Fn() -> Tier<String>| {
@@ -236,7 +240,7 @@ fn a_server_that_is_not_watched_yet_is_neither_read_nor_counts_as_told() {
     assert!(cache.insert("milk".into(), "9".into()).is_err());
     assert!(cache.invalidate(&"milk".into()).is_err());
     assert_eq!(cache.invalidations_waiting(), 1);
-    town.ways[0].plane().owned(Owners::One(1));
+    town.ways[0].stream().owned(Owners::One(1));
     assert_eq!(cache.invalidations_waiting(), 2);
     assert_eq!(cache.get(&tea()), None, "nobody is watched");
     assert_eq!(cache.invalidations_waiting(), 2);
@@ -254,7 +258,7 @@ fn what_a_server_has_lost_that_starts_again_is_repeated() {
     let town = Town::new(LAG);
     let cache = &town.caches[0];
     cache.invalidate(&tea()).expect("taken");
-    town.ways[0].plane().lost(0);
+    town.ways[0].stream().lost(0);
     town.ways[0].at.store(1, SeqCst);
     assert_eq!(cache.get(&tea()), None, "it is another one");
     town.ways[0].watches(0, 1);

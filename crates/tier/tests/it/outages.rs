@@ -91,7 +91,7 @@ fn assert_one_load(caches: &[crate::support::Texts]) {
     assert_eq!(loads.load(SeqCst), 1);
 }
 
-/// H2: word that was sent while nobody listened is not missed.
+/// H2: a message that was sent while nobody listened is not missed.
 #[test]
 fn what_changed_while_the_connection_was_broken_is_not_believed() {
     let Some(engine) = Engine::valkey() else {

@@ -38,7 +38,7 @@ fn a_promoted_replica_is_watched_and_written_to() {
     });
     warm(&other, "tea", "8");
     one.invalidate(&"tea".into()).expect("taken");
-    within(Duration::from_secs(1), "word of the change", || {
+    within(Duration::from_secs(1), "the message of the change", || {
         other.get_local("tea").is_none().then_some(())
     });
 }

@@ -21,7 +21,7 @@ fn what_one_process_loads_the_others_have_on_every_engine() {
         assert_eq!(other.get(&"tea".into()).as_deref(), Some("7"));
         warm(&other, "tea", "7");
         one.invalidate(&"tea".into()).expect("taken");
-        eventually("word of the change", || {
+        eventually("the message of the change", || {
             other.get_local("tea").is_none().then_some(())
         });
         assert_eq!(other.get(&"tea".into()), None, "{}", engine.name());
@@ -46,7 +46,7 @@ fn the_database_of_an_address_keeps_the_values_and_word_of_its_changes_arrives()
     warm(&other, "tea", "7");
     assert_eq!(stranger.get(&"tea".into()), None);
     one.invalidate(&"tea".into()).expect("taken");
-    eventually("word of the change", || {
+    eventually("the message of the change", || {
         other.get_local("tea").is_none().then_some(())
     });
 }
@@ -111,7 +111,7 @@ fn a_written_value_replaces_the_old_one_everywhere() {
         (other.get(&"tea".into()).as_deref() == Some("8")).then_some(())
     });
     one.invalidate_tag("prices").expect("taken");
-    eventually("word of the change", || {
+    eventually("the message of the change", || {
         other.get(&"tea".into()).is_none().then_some(())
     });
 }
@@ -133,12 +133,12 @@ fn a_tag_and_a_namespace_are_invalidated_everywhere() {
     }
     warm(&other, "cup", "1");
     one.invalidate_tag("prices").expect("taken");
-    eventually("word of the tag", || {
+    eventually("the message of the tag", || {
         other.get(&"tea".into()).is_none().then_some(())
     });
     assert_eq!(other.get(&"cup".into()).as_deref(), Some("1"));
     one.clear().expect("taken");
-    eventually("word of the namespace", || {
+    eventually("the message of the namespace", || {
         other.get(&"cup".into()).is_none().then_some(())
     });
 }
@@ -218,7 +218,7 @@ fn a_flush_empties_the_first_tier() {
     let one = on_server(server.port);
     warm(&one, "tea", "7");
     server.client().call(&["FLUSHALL"]).expect("a reply");
-    eventually("word of the flush", || {
+    eventually("the message of the flush", || {
         one.get_local("tea").is_none().then_some(())
     });
 }

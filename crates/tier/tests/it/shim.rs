@@ -1,6 +1,6 @@
-//! H1 on the wire: a shim between cache and engine delays, splits and joins what the engine sends.
+//! H1 on the wire: a shim between cache and engine delays, splits and joins the engine's bytes.
 //!
-//! Each connection has delays of its own, so replies and word of changes overtake each other.
+//! Each connection has delays of its own, so replies and invalidation messages overtake each other.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
@@ -136,7 +136,7 @@ fn write_all(writer: &Texts, origin: &Origin, round: usize) {
     }
 }
 
-/// Once all word has arrived, what the first tier has is true. The shim delays it by 6 ms at most,
+/// Once all messages have arrived, the first tier is true. The shim delays it by 6 ms at most,
 /// and a machine that is busy by more.
 fn assert_true(reader: &Texts, origin: &Origin) {
     let is_true = |key: usize| {
@@ -149,8 +149,8 @@ fn assert_true(reader: &Texts, origin: &Origin) {
     });
 }
 
-/// The same race, lost: the client-side cache of the crate `redis` stores what word of a change has
-/// overtaken.
+/// The same race, lost: the client-side cache of the crate `redis` stores what an invalidation
+/// message has overtaken.
 #[cfg(feature = "negative-control")]
 #[test]
 fn the_cache_of_the_crate_redis_1_8_keeps_old_values() {

@@ -44,8 +44,8 @@ pub(crate) fn wait_watched(cache: &Texts) {
     });
 }
 
-/// Has a value in the first tier, to stay: word of this process's own fill takes the entry away
-/// that the fill left.
+/// Has a value in the first tier, to stay: the message of this process's own fill takes the entry
+/// away that the fill left.
 pub(crate) fn warm(cache: &Texts, key: &str, value: &str) {
     eventually("a value in the first tier", || {
         let got = cache.get_or_load(key.to_owned(), || value.to_owned());

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use tidewheel::Cache;
 use tidewheel_tier::{
-    Answer, Backend, Embedded, EngineError, Filled, Given, Life, Look, Looked, Plane, Raw,
-    ServerId, TagSaid, Tier, Tiered, Wire,
+    Answer, Backend, Embedded, EngineError, Filled, Given, InvalidationStream, Life, Look, Looked,
+    Raw, ServerId, TagAnswer, Tier, Tiered, Wire,
 };
 
 use crate::support::{MS, Texts};
@@ -39,12 +39,12 @@ impl Faulty {
 }
 
 impl Backend for Faulty {
-    fn attach(&self, plane: Arc<Plane>) {
-        self.engine.attach(plane);
+    fn attach(&self, stream: Arc<InvalidationStream>) {
+        self.engine.attach(stream);
     }
 
-    fn detach(&self, plane: &Arc<Plane>) {
-        self.engine.detach(plane);
+    fn detach(&self, stream: &Arc<InvalidationStream>) {
+        self.engine.detach(stream);
     }
 
     fn look(&self, look: Look) -> Answer<'_, Looked> {
@@ -74,7 +74,7 @@ impl Backend for Faulty {
         self.engine.release(key, lease);
     }
 
-    fn tag(&self, tag: Vec<u8>, version: u64, ttl_ms: u64) -> Answer<'_, TagSaid> {
+    fn tag(&self, tag: Vec<u8>, version: u64, ttl_ms: u64) -> Answer<'_, TagAnswer> {
         self.unless_away(|| self.engine.tag(tag, version, ttl_ms))
     }
 

@@ -1,4 +1,5 @@
-//! The primaries of a cluster, each with a connection. Each heartbeat asks who owns which slot.
+//! Watches the primaries of a cluster, each on a connection. Each heartbeat asks for the owners of
+//! the slots.
 //!
 //! A node's answer counts only if it agrees with what is being watched. If it does not, its own
 //! view is taken over: every watch ends. While nodes disagree, after a failover for example, little
@@ -16,7 +17,7 @@ use tokio::time::{sleep, timeout};
 
 use super::connection::Connection;
 use super::primary::{Beat, Primary};
-use crate::core::plane::{Owners, Plane, Source};
+use crate::core::invalidation_stream::{InvalidationStream, Owners, Source};
 use crate::core::server::ServerId;
 use crate::core::slot::SLOTS;
 use crate::valkey::data::Data;
@@ -25,7 +26,7 @@ use crate::valkey::open::{Address, Login};
 /// Ranges of slots with their owners, in order.
 type View = Vec<(u16, u16, Address)>;
 
-/// What is being watched, for all connections to compare with.
+/// The present view of the cluster, for all connections to compare with.
 type Present = Arc<Mutex<View>>;
 
 /// A node's view, and whether it is in touch with most of the cluster.
@@ -41,8 +42,8 @@ impl Beat for Slots {
         [b"CLUSTER", b"MYID"]
     }
 
-    fn identity(&self, said: &[u8]) -> Option<ServerId> {
-        Some(ServerId::of(said))
+    fn identity(&self, answer: &[u8]) -> Option<ServerId> {
+        Some(ServerId::of(answer))
     }
 
     fn commands(&self) -> &'static [&'static [&'static [u8]]] {
@@ -70,12 +71,17 @@ impl Beat for Slots {
     }
 }
 
-pub(super) async fn watch(nodes: Vec<Address>, login: Login, plane: Arc<Plane>, data: Arc<Data>) {
+pub(super) async fn watch(
+    nodes: Vec<Address>,
+    login: Login,
+    stream: Arc<InvalidationStream>,
+    data: Arc<Data>,
+) {
     let (views, mut told) = channel(16);
     let mut cluster = Cluster {
         seeds: nodes,
         login,
-        plane,
+        stream,
         data,
         present: Arc::default(),
         views,
@@ -84,13 +90,13 @@ pub(super) async fn watch(nodes: Vec<Address>, login: Login, plane: Arc<Plane>, 
         watching: JoinSet::new(),
     };
     cluster.find().await;
-    let silence = cluster.plane.bound();
+    let silence = cluster.stream.bound();
     loop {
         match timeout(silence, told.recv()).await {
             Ok(Some(view)) => cluster.take_over(view),
             Ok(None) => return,
             // If all that were known are gone, somebody else may answer.
-            Err(_) if !cluster.plane.is_watched() => cluster.find().await,
+            Err(_) if !cluster.stream.is_watched() => cluster.find().await,
             Err(_) => {}
         }
     }
@@ -99,7 +105,7 @@ pub(super) async fn watch(nodes: Vec<Address>, login: Login, plane: Arc<Plane>, 
 struct Cluster {
     seeds: Vec<Address>,
     login: Login,
-    plane: Arc<Plane>,
+    stream: Arc<InvalidationStream>,
     data: Arc<Data>,
     present: Present,
     views: Sender<View>,
@@ -118,7 +124,7 @@ impl Cluster {
                     return self.take_over(view);
                 }
             }
-            sleep(self.plane.bound() / 4).await;
+            sleep(self.stream.bound() / 4).await;
         }
     }
 
@@ -128,7 +134,7 @@ impl Cluster {
     }
 
     async fn ask(&self, node: &Address) -> Option<View> {
-        let limit = self.plane.bound() / 4;
+        let limit = self.stream.bound() / 4;
         let mut connection = Connection::open(node, &self.login, limit).await.ok()?;
         let info = connection.call(&[b"CLUSTER", b"INFO"], limit).await.ok()?;
         let slots = connection.call(&[b"CLUSTER", b"SLOTS"], limit).await.ok()?;
@@ -162,7 +168,7 @@ impl Cluster {
             }
         }
         *self.lock() = view;
-        self.plane.owned(Owners::Slots(slots.into()));
+        self.stream.owned(Owners::Slots(slots.into()));
         for primary in fresh {
             self.begin(primary);
         }
@@ -182,7 +188,7 @@ impl Cluster {
             address: owner.clone(),
             login: self.login.clone(),
             source: self.last,
-            plane: Arc::clone(&self.plane),
+            stream: Arc::clone(&self.stream),
             data: Arc::clone(&self.data),
         });
         self.last
@@ -204,7 +210,7 @@ impl Cluster {
     }
 }
 
-/// Whether a node is in touch with most of the cluster.
+/// True if a node is in touch with most of the cluster.
 fn is_ok(info: &Reply) -> bool {
     match info {
         Reply::Bulk(text) | Reply::Verbatim(_, text) => text

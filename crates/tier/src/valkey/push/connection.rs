@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use crate::valkey::open::{Address, Login};
 
-/// The longest message that is read: word of a great many keys.
+/// The longest message that is read: an invalidation message of a great many keys.
 const INPUT_MAX: usize = 64 << 20;
 
 /// Bytes in both directions, encrypted or not.
@@ -22,7 +22,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 pub(super) struct Connection {
     stream: Box<dyn Stream>,
     input: Vec<u8>,
-    /// What of the input was read already.
+    /// The length of the input that was read already.
     read: usize,
 }
 

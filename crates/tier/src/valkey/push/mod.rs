@@ -1,4 +1,5 @@
-//! The watching plane: connections of its own, on which primaries tell of every change.
+//! The sockets of the invalidation stream: connections of its own, on which primaries tell of every
+//! change.
 
 mod cluster;
 mod connection;
@@ -9,18 +10,18 @@ mod sentinel;
 use std::sync::Arc;
 
 use super::data::Data;
-use super::open::{Kind, Servers};
-use crate::core::plane::Plane;
+use super::open::{Deployment, Servers};
+use crate::core::invalidation_stream::InvalidationStream;
 pub(super) use sentinel::primary_of;
 
 /// Watches until it is dropped.
-pub(super) async fn watch(servers: Servers, plane: Arc<Plane>, data: Arc<Data>) {
-    let Servers { kind, login } = servers;
-    match kind {
-        Kind::One(address) => one::watch(address, login, plane, data).await,
-        Kind::Sentinel(sentinels, name) => {
-            sentinel::watch(sentinels, name, login, plane, data).await;
+pub(super) async fn watch(servers: Servers, stream: Arc<InvalidationStream>, data: Arc<Data>) {
+    let Servers { deployment, login } = servers;
+    match deployment {
+        Deployment::One(address) => one::watch(address, login, stream, data).await,
+        Deployment::Sentinel(sentinels, name) => {
+            sentinel::watch(sentinels, name, login, stream, data).await;
         }
-        Kind::Cluster(nodes) => cluster::watch(nodes, login, plane, data).await,
+        Deployment::Cluster(nodes) => cluster::watch(nodes, login, stream, data).await,
     }
 }

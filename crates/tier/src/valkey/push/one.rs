@@ -1,4 +1,4 @@
-//! One server that has everything.
+//! Watches one server that has everything.
 
 use std::io;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use tidewheel_resp::Reply;
 use tidewheel_time::Moment;
 
 use super::primary::{Beat, Primary};
-use crate::core::plane::{Owners, Plane};
+use crate::core::invalidation_stream::{InvalidationStream, Owners};
 use crate::valkey::data::Data;
 use crate::valkey::identity::{ROLE, is_replica};
 use crate::valkey::open::{Address, Login};
@@ -21,12 +21,12 @@ impl Beat for Alone {
     }
 
     fn judge(&mut self, sent: Moment, replies: &[Reply]) -> io::Result<Option<Moment>> {
-        let [Reply::Bulk(said) | Reply::Verbatim(_, said)] = replies else {
+        let [Reply::Bulk(answer) | Reply::Verbatim(_, answer)] = replies else {
             // An error proves nothing: a server that is busy with a script answers with one, and
             // tells of changes afterwards.
             return Ok(None);
         };
-        let is_replica = is_replica(said);
+        let is_replica = is_replica(answer);
         self.0.found_replica(is_replica);
         if is_replica {
             return Err(io::Error::other("it is no primary"));
@@ -35,14 +35,19 @@ impl Beat for Alone {
     }
 }
 
-pub(super) async fn watch(address: Address, login: Login, plane: Arc<Plane>, data: Arc<Data>) {
+pub(super) async fn watch(
+    address: Address,
+    login: Login,
+    stream: Arc<InvalidationStream>,
+    data: Arc<Data>,
+) {
     let source = 0;
-    plane.owned(Owners::One(source));
+    stream.owned(Owners::One(source));
     let primary = Primary {
         address,
         login,
         source,
-        plane,
+        stream,
         data,
     };
     let alone = Alone(Arc::clone(&primary.data));
@@ -59,7 +64,7 @@ mod tests {
         Alone(Arc::new(Data::new(servers)))
     }
 
-    fn said(text: &str) -> Reply {
+    fn answer(text: &str) -> Reply {
         Reply::Bulk(text.as_bytes().to_vec())
     }
 
@@ -68,14 +73,14 @@ mod tests {
     #[test]
     fn an_error_proves_nothing() {
         let judge = |reply| alone().judge(Moment(5), &[reply]).expect("no break");
-        assert_eq!(judge(said("role:master\r\n")), Some(Moment(5)));
+        assert_eq!(judge(answer("role:master\r\n")), Some(Moment(5)));
         assert_eq!(judge(Reply::Error("BUSY a script runs".into())), None);
         assert_eq!(judge(Reply::Error("LOADING".into())), None);
     }
 
     #[test]
     fn a_replica_is_not_watched() {
-        let judged = alone().judge(Moment(5), &[said("role:slave\r\n")]);
+        let judged = alone().judge(Moment(5), &[answer("role:slave\r\n")]);
         assert!(judged.is_err(), "{judged:?}");
     }
 }

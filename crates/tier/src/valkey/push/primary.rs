@@ -1,4 +1,4 @@
-//! One primary's connection: tracking, heartbeats, word of changes.
+//! One primary's connection: tracking, heartbeats, invalidation messages.
 
 use std::io;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use tidewheel_time::Moment;
 use tokio::time::{sleep, timeout};
 
 use super::connection::Connection;
-use crate::core::plane::{Plane, Source};
+use crate::core::invalidation_stream::{InvalidationStream, Source};
 use crate::core::server::ServerId;
 use crate::valkey::data::Data;
 use crate::valkey::identity::{INFO, run_id};
@@ -23,23 +23,23 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 /// is answered.
 const BEATS: u32 = 4;
 
-/// What a heartbeat asks, and what is made of the answers.
+/// The questions of a heartbeat, and the use of the answers.
 pub(super) trait Beat: Send {
     /// Asks the server what it calls itself.
     fn who(&self) -> [&'static [u8]; 2] {
         INFO
     }
 
-    /// What it says.
-    fn identity(&self, said: &[u8]) -> Option<ServerId> {
-        run_id(said)
+    /// Reads the server's name from that answer.
+    fn identity(&self, answer: &[u8]) -> Option<ServerId> {
+        run_id(answer)
     }
 
     /// The commands. Each has one reply.
     fn commands(&self) -> &'static [&'static [&'static [u8]]];
 
-    /// Whether the answers prove that this server is the primary of what it is taken for; if so,
-    /// since when at the earliest that holds. `sent`: when the commands were sent.
+    /// The proof that this server is the primary of what it is taken for: if the answers give it,
+    /// the earliest time since which that holds. `sent`: when the commands were sent.
     fn judge(&mut self, sent: Moment, replies: &[Reply]) -> io::Result<Option<Moment>>;
 }
 
@@ -49,8 +49,8 @@ pub(super) struct Primary {
     pub(super) address: Address,
     pub(super) login: Login,
     pub(super) source: Source,
-    pub(super) plane: Arc<Plane>,
-    /// The data plane, which is to ask nobody else.
+    pub(super) stream: Arc<InvalidationStream>,
+    /// The data connections, which are to ask nobody else.
     pub(super) data: Arc<Data>,
 }
 
@@ -62,7 +62,7 @@ impl Primary {
             let mut was_heard = false;
             // Why it has ended makes no difference.
             let _ = self.watch_once(&mut beat, &mut was_heard).await;
-            self.plane.lost(self.source);
+            self.stream.lost(self.source);
             pause = if was_heard {
                 FIRST_PAUSE
             } else {
@@ -74,14 +74,14 @@ impl Primary {
 
     /// Watches until the connection breaks, or is silent for too long.
     async fn watch_once(&self, beat: &mut impl Beat, was_heard: &mut bool) -> io::Result<()> {
-        let limit = self.plane.bound() / 2;
+        let limit = self.stream.bound() / 2;
         let mut connection = Connection::open(&self.address, &self.login, limit).await?;
         let server = match connection.call(&beat.who(), limit).await? {
-            Reply::Bulk(said) | Reply::Verbatim(_, said) => beat.identity(&said),
+            Reply::Bulk(answer) | Reply::Verbatim(_, answer) => beat.identity(&answer),
             _ => None,
         };
         let server = server.ok_or_else(|| io::Error::other("it does not say who it is"))?;
-        let names = self.plane.names();
+        let names = self.stream.names();
         let [values, tags] = names.watched();
         let tracking: [&[u8]; 8] = [
             b"CLIENT",
@@ -95,21 +95,21 @@ impl Primary {
         ];
         connection.call(&tracking, limit).await?;
         self.data.watched(server);
-        self.plane.connected(self.source, server);
+        self.stream.connected(self.source, server);
         let mut pause = Duration::ZERO;
         loop {
             self.beat(&mut connection, beat).await?;
             // The second heartbeat follows at once: only then is anything proven.
             *was_heard = !pause.is_zero();
             self.listen(&mut connection, pause).await?;
-            pause = self.plane.bound() / BEATS;
+            pause = self.stream.bound() / BEATS;
         }
     }
 
     /// Sends a heartbeat, and hears whatever comes until all of it is answered.
     async fn beat(&self, connection: &mut Connection, beat: &mut impl Beat) -> io::Result<()> {
-        let limit = self.plane.bound() / 2;
-        let (sent, commands) = (self.plane.now(), beat.commands());
+        let limit = self.stream.bound() / 2;
+        let (sent, commands) = (self.stream.now(), beat.commands());
         connection.send(commands, limit).await?;
         let mut replies = Vec::with_capacity(commands.len());
         while replies.len() < commands.len() {
@@ -119,7 +119,7 @@ impl Primary {
             }
         }
         if let Some(since) = beat.judge(sent, &replies)? {
-            self.plane.heard(self.source, since);
+            self.stream.heard(self.source, since);
         }
         Ok(())
     }
@@ -139,7 +139,7 @@ impl Primary {
         }
     }
 
-    /// Takes word of changes in; what is a reply comes back.
+    /// Takes invalidation messages in, and returns replies.
     fn hear(&self, message: Reply) -> Option<Reply> {
         let Reply::Push(parts) = message else {
             return Some(message);
@@ -153,10 +153,10 @@ impl Primary {
                     Reply::Bulk(key) => Some(key.as_slice()),
                     _ => None,
                 });
-                self.plane.changed(keys);
+                self.stream.changed(keys);
             }
             // Null: everything is gone. What is not understood counts as that.
-            _ => self.plane.flushed(self.source),
+            _ => self.stream.flushed(self.source),
         }
         None
     }

@@ -1,4 +1,4 @@
-//! A primary that Sentinels name.
+//! Watches a primary that Sentinels name.
 
 use std::io;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use tokio::time::sleep;
 
 use super::connection::Connection;
 use super::primary::{Beat, Primary};
-use crate::core::plane::{Owners, Plane, Source};
+use crate::core::invalidation_stream::{InvalidationStream, Owners, Source};
 use crate::valkey::data::Data;
 use crate::valkey::open::{Address, Login};
 
 /// A primary is believed to be one for as long as it says so itself, and a Sentinel has named it
 /// lately.
 struct Role {
-    /// When the Sentinel was asked that has named it last.
+    /// The time at which the Sentinel was asked that has named it last.
     named: Arc<AtomicU64>,
 }
 
@@ -44,7 +44,7 @@ pub(super) async fn watch(
     sentinels: Vec<Address>,
     name: String,
     login: Login,
-    plane: Arc<Plane>,
+    stream: Arc<InvalidationStream>,
     data: Arc<Data>,
 ) {
     let named = Arc::new(AtomicU64::new(0));
@@ -53,8 +53,8 @@ pub(super) async fn watch(
     // Dropped with this future, and then all are ended.
     let mut watching = JoinSet::new();
     loop {
-        let asked = plane.now();
-        let primary = primary_of(&sentinels, &name, &login, plane.bound() / 2).await;
+        let asked = stream.now();
+        let primary = primary_of(&sentinels, &name, &login, stream.bound() / 2).await;
         if let Some(address) = primary {
             named.store(asked.0, SeqCst);
             if present.as_ref() != Some(&address) {
@@ -63,12 +63,12 @@ pub(super) async fn watch(
                 }
                 watching.abort_all();
                 source = source.wrapping_add(1);
-                plane.owned(Owners::One(source));
+                stream.owned(Owners::One(source));
                 let primary = Primary {
                     address: address.clone(),
                     login: login.clone(),
                     source,
-                    plane: Arc::clone(&plane),
+                    stream: Arc::clone(&stream),
                     data: Arc::clone(&data),
                 };
                 let named = Arc::clone(&named);
@@ -76,7 +76,7 @@ pub(super) async fn watch(
                 present = Some(address);
             }
         }
-        sleep(plane.bound() / 8).await;
+        sleep(stream.bound() / 8).await;
     }
 }
 

@@ -1,14 +1,14 @@
-//! The watching plane, without its sockets: what was heard from whom, and so which watch covers
-//! which key.
+//! The invalidation stream, without its sockets: it decides from the messages of all connections
+//! which watch covers which key.
 //!
 //! A backend tells it four things of each *source*, which is a connection to one primary: it is
 //! connected and will tell of changes; a heartbeat was answered; something changed; it is lost. And
 //! it tells who owns which slot.
 //!
-//! **The heartbeat.** An answer proves that word of every change before the *previous* heartbeat
-//! was sent has arrived. Not before this one: an engine tells of a batch of changes when it has run
-//! a batch of commands, so its answer to a heartbeat may precede word of a change in the same
-//! batch.
+//! **The heartbeat.** An answer proves that the message of every change before the *previous*
+//! heartbeat was sent has arrived. Not before this one: an engine tells of a batch of changes when
+//! it has run a batch of commands, so its answer to a heartbeat may precede the message of a change
+//! in the same batch.
 //!
 //! **The namespace's own version** decides over all entries, so no entry is believed for longer
 //! than the source that tells of it.
@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use tidewheel_time::{Moment, Readings, TICK_NANOS, nanos};
 
-use super::bells::Bells;
+use super::change_waiters::ChangeWaiters;
 use super::faults::fault;
 use super::names::{Named, Names};
 use super::server::ServerId;
@@ -39,7 +39,7 @@ const TAGS: usize = 65_536;
 /// A connection to one primary; a backend numbers them.
 pub type Source = u32;
 
-/// Who owns which slot.
+/// The owners of the slots.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Owners {
     /// One server has everything.
@@ -64,7 +64,7 @@ impl Owners {
     }
 }
 
-/// What covers a key now.
+/// The cover of a key now.
 #[derive(Debug)]
 pub(crate) enum Cover {
     /// A connection that tells of its changes.
@@ -75,7 +75,7 @@ pub(crate) enum Cover {
     Refused,
 }
 
-/// The first tier, as word of changes needs it.
+/// The first tier, as the invalidation stream needs it.
 pub(crate) trait Local: Send + Sync {
     /// Removes a key, and supersedes its load.
     fn forget(&self, key: &[u8]);
@@ -87,20 +87,20 @@ pub(crate) trait Local: Send + Sync {
     fn settle(&self) -> Option<Pin<Box<dyn Future<Output = ()> + Send>>>;
 }
 
-/// How long what is believed.
+/// The limits of age and of time.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds {
-    /// How old a hit may be while a connection watches.
+    /// The greatest age of a hit while a connection watches.
     pub(crate) watched: Duration,
-    /// How much older after the connection is lost; zero: not at all.
+    /// The additional age after the connection is lost; zero: nothing is believed then.
     pub(crate) degraded: Duration,
     /// For how long a server may lose what it has taken, when another one takes over.
     pub(crate) lag: Duration,
-    /// How long a question to the engine may take.
+    /// The time limit of a question to the engine.
     pub(crate) timeout: Duration,
 }
 
-/// Whom answers are taken from, where one server has everything.
+/// The server from which answers are taken, where one server has everything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Known {
     /// Nothing was ever watched, or it is a Cluster: whoever answers.
@@ -112,7 +112,7 @@ enum Known {
 }
 
 /// The state of all sources.
-pub struct Plane {
+pub struct InvalidationStream {
     names: Names,
     clock: Readings,
     bounds: Bounds,
@@ -120,11 +120,11 @@ pub struct Plane {
     space: u16,
     state: Mutex<State>,
     pub(crate) tags: Tags,
-    pub(crate) bells: Bells,
+    pub(crate) change_waiters: ChangeWaiters,
     local: OnceLock<Box<dyn Local>>,
-    /// How often the namespace was cleared, as far as is known here.
+    /// The number of times that the namespace was cleared, as far as is known here.
     cleared: AtomicU64,
-    /// By how many nanoseconds the plane's clock is ahead of the first tier's.
+    /// By how many nanoseconds the stream's clock is ahead of the first tier's.
     zero: AtomicI64,
     /// Until when other processes may repeat what they know to be lost.
     quiet_until: AtomicU64,
@@ -134,20 +134,20 @@ pub struct Plane {
 struct State {
     owners: Option<Owners>,
     sources: BTreeMap<Source, Heard>,
-    /// What is read while nothing watches.
+    /// The watch of entries that are read while nothing watches.
     degraded: Arc<Watch>,
     known: Known,
 }
 
-/// What was heard from a source.
+/// The state of a source.
 #[derive(Debug)]
 struct Heard {
-    /// Who it is.
+    /// The server that it leads to.
     server: ServerId,
     watch: Option<Arc<Watch>>,
     /// The last watch that was lost, as long as it may be believed after that.
     faded: Option<Arc<Watch>>,
-    /// When the last heartbeat that was answered was sent.
+    /// The time at which the last heartbeat was sent that was answered.
     sent: Option<Moment>,
     /// All changes before this have arrived.
     credit: Option<Moment>,
@@ -166,7 +166,7 @@ impl Heard {
     }
 }
 
-impl Plane {
+impl InvalidationStream {
     pub(crate) fn new(names: Names, clock: Readings, bounds: Bounds) -> Self {
         let space = slot(&names.tag(SPACE));
         Self {
@@ -181,7 +181,7 @@ impl Plane {
                 known: Known::Anybody,
             }),
             tags: Tags::new(TAGS),
-            bells: Bells::default(),
+            change_waiters: ChangeWaiters::default(),
             local: OnceLock::new(),
             cleared: AtomicU64::new(0),
             zero: AtomicI64::new(0),
@@ -206,20 +206,20 @@ impl Plane {
         &self.clock
     }
 
-    /// How long a hit is believed after its source was heard. A backend's heartbeat must be a
+    /// A hit is believed for so long after its source was heard. A backend's heartbeat must be a
     /// fraction of it.
     #[must_use]
     pub fn bound(&self) -> Duration {
         self.bounds.watched
     }
 
-    /// How long a question may take, with all that it waits for. A backend keeps to it.
+    /// The time limit of a question, with all that it waits for. A backend keeps to it.
     #[must_use]
     pub fn timeout(&self) -> Duration {
         self.bounds.timeout
     }
 
-    /// How long what is stored lives while nothing watches.
+    /// The life of entries that are stored while nothing watches.
     pub(crate) fn degraded_life(&self) -> Duration {
         self.bounds.degraded
     }
@@ -238,7 +238,7 @@ impl Plane {
         let _ = self.local.set(local);
     }
 
-    /// The first tier's last tick that has ended by a time of the plane's.
+    /// The first tier's last tick that has ended by a time of the stream's.
     fn tick(&self, at: Moment) -> u64 {
         let since = i128::from(at.0) - i128::from(self.zero.load(Relaxed));
         u64::try_from(since / i128::from(TICK_NANOS)).unwrap_or(0)
@@ -254,7 +254,7 @@ impl Plane {
 }
 
 /// # What a backend tells
-impl Plane {
+impl InvalidationStream {
     /// A source, which is a connection to this server, will tell of every change from now on.
     pub fn connected(&self, source: Source, server: ServerId) {
         if self.lock().is_other(source, server) {
@@ -307,7 +307,7 @@ impl Plane {
                     if let Some(local) = self.local.get() {
                         local.forget(key);
                     }
-                    self.bells.ring(key);
+                    self.change_waiters.notify(key);
                 }
                 Some(Named::Tag(tag)) => self.forget_tag(tag),
                 None => {}
@@ -355,7 +355,7 @@ impl Plane {
         heard.faded = Some(watch);
     }
 
-    /// Who owns which slot, as asked at some time. Another answer than the last one ends
+    /// Sets the owners of the slots, as asked at some time. Another answer than the last one ends
     /// everything.
     pub fn owned(&self, owners: Owners) {
         let is_takeover = self.lock().is_takeover(&owners);
@@ -420,7 +420,7 @@ impl Plane {
         state.degraded.end();
     }
 
-    /// Whether every slot is watched, and heard from within the bound.
+    /// True if every slot is watched, and heard from within the bound.
     #[must_use]
     pub fn is_watched(&self) -> bool {
         let state = self.lock();
@@ -438,20 +438,20 @@ impl Plane {
     }
 }
 
-impl Plane {
-    /// Whether another server has taken over a moment ago, so that other processes may still repeat
-    /// what is lost.
+impl InvalidationStream {
+    /// True if another server took over a moment ago, so that other processes may still repeat what
+    /// is lost.
     pub(crate) fn is_quiet(&self) -> bool {
         let until = self.quiet_until.load(Acquire);
         until != 0 && self.now().0 < until
     }
 
-    /// Whether nobody may be asked: another server has taken over, and is not watched yet.
+    /// True if nobody may be asked: another server has taken over, and is not watched yet.
     pub(crate) fn is_between(&self) -> bool {
         !fault!(H13) && self.lock().known == Known::Nobody
     }
 
-    /// Whether an answer is of another server than the one that is watched, where one has
+    /// True if an answer is of another server than the one that is watched, where one has
     /// everything. It may be of one that lacks what is to be repeated, or of one that was the
     /// primary.
     pub(crate) fn is_stranger(&self, server: Option<ServerId>) -> bool {
@@ -464,7 +464,7 @@ impl Plane {
             }
     }
 
-    /// What covers a key in a slot now.
+    /// The cover of a key in a slot now.
     pub(crate) fn cover(&self, slot: u16) -> Cover {
         let state = self.lock();
         let watched = |slot| {
@@ -503,8 +503,8 @@ impl Plane {
         }
     }
 
-    /// How often the namespace was cleared, as far as is known here. What was kept before is no
-    /// answer to an error.
+    /// The number of times that the namespace was cleared, as far as is known here. An entry of
+    /// before is no answer to an error.
     pub(crate) fn cleared(&self) -> u64 {
         self.cleared.load(Acquire)
     }
@@ -537,13 +537,13 @@ impl State {
         self.owners.as_ref()?.of(slot)
     }
 
-    /// Whether a source has led to another server before.
+    /// True if a source has led to another server before.
     fn is_other(&self, source: Source, server: ServerId) -> bool {
         let heard = self.sources.get(&source);
         heard.is_some_and(|heard| heard.server != server)
     }
 
-    /// Whether somebody who was an owner is none any more.
+    /// True if a former owner owns nothing any more.
     fn is_takeover(&self, next: &Owners) -> bool {
         match &self.owners {
             None => false,
@@ -568,7 +568,7 @@ impl State {
         }
     }
 
-    /// What was read while nothing watched is not believed any more.
+    /// Entries that were read while nothing watched are not believed any more.
     fn renew_degraded(&mut self) {
         self.degraded.end();
         self.degraded = Watch::forever();
@@ -579,9 +579,9 @@ fn after(moment: Moment, by: Duration) -> Moment {
     Moment(moment.0.saturating_add(nanos(by)))
 }
 
-impl fmt::Debug for Plane {
+impl fmt::Debug for InvalidationStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Plane")
+        f.debug_struct("InvalidationStream")
             .field("state", &self.state)
             .finish_non_exhaustive()
     }
