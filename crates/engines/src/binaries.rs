@@ -1,4 +1,4 @@
-//! Where the programs are: on the path, or in a package of Python's.
+//! Finds the engines' programs: on the path, or in a package of Python's.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -21,8 +21,8 @@ pub fn require(program: &str, in_packages: &[&str]) -> Option<PathBuf> {
     path
 }
 
-/// As [`require`], without a word. Python's packages go first: they are the newer ones. With
-/// `TIDEWHEEL_NO_ENGINES=1` in the environment there are none.
+/// Finds a program as [`require`] does, without a word. Python's packages go first: they are the
+/// newer ones. With `TIDEWHEEL_NO_ENGINES=1` in the environment there are none.
 #[must_use]
 pub fn found(program: &str, in_packages: &[&str]) -> Option<PathBuf> {
     if !are_wanted() {
@@ -35,7 +35,7 @@ pub fn found(program: &str, in_packages: &[&str]) -> Option<PathBuf> {
     packaged.or_else(|| on_path(program))
 }
 
-/// Whether engines are to be started.
+/// True if engines are to be started.
 pub(crate) fn are_wanted() -> bool {
     std::env::var_os("TIDEWHEEL_NO_ENGINES").is_none_or(|v| v != "1")
 }

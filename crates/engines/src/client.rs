@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tidewheel_resp::Reply;
 
-/// How long a reply may take.
+/// The time limit of a reply.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// One connection.

@@ -13,7 +13,7 @@ const SLOTS: u16 = 16_384;
 /// Primaries; as many nodes are their replicas.
 const PRIMARIES: usize = 3;
 
-/// After how many milliseconds of silence a node counts as down.
+/// A node counts as down after so many milliseconds of silence.
 const NODE_TIMEOUT: &str = "1000";
 
 /// Six nodes that agree.
@@ -186,7 +186,7 @@ fn bus_port(node: &Server) -> u16 {
     node.port + BUS
 }
 
-/// What a node's bus port is above its port.
+/// A node's bus port is so far above its port.
 const BUS: u16 = 21_000;
 
 fn node(engine: &Engine) -> Server {

@@ -1,4 +1,4 @@
-//! A folder that goes with its owner.
+//! A temporary folder is removed with its owner.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,7 +24,7 @@ impl Folder {
         Self(path)
     }
 
-    /// Where it is.
+    /// Its path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.0

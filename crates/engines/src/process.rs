@@ -1,4 +1,4 @@
-//! One server's process: started, killed, paused, started again.
+//! A server's process is started, killed, paused, started again.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::binaries::found;
 use crate::folder::Folder;
 
-/// What a server is started with.
+/// The program and arguments that a server is started with.
 #[derive(Debug)]
 pub struct Launch {
     program: PathBuf,
@@ -125,12 +125,12 @@ impl Process {
         self.folder.path()
     }
 
-    /// Whether it has not ended.
+    /// True if it has not ended.
     pub fn is_running(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// What it has written so far.
+    /// The output so far.
     #[must_use]
     pub fn output(&self) -> String {
         let bytes = std::fs::read(self.folder.path().join("output")).unwrap_or_default();

@@ -12,7 +12,7 @@ use crate::wait::eventually;
 /// The name that the Sentinels know the primary by.
 const MASTER: &str = "tide";
 
-/// How many must agree.
+/// The number of Sentinels that must agree.
 const QUORUM: usize = 2;
 
 /// Three Sentinels, and what they watch.
@@ -78,7 +78,8 @@ impl Sentinels {
         found.expect("one of the servers")
     }
 
-    /// Until each Sentinel knows the replicas and the other Sentinels, and knows them for good.
+    /// Waits until each Sentinel knows the replicas and the other Sentinels, and knows them for
+    /// good.
     fn wait_known(&self, replicas: usize) {
         for sentinel in &self.sentinels {
             eventually("a Sentinel that knows all", || {

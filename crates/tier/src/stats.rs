@@ -34,7 +34,7 @@ macro_rules! counters {
 counters! {
     /// Questions for values that the engine answered.
     looks: "tidewheel_tier_looks_total",
-    /// Those of them that found a value.
+    /// Looks of those that found a value.
     found: "tidewheel_tier_found_total",
     /// Loaders that ran.
     loads: "tidewheel_tier_loads_total",

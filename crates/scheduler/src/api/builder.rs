@@ -146,14 +146,14 @@ impl<K, V, S: BuildHasher + Clone> Builder<K, V, S> {
         self
     }
 
-    /// Another clock than the system's.
+    /// Sets another clock than the system's.
     #[must_use]
     pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
         self.clock = Some(Box::new(clock));
         self
     }
 
-    /// Another hasher.
+    /// Sets another hasher.
     #[must_use]
     pub fn hasher<T: BuildHasher + Clone>(self, hasher: T) -> Builder<K, V, T> {
         self.retyped(|_| hasher)
@@ -179,8 +179,8 @@ impl<K, V, S: BuildHasher + Clone> Builder<K, V, S> {
         self.start_filled(handler, |_| Ok(()))
     }
 
-    /// As [`start`](Self::start), after `fill` has set tasks: no handler runs before it is done.
-    /// The handler gets the deadline too, in ticks.
+    /// Starts it as [`start`](Self::start) does, after `fill` has set tasks: no handler runs before
+    /// it is done. The handler gets the deadline too, in ticks.
     pub(crate) fn start_filled(
         self,
         handler: impl Fn(&Handle<K, V, S>, Run<K, V>, u64) + Send + Sync + 'static,
@@ -221,7 +221,7 @@ impl<K, V, S: BuildHasher + Clone> Builder<K, V, S> {
         self.manual_filled(clock, handler, |_| Ok(()))
     }
 
-    /// As [`manual`](Self::manual), with what [`start_filled`](Self::start_filled) adds.
+    /// Makes a [`manual`](Self::manual) one, with what [`start_filled`](Self::start_filled) adds.
     pub(crate) fn manual_filled(
         self,
         clock: &ManualClock,

@@ -149,8 +149,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Handle<K, V, S> {
         Ok(old)
     }
 
-    /// Lets a pending task run when `delay` has passed, instead of when it would have. `false` when
-    /// none is pending. `true` means that it runs once, at the new time.
+    /// Sets another time of a pending task: when `delay` has passed. `false` when none is pending.
+    /// `true` means that it runs once, at the new time.
     pub fn move_to<Q: Hash + Equivalent<K> + ?Sized>(&self, key: &Q, delay: Duration) -> bool {
         let now = self.inner.now();
         let mut held = self.inner.shards.of(key);
@@ -197,8 +197,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Handle<K, V, S> {
         self.take(key, true).map(|(_, value)| value)
     }
 
-    /// As [`remove`](Self::remove), with the key, whose drop is the user's code: not under a lock.
-    /// `recalls` says whether fired runs of a periodic task are not to begin.
+    /// Removes a task as [`remove`](Self::remove) does, and returns the key too. Its drop is the
+    /// user's code, and so does not happen under a lock. `recalls` says whether fired runs of a
+    /// periodic task are not to begin.
     pub(crate) fn take<Q: Hash + Equivalent<K> + ?Sized>(
         &self,
         key: &Q,

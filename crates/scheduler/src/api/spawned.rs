@@ -45,10 +45,10 @@ impl<K, V, S> Drop for Going<K, V, S> {
 }
 
 impl<K, V, S: BuildHasher + Clone> Builder<K, V, S> {
-    /// As [`start`](Self::start), with an async handler. `spawn` hands its future to a runtime,
-    /// whichever it is. One worker is enough: it calls the handler and `spawn`, and the runtime
-    /// does the rest. [`in_flight`](Self::in_flight) bounds the futures. One that panics, or that
-    /// the runtime drops, counts as [`failed`](crate::Stats::failed).
+    /// Starts it with an async handler. `spawn` hands its future to a runtime, whichever it is. One
+    /// worker is enough: it calls the handler and `spawn`, and the runtime does the rest.
+    /// [`in_flight`](Self::in_flight) bounds the futures. One that panics, or that the runtime
+    /// drops, counts as [`failed`](crate::Stats::failed).
     ///
     /// ```
     /// use std::time::Duration;

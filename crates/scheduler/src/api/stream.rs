@@ -43,7 +43,7 @@ const RECORDS_PER_POLL: u32 = 1024;
 pub struct TaskStream<K, V, S = DefaultHashBuilder> {
     tasks: Tasks<K, V, S>,
     clock: TokioClock,
-    /// Until when the stream sleeps; `None` while it does not.
+    /// The time until which the stream sleeps; `None` while it does not.
     sleep: Option<Pin<Box<Sleep>>>,
     sleeps_until: u64,
     waker: Option<Waker>,

@@ -12,16 +12,16 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum CatchUp {
-    /// They are left out. The next run comes at the next multiple of the period after the first
-    /// deadline: the rhythm stays.
+    /// Missed runs are left out. The next run comes at the next multiple of the period after the
+    /// first deadline: the rhythm stays.
     #[default]
     Skip,
     /// The latest of them are made up, one after another, at most this many; older ones are left
     /// out. The late run that was due first comes before them, so that is one more. The rhythm
     /// stays.
     Burst(u32),
-    /// They are left out. The next run comes a full period after the start of the late one: the
-    /// distance stays, the rhythm drifts.
+    /// Missed runs are left out. The next run comes a full period after the start of the late one:
+    /// the distance stays, the rhythm drifts.
     Delay,
 }
 
@@ -48,7 +48,7 @@ impl Recall {
     }
 }
 
-/// It is no part of what a task is.
+/// The flag is no part of a task's identity.
 impl PartialEq for Recall {
     fn eq(&self, _: &Self) -> bool {
         true
@@ -160,7 +160,7 @@ impl<K, V> Routines<K, V> {
         }
     }
 
-    /// As [`recall`](Self::recall), for all of them.
+    /// Recalls all of them.
     pub(crate) fn recall_all(&self) {
         for cell in &self.cells {
             if let Cell::Taken(routine) = cell {

@@ -182,7 +182,7 @@ impl<K, V, S> Tasks<K, V, S> {
         self.routines.recall_all();
     }
 
-    /// As [`drain`](Self::drain), with deadlines: O(1) until the iterator is used.
+    /// Takes all tasks, with deadlines: O(1) until the iterator is used.
     pub fn take_all(&mut self) -> impl Iterator<Item = (K, V, u64)> + use<K, V, S> {
         self.routines = Routines::new();
         let kept = std::mem::take(&mut self.batch).into_iter();
@@ -201,8 +201,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Tasks<K, V, S> {
         old.map(|(_, value)| value)
     }
 
-    /// As [`set`](Self::set), but also returns the new key if the old one stays: the caller drops
-    /// it.
+    /// Sets a task as [`set`](Self::set) does, but also returns the new key if the old one stays:
+    /// the caller drops it.
     pub(crate) fn replace(&mut self, key: K, value: V, deadline: u64, now: u64) -> Option<(K, V)> {
         let hash = hash_of(&self.hasher, &key);
         self.put(hash, key, value, deadline, 0, now)
@@ -227,8 +227,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Tasks<K, V, S> {
         old.map(|(_, value)| value)
     }
 
-    /// As [`set_periodic`](Self::set_periodic); returns the key as well, as
-    /// [`replace`](Self::replace) does.
+    /// Sets a periodic task as [`set_periodic`](Self::set_periodic) does; returns the key as well,
+    /// as [`replace`](Self::replace) does.
     pub(crate) fn replace_periodic(
         &mut self,
         key: K,
@@ -294,8 +294,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Tasks<K, V, S> {
         self.take(key, true).map(|(_, value)| value)
     }
 
-    /// As [`remove`](Self::remove), with the key. Says whether runs of a periodic task that have
-    /// fired are recalled.
+    /// Removes a task as [`remove`](Self::remove) does, and returns the key too. Says whether runs
+    /// of a periodic task that have fired are recalled.
     pub(crate) fn take<Q: Hash + Equivalent<K> + ?Sized>(
         &mut self,
         key: &Q,
@@ -425,8 +425,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Tasks<K, V, S> {
         false
     }
 
-    /// As [`hand_over`](Self::hand_over), of a periodic task: apart, so that one that does not
-    /// repeat takes few instructions.
+    /// Hands over a run of a periodic task. It is apart from [`hand_over`](Self::hand_over), so
+    /// that a task that does not repeat takes few instructions.
     #[inline(never)]
     fn hand_over_run(
         &mut self,

@@ -107,7 +107,7 @@ impl Counted {
         self.begun - self.completed - self.panicked - self.recalled
     }
 
-    /// Of so many that have fired, those that wait for a worker.
+    /// The number of the fired tasks that wait for a worker.
     pub(crate) fn queued(&self, fired: u64) -> u64 {
         fired - self.begun - self.dropped - self.returned
     }
@@ -152,7 +152,7 @@ pub(crate) struct Pass {
     pub(crate) starved: bool,
 }
 
-/// With which shard the next pass begins.
+/// The shard with which the next pass begins.
 #[derive(Debug, Default)]
 pub(crate) struct Rounds {
     first: usize,
@@ -170,7 +170,7 @@ impl<K, V, S> Inner<K, V, S> {
 }
 
 impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
-    /// Under [`BackPressure::Wait`], waits while the queue is full.
+    /// Waits while the queue is full, under [`BackPressure::Wait`].
     pub(crate) fn wait_for_room(&self) {
         let waits = self.back_pressure == BackPressure::Wait && !self.manual;
         if waits && !IS_WORKER.get() {

@@ -39,7 +39,7 @@ struct State<K, V> {
     running: usize,
     /// Runs that go on after their handler.
     deferred: usize,
-    /// Nothing more will come.
+    /// True if nothing more will come.
     closed: bool,
     /// The timing thread found no room, and has left due tasks in their shards.
     starved: bool,
@@ -55,7 +55,7 @@ pub(crate) struct Queue<K, V> {
     work: Condvar,
     /// A job was taken out of a full queue, the workers wait for an `Ack`, or the queue was closed.
     room: Condvar,
-    /// Nothing waits and nothing runs.
+    /// Signals that nothing waits and nothing runs.
     idle: Condvar,
 }
 
@@ -74,8 +74,8 @@ impl<K, V> State<K, V> {
         self.running + self.deferred == 0 && self.jobs.is_empty()
     }
 
-    /// As many runs are unfinished as may be, and somebody outside of the workers has to end one of
-    /// them.
+    /// True if as many runs are unfinished as may be, and somebody outside of the workers has to
+    /// end one of them.
     fn hangs_on_an_ack(&self, runs_max: usize) -> bool {
         self.deferred > 0 && self.running + self.deferred >= runs_max
     }
@@ -235,7 +235,7 @@ impl<K, V> Queue<K, V> {
         (state.jobs.len(), state.running, state.deferred)
     }
 
-    /// Nothing more will come: workers end when the queue is empty.
+    /// Closes the queue: workers end when it is empty.
     pub(crate) fn close(&self) {
         lock(&self.state).closed = true;
         self.work.notify_all();

@@ -147,9 +147,9 @@ where
         Ok(Durable::of(scheduler, shared))
     }
 
-    /// As [`start`](Self::start), with an async handler. `spawn` hands its future to a runtime,
-    /// whichever it is. A run ends when its future does. If the future panics or the runtime drops
-    /// it, the run has failed. [`in_flight`](Self::in_flight) bounds the futures.
+    /// Starts it with an async handler. `spawn` hands its future to a runtime, whichever it is. A
+    /// run ends when its future does. If the future panics or the runtime drops it, the run has
+    /// failed. [`in_flight`](Self::in_flight) bounds the futures.
     ///
     /// The calls of the handle wait for the disk: in a future, make them where the runtime allows
     /// blocking. At the end, stop the jobs first and drop the runtime then: a future that the
@@ -188,7 +188,8 @@ where
         self.start(spawned(spawn, handler))
     }
 
-    /// As [`manual`](Self::manual), with an async handler: see [`start_async`](Self::start_async).
+    /// Makes a manual one with an async handler: see [`manual`](Self::manual) and
+    /// [`start_async`](Self::start_async).
     ///
     /// # Errors
     ///

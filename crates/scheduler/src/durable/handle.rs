@@ -58,7 +58,7 @@ impl<K, V, J, S> DurableHandle<K, V, J, S> {
         }
     }
 
-    /// One for a handler.
+    /// Makes the handle of a handler.
     pub(super) fn of_handler(handle: JobHandle<K, V, S>, shared: Arc<Shared<K, V, J>>) -> Self {
         Self {
             of_handler: true,
@@ -320,9 +320,7 @@ where
         Ok(Some((old.map(|(_, old)| old.value), written)))
     }
 
-    /// Under [`BackPressure::Wait`](crate::BackPressure), waits while the queue is full. The handle
-    /// of a handler never does, on whichever thread: when as many runs are unfinished as may be,
-    /// only their ends make room.
+    /// Waits while the queue is full, under [`BackPressure::Wait`](crate::BackPressure).
     pub(super) fn wait_for_room(&self) {
         if !self.of_handler {
             self.handle.inner().wait_for_room();

@@ -64,7 +64,7 @@ impl<V> Job<V> {
         }
     }
 
-    /// As a journal has it.
+    /// A job as a journal has it.
     pub(super) fn restored(id: u64, value: V, status: Status) -> Self {
         let rare = Rare {
             attempt: status.attempt.max(1),
@@ -107,7 +107,7 @@ impl<V> Job<V> {
         self
     }
 
-    /// After a failure.
+    /// The job after a failure.
     pub(super) fn failed(mut self, attempt: u32, error: String) -> Self {
         let rare = self.rare_mut();
         rare.attempt = attempt;

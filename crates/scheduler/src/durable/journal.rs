@@ -85,7 +85,7 @@ pub enum Place {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Repeat {
-    /// From one run to the next.
+    /// The time from one run to the next.
     pub period: Duration,
     /// The treatment of missed runs.
     pub catch_up: CatchUp,

@@ -40,7 +40,7 @@ where
         }
     }
 
-    /// Lets a dead letter run again after a delay, with all its attempts before it. It is pending
+    /// Lets a dead letter run again after a delay, with all its attempts ahead of it. It is pending
     /// under its key, or under its id if the key has a job. `false` if there is no such letter.
     ///
     /// # Errors

@@ -23,7 +23,8 @@ pub(super) struct OrderedJournal<J> {
     hasher: foldhash::quality::FixedState,
     next_id: AtomicU64,
     next_token: AtomicU64,
-    /// One more than what the journal returned for the latest change; 0 before the first.
+    /// One more than the number that the journal returned for the latest change; 0 before the
+    /// first.
     appended: AtomicU64,
     /// The journal's first failure. What is written after it cannot be relied on.
     failed: OnceLock<JournalError>,
@@ -106,7 +107,7 @@ impl<J> OrderedJournal<J> {
         self.attempt(|journal| journal.wait(appended))
     }
 
-    /// After a change that nobody waits for, without a stripe.
+    /// Tidies up after a change that nobody waits for, without a stripe.
     pub(super) fn tidy<K, V>(&self)
     where
         J: Journal<K, V>,

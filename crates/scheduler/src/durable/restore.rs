@@ -19,8 +19,8 @@ pub(super) struct Restored<K, V> {
 }
 
 impl<K: Hash + Eq, V> Restored<K, V> {
-    /// Of each key the newest job is pending under it. Older ones, whose handler was still running
-    /// when their key got another job, are pending under their ids.
+    /// Sorts the records. The newest job of each key is pending under it. Older ones, whose handler
+    /// was still running when their key got another job, are pending under their ids.
     pub(super) fn of(records: Vec<Record<K, V>>) -> Self {
         let keyed = |record: &&Record<K, V>| record.status.place == Place::Keyed;
         let mut newest: HashMap<&K, u64> = HashMap::with_capacity(records.len());

@@ -30,7 +30,7 @@ pub(super) struct CaughtUp {
 }
 
 impl Repeat {
-    /// As memory and journal have it: in whole milliseconds.
+    /// The period as memory and journal have it: in whole milliseconds.
     pub(super) fn rounded(period: Duration, catch_up: CatchUp) -> Self {
         let period = Duration::from_millis(ticks(period).max(1));
         Self { period, catch_up }
@@ -57,7 +57,7 @@ impl Repeat {
         }
     }
 
-    /// So many periods.
+    /// The length of so many periods.
     fn times(&self, count: u64) -> Duration {
         let ms = u64::try_from(self.period.as_millis()).unwrap_or(u64::MAX);
         Duration::from_millis(ms.saturating_mul(count))

@@ -205,7 +205,7 @@ where
         }
     }
 
-    /// Another attempt, later.
+    /// Files another attempt for later.
     fn retry(
         &self,
         stripe: Stripe<'_, J>,

@@ -47,7 +47,7 @@ impl std::error::Error for Error {
 pub struct JournalError(String);
 
 impl JournalError {
-    /// With the store's own words.
+    /// An error with the store's own words.
     pub fn new(message: impl fmt::Display) -> Self {
         Self(message.to_string())
     }

@@ -13,7 +13,7 @@ const NESTED_MAX: usize = 8;
 struct HeldLocks {
     /// 0 for nothing.
     innermost: Cell<usize>,
-    /// Those that it took before the innermost one. Mostly there are none.
+    /// The locks that it took before the innermost one. Mostly there are none.
     outer: [Cell<usize>; NESTED_MAX],
     depth: Cell<usize>,
 }

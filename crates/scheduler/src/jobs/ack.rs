@@ -8,7 +8,7 @@ use super::outcome::{IntoOutcome, Outcome};
 
 /// A run that has not ended.
 pub(crate) trait Settle: Send {
-    /// Its handler has passed it on: it goes on after the handler.
+    /// The handler has passed the run on: it goes on after the handler.
     fn defer(&self);
 
     /// Ends it, on this thread.

@@ -35,7 +35,7 @@ pub(crate) struct DeadLetters<K, V> {
 }
 
 impl<K, V> DeadLetters<K, V> {
-    /// With those that a journal had, however many they are.
+    /// Starts with the letters that a journal had, however many they are.
     pub(crate) fn new(max: usize, letters: Vec<DeadLetter<K, V>>) -> Self {
         let letters = letters.into_iter().map(|letter| (letter.id, letter));
         Self {

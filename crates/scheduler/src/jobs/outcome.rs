@@ -34,7 +34,8 @@ pub(crate) const ERROR_MAX: usize = 1000;
 pub enum Outcome {
     /// The job is over.
     Done,
-    /// It runs again, by the rules of [`Retry`](crate::Retry); after the last attempt it is dead.
+    /// The job runs again, by the rules of [`Retry`](crate::Retry); after the last attempt it is
+    /// dead.
     Failed {
         /// The error, for people. At most 1,000 bytes are kept.
         error: String,
@@ -42,7 +43,7 @@ pub enum Outcome {
         /// for example. The number of attempts stays bounded.
         after: Option<Duration>,
     },
-    /// It will never succeed: it becomes a dead letter at once.
+    /// The job will never succeed: it becomes a dead letter at once.
     Dead {
         /// The error, for people. At most 1,000 bytes are kept.
         error: String,
@@ -73,7 +74,7 @@ impl Outcome {
         }
     }
 
-    /// Of a panic, with its message.
+    /// The outcome of a panic, with its message.
     pub(crate) fn panicked(payload: &(dyn Any + Send)) -> Self {
         let text = payload.downcast_ref::<&str>().copied();
         let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
@@ -99,8 +100,8 @@ impl IntoOutcome for () {
     }
 }
 
-/// Of `()` or of an [`Outcome`]: a handler that says in one arm how its run ended may use `?` in
-/// the others.
+/// The outcome of `()` or of an [`Outcome`]: a handler that says in one arm how its run ended may
+/// use `?` in the others.
 impl<T: IntoOutcome, E: Display> IntoOutcome for Result<T, E> {
     fn into_outcome(self) -> Outcome {
         match self {

@@ -48,7 +48,7 @@ impl Default for Retry {
 }
 
 impl Retry {
-    /// One attempt: a job that fails is dead at once.
+    /// A single attempt: a job that fails is dead at once.
     #[must_use]
     pub fn never() -> Self {
         Self::default().attempts(1)
@@ -69,7 +69,7 @@ impl Retry {
         self
     }
 
-    /// By how much each wait is longer than the one before: 1 or more.
+    /// Sets by how much each wait is longer than the one before: 1 or more.
     #[must_use]
     pub fn factor(mut self, factor: f64) -> Self {
         // What is not a number counts as 1.

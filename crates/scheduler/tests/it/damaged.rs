@@ -16,7 +16,7 @@ use crate::common::{HOUR, MS, eventually};
 
 const JOBS: u64 = 500;
 
-/// What a journal must hold, by id.
+/// The contents that a journal must have, by id.
 type Truth = HashMap<u64, Record<u64, String>>;
 
 fn path(name: &str) -> PathBuf {
@@ -93,7 +93,7 @@ fn closed(path: &Path) -> (Vec<u8>, Truth) {
     (closed, truth)
 }
 
-/// How damaged files were met.
+/// The outcomes of opening damaged files.
 #[derive(Debug, Default)]
 struct Met {
     /// Nothing of the jobs was damaged.

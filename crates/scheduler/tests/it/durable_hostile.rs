@@ -181,7 +181,7 @@ fn a_handler_may_do_everything_with_its_own_key() {
 }
 
 thread_local! {
-    /// What the next drop of a key or value on this thread calls.
+    /// The function that the next drop of a key or value on this thread calls.
     static ON_DROP: RefCell<Option<Box<dyn FnOnce()>>> = const { RefCell::new(None) };
 }
 

@@ -55,7 +55,7 @@ fn a_setter_that_waits_for_room_does_not_hold_what_workers_need_to_make_it() {
 }
 
 thread_local! {
-    /// Whether the next hash on this thread waits until another thread is through.
+    /// True if the next hash on this thread waits until another thread is through.
     static STOPS: Cell<bool> = const { Cell::new(false) };
 }
 

@@ -18,7 +18,7 @@ type Journal = MemoryJournal<u32, &'static str>;
 type Jobs = Durable<u32, &'static str, Journal>;
 type Handle = DurableHandle<u32, &'static str, Journal>;
 
-/// What was seen of each run: key, value, attempt.
+/// The runs that were seen: key, value, attempt.
 type Runs = Arc<Mutex<Vec<(u32, &'static str, u32)>>>;
 
 /// A scheduler whose runs end as `end` says.

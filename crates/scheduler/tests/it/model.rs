@@ -82,7 +82,7 @@ fn ops() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// When the periodic task runs again, by the words of `CatchUp`: counted run by run.
+/// The next run of the periodic task, by the words of `CatchUp`: counted run by run.
 fn next_run(deadline: u64, now: u64, period: u64, catch_up: CatchUp) -> (u64, u64) {
     let missed_runs = (1..).take_while(|n| deadline + n * period <= now).count() as u64;
     match catch_up {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tidewheel_scheduler::{Clock, Scheduler, SystemClock};
 
-/// What a task's end is written down as.
+/// The record of a task's end.
 const RAN: u8 = 1;
 const REMOVED: u8 = 2;
 

@@ -22,7 +22,7 @@ use crate::store::Ask;
 /// Calls of one claim or batch that are on their way at the same time.
 pub(super) const AT_ONCE: usize = 64;
 
-/// So few records are asked for one by one.
+/// Records are asked for one by one if they are no more than this.
 const FEW: usize = 16;
 
 /// Records that are asked for in one call: the server answers for 1,024 at most.
@@ -41,7 +41,7 @@ struct Leased {
 /// Claims on their way to the worker.
 #[derive(Debug, Default)]
 pub(super) struct Claimed {
-    /// Of these it is not known whether they were cancelled after they were delivered.
+    /// The claims of which it is not known whether they were cancelled after they were delivered.
     unchecked: Vec<Leased>,
     ready: Vec<Leased>,
 }
@@ -184,7 +184,7 @@ impl Inner {
         })
     }
 
-    /// For how long a worker believes in a claim: an extension that a leader had not passed on when
+    /// A worker believes in a claim for so long. An extension that a leader had not passed on when
     /// it died is lost, and claims are extended when a quarter of this is over.
     fn trusted(&self) -> Duration {
         self.lease - self.lease / 4

@@ -16,8 +16,8 @@ use crate::shape::error::StoreError;
 use crate::shape::task::Priority;
 use crate::shape::timestamp::Timestamp;
 
-/// By how much the clocks of two nodes may differ, of which one made the consumer and the other one
-/// kept a message.
+/// The clocks of two nodes, of which one made the consumer and the other one kept a message, differ
+/// by this at most.
 const CLOCKS: Duration = Duration::from_secs(1);
 
 /// A consumer.
@@ -29,7 +29,7 @@ pub(super) struct Consumer {
     /// The time of its creation, in microseconds since 1970; 0 if that is not known yet.
     made: AtomicU64,
     in_doubt: AtomicBool,
-    /// It was deleted, and nobody was told.
+    /// The consumer was deleted, and nobody was told.
     lost: AtomicBool,
 }
 
@@ -82,7 +82,7 @@ impl Consumer {
         Ok(())
     }
 
-    /// It may be another one by now.
+    /// The consumer may be another one by now.
     pub(super) fn doubt(&self) {
         self.in_doubt.store(true, Relaxed);
     }

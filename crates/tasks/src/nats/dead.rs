@@ -41,7 +41,7 @@ fn read(kept: Kept) -> Option<DeadLetter> {
 }
 
 impl Inner {
-    /// One call for each letter.
+    /// Makes one call for each letter.
     pub(super) async fn dead_letters(&self, most: usize) -> Result<Vec<DeadLetter>, StoreError> {
         let (mut letters, mut from) = (Vec::new(), 1);
         while letters.len() < most {

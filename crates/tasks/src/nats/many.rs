@@ -23,7 +23,7 @@ const BATCH_BYTES: usize = 4_000_000;
 /// Batches on their way: more of them wait for each other, and may not be answered in time.
 const BATCHES: usize = 2;
 
-/// Before each question to a node, in milliseconds.
+/// The pauses before each question to a node, in milliseconds.
 const PAUSES_MS: [u64; 4] = [0, 20, 100, 500];
 
 /// Questions to the leader at a time.

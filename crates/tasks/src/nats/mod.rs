@@ -62,7 +62,7 @@ use crate::shape::task::{Due, Task, check_id};
 use crate::shape::timestamp::Timestamp;
 use crate::store::{Ask, Failure, TaskStore, Wake};
 
-/// For how long an answer of the engine's clock is used.
+/// An answer of the engine's clock is used for so long.
 const CLOCK_AGE: Duration = Duration::from_secs(5);
 
 /// The time limit of a whole call.
@@ -97,7 +97,7 @@ struct Inner {
     /// The consumers wait so long for an acknowledgement.
     lease: Duration,
     clock: Mutex<EngineClock>,
-    /// By priority.
+    /// The consumers, by priority.
     consumers: [Arc<Consumer>; 3],
     /// The messages that the consumers have delivered.
     buffers: [Arc<Buffer>; 3],

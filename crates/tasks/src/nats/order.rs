@@ -22,7 +22,7 @@ pub(super) struct Order {
     pub(super) attempt: u32,
     pub(super) priority: Priority,
     pub(super) payload: Bytes,
-    /// It is as it was written.
+    /// True if it is as it was written.
     pub(super) is_whole: bool,
 }
 
@@ -63,7 +63,7 @@ impl Order {
         }
     }
 
-    /// Of a message as it was kept or delivered.
+    /// Reads a message as it was kept or delivered.
     pub(super) fn read(id: &str, headers: &HeaderMap, payload: Bytes) -> Option<Self> {
         let due = number(headers, DUE)?;
         let level = number(headers, PRIORITY).and_then(|level| level.try_into().ok());
@@ -95,7 +95,7 @@ impl Order {
         )
     }
 
-    /// With its first attempt ahead.
+    /// The same task, with its first attempt ahead.
     pub(super) fn anew(self, due: Timestamp) -> Self {
         Self {
             due,
@@ -105,7 +105,7 @@ impl Order {
         }
     }
 
-    /// As a schedule: it becomes a message that is handed over at `from`.
+    /// Makes the schedule: it becomes a message that is handed over at `from`.
     pub(super) fn schedule(&self, subjects: &Subjects, id: &str, from: Timestamp) -> Letter {
         let from = from.min(LAST_HAND_OVER);
         let letter = Letter::new(subjects.pending(id))
@@ -114,7 +114,7 @@ impl Order {
         self.write(id, letter)
     }
 
-    /// As a message that is handed over at once.
+    /// Makes the message that is handed over at once.
     pub(super) fn hand_over(&self, subjects: &Subjects, id: &str) -> Letter {
         self.write(id, Letter::new(subjects.handed(id, self.priority)))
     }

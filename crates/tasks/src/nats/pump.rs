@@ -30,7 +30,7 @@ const SOON: Duration = Duration::from_secs(2);
 /// The length of a pull.
 const PULL: Duration = Duration::from_secs(1);
 
-/// After a pull that brought nothing: a refusal is answered at once.
+/// The pause after a pull that brought nothing: a refusal is answered at once.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Messages are pulled for so long after the last claim. A store from which nobody claims leaves
@@ -60,7 +60,7 @@ impl Asked {
 #[derive(Debug)]
 pub(super) struct Delivered {
     pub(super) message: Message,
-    /// By the monotonic clock, in nanoseconds.
+    /// The time of its delivery, by the monotonic clock, in nanoseconds.
     pub(super) at: u64,
     /// The store's interruptions at that time.
     pub(super) interruptions: u64,

@@ -4,7 +4,7 @@ use super::Inner;
 use super::wire::{Kept, Letter, Put};
 use crate::shape::error::StoreError;
 
-/// For how long a record is kept: a zombie that wakes up later is no longer told from the living.
+/// A record is kept for so long. A zombie that wakes up later is no longer told from the living.
 const KEPT_FOR: &str = "600s";
 
 /// The contents of a record.

@@ -34,12 +34,12 @@ impl Subjects {
         format!("{}.d.{}.{}", self.prefix, priority.level(), encoded(id))
     }
 
-    /// Of any priority.
+    /// The subject of any priority.
     pub(super) fn handed_any(&self, id: &str) -> String {
         format!("{}.d.*.{}", self.prefix, encoded(id))
     }
 
-    /// Of all ids.
+    /// The subject of all ids.
     pub(super) fn handed_all(&self, priority: Priority) -> String {
         format!("{}.d.{}.>", self.prefix, priority.level())
     }

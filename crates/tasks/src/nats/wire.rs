@@ -26,7 +26,7 @@ const BATCHES: usize = 32;
 pub(super) struct Wire {
     pub(super) client: Client,
     pub(super) stream: String,
-    /// One node alone has the stream.
+    /// True if one node alone has the stream.
     is_alone: bool,
     batches: Arc<Semaphore>,
 }
@@ -112,7 +112,7 @@ impl Wire {
         }
     }
 
-    /// As [`call`](Self::call), with the error in the answer.
+    /// Makes a [`call`](Self::call), and returns the error in the answer.
     pub(super) async fn ask(&self, what: &str, body: Value) -> Result<Value, StoreError> {
         let subject = format!("$JS.API.{what}");
         let body = if body.is_null() {

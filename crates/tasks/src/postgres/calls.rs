@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::rows::{
     Named, Order, Orders, When, claim, dues, extended, letter, micros, number, verdict,
 };
-use super::session::Of;
+use super::session::StatementName;
 use super::{Parameters, PostgresStore};
 use crate::shape::claim::{Claim, Verdict};
 use crate::shape::dead::DeadLetter;
@@ -22,7 +22,7 @@ impl TaskStore for PostgresStore {
         task.check()?;
         let order = Order::of(task);
         let rows = self
-            .query(Of::Schedule, &order.parameters(&self.queue))
+            .query(StatementName::Schedule, &order.parameters(&self.queue))
             .await?;
         Ok(Timestamp(rows.first().map_or(0, |row| number(row, 0))))
     }
@@ -31,20 +31,21 @@ impl TaskStore for PostgresStore {
         let (ids, tasks) = Many::of(tasks)?.into_parts();
         let orders = Orders::of(tasks.into_values());
         let rows = self
-            .query(Of::ScheduleMany, &orders.parameters(&self.queue))
+            .query(StatementName::ScheduleMany, &orders.parameters(&self.queue))
             .await?;
         Ok(Many::dues(&ids, &dues(&rows)))
     }
 
     async fn cancel(&self, id: &str) -> Result<bool, StoreError> {
         check_id(id)?;
-        self.changes(Of::Cancel, &[&self.queue, &id]).await
+        self.changes(StatementName::Cancel, &[&self.queue, &id])
+            .await
     }
 
     async fn reschedule(&self, id: &str, due: Due) -> Result<bool, StoreError> {
         check_id(id)?;
         let When { wait, at } = When::of(due);
-        self.changes(Of::Reschedule, &[&self.queue, &id, &wait, &at])
+        self.changes(StatementName::Reschedule, &[&self.queue, &id, &wait, &at])
             .await
     }
 
@@ -53,7 +54,7 @@ impl TaskStore for PostgresStore {
         let most = i64::try_from(ask.most).unwrap_or(i64::MAX);
         let worker = ask.worker.replace('\0', "");
         let parameters: Parameters<'_> = &[&self.queue, &ahead, &lease, &worker, &most];
-        let rows = self.query(Of::Claim, parameters).await?;
+        let rows = self.query(StatementName::Claim, parameters).await?;
         let claims = rows.iter().map(|row| claim(row, ask.lease)).collect();
         Ok(set_aside(self, claims).await)
     }
@@ -66,12 +67,12 @@ impl TaskStore for PostgresStore {
         let named = Named::of(claims);
         let lease = micros(lease);
         let parameters: Parameters<'_> = &[&self.queue, &named.ids, &named.fences, &lease];
-        let rows = self.query(Of::Extend, parameters).await?;
+        let rows = self.query(StatementName::Extend, parameters).await?;
         Ok(extended(claims, &rows))
     }
 
     async fn done(&self, claims: &[Arc<Claim>]) -> Result<Vec<Verdict>, StoreError> {
-        self.accept(Of::Done, claims).await
+        self.accept(StatementName::Done, claims).await
     }
 
     async fn fail(&self, claim: &Claim, failure: Failure) -> Result<Verdict, StoreError> {
@@ -80,43 +81,46 @@ impl TaskStore for PostgresStore {
             Some(due) => {
                 let When { wait, at } = When::of(due);
                 let parameters: Parameters<'_> = &[&self.queue, &ids, &fences, &wait, &at];
-                self.query(Of::Retry, parameters).await?
+                self.query(StatementName::Retry, parameters).await?
             }
             None => {
                 // A text has no such character.
                 let error = failure.error.replace('\0', "");
                 let parameters: Parameters<'_> = &[&self.queue, &ids, &fences, &error];
-                self.query(Of::Bury, parameters).await?
+                self.query(StatementName::Bury, parameters).await?
             }
         };
         Ok(verdict(rows.first().map(|row| row.get::<_, bool>(1))))
     }
 
     async fn release(&self, claims: &[Arc<Claim>]) -> Result<Vec<Verdict>, StoreError> {
-        self.accept(Of::Release, claims).await
+        self.accept(StatementName::Release, claims).await
     }
 
     async fn now(&self) -> Result<Timestamp, StoreError> {
-        let rows = self.query(Of::Now, &[]).await?;
+        let rows = self.query(StatementName::Now, &[]).await?;
         Ok(Timestamp(rows.first().map_or(0, |row| number(row, 0))))
     }
 
     async fn dead_letters(&self, most: usize) -> Result<Vec<DeadLetter>, StoreError> {
         let most = i64::try_from(most).unwrap_or(i64::MAX);
-        let rows = self.query(Of::Letters, &[&self.queue, &most]).await?;
+        let rows = self
+            .query(StatementName::Letters, &[&self.queue, &most])
+            .await?;
         Ok(rows.iter().map(letter).collect())
     }
 
     async fn requeue(&self, id: &str, due: Due) -> Result<bool, StoreError> {
         check_id(id)?;
         let When { wait, at } = When::of(due);
-        self.changes(Of::Requeue, &[&self.queue, &id, &wait, &at])
+        self.changes(StatementName::Requeue, &[&self.queue, &id, &wait, &at])
             .await
     }
 
     async fn remove_dead(&self, id: &str) -> Result<bool, StoreError> {
         check_id(id)?;
-        self.changes(Of::RemoveDead, &[&self.queue, &id]).await
+        self.changes(StatementName::RemoveDead, &[&self.queue, &id])
+            .await
     }
 
     fn on_arrival(&self, wake: Wake) {

@@ -23,7 +23,7 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Config, GenericClient, NoTls, Row, Socket};
 
 use self::rows::{Named, Order, Orders, dues, number, verdicts};
-use self::session::{Link, Of, engine_error};
+use self::session::{Link, StatementName, engine_error};
 use crate::shape::claim::{Claim, Verdict};
 use crate::shape::error::StoreError;
 use crate::shape::many::Many;
@@ -57,9 +57,9 @@ type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
 /// ```
 #[derive(Clone)]
 pub struct PostgresStore {
-    /// For calls that may wait for what a transaction has locked.
+    /// The connection for calls that may wait for what a transaction has locked.
     link: Arc<Link>,
-    /// For those of workers, which wait for nobody.
+    /// The connection for calls of workers, which wait for nobody.
     work: Arc<Link>,
     queue: String,
 }
@@ -83,7 +83,7 @@ impl PostgresStore {
         Self::connect_by(config, queue, NoTls).await
     }
 
-    /// As [`connect`](Self::connect), encrypted by a connector such as that of
+    /// Connects as [`connect`](Self::connect) does, encrypted by a connector such as that of
     /// `postgres-native-tls`.
     ///
     /// # Errors
@@ -124,7 +124,7 @@ impl PostgresStore {
         Ok(Timestamp(number(&row, 0)))
     }
 
-    /// As [`schedule_in`](Self::schedule_in), many tasks in one statement.
+    /// Schedules many tasks in one statement, as [`schedule_in`](Self::schedule_in) does one.
     ///
     /// # Errors
     ///
@@ -147,11 +147,15 @@ impl PostgresStore {
     ///
     /// When the engine fails.
     pub async fn count(&self) -> Result<u64, StoreError> {
-        let rows = self.query(Of::Count, &[&self.queue]).await?;
+        let rows = self.query(StatementName::Count, &[&self.queue]).await?;
         Ok(rows.first().map_or(0, |row| number(row, 0)))
     }
 
-    async fn query(&self, of: Of, parameters: Parameters<'_>) -> Result<Vec<Row>, StoreError> {
+    async fn query(
+        &self,
+        of: StatementName,
+        parameters: Parameters<'_>,
+    ) -> Result<Vec<Row>, StoreError> {
         let link = if of.is_of_workers() {
             &self.work
         } else {
@@ -173,12 +177,20 @@ impl PostgresStore {
     }
 
     /// A call that changes one row, or none.
-    async fn changes(&self, of: Of, parameters: Parameters<'_>) -> Result<bool, StoreError> {
+    async fn changes(
+        &self,
+        of: StatementName,
+        parameters: Parameters<'_>,
+    ) -> Result<bool, StoreError> {
         Ok(!self.query(of, parameters).await?.is_empty())
     }
 
     /// A call for many claims, which answers with the fences that it accepted.
-    async fn accept(&self, of: Of, claims: &[Arc<Claim>]) -> Result<Vec<Verdict>, StoreError> {
+    async fn accept(
+        &self,
+        of: StatementName,
+        claims: &[Arc<Claim>],
+    ) -> Result<Vec<Verdict>, StoreError> {
         let named = Named::of(claims);
         let parameters: Parameters<'_> = &[&self.queue, &named.ids, &named.fences];
         let rows = self.query(of, parameters).await?;

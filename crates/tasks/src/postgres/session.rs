@@ -30,7 +30,7 @@ const LIMITS: &str = "SET lock_timeout = 1000; SET statement_timeout = 4000;
 
 /// The name of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Of {
+pub(super) enum StatementName {
     Now,
     Count,
     Schedule,
@@ -48,15 +48,15 @@ pub(super) enum Of {
     RemoveDead,
 }
 
-impl Of {
+impl StatementName {
     /// True if workers call it, and it waits for nobody's lock.
     pub(super) fn is_of_workers(self) -> bool {
-        use Of::{Bury, Claim, Done, Extend, Now, Release, Retry};
+        use StatementName::{Bury, Claim, Done, Extend, Now, Release, Retry};
         matches!(self, Now | Claim | Extend | Done | Release | Retry | Bury)
     }
 }
 
-/// All statements, in the order of [`Of`].
+/// All statements, in the order of [`StatementName`].
 const STATEMENTS: [&str; 15] = [
     sql::NOW,
     sql::COUNT,
@@ -83,7 +83,7 @@ pub(super) struct Session {
 }
 
 impl Session {
-    pub(super) fn statement(&self, of: Of) -> &Statement {
+    pub(super) fn statement(&self, of: StatementName) -> &Statement {
         &self.statements[of as usize]
     }
 }
@@ -215,12 +215,18 @@ mod tests {
 
     #[test]
     fn every_statement_stands_at_its_place() {
-        let at = |of: Of| STATEMENTS[of as usize];
-        assert_eq!([at(Of::Now), at(Of::Claim)], [sql::NOW, sql::CLAIM]);
+        let at = |of: StatementName| STATEMENTS[of as usize];
         assert_eq!(
-            [at(Of::Bury), at(Of::RemoveDead)],
+            [at(StatementName::Now), at(StatementName::Claim)],
+            [sql::NOW, sql::CLAIM]
+        );
+        assert_eq!(
+            [at(StatementName::Bury), at(StatementName::RemoveDead)],
             [sql::BURY, sql::REMOVE_DEAD]
         );
-        assert_eq!([at(Of::Done), at(Of::Letters)], [sql::DONE, sql::LETTERS]);
+        assert_eq!(
+            [at(StatementName::Done), at(StatementName::Letters)],
+            [sql::DONE, sql::LETTERS]
+        );
     }
 }

@@ -17,8 +17,8 @@ pub(super) struct Silence(Mutex<Calls>);
 struct Calls {
     asked: u64,
     answered: u64,
-    /// Since when there are calls without an answer, or the last one was answered: by the monotonic
-    /// clock, in nanoseconds.
+    /// The time since which there are calls without an answer, or at which the last one was
+    /// answered: by the monotonic clock, in nanoseconds.
     since: u64,
 }
 

@@ -25,10 +25,10 @@ pub struct Claim {
     pub payload: Vec<u8>,
     /// Its priority.
     pub priority: Priority,
-    /// From one run to the next, if it is periodic.
+    /// The period, if it is periodic.
     pub every: Option<Duration>,
-    /// For a retry of a periodic task: when the run was due that is tried again. The rhythm goes on
-    /// from there.
+    /// The due time of the run that a retry of a periodic task repeats. The rhythm goes on from
+    /// there.
     pub began: Timestamp,
     /// The number of this attempt, from 1. Only failures count, not leases that ended.
     pub attempt: u32,
@@ -46,7 +46,7 @@ pub struct Claim {
     pub interruptions: u64,
     /// The store's own data, by which it finds the claim again.
     pub receipt: String,
-    /// It is not as it was scheduled: a store hands it to no worker.
+    /// True if it is not as it was scheduled: a store hands it to no worker.
     #[cfg_attr(not(any(feature = "postgres", feature = "nats")), allow(dead_code))]
     pub(crate) is_damaged: bool,
 }
@@ -77,7 +77,7 @@ impl Claim {
 /// A store's answer to a call under a fence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is done.
+    /// The call had its effect.
     Accepted,
     /// The fence is not the latest any more: the task was claimed again, cancelled, replaced, or
     /// has ended.

@@ -19,7 +19,7 @@ pub struct DeadLetter {
 }
 
 impl DeadLetter {
-    /// As a store has kept it.
+    /// A letter as a store has kept it.
     #[must_use]
     pub fn new(id: impl Into<String>, attempts: u32, error: impl Into<String>) -> Self {
         Self {

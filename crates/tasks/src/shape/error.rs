@@ -16,12 +16,12 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// With the engine's own words.
+    /// An error with the engine's own words.
     pub fn engine(error: impl fmt::Display) -> Self {
         Self::Engine(error.to_string())
     }
 
-    /// With what is wrong about the task.
+    /// A refusal that says what is wrong about the task.
     pub fn refused(why: impl fmt::Display) -> Self {
         Self::Refused(why.to_string())
     }

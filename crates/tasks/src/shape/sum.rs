@@ -8,7 +8,7 @@ use crate::store::{Failure, TaskStore};
 /// The error of a task that is not as it was scheduled, and so does not run.
 const DAMAGED: &str = "it is not as it was scheduled: damaged, or written by somebody else";
 
-/// Of an id, a payload and numbers.
+/// The checksum of an id, a payload and numbers.
 pub(crate) fn sum(id: &str, payload: &[u8], numbers: &[u64]) -> u64 {
     // The parts are told apart: each is the seed of the next.
     let mut sum = XxHash3_64::oneshot(id.as_bytes());

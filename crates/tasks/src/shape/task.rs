@@ -16,7 +16,7 @@ const PAYLOAD_MAX: usize = 900_000;
 /// The due time of a task, by the engine's clock: at the end of the year 9999 at the latest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Due {
-    /// So long after the engine has got to know of it.
+    /// After this time, from when the engine has got to know of it.
     After(Duration),
     /// At this point in time.
     At(Timestamp),
@@ -47,7 +47,7 @@ pub enum Priority {
 }
 
 impl Priority {
-    /// All of them, first what is claimed first.
+    /// All priorities, the first that is claimed first.
     pub const ALL: [Self; 3] = [Self::High, Self::Normal, Self::Low];
 
     /// 0, 1 or 2, as stores write it.
@@ -56,7 +56,7 @@ impl Priority {
         self as u8
     }
 
-    /// Of a level that a store has written.
+    /// The priority of a level that a store has written.
     #[must_use]
     pub fn of_level(level: u8) -> Self {
         match level {
@@ -90,7 +90,7 @@ pub struct Task {
     pub payload: Vec<u8>,
     /// The rank among those that could be claimed.
     pub priority: Priority,
-    /// From one run to the next, if it is periodic.
+    /// The period, if it is periodic.
     pub every: Option<Duration>,
 }
 

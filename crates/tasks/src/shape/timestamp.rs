@@ -11,15 +11,15 @@ pub struct Timestamp(pub u64);
 pub(crate) const LATEST: Timestamp = Timestamp(253_402_300_799_999_999);
 
 impl Timestamp {
-    /// So much later; the end of the year 9999 at the latest. Fractions of a microsecond count as a
-    /// whole one.
+    /// The time so much later; the end of the year 9999 at the latest. Fractions of a microsecond
+    /// count as a whole one.
     #[must_use]
     pub fn plus(self, wait: Duration) -> Self {
         let us = u64::try_from(wait.as_nanos().div_ceil(1000)).unwrap_or(u64::MAX);
         Self(self.0.saturating_add(us)).min(LATEST)
     }
 
-    /// So much earlier; 1970 at the earliest.
+    /// The time so much earlier; 1970 at the earliest.
     #[must_use]
     pub fn minus(self, wait: Duration) -> Self {
         let us = u64::try_from(wait.as_micros()).unwrap_or(u64::MAX);
@@ -32,7 +32,7 @@ impl Timestamp {
         Duration::from_micros(self.0.saturating_sub(earlier.0))
     }
 
-    /// As the standard library says it.
+    /// The same time as the standard library's type.
     #[must_use]
     pub fn to_system_time(self) -> SystemTime {
         let since = Duration::from_micros(self.0);

@@ -55,7 +55,7 @@ impl<S: TaskStore> Worker<S> {
 }
 
 impl<S: TaskStore> WorkerBuilder<S> {
-    /// Its name, for people who look into the engine (default: the number of the process).
+    /// Sets its name, for people who look into the engine (default: the number of the process).
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.settings.name = name.into();
@@ -95,8 +95,8 @@ impl<S: TaskStore> WorkerBuilder<S> {
         self
     }
 
-    /// From one question for claims to the next (default 0.5 s, an hour at most), when the engine
-    /// has not said that something came.
+    /// Sets the time from one question for claims to the next (default 0.5 s, an hour at most),
+    /// while the engine has not announced an arrival.
     #[must_use]
     pub fn poll(mut self, poll: Duration) -> Self {
         self.settings.poll = poll.min(POLL_MAX);
@@ -125,7 +125,7 @@ impl<S: TaskStore> WorkerBuilder<S> {
         self
     }
 
-    /// Another clock than the system's. Its wall time is only compared with the engine's.
+    /// Sets another clock than the system's. Its wall time is only compared with the engine's.
     #[must_use]
     pub fn clock(mut self, clock: impl Clock) -> Self {
         self.clock = Some(AnyClock(Arc::new(clock)));
@@ -146,9 +146,9 @@ impl<S: TaskStore> WorkerBuilder<S> {
         self.start_boxed(synchronous(handler))
     }
 
-    /// As [`start`](Self::start), with an async handler: `spawn` gives its runs to an executor,
-    /// such as `move |run| { runtime.spawn(run); }`. So many run at the same time as are held. A
-    /// run whose future panics or is dropped has failed.
+    /// Starts the worker with an async handler: `spawn` gives its runs to an executor, such as
+    /// `move |run| { runtime.spawn(run); }`. So many run at the same time as are held. A run whose
+    /// future panics or is dropped has failed.
     ///
     /// # Errors
     ///

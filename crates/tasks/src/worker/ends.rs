@@ -16,7 +16,7 @@ pub(super) trait Ends: Send + Sync {
     /// A claim has ended.
     fn ended(&self, key: u64, outcome: Outcome);
 
-    /// It ended by a panic.
+    /// The run ended by a panic.
     fn panicked(&self);
 }
 

@@ -13,7 +13,7 @@ use crate::shape::claim::{Claim, Verdict};
 use crate::store::TaskStore;
 use crate::wait::wait_for;
 
-/// After an engine did not say whether an unsure claim is still the worker's.
+/// The pause after an engine did not say whether an unsure claim is still the worker's.
 const ASK_AGAIN: Duration = Duration::from_millis(50);
 
 impl<S: TaskStore> Shared<S> {

@@ -24,14 +24,15 @@ pub(super) enum Stage {
 pub(super) struct HeldClaim {
     pub(super) claim: Arc<Claim>,
     stage: Stage,
-    /// It was late when it came.
+    /// True if it was late when it came.
     late: bool,
     /// The time at which its latest lease was asked for.
     asked: Duration,
     /// The end of its lease, by the worker's monotonic clock. Counted from when the lease was asked
     /// for: so it is no later than the engine's end.
     pub(super) until: Duration,
-    /// Until when nobody else can have it, even if the engine has lost the latest extension.
+    /// The time until which nobody else can have it, even if the engine has lost the latest
+    /// extension.
     pub(super) sure: Duration,
     /// Its key among the leases.
     listed: Duration,
@@ -61,13 +62,13 @@ pub(super) struct Claims {
     begun: Duration,
     /// Threads that run handlers; `None` if those do not hold them.
     threads: Option<usize>,
-    /// Those that wait for their time, and were not late.
+    /// The number of claims that wait for their time, and were not late.
     ahead: usize,
     latest: u64,
 }
 
 impl Claims {
-    /// None yet. `threads` run handlers; `None` if those do not hold them.
+    /// An empty set. `threads` run handlers; `None` if those do not hold them.
     pub(super) fn new(threads: Option<usize>) -> Self {
         Self {
             claims: HashMap::new(),
@@ -116,7 +117,7 @@ impl Claims {
         self.claims.get(&key)
     }
 
-    /// Its lease is extended as long as it waits or runs.
+    /// Sets the stage of a claim. Its lease is extended as long as it waits or runs.
     pub(super) fn set_stage(&mut self, key: u64, stage: Stage) {
         let Some(held) = self.claims.get_mut(&key) else {
             return;
@@ -137,7 +138,7 @@ impl Claims {
         }
     }
 
-    /// Its handler is to be called. `false` if it is on its way back.
+    /// Notes that its handler is to be called. `false` if it is on its way back.
     pub(super) fn begin(&mut self, key: u64, now: Duration) -> bool {
         let held = self.claims.get(&key);
         let waits = held.is_some_and(|held| held.stage == Stage::Waits);
@@ -148,13 +149,13 @@ impl Claims {
         waits
     }
 
-    /// Since when all threads have been busy with the same runs; `None` if one is free.
+    /// The time since which all threads have been busy with the same runs; `None` if one is free.
     pub(super) fn stuck_since(&self) -> Option<Duration> {
         let is_full = self.threads.is_some_and(|threads| self.running >= threads);
         is_full.then_some(self.begun)
     }
 
-    /// Since when the first claim waits for a thread. If that is yet to come, none does.
+    /// The time since which the first claim waits for a thread. If that is yet to come, none does.
     pub(super) fn waits_since(&self) -> Option<Duration> {
         self.waiting.first().map(|(due, _)| *due)
     }
@@ -197,7 +198,7 @@ impl Claims {
         }
     }
 
-    /// It is not the worker's any more, and runs: nothing more is asked about it.
+    /// Notes that it is not the worker's any more, and runs: nothing more is asked about it.
     pub(super) fn give_up(&mut self, key: u64) {
         if let Some(held) = self.claims.get(&key) {
             self.leases.remove(&(held.listed, key));

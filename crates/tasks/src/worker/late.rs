@@ -3,11 +3,12 @@
 
 use std::collections::{HashSet, VecDeque};
 
-/// For each thread so many late claims are on their way, while nothing is held that is on time.
+/// The number of late claims for each thread that are on their way, while nothing is held that is
+/// on time.
 const DEEP: usize = 16;
 
-/// Of so many threads, those that may run late claims while others are on time: an eighth is kept
-/// for these.
+/// The number of threads that may run late claims while others are on time: an eighth is kept for
+/// these.
 pub(super) fn threads_for_late(threads: usize) -> usize {
     threads.saturating_sub(threads.div_ceil(8)).max(1)
 }
@@ -35,8 +36,8 @@ impl Late {
         self.waiting.push_back(key);
     }
 
-    /// One that may begin. `ahead` says whether claims are held that are on time: these keep an
-    /// eighth of the threads.
+    /// The next late claim that may begin. `ahead` says whether claims are held that are on time:
+    /// these keep an eighth of the threads.
     pub(super) fn next(&mut self, ahead: bool) -> Option<u64> {
         let most = self.threads.map_or(usize::MAX, |threads| {
             if ahead {
@@ -53,7 +54,7 @@ impl Late {
         Some(key)
     }
 
-    /// It has ended, or is not run.
+    /// Notes that it has ended, or is not run.
     pub(super) fn ended(&mut self, key: u64) {
         self.begun.remove(&key);
     }

@@ -8,7 +8,7 @@ use tidewheel_scheduler::Outcome;
 /// The end of a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum End {
-    /// Its handler said so.
+    /// Its handler ended it.
     Ran(Outcome),
     /// It was not run, and goes back.
     Back,
@@ -20,7 +20,7 @@ pub(super) enum End {
 pub(super) struct Mail {
     pub(super) ends: Vec<(u64, End)>,
     pub(super) arrived: bool,
-    /// Nothing more is claimed.
+    /// True if nothing more is claimed.
     pub(super) closing: bool,
     /// All ends are in. The engine loop ends when the engine knows them, or at this time.
     pub(super) stop: Option<Duration>,
@@ -64,7 +64,7 @@ impl Mailbox {
         self.tell(|mail| mail.arrived = true);
     }
 
-    /// It is to look again at what it holds.
+    /// Tells the engine loop to look again at its claims.
     pub(super) fn nudge(&self) {
         self.tell(|_| ());
     }

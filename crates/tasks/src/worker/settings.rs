@@ -13,7 +13,7 @@ pub(crate) struct Settings {
     pub(crate) lease: Duration,
     /// Claims that are held or running, at most.
     pub(crate) held: usize,
-    /// From one question for claims to the next.
+    /// The time from one question for claims to the next.
     pub(crate) poll: Duration,
     /// The time limit of a call of the engine.
     pub(crate) limit: Duration,

@@ -123,7 +123,7 @@ impl Counters {
     }
 }
 
-/// One more.
+/// Adds one.
 pub(super) fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Relaxed);
 }

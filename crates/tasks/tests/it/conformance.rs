@@ -11,7 +11,7 @@ use tidewheel_tasks::{
 
 use crate::common::MS;
 
-/// How a store's time passes: virtual time is moved, real time is waited for.
+/// The way in which a store's time passes: virtual time is moved, real time is waited for.
 pub(crate) type Pass<'a> = &'a dyn Fn(Duration);
 
 /// All steps, each with ids of its own. `lease` is how long the store's claims last.
@@ -374,7 +374,7 @@ impl<S: TaskStore> Suite<'_, S> {
         self.claims_nothing();
     }
 
-    /// Whether the store takes an end of a claim, or another call under its fence.
+    /// True if the store takes an end of a claim, or another call under its fence.
     fn takes(&self, end: &str, claim: &Arc<Claim>) -> bool {
         match end {
             "done" => self.is_done(claim),

@@ -97,7 +97,7 @@ fn note(log: &Mutex<File>, what: &str, id: &str, fence: u64) {
     log.write_all(line.as_bytes()).expect("written");
 }
 
-/// What the processes have written down.
+/// The records that the processes have written.
 #[derive(Default)]
 struct Log {
     kept: BTreeSet<String>,

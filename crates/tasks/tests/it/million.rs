@@ -20,7 +20,7 @@ const NEAR: u64 = 20_000;
 /// Tasks in one call, and calls at a time.
 const CALL: usize = 1000;
 const CALLS: usize = 4;
-/// How long scheduling may take.
+/// The time limit of scheduling.
 const PATIENCE: Duration = Duration::from_secs(200);
 const HOUR: Duration = Duration::from_secs(3600);
 

@@ -60,7 +60,7 @@ impl Model {
         }
     }
 
-    /// What is to be claimed.
+    /// The tasks that are to be claimed.
     fn claimable(&self) -> usize {
         let tasks = self.tasks.values();
         let claimable = tasks.filter(|known| known.near && known.claim.is_none());

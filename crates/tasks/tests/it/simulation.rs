@@ -15,7 +15,7 @@ use crate::common::{MS, Random, engine};
 const SEEDS: u64 = 60;
 const TASKS: u64 = 60;
 
-/// What is known about one id.
+/// The known facts of one id.
 #[derive(Debug, Default)]
 struct Known {
     fence: u64,

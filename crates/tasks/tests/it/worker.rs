@@ -12,7 +12,7 @@ use tidewheel_tasks::{
 use crate::common::watched::{NEVER, Watched};
 use crate::common::{MS, engine, shares_what_is_due};
 
-/// What ran: id and attempt.
+/// The runs: id and attempt.
 type Ran = Arc<Mutex<Vec<(String, u32)>>>;
 
 fn schedule(store: &Arc<MemoryStore>, task: Task) {

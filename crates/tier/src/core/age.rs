@@ -19,16 +19,16 @@ pub(crate) enum Age {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Left {
     pub(crate) age: Age,
-    /// Until its end.
+    /// The time until its end.
     pub(crate) hard: Duration,
-    /// Until its soft deadline, if it has one.
+    /// The time until its soft deadline, if it has one.
     pub(crate) soft: Option<Duration>,
-    /// After its end.
+    /// The time for which it is kept after its end.
     pub(crate) kept: Duration,
 }
 
 impl Left {
-    /// By the engine's time to live, which includes the time that the value is kept.
+    /// Computes them by the engine's time to live, which includes the time that the value is kept.
     pub(crate) fn of(envelope: &Envelope<'_>, pttl_ms: u64) -> Self {
         let (grace, kept) = (u64::from(envelope.grace_ms), u64::from(envelope.kept_ms));
         let age = if pttl_ms <= kept {
@@ -47,8 +47,8 @@ impl Left {
         }
     }
 
-    /// For how long after the question the first tier may keep it. A millisecond less than the
-    /// engine says: the first tier's deadlines are rounded up.
+    /// The time after the question for which the first tier may keep it. A millisecond less than
+    /// the engine says: the first tier's deadlines are rounded up.
     pub(crate) fn local(&self) -> Duration {
         self.hard.saturating_sub(Duration::from_millis(1))
     }

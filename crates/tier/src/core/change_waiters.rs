@@ -53,7 +53,7 @@ impl ChangeWaiter {
     }
 }
 
-/// One that waits for changes of a key.
+/// A registration that waits for changes of a key.
 #[derive(Debug)]
 pub(crate) struct Waiting<'a> {
     waiters: &'a ChangeWaiters,
@@ -62,7 +62,7 @@ pub(crate) struct Waiting<'a> {
 }
 
 impl Waiting<'_> {
-    /// Until the key changes; at once if it has since the last time.
+    /// Waits until the key changes; returns at once if it has since the last time.
     pub(crate) async fn changed(&self) {
         poll_fn(|context| {
             *self.waiter.lock() = Some(context.waker().clone());

@@ -37,7 +37,7 @@ pub(crate) const fn is_planted(_: Fault) -> bool {
     false
 }
 
-/// By how much a machine's clock is off, for a test that compares two.
+/// The error of a machine's clock, for a test that compares two.
 #[cfg(not(test))]
 pub(crate) const fn skew() -> std::time::Duration {
     std::time::Duration::ZERO

@@ -69,9 +69,9 @@ impl Owners {
 pub(crate) enum Cover {
     /// A connection that tells of its changes.
     Watched(Arc<Watch>),
-    /// Nothing: what is stored may live for a short time.
+    /// No connection tells of it: an entry may live for a short time.
     Degraded(Arc<Watch>),
-    /// Nothing, and then nothing may be stored.
+    /// No connection tells of it, and nothing may be stored.
     Refused,
 }
 
@@ -94,7 +94,7 @@ pub(crate) struct Bounds {
     pub(crate) watched: Duration,
     /// The additional age after the connection is lost; zero: nothing is believed then.
     pub(crate) degraded: Duration,
-    /// For how long a server may lose what it has taken, when another one takes over.
+    /// A server may lose its last writes of so long, when another one takes over.
     pub(crate) lag: Duration,
     /// The time limit of a question to the engine.
     pub(crate) timeout: Duration,
@@ -103,11 +103,11 @@ pub(crate) struct Bounds {
 /// The server from which answers are taken, where one server has everything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Known {
-    /// Nothing was ever watched, or it is a Cluster: whoever answers.
+    /// Any server's: nothing was ever watched, or it is a Cluster.
     Anybody,
     /// The server that is watched, or was until a moment ago.
     Server(ServerId),
-    /// Another server has taken over, and is not watched yet.
+    /// No server's: another one has taken over, and is not watched yet.
     Nobody,
 }
 
@@ -124,9 +124,9 @@ pub struct InvalidationStream {
     local: OnceLock<Box<dyn Local>>,
     /// The number of times that the namespace was cleared, as far as is known here.
     cleared: AtomicU64,
-    /// By how many nanoseconds the stream's clock is ahead of the first tier's.
+    /// The nanoseconds by which the stream's clock is ahead of the first tier's.
     zero: AtomicI64,
-    /// Until when other processes may repeat what they know to be lost.
+    /// The time until which other processes may repeat what they know to be lost.
     quiet_until: AtomicU64,
 }
 
@@ -149,7 +149,7 @@ struct Heard {
     faded: Option<Arc<Watch>>,
     /// The time at which the last heartbeat was sent that was answered.
     sent: Option<Moment>,
-    /// All changes before this have arrived.
+    /// The time before which all changes have arrived.
     credit: Option<Moment>,
 }
 
@@ -224,7 +224,7 @@ impl InvalidationStream {
         self.bounds.degraded
     }
 
-    /// For how long back invalidations are repeated when another server takes over.
+    /// The time for which invalidations of the past are repeated when another server takes over.
     pub(crate) fn lag(&self) -> Duration {
         self.bounds.lag
     }
@@ -315,7 +315,7 @@ impl InvalidationStream {
         }
     }
 
-    /// Everything that a source had is gone.
+    /// Notes that everything that a source had is gone.
     pub fn flushed(&self, source: Source) {
         if fault!(H3) {
             return;
@@ -412,7 +412,7 @@ impl InvalidationStream {
         }
     }
 
-    /// Everything is over: nothing is believed any more.
+    /// Ends everything: nothing is believed any more.
     pub fn close(&self) {
         let mut state = self.lock();
         state.sources.values_mut().for_each(Heard::end);
@@ -552,7 +552,7 @@ impl State {
         }
     }
 
-    /// All changes before this have arrived, those of the namespace's version included.
+    /// The time before which all changes have arrived, those of the namespace's version included.
     fn credit(&self, source: Source, space: u16) -> Option<Moment> {
         let of = |source| self.sources.get(&source)?.credit;
         Some(of(source)?.min(of(self.owner(space)?)?))

@@ -25,7 +25,7 @@ pub(crate) struct Tag {
     learnt: OnceLock<Learnt>,
     replaced: AtomicBool,
     watch: Arc<Watch>,
-    /// Until when it is believed, however long the watch lasts.
+    /// The time until which it is believed, however long the watch lasts.
     until: Moment,
 }
 

@@ -34,12 +34,12 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// One of a server that has just begun: believed once its first heartbeat is answered.
+    /// A watch of a server that has just begun: believed once its first heartbeat is answered.
     pub(crate) fn begin(server: ServerId) -> Arc<Self> {
         Self::of(Moment(BEGUN), 0, Some(server))
     }
 
-    /// One that is never believed.
+    /// A watch that is never believed.
     pub(crate) fn never() -> Arc<Self> {
         Self::of(Moment(ENDED), 0, None)
     }
@@ -52,7 +52,7 @@ impl Watch {
         })
     }
 
-    /// One that nothing ends but [`end`](Self::end).
+    /// A watch that nothing ends but [`end`](Self::end).
     pub(crate) fn forever() -> Arc<Self> {
         Self::of(Moment(u64::MAX), u64::MAX, None)
     }
@@ -81,7 +81,7 @@ impl Watch {
         high.0 < until || (low.0 < until && clock.now().0 < until)
     }
 
-    /// It is believed until then, unless it has ended or is believed for longer.
+    /// Extends it: it is believed until then, unless it has ended or is believed for longer.
     ///
     /// Only the holder of the stream's lock extends or ends a watch.
     pub(crate) fn extend(&self, until: Moment, tick: u64) {
@@ -91,7 +91,7 @@ impl Watch {
         }
     }
 
-    /// Nothing that was read during it is believed any more.
+    /// Ends it: nothing that was read during it is believed any more.
     pub(crate) fn end(&self) {
         self.until.store(ENDED, Release);
         self.tick.store(0, Release);

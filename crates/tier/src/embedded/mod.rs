@@ -43,13 +43,13 @@ impl Default for Embedded {
 }
 
 impl Embedded {
-    /// One by the system's clock.
+    /// Makes an engine by the system's clock.
     #[must_use]
     pub fn new() -> Self {
         Self::build(SystemClock::new(), true)
     }
 
-    /// One by a clock that is moved by hand.
+    /// Makes an engine by a clock that is moved by hand.
     #[must_use]
     pub fn with_clock(clock: tidewheel::ManualClock) -> Self {
         Self::build(clock, false)

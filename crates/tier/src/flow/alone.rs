@@ -13,7 +13,7 @@ use crate::core::watch::Watch;
 use crate::handle::held::{Held, Kept, More};
 use crate::handle::life::{Given, Life};
 
-/// For how long an old value is answered before a loader that has failed is asked again.
+/// An old value is answered for so long before a loader that has failed is asked again.
 const ERROR_PAUSE: Duration = Duration::from_secs(1);
 
 /// The state before a loader ran whose value may stay in this process alone.

@@ -37,7 +37,7 @@ impl<'a> Leased<'a> {
         }
     }
 
-    /// If not, it is another one's, or over.
+    /// Keeps the lease if it is held: if not, it is another one's, or over.
     pub(super) fn keep_if(mut self, is_held: bool) -> Option<Self> {
         if !is_held {
             self.key = None;
@@ -151,7 +151,7 @@ where
         self.entry(question, value, Vec::new(), left)
     }
 
-    /// For those who wait, and nobody else.
+    /// The entry for those who wait, and nobody else.
     pub(super) fn answer_only(&self, given: Option<Given<V>>) -> Loaded<Held<V>> {
         self.value_only(given.map(|given| given.value))
     }

@@ -177,7 +177,7 @@ where
         Ok(looked)
     }
 
-    /// One look.
+    /// Makes one look.
     async fn step(&self, miss: &mut Miss<'_>) -> Next<'_, V> {
         if !self.settle_pending().await {
             return Next::Alone;

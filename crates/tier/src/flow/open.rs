@@ -34,7 +34,7 @@ pub(super) struct Question {
 }
 
 impl Question {
-    /// Another server has answered than the one that is watched: nothing of it is kept.
+    /// Keeps nothing of the answer: it is of another server than the one that is watched.
     pub(super) fn doubt(&mut self) {
         self.cover = Cover::Refused;
     }
@@ -53,11 +53,11 @@ impl Question {
 
 /// A value of the engine's.
 pub(super) enum Opened<V> {
-    /// It may be used.
+    /// The value may be used.
     Valid { age: Age, entry: Loaded<Held<V>> },
-    /// It counts as none: a tag of it was invalidated, or it cannot be read. This is its id.
+    /// The value counts as none: a tag of it was invalidated, or it cannot be read. This is its id.
     Invalid(u128),
-    /// It is none of ours.
+    /// The bytes are none of ours.
     Nothing,
 }
 

@@ -21,7 +21,7 @@ pub(super) const TAG_TTL_MS: u64 = 30 * 24 * 3600 * 1000;
 /// Times that a version is asked for while others change it.
 const ATTEMPTS: usize = 8;
 
-/// By how much an engine's milliseconds may be off, in both directions together.
+/// The error of an engine's milliseconds, in both directions together.
 const ROUNDING: Duration = Duration::from_millis(2);
 
 /// A number that nobody else has drawn.

@@ -120,8 +120,8 @@ where
         is_settled && !self.stream.is_quiet()
     }
 
-    /// Before a value is written: an invalidation of it that waits would take it away again when it
-    /// is tried later.
+    /// Settles invalidations of a value before it is written: one that waits would take the value
+    /// away again when it is tried later.
     async fn settle_before(&self, key: &[u8], tags: &[String]) -> Result<(), EngineError> {
         if !self.pending.any() {
             return Ok(());
@@ -144,7 +144,7 @@ where
         None
     }
 
-    /// All that wait; the first one alone, to see whether the engine is there.
+    /// Tries all that wait; the first one alone, to see whether the engine is there.
     async fn settle_all(&self) -> bool {
         let mut count = 1;
         while self.pending.any() {
@@ -201,7 +201,7 @@ where
         Ok(())
     }
 
-    /// After a write that the engine has taken: others may be taken too.
+    /// Tries others after a write that the engine has taken: they may be taken too.
     async fn settle_after<T>(&self, written: &Result<T, EngineError>) {
         if written.is_ok()
             && self.pending.any()

@@ -10,7 +10,7 @@ use crate::engine::EngineError;
 /// Failures in a row after which the engine is left alone.
 const FAILURES: u32 = 5;
 
-/// For how long, at first, and at most: it doubles with each attempt that fails.
+/// The breaker is open for so long, at first, and at most: it doubles with each attempt that fails.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 

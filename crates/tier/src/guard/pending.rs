@@ -57,7 +57,7 @@ impl Waiting {
         }
     }
 
-    /// One of everything, which stands for all others.
+    /// Replaces all by one invalidation of everything.
     fn collapse(&mut self) {
         self.numbers.clear();
         self.bytes = 0;
@@ -104,15 +104,14 @@ impl Pending {
         (!was_tried).then(|| Turn(self))
     }
 
-    /// Some that wait, with their numbers. They stay until [`done`](Self::done).
+    /// Returns some that wait, with their numbers. They stay until [`done`](Self::done).
     pub(crate) fn some(&self, most: usize) -> Vec<(Invalidation, u64)> {
         let waiting = self.lock();
         let all = waiting.numbers.iter().take(most);
         all.map(|(what, number)| (what.clone(), *number)).collect()
     }
 
-    /// That of a key and those of tags, of those that wait, with their numbers; and that of
-    /// everything.
+    /// Returns those that wait of a key and of tags, with their numbers; and that of everything.
     pub(crate) fn of(&self, key: &[u8], tags: &[String]) -> Vec<(Invalidation, u64)> {
         let key = Invalidation::Key(key.to_vec());
         let tags = tags.iter().cloned().map(Invalidation::Tag);
@@ -126,7 +125,7 @@ impl Pending {
             .collect()
     }
 
-    /// One is done, unless it has failed again since it had this number.
+    /// Removes one, unless it has failed again since it had this number.
     pub(crate) fn done(&self, invalidation: &Invalidation, number: u64) {
         let mut waiting = self.lock();
         if waiting.numbers.get(invalidation) == Some(&number) {
@@ -141,8 +140,8 @@ impl Pending {
         self.lock().last
     }
 
-    /// Everything was invalidated, after the failure with this number: what has waited since then
-    /// or before is done.
+    /// Removes all that have waited since the failure with this number or before: everything was
+    /// invalidated.
     pub(crate) fn all_done(&self, number: u64) {
         let mut waiting = self.lock();
         waiting.numbers.retain(|_, failed| *failed > number);

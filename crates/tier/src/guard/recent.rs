@@ -67,8 +67,8 @@ impl Recent {
         true
     }
 
-    /// Another server has taken over: what may be lost, each once. If that was too much to keep, it
-    /// is everything.
+    /// Returns what may be lost, each once: another server has taken over. If that was too much to
+    /// keep, it is everything.
     pub(crate) fn taken_over(&self, now: Moment) -> Vec<Invalidation> {
         let mut kept = self.lock();
         let lost_before = self.lost_before(now);

@@ -83,7 +83,7 @@ impl<V> Tier<V> {
         self
     }
 
-    /// For how long a process may load a key before another one tries; ten seconds if not set.
+    /// A process may load a key for so long before another one tries; ten seconds if not set.
     #[must_use]
     pub fn lease(mut self, lease: Duration) -> Self {
         self.settings.lease = lease;
@@ -117,9 +117,9 @@ impl<V> Tier<V> {
         self
     }
 
-    /// For how long an engine may lose what it has taken, when another server takes over: a replica
-    /// that lags, or one that is promoted while clients still write to the primary. Ten seconds if
-    /// not set.
+    /// Sets for how long an engine may lose what it has taken, when another server takes over: a
+    /// replica that lags, or one that is promoted while clients still write to the primary. Ten
+    /// seconds if not set.
     ///
     /// The values that this process has written and invalidated within that time are invalidated
     /// again at the new server. For one [`staleness`](Self::staleness) nothing is read from there,

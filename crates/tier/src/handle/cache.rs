@@ -19,7 +19,7 @@ use crate::stats::TierStats;
 /// them.
 pub struct TieredCache<K, V> {
     pub(crate) inner: Arc<Inner<K, V>>,
-    /// That of `inner`, at hand: a hit follows one pointer less.
+    /// The first tier of `inner`, at hand: a hit follows one pointer less.
     first: Cache<K, Held<V>>,
 }
 
@@ -64,7 +64,7 @@ where
         block_on(self.inner.look_up(key))
     }
 
-    /// As [`get`](Self::get), for tasks.
+    /// Looks a key up for a task, as [`get`](Self::get) does for a thread.
     pub async fn get_async(&self, key: &K) -> Option<V> {
         let mut value = None;
         match self.hit(key, &mut value) {

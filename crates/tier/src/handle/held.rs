@@ -24,24 +24,24 @@ pub(crate) struct More {
     pub(crate) tags: Box<[Arc<Tag>]>,
     /// The soft deadline, by the stream's clock.
     pub(crate) soft: Option<Moment>,
-    /// Until when it may be answered in place of an error, and after what.
+    /// The time until which it may be answered in place of an error, and the condition of that.
     pub(crate) kept: Option<Kept>,
-    /// Its tags have no versions that could be believed: it is over when one of them is known to
-    /// be.
+    /// True if its tags have no versions that could be believed: it is over when one of them is
+    /// known to be.
     pub(crate) is_unversioned: bool,
 }
 
 /// The time until which an entry may be answered in place of an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Kept {
-    /// Until when, by the first tier's clock.
+    /// The end of that time, by the first tier's clock.
     pub(crate) until: Duration,
     /// The number of times that the namespace had been cleared, as far as this process knew.
     pub(crate) cleared: u64,
 }
 
 impl More {
-    /// Nothing, if there is nothing.
+    /// Makes the further parts, if there are any.
     pub(crate) fn of(
         tags: Vec<Arc<Tag>>,
         soft: Option<Moment>,
@@ -86,11 +86,11 @@ impl More {
 /// The result of a look at an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Belief {
-    /// It may be believed, and needs no load.
+    /// The entry may be believed, and needs no load.
     Fresh,
-    /// It may be believed, and somebody is to load it again.
+    /// The entry may be believed, and somebody is to load it again.
     Soft,
-    /// It may not be believed.
+    /// The entry may not be believed.
     None,
 }
 
@@ -121,8 +121,8 @@ impl<V> Held<V> {
         self.watch.is_believed(clock) && self.belief(|| clock) != Belief::None
     }
 
-    /// Until when it may be answered in place of an error, if it may be at this time of the first
-    /// tier. `cleared`: how often the namespace was cleared.
+    /// The time until which it may be answered in place of an error, if it may be at this time of
+    /// the first tier. `cleared`: how often the namespace was cleared.
     pub(crate) fn kept(&self, now: Duration, cleared: u64) -> Option<Kept> {
         let more = self.more.as_ref()?;
         let kept = more.kept?;

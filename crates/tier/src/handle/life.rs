@@ -23,13 +23,13 @@ pub struct Life {
 }
 
 impl Life {
-    /// As the tier was configured.
+    /// A life as the tier was configured.
     #[must_use]
     pub fn configured() -> Self {
         Self::default()
     }
 
-    /// Until so much time has passed, less the tier's jitter. Zero: it is for those who wait for
+    /// A life of so much time, less the tier's jitter. Zero: the value is for those who wait for
     /// it, and not stored.
     #[must_use]
     pub fn ttl(ttl: Duration) -> Self {

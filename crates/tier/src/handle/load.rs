@@ -29,8 +29,8 @@ where
         present(loaded.unwrap_or_else(|never| match *never {}))
     }
 
-    /// As [`get_or_load`](Self::get_or_load), with a loader that may fail. While an old value is
-    /// kept, that is answered in place of the error.
+    /// Loads as [`get_or_load`](Self::get_or_load) does, with a loader that may fail. While an old
+    /// value is kept, that is answered in place of the error.
     ///
     /// # Errors
     ///
@@ -51,8 +51,8 @@ where
             .map(present)
     }
 
-    /// As [`try_get_or_load`](Self::try_get_or_load), with a loader that says how long its value
-    /// lives, or that there is none.
+    /// Loads as [`try_get_or_load`](Self::try_get_or_load) does, with a loader that says how long
+    /// its value lives, or that there is none.
     ///
     /// # Errors
     ///

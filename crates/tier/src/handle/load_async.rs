@@ -18,7 +18,8 @@ where
     K: TierKey + Hash + Eq + Clone + Send + Sync + 'static,
     V: Clone + Send + Sync + 'static,
 {
-    /// As [`get_or_load`](Self::get_or_load). If the future is dropped, another caller loads.
+    /// Loads as [`get_or_load`](Self::get_or_load) does, for tasks. If the future is dropped,
+    /// another caller loads.
     pub async fn get_or_load_async<F>(&self, key: K, load: F) -> V
     where
         F: Future<Output = V>,
@@ -28,7 +29,7 @@ where
         present(loaded.unwrap_or_else(|never| match *never {}))
     }
 
-    /// As [`try_get_or_load`](Self::try_get_or_load).
+    /// Loads as [`try_get_or_load`](Self::try_get_or_load) does, for tasks.
     ///
     /// # Errors
     ///
@@ -42,7 +43,7 @@ where
         self.load_async(key, false, load).await.map(present)
     }
 
-    /// As [`get_or_load_with`](Self::get_or_load_with).
+    /// Loads as [`get_or_load_with`](Self::get_or_load_with) does, for tasks.
     ///
     /// # Errors
     ///

@@ -36,7 +36,7 @@ where
         self.insert_with(key, value, Life::configured())
     }
 
-    /// As [`insert`](Self::insert), with a time to live of its own.
+    /// Inserts as [`insert`](Self::insert) does, with a time to live of its own.
     ///
     /// # Errors
     ///
@@ -45,7 +45,7 @@ where
         self.insert_with(key, value, Life::ttl(ttl))
     }
 
-    /// As [`insert`](Self::insert), with a life of its own.
+    /// Inserts as [`insert`](Self::insert) does, with a life of its own.
     ///
     /// # Errors
     ///
@@ -54,7 +54,7 @@ where
         block_on(self.insert_with_async(key, value, life))
     }
 
-    /// As [`insert`](Self::insert), for tasks.
+    /// Inserts as [`insert`](Self::insert) does, for tasks.
     ///
     /// # Errors
     ///
@@ -63,7 +63,7 @@ where
         self.insert_with_async(key, value, Life::configured()).await
     }
 
-    /// As [`insert_with`](Self::insert_with), for tasks.
+    /// Inserts as [`insert_with`](Self::insert_with) does, for tasks.
     ///
     /// # Errors
     ///
@@ -82,7 +82,7 @@ where
         block_on(self.inner.invalidate(key))
     }
 
-    /// As [`invalidate`](Self::invalidate), for tasks.
+    /// Invalidates as [`invalidate`](Self::invalidate) does, for tasks.
     ///
     /// # Errors
     ///
@@ -101,7 +101,7 @@ where
         block_on(self.invalidate_tag_async(tag))
     }
 
-    /// As [`invalidate_tag`](Self::invalidate_tag), for tasks.
+    /// Invalidates as [`invalidate_tag`](Self::invalidate_tag) does, for tasks.
     ///
     /// # Errors
     ///
@@ -124,7 +124,7 @@ where
         block_on(self.clear_async())
     }
 
-    /// As [`clear`](Self::clear), for tasks.
+    /// Clears as [`clear`](Self::clear) does, for tasks.
     ///
     /// # Errors
     ///

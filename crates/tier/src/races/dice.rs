@@ -12,7 +12,7 @@ impl Dice {
         x ^ x >> 31
     }
 
-    /// One of so many.
+    /// Draws one of so many.
     pub(super) fn below(&mut self, count: usize) -> usize {
         (self.next() % count.max(1) as u64) as usize
     }

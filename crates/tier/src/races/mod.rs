@@ -41,7 +41,7 @@ fn holds(scenario: Scenario) {
     }
 }
 
-/// With a rule switched off, some seed must fail.
+/// Some seed must fail with a rule switched off.
 fn is_needed(scenario: Scenario, fault: Fault) {
     let found = catch_unwind(AssertUnwindSafe(|| {
         first_failure(scenario, Some(fault), SEEDS_OF_A_FAULT)

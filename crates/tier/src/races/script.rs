@@ -82,7 +82,7 @@ impl Truth {
             .for_each(|key| self.written[*key as usize] = false);
     }
 
-    /// Another version. One in four is an absence.
+    /// Stores another version. One in four is an absence.
     fn change(&mut self, key: u64) {
         self.last += 1;
         self.versions[key as usize] = self.last;
@@ -434,7 +434,7 @@ impl Script {
         }
     }
 
-    /// As a backend does it several times a second.
+    /// Settles as a backend does it several times a second.
     fn settle_pending(&mut self, process: usize) -> bool {
         let cache = &self.caches[process];
         if self.scenario != Scenario::Promotions || cache.invalidations_waiting() == 0 {
@@ -595,7 +595,8 @@ async fn lock(truth: &RefCell<Truth>, keys: &[u64]) {
     }
 }
 
-/// As a program writes: the origin first, then the cache, by an invalidation or with the new value.
+/// Writes as a program does: the origin first, then the cache, by an invalidation or with the new
+/// value.
 async fn write(job: Job, key: u64, ttl: Option<Duration>) {
     let Job {
         cache,

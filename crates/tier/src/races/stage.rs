@@ -37,7 +37,7 @@ impl Shared {
     }
 }
 
-/// One process's side.
+/// The stage of one process.
 #[derive(Clone)]
 pub(super) struct Stage {
     pub(super) shared: Shared,

@@ -27,7 +27,7 @@ pub(super) enum StreamMessage {
 /// A process's end of its watching connections.
 pub(super) struct Wire {
     pub(super) stream: Option<Arc<InvalidationStream>>,
-    /// By source: `None` while it is broken.
+    /// The messages by source: `None` while it is broken.
     pub(super) messages: HashMap<Source, VecDeque<StreamMessage>>,
     /// The broken ones that the process has not noticed yet.
     pub(super) broken: Vec<Source>,
@@ -146,7 +146,7 @@ impl World {
         self.owner += 1;
     }
 
-    /// From now on, who asks is told of the owner.
+    /// Names the owner: from now on, who asks is told of it.
     pub(super) fn name(&mut self) {
         self.named = self.owner;
         self.epoch += 1;

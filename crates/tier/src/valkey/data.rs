@@ -41,7 +41,7 @@ const AGAIN: Duration = Duration::from_millis(250);
 /// A connection, to one primary or to all of a cluster.
 #[derive(Clone)]
 enum Link {
-    /// With the server that it leads to, if that says who it is.
+    /// A connection with the server that it leads to, if that says who it is.
     One(MultiplexedConnection, Option<ServerId>),
     Cluster(ClusterConnection),
 }

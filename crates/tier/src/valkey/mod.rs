@@ -31,7 +31,7 @@ use crate::engine::{Answer, Backend, EngineError, Filled, Lease, Look, Looked, T
 use data::{Data, Failure};
 pub use open::OpenError;
 use open::Servers;
-use scripts::{Arguments, Step, Which};
+use scripts::{Arguments, SelectScript, Step};
 
 /// Between two attempts at invalidations that wait, when nobody reads.
 const SETTLE: Duration = Duration::from_millis(250);
@@ -138,7 +138,7 @@ impl Valkey {
     /// over one key, in order. What the last one says is the answer.
     fn tell_both<T: FromRedisValue + Send + 'static>(
         &self,
-        which: Which,
+        which: SelectScript,
         key: Wire,
         arguments: impl Into<Arguments>,
         instead: fn(Wire, Arguments) -> (Option<Step>, Step),
@@ -180,7 +180,7 @@ fn place(stream: &Arc<InvalidationStream>) -> usize {
     Arc::as_ptr(stream) as usize
 }
 
-/// Of a fill's arguments.
+/// The lease of a fill's arguments.
 fn lease_of(arguments: &Arguments) -> Arguments {
     arguments.iter().take(1).cloned().collect()
 }

@@ -20,7 +20,7 @@ use super::open::{Address, Servers};
 use super::scripts::{Step, text};
 use crate::core::slot::slot;
 
-/// For how long a slot counts as half moved after it was found to be.
+/// A slot counts as half moved for so long after it was found to be.
 const BELIEVED: Duration = Duration::from_secs(1);
 
 /// Nodes that send a question on, one to the other.
@@ -33,7 +33,7 @@ pub(super) struct Moving {
     links: Mutex<Links>,
 }
 
-/// Until when each counts as half moved, and until when one does.
+/// The times until which each counts as half moved, and the time until which any does.
 #[derive(Default)]
 struct Slots {
     each: BTreeMap<u16, u64>,
@@ -136,7 +136,7 @@ impl Moving {
         Ok(link)
     }
 
-    /// After an error: it may be away, or own nothing any more.
+    /// Forgets a node after an error: it may be away, or own nothing any more.
     async fn forget(&self, address: &Address, slot: u16) {
         let mut links = self.links.lock().await;
         links.each.remove(address);

@@ -48,7 +48,7 @@ pub(super) struct Login {
 }
 
 impl Login {
-    /// For a Sentinel, which has users of its own.
+    /// The login to a Sentinel, which has users of its own.
     pub(super) fn nobody(&self) -> Self {
         Self {
             tls: self.tls.clone(),

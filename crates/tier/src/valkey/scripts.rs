@@ -99,7 +99,7 @@ return {ARGV[1], tonumber(ARGV[2]), id}";
 /// Writes to one key: another version of a tag, or a value.
 const SET: &str = r"redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])";
 
-/// All of them, with their hashes.
+/// All scripts, with their hashes.
 #[derive(Debug)]
 pub(super) struct Scripts {
     pub(super) look: Script,
@@ -137,18 +137,18 @@ impl Scripts {
 pub(super) type Arguments = Arc<[Vec<u8>]>;
 
 /// Selects a script.
-pub(super) type Which = fn(&Scripts) -> &Script;
+pub(super) type SelectScript = fn(&Scripts) -> &Script;
 
 /// A script, with its keys, which are of one slot.
 pub(super) struct Step {
-    pub(super) which: Which,
+    pub(super) which: SelectScript,
     pub(super) keys: Vec<Vec<u8>>,
     pub(super) arguments: Arguments,
 }
 
 impl Step {
     /// Over one key.
-    pub(super) fn one(which: Which, key: Vec<u8>, arguments: Arguments) -> Self {
+    pub(super) fn one(which: SelectScript, key: Vec<u8>, arguments: Arguments) -> Self {
         let keys = vec![key];
         Self {
             which,

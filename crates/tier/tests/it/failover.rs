@@ -19,7 +19,7 @@ const BOUND: Duration = Duration::from_millis(400);
 #[derive(Debug, Clone)]
 struct Pair {
     servers: [Embedded; 2],
-    /// Which of them its data connection leads to.
+    /// The server to which its data connection leads.
     at: Arc<AtomicUsize>,
     stream: Arc<Mutex<Option<Arc<InvalidationStream>>>>,
 }

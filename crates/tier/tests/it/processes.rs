@@ -14,8 +14,8 @@ const ROLE: &str = "TIDEWHEEL_TIER_ROLE";
 const ENGINE: &str = "TIDEWHEEL_TIER_ENGINE";
 const ORIGIN: &str = "TIDEWHEEL_TIER_ORIGIN";
 
-/// How old a hit may be in these tests: bound and degraded life of `support::tier`, and the tests'
-/// own delays.
+/// The greatest age of a hit in these tests: bound and degraded life of `support::tier`, and the
+/// tests' own delays.
 const LIMIT: Duration = Duration::from_millis(400 + 300 + 100);
 
 /// Ends with its owner.

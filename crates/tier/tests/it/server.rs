@@ -247,7 +247,7 @@ fn ten_thousand_entries_end_no_later_than_in_the_engine() {
     assert_eq!(late, Vec::<&String>::new());
 }
 
-/// Whether the first tier still has what the engine had not any more before.
+/// True if the first tier still has what the engine had not any more before.
 fn is_late(reader: &crate::support::Texts, server: &Server, key: &str) -> bool {
     let wire = format!("test:v:{{={key}}}");
     let left = server.client().call(&["PTTL", &wire]).expect("a reply");

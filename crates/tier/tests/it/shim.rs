@@ -84,7 +84,7 @@ fn delay(mut server: TcpStream, mut client: &TcpStream, mut dice: Dice) -> std::
     }
 }
 
-/// What the origin has.
+/// The origin's value.
 struct Origin(Vec<AtomicU64>);
 
 impl Origin {

@@ -16,7 +16,7 @@ use crate::support::{MS, Texts};
 const AWAY: u8 = 1;
 const TAGS_REFUSED: u8 = 2;
 const KEYS_REFUSED: u8 = 4;
-/// What it does is done, and its answer does not come.
+/// The engine runs its commands, and its answers do not come.
 const SILENT: u8 = 3;
 
 /// An engine that is away, refuses changes, or does not answer.

@@ -10,7 +10,7 @@ use crate::ground::panics::survive;
 
 /// The reason why a file is not opened.
 pub(super) enum Refused {
-    /// It is not as it was written.
+    /// The file is not as it was written.
     Damaged(String),
     /// Another process has it open, or this one.
     Busy,

@@ -155,9 +155,9 @@ impl RedbJournal {
         Self::start(path).map_err(|refused| refused.message(path))
     }
 
-    /// As [`open`](Self::open); but if the file is damaged, it is set aside under another name, and
-    /// the journal is a new file with the jobs that are whole. Then it returns what became of the
-    /// others, to be reported. `None` if nothing is damaged.
+    /// Opens a file as [`open`](Self::open) does; but if it is damaged, it is set aside under
+    /// another name, and the journal is a new file with the jobs that are whole. Then it returns
+    /// the findings too.
     ///
     /// It takes as much room on the disk as the jobs, and reads a damaged file up to three times.
     ///

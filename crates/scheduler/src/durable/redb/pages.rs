@@ -51,7 +51,7 @@ pub(super) struct Pointer {
 }
 
 impl Pointer {
-    /// From 24 bytes.
+    /// Reads a pointer from 24 bytes.
     fn read(bytes: &[u8]) -> Option<Self> {
         let (page, rest) = bytes.split_first_chunk()?;
         let checksum = rest.first_chunk()?;
@@ -235,7 +235,7 @@ impl Pages {
         self.read(before.saturating_add(index.saturating_mul(size)), size)
     }
 
-    /// So many bytes, or as many as there are.
+    /// Reads so many bytes, or as many as there are.
     fn read(&mut self, at: u64, most: u64) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         if at < self.len {

@@ -9,7 +9,7 @@ use tidewheel_scheduler::{Change, Journal, JournalError, Record, Status};
 #[derive(Debug, Clone, Default)]
 struct State<K, V> {
     live: Vec<Record<K, V>>,
-    /// What `live` was at the latest wait.
+    /// The value of `live` at the latest wait.
     on_disk: Vec<Record<K, V>>,
     appended: u64,
     synced: u64,
@@ -58,15 +58,15 @@ impl<K: Clone, V: Clone> MemoryJournal<K, V> {
         Self::with([])
     }
 
-    /// What the next process would find if this one were killed now and nothing were lost.
+    /// The jobs that the next process would find if this one were killed now and nothing were lost.
     pub(crate) fn reopened(&self) -> Self {
         let mut state = self.0.lock().expect("unpoisoned").clone();
         state.epoch += 1;
         Self(Arc::new(Mutex::new(state)))
     }
 
-    /// What the next process would find if this one were killed now and all were lost that nobody
-    /// has waited for.
+    /// The jobs that the next process would find if this one were killed now and all were lost that
+    /// nobody has waited for.
     pub(crate) fn on_disk(&self) -> Self {
         let journal = self.reopened();
         {
@@ -76,7 +76,7 @@ impl<K: Clone, V: Clone> MemoryJournal<K, V> {
         journal
     }
 
-    /// What the journal holds, oldest first.
+    /// The contents of the journal, oldest first.
     pub(crate) fn live(&self) -> Vec<Record<K, V>> {
         self.0.lock().expect("unpoisoned").live.clone()
     }

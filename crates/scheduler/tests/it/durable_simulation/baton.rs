@@ -49,7 +49,7 @@ impl State {
     }
 }
 
-/// What the running thread holds.
+/// The permission that the running thread holds.
 #[derive(Debug)]
 pub(crate) struct Baton {
     state: Mutex<State>,

@@ -10,15 +10,14 @@ use super::key::Key;
 use super::life::{Handle, Run};
 use super::world::{HeldAck, World};
 
-/// What a handler panics with; no message is printed.
+/// The payload of a handler's panic; no message is printed.
 struct Planned;
 
-/// What a call that returned `Ok` has changed: nothing, or something, and what it says that it
-/// ended.
+/// The change of a call that returned `Ok`: nothing, or something, and the jobs that it says that
+/// it ended.
 type Changed = Option<Option<Option<u64>>>;
 
-/// What every handler does: it may call anything, its own key included, fail, panic, or pass its
-/// run on.
+/// Every handler may call anything, its own key included, fail, panic, or pass its run on.
 pub(crate) fn handle(world: &World, jobs: &Handle, run: &Run) -> Outcome {
     if !world.begin(run) {
         return Outcome::Done;

@@ -6,7 +6,7 @@ use tidewheel_scheduler::Place;
 
 use super::baton::Random;
 
-/// Where a job waits, how often it was tried, when it runs, and every when.
+/// A job's place, its attempts, its due time, and its period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct State {
     pub(crate) due: Duration,
@@ -169,7 +169,7 @@ impl Disk {
         }
     }
 
-    /// What the next opening reads, which cuts the log off where it ends.
+    /// The log that the next opening reads, which cuts it off where it ends.
     pub(crate) fn open(&mut self) -> Vec<Vec<Entry>> {
         let log = self.read();
         let whole = log.iter().map(|changes| encode(changes).len()).sum();
@@ -180,7 +180,7 @@ impl Disk {
         log
     }
 
-    /// What is certain to be read after a power failure.
+    /// The part that is certain to be read after a power failure.
     pub(crate) fn read(&self) -> Vec<Vec<Entry>> {
         let mut rest = self.platter.as_slice();
         std::iter::from_fn(|| decode(&mut rest)).collect()

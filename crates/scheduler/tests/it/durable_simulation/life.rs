@@ -217,8 +217,8 @@ impl<'a> Life<'a> {
         }
     }
 
-    /// What a stop returns as pending is what the disk has, for certain, except letters and runs
-    /// without an end.
+    /// The jobs that a stop returns as pending are those that the disk has, for certain, except
+    /// letters and runs without an end.
     fn stop(&self, tasks: &Tasks) {
         let stopped = tasks.stop(Duration::ZERO);
         let mut truth = self.world.truth();

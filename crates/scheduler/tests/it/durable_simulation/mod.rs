@@ -64,7 +64,7 @@ fn check(world: &World, seed: u64, plan: Plan) {
     panic!("{wrong}\nto replay it: TIDEWHEEL_SIM={seed}:{crash}:{one_in}:{failure}");
 }
 
-/// Whether the deep tier asks for as many seeds as ever: `TIDEWHEEL_DEEP=1`.
+/// True if the deep tier asks for as many seeds as ever: `TIDEWHEEL_DEEP=1`.
 fn is_deep() -> bool {
     std::env::var_os("TIDEWHEEL_DEEP").is_some()
 }

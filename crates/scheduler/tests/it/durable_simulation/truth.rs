@@ -27,7 +27,7 @@ pub(crate) struct Live {
 }
 
 impl Live {
-    /// Whether it waits for its time.
+    /// True if it waits for its time.
     pub(crate) fn is_pending(&self) -> bool {
         !self.running && self.state.place != Place::Dead
     }
@@ -37,7 +37,7 @@ impl Live {
         self.noted.unwrap_or(self.state.attempt)
     }
 
-    /// Whether a change says beforehand that the run which is about to begin has failed.
+    /// True if a change says beforehand that the run which is about to begin has failed.
     fn is_note(&self, state: &State) -> bool {
         let one_more = state.attempt == self.state.attempt + 1 && state.place == self.state.place;
         let is_dead = state.place == Place::Dead && state.attempt == self.state.attempt;
@@ -51,7 +51,7 @@ impl Live {
     }
 }
 
-/// What an append did to a job that was not running.
+/// The effect of an append on a job that was not running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ended(pub(crate) u64);
 
@@ -78,9 +78,10 @@ pub(crate) struct Truth {
     pub(crate) ended: BTreeSet<u64>,
     /// The latest append that a call has returned for.
     pub(crate) acknowledged: u64,
-    /// What was found wrong first.
+    /// The first error that was found.
     pub(crate) wrong: Option<String>,
-    /// What has happened at all, so that the simulation is known to reach it.
+    /// The kinds of events that have happened at all, so that the simulation is known to reach
+    /// them.
     pub(crate) seen: BTreeMap<&'static str, u64>,
 }
 
@@ -298,7 +299,8 @@ impl Truth {
         self.view.values_mut().for_each(|live| live.restored = true);
     }
 
-    /// What was loaded is sorted out: of each key the newest job that was under it is under it now.
+    /// The records that were loaded are sorted out: of each key the newest job that was under it is
+    /// under it now.
     pub(crate) fn set_cut_off_unkeyed(&mut self) {
         let keyed = |live: &Live| live.state.place == Place::Keyed;
         let mut newest: BTreeMap<u8, u64> = BTreeMap::new();
@@ -321,7 +323,7 @@ impl Truth {
             .find(|live| live.is_pending())
     }
 
-    /// What a power failure now would leave at worst.
+    /// The contents that a power failure now would leave at worst.
     pub(crate) fn certain(&self) -> BTreeSet<u64> {
         let mut ids = BTreeSet::new();
         for entry in self.disk.read().into_iter().flatten() {

@@ -21,7 +21,7 @@ pub(crate) const KEYS: u8 = 4;
 /// The number of `CatchUp::Delay` on the disk.
 pub(crate) const DELAY: u64 = 1_000;
 
-/// What may go wrong in a run.
+/// The faults that may happen in a run.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Plan {
     /// The point at which the process dies, counted over all lives.

@@ -99,7 +99,7 @@ pub(crate) fn serve(directory: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What came of it.
+/// The outcome of the mails.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Report {
     pub(crate) accepted: usize,

@@ -16,13 +16,13 @@ use crate::worker::settings::Settings;
 use crate::worker::shared::{Shared, Wheel};
 use crate::worker::stats::count;
 
-/// After such a call that could have brought more.
+/// The pause after such a call that could have brought more.
 const SHARE_PAUSE: Duration = Duration::from_millis(20);
 
 /// A claim that is due within this is urgent.
 const URGENT: Duration = Duration::from_secs(1);
 
-/// From one question for claims to the next when nothing is claimed ahead.
+/// The time from one question for claims to the next when nothing is claimed ahead.
 const POLL_SKEWED: Duration = Duration::from_millis(50);
 
 /// A claim that comes later than this has to wait until what is on time has a thread: it is in the
@@ -181,7 +181,7 @@ impl Asking {
     }
 }
 
-/// From three to five quarters of a pause: workers that started together do not ask together for
+/// A random pause of three to five quarters: workers that started together do not ask together for
 /// ever.
 fn jittered(pause: Duration, settings: &Settings, seed: u64) -> Duration {
     let random = mix(DefaultHashBuilder::default().hash_one((&settings.name, seed))) >> 56;

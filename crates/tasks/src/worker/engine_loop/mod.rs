@@ -38,7 +38,7 @@ const SHARE: usize = 64;
 /// An end waits so long for others, of which the engine is told in the same call.
 const GATHER: Duration = Duration::from_millis(5);
 
-/// From one turn to the next while the worker stops.
+/// The time from one turn to the next while the worker stops.
 const CLOSING: Duration = Duration::from_millis(100);
 
 const PAUSE_MIN: Duration = Duration::from_millis(20);
@@ -77,7 +77,7 @@ impl EngineLoop {
         }
     }
 
-    /// One turn.
+    /// Runs one turn.
     pub(super) fn turn<S: TaskStore>(&mut self, shared: &Shared<S>, wheel: &Wheel) -> Next {
         let mail = shared.mailbox.take();
         self.asking.ran(&mail.ends);
@@ -177,7 +177,7 @@ fn observe<S: TaskStore>(shared: &Shared<S>) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// One call of the engine.
+/// Makes one call of the engine.
 fn call<S: TaskStore, T>(
     shared: &Shared<S>,
     future: impl Future<Output = Result<T, StoreError>>,

@@ -42,7 +42,8 @@ pub(super) struct Pace {
     /// Claims beyond what there are free threads for. As many as go in one call, unless some had to
     /// go back.
     beyond: usize,
-    /// Some had to go back: nothing is claimed before this, unless a run ends.
+    /// The time before which nothing is claimed, since some had to go back. The end of a run ends
+    /// it.
     rest: Duration,
     rate: Rate,
 }
@@ -116,7 +117,7 @@ impl Pace {
         }
     }
 
-    /// So many runs have begun so far.
+    /// Notes the number of runs that have begun so far.
     pub(super) fn count(&mut self, ran: u64, now: Duration) {
         self.rate.count(ran, now);
     }
@@ -175,7 +176,7 @@ mod tests {
 
     const MS: fn(u64) -> Duration = Duration::from_millis;
 
-    /// So many claims that are due at a time.
+    /// Adds so many claims that are due at a time.
     fn add(held: &mut Claims, count: usize, at: Duration) -> Vec<u64> {
         let claim = Claim::new("a", Timestamp(0), Fence(1), Duration::from_secs(60));
         let add = |_| held.add(claim.clone(), at, at, false);

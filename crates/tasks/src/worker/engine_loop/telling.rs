@@ -29,7 +29,7 @@ const END_PAUSE_MAX: Duration = Duration::from_millis(500);
 struct Untold {
     end: End,
     tries: u32,
-    /// It is not told before this.
+    /// The earliest time at which it is told.
     at: Duration,
 }
 
@@ -58,7 +58,7 @@ pub(super) struct Telling {
 struct Ready {
     done: Vec<Keyed>,
     back: Vec<Keyed>,
-    /// With the number of tries.
+    /// The runs that failed, with the number of tries.
     failed: Vec<(u32, Keyed, Outcome)>,
 }
 
@@ -104,7 +104,7 @@ impl Telling {
         Ok(())
     }
 
-    /// Of failures, those that were tried least come first.
+    /// The ends that may be told now. Of failures, those that were tried least come first.
     fn ready<S>(&mut self, shared: &Shared<S>) -> Ready {
         let (mut ready, now) = (Ready::default(), shared.clock.now());
         self.ends.retain(|key, untold| {

@@ -20,7 +20,7 @@ pub(super) const LEASE: Duration = Duration::from_secs(8);
 /// The longest lease of both engines.
 pub(super) const LONGEST: Duration = Duration::from_secs(16);
 
-/// What makes a process's wall clock wrong.
+/// The library that makes a process's wall clock wrong.
 pub(super) const FAKETIME: &str = "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1";
 
 /// A worker's process. Dropping it kills it.
@@ -29,16 +29,16 @@ pub(super) struct Child {
     process: std::process::Child,
     command: [String; 3],
     folder: std::path::PathBuf,
-    /// How often workers of this number were started.
+    /// The number of times that workers of this number were started.
     starts: u32,
     terms: Terms,
 }
 
-/// How a worker works.
+/// The settings of a worker.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Terms {
     pub(super) lease: Duration,
-    /// How long a handler takes.
+    /// The time that a handler takes.
     pub(super) work: Duration,
     /// By how many seconds the wall clock of its process is wrong.
     pub(super) skew: i64,

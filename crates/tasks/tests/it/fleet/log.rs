@@ -6,10 +6,10 @@ use std::path::Path;
 /// A claim of a worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Taken {
-    /// When it came.
+    /// The time at which it came.
     pub(super) at: u64,
     pub(super) fence: u64,
-    /// Which delivery it is, from 1, if the engine counts them.
+    /// The number of this delivery, from 1, if the engine counts them.
     pub(super) delivery: u64,
     /// The worker's log.
     pub(super) log: String,
@@ -23,7 +23,7 @@ pub(super) struct Ran {
     pub(super) due: u64,
 }
 
-/// What is known about a task, in the order of time.
+/// The known facts of a task, in the order of time.
 #[derive(Debug, Default)]
 pub(super) struct Life {
     pub(super) claims: Vec<Taken>,

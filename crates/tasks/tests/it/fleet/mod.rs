@@ -21,7 +21,7 @@ use tokio::runtime::Runtime;
 use self::child::Child;
 use self::report::Report;
 
-/// How many tasks, over how long.
+/// The number of tasks, and the time over which they are due.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Load {
     tasks: u64,

@@ -6,10 +6,10 @@ use tidewheel_tasks::Timestamp;
 
 use super::log::{Life, Ran};
 
-/// What was asked for: none later than this, in microseconds.
+/// The bound that was asked for: none later than this, in microseconds.
 const LATE: u64 = 5000;
 
-/// What was scheduled, and what befell the workers.
+/// The tasks that were scheduled, and the faults of the workers.
 #[derive(Debug)]
 pub(super) struct Report {
     pub(super) first: Timestamp,
@@ -30,8 +30,8 @@ pub(super) struct Silence {
 }
 
 impl Silence {
-    /// Whether the worker had a task when it fell silent, and had not run it. What it claimed when
-    /// it went on is not meant.
+    /// True if the worker had a task when it fell silent, and had not run it. A task that it
+    /// claimed when it went on does not count.
     fn held(&self, life: &Life) -> bool {
         let ran = |fence| {
             let mut runs = life.runs.iter();
@@ -42,7 +42,7 @@ impl Silence {
     }
 }
 
-/// Why a first run was late.
+/// The reason why a first run was late.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Why {
     /// It was with a worker that was killed or stopped: nobody else can have it before its lease
@@ -80,7 +80,7 @@ impl Report {
         assert_eq!(lost, [0; 0], "tasks never ran");
     }
 
-    /// Why a run was late, if it was.
+    /// The reason why a run was late, if it was.
     fn why(&self, life: &Life, first: Ran) -> Option<Why> {
         if first.at - first.due <= LATE {
             return None;
@@ -109,7 +109,8 @@ fn judge(task: u64, life: &Life) {
     assert!(grows, "{task} ran again without a higher fence: {life:?}");
 }
 
-/// How late first runs were: all of them, those that no silent worker held, and the rest by reason.
+/// The lateness of first runs: all of them, those that no silent worker held, and the rest by
+/// reason.
 fn print(engine: &str, late: &[(u64, Option<Why>)]) {
     let of = |keep: &dyn Fn(Option<Why>) -> bool| {
         let kept = late.iter().filter(|(_, why)| keep(*why));

@@ -19,7 +19,7 @@ const FEW: Load = Load {
     ahead: Duration::from_secs(3),
 };
 
-/// Whether wall clocks can be made wrong here.
+/// True if wall clocks can be made wrong here.
 fn has_faketime() -> bool {
     let has = Path::new(FAKETIME).exists();
     if !has {

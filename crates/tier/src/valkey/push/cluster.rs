@@ -233,7 +233,7 @@ fn view(reply: &Reply, host: &str) -> Option<View> {
     Some(view)
 }
 
-/// One range: its first and its last slot, and the primary's host and port.
+/// Reads one range: its first and its last slot, and the primary's host and port.
 fn owned(range: &Reply, known: &str) -> Option<(u16, u16, Address)> {
     let Reply::Array(parts) = range else {
         return None;
