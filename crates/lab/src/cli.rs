@@ -1,4 +1,4 @@
-//! The command line: what to run, and where the results go.
+//! The command line chooses what runs, and where the results go.
 
 use std::fs::{File, OpenOptions};
 use std::io::{IsTerminal, Write};

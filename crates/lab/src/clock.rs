@@ -18,7 +18,7 @@ pub(crate) fn mono_ns() -> u64 {
     u64::try_from(Instant::now().saturating_duration_since(origin).as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// What the clock of the entered runtime says.
+/// The time of the entered runtime's clock.
 #[cfg(feature = "peers")]
 pub(crate) fn in_runtime() -> tokio::time::Instant {
     tokio::time::Instant::now()
@@ -70,7 +70,7 @@ impl Stretch {
     }
 }
 
-/// When something inserted now is due; `u64::MAX` without a time to live.
+/// The deadline of something inserted now; `u64::MAX` without a time to live.
 pub(crate) fn deadline_ns(ttl: Option<Duration>) -> u64 {
     ttl.map_or(u64::MAX, |ttl| {
         let ttl_ns = u64::try_from(ttl.as_nanos()).unwrap_or(u64::MAX);

@@ -1,4 +1,4 @@
-//! What this process has allocated and not freed, in requested bytes.
+//! Counts the bytes that this process has allocated and not freed, as requested.
 //!
 //! The counting costs two atomic additions per allocation. Caches that allocate an entry pay for
 //! that where others do not, so runs that compare throughput or latency are built with the feature
@@ -8,7 +8,7 @@
 #[global_allocator]
 static ALLOCATOR: &stats_alloc::StatsAlloc<std::alloc::System> = &stats_alloc::INSTRUMENTED_SYSTEM;
 
-/// Whether bytes are counted in this build.
+/// True if bytes are counted in this build.
 pub(crate) const COUNTED: bool = cfg!(not(feature = "plain-alloc"));
 
 /// Bytes that are allocated now; 0 at all times where they are not counted.

@@ -1,4 +1,4 @@
-//! Closed-loop latencies: a log of every request, cut into windows after the fact.
+//! Closed-loop latencies are a log of every request, which is cut into windows after the fact.
 //!
 //! When the keys are gone is known only after it happened, so a thread that recorded into one
 //! histogram per phase would have to guess. A log costs 16 bytes a request and guesses nothing.
@@ -54,7 +54,7 @@ impl Log {
         self.those(|sample| sample.end_ns >= start_ns && sample.start_ns() <= end_ns)
     }
 
-    /// How many ended within the window.
+    /// The number of requests that ended within the window.
     pub(crate) fn ended_within(&self, start_ns: u64, end_ns: u64) -> u64 {
         let window = start_ns..end_ns;
         let ended = self.iter().filter(|sample| window.contains(&sample.end_ns));

@@ -1,4 +1,5 @@
-//! Locks whose data is used even after a panic under them: that has told so on standard error.
+//! The data of these locks is used even after a panic under them: the panic has told so on standard
+//! error.
 
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 

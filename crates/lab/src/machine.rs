@@ -1,4 +1,4 @@
-//! What a reader must know about the machine that a figure comes from.
+//! Describes the machine that a figure comes from, for readers.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! What things are called, and the versions of the packages that this program was built with.
+//! The names of things, and the versions of the packages that this program was built with.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What a command found: lines for a file, tables for a reader.
+//! The outcome of a command: lines for a file, tables for a reader.
 
 use crate::heap;
 use crate::machine;
@@ -16,9 +16,9 @@ const COUNTED_NOTE: &str = "allocations are counted, two atomic additions each, 
 pub(crate) struct Outcome {
     pub(crate) reports: Vec<Report>,
     text: String,
-    /// What a reader must know of all tables.
+    /// The facts about all tables that a reader must know.
     pub(crate) notes: Vec<String>,
-    /// What could not be measured: the rest is kept, and the command fails after it was printed.
+    /// The failed measurements: the rest is kept, and the command fails after it was printed.
     pub(crate) failures: Vec<String>,
 }
 

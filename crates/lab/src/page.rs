@@ -1,4 +1,4 @@
-//! Result files drawn as one page: a template, the chart library and the lines, all in one file.
+//! Draws result files as one page: a template, the chart library and the lines, all in one file.
 //!
 //! The browser draws the pictures. `--pictures` starts one that shows nothing, and keeps what it
 //! drew.

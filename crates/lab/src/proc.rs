@@ -1,4 +1,4 @@
-//! What Linux tells about a process: resident memory and processor time.
+//! Reads from Linux the resident memory and the processor time of a process.
 //!
 //! Elsewhere every reading is `None`, and the figures that rest on it are left out.
 
@@ -64,7 +64,7 @@ fn machine_busy_ns() -> Option<u64> {
 /// In the place of a server's process: there is none, and its processor time is 0.
 pub(crate) const NOBODY: u32 = 0;
 
-/// What a server and others take of the processor while something is measured.
+/// Measures the processor time of a server and of others.
 #[derive(Debug)]
 pub(crate) struct Meter {
     server: CpuMeter,
@@ -73,7 +73,7 @@ pub(crate) struct Meter {
     others_then_ns: Option<u64>,
 }
 
-/// What was taken since the meter was started.
+/// The time and processor time since the meter was started.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Taken {
     pub(crate) wall_ns: u64,

@@ -1,4 +1,4 @@
-//! What an experiment is doing, in one line of a terminal.
+//! Shows the experiment's progress in one line of a terminal.
 
 use std::fmt::Display;
 use std::io::{IsTerminal, stderr};

@@ -1,5 +1,5 @@
-//! What one measurement found: figures and curves with names, for the JSON line, the table and the
-//! page.
+//! The report of one measurement: figures and curves with names, for the JSON line, the table and
+//! the page.
 
 use std::collections::BTreeMap;
 
@@ -53,7 +53,7 @@ impl Figures {
         self.figures.get(key)?.as_f64()
     }
 
-    /// What a table says where there is no value.
+    /// The word of a table where there is no value.
     pub(crate) fn absent(&self, key: &str) -> &'static str {
         match self.never.iter().any(|never| never == key) {
             true => "never",
@@ -65,7 +65,7 @@ impl Figures {
 /// Points of one line in a picture, by ascending first coordinate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Curve {
-    /// What lies along the axes, with the unit last.
+    /// The axes' names, with the unit last.
     pub(crate) x: String,
     pub(crate) y: String,
     pub(crate) points: Vec<[f64; 2]>,
@@ -84,24 +84,24 @@ pub(crate) struct Report {
     tool: String,
     /// The experiment.
     pub(crate) workload: String,
-    /// Which table of the experiment; empty where there is one only.
+    /// The table of the experiment; empty where there is one only.
     pub(crate) cell: String,
-    /// What was measured: a server, a cache, a structure.
+    /// The subject of the measurement: a server, a cache, a structure.
     pub(crate) subject: String,
     pub(crate) version: String,
     /// Counted from one.
     pub(crate) run: usize,
-    /// How a server was started, if it was.
+    /// The command by which a server was started, if it was.
     pub(crate) command: Option<String>,
     pub(crate) finished_unix_ms: i64,
     machine: Value,
-    /// What a server says of itself.
+    /// A server's facts about itself.
     pub(crate) server: Option<Value>,
     pub(crate) params: Value,
     #[serde(flatten)]
     pub(crate) figures: Figures,
     pub(crate) curves: BTreeMap<String, Curve>,
-    /// What a reader must know to trust the figures.
+    /// The facts that a reader must know to trust the figures.
     pub(crate) notes: Vec<String>,
 }
 

@@ -18,7 +18,7 @@ use crate::proc::{Meter, NOBODY};
 use crate::progress;
 use crate::report::Report;
 
-/// What every command takes.
+/// The options of every command.
 #[derive(Clone, Debug, clap::Args, Serialize)]
 #[group(skip)]
 pub(crate) struct Basics {
@@ -30,7 +30,7 @@ pub(crate) struct Basics {
     pub(crate) quick: bool,
 }
 
-/// What an experiment of processes takes.
+/// The options of an experiment of processes.
 #[derive(Clone, Debug, clap::Args)]
 // Experiments add options of their own beside these.
 #[group(skip)]
@@ -65,9 +65,9 @@ fn within<N: TryFrom<u32>>(text: &str, range: RangeInclusive<u32>) -> Result<N, 
 /// An experiment that measures one subject at a time.
 pub(crate) struct Experiment<'a, S> {
     pub(crate) name: &'static str,
-    /// What is measured of every subject, each with a table of its own; their titles.
+    /// The titles of the measurements of every subject, each with a table of its own.
     pub(crate) cells: Vec<String>,
-    /// Who takes part in a cell.
+    /// The subjects of a cell.
     pub(crate) subjects: &'a dyn Fn(usize) -> Vec<S>,
     /// Measures a subject in a cell and a round.
     pub(crate) measure: &'a dyn Fn(S, usize, usize) -> Result<Report>,
@@ -124,7 +124,7 @@ impl<S: Copy + Display> Experiment<'_, S> {
     }
 }
 
-/// What the child that is given this share reports.
+/// The report of the child that is given this share.
 fn in_child(share: &str) -> Result<Report> {
     let program = std::env::current_exe().context("cannot find this program")?;
     let output = Command::new(program)

@@ -1,4 +1,4 @@
-//! When many entries fall due: how many of them by when.
+//! The deadlines of many entries: the number that are due by a time.
 
 /// Deadlines on the monotonic clock.
 #[derive(Clone, Debug)]
@@ -23,7 +23,7 @@ impl Schedule {
         }
     }
 
-    /// How many deadlines have come at that time.
+    /// The number of deadlines that have come at that time.
     pub(crate) fn due_at(&self, at_ns: u64) -> u64 {
         let Some(since_ns) = at_ns.checked_sub(self.base_ns) else {
             return 0;

@@ -1,4 +1,4 @@
-//! Keys by popularity: Zipf's law by inversion of its cumulated weights.
+//! Draws keys by popularity: Zipf's law by inversion of its cumulated weights.
 
 use crate::rng::Rng;
 

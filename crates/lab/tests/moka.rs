@@ -22,7 +22,7 @@ const STEP: Duration = Duration::from_millis(150);
 /// A script that was held up for longer than this is run again.
 const HELD_UP: Duration = Duration::from_millis(100);
 
-/// What is cached. The last two fields are for rules that depend on the entry.
+/// A cached value. The last two fields are for rules that depend on the entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Item {
     price: u32,
@@ -45,7 +45,7 @@ fn ruled(price: u32, rule: Rule) -> Item {
     }
 }
 
-/// How long an item lives, in steps.
+/// The life of an item, in steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Rule {
     Endless,
@@ -80,7 +80,7 @@ impl Rule {
     }
 }
 
-/// Why an entry has left, as far as both caches tell.
+/// The reason why an entry has left, as far as both caches tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Cause {
     Expired,
@@ -98,7 +98,7 @@ fn tell(events: &Events, key: &str, item: Item, cause: Cause) {
     of_key.push((item.price, cause));
 }
 
-/// What a script wants of its cache.
+/// The settings that a script wants of its cache.
 #[derive(Debug, Clone, Copy, Default)]
 struct Plan {
     capacity: Option<u64>,
@@ -108,14 +108,14 @@ struct Plan {
     by_weight: bool,
 }
 
-/// What a closure wants done with a key.
+/// The action that a closure wants done with a key.
 enum Then {
     Put(Item),
     Remove,
     Nothing,
 }
 
-/// What the program asks of its cache.
+/// The calls that the program makes of its cache.
 trait Port: Sized + Sync {
     fn build(plan: Plan) -> Self;
 
@@ -150,7 +150,7 @@ trait Port: Sized + Sync {
 
     /// Time passes.
     fn wait(&self, steps: u32);
-    /// Whether the script was held up so long that its answers mean nothing.
+    /// True if the script was held up so long that its answers mean nothing.
     fn was_held_up(&self) -> bool;
 }
 

@@ -1,4 +1,4 @@
-//! Keys that were warmed together: how their loads spread over time, in virtual time.
+//! Keys were warmed together: this measures in virtual time how their loads spread.
 //!
 //! All keys are loaded at once with one TTL, and each again as soon as it is gone. Without jitter
 //! all loads of a generation fall into one moment.

@@ -1,4 +1,4 @@
-//! The caches that can be measured: names, versions, what they can do, how each is built.
+//! The caches that can be measured: names, versions, abilities, constructors.
 
 use anyhow::Result;
 use clap::ValueEnum;
@@ -16,7 +16,7 @@ use crate::studies::expiry::strategies::Strategy;
 /// A cache to measure. The peers are known in every build, and built with the feature `peers`
 /// alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Kind {
+pub(crate) enum CacheKind {
     /// Tidewheel's cache.
     Tidewheel,
     /// A lock, a map, and a walk over all of it once a second.
@@ -51,8 +51,8 @@ pub(crate) enum Kind {
     Papaya,
 }
 
-impl Kind {
-    /// Whether it stops at its capacity (the others hold whatever is inserted), and its package in
+impl CacheKind {
+    /// True if it stops at its capacity (the others hold whatever is inserted); and its package in
     /// the registry, if it has one.
     fn facts(self) -> (bool, Option<&'static str>) {
         match self {
@@ -65,7 +65,7 @@ impl Kind {
         }
     }
 
-    /// Whether each entry may have a time to live of its own.
+    /// True if each entry may have a time to live of its own.
     pub(crate) fn has_ttl(self) -> bool {
         self != Self::QuickCache
     }
@@ -79,17 +79,17 @@ impl Kind {
         names::or_ours(self.facts().1)
     }
 
-    /// Whether this binary can build it.
+    /// True if this binary can build it.
     pub(crate) fn is_built(self) -> bool {
         cfg!(feature = "peers") || self.facts().1.is_none()
     }
 
-    /// What finds its dead, for the caches that differ in that alone.
+    /// The strategy that finds its dead, for the caches that differ in that alone.
     fn strategy(self) -> Option<Strategy> {
         Strategy::from_str(&self.to_string(), false).ok()
     }
 
-    /// Whether it is one of the caches that differ in their strategy alone.
+    /// True if it is one of the caches that differ in their strategy alone.
     pub(crate) fn is_strategy(self) -> bool {
         self.strategy().is_some()
     }
@@ -114,4 +114,4 @@ impl Kind {
     }
 }
 
-names::display_as_named!(Kind);
+names::display_as_named!(CacheKind);

@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use serde_json::json;
 
 use super::Subjects;
-use super::kind::Kind;
+use super::kind::CacheKind;
 use super::subject::{Key, Value};
 use crate::heap;
 use crate::outcome::Outcome;
@@ -20,7 +20,7 @@ const NAME: &str = "caches memory";
 /// TTLs lie between one and two hours: none falls due, and they are not all alike.
 const TTL_MS: (u64, u64) = (3_600_000, 7_200_000);
 
-/// What the entries are made of.
+/// The types of the entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Shape {
     /// `u64` to `u64`: 16 bytes.
@@ -30,7 +30,7 @@ enum Shape {
 }
 
 impl Shape {
-    /// How tables call it, and the bytes of key and value.
+    /// The name in tables, and the bytes of key and value.
     fn facts(self) -> (&'static str, u64) {
         match self {
             Self::Integers => ("u64 → u64", 8 + 8),
@@ -49,7 +49,7 @@ pub(crate) struct Args {
     /// Entries, a table for each number (default 1000000,1200000,1500000,1900000,10000000).
     #[arg(long, value_delimiter = ',', value_name = "N,…", value_parser = count::<u64>)]
     entries: Option<Vec<u64>>,
-    /// What they are made of (default both).
+    /// Types of the entries (default both).
     #[arg(long, value_enum, value_delimiter = ',', value_name = "SHAPE,…")]
     shape: Option<Vec<Shape>>,
 }
@@ -79,7 +79,7 @@ pub(super) fn run(args: &Args) -> Result<Option<Outcome>> {
     experiment.run(&args.common)
 }
 
-fn measure(kind: Kind, (shape, entries): (Shape, u64), seed: u64) -> Result<Report> {
+fn measure(kind: CacheKind, (shape, entries): (Shape, u64), seed: u64) -> Result<Report> {
     let (title, payload_bytes) = shape.facts();
     let filled = match shape {
         Shape::Integers => fill::<u64, u64>(kind, entries, seed)?,
@@ -114,7 +114,7 @@ struct Filled {
     present: u64,
 }
 
-fn fill<K: Key, V: Value>(kind: Kind, entries: u64, seed: u64) -> Result<Filled> {
+fn fill<K: Key, V: Value>(kind: CacheKind, entries: u64, seed: u64) -> Result<Filled> {
     let rss = || proc::rss_bytes(std::process::id());
     let before = (heap::allocated(), rss());
     let cache = kind.build::<K, V>(usize::try_from(entries + entries / 10)?)?;
@@ -140,7 +140,11 @@ mod tests {
 
     #[test]
     fn every_cache_needs_more_than_its_payload_and_keeps_all_entries() {
-        for kind in [Kind::Tidewheel, Kind::NaiveScan, Kind::SlotWheel] {
+        for kind in [
+            CacheKind::Tidewheel,
+            CacheKind::NaiveScan,
+            CacheKind::SlotWheel,
+        ] {
             for shape in [Shape::Integers, Shape::Strings] {
                 // Bytes are the process's: other tests allocate and free meanwhile.
                 let is_likely = || {

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use clap::{Subcommand, ValueEnum};
 
-use self::kind::Kind;
+use self::kind::CacheKind;
 use crate::outcome::Outcome;
 
 mod jitter;
@@ -31,18 +31,18 @@ pub(crate) enum Caches {
     Stampede(stampede::Args),
 }
 
-/// Which caches take part.
+/// The caches that take part.
 #[derive(Clone, Debug, clap::Args)]
 #[group(skip)]
 struct Subjects {
     /// Caches (default all that can take part, without those that differ in their strategy alone).
     #[arg(long, value_enum, value_delimiter = ',', value_name = "CACHE,…")]
-    subjects: Option<Vec<Kind>>,
+    subjects: Option<Vec<CacheKind>>,
 }
 
 impl Subjects {
-    fn kinds(&self) -> Vec<Kind> {
-        let all = Kind::value_variants().iter().copied();
+    fn kinds(&self) -> Vec<CacheKind> {
+        let all = CacheKind::value_variants().iter().copied();
         let usual = all.filter(|kind| kind.is_built() && !kind.is_strategy());
         self.subjects.clone().unwrap_or_else(|| usual.collect())
     }

@@ -1,4 +1,4 @@
-//! Values that tell when they are dropped.
+//! A mortal value tells when it is dropped.
 //!
 //! A mortal is an `Arc` of its 32 bytes: a reader's clone touches the entry's own count and nothing
 //! that is shared, so the counting costs a write to one of 64 striped counters where a value is

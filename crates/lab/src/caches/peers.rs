@@ -9,32 +9,32 @@ use cached::{Expires, ShardedExpiringLruCache};
 use quick_cache::UnitWeighter;
 use quick_cache::sync::DefaultLifecycle;
 
-use super::kind::Kind;
+use super::kind::CacheKind;
 use super::subject::{Hasher, Key, Subject, Value};
 use crate::clock;
 use crate::studies::expiry::caches::ticker::Ticker;
 
 /// An empty one with room for so many entries.
 pub(super) fn build<K: Key, V: Value>(
-    kind: Kind,
+    kind: CacheKind,
     capacity: usize,
 ) -> Result<Box<dyn Subject<K, V>>> {
     let (weight, hasher) = (capacity as u64, Hasher::default());
     Ok(match kind {
-        Kind::Moka => {
+        CacheKind::Moka => {
             let builder = moka::sync::Cache::builder().max_capacity(weight);
             Box::new(builder.expire_after(OwnTtl).build_with_hasher(hasher))
         }
-        Kind::QuickCache => {
+        CacheKind::QuickCache => {
             let lifecycle = DefaultLifecycle::default();
             let with = quick_cache::sync::Cache::with;
             Box::new(with(capacity, weight, UnitWeighter, hasher, lifecycle))
         }
-        Kind::Cached => {
+        CacheKind::Cached => {
             let builder = ShardedExpiringLruCache::builder().max_size(capacity);
             Box::new(builder.hasher(hasher).build()?)
         }
-        Kind::Papaya => Box::new(Papaya::new()?),
+        CacheKind::Papaya => Box::new(Papaya::new()?),
         _ => bail!("{kind} is no peer"),
     })
 }

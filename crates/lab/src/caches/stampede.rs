@@ -1,5 +1,5 @@
-//! Stampedes: a thousand threads that want one cold key at the same moment, and how often it is
-//! loaded; for Tidewheel also how the loads of keys that were warmed together spread.
+//! A stampede: a thousand threads want one cold key at the same moment, and its loads are counted.
+//! For Tidewheel the spread of the loads of keys that were warmed together is measured too.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::Subjects;
 use super::jitter;
-use super::kind::Kind;
+use super::kind::CacheKind;
 use super::subject::{Key, Value};
 use crate::clock;
 use crate::outcome::Outcome;
@@ -70,7 +70,7 @@ pub(super) fn run(args: &Args) -> Result<Option<Outcome>> {
     experiment.run(&args.common)
 }
 
-fn measure(kind: Kind, args: &Args) -> Result<Report> {
+fn measure(kind: CacheKind, args: &Args) -> Result<Report> {
     let cache = kind.build::<u64, [u8; 32]>(CAPACITY)?;
     let (loads, key, loaded) = (AtomicU64::new(0), u64::of(1), <[u8; 32]>::for_key(1));
     let load = || {
@@ -108,7 +108,7 @@ fn measure(kind: Kind, args: &Args) -> Result<Report> {
     figures.push("loads", loads.into_inner() as f64);
     figures.push("slowest_ms", slowest_ns as f64 / 1e6);
     // Peers have no jitter: all they were warmed with together falls due together.
-    if kind == Kind::Tidewheel && args.warmed > 0 {
+    if kind == CacheKind::Tidewheel && args.warmed > 0 {
         jitter::run(args.warmed, args.jitter)?.push(figures);
     }
     Ok(report)
@@ -130,10 +130,18 @@ mod tests {
     fn tidewheel_loads_once_and_caches_without_single_flight_more_often() {
         let line = "stampede --callers 20 --load-ms 50 --warmed 0";
         let args = Line::parse_from(line.split(' ')).args;
-        for kind in [Kind::Tidewheel, Kind::NaiveScan, Kind::SlotWheel] {
+        for kind in [
+            CacheKind::Tidewheel,
+            CacheKind::NaiveScan,
+            CacheKind::SlotWheel,
+        ] {
             let report = measure(kind, &args).expect("measures");
             let value = |key: &str| report.figures.value(key).expect(key);
-            assert_eq!(value("loads") == 1.0, kind == Kind::Tidewheel, "{kind}");
+            assert_eq!(
+                value("loads") == 1.0,
+                kind == CacheKind::Tidewheel,
+                "{kind}"
+            );
             assert!(value("slowest_ms") >= 50.0, "{kind}");
         }
     }

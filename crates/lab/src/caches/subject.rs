@@ -1,4 +1,4 @@
-//! What a cache must be able to do to be measured.
+//! `Subject` is the interface of a cache that is measured.
 //!
 //! The passes that throughput is measured with are default methods: every cache gets its own copy
 //! of the loop with its `get` and `insert` inlined, and no call through the trait stands between
@@ -20,7 +20,7 @@ pub(crate) type Hasher = foldhash::fast::RandomState;
 const STRIDE: usize = 64;
 /// Fresh ids that a thread takes at a time: the shared counter must not be what is measured.
 const ID_BLOCK: u64 = 1 << 16;
-/// What a write of the mixed load gets: between 30 and 60 s.
+/// The time to live of a write of the mixed load: between 30 and 60 s.
 const MIXED_TTL_MS: (u64, u64) = (30_000, 60_000);
 
 /// A key by its number.
@@ -66,7 +66,7 @@ impl Value for Box<[u8]> {
     }
 }
 
-/// What one thread did in one sample.
+/// The result of one thread in one sample.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Pass {
     pub(crate) operations: u64,
@@ -99,8 +99,8 @@ pub(crate) trait Subject<K: Key, V: Value>: Send + Sync {
         })
     }
 
-    /// Whether its sweeps pause: while another cache is sampled in the same process, a walk over a
-    /// million entries would be the other's noise.
+    /// Pauses its sweeps, or lets them go on: while another cache is sampled in the same process, a
+    /// walk over a million entries would be the other's noise.
     fn rest(&self, _resting: bool) {}
 
     /// Entries that it holds, dead ones among them, where it can tell.

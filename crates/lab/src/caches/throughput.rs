@@ -1,5 +1,5 @@
-//! Operations a second by threads, all caches in one process and in turn, so that they can be
-//! compared.
+//! Measures operations per second by threads, all caches in one process and in turn, so that they
+//! can be compared.
 //!
 //! `get`: all keys present, capacity for twice as many. `mixed`: three reads to one write with a
 //! TTL of 30–60 s. `insert`: the cache is full and every key is new. `hot`: one key.
@@ -14,7 +14,7 @@ use clap::ValueEnum;
 use serde_json::json;
 
 use super::Subjects;
-use super::kind::Kind;
+use super::kind::CacheKind;
 use super::subject::{Key, Pass, Subject, Value};
 use crate::clock;
 use crate::heap;
@@ -36,7 +36,7 @@ const POPULATE_TTL: Duration = Duration::from_secs(3_600);
 
 type Cache = dyn Subject<u64, [u8; 32]>;
 
-/// What the threads do.
+/// The operations of the threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Load {
     /// Reads of present keys.
@@ -67,7 +67,7 @@ pub(crate) struct Args {
     #[arg(value_delimiter = ',', default_value = "1,2,4,8")]
     #[arg(default_value_if("quick", "true", "1,2"))]
     threads: Vec<usize>,
-    /// What they do.
+    /// Operations of the threads.
     #[arg(long, value_enum, value_name = "LOAD,…")]
     #[arg(value_delimiter = ',', default_value = "get,hot,mixed,insert")]
     load: Vec<Load>,
@@ -77,7 +77,7 @@ pub(crate) struct Args {
     sample: f64,
 }
 
-/// What the threads of all samples share.
+/// The keys that the threads of all samples share.
 struct Keys {
     zipf: Vec<u64>,
     hot: Vec<u64>,
@@ -155,7 +155,7 @@ pub(super) fn run(args: &Args) -> Result<Outcome> {
 }
 
 /// Full of the keys that are drawn; an insert's with no room for more, if it has a limit at all.
-fn filled(kind: Kind, load: Load, entries: u64) -> Result<Option<Box<Cache>>> {
+fn filled(kind: CacheKind, load: Load, entries: u64) -> Result<Option<Box<Cache>>> {
     let capacity = match load {
         Load::Insert if !kind.has_capacity() => return Ok(None),
         Load::Insert => entries,
@@ -218,7 +218,7 @@ fn sample(
     })
 }
 
-fn report(args: &Args, kind: Kind, points: &[Point]) -> Report {
+fn report(args: &Args, kind: CacheKind, points: &[Point]) -> Report {
     let params = json!({
         "entries": args.entries,
         "zipf": ZIPF_EXPONENT,
@@ -264,7 +264,11 @@ mod tests {
             hot: vec![u64::of(0)],
             fresh: AtomicU64::new(1_000),
         };
-        for kind in [Kind::Tidewheel, Kind::NaiveScan, Kind::SlotWheel] {
+        for kind in [
+            CacheKind::Tidewheel,
+            CacheKind::NaiveScan,
+            CacheKind::SlotWheel,
+        ] {
             let cache = filled(kind, Load::Get, 1_000)
                 .expect("builds")
                 .expect("a cache");

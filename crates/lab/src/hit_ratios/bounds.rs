@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, BinaryHeap, HashMap, HashSet, VecDeque};
 /// A hasher without a seed, so that a replay can be repeated.
 pub(crate) type Hasher = foldhash::fast::FixedState;
 
-/// What is stored, with the time at which it ends.
+/// A stored object, with the time at which it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Object {
     /// Key and value together.
@@ -16,9 +16,9 @@ pub(crate) struct Object {
     pub(crate) deadline_ms: u64,
 }
 
-/// What a request turns out to be where there is room for everything.
+/// The kind of a request where there is room for everything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum What {
+pub(crate) enum RequestKind {
     /// A read that finds this object alive.
     Hit(Object),
     /// A read that finds nothing alive.
@@ -32,7 +32,7 @@ pub(crate) enum What {
 pub(crate) struct Event {
     pub(crate) at_ms: u64,
     pub(crate) key: u64,
-    pub(crate) what: What,
+    pub(crate) what: RequestKind,
 }
 
 /// A trace whose objects have no end: the first request stores a key, all others are hits.
@@ -46,8 +46,8 @@ pub(super) fn events(trace: &[u64]) -> Vec<Event> {
         at_ms: 0,
         key,
         what: match seen.insert(key) {
-            true => What::Store(object),
-            false => What::Hit(object),
+            true => RequestKind::Store(object),
+            false => RequestKind::Hit(object),
         },
     };
     trace.iter().map(event).collect()
@@ -59,9 +59,9 @@ pub(crate) fn optimum(events: &[Event], capacity: usize) -> u64 {
     let mut next = vec![None; events.len()];
     for (at, event) in events.iter().enumerate().rev() {
         next[at] = match event.what {
-            What::Hit(_) => next_of.insert(event.key, at),
-            What::Store(_) => next_of.remove(&event.key),
-            What::Miss => None,
+            RequestKind::Hit(_) => next_of.insert(event.key, at),
+            RequestKind::Store(_) => next_of.remove(&event.key),
+            RequestKind::Miss => None,
         };
     }
     drop(next_of);
@@ -91,12 +91,12 @@ pub(crate) fn lru(events: &[Event], capacity: usize, expired_first: bool) -> u64
     for (at, event) in events.iter().enumerate() {
         let (key, now_ms) = (event.key, event.at_ms);
         let object = match event.what {
-            What::Hit(object) => {
+            RequestKind::Hit(object) => {
                 hits += u64::from(resident.contains_key(&key));
                 object
             }
-            What::Store(object) => object,
-            What::Miss => {
+            RequestKind::Store(object) => object,
+            RequestKind::Miss => {
                 resident.remove(&key);
                 continue;
             }

@@ -1,10 +1,10 @@
-//! Accesses made up, for when no recorded ones are at hand: each shows one habit of real ones.
+//! Made-up accesses, for when no recorded ones are at hand: each shows one habit of real ones.
 
 use crate::rng::{self, Rng};
 
-/// How long a trace is made.
+/// The number of requests of a made-up trace.
 pub(super) const REQUESTS: u64 = 500_000;
-/// Where keys begin that nobody asks for twice.
+/// The first of the keys that nobody asks for twice.
 const STRANGERS: u64 = 1 << 40;
 
 /// A made-up trace and the sizes at which it is replayed.

@@ -1,4 +1,4 @@
-//! Hit ratios: traces replayed at fixed sizes on Tidewheel's cache, beside bounds and peers.
+//! Hit ratios: traces are replayed at fixed sizes on Tidewheel's cache, on bounds and on peers.
 
 use std::path::PathBuf;
 

@@ -31,7 +31,7 @@ const fn peer(name: &'static str, package: &'static str, hits: Hits) -> Policy {
     Policy::ours(name, hits).in_package(package)
 }
 
-/// What moka puts off it is made to do at once: else it holds hundreds of entries too many.
+/// Makes moka do at once what it puts off: else it holds hundreds of entries too many.
 fn moka(keys: &[u64], capacity: usize) -> Result<u64> {
     let cache = moka::sync::Cache::builder()
         .max_capacity(capacity as u64)

@@ -1,4 +1,4 @@
-//! The caches that a trace is replayed on, and how: get, else insert.
+//! Replays a trace on a cache: get, else insert.
 
 use anyhow::Result;
 use tidewheel::{Cache, Driver};
@@ -8,7 +8,7 @@ use super::bounds::{Hasher, events, lru, optimum};
 use super::peers::PEERS;
 use crate::names::Choice;
 
-/// How many requests find their key in so many entries.
+/// Counts the requests that find their key in so many entries.
 pub(super) type Hits = fn(&[u64], usize) -> Result<u64>;
 
 /// A policy, in a cache of its own or as a bound.

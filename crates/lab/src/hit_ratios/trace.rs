@@ -1,4 +1,4 @@
-//! Recorded accesses: what was asked for, in order.
+//! Recorded accesses: the keys that were asked for, in order.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -14,7 +14,7 @@ const MAX_REQUESTS: usize = 1 << 28;
 /// The endings under which a trace is looked for.
 const ENDINGS: [&str; 4] = ["txt.xz", "lis.xz", "txt", "lis"];
 
-/// How a line names keys.
+/// The way in which a line names keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Format {
     /// One decimal key.

@@ -1,4 +1,4 @@
-//! A thread that works until it is told to stop, and then hands over what it found.
+//! A background thread works until it is told to stop, and then hands over its results.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,7 +21,7 @@ impl<T: Send + 'static> Background<T> {
         Self { stop, thread }
     }
 
-    /// Whether it failed before it was told to stop: [`Self::finish`] will tell why.
+    /// True if it failed before it was told to stop: [`Self::finish`] will tell why.
     pub(super) fn has_ended(&self) -> bool {
         self.thread.is_finished()
     }

@@ -1,4 +1,4 @@
-//! Many closed loops on one thread: each connection has one batch of requests under way.
+//! One thread drives many closed loops: each connection has one batch of requests under way.
 
 use std::io::{ErrorKind, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,12 +15,12 @@ use crate::servers::resp::{Answer, Inbox};
 
 const MAX_EVENTS: usize = 256;
 const FIRST_BUFFER: usize = 16 << 10;
-/// How often a loop with nothing to do looks whether it should end.
+/// The interval at which an idle loop checks whether it should end.
 const LOOK: Duration = Duration::from_millis(50);
 /// Batches still under way after the stop are awaited this long.
 const LAST_REPLIES_NS: u64 = 10_000_000_000;
 
-/// What the loops ask for and what becomes of the answers.
+/// The requests of the loops, and the use of the answers.
 pub(crate) trait Traffic {
     /// Appends the next batch of one connection; returns how many replies it will bring.
     fn fill(&mut self, connection: usize, out: &mut Vec<u8>) -> usize;

@@ -1,4 +1,4 @@
-//! How late the `expired` event of each key arrives, measured from the key's own deadline.
+//! Measures the delay of each key's `expired` event from the key's own deadline.
 //!
 //! Deadlines are absolute (SET … PXAT), so that they are exact on the wall clock that server and
 //! laboratory share; on another machine the difference of the two clocks is part of every lag.
@@ -27,7 +27,7 @@ use crate::servers::loader::{load, load_s, long_ttl};
 use crate::servers::server::{self, Target};
 
 const CHANNEL: &str = "__keyevent@0__:expired";
-/// How often the listening thread looks whether it should end.
+/// The interval at which the listening thread checks whether it should end.
 const LISTEN: Duration = Duration::from_millis(100);
 const LOOK: Duration = Duration::from_millis(50);
 

@@ -1,4 +1,4 @@
-//! A thread that GETs keys that stay in a closed loop, and logs how long each took.
+//! A thread GETs keys that stay, in a closed loop, and logs how long each took.
 
 use std::sync::atomic::Ordering;
 
@@ -12,7 +12,7 @@ use super::resp::Answer;
 use crate::clock;
 use crate::latency::{Log, Sample};
 
-/// What the loop saw.
+/// The results of the loop.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) log: Log,

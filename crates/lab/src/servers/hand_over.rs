@@ -1,5 +1,5 @@
-//! How long an element takes from the push to the client that has waited for it, when very many
-//! wait for one key.
+//! Measures the time from the push of an element to the client that has waited for it, when very
+//! many wait for one key.
 //!
 //! All who wait are connections of one thread. Each element is the time at which its push was sent.
 //! Who receives one waits again, so their number stays the same. In the end as many elements as
@@ -32,7 +32,7 @@ use crate::servers::server::{self, Target};
 const WAIT: &[u8] = b"*3\r\n$5\r\nBLPOP\r\n$5\r\nqueue\r\n$1\r\n0\r\n";
 const MAX_EVENTS: usize = 256;
 const BUFFER: usize = 256;
-/// How often one looks whether something has happened.
+/// The interval at which one checks whether something has happened.
 const LOOK: Duration = Duration::from_millis(10);
 /// A server that has not got ready by then is taken for dead.
 const PATIENCE_NS: u64 = 60_000_000_000;
@@ -235,7 +235,7 @@ impl Waiters {
     }
 }
 
-/// When the element of a reply was pushed.
+/// The time at which the element of a reply was pushed.
 fn sent_ns(reply: &Reply) -> Result<u64> {
     let element = match reply {
         Reply::Array(items) => items.get(1),

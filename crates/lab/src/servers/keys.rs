@@ -13,7 +13,7 @@ pub(crate) const PAYLOAD_BYTES: usize = KEY_BYTES + VALUE_BYTES;
 const KIND_BYTES: usize = 4;
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
-/// What a key begins with if it stays for the whole experiment, or falls due during it.
+/// The first bytes of a key that stays for the whole experiment, or falls due during it.
 const LIVE: &[u8; KIND_BYTES] = b"live";
 const DYING: &[u8; KIND_BYTES] = b"due:";
 

@@ -70,7 +70,7 @@ impl ServerSpec {
 pub(crate) struct Running {
     child: Child,
     port: u16,
-    /// Where it runs, with what it wrote; goes with this value.
+    /// The folder in which it runs, with its output; removed with this value.
     folder: TempDir,
     command: String,
 }

@@ -1,4 +1,4 @@
-//! Fills a server: one connection, batches of 512 SETs, one batch under way at a time.
+//! The loader fills a server: one connection, batches of 512 SETs, one batch under way at a time.
 
 use anyhow::{Context, Result};
 

@@ -1,4 +1,4 @@
-//! Resident bytes per key, with and without a time to live.
+//! Measures resident bytes per key, with and without a time to live.
 //!
 //! The server must be fresh: what an earlier load left behind in its allocator would be counted as
 //! free. `compare` starts one for every run.

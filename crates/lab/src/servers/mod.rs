@@ -54,11 +54,11 @@ enum Workload {
     MassExpiry(burst::Args),
     /// A few keys due within one second among many that are not, nobody touching them.
     Sparse(burst::Args),
-    /// How late the `expired` event of each key arrives.
+    /// The delay of each key's `expired` event.
     EventLag(event_lag::Args),
     /// Server processor time per request and requests a second, by pipeline and connections.
     Throughput(throughput::Args),
-    /// How long an element takes to one of very many clients that wait for a key.
+    /// The time that an element takes to one of very many clients that wait for a key.
     HandOver(hand_over::Args),
     /// Resident bytes per key.
     Memory(memory::Args),

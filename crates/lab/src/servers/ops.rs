@@ -1,4 +1,4 @@
-//! The operations of `throughput`: which requests each sends, and what must be stored before.
+//! The operations of `throughput`: the requests of each, and what must be stored before.
 //!
 //! Requests are templates. `{key}` is one of the loaded keys, `{at}` the number of a collection,
 //! `{member}` one of its members, `{new}` a number that was hardly drawn before, `{value}` 16
@@ -15,17 +15,17 @@ use crate::progress;
 use crate::rng::Rng;
 use crate::zipf::Zipf;
 
-/// How many collections each operation on collections draws from.
+/// The number of collections from which an operation draws.
 const COLLECTIONS: u64 = 10_000;
 /// Commands under way while collections are stored.
 const BATCH: u64 = 500;
 
-/// What each request does.
+/// An operation: its requests, and the collections that it needs.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Op {
     pub(crate) name: &'static str,
-    /// How each collection begins, the words of one member, and how many members; they stand before
-    /// the first request.
+    /// The first words of each collection, the words of one member, and the number of members; they
+    /// are stored before the first request.
     stored: Option<(&'static str, &'static str, u64)>,
     /// Sent in turn, to one collection: what goes in by the first comes out by the second.
     requests: &'static [&'static str],
@@ -36,7 +36,7 @@ const DRAWN: usize = 1 << 20;
 /// The exponent of Zipf's law.
 const EXPONENT: f64 = 0.99;
 
-/// Which of the keys, or of the collections, a request names.
+/// The distribution by which requests choose keys or collections.
 #[derive(Clone, Copy, Debug, Default, clap::ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Draw {
@@ -117,9 +117,9 @@ pub(crate) fn parse(name: &str) -> Result<&'static Op, String> {
         .ok_or_else(|| format!("one of {}", names()))
 }
 
-/// A word of a request: text, and what is filled in. Cut once, since the client shares the server's
-/// cores.
-type Word = Vec<Piece>;
+/// An argument of a request: text, and what is filled in. Cut once, since the client shares the
+/// server's cores.
+type Argument = Vec<Piece>;
 
 #[derive(Clone, Copy, Debug)]
 enum Piece {
@@ -127,7 +127,7 @@ enum Piece {
     Filled(&'static str),
 }
 
-fn words(template: &'static str) -> Vec<Word> {
+fn words(template: &'static str) -> Vec<Argument> {
     let cut = |word: &'static str| {
         let pieces = word.split(['{', '}']).enumerate();
         let piece = |(at, text)| match at % 2 {
@@ -143,7 +143,7 @@ fn words(template: &'static str) -> Vec<Word> {
 #[derive(Debug)]
 pub(crate) struct Requests {
     op: &'static Op,
-    templates: Vec<Vec<Word>>,
+    templates: Vec<Vec<Argument>>,
     rng: Rng,
     keys: u64,
     /// The numbers of the next keys in turn; empty if they are uniform.
@@ -191,7 +191,7 @@ impl Requests {
         self.templates = templates;
     }
 
-    fn append_words(&mut self, words: &[Word], member: u64, out: &mut Writer) {
+    fn append_words(&mut self, words: &[Argument], member: u64, out: &mut Writer) {
         for word in words {
             self.word.clear();
             word.iter().for_each(|&piece| self.fill(piece, member));

@@ -1,4 +1,4 @@
-//! What has come on a connection and was not read yet.
+//! The input of a connection that was not read yet.
 
 use std::io::{ErrorKind, Read};
 

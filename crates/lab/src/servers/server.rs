@@ -1,4 +1,4 @@
-//! Questions to the server under test: who it is, and what it holds.
+//! Asks the server under test for its name and its contents.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ pub(crate) struct Target {
     pub(crate) pid: u32,
 }
 
-/// What a server says of itself.
+/// A server's facts about itself.
 #[derive(Clone, Debug)]
 pub(crate) struct Facts {
     name: String,

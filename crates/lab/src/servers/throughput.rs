@@ -1,4 +1,4 @@
-//! Server processor time per request, and requests a second, over a grid of cells.
+//! Measures server processor time per request, and requests a second, over a grid of cells.
 //!
 //! A cell is an operation, a pipeline depth and a number of connections. Every cell of a run meets
 //! the same server process and the same keys; it is warmed up, then measured in a few windows, and
@@ -42,12 +42,12 @@ pub(crate) struct Args {
     #[arg(long, value_delimiter = ',', value_name = "N,…", value_parser = threads)]
     #[arg(default_value = "8,50", default_value_if("quick", "true", "8"))]
     conns: Vec<usize>,
-    /// What the requests do; a wrong name lists them all.
+    /// Operations of the requests; a wrong name lists them all.
     #[arg(long, value_delimiter = ',', value_name = "NAME,…", value_parser = ops::parse)]
     #[arg(default_value = "get,set_ex")]
     #[serde(skip)]
     ops: Vec<&'static Op>,
-    /// Which of the keys the requests name.
+    /// Distribution of the keys that the requests name.
     #[arg(long, value_enum, default_value_t)]
     draw: Draw,
     #[command(flatten)]
@@ -144,12 +144,12 @@ fn tabulate(figures: &mut Figures, results: &[(Cell, Measured)]) {
     block("batch_max_ms", &|m| m.batches.max_ms());
 }
 
-/// What the measuring and the sending threads share.
+/// The state that the measuring and the sending threads share.
 #[derive(Debug, Default)]
 struct Shared {
     stop: AtomicBool,
     answered: AtomicU64,
-    /// Whether latencies count.
+    /// True while latencies count.
     counting: AtomicBool,
 }
 

@@ -1,4 +1,4 @@
-//! Questions that are studied beside the products, each with a document of its own.
+//! Questions besides the products are studied here, each with a document of its own.
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -11,7 +11,7 @@ mod ttl_memory;
 /// One study.
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum Study {
-    /// What it costs to find out what has expired, and whom that stalls: nine strategies.
+    /// The cost of finding what has expired, and the stalls that it causes: nine strategies.
     Expiry(expiry::Args),
     /// Memory held under times to live, and hit ratios where it is short, in virtual time.
     TtlMemory(ttl_memory::Args),

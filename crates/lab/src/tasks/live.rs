@@ -1,4 +1,4 @@
-//! Our scheduler in real time: lateness of many tasks, and one task moved a million times.
+//! Measures our scheduler in real time: lateness of many tasks, and one task moved a million times.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -13,9 +13,9 @@ use crate::locks::lock;
 use crate::report::Report;
 use crate::rng::Rng;
 
-/// How long after the last deadline all tasks must have run.
+/// All tasks must have run so long after the last deadline.
 const GRACE: Duration = Duration::from_secs(60);
-/// How long before the first deadline the last task is set.
+/// The last task is set so long before the first deadline.
 const HEAD_START_NS: u64 = 500_000_000;
 
 /// Sets so many tasks, their deadlines spread at random over so many seconds, and lets the handlers

@@ -57,7 +57,7 @@ pub(crate) fn run(options: &Options) -> Result<Option<Outcome>> {
     options.run("tasks", STRUCTURES, &more)
 }
 
-/// What is told of tasks beyond what is told of timers.
+/// The figures of tasks beyond those of timers.
 fn tasks_alone(structure: &Structure, live: (u32, u32), report: &mut Report) -> Result<()> {
     for (from, to) in [
         ("bytes_per_timer", "bytes_beyond"),

@@ -1,4 +1,4 @@
-//! Other people's timers with a key to each: what one writes today.
+//! Other people's timers with a key to each, as one writes it today.
 
 use std::collections::HashMap;
 use std::hint::black_box;

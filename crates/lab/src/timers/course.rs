@@ -1,4 +1,4 @@
-//! The courses that a structure is put through, and what is measured on the way.
+//! The courses that a structure is put through, and the measurements on the way.
 
 use anyhow::Result;
 
@@ -13,7 +13,7 @@ use crate::stats;
 /// Ticks after the last deadline in which a budgeted course must have caught up.
 const GRACE_TICKS: u32 = 60_000;
 
-/// What every course of a run does.
+/// The numbers of every course of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     pub(crate) timers: u32,
@@ -177,7 +177,7 @@ struct Firing {
     early: u64,
     total_ns: u64,
     ticks: Latencies,
-    /// How many fired how many ticks late.
+    /// The number that fired, by ticks of lateness.
     late: Vec<u64>,
     backlog_max: u64,
 }

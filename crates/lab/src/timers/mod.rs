@@ -1,4 +1,4 @@
-//! The timer structures themselves on a virtual clock: time, bytes and lateness per timer.
+//! Measures the timer structures themselves on a virtual clock: time, bytes and lateness per timer.
 //!
 //! Deadlines lie uniformly between 30 and 60 s ahead, at one tick a millisecond. Three courses,
 //! each with a structure of its own:
@@ -23,7 +23,7 @@ pub(crate) mod peers;
 pub(crate) mod plan;
 pub(crate) mod subject;
 
-/// Where the virtual clock stands at first: where a server's engine time begins.
+/// The first time of the virtual clock: the beginning of a server's engine time.
 const START: u64 = 1 << 40;
 const HASHED_SLOTS: usize = 1 << 16;
 

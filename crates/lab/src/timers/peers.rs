@@ -131,7 +131,7 @@ impl Subject for Delay {
     }
 }
 
-/// What a timer is known by.
+/// The handle by which a timer is known.
 pub(crate) trait Name: Copy + Debug + Eq + Hash {
     /// The name of timer `id`.
     fn of(id: u32) -> Self;

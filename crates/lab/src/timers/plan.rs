@@ -1,4 +1,4 @@
-//! What `timers` and `tasks` share: options, the table of structures, and the courses of one
+//! `timers` and `tasks` share these options, the table of structures, and the courses of one
 //! measurement.
 
 use anyhow::{Result, ensure};
@@ -24,7 +24,7 @@ const BUDGET: u32 = 2_048;
 pub(crate) struct Options {
     #[command(flatten)]
     pub(crate) common: Common,
-    /// How many (quick: 20000).
+    /// Number of timers (quick: 20000).
     #[arg(long = "timers", visible_alias = "tasks", value_name = "N", value_parser = count::<u32>)]
     #[arg(
         default_value_t = 1_000_000,
@@ -33,7 +33,7 @@ pub(crate) struct Options {
     timers: u32,
 }
 
-/// What builds an empty structure with room for so many.
+/// Builds an empty structure with room for so many.
 pub(crate) type Build = fn(usize) -> Result<Box<dyn Subject>>;
 
 /// A structure to measure. Ours alone can be told how much a call may do.

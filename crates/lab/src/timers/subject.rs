@@ -1,10 +1,11 @@
-//! What a structure must be able to do to be measured, and our own structures doing it.
+//! `Subject` is the interface of a structure that is measured; our own structures implement it
+//! here.
 
 use tidewheel_timer::{TimerId, TimerQueue, TimerSet};
 
 use crate::clock;
 
-/// What one tick did.
+/// The result of one tick.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tick {
     /// Ticks since the start.
@@ -64,7 +65,7 @@ pub(crate) trait Subject {
     /// when `seen` says that it has seen enough. `budget` matters only where there is one.
     fn tick_all(&mut self, last: u32, budget: u32, seen: &mut dyn FnMut(Tick) -> bool);
 
-    /// What the measuring itself allocates beside the structure.
+    /// The bytes that the measuring itself allocates besides the structure.
     fn handle_bytes(&self) -> usize {
         0
     }

@@ -1,4 +1,5 @@
-//! Every workload, small, against a stock redis-server: what must hold whatever the timing.
+//! Every workload runs, small, against a stock redis-server; the assertions hold whatever the
+//! timing.
 
 use std::process::Output;
 use std::thread;

@@ -10,7 +10,7 @@ fn lab() -> Command {
     Command::new(env!("CARGO_BIN_EXE_tidewheel-lab"))
 }
 
-/// Whether a program is installed; says so when not, and fails when it has to be.
+/// True if a program is installed; says so when not, and fails when it has to be.
 fn is_there(program: &str) -> bool {
     let found = Command::new(program).arg("--version").output().is_ok();
     if !found {

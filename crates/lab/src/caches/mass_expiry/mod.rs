@@ -1,4 +1,4 @@
-//! Many entries due within one second beside live ones that are being read.
+//! Many entries are due within one second, while live ones are read.
 //!
 //! For every cache a control first, with the same entries and none of them due, then the expiry:
 //! how long reads of live keys took, when the dead values were dropped, when their bytes were back,
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use self::phase::{Phase, Plan};
 use super::Subjects;
-use super::kind::Kind;
+use super::kind::CacheKind;
 use crate::heap;
 use crate::latency::Latencies;
 use crate::outcome::Outcome;
@@ -77,9 +77,9 @@ pub(super) fn run(args: &Args) -> Result<Option<Outcome>> {
         interleaved: args.interleaved,
         seed: common.basics.seed,
     };
-    let takes_part = |kind: &Kind| kind.has_ttl();
+    let takes_part = |kind: &CacheKind| kind.has_ttl();
     let kinds = args.subjects.kinds().into_iter();
-    let (kinds, excluded): (Vec<Kind>, Vec<Kind>) = kinds.partition(takes_part);
+    let (kinds, excluded): (Vec<CacheKind>, Vec<CacheKind>) = kinds.partition(takes_part);
     let experiment = Experiment {
         name: NAME,
         cells: readers.iter().map(|&n| title(&plan, n)).collect(),
@@ -105,7 +105,7 @@ fn title(plan: &Plan, readers: usize) -> String {
     format!("{entries} entries due within {window_s} s, {live} live{among}, {who}")
 }
 
-fn measure(kind: Kind, plan: &Plan, readers: usize) -> Result<Report> {
+fn measure(kind: CacheKind, plan: &Plan, readers: usize) -> Result<Report> {
     let control = phase::control(plan, kind, readers)?;
     let expiry = phase::expiry(plan, kind, readers, control.populate_ns)?;
     let mut params = json!(plan);
@@ -175,10 +175,10 @@ mod tests {
     #[test]
     fn a_cache_with_a_thread_drops_all_its_dead_whether_it_is_read_or_not() {
         for (interleaved, kind, readers, watch_s) in [
-            (false, Kind::Tidewheel, 0, 0.5),
-            (true, Kind::Tidewheel, 1, 0.5),
+            (false, CacheKind::Tidewheel, 0, 0.5),
+            (true, CacheKind::Tidewheel, 1, 0.5),
             // Its slots are emptied once a second.
-            (true, Kind::SlotWheel, 1, 2.5),
+            (true, CacheKind::SlotWheel, 1, 2.5),
         ] {
             let plan = Plan {
                 entries: 3_000,

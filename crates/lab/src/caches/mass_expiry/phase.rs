@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, bail};
 use serde::Serialize;
 
-use super::super::kind::Kind;
+use super::super::kind::CacheKind;
 use super::super::mortal::{self, Mortal};
 use super::super::subject::{Key, Subject, Value};
 use super::watch::{Base, Times, Watched, watch};
@@ -24,7 +24,7 @@ const ATTEMPTS: usize = 4;
 
 type Cache = dyn Subject<u64, Mortal>;
 
-/// What a run does.
+/// The numbers of a run.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Plan {
     pub(super) entries: u64,
@@ -39,7 +39,7 @@ pub(super) struct Plan {
     pub(super) seed: u64,
 }
 
-/// What a phase found.
+/// The results of a phase.
 #[derive(Debug)]
 pub(super) struct Phase {
     pub(super) populate_ns: u64,
@@ -54,13 +54,18 @@ pub(super) struct Phase {
 }
 
 /// Nothing expires.
-pub(super) fn control(plan: &Plan, kind: Kind, readers: usize) -> Result<Phase> {
+pub(super) fn control(plan: &Plan, kind: CacheKind, readers: usize) -> Result<Phase> {
     let phase = attempt(plan, kind, readers, None)?;
     phase.context("a control run has no deadlines to miss")
 }
 
 /// Everything expires, once it is all in; `populate_ns` says how long that may take.
-pub(super) fn expiry(plan: &Plan, kind: Kind, readers: usize, populate_ns: u64) -> Result<Phase> {
+pub(super) fn expiry(
+    plan: &Plan,
+    kind: CacheKind,
+    readers: usize,
+    populate_ns: u64,
+) -> Result<Phase> {
     let mut lead_ns = populate_ns + populate_ns / 4 + CALM_NS;
     for _ in 0..ATTEMPTS {
         if let Some(phase) = attempt(plan, kind, readers, Some(lead_ns))? {
@@ -72,7 +77,12 @@ pub(super) fn expiry(plan: &Plan, kind: Kind, readers: usize, populate_ns: u64) 
 }
 
 /// `None` when the first deadline came before the last insert.
-fn attempt(plan: &Plan, kind: Kind, readers: usize, lead_ns: Option<u64>) -> Result<Option<Phase>> {
+fn attempt(
+    plan: &Plan,
+    kind: CacheKind,
+    readers: usize,
+    lead_ns: Option<u64>,
+) -> Result<Option<Phase>> {
     wait_for_earlier_values();
     let mut read = Read::default();
     let readers: Vec<Read> = (0..readers).map(|_| Read::default()).collect();
@@ -149,7 +159,8 @@ fn wait_for_earlier_values() {
     }
 }
 
-/// What closed-loop readers of live keys found. The histogram is made before any byte is counted.
+/// The results of closed-loop readers of live keys. The histogram is made before any byte is
+/// counted.
 #[derive(Default)]
 struct Read {
     latencies: Latencies,

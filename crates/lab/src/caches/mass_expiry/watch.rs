@@ -1,13 +1,13 @@
-//! The watch over the dead: how many are still held, and how many bytes.
+//! The watch counts the dead that are still held, and their bytes.
 
 use super::super::mortal;
 use crate::clock;
 use crate::heap;
 
-/// How often the watch looks: its own resolution.
+/// The interval of the watch: its own resolution.
 const EVERY_NS: u64 = 1_000_000;
 
-/// When what begins and ends, on the monotonic clock.
+/// The times of a phase, on the monotonic clock.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Times {
     /// First and last deadline.
@@ -18,7 +18,7 @@ pub(super) struct Times {
     pub(super) give_up_ns: u64,
 }
 
-/// What was there before the cache, and what it was filled with.
+/// The counts before the cache existed, and those that it was filled with.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Base {
     pub(super) alive: i64,
@@ -27,7 +27,7 @@ pub(super) struct Base {
     pub(super) live: u64,
 }
 
-/// What the watch saw; times are after the last deadline and negative before it.
+/// The results of the watch; times are after the last deadline and negative before it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Watched {
     pub(super) dropped_99_ns: Option<i64>,

@@ -19,7 +19,7 @@ pub(crate) struct Course<'a> {
     pub(crate) schedule: &'a Schedule,
     pub(crate) polls: &'a [Poll],
     pub(crate) seen: &'a Seen,
-    /// When the reader was warm.
+    /// The time at which the reader was warm.
     pub(crate) before_ns: u64,
     pub(crate) release: &'a Release,
     /// The server's own count of expired keys.
@@ -175,7 +175,7 @@ fn processor(figures: &mut Figures, course: &Course<'_>, gone_ns: u64) {
     figures.push_noise(course.taken);
 }
 
-/// What expiry cost beside the reads; `spans` are those before it and in it.
+/// The cost of expiry without the reads'; `spans` are those before it and in it.
 fn net_of_reads(figures: &mut Figures, keys: f64, spans: Option<(&Span, &Span)>) {
     // The reads' share (with the polls') at the price they had before; without reads, by time.
     let net = spans.map(|(before, span)| match before.gets {

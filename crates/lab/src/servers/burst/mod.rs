@@ -1,4 +1,4 @@
-//! A burst of deadlines: many keys due within a short window, beside keys that stay.
+//! A burst of deadlines: many keys are due within a short window, while others stay.
 //!
 //! `mass-expiry` and `sparse` are this experiment with different sizes. Keys that stay are read by
 //! one closed loop; the dying are touched by nobody. A second connection asks at a steady, modest

@@ -1,4 +1,4 @@
-//! What a burst is asked to be: options and the sizes of its two presets.
+//! The plan of a burst: options and the sizes of its two presets.
 
 use clap::ValueEnum;
 use serde::Serialize;
@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::runner::Basics;
 use crate::servers::loader::load_s;
 
-/// Where the keys that stay lie among those that go.
+/// The position of the keys that stay among those that go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 pub(crate) enum Survivors {
     /// Loaded before them, so that they share no memory page with the dying.
@@ -26,7 +26,7 @@ pub(crate) struct Args {
     #[arg(long)]
     #[serde(skip)]
     live: Option<u64>,
-    /// Where the keys that stay lie among the dying.
+    /// Position of the keys that stay among the dying.
     #[arg(long, value_enum, default_value = "first")]
     pub(super) survivors: Survivors,
     /// Seconds from the start of loading to the first deadline (default: by the number of keys).
@@ -40,7 +40,7 @@ pub(crate) struct Args {
     pub(super) basics: Basics,
 }
 
-/// What will be done.
+/// The numbers of a burst.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Plan {
     #[serde(rename = "keys")]
@@ -55,7 +55,7 @@ pub(crate) struct Plan {
     pub(super) after_s: f64,
     /// Seconds in which a freshly loaded server comes to rest before its memory is read.
     pub(super) rest_s: f64,
-    /// Whether the dying are most of what is stored: then their memory must come back before the
+    /// True if the dying are most of what is stored. Then their memory must come back before the
     /// experiment ends, and their share of the processor time stands out from the reads'. Else the
     /// keys that stay have times to live.
     pub(super) mass: bool,

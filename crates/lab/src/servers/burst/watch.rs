@@ -1,4 +1,5 @@
-//! Looking at the server while the keys fall due: when they are gone, when their memory is back.
+//! The watch polls the server while the keys fall due: when they are gone, when their memory is
+//! back.
 
 use anyhow::Result;
 
@@ -17,7 +18,7 @@ const POLL_NS: u64 = 10_000_000;
 /// One look at the server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Poll {
-    /// When the question was sent and when its answer was there.
+    /// The time at which the question was sent, and that at which its answer was there.
     pub(crate) sent_ns: u64,
     pub(crate) at_ns: u64,
     pub(crate) stored: u64,
@@ -32,7 +33,7 @@ pub(crate) struct Release {
     pub(crate) empty: Option<u64>,
     pub(crate) live_only: Option<u64>,
     pub(crate) loaded: Option<u64>,
-    /// What the loaded server takes, and what the dying take of it.
+    /// The memory of the loaded server, and the dying's part of it.
     from: Option<(f64, f64)>,
 }
 
@@ -59,7 +60,7 @@ impl Release {
         }
     }
 
-    /// Whether at least 90 % of the dying's memory is back when so much is resident.
+    /// True if at least 90 % of the dying's memory is back when so much is resident.
     pub(crate) fn is_back(&self, rss_bytes: Option<u64>) -> bool {
         let enough = |((loaded, dying), now)| now as f64 <= loaded - 0.9 * dying;
         self.from.zip(rss_bytes).is_some_and(enough)

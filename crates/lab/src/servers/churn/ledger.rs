@@ -1,8 +1,9 @@
-//! Who is alive by the client's own books: what was confirmed, and when it falls due.
+//! The ledger counts the keys that are alive by the client's own books: confirmed keys, and their
+//! deadlines.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// How many keys were confirmed, and how many of them fall due in each millisecond.
+/// The number of keys that were confirmed, and of those that fall due in each millisecond.
 #[derive(Debug)]
 pub(super) struct Ledger {
     start_ns: u64,

@@ -1,4 +1,4 @@
-//! SETs with short times to live, flat out: what is stored against what is alive.
+//! SETs with short times to live, flat out: the keys that are stored against those that are alive.
 //!
 //! Every SET makes a new key. The laboratory knows each key's time to live, so it knows how many
 //! are alive at any time; the server tells how many it stores.
@@ -29,7 +29,7 @@ const SAMPLE_NS: u64 = 100_000_000;
 const CONNS: usize = 4;
 const PIPELINE: u64 = 64;
 
-/// What was seen of the server at one moment.
+/// A view of the server at one moment.
 #[derive(Clone, Copy, Debug)]
 struct Sample {
     at_ns: u64,

@@ -1,4 +1,4 @@
-//! A strategy over its entries on a virtual clock: called at the times that it asks for.
+//! A course calls a strategy over its entries on a virtual clock, at the times that it asks for.
 
 use super::strategies::deadlines::Deadlines;
 use super::strategies::{Entries, Expiry, Left, Strategy};
@@ -9,9 +9,9 @@ pub(crate) struct Course {
     strategy: Box<dyn Expiry<Deadlines>>,
     entries: Deadlines,
     now_ms: u64,
-    /// What was found and not looked at yet.
+    /// The entries that were found and not looked at yet.
     due: Vec<u32>,
-    /// How much had been found at the end of a call.
+    /// The number that had been found at the end of a call.
     marks: Vec<(u64, usize)>,
 }
 

@@ -1,4 +1,4 @@
-//! What it costs to find out what has expired, and whom that stalls.
+//! The cost of finding what has expired, and the stalls that it causes.
 //!
 //! The load is that of "Killing O(n): How Timing Wheels Expire 10 Million Keys" (October 2025): N
 //! entries inserted within one second, TTLs of 30 to 59 s, so that N/30 fall due in each second
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
 
-use crate::caches::kind::Kind;
+use crate::caches::kind::CacheKind;
 use crate::outcome::Outcome;
 use crate::page;
 use crate::runner::{Common, count};
@@ -27,8 +27,12 @@ mod ticks;
 const SECOND_NS: u64 = 1_000_000_000;
 /// Below this many entries readers are measured only when asked for.
 const READERS_FROM: u64 = 100_000;
-/// Who is measured while nothing is due: the two caches of the published tables, and ours.
-const CALM: [Kind; 3] = [Kind::NaiveScan, Kind::SlotWheel, Kind::Tidewheel];
+/// The caches that are measured while nothing is due: the two of the published tables, and ours.
+const CALM: [CacheKind; 3] = [
+    CacheKind::NaiveScan,
+    CacheKind::SlotWheel,
+    CacheKind::Tidewheel,
+];
 
 /// Options of `study expiry`.
 #[derive(Clone, Debug, clap::Args)]
@@ -43,8 +47,8 @@ pub(crate) struct Args {
     entries: Option<Vec<u64>>,
     /// Caches that readers read (default naive-scan, slot-wheel, tidewheel and every strategy).
     #[arg(long, value_enum, value_delimiter = ',', value_name = "CACHE,…")]
-    subjects: Option<Vec<Kind>>,
-    /// Where the page with the pictures goes.
+    subjects: Option<Vec<CacheKind>>,
+    /// Path of the page with the pictures.
     #[arg(long, value_name = "FILE", default_value = "expiry.html")]
     out: PathBuf,
 }
@@ -52,11 +56,11 @@ pub(crate) struct Args {
 /// One part of the study.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Part {
-    /// How long one walk over everything takes.
+    /// The time of one walk over everything.
     Scan,
-    /// What each strategy costs, in virtual time.
+    /// The cost of each strategy, in virtual time.
     Ticks,
-    /// What readers see of it, in real time.
+    /// Its effect on readers, in real time.
     Readers,
 }
 
@@ -100,17 +104,17 @@ fn sizes(args: &Args) -> Vec<u64> {
     sizes
 }
 
-/// Whom readers read. A quick run leaves most strategies to the virtual clock.
-fn kinds(args: &Args) -> Result<Vec<Kind>> {
+/// The caches that readers read. A quick run leaves most strategies to the virtual clock.
+fn kinds(args: &Args) -> Result<Vec<CacheKind>> {
     let usual = || {
-        let strategies = Kind::value_variants().iter().copied();
+        let strategies = CacheKind::value_variants().iter().copied();
         let strategies = strategies.filter(|kind| kind.is_strategy());
-        let quick_too = [Kind::Sampling, Kind::HierarchicalWheel];
+        let quick_too = [CacheKind::Sampling, CacheKind::HierarchicalWheel];
         let chosen =
             strategies.filter(|kind| !args.common.basics.quick || quick_too.contains(kind));
         CALM.into_iter().chain(chosen).collect()
     };
-    let kinds: Vec<Kind> = args.subjects.clone().unwrap_or_else(usual);
+    let kinds: Vec<CacheKind> = args.subjects.clone().unwrap_or_else(usual);
     for kind in &kinds {
         ensure!(kind.has_ttl(), "{kind} has no TTL per entry");
     }

@@ -1,4 +1,4 @@
-//! Reads while entries expire, and while nothing is due.
+//! Readers read while entries expire, and while nothing is due.
 //!
 //! "Killing O(n)" fills a cache with TTLs of 30 + i % 30 s and has ten readers read for ten
 //! seconds, each one key of its own, with 10 ms of sleep between two reads. No TTL ends within
@@ -24,7 +24,7 @@ use serde_json::json;
 
 use super::scan::{SHORTEST_TTL_S, TTLS};
 use super::{CALM, SECOND_NS};
-use crate::caches::kind::Kind;
+use crate::caches::kind::CacheKind;
 use crate::caches::subject::{Key, Subject, Value};
 use crate::clock;
 use crate::heap;
@@ -52,7 +52,7 @@ const FILL_STRIDE: u64 = 64;
 
 type Cache = dyn Subject<String, [u8; 32]>;
 
-/// How one table is measured.
+/// The numbers of one table.
 #[derive(Clone, Copy, Debug)]
 struct Plan {
     entries: u64,
@@ -62,12 +62,13 @@ struct Plan {
     step_ns: u64,
     /// The shortest TTL, unless the fill takes longer.
     lead_ns: u64,
-    /// How long reads are recorded; a fair window ends where fewer expire, if that is earlier.
+    /// The time for which reads are recorded; a fair window ends where fewer expire, if that is
+    /// earlier.
     window_ns: u64,
     seed: u64,
 }
 
-/// What one window of a run found.
+/// The results of one window of a run.
 #[derive(Debug)]
 struct Phase {
     reads: Latencies,
@@ -91,10 +92,10 @@ struct Found {
 }
 
 /// Calm, then while entries expire, at each size.
-pub(super) fn run(common: &Common, sizes: &[u64], kinds: &[Kind]) -> Result<Option<Outcome>> {
+pub(super) fn run(common: &Common, sizes: &[u64], kinds: &[CacheKind]) -> Result<Option<Outcome>> {
     let both = |&size| [false, true].map(|fair| Plan::new(size, fair, common));
     let plans: Vec<Plan> = sizes.iter().flat_map(both).collect();
-    let takes_part = |fair: bool, kind: &Kind| fair || CALM.contains(kind);
+    let takes_part = |fair: bool, kind: &CacheKind| fair || CALM.contains(kind);
     let own = |fair| kinds.iter().filter(move |kind| takes_part(fair, kind));
     let experiment = Experiment {
         name: NAME,
@@ -105,7 +106,7 @@ pub(super) fn run(common: &Common, sizes: &[u64], kinds: &[Kind]) -> Result<Opti
     experiment.run(common)
 }
 
-fn measure(kind: Kind, plan: &Plan) -> Result<Report> {
+fn measure(kind: CacheKind, plan: &Plan) -> Result<Report> {
     let found = (0..ATTEMPTS).find_map(|attempts| attempt(kind, plan, attempts).transpose());
     let found = found.context("the fill did not end before the first deadline")??;
     let params = json!({
@@ -130,7 +131,7 @@ fn measure(kind: Kind, plan: &Plan) -> Result<Report> {
 
 /// `None` when the fill did not leave the time that the control takes; each attempt has twice the
 /// time of the one before.
-fn attempt(kind: Kind, plan: &Plan, attempts: u32) -> Result<Option<Found>> {
+fn attempt(kind: CacheKind, plan: &Plan, attempts: u32) -> Result<Option<Found>> {
     let own = std::process::id();
     let lead_ns = plan.lead_ns << attempts;
     // Touched before memory is looked at: it is not the cache's.
@@ -399,7 +400,7 @@ mod tests {
             lead_ns: 30 * SECOND_NS,
             ..FAIR
         };
-        let report = measure(Kind::SlotWheel, &calm).expect("measures");
+        let report = measure(CacheKind::SlotWheel, &calm).expect("measures");
         assert!(report.figures.value("reads").expect("counted") > 0.0);
         assert_eq!(report.figures.value("hit_percent"), Some(100.0));
         assert_eq!(report.figures.value("control_reads"), None);

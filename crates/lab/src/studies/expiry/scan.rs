@@ -1,4 +1,4 @@
-//! How long one walk over everything takes.
+//! Measures the time of one walk over everything.
 //!
 //! A map of text keys, a value and a deadline in each entry, TTLs of 30 to 59 s. Ten scans at the
 //! ages of 1 to 10 s, when nothing is due; then ten at the ages of 31 to 40 s, each of which finds

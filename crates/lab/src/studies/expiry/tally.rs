@@ -1,4 +1,5 @@
-//! What fell due and what was found, by the millisecond: lateness and the dead that are held.
+//! The tally counts, by the millisecond, entries that fell due and that were found: lateness and
+//! the dead that are held.
 
 use std::ops::Range;
 
@@ -71,7 +72,7 @@ impl Tally {
         report.curves.insert("dead".to_owned(), dead);
     }
 
-    /// Which share of all was found at most so late.
+    /// The share of all entries that was found at most so late.
     fn lateness(&self, all: u64) -> Vec<[f64; 2]> {
         let mut sum = 0;
         let mut steps = Vec::new();

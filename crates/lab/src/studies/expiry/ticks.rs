@@ -1,5 +1,5 @@
-//! What a second of expiry costs each strategy, how late it finds things and what it holds
-//! meanwhile.
+//! Measures for each strategy the cost of a second of expiry, the lateness, and the dead that are
+//! held meanwhile.
 //!
 //! The clock is virtual: a strategy is called at exactly the times it asks for. Times are processor
 //! time. Two courses, each with a strategy of its own:
@@ -28,8 +28,8 @@ use crate::stats;
 
 const NAME: &str = "expiry ticks";
 const SECOND_MS: u64 = 1_000;
-/// Where the virtual clock stands at first: ten minutes past an hour, so that the hands of the
-/// layered wheel's hours stand still meanwhile.
+/// The first time of the virtual clock: ten minutes past an hour, so that the hands of the layered
+/// wheel's hours stand still meanwhile.
 const START_MS: u64 = 300_000 * 3_600_000 + 600_000;
 
 /// Times to live: 30 + i % 30 s.
@@ -37,7 +37,7 @@ const TTL_S: u64 = 30;
 /// Seconds in which nothing is due, and in which a thirtieth of all is.
 const IDLE_S: Range<u64> = 5..15;
 const FULL_S: Range<u64> = 35..55;
-/// When the last is due, and when the watch ends.
+/// The time at which the last entry is due, and that at which the watch ends.
 const ALL_DUE_S: u64 = 61;
 const END_S: u64 = 91;
 
@@ -76,7 +76,7 @@ fn at_second(second: u64) -> u64 {
     START_MS + second * SECOND_MS
 }
 
-/// When entry `i` of `n` is inserted: evenly within the first second.
+/// The time at which entry `i` of `n` is inserted: evenly within the first second.
 fn inserted_ms(i: u64, n: u64) -> u64 {
     START_MS + i * SECOND_MS / n
 }

@@ -15,7 +15,7 @@ const MS_PER_HOUR: f64 = 3_600_000.0;
 pub(super) struct Cell {
     pub(super) name: String,
     params: Value,
-    /// What a reader must know of the requests.
+    /// The facts about the requests that a reader must know.
     note: String,
     pub(super) course: Course,
 }

@@ -1,4 +1,4 @@
-//! What happens to a cache without a limit: the requests, resolved once for all strategies.
+//! The events of a cache without a limit: the requests, resolved once for all strategies.
 //!
 //! Without a limit every strategy answers alike, since none shows an object whose time is over. So
 //! hits and misses can be settled first, and the strategies differ only in what they hold
@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 
-use crate::hit_ratios::bounds::{Event, Hasher, Object, What};
+use crate::hit_ratios::bounds::{Event, Hasher, Object, RequestKind};
 
 /// Time between two samples of the memory held.
 pub(super) const SAMPLE_MS: u64 = 1_000;
@@ -20,7 +20,7 @@ pub(super) struct Request {
     pub(super) at_ms: u64,
     pub(super) key: u64,
     pub(super) writes: bool,
-    /// What is stored, by a read if nothing was there.
+    /// The object that is stored, by a read if nothing was there.
     pub(super) object: Object,
 }
 
@@ -76,14 +76,14 @@ impl Course {
                 Some(life) if request.writes => life.until_ms = at_ms,
                 Some(life) => {
                     self.hits += 1;
-                    push(What::Hit(life.object));
+                    push(RequestKind::Hit(life.object));
                     continue;
                 }
                 None if request.writes => {}
-                None => push(What::Miss),
+                None => push(RequestKind::Miss),
             }
             let object = request.object;
-            push(What::Store(object));
+            push(RequestKind::Store(object));
             latest.insert(key, lives.len());
             lives.push(Life {
                 object,
@@ -154,13 +154,13 @@ pub(super) mod tests {
         // fetched at 4.5 s.
         assert_eq!(course.live, [100, 110, 110, 10, 20, 21, 5, 1]);
         assert_eq!((course.gets, course.hits), (2, 1));
-        let events: Vec<What> = course.events.iter().map(|event| event.what).collect();
+        let events: Vec<RequestKind> = course.events.iter().map(|event| event.what).collect();
         let expected = [
-            What::Hit(object(0, 100, 3_000)),
-            What::Store(object(4_000, 20, 60_000)),
-            What::Miss,
-            What::Store(object(4_500, 1, 60_000)),
-            What::Store(object(5_500, 4, 1_000)),
+            RequestKind::Hit(object(0, 100, 3_000)),
+            RequestKind::Store(object(4_000, 20, 60_000)),
+            RequestKind::Miss,
+            RequestKind::Store(object(4_500, 1, 60_000)),
+            RequestKind::Store(object(5_500, 4, 1_000)),
         ];
         assert_eq!(events[2..], expected);
         assert_eq!(course.live_objects_mean, 12.0 / 8.0);

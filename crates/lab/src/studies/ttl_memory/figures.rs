@@ -14,7 +14,7 @@ use crate::names;
 use crate::progress;
 use crate::report::{Curve, Report};
 
-/// How often memcached's crawler is taken to walk: it waits from 5 s to an hour.
+/// The assumed interval of the walks of memcached's crawler: it waits from 5 s to an hour.
 const SCAN_MS: u64 = 60_000;
 pub(super) const CURVE_POINTS: usize = 300;
 const BYTES_PER_MB: f64 = 1e6;
@@ -23,7 +23,7 @@ const MS_PER_HOUR: f64 = 3_600_000.0;
 /// A strategy, or a bound of what any can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Subject {
-    /// What is alive: the bound of who does not know the future.
+    /// The live objects: the bound of a strategy that does not know the future.
     Live,
     /// The real cache.
     Tidewheel,
@@ -56,7 +56,7 @@ pub(super) fn held(cell: &Cell, seed: u64) -> Result<Vec<Report>> {
     Ok(reports)
 }
 
-/// What was held, beside what was alive.
+/// The figures of the memory that was held, and of the live objects.
 fn figures(report: &mut Report, course: &Course, samples: &[u64]) {
     let mb = |bytes: u64| bytes as f64 / BYTES_PER_MB;
     let mean = |samples: &[u64]| mb(samples.iter().sum()) / samples.len().max(1) as f64;

@@ -1,10 +1,10 @@
-//! Hit ratios under a limit, where dead objects take the room of live ones.
+//! Measures hit ratios under a limit, where dead objects take the room of live ones.
 //!
 //! The limit is a number of objects, as the optimum for objects of many sizes is out of reach (it
-//! is NP-hard). What is stored has its deadline from the course without a limit: an object that was
-//! evicted and is fetched again comes with the rest of its time, as if its origin had set its end.
-//! So every policy has the same hits to win, each for keeping one object from one request to the
-//! next, and the optimum is Belady's rule over those.
+//! is NP-hard). An object that is stored has its deadline from the course without a limit: an
+//! object that was evicted and is fetched again comes with the rest of its time, as if its origin
+//! had set its end. So every policy has the same hits to win, each for keeping one object from one
+//! request to the next, and the optimum is Belady's rule over those.
 
 use anyhow::Result;
 use clap::ValueEnum;
@@ -12,11 +12,11 @@ use clap::ValueEnum;
 use super::course::Course;
 use super::ours::Ours;
 use super::strategy::Strategy as _;
-use crate::hit_ratios::bounds::{Event, Object, What, lru, optimum};
+use crate::hit_ratios::bounds::{Event, Object, RequestKind, lru, optimum};
 use crate::names;
 use crate::studies::expiry::strategies::NEVER;
 
-/// Who decides what stays.
+/// The policy decides what stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Policy {
     /// The offline optimum, which knows requests and deadlines.
@@ -55,16 +55,16 @@ fn ours(events: &[Event], capacity: usize, told: bool) -> Result<u64> {
     for event in events {
         cache.run_to(event.at_ms);
         let object = match event.what {
-            What::Hit(_) if cache.get(event.key) => {
+            RequestKind::Hit(_) if cache.get(event.key) => {
                 hits += 1;
                 continue;
             }
-            What::Hit(object) | What::Store(object) => object,
-            What::Miss if told => {
+            RequestKind::Hit(object) | RequestKind::Store(object) => object,
+            RequestKind::Miss if told => {
                 cache.get(event.key);
                 continue;
             }
-            What::Miss => {
+            RequestKind::Miss => {
                 cache.remove(event.key);
                 continue;
             }

@@ -31,7 +31,7 @@ const RECENT_S: f64 = 5.0;
 /// Objects of one mix at most, so that keys keep apart from other numbers.
 const MAX_VALUE_BYTES: f64 = 1_000_000.0;
 
-/// What is stored: sizes in bytes, and times to live in seconds. A key has always the same.
+/// The stored objects: sizes in bytes, and times to live in seconds. A key has always the same.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Objects {
@@ -49,11 +49,11 @@ enum Objects {
 #[derive(Debug, Deserialize)]
 pub(super) struct Mix {
     pub(super) name: String,
-    /// Where the shape is from, and what it is.
+    /// The source of the shape, and its description.
     pub(super) source: String,
     /// Production's requests a second.
     rate: f64,
-    /// How much fewer of them there are here.
+    /// The factor by which there are fewer of them here.
     pub(super) shrink: f64,
     /// Production's share of requests to a key for the first time in a week.
     first: f64,
@@ -122,7 +122,7 @@ impl Mix {
         }
     }
 
-    /// What lies under a key: the same whenever it is stored, but for the end.
+    /// The object under a key: the same whenever it is stored, but for the end.
     fn object(&self, key: u64, at_ms: u64) -> Object {
         let (size, kind) = (rng::mix(key ^ 1), rng::mix(key ^ 2));
         let (ttl_s, bytes) = match &self.objects {

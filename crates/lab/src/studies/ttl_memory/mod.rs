@@ -1,4 +1,5 @@
-//! Memory held over time under times to live, and what the dead cost in hits, both in virtual time.
+//! Measures the memory that is held over time under times to live, and the hits that the dead cost,
+//! both in virtual time.
 
 use anyhow::Result;
 

@@ -7,7 +7,7 @@ use anyhow::Result;
 use tidewheel::{Cache, Clock, Driver, Lifetime, ManualClock};
 
 use super::strategy::Strategy;
-use crate::hit_ratios::bounds::{Event, Hasher, Object, What};
+use crate::hit_ratios::bounds::{Event, Hasher, Object, RequestKind};
 use crate::studies::expiry::strategies::NEVER;
 
 /// Timer records that one call may touch: no call here is short of it, so that no backlog is left.
@@ -45,7 +45,7 @@ impl Ours {
         self.clock.advance(at.saturating_sub(self.clock.now()));
     }
 
-    /// When the cache wants to be called again.
+    /// The time at which the cache wants to be called again.
     fn wake_at(&self) -> Option<Duration> {
         self.clock.now().checked_add(self.cache.next_deadline()?)
     }
@@ -81,8 +81,8 @@ impl Strategy for Ours {
 
     fn apply(&mut self, event: &Event) {
         match event.what {
-            What::Hit(_) | What::Miss => drop(self.get(event.key)),
-            What::Store(object) => self.store(event.key, object, event.at_ms),
+            RequestKind::Hit(_) | RequestKind::Miss => drop(self.get(event.key)),
+            RequestKind::Store(object) => self.store(event.key, object, event.at_ms),
         }
     }
 

@@ -1,13 +1,13 @@
-//! What a strategy of giving dead objects' memory back must answer.
+//! The interface of a strategy that gives dead objects' memory back.
 
 use super::course::{Course, SAMPLE_MS};
 use crate::hit_ratios::bounds::Event;
 
 /// A way to hold objects that have times to live, in a cache without a limit.
 pub(super) trait Strategy {
-    /// What it does of its own accord, up to and including now.
+    /// Does its own work, up to and including now.
     fn run_to(&mut self, now_ms: u64);
-    /// What a client does; the strategy has run to its time.
+    /// Applies a client's event; the strategy has run to its time.
     fn apply(&mut self, event: &Event);
     /// Bytes of keys and values that it holds, dead or alive.
     fn held_bytes(&self) -> u64;

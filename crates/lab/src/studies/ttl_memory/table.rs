@@ -1,11 +1,11 @@
 //! A table of objects that are removed one by one: on touch alone, by samples, or by a scan.
 
 use super::strategy::Strategy;
-use crate::hit_ratios::bounds::{Event, Object, What};
+use crate::hit_ratios::bounds::{Event, Object, RequestKind};
 use crate::studies::expiry::caches::keyed::{Keyed, Slab};
 use crate::studies::expiry::strategies::{Expiry, NEVER, Sampling, Scan};
 
-/// Objects by key. What a client finds dead is removed at once, whoever else searches.
+/// Objects by key. An object that a client finds dead is removed at once, whoever else searches.
 pub(super) struct Table {
     objects: Keyed<u64, Object>,
     bytes: u64,
@@ -55,9 +55,9 @@ impl Strategy for Table {
 
     fn apply(&mut self, event: &Event) {
         match event.what {
-            What::Hit(_) => {}
-            What::Miss => self.remove(event.key),
-            What::Store(object) => {
+            RequestKind::Hit(_) => {}
+            RequestKind::Miss => self.remove(event.key),
+            RequestKind::Store(object) => {
                 self.remove(event.key);
                 self.bytes += u64::from(object.bytes);
                 let (deadline_ms, now_ms) = (object.deadline_ms, event.at_ms);

@@ -108,7 +108,7 @@ impl<K: Key, V> Keyed<K, V> {
         }
     }
 
-    /// When the strategy wants to be called next.
+    /// The time at which the strategy wants to be called next.
     pub(crate) fn wake(&self) -> Option<u64> {
         self.expiry.wake()
     }

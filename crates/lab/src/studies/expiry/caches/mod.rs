@@ -1,4 +1,4 @@
-//! Caches that are written here for comparison: their thread, and what it calls.
+//! Caches that are written here for comparison, and their thread.
 
 pub(crate) mod keyed;
 pub(crate) mod naive_scan;

@@ -32,7 +32,7 @@ pub(crate) struct StrategyCache<K, V> {
 
 struct Inner<K, V> {
     entries: Keyed<K, V>,
-    /// When the thread will call next; [`NEVER`] when it waits to be told.
+    /// The time of the thread's next call; [`NEVER`] when it waits to be told.
     planned_ms: u64,
 }
 
@@ -67,7 +67,7 @@ fn now_ms() -> u64 {
 }
 
 impl<K: Key, V: Value> Inner<K, V> {
-    /// When the thread must be called instead, if that is earlier than it planned.
+    /// The time at which the thread must be called instead, if that is earlier than it planned.
     fn earlier(&mut self, deadline_ms: u64) -> Option<u64> {
         // What is due after the next call anyway need not ask the strategy.
         if deadline_ms >= self.planned_ms {

@@ -16,13 +16,13 @@ const SLEEP_NS: u64 = 3_600 * EVERY_NS;
 #[derive(Debug)]
 pub(crate) struct Ticker {
     /// The thread ends when there is no sender any more.
-    words: Option<Sender<Word>>,
+    messages: Option<Sender<TickerMessage>>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the thread is told.
+/// A message to the thread.
 #[derive(Clone, Copy, Debug)]
-enum Word {
+enum TickerMessage {
     CallBy(u64),
     Rest(bool),
 }
@@ -49,35 +49,40 @@ impl Ticker {
         step_ns: u64,
         tick: impl FnMut(u64) -> u64 + Send + 'static,
     ) -> io::Result<Self> {
-        let (words, heard) = mpsc::channel();
+        let (messages, inbox) = mpsc::channel();
         let thread = thread::Builder::new().name("sweeper".to_owned());
-        let thread = thread.spawn(move || run(&heard, first_ns, step_ns, tick))?;
+        let thread = thread.spawn(move || run(&inbox, first_ns, step_ns, tick))?;
         Ok(Self {
-            words: Some(words),
+            messages: Some(messages),
             thread: Some(thread),
         })
     }
 
     /// The next call comes at `at_ns`, unless it comes earlier.
     pub(crate) fn call_by(&self, at_ns: u64) {
-        self.tell(Word::CallBy(at_ns));
+        self.tell(TickerMessage::CallBy(at_ns));
     }
 
     /// Ticks pass unheard while it rests.
     pub(crate) fn rest(&self, resting: bool) {
-        self.tell(Word::Rest(resting));
+        self.tell(TickerMessage::Rest(resting));
     }
 
-    fn tell(&self, word: Word) {
-        if let Some(words) = &self.words {
+    fn tell(&self, message: TickerMessage) {
+        if let Some(messages) = &self.messages {
             // Nobody hears it after a sweep that panicked, which has told so on standard error.
-            words.send(word).ok();
+            messages.send(message).ok();
         }
     }
 }
 
-/// Calls at `at_ns` and whenever a call said; all that was told is heard before a call.
-fn run(heard: &Receiver<Word>, mut at_ns: u64, step_ns: u64, mut tick: impl FnMut(u64) -> u64) {
+/// Calls at `at_ns` and whenever a call said; all messages are read before a call.
+fn run(
+    inbox: &Receiver<TickerMessage>,
+    mut at_ns: u64,
+    step_ns: u64,
+    mut tick: impl FnMut(u64) -> u64,
+) {
     let mut resting = false;
     loop {
         let now_ns = clock::mono_ns();
@@ -85,9 +90,9 @@ fn run(heard: &Receiver<Word>, mut at_ns: u64, step_ns: u64, mut tick: impl FnMu
             true => SLEEP_NS,
             false => at_ns.saturating_sub(now_ns).min(SLEEP_NS),
         };
-        match heard.recv_timeout(Duration::from_nanos(left_ns)) {
-            Ok(Word::CallBy(by_ns)) => at_ns = at_ns.min(by_ns),
-            Ok(Word::Rest(rests)) => {
+        match inbox.recv_timeout(Duration::from_nanos(left_ns)) {
+            Ok(TickerMessage::CallBy(by_ns)) => at_ns = at_ns.min(by_ns),
+            Ok(TickerMessage::Rest(rests)) => {
                 if resting && at_ns < now_ns {
                     at_ns += ((now_ns - at_ns) / step_ns + 1) * step_ns;
                 }
@@ -102,7 +107,7 @@ fn run(heard: &Receiver<Word>, mut at_ns: u64, step_ns: u64, mut tick: impl FnMu
 
 impl Drop for Ticker {
     fn drop(&mut self) {
-        self.words = None;
+        self.messages = None;
         if let Some(thread) = self.thread.take() {
             drop(thread.join());
         }

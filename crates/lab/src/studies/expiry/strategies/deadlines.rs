@@ -1,4 +1,4 @@
-//! Entries that are nothing but deadlines: what the strategies work on in virtual time.
+//! Entries that are nothing but deadlines: strategies work on them in virtual time.
 
 use tidewheel_timer::{Timer, Timers};
 

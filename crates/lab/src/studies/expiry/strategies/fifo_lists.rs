@@ -1,4 +1,5 @@
-//! A queue for each distinct time to live: within one, what came first is due first.
+//! A queue for each distinct time to live: within one, the first that came is the first that is
+//! due.
 //!
 //! A deadline that is set is appended, O(1), and a call looks at the head of every queue; so it is
 //! excellent while there are few distinct times to live, and O(number of them) a call where every
@@ -34,7 +35,7 @@ struct List {
 #[derive(Debug, Default)]
 pub(super) struct FifoLists {
     lists: Vec<List>,
-    /// Where in `lists` the queue of a time to live is.
+    /// The index in `lists` of the queue of a time to live.
     places: HashMap<u64, usize, RandomState>,
     /// No record is due before this.
     next_ms: Option<u64>,

@@ -1,4 +1,4 @@
-//! Ways to find what is due: the one thing in which the caches of an experiment differ.
+//! Strategies find the entries that are due; the caches of an experiment differ in them alone.
 //!
 //! A strategy learns of every deadline that is set, moved or forgotten, says when it wants to be
 //! called next, and hands out what it found. Time is in milliseconds and an argument; the deadlines
@@ -42,7 +42,7 @@ pub(crate) trait Entries: Timers {
     }
 }
 
-/// What a call left to do.
+/// The work that a call left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Left {
     /// Nothing that it knows of, until it is to be called next.
@@ -63,7 +63,7 @@ impl Left {
     }
 }
 
-/// How entries whose time has come are found.
+/// A strategy: it finds the entries that are due.
 pub(crate) trait Expiry<E: Entries>: Send + Sync {
     /// Learns of a deadline of an entry that had none. The owner stores it, before the call or
     /// after.
@@ -84,8 +84,8 @@ pub(crate) trait Expiry<E: Entries>: Send + Sync {
     /// after so many; scan and sampling have none by nature.
     fn advance(&mut self, entries: &mut E, now_ms: u64, budget: u32, due: &mut Vec<u32>) -> Left;
 
-    /// When it wants to be called next; a time that has passed means now, `None` not before the
-    /// next insert.
+    /// The time at which it wants to be called next; a time that has passed means now, `None` not
+    /// before the next insert.
     fn wake(&self) -> Option<u64>;
 
     /// Heap bytes of its own, beside the 12 of deadline and registration in an entry.
@@ -117,7 +117,7 @@ pub(crate) enum Strategy {
     HierarchicalWheel,
 }
 
-/// How often the scan walks.
+/// The interval of the scan's walks.
 const SCAN_MS: u64 = 1_000;
 /// Slots of the hashed wheel: a turn of 65.5 s, so that deadlines of a minute lie within it.
 const HASHED_SLOTS: usize = 1 << 16;
@@ -144,7 +144,8 @@ impl Strategy {
         }
     }
 
-    /// How late it may find an entry when it is called as it asks; `None` when there is no bound.
+    /// The greatest lateness of an entry when it is called as it asks; `None` when there is no
+    /// bound.
     #[cfg(test)]
     pub(crate) fn late_at_most_ms(self) -> Option<u64> {
         match self {

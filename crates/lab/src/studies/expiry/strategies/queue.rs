@@ -1,9 +1,10 @@
 //! Any timer queue of tidewheel-timer as a strategy: the heaps and the two wheels of the library.
 //!
-//! How each works stands in its own file there. The heap (many event loops, Go's runtime) costs
-//! O(log n) for each change and knows the next deadline exactly. The hashed wheel (Netty, go-zero)
-//! is O(1) while deadlines lie within one turn, and touches those beyond once in every turn. The
-//! hierarchical wheel is O(1) at any distance. All are exact to the millisecond, and take a budget.
+//! The file of each queue there explains how it works. The heap (many event loops, Go's runtime)
+//! costs O(log n) for each change and knows the next deadline exactly. The hashed wheel (Netty,
+//! go-zero) is O(1) while deadlines lie within one turn, and touches those beyond once in every
+//! turn. The hierarchical wheel is O(1) at any distance. All are exact to the millisecond, and take
+//! a budget.
 
 use tidewheel_timer::{Timer, TimerQueue};
 

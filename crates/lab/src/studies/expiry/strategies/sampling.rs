@@ -37,7 +37,7 @@ pub(crate) struct Sampling {
     /// The clock by which a call ends after 25 ms; where it stands still, a call ends by itself.
     clock_ns: fn() -> u64,
     next_ms: u64,
-    /// When the call began that is not over.
+    /// The time at which the unfinished call began.
     began_ns: Option<u64>,
 }
 
@@ -59,7 +59,7 @@ impl Sampling {
         }
     }
 
-    /// Whether enough of a round was dead to look on.
+    /// True if enough of a round was dead to look on.
     fn round<E: Entries>(&mut self, entries: &mut E, now_ms: u64, due: &mut Vec<u32>) -> bool {
         let looks = ROUND.min(self.ids.len());
         let mut dead = 0;

@@ -1,4 +1,4 @@
-//! Every strategy against a naive model in virtual time.
+//! Every strategy is compared with a naive model in virtual time.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -108,8 +108,7 @@ fn every_kind(test: impl Fn(Strategy)) {
     kinds.for_each(test);
 }
 
-/// How far ahead a deadline of the model lies: mostly near, some in the next layers, some in the
-/// past.
+/// The distance of a deadline of the model: mostly near, some in the next layers, some in the past.
 fn distance(kind: Strategy, rng: &mut Rng) -> u64 {
     match rng.below(20) {
         // A wheel of days must be gone round; others would be called for every second of them.
@@ -191,7 +190,8 @@ fn a_budget_divides_what_is_due_at_once() {
     });
 }
 
-/// How many of 10,000 dead one call of sampling finds; `removed` is told after each part of it.
+/// The number of 10,000 dead that one call of sampling finds; `removed` is told after each part of
+/// it.
 fn sampled(clock_ns: fn() -> u64, removed: impl Fn(usize)) -> usize {
     let mut entries = Deadlines::new(10_000);
     let mut strategy = Strategy::Sampling.build(START, 1, clock_ns);
