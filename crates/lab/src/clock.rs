@@ -39,7 +39,7 @@ fn cpu_ns(clock: ClockId) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Nobody takes the processor from a thread for less.
+/// The shortest pause that counts: nobody takes the processor from a thread for less.
 const SHORT_NS: u64 = 10_000;
 
 /// A stretch of this thread, timed without what others took of the processor meanwhile.

@@ -43,13 +43,13 @@ impl Log {
         self.samples.push(sample);
     }
 
-    /// Those that were over before `end_ns` and began at `start_ns` or later.
+    /// The requests that were over before `end_ns` and began at `start_ns` or later.
     pub(crate) fn within(&self, start_ns: u64, end_ns: u64) -> Latencies {
         self.those(|sample| sample.start_ns() >= start_ns && sample.end_ns < end_ns)
     }
 
-    /// Those under way at some moment of the window: a stall that begins just before it or ends
-    /// just after it is the window's.
+    /// The requests that were under way at some moment of the window. A stall that begins just
+    /// before it or ends just after it is the window's.
     pub(crate) fn touching(&self, start_ns: u64, end_ns: u64) -> Latencies {
         self.those(|sample| sample.end_ns >= start_ns && sample.start_ns() <= end_ns)
     }

@@ -21,7 +21,7 @@ fn memory_kib() -> Option<u64> {
     text.strip_suffix("kB")?.trim().parse().ok()
 }
 
-/// This machine in one line, for above a table; what is not known is left out.
+/// Describes this machine in one line, for above a table; what is not known is left out.
 pub(crate) fn line() -> String {
     let facts = facts();
     let text = |key: &str, unit: &str| match &facts[key] {

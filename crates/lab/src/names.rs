@@ -19,9 +19,9 @@ pub(crate) use display_as_named;
 /// Something to measure, chosen by its name: a structure or a policy, and what makes or runs it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Choice<T> {
-    /// In reports and on the command line.
+    /// The name in reports and on the command line.
     pub(crate) name: &'static str,
-    /// In the registry, if it is not ours.
+    /// The name in the registry, if it is not ours.
     package: Option<&'static str>,
     pub(crate) what: T,
 }
@@ -41,7 +41,7 @@ impl<T: Copy> Choice<T> {
         }
     }
 
-    /// One of somebody else's.
+    /// Names a subject of somebody else's package.
     #[cfg(feature = "peers")]
     pub(crate) const fn in_package(self, package: &'static str) -> Self {
         Self {

@@ -23,7 +23,7 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
-    /// One table.
+    /// Makes an outcome of one table.
     pub(crate) fn of(title: &str, reports: Vec<Report>) -> Self {
         let mut outcome = Self::default();
         outcome.push(title, reports);

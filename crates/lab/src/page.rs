@@ -56,7 +56,7 @@ pub(crate) fn write(lines: &[impl Serialize], path: &Path) -> Result<()> {
     fs::write(path, html).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// All lines of a file; a line that is no report is an error, as is a file without any.
+/// Reads all lines of a file; a line that is no report is an error, as is a file without any.
 fn read(path: &Path) -> Result<Vec<Value>> {
     let text = fs::read_to_string(path);
     let text = text.with_context(|| format!("cannot read {}", path.display()))?;

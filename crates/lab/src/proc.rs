@@ -61,7 +61,7 @@ fn machine_busy_ns() -> Option<u64> {
     Some(busy.sum::<u64>() * NS_PER_USER_TICK)
 }
 
-/// In the place of a server's process: there is none, and its processor time is 0.
+/// Stands for a server's process where there is none: its processor time is 0.
 pub(crate) const NOBODY: u32 = 0;
 
 /// Measures the processor time of a server and of others.
@@ -120,7 +120,7 @@ fn others_ns(server_ns: Option<u64>) -> Option<u64> {
 }
 
 impl Taken {
-    /// Of a core.
+    /// The percentage of a core.
     pub(crate) fn server_percent(&self) -> Option<f64> {
         Some(self.server_ns? / self.wall_ns.max(1) as f64 * 100.0)
     }

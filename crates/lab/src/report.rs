@@ -24,7 +24,7 @@ const TOOL: &str = match cfg!(debug_assertions) {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Figures {
     figures: Map<String, Value>,
-    /// Those that are the time of something that may never have happened.
+    /// The figures that are the time of something that may never have happened.
     never: Vec<String>,
 }
 
@@ -106,7 +106,8 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// Of Tidewheel, until somebody says otherwise. `params` is an object, as from `json!({…})`.
+    /// Makes a report of Tidewheel, until somebody says otherwise. `params` is an object, as from
+    /// `json!({…})`.
     pub(crate) fn new(workload: &str, params: Value) -> Self {
         Self {
             tool: TOOL.to_owned(),

@@ -42,7 +42,7 @@ impl Rng {
     }
 }
 
-/// In `[0, 1)`, of 64 random bits.
+/// A number in `[0, 1)`, of 64 random bits.
 pub(crate) fn uniform(random: u64) -> f64 {
     (random >> 11) as f64 / (1_u64 << 53) as f64
 }

@@ -74,7 +74,7 @@ pub(crate) struct Experiment<'a, S> {
 }
 
 impl<S: Copy + Display> Experiment<'_, S> {
-    /// All shares in child processes; in a child, its own share and `None`.
+    /// Runs all shares in child processes; in a child, its own share, and returns `None`.
     ///
     /// One that fails, for want of memory at the largest size perhaps, does not take the others
     /// with it.

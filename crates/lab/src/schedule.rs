@@ -6,7 +6,7 @@ pub(crate) struct Schedule {
     pub(crate) first_ns: u64,
     pub(crate) last_ns: u64,
     base_ns: u64,
-    /// After the base, ascending.
+    /// The deadlines after the base, ascending.
     deadlines_ms: Vec<u32>,
 }
 

@@ -9,7 +9,7 @@ pub(crate) struct Zipf {
 }
 
 impl Zipf {
-    /// At least one rank.
+    /// Makes a distribution of `ranks` keys, at least one.
     pub(crate) fn new(ranks: u64, exponent: f64) -> Self {
         let mut sum = 0.0;
         let cumulated = (1..=ranks.max(1))

@@ -80,7 +80,7 @@ impl Pass {
     }
 }
 
-/// One cache.
+/// A cache that is measured.
 pub(crate) trait Subject<K: Key, V: Value>: Send + Sync {
     fn get(&self, key: &K) -> Option<V>;
 

@@ -170,7 +170,7 @@ fn filled(kind: CacheKind, load: Load, entries: u64) -> Result<Option<Box<Cache>
     Ok(Some(cache))
 }
 
-/// One sample of one cache, after a warm-up that is not counted.
+/// Takes one sample of one cache, after a warm-up that is not counted.
 fn sample(
     args: &Args,
     load: Load,

@@ -27,7 +27,7 @@ pub(crate) enum RequestKind {
     Store(Object),
 }
 
-/// One thing that happens to one key.
+/// An event of one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Event {
     pub(crate) at_ms: u64,

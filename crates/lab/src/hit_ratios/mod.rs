@@ -116,7 +116,7 @@ fn replayed(
     Ok(cells)
 }
 
-/// One report for each policy.
+/// Makes one report for each policy.
 fn reports(policies: &[Policy], cells: &[Cell]) -> Vec<Report> {
     let best_peer = |cell: &Cell| {
         let peers = policies.iter().zip(&cell.ratios);

@@ -25,7 +25,7 @@ const OURS: [Policy; 3] = [
 #[cfg(not(feature = "peers"))]
 const PEERS: [Policy; 0] = [];
 
-/// All that were built.
+/// All policies that were built.
 pub(super) fn all() -> Vec<Policy> {
     OURS.into_iter().chain(PEERS).collect()
 }

@@ -21,7 +21,7 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// To a server on this machine.
+    /// Connects to a server on this machine.
     pub(crate) fn open(port: u16) -> Result<Self> {
         let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port));
         let stream = stream.with_context(|| format!("cannot connect to port {port}"))?;
@@ -55,7 +55,8 @@ impl Connection {
         self.try_receive()?.with_context(silence)
     }
 
-    /// As [`Self::receive`], but `None` when nothing whole has come within the read time-out.
+    /// Receives as [`Self::receive`] does, but returns `None` when nothing whole has come within
+    /// the read time-out.
     pub(crate) fn try_receive(&mut self) -> Result<Option<Reply>> {
         loop {
             let found = self.inbox.take()?;

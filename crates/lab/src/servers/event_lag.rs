@@ -101,7 +101,7 @@ pub(crate) fn run(args: &Args, target: Target) -> Result<Report> {
     Ok(report)
 }
 
-/// One event: which key, and the wall time at which it was read.
+/// An event: the key, and the wall time at which it was read.
 type Event = (u64, i64);
 
 fn lags(figures: &mut Figures, deadlines_ms: &[u64], events: &[Event]) {

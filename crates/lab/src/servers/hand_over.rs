@@ -133,7 +133,7 @@ fn await_until(what: &str, mut is: impl FnMut() -> Result<bool>) -> Result<()> {
     Ok(())
 }
 
-/// All who wait, on a thread of their own.
+/// All clients that wait, on a thread of their own.
 struct Crowd {
     thread: Background<Latencies>,
     /// Elements received, and when the last of them was.
@@ -180,7 +180,7 @@ struct Waiters {
 }
 
 impl Waiters {
-    /// One more client, which waits from now on.
+    /// Adds one more client, which waits from now on.
     fn add(&mut self, port: u16) -> Result<()> {
         let mut connection = Connection::open(port)?;
         connection.send(WAIT)?;

@@ -55,7 +55,8 @@ impl ServerSpec {
         args
     }
 
-    /// By the name of the program, wherever it stands: `taskset -c 0 tidewheel` is one too.
+    /// Tells it by the name of the program, wherever it stands: `taskset -c 0 tidewheel` is one
+    /// too.
     fn is_tidewheel(&self) -> bool {
         let is = |word: &String| {
             let file = Path::new(word).file_name().unwrap_or_default();

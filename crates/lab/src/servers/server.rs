@@ -60,7 +60,7 @@ pub(crate) fn meet(target: Target) -> Result<(Connection, Facts)> {
     Ok((connection, facts))
 }
 
-/// One section of INFO, by field.
+/// Reads one section of INFO, by field.
 fn info(connection: &mut Connection, section: &str) -> Result<BTreeMap<String, String>> {
     match connection.call(&["INFO", section])? {
         Reply::Bulk(text) => Ok(parse_info(&String::from_utf8_lossy(&text))),

@@ -27,9 +27,9 @@ pub(crate) struct Plan {
 #[derive(Debug)]
 pub(crate) struct Course {
     plan: Plan,
-    /// By id.
+    /// The first delays, by id.
     first: Vec<u32>,
-    /// In the order of rescheduling, which is also that of cancelling.
+    /// The second delays, in the order of rescheduling, which is also that of cancelling.
     second: Vec<u32>,
     order: Vec<u32>,
 }
@@ -148,7 +148,7 @@ impl Course {
         self.per_timer((clock::mono_ns() - from) as f64)
     }
 
-    /// Of bytes or nanoseconds.
+    /// The share of one timer, of bytes or nanoseconds.
     fn per_timer(&self, all: f64) -> f64 {
         all / f64::from(self.plan.timers)
     }

@@ -52,7 +52,7 @@ const STRUCTURES: &[Structure] = &[
         .in_package("hierarchical_hash_wheel_timer"),
 ];
 
-/// All structures, or those that are asked for.
+/// Runs all structures, or those that are asked for.
 pub(crate) fn run(options: &Options) -> Result<Option<Outcome>> {
     options.run("timers", STRUCTURES, &|_, _| Ok(()))
 }

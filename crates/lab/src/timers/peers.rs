@@ -47,7 +47,7 @@ impl Paused {
         Ok((clock, queue))
     }
 
-    /// So many ticks after the start.
+    /// The instant so many ticks after the start.
     pub(crate) fn at(&self, delay: u32) -> Instant {
         self.start + ms(delay)
     }

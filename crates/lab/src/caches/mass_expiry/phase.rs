@@ -1,4 +1,4 @@
-//! One phase: build, populate, read, watch, tear down.
+//! A phase builds, populates, reads, watches, and tears down.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -47,19 +47,20 @@ pub(super) struct Phase {
     pub(super) read_window_ns: u64,
     pub(super) misses: u64,
     pub(super) watched: Watched,
-    /// From the first deadline to the end of the watch.
+    /// The time from the first deadline to the end of the watch.
     pub(super) wall_ns: u64,
     /// Processor time meanwhile of threads that are neither readers nor the watch.
     pub(super) background_cpu_ns: u64,
 }
 
-/// Nothing expires.
+/// Runs a phase in which nothing expires.
 pub(super) fn control(plan: &Plan, kind: CacheKind, readers: usize) -> Result<Phase> {
     let phase = attempt(plan, kind, readers, None)?;
     phase.context("a control run has no deadlines to miss")
 }
 
-/// Everything expires, once it is all in; `populate_ns` says how long that may take.
+/// Runs a phase in which everything expires, once it is all in; `populate_ns` says how long that
+/// may take.
 pub(super) fn expiry(
     plan: &Plan,
     kind: CacheKind,
@@ -165,7 +166,7 @@ fn wait_for_earlier_values() {
 struct Read {
     latencies: Latencies,
     misses: u64,
-    /// From the first deadline on.
+    /// The processor time from the first deadline on.
     cpu_ns: u64,
 }
 

@@ -12,7 +12,7 @@ const MS: f64 = 1e6;
 const S: f64 = 1e9;
 const MB: f64 = 1e6;
 
-/// Everything that was observed.
+/// All observations of a burst.
 #[derive(Debug)]
 pub(crate) struct Course<'a> {
     pub(crate) plan: &'a Plan,

@@ -38,12 +38,12 @@ use crate::schedule::Schedule;
 use crate::stats;
 
 const NAME: &str = "expiry readers";
-/// As published: so many readers, and so long between two reads of one of them.
+/// The numbers of readers, and the pause between two reads of one of them, as published.
 const READERS: u64 = 10;
 const PACE_NS: u64 = 10_000_000;
-/// From here on a fill takes so long that TTLs begin at 30 s; below, at 12.
+/// From this number of entries on a fill takes so long that TTLs begin at 30 s; below, at 12.
 const MANY: u64 = 5_000_000;
-/// From the last insert to the first read that counts.
+/// The time from the last insert to the first read that counts.
 const CALM_NS: u64 = 300_000_000;
 const LOOK_NS: u64 = 100_000_000;
 const ATTEMPTS: u32 = 4;
@@ -56,9 +56,10 @@ type Cache = dyn Subject<String, [u8; 32]>;
 #[derive(Clone, Copy, Debug)]
 struct Plan {
     entries: u64,
-    /// With expiry going on, or calm.
+    /// True with expiry going on, false if calm.
     fair: bool,
-    /// From one TTL to the next. A fill takes at least as long, else they fall due in bursts.
+    /// The time from one TTL to the next. A fill takes at least as long, else they fall due in
+    /// bursts.
     step_ns: u64,
     /// The shortest TTL, unless the fill takes longer.
     lead_ns: u64,
@@ -198,8 +199,8 @@ impl Plan {
         format!("{} entries, {what}", self.entries)
     }
 
-    /// From when to when reads count: the control, if there is one, and the window. `None` when the
-    /// first deadline comes too soon after the fill.
+    /// The windows in which reads count: the control, if there is one, and the window. `None` when
+    /// the first deadline comes too soon after the fill.
     fn windows(&self, filled_ns: u64, first_ns: u64, fill_ns: u64) -> Option<Vec<Range<u64>>> {
         let calm_ns = filled_ns + CALM_NS;
         if !self.fair {
@@ -289,7 +290,7 @@ fn fill(cache: &Cache, plan: &Plan, (start_ns, lead_ns): (u64, u64), deadlines_m
     }
 }
 
-/// One reader, until no read of its own is left to begin within the windows.
+/// Reads until no read of its own is left to begin within the windows.
 fn read(cache: &Cache, plan: &Plan, number: u64, windows: &[Range<u64>]) -> Vec<Phase> {
     let mut phases = empty(windows);
     let end_ns = windows.last().map_or(0, |window| window.end);

@@ -11,7 +11,7 @@ const CURVE_POINTS: usize = 200;
 /// whole seconds: a look just after a walk would find nothing.
 const LOOK_EVERY_MS: usize = 100;
 const LOOK_PHASE_MS: usize = 50;
-/// From when on and how often the curve has a point.
+/// The time of the curve's first point, and the distance of the points.
 const CURVE_FROM_MS: usize = 28_000;
 const CURVE_EVERY_LOOKS: usize = 2;
 

@@ -1,4 +1,4 @@
-//! One mix, made and resolved.
+//! A cell is one mix, made and resolved.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ pub(super) struct Cell {
 }
 
 impl Cell {
-    /// So many hours of a mix, `scale` times as large as usual.
+    /// Makes so many hours of a mix, `scale` times as large as usual.
     pub(super) fn new(name: &str, hours: f64, scale: f64, seed: u64) -> Result<Self> {
         let mix = Mix::named(name).with_context(|| {
             let known: Vec<&str> = MIXES.iter().map(|mix| mix.name.as_str()).collect();

@@ -16,7 +16,7 @@ pub(super) const SAMPLE_MS: u64 = 1_000;
 /// One request: a read, or a write whatever is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Request {
-    /// Since the beginning; requests are in the order of time.
+    /// The time since the beginning; requests are in the order of time.
     pub(super) at_ms: u64,
     pub(super) key: u64,
     pub(super) writes: bool,
@@ -24,7 +24,7 @@ pub(super) struct Request {
     pub(super) object: Object,
 }
 
-/// All that happens, and the memory that it takes at least.
+/// All events, and the memory that they take at least.
 #[derive(Debug)]
 pub(super) struct Course {
     pub(super) events: Vec<Event>,
@@ -95,7 +95,7 @@ impl Course {
     }
 }
 
-/// At each sample, the sum over the lives that it is within: begun, not ended.
+/// The sum over the lives at each sample that have begun and not ended.
 fn levels(lives: &[Life], samples: usize, size: impl Fn(&Life) -> u64) -> Vec<u64> {
     let mut changes = vec![0_i64; samples + 1];
     let sample_after = |ms: u64| (ms.div_ceil(SAMPLE_MS) as usize).min(samples);

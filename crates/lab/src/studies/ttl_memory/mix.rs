@@ -68,7 +68,7 @@ pub(super) struct Mix {
     pub(super) published_miss_percent: Option<f64>,
 }
 
-/// All of them.
+/// All mixes.
 pub(super) static MIXES: LazyLock<Vec<Mix>> = LazyLock::new(|| {
     serde_json::from_str(include_str!("mixes.json")).expect("the file has all fields of each mix")
 });
@@ -144,7 +144,7 @@ impl Mix {
     }
 }
 
-/// One of several by weight.
+/// Chooses one of several by weight.
 fn weighed(random: u64, choices: &[(u64, u64)]) -> u64 {
     let total: u64 = choices.iter().map(|(_, weight)| weight).sum();
     let at = random % total.max(1);

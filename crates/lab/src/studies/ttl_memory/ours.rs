@@ -21,7 +21,7 @@ pub(super) struct Ours {
 }
 
 impl Ours {
-    /// With room for so many objects; without a limit an entry weighs its bytes.
+    /// Makes a cache with room for so many objects; without a limit an entry weighs its bytes.
     pub(super) fn new(capacity: Option<usize>) -> Result<Self> {
         let clock = ManualClock::new();
         let builder = match capacity {

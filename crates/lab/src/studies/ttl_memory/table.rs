@@ -17,9 +17,9 @@ impl Table {
         Self::scan(NEVER)
     }
 
-    /// As Redis does it. The limit of its processor time is left out: virtual time stands still
-    /// meanwhile. Its newer versions walk the table in hash order, which is as random and never the
-    /// same key twice in a round.
+    /// Samples as Redis does. The limit of its processor time is left out: virtual time stands
+    /// still meanwhile. Its newer versions walk the table in hash order, which is as random and
+    /// never the same key twice in a round.
     pub(super) fn sampling(seed: u64) -> Self {
         Self::new(Box::new(Sampling::new(0, seed, || 0)))
     }

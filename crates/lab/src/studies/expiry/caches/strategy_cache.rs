@@ -78,7 +78,7 @@ impl<K: Key, V: Value> Inner<K, V> {
         Some(wake_ms)
     }
 
-    /// One hold of the lock: removes what the strategy finds and plans the next call. Returns
+    /// Takes the lock once: removes what the strategy finds and plans the next call. Returns
     /// whether more is left.
     fn hold(&mut self, now_ms: u64, due: &mut Vec<u32>, removed: &mut Vec<Removed<K, V>>) -> bool {
         let backlog = self.entries.advance(now_ms, HOLD, due, removed) == Left::Backlog;

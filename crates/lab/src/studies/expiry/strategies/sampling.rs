@@ -23,7 +23,7 @@ use crate::rng::Rng;
 
 const EVERY_MS: u64 = 100;
 const ROUND: usize = 20;
-/// Of a round, in percent: more dead than this ask for another round.
+/// More dead than this part of a round, in percent, ask for another round.
 const DEAD_PERCENT: usize = 10;
 const ROUNDS_PER_LOOK: u32 = 16;
 const CAP_NS: u64 = 25_000_000;

@@ -62,7 +62,7 @@ impl Twin {
         self.model.remove(&id);
     }
 
-    /// One call at `at`; what it found.
+    /// Calls once at `at`; returns what it found.
     fn call(&mut self, at: u64) -> (Vec<u32>, bool) {
         let mut due = Vec::new();
         let left = loop {
@@ -81,7 +81,7 @@ impl Twin {
         (due, left == Left::Backlog)
     }
 
-    /// All calls that are asked for up to `until`; what they found.
+    /// Makes all calls that are asked for up to `until`; returns what they found.
     fn run(&mut self, until: u64) -> Vec<u32> {
         let mut found = Vec::new();
         let mut idle = 0;
