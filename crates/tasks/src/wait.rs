@@ -1,4 +1,4 @@
-//! Waiting for a future on a thread.
+//! A thread waits for a future.
 
 use std::future::Future;
 use std::pin::pin;

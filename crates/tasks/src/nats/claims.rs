@@ -1,4 +1,5 @@
-//! Claims: what was delivered, the record that fences a second delivery, and the lease.
+//! Claims are made of delivered messages. A record fences a second delivery. The consumer's wait
+//! for an acknowledgement is the lease.
 
 use std::collections::HashMap;
 use std::sync::{Arc, MutexGuard, PoisonError};

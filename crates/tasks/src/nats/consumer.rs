@@ -1,4 +1,4 @@
-//! The consumers: one for each priority. One that a stranger has deleted is made anew.
+//! There is one consumer for each priority. One that a stranger has deleted is made anew.
 //!
 //! A new consumer delivers what the one before it had delivered, and counts from one again. So the
 //! first delivery of a message that is older than the consumer may be the second one, which must

@@ -1,4 +1,4 @@
-//! Dead letters: one message for each id.
+//! The stream has one message for each dead letter.
 
 use super::Inner;
 use super::order::{Order, SUM, number};

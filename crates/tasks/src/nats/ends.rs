@@ -1,4 +1,5 @@
-//! Ends of runs: a record, with the next run beside it; then the message is acknowledged.
+//! The end of a run is a record, with the next run if there is one; then the message is
+//! acknowledged.
 
 use std::sync::Arc;
 

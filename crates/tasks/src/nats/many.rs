@@ -1,4 +1,4 @@
-//! Many tasks at a time: atomic batches of schedules, several on their way at once.
+//! Many tasks go to the stream in atomic batches of schedules, several on their way at once.
 
 use std::collections::HashMap;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! A receipt is the knowledge of a claim about its message and its id's record.
+//! A claim's receipt has the subject of its acknowledgement, the record that it comes after, its
+//! fence and its id.
 
 use super::record::Fenced;
 use super::text::encoded;

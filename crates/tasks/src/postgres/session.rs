@@ -1,5 +1,5 @@
-//! One connection, made anew when it breaks or falls silent: its statements, and the notes that say
-//! that something came.
+//! A session is one connection, which is made anew when it breaks or falls silent. It has the
+//! prepared statements, and hears the notifications of arrivals.
 
 use std::future::poll_fn;
 use std::pin::Pin;

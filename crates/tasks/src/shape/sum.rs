@@ -1,4 +1,4 @@
-//! The checksum of what an engine keeps of a task.
+//! The checksum of a task, as an engine keeps it.
 
 use twox_hash::XxHash3_64;
 

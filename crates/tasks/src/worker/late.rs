@@ -1,5 +1,6 @@
-//! Only a few claims that were late when they came run at the same time. So claims that are on time
-//! find a thread, also when all claims of a dead worker come at once.
+//! A bound on late claims: only so many of those that were late when they came run at the same
+//! time. So claims that are on time find a thread, also when all claims of a dead worker come at
+//! once.
 
 use std::collections::{HashSet, VecDeque};
 

@@ -1,4 +1,4 @@
-//! The load that has the lease runs the loader, and fills.
+//! The load that has the lease runs the loader, and stores the value in the engine.
 
 use std::hash::Hash;
 use std::time::Duration;

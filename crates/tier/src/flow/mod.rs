@@ -1,5 +1,5 @@
-//! A miss goes from the question to the stored entry; if a part of it fails, something else is
-//! answered.
+//! A miss asks the engine, loads, and stores. If the engine fails, the loader runs without it; if
+//! the loader fails too, an old value is answered.
 
 mod alone;
 mod lead;

@@ -17,8 +17,8 @@ use crate::handle::life::Life;
 /// Invalidations that are tried again at the same time.
 const BATCH: usize = 128;
 
-/// The time for which a question waits at once for another that tries the invalidations, and the
-/// number of such waits.
+/// The pause between two looks whether another question still tries the invalidations, and the
+/// number of looks.
 const TURN: Duration = Duration::from_millis(5);
 const TURNS: usize = 200;
 

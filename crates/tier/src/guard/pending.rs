@@ -1,4 +1,4 @@
-//! Invalidations that an absent engine has not taken.
+//! Invalidations wait here that an absent engine has not taken.
 //!
 //! They alone are tried again: to invalidate twice does no harm. A write that is tried again later
 //! might replace a newer one.

@@ -1,5 +1,5 @@
-//! Invalidations that the engine has taken lately. If another server takes over that lacks the last
-//! writes of the one before, they are lost there; so they are repeated.
+//! The invalidations that the engine has taken lately are kept here. If another server takes over
+//! and lacks the last writes of the one before, they are repeated.
 //!
 //! A write counts as an invalidation of its key: to store its value again could replace a newer
 //! one.

@@ -1,4 +1,4 @@
-//! The world is the engine, the network and the messages on their way.
+//! The world of a race: the engine, the network, the messages on their way, and the truth.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;

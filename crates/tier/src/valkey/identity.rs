@@ -1,4 +1,4 @@
-//! A server's answers about itself: its name, and its role.
+//! A server tells its name and its role.
 
 use crate::core::server::ServerId;
 
