@@ -14,12 +14,12 @@ pub struct Loaded<V> {
     pub value: V,
     /// How long it lives.
     pub lifetime: Lifetime,
-    pub(crate) kind: Kind,
+    pub(crate) kind: LoadedKind,
 }
 
 /// What becomes of a value that was loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum LoadedKind {
     /// It is stored.
     New,
     /// It is the old one, which lives on.
@@ -32,7 +32,7 @@ impl<V> Loaded<V> {
     /// A value with its lifetime.
     #[must_use]
     pub fn new(value: V, lifetime: Lifetime) -> Self {
-        Self::of_kind(value, lifetime, Kind::New)
+        Self::of_kind(value, lifetime, LoadedKind::New)
     }
 
     /// The old value that the loader was given, which has not changed: HTTP's "304 Not Modified".
@@ -79,7 +79,7 @@ impl<V> Loaded<V> {
     )]
     #[must_use]
     pub fn unchanged(old: V, lifetime: Lifetime) -> Self {
-        Self::of_kind(old, lifetime, Kind::Unchanged)
+        Self::of_kind(old, lifetime, LoadedKind::Unchanged)
     }
 
     /// A value for one caller alone, such as an HTTP answer with `no-store`: the one whose loader
@@ -92,10 +92,10 @@ impl<V> Loaded<V> {
     #[must_use]
     pub fn private(value: V) -> Self {
         let lifetime = Lifetime::ttl(Duration::ZERO).stale_for(Duration::ZERO);
-        Self::of_kind(value, lifetime, Kind::Private)
+        Self::of_kind(value, lifetime, LoadedKind::Private)
     }
 
-    fn of_kind(value: V, lifetime: Lifetime, kind: Kind) -> Self {
+    fn of_kind(value: V, lifetime: Lifetime, kind: LoadedKind) -> Self {
         Self {
             value,
             lifetime,
@@ -106,7 +106,7 @@ impl<V> Loaded<V> {
 
 impl<V> From<V> for Loaded<V> {
     fn from(value: V) -> Self {
-        Self::of_kind(value, Lifetime::default(), Kind::New)
+        Self::of_kind(value, Lifetime::default(), LoadedKind::New)
     }
 }
 

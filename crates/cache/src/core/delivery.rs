@@ -10,10 +10,10 @@ use std::time::Duration;
 use tidewheel_store::{Removed, TypedStore};
 
 use crate::core::emptied::NewEmptied;
-use crate::core::hand::Hand;
+use crate::core::event_batch::EventBatch;
 use crate::core::midst::{self, Leading, Telling};
 use crate::core::removal::{Event, Garbage, Listener, OnFull, Outbox, Removal, RemovalCause};
-use crate::core::waiting::{Place, Waiting};
+use crate::core::waiting::{WaiterSlot, Waiting};
 use crate::quiet::forget_quietly;
 use crate::stats::{Count, Counters};
 use crate::sync::{
@@ -32,7 +32,7 @@ pub(crate) struct Delivery<K, V> {
     on_full: OnFull,
     new_emptied: NewEmptied<K, V>,
     pending: AtomicUsize,
-    turns: Mutex<Turns<K, V>>,
+    turns: Mutex<TurnState<K, V>>,
     /// The turn has become free.
     freed: Condvar,
     /// Tasks that wait for the turn, or for the async listener's answer.
@@ -42,23 +42,23 @@ pub(crate) struct Delivery<K, V> {
 }
 
 /// Whose turn it is to deliver.
-struct Turns<K, V> {
+struct TurnState<K, V> {
     taken: bool,
     /// Whether another thread asked for the turn while it was taken: it may have left events to be
     /// delivered.
     missed: bool,
     /// What the next one goes on with.
-    hand: Hand<K, V>,
+    batch: EventBatch<K, V>,
 }
 
 /// The turn of one thread, so that one key's events keep their order.
-struct Turn<'a, K, V> {
+struct DeliveryTurn<'a, K, V> {
     delivery: &'a Delivery<K, V>,
-    hand: Hand<K, V>,
+    batch: EventBatch<K, V>,
     over: bool,
 }
 
-impl<K, V> Turn<'_, K, V> {
+impl<K, V> DeliveryTurn<'_, K, V> {
     /// Ends the turn. Tells whether another thread asked for it meanwhile.
     fn end(mut self) -> bool {
         self.over = true;
@@ -66,11 +66,11 @@ impl<K, V> Turn<'_, K, V> {
     }
 
     fn free(&mut self) -> bool {
-        let hand = std::mem::replace(&mut self.hand, Hand::new());
+        let batch = std::mem::replace(&mut self.batch, EventBatch::new());
         let mut turns = lock(&self.delivery.turns);
         turns.taken = false;
         // The one that stays there is empty.
-        turns.hand = hand;
+        turns.batch = batch;
         let missed = std::mem::take(&mut turns.missed);
         drop(turns);
         self.delivery.freed.notify_one();
@@ -81,7 +81,7 @@ impl<K, V> Turn<'_, K, V> {
     }
 }
 
-impl<K, V> Drop for Turn<'_, K, V> {
+impl<K, V> Drop for DeliveryTurn<'_, K, V> {
     fn drop(&mut self) {
         if !self.over {
             self.free();
@@ -117,10 +117,10 @@ impl<K, V> Delivery<K, V> {
             on_full,
             new_emptied,
             pending: AtomicUsize::new(0),
-            turns: Mutex::new(Turns {
+            turns: Mutex::new(TurnState {
                 taken: false,
                 missed: false,
-                hand: Hand::new(),
+                batch: EventBatch::new(),
             }),
             freed: Condvar::new(),
             waiting: Arc::new(Waiting::new()),
@@ -139,7 +139,7 @@ impl<K, V> Delivery<K, V> {
     }
 
     /// A task's place among those who wait for the turn, or for the listener's answer.
-    pub(crate) fn place(&self) -> Place<'_> {
+    pub(crate) fn place(&self) -> WaiterSlot<'_> {
         self.waiting.place()
     }
 
@@ -284,7 +284,7 @@ impl<K, V> Delivery<K, V> {
         cache: usize,
         budget: usize,
         counters: &Counters,
-        (place, context): (&mut Place<'_>, &mut Context<'_>),
+        (place, context): (&mut WaiterSlot<'_>, &mut Context<'_>),
         mut take: impl FnMut() -> VecDeque<Event<K, V>>,
     ) -> Poll<Delivered> {
         let Some(Listener::Async(listener)) = &self.listener else {
@@ -301,7 +301,7 @@ impl<K, V> Delivery<K, V> {
             return Poll::Pending;
         };
         for _ in 0..budget {
-            if self.poll_answer(&mut turn.hand, counters).is_pending() {
+            if self.poll_answer(&mut turn.batch, counters).is_pending() {
                 return Poll::Pending;
             }
             let Some(removal) = self.next_event(&mut turn, &mut take) else {
@@ -310,7 +310,7 @@ impl<K, V> Delivery<K, V> {
                 return Poll::Ready(told);
             };
             match catch_unwind(AssertUnwindSafe(|| listener(removal))) {
-                Ok(answer) => turn.hand.answer = Some(answer),
+                Ok(answer) => turn.batch.answer = Some(answer),
                 Err(panic) => self.told(Err(panic), counters),
             }
         }
@@ -321,15 +321,15 @@ impl<K, V> Delivery<K, V> {
 
     /// This task may have got the answer that others wait for, before that has woken anybody: it
     /// wakes nobody now.
-    fn wake_others(&self, place: &Place<'_>) {
+    fn wake_others(&self, place: &WaiterSlot<'_>) {
         place.leave();
         self.waiting.wake_all();
     }
 
     /// Polls the answer that is awaited, if there is one. All who wait for it are woken: any of
     /// them goes on.
-    fn poll_answer(&self, hand: &mut Hand<K, V>, counters: &Counters) -> Poll<()> {
-        let Some(answer) = &mut hand.answer else {
+    fn poll_answer(&self, batch: &mut EventBatch<K, V>, counters: &Counters) -> Poll<()> {
+        let Some(answer) = &mut batch.answer else {
             return Poll::Ready(());
         };
         let waker = Waker::from(Arc::clone(&self.waiting));
@@ -340,24 +340,24 @@ impl<K, V> Delivery<K, V> {
             Ok(Poll::Ready(())) => Ok(()),
             Err(panic) => Err(panic),
         };
-        counters.discard(hand.answer.take());
+        counters.discard(batch.answer.take());
         self.told(told, counters);
         Poll::Ready(())
     }
 
-    /// The next event: of those in hand, or of those that `take` hands out.
+    /// The next event: of the batch, or of those that `take` hands out.
     fn next_event(
         &self,
-        turn: &mut Turn<'_, K, V>,
+        turn: &mut DeliveryTurn<'_, K, V>,
         take: &mut impl FnMut() -> VecDeque<Event<K, V>>,
     ) -> Option<Removal<K, V>> {
-        turn.hand.next().or_else(|| {
-            turn.hand.take(take());
-            turn.hand.next()
+        turn.batch.next().or_else(|| {
+            turn.batch.take(take());
+            turn.batch.next()
         })
     }
 
-    fn all_told(turn: Turn<'_, K, V>) -> Delivered {
+    fn all_told(turn: DeliveryTurn<'_, K, V>) -> Delivered {
         if turn.end() {
             Delivered::Again
         } else {
@@ -375,7 +375,7 @@ impl<K, V> Delivery<K, V> {
     }
 
     /// The turn, at once or after a wait.
-    fn turn(&self, wait: bool) -> Option<Turn<'_, K, V>> {
+    fn turn(&self, wait: bool) -> Option<DeliveryTurn<'_, K, V>> {
         let mut turns = lock(&self.turns);
         while turns.taken {
             if !wait {
@@ -388,9 +388,9 @@ impl<K, V> Delivery<K, V> {
                 .unwrap_or_else(std::sync::PoisonError::into_inner);
         }
         turns.taken = true;
-        Some(Turn {
+        Some(DeliveryTurn {
             delivery: self,
-            hand: std::mem::replace(&mut turns.hand, Hand::new()),
+            batch: std::mem::replace(&mut turns.batch, EventBatch::new()),
             over: false,
         })
     }

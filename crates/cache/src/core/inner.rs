@@ -14,12 +14,12 @@ use crate::core::delivery::Delivery;
 use crate::core::emptied::Entries;
 use crate::core::hash::Hashed;
 use crate::core::hooks::Hooks;
-use crate::core::parties::Parties;
 use crate::core::refreshes::Refreshes;
 use crate::core::removal::Garbage;
 use crate::core::requests::Requests;
 use crate::core::shard::{Shard, ShardCell};
 use crate::core::tags::Tags;
+use crate::core::workers::Workers;
 use crate::stats::Counters;
 use crate::sync::{AtomicBool, Ordering::Relaxed, ReadGuard, WriteGuard};
 use crate::time::Time;
@@ -43,7 +43,7 @@ pub(crate) struct Inner<K, V, S> {
     #[cfg(feature = "metrics")]
     pub(crate) published: crate::core::published::Published,
     pub(crate) refreshes: Refreshes<V>,
-    pub(crate) parties: Parties,
+    pub(crate) workers: Workers,
     pub(crate) closed: AtomicBool,
     /// By how many nanoseconds an entry's deadline must be ahead for a read that looks at nothing
     /// else. Where each use changes the deadline, there are no such reads: then it is more than any
@@ -156,7 +156,7 @@ impl<K, V, S> Inner<K, V, S> {
             tags: Tags::new(),
             #[cfg(feature = "metrics")]
             published: crate::core::published::Published::default(),
-            parties: Parties::new(),
+            workers: Workers::new(),
             closed: AtomicBool::new(false),
             ahead,
             stores_plainly,

@@ -144,16 +144,16 @@ impl Drop for Running<'_> {
 
 /// A place of the queue that is taken. It is given back when nobody needs it, also when user code
 /// panics first.
-pub(crate) struct Place<'a>(&'a AtomicUsize);
+pub(crate) struct QueueSlot<'a>(&'a AtomicUsize);
 
-impl Place<'_> {
+impl QueueSlot<'_> {
     /// A job in the queue has it from now on.
     fn pass_on(self) {
         std::mem::forget(self);
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for QueueSlot<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, SeqCst);
     }
@@ -202,15 +202,15 @@ impl<V> Refreshes<V> {
     }
 
     /// Takes a place, for a job that is about to be pushed.
-    pub(crate) fn reserve(&self) -> Option<Place<'_>> {
+    pub(crate) fn reserve(&self) -> Option<QueueSlot<'_>> {
         let taken = self.taken.fetch_update(SeqCst, SeqCst, |taken| {
             (taken < self.limit).then_some(taken + 1)
         });
-        taken.is_ok().then_some(Place(&self.taken))
+        taken.is_ok().then_some(QueueSlot(&self.taken))
     }
 
     /// Queues a job in its place; gives it back once the cache is closed.
-    pub(crate) fn push(&self, place: Place<'_>, job: Job<V>) -> Result<(), Job<V>> {
+    pub(crate) fn push(&self, place: QueueSlot<'_>, job: Job<V>) -> Result<(), Job<V>> {
         let mut state = lock(&self.state);
         if self.stop.load(SeqCst) {
             return Err(job);
@@ -222,7 +222,7 @@ impl<V> Refreshes<V> {
 
     pub(crate) fn pop(&self) -> Option<Job<V>> {
         let job = lock(&self.state).queue.pop_front()?;
-        drop(Place(&self.taken));
+        drop(QueueSlot(&self.taken));
         Some(job)
     }
 

@@ -8,7 +8,7 @@ use std::task::Waker;
 
 use tidewheel_time::Alarm;
 
-use crate::core::helm::Helm;
+use crate::core::election::DriverElection;
 use crate::core::sweeps::Sweeps;
 use crate::sync::{AtomicBool, Ordering::SeqCst};
 #[cfg(feature = "system")]
@@ -17,7 +17,7 @@ use crate::sync::{Mutex, lock};
 /// What others may ask of the driver, and the alarm that makes it look.
 pub(crate) struct Requests {
     pub(crate) alarm: Arc<Alarm>,
-    pub(crate) helm: Helm,
+    pub(crate) election: DriverElection,
     pub(crate) tidy: AtomicBool,
     /// Of invalidated entries.
     pub(crate) sweeps: Sweeps,
@@ -38,7 +38,7 @@ impl Requests {
     pub(crate) fn new() -> Self {
         Self {
             alarm: Arc::new(Alarm::new()),
-            helm: Helm::new(),
+            election: DriverElection::new(),
             tidy: AtomicBool::new(false),
             sweeps: Sweeps::default(),
             emptied: AtomicBool::new(false),

@@ -9,7 +9,7 @@ use crate::core::delivery::Delivered;
 use crate::core::inner::Inner;
 use crate::core::midst::Leading;
 use crate::core::removal::Event;
-use crate::core::waiting::Place;
+use crate::core::waiting::WaiterSlot;
 use crate::sync::Ordering::SeqCst;
 
 /// How far whoever delivers has come.
@@ -59,7 +59,7 @@ impl<K, V, S> Inner<K, V, S> {
     pub(crate) fn poll_deliver(
         &self,
         budget: usize,
-        task: (&mut Place<'_>, &mut Context<'_>),
+        task: (&mut WaiterSlot<'_>, &mut Context<'_>),
     ) -> Poll<Delivered> {
         let mut shards = Round::default();
         self.delivery

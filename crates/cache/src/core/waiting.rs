@@ -15,7 +15,7 @@ struct Wakers {
 }
 
 /// One task's place among those who wait. It is given up when this is dropped.
-pub(crate) struct Place<'a> {
+pub(crate) struct WaiterSlot<'a> {
     waiting: &'a Waiting,
     id: u64,
 }
@@ -29,10 +29,10 @@ impl Waiting {
     }
 
     /// A place for one task, which does not wait yet.
-    pub(crate) fn place(&self) -> Place<'_> {
+    pub(crate) fn place(&self) -> WaiterSlot<'_> {
         let mut wakers = lock(&self.0);
         wakers.next_id += 1;
-        Place {
+        WaiterSlot {
             waiting: self,
             id: wakers.next_id,
         }
@@ -53,7 +53,7 @@ impl Wakers {
     }
 }
 
-impl Place<'_> {
+impl WaiterSlot<'_> {
     /// The next [`Waiting::wake_all`] calls `waker`. Look at what is waited for after this call.
     pub(crate) fn wait(&mut self, waker: &Waker) {
         let waker = waker.clone();
@@ -71,7 +71,7 @@ impl Place<'_> {
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for WaiterSlot<'_> {
     fn drop(&mut self) {
         self.leave();
     }

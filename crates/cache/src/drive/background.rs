@@ -7,13 +7,13 @@ use std::task::{Context, Poll};
 use crate::core::delivery::Delivered;
 use crate::core::inner::Inner;
 use crate::core::midst;
-use crate::core::waiting::Place;
-use crate::drive::swarm::Swarm;
-use crate::drive::turns::Pace;
+use crate::core::waiting::WaiterSlot;
+use crate::drive::task_set::TaskSet;
+use crate::drive::turns::TurnBudget;
 use crate::sync::Ordering::SeqCst;
 
 /// What goes on while the driver sleeps.
-pub(crate) trait Beside: Send {
+pub(crate) trait BackgroundWork: Send {
     /// Whether it tells the listener.
     const TELLS: bool;
 
@@ -33,10 +33,10 @@ pub(crate) trait Beside: Send {
 
 /// Other threads call the listener and refresh.
 #[cfg(feature = "system")]
-pub(crate) struct Nothing;
+pub(crate) struct NoBackgroundWork;
 
 #[cfg(feature = "system")]
-impl Beside for Nothing {
+impl BackgroundWork for NoBackgroundWork {
     const TELLS: bool = false;
 
     async fn turn(&mut self) -> bool {
@@ -55,11 +55,11 @@ impl Beside for Nothing {
 /// All the work of a driver that is a task.
 pub(crate) struct Background<'a, K, V, S> {
     inner: &'a Inner<K, V, S>,
-    pace: Pace,
+    budget: TurnBudget,
     /// Among those who wait for the listener.
-    place: Place<'a>,
+    place: WaiterSlot<'a>,
     /// Refreshes in flight.
-    refreshes: Swarm<'a>,
+    refreshes: TaskSet<'a>,
 }
 
 impl<'a, K, V, S> Background<'a, K, V, S>
@@ -68,12 +68,12 @@ where
     V: Send + Sync,
     S: BuildHasher + Send + Sync,
 {
-    pub(crate) fn new(inner: &'a Inner<K, V, S>, pace: Pace) -> Self {
+    pub(crate) fn new(inner: &'a Inner<K, V, S>, budget: TurnBudget) -> Self {
         Self {
             inner,
-            pace,
+            budget,
             place: inner.delivery.place(),
-            refreshes: Swarm::new(),
+            refreshes: TaskSet::new(),
         }
     }
 
@@ -100,7 +100,7 @@ where
     }
 }
 
-impl<K, V, S> Beside for Background<'_, K, V, S>
+impl<K, V, S> BackgroundWork for Background<'_, K, V, S>
 where
     K: Hash + Eq + Send + Sync,
     V: Send + Sync,
@@ -109,7 +109,7 @@ where
     const TELLS: bool = true;
 
     async fn turn(&mut self) -> bool {
-        let told = self.inner.deliver_to_driver(self.pace.events);
+        let told = self.inner.deliver_to_driver(self.budget.events);
         poll_fn(|context| Poll::Ready(self.poll(context) || told == Delivered::Some)).await
     }
 
@@ -119,7 +119,7 @@ where
             return false;
         }
         let task = (&mut self.place, &mut *context);
-        match self.inner.poll_deliver(self.pace.events, task) {
+        match self.inner.poll_deliver(self.budget.events, task) {
             Poll::Pending | Poll::Ready(Delivered::All | Delivered::Nothing | Delivered::Busy) => {
                 false
             }
@@ -128,11 +128,13 @@ where
     }
 
     fn cancel_refreshes(&mut self) {
-        self.refreshes = Swarm::new();
+        self.refreshes = TaskSet::new();
     }
 
     async fn tell_all(&mut self) {
-        self.inner.tell_all(&mut self.place, self.pace.events).await;
+        self.inner
+            .tell_all(&mut self.place, self.budget.events)
+            .await;
     }
 }
 
@@ -154,13 +156,13 @@ impl<K, V, S> Inner<K, V, S> {
 
     /// Tells the listener of everything that there is, and waits until that has been done. If this
     /// is polled where somebody may be waiting for this thread, it waits for nothing.
-    pub(crate) async fn tell_all(&self, place: &mut Place<'_>, budget: usize) {
+    pub(crate) async fn tell_all(&self, place: &mut WaiterSlot<'_>, budget: usize) {
         poll_fn(|context| self.poll_told(place, context, budget)).await;
     }
 
     fn poll_told(
         &self,
-        place: &mut Place<'_>,
+        place: &mut WaiterSlot<'_>,
         context: &mut Context<'_>,
         budget: usize,
     ) -> Poll<()> {

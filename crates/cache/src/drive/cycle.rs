@@ -14,10 +14,10 @@ use tidewheel_time::{Alarm, NEVER};
 use crate::core::inner::Inner;
 use crate::core::midst;
 use crate::core::requests::Requests;
-use crate::drive::background::Beside;
+use crate::drive::background::BackgroundWork;
 use crate::drive::expiry::Rounds;
 use crate::drive::step::Next;
-use crate::drive::turns::{Pace, yield_now};
+use crate::drive::turns::{TurnBudget, yield_now};
 use crate::quiet::forget_quietly;
 use crate::sync::Ordering::SeqCst;
 
@@ -69,25 +69,25 @@ where
     S: BuildHasher + Send + Sync,
 {
     /// Drives the cache until it is closed; then empties it, in turns if others wait, and does the
-    /// rest of what goes on beside.
-    pub(crate) async fn drive<B: Beside, F: Future<Output = ()>, E: End>(
+    /// rest of the background work.
+    pub(crate) async fn drive<B: BackgroundWork, F: Future<Output = ()>, E: End>(
         &self,
-        mut beside: B,
-        pace: Pace,
+        mut background: B,
+        budget: TurnBudget,
         sleep: impl Fn(Duration) -> F,
     ) {
-        let _emptied = Emptied(&self.requests);
-        self.cycle(&mut beside, pace, &sleep).await;
+        let _emptied = EmptiedOnDrop(&self.requests);
+        self.cycle(&mut background, budget, &sleep).await;
         // No refresh ends in an empty cache.
-        beside.cancel_refreshes();
+        background.cancel_refreshes();
         E::close(self).await;
-        beside.tell_all().await;
+        background.tell_all().await;
     }
 
     async fn cycle<F: Future<Output = ()>>(
         &self,
-        beside: &mut impl Beside,
-        pace: Pace,
+        background: &mut impl BackgroundWork,
+        budget: TurnBudget,
         sleep: &impl Fn(Duration) -> F,
     ) {
         let mut rounds = Rounds::default();
@@ -97,9 +97,9 @@ where
         };
         while !self.requests.is_stopped() {
             #[cfg(all(feature = "metrics", feature = "system"))]
-            self.publish_beside(beside);
-            let next = self.safe_step(&mut rounds, &pace);
-            let more = beside.turn().await;
+            self.publish_in_background(background);
+            let next = self.safe_step(&mut rounds, &budget);
+            let more = background.turn().await;
             match next {
                 None => {
                     sleep(RECOVERY).await;
@@ -109,17 +109,17 @@ where
                 // The delivery has made room.
                 Some(Next::Rest(_)) if !self.delivery.must_wait() => yield_now().await,
                 Some(_) if more => yield_now().await,
-                Some(next) => self.sleep(next, &mut task, beside, sleep).await,
+                Some(next) => self.sleep(next, &mut task, background, sleep).await,
             }
         }
     }
 
     /// Sleeps; is pending once at least, so that a poll of the driver is one step.
-    async fn sleep<B: Beside, F: Future<Output = ()>>(
+    async fn sleep<B: BackgroundWork, F: Future<Output = ()>>(
         &self,
         next: Next,
         task: &mut Task<'_>,
-        beside: &mut B,
+        background: &mut B,
         sleep: &impl Fn(Duration) -> F,
     ) {
         poll_fn(|context| {
@@ -141,7 +141,7 @@ where
                 return Poll::Ready(());
             }
             if B::TELLS {
-                let has_more = beside.poll(context) || self.may_tell();
+                let has_more = background.poll(context) || self.may_tell();
                 if has_more || rests && !self.delivery.must_wait() {
                     return Poll::Ready(());
                 }
@@ -162,7 +162,7 @@ where
     }
 
     #[cfg(all(feature = "metrics", feature = "system"))]
-    fn publish_beside<B: Beside>(&self, _beside: &B) {
+    fn publish_in_background<B: BackgroundWork>(&self, _background: &B) {
         // A task's user publishes them.
         if !B::TELLS {
             self.publish_now_and_then();
@@ -226,9 +226,9 @@ impl<K, V, S> Inner<K, V, S> {
 }
 
 /// However a drive future ends, nobody waits for it to empty the shards.
-struct Emptied<'a>(&'a Requests);
+struct EmptiedOnDrop<'a>(&'a Requests);
 
-impl Drop for Emptied<'_> {
+impl Drop for EmptiedOnDrop<'_> {
     fn drop(&mut self) {
         self.0.emptied();
     }

@@ -13,13 +13,14 @@
 //! | shared task | the future of `SharedDriver::drive` | the same | the same |
 //!
 //! One loop, `cycle.rs`, is behind all of them: a future that removes what is due and sleeps until
-//! the next deadline. A thread is an executor of such futures with timers of its own (`crew.rs`). A
-//! driver that many caches share polls the futures that were woken and no others (`swarm.rs`), so a
-//! step costs what is due, however many caches there are. `Driver::Thread` is a crew for one cache.
-//! A turn of a cache on a shared driver ends after one hold of a shard's lock (16 entries) once it
-//! has taken 0.2 ms, and after 16 calls of the listener: that much others wait for it.
+//! the next deadline. A thread is an executor of such futures with timers of its own
+//! (`worker_threads.rs`). A driver that many caches share polls the futures that were woken and no
+//! others (`task_set.rs`), so a step costs what is due, however many caches there are.
+//! `Driver::Thread` starts such threads for one cache. A turn of a cache on a shared driver ends
+//! after one hold of a shard's lock (16 entries) once it has taken 0.2 ms, and after 16 calls of
+//! the listener: that much others wait for it.
 //!
-//! **Who is still at work** is counted (`core/parties.rs`). When the last handle goes, it tells the
+//! **Who is still at work** is counted (`core/workers.rs`). When the last handle goes, it tells the
 //! others to stop, and leaves. They empty the shards, deliver the events and leave too. Whoever
 //! leaves last does what is left to do. So no drop waits for a thread. `close` waits until the
 //! threads have left, unless somebody may be waiting for the calling thread. `close_async` does the
@@ -36,26 +37,26 @@
 
 mod background;
 mod clear;
-#[cfg(feature = "system")]
-mod crew;
 mod cycle;
-#[cfg(feature = "system")]
-mod desk;
 pub(crate) mod driver;
 #[cfg(feature = "system")]
 mod events;
 pub(crate) mod expiry;
+#[cfg(feature = "system")]
+mod local_executor;
 #[cfg(feature = "metrics")]
 mod metrics;
 #[cfg(feature = "system")]
 mod pool;
-mod roster;
+mod registry;
 pub(crate) mod shared;
+mod shutdown;
 mod sleeper;
 mod step;
-mod swarm;
 pub(crate) mod sweep;
+mod task_set;
 #[cfg(feature = "system")]
 mod timers;
 pub(crate) mod turns;
-mod works;
+#[cfg(feature = "system")]
+mod worker_threads;

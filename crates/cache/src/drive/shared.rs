@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use crate::core::inner::Inner;
 #[cfg(feature = "system")]
-use crate::drive::crew::Crew;
-#[cfg(feature = "system")]
 use crate::drive::cycle::{AtOnce, InTurns};
-use crate::drive::roster::Roster;
+use crate::drive::registry::DriverRegistry;
 use crate::drive::sleeper::Sleeper;
 #[cfg(feature = "system")]
-use crate::drive::turns::Pace;
+use crate::drive::turns::TurnBudget;
+#[cfg(feature = "system")]
+use crate::drive::worker_threads::WorkerThreads;
 use crate::error::BuildError;
 
 /// Refreshes that the threads of a shared driver run at a time unless told otherwise.
@@ -54,7 +54,7 @@ const REFRESH_THREADS: usize = 4;
 /// else. When a listener does not return at all, other caches' events wait, and once their queues
 /// are full, so does the removal of what is due; readers see none of it.
 #[derive(Clone)]
-pub struct SharedDriver(Arc<Kind>);
+pub struct SharedDriver(Arc<DriverKind>);
 
 impl std::fmt::Debug for SharedDriver {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -62,19 +62,19 @@ impl std::fmt::Debug for SharedDriver {
     }
 }
 
-enum Kind {
+enum DriverKind {
     #[cfg(feature = "system")]
-    Threads(Crew),
-    Task(Arc<Roster>),
+    Threads(WorkerThreads),
+    Task(Arc<DriverRegistry>),
 }
 
-impl Drop for Kind {
+impl Drop for DriverKind {
     fn drop(&mut self) {
         match self {
             // It ends when it is dropped.
             #[cfg(feature = "system")]
             Self::Threads(_) => {}
-            Self::Task(roster) => roster.end(),
+            Self::Task(registry) => registry.end(),
         }
     }
 }
@@ -98,7 +98,7 @@ impl SharedDriver {
     #[must_use]
     #[inline]
     pub fn threads_named(name: &str, refresh_threads: usize) -> Self {
-        Self(Arc::new(Kind::Threads(Crew::new(
+        Self(Arc::new(DriverKind::Threads(WorkerThreads::new(
             name,
             refresh_threads.max(1),
         ))))
@@ -108,7 +108,7 @@ impl SharedDriver {
     #[must_use]
     #[inline]
     pub fn task() -> Self {
-        Self(Arc::new(Kind::Task(Arc::new(Roster::new()))))
+        Self(Arc::new(DriverKind::Task(Arc::new(DriverRegistry::new()))))
     }
 
     /// Drives the caches of a [`task`](Self::task): spawn it. `sleep` is the runtime's timer. It
@@ -136,8 +136,8 @@ impl SharedDriver {
     {
         let driving = match &*self.0 {
             #[cfg(feature = "system")]
-            Kind::Threads(_) => None,
-            Kind::Task(roster) => Some(Arc::clone(roster).begin(Sleeper::new(sleep))),
+            DriverKind::Threads(_) => None,
+            DriverKind::Task(registry) => Some(Arc::clone(registry).begin(Sleeper::new(sleep))),
         };
         async move {
             if let Some(driving) = driving {
@@ -147,7 +147,7 @@ impl SharedDriver {
     }
 
     pub(crate) fn is_task(&self) -> bool {
-        matches!(&*self.0, Kind::Task(_))
+        matches!(&*self.0, DriverKind::Task(_))
     }
 
     /// Threads of one cache.
@@ -158,10 +158,11 @@ impl SharedDriver {
         V: Send + Sync + 'static,
         S: BuildHasher + Send + Sync + 'static,
     {
-        let crew = Crew::new(&inner.config.name, inner.refreshes.parallel().max(1));
-        crew.join::<_, _, _, AtOnce>(inner, Pace::OWN)
+        let threads = WorkerThreads::new(&inner.config.name, inner.refreshes.parallel().max(1));
+        threads
+            .join::<_, _, _, AtOnce>(inner, TurnBudget::OWN)
             .map_err(not_started)?;
-        Ok(Self(Arc::new(Kind::Threads(crew))))
+        Ok(Self(Arc::new(DriverKind::Threads(threads))))
     }
 
     /// Drives a cache, as one of many.
@@ -173,11 +174,11 @@ impl SharedDriver {
     {
         match &*self.0 {
             #[cfg(feature = "system")]
-            Kind::Threads(crew) => crew
-                .join::<_, _, _, InTurns>(inner, Pace::SHARED)
+            DriverKind::Threads(threads) => threads
+                .join::<_, _, _, InTurns>(inner, TurnBudget::SHARED)
                 .map_err(not_started),
-            Kind::Task(roster) => {
-                roster.join(inner);
+            DriverKind::Task(registry) => {
+                registry.join(inner);
                 Ok(())
             }
         }
@@ -186,9 +187,9 @@ impl SharedDriver {
     /// Ends the threads of a cache that is closed, and waits for that.
     #[cfg(feature = "system")]
     pub(crate) fn end(&self) {
-        if let Kind::Threads(crew) = &*self.0 {
-            crew.end();
-            crew.wait();
+        if let DriverKind::Threads(threads) = &*self.0 {
+            threads.end();
+            threads.wait();
         }
     }
 }

@@ -1,5 +1,5 @@
 //! The runtime's timer, for many caches: where it panics, that is nobody's but the future's that
-//! polls them. Compiled as the roster is, which uses it.
+//! polls them. Compiled as the registry is, which uses it.
 
 use std::any::Any;
 use std::future::Future;
@@ -9,27 +9,27 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use crate::drive::swarm::Work;
+use crate::drive::task_set::BoxFuture;
 use crate::quiet::forget_quietly;
 use crate::sync::{Mutex, lock};
 
 /// What a panic says.
-type Payload = Box<dyn Any + Send>;
+type PanicPayload = Box<dyn Any + Send>;
 
-/// The runtime's timer, whatever its type. A swarm contains the panics of a cache; those of the
+/// The runtime's timer, whatever its type. A task set contains the panics of a cache; those of the
 /// timer get past it.
 #[derive(Clone)]
 pub(crate) struct Sleeper {
-    timer: Arc<dyn Fn(Duration) -> Work<'static> + Send + Sync>,
+    timer: Arc<dyn Fn(Duration) -> BoxFuture<'static> + Send + Sync>,
     panics: Arc<Panics>,
 }
 
 /// The first panic that nobody has asked for yet.
-struct Panics(Mutex<Option<Payload>>);
+struct Panics(Mutex<Option<PanicPayload>>);
 
 /// One sleep. After a panic it does not end.
-pub(crate) struct Sleep {
-    timer: Option<Work<'static>>,
+pub(crate) struct RuntimeSleep {
+    timer: Option<BoxFuture<'static>>,
     panics: Arc<Panics>,
 }
 
@@ -46,8 +46,8 @@ impl Sleeper {
     }
 
     #[inline]
-    pub(crate) fn sleep(&self, duration: Duration) -> Sleep {
-        Sleep {
+    pub(crate) fn sleep(&self, duration: Duration) -> RuntimeSleep {
+        RuntimeSleep {
             timer: self.panics.catch(|| (self.timer)(duration)),
             panics: Arc::clone(&self.panics),
         }
@@ -55,7 +55,7 @@ impl Sleeper {
 
     /// The panic of a sleep, if there was one.
     #[inline]
-    pub(crate) fn take_panic(&self) -> Option<Payload> {
+    pub(crate) fn take_panic(&self) -> Option<PanicPayload> {
         lock(&self.panics.0).take()
     }
 }
@@ -69,7 +69,7 @@ impl Panics {
     }
 
     #[inline]
-    fn keep(&self, panic: Payload) {
+    fn keep(&self, panic: PanicPayload) {
         let mut first = lock(&self.0);
         if first.is_none() {
             *first = Some(panic);
@@ -80,7 +80,7 @@ impl Panics {
     }
 }
 
-impl Future for Sleep {
+impl Future for RuntimeSleep {
     type Output = ();
 
     #[inline]
@@ -94,7 +94,7 @@ impl Future for Sleep {
     }
 }
 
-impl Drop for Sleep {
+impl Drop for RuntimeSleep {
     #[inline]
     fn drop(&mut self) {
         let timer = self.timer.take();

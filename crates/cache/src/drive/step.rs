@@ -8,7 +8,7 @@ use tidewheel_time::{Moment, NEVER};
 
 use crate::core::inner::Inner;
 use crate::drive::expiry::Rounds;
-use crate::drive::turns::Pace;
+use crate::drive::turns::TurnBudget;
 use crate::quiet::forget_quietly;
 use crate::sync::Ordering::SeqCst;
 
@@ -30,19 +30,19 @@ pub(crate) enum Next {
 }
 
 impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
-    fn step(&self, rounds: &mut Rounds, pace: &Pace) -> Next {
+    fn step(&self, rounds: &mut Rounds, budget: &TurnBudget) -> Next {
         self.requests.alarm.take_request();
         let moment = self.time.now();
         let now = moment.tick();
-        rounds.ends_at = pace.time.map(|time| Moment(moment.0 + time));
-        let progress = self.pass(rounds, now, &mut { pace.records });
+        rounds.ends_at = budget.time.map(|time| Moment(moment.0 + time));
+        let progress = self.pass(rounds, now, &mut { budget.records });
         if progress.backlog {
             return self.go_on(now);
         }
-        if self.sweep_at(now) <= now && self.sweep(now, &mut { pace.slots }) {
+        if self.sweep_at(now) <= now && self.sweep(now, &mut { budget.slots }) {
             return self.go_on(now);
         }
-        let Some(tidy_at) = self.tidy_when_calm(rounds, now, progress.expired > 0, pace) else {
+        let Some(tidy_at) = self.tidy_when_calm(rounds, now, progress.expired > 0, budget) else {
             return Next::Again;
         };
         // Who lets time go on asks: until then nothing calms down.
@@ -78,7 +78,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         rounds: &mut Rounds,
         now: u64,
         expired: bool,
-        pace: &Pace,
+        budget: &TurnBudget,
     ) -> Option<u64> {
         if self.requests.tidy.swap(false, SeqCst) && rounds.tidy_at.is_none() {
             rounds.tidy_at = Some((now + CALM_TICKS, now + TIDY_WITHIN_TICKS));
@@ -94,7 +94,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         if now < at {
             return Some(at);
         }
-        if self.tidy(&mut { pace.tidy }) {
+        if self.tidy(&mut { budget.tidy }) {
             return None;
         }
         rounds.tidy_at = None;
@@ -103,8 +103,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
 
     /// A step that a panic of user code does not get out of: `None` then. What it concerned is
     /// gone, and others are to expire on time.
-    pub(crate) fn safe_step(&self, rounds: &mut Rounds, pace: &Pace) -> Option<Next> {
-        catch_unwind(AssertUnwindSafe(|| self.step(rounds, pace)))
+    pub(crate) fn safe_step(&self, rounds: &mut Rounds, budget: &TurnBudget) -> Option<Next> {
+        catch_unwind(AssertUnwindSafe(|| self.step(rounds, budget)))
             .map_err(forget_quietly)
             .ok()
     }

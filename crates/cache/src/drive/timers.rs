@@ -13,21 +13,21 @@ use tidewheel_time::{Readings, nanos};
 use crate::sync::{Mutex, lock};
 
 /// When a sleep ends, in nanoseconds; and which one.
-type Name = (u64, u64);
+type SleepId = (u64, u64);
 
 /// The sleeps of one thread's futures.
 pub(crate) struct Timers {
     /// Read from the first sleep on: where there is no clock, there is no thread either.
     clock: OnceLock<Readings>,
     /// The latest first. (A few words each: to move them is quick, though there be thousands.)
-    sleeps: Mutex<Vec<(Name, Waker)>>,
+    sleeps: Mutex<Vec<(SleepId, Waker)>>,
     next_id: AtomicU64,
 }
 
 /// One sleep.
-pub(crate) struct Sleep {
+pub(crate) struct ThreadSleep {
     timers: Arc<Timers>,
-    name: Name,
+    id: SleepId,
 }
 
 impl Timers {
@@ -43,11 +43,11 @@ impl Timers {
         self.clock.get_or_init(Readings::system).now().0
     }
 
-    pub(crate) fn sleep(self: &Arc<Self>, duration: Duration) -> Sleep {
+    pub(crate) fn sleep(self: &Arc<Self>, duration: Duration) -> ThreadSleep {
         let ends = self.now().saturating_add(nanos(duration));
-        Sleep {
+        ThreadSleep {
             timers: Arc::clone(self),
-            name: (ends, self.next_id.fetch_add(1, Relaxed)),
+            id: (ends, self.next_id.fetch_add(1, Relaxed)),
         }
     }
 
@@ -67,23 +67,23 @@ impl Timers {
 }
 
 /// Where a sleep is, or would be.
-fn place(sleeps: &[(Name, Waker)], name: Name) -> Result<usize, usize> {
-    sleeps.binary_search_by(|(other, _)| name.cmp(other))
+fn place(sleeps: &[(SleepId, Waker)], id: SleepId) -> Result<usize, usize> {
+    sleeps.binary_search_by(|(other, _)| id.cmp(other))
 }
 
-impl Future for Sleep {
+impl Future for ThreadSleep {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        if self.timers.now() >= self.name.0 {
+        if self.timers.now() >= self.id.0 {
             return Poll::Ready(());
         }
         let waker = context.waker().clone();
         let mut sleeps = lock(&self.timers.sleeps);
-        let old = match place(&sleeps, self.name) {
+        let old = match place(&sleeps, self.id) {
             Ok(at) => Some(std::mem::replace(&mut sleeps[at].1, waker)),
             Err(at) => {
-                sleeps.insert(at, (self.name, waker));
+                sleeps.insert(at, (self.id, waker));
                 None
             }
         };
@@ -93,10 +93,10 @@ impl Future for Sleep {
     }
 }
 
-impl Drop for Sleep {
+impl Drop for ThreadSleep {
     fn drop(&mut self) {
         let mut sleeps = lock(&self.timers.sleeps);
-        let own = place(&sleeps, self.name);
+        let own = place(&sleeps, self.id);
         let own = own.ok().map(|at| sleeps.remove(at));
         drop(sleeps);
         drop(own);

@@ -9,7 +9,7 @@ const SHARED_TURN: u64 = 200_000;
 
 /// How much one turn may do.
 #[derive(Clone, Copy)]
-pub(crate) struct Pace {
+pub(crate) struct TurnBudget {
     /// Timer records touched.
     pub(crate) records: u32,
     /// Slots that a sweep looks at.
@@ -22,7 +22,7 @@ pub(crate) struct Pace {
     pub(crate) time: Option<u64>,
 }
 
-impl Pace {
+impl TurnBudget {
     /// Of a driver with one cache: how long it is until it looks whether it was told to stop.
     pub(crate) const OWN: Self = Self {
         records: 4096,

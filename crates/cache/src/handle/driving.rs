@@ -9,7 +9,7 @@ use tidewheel_time::Moment;
 
 use super::cache::Cache;
 use crate::drive::expiry::{Progress, Rounds};
-use crate::drive::turns::Pace;
+use crate::drive::turns::TurnBudget;
 use crate::sync::try_lock;
 
 /// # Time, and who drives
@@ -143,6 +143,6 @@ where
         T: Fn(Duration) -> F,
         F: Future<Output = ()>,
     {
-        Arc::clone(&self.inner).drive_as_task(Pace::OWN, sleep)
+        Arc::clone(&self.inner).drive_as_task(TurnBudget::OWN, sleep)
     }
 }

@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
 
 use crate::core::inner::Inner;
-use crate::core::parties::{Kind, Party};
+use crate::core::workers::{WorkerGuard, WorkerKind};
 use crate::drive::driver::Driver;
 use crate::drive::expiry::Rounds;
 use crate::drive::shared::SharedDriver;
@@ -20,7 +20,7 @@ pub(super) struct Owner<K, V, S> {
     /// Where the caller's passes go on.
     pub(super) rounds: Mutex<Rounds>,
     /// First told to stop, then without a driver.
-    _party: Party,
+    _guard: WorkerGuard,
     /// What drives it, if that is not the caller; and whether it has it for itself.
     #[cfg_attr(
         not(feature = "system"),
@@ -51,7 +51,7 @@ where
         driver: Driver,
         join: Option<Join<K, V, S>>,
     ) -> Result<Self, BuildError> {
-        let party = Party::join(inner, Kind::Handles);
+        let guard = WorkerGuard::join(inner, WorkerKind::Handles);
         let driver = match driver {
             #[cfg(feature = "system")]
             Driver::Thread => Some((SharedDriver::of_one(inner)?, Share::Own)),
@@ -67,7 +67,7 @@ where
             inner: Arc::clone(inner),
             close: Self::shut,
             rounds: Mutex::new(Rounds::default()),
-            _party: party,
+            _guard: guard,
             driver,
         })
     }

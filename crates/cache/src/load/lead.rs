@@ -17,7 +17,7 @@ use crate::core::insert::own;
 use crate::core::removal::RemovalCause;
 use crate::core::shard::Shard;
 use crate::core::tags::Lent;
-use crate::loaded::{Kind, Loaded, Presence};
+use crate::loaded::{Loaded, LoadedKind, Presence};
 use crate::stats::Count;
 
 /// The lead of a flight. If it is dropped before the load has ended, another caller leads.
@@ -105,13 +105,13 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
     where
         V: Clone,
     {
-        if loaded.kind == Kind::Private {
+        if loaded.kind == LoadedKind::Private {
             self.pass();
             return loaded.value;
         }
         let value = loaded.value.clone();
         // A new value has nothing of an old one.
-        let heritage = heritage.filter(|_| loaded.kind == Kind::Unchanged);
+        let heritage = heritage.filter(|_| loaded.kind == LoadedKind::Unchanged);
         self.put(loaded, heritage);
         self.end_for_waiters(|| Ending::Value(value.clone()));
         value
@@ -143,7 +143,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
             lifetime,
             kind,
         } = loaded;
-        let lives_on = kind == Kind::Unchanged && heritage.is_some();
+        let lives_on = kind == LoadedKind::Unchanged && heritage.is_some();
         // This may panic: the key stays for `put_off`.
         let mut prepared = inner.prepare(hash, key, &value, &lifetime);
         if let Some(heritage) = heritage.filter(|_| lifetime.tags.is_empty()) {

@@ -29,11 +29,11 @@ use crate::core::hooks::Refreshing;
 #[cfg(feature = "system")]
 use crate::core::hooks::Runs;
 use crate::core::inner::Inner;
-#[cfg(feature = "system")]
-use crate::core::parties::{self, Party};
 use crate::core::refreshes::{Job, Load, Refreshed, Running};
 use crate::core::shard::Shard;
-use crate::loaded::{Kind, Loaded, Presence};
+#[cfg(feature = "system")]
+use crate::core::workers::{WorkerGuard, WorkerKind};
+use crate::loaded::{Loaded, LoadedKind, Presence};
 use crate::quiet::{Quiet, forget_quietly};
 use crate::stats::Count;
 
@@ -274,7 +274,7 @@ where
     }
 
     fn run_one(self: Arc<Self>) -> bool {
-        let _party = Party::join(&self, parties::Kind::Thread);
+        let _guard = WorkerGuard::join(&self, WorkerKind::Thread);
         self.run_refresh()
     }
 }
@@ -339,7 +339,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Refresh<'_, K, V, S> {
     }
 
     fn store_value(&mut self, mut loaded: Loaded<V>) {
-        if loaded.kind == Kind::Private {
+        if loaded.kind == LoadedKind::Private {
             return self.lead.pass();
         }
         self.heritage.complete(&mut loaded.lifetime);

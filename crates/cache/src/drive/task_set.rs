@@ -1,7 +1,7 @@
 //! Many futures in one: those that were woken are polled, the others cost nothing.
 //!
-//! Each future has a waker of its own. It puts the future's place into a list and wakes whoever
-//! polls the swarm.
+//! Each future has a waker of its own. It puts the future's slot into a list and wakes whoever
+//! polls the set.
 //!
 //! No wake-up is lost: the poller first says how it is woken and then takes the list; whoever wakes
 //! a future first puts it into the list and then reads whom to wake. Both are under one lock. A
@@ -18,55 +18,55 @@ use crate::quiet::forget_quietly;
 use crate::sync::{AtomicBool, Mutex, Ordering::SeqCst, lock};
 
 /// A future that has nothing to say in the end.
-pub(crate) type Work<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+pub(crate) type BoxFuture<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
 
 /// Futures of one poller.
-pub(crate) struct Swarm<'a> {
-    places: Vec<Option<Place<'a>>>,
+pub(crate) struct TaskSet<'a> {
+    slots: Vec<Option<TaskSlot<'a>>>,
     free: Vec<usize>,
-    woken: Arc<Woken>,
+    woken: Arc<ReadyQueue>,
 }
 
-struct Place<'a> {
-    work: Work<'a>,
-    bell: Arc<Bell>,
+struct TaskSlot<'a> {
+    work: BoxFuture<'a>,
+    task_waker: Arc<TaskWaker>,
     waker: Waker,
 }
 
 /// Who is to be polled, and by whom.
-struct Woken(Mutex<List>);
+struct ReadyQueue(Mutex<ReadyList>);
 
-struct List {
-    bells: Vec<Arc<Bell>>,
+struct ReadyList {
+    queue: Vec<Arc<TaskWaker>>,
     poller: Option<Waker>,
-    /// Whether the swarm is no more: the list stays empty.
+    /// Whether the set was dropped: the list stays empty.
     over: bool,
 }
 
 /// What wakes one future.
-struct Bell {
-    place: usize,
-    rung: AtomicBool,
-    woken: Arc<Woken>,
+struct TaskWaker {
+    index: usize,
+    is_queued: AtomicBool,
+    woken: Arc<ReadyQueue>,
 }
 
-impl Wake for Bell {
+impl Wake for TaskWaker {
     fn wake(self: Arc<Self>) {
-        if !self.rung.swap(true, SeqCst) {
+        if !self.is_queued.swap(true, SeqCst) {
             let woken = Arc::clone(&self.woken);
             woken.wake(self);
         }
     }
 }
 
-impl Woken {
+impl ReadyQueue {
     /// Has the poller poll a future.
-    fn wake(&self, bell: Arc<Bell>) {
+    fn wake(&self, task_waker: Arc<TaskWaker>) {
         let mut list = lock(&self.0);
         if list.over {
             return;
         }
-        list.bells.push(bell);
+        list.queue.push(task_waker);
         let poller = list.poller.clone();
         drop(list);
         if let Some(poller) = poller {
@@ -75,13 +75,13 @@ impl Woken {
     }
 }
 
-impl<'a> Swarm<'a> {
+impl<'a> TaskSet<'a> {
     pub(crate) fn new() -> Self {
         Self {
-            places: Vec::new(),
+            slots: Vec::new(),
             free: Vec::new(),
-            woken: Arc::new(Woken(Mutex::new(List {
-                bells: Vec::new(),
+            woken: Arc::new(ReadyQueue(Mutex::new(ReadyList {
+                queue: Vec::new(),
                 poller: None,
                 over: false,
             }))),
@@ -89,55 +89,59 @@ impl<'a> Swarm<'a> {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.places.len() - self.free.len()
+        self.slots.len() - self.free.len()
     }
 
     /// Whether a future was woken and not polled since.
     #[cfg(feature = "system")]
     pub(crate) fn is_woken(&self) -> bool {
-        !lock(&self.woken.0).bells.is_empty()
+        !lock(&self.woken.0).queue.is_empty()
     }
 
     /// Adds a future, to be polled soon.
-    pub(crate) fn push(&mut self, work: Work<'a>) {
-        let place = self.free.pop().unwrap_or_else(|| {
-            self.places.push(None);
-            self.places.len() - 1
+    pub(crate) fn push(&mut self, work: BoxFuture<'a>) {
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            self.slots.len() - 1
         });
-        let bell = Arc::new(Bell {
-            place,
-            rung: AtomicBool::new(false),
+        let task_waker = Arc::new(TaskWaker {
+            index,
+            is_queued: AtomicBool::new(false),
             woken: Arc::clone(&self.woken),
         });
-        let waker = Waker::from(Arc::clone(&bell));
-        Arc::clone(&bell).wake();
-        self.places[place] = Some(Place { work, bell, waker });
+        let waker = Waker::from(Arc::clone(&task_waker));
+        Arc::clone(&task_waker).wake();
+        self.slots[index] = Some(TaskSlot {
+            work,
+            task_waker,
+            waker,
+        });
     }
 
     /// Polls each future that was woken, once. A panic ends the future that it comes from.
     pub(crate) fn poll(&mut self, poller: &Waker) {
-        for bell in self.take_woken(poller) {
-            let Some(Some(place)) = self.places.get_mut(bell.place) else {
+        for task_waker in self.take_woken(poller) {
+            let Some(Some(slot)) = self.slots.get_mut(task_waker.index) else {
                 continue;
             };
-            if !Arc::ptr_eq(&place.bell, &bell) {
-                // Another one has its place now.
+            if !Arc::ptr_eq(&slot.task_waker, &task_waker) {
+                // Another one has its slot now.
                 continue;
             }
             // From here on it can be woken again.
-            bell.rung.store(false, SeqCst);
-            let mut context = Context::from_waker(&place.waker);
-            let polled = catch_unwind(AssertUnwindSafe(|| place.work.as_mut().poll(&mut context)));
+            task_waker.is_queued.store(false, SeqCst);
+            let mut context = Context::from_waker(&slot.waker);
+            let polled = catch_unwind(AssertUnwindSafe(|| slot.work.as_mut().poll(&mut context)));
             match polled {
                 Ok(Poll::Pending) => continue,
                 Ok(Poll::Ready(())) => {}
                 Err(panic) => forget_quietly(panic),
             }
-            self.end(bell.place);
+            self.end(task_waker.index);
         }
     }
 
-    fn take_woken(&self, poller: &Waker) -> Vec<Arc<Bell>> {
+    fn take_woken(&self, poller: &Waker) -> Vec<Arc<TaskWaker>> {
         let mut list = lock(&self.woken.0);
         let known = list.poller.as_ref();
         let old = if known.is_some_and(|known| known.will_wake(poller)) {
@@ -145,30 +149,30 @@ impl<'a> Swarm<'a> {
         } else {
             list.poller.replace(poller.clone())
         };
-        let bells = std::mem::take(&mut list.bells);
+        let queue = std::mem::take(&mut list.queue);
         drop(list);
         drop(old);
-        bells
+        queue
     }
 
-    fn end(&mut self, place: usize) {
-        let ended = self.places[place].take();
-        self.free.push(place);
+    fn end(&mut self, index: usize) {
+        let ended = self.slots[index].take();
+        self.free.push(index);
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(ended))) {
             forget_quietly(panic);
         }
     }
 }
 
-impl Drop for Swarm<'_> {
+impl Drop for TaskSet<'_> {
     fn drop(&mut self) {
-        for place in 0..self.places.len() {
-            self.end(place);
+        for index in 0..self.slots.len() {
+            self.end(index);
         }
         let mut list = lock(&self.woken.0);
         list.over = true;
-        // The bells know the list, which knows them.
-        let left = (list.poller.take(), std::mem::take(&mut list.bells));
+        // The wakers refer to the list, and the list to them.
+        let left = (list.poller.take(), std::mem::take(&mut list.queue));
         drop(list);
         drop(left);
     }

@@ -7,31 +7,31 @@ use std::time::Duration;
 use tidewheel_time::waker_of;
 
 use crate::core::midst;
-use crate::drive::swarm::{Swarm, Work};
-use crate::drive::timers::{Sleep, Timers};
+use crate::drive::task_set::{BoxFuture, TaskSet};
+use crate::drive::timers::{ThreadSleep, Timers};
 use crate::sync::{Mutex, lock};
 
 /// What a thread of ours works at. Anybody may put something on it.
-pub(crate) struct Desk {
+pub(crate) struct LocalExecutor {
     timers: Arc<Timers>,
     inbox: Mutex<Inbox>,
     thread: OnceLock<thread::Thread>,
 }
 
 struct Inbox {
-    works: Vec<Work<'static>>,
+    spawned: Vec<BoxFuture<'static>>,
     /// Whether nothing more will come.
     over: bool,
     /// Whether this was changed since the thread looked.
     news: bool,
 }
 
-impl Desk {
+impl LocalExecutor {
     pub(crate) fn new() -> Self {
         Self {
             timers: Arc::new(Timers::new()),
             inbox: Mutex::new(Inbox {
-                works: Vec::new(),
+                spawned: Vec::new(),
                 over: false,
                 news: false,
             }),
@@ -40,8 +40,8 @@ impl Desk {
     }
 
     /// Adds a future, for the thread to poll to its end.
-    pub(crate) fn put(&self, work: Work<'static>) {
-        self.tell(|inbox| inbox.works.push(work));
+    pub(crate) fn spawn(&self, task: BoxFuture<'static>) {
+        self.tell(|inbox| inbox.spawned.push(task));
     }
 
     /// The thread ends once all its futures have.
@@ -65,30 +65,30 @@ impl Desk {
     }
 
     /// How futures of this thread sleep.
-    pub(crate) fn sleeper(&self) -> impl Fn(Duration) -> Sleep + Send + Sync + 'static {
+    pub(crate) fn sleeper(&self) -> impl Fn(Duration) -> ThreadSleep + Send + Sync + 'static {
         let timers = Arc::clone(&self.timers);
         move |duration| timers.sleep(duration)
     }
 
     /// The thread. `errand` is what it does beside, whenever it wakes.
-    pub(crate) fn work(&self, errand: &dyn Fn()) {
+    pub(crate) fn run(&self, errand: &dyn Fn()) {
         midst::work_for_caches();
         let own = thread::current();
         let waker = waker_of(own.clone());
         // Whoever comes before this is seen by the first look.
         let _ = self.thread.set(own);
-        let mut swarm = Swarm::new();
+        let mut tasks = TaskSet::new();
         loop {
-            let over = self.look(&mut swarm);
+            let over = self.look(&mut tasks);
             errand();
-            swarm.poll(&waker);
-            if over && swarm.len() == 0 {
+            tasks.poll(&waker);
+            if over && tasks.len() == 0 {
                 return;
             }
             let next = self.timers.fire();
             // A look just before the sleep: user code may have used up the call that was to prevent
             // it.
-            if swarm.is_woken() || lock(&self.inbox).news {
+            if tasks.is_woken() || lock(&self.inbox).news {
                 continue;
             }
             match next {
@@ -99,13 +99,13 @@ impl Desk {
     }
 
     /// Takes what has come; whether that was all.
-    fn look(&self, swarm: &mut Swarm<'static>) -> bool {
+    fn look(&self, tasks: &mut TaskSet<'static>) -> bool {
         let mut inbox = lock(&self.inbox);
         inbox.news = false;
-        let works = std::mem::take(&mut inbox.works);
+        let spawned = std::mem::take(&mut inbox.spawned);
         let over = inbox.over;
         drop(inbox);
-        works.into_iter().for_each(|work| swarm.push(work));
+        spawned.into_iter().for_each(|task| tasks.push(task));
         over
     }
 }

@@ -6,8 +6,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use crate::core::hooks::Telling;
 use crate::core::inner::Inner;
 use crate::core::midst;
-use crate::core::parties::{Parties, Works};
-use crate::drive::turns::Pace;
+use crate::core::workers::{Shutdown, Workers};
+use crate::drive::turns::TurnBudget;
 use crate::quiet::forget_quietly;
 use crate::sync::Ordering::SeqCst;
 
@@ -26,14 +26,14 @@ where
     }
 }
 
-impl<K, V, S> Works for Inner<K, V, S>
+impl<K, V, S> Shutdown for Inner<K, V, S>
 where
     K: Hash + Eq + Send + Sync,
     V: Send + Sync,
     S: BuildHasher + Send + Sync,
 {
-    fn parties(&self) -> &Parties {
-        &self.parties
+    fn workers(&self) -> &Workers {
+        &self.workers
     }
 
     fn stop(&self) {
@@ -66,7 +66,7 @@ where
         let first = !self.closed.swap(true, SeqCst);
         self.stop();
         if midst::is_free() {
-            self.parties.wait_for_threads();
+            self.workers.wait_for_threads();
         }
         if first {
             self.close_shards();
@@ -77,11 +77,11 @@ where
     /// The same as a future.
     pub(crate) async fn close_async(&self) {
         self.stop();
-        let mut threads = self.parties.place();
-        std::future::poll_fn(|context| self.parties.poll_threads(&mut threads, context)).await;
+        let mut threads = self.workers.place();
+        std::future::poll_fn(|context| self.workers.poll_threads(&mut threads, context)).await;
         drop(threads);
         self.close_shards();
         let mut place = self.delivery.place();
-        self.tell_all(&mut place, Pace::SHARED.events).await;
+        self.tell_all(&mut place, TurnBudget::SHARED.events).await;
     }
 }

@@ -1,20 +1,21 @@
 //! Who is still at work for a cache: its handles, its threads, its drive futures; the last one ends
 //! it.
 //!
-//! Each of them holds a [`Party`]. When the last handle goes, its party tells the others to stop.
-//! They end what they are at, and leave. Whoever leaves last does what the others have not done. So
-//! no drop waits for anybody, and nothing is left undone though a task was never polled again.
+//! Each of them holds a [`WorkerGuard`]. When the last handle goes, that guard tells the other
+//! workers to stop. They end what they are at, and leave. Whoever leaves last does what the others
+//! have not done. So no drop waits for anybody, and nothing is left undone though a task was never
+//! polled again.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use crate::core::midst;
-use crate::core::waiting::{Place, Waiting};
+use crate::core::waiting::{WaiterSlot, Waiting};
 use crate::sync::{Condvar, Mutex, lock};
 
 /// A cache as those see it who work for it, whatever its keys and values are.
-pub(crate) trait Works: Send + Sync {
-    fn parties(&self) -> &Parties;
+pub(crate) trait Shutdown: Send + Sync {
+    fn workers(&self) -> &Workers;
 
     /// Tells everybody who works for it to stop.
     fn stop(&self);
@@ -23,9 +24,9 @@ pub(crate) trait Works: Send + Sync {
     fn finish(&self);
 }
 
-/// What a party is.
+/// The kinds of workers.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum WorkerKind {
     /// All handles together.
     Handles,
     /// Work on a thread of ours.
@@ -35,7 +36,7 @@ pub(crate) enum Kind {
 }
 
 /// How many are at work.
-pub(crate) struct Parties {
+pub(crate) struct Workers {
     counts: Mutex<Counts>,
     /// The last thread has left.
     gone: Condvar,
@@ -49,36 +50,36 @@ struct Counts {
 }
 
 /// One that is at work for a cache.
-pub(crate) struct Party {
-    cache: Arc<dyn Works>,
-    kind: Kind,
+pub(crate) struct WorkerGuard {
+    cache: Arc<dyn Shutdown>,
+    kind: WorkerKind,
 }
 
-impl Party {
+impl WorkerGuard {
     /// Compiled once, with how a cache is dropped, which is much.
     #[inline(never)]
-    pub(crate) fn join<W: Works + 'static>(cache: &Arc<W>, kind: Kind) -> Self {
-        let cache: Arc<dyn Works> = Arc::<W>::clone(cache);
-        let mut counts = lock(&cache.parties().counts);
+    pub(crate) fn join<W: Shutdown + 'static>(cache: &Arc<W>, kind: WorkerKind) -> Self {
+        let cache: Arc<dyn Shutdown> = Arc::<W>::clone(cache);
+        let mut counts = lock(&cache.workers().counts);
         counts.all += 1;
-        counts.threads += usize::from(kind == Kind::Thread);
+        counts.threads += usize::from(kind == WorkerKind::Thread);
         drop(counts);
         Self { cache, kind }
     }
 }
 
-impl Drop for Party {
+impl Drop for WorkerGuard {
     fn drop(&mut self) {
-        if self.kind == Kind::Handles {
+        if self.kind == WorkerKind::Handles {
             self.cache.stop();
         }
-        if self.cache.parties().leave(self.kind) {
+        if self.cache.workers().leave(self.kind) {
             self.cache.finish();
         }
     }
 }
 
-impl Parties {
+impl Workers {
     pub(crate) fn new() -> Self {
         Self {
             counts: Mutex::new(Counts::default()),
@@ -88,14 +89,14 @@ impl Parties {
     }
 
     /// Tells whether it was the last one.
-    fn leave(&self, kind: Kind) -> bool {
+    fn leave(&self, kind: WorkerKind) -> bool {
         let mut counts = lock(&self.counts);
         counts.all -= 1;
         let last = counts.all == 0;
-        counts.threads -= usize::from(kind == Kind::Thread);
+        counts.threads -= usize::from(kind == WorkerKind::Thread);
         let threads = counts.threads;
         drop(counts);
-        if kind == Kind::Thread && threads == 0 {
+        if kind == WorkerKind::Thread && threads == 0 {
             self.gone.notify_all();
             self.waiting.wake_all();
         }
@@ -113,7 +114,7 @@ impl Parties {
         }
     }
 
-    pub(crate) fn place(&self) -> Place<'_> {
+    pub(crate) fn place(&self) -> WaiterSlot<'_> {
         self.waiting.place()
     }
 
@@ -121,7 +122,7 @@ impl Parties {
     /// this thread, it does not wait.
     pub(crate) fn poll_threads(
         &self,
-        place: &mut Place<'_>,
+        place: &mut WaiterSlot<'_>,
         context: &mut Context<'_>,
     ) -> Poll<()> {
         place.wait(context.waker());

@@ -1,4 +1,4 @@
-//! The caches that share a driver which is a task: each is a future in one swarm, as long as
+//! The caches that share a driver which is a task: each is a future in one task set, as long as
 //! somebody polls that.
 //!
 //! Most programs have none. `#[inline]` says that it is compiled with those that have, and not with
@@ -12,20 +12,20 @@ use std::task::Poll;
 use std::time::Duration;
 
 use crate::core::inner::Inner;
-use crate::core::parties::{Kind, Party};
 use crate::core::waiting::Waiting;
+use crate::core::workers::{WorkerGuard, WorkerKind};
 use crate::drive::background::Background;
 use crate::drive::cycle::{AtOnce, InTurns};
 use crate::drive::sleeper::Sleeper;
-use crate::drive::swarm::{Swarm, Work};
-use crate::drive::turns::Pace;
+use crate::drive::task_set::{BoxFuture, TaskSet};
+use crate::drive::turns::TurnBudget;
 use crate::quiet::forget_quietly;
 use crate::sync::{Mutex, lock};
 
 /// A cache as a shared driver sees it.
 pub(crate) trait Member: Send + Sync {
     /// A future that drives it, and is at work for it from now on.
-    fn work(self: Arc<Self>, sleeper: Sleeper) -> Work<'static>;
+    fn work(self: Arc<Self>, sleeper: Sleeper) -> BoxFuture<'static>;
 }
 
 impl<K, V, S> Member for Inner<K, V, S>
@@ -34,9 +34,9 @@ where
     V: Send + Sync + 'static,
     S: BuildHasher + Send + Sync + 'static,
 {
-    fn work(self: Arc<Self>, sleeper: Sleeper) -> Work<'static> {
+    fn work(self: Arc<Self>, sleeper: Sleeper) -> BoxFuture<'static> {
         let sleep = move |duration| sleeper.sleep(duration);
-        Box::pin(self.drive_as_task(Pace::SHARED, sleep))
+        Box::pin(self.drive_as_task(TurnBudget::SHARED, sleep))
     }
 }
 
@@ -51,7 +51,7 @@ where
     /// over.
     pub(crate) fn drive_as_task<T, F>(
         self: Arc<Self>,
-        pace: Pace,
+        budget: TurnBudget,
         sleep: T,
     ) -> impl Future<Output = ()> + use<T, F, K, V, S>
     where
@@ -59,28 +59,28 @@ where
         F: Future<Output = ()>,
     {
         let drives = !self.requests.has_threads();
-        let party = drives.then(|| Party::join(&self, Kind::Task));
+        let guard = drives.then(|| WorkerGuard::join(&self, WorkerKind::Task));
         async move {
             // It leaves last.
-            let party = party;
-            if party.is_none() {
+            let guard = guard;
+            if guard.is_none() {
                 return;
             }
-            let at_helm = self.requests.helm.take().await;
-            let background = Background::new(&*self, pace);
-            if pace.is_shared() {
-                self.drive::<_, _, InTurns>(background, pace, sleep).await;
+            let elected = self.requests.election.won().await;
+            let background = Background::new(&*self, budget);
+            if budget.is_shared() {
+                self.drive::<_, _, InTurns>(background, budget, sleep).await;
             } else {
-                self.drive::<_, _, AtOnce>(background, pace, sleep).await;
+                self.drive::<_, _, AtOnce>(background, budget, sleep).await;
             }
-            drop(at_helm);
-            drop(party);
+            drop(elected);
+            drop(guard);
         }
     }
 }
 
 /// The caches of one shared driver.
-pub(crate) struct Roster {
+pub(crate) struct DriverRegistry {
     state: Mutex<State>,
     /// Who polls it.
     pollers: Waiting,
@@ -89,37 +89,37 @@ pub(crate) struct Roster {
 struct State {
     members: Vec<Weak<dyn Member>>,
     /// The futures that drive them, polled or not.
-    seats: Vec<Arc<Seat>>,
+    queues: Vec<Arc<JoinQueue>>,
     /// How many members there are when those that are gone are looked for.
     full_at: usize,
     /// Whether nobody joins any more.
     over: bool,
 }
 
-/// Where newcomers wait for one future's next poll. Each is driven by it already: if the last
+/// Where new members wait for one future's next poll. Each is driven by it already: if the last
 /// handle goes meanwhile, that is the future's to see.
-struct Seat {
+struct JoinQueue {
     sleeper: Sleeper,
     /// `None` once the future is no more.
-    newcomers: Mutex<Option<Vec<Work<'static>>>>,
+    joined: Mutex<Option<Vec<BoxFuture<'static>>>>,
 }
 
 /// A future that drives all members, from when it is made until it is dropped.
-pub(crate) struct Driving {
-    roster: Arc<Roster>,
-    seat: Arc<Seat>,
+pub(crate) struct DriveFuture {
+    registry: Arc<DriverRegistry>,
+    queue: Arc<JoinQueue>,
 }
 
-/// Members that a roster has before it looks for those that are gone.
+/// Members that a registry has before it looks for those that are gone.
 const FULL_AT_FIRST: usize = 32;
 
-impl Roster {
+impl DriverRegistry {
     #[inline]
     pub(crate) fn new() -> Self {
         Self {
             state: Mutex::new(State {
                 members: Vec::new(),
-                seats: Vec::new(),
+                queues: Vec::new(),
                 full_at: FULL_AT_FIRST,
                 over: false,
             }),
@@ -133,10 +133,10 @@ impl Roster {
         let mut state = lock(&self.state);
         state.members.push(weak);
         state.prune();
-        let seats = state.seats.clone();
+        let queues = state.queues.clone();
         drop(state);
-        for seat in seats {
-            seat.take_in(Arc::clone(member) as _);
+        for queue in queues {
+            queue.add(Arc::clone(member) as _);
         }
         self.pollers.wake_all();
     }
@@ -152,80 +152,83 @@ impl Roster {
     }
 
     /// A future for all members that there are, and those that join. Who joins meanwhile is in the
-    /// list that is read here, or sees this seat, and not both.
+    /// list that is read here, or sees this queue, and not both.
     #[inline]
-    pub(crate) fn begin(self: Arc<Self>, sleeper: Sleeper) -> Driving {
-        let seat = Arc::new(Seat {
+    pub(crate) fn begin(self: Arc<Self>, sleeper: Sleeper) -> DriveFuture {
+        let queue = Arc::new(JoinQueue {
             sleeper,
-            newcomers: Mutex::new(Some(Vec::new())),
+            joined: Mutex::new(Some(Vec::new())),
         });
         let mut state = lock(&self.state);
-        state.seats.push(Arc::clone(&seat));
+        state.queues.push(Arc::clone(&queue));
         let members: Vec<_> = state.members.iter().filter_map(Weak::upgrade).collect();
         drop(state);
         for member in members {
-            seat.take_in(member);
+            queue.add(member);
         }
-        Driving { roster: self, seat }
+        DriveFuture {
+            registry: self,
+            queue,
+        }
     }
 
     #[inline]
-    fn leave(&self, seat: &Arc<Seat>) {
+    fn leave(&self, queue: &Arc<JoinQueue>) {
         let mut state = lock(&self.state);
-        state.seats.retain(|other| !Arc::ptr_eq(other, seat));
+        state.queues.retain(|other| !Arc::ptr_eq(other, queue));
     }
 }
 
-impl Seat {
+impl JoinQueue {
     #[inline]
-    fn take_in(&self, member: Arc<dyn Member>) {
+    fn add(&self, member: Arc<dyn Member>) {
         let work = member.work(self.sleeper.clone());
-        let mut newcomers = lock(&self.newcomers);
-        let refused = match &mut *newcomers {
-            Some(newcomers) => {
-                newcomers.push(work);
+        let mut joined = lock(&self.joined);
+        let refused = match &mut *joined {
+            Some(joined) => {
+                joined.push(work);
                 None
             }
             None => Some(work),
         };
-        drop(newcomers);
+        drop(joined);
         // Not under the lock: it may be the last at work for its cache.
         drop(refused);
     }
 
     #[inline]
-    fn newcomers(&self) -> Vec<Work<'static>> {
-        let mut newcomers = lock(&self.newcomers);
-        newcomers.as_mut().map(std::mem::take).unwrap_or_default()
+    fn joined(&self) -> Vec<BoxFuture<'static>> {
+        let mut joined = lock(&self.joined);
+        joined.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// Ends the work for those who were never driven.
     #[inline]
     fn close(&self) {
-        let newcomers = lock(&self.newcomers).take();
-        drop(newcomers);
+        let joined = lock(&self.joined).take();
+        drop(joined);
     }
 }
 
-impl Driving {
+impl DriveFuture {
     /// Drives all members, until they are closed and nobody joins any more.
     #[inline]
     pub(crate) async fn run(self) {
-        let mut swarm = Swarm::new();
-        let mut place = self.roster.pollers.place();
+        let mut tasks = TaskSet::new();
+        let mut place = self.registry.pollers.place();
         poll_fn(|context| {
             // First known, then a look: who joins is seen, or wakes this.
             place.wait(context.waker());
-            let over = self.roster.is_over();
-            for work in self.seat.newcomers() {
-                swarm.push(work);
+            let over = self.registry.is_over();
+            for work in self.queue.joined() {
+                tasks.push(work);
             }
-            swarm.poll(context.waker());
+            tasks.poll(context.waker());
             // Without a timer no cache can go on.
-            if let Some(panic) = self.seat.sleeper.take_panic() {
+            if let Some(panic) = self.queue.sleeper.take_panic() {
                 resume_unwind(panic);
             }
-            if over && swarm.len() == 0 {
+            if over && tasks.len() == 0 {
                 return Poll::Ready(());
             }
             Poll::Pending
@@ -234,13 +237,13 @@ impl Driving {
     }
 }
 
-impl Drop for Driving {
+impl Drop for DriveFuture {
     #[inline]
     fn drop(&mut self) {
-        self.roster.leave(&self.seat);
-        self.seat.close();
+        self.registry.leave(&self.queue);
+        self.queue.close();
         // Of a timer that was dropped with this.
-        if let Some(panic) = self.seat.sleeper.take_panic() {
+        if let Some(panic) = self.queue.sleeper.take_panic() {
             forget_quietly(panic);
         }
     }

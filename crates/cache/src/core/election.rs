@@ -8,15 +8,15 @@ use crate::core::waiting::Waiting;
 use crate::sync::{AtomicBool, Ordering::SeqCst};
 
 /// Who drives a cache, and who would.
-pub(crate) struct Helm {
+pub(crate) struct DriverElection {
     is_taken: AtomicBool,
     waiting: Waiting,
 }
 
 /// Held by the task that drives.
-pub(crate) struct AtHelm<'a>(&'a Helm);
+pub(crate) struct ElectedDriver<'a>(&'a DriverElection);
 
-impl Helm {
+impl DriverElection {
     pub(crate) fn new() -> Self {
         Self {
             is_taken: AtomicBool::new(false),
@@ -25,21 +25,21 @@ impl Helm {
     }
 
     /// Waits until no other task drives.
-    pub(crate) async fn take(&self) -> AtHelm<'_> {
+    pub(crate) async fn won(&self) -> ElectedDriver<'_> {
         let mut place = self.waiting.place();
         poll_fn(|context| {
             // First known, then a look: who leaves is seen, or wakes this.
             place.wait(context.waker());
             match self.is_taken.swap(true, SeqCst) {
                 true => Poll::Pending,
-                false => Poll::Ready(AtHelm(self)),
+                false => Poll::Ready(ElectedDriver(self)),
             }
         })
         .await
     }
 }
 
-impl Drop for AtHelm<'_> {
+impl Drop for ElectedDriver<'_> {
     fn drop(&mut self) {
         self.0.is_taken.store(false, SeqCst);
         self.0.waiting.wake_all();

@@ -6,7 +6,7 @@ use crate::core::emptied::Emptied;
 use crate::core::removal::{Answer, Event, Removal, RemovalCause, discard_pair};
 
 /// Events in order. It passes from one who delivers to the next.
-pub(crate) struct Hand<K, V> {
+pub(crate) struct EventBatch<K, V> {
     events: VecDeque<Event<K, V>>,
     /// What is left of a whole shard, before `events`.
     shard: Option<(Emptied<K, V>, RemovalCause)>,
@@ -14,7 +14,7 @@ pub(crate) struct Hand<K, V> {
     pub(crate) answer: Option<Answer>,
 }
 
-impl<K, V> Hand<K, V> {
+impl<K, V> EventBatch<K, V> {
     pub(crate) const fn new() -> Self {
         Self {
             events: VecDeque::new(),
@@ -58,7 +58,7 @@ impl<K, V> Hand<K, V> {
     }
 }
 
-impl<K, V> Drop for Hand<K, V> {
+impl<K, V> Drop for EventBatch<K, V> {
     fn drop(&mut self) {
         while let Some(Removal { key, value, .. }) = self.next() {
             discard_pair(key, value);

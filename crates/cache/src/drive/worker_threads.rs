@@ -8,24 +8,24 @@ use std::thread::{self, JoinHandle};
 
 use crate::core::hooks::Runs;
 use crate::core::inner::Inner;
-use crate::core::parties::{Kind, Party};
 use crate::core::requests::Requests;
-use crate::drive::background::Nothing;
+use crate::core::workers::{WorkerGuard, WorkerKind};
+use crate::drive::background::NoBackgroundWork;
 use crate::drive::cycle::End;
-use crate::drive::desk::Desk;
+use crate::drive::local_executor::LocalExecutor;
 use crate::drive::pool::Pool;
-use crate::drive::swarm::Work;
-use crate::drive::turns::Pace;
+use crate::drive::task_set::BoxFuture;
+use crate::drive::turns::TurnBudget;
 use crate::sync::{Mutex, lock};
 
 /// The threads of one driver. They start when a cache joins that needs them.
-pub(crate) struct Crew(Arc<Rooms>);
+pub(crate) struct WorkerThreads(Arc<SharedState>);
 
 /// What the threads share: where they work, and who they are.
-struct Rooms {
+struct SharedState {
     name: String,
-    expiry: Desk,
-    events: Desk,
+    expiry: LocalExecutor,
+    events: LocalExecutor,
     refreshes: Pool,
     threads: Mutex<Threads>,
 }
@@ -37,19 +37,23 @@ struct Threads {
     handles: Vec<JoinHandle<()>>,
 }
 
-impl Crew {
+impl WorkerThreads {
     pub(crate) fn new(name: &str, refresh_threads: usize) -> Self {
-        Self(Arc::new(Rooms {
+        Self(Arc::new(SharedState {
             name: name.to_string(),
-            expiry: Desk::new(),
-            events: Desk::new(),
+            expiry: LocalExecutor::new(),
+            events: LocalExecutor::new(),
             refreshes: Pool::new(refresh_threads),
             threads: Mutex::new(Threads::default()),
         }))
     }
 
     /// Works for a cache from now on, until that is closed. `E` is how it ends.
-    pub(crate) fn join<K, V, S, E>(&self, inner: &Arc<Inner<K, V, S>>, pace: Pace) -> io::Result<()>
+    pub(crate) fn join<K, V, S, E>(
+        &self,
+        inner: &Arc<Inner<K, V, S>>,
+        budget: TurnBudget,
+    ) -> io::Result<()>
     where
         K: Hash + Eq + Send + Sync + 'static,
         V: Send + Sync + 'static,
@@ -63,25 +67,29 @@ impl Crew {
             self.refresh(&inner.requests, (refreshing.runs)(inner));
         }
         if let Some(telling) = telling {
-            let work = (telling.drive)(Arc::clone(inner), pace.events);
-            self.0.events.put(of_party(thread_of(inner), work));
+            let work = (telling.drive)(Arc::clone(inner), budget.events);
+            self.0.events.spawn(guarded(thread_of(inner), work));
         }
-        let party = thread_of(inner);
+        let guard = thread_of(inner);
         let inner = Arc::clone(inner);
         let sleep = self.0.expiry.sleeper();
-        let work = async move { inner.drive::<_, _, E>(Nothing, pace, sleep).await };
-        self.0.expiry.put(of_party(party, Box::pin(work)));
+        let work = async move {
+            inner
+                .drive::<_, _, E>(NoBackgroundWork, budget, sleep)
+                .await
+        };
+        self.0.expiry.spawn(guarded(guard, Box::pin(work)));
         Ok(())
     }
 
     /// Has the cache's refreshes run on these threads.
     fn refresh(&self, requests: &Requests, cache: Weak<dyn Runs>) {
-        let rooms = Arc::clone(&self.0);
+        let shared = Arc::clone(&self.0);
         requests.tell_of_refreshes(move || {
             let Some(cache) = cache.upgrade() else { return };
-            if cache.begin() && rooms.refreshes.push(cache) {
+            if cache.begin() && shared.refreshes.push(cache) {
                 // Not started here: a read has caused this.
-                rooms.expiry.ask();
+                shared.expiry.ask();
             }
         });
     }
@@ -103,42 +111,42 @@ impl Crew {
     }
 }
 
-impl Drop for Crew {
+impl Drop for WorkerThreads {
     fn drop(&mut self) {
         self.end();
     }
 }
 
-fn thread_of<K, V, S>(inner: &Arc<Inner<K, V, S>>) -> Party
+fn thread_of<K, V, S>(inner: &Arc<Inner<K, V, S>>) -> WorkerGuard
 where
     K: Hash + Eq + Send + Sync + 'static,
     V: Send + Sync + 'static,
     S: BuildHasher + Send + Sync + 'static,
 {
-    Party::join(inner, Kind::Thread)
+    WorkerGuard::join(inner, WorkerKind::Thread)
 }
 
-/// Work of a party, which leaves when that is done.
-fn of_party(party: Party, work: Work<'static>) -> Work<'static> {
+/// A future that holds a guard until it is done.
+fn guarded(guard: WorkerGuard, work: BoxFuture<'static>) -> BoxFuture<'static> {
     Box::pin(async move {
-        let _party = party;
+        let _guard = guard;
         work.await;
     })
 }
 
-impl Rooms {
+impl SharedState {
     /// Starts the threads that are needed and not there yet.
     fn start(self: &Arc<Self>, listens: bool, refreshes: bool) -> io::Result<()> {
         let mut threads = lock(&self.threads);
         if !threads.expiry {
-            let rooms = Arc::clone(self);
-            let work = move || rooms.expiry.work(&|| rooms.start_refreshing());
+            let shared = Arc::clone(self);
+            let work = move || shared.expiry.run(&|| shared.start_refreshing());
             self.spawn(&mut threads, "expiry", Box::new(work))?;
             threads.expiry = true;
         }
         if listens && !threads.events {
-            let rooms = Arc::clone(self);
-            let work = move || rooms.events.work(&|| ());
+            let shared = Arc::clone(self);
+            let work = move || shared.events.run(&|| ());
             self.spawn(&mut threads, "events", Box::new(work))?;
             threads.events = true;
         }
@@ -161,11 +169,11 @@ impl Rooms {
     }
 
     fn spawn_refresher(self: &Arc<Self>, threads: &mut Threads, is_first: bool) -> io::Result<()> {
-        let rooms = Arc::clone(self);
+        let shared = Arc::clone(self);
         let started = self.spawn(
             threads,
             "refresh",
-            Box::new(move || rooms.refreshes.work(is_first)),
+            Box::new(move || shared.refreshes.work(is_first)),
         );
         if started.is_err() {
             self.refreshes.end_thread();
