@@ -318,8 +318,8 @@ pub use load::computed::Computed;
 pub use load::fetched::{Fetched, Outcome};
 pub use load::form::{BorrowedKey, KeyForm, OwnedKey};
 pub use load::latch::Compute;
+pub use load::loader_result::LoaderResult;
 pub use load::refreshed::RefresherResult;
-pub use load::said::LoaderResult;
 pub use loaded::{Loaded, Presence};
 pub use stats::Stats;
 #[cfg(feature = "system")]

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use foldhash::fast::RandomState;
 
-use crate::core::tags::{Given, book};
+use crate::core::tags::{GivenTags, tag_index};
 
 /// How long an entry lives, and what else is said when it is stored.
 ///
@@ -23,7 +23,7 @@ pub struct Lifetime {
     pub(crate) ttl: TtlChoice,
     pub(crate) fresh_for: Option<Duration>,
     pub(crate) stale_for: Option<Duration>,
-    pub(crate) tags: Given,
+    pub(crate) tags: GivenTags,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -140,7 +140,7 @@ impl Lifetime {
     /// times; an entry with more than 32 tags is invalidated by any tag, whether it has it or not.
     #[must_use]
     pub fn tag(mut self, tag: impl Into<Arc<str>>) -> Self {
-        self.tags.push(tag.into(), book::<RandomState>);
+        self.tags.push(tag.into(), tag_index::<RandomState>);
         self
     }
 }

@@ -307,16 +307,16 @@ impl fmt::Debug for Stats {
             .field("negatives", negatives)
             .field("entries", entries)
             .field("weight", weight)
-            .field("lateness", &Late(self))
+            .field("lateness", &LatenessSummary(self))
             .field("backlog", backlog)
             .finish()
     }
 }
 
 /// How late entries were removed, as it is printed.
-struct Late<'a>(&'a Stats);
+struct LatenessSummary<'a>(&'a Stats);
 
-impl fmt::Debug for Late<'_> {
+impl fmt::Debug for LatenessSummary<'_> {
     #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut printed = f.debug_struct("Lateness");

@@ -68,16 +68,13 @@ impl<T> ShardLock<T> {
     /// `cache` tells caches apart: a closure may well read another one.
     #[inline]
     pub(crate) fn read(&self, cache: usize) -> ReadGuard<'_, T> {
-        let inside = Inside::enter(cache);
+        let note = HoldNote::enter(cache);
         let guard = match self.0.try_read() {
             Ok(guard) => guard,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => self.read_soon(),
         };
-        ReadGuard {
-            guard,
-            _inside: inside,
-        }
+        ReadGuard { guard, _note: note }
     }
 
     /// A writer holds the lock for a few microseconds: to wait for it awake is shorter than to fall
@@ -99,22 +96,22 @@ impl<T> ShardLock<T> {
 
     #[inline]
     pub(crate) fn write(&self, cache: usize) -> WriteGuard<'_, T> {
-        let inside = Inside::enter(cache);
+        let note = HoldNote::enter(cache);
         WriteGuard {
             guard: self.0.write().unwrap_or_else(PoisonError::into_inner),
-            _inside: inside,
+            _note: note,
         }
     }
 }
 
 pub(crate) struct ReadGuard<'a, T> {
     guard: RwLockReadGuard<'a, T>,
-    _inside: Inside,
+    _note: HoldNote,
 }
 
 pub(crate) struct WriteGuard<'a, T> {
     guard: RwLockWriteGuard<'a, T>,
-    _inside: Inside,
+    _note: HoldNote,
 }
 
 impl<T> Deref for ReadGuard<'_, T> {
@@ -147,21 +144,21 @@ impl<T> DerefMut for WriteGuard<'_, T> {
 const NESTED_MAX: usize = 8;
 
 /// The caches of which this thread holds a shard.
-struct Held {
+struct HeldShards {
     caches: [Cell<usize>; NESTED_MAX],
     depth: Cell<usize>,
 }
 
 thread_local! {
-    static HELD: Held = const {
-        Held { caches: [const { Cell::new(0) }; NESTED_MAX], depth: Cell::new(0) }
+    static HELD: HeldShards = const {
+        HeldShards { caches: [const { Cell::new(0) }; NESTED_MAX], depth: Cell::new(0) }
     };
 }
 
 /// Notes that this thread holds a shard of a cache.
-struct Inside;
+struct HoldNote;
 
-impl Inside {
+impl HoldNote {
     #[inline]
     fn enter(cache: usize) -> Self {
         HELD.with(|held| {
@@ -175,7 +172,7 @@ impl Inside {
     }
 }
 
-impl Held {
+impl HeldShards {
     /// Within a closure that runs under another cache's lock.
     #[cold]
     fn enter_nested(&self, cache: usize) {
@@ -195,7 +192,7 @@ pub(crate) fn holds_a_shard() -> bool {
     HELD.with(|held| held.depth.get() > 0)
 }
 
-impl Drop for Inside {
+impl Drop for HoldNote {
     #[inline]
     fn drop(&mut self) {
         HELD.with(|held| held.depth.set(held.depth.get() - 1));

@@ -93,7 +93,7 @@ pub use bytes::{Expired, HandedBack, INLINE_MAX, NewValue, Seen, Store, Value};
 #[cfg(feature = "bytes")]
 pub use hasher::KeyHasher;
 pub use prefetch::prefetch;
-pub use shared::{Glimpse, Lens, SEATS, known_seat, seat};
+pub use shared::{Lens, OptimisticRead, SEATS, known_seat, seat};
 pub use slot::Slot;
 pub use tidewheel_timer::{Forecast, Progress};
 pub use typed::{

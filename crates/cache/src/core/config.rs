@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::core::negative::NewMemory;
+use crate::core::negative::NewNegativeStore;
 use crate::core::refreshes::Refresher;
 use crate::core::retry::ErrorTtl;
 use crate::lifetime::{Expiry, Jitter, Lifetime, TtlBounds, TtlChoice};
@@ -35,7 +35,7 @@ pub(crate) struct Config<K, V> {
     /// How many errors and absences each shard remembers.
     pub(crate) negatives_per_shard: u64,
     /// What makes the store that they are remembered in.
-    pub(crate) new_memory: Option<NewMemory<K>>,
+    pub(crate) new_memory: Option<NewNegativeStore<K>>,
     pub(crate) refresher: Option<Refresher<K, V>>,
     pub(crate) refresh_queue: usize,
     pub(crate) refresh_parallelism: Option<usize>,

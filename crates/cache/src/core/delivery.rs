@@ -11,7 +11,7 @@ use tidewheel_store::{Removed, TypedStore};
 
 use crate::core::emptied::NewEmptied;
 use crate::core::event_batch::EventBatch;
-use crate::core::midst::{self, Leading, Telling};
+use crate::core::reentrancy::{self, ListenerGuard, LoaderGuard};
 use crate::core::removal::{Event, Garbage, Listener, OnFull, Outbox, Removal, RemovalCause};
 use crate::core::waiting::{WaiterSlot, Waiting};
 use crate::quiet::forget_quietly;
@@ -257,12 +257,12 @@ impl<K, V> Delivery<K, V> {
         let Some(Listener::Blocking(listener)) = &self.listener else {
             return Delivered::Nothing;
         };
-        let Some(_telling) = enter(cache) else {
+        let Some(_guard) = enter(cache) else {
             return Delivered::Nothing;
         };
         // What comes from here on is wanted again.
         self.wanted.store(false, SeqCst);
-        let Some(mut turn) = self.turn(wait && midst::may_wait()) else {
+        let Some(mut turn) = self.turn(wait && reentrancy::may_wait()) else {
             return Delivered::Busy;
         };
         for _ in 0..budget {
@@ -290,7 +290,7 @@ impl<K, V> Delivery<K, V> {
         let Some(Listener::Async(listener)) = &self.listener else {
             return Poll::Ready(Delivered::Nothing);
         };
-        let Some(_telling) = enter(cache) else {
+        let Some(_guard) = enter(cache) else {
             return Poll::Ready(Delivered::Nothing);
         };
         self.wanted.store(false, SeqCst);
@@ -398,9 +398,9 @@ impl<K, V> Delivery<K, V> {
 
 /// Notes that this thread delivers a cache's events, if it may. Where the listener has called the
 /// cache, whoever called the listener goes on delivering.
-fn enter(cache: usize) -> Option<Telling> {
-    if Leading::is_in(cache) {
+fn enter(cache: usize) -> Option<ListenerGuard> {
+    if LoaderGuard::is_in(cache) {
         return None;
     }
-    Telling::enter(cache)
+    ListenerGuard::enter(cache)
 }

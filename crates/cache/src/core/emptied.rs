@@ -25,7 +25,7 @@ pub(crate) trait Entries<K, V>: Send + Sync {
     fn discard(self: Box<Self>, counters: &Counters);
 }
 
-struct Taken<K, V> {
+struct EmptiedStore<K, V> {
     store: TypedStore<K, V>,
     /// From the first that is taken on.
     left: Option<IntoEntries<K, V>>,
@@ -37,10 +37,10 @@ where
     K: Send + Sync + 'static,
     V: Send + Sync + 'static,
 {
-    Box::new(Taken { store, left: None })
+    Box::new(EmptiedStore { store, left: None })
 }
 
-impl<K: Send + Sync, V: Send + Sync> Entries<K, V> for Taken<K, V> {
+impl<K: Send + Sync, V: Send + Sync> Entries<K, V> for EmptiedStore<K, V> {
     fn each_label(&self, visit: &mut dyn FnMut(u64)) {
         self.store.labels().for_each(visit);
     }

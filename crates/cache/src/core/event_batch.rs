@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::core::emptied::Emptied;
-use crate::core::removal::{Answer, Event, Removal, RemovalCause, discard_pair};
+use crate::core::removal::{Event, ListenerFuture, Removal, RemovalCause, discard_pair};
 
 /// Events in order. It passes from one who delivers to the next.
 pub(crate) struct EventBatch<K, V> {
@@ -11,7 +11,7 @@ pub(crate) struct EventBatch<K, V> {
     /// What is left of a whole shard, before `events`.
     shard: Option<(Emptied<K, V>, RemovalCause)>,
     /// The async listener's answer to the event before all these, while it is awaited.
-    pub(crate) answer: Option<Answer>,
+    pub(crate) answer: Option<ListenerFuture>,
 }
 
 impl<K, V> EventBatch<K, V> {

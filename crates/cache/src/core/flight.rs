@@ -34,14 +34,14 @@ pub(crate) enum Negative {
 /// One load or latch.
 pub(crate) struct Flight<V> {
     pub(super) is_latch: bool,
-    state: Mutex<State>,
+    state: Mutex<FlightState>,
     changed: Condvar,
     /// Set at most once, before the phase becomes [`Phase::Over`]. If it is not, waiters look
     /// again.
     ending: OnceLock<Ending<V>>,
 }
 
-struct State {
+struct FlightState {
     phase: Phase,
     /// The thread that runs the loader or closure now; 0 for none.
     thread: u64,
@@ -71,7 +71,7 @@ pub(crate) enum Phase {
 
 /// How a wait has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub(crate) enum WaitEnd {
     /// The flight is over.
     Over,
     /// The waiter leads now.
@@ -106,7 +106,7 @@ impl<V> Flight<V> {
     pub(super) fn new(is_latch: bool, phase: Phase) -> Self {
         Self {
             is_latch,
-            state: Mutex::new(State {
+            state: Mutex::new(FlightState {
                 phase,
                 thread: if phase == Phase::Running {
                     thread_number()
@@ -193,14 +193,14 @@ impl<V> Flight<V> {
     }
 
     /// Waits on this thread, after [`join`](Self::join).
-    pub(crate) fn wait(&self) -> Turn {
+    pub(crate) fn wait(&self) -> WaitEnd {
         let mut state = lock(&self.state);
         state.sleepers += 1;
         let turn = loop {
             let phase = state.phase;
             match phase {
-                Phase::Over => break Turn::Over,
-                Phase::Vacant if state.take() => break Turn::Lead,
+                Phase::Over => break WaitEnd::Over,
+                Phase::Vacant if state.take() => break WaitEnd::Lead,
                 Phase::Vacant | Phase::Running => {
                     state = self
                         .changed
@@ -216,7 +216,7 @@ impl<V> Flight<V> {
 
     /// Ends a wait, after [`join`](Self::join), if there is nothing to wait for. `id` is that of
     /// its waker.
-    pub(crate) fn try_wait(&self, id: u64) -> Option<Turn> {
+    pub(crate) fn try_wait(&self, id: u64) -> Option<WaitEnd> {
         let mut state = lock(&self.state);
         let turn = state.try_end(id)?;
         let waker = state.wakers.remove(&id);
@@ -242,7 +242,7 @@ impl<V> Flight<V> {
     }
 
     /// One poll of a future that waits, after [`join`](Self::join). `id` names its waker.
-    pub(crate) fn poll(&self, id: &mut u64, waker: &Waker) -> Option<Turn> {
+    pub(crate) fn poll(&self, id: &mut u64, waker: &Waker) -> Option<WaitEnd> {
         let waker = waker.clone();
         let mut state = lock(&self.state);
         let turn = state.try_end(*id);
@@ -323,7 +323,7 @@ pub(crate) const SUSPENDED: &str = "a load would block the thread that polled an
      closure of the same key last, and nobody might go on with that: use `get_or_load_async` there";
 
 // Compiled with programs that load.
-impl State {
+impl FlightState {
     #[inline]
     fn take(&mut self) -> bool {
         if self.phase != Phase::Vacant {
@@ -337,11 +337,11 @@ impl State {
 
     /// Ends the wait of a future, if there is nothing to wait for.
     #[inline]
-    fn try_end(&mut self, id: u64) -> Option<Turn> {
+    fn try_end(&mut self, id: u64) -> Option<WaitEnd> {
         let turn = if self.phase == Phase::Over {
-            Turn::Over
+            WaitEnd::Over
         } else if self.may_lead(id) && self.take() {
-            Turn::Lead
+            WaitEnd::Lead
         } else {
             return None;
         };

@@ -169,7 +169,7 @@ mod tests {
     use std::task::Waker;
 
     use super::*;
-    use crate::core::flight::Turn;
+    use crate::core::flight::WaitEnd;
 
     #[test]
     fn a_writer_supersedes_a_load_and_waits_for_a_latch() {
@@ -203,7 +203,7 @@ mod tests {
         assert!(flight.cancel_wait(first), "vacant: must choose again");
         let wake = flights.vacate(7, &flight, Phase::Vacant, &mut keys);
         assert!(matches!(wake, Wake::One(_)));
-        assert_eq!(flight.poll(&mut second, Waker::noop()), Some(Turn::Lead));
+        assert_eq!(flight.poll(&mut second, Waker::noop()), Some(WaitEnd::Lead));
         assert!(!flight.is_awaited());
         let wake = flights.vacate(7, &flight, Phase::Running, &mut keys);
         assert!(matches!(wake, Wake::All(_)));

@@ -11,21 +11,21 @@ use tidewheel_store::{Attributes, Slot, Soft, TypedStore};
 use crate::core::config::Config;
 use crate::core::inner::Inner;
 use crate::core::shard::Shard;
-use crate::core::tags::{Held, Lent};
+use crate::core::tags::{HeldTags, LentTags};
 use crate::lifetime::{Lifetime, TtlChoice};
 use tidewheel_time::{Moment, ticks};
 
 /// What was said about one entry's lifetime, when it was stored or since.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Said {
-    pub(crate) ttl: SaidTtl,
+pub(crate) struct StatedLifetime {
+    pub(crate) ttl: StatedTtl,
     /// In ticks.
     fresh_for: Option<u64>,
 }
 
 /// What was said about when an entry ends.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum SaidTtl {
+pub(crate) enum StatedTtl {
     /// Nothing: what was configured applies.
     #[default]
     Nothing,
@@ -46,15 +46,15 @@ const POINT: u64 = u64::MAX - 1;
 /// This bit is set in those that are a cap.
 const CAPPED: u64 = 1 << 62;
 
-impl Said {
+impl StatedLifetime {
     /// As the store keeps it: nothing said is 0, which takes no memory.
     pub(crate) fn notes(self) -> [u64; 2] {
         let ttl = match self.ttl {
-            SaidTtl::Nothing => NOTHING,
-            SaidTtl::Never => NEVER,
-            SaidTtl::Point => POINT,
-            SaidTtl::For(ticks) => ticks.saturating_add(1).min(CAPPED - 1),
-            SaidTtl::Capped(end) => CAPPED | end.min(CAPPED - 1),
+            StatedTtl::Nothing => NOTHING,
+            StatedTtl::Never => NEVER,
+            StatedTtl::Point => POINT,
+            StatedTtl::For(ticks) => ticks.saturating_add(1).min(CAPPED - 1),
+            StatedTtl::Capped(end) => CAPPED | end.min(CAPPED - 1),
         };
         let fresh_for = self.fresh_for.map_or(0, |ticks| ticks.saturating_add(1));
         [ttl, fresh_for]
@@ -63,11 +63,11 @@ impl Said {
     pub(crate) fn from_notes([ttl, fresh_for]: [u64; 2]) -> Self {
         Self {
             ttl: match ttl {
-                NOTHING => SaidTtl::Nothing,
-                NEVER => SaidTtl::Never,
-                POINT => SaidTtl::Point,
-                cap if cap & CAPPED != 0 => SaidTtl::Capped(cap & !CAPPED),
-                more => SaidTtl::For(more - 1),
+                NOTHING => StatedTtl::Nothing,
+                NEVER => StatedTtl::Never,
+                POINT => StatedTtl::Point,
+                cap if cap & CAPPED != 0 => StatedTtl::Capped(cap & !CAPPED),
+                more => StatedTtl::For(more - 1),
             },
             fresh_for: fresh_for.checked_sub(1),
         }
@@ -75,13 +75,13 @@ impl Said {
 
     /// Whether an end was given, or that there is none: no `Expiry` says another.
     pub(crate) fn is_given(self) -> bool {
-        !matches!(self.ttl, SaidTtl::Nothing | SaidTtl::Capped(_))
+        !matches!(self.ttl, StatedTtl::Nothing | StatedTtl::Capped(_))
     }
 
     /// The end of the configured time to live, where an `Expiry` may say another.
     pub(crate) fn cap(self) -> Option<u64> {
         match self.ttl {
-            SaidTtl::Capped(end) => Some(end),
+            StatedTtl::Capped(end) => Some(end),
             _ => None,
         }
     }
@@ -90,8 +90,8 @@ impl Said {
     #[cfg(feature = "serde")]
     pub(crate) fn with_cap(self, other: impl FnOnce(u64) -> u64) -> Self {
         match self.ttl {
-            SaidTtl::Capped(end) => Self {
-                ttl: SaidTtl::Capped(other(end)),
+            StatedTtl::Capped(end) => Self {
+                ttl: StatedTtl::Capped(other(end)),
                 ..self
             },
             _ => self,
@@ -102,10 +102,10 @@ impl Said {
     /// entry's, in ticks.
     fn complete(self, lifetime: &mut Lifetime, end: Option<u64>) {
         lifetime.ttl = match (self.ttl, end) {
-            (SaidTtl::Nothing | SaidTtl::Capped(_), _) => TtlChoice::Configured,
-            (SaidTtl::For(ticks), _) => TtlChoice::For(ticks_long(ticks)),
-            (SaidTtl::Point, Some(end)) => TtlChoice::AtTick(end),
-            (SaidTtl::Never, _) | (SaidTtl::Point, None) => TtlChoice::Never,
+            (StatedTtl::Nothing | StatedTtl::Capped(_), _) => TtlChoice::Configured,
+            (StatedTtl::For(ticks), _) => TtlChoice::For(ticks_long(ticks)),
+            (StatedTtl::Point, Some(end)) => TtlChoice::AtTick(end),
+            (StatedTtl::Never, _) | (StatedTtl::Point, None) => TtlChoice::Never,
         };
         let fresh_for = self.fresh_for.map(ticks_long);
         lifetime.fresh_for = lifetime.fresh_for.or(fresh_for);
@@ -118,23 +118,23 @@ fn ticks_long(ticks: u64) -> Duration {
 
 /// What a refresh keeps of the entry whose next value it loads: taken when it begins, since the
 /// entry may be gone when it ends.
-pub(crate) struct Heritage<'a, K, V, S> {
+pub(crate) struct Inherited<'a, K, V, S> {
     inner: &'a Inner<K, V, S>,
-    said: Said,
+    stated: StatedLifetime,
     end: Option<u64>,
     /// As the store keeps it.
     grace: u64,
     /// Its tags. An invalidation of one concerns what is stored with it later, too.
-    tags: Lent<'a>,
+    tags: LentTags<'a>,
 }
 
-impl<'a, K, V, S> Heritage<'a, K, V, S> {
+impl<'a, K, V, S> Inherited<'a, K, V, S> {
     /// Under the shard's lock.
     pub(crate) fn of(inner: &'a Inner<K, V, S>, store: &TypedStore<K, V>, slot: Slot) -> Self {
         let attributes = store.attributes(slot);
         Self {
             inner,
-            said: Said::from_notes(attributes.notes),
+            stated: StatedLifetime::from_notes(attributes.notes),
             end: inner.config.hard_end(&attributes),
             grace: attributes.grace,
             tags: inner.tags.lend_again(attributes.label),
@@ -146,18 +146,18 @@ impl<'a, K, V, S> Heritage<'a, K, V, S> {
         if lifetime.ttl != TtlChoice::Configured {
             return;
         }
-        self.said.complete(lifetime, self.end);
+        self.stated.complete(lifetime, self.end);
         let stale_for = self.grace.checked_sub(1).map(ticks_long);
         lifetime.stale_for = lifetime.stale_for.or(stale_for);
     }
 
     /// The tags, for one who is to know whether one of them is invalidated.
-    pub(crate) fn lend_tags(&self) -> Option<Lent<'a>> {
+    pub(crate) fn lend_tags(&self) -> Option<LentTags<'a>> {
         self.inner.tags.lend_any(self.tags.label())
     }
 
     /// The tags, for an entry that is stored without any.
-    pub(crate) fn tags(&self) -> Held<'a> {
+    pub(crate) fn tags(&self) -> HeldTags<'a> {
         self.inner.tags.hold_again(self.tags.label())
     }
 }
@@ -165,23 +165,23 @@ impl<'a, K, V, S> Heritage<'a, K, V, S> {
 impl<K, V> Config<K, V> {
     /// What is kept of what was said: of the end, only for a refresher and an `Expiry`, and `cap`
     /// for the latter.
-    pub(crate) fn said(&self, lifetime: &Lifetime, cap: Option<u64>) -> Said {
+    pub(crate) fn stated(&self, lifetime: &Lifetime, cap: Option<u64>) -> StatedLifetime {
         let ttl = match lifetime.ttl {
-            TtlChoice::Configured if cap.is_some() => SaidTtl::Capped(cap.unwrap_or(0)),
-            TtlChoice::Configured => SaidTtl::Nothing,
-            _ if !self.heeds_said() => SaidTtl::Nothing,
-            TtlChoice::Never => SaidTtl::Never,
-            TtlChoice::At(_) | TtlChoice::Since(..) | TtlChoice::AtTick(_) => SaidTtl::Point,
-            TtlChoice::For(ttl) => SaidTtl::For(ticks(ttl)),
+            TtlChoice::Configured if cap.is_some() => StatedTtl::Capped(cap.unwrap_or(0)),
+            TtlChoice::Configured => StatedTtl::Nothing,
+            _ if !self.uses_stated() => StatedTtl::Nothing,
+            TtlChoice::Never => StatedTtl::Never,
+            TtlChoice::At(_) | TtlChoice::Since(..) | TtlChoice::AtTick(_) => StatedTtl::Point,
+            TtlChoice::For(ttl) => StatedTtl::For(ticks(ttl)),
         };
-        Said {
+        StatedLifetime {
             ttl,
             fresh_for: lifetime.fresh_for.map(ticks),
         }
     }
 
     /// Whether anything is decided later by what was said of an entry's end.
-    fn heeds_said(&self) -> bool {
+    fn uses_stated(&self) -> bool {
         self.refresher.is_some() || self.expiry.is_some()
     }
 
@@ -214,11 +214,11 @@ impl<K, V> Config<K, V> {
         &self,
         shard: &mut Shard<K, V>,
         slot: Slot,
-        ttl: impl FnOnce() -> SaidTtl,
+        ttl: impl FnOnce() -> StatedTtl,
         end: Option<u64>,
         now: Moment,
     ) {
-        if self.heeds_said() || self.refresh_after.is_some() {
+        if self.uses_stated() || self.refresh_after.is_some() {
             self.rebase_soft(shard, slot, ttl(), end, now);
         }
     }
@@ -228,18 +228,18 @@ impl<K, V> Config<K, V> {
         &self,
         shard: &mut Shard<K, V>,
         slot: Slot,
-        ttl: SaidTtl,
+        ttl: StatedTtl,
         end: Option<u64>,
         now: Moment,
     ) {
         let store = &mut shard.store;
-        let mut said = Said::from_notes(store.notes(slot));
-        if self.heeds_said() {
-            said.ttl = ttl;
-            store.set_notes(slot, said.notes());
+        let mut stated = StatedLifetime::from_notes(store.notes(slot));
+        if self.uses_stated() {
+            stated.ttl = ttl;
+            store.set_notes(slot, stated.notes());
         }
         // What was said of the value's freshness holds whatever its end.
-        if said.fresh_for.is_none() {
+        if stated.fresh_for.is_none() {
             store.set_soft(slot, self.soft(None, end, now));
         }
     }

@@ -26,15 +26,15 @@ use crate::core::shard::{Shard, ShardCell};
 
 /// What the builder has named.
 pub(crate) struct Hooks<K, V, S> {
-    pub(crate) using: Option<Using<K, V, S>>,
-    pub(crate) telling: Option<Telling<K, V, S>>,
-    pub(crate) refreshing: Option<Refreshing<K, V, S>>,
+    pub(crate) using: Option<UseHook<K, V, S>>,
+    pub(crate) telling: Option<ListenerHook<K, V, S>>,
+    pub(crate) refreshing: Option<RefreshHook<K, V, S>>,
     /// From the first invalidation by tag on.
-    pub(crate) sweeping: OnceLock<Sweeping<K, V, S>>,
+    pub(crate) sweeping: OnceLock<SweepHook<K, V, S>>,
 }
 
 /// What a read changes about when its entry ends.
-pub(crate) struct Using<K, V, S> {
+pub(crate) struct UseHook<K, V, S> {
     /// Slides the deadline; what to set when that takes the writer's lock.
     pub(crate) slide: fn(&Inner<K, V, S>, &Shard<K, V>, Slot) -> Option<Renewal>,
     /// Sets that.
@@ -42,7 +42,7 @@ pub(crate) struct Using<K, V, S> {
 }
 
 /// How the listener is told.
-pub(crate) struct Telling<K, V, S> {
+pub(crate) struct ListenerHook<K, V, S> {
     pub(crate) deliver: fn(&Inner<K, V, S>, bool),
     /// What the listener's thread does, with so many calls of the listener in a turn.
     #[cfg(feature = "system")]
@@ -50,7 +50,7 @@ pub(crate) struct Telling<K, V, S> {
 }
 
 /// How stale entries are loaded again.
-pub(crate) struct Refreshing<K, V, S> {
+pub(crate) struct RefreshHook<K, V, S> {
     pub(crate) wanted: fn(&Inner<K, V, S>, &Shard<K, V>, Hashed, Slot) -> Option<K>,
     pub(crate) queue: fn(&Inner<K, V, S>, Hashed, K),
     /// Ends what is queued.
@@ -61,7 +61,7 @@ pub(crate) struct Refreshing<K, V, S> {
 }
 
 /// How entries leave whose tags were invalidated.
-pub(crate) struct Sweeping<K, V, S> {
+pub(crate) struct SweepHook<K, V, S> {
     /// Those in some slots of a shard; where to go on.
     pub(crate) slots: fn(&Inner<K, V, S>, &ShardCell<K, V>, u32, u32) -> Option<u32>,
     /// One that a reader has found so.

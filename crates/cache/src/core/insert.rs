@@ -15,8 +15,8 @@ use crate::core::hash::Hashed;
 use crate::core::inner::{Hold, Inner};
 use crate::core::removal::RemovalCause;
 use crate::core::shard::{Shard, ShardCell};
-use crate::core::tags::Held;
-use crate::core::write::Owed;
+use crate::core::tags::HeldTags;
+use crate::core::write::AfterUnlock;
 use crate::lifetime::{Lifetime, TtlChoice};
 use crate::stats::Count;
 use crate::time::Time;
@@ -25,7 +25,7 @@ use crate::time::Time;
 pub(crate) struct Prepared<'a> {
     pub(crate) attributes: Attributes,
     /// What `attributes.label` stands for.
-    pub(crate) tags: Held<'a>,
+    pub(crate) tags: HeldTags<'a>,
     pub(crate) now: Moment,
     /// Whether it is not heavier than the whole capacity.
     pub(crate) fits: bool,
@@ -40,7 +40,7 @@ impl<'a> Prepared<'a> {
     }
 
     /// Takes other attributes, tags included.
-    pub(crate) fn become_as(&mut self, attributes: Attributes, tags: Held<'a>) {
+    pub(crate) fn become_as(&mut self, attributes: Attributes, tags: HeldTags<'a>) {
         debug_assert_eq!(attributes.label, tags.label());
         self.attributes = attributes;
         self.tags = tags;
@@ -48,7 +48,7 @@ impl<'a> Prepared<'a> {
 }
 
 /// What is to be stored once a latch opens.
-struct Late<K, V> {
+struct DeferredInsert<K, V> {
     latch: Arc<Flight<V>>,
     key: K,
     value: V,
@@ -210,13 +210,13 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         now: Moment,
     ) {
         let prepared = self.prepared_plainly(deadline, now);
-        let owed = hold.change(|shard| {
+        let after = hold.change(|shard| {
             let slot = self.add(shard, hash, key, value, &prepared);
             self.is_stored(shard, slot, &prepared);
-            Owed::of(shard)
+            AfterUnlock::take(shard)
         });
         hold.end();
-        self.pay_any(hold.cell(), owed);
+        self.finish_after_unlock(hold.cell(), after);
     }
 
     /// As [`insert_held`](Self::insert_held), whatever is in the way.
@@ -263,12 +263,12 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         value: V,
         prepared: &Prepared<'_>,
     ) {
-        let (late, owed) = hold.change(|shard| {
+        let (late, after) = hold.change(|shard| {
             let late = self.put_any(shard, hash, key, value, prepared);
-            (late, Owed::of(shard))
+            (late, AfterUnlock::take(shard))
         });
         hold.end();
-        self.pay_any(self.cell(hash), owed);
+        self.finish_after_unlock(self.cell(hash), after);
         if let Some(late) = late {
             self.insert_late(hash, late, prepared);
         }
@@ -283,7 +283,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         key: K,
         value: V,
         prepared: &Prepared<'_>,
-    ) -> Option<Late<K, V>> {
+    ) -> Option<DeferredInsert<K, V>> {
         // What nobody drops comes here seldom.
         if needs_drop::<(K, V)>() && shard.is_quiet() {
             self.put_in_place(shard, hash, key, value, prepared);
@@ -303,9 +303,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         key: K,
         value: V,
         prepared: &Prepared<'_>,
-    ) -> Option<Late<K, V>> {
+    ) -> Option<DeferredInsert<K, V>> {
         if let Some(latch) = shard.writing(hash, |stored| *stored == key) {
-            return Some(Late { latch, key, value });
+            return Some(DeferredInsert { latch, key, value });
         }
         self.put(shard, hash, key, value, prepared);
         None
@@ -314,9 +314,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     /// Waits until the key's latch is open, and stores the entry then.
     #[cold]
     #[inline(never)]
-    fn insert_late(&self, hash: Hashed, late: Late<K, V>, prepared: &Prepared<'_>) {
+    fn insert_late(&self, hash: Hashed, late: DeferredInsert<K, V>, prepared: &Prepared<'_>) {
         let mut waiting = Some(late);
-        while let Some(Late { latch, key, value }) = waiting {
+        while let Some(DeferredInsert { latch, key, value }) = waiting {
             latch.wait_open();
             waiting = self.write(self.cell(hash), |shard| {
                 self.put_over(shard, hash, key, value, prepared)
@@ -584,7 +584,7 @@ impl<K, V> Config<K, V> {
             soft,
             label,
             limit: limit.map(|limit| limit.saturating_add(grace)),
-            notes: self.said(lifetime, cap).notes(),
+            notes: self.stated(lifetime, cap).notes(),
             grace: own_grace,
         }
     }

@@ -22,10 +22,10 @@ use crate::time::Time;
 pub(crate) const NEGATIVES_PER_SHARD: u64 = 1024;
 
 /// Makes the store for a shard's first one, with room for this many.
-pub(crate) type NewMemory<K> = fn(u64) -> Box<dyn Memory<K>>;
+pub(crate) type NewNegativeStore<K> = fn(u64) -> Box<dyn NegativeStore<K>>;
 
 /// What one shard remembers.
-pub(crate) struct Negatives<K>(Option<Box<dyn Memory<K>>>);
+pub(crate) struct Negatives<K>(Option<Box<dyn NegativeStore<K>>>);
 
 impl Negative {
     pub(crate) fn error<E: Send + Sync + 'static>(error: &Arc<E>) -> Self {
@@ -82,7 +82,7 @@ impl<K> Negatives<K> {
     /// for it.
     pub(crate) fn remember(
         &mut self,
-        (new, most): (NewMemory<K>, u64),
+        (new, most): (NewNegativeStore<K>, u64),
         place: u32,
         (key, negative): (K, Negative),
         deadline: u64,
@@ -128,7 +128,7 @@ impl<K> Negatives<K> {
 
     /// Everything, if there is anything.
     pub(crate) fn take(&mut self) -> Option<Forgotten> {
-        self.0.take().map(Memory::forget_all)
+        self.0.take().map(NegativeStore::forget_all)
     }
 
     fn let_go(&mut self) {
@@ -148,7 +148,7 @@ pub(crate) trait Discard: Send + Sync {
 }
 
 /// The store of what a shard remembers, behind a table of functions.
-pub(crate) trait Memory<K>: Send + Sync {
+pub(crate) trait NegativeStore<K>: Send + Sync {
     fn len(&self) -> u64;
 
     fn next_deadline(&self) -> u64;
@@ -181,39 +181,39 @@ pub(crate) trait Memory<K>: Send + Sync {
 }
 
 /// What is remembered, at most so much.
-struct Remembered<K> {
+struct TypedNegatives<K> {
     store: TypedStore<K, Negative>,
     most: u64,
 }
 
 /// An empty memory.
-pub(crate) fn new_memory<K: Send + Sync + 'static>(most: u64) -> Box<dyn Memory<K>> {
+pub(crate) fn new_memory<K: Send + Sync + 'static>(most: u64) -> Box<dyn NegativeStore<K>> {
     let store = TypedStore::new();
-    Box::new(Remembered { store, most })
+    Box::new(TypedNegatives { store, most })
 }
 
 fn forgotten<K: Send + Sync + 'static>(removed: Removed<K, Negative>) -> Forgotten {
-    Box::new(Once(removed))
+    Box::new(ForgottenOne(removed))
 }
 
 /// One that was forgotten.
-struct Once<K>(Removed<K, Negative>);
+struct ForgottenOne<K>(Removed<K, Negative>);
 
-impl<K: Send + Sync> Discard for Once<K> {
+impl<K: Send + Sync> Discard for ForgottenOne<K> {
     fn discard(self: Box<Self>, counters: &Counters) {
         let Removed { key, value, .. } = self.0;
         counters.discard_pair(key, value);
     }
 }
 
-impl<K: Send + Sync> Discard for Remembered<K> {
+impl<K: Send + Sync> Discard for TypedNegatives<K> {
     fn discard(self: Box<Self>, counters: &Counters) {
         let entries = self.store.into_entries();
         counters.discard_pairs(entries.map(|(key, value, _)| (key, value)));
     }
 }
 
-impl<K: Send + Sync + 'static> Memory<K> for Remembered<K> {
+impl<K: Send + Sync + 'static> NegativeStore<K> for TypedNegatives<K> {
     fn len(&self) -> u64 {
         self.store.len() as u64
     }

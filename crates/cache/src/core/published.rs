@@ -125,11 +125,11 @@ pub(crate) const COUNTERS: [Told; 21] = [
 
 /// What was published so far.
 #[derive(Default)]
-pub(crate) struct Published(Mutex<State>);
+pub(crate) struct Published(Mutex<PublishedState>);
 
 /// Sums as of the last time.
 #[derive(Default)]
-struct State {
+struct PublishedState {
     counts: [u64; COUNTERS.len()],
     lateness: [u64; LATENESS_WINDOWS],
     /// When the driver publishes next, in ticks.

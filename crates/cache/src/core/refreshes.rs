@@ -23,11 +23,11 @@ const PARALLEL_FUTURES: usize = 64;
 pub(crate) type Refreshed<V> = Result<Presence<V>, Negative>;
 
 /// A refresh as a future.
-pub(crate) type Refreshing<V> = Pin<Box<dyn Future<Output = Refreshed<V>> + Send>>;
+pub(crate) type RefreshFuture<V> = Pin<Box<dyn Future<Output = Refreshed<V>> + Send>>;
 
 type Blocking<K, V> = Box<dyn Fn(&K, Option<V>) -> Refreshed<V> + Send + Sync>;
 
-type Async<K, V> = Box<dyn Fn(&K, Option<V>) -> Refreshing<V> + Send + Sync>;
+type Async<K, V> = Box<dyn Fn(&K, Option<V>) -> RefreshFuture<V> + Send + Sync>;
 
 /// How it loads a key again.
 pub(crate) enum Load<K, V> {
@@ -52,7 +52,7 @@ impl<K: Clone, V> Refresher<K, V> {
     where
         F: Future<Output = Refreshed<V>> + Send + 'static,
     {
-        let begin = move |key: &K, _| -> Refreshing<V> { Box::pin(load(key.clone())) };
+        let begin = move |key: &K, _| -> RefreshFuture<V> { Box::pin(load(key.clone())) };
         Self::of(Load::Async(Box::new(begin)))
     }
 
@@ -82,7 +82,7 @@ impl<K: Clone, V: Clone> Refresher<K, V> {
         F: Future<Output = Refreshed<V>> + Send + 'static,
     {
         let begin =
-            move |key: &K, old| -> Refreshing<V> { Box::pin(load(key.clone(), given(old))) };
+            move |key: &K, old| -> RefreshFuture<V> { Box::pin(load(key.clone(), given(old))) };
         Self {
             clone_old: Some(V::clone),
             ..Self::of(Load::Async(Box::new(begin)))
@@ -110,7 +110,7 @@ impl<K, V> Refresher<K, V> {
 
 /// The queue of refreshes.
 pub(crate) struct Refreshes<V> {
-    state: Mutex<State<V>>,
+    state: Mutex<RefreshState<V>>,
     /// Places that are taken: those in the queue, and those about to be.
     taken: AtomicUsize,
     running: AtomicUsize,
@@ -120,7 +120,7 @@ pub(crate) struct Refreshes<V> {
     stop: AtomicBool,
 }
 
-struct State<V> {
+struct RefreshState<V> {
     queue: VecDeque<Job<V>>,
     /// Runners that have begun and not ended.
     #[cfg(feature = "system")]
@@ -162,7 +162,7 @@ impl Drop for QueueSlot<'_> {
 impl<V> Refreshes<V> {
     pub(crate) fn new(limit: usize, parallel: usize) -> Self {
         Self {
-            state: Mutex::new(State {
+            state: Mutex::new(RefreshState {
                 queue: VecDeque::new(),
                 #[cfg(feature = "system")]
                 runners: 0,

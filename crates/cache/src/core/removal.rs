@@ -92,12 +92,12 @@ pub enum OnFull {
 }
 
 /// An async listener's answer to one event.
-pub(crate) type Answer = Pin<Box<dyn Future<Output = ()> + Send>>;
+pub(crate) type ListenerFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// What the builder was told to call.
 pub(crate) enum Listener<K, V> {
     Blocking(Box<dyn Fn(Removal<K, V>) + Send + Sync>),
-    Async(Box<dyn Fn(Removal<K, V>) -> Answer + Send + Sync>),
+    Async(Box<dyn Fn(Removal<K, V>) -> ListenerFuture + Send + Sync>),
 }
 
 impl<K, V> Listener<K, V> {

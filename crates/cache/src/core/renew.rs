@@ -8,9 +8,9 @@ use tidewheel_store::{Attributes, Slot};
 use tidewheel_time::Moment;
 
 use crate::core::config::{Config, earlier};
-use crate::core::fresh::Said;
+use crate::core::fresh::StatedLifetime;
 use crate::core::hash::Hashed;
-use crate::core::hooks::Using;
+use crate::core::hooks::UseHook;
 use crate::core::inner::Inner;
 use crate::core::shard::Shard;
 
@@ -24,7 +24,7 @@ pub(crate) struct Renewal {
     changes: u64,
 }
 
-impl<K: Hash + Eq, V, S: BuildHasher> Using<K, V, S> {
+impl<K: Hash + Eq, V, S: BuildHasher> UseHook<K, V, S> {
     /// For a cache that has an idle time, or an `Expiry`.
     pub(crate) fn new() -> Self {
         Self {
@@ -61,8 +61,8 @@ where
         let store = &shard.store;
         let grace = self.grace_of(store, slot);
         let expiry = self.config.expiry.as_ref();
-        let said = expiry.map(|expiry| (expiry, Said::from_notes(store.notes(slot))));
-        if let Some((expiry, said)) = said.filter(|(_, said)| !said.is_given()) {
+        let stated = expiry.map(|expiry| (expiry, StatedLifetime::from_notes(store.notes(slot))));
+        if let Some((expiry, stated)) = stated.filter(|(_, stated)| !stated.is_given()) {
             let now = self.time.now();
             let deadline = store.deadline(slot);
             // With an idle time as well, the deadline may be that one's, and the limit is the
@@ -74,7 +74,7 @@ where
             let left = hard.map(|hard| now.until(hard.saturating_sub(grace)));
             let next = expiry.expire_after_read(store.key(slot), store.value(slot), left);
             if next != left {
-                let next = earlier(next.map(|ttl| now.end(ttl)), said.cap());
+                let next = earlier(next.map(|ttl| now.end(ttl)), stated.cap());
                 let hard = next.map(|end| end.saturating_add(grace));
                 return Some(match self.config.time_to_idle {
                     Some(idle) => {

@@ -80,14 +80,14 @@ impl<K, V> Config<K, V> {
     }
 
     /// How long an error or absence is remembered. Runs user code: without any lock.
-    /// `said` is what the loader has said of an absence.
+    /// `absent_for` is what the loader wants for an absence.
     pub(crate) fn remembered_for(
         &self,
         negative: &Negative,
-        said: Option<Duration>,
+        absent_for: Option<Duration>,
     ) -> Option<Duration> {
         let own = match negative {
-            Negative::Absent => said,
+            Negative::Absent => absent_for,
             Negative::Error(error) => self.error_ttls.iter().find_map(|ttl| ttl(&**error)),
         };
         own.or(self.negative_ttl).filter(|ttl| !ttl.is_zero())

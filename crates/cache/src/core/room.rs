@@ -9,7 +9,7 @@ use tidewheel_store::{Removed, Slot};
 use crate::core::hash::Hashed;
 use crate::core::inner::Inner;
 use crate::core::removal::RemovalCause;
-use crate::core::shard::{Shard, ShardCell, Wanted};
+use crate::core::shard::{Shard, ShardCell, ShardRequest};
 use crate::stats::Count;
 
 /// Timer records of due entries that an insertion touches at once before it evicts a live one.
@@ -27,7 +27,7 @@ const EVICTED_PER_HOLD: u64 = 16;
 
 /// How hard weight is taken from a shard.
 #[derive(Clone, Copy)]
-enum Ease {
+enum ReclaimStage {
     /// What it was lent and does not use.
     Unused,
     /// Its share of what is missing.
@@ -55,12 +55,12 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
                 continue;
             }
             if !self.evict_one(shard, Some(stored), now) {
-                shard.wanted = Wanted::Room(shard.store.weight() - shard.lent);
+                shard.wanted = ShardRequest::Room(shard.store.weight() - shard.lent);
                 return;
             }
         }
         if self.account.owed() > 0 {
-            shard.wanted = Wanted::Collection;
+            shard.wanted = ShardRequest::Collection;
         }
     }
 
@@ -237,7 +237,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     fn gather(&self, number: usize, need: u64) -> u64 {
         let count = self.shards.len();
         let mut got = 0;
-        for ease in [Ease::Unused, Ease::Share, Ease::All] {
+        for stage in [ReclaimStage::Unused, ReclaimStage::Share, ReclaimStage::All] {
             for step in 1..count {
                 if got >= need {
                     return got;
@@ -245,12 +245,12 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
                 let missing = need - got;
                 let cell = &self.shards[(number + step) % count];
                 got += self.hold(cell, |shard| {
-                    let weight = match ease {
-                        Ease::Unused => {
+                    let weight = match stage {
+                        ReclaimStage::Unused => {
                             missing.min(shard.lent.saturating_sub(shard.store.weight()))
                         }
-                        Ease::Share => missing.div_ceil((count - step) as u64),
-                        Ease::All => missing,
+                        ReclaimStage::Share => missing.div_ceil((count - step) as u64),
+                        ReclaimStage::All => missing,
                     };
                     self.reclaim(shard, weight, missing)
                 });

@@ -21,7 +21,7 @@ const UNTIDY: u32 = 512;
 
 /// What a change needs of other shards, to be had after its lock is released.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub(crate) enum ShardRequest {
     #[default]
     Nothing,
     /// Weight that the entry stored last lacks.
@@ -51,7 +51,7 @@ pub(crate) struct Shard<K, V> {
     /// Weight that the account has lent.
     pub(crate) lent: u64,
     /// What the entry stored last needs of other shards.
-    pub(crate) wanted: Wanted,
+    pub(crate) wanted: ShardRequest,
     pub(crate) flights: Flights<K, V>,
     pub(crate) negatives: Negatives<K>,
     pub(crate) outbox: Outbox<K, V>,
@@ -84,7 +84,7 @@ impl<K, V> ShardCell<K, V> {
             lock: ShardLock::new(Shard {
                 store,
                 lent,
-                wanted: Wanted::Nothing,
+                wanted: ShardRequest::Nothing,
                 flights: Flights::new(),
                 negatives: Negatives::new(),
                 outbox: Outbox::new(),

@@ -10,11 +10,11 @@ use crate::sync::{AtomicBool, Mutex, Ordering::SeqCst, lock};
 pub(crate) struct Sweeps {
     /// Whether a sweep was asked for that has not begun.
     wanted: AtomicBool,
-    state: Mutex<State>,
+    state: Mutex<SweepState>,
 }
 
 #[derive(Default)]
-struct State {
+struct SweepState {
     /// Whoever was at it has stopped here.
     paused: Option<Sweep>,
     /// The tick before which no driver of its own accord begins one.

@@ -9,7 +9,7 @@
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use crate::core::midst;
+use crate::core::reentrancy;
 use crate::core::waiting::{WaiterSlot, Waiting};
 use crate::sync::{Condvar, Mutex, lock};
 
@@ -126,7 +126,7 @@ impl Workers {
         context: &mut Context<'_>,
     ) -> Poll<()> {
         place.wait(context.waker());
-        if lock(&self.counts).threads > 0 && midst::is_free() {
+        if lock(&self.counts).threads > 0 && reentrancy::is_free() {
             return Poll::Pending;
         }
         Poll::Ready(())

@@ -6,19 +6,19 @@ use equivalent::Equivalent;
 
 use crate::core::hash::Hashed;
 use crate::core::inner::Inner;
-use crate::core::shard::{Shard, ShardCell, Wanted};
+use crate::core::shard::{Shard, ShardCell, ShardRequest};
 
 /// What a change owes to others.
-pub(crate) struct Owed {
+pub(crate) struct AfterUnlock {
     /// To the entry stored last.
-    wanted: Wanted,
+    wanted: ShardRequest,
     /// Whether there are events.
     events: bool,
 }
 
-impl Owed {
+impl AfterUnlock {
     #[inline(always)]
-    pub(crate) fn of<K, V>(shard: &mut Shard<K, V>) -> Self {
+    pub(crate) fn take<K, V>(shard: &mut Shard<K, V>) -> Self {
         Self {
             wanted: std::mem::take(&mut shard.wanted),
             events: !shard.outbox.is_empty(),
@@ -36,8 +36,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         cell: &ShardCell<K, V>,
         change: impl FnOnce(&mut Shard<K, V>) -> R,
     ) -> R {
-        let (result, owed) = self.hold(cell, |shard| (change(shard), Owed::of(shard)));
-        self.pay(cell, owed);
+        let (result, after) = self.hold(cell, |shard| (change(shard), AfterUnlock::take(shard)));
+        self.run_after_unlock(cell, after);
         result
     }
 
@@ -48,31 +48,32 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         cell: &ShardCell<K, V>,
         change: impl FnOnce(&mut Shard<K, V>) -> R,
     ) -> R {
-        let (result, owed) = self.hold_briefly(cell, |shard| (change(shard), Owed::of(shard)));
-        self.pay_any(cell, owed);
+        let (result, after) =
+            self.hold_briefly(cell, |shard| (change(shard), AfterUnlock::take(shard)));
+        self.finish_after_unlock(cell, after);
         result
     }
 
-    /// What is owed after the lock was released.
+    /// Does what is left to do after the lock was released.
     #[inline(always)]
-    pub(crate) fn pay_any(&self, cell: &ShardCell<K, V>, owed: Owed) {
-        if owed.wanted != Wanted::Nothing || owed.events {
-            self.pay(cell, owed);
+    pub(crate) fn finish_after_unlock(&self, cell: &ShardCell<K, V>, after: AfterUnlock) {
+        if after.wanted != ShardRequest::Nothing || after.events {
+            self.run_after_unlock(cell, after);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn pay(&self, cell: &ShardCell<K, V>, owed: Owed) {
-        let Owed { wanted, events } = owed;
+    fn run_after_unlock(&self, cell: &ShardCell<K, V>, after: AfterUnlock) {
+        let AfterUnlock { wanted, events } = after;
         match wanted {
-            Wanted::Nothing => {}
-            Wanted::Room(weight) => self.find_room(cell, weight),
-            Wanted::Collection => {
+            ShardRequest::Nothing => {}
+            ShardRequest::Room(weight) => self.find_room(cell, weight),
+            ShardRequest::Collection => {
                 self.collect_some();
             }
         }
-        if (events || wanted != Wanted::Nothing) && self.delivery.must_help() {
+        if (events || wanted != ShardRequest::Nothing) && self.delivery.must_help() {
             self.deliver(true);
         }
     }

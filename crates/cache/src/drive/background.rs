@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use crate::core::delivery::Delivered;
 use crate::core::inner::Inner;
-use crate::core::midst;
+use crate::core::reentrancy;
 use crate::core::waiting::WaiterSlot;
 use crate::drive::task_set::TaskSet;
 use crate::drive::turns::TurnBudget;
@@ -177,7 +177,7 @@ impl<K, V, S> Inner<K, V, S> {
         };
         match told {
             Delivered::All | Delivered::Nothing => Poll::Ready(()),
-            Delivered::Busy if midst::is_free() => Poll::Pending,
+            Delivered::Busy if reentrancy::is_free() => Poll::Pending,
             Delivered::Busy => Poll::Ready(()),
             Delivered::Again | Delivered::Some => {
                 context.waker().wake_by_ref();

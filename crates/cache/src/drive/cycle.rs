@@ -12,7 +12,7 @@ use std::time::Duration;
 use tidewheel_time::{Alarm, NEVER};
 
 use crate::core::inner::Inner;
-use crate::core::midst;
+use crate::core::reentrancy;
 use crate::core::requests::Requests;
 use crate::drive::background::BackgroundWork;
 use crate::drive::expiry::Rounds;
@@ -193,7 +193,7 @@ impl<K, V, S> Inner<K, V, S> {
         let left = self.time_left(tick, alarm);
         // Where an executor runs the driver within a loader or listener of its own cache, events
         // wait for the end of that, of which nobody tells the driver: it looks again soon.
-        if tells && self.has_to_tell() && !midst::may_tell(self.id()) {
+        if tells && self.has_to_tell() && !reentrancy::may_tell(self.id()) {
             return Some(left.min(RECOVERY));
         }
         Some(left)
@@ -221,7 +221,7 @@ impl<K, V, S> Inner<K, V, S> {
 
     /// Whether there is something to tell, by this thread.
     fn may_tell(&self) -> bool {
-        self.has_to_tell() && midst::may_tell(self.id())
+        self.has_to_tell() && reentrancy::may_tell(self.id())
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tidewheel_time::waker_of;
 
-use crate::core::midst;
+use crate::core::reentrancy;
 use crate::drive::task_set::{BoxFuture, TaskSet};
 use crate::drive::timers::{ThreadSleep, Timers};
 use crate::sync::{Mutex, lock};
@@ -72,7 +72,7 @@ impl LocalExecutor {
 
     /// The thread. `errand` is what it does beside, whenever it wakes.
     pub(crate) fn run(&self, errand: &dyn Fn()) {
-        midst::work_for_caches();
+        reentrancy::work_for_caches();
         let own = thread::current();
         let waker = waker_of(own.clone());
         // Whoever comes before this is seen by the first look.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::core::hooks::Runs;
-use crate::core::midst;
+use crate::core::reentrancy;
 use crate::sync::{Condvar, Mutex, lock};
 
 /// How long a thread that is not the first waits for work before it ends.
@@ -15,13 +15,13 @@ const IDLE: Duration = Duration::from_secs(10);
 /// Threads and their work. A cache is in the queue as often as it may run one more refresh at a
 /// time, and goes to the end of the queue after each: caches that share the threads take turns.
 pub(crate) struct Pool {
-    state: Mutex<State>,
+    state: Mutex<PoolState>,
     arrived: Condvar,
     /// Threads at most.
     limit: usize,
 }
 
-struct State {
+struct PoolState {
     queue: VecDeque<Arc<dyn Runs>>,
     threads: usize,
     /// Threads that wait for work.
@@ -32,7 +32,7 @@ struct State {
 impl Pool {
     pub(crate) fn new(limit: usize) -> Self {
         Self {
-            state: Mutex::new(State {
+            state: Mutex::new(PoolState {
                 queue: VecDeque::new(),
                 threads: 0,
                 idle: 0,
@@ -87,7 +87,7 @@ impl Pool {
     /// A thread: runs what there is until there is no more for a while, or, as the first one, to
     /// the end.
     pub(crate) fn work(&self, is_first: bool) {
-        midst::work_for_caches();
+        reentrancy::work_for_caches();
         while let Some(cache) = self.next(is_first) {
             if Arc::clone(&cache).run_one() {
                 // This thread, if no other, comes to it.
@@ -120,7 +120,7 @@ impl Pool {
     }
 }
 
-impl State {
+impl PoolState {
     /// Whether there is more work than threads that wait for it.
     fn wants_thread(&self, limit: usize) -> bool {
         !self.over && self.threads < limit && self.queue.len() > self.idle

@@ -81,12 +81,12 @@ where
 
 /// The caches of one shared driver.
 pub(crate) struct DriverRegistry {
-    state: Mutex<State>,
+    state: Mutex<RegistryState>,
     /// Who polls it.
     pollers: Waiting,
 }
 
-struct State {
+struct RegistryState {
     members: Vec<Weak<dyn Member>>,
     /// The futures that drive them, polled or not.
     queues: Vec<Arc<JoinQueue>>,
@@ -117,7 +117,7 @@ impl DriverRegistry {
     #[inline]
     pub(crate) fn new() -> Self {
         Self {
-            state: Mutex::new(State {
+            state: Mutex::new(RegistryState {
                 members: Vec::new(),
                 queues: Vec::new(),
                 full_at: FULL_AT_FIRST,
@@ -249,7 +249,7 @@ impl Drop for DriveFuture {
     }
 }
 
-impl State {
+impl RegistryState {
     /// Forgets those that are gone, once there are twice as many as after the last time.
     #[inline]
     fn prune(&mut self) {

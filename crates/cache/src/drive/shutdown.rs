@@ -3,15 +3,15 @@
 use std::hash::{BuildHasher, Hash};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::core::hooks::Telling;
+use crate::core::hooks::ListenerHook;
 use crate::core::inner::Inner;
-use crate::core::midst;
+use crate::core::reentrancy;
 use crate::core::workers::{Shutdown, Workers};
 use crate::drive::turns::TurnBudget;
 use crate::quiet::forget_quietly;
 use crate::sync::Ordering::SeqCst;
 
-impl<K, V, S> Telling<K, V, S>
+impl<K, V, S> ListenerHook<K, V, S>
 where
     K: Hash + Eq + Send + Sync + 'static,
     V: Send + Sync + 'static,
@@ -65,7 +65,7 @@ where
     pub(crate) fn close(&self) {
         let first = !self.closed.swap(true, SeqCst);
         self.stop();
-        if midst::is_free() {
+        if reentrancy::is_free() {
             self.workers.wait_for_threads();
         }
         if first {

@@ -15,7 +15,7 @@ use equivalent::Equivalent;
 use tidewheel_store::Slot;
 
 use crate::core::hash::Hashed;
-use crate::core::hooks::Sweeping;
+use crate::core::hooks::SweepHook;
 use crate::core::inner::Inner;
 use crate::core::removal::RemovalCause;
 use crate::core::shard::{Shard, ShardCell};
@@ -30,7 +30,7 @@ const REST: u64 = 9;
 /// Ticks between two sweeps at least.
 const REST_MIN: u64 = 10;
 
-impl<K: Hash + Eq, V, S: BuildHasher> Sweeping<K, V, S> {
+impl<K: Hash + Eq, V, S: BuildHasher> SweepHook<K, V, S> {
     pub(crate) fn new() -> Self {
         Self {
             slots: Inner::remove_of_slots,

@@ -15,11 +15,11 @@ use crate::core::capacity::Account;
 use crate::core::config::{Config, GRACE_MAX};
 use crate::core::delivery::Delivery;
 use crate::core::emptied::emptied;
-use crate::core::hooks::{Hooks, Refreshing, Telling, Using};
+use crate::core::hooks::{Hooks, ListenerHook, RefreshHook, UseHook};
 use crate::core::inner::Inner;
 use crate::core::negative::NEGATIVES_PER_SHARD;
 use crate::core::refreshes::{REFRESH_QUEUE, Refresher};
-use crate::core::removal::{Answer, Listener, OnFull, Removal};
+use crate::core::removal::{Listener, ListenerFuture, OnFull, Removal};
 use crate::core::requests::Requests;
 use crate::core::retry::ERROR_BACKOFF;
 use crate::drive::driver::Driver;
@@ -479,7 +479,7 @@ where
     #[must_use]
     pub fn time_to_idle(mut self, idle: Duration) -> Self {
         self.config.time_to_idle = Some(idle);
-        self.hooks.using = Some(Using::new());
+        self.hooks.using = Some(UseHook::new());
         self.ttl_answered = true;
         self
     }
@@ -496,7 +496,7 @@ where
     #[must_use]
     pub fn expire_after(mut self, expiry: impl Expiry<K, V> + 'static) -> Self {
         self.config.expiry = Some(Box::new(expiry));
-        self.hooks.using = Some(Using::new());
+        self.hooks.using = Some(UseHook::new());
         self.ttl_answered = true;
         self
     }
@@ -568,7 +568,7 @@ where
         listener: impl Fn(Removal<K, V>) + Send + Sync + 'static,
     ) -> Self {
         self.listener = Some(Listener::Blocking(Box::new(listener)));
-        self.hooks.telling = Some(Telling::new());
+        self.hooks.telling = Some(ListenerHook::new());
         self
     }
 
@@ -595,9 +595,9 @@ where
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let listener = move |removal| -> Answer { Box::pin(listener(removal)) };
+        let listener = move |removal| -> ListenerFuture { Box::pin(listener(removal)) };
         self.listener = Some(Listener::Async(Box::new(listener)));
-        self.hooks.telling = Some(Telling::new());
+        self.hooks.telling = Some(ListenerHook::new());
         self
     }
 
@@ -631,7 +631,7 @@ where
     {
         let load = move |key: &K| refreshed(load(key));
         self.config.refresher = Some(Refresher::blocking(load));
-        self.hooks.refreshing = Some(Refreshing::new());
+        self.hooks.refreshing = Some(RefreshHook::new());
         self
     }
 
@@ -670,11 +670,11 @@ where
         R: RefresherResult<V>,
     {
         let load = move |key| {
-            let said = load(key);
-            async move { refreshed(said.await) }
+            let answer = load(key);
+            async move { refreshed(answer.await) }
         };
         self.config.refresher = Some(Refresher::future(load));
-        self.hooks.refreshing = Some(Refreshing::new());
+        self.hooks.refreshing = Some(RefreshHook::new());
         self
     }
 
@@ -699,9 +699,9 @@ where
             stale_on_error: self.stale_on_error,
             negative_capacity: self.negative_capacity,
             hooks: Hooks {
-                using: self.hooks.using.map(|_| Using::new()),
-                telling: self.hooks.telling.map(|_| Telling::new()),
-                refreshing: self.hooks.refreshing.map(|_| Refreshing::new()),
+                using: self.hooks.using.map(|_| UseHook::new()),
+                telling: self.hooks.telling.map(|_| ListenerHook::new()),
+                refreshing: self.hooks.refreshing.map(|_| RefreshHook::new()),
                 ..Hooks::none()
             },
             join: self.join.map(|_| SharedDriver::join as Join<K, V, T>),

@@ -163,7 +163,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         Q: Hash + Equivalent<K> + ?Sized,
         V: Clone,
     {
-        let Some(value) = self.inner.glimpse(hash, key, lets_go, clock) else {
+        let Some(value) = self.inner.read_optimistically(hash, key, lets_go, clock) else {
             return self.get_apart(key, hash, clock);
         };
         let count = if value.is_some() {

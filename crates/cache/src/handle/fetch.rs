@@ -11,7 +11,7 @@ use tidewheel_time::DefaultHashBuilder;
 use super::cache::Cache;
 use crate::load::fetched::Fetched;
 use crate::load::form::{BorrowedKey, KeyForm, OwnedKey};
-use crate::load::said::{LoaderResult, present};
+use crate::load::loader_result::{LoaderResult, present};
 use crate::load::{never, plain, plain_or_absent};
 
 /// A key whose value is asked for; made by [`Cache::fetch`] and [`Cache::fetch_by_ref`].
@@ -104,7 +104,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher, Q: KeyForm<K>> Fetch<'_, K, V, S, Q
     where
         R: LoaderResult<V>,
     {
-        let load = || load().said();
+        let load = || load().into_answer();
         let found = self.cache.inner.load(self.key, R::MAY_BE_ABSENT, load);
         found.map(R::answer)
     }
@@ -129,7 +129,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher, Q: KeyForm<K>> Fetch<'_, K, V, S, Q
     where
         R: LoaderResult<V>,
     {
-        let load = |old| load(old).said();
+        let load = |old| load(old).into_answer();
         let inner = &self.cache.inner;
         let found = inner.load_with_old(self.key, R::MAY_BE_ABSENT, load);
         found.map(R::answer)
@@ -188,7 +188,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher, Q: KeyForm<K>> Fetch<'_, K, V, S, Q
         F: Future<Output = R>,
         R: LoaderResult<V>,
     {
-        let load = async { load.await.said() };
+        let load = async { load.await.into_answer() };
         let inner = &self.cache.inner;
         let found = inner.load_async(self.key, R::MAY_BE_ABSENT, load).await;
         found.map(R::answer)
@@ -215,7 +215,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher, Q: KeyForm<K>> Fetch<'_, K, V, S, Q
     {
         let load = |old| {
             let loading = load(old);
-            async { loading.await.said() }
+            async { loading.await.into_answer() }
         };
         let inner = &self.cache.inner;
         let found = inner.load_with_old_async(self.key, R::MAY_BE_ABSENT, load);

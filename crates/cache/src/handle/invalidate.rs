@@ -8,7 +8,7 @@ use tidewheel_store::{Slot, TypedStore};
 use super::cache::Cache;
 use crate::core::flight::Flight;
 use crate::core::hash::Hashed;
-use crate::core::hooks::Sweeping;
+use crate::core::hooks::SweepHook;
 use crate::core::inner::Inner;
 use crate::core::removal::RemovalCause;
 use crate::core::shard::{Shard, ShardCell};
@@ -35,7 +35,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// afterwards is visible.
     pub fn invalidate_tag(&self, tag: &str) -> bool {
         // Before a reader finds an entry that was.
-        self.inner.hooks.sweeping.get_or_init(Sweeping::new);
+        self.inner.hooks.sweeping.get_or_init(SweepHook::new);
         let any = self.inner.tags.invalidate(tag);
         if any {
             self.inner.requests.sweep_wanted();
@@ -77,13 +77,13 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
 /// One step of the walk over a shard: the places from `from` on and before `next`. They stay the
 /// same however often the step is repeated, so no entry lies between two steps.
 #[derive(Clone, Copy)]
-struct Step {
+struct JudgedSlots {
     from: u32,
     /// `None` for the end of the shard.
     next: Option<u32>,
 }
 
-impl Step {
+impl JudgedSlots {
     /// The step that begins at a place and covers the next few entries, which are visited.
     fn begin<K, V>(store: &TypedStore<K, V>, from: u32, visit: impl FnMut(Slot)) -> Self {
         let next = store.scan(from, ENTRIES_PER_HOLD, visit);
@@ -117,7 +117,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         let mut judged = Vec::new();
         let (step, changes) = {
             let shard = self.read(cell);
-            let step = Step::begin(&shard.store, from, |slot| {
+            let step = JudgedSlots::begin(&shard.store, from, |slot| {
                 if self.is_to_go(&shard.store, slot, invalidate) {
                     judged.push(slot);
                 }
@@ -146,7 +146,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     fn invalidate_versions(
         &self,
         cell: &ShardCell<K, V>,
-        step: Step,
+        step: JudgedSlots,
         mut latch: Option<Arc<Flight<V>>>,
         invalidate: &mut impl FnMut(&K, &V) -> bool,
         removed: &mut u64,
@@ -180,7 +180,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     fn judge_versions(
         &self,
         cell: &ShardCell<K, V>,
-        step: Step,
+        step: JudgedSlots,
         invalidate: &mut impl FnMut(&K, &V) -> bool,
     ) -> Vec<u64> {
         let shard = self.read(cell);

@@ -5,7 +5,7 @@
 //! visited one after another, and within a shard the index in the order of hashes, with the hash as
 //! the cursor, so growth, moves and removals do not disturb it.
 //!
-//! A walk notes the keys of some entries at a time, and looks each of them up again when its turn
+//! A scan notes the keys of some entries at a time, and looks each of them up again when its turn
 //! comes. So what is handed out is what the key has at that moment, if it has anything.
 
 use std::collections::VecDeque;
@@ -27,7 +27,7 @@ const ENTRIES_PER_HOLD: usize = 32;
 type Take<K, V, T> = fn(K, &V, Ttl) -> T;
 
 /// Walks all live entries.
-pub(super) struct Walk<'a, K, V, S, T> {
+pub(super) struct EntryScan<'a, K, V, S, T> {
     cache: &'a Cache<K, V, S>,
     take: Take<K, V, T>,
     shard: usize,
@@ -37,7 +37,7 @@ pub(super) struct Walk<'a, K, V, S, T> {
     noted: VecDeque<K>,
 }
 
-impl<'a, K, V, S, T> Walk<'a, K, V, S, T> {
+impl<'a, K, V, S, T> EntryScan<'a, K, V, S, T> {
     pub(super) fn new(cache: &'a Cache<K, V, S>, take: Take<K, V, T>) -> Self {
         Self {
             cache,
@@ -53,7 +53,7 @@ impl<'a, K, V, S, T> Walk<'a, K, V, S, T> {
     }
 }
 
-impl<K: Hash + Eq + Clone, V, S: BuildHasher, T> Walk<'_, K, V, S, T> {
+impl<K: Hash + Eq + Clone, V, S: BuildHasher, T> EntryScan<'_, K, V, S, T> {
     /// The next entry of those that are met, as it is now.
     pub(super) fn next(&mut self, is_met: impl Fn(&Shard<K, V>, Slot) -> bool) -> Option<T> {
         let inner = &*self.cache.inner;
@@ -88,7 +88,7 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher, T> Walk<'_, K, V, S, T> {
 macro_rules! iterator {
     ($(#[$doc:meta])* $name:ident, $item:ty) => {
         $(#[$doc])*
-        pub struct $name<'a, K, V, S = DefaultHashBuilder>(Walk<'a, K, V, S, $item>);
+        pub struct $name<'a, K, V, S = DefaultHashBuilder>(EntryScan<'a, K, V, S, $item>);
 
         impl<K: Hash + Eq + Clone, V, S: BuildHasher> Iterator for $name<'_, K, V, S> {
             type Item = $item;
@@ -143,7 +143,7 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Cache<K, V, S> {
     where
         V: Clone,
     {
-        Iter(self.walk(|key, value, _| (key, value.clone())))
+        Iter(self.scan(|key, value, _| (key, value.clone())))
     }
 
     /// As [`iter`](Self::iter), with what is left of each entry's time to live at the time of its
@@ -152,16 +152,16 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Cache<K, V, S> {
     where
         V: Clone,
     {
-        Entries(self.walk(|key, value, ttl| (key, value.clone(), ttl)))
+        Entries(self.scan(|key, value, ttl| (key, value.clone(), ttl)))
     }
 
     /// As [`iter`](Self::iter), the keys alone.
     pub fn keys(&self) -> Keys<'_, K, V, S> {
-        Keys(self.walk(|key, _, _| key))
+        Keys(self.scan(|key, _, _| key))
     }
 
-    fn walk<T>(&self, take: Take<K, V, T>) -> Walk<'_, K, V, S, T> {
-        Walk::new(self, take)
+    fn scan<T>(&self, take: Take<K, V, T>) -> EntryScan<'_, K, V, S, T> {
+        EntryScan::new(self, take)
     }
 }
 

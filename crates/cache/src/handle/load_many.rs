@@ -7,7 +7,7 @@ use std::sync::Arc;
 use equivalent::Equivalent;
 
 use super::cache::Cache;
-use crate::load::{Answer, never};
+use crate::load::{CallerAnswer, never};
 use crate::loaded::Loaded;
 
 /// # Loading many keys at once
@@ -143,7 +143,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
 }
 
 /// The answers of loaders that do not fail.
-fn infallible<V>(answers: Vec<Answer<V, std::convert::Infallible>>) -> Vec<Option<V>> {
-    let answer = |answer: Answer<V, _>| answer.unwrap_or_else(|error| never(&error));
+fn infallible<V>(answers: Vec<CallerAnswer<V, std::convert::Infallible>>) -> Vec<Option<V>> {
+    let answer = |answer: CallerAnswer<V, _>| answer.unwrap_or_else(|error| never(&error));
     answers.into_iter().map(answer).collect()
 }

@@ -26,7 +26,7 @@ pub(super) struct Owner<K, V, S> {
         not(feature = "system"),
         allow(dead_code, reason = "kept while there is a handle")
     )]
-    driver: Option<(SharedDriver, Share)>,
+    driver: Option<(SharedDriver, DriverShare)>,
 }
 
 /// How a cache joins a driver that it shares: named by the builder's method that takes one.
@@ -34,7 +34,7 @@ pub(super) type Join<K, V, S> = fn(&SharedDriver, &Arc<Inner<K, V, S>>) -> Resul
 
 /// Whether a cache shares its driver.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Share {
+enum DriverShare {
     #[cfg(feature = "system")]
     Own,
     Shared,
@@ -54,12 +54,12 @@ where
         let guard = WorkerGuard::join(inner, WorkerKind::Handles);
         let driver = match driver {
             #[cfg(feature = "system")]
-            Driver::Thread => Some((SharedDriver::of_one(inner)?, Share::Own)),
+            Driver::Thread => Some((SharedDriver::of_one(inner)?, DriverShare::Own)),
             Driver::Shared(shared) => {
                 if let Some(join) = join {
                     join(&shared, inner)?;
                 }
-                Some((shared, Share::Shared))
+                Some((shared, DriverShare::Shared))
             }
             _ => None,
         };
@@ -75,8 +75,8 @@ where
     fn shut(&self) {
         self.inner.close();
         #[cfg(feature = "system")]
-        if let Some((driver, Share::Own)) = &self.driver {
-            if crate::core::midst::is_free() {
+        if let Some((driver, DriverShare::Own)) = &self.driver {
+            if crate::core::reentrancy::is_free() {
                 driver.end();
             }
         }

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::hash::{BuildHasher, Hash};
 
 use super::builder::Builder;
-use crate::core::hooks::Refreshing;
+use crate::core::hooks::RefreshHook;
 use crate::core::refreshes::Refresher;
 use crate::load::refreshed::{RefresherResult, refreshed};
 
@@ -65,7 +65,7 @@ where
     {
         let load = move |key: &K, old| refreshed(load(key, old));
         self.config.refresher = Some(Refresher::blocking_with_old(load));
-        self.hooks.refreshing = Some(Refreshing::new());
+        self.hooks.refreshing = Some(RefreshHook::new());
         self
     }
 
@@ -83,11 +83,11 @@ where
         R: RefresherResult<V>,
     {
         let load = move |key, old| {
-            let said = load(key, old);
-            async move { refreshed(said.await) }
+            let answer = load(key, old);
+            async move { refreshed(answer.await) }
         };
         self.config.refresher = Some(Refresher::future_with_old(load));
-        self.hooks.refreshing = Some(Refreshing::new());
+        self.hooks.refreshing = Some(RefreshHook::new());
         self
     }
 }

@@ -15,7 +15,7 @@ use tidewheel_store::{Attributes, Slot, Soft, TypedStore};
 
 use super::cache::Cache;
 use crate::core::config::own_grace;
-use crate::core::fresh::Said;
+use crate::core::fresh::StatedLifetime;
 use crate::core::inner::Inner;
 use crate::core::insert::Prepared;
 use crate::core::tags::TAGS_PER_ENTRY_MAX;
@@ -34,11 +34,11 @@ pub struct Snapshot<K, V> {
     layout: u32,
     /// Wall time since the Unix epoch, in nanoseconds.
     taken_at_ns: u64,
-    entries: Vec<Kept<K, V>>,
+    entries: Vec<SavedEntry<K, V>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Kept<K, V> {
+struct SavedEntry<K, V> {
     key: K,
     value: V,
     /// What is left; none for no end.
@@ -49,7 +49,8 @@ struct Kept<K, V> {
     soft_ns: Option<u64>,
     /// What was said of its lifetime, for its refresh; a point in time is told from when the
     /// snapshot was taken.
-    said: [u64; 2],
+    #[serde(rename = "said")]
+    stated: [u64; 2],
     /// How long it is kept after its end, if that was said for it.
     stale_for_ms: Option<u64>,
     tags: Vec<String>,
@@ -200,11 +201,11 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         self.restore_after(snapshot, passed)
     }
 
-    fn restore_one(&self, kept: Kept<K, V>, passed: u64, now: Moment) -> bool {
+    fn restore_one(&self, kept: SavedEntry<K, V>, passed: u64, now: Moment) -> bool {
         let inner = &*self.inner;
         let own_grace = own_grace(kept.stale_for_ms.map(Duration::from_millis));
         let grace = inner.config.grace(own_grace);
-        let said = Said::from_notes(kept.said).with_cap(|left| {
+        let stated = StatedLifetime::from_notes(kept.stated).with_cap(|left| {
             let end = now.tick().saturating_add(left);
             end.saturating_sub(passed / TICK_NANOS)
         });
@@ -240,7 +241,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
                 soft,
                 label: tags.label(),
                 limit: deadline(kept.limit_ns),
-                notes: said.notes(),
+                notes: stated.notes(),
                 grace: own_grace,
             },
             tags,
@@ -253,12 +254,12 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
 
 impl<K: Clone, V: Clone, S> Inner<K, V, S> {
     /// A copy of an entry. Runs under the reader lock.
-    fn kept(&self, store: &TypedStore<K, V>, slot: Slot, now: Moment) -> Kept<K, V> {
+    fn kept(&self, store: &TypedStore<K, V>, slot: Slot, now: Moment) -> SavedEntry<K, V> {
         let left = |tick| u64::try_from(now.until(tick).as_nanos()).unwrap_or(u64::MAX);
         let attributes = store.attributes(slot);
         let tags = self.tags.names(attributes.label);
-        let said = Said::from_notes(attributes.notes);
-        Kept {
+        let stated = StatedLifetime::from_notes(attributes.notes);
+        SavedEntry {
             key: store.key(slot).clone(),
             value: store.value(slot).clone(),
             left_ns: self.end_of(store, slot).map(left),
@@ -266,7 +267,9 @@ impl<K: Clone, V: Clone, S> Inner<K, V, S> {
                 .limit
                 .map(|limit| left(limit.saturating_sub(self.config.grace(attributes.grace)))),
             soft_ns: attributes.soft.tick().map(left),
-            said: said.with_cap(|end| end.saturating_sub(now.tick())).notes(),
+            stated: stated
+                .with_cap(|end| end.saturating_sub(now.tick()))
+                .notes(),
             stale_for_ms: attributes.grace.checked_sub(1),
             any_tag: tags.is_none(),
             tags: tags.unwrap_or_default(),

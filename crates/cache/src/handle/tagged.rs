@@ -6,17 +6,17 @@ use std::hash::{BuildHasher, Hash};
 use tidewheel_time::DefaultHashBuilder;
 
 use super::cache::Cache;
-use super::iter::Walk;
-use crate::core::tags::Lent;
+use super::iter::EntryScan;
+use crate::core::tags::LentTags;
 
 /// Entries that one hold of a shard's reader lock looks at, about.
 const ENTRIES_PER_HOLD: usize = 64;
 
 /// Copies of the live entries with a tag; made by [`Cache::entries_with_tag`].
 pub struct TaggedEntries<'a, K, V, S = DefaultHashBuilder> {
-    walk: Walk<'a, K, V, S, (K, V)>,
+    scan: EntryScan<'a, K, V, S, (K, V)>,
     /// `None` when no entry has had it.
-    tag: Option<Lent<'a>>,
+    tag: Option<LentTags<'a>>,
 }
 
 /// # By tag
@@ -58,7 +58,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         V: Clone,
     {
         TaggedEntries {
-            walk: Walk::new(self, |key, value, _| (key, value.clone())),
+            scan: EntryScan::new(self, |key, value, _| (key, value.clone())),
             tag: self.inner.tags.lend_known(tag),
         }
     }
@@ -69,8 +69,8 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Iterator for TaggedEntries<'_, K, 
 
     fn next(&mut self) -> Option<(K, V)> {
         let tag = self.tag.as_ref()?;
-        let tags = &self.walk.cache().inner.tags;
-        self.walk
+        let tags = &self.scan.cache().inner.tags;
+        self.scan
             .next(|shard, slot| tags.has(shard.store.label_of(slot), tag))
     }
 }

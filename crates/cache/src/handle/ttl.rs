@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use equivalent::Equivalent;
 
 use super::cache::Cache;
-use crate::core::fresh::SaidTtl;
+use crate::core::fresh::StatedTtl;
 use crate::core::life::end_at;
 use crate::core::removal::RemovalCause;
 use crate::core::shard::Shard;
@@ -45,7 +45,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     where
         Q: Hash + Equivalent<K> + ?Sized,
     {
-        self.expire_as(key, ttl, condition, || SaidTtl::For(ticks(ttl)))
+        self.expire_as(key, ttl, condition, || StatedTtl::For(ticks(ttl)))
     }
 
     /// As [`expire`](Self::expire), with a point in wall time, converted once, now. One that is
@@ -57,7 +57,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         let left = at
             .duration_since(self.inner.time.wall())
             .unwrap_or_default();
-        self.expire_as(key, left, condition, || SaidTtl::Point)
+        self.expire_as(key, left, condition, || StatedTtl::Point)
     }
 
     /// Takes a key's deadline away; tells whether it had one. With it go the [idle
@@ -70,7 +70,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         Q: Hash + Equivalent<K> + ?Sized,
     {
         let now = self.inner.time.now();
-        self.set_end(key, None, Condition::IfSome, || SaidTtl::Never, now)
+        self.set_end(key, None, Condition::IfSome, || StatedTtl::Never, now)
     }
 
     fn expire_as<Q>(
@@ -78,13 +78,13 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         key: &Q,
         ttl: Duration,
         condition: Condition,
-        said: impl FnOnce() -> SaidTtl,
+        stated: impl FnOnce() -> StatedTtl,
     ) -> bool
     where
         Q: Hash + Equivalent<K> + ?Sized,
     {
         let now = self.inner.time.now();
-        self.set_end(key, Some(now.end(ttl)), condition, said, now)
+        self.set_end(key, Some(now.end(ttl)), condition, stated, now)
     }
 
     fn set_end<Q>(
@@ -92,7 +92,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         key: &Q,
         end: Option<u64>,
         condition: Condition,
-        said: impl FnOnce() -> SaidTtl,
+        stated: impl FnOnce() -> StatedTtl,
         now: Moment,
     ) -> bool
     where
@@ -124,7 +124,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
                 shard.store.set_limit(slot, deadline);
             }
             shard.set_deadline(slot, deadline, now.tick());
-            inner.config.rebase(shard, slot, said, end, now);
+            inner.config.rebase(shard, slot, stated, end, now);
         });
         changed.is_some()
     }

@@ -9,16 +9,16 @@ use super::Found;
 use super::fetched::{Fetched, Outcome};
 use super::form::KeyForm;
 use super::lead::Lead;
-use crate::core::flight::{Ending, Flight, Phase, REENTRY, SUSPENDED, Turn};
+use crate::core::flight::{Ending, Flight, Phase, REENTRY, SUSPENDED, WaitEnd};
 use crate::core::hash::Hashed;
 use crate::core::inner::Inner;
 use crate::core::retry::may_fail;
 use crate::core::shard::Shard;
-use crate::core::tags::Lent;
+use crate::core::tags::LentTags;
 use crate::quiet::Quiet;
 use crate::stats::Count;
 
-/// A caller's question, after the first glance.
+/// A caller's question, after the first look-up.
 pub(super) struct Request<'a, K> {
     pub(super) hash: Hashed,
     /// Taken by the call that leads. Shared with the table of flights only.
@@ -32,7 +32,7 @@ pub(super) struct Request<'a, K> {
 }
 
 /// What a caller is to do next, on a thread or as a task: these differ in how they wait alone.
-pub(super) enum Step<'a, K: Hash + Eq, V, S: BuildHasher, E> {
+pub(super) enum NextStep<'a, K: Hash + Eq, V, S: BuildHasher, E> {
     Answer(Found<V, E>),
     Lead(Lead<'a, K, V, S>),
     /// Wait for the flight, which counts on it; then come again.
@@ -41,16 +41,16 @@ pub(super) enum Step<'a, K: Hash + Eq, V, S: BuildHasher, E> {
 
 /// What a caller has of a key.
 enum Claim<'a, V> {
-    /// Glance again: there is an answer now.
+    /// Look again: there is an answer now.
     Again,
     /// With the tags of a live entry.
-    Lead(Arc<Flight<V>>, Option<Lent<'a>>),
+    Lead(Arc<Flight<V>>, Option<LentTags<'a>>),
     /// Wait; the flight counts on it.
     Join(Arc<Flight<V>>),
 }
 
 impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
-    /// What a caller asks whom the first glance has not answered.
+    /// What a caller asks whom the first look-up has not answered.
     #[cold]
     pub(super) fn request(
         &self,
@@ -68,19 +68,19 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         }
     }
 
-    /// The next step of a caller whom the first glance has not answered. `waited` is how its wait
+    /// The next step of a caller whom the first look-up has not answered. `waited` is how its wait
     /// has ended.
     pub(super) fn continue_load<'a, E>(
         &'a self,
         request: &mut Request<'a, K>,
-        waited: Option<(Turn, Arc<Flight<V>>)>,
-    ) -> Step<'a, K, V, S, E>
+        waited: Option<(WaitEnd, Arc<Flight<V>>)>,
+    ) -> NextStep<'a, K, V, S, E>
     where
         V: Clone,
         E: Send + Sync + 'static,
     {
         match waited {
-            Some((Turn::Lead, flight)) => {
+            Some((WaitEnd::Lead, flight)) => {
                 request.waited = true;
                 let lead = Lead::of(self, request.hash, flight);
                 // If an async closure has led before, there may be a value: then the lead is passed
@@ -89,13 +89,13 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
                     return self.answered(found);
                 }
                 if lead.stands(&self.read(self.cell(request.hash))) {
-                    return Step::Lead(lead.begin_load(request.take_key()));
+                    return NextStep::Lead(lead.begin_load(request.take_key()));
                 }
             }
-            Some((Turn::Over, flight)) => {
+            Some((WaitEnd::Over, flight)) => {
                 request.waited = true;
                 if matches!(flight.ending(), Some(Ending::Private)) {
-                    return Step::Lead(self.led(request, Flight::alone()));
+                    return NextStep::Lead(self.led(request, Flight::alone()));
                 }
                 let answer = self.resolve(request, &flight);
                 if let Some(answer) = answer.or_else(|| self.ask_again(request)) {
@@ -107,9 +107,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         loop {
             match self.claim::<E>(request) {
                 Claim::Lead(flight, tags) => {
-                    return Step::Lead(self.led(request, flight).over(tags));
+                    return NextStep::Lead(self.led(request, flight).over(tags));
                 }
-                Claim::Join(flight) => return Step::Wait(flight),
+                Claim::Join(flight) => return NextStep::Wait(flight),
                 Claim::Again => {
                     if let Some(answer) = self.ask_again(request) {
                         return self.answered(answer);
@@ -119,11 +119,11 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         }
     }
 
-    fn answered<E>(&self, found: Found<V, E>) -> Step<'_, K, V, S, E> {
+    fn answered<E>(&self, found: Found<V, E>) -> NextStep<'_, K, V, S, E> {
         if found.outcome == Outcome::Joined {
             self.counters.add(Count::Joined, 1);
         }
-        Step::Answer(found)
+        NextStep::Answer(found)
     }
 
     fn ask_again<E>(&self, request: &Request<'_, K>) -> Option<Found<V, E>>
@@ -132,8 +132,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         E: Send + Sync + 'static,
     {
         let key: &Arc<K> = request.key.as_ref()?;
-        let found = self.glance_again(request.hash, &**key, request.absent)?;
-        Some(request.hears(found))
+        let found = self.look_up_again(request.hash, &**key, request.absent)?;
+        Some(request.adapt(found))
     }
 
     fn led<'a>(
@@ -144,7 +144,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         Lead::new(self, request.hash, request.take_key(), flight)
     }
 
-    /// Decides what a caller does whom a glance has not answered.
+    /// Decides what a caller does whom a look-up has not answered.
     ///
     /// # Panics
     ///
@@ -220,7 +220,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             Ending::Negative(negative) if negative.answers::<E>(request.absent) => {
                 let key: &Arc<K> = request.key.as_ref()?;
                 let found = self.negative_answer(request.hash, &**key, negative)?;
-                Some(request.hears(found))
+                Some(request.adapt(found))
             }
             Ending::Negative(_) | Ending::Private => None,
         }
@@ -239,7 +239,7 @@ impl<K> Request<'_, K> {
     }
 
     /// What was found, as an answer to this.
-    fn hears<T, E>(&self, mut found: Fetched<T, E>) -> Fetched<T, E> {
+    fn adapt<T, E>(&self, mut found: Fetched<T, E>) -> Fetched<T, E> {
         if self.waited {
             found.outcome = found.outcome.after_a_wait();
         }

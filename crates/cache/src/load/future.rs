@@ -10,16 +10,16 @@ use std::task::{Context, Poll};
 
 use equivalent::Equivalent;
 
-use super::claim::{Request, Step};
+use super::claim::{NextStep, Request};
 use super::form::KeyForm;
 use super::lead::Lead;
 use super::many::Many;
 use super::old::{Old, end_load};
-use super::{Answer, Found, Said};
-use crate::core::flight::{Flight, Phase, Turn};
+use super::{CallerAnswer, Found, LoaderAnswer};
+use crate::core::flight::{Flight, Phase, WaitEnd};
 use crate::core::hash::Hashed;
 use crate::core::inner::Inner;
-use crate::core::midst::Leading;
+use crate::core::reentrancy::LoaderGuard;
 use crate::loaded::Loaded;
 use crate::quiet::Quiet;
 
@@ -28,14 +28,14 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
         &self,
         key: impl KeyForm<K>,
         absent: bool,
-        load: impl Future<Output = Said<V, E>>,
+        load: impl Future<Output = LoaderAnswer<V, E>>,
     ) -> Found<V, E>
     where
         E: Send + Sync + 'static,
     {
         let key = Quiet::new(key, &self.counters);
         let hash = self.hash(key.sought());
-        if let Some(found) = self.glance(hash, key.sought(), absent, true) {
+        if let Some(found) = self.look_up(hash, key.sought(), absent, true) {
             return found;
         }
         let request = self.request(hash, key.into_inner(), absent, false);
@@ -43,8 +43,8 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
             Ok(lead) => lead,
             Err(found) => return found,
         };
-        let said = self.run_inside(from_ref(&lead.flight), load).await;
-        self.lead(|| end_load(lead, said, None))
+        let answer = self.run_inside(from_ref(&lead.flight), load).await;
+        self.lead(|| end_load(lead, answer, None))
     }
 
     /// As [`load_async`](Self::load_async), with a loader that is given the old value.
@@ -56,12 +56,12 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
     ) -> Found<V, E>
     where
         E: Send + Sync + 'static,
-        F: Future<Output = Said<V, E>>,
+        F: Future<Output = LoaderAnswer<V, E>>,
     {
         let load = Quiet::new(load, &self.counters);
         let key = Quiet::new(key, &self.counters);
         let hash = self.hash(key.sought());
-        if let Some(found) = self.glance(hash, key.sought(), absent, true) {
+        if let Some(found) = self.look_up(hash, key.sought(), absent, true) {
             return found;
         }
         let request = self.request(hash, key.into_inner(), absent, false);
@@ -70,10 +70,10 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
             Err(found) => return found,
         };
         let old = self.old_of(&lead);
-        let (old, heritage) = old.map_or((None, None), Old::parts);
+        let (old, inherited) = old.map_or((None, None), Old::parts);
         let call = || load.into_inner()(old);
-        let said = self.call_inside(from_ref(&lead.flight), call).await;
-        self.lead(|| end_load(lead, said, heritage))
+        let answer = self.call_inside(from_ref(&lead.flight), call).await;
+        self.lead(|| end_load(lead, answer, inherited))
     }
 
     /// Waits until this task leads the load, or there is an answer.
@@ -87,9 +87,9 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
         let mut waited = None;
         loop {
             match self.continue_load(&mut request, waited.take()) {
-                Step::Answer(found) => return Err(found),
-                Step::Lead(lead) => return Ok(lead),
-                Step::Wait(flight) => {
+                NextStep::Answer(found) => return Err(found),
+                NextStep::Lead(lead) => return Ok(lead),
+                NextStep::Wait(flight) => {
                     let wait = Wait::new(self, request.hash, Arc::clone(&flight));
                     waited = Some((wait.await, flight));
                 }
@@ -101,7 +101,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
         &self,
         keys: impl IntoIterator<Item = &'q Q>,
         mut load: impl FnMut(Vec<K>) -> F,
-    ) -> Vec<Answer<V, E>>
+    ) -> Vec<CallerAnswer<V, E>>
     where
         E: Send + Sync + 'static,
         Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized + 'q,
@@ -114,8 +114,8 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
             let flights = many.flights();
             if !flights.is_empty() {
                 let load = || load(many.keys_to_load());
-                let said = self.call_inside(&flights, load).await;
-                self.lead(|| many.end(|| said));
+                let answer = self.call_inside(&flights, load).await;
+                self.lead(|| many.end(|| answer));
             } else if let Some((at, wait)) = many.next_wait() {
                 let flight = wait.flight();
                 many.waited(at, wait.await, flight);
@@ -134,7 +134,7 @@ impl<K, V, S> Inner<K, V, S> {
         call: impl FnOnce() -> R,
     ) -> std::thread::Result<R::Output> {
         let called = {
-            let _inside = Inside::enter(self.id(), flights);
+            let _guard = PollGuard::enter(self.id(), flights);
             catch_unwind(AssertUnwindSafe(call))
         };
         self.run_inside(flights, called?).await
@@ -148,7 +148,7 @@ impl<K, V, S> Inner<K, V, S> {
     ) -> std::thread::Result<T> {
         let mut future = pin!(future);
         poll_fn(|context| {
-            let _inside = Inside::enter(self.id(), flights);
+            let _guard = PollGuard::enter(self.id(), flights);
             match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
                 Ok(poll) => poll.map(Ok),
                 Err(panic) => Poll::Ready(Err(panic)),
@@ -159,24 +159,24 @@ impl<K, V, S> Inner<K, V, S> {
 }
 
 /// Notes that this thread polls the loader, so that it can tell when that waits for itself.
-pub(super) struct Inside<'a, V> {
+pub(super) struct PollGuard<'a, V> {
     flights: &'a [Arc<Flight<V>>],
-    _leading: Leading,
+    _guard: LoaderGuard,
 }
 
-impl<'a, V> Inside<'a, V> {
+impl<'a, V> PollGuard<'a, V> {
     pub(super) fn enter(cache: usize, flights: &'a [Arc<Flight<V>>]) -> Self {
         for flight in flights {
             flight.resume();
         }
         Self {
             flights,
-            _leading: Leading::enter(cache),
+            _guard: LoaderGuard::enter(cache),
         }
     }
 }
 
-impl<V> Drop for Inside<'_, V> {
+impl<V> Drop for PollGuard<'_, V> {
     fn drop(&mut self) {
         for flight in self.flights {
             flight.suspend();
@@ -209,14 +209,14 @@ impl<'a, K: Hash + Eq, V, S: BuildHasher> Wait<'a, K, V, S> {
     }
 
     /// Waits on this thread.
-    pub(super) fn block(mut self) -> (Turn, Arc<Flight<V>>) {
+    pub(super) fn block(mut self) -> (WaitEnd, Arc<Flight<V>>) {
         let turn = self.flight.wait();
         self.over = true;
         (turn, Arc::clone(&self.flight))
     }
 
     /// Ends the wait if there is nothing to wait for.
-    pub(super) fn try_end(mut self) -> Result<(Turn, Arc<Flight<V>>), Self> {
+    pub(super) fn try_end(mut self) -> Result<(WaitEnd, Arc<Flight<V>>), Self> {
         match self.flight.try_wait(self.id) {
             Some(turn) => {
                 self.over = true;
@@ -228,9 +228,9 @@ impl<'a, K: Hash + Eq, V, S: BuildHasher> Wait<'a, K, V, S> {
 }
 
 impl<K: Hash + Eq, V, S: BuildHasher> Future for Wait<'_, K, V, S> {
-    type Output = Turn;
+    type Output = WaitEnd;
 
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Turn> {
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<WaitEnd> {
         let wait = &mut *self;
         match wait.flight.poll(&mut wait.id, context.waker()) {
             Some(turn) => {

@@ -20,7 +20,7 @@ use crate::core::inner::Inner;
 use crate::core::insert::{Prepared, own};
 use crate::core::removal::RemovalCause;
 use crate::core::shard::Shard;
-use crate::core::tags::Lent;
+use crate::core::tags::LentTags;
 use crate::loaded::Loaded;
 use crate::quiet::Quiet;
 
@@ -190,7 +190,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
         hash: Hashed,
         key: Arc<K>,
         loaded: Loaded<V>,
-        (put_if, tags): (PutIf, Option<Lent<'_>>),
+        (put_if, tags): (PutIf, Option<LentTags<'_>>),
         old: Quiet<'_, Option<V>>,
     ) -> Computed<V> {
         let put_if = old.is_some().then_some(put_if);

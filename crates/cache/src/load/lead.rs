@@ -8,15 +8,15 @@ use equivalent::Equivalent;
 use tidewheel_store::Attributes;
 
 use super::fetched::{Fetched, Outcome};
-use super::{Found, Said};
+use super::{Found, LoaderAnswer};
 use crate::core::flight::{Ending, Flight, Negative, Phase};
-use crate::core::fresh::Heritage;
+use crate::core::fresh::Inherited;
 use crate::core::hash::Hashed;
 use crate::core::inner::Inner;
 use crate::core::insert::own;
 use crate::core::removal::RemovalCause;
 use crate::core::shard::Shard;
-use crate::core::tags::Lent;
+use crate::core::tags::LentTags;
 use crate::loaded::{Loaded, LoadedKind, Presence};
 use crate::stats::Count;
 
@@ -31,7 +31,7 @@ pub(super) struct Lead<'a, K: Hash + Eq, V, S: BuildHasher> {
     is_load: bool,
     /// The tags of the live entry that is loaded again. If one is invalidated meanwhile, what the
     /// loader says may be as old as the entry.
-    tags: Option<Lent<'a>>,
+    tags: Option<LentTags<'a>>,
 }
 
 impl<'a, K: Hash + Eq, V, S: BuildHasher> Lead<'a, K, V, S> {
@@ -59,7 +59,7 @@ impl<'a, K: Hash + Eq, V, S: BuildHasher> Lead<'a, K, V, S> {
     }
 
     /// The same, over a live entry with these tags.
-    pub(super) fn over(mut self, tags: Option<Lent<'a>>) -> Self {
+    pub(super) fn over(mut self, tags: Option<LentTags<'a>>) -> Self {
         self.tags = tags;
         self
     }
@@ -73,27 +73,27 @@ impl<'a, K: Hash + Eq, V, S: BuildHasher> Lead<'a, K, V, S> {
 }
 
 impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
-    /// Ends the load with what the loader has said.
-    pub(super) fn finish<E>(self, said: Said<V, Arc<E>>) -> Found<V, E>
+    /// Ends the load with what the loader has answered.
+    pub(super) fn finish<E>(self, answer: LoaderAnswer<V, Arc<E>>) -> Found<V, E>
     where
         V: Clone,
         E: Send + Sync + 'static,
     {
-        self.finish_with(said, None)
+        self.finish_with(answer, None)
     }
 
     /// The same of a loader that may have been given an old value.
     pub(super) fn finish_with<E>(
         mut self,
-        said: Said<V, Arc<E>>,
-        heritage: Option<&Heritage<'_, K, V, S>>,
+        answer: LoaderAnswer<V, Arc<E>>,
+        inherited: Option<&Inherited<'_, K, V, S>>,
     ) -> Found<V, E>
     where
         V: Clone,
         E: Send + Sync + 'static,
     {
-        let answer = match said {
-            Ok(Presence::Present(loaded)) => Some(self.finish_loaded(loaded, heritage)),
+        let answer = match answer {
+            Ok(Presence::Present(loaded)) => Some(self.finish_loaded(loaded, inherited)),
             Ok(Presence::Absent) => self.fail(Negative::Absent, None),
             Ok(Presence::AbsentFor(ttl)) => self.fail(Negative::Absent, Some(ttl)),
             Err(error) => return self.finish_failed(error),
@@ -101,7 +101,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
         Fetched::new(Ok(answer), Outcome::Loaded)
     }
 
-    fn finish_loaded(&mut self, loaded: Loaded<V>, heritage: Option<&Heritage<'_, K, V, S>>) -> V
+    fn finish_loaded(&mut self, loaded: Loaded<V>, inherited: Option<&Inherited<'_, K, V, S>>) -> V
     where
         V: Clone,
     {
@@ -111,8 +111,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
         }
         let value = loaded.value.clone();
         // A new value has nothing of an old one.
-        let heritage = heritage.filter(|_| loaded.kind == LoadedKind::Unchanged);
-        self.put(loaded, heritage);
+        let inherited = inherited.filter(|_| loaded.kind == LoadedKind::Unchanged);
+        self.put(loaded, inherited);
         self.end_for_waiters(|| Ending::Value(value.clone()));
         value
     }
@@ -134,7 +134,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
     }
 
     /// Stores the value, unless the load was superseded or overtaken, and takes the flight out.
-    pub(super) fn put(&mut self, loaded: Loaded<V>, heritage: Option<&Heritage<'_, K, V, S>>) {
+    pub(super) fn put(&mut self, loaded: Loaded<V>, inherited: Option<&Inherited<'_, K, V, S>>) {
         let inner = self.inner;
         let hash = self.hash;
         let Some(key) = &self.key else { return };
@@ -143,11 +143,11 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
             lifetime,
             kind,
         } = loaded;
-        let lives_on = kind == LoadedKind::Unchanged && heritage.is_some();
+        let lives_on = kind == LoadedKind::Unchanged && inherited.is_some();
         // This may panic: the key stays for `put_off`.
         let mut prepared = inner.prepare(hash, key, &value, &lifetime);
-        if let Some(heritage) = heritage.filter(|_| lifetime.tags.is_empty()) {
-            let tags = heritage.tags();
+        if let Some(inherited) = inherited.filter(|_| lifetime.tags.is_empty()) {
+            let tags = inherited.tags();
             let label = tags.label();
             prepared.become_as(
                 Attributes {
@@ -194,13 +194,13 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
         self.end_for_waiters(|| Ending::Private);
     }
 
-    /// Ends the load without a value, which it returns. `said` is how long an absence is to be
-    /// remembered.
-    pub(super) fn fail(&mut self, negative: Negative, said: Option<Duration>) -> Option<V> {
+    /// Ends the load without a value, which it returns. `absent_for` is how long an absence is to
+    /// be remembered.
+    pub(super) fn fail(&mut self, negative: Negative, absent_for: Option<Duration>) -> Option<V> {
         let inner = self.inner;
         let hash = self.hash;
         // The user's: this may panic. The key stays for `put_off`.
-        let ttl = inner.config.remembered_for(&negative, said);
+        let ttl = inner.config.remembered_for(&negative, absent_for);
         if matches!(negative, Negative::Error(_)) {
             inner.counters.add(Count::LoadError, 1);
         }

@@ -14,13 +14,13 @@ use std::sync::Arc;
 
 use equivalent::Equivalent;
 
-use super::claim::{Request, Step};
+use super::claim::{NextStep, Request};
 use super::form::BorrowedKey;
 use super::future::Wait;
 use super::lead::Lead;
-use super::{Answer, Said};
+use super::{CallerAnswer, LoaderAnswer};
 use crate::core::by_hash::ByHash;
-use crate::core::flight::{Flight, Turn};
+use crate::core::flight::{Flight, WaitEnd};
 use crate::core::inner::Inner;
 use crate::loaded::{Loaded, Presence};
 
@@ -28,7 +28,7 @@ use crate::loaded::{Loaded, Presence};
 pub(super) struct Many<'a, 'q, K: Hash + Eq, V, S: BuildHasher, E, Q: ?Sized> {
     inner: &'a Inner<K, V, S>,
     /// By the place of each key.
-    answers: Vec<Option<Answer<V, E>>>,
+    answers: Vec<Option<CallerAnswer<V, E>>>,
     missing: Vec<Missing<'a, 'q, K, V, S, Q>>,
     /// The missing keys by their hashes.
     table: ByHash<usize>,
@@ -40,10 +40,10 @@ struct Missing<'a, 'q, K: Hash + Eq, V, S: BuildHasher, Q: ?Sized> {
     request: Request<'a, K>,
     /// Where it was asked for.
     places: Vec<usize>,
-    state: State<'a, K, V, S>,
+    state: KeyState<'a, K, V, S>,
 }
 
-enum State<'a, K: Hash + Eq, V, S: BuildHasher> {
+enum KeyState<'a, K: Hash + Eq, V, S: BuildHasher> {
     /// Answered, or not yet claimed.
     Idle,
     Leads(Lead<'a, K, V, S>),
@@ -71,7 +71,7 @@ where
             table: ByHash::new(),
         };
         for key in keys {
-            many.look_up(key, blocks);
+            many.claim_or_answer(key, blocks);
         }
         for at in 0..many.missing.len() {
             many.go_on(at, None);
@@ -79,10 +79,10 @@ where
         many
     }
 
-    fn look_up(&mut self, key: &'q Q, blocks: bool) {
+    fn claim_or_answer(&mut self, key: &'q Q, blocks: bool) {
         let hash = self.inner.hash(key);
         let place = self.answers.len();
-        if let Some(found) = self.inner.glance(hash, key, true, true) {
+        if let Some(found) = self.inner.look_up(hash, key, true, true) {
             return self.answers.push(Some(found.value));
         }
         self.answers.push(None);
@@ -100,24 +100,24 @@ where
             sought: key,
             request,
             places: vec![place],
-            state: State::Idle,
+            state: KeyState::Idle,
         });
     }
 
     /// The next step for a missing key.
-    fn go_on(&mut self, at: usize, waited: Option<(Turn, Arc<Flight<V>>)>) {
+    fn go_on(&mut self, at: usize, waited: Option<(WaitEnd, Arc<Flight<V>>)>) {
         let missing = &mut self.missing[at];
         match self.inner.continue_load(&mut missing.request, waited) {
-            Step::Answer(found) => self.answer(at, found.value),
-            Step::Lead(lead) => missing.state = State::Leads(lead),
-            Step::Wait(flight) => {
+            NextStep::Answer(found) => self.answer(at, found.value),
+            NextStep::Lead(lead) => missing.state = KeyState::Leads(lead),
+            NextStep::Wait(flight) => {
                 let wait = Wait::new(self.inner, missing.request.hash, flight);
-                missing.state = State::Waits(wait);
+                missing.state = KeyState::Waits(wait);
             }
         }
     }
 
-    fn answer(&mut self, at: usize, answer: Answer<V, E>) {
+    fn answer(&mut self, at: usize, answer: CallerAnswer<V, E>) {
         let (last, others) = match self.missing[at].places.split_last() {
             Some((last, others)) => (*last, others),
             None => return,
@@ -138,7 +138,7 @@ where
     /// The loads that these are.
     pub(super) fn flights(&self) -> Vec<Arc<Flight<V>>> {
         let flights = self.led().filter_map(|missing| match &missing.state {
-            State::Leads(lead) => Some(Arc::clone(&lead.flight)),
+            KeyState::Leads(lead) => Some(Arc::clone(&lead.flight)),
             _ => None,
         });
         flights.collect()
@@ -146,33 +146,35 @@ where
 
     fn led(&self) -> impl Iterator<Item = &Missing<'a, 'q, K, V, S, Q>> {
         let leads =
-            |missing: &&Missing<'_, '_, _, _, _, _>| matches!(missing.state, State::Leads(_));
+            |missing: &&Missing<'_, '_, _, _, _, _>| matches!(missing.state, KeyState::Leads(_));
         self.missing.iter().filter(leads)
     }
 
-    /// Ends the loads with what the loader says, or with its panic. What it has said until then
-    /// counts.
+    /// Ends the loads with what the loader says, or with its panic. The values that came before the
+    /// panic count.
     pub(super) fn end<I, T>(&mut self, load: impl FnOnce() -> std::thread::Result<Result<I, E>>)
     where
         I: IntoIterator<Item = (K, T)>,
         T: Into<Loaded<V>>,
     {
-        let heard = catch_unwind(AssertUnwindSafe(|| load().map(|said| self.hear(said))));
-        if let Err(panic) = heard.and_then(|heard| heard) {
+        let taken = catch_unwind(AssertUnwindSafe(|| {
+            load().map(|answer| self.take_answer(answer))
+        }));
+        if let Err(panic) = taken.and_then(|taken| taken) {
             self.give_up();
             resume_unwind(panic);
         }
     }
 
-    fn hear<I, T>(&mut self, said: Result<I, E>)
+    fn take_answer<I, T>(&mut self, answer: Result<I, E>)
     where
         I: IntoIterator<Item = (K, T)>,
         T: Into<Loaded<V>>,
     {
-        match said {
+        match answer {
             Ok(pairs) => {
                 for (key, value) in pairs {
-                    self.hear_one(key, value.into());
+                    self.take_value(key, value.into());
                 }
                 self.end_rest(|| Ok(Presence::Absent));
             }
@@ -185,7 +187,7 @@ where
 
     /// A value of the loader's. One that it was not asked for is dropped: a writer may have stored
     /// a newer one.
-    fn hear_one(&mut self, key: K, loaded: Loaded<V>) {
+    fn take_value(&mut self, key: K, loaded: Loaded<V>) {
         let hash = self.inner.hash(&key);
         let is = |at: &&usize| self.missing[**at].sought.equivalent(&key);
         let found = self.table.find(hash.0, is).copied();
@@ -196,11 +198,11 @@ where
         self.inner.counters.discard(key);
     }
 
-    /// Ends the loads of which the loader has said nothing.
-    fn end_rest(&mut self, said: impl Fn() -> Said<V, Arc<E>>) {
+    /// Ends the loads for which the loader has given no value.
+    fn end_rest(&mut self, answer: impl Fn() -> LoaderAnswer<V, Arc<E>>) {
         for at in 0..self.missing.len() {
             if let Some(lead) = self.missing[at].take_lead() {
-                self.answer(at, lead.finish(said()).value);
+                self.answer(at, lead.finish(answer()).value);
             }
         }
     }
@@ -221,20 +223,20 @@ where
     }
 
     /// A load that was waited for is over, and perhaps others with it.
-    pub(super) fn waited(&mut self, at: usize, turn: Turn, flight: Arc<Flight<V>>) {
+    pub(super) fn waited(&mut self, at: usize, turn: WaitEnd, flight: Arc<Flight<V>>) {
         self.go_on(at, Some((turn, flight)));
         for at in 0..self.missing.len() {
             if let Some(wait) = self.missing[at].take_wait() {
                 match wait.try_end() {
                     Ok((turn, flight)) => self.go_on(at, Some((turn, flight))),
-                    Err(wait) => self.missing[at].state = State::Waits(wait),
+                    Err(wait) => self.missing[at].state = KeyState::Waits(wait),
                 }
             }
         }
     }
 
     /// An answer for each key, in their order.
-    pub(super) fn answers(mut self) -> Vec<Answer<V, E>> {
+    pub(super) fn answers(mut self) -> Vec<CallerAnswer<V, E>> {
         let answers = std::mem::take(&mut self.answers);
         let answer = |answer: Option<_>| answer.expect("all have been answered");
         answers.into_iter().map(answer).collect()
@@ -243,8 +245,8 @@ where
 
 impl<'a, K: Hash + Eq, V, S: BuildHasher, Q: ?Sized> Missing<'a, '_, K, V, S, Q> {
     fn take_lead(&mut self) -> Option<Lead<'a, K, V, S>> {
-        match std::mem::replace(&mut self.state, State::Idle) {
-            State::Leads(lead) => Some(lead),
+        match std::mem::replace(&mut self.state, KeyState::Idle) {
+            KeyState::Leads(lead) => Some(lead),
             other => {
                 self.state = other;
                 None
@@ -253,8 +255,8 @@ impl<'a, K: Hash + Eq, V, S: BuildHasher, Q: ?Sized> Missing<'a, '_, K, V, S, Q>
     }
 
     fn take_wait(&mut self) -> Option<Wait<'a, K, V, S>> {
-        match std::mem::replace(&mut self.state, State::Idle) {
-            State::Waits(wait) => Some(wait),
+        match std::mem::replace(&mut self.state, KeyState::Idle) {
+            KeyState::Waits(wait) => Some(wait),
             other => {
                 self.state = other;
                 None

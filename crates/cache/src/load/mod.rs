@@ -1,6 +1,6 @@
 //! Loads: who leads one, who waits for it, and how it ends.
 //!
-//! A caller first glances at the shard under the reader lock. If that does not answer it, it claims
+//! A caller first looks the key up under the reader lock. If that does not answer it, it claims
 //! the key under the writer's: it leads a new flight (or one whose leader has failed), or joins the
 //! one there is. A leader runs its loader without any lock and then ends the flight: under one hold
 //! of the lock the flight leaves the table and the value enters the store, so nobody can miss both.
@@ -10,14 +10,14 @@ pub(crate) mod computed;
 pub(crate) mod fetched;
 pub(crate) mod form;
 mod future;
-mod glance;
 pub(crate) mod latch;
 mod lead;
+pub(crate) mod loader_result;
+mod look_up;
 mod many;
 mod old;
 mod refresh;
 pub(crate) mod refreshed;
-pub(crate) mod said;
 pub(crate) mod settle;
 mod sync;
 mod turn;
@@ -29,13 +29,13 @@ use self::fetched::Fetched;
 use crate::loaded::Presence;
 
 /// What a caller gets: `Ok(None)` is an absence.
-pub(crate) type Answer<V, E> = Result<Option<V>, Arc<E>>;
+pub(crate) type CallerAnswer<V, E> = Result<Option<V>, Arc<E>>;
 
 /// The same, and where it comes from.
-pub(crate) type Found<V, E> = Fetched<Answer<V, E>, E>;
+pub(crate) type Found<V, E> = Fetched<CallerAnswer<V, E>, E>;
 
 /// What a loader says.
-pub(crate) type Said<V, E> = Result<Presence<V>, E>;
+pub(crate) type LoaderAnswer<V, E> = Result<Presence<V>, E>;
 
 /// A value that has the configured lifetime.
 pub(crate) fn plain<V>(value: V) -> Presence<V> {

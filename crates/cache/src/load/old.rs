@@ -6,19 +6,19 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 
 use super::lead::Lead;
-use super::{Found, Said};
-use crate::core::fresh::Heritage;
+use super::{Found, LoaderAnswer};
+use crate::core::fresh::Inherited;
 use crate::core::inner::Inner;
 
 /// The old value of a key that is being loaded, and what it leaves to one that is the same.
 pub(super) struct Old<'a, K, V, S> {
     value: V,
-    heritage: Heritage<'a, K, V, S>,
+    inherited: Inherited<'a, K, V, S>,
 }
 
 impl<'a, K, V, S> Old<'a, K, V, S> {
-    pub(super) fn parts(self) -> (Option<V>, Option<Heritage<'a, K, V, S>>) {
-        (Some(self.value), Some(self.heritage))
+    pub(super) fn parts(self) -> (Option<V>, Option<Inherited<'a, K, V, S>>) {
+        (Some(self.value), Some(self.inherited))
     }
 }
 
@@ -33,18 +33,18 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
         if !self.is_kept(&shard.store, slot) {
             return None;
         }
-        let heritage = Heritage::of(self, &shard.store, slot);
+        let inherited = Inherited::of(self, &shard.store, slot);
         let value = shard.store.value(slot).clone();
-        Some(Old { value, heritage })
+        Some(Old { value, inherited })
     }
 }
 
-/// Ends a load with what its loader has said, or with its panic. The lead is handed over before the
-/// panic goes on: the next leader need not wait for the unwinding.
+/// Ends a load with what its loader has answered, or with its panic. The lead is handed over before
+/// the panic goes on: the next leader need not wait for the unwinding.
 pub(super) fn end_load<K, V, S, E>(
     lead: Lead<'_, K, V, S>,
-    said: std::thread::Result<Said<V, E>>,
-    heritage: Option<Heritage<'_, K, V, S>>,
+    answer: std::thread::Result<LoaderAnswer<V, E>>,
+    inherited: Option<Inherited<'_, K, V, S>>,
 ) -> Found<V, E>
 where
     K: Hash + Eq,
@@ -52,8 +52,8 @@ where
     S: BuildHasher,
     E: Send + Sync + 'static,
 {
-    match said {
-        Ok(said) => lead.finish_with(said.map_err(Arc::new), heritage.as_ref()),
+    match answer {
+        Ok(answer) => lead.finish_with(answer.map_err(Arc::new), inherited.as_ref()),
         Err(panic) => {
             lead.give_up();
             resume_unwind(panic)

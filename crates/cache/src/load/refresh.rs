@@ -20,12 +20,12 @@ use std::sync::Weak;
 
 use tidewheel_store::Slot;
 
-use super::future::Inside;
+use super::future::PollGuard;
 use super::lead::Lead;
 use crate::core::flight::{Negative, Phase};
-use crate::core::fresh::Heritage;
+use crate::core::fresh::Inherited;
 use crate::core::hash::Hashed;
-use crate::core::hooks::Refreshing;
+use crate::core::hooks::RefreshHook;
 #[cfg(feature = "system")]
 use crate::core::hooks::Runs;
 use crate::core::inner::Inner;
@@ -37,7 +37,7 @@ use crate::loaded::{Loaded, LoadedKind, Presence};
 use crate::quiet::{Quiet, forget_quietly};
 use crate::stats::Count;
 
-impl<K, V, S> Refreshing<K, V, S>
+impl<K, V, S> RefreshHook<K, V, S>
 where
     K: Hash + Eq + Send + Sync + 'static,
     V: Send + Sync + 'static,
@@ -132,8 +132,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             let Some((refresh, old)) = self.begin_refresh(job) else {
                 return;
             };
-            let said = catch_unwind(AssertUnwindSafe(|| load(refresh.key(), old)));
-            refresh.end(said);
+            let answer = catch_unwind(AssertUnwindSafe(|| load(refresh.key(), old)));
+            refresh.end(answer);
         });
     }
 
@@ -146,19 +146,19 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             return;
         };
         let begun = self.lead(|| {
-            let _inside = Inside::enter(self.id(), from_ref(&refresh.lead.flight));
+            let _guard = PollGuard::enter(self.id(), from_ref(&refresh.lead.flight));
             catch_unwind(AssertUnwindSafe(|| load(refresh.key(), old)))
         });
-        let said = match begun {
+        let answer = match begun {
             Ok(mut loading) => {
                 let flights = from_ref(&refresh.lead.flight);
-                let said = self.run_inside(flights, loading.as_mut()).await;
+                let answer = self.run_inside(flights, loading.as_mut()).await;
                 self.counters.discard(loading);
-                said
+                answer
             }
             Err(panic) => Err(panic),
         };
-        self.lead(|| refresh.end(said));
+        self.lead(|| refresh.end(answer));
     }
 
     pub(crate) fn refreshes_are_async(&self) -> bool {
@@ -175,10 +175,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         let begun = catch_unwind(AssertUnwindSafe(|| {
             // Before the flight is taken: nobody else writes the entry without ending that.
             let old = Quiet::new(self.old_for(&job)?, &self.counters);
-            let (key, heritage) = self.take_flight(&job)?;
-            Some((key, heritage, old.into_inner()))
+            let (key, inherited) = self.take_flight(&job)?;
+            Some((key, inherited, old.into_inner()))
         }));
-        let Ok(Some((key, heritage, old))) = begun else {
+        let Ok(Some((key, inherited, old))) = begun else {
             // It died in the queue, was superseded, or somebody else loads it.
             self.forget(&job);
             if let Err(panic) = begun {
@@ -190,8 +190,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         };
         let Job { hash, flight } = job;
         let refresh = Refresh {
-            lead: Lead::new(self, hash, Some(key), flight).over(heritage.lend_tags()),
-            heritage,
+            lead: Lead::new(self, hash, Some(key), flight).over(inherited.lend_tags()),
+            inherited,
             tally: self.tally(),
         };
         Some((refresh, old))
@@ -211,14 +211,14 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     }
 
     /// Takes the lead of a flight: its key, and what the next value has of the entry.
-    fn take_flight(&self, job: &Job<V>) -> Option<(Arc<K>, Heritage<'_, K, V, S>)> {
+    fn take_flight(&self, job: &Job<V>) -> Option<(Arc<K>, Inherited<'_, K, V, S>)> {
         let Job { hash, flight } = job;
         self.hold(self.cell(*hash), |shard| {
             let key = Arc::clone(shard.flights.key_of(hash.0, flight)?);
             let slot = Self::find(shard, *hash, &*key);
             let slot = slot.filter(|slot| self.is_live(&shard.store, *slot));
             if let Some(slot) = slot.filter(|_| flight.take()) {
-                return Some((key, Heritage::of(self, &shard.store, slot)));
+                return Some((key, Inherited::of(self, &shard.store, slot)));
             }
             // The table may let its own go before this one does.
             shard.garbage.keys.push(key);
@@ -282,7 +282,7 @@ where
 /// A refresh that has begun.
 struct Refresh<'a, K: Hash + Eq, V, S: BuildHasher> {
     lead: Lead<'a, K, V, S>,
-    heritage: Heritage<'a, K, V, S>,
+    inherited: Inherited<'a, K, V, S>,
     tally: Tally<'a, K, V, S>,
 }
 
@@ -310,9 +310,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Refresh<'_, K, V, S> {
         key.expect("the lead has it until the end")
     }
 
-    /// Ends it with what the refresher has said, or with its panic.
-    fn end(mut self, said: std::thread::Result<Refreshed<V>>) {
-        let ended = said.and_then(|said| catch_unwind(AssertUnwindSafe(|| self.store(said))));
+    /// Ends it with what the refresher has answered, or with its panic.
+    fn end(mut self, answer: std::thread::Result<Refreshed<V>>) {
+        let ended = answer.and_then(|answer| catch_unwind(AssertUnwindSafe(|| self.store(answer))));
         match ended {
             Ok(done) => self.tally.done = done,
             Err(panic) => {
@@ -324,8 +324,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Refresh<'_, K, V, S> {
         }
     }
 
-    fn store(&mut self, said: Refreshed<V>) -> bool {
-        match said {
+    fn store(&mut self, answer: Refreshed<V>) -> bool {
+        match answer {
             Ok(Presence::Present(loaded)) => self.store_value(loaded),
             // There is no such thing any more.
             Ok(Presence::Absent) => drop(self.lead.fail(Negative::Absent, None)),
@@ -342,8 +342,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Refresh<'_, K, V, S> {
         if loaded.kind == LoadedKind::Private {
             return self.lead.pass();
         }
-        self.heritage.complete(&mut loaded.lifetime);
-        self.lead.put(loaded, Some(&self.heritage));
+        self.inherited.complete(&mut loaded.lifetime);
+        self.lead.put(loaded, Some(&self.inherited));
         // Those who wait find the value in the store.
         self.lead.end(None);
     }

@@ -4,7 +4,7 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use super::{Said, plain, plain_or_absent};
+use super::{LoaderAnswer, plain, plain_or_absent};
 use crate::core::flight::Negative;
 use crate::core::refreshes::Refreshed;
 use crate::loaded::{Loaded, Presence};
@@ -24,27 +24,27 @@ use crate::loaded::{Loaded, Presence};
     label = "returns `{Self}`",
     note = "return `Result<V, E>`; in place of `V` also `Loaded<V>`, `Option<V>` or `Option<Loaded<V>>`"
 )]
-pub trait RefresherResult<V>: Shape {
+pub trait RefresherResult<V>: RefresherShape {
     /// The refresher's error.
     #[doc(hidden)]
     type Error: Send + Sync + 'static;
     #[doc(hidden)]
-    fn said(self) -> Said<V, Self::Error>;
+    fn into_answer(self) -> LoaderAnswer<V, Self::Error>;
 }
 
 /// Nobody else implements [`RefresherResult`], so that there may be more shapes one day.
 #[expect(unnameable_types, reason = "a seal")]
-pub trait Shape {}
+pub trait RefresherShape {}
 
-impl<T, E> Shape for Result<T, E> {}
-impl<V> Shape for Option<Loaded<V>> {}
-impl<V> Shape for Loaded<V> {}
-impl<V> Shape for Presence<V> {}
+impl<T, E> RefresherShape for Result<T, E> {}
+impl<V> RefresherShape for Option<Loaded<V>> {}
+impl<V> RefresherShape for Loaded<V> {}
+impl<V> RefresherShape for Presence<V> {}
 
 impl<V, E: Send + Sync + 'static> RefresherResult<V> for Result<V, E> {
     type Error = E;
 
-    fn said(self) -> Said<V, E> {
+    fn into_answer(self) -> LoaderAnswer<V, E> {
         self.map(plain)
     }
 }
@@ -52,7 +52,7 @@ impl<V, E: Send + Sync + 'static> RefresherResult<V> for Result<V, E> {
 impl<V, E: Send + Sync + 'static> RefresherResult<V> for Result<Option<V>, E> {
     type Error = E;
 
-    fn said(self) -> Said<V, E> {
+    fn into_answer(self) -> LoaderAnswer<V, E> {
         self.map(plain_or_absent)
     }
 }
@@ -60,7 +60,7 @@ impl<V, E: Send + Sync + 'static> RefresherResult<V> for Result<Option<V>, E> {
 impl<V, E: Send + Sync + 'static> RefresherResult<V> for Result<Loaded<V>, E> {
     type Error = E;
 
-    fn said(self) -> Said<V, E> {
+    fn into_answer(self) -> LoaderAnswer<V, E> {
         self.map(Into::into)
     }
 }
@@ -68,7 +68,7 @@ impl<V, E: Send + Sync + 'static> RefresherResult<V> for Result<Loaded<V>, E> {
 impl<V, E: Send + Sync + 'static> RefresherResult<V> for Result<Option<Loaded<V>>, E> {
     type Error = E;
 
-    fn said(self) -> Said<V, E> {
+    fn into_answer(self) -> LoaderAnswer<V, E> {
         self.map(Into::into)
     }
 }
@@ -76,7 +76,7 @@ impl<V, E: Send + Sync + 'static> RefresherResult<V> for Result<Option<Loaded<V>
 impl<V, E: Send + Sync + 'static> RefresherResult<V> for Result<Presence<V>, E> {
     type Error = E;
 
-    fn said(self) -> Self {
+    fn into_answer(self) -> Self {
         self
     }
 }
@@ -84,7 +84,7 @@ impl<V, E: Send + Sync + 'static> RefresherResult<V> for Result<Presence<V>, E> 
 impl<V> RefresherResult<V> for Presence<V> {
     type Error = Infallible;
 
-    fn said(self) -> Said<V, Infallible> {
+    fn into_answer(self) -> LoaderAnswer<V, Infallible> {
         Ok(self)
     }
 }
@@ -92,7 +92,7 @@ impl<V> RefresherResult<V> for Presence<V> {
 impl<V> RefresherResult<V> for Loaded<V> {
     type Error = Infallible;
 
-    fn said(self) -> Said<V, Infallible> {
+    fn into_answer(self) -> LoaderAnswer<V, Infallible> {
         Ok(self.into())
     }
 }
@@ -100,13 +100,14 @@ impl<V> RefresherResult<V> for Loaded<V> {
 impl<V> RefresherResult<V> for Option<Loaded<V>> {
     type Error = Infallible;
 
-    fn said(self) -> Said<V, Infallible> {
+    fn into_answer(self) -> LoaderAnswer<V, Infallible> {
         Ok(self.into())
     }
 }
 
 /// The same for the core.
-pub(crate) fn refreshed<V>(said: impl RefresherResult<V>) -> Refreshed<V> {
-    said.said()
+pub(crate) fn refreshed<V>(answer: impl RefresherResult<V>) -> Refreshed<V> {
+    answer
+        .into_answer()
         .map_err(|error| Negative::error(&Arc::new(error)))
 }

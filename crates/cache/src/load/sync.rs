@@ -5,12 +5,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use equivalent::Equivalent;
 
-use super::claim::{Request, Step};
+use super::claim::{NextStep, Request};
 use super::form::KeyForm;
 use super::lead::Lead;
 use super::many::Many;
 use super::old::{Old, end_load};
-use super::{Answer, Found, Said};
+use super::{CallerAnswer, Found, LoaderAnswer};
 use crate::core::inner::Inner;
 use crate::loaded::Loaded;
 use crate::quiet::Quiet;
@@ -21,7 +21,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
         &self,
         key: impl KeyForm<K>,
         absent: bool,
-        load: impl FnOnce() -> Said<V, E>,
+        load: impl FnOnce() -> LoaderAnswer<V, E>,
     ) -> Found<V, E>
     where
         E: Send + Sync + 'static,
@@ -29,7 +29,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
         let load = Quiet::new(load, &self.counters);
         let key = Quiet::new(key, &self.counters);
         let hash = self.hash(key.sought());
-        if let Some(found) = self.glance(hash, key.sought(), absent, true) {
+        if let Some(found) = self.look_up(hash, key.sought(), absent, true) {
             return found;
         }
         self.load_missing(self.request(hash, key.into_inner(), absent, true), load)
@@ -39,15 +39,15 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
     fn load_missing<'a, E>(
         &'a self,
         mut request: Request<'a, K>,
-        load: Quiet<'_, impl FnOnce() -> Said<V, E>>,
+        load: Quiet<'_, impl FnOnce() -> LoaderAnswer<V, E>>,
     ) -> Found<V, E>
     where
         E: Send + Sync + 'static,
     {
         match self.lead_missing(&mut request) {
             Ok(lead) => self.lead(|| {
-                let said = catch_unwind(AssertUnwindSafe(load.into_inner()));
-                end_load(lead, said, None)
+                let answer = catch_unwind(AssertUnwindSafe(load.into_inner()));
+                end_load(lead, answer, None)
             }),
             Err(found) => found,
         }
@@ -58,7 +58,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
         &self,
         key: impl KeyForm<K>,
         absent: bool,
-        load: impl FnOnce(Option<V>) -> Said<V, E>,
+        load: impl FnOnce(Option<V>) -> LoaderAnswer<V, E>,
     ) -> Found<V, E>
     where
         E: Send + Sync + 'static,
@@ -66,16 +66,16 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
         let load = Quiet::new(load, &self.counters);
         let key = Quiet::new(key, &self.counters);
         let hash = self.hash(key.sought());
-        if let Some(found) = self.glance(hash, key.sought(), absent, true) {
+        if let Some(found) = self.look_up(hash, key.sought(), absent, true) {
             return found;
         }
         let mut request = self.request(hash, key.into_inner(), absent, true);
         match self.lead_missing(&mut request) {
             Ok(lead) => self.lead(|| {
                 let old = self.old_of(&lead);
-                let (old, heritage) = old.map_or((None, None), Old::parts);
-                let said = catch_unwind(AssertUnwindSafe(|| load.into_inner()(old)));
-                end_load(lead, said, heritage)
+                let (old, inherited) = old.map_or((None, None), Old::parts);
+                let answer = catch_unwind(AssertUnwindSafe(|| load.into_inner()(old)));
+                end_load(lead, answer, inherited)
             }),
             Err(found) => found,
         }
@@ -92,9 +92,9 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
         let mut waited = None;
         loop {
             match self.continue_load(request, waited.take()) {
-                Step::Answer(found) => return Err(found),
-                Step::Lead(lead) => return Ok(lead),
-                Step::Wait(flight) => waited = Some((flight.wait(), flight)),
+                NextStep::Answer(found) => return Err(found),
+                NextStep::Lead(lead) => return Ok(lead),
+                NextStep::Wait(flight) => waited = Some((flight.wait(), flight)),
             }
         }
     }
@@ -103,7 +103,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
         &self,
         keys: impl IntoIterator<Item = &'q Q>,
         mut load: impl FnMut(Vec<K>) -> Result<I, E>,
-    ) -> Vec<Answer<V, E>>
+    ) -> Vec<CallerAnswer<V, E>>
     where
         E: Send + Sync + 'static,
         Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized + 'q,

@@ -18,7 +18,7 @@ use super::computed::Computed;
 use super::future::Wait;
 use super::latch::Compute;
 use super::lead::Lead;
-use crate::core::flight::{Flight, Phase, REENTRY, Turn};
+use crate::core::flight::{Flight, Phase, REENTRY, WaitEnd};
 use crate::core::hash::Hashed;
 use crate::core::inner::Inner;
 use crate::core::insert::Prepared;
@@ -31,7 +31,7 @@ use crate::quiet::Quiet;
 struct Superseded;
 
 /// What an async closure has made of a key.
-pub(crate) enum Turned<V> {
+pub(crate) enum AsyncComputed<V> {
     Kept(Option<V>),
     /// Whether there was another value.
     Stored(V, bool),
@@ -41,7 +41,7 @@ pub(crate) enum Turned<V> {
 }
 
 /// A key and the lead of its flight.
-struct Held<'a, K: Hash + Eq, V, S: BuildHasher> {
+struct KeyTurn<'a, K: Hash + Eq, V, S: BuildHasher> {
     lead: Lead<'a, K, V, S>,
     hash: Hashed,
     key: &'a K,
@@ -51,7 +51,11 @@ struct Held<'a, K: Hash + Eq, V, S: BuildHasher> {
 
 impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Inner<K, V, S> {
     /// Lets an async closure decide what becomes of a key, unless it fails.
-    pub(crate) async fn compute_async<F, R, E>(&self, key: K, mut change: F) -> Result<Turned<V>, E>
+    pub(crate) async fn compute_async<F, R, E>(
+        &self,
+        key: K,
+        mut change: F,
+    ) -> Result<AsyncComputed<V>, E>
     where
         F: FnMut(Option<V>) -> R,
         R: Future<Output = Result<Compute<V>, E>>,
@@ -61,22 +65,22 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Inner<K, V, S> {
         loop {
             let lead = self.next_turn(hash, &key).await;
             let old = self.value_now(hash, &**key);
-            let held = Held {
+            let turn = KeyTurn {
                 lead,
                 hash,
                 key: &key,
                 there: old.is_some(),
             };
-            let flights = from_ref(&held.lead.flight);
+            let flights = from_ref(&turn.lead.flight);
             let wanted = self.call_inside(flights, || change(old)).await;
             let done = self.lead(|| match wanted {
-                Ok(Ok(wanted)) => Ok(self.end_turn(&held, wanted)),
+                Ok(Ok(wanted)) => Ok(self.end_turn(&turn, wanted)),
                 Ok(Err(error)) => {
-                    drop(held);
+                    drop(turn);
                     Err(error)
                 }
                 Err(panic) => {
-                    drop(held);
+                    drop(turn);
                     resume_unwind(panic)
                 }
             });
@@ -94,7 +98,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Inner<K, V, S> {
                 Err(flight) => flight,
             };
             let turn = Wait::new(self, hash, Arc::clone(&flight)).await;
-            if turn == Turn::Lead {
+            if turn == WaitEnd::Lead {
                 let lead = Lead::of(self, hash, flight);
                 lead.flight.lead_by_closure();
                 if lead.stands(&self.read(self.cell(hash))) {
@@ -141,25 +145,25 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Inner<K, V, S> {
     /// Does what a closure wants.
     fn end_turn(
         &self,
-        held: &Held<'_, K, V, S>,
+        turn: &KeyTurn<'_, K, V, S>,
         wanted: Compute<V>,
-    ) -> Result<Turned<V>, Superseded> {
+    ) -> Result<AsyncComputed<V>, Superseded> {
         match wanted {
-            Compute::Keep => Ok(Turned::Kept(self.value_now(held.hash, held.key))),
+            Compute::Keep => Ok(AsyncComputed::Kept(self.value_now(turn.hash, turn.key))),
             Compute::Remove => self
-                .remove_in_turn(held)
-                .map(|()| Turned::Removed(held.there)),
-            Compute::Put(loaded) => self.put_in_turn(held, loaded),
-            Compute::Update(value) if held.there => self.update_in_turn(held, value),
-            Compute::Update(value) => self.put_in_turn(held, value.into()),
+                .remove_in_turn(turn)
+                .map(|()| AsyncComputed::Removed(turn.there)),
+            Compute::Put(loaded) => self.put_in_turn(turn, loaded),
+            Compute::Update(value) if turn.there => self.update_in_turn(turn, value),
+            Compute::Update(value) => self.put_in_turn(turn, value.into()),
         }
     }
 
-    fn remove_in_turn(&self, held: &Held<'_, K, V, S>) -> Result<(), Superseded> {
-        let Held { hash, key, .. } = *held;
+    fn remove_in_turn(&self, turn: &KeyTurn<'_, K, V, S>) -> Result<(), Superseded> {
+        let KeyTurn { hash, key, .. } = *turn;
         let now = self.time.now().tick();
         self.write(self.cell(hash), |shard| {
-            let slot = held.unchanged(self, shard)?;
+            let slot = turn.unchanged(self, shard)?;
             shard.forget_negative(hash, |stored| stored == key);
             if slot.is_some() {
                 if let Some((old, dead_by)) = self.take(shard, hash, key) {
@@ -173,21 +177,25 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Inner<K, V, S> {
 
     fn put_in_turn(
         &self,
-        held: &Held<'_, K, V, S>,
+        turn: &KeyTurn<'_, K, V, S>,
         loaded: Loaded<V>,
-    ) -> Result<Turned<V>, Superseded> {
+    ) -> Result<AsyncComputed<V>, Superseded> {
         let Loaded {
             value, lifetime, ..
         } = loaded;
-        let prepared = self.prepare(held.hash, held.key, &value, &lifetime);
-        self.store_in_turn(held, value, |_, _| prepared)
+        let prepared = self.prepare(turn.hash, turn.key, &value, &lifetime);
+        self.store_in_turn(turn, value, |_, _| prepared)
     }
 
-    fn update_in_turn(&self, held: &Held<'_, K, V, S>, value: V) -> Result<Turned<V>, Superseded> {
-        let weight = self.config.weight(held.key, &value);
-        let fits = self.fits(held.hash, held.key, weight);
+    fn update_in_turn(
+        &self,
+        turn: &KeyTurn<'_, K, V, S>,
+        value: V,
+    ) -> Result<AsyncComputed<V>, Superseded> {
+        let weight = self.config.weight(turn.key, &value);
+        let fits = self.fits(turn.hash, turn.key, weight);
         let now = self.time.now();
-        self.store_in_turn(held, value, |shard, slot| {
+        self.store_in_turn(turn, value, |shard, slot| {
             let slot = slot.expect("what the closure has seen is there");
             self.as_before(shard, slot, weight, fits, now)
         })
@@ -196,16 +204,16 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Inner<K, V, S> {
     /// Stores a value unless the key was changed.
     fn store_in_turn<'p>(
         &'p self,
-        held: &Held<'_, K, V, S>,
+        turn: &KeyTurn<'_, K, V, S>,
         value: V,
         prepare: impl FnOnce(&Shard<K, V>, Option<Slot>) -> Prepared<'p>,
-    ) -> Result<Turned<V>, Superseded> {
-        let Held { hash, key, .. } = *held;
+    ) -> Result<AsyncComputed<V>, Superseded> {
+        let KeyTurn { hash, key, .. } = *turn;
         let result = Quiet::new(value.clone(), &self.counters);
         // The table's key is not to be had: the flight is handed on.
         let mut entry = Some((key.clone(), value));
         let stored = self.write(self.cell(hash), |shard| {
-            let slot = held.unchanged(self, shard)?;
+            let slot = turn.unchanged(self, shard)?;
             let prepared = prepare(shard, slot);
             shard.forget_negative(hash, |stored| stored == key);
             let (key, value) = entry.take().expect("stored once");
@@ -213,13 +221,13 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Inner<K, V, S> {
         });
         self.counters.discard_pairs(entry.into_iter());
         Ok(match stored? {
-            true => Turned::Stored(result.into_inner(), held.there),
-            false => Turned::NotStored(result.into_inner()),
+            true => AsyncComputed::Stored(result.into_inner(), turn.there),
+            false => AsyncComputed::NotStored(result.into_inner()),
         })
     }
 }
 
-impl<V> Turned<V> {
+impl<V> AsyncComputed<V> {
     /// What callers are told. `seen` is what the closure has seen, where they ask.
     pub(crate) fn told(self, seen: impl FnOnce() -> Option<V>) -> Computed<V> {
         match self {
@@ -234,7 +242,7 @@ impl<V> Turned<V> {
     }
 }
 
-impl<K: Hash + Eq, V, S: BuildHasher> Held<'_, K, V, S> {
+impl<K: Hash + Eq, V, S: BuildHasher> KeyTurn<'_, K, V, S> {
     /// The place of the entry that the closure has seen, if it has seen one.
     fn unchanged(
         &self,

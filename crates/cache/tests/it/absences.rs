@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use tidewheel::{Fetched, Lifetime, Loaded, ManualClock, Outcome, Presence};
 
-use crate::hands::{Alarm, block_on, flagged, poll};
 use crate::loading::{Failure, MS, manual, unreached};
+use crate::manual_poll::{Alarm, block_on, flagged, poll};
 
 const SECOND: Duration = Duration::from_secs(1);
 

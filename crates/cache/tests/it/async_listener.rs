@@ -9,7 +9,7 @@ use std::thread;
 
 use tidewheel::{Builder, Cache, Driver, ManualClock, OnFull, RemovalCause};
 
-use crate::timely::{MS, block_on, in_time, sleep, until};
+use crate::with_timeout::{MS, block_on, in_time, sleep, until};
 
 type Numbers = Cache<u64, u64>;
 
@@ -253,9 +253,9 @@ fn a_poll_ends_though_events_wait_and_something_is_due_soon() {
 }
 
 #[derive(Default)]
-struct Bell(AtomicUsize);
+struct CountingWaker(AtomicUsize);
 
-impl Wake for Bell {
+impl Wake for CountingWaker {
     fn wake(self: Arc<Self>) {
         self.0.fetch_add(1, SeqCst);
     }
@@ -270,8 +270,8 @@ fn a_task_that_awaits_the_listener_does_not_wake_itself() {
             .eviction_listener_async(|_| pending())
             .build()
             .expect("valid");
-        let bell = Arc::new(Bell::default());
-        let waker = Waker::from(Arc::clone(&bell));
+        let count = Arc::new(CountingWaker::default());
+        let waker = Waker::from(Arc::clone(&count));
         let mut drive = Box::pin(cache.drive(|_| pending()));
         cache.insert(0, 1);
         cache.remove(&0);
@@ -288,9 +288,9 @@ fn a_task_that_awaits_the_listener_does_not_wake_itself() {
         poll();
         clock.advance(4 * MS);
         (0..8).for_each(|_| poll());
-        let before = bell.0.load(SeqCst);
+        let before = count.0.load(SeqCst);
         (0..8).for_each(|_| poll());
-        assert_eq!(bell.0.load(SeqCst), before, "nothing has happened");
+        assert_eq!(count.0.load(SeqCst), before, "nothing has happened");
     });
 }
 

@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use tidewheel::{Cache, Compute, Driver, Lifetime, Loaded, ManualClock, Ttl};
 
-use crate::hands::{Alarm, block_on, flagged, poll};
 use crate::loading::{Failure, MS, manual};
+use crate::manual_poll::{Alarm, block_on, flagged, poll};
 
 const NONE: &[u64] = &[];
 

@@ -11,8 +11,8 @@ use std::thread;
 
 use tidewheel::{Cache, Compute, Computed, Lifetime, Loaded, ManualClock, RemovalCause, Ttl};
 
-use crate::hands::{Alarm, block_on, flagged, poll};
 use crate::loading::{Failure, MS, manual, until};
+use crate::manual_poll::{Alarm, block_on, flagged, poll};
 
 type Numbers = Cache<u64, u64>;
 type Said = Result<Compute<u64>, Failure>;

@@ -13,7 +13,7 @@ use tidewheel::{
     Builder, Cache, Driver, ManualClock, OnFull, Removal, RemovalCause, SharedDriver, WeakCache,
 };
 
-use crate::timely::{MS, block_on, heard, in_time, sleep, until};
+use crate::with_timeout::{MS, block_on, heard, in_time, sleep, until};
 
 type Numbers = Cache<u64, u64>;
 

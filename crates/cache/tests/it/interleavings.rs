@@ -15,8 +15,8 @@ use std::task::Poll;
 
 use tidewheel::{Cache, Compute, ManualClock};
 
-use crate::hands::{Alarm, poll};
 use crate::loading::manual;
+use crate::manual_poll::{Alarm, poll};
 use crate::support::{is_deep, mixed};
 
 const KEYS: u64 = 4;

@@ -8,8 +8,8 @@ use std::task::Poll;
 
 use tidewheel::{Cache, Compute, Driver, Loaded, ManualClock, Outcome};
 
-use crate::hands::{Alarm, block_on, flagged, poll};
 use crate::loading::{MS, unreached};
+use crate::manual_poll::{Alarm, block_on, flagged, poll};
 
 /// What keys are asked by; counts the keys that are made from it.
 #[derive(Debug, Hash, PartialEq, Eq)]

@@ -10,8 +10,8 @@ use std::thread;
 
 use tidewheel::{Cache, Driver, ManualClock};
 
-use crate::hands::{Alarm, block_on, flagged, poll};
 use crate::loading::{Failure, manual, unreached, until};
+use crate::manual_poll::{Alarm, block_on, flagged, poll};
 
 fn cache() -> Cache<u64, u64> {
     manual(&ManualClock::new()).build().expect("valid")

@@ -14,16 +14,14 @@ mod clocks;
 mod computed;
 mod conveniences;
 mod delivery;
-mod delivery_midst;
+mod delivery_reentrancy;
 mod due_first;
 #[cfg(not(target_family = "wasm"))]
 mod endings;
 mod ends;
 mod entry;
 mod expiry;
-mod fuses;
 mod handles;
-mod hands;
 mod huge_pages;
 mod inference;
 mod interleavings;
@@ -35,11 +33,13 @@ mod load_by_ref;
 mod loading;
 mod loads;
 mod loads_kept;
+mod manual_poll;
 mod many;
 mod matrix;
 mod model;
 mod outages;
 mod outcomes;
+mod panic_injection;
 #[cfg(all(feature = "system", not(target_family = "wasm")))]
 mod programs;
 #[cfg(feature = "bytemuck")]
@@ -58,11 +58,11 @@ mod snapshot;
 mod soft_deadlines;
 mod support;
 mod tags;
-#[cfg(not(target_family = "wasm"))]
-mod timely;
 mod turns;
 mod twelve_bugs;
 #[cfg(not(target_family = "wasm"))]
 mod two_drivers;
 mod user_code;
 mod visibility;
+#[cfg(not(target_family = "wasm"))]
+mod with_timeout;

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use tidewheel::{Fetched, Lifetime, Loaded, ManualClock, Outcome};
 
-use crate::hands::{Alarm, block_on, flagged, poll};
 use crate::loading::{Failure, MS, manual, unreached, until};
+use crate::manual_poll::{Alarm, block_on, flagged, poll};
 
 const SECOND: Duration = Duration::from_secs(1);
 

@@ -12,8 +12,8 @@ use tidewheel::{
     Builder, Cache, Driver, Lifetime, Loaded, ManualClock, Outcome, Presence, RemovalCause, Ttl,
 };
 
-use crate::hands::{Alarm, block_on, flagged, poll};
 use crate::loading::{Failure, MS, manual};
+use crate::manual_poll::{Alarm, block_on, flagged, poll};
 
 const SECOND: Duration = Duration::from_secs(1);
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tidewheel::{Builder, Cache, Driver, SharedDriver};
 
-use crate::timely::{MS, in_time};
+use crate::with_timeout::{MS, in_time};
 
 type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
 type Spawn = fn(Pin<Box<dyn Future<Output = ()> + Send>>);
@@ -136,9 +136,9 @@ fn on_smol() {
 #[test]
 fn on_no_runtime() {
     in_time("all is done", || {
-        crate::timely::block_on(uses_all(Runtime {
-            sleep: |duration| Box::pin(crate::timely::sleep(duration)),
-            spawn: |task| drop(std::thread::spawn(|| crate::timely::block_on(task))),
+        crate::with_timeout::block_on(uses_all(Runtime {
+            sleep: |duration| Box::pin(crate::with_timeout::sleep(duration)),
+            spawn: |task| drop(std::thread::spawn(|| crate::with_timeout::block_on(task))),
         }));
     });
 }

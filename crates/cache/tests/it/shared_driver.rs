@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use tidewheel::{Builder, Cache, ManualClock, SharedDriver};
 
-use crate::timely::{MS, block_on, heard, in_time, sleep, until};
+use crate::with_timeout::{MS, block_on, heard, in_time, sleep, until};
 
 fn numbers(driver: &SharedDriver) -> Builder<u64, u64> {
     Cache::builder()

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use tidewheel::{Cache, Condition, Driver, Expiry, Lifetime, Loaded, ManualClock, Ttl};
 
-use crate::hands::{Alarm, block_on, flagged, poll};
 use crate::loading::{Failure, MS, manual, unreached};
+use crate::manual_poll::{Alarm, block_on, flagged, poll};
 
 const DAY: Duration = Duration::from_secs(86_400);
 

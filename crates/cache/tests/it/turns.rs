@@ -15,8 +15,8 @@ use tidewheel::{
     Cache, Compute, Driver, Lifetime, Loaded, ManualClock, Outcome, RemovalCause, Ttl,
 };
 
-use crate::hands::{Alarm, block_on, flagged, poll};
 use crate::loading::{MS, manual, unreached, until};
+use crate::manual_poll::{Alarm, block_on, flagged, poll};
 
 type Write = fn(&Cache<u64, u64>);
 type Change<'a> = Pin<Box<dyn Future<Output = Option<u64>> + 'a>>;

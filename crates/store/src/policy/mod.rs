@@ -63,10 +63,10 @@
 //!   has the rule. An example is a loop that is a little longer than cache and ghosts together:
 //!   nearly all that came back leave without a hit, so hardly a ghost is believed, and what is in
 //!   the cache stays.
-//! - **Idle entries of the main region.** At every 14th eviction from probation the hand glances at
+//! - **Idle entries of the main region.** At every 14th eviction from probation the hand probes
 //!   one of them. If it has no hits, it is evicted in place of the entry whose turn had come, and
 //!   that one moves up. So an entry that is not hit for long loses its place. The fraction of
-//!   glances that find hits says how much of the main region is in use.
+//!   probes that find hits says how much of the main region is in use.
 //!
 //! # Cost
 //!
@@ -113,10 +113,10 @@ const CHOOSING_STEPS: u32 = 512;
 const LAST_STEPS: u32 = 4096;
 /// Entries that one insertion or eviction may move on because probation is over its share.
 const SPILLED_PER_CALL: u32 = 2;
-/// The hand glances at the main region once in this many evictions from probation.
-const EVICTIONS_PER_GLANCE: u8 = 14;
-/// Slots that a glance looks at, at most, to find an entry of the main region.
-const GLANCE_STEPS: u32 = 16;
+/// The hand probes the main region once in this many evictions from probation.
+const EVICTIONS_PER_PROBE: u8 = 14;
+/// Slots that a probe looks at, at most, to find an entry of the main region.
+const PROBE_STEPS: u32 = 16;
 /// Ghosts are not made for fewer keys than this.
 const MIN_GHOSTS: usize = 64;
 
@@ -174,8 +174,8 @@ pub(crate) struct Policy {
     trust: Trust,
     /// The hand's pace.
     turn: Turn,
-    /// Evictions from probation since the last glance.
-    since_glance: u8,
+    /// Evictions from probation since the last probe.
+    since_probe: u8,
 }
 
 impl Policy {
@@ -191,7 +191,7 @@ impl Policy {
             promoted: Rate::default(),
             trust: Trust::default(),
             turn: Turn::default(),
-            since_glance: 0,
+            since_probe: 0,
         }
     }
 
@@ -355,7 +355,7 @@ impl Policy {
         }
         self.count_out();
         let idle = if choosing {
-            self.glance(residents)
+            self.probe(residents)
         } else {
             None
         };
@@ -385,21 +385,21 @@ impl Policy {
         self.probation.push(residents, place);
     }
 
-    /// Once in [`EVICTIONS_PER_GLANCE`] calls, looks at one entry of the main region. Returns it if
+    /// Once in [`EVICTIONS_PER_PROBE`] calls, looks at one entry of the main region. Returns it if
     /// it has no hits.
     #[inline(always)]
-    fn glance<R: Residents>(&mut self, residents: &mut R) -> Option<u32> {
-        self.since_glance += 1;
-        if self.since_glance < EVICTIONS_PER_GLANCE {
+    fn probe<R: Residents>(&mut self, residents: &mut R) -> Option<u32> {
+        self.since_probe += 1;
+        if self.since_probe < EVICTIONS_PER_PROBE {
             return None;
         }
-        self.since_glance = 0;
-        self.glance_now(residents)
+        self.since_probe = 0;
+        self.probe_now(residents)
     }
 
     #[inline(never)]
-    fn glance_now<R: Residents>(&mut self, residents: &mut R) -> Option<u32> {
-        for _ in 0..GLANCE_STEPS {
+    fn probe_now<R: Residents>(&mut self, residents: &mut R) -> Option<u32> {
+        for _ in 0..PROBE_STEPS {
             let id = self.advance(residents.end());
             if let Some((region, was_hit)) = self.take_hit(residents, id) {
                 if region == Region::Main {

@@ -52,7 +52,7 @@ const WHOLE: u16 = 1024;
 pub(super) struct Trust {
     /// Of the entries that the ghosts remembered: which were hit before the hand came.
     returned: Rate,
-    /// Of the main region's entries at which the hand glanced: which had hits.
+    /// Of the main region's entries that the hand probed: those that had hits.
     in_use: Rate,
     /// Ghosts that were too old since the last one that was believed all the same.
     doubted: u32,
@@ -67,7 +67,7 @@ impl Trust {
         self.returned.count(was_hit, quarter.clamp(least, most));
     }
 
-    /// The hand has glanced at an entry of the main region.
+    /// The hand has probed an entry of the main region.
     #[inline]
     pub(super) fn count_in_use(&mut self, was_hit: bool) {
         self.in_use.count(was_hit, IN_USE_WINDOW);

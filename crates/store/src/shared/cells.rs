@@ -252,7 +252,7 @@ impl<K, V> Entry<K, V> {
     ///
     /// Both types are plain. (The slot may be vacant, or written meanwhile.)
     #[inline(always)]
-    pub(super) unsafe fn glimpse(&self) -> (MaybeUninit<K>, MaybeUninit<V>) {
+    pub(super) unsafe fn copy_out(&self) -> (MaybeUninit<K>, MaybeUninit<V>) {
         // SAFETY:
         // - The memory was initialised: with zeros, if nothing else.
         // - `write` writes plain types by words.

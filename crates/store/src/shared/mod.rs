@@ -64,6 +64,6 @@ pub(crate) use cells::{Cells, DEADLINE_MAX, Entry, Loose, Own};
 pub(crate) use lanes::{LANES, Lanes, first};
 pub(crate) use limbo::{has_room, is_full, is_possible, look_again};
 pub(crate) use plain::{are_listed, may_be_told};
-pub use roots::{Glimpse, Lens};
+pub use roots::{Lens, OptimisticRead};
 pub(crate) use roots::{Roots, Spot, Ways};
 pub use seats::{SEATS, known_seat, seat};

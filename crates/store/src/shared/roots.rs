@@ -293,7 +293,7 @@ impl Roots {
 
 /// What a look without a lock has shown.
 #[derive(Debug)]
-pub enum Glimpse<K, V> {
+pub enum OptimisticRead<K, V> {
     /// The first entry that may be the key's, which outlasts the tick that was asked for: if its
     /// key is another one, the key's entry may be elsewhere.
     Entry(K, V),
@@ -335,39 +335,39 @@ impl<K, V> Lens<K, V> {
     /// it.
     #[inline(always)]
     #[must_use]
-    pub fn glimpse<A: Fn(u64) -> bool>(
+    pub fn read<A: Fn(u64) -> bool>(
         &self,
         place: u32,
         lets_go: bool,
         clock: impl FnOnce() -> A,
-    ) -> Glimpse<K, V> {
+    ) -> OptimisticRead<K, V> {
         if !Self::suits(|| Some(self)) {
-            return Glimpse::Unclear;
+            return OptimisticRead::Unclear;
         }
         let roots = &*self.0;
         let Some(pin) = Pin::enter() else {
-            return Glimpse::Unclear;
+            return OptimisticRead::Unclear;
         };
         let sequence = roots.sequence.load(Acquire);
         if sequence & 1 == 1 {
-            return Glimpse::Unclear;
+            return OptimisticRead::Unclear;
         }
         // SAFETY: the thread is pinned.
         let id = match unsafe { roots.id(place, sequence) } {
             First::Likely(id) => id,
-            First::Nowhere if roots.is_at(sequence) => return Glimpse::Nowhere,
-            First::Nowhere | First::Elsewhere => return Glimpse::Unclear,
+            First::Nowhere if roots.is_at(sequence) => return OptimisticRead::Nowhere,
+            First::Nowhere | First::Elsewhere => return OptimisticRead::Unclear,
         };
         // The id stays right while the sequence does. So nothing is lost if the thread lets go.
         let pin = (!lets_go).then_some(pin);
         let is_ahead = clock();
         let Some(_pin) = pin.or_else(Pin::enter) else {
-            return Glimpse::Unclear;
+            return OptimisticRead::Unclear;
         };
         // SAFETY: the thread is pinned. A lens of `(K, V)` is made of a store of them.
         let slot = unsafe { roots.slot::<K, V>(id, sequence) };
         if slot.is_null() {
-            return Glimpse::Unclear;
+            return OptimisticRead::Unclear;
         }
         // SAFETY: the slot's memory is valid while the thread is pinned. All that is used of it is
         // atomic.
@@ -376,12 +376,12 @@ impl<K, V> Lens<K, V> {
         // The index leads to entries only, and a vacant pair in it to a slot whose time is over.
         // Where zeros may be no value, that is not relied on.
         if !are_listed::<K, V>() && !slot.is_live() {
-            return Glimpse::Unclear;
+            return OptimisticRead::Unclear;
         }
         // SAFETY: both types are plain, or there were no lens.
-        let (key, value) = unsafe { slot.glimpse() };
+        let (key, value) = unsafe { slot.copy_out() };
         if !is_alive || !roots.is_at(sequence) {
-            return Glimpse::Unclear;
+            return OptimisticRead::Unclear;
         }
         // SAFETY:
         // - Nothing was written meanwhile, since `Slots` writes types that are not listed only
@@ -392,6 +392,6 @@ impl<K, V> Lens<K, V> {
         if let Some(next) = Policy::hit(state) {
             slot.hit(state, next);
         }
-        Glimpse::Entry(key, value)
+        OptimisticRead::Entry(key, value)
     }
 }

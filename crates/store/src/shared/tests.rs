@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Barrier, Mutex, mpsc};
 
-use super::{Glimpse, Lens, Ways, limbo};
+use super::{Lens, OptimisticRead, Ways, limbo};
 use crate::{Attributes, TypedStore};
 
 const SCALE: u64 = if cfg!(miri) { 1 } else { 400 };
@@ -64,10 +64,10 @@ fn remove(store: &mut Store, key: u64) {
 
 /// The value of a key, if a look without the lock tells.
 fn look(lens: &Lens<u64, u128>, key: u64, now: u64) -> Option<Option<u128>> {
-    match lens.glimpse(place(key), now % 2 == 1, || move |deadline| deadline > now) {
-        Glimpse::Entry(stored, value) if stored == key => Some(Some(value)),
-        Glimpse::Nowhere => Some(None),
-        Glimpse::Entry(..) | Glimpse::Unclear => None,
+    match lens.read(place(key), now % 2 == 1, || move |deadline| deadline > now) {
+        OptimisticRead::Entry(stored, value) if stored == key => Some(Some(value)),
+        OptimisticRead::Nowhere => Some(None),
+        OptimisticRead::Entry(..) | OptimisticRead::Unclear => None,
     }
 }
 
@@ -120,8 +120,8 @@ fn arrays_of_numbers_are_found_too() {
     }
     store.end_change();
     for key in 0..20 {
-        let found = lens.glimpse(place(u64::from(key)), false, || |deadline| deadline > NEVER);
-        let Glimpse::Entry(stored, value) = found else {
+        let found = lens.read(place(u64::from(key)), false, || |deadline| deadline > NEVER);
+        let OptimisticRead::Entry(stored, value) = found else {
             panic!("{key} is there")
         };
         assert_eq!((stored, value), (key, [key as u8; 32]));
@@ -340,12 +340,12 @@ fn a_clock_may_look_itself_and_may_panic() {
     store.begin_change();
     insert(&mut store, 1, 7, None);
     store.end_change();
-    let nested = lens.glimpse(place(1), false, || {
+    let nested = lens.read(place(1), false, || {
         assert_eq!(look(&lens, 1, NEVER), None, "one look at a time");
         |_| true
     });
-    assert!(matches!(nested, Glimpse::Entry(1, 7)));
-    let nested = lens.glimpse(place(1), true, || {
+    assert!(matches!(nested, OptimisticRead::Entry(1, 7)));
+    let nested = lens.read(place(1), true, || {
         assert_eq!(look(&lens, 1, NEVER), Some(Some(7)));
         store.begin_change();
         remove(&mut store, 1);
@@ -353,10 +353,13 @@ fn a_clock_may_look_itself_and_may_panic() {
         store.end_change();
         |_| true
     });
-    assert!(matches!(nested, Glimpse::Unclear), "it has changed since");
+    assert!(
+        matches!(nested, OptimisticRead::Unclear),
+        "it has changed since"
+    );
     for lets_go in [false, true] {
         let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            lens.glimpse(place(1), lets_go, || -> fn(u64) -> bool {
+            lens.read(place(1), lets_go, || -> fn(u64) -> bool {
                 panic!("no time")
             })
         }));

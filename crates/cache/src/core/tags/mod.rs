@@ -20,7 +20,7 @@
 //! Only [`Lifetime::tag`](crate::Lifetime::tag) names the code behind this: a program whose entries
 //! have no tags does not contain it.
 
-mod book;
+mod graph;
 mod names;
 mod nodes;
 
@@ -35,19 +35,19 @@ use foldhash::fast::RandomState;
 
 use crate::sync::{AtomicU64, Ordering::Relaxed};
 
-use book::Book;
 #[cfg(feature = "serde")]
-pub(crate) use book::TAGS_PER_ENTRY_MAX;
+pub(crate) use graph::TAGS_PER_ENTRY_MAX;
+use graph::TagGraph;
 
 /// The tags of one cache; nothing before an entry has one.
 pub(crate) struct Tags {
-    kept: OnceLock<Box<dyn Kept>>,
-    /// Uses that are no entry's, nor about to be. See [`Lent`].
+    index: OnceLock<Box<dyn TagIndex>>,
+    /// Uses that are no entry's, nor about to be. See [`LentTags`].
     lent: AtomicU64,
 }
 
 /// What entries' tags are looked up in.
-pub(crate) trait Kept: Send + Sync {
+pub(crate) trait TagIndex: Send + Sync {
     /// The label that an entry with these tags keeps, used once.
     fn label_of(&self, tags: &[&str]) -> u64;
 
@@ -79,40 +79,40 @@ pub(crate) trait Kept: Send + Sync {
 }
 
 /// Makes what tags are looked up in.
-pub(crate) type NewKept = fn() -> Box<dyn Kept>;
+pub(crate) type NewTagIndex = fn() -> Box<dyn TagIndex>;
 
 /// The one that there is. Whoever names it has it compiled into the program.
-pub(crate) fn book<S>() -> Box<dyn Kept>
+pub(crate) fn tag_index<S>() -> Box<dyn TagIndex>
 where
     S: BuildHasher + Default + Send + Sync + 'static,
 {
-    Box::new(Book::<S>::new())
+    Box::new(TagGraph::<S>::new())
 }
 
 /// Tags that a caller gives an entry, and what they are looked up in. Mostly there are none: then
 /// it is quickly dropped.
 #[derive(Clone, Default)]
-pub(crate) struct Given(Option<Box<Listed>>);
+pub(crate) struct GivenTags(Option<Box<TagList>>);
 
 #[derive(Clone)]
-struct Listed {
+struct TagList {
     names: Vec<Arc<str>>,
-    kept: NewKept,
+    index: NewTagIndex,
 }
 
-impl Given {
-    pub(crate) fn push(&mut self, tag: Arc<str>, kept: NewKept) {
+impl GivenTags {
+    pub(crate) fn push(&mut self, tag: Arc<str>, index: NewTagIndex) {
         let names = self.0.get_or_insert_with(|| {
-            Box::new(Listed {
+            Box::new(TagList {
                 names: Vec::new(),
-                kept,
+                index,
             })
         });
         names.names.push(tag);
     }
 }
 
-impl Deref for Given {
+impl Deref for GivenTags {
     type Target = [Arc<str>];
 
     fn deref(&self) -> &[Arc<str>] {
@@ -120,15 +120,15 @@ impl Deref for Given {
     }
 }
 
-impl PartialEq for Given {
+impl PartialEq for GivenTags {
     fn eq(&self, other: &Self) -> bool {
         **self == **other
     }
 }
 
-impl Eq for Given {}
+impl Eq for GivenTags {}
 
-impl fmt::Debug for Given {
+impl fmt::Debug for GivenTags {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (**self).fmt(f)
     }
@@ -136,12 +136,12 @@ impl fmt::Debug for Given {
 
 /// A use of an entry's tags, for as long as the entry is on its way: what is not passed on to the
 /// entry is given back, also when user code panics in between.
-pub(crate) struct Held<'a> {
+pub(crate) struct HeldTags<'a> {
     tags: &'a Tags,
     label: Cell<u64>,
 }
 
-impl Held<'_> {
+impl HeldTags<'_> {
     #[inline]
     pub(crate) fn label(&self) -> u64 {
         self.label.get()
@@ -154,7 +154,7 @@ impl Held<'_> {
     }
 }
 
-impl Drop for Held<'_> {
+impl Drop for HeldTags<'_> {
     #[inline]
     fn drop(&mut self) {
         self.tags.release(self.label());
@@ -163,18 +163,18 @@ impl Drop for Held<'_> {
 
 /// A use of tags by somebody who is no entry, and may have it for long: a refresh, or a walk over
 /// entries.
-pub(crate) struct Lent<'a> {
+pub(crate) struct LentTags<'a> {
     tags: &'a Tags,
     label: u64,
 }
 
-impl Lent<'_> {
+impl LentTags<'_> {
     pub(crate) fn label(&self) -> u64 {
         self.label
     }
 }
 
-impl Drop for Lent<'_> {
+impl Drop for LentTags<'_> {
     fn drop(&mut self) {
         let is_some = self.label != 0;
         self.tags.lent.fetch_sub(is_some.into(), Relaxed);
@@ -185,99 +185,103 @@ impl Drop for Lent<'_> {
 impl Tags {
     pub(crate) fn new() -> Self {
         Self {
-            kept: OnceLock::new(),
+            index: OnceLock::new(),
             lent: AtomicU64::new(0),
         }
     }
 
     /// For an entry that is about to be stored with these tags.
     #[inline]
-    pub(crate) fn hold(&self, tags: &Given) -> Held<'_> {
+    pub(crate) fn hold(&self, tags: &GivenTags) -> HeldTags<'_> {
         self.held(match &tags.0 {
             None => 0,
-            Some(given) => self.label_of(&given.names, given.kept),
+            Some(given) => self.label_of(&given.names, given.index),
         })
     }
 
     /// For an entry without tags.
     #[inline]
-    pub(crate) fn hold_none(&self) -> Held<'_> {
+    pub(crate) fn hold_none(&self) -> HeldTags<'_> {
         self.held(0)
     }
 
-    fn label_of<T: AsRef<str>>(&self, tags: &[T], kept: NewKept) -> u64 {
+    fn label_of<T: AsRef<str>>(&self, tags: &[T], index: NewTagIndex) -> u64 {
         let names: Vec<&str> = tags.iter().map(AsRef::as_ref).collect();
-        self.kept.get_or_init(kept).label_of(&names)
+        self.index.get_or_init(index).label_of(&names)
     }
 
     /// For an entry that comes from a snapshot.
     #[cfg(feature = "serde")]
-    pub(crate) fn hold_names(&self, tags: &[String]) -> Held<'_> {
+    pub(crate) fn hold_names(&self, tags: &[String]) -> HeldTags<'_> {
         self.held(match tags.is_empty() {
             true => 0,
-            false => self.label_of(tags, book::<RandomState>),
+            false => self.label_of(tags, tag_index::<RandomState>),
         })
     }
 
     /// For an entry whose tags cannot be told apart.
     #[cfg(feature = "serde")]
-    pub(crate) fn hold_any(&self) -> Held<'_> {
-        self.held(self.kept.get_or_init(book::<RandomState>).label_of_any())
+    pub(crate) fn hold_any(&self) -> HeldTags<'_> {
+        self.held(
+            self.index
+                .get_or_init(tag_index::<RandomState>)
+                .label_of_any(),
+        )
     }
 
     /// For an entry that is about to be stored with the tags of one that is.
     #[inline]
-    pub(crate) fn hold_again(&self, label: u64) -> Held<'_> {
+    pub(crate) fn hold_again(&self, label: u64) -> HeldTags<'_> {
         self.keep(label);
         self.held(label)
     }
 
     /// For somebody who looks for entries with a tag, and keeps its leaf meanwhile; `None` when no
     /// entry has it.
-    pub(crate) fn lend_known(&self, tag: &str) -> Option<Lent<'_>> {
-        let label = self.book()?.label_of_known(tag)?;
+    pub(crate) fn lend_known(&self, tag: &str) -> Option<LentTags<'_>> {
+        let label = self.index()?.label_of_known(tag)?;
         Some(self.lend(label))
     }
 
     /// For somebody who keeps the tags of an entry that is stored.
-    pub(crate) fn lend_again(&self, label: u64) -> Lent<'_> {
+    pub(crate) fn lend_again(&self, label: u64) -> LentTags<'_> {
         self.keep(label);
         self.lend(label)
     }
 
     /// The same, if it has any.
     #[inline]
-    pub(crate) fn lend_any(&self, label: u64) -> Option<Lent<'_>> {
+    pub(crate) fn lend_any(&self, label: u64) -> Option<LentTags<'_>> {
         (label != 0).then(|| self.lend_again(label))
     }
 
     /// Whether a tag was invalidated since these were lent.
-    pub(crate) fn are_overtaken(&self, lent: Option<&Lent<'_>>) -> bool {
+    pub(crate) fn are_overtaken(&self, lent: Option<&LentTags<'_>>) -> bool {
         lent.is_some_and(|lent| !self.is_current(lent.label()))
     }
 
-    fn lend(&self, label: u64) -> Lent<'_> {
+    fn lend(&self, label: u64) -> LentTags<'_> {
         let is_some = label != 0;
         self.lent.fetch_add(is_some.into(), Relaxed);
-        Lent { tags: self, label }
+        LentTags { tags: self, label }
     }
 
     #[inline]
-    fn held(&self, label: u64) -> Held<'_> {
+    fn held(&self, label: u64) -> HeldTags<'_> {
         let label = Cell::new(label);
-        Held { tags: self, label }
+        HeldTags { tags: self, label }
     }
 
     /// Whether no tag of an entry was invalidated since its label was made.
     #[inline]
     pub(crate) fn is_current(&self, label: u64) -> bool {
-        label == 0 || self.kept.get().is_none_or(|kept| kept.is_current(label))
+        label == 0 || self.index.get().is_none_or(|index| index.is_current(label))
     }
 
     /// Counts another entry with this label, which one that is stored has.
     fn keep(&self, label: u64) {
-        if let Some(kept) = self.kept.get().filter(|_| label != 0) {
-            kept.keep(label);
+        if let Some(index) = self.index.get().filter(|_| label != 0) {
+            index.keep(label);
         }
     }
 
@@ -291,41 +295,41 @@ impl Tags {
 
     #[inline(never)]
     fn release_some(&self, label: u64) {
-        if let Some(kept) = self.kept.get() {
-            kept.release(label);
+        if let Some(index) = self.index.get() {
+            index.release(label);
         }
     }
 
     /// Invalidates every entry whose label was made before; `false` when there is none. O(1).
     pub(crate) fn invalidate(&self, tag: &str) -> bool {
-        self.book().is_some_and(|book| book.invalidate(tag))
+        self.index().is_some_and(|index| index.invalidate(tag))
     }
 
     /// The names of an entry's tags; `None` if they cannot be told apart.
     #[cfg(feature = "serde")]
     pub(crate) fn names(&self, label: u64) -> Option<Vec<String>> {
-        match self.book() {
-            Some(book) => book.names(label),
+        match self.index() {
+            Some(index) => index.names(label),
             None => Some(Vec::new()),
         }
     }
 
     /// Whether the tag of `leaf` is among an entry's. Of an entry with too many tags nobody knows.
-    pub(crate) fn has(&self, label: u64, leaf: &Lent<'_>) -> bool {
-        self.book()
-            .is_some_and(|book| book.has(label, leaf.label()))
+    pub(crate) fn has(&self, label: u64, leaf: &LentTags<'_>) -> bool {
+        self.index()
+            .is_some_and(|index| index.has(label, leaf.label()))
     }
 
     /// Panics if a count is wrong: `labels` are those of all entries. Which tags are lent is not
     /// known, but how often. For tests.
     pub(crate) fn validate(&self, mut labels: impl Iterator<Item = u64>) {
-        match self.book() {
-            Some(book) => book.validate(&mut labels, self.lent.load(Relaxed)),
+        match self.index() {
+            Some(index) => index.validate(&mut labels, self.lent.load(Relaxed)),
             None => assert!(labels.all(|label| label == 0), "a label of no tags"),
         }
     }
 
-    fn book(&self) -> Option<&dyn Kept> {
-        self.kept.get().map(|kept| &**kept)
+    fn index(&self) -> Option<&dyn TagIndex> {
+        self.index.get().map(|index| &**index)
     }
 }

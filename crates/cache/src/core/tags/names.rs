@@ -12,7 +12,7 @@ use tidewheel_store::{Attributes, Slot, TypedStore};
 const TIDIED_PER_REMOVAL: u32 = 2;
 
 pub(super) struct Names<S> {
-    named: TypedStore<Named, ()>,
+    named: TypedStore<NamedNode, ()>,
     hasher: S,
     /// All nodes below this were given out once.
     pub(super) end: u32,
@@ -22,13 +22,13 @@ pub(super) struct Names<S> {
     pub(super) free_len: u32,
 }
 
-struct Named {
+struct NamedNode {
     id: u32,
-    key: Key,
+    key: NodeKey,
 }
 
 /// What a node stands for.
-pub(super) enum Key {
+pub(super) enum NodeKey {
     Leaf(Box<str>),
     /// A smaller set, and one more leaf.
     Pair(u32, u32),
@@ -36,30 +36,30 @@ pub(super) enum Key {
 
 /// What is looked for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Wanted<'a> {
+pub(super) enum NodeKeyRef<'a> {
     Leaf(&'a str),
     Pair(u32, u32),
 }
 
-impl Key {
-    fn as_wanted(&self) -> Wanted<'_> {
+impl NodeKey {
+    fn as_key_ref(&self) -> NodeKeyRef<'_> {
         match self {
-            Self::Leaf(name) => Wanted::Leaf(name),
-            Self::Pair(set, leaf) => Wanted::Pair(*set, *leaf),
+            Self::Leaf(name) => NodeKeyRef::Leaf(name),
+            Self::Pair(set, leaf) => NodeKeyRef::Pair(*set, *leaf),
         }
     }
 }
 
-impl From<Wanted<'_>> for Key {
-    fn from(wanted: Wanted<'_>) -> Self {
+impl From<NodeKeyRef<'_>> for NodeKey {
+    fn from(wanted: NodeKeyRef<'_>) -> Self {
         match wanted {
-            Wanted::Leaf(name) => Self::Leaf(name.into()),
-            Wanted::Pair(set, leaf) => Self::Pair(set, leaf),
+            NodeKeyRef::Leaf(name) => Self::Leaf(name.into()),
+            NodeKeyRef::Pair(set, leaf) => Self::Pair(set, leaf),
         }
     }
 }
 
-fn place(hasher: &impl BuildHasher, wanted: Wanted<'_>) -> u32 {
+fn place(hasher: &impl BuildHasher, wanted: NodeKeyRef<'_>) -> u32 {
     let hash = hasher.hash_one(wanted);
     (hash >> 32) as u32 ^ hash as u32
 }
@@ -81,17 +81,17 @@ impl<S: BuildHasher + Default> Names<S> {
     }
 
     /// The node of a name or a pair.
-    pub(super) fn find(&self, wanted: Wanted<'_>) -> Option<u32> {
+    pub(super) fn find(&self, wanted: NodeKeyRef<'_>) -> Option<u32> {
         let place = place(&self.hasher, wanted);
         let slot = self
             .named
-            .find(place, |named| named.key.as_wanted() == wanted);
+            .find(place, |named| named.key.as_key_ref() == wanted);
         slot.map(|slot| self.named.key(slot).id)
     }
 
     /// What a node stands for, whose name is at this place.
     #[cfg(feature = "serde")]
-    pub(super) fn key_of(&self, id: u32, place: u32) -> Option<&Key> {
+    pub(super) fn key_of(&self, id: u32, place: u32) -> Option<&NodeKey> {
         self.slot_of(id, place)
             .map(|slot| &self.named.key(slot).key)
     }
@@ -101,30 +101,38 @@ impl<S: BuildHasher + Default> Names<S> {
     }
 
     /// Gives a node what it stands for; returns where that is found.
-    pub(super) fn insert(&mut self, id: u32, wanted: Wanted<'_>) -> u32 {
+    pub(super) fn insert(&mut self, id: u32, wanted: NodeKeyRef<'_>) -> u32 {
         let Self { named, hasher, .. } = self;
-        let place_of = |named: &Named| place(hasher, named.key.as_wanted());
+        let place_of = |named: &NamedNode| place(hasher, named.key.as_key_ref());
         let place = place(hasher, wanted);
         let key = wanted.into();
         let plain = Attributes::default();
-        named.insert(place, Named { id, key }, (), plain, 0, u64::MAX, &place_of);
+        named.insert(
+            place,
+            NamedNode { id, key },
+            (),
+            plain,
+            0,
+            u64::MAX,
+            &place_of,
+        );
         place
     }
 
     /// Forgets what a node stands for; `None` when it stands for nothing.
-    pub(super) fn remove(&mut self, id: u32, place: u32) -> Option<Key> {
+    pub(super) fn remove(&mut self, id: u32, place: u32) -> Option<NodeKey> {
         let slot = self.slot_of(id, place)?;
         let removed = self.named.remove(slot, place);
         let Self { named, hasher, .. } = self;
-        let place_of = |named: &Named| self::place(hasher, named.key.as_wanted());
+        let place_of = |named: &NamedNode| self::place(hasher, named.key.as_key_ref());
         named.maintain(TIDIED_PER_REMOVAL, &place_of);
         Some(removed.key.key)
     }
 
     /// Panics if the structure is broken. Visits every node that stands for something. O(n).
-    pub(super) fn validate(&self, mut visit: impl FnMut(u32, &Key)) {
+    pub(super) fn validate(&self, mut visit: impl FnMut(u32, &NodeKey)) {
         self.named
-            .validate(&|named| place(&self.hasher, named.key.as_wanted()));
+            .validate(&|named| place(&self.hasher, named.key.as_key_ref()));
         let mut cursor = Some(0);
         while let Some(from) = cursor {
             cursor = self.named.scan(from, 64, |slot| {

@@ -56,21 +56,21 @@ impl Sweeping for WalksAll {
 /// Tidewheel drops values after it has released the lock. So when a value's `drop` runs, it can see
 /// how many entries were removed under that lock.
 struct Watched {
-    cache: Cache<u32, Witness>,
+    cache: Cache<u32, DropRecorder>,
     log: Arc<Log>,
 }
 
 #[derive(Default)]
 struct Log {
-    cache: OnceLock<Cache<u32, Witness>>,
+    cache: OnceLock<Cache<u32, DropRecorder>>,
     stored: AtomicU64,
     dropped: AtomicU64,
     longest: AtomicU64,
 }
 
-struct Witness(Arc<Log>);
+struct DropRecorder(Arc<Log>);
 
-impl Drop for Witness {
+impl Drop for DropRecorder {
     fn drop(&mut self) {
         let Some(cache) = self.0.cache.get() else {
             return;
@@ -87,7 +87,7 @@ impl Watched {
     fn new(clock: &StageClock) -> Self {
         let log = Arc::new(Log::default());
         let cache = tidewheel(clock).build().expect("valid");
-        let handle: Cache<u32, Witness> = Cache::clone(&cache);
+        let handle: Cache<u32, DropRecorder> = Cache::clone(&cache);
         assert!(log.cache.set(handle).is_ok());
         Self { cache, log }
     }
@@ -97,7 +97,7 @@ impl Sweeping for Watched {
     fn set(&self, key: u32, ttl: Duration) {
         self.log.stored.fetch_add(1, SeqCst);
         self.cache
-            .insert_with_ttl(key, Witness(Arc::clone(&self.log)), ttl);
+            .insert_with_ttl(key, DropRecorder(Arc::clone(&self.log)), ttl);
     }
 
     fn sweep(&self) -> u64 {

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use bytemuck::NoUninit;
 
 use super::NEVER;
-use crate::shared::Glimpse;
+use crate::shared::OptimisticRead;
 use crate::{Attributes, Slot, TypedStore};
 
 const KEYS: u64 = if cfg!(miri) { 2 } else { 16 };
@@ -121,17 +121,17 @@ where
                         std::thread::yield_now();
                     }
                     number = (number + 1) % KEYS;
-                    let found = lens.glimpse(place(key(number)), number % 2 == 0, || {
+                    let found = lens.read(place(key(number)), number % 2 == 0, || {
                         |deadline| deadline > 0
                     });
-                    if let Glimpse::Entry(stored, found) = found {
+                    if let OptimisticRead::Entry(stored, found) = found {
                         let number = stored.get() - 1;
                         assert_eq!(found, value(number, turn_of(&found)), "torn");
                         seen.store(true, Relaxed);
                     }
                     // A vacant pair of the index.
-                    let vacant = lens.glimpse(0, false, || |deadline| deadline > 0);
-                    assert!(!matches!(vacant, Glimpse::Entry(..)));
+                    let vacant = lens.read(0, false, || |deadline| deadline > 0);
+                    assert!(!matches!(vacant, OptimisticRead::Entry(..)));
                 }
             });
         }
@@ -202,8 +202,8 @@ fn values_without_a_size_are_read() {
     store.begin_change();
     insert(&mut store, key(1), ());
     store.end_change();
-    let found = lens.glimpse(place(key(1)), false, || |deadline| deadline > NEVER);
-    assert!(matches!(found, Glimpse::Entry(stored, ()) if stored == key(1)));
+    let found = lens.read(place(key(1)), false, || |deadline| deadline > NEVER);
+    assert!(matches!(found, OptimisticRead::Entry(stored, ()) if stored == key(1)));
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use super::{Answer, Said, never};
+use super::{CallerAnswer, LoaderAnswer, never};
 use crate::loaded::{Loaded, Presence};
 
 /// What the loader of [`Cache::get_or_load_with`](crate::Cache::get_or_load_with) returns, and what
@@ -26,7 +26,7 @@ use crate::loaded::{Loaded, Presence};
     note = "`Presence` says for how long an absence is remembered",
     note = "for a plain value call `get_or_load`, `try_get_or_load` or `optionally_get_or_load`"
 )]
-pub trait LoaderResult<V>: Shape {
+pub trait LoaderResult<V>: LoaderShape {
     /// What the caller gets.
     type Answer;
     /// The loader's error.
@@ -35,32 +35,32 @@ pub trait LoaderResult<V>: Shape {
     #[doc(hidden)]
     const MAY_BE_ABSENT: bool;
     #[doc(hidden)]
-    fn said(self) -> Said<V, Self::Error>;
+    fn into_answer(self) -> LoaderAnswer<V, Self::Error>;
     #[doc(hidden)]
-    fn answer(answer: Answer<V, Self::Error>) -> Self::Answer;
+    fn answer(answer: CallerAnswer<V, Self::Error>) -> Self::Answer;
 }
 
 /// Nobody else implements [`LoaderResult`], so that there may be more shapes one day.
 #[expect(unnameable_types, reason = "a seal")]
-pub trait Shape {}
+pub trait LoaderShape {}
 
-impl<V> Shape for Loaded<V> {}
-impl<V> Shape for Option<Loaded<V>> {}
-impl<V, E> Shape for Result<Loaded<V>, E> {}
-impl<V, E> Shape for Result<Option<Loaded<V>>, E> {}
-impl<V> Shape for Presence<V> {}
-impl<V, E> Shape for Result<Presence<V>, E> {}
+impl<V> LoaderShape for Loaded<V> {}
+impl<V> LoaderShape for Option<Loaded<V>> {}
+impl<V, E> LoaderShape for Result<Loaded<V>, E> {}
+impl<V, E> LoaderShape for Result<Option<Loaded<V>>, E> {}
+impl<V> LoaderShape for Presence<V> {}
+impl<V, E> LoaderShape for Result<Presence<V>, E> {}
 
 impl<V> LoaderResult<V> for Loaded<V> {
     type Answer = V;
     type Error = Infallible;
     const MAY_BE_ABSENT: bool = false;
 
-    fn said(self) -> Said<V, Infallible> {
+    fn into_answer(self) -> LoaderAnswer<V, Infallible> {
         Ok(self.into())
     }
 
-    fn answer(answer: Answer<V, Infallible>) -> V {
+    fn answer(answer: CallerAnswer<V, Infallible>) -> V {
         present(answer.unwrap_or_else(|error| never(&error)))
     }
 }
@@ -70,11 +70,11 @@ impl<V> LoaderResult<V> for Option<Loaded<V>> {
     type Error = Infallible;
     const MAY_BE_ABSENT: bool = true;
 
-    fn said(self) -> Said<V, Infallible> {
+    fn into_answer(self) -> LoaderAnswer<V, Infallible> {
         Ok(self.into())
     }
 
-    fn answer(answer: Answer<V, Infallible>) -> Option<V> {
+    fn answer(answer: CallerAnswer<V, Infallible>) -> Option<V> {
         answer.unwrap_or_else(|error| never(&error))
     }
 }
@@ -84,11 +84,11 @@ impl<V> LoaderResult<V> for Presence<V> {
     type Error = Infallible;
     const MAY_BE_ABSENT: bool = true;
 
-    fn said(self) -> Said<V, Infallible> {
+    fn into_answer(self) -> LoaderAnswer<V, Infallible> {
         Ok(self)
     }
 
-    fn answer(answer: Answer<V, Infallible>) -> Option<V> {
+    fn answer(answer: CallerAnswer<V, Infallible>) -> Option<V> {
         answer.unwrap_or_else(|error| never(&error))
     }
 }
@@ -98,39 +98,39 @@ impl<V, E: Send + Sync + 'static> LoaderResult<V> for Result<Loaded<V>, E> {
     type Error = E;
     const MAY_BE_ABSENT: bool = false;
 
-    fn said(self) -> Said<V, E> {
+    fn into_answer(self) -> LoaderAnswer<V, E> {
         self.map(Into::into)
     }
 
-    fn answer(answer: Answer<V, E>) -> Result<V, Arc<E>> {
+    fn answer(answer: CallerAnswer<V, E>) -> Result<V, Arc<E>> {
         answer.map(present)
     }
 }
 
 impl<V, E: Send + Sync + 'static> LoaderResult<V> for Result<Option<Loaded<V>>, E> {
-    type Answer = Answer<V, E>;
+    type Answer = CallerAnswer<V, E>;
     type Error = E;
     const MAY_BE_ABSENT: bool = true;
 
-    fn said(self) -> Said<V, E> {
+    fn into_answer(self) -> LoaderAnswer<V, E> {
         self.map(Into::into)
     }
 
-    fn answer(answer: Answer<V, E>) -> Answer<V, E> {
+    fn answer(answer: CallerAnswer<V, E>) -> CallerAnswer<V, E> {
         answer
     }
 }
 
 impl<V, E: Send + Sync + 'static> LoaderResult<V> for Result<Presence<V>, E> {
-    type Answer = Answer<V, E>;
+    type Answer = CallerAnswer<V, E>;
     type Error = E;
     const MAY_BE_ABSENT: bool = true;
 
-    fn said(self) -> Self {
+    fn into_answer(self) -> Self {
         self
     }
 
-    fn answer(answer: Answer<V, E>) -> Answer<V, E> {
+    fn answer(answer: CallerAnswer<V, E>) -> CallerAnswer<V, E> {
         answer
     }
 }

@@ -30,7 +30,7 @@ impl Negative {
 impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     /// Looks for an answer under the reader lock, for those who have not found one at first.
     #[inline(never)]
-    pub(super) fn glance_again<E, Q>(
+    pub(super) fn look_up_again<E, Q>(
         &self,
         hash: Hashed,
         key: &Q,
@@ -41,14 +41,14 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         E: Send + Sync + 'static,
         Q: Equivalent<K> + ?Sized,
     {
-        self.glance(hash, key, absent, false)
+        self.look_up(hash, key, absent, false)
     }
 
     /// Looks for an answer, under the reader lock if it takes that. Counts the lookup if it is the
     /// first one.
     // Where it is first asked for, so that a hit is as quick as `get`.
     #[inline(always)]
-    pub(super) fn glance<E, Q>(
+    pub(super) fn look_up<E, Q>(
         &self,
         hash: Hashed,
         key: &Q,
@@ -62,8 +62,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     {
         if Lens::suits(move || self.cell(hash).lens.as_ref()) {
             let clock = |cell: &_| self.time_in(cell);
-            let glimpse = self.glimpse(hash, key, self.time.is_given(), clock);
-            if let Some(Some(value)) = glimpse {
+            let copied = self.read_optimistically(hash, key, self.time.is_given(), clock);
+            if let Some(Some(value)) = copied {
                 return Some(self.hit(value, first));
             }
         }
@@ -71,8 +71,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         let shard = self.read(cell);
         let entry = match Self::look(|| self.time_in(cell), &shard, hash, key) {
             FirstLook::Found(entry, now) if self.is_plainly_there(&entry, None, now) => entry,
-            FirstLook::Nowhere => return self.glance_in_vain(shard, hash, key, absent, first),
-            _ => return self.glance_closely(shard, hash, key, absent, first),
+            FirstLook::Nowhere => {
+                return self.answer_without_entry(shard, hash, key, absent, first);
+            }
+            _ => return self.look_up_closely(shard, hash, key, absent, first),
         };
         entry.hit();
         let value = entry.value().clone();
@@ -92,7 +94,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     /// count a hit.
     #[cold]
     #[inline(never)]
-    fn glance_closely<E, Q>(
+    fn look_up_closely<E, Q>(
         &self,
         shard: ReadGuard<'_, Shard<K, V>>,
         hash: Hashed,
@@ -107,10 +109,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     {
         let live = |slot: &Slot| self.is_live(&shard.store, *slot);
         let Some(slot) = Self::find(&shard, hash, key).filter(live) else {
-            return self.glance_in_vain(shard, hash, key, absent, first);
+            return self.answer_without_entry(shard, hash, key, absent, first);
         };
         if self.is_stale(&shard.store, slot) {
-            return self.glance_at_stale(shard, slot, hash, key, first);
+            return self.answer_with_stale(shard, slot, hash, key, first);
         }
         shard.store.hit(slot);
         let renewal = self.used(&shard, slot);
@@ -129,7 +131,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     /// There is no live entry: perhaps the last load has failed a moment ago, or an error or
     /// absence is remembered.
     #[cold]
-    fn glance_in_vain<E, Q>(
+    fn answer_without_entry<E, Q>(
         &self,
         shard: ReadGuard<'_, Shard<K, V>>,
         hash: Hashed,
@@ -167,7 +169,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     /// The entry is past its soft deadline: it is served if somebody else loads it again, or did so
     /// in vain a moment ago.
     #[cold]
-    fn glance_at_stale<E, Q>(
+    fn answer_with_stale<E, Q>(
         &self,
         shard: ReadGuard<'_, Shard<K, V>>,
         slot: Slot,

@@ -48,9 +48,9 @@ thread_local! {
 }
 
 /// Notes that this thread delivers a cache's events.
-pub(crate) struct Telling;
+pub(crate) struct ListenerGuard;
 
-impl Telling {
+impl ListenerGuard {
     /// `None` when it does already.
     pub(crate) fn enter(cache: usize) -> Option<Self> {
         LISTENERS.with(|listeners| {
@@ -71,7 +71,7 @@ impl Telling {
     }
 }
 
-impl Drop for Telling {
+impl Drop for ListenerGuard {
     fn drop(&mut self) {
         LISTENERS.with(|listeners| {
             let mut now = listeners.get();
@@ -83,12 +83,12 @@ impl Drop for Telling {
 
 /// Notes that this thread runs a loader or closure of a cache, or has yet to end what it began with
 /// one.
-pub(crate) struct Leading {
+pub(crate) struct LoaderGuard {
     /// A thread that is ending keeps no notes any more.
     noted: bool,
 }
 
-impl Leading {
+impl LoaderGuard {
     pub(crate) fn enter(cache: usize) -> Self {
         let noted = LEADS.try_with(|leads| leads.borrow_mut().push(cache));
         Self {
@@ -110,7 +110,7 @@ impl Leading {
     }
 }
 
-impl Drop for Leading {
+impl Drop for LoaderGuard {
     fn drop(&mut self) {
         if self.noted {
             // They end in the order opposite to that in which they began; a thread that is ending
@@ -122,19 +122,22 @@ impl Drop for Leading {
 
 /// Whether this thread, as one that delivers events, may wait until another one is done with that.
 pub(crate) fn may_wait() -> bool {
-    !Telling::is_nested() && !Leading::is_in_any() && !holds_a_shard() && !WORKS.with(Cell::get)
+    !ListenerGuard::is_nested()
+        && !LoaderGuard::is_in_any()
+        && !holds_a_shard()
+        && !WORKS.with(Cell::get)
 }
 
 /// Whether this thread may call a cache's listener.
 pub(crate) fn may_tell(cache: usize) -> bool {
-    !Leading::is_in(cache) && LISTENERS.with(|listeners| listeners.get().has_room_for(cache))
+    !LoaderGuard::is_in(cache) && LISTENERS.with(|listeners| listeners.get().has_room_for(cache))
 }
 
 /// Whether this thread is in no user code at all that another thread may be waiting for, and none
 /// of those that work for caches.
 pub(crate) fn is_free() -> bool {
     let in_a_listener = LISTENERS.with(|listeners| listeners.get().depth > 0);
-    !in_a_listener && !Leading::is_in_any() && !holds_a_shard() && !WORKS.with(Cell::get)
+    !in_a_listener && !LoaderGuard::is_in_any() && !holds_a_shard() && !WORKS.with(Cell::get)
 }
 
 /// From here on this thread works for caches: whatever user code it runs, it waits for no such

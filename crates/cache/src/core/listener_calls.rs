@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use crate::core::delivery::Delivered;
 use crate::core::inner::Inner;
-use crate::core::midst::Leading;
+use crate::core::reentrancy::LoaderGuard;
 use crate::core::removal::Event;
 use crate::core::waiting::WaiterSlot;
 use crate::sync::Ordering::SeqCst;
@@ -107,7 +107,7 @@ impl<K, V, S> Inner<K, V, S> {
     /// Leads loads and holds latches within `act`; afterwards, though that has panicked, this
     /// thread delivers what it could not wait for meanwhile.
     pub(crate) fn lead<R>(&self, act: impl FnOnce() -> R) -> R {
-        let leading = Leading::enter(self.id());
+        let leading = LoaderGuard::enter(self.id());
         let result = catch_unwind(AssertUnwindSafe(act));
         drop(leading);
         self.relieve();

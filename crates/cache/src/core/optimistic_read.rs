@@ -1,7 +1,7 @@
 //! A look at a value without the shard's lock.
 
 use equivalent::Equivalent;
-use tidewheel_store::Glimpse;
+use tidewheel_store::OptimisticRead;
 
 use crate::core::hash::Hashed;
 use crate::core::inner::Inner;
@@ -15,7 +15,7 @@ impl<K, V, S> Inner<K, V, S> {
     /// If `clock` may take its time, the thread `lets_go` meanwhile: what others free then need not
     /// wait for it.
     #[inline(always)]
-    pub(crate) fn glimpse<Q>(
+    pub(crate) fn read_optimistically<Q>(
         &self,
         hash: Hashed,
         key: &Q,
@@ -30,10 +30,10 @@ impl<K, V, S> Inner<K, V, S> {
             let until = clock(cell).plus(self.ahead);
             move |deadline| until.is_before(deadline)
         };
-        match cell.lens.as_ref()?.glimpse(hash.place(), lets_go, is_ahead) {
-            Glimpse::Entry(stored, value) if key.equivalent(&stored) => Some(Some(value)),
-            Glimpse::Nowhere => Some(None),
-            Glimpse::Entry(..) | Glimpse::Unclear => None,
+        match cell.lens.as_ref()?.read(hash.place(), lets_go, is_ahead) {
+            OptimisticRead::Entry(stored, value) if key.equivalent(&stored) => Some(Some(value)),
+            OptimisticRead::Nowhere => Some(None),
+            OptimisticRead::Entry(..) | OptimisticRead::Unclear => None,
         }
     }
 }

@@ -5,8 +5,8 @@
 
 use std::hash::BuildHasher;
 
-use super::Kept;
-use super::names::{Key, Names, Wanted};
+use super::TagIndex;
+use super::names::{Names, NodeKey, NodeKeyRef};
 use super::nodes::{NODES_MAX, Node, Nodes};
 use crate::sync::{
     Ordering::{Acquire, Relaxed, Release},
@@ -25,12 +25,12 @@ const OVERFLOW: u32 = 1;
 const PAIR: u64 = 1 << 63;
 
 /// Which tags there are, and what was invalidated.
-pub(crate) struct Book<S> {
+pub(crate) struct TagGraph<S> {
     nodes: Nodes,
     names: RwLock<Names<S>>,
 }
 
-impl<S> Kept for Book<S>
+impl<S> TagIndex for TagGraph<S>
 where
     S: BuildHasher + Default + Send + Sync,
 {
@@ -67,7 +67,7 @@ where
     fn invalidate(&self, tag: &str) -> bool {
         let names = self.read();
         let mut any = false;
-        if let Some(id) = names.find(Wanted::Leaf(tag)) {
+        if let Some(id) = names.find(NodeKeyRef::Leaf(tag)) {
             self.node(id).body.fetch_add(1, Release);
             any = true;
         }
@@ -92,13 +92,13 @@ where
         let mut next = Some((label >> 32) as u32);
         while let Some(id) = next.take() {
             let leaf = match key_of(id) {
-                Some(Key::Pair(set, leaf)) => {
+                Some(NodeKey::Pair(set, leaf)) => {
                     next = Some(*set);
                     key_of(*leaf)
                 }
                 leaf => leaf,
             };
-            if let Some(Key::Leaf(name)) = leaf {
+            if let Some(NodeKey::Leaf(name)) = leaf {
                 result.push(name.to_string());
             }
         }
@@ -127,7 +127,7 @@ where
             refs[(label >> 32) as usize] += 1;
         }
         names.validate(|_, key| {
-            if let Key::Pair(set, leaf) = key {
+            if let NodeKey::Pair(set, leaf) = key {
                 refs[*set as usize] += 1;
                 refs[*leaf as usize] += 1;
             }
@@ -145,7 +145,7 @@ where
     }
 }
 
-impl<S: BuildHasher + Default> Book<S> {
+impl<S: BuildHasher + Default> TagGraph<S> {
     pub(crate) fn new() -> Self {
         Self {
             nodes: Nodes::default(),
@@ -183,10 +183,10 @@ impl<S: BuildHasher + Default> Book<S> {
         let names = self.read();
         let mut set = None;
         for tag in tags {
-            let leaf = names.find(Wanted::Leaf(tag))?;
+            let leaf = names.find(NodeKeyRef::Leaf(tag))?;
             set = Some(match set {
                 None => leaf,
-                Some(set) => names.find(Wanted::Pair(set, leaf))?,
+                Some(set) => names.find(NodeKeyRef::Pair(set, leaf))?,
             });
         }
         let id = set?;
@@ -211,12 +211,12 @@ impl<S: BuildHasher + Default> Book<S> {
     fn set_of(&self, names: &mut Names<S>, tags: &[&str]) -> u32 {
         let mut set = None;
         for tag in tags {
-            let leaf = self.node_of(names, Wanted::Leaf(tag), 0);
+            let leaf = self.node_of(names, NodeKeyRef::Leaf(tag), 0);
             set = Some(match set {
                 None => leaf,
                 Some(set) => {
                     let body = PAIR | u64::from(set) << 32 | u64::from(leaf);
-                    self.node_of(names, Wanted::Pair(set, leaf), body)
+                    self.node_of(names, NodeKeyRef::Pair(set, leaf), body)
                 }
             });
         }
@@ -224,7 +224,7 @@ impl<S: BuildHasher + Default> Book<S> {
     }
 
     /// The node of a name or a pair. A new one has this body, and nothing refers to it yet.
-    fn node_of(&self, names: &mut Names<S>, wanted: Wanted<'_>, body: u64) -> u32 {
+    fn node_of(&self, names: &mut Names<S>, wanted: NodeKeyRef<'_>, body: u64) -> u32 {
         if let Some(id) = names.find(wanted) {
             return id;
         }
@@ -233,7 +233,7 @@ impl<S: BuildHasher + Default> Book<S> {
         node.refs.store(0, Relaxed);
         node.place.store(names.insert(id, wanted), Relaxed);
         node.body.store(body, Release);
-        if let Wanted::Pair(set, leaf) = wanted {
+        if let NodeKeyRef::Pair(set, leaf) = wanted {
             for part in [set, leaf] {
                 self.node(part).refs.fetch_add(1, Relaxed);
             }
@@ -273,7 +273,7 @@ impl<S: BuildHasher + Default> Book<S> {
             let Some(key) = names.remove(id, node.place.load(Relaxed)) else {
                 continue;
             };
-            if let Key::Pair(set, leaf) = key {
+            if let NodeKey::Pair(set, leaf) = key {
                 let parts = [set, leaf].into_iter();
                 next.extend(parts.filter(|part| self.node(*part).refs.fetch_sub(1, Relaxed) == 1));
             }
@@ -304,7 +304,7 @@ mod tests {
 
     #[test]
     fn a_label_is_current_until_one_of_its_tags_is_invalidated() {
-        let tags = Book::<RandomState>::new();
+        let tags = TagGraph::<RandomState>::new();
         let a = tags.label_of(&["a"]);
         let ab = tags.label_of(&["b", "a", "b"]);
         let abc = tags.label_of(&["a", "b", "c"]);
@@ -323,7 +323,7 @@ mod tests {
 
     #[test]
     fn tags_that_no_entry_has_are_forgotten() {
-        let tags = Book::<RandomState>::new();
+        let tags = TagGraph::<RandomState>::new();
         for round in 0..10_000 {
             let name = format!("user:{round}");
             let label = tags.label_of(&[name.as_str(), "all", "b"]);
@@ -338,7 +338,7 @@ mod tests {
 
     #[test]
     fn a_tag_that_was_forgotten_and_comes_back_is_not_invalidated() {
-        let tags = Book::<RandomState>::new();
+        let tags = TagGraph::<RandomState>::new();
         let first = tags.label_of(&["a"]);
         tags.invalidate("a");
         tags.release(first);
@@ -349,7 +349,7 @@ mod tests {
 
     #[test]
     fn an_entry_with_too_many_tags_is_invalidated_by_any() {
-        let tags = Book::<RandomState>::new();
+        let tags = TagGraph::<RandomState>::new();
         let many: Vec<String> = (0..=TAGS_PER_ENTRY_MAX).map(|i| i.to_string()).collect();
         let label = tags.label_of(&many.iter().map(String::as_str).collect::<Vec<_>>());
         assert!(tags.is_current(label));
