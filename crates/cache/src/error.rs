@@ -1,4 +1,4 @@
-//! What can be wrong with a configuration.
+//! Errors in a configuration.
 
 use std::fmt;
 
@@ -6,16 +6,16 @@ use std::fmt;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// How long entries live was not said: set `time_to_live`, `time_to_idle`, `expire_after` or
-    /// `no_default_ttl`.
+    /// The builder was not told how long entries live: set `time_to_live`, `time_to_idle`,
+    /// `expire_after` or `no_default_ttl`.
     TtlUnanswered,
-    /// How much the cache may hold was not said: set `max_capacity` or `unbounded`.
+    /// The builder was not told how much the cache may hold: set `max_capacity` or `unbounded`.
     CapacityUnanswered,
     /// A value is outside its range.
     OutOfRange {
         /// The builder's method.
         option: &'static str,
-        /// What it takes.
+        /// The values that it takes.
         expected: &'static str,
     },
     /// The driver needs threads, which the feature `system` brings: choose `Driver::Manual` or

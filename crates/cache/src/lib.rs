@@ -166,7 +166,7 @@
 //! For async closures there is [`Entry::compute_async`]: those of one key take turns, and every
 //! other writer goes before them.
 //!
-//! # Who drives
+//! # Drivers
 //!
 //! The driver removes entries that are due, calls the listener and refreshes. By default it is a
 //! thread of the cache's own, which sleeps until the next deadline, and others for listener and
@@ -194,7 +194,7 @@
 //! }
 //! ```
 //!
-//! When the last handle goes, whoever drives the cache removes the entries and delivers the last
+//! When the last handle goes, the driver removes the entries and delivers the last
 //! events; the drop waits for nobody. [`Cache::close`] waits for that, and [`Cache::close_async`]
 //! does without blocking the thread.
 //!
@@ -241,17 +241,17 @@
 //! This section is for those who change the crate. The folders are floors: each uses those below it
 //! only. (`Cache` and `Builder` know each other.)
 //!
-//! - `handle/`: what users call, a file for each kind of verb.
+//! - `handle/`: the API, one file for each kind of verb.
 //! - `load/`: one load per key, led, joined or waited for; refresh-ahead; closures that change a
 //!   value. Its head says how a load begins and ends.
-//! - `drive/`: who removes what is due, calls the listener and refreshes. Its head has the table of
-//!   drivers.
-//! - `core/`: shards and their locks, who is alive, who makes room, and what becomes of those who
-//!   leave. Its head has the walk of a look-up and of an insertion. `core/tags/` invalidates by
+//! - `drive/`: the drivers, which remove due entries, call the listener and refresh. Its head has
+//!   the table of drivers.
+//! - `core/`: shards and their locks, liveness of entries, eviction and removal, delivery of
+//!   events. Its head has the walk of a look-up and of an insertion. `core/tags/` invalidates by
 //!   name in O(1).
 //! - `lifetime.rs`, `loaded.rs`, `time.rs`, `sync.rs`, `stats.rs`, `error.rs`: the ground.
 //!
-//! What must always hold:
+//! Invariants:
 //!
 //! - **No thread holds the locks of two shards of one cache.** Within a shard's lock a thread may
 //!   take that of a flight. Queues, turns and wakers are behind mutexes of their own, held for a

@@ -1,4 +1,4 @@
-//! How long one entry lives: what callers say, and how it becomes a deadline.
+//! The lifetime of one entry: what a caller states, and the deadline that follows from it.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use foldhash::fast::RandomState;
 
 use crate::core::tags::{GivenTags, tag_index};
 
-/// How long an entry lives, and what else is said when it is stored.
+/// An entry's lifetime, and its tags.
 ///
 /// ```
 /// use std::time::Duration;
@@ -40,19 +40,19 @@ pub(crate) enum TtlChoice {
 }
 
 impl Lifetime {
-    /// What the cache was configured with.
+    /// The lifetime that the cache was configured with.
     #[must_use]
     pub fn configured() -> Self {
         Self::default()
     }
 
-    /// Whether nothing but the end was said.
+    /// Returns whether the caller stated nothing but the end.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
         self.fresh_for.is_none() && self.stale_for.is_none() && self.tags.is_empty()
     }
 
-    /// Until so much time has passed. Bounds and jitter of the cache apply.
+    /// The entry ends when so much time has passed. Bounds and jitter of the cache apply.
     ///
     /// Zero is for an answer that may not be used again, such as one with `max-age=0`: the caller
     /// of a load gets it, and those who wait for that load; nobody after them. It is not stored,
@@ -70,8 +70,8 @@ impl Lifetime {
         }
     }
 
-    /// Until a point in wall time, converted once, now: a later step of the wall clock changes
-    /// nothing. Bounds and jitter do not apply.
+    /// The entry ends at a point in wall time, which is converted once, now: a later step of the
+    /// wall clock changes nothing. Bounds and jitter do not apply.
     #[must_use]
     pub fn until(at: SystemTime) -> Self {
         Self {
@@ -80,9 +80,10 @@ impl Lifetime {
         }
     }
 
-    /// Until so much time has passed since `begin`, a reading of [`Cache::now`](crate::Cache::now).
-    /// For what was true when it was asked for, and is stored later: the time in between counts. A
-    /// `begin` that lies ahead is now. Bounds and jitter do not apply.
+    /// The entry ends when so much time has passed since `begin`, a reading of
+    /// [`Cache::now`](crate::Cache::now). For what was true when it was asked for, and is stored
+    /// later: the time in between counts. A `begin` that lies ahead is now. Bounds and jitter do
+    /// not apply.
     #[must_use]
     pub fn ttl_since(begin: Duration, ttl: Duration) -> Self {
         Self {
@@ -111,7 +112,7 @@ impl Lifetime {
         self
     }
 
-    /// How long after its end the entry is kept for the case that its loader fails, instead of
+    /// Keeps the entry for so long after its end, in case its loader fails, instead of
     /// [`Builder::stale_on_error`](crate::Builder::stale_on_error): HTTP's `stale-if-error` (RFC
     /// 5861) of one answer. Zero: not at all. At most 17 years.
     ///
@@ -145,7 +146,7 @@ impl Lifetime {
     }
 }
 
-/// What is left of an entry's time to live.
+/// The remaining time to live of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ttl {
     /// There is no such entry.
@@ -156,7 +157,7 @@ pub enum Ttl {
     Left(Duration),
 }
 
-/// When a new deadline is taken over; the names in brackets are Redis's.
+/// The condition under which a new deadline is set; the names in brackets are Redis's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Condition {
     /// Always.
@@ -173,7 +174,7 @@ pub enum Condition {
 }
 
 impl Condition {
-    /// Whether a new deadline takes the place of the old one.
+    /// Returns whether a new deadline replaces the old one.
     pub(crate) fn allows(self, old: Option<u64>, new: u64) -> bool {
         match self {
             Self::Always => true,

@@ -1,4 +1,4 @@
-//! What a loader brings: a value with its lifetime, or word that there is none.
+//! A loader's result: a value with its lifetime, or an absence.
 
 use std::time::Duration;
 
@@ -12,19 +12,19 @@ use crate::lifetime::Lifetime;
 pub struct Loaded<V> {
     /// The value.
     pub value: V,
-    /// How long it lives.
+    /// The lifetime of the value.
     pub lifetime: Lifetime,
     pub(crate) kind: LoadedKind,
 }
 
-/// What becomes of a value that was loaded.
+/// The treatment of a value that was loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LoadedKind {
-    /// It is stored.
+    /// The value is stored.
     New,
-    /// It is the old one, which lives on.
+    /// The value is the old one, whose entry lives on.
     Unchanged,
-    /// It is for the caller alone whose loader has returned it.
+    /// The value is only for the caller whose loader returned it.
     Private,
 }
 
@@ -110,8 +110,7 @@ impl<V> From<V> for Loaded<V> {
     }
 }
 
-/// What an origin says of a key: that there is something, or for how long it is to be remembered
-/// that there is nothing.
+/// An origin's answer for a key: a value, or an absence and how long it is remembered.
 ///
 /// A loader or refresher that returns it says with each answer what
 /// [`Builder::negative_ttl`](crate::Builder::negative_ttl) says for all: HTTP's `max-age` of a 404.
@@ -143,12 +142,12 @@ impl<V> From<V> for Loaded<V> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Presence<V> {
-    /// There is such a thing.
+    /// The origin has a value.
     Present(Loaded<V>),
-    /// There is none, which is remembered for
+    /// The origin has none, which is remembered for
     /// [`Builder::negative_ttl`](crate::Builder::negative_ttl).
     Absent,
-    /// There is none, which is remembered for so long; zero: not at all.
+    /// The origin has none, which is remembered for so long; zero: not at all.
     AbsentFor(Duration),
 }
 

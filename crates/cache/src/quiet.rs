@@ -1,4 +1,4 @@
-//! User values are dropped so that a panic of their `Drop` harms nobody.
+//! Drops user values so that a panic of their `Drop` harms nothing else.
 //!
 //! Such a panic could leave an operation half done, or end the driver's thread. During another
 //! panic it would end the process. So the cache drops keys and values one by one, after all

@@ -33,7 +33,7 @@ impl Stripe {
     }
 }
 
-/// What is counted.
+/// The events that are counted.
 #[derive(Clone, Copy)]
 #[repr(usize)]
 pub(crate) enum Count {
@@ -67,7 +67,7 @@ impl Count {
 /// The counters of one cache.
 pub(crate) struct Counters {
     stripes: Box<[Stripe; STRIPES]>,
-    /// In ticks.
+    /// The lateness of removed entries, in ticks.
     lateness: Histogram,
 }
 
@@ -88,7 +88,7 @@ impl Counters {
         self.add_alone(seat, count, by);
     }
 
-    /// For a thread of which nobody else has the number.
+    /// Counts for a thread with a stripe of its own.
     #[inline(always)]
     fn add_alone(&self, seat: usize, count: Count, by: u64) {
         // Nobody else writes here: no locked instruction.
@@ -96,7 +96,7 @@ impl Counters {
         cell.store(cell.load(Relaxed).wrapping_add(by), Relaxed);
     }
 
-    /// For a thread that has no stripe of its own, or has not asked yet.
+    /// Counts for a thread that has no stripe of its own, or has not asked for one yet.
     #[cold]
     #[inline(never)]
     fn add_apart(&self, count: Count, by: u64) {
@@ -115,7 +115,7 @@ impl Counters {
             .fold(0, u64::wrapping_add)
     }
 
-    /// By how many ticks removed entries were past their deadline.
+    /// Returns by how many ticks removed entries were past their deadline.
     pub(crate) fn lateness(&self) -> &Histogram {
         &self.lateness
     }
@@ -124,7 +124,7 @@ impl Counters {
 /// Windows of [`Stats::lateness`].
 pub(crate) const LATENESS_WINDOWS: usize = 24;
 
-/// What has happened in a cache since it was built.
+/// The counters of a cache since it was built.
 ///
 /// [`Outcome`](crate::Outcome) says which counters each answer of a load moves.
 #[derive(Clone, PartialEq, Eq)]
@@ -162,19 +162,19 @@ pub struct Stats {
     /// Background refreshes that were begun: the refresher was called, unless the key's `Eq`
     /// panicked first.
     pub refreshes_begun: u64,
-    /// Those that came back with a value, or with word that there is none. (Nothing came of it if
-    /// the key was written meanwhile.)
+    /// Refreshes that returned a value or an absence. (Nothing came of it if the key was written
+    /// meanwhile.)
     pub refreshes_done: u64,
-    /// Those that failed, panicked, or were dropped with the task that drove them. A panic is the
-    /// refresher's, or the key's `Eq`'s.
+    /// Refreshes that failed, panicked, or were dropped with the task that drove them. A panic is
+    /// the refresher's, or the key's `Eq`'s.
     pub refreshes_failed: u64,
-    /// Those that were not queued because the queue was full: see
+    /// Refreshes that were not queued because the queue was full: see
     /// [`Builder::refresh_queue`](crate::Builder::refresh_queue). One for each read that asked in
     /// vain.
     pub refreshes_skipped: u64,
-    /// Those that wait in the queue now.
+    /// Refreshes that wait in the queue now.
     pub refreshes_queued: u64,
-    /// Those that run now: at most
+    /// Refreshes that run now: at most
     /// [`Builder::refresh_parallelism`](crate::Builder::refresh_parallelism).
     pub refreshes_running: u64,
     /// Events that the listener did not get, since its queue was full and `OnFull::Drop` was
@@ -200,8 +200,8 @@ pub struct Stats {
     /// Entries removed by their deadline, by how late: `[0]` within the tick, `[i]` later by
     /// `2^(i-1) ..< 2^i` ms.
     pub lateness: [u64; LATENESS_WINDOWS],
-    /// How long the earliest deadline that is over has been waiting for the driver; zero when none
-    /// is.
+    /// The time that the earliest deadline that is over has been waiting for the driver; zero when
+    /// none is.
     pub backlog: Duration,
 }
 
@@ -223,10 +223,10 @@ impl Stats {
         self.lateness.iter().sum()
     }
 
-    /// How late this share of the expired entries was removed at most: `lateness_percentile(99.0)`
-    /// is the lateness that 99 of 100 do not exceed. Rounded up to the end of its window: 0, 1, 3,
-    /// 7, 15 … ms up to 2.3 hours. `None` when no entry has expired. Shares outside `0..=100` count
-    /// as the nearest within.
+    /// Returns the lateness that a share of the expired entries did not exceed:
+    /// `lateness_percentile(99.0)` is that of 99 in 100. Rounded up to the end of its window: 0, 1,
+    /// 3, 7, 15 … ms up to 2.3 hours. `None` when no entry has expired. Shares outside `0..=100`
+    /// count as the nearest within.
     #[must_use]
     #[inline]
     pub fn lateness_percentile(&self, percent: f64) -> Option<Duration> {
@@ -244,7 +244,7 @@ impl Stats {
     }
 }
 
-/// All fields; of the lateness, its percentiles.
+/// Prints all fields, and the percentiles of the lateness.
 impl fmt::Debug for Stats {
     // Compiled with programs that print them.
     #[inline]
@@ -313,7 +313,7 @@ impl fmt::Debug for Stats {
     }
 }
 
-/// How late entries were removed, as it is printed.
+/// The lateness of removed entries, as it is printed.
 struct LatenessSummary<'a>(&'a Stats);
 
 impl fmt::Debug for LatenessSummary<'_> {

@@ -1,4 +1,4 @@
-//! Locks and atomics: std's, or shuttle's in its tests; and the rule about re-entry.
+//! Locks and atomics, from std or from shuttle in its tests; and the check against re-entry.
 
 use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
@@ -45,8 +45,8 @@ pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     }
 }
 
-/// How often a reader looks whether the writer is done before it sleeps, and how long it pauses
-/// between: about 10 to 20 µs in all.
+/// The number of tries of a reader before it sleeps, and the pause between two of them: about 10 to
+/// 20 µs in all.
 const READ_TRIES: u32 = if cfg!(all(shuttle, feature = "shuttle")) {
     1
 } else {
@@ -187,7 +187,8 @@ impl HeldShards {
     }
 }
 
-/// Whether this thread holds a shard of any cache: it is in the user's code that runs under one.
+/// Returns whether this thread holds a shard of any cache: then it runs user code under that
+/// shard's lock.
 pub(crate) fn holds_a_shard() -> bool {
     HELD.with(|held| held.depth.get() > 0)
 }

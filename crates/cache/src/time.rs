@@ -1,4 +1,4 @@
-//! A cache's time: its clock, less the time it was frozen.
+//! A cache's time: its clock, minus the time for which it was frozen.
 
 use std::task::Waker;
 use std::time::{Duration, SystemTime};
@@ -10,7 +10,7 @@ use tidewheel_time::{Clock, Moment, Readings, TICK_NANOS, Timeline, nanos};
 pub(crate) struct Bound(u64);
 
 impl Bound {
-    /// For entries of which none has a deadline.
+    /// A bound for a shard in which no entry has a deadline.
     pub(crate) const NONE: Self = Self(((1 << 32) - 2) * TICK_NANOS);
 
     /// The last tick that may have begun.
@@ -25,7 +25,7 @@ impl Bound {
         Self(self.0.wrapping_add(nanos))
     }
 
-    /// Whether a deadline was ahead. (A tick has 40 bits, and its nanoseconds 60.)
+    /// Returns whether a deadline was ahead. (A tick has 40 bits, and its nanoseconds 60.)
     #[inline(always)]
     pub(crate) const fn is_before(self, deadline: u64) -> bool {
         deadline * TICK_NANOS > self.0
@@ -53,7 +53,7 @@ impl Time {
         Self { clock, timeline }
     }
 
-    /// Whether a reading runs code of users, which may take its time.
+    /// Returns whether a reading runs user code, which may be slow.
     #[inline(always)]
     pub(crate) fn is_given(&self) -> bool {
         self.clock.is_given()
@@ -81,7 +81,7 @@ impl Time {
         Bound(self.timeline.bound(|| self.clock.bound().0))
     }
 
-    /// Whether a tick has begun; an exact reading only near it.
+    /// Returns whether a tick has begun; reads the exact clock only near it.
     #[inline]
     pub(crate) fn reached(&self, tick: u64) -> bool {
         let begins = tick.saturating_mul(TICK_NANOS);
@@ -100,7 +100,7 @@ impl Time {
         now.tick() >= tick.min(Bound::NONE.tick()) && self.reached(tick)
     }
 
-    /// What the clock showed when engine time began.
+    /// Returns the clock's reading when engine time began.
     pub(crate) fn origin(&self) -> Duration {
         self.clock.first()
     }
@@ -114,7 +114,7 @@ impl Time {
         self.clock.wall()
     }
 
-    /// Has a sleeper woken at the next move of a clock that is moved by hand.
+    /// Wakes `sleeper` at the next move of a clock that is moved by hand.
     pub(crate) fn wake_when_moved(&self, sleeper: &Waker) {
         self.clock.wake_when_moved(sleeper);
     }

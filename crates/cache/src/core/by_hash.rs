@@ -1,10 +1,10 @@
-//! Things found by a hash and a question: several may have one hash.
+//! A hash table whose callers compare the values themselves. Several values may have one hash.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// Whoever has a hash takes it as it is.
+/// A hasher for keys that are hashes already: it returns them as they are.
 #[derive(Default)]
 pub(crate) struct Mixed(u64);
 
@@ -22,7 +22,8 @@ impl Hasher for Mixed {
     }
 }
 
-/// A table of things. The hashes are well mixed, so nearly every list has one thing.
+/// A table from hashes to lists of values. The hashes are well mixed, so nearly every list has one
+/// thing.
 pub(crate) struct ByHash<T>(HashMap<u64, Vec<T>, BuildHasherDefault<Mixed>>);
 
 impl<T> ByHash<T> {
@@ -35,7 +36,7 @@ impl<T> ByHash<T> {
         self.0.is_empty()
     }
 
-    /// Places that it has memory for.
+    /// The number of hashes that the table has memory for.
     pub(crate) fn capacity(&self) -> usize {
         self.0.capacity()
     }

@@ -12,7 +12,7 @@
 
 use crate::sync::{AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 
-/// Of how many portions a shard's even share consists.
+/// The number of portions in a shard's even share.
 const PORTIONS: u64 = 16;
 
 /// The cache's capacity: what of it is not lent.
@@ -70,22 +70,22 @@ impl Account {
         }
     }
 
-    /// What shards are to give back since the capacity has shrunk.
+    /// Returns the weight that shards must still give back after the capacity shrank.
     pub(crate) fn owed(&self) -> u64 {
         self.owed.load(SeqCst)
     }
 
-    /// What is lent to nobody.
+    /// Returns the weight that is lent to no shard.
     pub(crate) fn free(&self) -> u64 {
         self.free.load(Relaxed)
     }
 
-    /// What a shard is lent to begin with.
+    /// Returns the weight that each shard is lent at first.
     pub(crate) fn first_loan(&self) -> u64 {
         if self.is_bounded { 0 } else { u64::MAX }
     }
 
-    /// Whether there is something to borrow.
+    /// Returns whether a shard may borrow now.
     #[inline]
     pub(crate) fn may_lend(&self) -> bool {
         self.free.load(Relaxed) > 0 && self.owed() == 0
@@ -100,8 +100,8 @@ impl Account {
         take(&self.free, want)
     }
 
-    /// How much of a loan is worth giving back, when so much of it is used: all of it, as long as
-    /// something is owed.
+    /// Returns the part of a loan that a shard should give back when it uses `used` of it: all that
+    /// it does not use, as long as something is owed.
     pub(crate) fn surplus(&self, lent: u64, used: u64) -> u64 {
         if !self.is_bounded {
             return 0;
@@ -156,8 +156,8 @@ mod tests {
         assert_eq!(account.borrow(100), 10);
     }
 
-    /// What was given back just as the capacity shrank was lent again, and the cache stayed too
-    /// large.
+    /// Weight that was given back just as the capacity shrank was lent again, and the cache stayed
+    /// too large.
     #[test]
     fn nothing_is_free_while_something_is_owed_whoever_gives_back_meanwhile() {
         for _ in 0..200 {

@@ -1,4 +1,4 @@
-//! What a cache was built with, and how a lifetime becomes attributes.
+//! The cache's configuration, and the conversion of a lifetime into an entry's attributes.
 
 use std::fmt;
 use std::time::Duration;
@@ -32,16 +32,16 @@ pub(crate) struct Config<K, V> {
     pub(crate) error_backoff: u64,
     pub(crate) negative_ttl: Option<Duration>,
     pub(crate) error_ttls: Vec<ErrorTtl>,
-    /// How many errors and absences each shard remembers.
+    /// The number of errors and absences that each shard remembers.
     pub(crate) negatives_per_shard: u64,
-    /// What makes the store that they are remembered in.
+    /// Creates the store in which they are remembered.
     pub(crate) new_memory: Option<NewNegativeStore<K>>,
     pub(crate) refresher: Option<Refresher<K, V>>,
     pub(crate) refresh_queue: usize,
     pub(crate) refresh_parallelism: Option<usize>,
-    /// What makes the shards' stores: it knows whether the types are plain.
+    /// Creates the shards' stores. It knows whether the types are plain.
     pub(crate) new_store: fn() -> TypedStore<K, V>,
-    /// Whether memory is to lie on huge pages.
+    /// True if memory should lie on huge pages.
     pub(crate) huge_pages: bool,
 }
 
@@ -70,7 +70,7 @@ impl<K, V> fmt::Debug for Config<K, V> {
 }
 
 impl<K, V> Config<K, V> {
-    /// Whether nothing but the time to live has a part in what is kept of an entry.
+    /// Returns whether the time to live alone decides an entry's attributes.
     pub(crate) fn stores_plainly(&self) -> bool {
         self.time_to_idle.is_none()
             && self.expiry.is_none()
@@ -82,7 +82,7 @@ impl<K, V> Config<K, V> {
             && self.grace == 0
     }
 
-    /// How many refreshes may run at a time.
+    /// Returns the number of refreshes that may run at a time.
     pub(crate) fn refresh_parallelism(&self) -> usize {
         let usual = self.refresher.as_ref().map(Refresher::usual_parallelism);
         self.refresh_parallelism.or(usual).unwrap_or(1)
@@ -114,7 +114,8 @@ impl<K, V> Config<K, V> {
         earlier(own, self.time_to_live)
     }
 
-    /// Whether [`default_ttl`](Self::default_ttl) wants to know what it replaces.
+    /// Returns whether [`default_ttl`](Self::default_ttl) needs the remaining lifetime of the value
+    /// that is replaced.
     pub(crate) fn wants_old(&self, lifetime: &Lifetime) -> bool {
         self.expiry.is_some() && lifetime.ttl == TtlChoice::Configured
     }
@@ -127,8 +128,8 @@ impl<K, V> Config<K, V> {
         (lifetime.ttl == TtlChoice::Configured).then(|| self.end_of(ttl, now, random))
     }
 
-    /// How long an entry is kept after its end, by what the store keeps of it: 0 for nothing of its
-    /// own.
+    /// Returns how long an entry is kept after its end. `kept` is what the store has noted; 0 means
+    /// that the configured grace period applies.
     #[inline]
     pub(crate) fn grace(&self, kept: u64) -> u64 {
         kept.checked_sub(1).unwrap_or(self.grace)
@@ -146,7 +147,7 @@ impl<K, V> Config<K, V> {
     }
 }
 
-/// What the store keeps of how long an entry stays after its end, if that was said for it.
+/// Converts an entry's own grace period into the number that the store notes; 0 if it has none.
 pub(crate) fn own_grace(stale_for: Option<Duration>) -> u64 {
     stale_for.map_or(0, |grace| ticks(grace).min(GRACE_MAX) + 1)
 }

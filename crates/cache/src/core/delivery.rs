@@ -1,5 +1,5 @@
-//! How the listener is told: in order for each key, by one thread or task at a time, outside every
-//! lock.
+//! Delivers events to the listener: in order for each key, by one thread or task at a time, and
+//! with no lock held.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -37,17 +37,17 @@ pub(crate) struct Delivery<K, V> {
     freed: Condvar,
     /// Tasks that wait for the turn, or for the async listener's answer.
     waiting: Arc<Waiting>,
-    /// Whether the delivering thread or task was told that there is something to deliver.
+    /// True if the delivering thread or task was told that events wait.
     pub(crate) wanted: AtomicBool,
 }
 
 /// Whose turn it is to deliver.
 struct TurnState<K, V> {
     taken: bool,
-    /// Whether another thread asked for the turn while it was taken: it may have left events to be
-    /// delivered.
+    /// True if another thread asked for the turn while it was taken. Its events may be left to
+    /// deliver.
     missed: bool,
-    /// What the next one goes on with.
+    /// The events with which the next turn goes on.
     batch: EventBatch<K, V>,
 }
 
@@ -89,18 +89,19 @@ impl<K, V> Drop for DeliveryTurn<'_, K, V> {
     }
 }
 
-/// How an attempt to deliver has ended.
+/// The result of an attempt to deliver.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Delivered {
-    /// It is not this thread's to do.
+    /// This thread may not deliver.
     Nothing,
     /// Everything that was there.
     All,
-    /// The same, but another thread asked for the turn meanwhile: there may be more events.
+    /// Everything that was there; another thread asked for the turn meanwhile, so there may be more
+    /// events.
     Again,
     /// As much as it was to deliver in one go.
     Some,
-    /// Nothing: it is somebody else's turn.
+    /// Nothing, because another thread or task has the turn.
     Busy,
 }
 
@@ -133,7 +134,7 @@ impl<K, V> Delivery<K, V> {
         self.listener.is_some()
     }
 
-    /// Whether only a task can call it.
+    /// Returns whether only a task can call the listener.
     pub(crate) fn is_async(&self) -> bool {
         self.listener.as_ref().is_some_and(Listener::is_async)
     }
@@ -147,28 +148,28 @@ impl<K, V> Delivery<K, V> {
         self.pending.load(Relaxed)
     }
 
-    /// Whether the queue is full and nothing may be lost.
+    /// Returns whether the queue is full and the policy loses no event.
     pub(crate) fn must_wait(&self) -> bool {
         self.listener.is_some() && self.on_full == OnFull::Wait && self.pending() >= self.limit
     }
 
-    /// Whether a thread that has caused events must deliver some, because the queue is full. Never
-    /// while it holds a lock of another cache, which the listener may need: then the next writer
-    /// delivers.
+    /// Returns whether a thread that caused events must deliver some because the queue is full.
+    /// Never while it holds a lock of another cache, which the listener may need: then the next
+    /// writer delivers.
     #[inline]
     pub(crate) fn must_help(&self) -> bool {
         self.must_wait() && !self.is_async() && !holds_a_shard()
     }
 
-    /// Whether a thread that leaves a loader or closure has events to deliver: the queue is full,
-    /// or the cache is closed and no other thread will deliver.
+    /// Returns whether a thread that leaves a loader or closure has events to deliver: the queue is
+    /// full, or the cache is closed and no other thread will deliver.
     #[inline]
     pub(crate) fn is_behind(&self, is_closed: impl Fn() -> bool) -> bool {
         let has_a_thread = self.listener.is_some() && !self.is_async();
         has_a_thread && (self.must_help() || self.pending() > 0 && is_closed())
     }
 
-    /// Whether the queue is full and what comes is lost.
+    /// Returns whether the queue is full and the policy drops new events.
     fn is_full_and_lossy(&self, cause: RemovalCause) -> bool {
         match self.on_full {
             OnFull::Drop => self.pending() >= self.limit,
@@ -397,7 +398,7 @@ impl<K, V> Delivery<K, V> {
 }
 
 /// Notes that this thread delivers a cache's events, if it may. Where the listener has called the
-/// cache, whoever called the listener goes on delivering.
+/// cache, the caller of the listener goes on delivering.
 fn enter(cache: usize) -> Option<ListenerGuard> {
     if LoaderGuard::is_in(cache) {
         return None;

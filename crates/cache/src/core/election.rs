@@ -1,4 +1,4 @@
-//! Which of several tasks drives a cache: the first one, until it ends or is dropped; then the
+//! Elects the one task that drives a cache: the first drives until it ends or is dropped, then the
 //! next.
 
 use std::future::poll_fn;
@@ -7,7 +7,7 @@ use std::task::Poll;
 use crate::core::waiting::Waiting;
 use crate::sync::{AtomicBool, Ordering::SeqCst};
 
-/// Who drives a cache, and who would.
+/// The election of a cache's driver among several tasks.
 pub(crate) struct DriverElection {
     is_taken: AtomicBool,
     waiting: Waiting,

@@ -1,6 +1,7 @@
 //! The entries of a shard that was emptied in one step.
 //!
-//! Behind a table of functions: whoever may have to drop them does not contain how that is done.
+//! They are behind a table of functions, so that callers that may drop them do not contain the code
+//! for it.
 
 use std::mem::needs_drop;
 
@@ -8,7 +9,7 @@ use tidewheel_store::{IntoEntries, TypedStore};
 
 use crate::stats::Counters;
 
-/// All entries that a shard had.
+/// All entries of a shard that was emptied.
 pub(crate) type Emptied<K, V> = Box<dyn Entries<K, V>>;
 
 /// Makes them of the store that was taken out.
@@ -27,7 +28,7 @@ pub(crate) trait Entries<K, V>: Send + Sync {
 
 struct EmptiedStore<K, V> {
     store: TypedStore<K, V>,
-    /// From the first that is taken on.
+    /// The entries that are left, once the first was taken.
     left: Option<IntoEntries<K, V>>,
 }
 

@@ -1,4 +1,4 @@
-//! What whoever delivers has in hand: events that have left the shards and that nobody was told of.
+//! A batch of events that have left the shards and that the listener has not seen.
 
 use std::collections::VecDeque;
 
@@ -8,7 +8,7 @@ use crate::core::removal::{Event, ListenerFuture, Removal, RemovalCause, discard
 /// Events in order. It passes from one who delivers to the next.
 pub(crate) struct EventBatch<K, V> {
     events: VecDeque<Event<K, V>>,
-    /// What is left of a whole shard, before `events`.
+    /// The rest of a whole shard's entries. They come before `events`.
     shard: Option<(Emptied<K, V>, RemovalCause)>,
     /// The async listener's answer to the event before all these, while it is awaited.
     pub(crate) answer: Option<ListenerFuture>,

@@ -1,4 +1,4 @@
-//! One load or latch in progress: who leads it, who waits for it, and what it has come to.
+//! One load or latch in progress: its leader, its waiters, and its result.
 //!
 //! A leader that fails leaves its flight *vacant*. One waiter is chosen and woken. It finds the
 //! flight vacant, and leads. If the chosen waiter goes away instead, it chooses another one, so the
@@ -15,7 +15,7 @@ use std::task::Waker;
 use crate::quiet::forget_quietly;
 use crate::sync::{Condvar, Mutex, lock, thread_number};
 
-/// What an ended load tells those who waited for it.
+/// The result of a load, as its waiters see it.
 pub(crate) enum Ending<V> {
     Value(V),
     Negative(Negative),
@@ -47,13 +47,13 @@ struct FlightState {
     thread: u64,
     /// The thread that polled the loader last, while it is suspended; 0 for none.
     suspended_by: u64,
-    /// Who waits: threads and futures.
+    /// The number of threads and futures that wait.
     waiters: u32,
-    /// How many of them are threads.
+    /// The number of waiting threads.
     sleepers: u32,
     /// The waiting future that leads next, though a thread may come before it; 0 for none.
     chosen: u64,
-    /// Whether the leader is an async closure that changes the key.
+    /// True if the leader is an async closure that changes the key.
     by_closure: bool,
     /// The wakers of futures that were polled and not woken since. At most one for each waiter.
     wakers: BTreeMap<u64, Waker>,
@@ -62,14 +62,14 @@ struct FlightState {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// Somebody leads.
+    /// A leader runs the loader or closure.
     Running,
-    /// Nobody does; who finds it so may.
+    /// No caller leads; the first that finds the flight so may lead it.
     Vacant,
     Over,
 }
 
-/// How a wait has ended.
+/// The result of a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WaitEnd {
     /// The flight is over.
@@ -78,7 +78,7 @@ pub(crate) enum WaitEnd {
     Lead,
 }
 
-/// Whom to wake, once no lock is held.
+/// The waiters to wake, once no lock is held.
 #[must_use]
 pub(crate) enum Wake {
     Nobody,
@@ -126,7 +126,7 @@ impl<V> Flight<V> {
         }
     }
 
-    /// What the load has come to, once it is over.
+    /// Returns the result of the load, once it is over.
     pub(crate) fn ending(&self) -> Option<&Ending<V>> {
         self.ending.get()
     }
@@ -138,25 +138,25 @@ impl<V> Flight<V> {
         state.suspended_by = 0;
     }
 
-    /// It has done so; the next poll may be another thread's.
+    /// Ends this thread's poll of the loader; another thread may poll it next.
     pub(crate) fn suspend(&self) {
         let mut state = lock(&self.state);
         state.suspended_by = std::mem::take(&mut state.thread);
     }
 
-    /// Whether the loader is a future that this thread polled last, and that would stay as it is
+    /// Returns whether the loader is a future that this thread polled last. It makes no progress
     /// while this thread waits.
     pub(crate) fn is_suspended_here(&self) -> bool {
         lock(&self.state).suspended_by == thread_number()
     }
 
-    /// Whether this thread would wait for itself.
+    /// Returns whether this thread would wait for itself.
     pub(crate) fn is_own(&self) -> bool {
         lock(&self.state).thread == thread_number()
     }
 
-    /// Whether a writer of the key must not overtake: it waits for a latch. From within an async
-    /// closure it would have that run again and again.
+    /// Returns whether a writer of the key must wait instead of superseding the flight: it waits
+    /// for a latch. From within an async closure it would have that run again and again.
     pub(crate) fn stops_writers(&self) -> bool {
         self.is_latch || {
             let state = lock(&self.state);
@@ -164,7 +164,7 @@ impl<V> Flight<V> {
         }
     }
 
-    /// Whether anybody waits for the outcome.
+    /// Returns whether anybody waits for the result.
     pub(crate) fn is_awaited(&self) -> bool {
         lock(&self.state).waiters > 0
     }
@@ -298,7 +298,7 @@ impl<V> Flight<V> {
         (state.end(), true)
     }
 
-    /// Wakes whom the flight has chosen; call it without any lock.
+    /// Wakes the chosen waiters; call it without any lock.
     pub(crate) fn wake(&self, wake: Wake) {
         match wake {
             Wake::Nobody => {}
@@ -349,7 +349,7 @@ impl FlightState {
         Some(turn)
     }
 
-    /// Whether nobody but this waiting future was chosen to lead.
+    /// Returns whether no other future than this one was chosen to lead.
     #[inline]
     fn may_lead(&self, id: u64) -> bool {
         self.chosen == 0 || self.chosen == id

@@ -17,7 +17,7 @@ use crate::core::flight::{Flight, Phase, Wake};
 /// Places that an empty table keeps.
 const TABLE_KEPT: usize = 64;
 
-/// What is in progress in one shard.
+/// The loads and latches in progress in one shard.
 pub(crate) struct Flights<K, V> {
     table: ByHash<Entry<K, V>>,
 }
@@ -25,7 +25,7 @@ pub(crate) struct Flights<K, V> {
 struct Entry<K, V> {
     key: Arc<K>,
     flight: Arc<Flight<V>>,
-    /// Whether the shard was emptied meanwhile.
+    /// True if the shard was emptied while the flight was in progress.
     cleared: bool,
 }
 

@@ -1,7 +1,8 @@
-//! Until when an entry is fresh, and what of its lifetime its next value has too.
+//! The freshness of an entry: its soft deadline, and the part of its lifetime that its next value
+//! inherits.
 //!
 //! A *soft deadline* is a point in time of the value: so long after it was stored. It follows from
-//! `refresh_after`, as a share of the time to live, or was said for the entry. No read moves it,
+//! `refresh_after`, as a share of the time to live, or was stated for the entry. No read moves it,
 //! and no idle time has a part in it; a new time to live has a new share.
 
 use std::time::Duration;
@@ -15,18 +16,18 @@ use crate::core::tags::{HeldTags, LentTags};
 use crate::lifetime::{Lifetime, TtlChoice};
 use tidewheel_time::{Moment, ticks};
 
-/// What was said about one entry's lifetime, when it was stored or since.
+/// The lifetime that a caller stated for one entry, when it was stored or later.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct StatedLifetime {
     pub(crate) ttl: StatedTtl,
-    /// In ticks.
+    /// The time until the soft deadline, in ticks.
     fresh_for: Option<u64>,
 }
 
-/// What was said about when an entry ends.
+/// The end that a caller stated for an entry.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum StatedTtl {
-    /// Nothing: what was configured applies.
+    /// No end was stated: the configured one applies.
     #[default]
     Nothing,
     Never,
@@ -34,20 +35,21 @@ pub(crate) enum StatedTtl {
     Point,
     /// After this many ticks.
     For(u64),
-    /// Nothing; and this is the tick at which the configured time to live ends, beyond which no
-    /// `Expiry` moves the end.
+    /// No end was stated, and the configured time to live ends at this tick. No `Expiry` moves the
+    /// end beyond it.
     Capped(u64),
 }
 
-/// The first note of [`Said`] for those that are no number of ticks.
+/// The first note of a [`StatedLifetime`] whose end is not a number of ticks.
 const NOTHING: u64 = 0;
 const NEVER: u64 = u64::MAX;
 const POINT: u64 = u64::MAX - 1;
-/// This bit is set in those that are a cap.
+/// This bit is set in a note that is a cap.
 const CAPPED: u64 = 1 << 62;
 
 impl StatedLifetime {
-    /// As the store keeps it: nothing said is 0, which takes no memory.
+    /// Converts it into the notes that the store keeps: if nothing was stated, 0, which takes no
+    /// memory.
     pub(crate) fn notes(self) -> [u64; 2] {
         let ttl = match self.ttl {
             StatedTtl::Nothing => NOTHING,
@@ -73,7 +75,8 @@ impl StatedLifetime {
         }
     }
 
-    /// Whether an end was given, or that there is none: no `Expiry` says another.
+    /// Returns whether the caller stated an end, or that there is none. Then no `Expiry` decides
+    /// it.
     pub(crate) fn is_given(self) -> bool {
         !matches!(self.ttl, StatedTtl::Nothing | StatedTtl::Capped(_))
     }
@@ -86,7 +89,7 @@ impl StatedLifetime {
         }
     }
 
-    /// The same with another cap, if it has one.
+    /// Returns the same lifetime with another cap, if it has one.
     #[cfg(feature = "serde")]
     pub(crate) fn with_cap(self, other: impl FnOnce(u64) -> u64) -> Self {
         match self.ttl {
@@ -98,8 +101,8 @@ impl StatedLifetime {
         }
     }
 
-    /// A lifetime as a refresher has said it; where it has said nothing, as this says. `end` is the
-    /// entry's, in ticks.
+    /// Completes a refresher's lifetime with this one, where the refresher stated nothing. `end` is
+    /// the entry's, in ticks.
     fn complete(self, lifetime: &mut Lifetime, end: Option<u64>) {
         lifetime.ttl = match (self.ttl, end) {
             (StatedTtl::Nothing | StatedTtl::Capped(_), _) => TtlChoice::Configured,
@@ -116,8 +119,8 @@ fn ticks_long(ticks: u64) -> Duration {
     Duration::from_millis(ticks)
 }
 
-/// What a refresh keeps of the entry whose next value it loads: taken when it begins, since the
-/// entry may be gone when it ends.
+/// The part of an entry that its next value inherits from it in a refresh. It is copied when the
+/// refresh begins, since the entry may be gone when it ends.
 pub(crate) struct Inherited<'a, K, V, S> {
     inner: &'a Inner<K, V, S>,
     stated: StatedLifetime,
@@ -141,7 +144,7 @@ impl<'a, K, V, S> Inherited<'a, K, V, S> {
         }
     }
 
-    /// The lifetime of the new value, where its loader has said no other.
+    /// Completes the new value's lifetime, unless its loader stated one.
     pub(crate) fn complete(&self, lifetime: &mut Lifetime) {
         if lifetime.ttl != TtlChoice::Configured {
             return;
@@ -163,8 +166,8 @@ impl<'a, K, V, S> Inherited<'a, K, V, S> {
 }
 
 impl<K, V> Config<K, V> {
-    /// What is kept of what was said: of the end, only for a refresher and an `Expiry`, and `cap`
-    /// for the latter.
+    /// Returns the part of a stated lifetime that is stored. The end is stored only for a refresher
+    /// or an `Expiry`, and `cap` only for an `Expiry`.
     pub(crate) fn stated(&self, lifetime: &Lifetime, cap: Option<u64>) -> StatedLifetime {
         let ttl = match lifetime.ttl {
             TtlChoice::Configured if cap.is_some() => StatedTtl::Capped(cap.unwrap_or(0)),
@@ -180,7 +183,7 @@ impl<K, V> Config<K, V> {
         }
     }
 
-    /// Whether anything is decided later by what was said of an entry's end.
+    /// Returns whether a stated end is needed later.
     fn uses_stated(&self) -> bool {
         self.refresher.is_some() || self.expiry.is_some()
     }

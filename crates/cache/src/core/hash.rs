@@ -5,7 +5,7 @@
 pub(crate) struct Hashed(pub(crate) u64);
 
 impl Hashed {
-    /// Where the entry lies within its shard.
+    /// Returns the entry's place within its shard.
     #[inline]
     pub(crate) fn place(self) -> u32 {
         self.0 as u32

@@ -1,5 +1,5 @@
-//! Code that only some caches need: the builder's method that asks for it names it, and nothing
-//! else does.
+//! The entry points of code that only some caches need. Only the builder's method that asks for
+//! such code names it.
 //!
 //! A program without a listener, or a refresher, or an idle time, so does not contain what calls or
 //! counts one. That makes it a fifth smaller, and it is compiled in less time.
@@ -24,16 +24,16 @@ use crate::core::inner::Inner;
 use crate::core::renew::Renewal;
 use crate::core::shard::{Shard, ShardCell};
 
-/// What the builder has named.
+/// The hooks that the builder has set.
 pub(crate) struct Hooks<K, V, S> {
     pub(crate) using: Option<UseHook<K, V, S>>,
     pub(crate) telling: Option<ListenerHook<K, V, S>>,
     pub(crate) refreshing: Option<RefreshHook<K, V, S>>,
-    /// From the first invalidation by tag on.
+    /// Set by the first invalidation by tag.
     pub(crate) sweeping: OnceLock<SweepHook<K, V, S>>,
 }
 
-/// What a read changes about when its entry ends.
+/// The hook for reads that change their entry's end.
 pub(crate) struct UseHook<K, V, S> {
     /// Slides the deadline; what to set when that takes the writer's lock.
     pub(crate) slide: fn(&Inner<K, V, S>, &Shard<K, V>, Slot) -> Option<Renewal>,
@@ -41,15 +41,15 @@ pub(crate) struct UseHook<K, V, S> {
     pub(crate) renew: fn(&Inner<K, V, S>, Hashed, &dyn Fn(&K) -> bool, Renewal),
 }
 
-/// How the listener is told.
+/// The hook that tells the listener.
 pub(crate) struct ListenerHook<K, V, S> {
     pub(crate) deliver: fn(&Inner<K, V, S>, bool),
-    /// What the listener's thread does, with so many calls of the listener in a turn.
+    /// Runs the listener's thread, with at most so many calls of the listener in a turn.
     #[cfg(feature = "system")]
     pub(crate) drive: fn(Arc<Inner<K, V, S>>, usize) -> Pin<Box<dyn Future<Output = ()> + Send>>,
 }
 
-/// How stale entries are loaded again.
+/// The hook that refreshes stale entries.
 pub(crate) struct RefreshHook<K, V, S> {
     pub(crate) wanted: fn(&Inner<K, V, S>, &Shard<K, V>, Hashed, Slot) -> Option<K>,
     pub(crate) queue: fn(&Inner<K, V, S>, Hashed, K),
@@ -60,9 +60,9 @@ pub(crate) struct RefreshHook<K, V, S> {
     pub(crate) runs: fn(&Arc<Inner<K, V, S>>) -> Weak<dyn Runs>,
 }
 
-/// How entries leave whose tags were invalidated.
+/// The hook that removes entries whose tags were invalidated.
 pub(crate) struct SweepHook<K, V, S> {
-    /// Those in some slots of a shard; where to go on.
+    /// Removes the invalidated entries in some slots of a shard; returns where to go on.
     pub(crate) slots: fn(&Inner<K, V, S>, &ShardCell<K, V>, u32, u32) -> Option<u32>,
     /// One that a reader has found so.
     pub(crate) key: fn(&Inner<K, V, S>, Hashed, &dyn Fn(&K) -> bool),
@@ -71,7 +71,7 @@ pub(crate) struct SweepHook<K, V, S> {
 /// A cache that has refreshes to run.
 #[cfg(feature = "system")]
 pub(crate) trait Runs: Send + Sync {
-    /// Whether one more runner may begin, which the caller has then begun.
+    /// Begins one more runner, if there is work for it and room; returns whether it did.
     fn begin(&self) -> bool;
 
     /// Runs one refresh; whether there is another.

@@ -1,4 +1,4 @@
-//! The shared part of a cache: shards, and how one is read and written.
+//! The shared state of a cache: its shards, and the ways to read and write one.
 
 use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
@@ -45,12 +45,11 @@ pub(crate) struct Inner<K, V, S> {
     pub(crate) refreshes: Refreshes<V>,
     pub(crate) workers: Workers,
     pub(crate) closed: AtomicBool,
-    /// By how many nanoseconds an entry's deadline must be ahead for a read that looks at nothing
-    /// else. Where each use changes the deadline, there are no such reads: then it is more than any
-    /// deadline is ahead.
+    /// The number of nanoseconds by which an entry's deadline must be ahead for a read that looks
+    /// at nothing else. Where each use changes the deadline, there are no such reads: then it is
+    /// more than any deadline is ahead.
     pub(crate) ahead: u64,
-    /// Whether nothing that was configured changes an entry that is stored, but for the time to
-    /// live.
+    /// True if no setting but the time to live changes an entry that is stored.
     pub(crate) stores_plainly: bool,
 }
 
@@ -97,14 +96,15 @@ impl<K, V, S> Hold<'_, K, V, S> {
         }
     }
 
-    /// Apart from where it ends as usual, so that that is compiled into its place.
+    /// Ends the hold as usual, in a function of its own, so that the quick way is compiled into its
+    /// place.
     #[cold]
     #[inline(never)]
     fn abandon(&mut self) {
         self.end_apart();
     }
 
-    /// Apart from where it ends in haste: a hold that is not in the way of many is compiled once.
+    /// Ends the hold, compiled once for all holds that need not be quick.
     #[inline(never)]
     fn end_apart(&mut self) {
         self.end();
@@ -275,12 +275,12 @@ impl<K, V, S> Inner<K, V, S> {
         entries.each_label(&mut |label| self.tags.release(label));
     }
 
-    /// How long until a tick.
+    /// Returns the time until a tick.
     pub(crate) fn until(&self, tick: u64) -> Duration {
         self.time.now().until(tick)
     }
 
-    /// When the earliest shard wants to be looked after, in ticks.
+    /// Returns the tick at which the earliest shard needs the driver.
     pub(crate) fn next_deadline(&self) -> Option<u64> {
         self.shards
             .iter()

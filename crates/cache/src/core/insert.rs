@@ -1,5 +1,5 @@
-//! How an entry is stored: what user code decides about it before the lock, and the change under
-//! it.
+//! Stores an entry: user code decides about it before the lock is taken, and the change is made
+//! under it.
 
 use std::hash::{BuildHasher, Hash};
 use std::mem::needs_drop;
@@ -24,15 +24,15 @@ use crate::time::Time;
 /// An entry that is about to be stored.
 pub(crate) struct Prepared<'a> {
     pub(crate) attributes: Attributes,
-    /// What `attributes.label` stands for.
+    /// The tags that `attributes.label` stands for.
     pub(crate) tags: HeldTags<'a>,
     pub(crate) now: Moment,
-    /// Whether it is not heavier than the whole capacity.
+    /// True if the entry is no heavier than the whole capacity.
     pub(crate) fits: bool,
 }
 
 impl<'a> Prepared<'a> {
-    /// Whether nobody could read it, nor get it in place of an error.
+    /// Returns whether no reader could get the entry, not even in place of an error.
     #[inline]
     pub(crate) fn is_over(&self) -> bool {
         let deadline = self.attributes.deadline;
@@ -47,7 +47,7 @@ impl<'a> Prepared<'a> {
     }
 }
 
-/// What is to be stored once a latch opens.
+/// An entry that is stored once a latch opens.
 struct DeferredInsert<K, V> {
     latch: Arc<Flight<V>>,
     key: K,
@@ -109,7 +109,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         }
     }
 
-    /// What is left of the live entry of a key; the inner `None` is for no end.
+    /// Returns the remaining time of a key's live entry; the inner `None` means that it has no end.
     fn left_of(&self, hash: Hashed, key: &K) -> Option<Option<Duration>> {
         let shard = self.read(self.cell(hash));
         let slot = Self::find(&shard, hash, key)?;
@@ -117,7 +117,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         live.then(|| self.end_of(&shard.store, slot).map(|end| self.until(end)))
     }
 
-    /// Whether an entry may be stored under a key; makes way for a heavy one.
+    /// Returns whether an entry may be stored under a key; makes way for a heavy one.
     pub(crate) fn fits(&self, hash: Hashed, key: &K, weight: u32) -> bool {
         weight <= 1 || self.make_way(hash, key, weight)
     }
@@ -171,7 +171,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         self.insert_held(&mut self.begin(cell), hash, key, value, ttl, now);
     }
 
-    /// Whether an entry of the shard has an end, or the new one has.
+    /// Returns whether the new entry, or any entry of the shard, has an end.
     #[inline(always)]
     fn needs_time(cell: &ShardCell<K, V>, ttl: Option<Duration>) -> bool {
         ttl.is_some() || cell.has_deadlines()

@@ -1,5 +1,5 @@
-//! How entries leave: taken out by a caller, expired, or all of a shard at once; each is counted
-//! and filed.
+//! Removes entries: one for a caller, those that are due, or all of a shard at once. Each removal
+//! is counted and filed.
 
 use std::hash::{BuildHasher, Hash};
 

@@ -1,4 +1,4 @@
-//! Alive or dead, and by what: an entry's deadline against the clock, its tags against their
+//! Decides whether an entry is alive: compares its deadline with the clock, and its tags with their
 //! invalidations.
 
 use std::hash::{BuildHasher, Hash};
@@ -21,7 +21,7 @@ impl<K, V, S> Inner<K, V, S> {
         end_at(store.deadline(slot), self.grace_of(store, slot))
     }
 
-    /// How long the store keeps an entry after its end.
+    /// Returns how long the store keeps an entry after its end.
     #[inline]
     pub(crate) fn grace_of(&self, store: &TypedStore<K, V>, slot: Slot) -> u64 {
         if store.has_attributes(slot) {
@@ -43,7 +43,7 @@ impl<K, V, S> Inner<K, V, S> {
         !self.is_over(end) && self.is_valid(store, entry)
     }
 
-    /// Whether no tag of an entry was invalidated.
+    /// Returns whether none of an entry's tags was invalidated.
     #[inline(always)]
     pub(crate) fn is_valid(&self, store: &TypedStore<K, V>, entry: &Found<'_, K, V>) -> bool {
         !entry.has_attributes() || self.tags.is_current(store.label_of(entry.slot()))
@@ -59,7 +59,7 @@ impl<K, V, S> Inner<K, V, S> {
         }
     }
 
-    /// Whether an entry is surely there, and a read of it changes nothing but its hits.
+    /// Returns whether an entry is certainly alive and a read changes nothing but its hit count.
     #[inline(always)]
     pub(crate) fn is_plainly_there(
         &self,
@@ -82,7 +82,7 @@ impl<K, V, S> Inner<K, V, S> {
         }
     }
 
-    /// Whether an entry is there for readers: its time is not over and no tag of it was
+    /// Returns whether readers see an entry: its time is not over, and none of its tags was
     /// invalidated.
     #[inline]
     pub(crate) fn is_live(&self, store: &TypedStore<K, V>, slot: Slot) -> bool {
@@ -90,7 +90,7 @@ impl<K, V, S> Inner<K, V, S> {
             && (!store.has_attributes(slot) || self.tags.is_current(store.label_of(slot)))
     }
 
-    /// What is left of an entry's time, by one reading of the clock.
+    /// Returns the remaining time of an entry, by one reading of the clock.
     pub(crate) fn ttl_of(&self, store: &TypedStore<K, V>, slot: Slot) -> Ttl {
         if !self.tags.is_current(store.label_of(slot)) {
             return Ttl::Missing;
@@ -130,7 +130,7 @@ impl<K, V, S> Inner<K, V, S> {
         }
     }
 
-    /// Whether a live entry is past its soft deadline.
+    /// Returns whether a live entry is past its soft deadline.
     #[inline]
     pub(crate) fn is_stale(&self, store: &TypedStore<K, V>, slot: Slot) -> bool {
         store.has_attributes(slot) && self.is_past_soft(store, slot)
@@ -141,7 +141,8 @@ impl<K, V, S> Inner<K, V, S> {
         soft.is_some_and(|tick| self.time.reached(tick))
     }
 
-    /// Whether the next value of a live entry is wanted: it is stale, and not just loaded in vain.
+    /// Returns whether a live entry's next value should be loaded: it is stale, and no load has
+    /// failed just now.
     pub(crate) fn is_due(&self, store: &TypedStore<K, V>, slot: Slot) -> bool {
         let due = store.soft(slot).due();
         due.is_some_and(|tick| self.time.reached(tick))

@@ -1,5 +1,5 @@
-//! Which thread calls the listener: the one that caused the events, if it may wait, and once it
-//! holds no lock.
+//! Chooses the thread that calls the listener: the one that caused the events, if it may wait, and
+//! once it holds no lock.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -12,12 +12,12 @@ use crate::core::removal::Event;
 use crate::core::waiting::WaiterSlot;
 use crate::sync::Ordering::SeqCst;
 
-/// How far whoever delivers has come.
+/// The progress of a delivery over the shards.
 #[derive(Default)]
 struct Round {
     /// The shard that is next.
     at: usize,
-    /// Whether any had events.
+    /// True if any shard had events.
     found: bool,
 }
 
@@ -33,7 +33,7 @@ impl<K, V, S> Inner<K, V, S> {
         }
     }
 
-    /// The same, of a cache that has a listener.
+    /// As [`deliver`](Self::deliver), for a cache that has a listener.
     pub(crate) fn tell(&self, mut wait: bool) {
         while self.deliver_some(wait, usize::MAX) == Delivered::Again {
             // Somebody's events may be in shards that were passed. They are the driver's; a closed
@@ -84,7 +84,7 @@ impl<K, V, S> Inner<K, V, S> {
         }
     }
 
-    /// Some events of the first shard from `at` on that has any.
+    /// Takes some events of the first shard from `at` on that has any.
     fn next_events(&self, at: &mut usize) -> Option<VecDeque<Event<K, V>>> {
         while let Some(cell) = self.shards.get(*at) {
             let mut shard = cell.lock.write(self.id());

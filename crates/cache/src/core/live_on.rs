@@ -1,4 +1,4 @@
-//! A value that has not changed: its entry stays where it is, and has a new lifetime.
+//! Gives an entry whose value has not changed a new lifetime, in place.
 
 use std::hash::{BuildHasher, Hash};
 
@@ -34,7 +34,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         true
     }
 
-    /// Whether a prepared entry stays once it is stored. It has room already, whatever it weighs.
+    /// Returns whether a prepared entry stays once it is stored. It has room already, whatever it
+    /// weighs.
     fn admits(&self, shard: &Shard<K, V>, prepared: &Prepared<'_>) -> bool {
         let is_current = self.tags.is_current(prepared.attributes.label);
         !shard.closed && !prepared.is_over() && is_current

@@ -1,5 +1,5 @@
-//! What holds a cache up: shards and their locks, who is alive, who makes room, and what becomes of
-//! those who leave.
+//! The core of a cache: shards and their locks, liveness of entries, eviction and removal, delivery
+//! of events.
 //!
 //! # One look-up's walk
 //!

@@ -1,4 +1,4 @@
-//! Errors and absences that are remembered for a while, so that no loader is called for them again.
+//! Remembers errors and absences for a while, so that no loader is called for them again.
 //!
 //! They live in a store of their own beside the shard's, made when the first one comes and let go
 //! when the last one goes, so that a cache without them pays a word. Each shard remembers a number
@@ -24,7 +24,7 @@ pub(crate) const NEGATIVES_PER_SHARD: u64 = 1024;
 /// Makes the store for a shard's first one, with room for this many.
 pub(crate) type NewNegativeStore<K> = fn(u64) -> Box<dyn NegativeStore<K>>;
 
-/// What one shard remembers.
+/// The errors and absences that one shard remembers.
 pub(crate) struct Negatives<K>(Option<Box<dyn NegativeStore<K>>>);
 
 impl Negative {
@@ -40,7 +40,7 @@ impl Negative {
         }
     }
 
-    /// Whether this answers a caller whose loader fails with `E`.
+    /// Returns whether this answers a caller whose loader fails with `E`.
     pub(crate) fn is_error<E: Send + Sync + 'static>(&self) -> bool {
         matches!(self, Self::Error(error) if error.is::<E>())
     }
@@ -68,7 +68,7 @@ impl<K> Negatives<K> {
         }
     }
 
-    /// What is remembered of a key and not over.
+    /// Returns the error or absence that is remembered for a key, unless its time is over.
     pub(crate) fn find(
         &self,
         place: u32,
@@ -138,7 +138,7 @@ impl<K> Negatives<K> {
     }
 }
 
-/// What was forgotten, to be dropped outside the lock.
+/// A forgotten error or absence, to be dropped outside the lock.
 pub(crate) type Forgotten = Box<dyn Discard>;
 
 /// Something that is only dropped any more.
@@ -180,7 +180,7 @@ pub(crate) trait NegativeStore<K>: Send + Sync {
     fn validate(&self, place_of: &dyn Fn(&K) -> u32);
 }
 
-/// What is remembered, at most so much.
+/// A bounded store of errors and absences.
 struct TypedNegatives<K> {
     store: TypedStore<K, Negative>,
     most: u64,

@@ -1,5 +1,4 @@
-//! How a value takes the place of another one and leaves nothing to be done: the shortest of all
-//! insertions.
+//! Overwrites a value where nothing else is left to do: the shortest way to insert.
 
 use std::hash::{BuildHasher, Hash};
 use std::mem::needs_drop;

@@ -1,4 +1,4 @@
-//! What of the counters was told to the `metrics` facade so far.
+//! The counters' values that the `metrics` facade was given last.
 
 use crate::stats::{Count, Counters, LATENESS_WINDOWS};
 use crate::sync::{Mutex, lock};
@@ -123,7 +123,7 @@ pub(crate) const COUNTERS: [Told; 21] = [
     ),
 ];
 
-/// What was published so far.
+/// The values that were published so far.
 #[derive(Default)]
 pub(crate) struct Published(Mutex<PublishedState>);
 
@@ -132,13 +132,13 @@ pub(crate) struct Published(Mutex<PublishedState>);
 struct PublishedState {
     counts: [u64; COUNTERS.len()],
     lateness: [u64; LATENESS_WINDOWS],
-    /// When the driver publishes next, in ticks.
+    /// The tick at which the driver publishes next.
     #[cfg(feature = "system")]
     next: u64,
 }
 
 impl Published {
-    /// What was counted since the last call.
+    /// Returns what was counted since the last call.
     pub(crate) fn take(
         &self,
         counters: &Counters,
@@ -163,7 +163,7 @@ impl Published {
         (counts, lateness)
     }
 
-    /// Whether a publication is due at this tick; the next one is `every` ticks later.
+    /// Returns whether a publication is due at this tick; the next one is `every` ticks later.
     #[cfg(feature = "system")]
     pub(crate) fn is_due(&self, now: u64, every: u64) -> bool {
         let mut state = lock(&self.0);
@@ -174,7 +174,7 @@ impl Published {
         due
     }
 
-    /// Nothing is due any more.
+    /// Stops publication by the driver.
     #[cfg(feature = "system")]
     pub(crate) fn end(&self) {
         lock(&self.0).next = u64::MAX;

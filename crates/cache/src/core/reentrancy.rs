@@ -1,5 +1,5 @@
-//! Which user code this thread is running, for which caches, and what it therefore must not wait
-//! for.
+//! Re-entrancy guards: they note the user code that this thread runs, and for which caches, so that
+//! it does not wait for itself.
 //!
 //! An example: a loader computes key 1, and writes key 2 on the way. The listener's queue is full.
 //! If the loader waited for the listener, and the listener asked for key 1, both would wait for
@@ -17,8 +17,8 @@ use std::cell::{Cell, RefCell};
 
 use crate::sync::{holds_a_shard, thread_local};
 
-/// How deep deliveries of one thread may nest, each in a listener of the one before. Deeper in,
-/// events wait.
+/// The depth to which deliveries of one thread may nest, each in a listener of the one before.
+/// Deeper in, events wait.
 const NESTED_MAX: usize = 8;
 
 #[derive(Clone, Copy)]
@@ -28,7 +28,7 @@ struct Listeners {
 }
 
 impl Listeners {
-    /// Whether this thread may deliver this cache's events too.
+    /// Returns whether this thread may deliver this cache's events too.
     fn has_room_for(&self, cache: usize) -> bool {
         self.depth < NESTED_MAX && !self.caches[..self.depth].contains(&cache)
     }
@@ -40,7 +40,7 @@ thread_local! {
         Cell::new(Listeners { caches: [0; NESTED_MAX], depth: 0 })
     };
 
-    /// Whether this thread works for caches.
+    /// True if this thread works for caches.
     static WORKS: Cell<bool> = const { Cell::new(false) };
 
     /// The caches of which this thread leads loads or holds latches, each as often as it does.
@@ -65,7 +65,7 @@ impl ListenerGuard {
         })
     }
 
-    /// Whether another cache's listener has led here.
+    /// Returns whether this thread runs the listener of another cache.
     fn is_nested() -> bool {
         LISTENERS.with(|listeners| listeners.get().depth > 1)
     }
@@ -96,7 +96,7 @@ impl LoaderGuard {
         }
     }
 
-    /// Whether this thread does.
+    /// Returns whether this thread runs a loader or closure of the cache.
     pub(crate) fn is_in(cache: usize) -> bool {
         LEADS
             .try_with(|leads| leads.borrow().contains(&cache))
@@ -120,7 +120,7 @@ impl Drop for LoaderGuard {
     }
 }
 
-/// Whether this thread, as one that delivers events, may wait until another one is done with that.
+/// Returns whether this thread may wait until another one has delivered its events.
 pub(crate) fn may_wait() -> bool {
     !ListenerGuard::is_nested()
         && !LoaderGuard::is_in_any()
@@ -128,20 +128,20 @@ pub(crate) fn may_wait() -> bool {
         && !WORKS.with(Cell::get)
 }
 
-/// Whether this thread may call a cache's listener.
+/// Returns whether this thread may call a cache's listener.
 pub(crate) fn may_tell(cache: usize) -> bool {
     !LoaderGuard::is_in(cache) && LISTENERS.with(|listeners| listeners.get().has_room_for(cache))
 }
 
-/// Whether this thread is in no user code at all that another thread may be waiting for, and none
-/// of those that work for caches.
+/// Returns whether no other thread can be waiting for this one: it runs no user code, and is no
+/// worker of a cache.
 pub(crate) fn is_free() -> bool {
     let in_a_listener = LISTENERS.with(|listeners| listeners.get().depth > 0);
     !in_a_listener && !LoaderGuard::is_in_any() && !holds_a_shard() && !WORKS.with(Cell::get)
 }
 
-/// From here on this thread works for caches: whatever user code it runs, it waits for no such
-/// thread.
+/// Notes that this thread works for caches. From here on it waits for no listener, whatever user
+/// code it runs.
 #[cfg(feature = "system")]
 pub(crate) fn work_for_caches() {
     WORKS.with(|works| works.set(true));

@@ -1,4 +1,4 @@
-//! The refresher that the builder was given, the queue of what it is to load, and who is at it.
+//! The refresher that the builder was given, and the queue of its jobs.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -16,10 +16,10 @@ pub(crate) const REFRESH_QUEUE: usize = 1024;
 /// Refreshes that run at a time unless told otherwise: each has a thread.
 const PARALLEL_THREADS: usize = 4;
 
-/// The same of futures, which have none.
+/// Refreshes that run at a time unless told otherwise, where they are futures and need no threads.
 const PARALLEL_FUTURES: usize = 64;
 
-/// What a refresher says.
+/// The answer of a refresher.
 pub(crate) type Refreshed<V> = Result<Presence<V>, Negative>;
 
 /// A refresh as a future.
@@ -29,16 +29,16 @@ type Blocking<K, V> = Box<dyn Fn(&K, Option<V>) -> Refreshed<V> + Send + Sync>;
 
 type Async<K, V> = Box<dyn Fn(&K, Option<V>) -> RefreshFuture<V> + Send + Sync>;
 
-/// How it loads a key again.
+/// The refresher's function, which loads a key again.
 pub(crate) enum Load<K, V> {
     Blocking(Blocking<K, V>),
     Async(Async<K, V>),
 }
 
-/// What the builder was told.
+/// The refresher that the builder was given.
 pub(crate) struct Refresher<K, V> {
     pub(crate) clone_key: fn(&K) -> K,
-    /// For one that wants the old value.
+    /// Clones the old value, for a refresher that wants it.
     pub(crate) clone_old: Option<fn(&V) -> V>,
     pub(crate) load: Load<K, V>,
 }
@@ -65,7 +65,7 @@ impl<K: Clone, V> Refresher<K, V> {
     }
 }
 
-/// Those that want the old value.
+/// Refreshers that want the old value.
 impl<K: Clone, V: Clone> Refresher<K, V> {
     pub(crate) fn blocking_with_old(
         load: impl Fn(&K, V) -> Refreshed<V> + Send + Sync + 'static,
@@ -99,7 +99,7 @@ impl<K, V> Refresher<K, V> {
         matches!(self.load, Load::Async(_))
     }
 
-    /// How many run at a time unless told otherwise.
+    /// Returns the number of refreshes that run at a time if the builder sets none.
     pub(crate) fn usual_parallelism(&self) -> usize {
         match self.load {
             Load::Blocking(_) => PARALLEL_THREADS,
@@ -115,7 +115,7 @@ pub(crate) struct Refreshes<V> {
     taken: AtomicUsize,
     running: AtomicUsize,
     limit: usize,
-    /// How many may run at a time.
+    /// The number of refreshes that may run at a time.
     parallel: usize,
     stop: AtomicBool,
 }
@@ -175,17 +175,17 @@ impl<V> Refreshes<V> {
         }
     }
 
-    /// How many may run at a time.
+    /// Returns the number of refreshes that may run at a time.
     pub(crate) fn parallel(&self) -> usize {
         self.parallel
     }
 
-    /// How many wait.
+    /// Returns the number of refreshes that wait.
     pub(crate) fn waiting(&self) -> usize {
         self.taken.load(Relaxed)
     }
 
-    /// How many run now.
+    /// Returns the number of refreshes that run now.
     pub(crate) fn running(&self) -> usize {
         self.running.load(Relaxed)
     }
@@ -196,7 +196,7 @@ impl<V> Refreshes<V> {
         Running(&self.running)
     }
 
-    /// Whether no more can wait.
+    /// Returns whether the queue is full.
     pub(crate) fn is_full(&self) -> bool {
         self.taken.load(Relaxed) >= self.limit
     }
@@ -240,7 +240,7 @@ impl<V> Refreshes<V> {
 /// Threads run refreshes as *runners*: each runs one job, and then asks whether there is another.
 #[cfg(feature = "system")]
 impl<V> Refreshes<V> {
-    /// Whether one more runner may begin, which the caller has then begun.
+    /// Begins one more runner, if there is work for it and room; returns whether it did.
     pub(crate) fn begin_runner(&self) -> bool {
         let mut state = lock(&self.state);
         let begins = state.runners < self.parallel && !state.queue.is_empty();
@@ -248,7 +248,7 @@ impl<V> Refreshes<V> {
         begins
     }
 
-    /// Whether a runner that has run a job has another one to run; otherwise it ends.
+    /// Ends a runner that has run a job, unless another job waits; returns whether it goes on.
     pub(crate) fn continue_runner(&self) -> bool {
         let mut state = lock(&self.state);
         let ends = state.queue.is_empty();

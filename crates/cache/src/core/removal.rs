@@ -1,5 +1,4 @@
-//! Why entries leave, and what is kept of them under a shard's lock: for the listener, or to be
-//! dropped.
+//! Removal causes, and the outbox and garbage that a shard keeps under its lock.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -42,7 +41,7 @@ pub enum RemovalCause {
 }
 
 impl RemovalCause {
-    /// Whether the cache itself removed the entry, and no caller did.
+    /// Returns whether the cache itself removed the entry, and no caller did.
     #[must_use]
     pub fn is_automatic(self) -> bool {
         matches!(self, Self::Expired | Self::Evicted)
@@ -59,17 +58,18 @@ pub struct Removal<K, V> {
     pub value: V,
     /// Why.
     pub cause: RemovalCause,
-    /// For expired entries: how long after its deadline it was removed, in whole milliseconds.
+    /// The time between its deadline and its removal, in whole milliseconds; for expired entries
+    /// only.
     pub lateness: Option<Duration>,
 }
 
-/// What happens when the listener's queue is full.
+/// The behaviour of a full listener queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum OnFull {
-    /// Nothing is lost. A call that causes an event delivers the whole queue to the listener before
-    /// it returns, or waits until another thread has done so. The driver removes nothing more until
-    /// there is room; entries that are due stay invisible.
+    /// No event is lost. A call that causes an event delivers the whole queue to the listener
+    /// before it returns, or waits until another thread has done so. The driver removes nothing
+    /// more until there is room; entries that are due stay invisible.
     ///
     /// A thread that others may be waiting for never waits here. A listener, a loader and a closure
     /// (of [`Cache::get_or_load`](crate::Cache::get_or_load),
@@ -94,7 +94,7 @@ pub enum OnFull {
 /// An async listener's answer to one event.
 pub(crate) type ListenerFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// What the builder was told to call.
+/// The listener that the builder was given.
 pub(crate) enum Listener<K, V> {
     Blocking(Box<dyn Fn(Removal<K, V>) + Send + Sync>),
     Async(Box<dyn Fn(Removal<K, V>) -> ListenerFuture + Send + Sync>),
@@ -109,7 +109,7 @@ impl<K, V> Listener<K, V> {
 /// Events of one shard, pushed under its lock, in the order in which things happened.
 pub(crate) struct Outbox<K, V> {
     events: VecDeque<Event<K, V>>,
-    /// Whether something was put in since that was last asked.
+    /// True if an event was pushed since `take_news` was last called.
     news: bool,
 }
 
@@ -133,15 +133,15 @@ impl<K, V> Outbox<K, V> {
         self.news = true;
     }
 
-    /// Whether something was put in since the last call, which forgets that. Who holds the shard
-    /// for something else has nothing to tell of: else a driver that works while the listener is
-    /// awaited would wake itself without end.
+    /// Returns whether an event was pushed since the last call, and forgets it. A hold that pushed
+    /// none reports none: a driver that works while the listener is awaited would otherwise wake
+    /// itself without end.
     #[inline]
     pub(crate) fn take_news(&mut self) -> bool {
         std::mem::take(&mut self.news)
     }
 
-    /// Whether something was put in since the last [`take_news`](Self::take_news).
+    /// Returns whether an event was pushed since the last [`take_news`](Self::take_news).
     #[inline]
     pub(crate) fn has_news(&self) -> bool {
         self.news
@@ -170,8 +170,7 @@ impl<K, V> Outbox<K, V> {
     }
 }
 
-/// What was never told, since nobody was left to tell it, is dropped one by one: a panic harms
-/// nobody else.
+/// Events that no listener was told of are dropped one by one, so that a panic harms nothing else.
 impl<K, V> Drop for Outbox<K, V> {
     fn drop(&mut self) {
         while let Some(event) = self.events.pop_front() {
@@ -205,18 +204,18 @@ pub(crate) fn discard_pair<K, V>(key: K, value: V) {
     }
 }
 
-/// What is left to drop once the shard's lock is released. Most holds leave nothing: that takes
-/// three tests.
+/// The keys and values to drop once the shard's lock is released. Most holds leave nothing: that
+/// takes three tests.
 pub(crate) struct Garbage<K, V> {
     one: Option<(K, V)>,
-    /// What comes after `one`.
+    /// The pairs after `one`.
     pairs: Vec<(K, V)>,
     /// Keys of loads that were superseded.
     pub(crate) keys: Vec<Arc<K>>,
     rare: Option<Box<Rare<K, V>>>,
 }
 
-/// What few holds leave.
+/// Garbage that few holds leave.
 pub(crate) struct Rare<K, V> {
     pub(crate) stores: Vec<Emptied<K, V>>,
     /// Forgotten errors and absences.

@@ -1,5 +1,5 @@
-//! What a use changes about when its entry ends: the idle time begins again, and at a read `Expiry`
-//! may say another end, if none was given by hand.
+//! Renews an entry's end at each use: the idle time begins again, and at a read `Expiry` may decide
+//! another end, unless the caller stated one.
 
 use std::hash::{BuildHasher, Hash};
 
@@ -14,7 +14,7 @@ use crate::core::hooks::UseHook;
 use crate::core::inner::Inner;
 use crate::core::shard::Shard;
 
-/// What a read changes about an entry's end.
+/// The change of an entry's end that a read has decided.
 #[derive(Clone, Copy)]
 pub(crate) struct Renewal {
     deadline: Option<u64>,
@@ -25,7 +25,7 @@ pub(crate) struct Renewal {
 }
 
 impl<K: Hash + Eq, V, S: BuildHasher> UseHook<K, V, S> {
-    /// For a cache that has an idle time, or an `Expiry`.
+    /// The hook of a cache that has an idle time, or an `Expiry`.
     pub(crate) fn new() -> Self {
         Self {
             slide: Inner::slide,

@@ -1,4 +1,4 @@
-//! What other threads ask of the driver, and the alarm that makes it look.
+//! Requests of other threads to the driver, and the alarm that makes the driver look at them.
 
 use std::sync::Arc;
 #[cfg(feature = "system")]
@@ -14,22 +14,22 @@ use crate::sync::{AtomicBool, Ordering::SeqCst};
 #[cfg(feature = "system")]
 use crate::sync::{Mutex, lock};
 
-/// What others may ask of the driver, and the alarm that makes it look.
+/// The requests to a cache's driver, and the alarm that wakes it.
 pub(crate) struct Requests {
     pub(crate) alarm: Arc<Alarm>,
     pub(crate) election: DriverElection,
     pub(crate) tidy: AtomicBool,
-    /// Of invalidated entries.
+    /// The sweeps of invalidated entries.
     pub(crate) sweeps: Sweeps,
-    /// Whether the shards have been emptied for good.
+    /// True if the shards have been emptied for good.
     pub(crate) emptied: AtomicBool,
-    /// Whether threads work for the cache: no task is to drive it as well.
+    /// True if threads work for the cache: no task drives it as well.
     #[cfg(feature = "system")]
     has_threads: AtomicBool,
-    /// Whom to wake for events, where that is not the driver.
+    /// The task to wake for events, if that is not the driver.
     #[cfg(feature = "system")]
     teller: Mutex<Option<Waker>>,
-    /// Whom to tell that a refresh waits, where that is not the driver.
+    /// The function to call when a refresh waits, if that is not for the driver.
     #[cfg(feature = "system")]
     refreshes: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
@@ -101,14 +101,14 @@ impl Requests {
         false
     }
 
-    /// Whom to tell of refreshes instead of the driver. To be said before there are any.
+    /// Sets the function to call when a refresh waits. Call it before there are any.
     #[cfg(feature = "system")]
     pub(crate) fn tell_of_refreshes(&self, tell: impl Fn() + Send + Sync + 'static) {
         // A cache starts once.
         let _ = self.refreshes.set(Box::new(tell));
     }
 
-    /// Events wait for the listener. `wanted` is set while whoever delivers knows.
+    /// Events wait for the listener. `wanted` stays set until the next delivery begins.
     pub(crate) fn events_wanted(&self, wanted: &AtomicBool) {
         if wanted.swap(true, SeqCst) {
             return;
@@ -118,7 +118,7 @@ impl Requests {
         }
     }
 
-    /// Whom to wake for events instead of the driver. Look for events after this call.
+    /// Sets the task to wake for events instead of the driver. Look for events after this call.
     #[cfg(feature = "system")]
     pub(crate) fn wake_for_events(&self, waker: &Waker) {
         let mut teller = lock(&self.teller);
@@ -142,7 +142,7 @@ impl Requests {
         false
     }
 
-    /// Whoever was to deliver events came while another thread was at it, and that has ended.
+    /// Asks for a delivery again, because a thread found the turn taken and left its events.
     #[cold]
     pub(crate) fn events_missed(&self, wanted: &AtomicBool) {
         wanted.store(false, SeqCst);

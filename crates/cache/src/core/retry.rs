@@ -1,5 +1,5 @@
-//! Loads that have failed: when the next one is tried, what is served until then, and how long the
-//! error is remembered.
+//! Failed loads: the time of the next try, the old value that is served until then, and how long
+//! the error is remembered.
 //!
 //! The old value of the key stays where it is, dead or alive. Its soft deadline is past, and
 //! becomes the time of the next try. So nothing is allocated for a failing origin, however many
@@ -18,16 +18,16 @@ use crate::core::hash::Hashed;
 use crate::core::inner::Inner;
 use crate::core::shard::Shard;
 
-/// How long a failing origin is not asked again unless told otherwise, in ticks.
+/// The time for which a failing origin is not asked again if the builder sets none, in ticks.
 pub(crate) const ERROR_BACKOFF: u64 = 1000;
 
-/// When a refresh that has failed is tried again, if the entry has no end.
+/// The time after which a failed refresh is tried again if the entry has no end.
 const RETRY_TICKS: u64 = 60_000;
 
-/// How long errors of one type are remembered; `None` for errors of other types.
+/// Returns how long to remember an error; `None` if it has another type.
 pub(crate) type ErrorTtl = Box<dyn Fn(&(dyn Any + Send + Sync)) -> Option<Duration> + Send + Sync>;
 
-/// Whether a loader with this error type can fail at all.
+/// Returns whether a loader with this error type can fail at all.
 pub(crate) fn may_fail<E: 'static>() -> bool {
     TypeId::of::<E>() != TypeId::of::<Infallible>()
 }
@@ -48,14 +48,14 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
 }
 
 impl<K, V, S> Inner<K, V, S> {
-    /// Whether an entry, dead or alive, may be served because a load has failed.
+    /// Returns whether an entry, dead or alive, may be served because a load has failed.
     pub(crate) fn is_kept(&self, store: &TypedStore<K, V>, slot: Slot) -> bool {
         let deadline = store.deadline(slot);
         let over = deadline.is_some_and(|deadline| self.time.reached(deadline));
         !over && self.tags.is_current(store.label_of(slot))
     }
 
-    /// Whether a dead entry is served without a load, since the last one failed a moment ago.
+    /// Returns whether a dead entry is served without a load because the last load has just failed.
     pub(crate) fn is_put_off(&self, store: &TypedStore<K, V>, slot: Slot) -> bool {
         let soft = store.soft(slot);
         soft.is_put_off()
@@ -79,7 +79,7 @@ impl<K, V> Config<K, V> {
         store.set_soft(slot, Soft::again_at(now.saturating_add(wait)));
     }
 
-    /// How long an error or absence is remembered. Runs user code: without any lock.
+    /// Returns how long an error or absence is remembered. Runs user code: without any lock.
     /// `absent_for` is what the loader wants for an absence.
     pub(crate) fn remembered_for(
         &self,

@@ -1,5 +1,5 @@
-//! How an entry that is stored finds room: by loans, by removing what is due, by eviction here or
-//! elsewhere.
+//! Makes room for an entry that is stored: by loans, by removing due entries, by eviction from this
+//! shard or from others.
 
 use std::hash::{BuildHasher, Hash};
 use std::mem::needs_drop;
@@ -15,8 +15,8 @@ use crate::stats::Count;
 /// Timer records of due entries that an insertion touches at once before it evicts a live one.
 const DUE_BEFORE_EVICTION: u32 = 16;
 
-/// How often it does that when all it met was records that are to be moved, or of deadlines that
-/// have moved.
+/// The number of such rounds while they meet only timer records that must be moved, or whose
+/// deadlines have moved.
 const DUE_ROUNDS: u32 = 16;
 
 /// Timer records that it looks at after that, to find one entry that is due behind more of them.
@@ -25,14 +25,14 @@ const DUE_LOOKED_AT: usize = 64;
 /// Entries of usual weight that one hold evicts when the capacity has shrunk.
 const EVICTED_PER_HOLD: u64 = 16;
 
-/// How hard weight is taken from a shard.
+/// The stages in which weight is taken from a shard.
 #[derive(Clone, Copy)]
 enum ReclaimStage {
-    /// What it was lent and does not use.
+    /// Weight that the shard was lent and does not use.
     Unused,
     /// Its share of what is missing.
     Share,
-    /// All that is missing.
+    /// All weight that is missing.
     All,
 }
 
@@ -98,8 +98,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         self.made_room(shard, evicted, cause, now);
     }
 
-    /// Whether one eviction is all that an entry of this weight takes: nothing can be borrowed,
-    /// nothing is due, nothing is owed.
+    /// Returns whether one eviction makes room for an entry of this weight: nothing can be
+    /// borrowed, nothing is due, nothing is owed.
     #[inline(always)]
     pub(crate) fn must_evict_for(&self, shard: &Shard<K, V>, weight: u32, now: u64) -> bool {
         shard.store.weight() + u64::from(weight) > shard.lent
@@ -108,7 +108,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             && !Self::has_due(shard, now)
     }
 
-    /// Whether the driver would have something to do.
+    /// Returns whether the driver would have something to do.
     #[inline(always)]
     fn has_due(shard: &Shard<K, V>, now: u64) -> bool {
         // What was stored by this very call is not published yet.

@@ -19,14 +19,14 @@ const REPUBLISH_EVERY: u32 = 64;
 /// Removals that make a shard worth tidying.
 const UNTIDY: u32 = 512;
 
-/// What a change needs of other shards, to be had after its lock is released.
+/// A change's request to other shards, handled after its lock is released.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ShardRequest {
     #[default]
     Nothing,
     /// Weight that the entry stored last lacks.
     Room(u64),
-    /// What is owed since the capacity has shrunk.
+    /// The weight that is owed since the capacity shrank.
     Collection,
 }
 
@@ -36,11 +36,11 @@ pub(crate) enum ShardRequest {
 /// from each other, and all else that they look at stays with each of them.
 #[repr(C, align(128))]
 pub(crate) struct ShardCell<K, V> {
-    /// By which the store is read without the lock, where that is possible.
+    /// Reads the store without the lock, where that is possible.
     pub(crate) lens: Option<Lens<K, V>>,
     /// A lower bound of the shard's next deadline, in ticks; `u64::MAX` for none.
     pub(crate) next_deadline: Soonest,
-    /// Whether enough was removed for tidying to be worth while.
+    /// True if enough was removed to make tidying worth while.
     pub(crate) untidy: AtomicBool,
     pub(crate) lock: ShardLock<Shard<K, V>>,
 }
@@ -50,13 +50,13 @@ pub(crate) struct Shard<K, V> {
     pub(crate) store: TypedStore<K, V>,
     /// Weight that the account has lent.
     pub(crate) lent: u64,
-    /// What the entry stored last needs of other shards.
+    /// The request of the entry that was stored last.
     pub(crate) wanted: ShardRequest,
     pub(crate) flights: Flights<K, V>,
     pub(crate) negatives: Negatives<K>,
     pub(crate) outbox: Outbox<K, V>,
     pub(crate) garbage: Garbage<K, V>,
-    /// What is published as `next_deadline`.
+    /// The value that was published as `next_deadline`.
     pub(crate) published: u64,
     pub(crate) republish: bool,
     unpublished: u32,
@@ -103,7 +103,7 @@ impl<K, V> ShardCell<K, V> {
 }
 
 impl<K, V> ShardCell<K, V> {
-    /// Whether an entry of the shard may have a deadline.
+    /// Returns whether an entry of the shard may have a deadline.
     #[inline(always)]
     pub(crate) fn has_deadlines(&self) -> bool {
         self.next_deadline.get() != u64::MAX
@@ -130,20 +130,20 @@ impl<K, V> Shard<K, V> {
         next.min(self.negatives.next_deadline())
     }
 
-    /// Whether tidying has become worth while, and nobody knows.
+    /// Returns whether tidying has become worth while and the driver was not told.
     #[inline(always)]
     pub(crate) fn is_untidy(&self, cell: &ShardCell<K, V>) -> bool {
         self.removals >= UNTIDY && !cell.untidy.load(Relaxed)
     }
 
-    /// Whether a hold ends with nothing to publish, to drop or to tell.
+    /// Returns whether a hold ends with nothing to publish, to drop or to tell.
     #[inline(always)]
     pub(crate) fn leaves_nothing(&self, cell: &ShardCell<K, V>) -> bool {
         let owes = self.republish || self.outbox.has_news() || self.store.has_freed();
         !owes && self.garbage.is_empty() && !self.is_untidy(cell)
     }
 
-    /// Whether no key is being loaded or computed, and no error or absence is remembered.
+    /// Returns whether no key is being loaded or computed, and no error or absence is remembered.
     #[inline]
     pub(crate) fn is_quiet(&self) -> bool {
         self.flights.is_empty() && self.negatives.is_empty()
@@ -163,8 +163,8 @@ impl<K, V> Shard<K, V> {
         self.overtake(hash, is)
     }
 
-    /// Apart from [`writing`](Self::writing), of which a change with nothing in progress then takes
-    /// a few instructions.
+    /// The slow path of [`writing`](Self::writing), apart from it so that a change with nothing in
+    /// progress takes a few instructions.
     #[cold]
     #[inline(never)]
     fn overtake(&mut self, hash: Hashed, is: impl Fn(&K) -> bool) -> Option<Arc<Flight<V>>> {

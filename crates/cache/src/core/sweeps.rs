@@ -1,4 +1,4 @@
-//! Which sweeps of invalidated entries are wanted, and where the one that was begun goes on.
+//! Requests for sweeps of invalidated entries, and the position of the sweep that was begun.
 //!
 //! All that drive a cache share this: a sweep that one of them has put off, or has not ended, is
 //! there for the others.
@@ -8,26 +8,26 @@ use crate::sync::{AtomicBool, Mutex, Ordering::SeqCst, lock};
 /// The sweeps of one cache.
 #[derive(Default)]
 pub(crate) struct Sweeps {
-    /// Whether a sweep was asked for that has not begun.
+    /// True if a sweep was requested and has not begun.
     wanted: AtomicBool,
     state: Mutex<SweepState>,
 }
 
 #[derive(Default)]
 struct SweepState {
-    /// Whoever was at it has stopped here.
+    /// The sweep that its driver paused.
     paused: Option<Sweep>,
     /// The tick before which no driver of its own accord begins one.
     not_before: u64,
 }
 
-/// Where a sweep goes on.
+/// The position of a sweep.
 #[derive(Clone, Copy)]
 pub(crate) struct Sweep {
     pub(crate) shard: usize,
     /// The slots from here on are done.
     pub(crate) before: u32,
-    /// In ticks.
+    /// The tick at which it began.
     pub(crate) began: u64,
 }
 
@@ -57,7 +57,7 @@ impl Sweeps {
         !self.wanted.swap(true, SeqCst)
     }
 
-    /// When there is a sweep to begin or to go on with; `u64::MAX` if there is none.
+    /// Returns the tick at which a sweep begins or goes on; `u64::MAX` if there is none.
     pub(crate) fn due_at(&self) -> u64 {
         let state = lock(&self.state);
         if state.paused.is_some() {
@@ -79,7 +79,7 @@ impl Sweeps {
         self.wanted.swap(false, SeqCst).then(|| Sweep::begin(now))
     }
 
-    /// Leaves a sweep to whoever comes next.
+    /// Leaves a sweep to the next driver.
     pub(crate) fn pause(&self, sweep: Sweep) {
         let mut state = lock(&self.state);
         let paused = state.paused.take();

@@ -1,4 +1,4 @@
-//! Tasks that wait for the same thing, and are woken together.
+//! Wakes all tasks that wait for the same thing, together.
 
 use std::sync::Arc;
 use std::task::{Wake, Waker};

@@ -1,9 +1,9 @@
-//! Who is still at work for a cache: its handles, its threads, its drive futures; the last one ends
-//! it.
+//! Counts everything that works for a cache: its handles, its threads, its drive futures. The last
+//! one to leave ends the cache.
 //!
 //! Each of them holds a [`WorkerGuard`]. When the last handle goes, that guard tells the other
-//! workers to stop. They end what they are at, and leave. Whoever leaves last does what the others
-//! have not done. So no drop waits for anybody, and nothing is left undone though a task was never
+//! workers to stop. They finish their current step, and leave. The last one to leave does what the
+//! others have not done. So no drop waits, and nothing is left undone even if a task is never
 //! polled again.
 
 use std::sync::Arc;
@@ -13,11 +13,11 @@ use crate::core::reentrancy;
 use crate::core::waiting::{WaiterSlot, Waiting};
 use crate::sync::{Condvar, Mutex, lock};
 
-/// A cache as those see it who work for it, whatever its keys and values are.
+/// The end of a cache, as its workers see it. They do not know its types of keys and values.
 pub(crate) trait Shutdown: Send + Sync {
     fn workers(&self) -> &Workers;
 
-    /// Tells everybody who works for it to stop.
+    /// Tells all workers to stop.
     fn stop(&self);
 
     /// Empties it and tells the listener, unless that has been done. Waits for nobody.
@@ -27,15 +27,15 @@ pub(crate) trait Shutdown: Send + Sync {
 /// The kinds of workers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WorkerKind {
-    /// All handles together.
+    /// All handles, which count as one worker.
     Handles,
     /// Work on a thread of ours.
     Thread,
-    /// A future that somebody polls, or not.
+    /// A drive future, polled or not.
     Task,
 }
 
-/// How many are at work.
+/// The number of workers of a cache.
 pub(crate) struct Workers {
     counts: Mutex<Counts>,
     /// The last thread has left.
@@ -49,14 +49,14 @@ struct Counts {
     threads: usize,
 }
 
-/// One that is at work for a cache.
+/// Held by each worker of a cache. The drop of the last one ends the cache.
 pub(crate) struct WorkerGuard {
     cache: Arc<dyn Shutdown>,
     kind: WorkerKind,
 }
 
 impl WorkerGuard {
-    /// Compiled once, with how a cache is dropped, which is much.
+    /// Adds a worker. Never inlined: it contains the drop of a cache, which is much code.
     #[inline(never)]
     pub(crate) fn join<W: Shutdown + 'static>(cache: &Arc<W>, kind: WorkerKind) -> Self {
         let cache: Arc<dyn Shutdown> = Arc::<W>::clone(cache);

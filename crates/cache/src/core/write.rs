@@ -1,4 +1,4 @@
-//! How a caller writes: a hold of one shard's lock, and what the change owes to others after it.
+//! A write: one hold of a shard's lock, and the work that the change leaves to do after unlocking.
 
 use std::hash::{BuildHasher, Hash};
 
@@ -8,11 +8,11 @@ use crate::core::hash::Hashed;
 use crate::core::inner::Inner;
 use crate::core::shard::{Shard, ShardCell, ShardRequest};
 
-/// What a change owes to others.
+/// The work that a change leaves to do after unlocking.
 pub(crate) struct AfterUnlock {
-    /// To the entry stored last.
+    /// The request of the entry that was stored last.
     wanted: ShardRequest,
-    /// Whether there are events.
+    /// True if there are events to deliver.
     events: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What a drive future does beside expiry: it tells the listener, and polls refreshes.
+//! The background work of a drive future beside expiry: it tells the listener, and polls refreshes.
 
 use std::future::{Future, poll_fn};
 use std::hash::{BuildHasher, Hash};
@@ -12,9 +12,9 @@ use crate::drive::task_set::TaskSet;
 use crate::drive::turns::TurnBudget;
 use crate::sync::Ordering::SeqCst;
 
-/// What goes on while the driver sleeps.
+/// The work that goes on while the driver sleeps.
 pub(crate) trait BackgroundWork: Send {
-    /// Whether it tells the listener.
+    /// True if this work tells the listener.
     const TELLS: bool;
 
     /// A turn of everything; whether there is more to do at once.
@@ -52,7 +52,7 @@ impl BackgroundWork for NoBackgroundWork {
     async fn tell_all(&mut self) {}
 }
 
-/// All the work of a driver that is a task.
+/// All background work of a driver that is a task.
 pub(crate) struct Background<'a, K, V, S> {
     inner: &'a Inner<K, V, S>,
     budget: TurnBudget,
@@ -139,7 +139,7 @@ where
 }
 
 impl<K, V, S> Inner<K, V, S> {
-    /// Whether the listener has not been told of everything.
+    /// Returns whether the listener has not been told of everything.
     fn has_events(&self) -> bool {
         self.delivery.pending() > 0 || self.delivery.wanted.load(SeqCst)
     }

@@ -1,4 +1,4 @@
-//! A shard is emptied: what readers do not see any more leaves before the rest, for its own cause.
+//! Empties shards. Entries that readers no longer see leave first, for their own cause.
 
 use std::hash::{BuildHasher, Hash};
 use std::mem::needs_drop;
@@ -32,8 +32,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         self.requests.emptied();
     }
 
-    /// As [`close_shards`](Self::close_shards), in turns: whoever else is driven by the same thread
-    /// waits for a few entries at a time.
+    /// As [`close_shards`](Self::close_shards), in turns: other caches of the same driver wait for
+    /// a few entries at a time.
     pub(crate) async fn close_shards_in_turns(&self) {
         for cell in &self.shards {
             while self.remove_due_of(cell) {

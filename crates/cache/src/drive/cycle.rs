@@ -1,4 +1,4 @@
-//! The driver's cycle as a future: a step, then a sleep until the next; whoever polls it drives the
+//! The driver's cycle as a future: a step, then a sleep until the next. Polling it drives the
 //! cache.
 
 use std::future::{Future, poll_fn};
@@ -21,11 +21,11 @@ use crate::drive::turns::{TurnBudget, yield_now};
 use crate::quiet::forget_quietly;
 use crate::sync::Ordering::SeqCst;
 
-/// How long a driver rests, at most, after user code has panicked, and while it may not call the
+/// The longest rest of a driver after user code has panicked, and while it may not call the
 /// listener: a tick.
 const RECOVERY: Duration = Duration::from_millis(1);
 
-/// How a driver empties a cache that is closed.
+/// The way in which a driver empties a cache that is closed.
 pub(crate) trait End {
     fn close<K, V, S>(cache: &Inner<K, V, S>) -> impl Future<Output = ()> + Send
     where
@@ -34,7 +34,7 @@ pub(crate) trait End {
         S: BuildHasher + Send + Sync;
 }
 
-/// Nobody else waits for the driver.
+/// Empties the cache at once, because no other cache waits for the driver.
 pub(crate) struct AtOnce;
 
 /// Other caches do.
@@ -199,7 +199,7 @@ impl<K, V, S> Inner<K, V, S> {
         Some(left)
     }
 
-    /// How long until a tick; until soon, if the user's clock panics.
+    /// Returns the time until a tick; a short time if the user's clock panics.
     fn time_left(&self, tick: u64, alarm: &Arc<Alarm>) -> Duration {
         let read = || {
             // First known to the clock, then a look at it: a move by hand is seen, or it wakes.
@@ -219,7 +219,7 @@ impl<K, V, S> Inner<K, V, S> {
         self.delivery.wanted.load(SeqCst)
     }
 
-    /// Whether there is something to tell, by this thread.
+    /// Returns whether there are events that this thread may deliver.
     fn may_tell(&self) -> bool {
         self.has_to_tell() && reentrancy::may_tell(self.id())
     }

@@ -1,9 +1,9 @@
-//! Who does a cache's background work: threads, an async task, or the caller.
+//! The choice of a cache's driver: threads, an async task, or the caller.
 
 use crate::drive::shared::SharedDriver;
 
-/// Who removes entries whose time is over, tidies memory, calls the listener, and loads stale
-/// entries again.
+/// The driver of a cache. It removes entries whose time is over, tidies memory, calls the listener,
+/// and loads stale entries again.
 ///
 /// ```
 /// use std::time::Duration;
@@ -53,7 +53,7 @@ impl Driver {
         Self::Shared(driver.clone())
     }
 
-    /// Whether it polls futures of the user's.
+    /// Returns whether this driver polls the user's futures.
     pub(crate) fn is_task(&self) -> bool {
         match self {
             Self::Task => true,
@@ -62,7 +62,7 @@ impl Driver {
         }
     }
 
-    /// Whether it needs threads of ours.
+    /// Returns whether this driver needs threads.
     #[cfg(not(feature = "system"))]
     pub(crate) fn has_threads(&self) -> bool {
         matches!(self, Self::Thread)

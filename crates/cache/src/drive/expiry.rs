@@ -1,5 +1,5 @@
-//! One pass of a driver: what is due leaves in short holds, shard after shard; then the wheels work
-//! ahead.
+//! One pass of a driver: it removes due entries in short holds, shard after shard, and then lets
+//! the wheels work ahead.
 
 use std::hash::{BuildHasher, Hash};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::core::removal::RECORDS_PER_HOLD;
 use crate::core::shard::ShardCell;
 use crate::sync::Ordering::Relaxed;
 
-/// What one call of [`Cache::advance`](crate::Cache::advance) did.
+/// The result of one call of [`Cache::advance`](crate::Cache::advance).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Progress {
@@ -20,9 +20,9 @@ pub struct Progress {
     pub expired: u64,
     /// Timer records moved or dropped, and entries moved together.
     pub moved: u64,
-    /// Whether the budget ran out first: call again.
+    /// True if the budget ran out first: call again.
     pub backlog: bool,
-    /// How long until the next call is worth while; `None` when nothing has a deadline.
+    /// The time until the next call is worth while; `None` when nothing has a deadline.
     pub next: Option<Duration>,
 }
 
@@ -32,14 +32,15 @@ const AHEAD_PER_HOLD: u32 = 64;
 /// Units of tidying in one hold of a shard's lock.
 const TIDY_PER_HOLD: u32 = 16;
 
-/// What a driver does between two sleeps.
+/// The state of a driver between two passes.
 #[derive(Default)]
 pub(crate) struct Rounds {
     /// The shard that the next pass begins with.
     first: usize,
-    /// When to tidy if it stays calm, and when to tidy anyhow.
+    /// The tick at which to tidy if no more entries are removed, and the tick at which to tidy
+    /// anyhow.
     pub(crate) tidy_at: Option<(u64, u64)>,
-    /// When the turn is over, if others wait for its end.
+    /// The end of the turn, if other caches wait for it.
     pub(crate) ends_at: Option<Moment>,
 }
 

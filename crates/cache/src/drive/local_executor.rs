@@ -1,4 +1,5 @@
-//! A thread that polls futures: one for each cache that it works for. Between polls it sleeps.
+//! A local executor: one thread that polls futures, one for each cache that it works for. Between
+//! polls it sleeps.
 
 use std::sync::{Arc, OnceLock};
 use std::thread;
@@ -11,7 +12,7 @@ use crate::drive::task_set::{BoxFuture, TaskSet};
 use crate::drive::timers::{ThreadSleep, Timers};
 use crate::sync::{Mutex, lock};
 
-/// What a thread of ours works at. Anybody may put something on it.
+/// The queue and timers of one thread. Any thread may spawn a future on it.
 pub(crate) struct LocalExecutor {
     timers: Arc<Timers>,
     inbox: Mutex<Inbox>,
@@ -20,9 +21,9 @@ pub(crate) struct LocalExecutor {
 
 struct Inbox {
     spawned: Vec<BoxFuture<'static>>,
-    /// Whether nothing more will come.
+    /// True if nothing more will be spawned.
     over: bool,
-    /// Whether this was changed since the thread looked.
+    /// True if the inbox changed since the thread looked.
     news: bool,
 }
 
@@ -49,7 +50,7 @@ impl LocalExecutor {
         self.tell(|inbox| inbox.over = true);
     }
 
-    /// Has the thread look at everything again.
+    /// Makes the thread look at everything again.
     pub(crate) fn ask(&self) {
         self.tell(|_| ());
     }
@@ -64,7 +65,7 @@ impl LocalExecutor {
         }
     }
 
-    /// How futures of this thread sleep.
+    /// Returns the function by which futures of this thread sleep.
     pub(crate) fn sleeper(&self) -> impl Fn(Duration) -> ThreadSleep + Send + Sync + 'static {
         let timers = Arc::clone(&self.timers);
         move |duration| timers.sleep(duration)

@@ -1,4 +1,4 @@
-//! What a cache tells the `metrics` facade.
+//! Publishes a cache's counters and gauges to the `metrics` facade.
 //!
 //! Counters are published as what was added since the last time, so it does not matter how often
 //! they are.

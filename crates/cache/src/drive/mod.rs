@@ -1,8 +1,9 @@
-//! Who drives: removes what is due, sweeps what was invalidated, tidies memory, calls the listener,
-//! refreshes.
+//! The driver of a cache: it removes due entries, sweeps invalidated ones, tidies memory, calls the
+//! listener and refreshes.
 //!
 //! Three kinds of work are done when nobody calls: entries that are due are removed, the listener
-//! is told of what left, and stale entries are loaded again. The `Driver` says who does each.
+//! is told of what left, and stale entries are loaded again. The `Driver` decides which thread or
+//! task does each.
 //!
 //! | `Driver` | removes what is due | calls the listener | refreshes |
 //! |---|---|---|---|
@@ -20,20 +21,20 @@
 //! after one hold of a shard's lock (16 entries) once it has taken 0.2 ms, and after 16 calls of
 //! the listener: that much others wait for it.
 //!
-//! **Who is still at work** is counted (`core/workers.rs`). When the last handle goes, it tells the
-//! others to stop, and leaves. They empty the shards, deliver the events and leave too. Whoever
-//! leaves last does what is left to do. So no drop waits for a thread. `close` waits until the
-//! threads have left, unless somebody may be waiting for the calling thread. `close_async` does the
-//! same as a future. Neither waits for a drive future, which might never be polled again: they
-//! empty the shards and tell the listener themselves.
+//! **The workers of a cache** are counted (`core/workers.rs`). When the last handle goes, it tells
+//! the other workers to stop, and leaves. They empty the shards, deliver the events and leave too.
+//! The last one to leave does what is left to do. So no drop waits for a thread. `close` waits
+//! until the threads have left, unless somebody may be waiting for the calling thread.
+//! `close_async` does the same as a future. Neither waits for a drive future, which might never be
+//! polled again: they empty the shards and tell the listener themselves.
 //!
-//! **An async listener's future belongs to the cache**, not to the task that polls it. Whoever has
-//! the turn to deliver polls it, and gives the turn back after each poll. So a task that is dropped
-//! in the middle loses no event: the next drive future, or `close_async`, goes on with it.
+//! **An async listener's future belongs to the cache**, not to the task that polls it. The holder
+//! of the delivery turn polls it, and gives the turn back after each poll. So a task that is
+//! dropped in the middle loses no event: the next drive future, or `close_async`, goes on with it.
 //!
 //! **Invariant: a wake-up is lost by neither of two layers.** Below is the alarm of each cache, as
-//! with one driver. Above, whoever ends a sleep puts the cache's future into the list of those to
-//! be polled and then wakes the poller, who looks at the list before it sleeps.
+//! with one driver. Above, the end of a sleep puts the cache's future into the list of those to
+//! be polled and then wakes the poller, which looks at the list before it sleeps.
 
 mod background;
 mod clear;

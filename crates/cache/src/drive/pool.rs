@@ -1,5 +1,5 @@
-//! The threads that run refreshes: the first is there from the beginning, others come and go with
-//! the work.
+//! A pool of threads that run refreshes. The first is there from the beginning; others come and go
+//! with the work.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::core::hooks::Runs;
 use crate::core::reentrancy;
 use crate::sync::{Condvar, Mutex, lock};
 
-/// How long a thread that is not the first waits for work before it ends.
+/// The time that a thread other than the first waits for work before it ends.
 const IDLE: Duration = Duration::from_secs(10);
 
 /// Threads and their work. A cache is in the queue as often as it may run one more refresh at a
@@ -53,7 +53,7 @@ impl Pool {
         wants
     }
 
-    /// Whether one more thread is to be started, which the caller does: it counts from here on.
+    /// Counts one more thread, if one is needed; the caller starts it.
     pub(crate) fn begin_thread(&self) -> bool {
         let mut state = lock(&self.state);
         let begins = state.wants_thread(self.limit);
@@ -121,7 +121,7 @@ impl Pool {
 }
 
 impl PoolState {
-    /// Whether there is more work than threads that wait for it.
+    /// Returns whether more jobs wait than threads.
     fn wants_thread(&self, limit: usize) -> bool {
         !self.over && self.threads < limit && self.queue.len() > self.idle
     }

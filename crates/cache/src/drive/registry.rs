@@ -1,5 +1,5 @@
-//! The caches that share a driver which is a task: each is a future in one task set, as long as
-//! somebody polls that.
+//! The registry of a shared driver that is a task: it keeps its caches, each of which is a future
+//! in one task set.
 //!
 //! Most programs have none. `#[inline]` says that it is compiled with those that have, and not with
 //! this crate.
@@ -82,7 +82,7 @@ where
 /// The caches of one shared driver.
 pub(crate) struct DriverRegistry {
     state: Mutex<RegistryState>,
-    /// Who polls it.
+    /// The tasks that poll drive futures.
     pollers: Waiting,
 }
 
@@ -90,14 +90,14 @@ struct RegistryState {
     members: Vec<Weak<dyn Member>>,
     /// The futures that drive them, polled or not.
     queues: Vec<Arc<JoinQueue>>,
-    /// How many members there are when those that are gone are looked for.
+    /// The number of members at which those that are gone are pruned.
     full_at: usize,
-    /// Whether nobody joins any more.
+    /// True if no cache joins any more.
     over: bool,
 }
 
-/// Where new members wait for one future's next poll. Each is driven by it already: if the last
-/// handle goes meanwhile, that is the future's to see.
+/// The queue of new members that wait for one future's next poll. That future drives them already:
+/// if the last handle goes meanwhile, the future notices it.
 struct JoinQueue {
     sleeper: Sleeper,
     /// `None` once the future is no more.

@@ -1,4 +1,4 @@
-//! How a cache is ended, by whoever is at work for it.
+//! Ends a cache: stops its workers, empties its shards, and delivers the last events.
 
 use std::hash::{BuildHasher, Hash};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -74,7 +74,7 @@ where
         }
     }
 
-    /// The same as a future.
+    /// As [`close`](Self::close), as a future.
     pub(crate) async fn close_async(&self) {
         self.stop();
         let mut threads = self.workers.place();

@@ -1,5 +1,5 @@
-//! The runtime's timer, for many caches: where it panics, that is nobody's but the future's that
-//! polls them. Compiled as the registry is, which uses it.
+//! The runtime's timer, shared by many caches. A panic of the timer reaches the future that polls
+//! the caches, and no cache. Compiled as the registry is, which uses it.
 
 use std::any::Any;
 use std::future::Future;
@@ -13,7 +13,7 @@ use crate::drive::task_set::BoxFuture;
 use crate::quiet::forget_quietly;
 use crate::sync::{Mutex, lock};
 
-/// What a panic says.
+/// The payload of a panic.
 type PanicPayload = Box<dyn Any + Send>;
 
 /// The runtime's timer, whatever its type. A task set contains the panics of a cache; those of the

@@ -1,5 +1,5 @@
-//! One step of a driver: what is due, what was invalidated, what is worth tidying; and when the
-//! next one is.
+//! One step of a driver: it removes due entries, sweeps, tidies, and computes when the next step
+//! is.
 
 use std::hash::{BuildHasher, Hash};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,16 +12,17 @@ use crate::drive::turns::TurnBudget;
 use crate::quiet::forget_quietly;
 use crate::sync::Ordering::SeqCst;
 
-/// How long after the last removals memory is tidied: what is about to die need not be moved.
+/// The pause between the last removals and tidying: entries that are about to die need not be
+/// moved.
 const CALM_TICKS: u64 = 100;
 
-/// How long removals may put tidying off.
+/// The longest time for which removals may put tidying off.
 const TIDY_WITHIN_TICKS: u64 = 2000;
 
-/// What to do after a pass.
+/// The driver's next action after a pass.
 #[derive(PartialEq, Eq)]
 pub(crate) enum Next {
-    /// There is more to do at once.
+    /// Make another pass at once.
     Again,
     /// Sleep until this tick; `u64::MAX` for until woken.
     Sleep(u64),
@@ -54,7 +55,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         Next::Sleep(self.next_event().min(tidy_at).min(self.sweep_at(now)))
     }
 
-    /// When there is something to sweep. While time stands still no pause would end: then at once.
+    /// Returns the tick at which to sweep. While time is frozen no pause would end, so a pause is
+    /// skipped.
     fn sweep_at(&self, now: u64) -> u64 {
         match self.requests.sweeps.due_at() {
             NEVER => NEVER,
@@ -63,7 +65,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         }
     }
 
-    /// There is more to do: at once, unless the listener must empty its queue first.
+    /// Returns the next action when more is due: another pass, unless the listener must empty its
+    /// queue first.
     fn go_on(&self, now: u64) -> Next {
         if self.delivery.must_wait() {
             Next::Rest(now + 1)

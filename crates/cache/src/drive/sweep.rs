@@ -24,7 +24,7 @@ use crate::core::sweeps::Sweep;
 /// Slots that one hold of a shard's lock looks at.
 const ENTRIES_PER_HOLD: u32 = 32;
 
-/// How many times as long as a sweep took the driver rests before the next.
+/// The driver rests this many times as long as a sweep took before it begins the next.
 const REST: u64 = 9;
 
 /// Ticks between two sweeps at least.
@@ -48,8 +48,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         sweep.is_some_and(|sweep| self.go_on_with(sweep, now, budget))
     }
 
-    /// The same, whenever the last one was; with both, one that was asked for comes after the
-    /// paused one.
+    /// As [`sweep`](Self::sweep), without the pause after the last one. If there are a paused sweep
+    /// and a requested one, the paused one comes first.
     pub(crate) fn sweep_all(&self, now: u64, budget: &mut u32) -> bool {
         let sweeps = &self.requests.sweeps;
         let mut go_on = |sweep| self.go_on_with(sweep, now, budget);

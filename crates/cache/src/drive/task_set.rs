@@ -1,12 +1,12 @@
-//! Many futures in one: those that were woken are polled, the others cost nothing.
+//! A set of futures with one poller: it polls those that were woken, and the others cost nothing.
 //!
-//! Each future has a waker of its own. It puts the future's slot into a list and wakes whoever
-//! polls the set.
+//! Each future has a waker of its own. It puts the future into a list and wakes the poller of the
+//! set.
 //!
-//! No wake-up is lost: the poller first says how it is woken and then takes the list; whoever wakes
-//! a future first puts it into the list and then reads whom to wake. Both are under one lock. A
-//! future is in the list once at most, so the list is no longer than there are futures (and those
-//! that have ended since).
+//! No wake-up is lost: the poller first says how it is woken and then takes the list; a waker first
+//! puts its future into the list and then reads the poller. Both are under one lock. A future is in
+//! the list once at most, so the list is no longer than there are futures (and those that have
+//! ended since).
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -33,17 +33,17 @@ struct TaskSlot<'a> {
     waker: Waker,
 }
 
-/// Who is to be polled, and by whom.
+/// The futures that were woken, and the waker of their poller.
 struct ReadyQueue(Mutex<ReadyList>);
 
 struct ReadyList {
     queue: Vec<Arc<TaskWaker>>,
     poller: Option<Waker>,
-    /// Whether the set was dropped: the list stays empty.
+    /// True if the set was dropped: the list stays empty.
     over: bool,
 }
 
-/// What wakes one future.
+/// The waker of one future.
 struct TaskWaker {
     index: usize,
     is_queued: AtomicBool,
@@ -60,7 +60,7 @@ impl Wake for TaskWaker {
 }
 
 impl ReadyQueue {
-    /// Has the poller poll a future.
+    /// Queues a future and wakes the poller.
     fn wake(&self, task_waker: Arc<TaskWaker>) {
         let mut list = lock(&self.0);
         if list.over {
@@ -92,7 +92,7 @@ impl<'a> TaskSet<'a> {
         self.slots.len() - self.free.len()
     }
 
-    /// Whether a future was woken and not polled since.
+    /// Returns whether a future was woken and not polled since.
     #[cfg(feature = "system")]
     pub(crate) fn is_woken(&self) -> bool {
         !lock(&self.woken.0).queue.is_empty()

@@ -1,5 +1,4 @@
-//! The sleeps of futures that a thread of ours polls: the earliest one is how long the thread
-//! sleeps.
+//! The timers of a local executor. Its thread sleeps until the earliest one.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -12,7 +11,7 @@ use tidewheel_time::{Readings, nanos};
 
 use crate::sync::{Mutex, lock};
 
-/// When a sleep ends, in nanoseconds; and which one.
+/// The end of a sleep in nanoseconds, and a number that tells it from others with the same end.
 type SleepId = (u64, u64);
 
 /// The sleeps of one thread's futures.
@@ -66,7 +65,7 @@ impl Timers {
     }
 }
 
-/// Where a sleep is, or would be.
+/// Returns the position of a sleep in the list, or the one at which to insert it.
 fn place(sleeps: &[(SleepId, Waker)], id: SleepId) -> Result<usize, usize> {
     sleeps.binary_search_by(|(other, _)| id.cmp(other))
 }

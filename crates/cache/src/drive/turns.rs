@@ -1,5 +1,4 @@
-//! How much a driver does for one cache before it looks at anything else: whether it has others or
-//! not.
+//! The budget of one turn of a driver, with and without other caches that wait.
 
 use std::future::poll_fn;
 use std::task::Poll;
@@ -7,7 +6,7 @@ use std::task::Poll;
 /// Nanoseconds after which a turn on a shared driver ends with the hold of a lock that it is in.
 const SHARED_TURN: u64 = 200_000;
 
-/// How much one turn may do.
+/// The amount of work that one turn may do.
 #[derive(Clone, Copy)]
 pub(crate) struct TurnBudget {
     /// Timer records touched.
@@ -23,7 +22,8 @@ pub(crate) struct TurnBudget {
 }
 
 impl TurnBudget {
-    /// Of a driver with one cache: how long it is until it looks whether it was told to stop.
+    /// The budget of a driver with one cache: it bounds the time until the driver notices that it
+    /// was told to stop.
     pub(crate) const OWN: Self = Self {
         records: 4096,
         slots: 2048,
@@ -32,7 +32,7 @@ impl TurnBudget {
         time: None,
     };
 
-    /// Of a driver with others, who wait.
+    /// The budget of a driver whose other caches wait.
     pub(crate) const SHARED: Self = Self {
         records: 1024,
         slots: 64,
@@ -41,13 +41,13 @@ impl TurnBudget {
         time: Some(SHARED_TURN),
     };
 
-    /// Whether others wait.
+    /// Returns whether other caches wait.
     pub(crate) fn is_shared(&self) -> bool {
         self.time.is_some()
     }
 }
 
-/// Lets whoever else the poller has come first.
+/// Lets the poller's other futures come first.
 pub(crate) async fn yield_now() {
     let mut yielded = false;
     poll_fn(|context| {

@@ -1,5 +1,4 @@
-//! The threads that work for one cache or many: one for expiry, one for listeners, some for
-//! refreshes.
+//! The worker threads of one cache or many: one for expiry, one for listeners, some for refreshes.
 
 use std::hash::{BuildHasher, Hash};
 use std::io;
@@ -21,7 +20,7 @@ use crate::sync::{Mutex, lock};
 /// The threads of one driver. They start when a cache joins that needs them.
 pub(crate) struct WorkerThreads(Arc<SharedState>);
 
-/// What the threads share: where they work, and who they are.
+/// The state that the threads share: their executors, their pool, and their handles.
 struct SharedState {
     name: String,
     expiry: LocalExecutor,
@@ -82,7 +81,7 @@ impl WorkerThreads {
         Ok(())
     }
 
-    /// Has the cache's refreshes run on these threads.
+    /// Runs the cache's refreshes on these threads.
     fn refresh(&self, requests: &Requests, cache: Weak<dyn Runs>) {
         let shared = Arc::clone(&self.0);
         requests.tell_of_refreshes(move || {

@@ -1,4 +1,4 @@
-//! The questions that a cache asks before it is built.
+//! The builder: it asks for the lifetime and the capacity, and takes all other settings.
 
 use std::fmt;
 use std::future::Future;
@@ -139,10 +139,10 @@ impl<K, V, S> Builder<K, V, S> {
         self
     }
 
-    /// How many entries the cache holds at most; with a [`weigher`](Self::weigher), how much
-    /// weight. At least 1. With several shards the cache may evict a little before that, with up to
-    /// one per cent still free: a shard borrows in portions, and one may lack what another has not
-    /// used yet.
+    /// Sets how many entries the cache holds at most; with a [`weigher`](Self::weigher), how much
+    /// weight. It must be at least 1. With several shards the cache may evict a little earlier,
+    /// with up to one per cent still free: a shard borrows in portions, and one may lack what
+    /// another has not used yet.
     #[doc(alias = "maximumSize", alias = "maximumWeight", alias = "maximum_size")]
     #[must_use]
     pub fn max_capacity(mut self, capacity: u64) -> Self {
@@ -157,7 +157,8 @@ impl<K, V, S> Builder<K, V, S> {
         self
     }
 
-    /// What an entry counts against the capacity, instead of 1. Called without any lock.
+    /// Sets the function that weighs entries; without one, each entry weighs 1. Called without any
+    /// lock.
     #[doc(alias = "Weighter")]
     #[must_use]
     pub fn weigher(mut self, weigher: impl Fn(&K, &V) -> u32 + Send + Sync + 'static) -> Self {
@@ -165,9 +166,9 @@ impl<K, V, S> Builder<K, V, S> {
         self
     }
 
-    /// How long an entry lives after it was stored, unless that says otherwise; more than zero.
-    /// With [`expire_after`](Self::expire_after) or [`time_to_idle`](Self::time_to_idle) as well,
-    /// the earliest end counts.
+    /// Sets how long an entry lives after it was stored, unless a [`Lifetime`](crate::Lifetime)
+    /// says otherwise; more than zero. With [`expire_after`](Self::expire_after) or
+    /// [`time_to_idle`](Self::time_to_idle) as well, the earliest end counts.
     #[doc(alias = "expireAfterWrite", alias = "expire_after_write")]
     #[must_use]
     pub fn time_to_live(mut self, ttl: Duration) -> Self {
@@ -211,7 +212,7 @@ impl<K, V, S> Builder<K, V, S> {
         self
     }
 
-    /// How many refreshes may run at a time, at least 1. If not set, 4 with
+    /// Sets how many refreshes may run at a time, at least 1. If not set, 4 with
     /// [`refresh_with`](Self::refresh_with), each of which takes a thread, and 64 with
     /// [`refresh_with_async`](Self::refresh_with_async). Of the threads one is there from the
     /// beginning; others start when refreshes wait, and end when they have had nothing to do for 10
@@ -222,8 +223,8 @@ impl<K, V, S> Builder<K, V, S> {
         self
     }
 
-    /// How many refreshes may wait, at least 1; 1024 if not set. A read that finds the queue full
-    /// gets the old value and is counted in
+    /// Sets how many refreshes may wait, at least 1; 1024 if not set. A read that finds the queue
+    /// full gets the old value and is counted in
     /// [`Stats::refreshes_skipped`](crate::Stats::refreshes_skipped).
     #[must_use]
     pub fn refresh_queue(mut self, limit: usize) -> Self {
@@ -231,8 +232,8 @@ impl<K, V, S> Builder<K, V, S> {
         self
     }
 
-    /// How many events the listener's queue holds (65,536 if not set), and what happens when it is
-    /// full: [`OnFull::Wait`] if not set.
+    /// Sets how many events the listener's queue holds (65,536 if not set), and what happens when
+    /// it is full: [`OnFull::Wait`] if not set.
     #[must_use]
     pub fn listener_queue(mut self, limit: usize, on_full: OnFull) -> Self {
         self.listener_queue = limit;
@@ -240,9 +241,9 @@ impl<K, V, S> Builder<K, V, S> {
         self
     }
 
-    /// Another clock; the default is `SystemClock`. A move of a [`ManualClock`](crate::ManualClock)
-    /// wakes whoever drives the cache, thread or task; with [`Driver::Manual`] nothing happens but
-    /// what a test calls.
+    /// Sets the clock; the default is `SystemClock`. A move of a
+    /// [`ManualClock`](crate::ManualClock) wakes the driver, thread or task; with
+    /// [`Driver::Manual`] nothing happens but what a test calls.
     #[doc(alias = "ticker")]
     #[must_use]
     pub fn clock(mut self, clock: impl Clock) -> Self {
@@ -250,15 +251,15 @@ impl<K, V, S> Builder<K, V, S> {
         self
     }
 
-    /// How many shards: a power of two, at most 4096. If not set, 8 for each processor, but not
-    /// more than one for every 4096 entries of capacity.
+    /// Sets the number of shards: a power of two, at most 4096. If not set, 8 for each processor,
+    /// but not more than one for every 4096 entries of capacity.
     #[must_use]
     pub fn shards(mut self, shards: usize) -> Self {
         self.shards = Some(shards);
         self
     }
 
-    /// Whether entries and index lie on pages of 2 MiB, on Linux where
+    /// Puts entries and index on pages of 2 MiB, on Linux where
     /// `/sys/kernel/mm/transparent_hugepage/enabled` says `madvise` or `always`; not if not set.
     /// Elsewhere it does nothing, nor for caches of less than 8 MiB: those whose
     /// [`max_capacity`](Self::max_capacity), without a [`weigher`](Self::weigher), times the bytes
@@ -268,7 +269,7 @@ impl<K, V, S> Builder<K, V, S> {
     /// addresses of its memory sooner. Keys and values are meant that are stored in place. What
     /// they point to lies where it did, and so do timers and what the eviction policy keeps.
     ///
-    /// What it costs:
+    /// Its costs:
     ///
     /// - Resident memory grows in steps of 2 MiB, which all such caches of the process share: they
     ///   hold up to 4 MiB more than they need, since one step is begun, and one may be in reserve.
@@ -319,7 +320,7 @@ impl<K, V, S> Builder<K, V, S> {
     /// such as `u8`. Numbers and arrays of usual lengths are read so without it: see
     /// [`Cache::get`].
     ///
-    /// What changes:
+    /// Its effects:
     ///
     /// - A copy counts as the clone: where such a read goes without the lock, a `Clone` of your own
     ///   is not called. `Eq` of keys is called on copies, and under no lock then.
@@ -341,8 +342,8 @@ impl<K, V, S> Builder<K, V, S> {
         self
     }
 
-    /// Whether the cache may become large enough for huge pages. Nobody knows of one with weights,
-    /// or without bound.
+    /// Returns whether the cache may become large enough for huge pages. Nobody knows of one with
+    /// weights, or without bound.
     fn is_large(&self, capacity: Option<u64>) -> bool {
         let entry = (size_of::<(K, V)>() + ENTRY_OVERHEAD) as u64;
         let entries = capacity.filter(|_| self.config.weigher.is_none());
@@ -412,7 +413,7 @@ impl<K, V, S> Builder<K, V, S> {
         Ok(capacity)
     }
 
-    /// Whether the driver can do what it is to do.
+    /// Returns an error if the driver cannot do what was configured.
     fn check_driver(&self) -> Result<(), BuildError> {
         let refresher = self.config.refresher.as_ref();
         for (option, is_async) in [
@@ -470,8 +471,8 @@ where
     V: Send + Sync + 'static,
     S: BuildHasher + Send + Sync + 'static,
 {
-    /// How long an entry lives after its last use; more than zero. Reads that count as a use are
-    /// one, and so is each write of the value: insertions, [`Cache::update`], [`Cache::entry`],
+    /// Sets how long an entry lives after its last use; more than zero. Reads that count as a use
+    /// are one, and so is each write of the value: insertions, [`Cache::update`], [`Cache::entry`],
     /// [`Cache::compare_and_set`]. With a time to live as well, whichever is over first counts. An
     /// entry that is given another end by [`Cache::expire`], or none by [`Cache::persist`], has no
     /// idle time from then on: that end alone counts, until the key is stored again.
@@ -527,8 +528,8 @@ where
         self.expire_after(ttl)
     }
 
-    /// Who removes due entries, calls the listener and refreshes; [`Driver::Thread`] if not set.
-    /// Takes a [`SharedDriver`](crate::SharedDriver), too.
+    /// Sets the driver, which removes due entries, calls the listener and refreshes;
+    /// [`Driver::Thread`] if not set. Takes a [`SharedDriver`](crate::SharedDriver), too.
     #[doc(alias = "scheduler", alias = "executor")]
     #[must_use]
     pub fn driver(mut self, driver: impl Into<Driver>) -> Self {
@@ -540,7 +541,7 @@ where
     /// Called with every entry that leaves the cache, in order for each key, by one thread at a
     /// time, outside every lock. It may call the cache.
     ///
-    /// Which thread calls it depends on the driver:
+    /// The driver decides which thread calls it:
     ///
     /// - with [`Driver::Thread`], the default, a thread of the cache's own, `<name>-events`;
     /// - with [`Driver::Task`] the one that polls the future of [`Cache::drive`];
@@ -575,7 +576,7 @@ where
     /// As [`eviction_listener`](Self::eviction_listener), with a future: in order for each key, one
     /// at a time, and each is awaited before the next begins.
     ///
-    /// Whoever drives the cache polls it, that is the future of [`Cache::drive`] or of
+    /// The driver polls it: the future of [`Cache::drive`] or of
     /// [`SharedDriver::drive`](crate::SharedDriver::drive), so on your runtime; expiry and
     /// refreshes go on while it is awaited. [`Cache::close_async`] polls it too. It belongs to the
     /// cache: when the task that polls it is dropped, the next one goes on with it. So it should
@@ -618,10 +619,10 @@ where
     /// [`negative_ttl`](Self::negative_ttl) remembers it; [`RefresherResult`] has all that it may
     /// return.
     ///
-    /// What was said of the old value's lifetime holds for the new one, from now on, unless `load`
-    /// returns a [`Loaded`](crate::Loaded) that says otherwise: its tags; its own time to live, by
-    /// [`Cache::expire`] and [`Cache::persist`] too; its own freshness. An end that is a point in
-    /// wall time stays where it is.
+    /// The lifetime that was stated for the old value holds for the new one, from now on, unless
+    /// `load` returns a [`Loaded`](crate::Loaded) that says otherwise: its tags; its own time to
+    /// live, by [`Cache::expire`] and [`Cache::persist`] too; its own freshness. An end that is a
+    /// point in wall time stays where it is.
     #[doc(alias = "LoadingCache", alias = "CacheLoader", alias = "reload")]
     #[must_use]
     pub fn refresh_with<R>(mut self, load: impl Fn(&K) -> R + Send + Sync + 'static) -> Self
@@ -656,7 +657,7 @@ where
     /// # }
     /// ```
     ///
-    /// Whoever drives the cache polls it: the future of [`Cache::drive`] or of
+    /// The driver polls it: the future of [`Cache::drive`] or of
     /// [`SharedDriver::drive`](crate::SharedDriver::drive), so on your runtime; up to
     /// [`refresh_parallelism`](Self::refresh_parallelism) at a time. A writer of the key supersedes
     /// it, like any load: its value is then not stored. When the cache is closed, or the future
@@ -678,7 +679,7 @@ where
         self
     }
 
-    /// Another hasher; the default is [`DefaultHashBuilder`].
+    /// Sets the hasher; the default is [`DefaultHashBuilder`].
     #[doc(alias = "build_with_hasher")]
     #[must_use]
     pub fn hasher<T>(self, hasher: T) -> Builder<K, V, T>

@@ -206,8 +206,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         self.get_locked(key, hash, clock)
     }
 
-    /// What a closure makes of the value of a key, without cloning it. Counts as a use of the
-    /// entry.
+    /// Returns what a closure makes of a key's value, without cloning the value. Counts as a use of
+    /// the entry.
     ///
     /// The closure runs under the shard's reader lock: it should be quick.
     ///
@@ -401,7 +401,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         self.look(key, |shard, slot| shard.store.value(slot).clone())
     }
 
-    /// Whether a key is there. Has no effect on it.
+    /// Returns whether a key is there. Has no effect on it.
     #[doc(alias = "containsKey")]
     pub fn contains_key<Q>(&self, key: &Q) -> bool
     where
@@ -554,7 +554,7 @@ impl<K, V, S> Cache<K, V, S> {
             .sum()
     }
 
-    /// Whether there are no entries.
+    /// Returns whether the cache is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -571,7 +571,7 @@ impl<K, V, S> Cache<K, V, S> {
             .sum()
     }
 
-    /// What has happened since the cache was built.
+    /// Returns the counters since the cache was built.
     #[doc(alias = "recordStats")]
     #[must_use]
     pub fn stats(&self) -> Stats {

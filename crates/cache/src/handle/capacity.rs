@@ -1,4 +1,4 @@
-//! How much a cache may hold: asked and changed while it is in use.
+//! Reads and changes the capacity of a cache in use.
 
 use std::hash::{BuildHasher, Hash};
 
@@ -6,9 +6,9 @@ use super::cache::Cache;
 
 /// # Capacity
 ///
-/// What is evicted, and for whom, is the policy's to decide; see the [crate](crate#eviction).
+/// The policy decides which entry is evicted for which; see the [crate](crate#eviction).
 impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
-    /// How much the cache may hold, in entries or in weight; `None` if it is unbounded.
+    /// Returns the capacity, in entries or in weight; `None` if it is unbounded.
     #[must_use]
     pub fn max_capacity(&self) -> Option<u64> {
         self.inner.account.capacity()

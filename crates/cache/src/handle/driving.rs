@@ -14,8 +14,8 @@ use crate::sync::try_lock;
 
 /// # Time, and who drives
 impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
-    /// How long until the earliest deadline, or until the driver wants to work ahead for it: a
-    /// lower bound. `None` when nothing has a deadline.
+    /// Returns the time until the earliest deadline, or until the driver wants to work ahead for
+    /// it: a lower bound. `None` when nothing has a deadline.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Duration> {
         self.inner

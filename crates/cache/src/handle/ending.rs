@@ -1,10 +1,10 @@
-//! The end of a cache, awaited.
+//! Closes a cache and waits for it as a future.
 
 use std::hash::{BuildHasher, Hash};
 
 use super::cache::Cache;
 
-/// # The end, awaited
+/// # Waiting for the end
 impl<K, V, S> Cache<K, V, S>
 where
     K: Hash + Eq + Send + Sync + 'static,

@@ -59,8 +59,8 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// is not there. What is left of the entry's time to live stays, and so do its tags. An [idle
     /// time](crate::Builder::time_to_idle) begins again: a write is a use.
     ///
-    /// What is returned was stored. `None` too when the entry has gone while the closure ran, since
-    /// its time was over, it was evicted, or its tag or all was invalidated: the new value is
+    /// The returned value was stored. `None` too when the entry has gone while the closure ran,
+    /// since its time was over, it was evicted, or its tag or all was invalidated: the new value is
     /// dropped then, and nobody hears of it. And `None` when the new value is heavier than the
     /// whole capacity: then neither it nor the old one stays, and the listener gets both.
     ///

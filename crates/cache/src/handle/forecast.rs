@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use super::cache::Cache;
 
-/// What is due, and a window for each power of two of milliseconds.
+/// One window for what is due, and one for each power of two of milliseconds.
 const WINDOWS: usize = 65;
 
-/// How many deadlines lie how far ahead; made by [`Cache::forecast`].
+/// A histogram of the deadlines ahead; made by [`Cache::forecast`].
 ///
 /// Counts are of timer records. A deadline is counted in its own window, or in one next to it: far
 /// ones wait in slots of the wheel that span a whole window or two, over which they are spread
@@ -27,8 +27,9 @@ impl Forecast {
         self.windows[0]
     }
 
-    /// All windows, nearest first: how far ahead from when to when, and how many deadlines. The
-    /// first is what is due; the others begin at 1, 2, 4, … ms and are as long as that.
+    /// Iterates over all windows, nearest first: the range of time ahead, and the number of
+    /// deadlines in it. The first is what is due; the others begin at 1, 2, 4, … ms and are as long
+    /// as that.
     #[inline]
     pub fn windows(&self) -> impl Iterator<Item = (Range<Duration>, u64)> + '_ {
         self.windows
@@ -87,7 +88,7 @@ fn end(window: usize) -> Duration {
 
 /// # Forecast
 impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
-    /// How many entries will expire when, in windows that double. Costs as much as there are
+    /// Counts the entries that will expire, in windows that double. Costs as much as there are
     /// occupied slots in the shards' wheels, not entries. Not a point in time: shard after shard.
     #[must_use]
     pub fn forecast(&self) -> Forecast {

@@ -23,7 +23,7 @@ use crate::lifetime::Ttl;
 /// Entries whose keys are noted in one hold of a shard's reader lock, about.
 const ENTRIES_PER_HOLD: usize = 32;
 
-/// What an iterator takes of an entry. Runs under the reader lock.
+/// Converts an entry into an iterator's item. Runs under the reader lock.
 type Take<K, V, T> = fn(K, &V, Ttl) -> T;
 
 /// Walks all live entries.
@@ -31,7 +31,7 @@ pub(super) struct EntryScan<'a, K, V, S, T> {
     cache: &'a Cache<K, V, S>,
     take: Take<K, V, T>,
     shard: usize,
-    /// Where the shard's keys go on that were not yet noted; `None` at its end.
+    /// The position from which the shard's keys were not noted yet; `None` at its end.
     cursor: Option<u32>,
     /// Keys of the shard that were noted and not yet looked up again.
     noted: VecDeque<K>,

@@ -16,9 +16,9 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// the cache, other keys' loads included; but two loaders that ask for each other's keys wait
     /// for ever, as with locks.
     ///
-    /// Whoever inserts, updates, removes or invalidates the key during the load supersedes it: the
-    /// loaded value goes to those who were waiting, it is not stored, and who asks from then on
-    /// does not get it.
+    /// A caller that inserts, updates, removes or invalidates the key during the load supersedes
+    /// it: the loaded value goes to those who were waiting, it is not stored, and who asks from
+    /// then on does not get it.
     ///
     /// Past an entry's soft deadline ([`Builder::refresh_after`](crate::Builder::refresh_after),
     /// [`Lifetime::fresh_for`](crate::Lifetime::fresh_for)) one caller runs its loader, and the

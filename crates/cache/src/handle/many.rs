@@ -1,4 +1,4 @@
-//! Many keys at once: their values, and entries that are stored.
+//! Reads and stores many keys at once.
 
 use std::cell::OnceCell;
 use std::hash::{BuildHasher, Hash};

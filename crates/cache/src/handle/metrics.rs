@@ -1,4 +1,4 @@
-//! The verb that tells the `metrics` facade what has happened.
+//! Publishes the counters to the `metrics` facade on request.
 
 use std::hash::{BuildHasher, Hash};
 

@@ -1,4 +1,4 @@
-//! What users call: a cache is built, and every verb on it has a file.
+//! The API: the builder, and one file for each kind of verb on a cache.
 //!
 //! In the order in which the documentation of `Cache` has its headings.
 

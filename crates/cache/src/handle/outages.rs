@@ -1,5 +1,5 @@
-//! What a builder is told about origins that fail: what is served meanwhile, how often they are
-//! asked, and how long their answers without a value are remembered.
+//! The builder's settings for failing origins: serving old values, the back-off, and remembering
+//! errors and absences.
 
 use std::any::Any;
 use std::time::Duration;
@@ -10,11 +10,10 @@ use super::builder::Builder;
 use crate::core::negative::new_memory;
 
 impl<K, V, S> Builder<K, V, S> {
-    /// How long after its end an entry is kept for the case that its loader fails; then it is
-    /// served in place of the error. Lookups do not see it, nor do loaders that cannot fail. At
-    /// most 17 years. The failing origin is asked again after
-    /// [`error_backoff`](Self::error_backoff). One entry's own is
-    /// [`Lifetime::stale_for`](crate::Lifetime::stale_for).
+    /// Keeps an entry for `limit` after its end, in case its loader fails; then it is served in
+    /// place of the error. Lookups do not see it, nor do loaders that cannot fail. At most 17
+    /// years. The failing origin is asked again after [`error_backoff`](Self::error_backoff). One
+    /// entry's own is [`Lifetime::stale_for`](crate::Lifetime::stale_for).
     #[doc(alias = "stale_if_error", alias = "stale-if-error")]
     #[must_use]
     pub fn stale_on_error(mut self, limit: Duration) -> Self {
@@ -22,8 +21,8 @@ impl<K, V, S> Builder<K, V, S> {
         self
     }
 
-    /// How long a failing origin is left alone: after an error no loader runs for the same key for
-    /// so long, as long as there is an old value to serve instead. That is one past its soft
+    /// Sets how long a failing origin is left alone: after an error no loader runs for the same key
+    /// for so long, as long as there is an old value to serve instead. That is one past its soft
     /// deadline, or one past its end that is kept by [`stale_on_error`](Self::stale_on_error) or
     /// [`Lifetime::stale_for`](crate::Lifetime::stale_for). One second if not set; zero: every
     /// caller past the end asks.
@@ -64,7 +63,7 @@ impl<K, V, S> Builder<K, V, S> {
         self
     }
 
-    /// How many errors and absences are remembered at most, one or more; 1,024 in each
+    /// Sets how many errors and absences are remembered at most, one or more; 1,024 in each
     /// [shard](Self::shards) if not set. Each shard has an equal share, rounded up. When its share
     /// is full, the next one takes the place of another, for whose key a loader is called again.
     /// [`Stats::negatives`](crate::Stats::negatives) and
@@ -78,8 +77,9 @@ impl<K, V, S> Builder<K, V, S> {
 }
 
 impl<K: Send + Sync + 'static, V, S> Builder<K, V, S> {
-    /// How long a loader's error or absence is remembered and answered without calling a loader
-    /// again. Zero: not at all. [`negative_capacity`](Self::negative_capacity) says how many.
+    /// Sets how long a loader's error or absence is remembered and answered without calling a
+    /// loader again. Zero: not at all. [`negative_capacity`](Self::negative_capacity) says how
+    /// many.
     #[doc(alias = "negative_cache")]
     #[must_use]
     pub fn negative_ttl(mut self, ttl: Duration) -> Self {
@@ -88,9 +88,9 @@ impl<K: Send + Sync + 'static, V, S> Builder<K, V, S> {
         self
     }
 
-    /// How long errors of one type are remembered, each as long as a closure says; zero: not at
-    /// all. Counts instead of [`negative_ttl`](Self::negative_ttl). Once for each type; errors of
-    /// other types have that one's.
+    /// Sets how long errors of one type are remembered, each as long as a closure says; zero: not
+    /// at all. Counts instead of [`negative_ttl`](Self::negative_ttl). Once for each type; errors
+    /// of other types have that one's.
     ///
     /// The closure runs without any lock, when a loader or the refresher has failed. If it panics,
     /// that is as if the loader had.

@@ -1,4 +1,4 @@
-//! What all handles of a cache share and its threads do not: the last handle ends the cache.
+//! The state that all handles of a cache share. When the last handle goes, it ends the cache.
 
 use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
@@ -17,11 +17,11 @@ pub(super) struct Owner<K, V, S> {
     /// [`shut`](Self::shut), for those who do not know that keys can be hashed: a handle's type and
     /// its drop have no bounds, so that neither need the types that hold one.
     close: fn(&Self),
-    /// Where the caller's passes go on.
+    /// The state of the caller's own passes.
     pub(super) rounds: Mutex<Rounds>,
     /// First told to stop, then without a driver.
     _guard: WorkerGuard,
-    /// What drives it, if that is not the caller; and whether it has it for itself.
+    /// The driver, unless that is the caller.
     #[cfg_attr(
         not(feature = "system"),
         allow(dead_code, reason = "kept while there is a handle")
@@ -29,10 +29,10 @@ pub(super) struct Owner<K, V, S> {
     driver: Option<(SharedDriver, DriverShare)>,
 }
 
-/// How a cache joins a driver that it shares: named by the builder's method that takes one.
+/// Joins a cache to a shared driver. The builder's method that takes one names it.
 pub(super) type Join<K, V, S> = fn(&SharedDriver, &Arc<Inner<K, V, S>>) -> Result<(), BuildError>;
 
-/// Whether a cache shares its driver.
+/// Tells a driver of the cache's own from one that it shares.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum DriverShare {
     #[cfg(feature = "system")]

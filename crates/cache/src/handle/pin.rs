@@ -33,7 +33,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         is_there
     }
 
-    /// Whether a key is there and pinned.
+    /// Returns whether a key is there and pinned.
     pub fn is_pinned<Q>(&self, key: &Q) -> bool
     where
         Q: Hash + Equivalent<K> + ?Sized,

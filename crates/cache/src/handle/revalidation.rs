@@ -1,4 +1,5 @@
-//! What a builder is told about refreshers that ask whether the old value is still right.
+//! The builder's settings for refreshers that get the old value and may say that it has not
+//! changed.
 
 use std::future::Future;
 use std::hash::{BuildHasher, Hash};

@@ -1,6 +1,6 @@
 //! Snapshots: all live entries with what is left of their time, to be stored and loaded again.
 //!
-//! What is left of each entry's time is counted from the moment of [`Cache::snapshot`], and again
+//! The remaining time of each entry is counted from the moment of [`Cache::snapshot`], and again
 //! from the moment of [`Cache::restore`]: a step of the wall clock in between changes nothing. Who
 //! knows how long it was down says so with [`Cache::restore_after`]. Who trusts the wall clock uses
 //! [`Cache::restore_aged`]: a snapshot keeps the wall time at which it was taken, for that and for
@@ -41,25 +41,25 @@ pub struct Snapshot<K, V> {
 struct SavedEntry<K, V> {
     key: K,
     value: V,
-    /// What is left; none for no end.
+    /// The time left; `None` if the entry has no end.
     left_ns: Option<u64>,
-    /// What is left until the end that reads do not move, if the entry has an idle time too.
+    /// The time left until the end that reads do not move, if the entry has an idle time too.
     limit_ns: Option<u64>,
-    /// What is left until it is no longer fresh; none for fresh to the end.
+    /// The time left until it is no longer fresh; `None` if it is fresh to the end.
     soft_ns: Option<u64>,
-    /// What was said of its lifetime, for its refresh; a point in time is told from when the
-    /// snapshot was taken.
+    /// The notes of its stated lifetime, for its refresh. A point in time counts from the moment of
+    /// the snapshot.
     #[serde(rename = "said")]
     stated: [u64; 2],
-    /// How long it is kept after its end, if that was said for it.
+    /// The time for which it is kept after its end, if the caller stated one.
     stale_for_ms: Option<u64>,
     tags: Vec<String>,
-    /// Whether it has too many tags to tell apart, and is invalidated by any.
+    /// True if it has too many tags to tell apart, and any tag invalidates it.
     any_tag: bool,
 }
 
 impl<K, V> Snapshot<K, V> {
-    /// How many entries there are.
+    /// Returns the number of entries.
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
@@ -73,7 +73,7 @@ impl<K, V> Snapshot<K, V> {
         UNIX_EPOCH.checked_add(since).unwrap_or(UNIX_EPOCH)
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no entries.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()

@@ -1,4 +1,4 @@
-//! What has a tag: its entries, and how many they are.
+//! Iterates over the entries that have a tag, and counts them.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash};
@@ -23,9 +23,9 @@ pub struct TaggedEntries<'a, K, V, S = DefaultHashBuilder> {
 ///
 /// Entries are stored with tags by [`Lifetime::tag`](crate::Lifetime::tag).
 impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
-    /// How many live entries have a tag. O(entries), whatever their tags: no index by tag is kept,
-    /// so that entries with tags cost no more to store and remove. Not a point in time: shard after
-    /// shard.
+    /// Counts the live entries that have a tag. O(entries), whatever their tags: no index by tag is
+    /// kept, so that entries with tags cost no more to store and remove. Not a point in time: shard
+    /// after shard.
     ///
     /// Entries with more than 32 tags are not counted: theirs are not told apart.
     #[must_use]

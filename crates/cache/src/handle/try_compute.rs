@@ -36,7 +36,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher, Q: KeyForm<K>> Entry<'_, K, V, S, Q
     /// # }
     /// ```
     ///
-    /// What was removed or replaced is a copy: the listener gets the value itself.
+    /// The value that was removed or replaced is a copy: the listener gets the value itself.
     ///
     /// # Errors
     ///

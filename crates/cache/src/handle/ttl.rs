@@ -1,4 +1,4 @@
-//! The verbs on one key's time to live: read, set, take away, renew.
+//! Reads, sets, removes and renews one key's time to live.
 
 use std::hash::{BuildHasher, Hash};
 use std::time::{Duration, SystemTime};
@@ -15,7 +15,7 @@ use tidewheel_time::{Moment, ticks};
 
 /// # Time to live
 impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
-    /// How long a key has left.
+    /// Returns the time that a key has left.
     #[doc(alias = "getExpiresAfter")]
     pub fn ttl<Q>(&self, key: &Q) -> Ttl
     where

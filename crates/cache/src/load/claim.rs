@@ -1,4 +1,4 @@
-//! Who leads a load, who waits for it, and what its end means to those.
+//! Claims a key for a load: the caller leads the load, waits for another's, or gets an answer.
 
 use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
@@ -18,20 +18,20 @@ use crate::core::tags::LentTags;
 use crate::quiet::Quiet;
 use crate::stats::Count;
 
-/// A caller's question, after the first look-up.
+/// A caller's request for a key, after the first look-up.
 pub(super) struct Request<'a, K> {
     pub(super) hash: Hashed,
     /// Taken by the call that leads. Shared with the table of flights only.
     key: Option<Quiet<'a, Arc<K>>>,
-    /// Whether an absence is an answer.
+    /// True if an absence is an answer.
     absent: bool,
-    /// Whether it blocks its thread while it waits.
+    /// True if the caller blocks its thread while it waits.
     blocks: bool,
-    /// Whether it has waited.
+    /// True if the caller has waited.
     waited: bool,
 }
 
-/// What a caller is to do next, on a thread or as a task: these differ in how they wait alone.
+/// The next step of a caller. Threads and tasks differ only in how they wait.
 pub(super) enum NextStep<'a, K: Hash + Eq, V, S: BuildHasher, E> {
     Answer(Found<V, E>),
     Lead(Lead<'a, K, V, S>),
@@ -39,7 +39,7 @@ pub(super) enum NextStep<'a, K: Hash + Eq, V, S: BuildHasher, E> {
     Wait(Arc<Flight<V>>),
 }
 
-/// What a caller has of a key.
+/// The result of a claim.
 enum Claim<'a, V> {
     /// Look again: there is an answer now.
     Again,
@@ -50,7 +50,7 @@ enum Claim<'a, V> {
 }
 
 impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
-    /// What a caller asks whom the first look-up has not answered.
+    /// Makes the request of a caller that the first look-up has not answered.
     #[cold]
     pub(super) fn request(
         &self,
@@ -68,7 +68,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         }
     }
 
-    /// The next step of a caller whom the first look-up has not answered. `waited` is how its wait
+    /// Returns the next step of a caller without an answer. `waited` is how its wait
     /// has ended.
     pub(super) fn continue_load<'a, E>(
         &'a self,
@@ -144,7 +144,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         Lead::new(self, request.hash, request.take_key(), flight)
     }
 
-    /// Decides what a caller does whom a look-up has not answered.
+    /// Claims the key for a caller without an answer.
     ///
     /// # Panics
     ///
@@ -189,8 +189,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         claim.unwrap_or_else(|why| panic!("{why}"))
     }
 
-    /// Whether a caller whose key has no live entry needs no load: an old value is served for now,
-    /// or an error or absence is remembered.
+    /// Returns whether a caller whose key has no live entry needs no load: an old value is served
+    /// for now, or an error or absence is remembered.
     fn is_answered<E>(
         &self,
         shard: &Shard<K, V>,
@@ -209,7 +209,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         remembered.is_some_and(|negative| negative.answers::<E>(request.absent))
     }
 
-    /// What the end of a flight means to one who has waited for it; `None`: look again.
+    /// Converts the result of a flight into the answer of a waiter; `None` means: look again.
     fn resolve<E>(&self, request: &Request<'_, K>, flight: &Flight<V>) -> Option<Found<V, E>>
     where
         V: Clone,
@@ -228,7 +228,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
 }
 
 impl<K> Request<'_, K> {
-    /// Whether it asks for this key. Not once it leads.
+    /// Returns whether this request is for this key. Not once it leads.
     pub(super) fn asks(&self, hash: Hashed, is: impl Fn(&K) -> bool) -> bool {
         let key: Option<&Arc<K>> = self.key.as_deref();
         self.hash.0 == hash.0 && key.is_some_and(|key| is(key))
@@ -238,7 +238,7 @@ impl<K> Request<'_, K> {
         self.key.take().map(Quiet::into_inner)
     }
 
-    /// What was found, as an answer to this.
+    /// Marks an answer as one that was waited for, if the caller has waited.
     fn adapt<T, E>(&self, mut found: Fetched<T, E>) -> Fetched<T, E> {
         if self.waited {
             found.outcome = found.outcome.after_a_wait();

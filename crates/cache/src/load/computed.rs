@@ -1,10 +1,10 @@
-//! What a closure has made of a key.
+//! The result of a closure that changes a key.
 
 use std::convert::Infallible;
 
 use crate::stats::Counters;
 
-/// What [`Entry::try_compute`](crate::Entry::try_compute) has made of a key.
+/// The change that [`Entry::try_compute`](crate::Entry::try_compute) has made to a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Computed<V> {
@@ -18,9 +18,9 @@ pub enum Computed<V> {
     Inserted(V),
     /// There was another value.
     Replaced {
-        /// What was there.
+        /// The old value.
         old: V,
-        /// What is there.
+        /// The new value.
         new: V,
     },
     /// There was this value, and there is none.
@@ -72,7 +72,7 @@ impl<V> Computed<V> {
     }
 }
 
-/// What a closure has made of a key that cannot fail.
+/// Unwraps the result of a closure that cannot fail.
 pub(crate) fn sure<T>(done: Result<T, Infallible>) -> T {
     let Ok(done) = done;
     done

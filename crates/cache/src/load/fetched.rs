@@ -1,4 +1,4 @@
-//! What a load has come to, for those who tell others: an answer, and where it comes from.
+//! The answer of a load, with its outcome.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -29,15 +29,15 @@ use std::sync::Arc;
 #[derive(Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Fetched<T, E = Infallible> {
-    /// What [`Cache::get_or_load`](crate::Cache::get_or_load) and its kin return.
+    /// The answer, as [`Cache::get_or_load`](crate::Cache::get_or_load) and its variants return it.
     pub value: T,
-    /// Where it comes from.
+    /// The origin of the answer.
     pub outcome: Outcome,
     /// The loader's error, in place of which the old value is answered: with
-    /// [`Outcome::StaleOnError`] alone. Whoever has called the loader has it, and whoever has
-    /// waited for it. Who is given the old value later, without a call, has it if it is remembered
-    /// ([`Builder::negative_ttl`](crate::Builder::negative_ttl)). It is `None` where `value` is the
-    /// error itself.
+    /// [`Outcome::StaleOnError`] alone. The caller of the loader gets it, and so does each caller
+    /// that has waited for it. Who is given the old value later, without a call, has it if it is
+    /// remembered ([`Builder::negative_ttl`](crate::Builder::negative_ttl)). It is `None` where
+    /// `value` is the error itself.
     pub error: Option<Arc<E>>,
 }
 
@@ -51,9 +51,9 @@ impl<T: Clone, E> Clone for Fetched<T, E> {
     }
 }
 
-/// Where the answer of a load comes from. Prints as a word for a header such as `X-Cache`.
+/// The origin of a load's answer. Prints as a word for a header such as `X-Cache`.
 ///
-/// Which of the [`Stats`](crate::Stats) each moves, by one:
+/// Each outcome adds one to these [`Stats`](crate::Stats):
 ///
 /// | outcome | counters |
 /// |---|---|
@@ -91,7 +91,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// What it is for a caller that has waited for another one first.
+    /// Returns the outcome for a caller that has waited for another one first.
     pub(super) fn after_a_wait(self) -> Self {
         match self {
             Self::Hit | Self::Negative => Self::Joined,

@@ -1,4 +1,4 @@
-//! A key as its caller hands it over: owned, or borrowed and only made when it is stored.
+//! Forms of a key: owned, or borrowed and converted only when it is stored.
 
 use std::borrow::ToOwned;
 use std::fmt;
@@ -9,7 +9,7 @@ use equivalent::Equivalent;
 /// A key as a caller hands it over: [`OwnedKey`] or [`BorrowedKey`]. There are no other
 /// implementations.
 pub trait KeyForm<K>: Form {
-    /// What the key is looked up by.
+    /// The type that the key is looked up by.
     #[doc(hidden)]
     type Sought: Hash + Equivalent<K> + ?Sized;
     #[doc(hidden)]
@@ -18,7 +18,7 @@ pub trait KeyForm<K>: Form {
     fn into_key(self) -> K;
 }
 
-/// Nobody else implements [`KeyForm`].
+/// A seal: no other crate implements [`KeyForm`].
 #[expect(unnameable_types, reason = "a seal")]
 pub trait Form {}
 

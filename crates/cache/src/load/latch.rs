@@ -24,11 +24,11 @@ use crate::core::tags::LentTags;
 use crate::loaded::Loaded;
 use crate::quiet::Quiet;
 
-/// What a closure of [`Entry::compute`](crate::Entry::compute) wants done.
+/// The decision of a closure of [`Entry::compute`](crate::Entry::compute).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Compute<V> {
-    /// Nothing.
+    /// Change nothing.
     Keep,
     /// Store a value, with its lifetime (the configured one if it has none of its own).
     Put(Loaded<V>),
@@ -39,7 +39,7 @@ pub enum Compute<V> {
     Remove,
 }
 
-/// When the value of [`Compute::Put`] is stored.
+/// The condition under which the value of [`Compute::Put`] is stored.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PutIf {
     /// Unless the old value was invalidated meanwhile: that came after this change.
@@ -93,7 +93,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
         sure(self.try_compute(key, put_if, |old| Ok(change(old))))
     }
 
-    /// The same of a closure that may fail, which changes nothing.
+    /// As [`compute`](Self::compute), with a closure that may fail; then nothing changes.
     pub(crate) fn try_compute<E>(
         &self,
         key: K,
@@ -250,7 +250,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
         self.computed(put, value, result, old)
     }
 
-    /// What a value is stored with that lives as long as the one in its place would have.
+    /// Returns the attributes for a value that lives as long as the one in its place would have.
     pub(super) fn as_before(
         &self,
         shard: &Shard<K, V>,
@@ -273,8 +273,8 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
         }
     }
 
-    /// What has become of a closure's value: `put` says, if it was stored, whether there was
-    /// another one; `unused` is what is left of it.
+    /// Returns the result for the caller: `put` tells, if the value was stored, whether it replaced
+    /// another one; `unused` is the value if it was not stored.
     fn computed(
         &self,
         put: Result<Option<bool>, Arc<K>>,

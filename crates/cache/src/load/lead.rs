@@ -27,7 +27,7 @@ pub(super) struct Lead<'a, K: Hash + Eq, V, S: BuildHasher> {
     pub(super) key: Option<Arc<K>>,
     pub(super) flight: Arc<Flight<V>>,
     ended: bool,
-    /// Whether a loader is run; it may be an async closure.
+    /// True if a loader is run, and no async closure.
     is_load: bool,
     /// The tags of the live entry that is loaded again. If one is invalidated meanwhile, what the
     /// loader says may be as old as the entry.
@@ -58,7 +58,7 @@ impl<'a, K: Hash + Eq, V, S: BuildHasher> Lead<'a, K, V, S> {
         }
     }
 
-    /// The same, over a live entry with these tags.
+    /// Adds the tags of the live entry that is loaded again.
     pub(super) fn over(mut self, tags: Option<LentTags<'a>>) -> Self {
         self.tags = tags;
         self
@@ -82,7 +82,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
         self.finish_with(answer, None)
     }
 
-    /// The same of a loader that may have been given an old value.
+    /// As [`finish`](Self::finish), for a loader that may have been given an old value.
     pub(super) fn finish_with<E>(
         mut self,
         answer: LoaderAnswer<V, Arc<E>>,
@@ -251,12 +251,13 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
         self.end(tells.then(ending));
     }
 
-    /// Whether a tag of the entry that is loaded again was invalidated since the load began.
+    /// Returns whether a tag of the entry that is loaded again was invalidated since the load
+    /// began.
     fn is_overtaken(&self) -> bool {
         self.inner.tags.are_overtaken(self.tags.as_ref())
     }
 
-    /// Whether no writer has superseded it.
+    /// Returns whether no writer has superseded the flight.
     pub(super) fn stands(&self, shard: &Shard<K, V>) -> bool {
         shard.flights.key_of(self.hash.0, &self.flight).is_some()
     }
@@ -318,7 +319,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Drop for Lead<'_, K, V, S> {
 }
 
 impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
-    /// Whether a key's next value is on its way, or was asked for in vain a moment ago.
+    /// Returns whether a key's next value is being loaded, or a load of it has just failed.
     pub(super) fn is_being_loaded<Q>(&self, shard: &Shard<K, V>, hash: Hashed, key: &Q) -> bool
     where
         Q: Equivalent<K> + ?Sized,

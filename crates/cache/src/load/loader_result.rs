@@ -1,5 +1,5 @@
-//! What a loader may return that says how long its value lives: four shapes, each with its own
-//! answer.
+//! The types that a loader may return to state how long its value lives, and the answer that the
+//! caller gets for each.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -7,8 +7,8 @@ use std::sync::Arc;
 use super::{CallerAnswer, LoaderAnswer, never};
 use crate::loaded::{Loaded, Presence};
 
-/// What the loader of [`Cache::get_or_load_with`](crate::Cache::get_or_load_with) returns, and what
-/// the caller gets for it:
+/// The result type of a loader for [`Cache::get_or_load_with`](crate::Cache::get_or_load_with), and
+/// the answer that the caller gets for it:
 ///
 /// | the loader returns | the caller gets |
 /// |---|---|
@@ -27,11 +27,11 @@ use crate::loaded::{Loaded, Presence};
     note = "for a plain value call `get_or_load`, `try_get_or_load` or `optionally_get_or_load`"
 )]
 pub trait LoaderResult<V>: LoaderShape {
-    /// What the caller gets.
+    /// The type of the caller's answer.
     type Answer;
     /// The loader's error.
     type Error: Send + Sync + 'static;
-    /// Whether an absence is an answer.
+    /// True if an absence is an answer.
     #[doc(hidden)]
     const MAY_BE_ABSENT: bool;
     #[doc(hidden)]
@@ -40,7 +40,7 @@ pub trait LoaderResult<V>: LoaderShape {
     fn answer(answer: CallerAnswer<V, Self::Error>) -> Self::Answer;
 }
 
-/// Nobody else implements [`LoaderResult`], so that there may be more shapes one day.
+/// A seal: no other crate implements [`LoaderResult`], so that more types can be added.
 #[expect(unnameable_types, reason = "a seal")]
 pub trait LoaderShape {}
 

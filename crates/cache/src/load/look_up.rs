@@ -1,4 +1,4 @@
-//! What a caller of a load finds without one: a value, or an error or absence that is remembered.
+//! Looks for an answer without a load: a value, or a remembered error or absence.
 
 use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::stats::Count;
 use crate::sync::ReadGuard;
 
 impl Negative {
-    /// Whether this answers a caller whose loader fails with `E`.
+    /// Returns whether this answers a caller whose loader fails with `E`.
     pub(super) fn answers<E: Send + Sync + 'static>(&self, absent: bool) -> bool {
         match self {
             Self::Absent => absent,
@@ -128,8 +128,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         Some(Fetched::new(Ok(Some(value)), Outcome::Hit))
     }
 
-    /// There is no live entry: perhaps the last load has failed a moment ago, or an error or
-    /// absence is remembered.
+    /// Answers for a key without a live entry: with the old value if the last load has just failed,
+    /// or with a remembered error or absence.
     #[cold]
     fn answer_without_entry<E, Q>(
         &self,

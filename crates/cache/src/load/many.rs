@@ -27,7 +27,7 @@ use crate::loaded::{Loaded, Presence};
 /// The keys that one caller asks for, and what has come of them so far.
 pub(super) struct Many<'a, 'q, K: Hash + Eq, V, S: BuildHasher, E, Q: ?Sized> {
     inner: &'a Inner<K, V, S>,
-    /// By the place of each key.
+    /// The answers, in the order of the keys.
     answers: Vec<Option<CallerAnswer<V, E>>>,
     missing: Vec<Missing<'a, 'q, K, V, S, Q>>,
     /// The missing keys by their hashes.
@@ -38,7 +38,7 @@ pub(super) struct Many<'a, 'q, K: Hash + Eq, V, S: BuildHasher, E, Q: ?Sized> {
 struct Missing<'a, 'q, K: Hash + Eq, V, S: BuildHasher, Q: ?Sized> {
     sought: &'q Q,
     request: Request<'a, K>,
-    /// Where it was asked for.
+    /// The positions at which the key was asked for.
     places: Vec<usize>,
     state: KeyState<'a, K, V, S>,
 }

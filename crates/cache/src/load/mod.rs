@@ -28,13 +28,13 @@ use std::sync::Arc;
 use self::fetched::Fetched;
 use crate::loaded::Presence;
 
-/// What a caller gets: `Ok(None)` is an absence.
+/// A caller's answer: `Ok(None)` is an absence.
 pub(crate) type CallerAnswer<V, E> = Result<Option<V>, Arc<E>>;
 
-/// The same, and where it comes from.
+/// A caller's answer with its outcome.
 pub(crate) type Found<V, E> = Fetched<CallerAnswer<V, E>, E>;
 
-/// What a loader says.
+/// A loader's answer.
 pub(crate) type LoaderAnswer<V, E> = Result<Presence<V>, E>;
 
 /// A value that has the configured lifetime.
@@ -42,7 +42,7 @@ pub(crate) fn plain<V>(value: V) -> Presence<V> {
     Presence::Present(value.into())
 }
 
-/// The same, or none.
+/// A value that has the configured lifetime, or an absence.
 pub(crate) fn plain_or_absent<V>(value: Option<V>) -> Presence<V> {
     value.map_or(Presence::Absent, plain)
 }

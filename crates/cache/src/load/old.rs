@@ -1,5 +1,4 @@
-//! What a loader may know of the value that it is to replace, and how a load ends that has asked
-//! for it.
+//! Gives a loader the old value that it is to replace, and ends its load.
 
 use std::hash::{BuildHasher, Hash};
 use std::panic::resume_unwind;

@@ -137,7 +137,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         });
     }
 
-    /// The same as a future, for an async refresher. Dropped midway, it leaves the key to others.
+    /// As [`refresh`](Self::refresh), as a future, for an async refresher. Dropped midway, it
+    /// leaves the key to others.
     pub(crate) async fn refresh_async(&self, job: Job<V>) {
         let Some(Load::Async(load)) = self.refresher_load() else {
             return self.forget(&job);
@@ -242,7 +243,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         }
     }
 
-    /// A job that nobody does: whoever asks for its key loads it.
+    /// Drops a job: the next caller that asks for its key loads it.
     fn forget(&self, job: &Job<V>) {
         self.vacate(job.hash, &job.flight, Phase::Vacant);
     }

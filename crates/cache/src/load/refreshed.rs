@@ -1,5 +1,5 @@
-//! What a refresher may return: a value, with a lifetime of its own or without, and perhaps word
-//! that there is none.
+//! The types that a refresher may return: a value, with or without a lifetime of its own, or an
+//! absence.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::core::flight::Negative;
 use crate::core::refreshes::Refreshed;
 use crate::loaded::{Loaded, Presence};
 
-/// What the refresher of [`Builder::refresh_with`](crate::Builder::refresh_with) returns:
+/// The result type of a refresher for [`Builder::refresh_with`](crate::Builder::refresh_with):
 ///
 /// | the refresher returns | |
 /// |---|---|
@@ -32,7 +32,7 @@ pub trait RefresherResult<V>: RefresherShape {
     fn into_answer(self) -> LoaderAnswer<V, Self::Error>;
 }
 
-/// Nobody else implements [`RefresherResult`], so that there may be more shapes one day.
+/// A seal: no other crate implements [`RefresherResult`], so that more types can be added.
 #[expect(unnameable_types, reason = "a seal")]
 pub trait RefresherShape {}
 
@@ -105,7 +105,7 @@ impl<V> RefresherResult<V> for Option<Loaded<V>> {
     }
 }
 
-/// The same for the core.
+/// Converts a refresher's result for the core.
 pub(crate) fn refreshed<V>(answer: impl RefresherResult<V>) -> Refreshed<V> {
     answer
         .into_answer()

@@ -1,4 +1,4 @@
-//! What a read has found out under the reader lock, and is done once that is released.
+//! The work that a read found under the reader lock and does after releasing it.
 
 use std::hash::{BuildHasher, Hash};
 
@@ -9,15 +9,15 @@ use crate::core::inner::Inner;
 use crate::core::renew::Renewal;
 use crate::stats::Count;
 
-/// What a read leaves to be done.
+/// The work that a read leaves to do.
 pub(crate) struct AfterRead<K> {
-    /// Whether it has served a value that is past its soft deadline.
+    /// True if the read served a value that is past its soft deadline.
     pub(crate) stale: bool,
     /// The end that the entry is to have.
     pub(crate) renewal: Option<Renewal>,
     /// The key whose refresh is to be queued.
     pub(crate) refresh: Option<K>,
-    /// Whether it has found a value, if that counts as a lookup.
+    /// True if the read found a value; `None` if it does not count as a look-up.
     pub(crate) lookup: Option<bool>,
 }
 

@@ -1,4 +1,4 @@
-//! A load on this thread, which sleeps while another one loads.
+//! A load on this thread, which sleeps while another caller loads.
 
 use std::hash::{BuildHasher, Hash};
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -27,16 +27,16 @@ use crate::core::shard::Shard;
 use crate::loaded::Loaded;
 use crate::quiet::Quiet;
 
-/// What an async closure wanted was not done: the key was changed while it ran.
+/// A closure's decision was not carried out: the key was changed while it ran.
 struct Superseded;
 
-/// What an async closure has made of a key.
+/// The change that an async closure has made to a key.
 pub(crate) enum AsyncComputed<V> {
     Kept(Option<V>),
-    /// Whether there was another value.
+    /// The stored value; true if it replaced another one.
     Stored(V, bool),
     NotStored(V),
-    /// Whether there was a value.
+    /// True if there was a value.
     Removed(bool),
 }
 
@@ -45,7 +45,7 @@ struct KeyTurn<'a, K: Hash + Eq, V, S: BuildHasher> {
     lead: Lead<'a, K, V, S>,
     hash: Hashed,
     key: &'a K,
-    /// Whether the closure has seen a value.
+    /// True if the closure has seen a value.
     there: bool,
 }
 
@@ -228,7 +228,8 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Inner<K, V, S> {
 }
 
 impl<V> AsyncComputed<V> {
-    /// What callers are told. `seen` is what the closure has seen, where they ask.
+    /// Converts the result for callers. `seen` returns the value that the closure has seen, for
+    /// callers that ask for it.
     pub(crate) fn told(self, seen: impl FnOnce() -> Option<V>) -> Computed<V> {
         match self {
             Self::Kept(value) => value.map_or(Computed::Absent, Computed::Kept),

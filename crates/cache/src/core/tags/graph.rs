@@ -1,4 +1,4 @@
-//! Which tags there are: their nodes, what these stand for, and how often each was invalidated.
+//! The graph of tags: their nodes, the meaning of each node, and the number of its invalidations.
 //!
 //! It is generic in the hasher of names, though there is one: so it is compiled with a program that
 //! has tags, and not with this crate.
@@ -20,11 +20,11 @@ pub(crate) const TAGS_PER_ENTRY_MAX: usize = 32;
 /// hits it. Node 0 is nobody's: the label 0 stands for no tags.
 const OVERFLOW: u32 = 1;
 
-/// In a node's body: that it is a pair. Then there are 31 bits of the smaller set and 32 of the
-/// leaf.
+/// This bit of a node's body tells that it is a pair. Then there are 31 bits of the smaller set and
+/// 32 of the leaf.
 const PAIR: u64 = 1 << 63;
 
-/// Which tags there are, and what was invalidated.
+/// The tags of a cache, and their invalidations.
 pub(crate) struct TagGraph<S> {
     nodes: Nodes,
     names: RwLock<Names<S>>,

@@ -46,7 +46,7 @@ pub(crate) struct Tags {
     lent: AtomicU64,
 }
 
-/// What entries' tags are looked up in.
+/// The index in which entries' tags are looked up.
 pub(crate) trait TagIndex: Send + Sync {
     /// The label that an entry with these tags keeps, used once.
     fn label_of(&self, tags: &[&str]) -> u64;
@@ -71,7 +71,8 @@ pub(crate) trait TagIndex: Send + Sync {
     #[cfg(feature = "serde")]
     fn names(&self, label: u64) -> Option<Vec<String>>;
 
-    /// Whether the tag of `leaf` is among an entry's. Of an entry with too many tags nobody knows.
+    /// Returns whether an entry has the tag of `leaf`. It is not known for an entry with too many
+    /// tags.
     fn has(&self, label: u64, leaf: u64) -> bool;
 
     /// Panics if a count is wrong: `labels` are those of all entries. For tests.
@@ -81,7 +82,7 @@ pub(crate) trait TagIndex: Send + Sync {
 /// Makes what tags are looked up in.
 pub(crate) type NewTagIndex = fn() -> Box<dyn TagIndex>;
 
-/// The one that there is. Whoever names it has it compiled into the program.
+/// The only implementation. A program that names it contains it.
 pub(crate) fn tag_index<S>() -> Box<dyn TagIndex>
 where
     S: BuildHasher + Default + Send + Sync + 'static,
@@ -190,7 +191,7 @@ impl Tags {
         }
     }
 
-    /// For an entry that is about to be stored with these tags.
+    /// Holds tags for an entry that is about to be stored with them.
     #[inline]
     pub(crate) fn hold(&self, tags: &GivenTags) -> HeldTags<'_> {
         self.held(match &tags.0 {
@@ -199,7 +200,7 @@ impl Tags {
         })
     }
 
-    /// For an entry without tags.
+    /// Holds no tags, for an entry without any.
     #[inline]
     pub(crate) fn hold_none(&self) -> HeldTags<'_> {
         self.held(0)
@@ -210,7 +211,7 @@ impl Tags {
         self.index.get_or_init(index).label_of(&names)
     }
 
-    /// For an entry that comes from a snapshot.
+    /// Holds the tags of an entry that comes from a snapshot.
     #[cfg(feature = "serde")]
     pub(crate) fn hold_names(&self, tags: &[String]) -> HeldTags<'_> {
         self.held(match tags.is_empty() {
@@ -219,7 +220,7 @@ impl Tags {
         })
     }
 
-    /// For an entry whose tags cannot be told apart.
+    /// Holds the label of an entry whose tags cannot be told apart.
     #[cfg(feature = "serde")]
     pub(crate) fn hold_any(&self) -> HeldTags<'_> {
         self.held(
@@ -229,33 +230,33 @@ impl Tags {
         )
     }
 
-    /// For an entry that is about to be stored with the tags of one that is.
+    /// Holds the tags of a stored entry for another one that is about to be stored with them.
     #[inline]
     pub(crate) fn hold_again(&self, label: u64) -> HeldTags<'_> {
         self.keep(label);
         self.held(label)
     }
 
-    /// For somebody who looks for entries with a tag, and keeps its leaf meanwhile; `None` when no
-    /// entry has it.
+    /// Lends a tag's leaf to a caller that looks for entries with this tag; `None` when no entry
+    /// has it.
     pub(crate) fn lend_known(&self, tag: &str) -> Option<LentTags<'_>> {
         let label = self.index()?.label_of_known(tag)?;
         Some(self.lend(label))
     }
 
-    /// For somebody who keeps the tags of an entry that is stored.
+    /// Lends the tags of a stored entry.
     pub(crate) fn lend_again(&self, label: u64) -> LentTags<'_> {
         self.keep(label);
         self.lend(label)
     }
 
-    /// The same, if it has any.
+    /// As [`lend_again`](Self::lend_again), if the entry has tags.
     #[inline]
     pub(crate) fn lend_any(&self, label: u64) -> Option<LentTags<'_>> {
         (label != 0).then(|| self.lend_again(label))
     }
 
-    /// Whether a tag was invalidated since these were lent.
+    /// Returns whether a tag was invalidated since these were lent.
     pub(crate) fn are_overtaken(&self, lent: Option<&LentTags<'_>>) -> bool {
         lent.is_some_and(|lent| !self.is_current(lent.label()))
     }
@@ -272,7 +273,7 @@ impl Tags {
         HeldTags { tags: self, label }
     }
 
-    /// Whether no tag of an entry was invalidated since its label was made.
+    /// Returns whether no tag of an entry was invalidated since its label was made.
     #[inline]
     pub(crate) fn is_current(&self, label: u64) -> bool {
         label == 0 || self.index.get().is_none_or(|index| index.is_current(label))
@@ -314,7 +315,8 @@ impl Tags {
         }
     }
 
-    /// Whether the tag of `leaf` is among an entry's. Of an entry with too many tags nobody knows.
+    /// Returns whether an entry has the tag of `leaf`. It is not known for an entry with too many
+    /// tags.
     pub(crate) fn has(&self, label: u64, leaf: &LentTags<'_>) -> bool {
         self.index()
             .is_some_and(|index| index.has(label, leaf.label()))

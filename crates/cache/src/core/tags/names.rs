@@ -1,4 +1,4 @@
-//! What the nodes of tags stand for: from a name, or a smaller set and a leaf, to the node.
+//! Finds the node of a tag's name, or of a pair of a smaller set and one more leaf.
 //!
 //! In a store of entries, as the cache itself is: its index grows by segments and its entries lie
 //! in pages, so no tag, however many there are, costs the one who brings it more than a few
@@ -14,11 +14,11 @@ const TIDIED_PER_REMOVAL: u32 = 2;
 pub(super) struct Names<S> {
     named: TypedStore<NamedNode, ()>,
     hasher: S,
-    /// All nodes below this were given out once.
+    /// Every node below this number was given out at least once.
     pub(super) end: u32,
     /// The first node of the list of free ones; 0 for none.
     pub(super) free: u32,
-    /// How many are on that list.
+    /// The length of that list.
     pub(super) free_len: u32,
 }
 
@@ -27,14 +27,14 @@ struct NamedNode {
     key: NodeKey,
 }
 
-/// What a node stands for.
+/// The meaning of a node.
 pub(super) enum NodeKey {
     Leaf(Box<str>),
     /// A smaller set, and one more leaf.
     Pair(u32, u32),
 }
 
-/// What is looked for.
+/// A borrowed [`NodeKey`], for look-ups.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum NodeKeyRef<'a> {
     Leaf(&'a str),
@@ -89,7 +89,7 @@ impl<S: BuildHasher + Default> Names<S> {
         slot.map(|slot| self.named.key(slot).id)
     }
 
-    /// What a node stands for, whose name is at this place.
+    /// Returns the meaning of a node whose name is at this place.
     #[cfg(feature = "serde")]
     pub(super) fn key_of(&self, id: u32, place: u32) -> Option<&NodeKey> {
         self.slot_of(id, place)

@@ -23,7 +23,7 @@ pub(super) struct Node {
     pub(super) body: AtomicU64,
     /// Entries and pairs that refer to it, and labels that are about to be stored.
     pub(super) refs: AtomicU64,
-    /// Where its name is found.
+    /// The place of its name.
     pub(super) place: AtomicU32,
 }
 
