@@ -1,4 +1,4 @@
-//! What a change needs to know besides the member.
+//! The parameters of a change besides the member.
 
 use tidewheel_store::KeyHasher;
 
@@ -22,12 +22,12 @@ pub const PACKED_ENTRIES_MAX: usize = 4_096;
 pub const PACKED_BYTES_MAX: usize = 1 << 20;
 
 impl Limits {
-    /// Whether a collection of so many members and bytes may be packed.
+    /// Returns whether a collection of so many members and bytes may be packed.
     pub(crate) fn hold(&self, entries: usize, bytes: usize) -> bool {
         entries <= self.entries.min(PACKED_ENTRIES_MAX) && bytes <= PACKED_BYTES_MAX
     }
 
-    /// Whether a set of so many integers may be packed.
+    /// Returns whether a set of so many integers may be packed.
     pub(crate) fn hold_integers(&self, entries: usize) -> bool {
         entries <= self.integers.min(PACKED_ENTRIES_MAX)
     }
@@ -40,7 +40,7 @@ pub struct Change<'a> {
     pub now: u64,
     /// When the collection stays packed.
     pub limits: Limits,
-    /// What a large collection hashes its members with, for as long as it lives.
+    /// The hasher with which a large collection hashes its members, for as long as it lives.
     pub hasher: &'a KeyHasher,
 }
 

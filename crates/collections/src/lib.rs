@@ -66,7 +66,7 @@ mod zset;
 pub use change::{Change, Limits, NewDeadline, PACKED_BYTES_MAX, PACKED_ENTRIES_MAX};
 pub use hash::{Hash, HashRef};
 pub use list::{LargeList, List, ListLimits, ListRef, Occurrences, PackedList, PackedListRef};
-pub use packed::{DEADLINE_MAX, Member, Members, Packed, PackedRef, Place, overwrite};
+pub use packed::{DEADLINE_MAX, Member, Members, Packed, PackedPosition, PackedRef, overwrite};
 pub use set::{Set, SetForm, SetRef};
 pub use table::{Entry, Table};
 pub use zset::{LargeZSet, Scored, Updated, ZSet, ZSetRef};

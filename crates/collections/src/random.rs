@@ -15,7 +15,7 @@ pub(crate) struct Selection {
 }
 
 impl Selection {
-    /// Whether the next thing is chosen.
+    /// Returns whether the next thing is chosen.
     pub(crate) fn takes(&mut self, bits: impl FnOnce() -> u64) -> bool {
         if self.wanted == 0 {
             return false;

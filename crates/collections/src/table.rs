@@ -119,7 +119,7 @@ impl Table {
         self.entries.timed()
     }
 
-    /// Whether the deadlines of all members are known to be at or before `now`. O(1).
+    /// Returns whether the deadlines of all members are known to be at or before `now`. O(1).
     pub(crate) fn is_over(&self, now: u64) -> bool {
         self.len() == 0 || self.timed() == self.len() && self.latest <= now
     }

@@ -1,10 +1,10 @@
-//! What hashes and sets have in common for reading, in both forms.
+//! The common part of reading hashes and sets, in both forms.
 
 use std::collections::HashSet;
 
 use tidewheel_store::Slot;
 
-use crate::packed::{Member, PackedRef, Place};
+use crate::packed::{Member, PackedPosition, PackedRef};
 use crate::random::{Selection, below};
 use crate::table::{Entry, Table};
 
@@ -21,7 +21,7 @@ pub(crate) enum View<'a> {
 /// Where a member is, in either form.
 #[derive(Clone, Copy)]
 pub(crate) enum At {
-    Packed(Place),
+    Packed(PackedPosition),
     Large(Slot),
 }
 

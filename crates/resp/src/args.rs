@@ -31,7 +31,7 @@ impl<'a> Args<'a> {
         Self(Source::Spans { buf, spans })
     }
 
-    /// How many arguments there are, the command's name included.
+    /// Returns the number of arguments, the command's name included.
     #[inline]
     pub fn len(&self) -> usize {
         match self.0 {
@@ -54,7 +54,7 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// Whether there is nothing to run (a blank inline line, `*0`).
+    /// Returns whether there is nothing to run (a blank inline line, `*0`).
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -70,13 +70,13 @@ impl Batch {
         (missing == 0).then_some(end)
     }
 
-    /// How many commands it holds.
+    /// Returns the number of commands.
     #[inline]
     pub fn len(&self) -> usize {
         self.commands.len()
     }
 
-    /// Whether it holds none.
+    /// Returns whether it holds no command.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.commands.is_empty()

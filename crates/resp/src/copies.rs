@@ -61,7 +61,7 @@ impl<T> Default for Block<T> {
 impl<T: Copy> Copies<T> {
     /// Copies a command.
     pub fn push(&mut self, what: T, args: Args<'_>) {
-        let size = Size::of(args);
+        let size = CommandSize::of(args);
         if self.open(size).is_none() {
             if let Some(full) = self.blocks.last_mut() {
                 full.cut();
@@ -76,17 +76,17 @@ impl<T: Copy> Copies<T> {
     }
 
     /// The last block, if it has room for a command of this size.
-    fn open(&self, size: Size) -> Option<&Block<T>> {
+    fn open(&self, size: CommandSize) -> Option<&Block<T>> {
         let last = self.blocks.last()?;
         (last.used() + size.total::<T>() <= BLOCK).then_some(last)
     }
 
-    /// How many commands there are.
+    /// Returns the number of commands.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no commands.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -99,7 +99,7 @@ impl<T: Copy> Copies<T> {
 
     /// Bytes of memory that are held at most once this command is copied, too.
     pub fn held_bytes_with(&self, args: Args<'_>) -> usize {
-        let size = Size::of(args);
+        let size = CommandSize::of(args);
         let more = match self.open(size) {
             Some(block) => block.held_with(size) - block.held(),
             // The list of blocks at least doubles: its smallest has four.
@@ -121,14 +121,14 @@ impl<T: Copy> Copies<T> {
     }
 }
 
-/// What a command takes.
+/// The memory that a command takes.
 #[derive(Clone, Copy)]
-struct Size {
+struct CommandSize {
     bytes: usize,
     spans: usize,
 }
 
-impl Size {
+impl CommandSize {
     fn of(args: Args<'_>) -> Self {
         Self {
             bytes: args.iter().map(<[u8]>::len).sum(),
@@ -142,7 +142,7 @@ impl Size {
 }
 
 impl<T: Copy> Block<T> {
-    fn push(&mut self, what: T, args: Args<'_>, size: Size) {
+    fn push(&mut self, what: T, args: Args<'_>, size: CommandSize) {
         make_room(&mut self.bytes, size.bytes);
         make_room(&mut self.spans, size.spans);
         make_room(&mut self.commands, 1);
@@ -165,11 +165,11 @@ impl<T: Copy> Block<T> {
 
     /// Bytes of memory held.
     fn held(&self) -> usize {
-        self.held_with(Size { bytes: 0, spans: 0 })
+        self.held_with(CommandSize { bytes: 0, spans: 0 })
     }
 
     /// Bytes of memory held once a command of this size is added.
-    fn held_with(&self, size: Size) -> usize {
+    fn held_with(&self, size: CommandSize) -> usize {
         let commands = usize::from(size.spans > 0);
         with_room(&self.bytes, size.bytes)
             + with_room(&self.spans, size.spans) * size_of::<Span>()
@@ -245,7 +245,7 @@ mod tests {
                 let foretold = with_command(arguments, length, |args| {
                     let foretold = copies.held_bytes_with(args);
                     copies.push((), args);
-                    need += Size::of(args).total::<()>();
+                    need += CommandSize::of(args).total::<()>();
                     foretold
                 });
                 let held = copies.held_bytes();

@@ -1,4 +1,4 @@
-//! What can be wrong with a client's bytes.
+//! Errors in a client's bytes.
 
 use std::error::Error;
 use std::fmt;

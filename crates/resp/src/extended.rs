@@ -52,7 +52,7 @@ pub(crate) fn sum(a: &[u8], b: &[u8]) -> Result<String, SumError> {
     Ok(format(sum))
 }
 
-/// Whether a `long double` holds a number that is too large or too small for an `f64`. Of
+/// Returns whether a `long double` holds a number that is too large or too small for an `f64`. Of
 /// hexadecimal ones it holds all that anybody writes.
 pub(crate) fn holds(text: &[u8]) -> bool {
     let is_hexadecimal = text.iter().any(|byte| matches!(byte, b'x' | b'X'));
@@ -264,7 +264,7 @@ impl Whole {
             .is_some_and(|word| word >> (at % 32) & 1 == 1)
     }
 
-    /// Whether a bit below `at` is set.
+    /// Returns whether a bit below `at` is set.
     fn any_below(&self, at: usize) -> bool {
         let words = (at / 32).min(self.0.len());
         self.0[..words].iter().any(|word| *word != 0) || (words * 32..at).any(|bit| self.bit(bit))

@@ -129,7 +129,7 @@ pub fn parse_f64_wide(text: &[u8]) -> Option<f64> {
 /// The smallest positive `f64`.
 const SMALLEST: f64 = f64::from_bits(1);
 
-/// How a number lies to the range of `f64`.
+/// The position of a number relative to the range of `f64`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fit {
     Near,

@@ -1,4 +1,4 @@
-//! What a client may ask the parser to hold.
+//! Limits on the memory that a client may make the parser hold.
 
 /// Caps on one command. They are checked when a length is announced, before its body arrives.
 ///
@@ -11,7 +11,7 @@ pub struct Limits {
     pub bulk: usize,
     /// The longest inline command or length line, in bytes without its line end.
     pub inline: usize,
-    /// Whether exceeding `args` or `bulk` is reported as the fault of a client that has not
+    /// True if exceeding `args` or `bulk` is reported as the fault of a client that has not
     /// authenticated yet.
     pub unauthenticated: bool,
 }

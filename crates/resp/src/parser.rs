@@ -29,8 +29,8 @@ use crate::{Limits, ProtocolError, inline};
 /// Commands end below this offset, so that a span fits 32 bits each.
 const COMMAND_MAX: usize = u32::MAX as usize;
 
-/// What a parser may keep between commands. If it holds more, it frees that when the next command
-/// begins.
+/// The memory that a parser may keep between commands. If it holds more, it frees that when the
+/// next command begins.
 const KEEP_ARGS: usize = 1024;
 const KEEP_INLINE: usize = 4096;
 
@@ -38,7 +38,7 @@ const KEEP_INLINE: usize = 4096;
 /// number. So a number that arrives in pieces is treated as one that arrives at once.
 const NUMBER_LINE_MIN: usize = 32;
 
-/// What [`Parser::parse`] found.
+/// The result of [`Parser::parse`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parsed {
     /// A command lies in the first `consumed` bytes; [`Parser::args`] are its arguments. Zero
@@ -58,10 +58,10 @@ pub enum Parsed {
 /// Cuts a byte stream into commands.
 #[derive(Debug, Default)]
 pub struct Parser {
-    stage: Stage,
+    stage: ParseStage,
     /// An inline line contains a NUL and therefore never ends; see [`Parser::inline_line`].
     endless: bool,
-    /// Whether the last complete command was inline, its arguments in `text`.
+    /// True if the last complete command was inline, its arguments in `text`.
     inline: bool,
     /// Arguments yet to come.
     missing: usize,
@@ -77,7 +77,7 @@ pub struct Parser {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Stage {
+enum ParseStage {
     /// Between commands.
     #[default]
     Start,
@@ -107,7 +107,7 @@ impl Parser {
     /// the error and close. Calling again gives the same error.
     #[inline]
     pub fn parse(&mut self, buf: &[u8], limits: &Limits) -> Result<Parsed, ProtocolError> {
-        if self.stage == Stage::Start {
+        if self.stage == ParseStage::Start {
             let Some(first) = buf.first() else {
                 return Ok(Parsed::Incomplete { wanted: 1 });
             };
@@ -116,14 +116,14 @@ impl Parser {
             if let Some(consumed) = self.simple_arguments(buf, limits) {
                 return Ok(Parsed::Complete { consumed });
             }
-            if self.stage == Stage::Start {
+            if self.stage == ParseStage::Start {
                 self.begin(*first);
             }
         }
-        if self.stage == Stage::Inline {
+        if self.stage == ParseStage::Inline {
             return self.inline_line(buf, limits);
         }
-        if self.stage == Stage::Count && !self.count(buf, limits)? {
+        if self.stage == ParseStage::Count && !self.count(buf, limits)? {
             return Ok(Parsed::Incomplete { wanted: 1 });
         }
         self.arguments(buf, limits)
@@ -134,7 +134,7 @@ impl Parser {
     #[inline]
     pub fn args<'a>(&'a self, buf: &'a [u8]) -> Args<'a> {
         match self.stage {
-            Stage::Start => {
+            ParseStage::Start => {
                 Args::from_spans(if self.inline { &self.text } else { buf }, &self.spans)
             }
             _ => Args::from_spans(&[], &[]),
@@ -143,7 +143,7 @@ impl Parser {
 
     /// Forgets everything that it has seen, but keeps its memory: for the next connection.
     pub fn reset(&mut self) {
-        self.stage = Stage::Start;
+        self.stage = ParseStage::Start;
         self.endless = false;
         self.inline = false;
         self.missing = 0;
@@ -152,9 +152,10 @@ impl Parser {
         self.text.clear();
     }
 
-    /// Whether the parser is between commands. If not, a connection that ends has cut one off.
+    /// Returns whether the parser is between commands. If not, a connection that ends has cut one
+    /// off.
     pub fn is_idle(&self) -> bool {
-        self.stage == Stage::Start
+        self.stage == ParseStage::Start
     }
 
     /// Heap bytes held, for CLIENT LIST and memory limits.
@@ -186,7 +187,7 @@ impl Parser {
         if missing == 0 {
             return Some(pos);
         }
-        self.stage = Stage::Header;
+        self.stage = ParseStage::Header;
         (self.pos, self.scanned, self.missing) = (pos, pos, missing);
         None
     }
@@ -196,9 +197,9 @@ impl Parser {
         self.pos = 0;
         self.scanned = 0;
         if first == b'*' {
-            self.stage = Stage::Count;
+            self.stage = ParseStage::Count;
         } else {
-            self.stage = Stage::Inline;
+            self.stage = ParseStage::Inline;
             self.endless = false;
         }
     }
@@ -234,24 +235,24 @@ impl Parser {
         self.missing = count;
         self.pos = next;
         self.scanned = next;
-        self.stage = Stage::Header;
+        self.stage = ParseStage::Header;
         Ok(true)
     }
 
     #[inline]
     fn arguments(&mut self, buf: &[u8], limits: &Limits) -> Result<Parsed, ProtocolError> {
         // A line whose end was not found yet is searched from where the search stopped.
-        if self.stage == Stage::Header && self.scanned == self.pos {
+        if self.stage == ParseStage::Header && self.scanned == self.pos {
             self.whole_arguments(buf, limits);
         }
         while self.missing > 0 {
-            if self.stage == Stage::Header && !self.header(buf, limits)? {
+            if self.stage == ParseStage::Header && !self.header(buf, limits)? {
                 return Ok(Parsed::Incomplete { wanted: 1 });
             }
             // No overflow: `header` has checked that both end below COMMAND_MAX.
             let end = self.pos + self.body;
             if buf.len() < end + 2 {
-                self.stage = Stage::Body;
+                self.stage = ParseStage::Body;
                 return Ok(Parsed::Incomplete {
                     wanted: end + 2 - buf.len(),
                 });
@@ -263,9 +264,9 @@ impl Parser {
             self.pos = end + 2;
             self.scanned = end + 2;
             self.missing -= 1;
-            self.stage = Stage::Header;
+            self.stage = ParseStage::Header;
         }
-        self.stage = Stage::Start;
+        self.stage = ParseStage::Start;
         Ok(Parsed::Complete { consumed: self.pos })
     }
 
@@ -367,7 +368,7 @@ impl Parser {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         inline::split(line, &mut self.text, &mut self.spans)?;
         self.inline = true;
-        self.stage = Stage::Start;
+        self.stage = ParseStage::Start;
         Ok(Parsed::Complete {
             consumed: newline + 1,
         })

@@ -7,7 +7,7 @@ use memchr::memchr;
 
 use crate::number::{parse_i64, parse_u64};
 
-/// How deeply replies may nest; a deeper one is refused instead of overflowing the stack.
+/// The depth to which replies may nest; a deeper one is refused instead of overflowing the stack.
 const DEPTH_MAX: usize = 32;
 
 /// The longest length announced for a string or a collection.

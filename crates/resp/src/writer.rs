@@ -2,7 +2,7 @@
 
 use crate::float::format_f64_short;
 
-/// Which version of the protocol a client speaks; HELLO changes it.
+/// The version of the protocol that a client speaks; HELLO changes it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Protocol {
     /// RESP2, what every connection begins with.
@@ -62,13 +62,13 @@ impl Writer {
         self.limit = bytes;
     }
 
-    /// How long the buffer may become.
+    /// Returns the largest length of the buffer.
     #[inline]
     pub fn limit(&self) -> usize {
         self.limit
     }
 
-    /// Whether something was left out since the buffer was last cleared or truncated.
+    /// Returns whether something was left out since the buffer was last cleared or truncated.
     #[inline]
     pub fn is_over(&self) -> bool {
         self.over
@@ -90,8 +90,8 @@ impl Writer {
         self.over = true;
     }
 
-    /// Whether `more` bytes are within the limit. If not, the caller leaves them out, and the
-    /// buffer counts as over its limit.
+    /// Returns whether `more` bytes are within the limit. If not, the caller leaves them out, and
+    /// the buffer counts as over its limit.
     #[inline]
     pub fn admits(&mut self, more: usize) -> bool {
         self.over |= more > self.limit.saturating_sub(self.buf.len());
@@ -268,13 +268,13 @@ impl Writer {
         self.buf.len()
     }
 
-    /// Whether there is nothing to send.
+    /// Returns whether there is nothing to send.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.buf.is_empty()
     }
 
-    /// What was written.
+    /// Returns the bytes that were written.
     #[inline]
     pub fn as_bytes(&self) -> &[u8] {
         &self.buf

@@ -25,11 +25,11 @@
 /// Hashes keys so that nobody can choose keys that collide without knowing the seed.
 #[derive(Clone)]
 pub struct KeyHasher {
-    start: State,
+    start: SipState,
 }
 
 #[derive(Clone, Copy)]
-struct State {
+struct SipState {
     a: u64,
     b: u64,
     c: u64,
@@ -42,7 +42,7 @@ impl KeyHasher {
     #[must_use]
     pub const fn new(seed: u128) -> Self {
         let (low, high) = (seed as u64, (seed >> 64) as u64);
-        let start = State {
+        let start = SipState {
             a: low ^ 0x736f_6d65_7073_6575,
             b: high ^ 0x646f_7261_6e64_6f6d,
             c: low ^ 0x6c79_6765_6e65_7261,
@@ -73,7 +73,7 @@ impl KeyHasher {
     }
 }
 
-impl State {
+impl SipState {
     #[inline(always)]
     fn round(&mut self) {
         let Self { a, b, c, d } = self;

@@ -1,4 +1,4 @@
-//! Where an entry is.
+//! The slot of an entry.
 
 /// Where an entry is in a store. Valid until the next call that takes `&mut self`. Some of those
 /// calls return the entry's new slot.

@@ -1,5 +1,5 @@
-//! The alarm of one thread or task that sleeps until a deadline: who ends the sleep, and why no
-//! wake-up is lost.
+//! The alarm of one thread or task that sleeps until a deadline: it ends the sleep, and loses no
+//! wake-up.
 
 use std::sync::Arc;
 use std::task::{Wake, Waker};
@@ -103,15 +103,15 @@ impl Alarm {
         }
     }
 
-    /// Whether somebody has asked for attention.
+    /// Returns whether a thread has asked for attention.
     #[inline]
     #[must_use]
     pub fn is_requested(&self) -> bool {
         self.request.load(Relaxed)
     }
 
-    /// Whether somebody has asked for attention since the last call. What was changed before is
-    /// seen by those who look after this call.
+    /// Returns whether a thread has asked for attention since the last call. What was changed
+    /// before is seen by those who look after this call.
     #[inline]
     pub fn take_request(&self) -> bool {
         self.is_requested() && self.request.swap(false, SeqCst)
@@ -123,7 +123,7 @@ impl Alarm {
         self.ask();
     }
 
-    /// Whether the sleeper is to end.
+    /// Returns whether the sleeper is to end.
     #[inline]
     #[must_use]
     pub fn is_stopped(&self) -> bool {
@@ -141,14 +141,14 @@ impl Alarm {
         !stays
     }
 
-    /// Whether the sleeper sleeps, and nobody has ended that.
+    /// Returns whether the sleeper sleeps, and nothing has ended that.
     #[inline]
     #[must_use]
     pub fn sleeps(&self) -> bool {
         self.sleeps_until.load(SeqCst) != AWAKE
     }
 
-    /// Whether the sleeper sleeps, and wakes by itself at tick `by` at the latest.
+    /// Returns whether the sleeper sleeps, and wakes by itself at tick `by` at the latest.
     #[inline]
     #[must_use]
     pub fn sleeps_until(&self, by: u64) -> bool {
@@ -205,23 +205,23 @@ mod tests {
     use crate::soonest::{NEVER, Soonest};
 
     #[derive(Default)]
-    struct Bell(AtomicUsize);
+    struct CountingWaker(AtomicUsize);
 
-    impl Wake for Bell {
+    impl Wake for CountingWaker {
         fn wake(self: Arc<Self>) {
             self.0.fetch_add(1, SeqCst);
         }
     }
 
-    fn belled() -> (Alarm, Arc<Bell>) {
-        let (alarm, bell) = (Alarm::new(), Arc::new(Bell::default()));
-        alarm.set_sleeper(&Waker::from(Arc::clone(&bell)));
-        (alarm, bell)
+    fn counted() -> (Alarm, Arc<CountingWaker>) {
+        let (alarm, count) = (Alarm::new(), Arc::new(CountingWaker::default()));
+        alarm.set_sleeper(&Waker::from(Arc::clone(&count)));
+        (alarm, count)
     }
 
     #[test]
     fn only_an_earlier_deadline_ends_a_sleep_and_only_once() {
-        let (alarm, bell) = belled();
+        let (alarm, count) = counted();
         assert!(!alarm.lowered(100), "nobody sleeps");
         assert!(!alarm.fall_asleep(200, || 100), "a deadline came up before");
         assert!(!alarm.sleeps());
@@ -229,23 +229,23 @@ mod tests {
         assert!(!alarm.lowered(100) && !alarm.lowered(150));
         assert!(alarm.lowered(99));
         assert!(!alarm.lowered(98), "one call for one sleep");
-        assert_eq!(bell.0.load(SeqCst), 1);
+        assert_eq!(count.0.load(SeqCst), 1);
     }
 
     #[test]
     fn a_request_prevents_or_ends_a_sleep() {
-        let (alarm, bell) = belled();
+        let (alarm, count) = counted();
         alarm.ask();
         assert!(!alarm.fall_asleep(NEVER, || NEVER));
         assert!(alarm.take_request() && !alarm.take_request());
         assert!(alarm.fall_asleep(NEVER, || NEVER));
         alarm.ask();
-        assert_eq!((bell.0.load(SeqCst), alarm.sleeps()), (1, false));
+        assert_eq!((count.0.load(SeqCst), alarm.sleeps()), (1, false));
     }
 
     #[test]
     fn who_has_missed_the_request_to_stop_does_not_sleep_either() {
-        let (alarm, _) = belled();
+        let (alarm, _) = counted();
         alarm.stop();
         alarm.take_request();
         assert!(!alarm.fall_asleep(NEVER, || NEVER));
@@ -254,7 +254,7 @@ mod tests {
 
     #[test]
     fn a_sleep_that_begins_while_deadlines_are_read_again_is_ended() {
-        let (alarm, bell) = belled();
+        let (alarm, count) = counted();
         let soonest = Soonest::new();
         soonest.forget();
         assert!(
@@ -263,20 +263,20 @@ mod tests {
         );
         soonest.lower(70);
         assert!(alarm.lowered(soonest.get()));
-        assert_eq!(bell.0.load(SeqCst), 1);
+        assert_eq!(count.0.load(SeqCst), 1);
     }
 
     #[test]
     fn a_sleeper_that_goes_takes_no_successor_along() {
-        let (alarm, bell) = belled();
-        let old = Waker::from(Arc::new(Bell::default()));
+        let (alarm, count) = counted();
+        let old = Waker::from(Arc::new(CountingWaker::default()));
         assert!(alarm.fall_asleep(10, || NEVER));
         alarm.unset_sleeper(&old);
         assert!(alarm.sleeps());
-        alarm.unset_sleeper(&Waker::from(Arc::clone(&bell)));
+        alarm.unset_sleeper(&Waker::from(Arc::clone(&count)));
         assert!(!alarm.sleeps());
         alarm.ask();
-        assert_eq!(bell.0.load(SeqCst), 0);
+        assert_eq!(count.0.load(SeqCst), 0);
     }
 }
 

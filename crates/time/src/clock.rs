@@ -73,7 +73,7 @@ mod system {
 
     use super::Clock;
 
-    /// How much the coarse clock is trusted to lag, in nanoseconds.
+    /// The lag of the coarse clock that is allowed for, in nanoseconds.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     const COARSE_LAG: u64 = 50_000_000;
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
@@ -115,7 +115,7 @@ mod system {
         }
     }
 
-    /// How long until an instant; zero if it has passed.
+    /// Returns the time until an instant; zero if it has passed.
     #[must_use]
     pub fn until_instant(at: std::time::Instant) -> Duration {
         at.saturating_duration_since(std::time::Instant::now())
@@ -257,7 +257,7 @@ impl TokioClock {
         crate::Moment(crate::nanos(self.0.elapsed()))
     }
 
-    /// How long until an instant; zero if it has passed.
+    /// Returns the time until an instant; zero if it has passed.
     #[must_use]
     pub fn until(self, at: tokio::time::Instant) -> Duration {
         at.saturating_duration_since(tokio::time::Instant::now())

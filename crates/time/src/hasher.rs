@@ -5,9 +5,8 @@ use std::hash::{BuildHasher, Hasher};
 
 use foldhash::fast::{FoldHasher, RandomState};
 
-/// How keys are hashed unless `Builder::hasher` says otherwise: fast, and with a seed of its own
-/// for each cache or scheduler. The `S` of `Cache<K, V, S>` and `Scheduler<K, V, S>` that need not
-/// be written.
+/// The default hasher of keys: fast, and with a seed of its own for each cache or scheduler. The
+/// `S` of `Cache<K, V, S>` and `Scheduler<K, V, S>` that need not be written.
 ///
 /// The hash of a key differs from one process to the next, and may differ between versions of this
 /// crate. It is foldhash now: enough against keys that collide by accident. Where strangers choose

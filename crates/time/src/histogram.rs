@@ -70,7 +70,7 @@ impl Histogram {
         }
     }
 
-    /// What was counted so far. Buckets are read one after the other, not at one instant.
+    /// Returns what was counted so far. Buckets are read one after the other, not at one instant.
     #[must_use]
     pub fn read(&self) -> Counts {
         Counts {
@@ -153,7 +153,7 @@ impl Drop for Runs<'_> {
     }
 }
 
-/// What a histogram held when it was read.
+/// The contents of a histogram when it was read.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Empty, or one for each bucket.

@@ -24,8 +24,8 @@ use crate::moment::nanos;
 /// It shows at most 292 years, and a wall time of at most 584 years after the Unix epoch. There it
 /// stands still.
 ///
-/// What counts by it counts 34.8 years, from its own first reading on. A move that leads beyond is
-/// taken for a clock that was set, and counts as a year: see [`Clock::now`].
+/// A program that counts by it counts 34.8 years, from its own first reading on. A move that leads
+/// beyond is taken for a clock that was set, and counts as a year: see [`Clock::now`].
 #[derive(Debug, Clone, Default)]
 pub struct ManualClock(Arc<Hands>);
 
@@ -33,7 +33,7 @@ pub struct ManualClock(Arc<Hands>);
 struct Hands {
     nanos: AtomicU64,
     wall_nanos: AtomicU64,
-    /// Who sleeps, since the last move: everybody once.
+    /// The wakers of the sleepers since the last move: each one once.
     sleepers: Mutex<Vec<Waker>>,
 }
 
@@ -119,7 +119,7 @@ mod tests {
         assert_eq!(wall(&clock), Duration::from_nanos(u64::MAX));
     }
 
-    /// What the page says of those who count by it.
+    /// The documentation promises this to programs that count by the clock.
     #[test]
     fn a_move_beyond_all_deadlines_counts_as_a_year() {
         let reach = Duration::from_millis(1 << 40);

@@ -47,14 +47,14 @@ impl Moment {
         self.deadline(ttl)
     }
 
-    /// How long until a tick begins; zero if it has begun.
+    /// Returns the time until a tick begins; zero if it has begun.
     #[inline]
     #[must_use]
     pub const fn until(self, tick: u64) -> Duration {
         Duration::from_nanos(tick.saturating_mul(TICK_NANOS).saturating_sub(self.0))
     }
 
-    /// How long ago a tick began; zero if it has not begun.
+    /// Returns the time since a tick began; zero if it has not begun.
     #[inline]
     #[must_use]
     pub const fn since(self, tick: u64) -> Duration {

@@ -65,7 +65,7 @@ impl Readings {
         Self(Source::Given(Given::new(clock)))
     }
 
-    /// Whether it is a user's clock.
+    /// Returns whether it is a user's clock.
     #[inline]
     #[must_use]
     pub fn is_given(&self) -> bool {
@@ -108,7 +108,7 @@ impl Readings {
         (Moment(low), Moment(high))
     }
 
-    /// What the clock showed at the first reading.
+    /// Returns the clock's first reading.
     #[must_use]
     pub fn first(&self) -> Duration {
         match &self.0 {
@@ -138,18 +138,18 @@ impl Readings {
     }
 }
 
-/// What a leap beyond [`REACH`] counts as, in nanoseconds: a year.
+/// A leap beyond [`REACH`] counts as this, in nanoseconds: a year.
 const LEAP_MAX: i64 = 365 * 86_400 * 1_000_000_000;
 
-/// How far, in nanoseconds, deadlines reach.
+/// The reach of deadlines, in nanoseconds.
 const REACH: u64 = (1 << 40) * 1_000_000;
 
 /// A reading may lie before the latest one, because another thread read the clock later but was
 /// faster. If it lies further back than this many nanoseconds, the clock was set back.
 const OVERTAKEN_MAX: i64 = 1_000_000_000;
 
-/// How often a reading is repeated when the clock is set again and again. Then the latest time is
-/// returned.
+/// The number of times that a reading is repeated when the clock is set again and again. Then the
+/// latest time is returned.
 const TRIES: u32 = 8;
 
 /// A user's clock.
@@ -181,13 +181,13 @@ fn spread(low: Duration, high: Duration) -> i64 {
     i64::try_from(high.saturating_sub(low).as_nanos()).unwrap_or(i64::MAX)
 }
 
-/// Whether `since` nanoseconds can have passed until `now`. Otherwise the clock was set.
+/// Returns whether `since` nanoseconds can have passed until `now`. Otherwise the clock was set.
 #[inline]
 fn is_time(since: i64, now: u64) -> bool {
     since >= 0 && (now < REACH || since <= LEAP_MAX)
 }
 
-/// Whether a reading lies before the latest one only because another thread was faster.
+/// Returns whether a reading lies before the latest one only because another thread was faster.
 #[inline]
 fn is_overtaken(since: i64) -> bool {
     (-OVERTAKEN_MAX..0).contains(&since)

@@ -25,19 +25,19 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// ```
 #[derive(Debug, Default)]
 pub struct Timeline {
-    /// How much engine time is behind the clock, times two; or, with the lowest bit set, the engine
+    /// The engine time's lag behind the clock, times two; or, with the lowest bit set, the engine
     /// time at which it stands still.
     word: AtomicU64,
     /// Held while the word is changed.
     control: Mutex<Control>,
 }
 
-/// What the word is made of.
+/// The parts of the word.
 #[derive(Debug, Default)]
 struct Control {
     /// Engine time is clock time minus this.
     behind: u64,
-    /// What the clock read at the freeze.
+    /// The clock's reading at the freeze.
     frozen_at: Option<u64>,
 }
 
@@ -53,13 +53,13 @@ pub enum Engine {
 /// The greatest number that the word has room for.
 const LAST: u64 = u64::MAX >> 1;
 
-/// What the word says.
-enum State {
+/// The meaning of the word.
+enum TimelineState {
     Behind(u64),
     Standing(u64),
 }
 
-impl State {
+impl TimelineState {
     #[inline(always)]
     const fn of(word: u64) -> Self {
         if word & 1 == 0 {
@@ -89,9 +89,9 @@ impl Timeline {
     #[inline(always)]
     #[must_use]
     pub fn at(&self, clock: u64) -> Engine {
-        match State::of(self.word.load(Relaxed)) {
-            State::Behind(behind) => Engine::Runs(clock.saturating_sub(behind)),
-            State::Standing(at) => Engine::Stands(at),
+        match TimelineState::of(self.word.load(Relaxed)) {
+            TimelineState::Behind(behind) => Engine::Runs(clock.saturating_sub(behind)),
+            TimelineState::Standing(at) => Engine::Stands(at),
         }
     }
 
@@ -116,9 +116,9 @@ impl Timeline {
     pub fn read<T>(&self, read: impl Fn() -> T) -> Result<(T, u64), u64> {
         loop {
             let word = self.word.load(Acquire);
-            let behind = match State::of(word) {
-                State::Behind(behind) => behind,
-                State::Standing(at) => return Err(at),
+            let behind = match TimelineState::of(word) {
+                TimelineState::Behind(behind) => behind,
+                TimelineState::Standing(at) => return Err(at),
             };
             let clock = read();
             // The offset only grows, so an equal word is the same one.
@@ -132,7 +132,7 @@ impl Timeline {
     /// passed. Cheaper than [`read`](Self::read): the offset only grows, so the one from before the
     /// reading never gives too little.
     ///
-    /// What it returns wraps where the clock reads less than the offset.
+    /// The result wraps where the clock reads less than the offset.
     #[inline(always)]
     pub fn bound(&self, read: impl FnOnce() -> u64) -> u64 {
         match self.word.load(Acquire) {
@@ -145,9 +145,9 @@ impl Timeline {
     #[cold]
     #[inline(never)]
     fn bound_apart(word: u64, read: impl FnOnce() -> u64) -> u64 {
-        match State::of(word) {
-            State::Behind(behind) => read().wrapping_sub(behind),
-            State::Standing(at) => at,
+        match TimelineState::of(word) {
+            TimelineState::Behind(behind) => read().wrapping_sub(behind),
+            TimelineState::Standing(at) => at,
         }
     }
 
@@ -155,14 +155,14 @@ impl Timeline {
     /// has passed for a deadline that was reached before, `u64::MAX` for the others.
     #[must_use]
     pub fn clock_of(&self, deadline: u64) -> u64 {
-        match State::of(self.word.load(Relaxed)) {
-            State::Behind(behind) => deadline.saturating_add(behind),
-            State::Standing(at) if deadline <= at => deadline,
-            State::Standing(_) => u64::MAX,
+        match TimelineState::of(self.word.load(Relaxed)) {
+            TimelineState::Behind(behind) => deadline.saturating_add(behind),
+            TimelineState::Standing(at) if deadline <= at => deadline,
+            TimelineState::Standing(_) => u64::MAX,
         }
     }
 
-    /// Whether engine time stands still.
+    /// Returns whether engine time stands still.
     #[inline]
     #[must_use]
     pub fn is_frozen(&self) -> bool {

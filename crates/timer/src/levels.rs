@@ -16,7 +16,7 @@ pub(crate) const LEVEL_EXACT: usize = 4;
 /// Records per tick at which a large coming slot is split; sets how early its wake-ups begin.
 pub const SPLIT_PER_TICK: u32 = 256;
 
-/// What is filed.
+/// The records that are filed.
 #[derive(Debug)]
 pub(crate) struct Levels {
     pub(crate) rings: [Option<Box<Ring>>; LEVELS],
@@ -264,7 +264,7 @@ pub(crate) fn met_at(level: usize, slot_start: u64, record: Record) -> u64 {
     slot_start + u64::from(record.tick.wrapping_sub(slot_start as u32))
 }
 
-/// Whether a record is the one that its timer is registered under.
+/// Returns whether a record is the one under which its timer is registered.
 #[inline]
 pub(crate) fn is_live<T: Timers>(timer: &Timer, record: &Record) -> bool {
     timer.registration == record.tick & T::REGISTRATION_BITS

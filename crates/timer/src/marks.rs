@@ -83,7 +83,7 @@ impl Marks {
         !self.pages.is_empty()
     }
 
-    /// Whether no memory is held.
+    /// Returns whether no memory is held.
     pub(crate) fn is_empty(&self) -> bool {
         self.pages.is_empty()
     }

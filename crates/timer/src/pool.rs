@@ -271,7 +271,7 @@ impl Pool {
         Some(to)
     }
 
-    /// Whether less than half of the pages' chunks are in use.
+    /// Returns whether less than half of the pages' chunks are in use.
     pub(crate) fn is_sparse(&self) -> bool {
         self.live_pages * PAGE_CHUNKS as usize > 2 * self.used + 2 * PAGE_CHUNKS as usize
     }

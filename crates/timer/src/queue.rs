@@ -5,7 +5,7 @@
 pub struct Timer {
     /// The live deadline, in ticks.
     pub deadline: u64,
-    /// What the queue asked the owner to remember with [`Timers::set_registration`].
+    /// The number that the queue asked the owner to remember with [`Timers::set_registration`].
     pub registration: u32,
 }
 
@@ -15,7 +15,7 @@ pub struct Timer {
 /// A queue holds records only. Deadline and registration are in the owner's entry, next to the data
 /// that the deadline is about. So moving a deadline touches one cache line.
 pub trait Timers {
-    /// Which bits of a registration the owner keeps: adjacent ones.
+    /// The bits of a registration that the owner keeps: adjacent ones.
     /// [`HierarchicalWheel`](crate::HierarchicalWheel) works with some of them: it takes more dead
     /// records for living ones then, which costs moves, but no deadline comes early or is lost. The
     /// other queues need all 32.
@@ -29,14 +29,14 @@ pub trait Timers {
     fn set_registration(&mut self, id: u32, registration: u32);
 }
 
-/// What one call of [`TimerQueue::advance`] did.
+/// The result of one call of [`TimerQueue::advance`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Timers handed to the sink.
     pub fired: u32,
     /// Records that were moved to a lower level or another slot, and dead ones that were dropped.
     pub moved: u32,
-    /// Whether the budget ran out before everything due was fired: call again.
+    /// True if the budget ran out before everything due was fired: call again.
     pub backlog: bool,
     /// Lower bound of the next deadline, as [`TimerQueue::next_deadline`] gives it.
     pub next_deadline: Option<u64>,
@@ -138,7 +138,7 @@ pub trait TimerQueue {
     /// Timers that are pending.
     fn len(&self) -> usize;
 
-    /// Whether no timer is pending.
+    /// Returns whether no timer is pending.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }

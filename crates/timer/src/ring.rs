@@ -44,8 +44,8 @@ impl Ring {
         }
     }
 
-    /// How many slots after `from` the first occupied one comes, round the ring; 0 for `from`
-    /// itself.
+    /// Returns how many slots after `from` the first occupied one comes, round the ring; 0 for
+    /// `from` itself.
     #[inline]
     pub(crate) fn distance(&self, from: usize) -> Option<u64> {
         if self.records == 0 {

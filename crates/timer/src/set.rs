@@ -180,7 +180,7 @@ impl<Q: TimerQueue> TimerSet<Q> {
         self.slab.len()
     }
 
-    /// Whether no timer is pending.
+    /// Returns whether no timer is pending.
     pub fn is_empty(&self) -> bool {
         self.slab.len() == 0
     }

@@ -53,7 +53,7 @@ impl Sweep {
         self.kept.clear();
     }
 
-    /// Whether this pass has kept records.
+    /// Returns whether this pass has kept records.
     pub(crate) fn has_kept(&self) -> bool {
         !self.kept.is_empty()
     }

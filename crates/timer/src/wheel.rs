@@ -139,7 +139,7 @@ impl HierarchicalWheel {
         self.levels.pool.defer_frees();
     }
 
-    /// Whether there is memory for [`take_freed`](Self::take_freed).
+    /// Returns whether there is memory for [`take_freed`](Self::take_freed).
     #[inline]
     #[must_use]
     pub fn has_freed(&self) -> bool {
@@ -211,8 +211,8 @@ impl HierarchicalWheel {
         due.map(|record| record.id)
     }
 
-    /// Whether the wheel has to be told that a timer moves to a deadline. If not, its record comes
-    /// before that.
+    /// Returns whether the wheel has to be told that a timer moves to a deadline. If not, its
+    /// record comes before that.
     #[inline(always)]
     #[must_use]
     pub fn must_hear<T: Timers>(&self, old: Timer, deadline: u64) -> bool {

@@ -23,13 +23,13 @@ impl<'a> HashRef<'a> {
         }
     }
 
-    /// How many fields there are. O(1).
+    /// Returns the number of fields. O(1).
     #[must_use]
     pub fn len(self) -> usize {
         self.view().len()
     }
 
-    /// Whether there are no fields.
+    /// Returns whether there are no fields.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.len() == 0
@@ -49,20 +49,20 @@ impl<'a> HashRef<'a> {
         self.view().find(field)
     }
 
-    /// Whether a field is there.
+    /// Returns whether a field is there.
     #[must_use]
     pub fn contains(self, field: &[u8]) -> bool {
         self.view().contains(field)
     }
 
-    /// Whether a field has a deadline.
+    /// Returns whether a field has a deadline.
     #[must_use]
     pub fn is_timed(self) -> bool {
         self.view().is_timed()
     }
 
-    /// Whether the deadlines of all fields are at or before `now`. Of a large hash, `false` may
-    /// also mean that it is not known without a look at each. O(1) for a large hash.
+    /// Returns whether the deadlines of all fields are at or before `now`. Of a large hash, `false`
+    /// may also mean that it is not known without a look at each. O(1) for a large hash.
     #[must_use]
     pub fn is_over(self, now: u64) -> bool {
         self.view().is_over(now)

@@ -9,7 +9,7 @@
 //! or with the free bytes on that side.
 
 use super::packed::PackedListRef;
-use super::run::{Run, Size, Spot, put_len};
+use super::run::{Run, RunSize, RunSpot, put_len};
 
 /// The least bytes of a chunk that grows.
 const CHUNK_MIN: usize = 512;
@@ -87,7 +87,7 @@ impl Chunk {
         self.count as usize
     }
 
-    pub(super) fn size(&self) -> Size {
+    pub(super) fn size(&self) -> RunSize {
         self.run().size()
     }
 
@@ -97,8 +97,8 @@ impl Chunk {
     }
 
     /// Adds an element at a spot. `room` is what a chunk may take.
-    pub(super) fn insert(&mut self, spot: Spot, element: &[u8], room: usize) {
-        let added = Size::of(element);
+    pub(super) fn insert(&mut self, spot: RunSpot, element: &[u8], room: usize) {
+        let added = RunSize::of(element);
         if spot.data == 0 && spot.lens == 0 && self.count > 0 {
             return self.insert_front(element, added, room);
         }
@@ -118,7 +118,7 @@ impl Chunk {
         self.count += 1;
     }
 
-    fn insert_front(&mut self, element: &[u8], added: Size, room: usize) {
+    fn insert_front(&mut self, element: &[u8], added: RunSize, room: usize) {
         let behind = self.bytes.len() - self.lens_end as usize;
         if (self.data as usize) < added.data || behind < added.lens {
             self.lay_out(added, room, Free::Front);
@@ -133,7 +133,7 @@ impl Chunk {
     }
 
     /// Removes the elements of this size behind a spot. The ends move nothing.
-    pub(super) fn remove(&mut self, spot: Spot, gone: Size) {
+    pub(super) fn remove(&mut self, spot: RunSpot, gone: RunSize) {
         if spot.data == 0 && spot.lens == 0 {
             self.data += gone.data as u32;
             self.lens_end -= gone.lens as u32;
@@ -151,7 +151,7 @@ impl Chunk {
     }
 
     /// Exchanges the element behind a spot for one of the same length; returns whether it could.
-    pub(super) fn overwrite(&mut self, spot: Spot, element: &[u8]) -> bool {
+    pub(super) fn overwrite(&mut self, spot: RunSpot, element: &[u8]) -> bool {
         let fits = self.run().size_at(spot).data == element.len();
         if fits {
             let at = self.data as usize + spot.data;
@@ -161,11 +161,11 @@ impl Chunk {
     }
 
     /// Cuts off the elements from a spot on.
-    pub(super) fn split_off(&mut self, spot: Spot, count: usize) -> Self {
+    pub(super) fn split_off(&mut self, spot: RunSpot, count: usize) -> Self {
         let run = self.run();
         let cut = run.between(spot, run.end(), self.len() - count);
         let right = Self::of_run(cut, cut.size().bytes(), Free::Back);
-        let left = run.between(Spot::default(), spot, count);
+        let left = run.between(RunSpot::default(), spot, count);
         *self = Self::of_run(left, left.size().bytes(), Free::Back);
         right
     }
@@ -208,7 +208,7 @@ impl Chunk {
     }
 
     /// Makes room for an element.
-    fn lay_out(&mut self, added: Size, room: usize, free: Free) {
+    fn lay_out(&mut self, added: RunSize, room: usize, free: Free) {
         let needed = self.size().bytes() + added.bytes();
         let held = self.bytes.len();
         let larger = (held + held / 2).max(CHUNK_MIN).min(room).max(needed);
@@ -217,7 +217,7 @@ impl Chunk {
     }
 
     /// As [`of_run`](Self::of_run), with room for one more element where the free bytes are to be.
-    fn of_run_with_room(run: Run<'_>, total: usize, added: Size, free: Free) -> Self {
+    fn of_run_with_room(run: Run<'_>, total: usize, added: RunSize, free: Free) -> Self {
         let mut chunk = Self::of_run(run, total, free);
         let behind = total - chunk.lens_end as usize;
         let front = chunk.data as usize;

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use super::chunk::Chunk;
 use super::limits::ListLimits;
 use super::packed::PackedListRef;
-use super::run::{Run, Size, Spot};
+use super::run::{Run, RunSize, RunSpot};
 
 /// A list in chunks. It is read by [`ListRef`](super::ListRef) and changed by
 /// [`List`](super::List).
@@ -34,19 +34,19 @@ impl LargeList {
         list
     }
 
-    /// How many elements there are.
+    /// Returns the number of elements.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are no elements.
+    /// Returns whether there are no elements.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// How many chunks there are.
+    /// Returns the number of chunks.
     #[must_use]
     pub fn chunks(&self) -> usize {
         self.chunks.len()
@@ -148,7 +148,7 @@ impl LargeList {
         let Some(chunk) = self.chunks.get_mut(chunk) else {
             return false;
         };
-        let fits = limits.holds(chunk.size() + Size::of(element));
+        let fits = limits.holds(chunk.size() + RunSize::of(element));
         if fits {
             self.held -= chunk.heap_bytes();
             chunk.insert(chunk.run().spot(index), element, limits.room());
@@ -163,7 +163,7 @@ impl LargeList {
         let was_end = if at == 0 { 0 } else { at - 1 };
         self.change(was_end, |chunk| chunk.tighten(7));
         let mut chunk = Chunk::new();
-        chunk.insert(Spot::default(), element, limits.room());
+        chunk.insert(RunSpot::default(), element, limits.room());
         self.put(at, chunk);
     }
 

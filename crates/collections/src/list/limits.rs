@@ -1,8 +1,8 @@
-//! How large a packed list, and a chunk of a large one, may be: the setting
+//! The limits of a packed list, and of a chunk of a large one: the setting
 //! `list-max-listpack-size`.
 
 use super::packed::PackedList;
-use super::run::{Size, len_bytes};
+use super::run::{RunSize, len_bytes};
 
 /// Bytes for the settings −1 to −5.
 const BYTES: [usize; 5] = [4096, 8192, 16_384, 32_768, 65_536];
@@ -15,7 +15,7 @@ const HEADER: usize = 7;
 
 /// Bytes in the public encoding, if all elements are about as long: it has a length on either side
 /// of each.
-fn public_bytes(size: Size) -> usize {
+fn public_bytes(size: RunSize) -> usize {
     let front = match size.data / size.count.max(1) {
         0..64 => 1,
         64..4096 => 2,
@@ -49,17 +49,17 @@ impl ListLimits {
         }
     }
 
-    /// Whether a list stays packed that has `size` and gets `added`. It is measured as the public
-    /// server measures it, so that the encodings have the same names.
-    pub(super) fn packs(&self, size: Size, added: Size) -> bool {
+    /// Returns whether a list stays packed that has `size` and gets `added`. It is measured as the
+    /// public server measures it, so that the encodings have the same names.
+    pub(super) fn packs(&self, size: RunSize, added: RunSize) -> bool {
         let bytes = public_bytes(size) + added.data;
         let sum = size + added;
         bytes <= self.bytes && sum.count <= self.elements && PackedList::can_count(sum)
     }
 
-    /// Whether a large list of one chunk becomes packed: half of the limit, so that it does not go
-    /// back at once.
-    pub(super) fn packs_again(&self, size: Size) -> bool {
+    /// Returns whether a large list of one chunk becomes packed: half of the limit, so that it does
+    /// not go back at once.
+    pub(super) fn packs_again(&self, size: RunSize) -> bool {
         let bytes = if self.elements < usize::MAX {
             // Half of the elements, whatever their bytes.
             HEADER + size.data <= self.bytes
@@ -69,13 +69,13 @@ impl ListLimits {
         bytes && size.count <= self.elements / 2 && PackedList::can_count(size)
     }
 
-    /// Whether a chunk may have this size. One element may always be alone.
-    pub(super) fn holds(&self, size: Size) -> bool {
+    /// Returns whether a chunk may have this size. One element may always be alone.
+    pub(super) fn holds(&self, size: RunSize) -> bool {
         size.count <= 1 || (size.bytes() <= self.bytes && size.count <= self.elements)
     }
 
-    /// Whether two chunks of this size in all become one.
-    pub(super) fn joins(&self, size: Size) -> bool {
+    /// Returns whether two chunks of this size in all become one.
+    pub(super) fn joins(&self, size: RunSize) -> bool {
         size.bytes() <= self.bytes / 4 * 3
             && size.count <= self.elements.div_ceil(4).saturating_mul(3)
             && self.holds(size)

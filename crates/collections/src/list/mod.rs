@@ -25,7 +25,7 @@ pub use large::LargeList;
 pub use limits::ListLimits;
 pub use packed::{PackedList, PackedListRef};
 pub use read::{ListRef, Occurrences};
-use run::Size;
+use run::RunSize;
 
 /// A list, for changes. What it holds is read through [`List::get`].
 #[derive(Debug, Clone)]
@@ -78,7 +78,7 @@ impl List {
         let index = index.min(self.get().len());
         if let Self::Packed(list) = self {
             let run = list.get().run();
-            if limits.packs(run.size(), Size::of(element)) {
+            if limits.packs(run.size(), RunSize::of(element)) {
                 return list.insert(run.spot(index), element);
             }
         }
@@ -93,8 +93,8 @@ impl List {
         if let Self::Packed(list) = self {
             let run = list.get().run();
             let spot = run.spot(index);
-            let (old, new) = (run.size_at(spot), Size::of(element));
-            let rest = Size {
+            let (old, new) = (run.size_at(spot), RunSize::of(element));
+            let rest = RunSize {
                 data: run.size().data - old.data,
                 lens: run.size().lens - old.lens,
                 count: run.len() - 1,

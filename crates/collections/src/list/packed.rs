@@ -9,7 +9,7 @@
 //!
 //! The bytes are always our own: whoever loads bytes of others pushes their elements one by one.
 
-use super::run::{Run, Size, Spot, put_len};
+use super::run::{Run, RunSize, RunSpot, put_len};
 
 const HEADER: usize = 4;
 
@@ -30,13 +30,13 @@ impl<'a> PackedListRef<'a> {
         self.0
     }
 
-    /// How many elements there are. O(1).
+    /// Returns the number of elements. O(1).
     #[must_use]
     pub fn len(self) -> usize {
         self.number(0)
     }
 
-    /// Whether there are no elements.
+    /// Returns whether there are no elements.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.len() == 0
@@ -119,14 +119,14 @@ impl PackedList {
         list
     }
 
-    /// Whether the header can count these.
-    pub(super) fn can_count(size: Size) -> bool {
+    /// Returns whether the header can count these.
+    pub(super) fn can_count(size: RunSize) -> bool {
         size.count.max(size.lens) <= u16::MAX.into()
     }
 
-    pub(super) fn insert(&mut self, spot: Spot, element: &[u8]) {
+    pub(super) fn insert(&mut self, spot: RunSpot, element: &[u8]) {
         let size = self.get().run().size();
-        let added = Size::of(element);
+        let added = RunSize::of(element);
         let column = HEADER + size.data;
         let at = HEADER + spot.data;
         let len_at = column + size.lens - spot.lens;
@@ -138,7 +138,7 @@ impl PackedList {
         self.0[at..at + added.data].copy_from_slice(element);
         let len_at = len_at + added.data;
         put_len(&mut self.0[len_at..len_at + added.lens], element.len());
-        self.set_header(Size {
+        self.set_header(RunSize {
             data: size.data + added.data,
             lens: size.lens + added.lens,
             count: size.count + 1,
@@ -146,7 +146,7 @@ impl PackedList {
     }
 
     /// Removes the elements of this size behind a spot.
-    pub(super) fn remove(&mut self, spot: Spot, gone: Size) {
+    pub(super) fn remove(&mut self, spot: RunSpot, gone: RunSize) {
         let size = self.get().run().size();
         let at = HEADER + spot.data;
         let len_at = HEADER + size.data + size.lens - spot.lens;
@@ -155,7 +155,7 @@ impl PackedList {
         self.0.truncate(self.0.len() - gone.lens);
         self.0.copy_within(at + gone.data.., at);
         self.0.truncate(self.0.len() - gone.data);
-        self.set_header(Size {
+        self.set_header(RunSize {
             data: size.data - gone.data,
             lens: size.lens - gone.lens,
             count: size.count - gone.count,
@@ -177,7 +177,7 @@ impl PackedList {
         }
     }
 
-    fn set_header(&mut self, size: Size) {
+    fn set_header(&mut self, size: RunSize) {
         self.0[..2].copy_from_slice(&(size.count as u16).to_le_bytes());
         self.0[2..4].copy_from_slice(&(size.lens as u16).to_le_bytes());
     }

@@ -13,7 +13,7 @@ pub enum ListRef<'a> {
     Large(&'a LargeList),
 }
 
-/// Which occurrences of an element are sought: see [`ListRef::positions`].
+/// The occurrences of an element that are sought: see [`ListRef::positions`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Occurrences {
     /// Occurrences that are passed over.
@@ -22,12 +22,12 @@ pub struct Occurrences {
     pub count: usize,
     /// The most elements that are looked at.
     pub elements: usize,
-    /// Whether the search begins with the last element.
+    /// True if the search begins with the last element.
     pub from_back: bool,
 }
 
 impl<'a> ListRef<'a> {
-    /// How many elements there are. O(1).
+    /// Returns the number of elements. O(1).
     #[must_use]
     pub fn len(self) -> usize {
         match self {
@@ -36,7 +36,7 @@ impl<'a> ListRef<'a> {
         }
     }
 
-    /// Whether there are no elements.
+    /// Returns whether there are no elements.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.len() == 0

@@ -19,20 +19,20 @@ pub(super) struct Run<'a> {
 
 /// Between two elements: how much data, and how many bytes of lengths, the elements before it have.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Spot {
+pub(super) struct RunSpot {
     pub(super) data: usize,
     pub(super) lens: usize,
 }
 
-/// What some elements take.
+/// The number and the bytes of some elements.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Size {
+pub(super) struct RunSize {
     pub(super) data: usize,
     pub(super) lens: usize,
     pub(super) count: usize,
 }
 
-impl Size {
+impl RunSize {
     pub(super) fn of(element: &[u8]) -> Self {
         Self {
             data: element.len(),
@@ -46,7 +46,7 @@ impl Size {
     }
 }
 
-impl std::ops::Add for Size {
+impl std::ops::Add for RunSize {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
@@ -67,8 +67,8 @@ impl<'a> Run<'a> {
         self.count
     }
 
-    pub(super) fn size(self) -> Size {
-        Size {
+    pub(super) fn size(self) -> RunSize {
+        RunSize {
             data: self.data.len(),
             lens: self.lens.len(),
             count: self.count,
@@ -84,7 +84,7 @@ impl<'a> Run<'a> {
     }
 
     /// The spot in front of an element, or behind the last. Walks from the nearer end.
-    pub(super) fn spot(self, index: usize) -> Spot {
+    pub(super) fn spot(self, index: usize) -> RunSpot {
         let behind = self.count - index;
         if self.lens.len() == self.count {
             return self.short_spot(index, behind);
@@ -92,13 +92,13 @@ impl<'a> Run<'a> {
         let mut rest = self;
         if index <= behind {
             rest.by_ref().take(index).for_each(drop);
-            Spot {
+            RunSpot {
                 data: self.data.len() - rest.data.len(),
                 lens: self.lens.len() - rest.lens.len(),
             }
         } else {
             rest.by_ref().rev().take(behind).for_each(drop);
-            Spot {
+            RunSpot {
                 data: rest.data.len(),
                 lens: rest.lens.len(),
             }
@@ -106,18 +106,18 @@ impl<'a> Run<'a> {
     }
 
     /// As [`spot`](Self::spot), where each length is one byte.
-    fn short_spot(self, index: usize, behind: usize) -> Spot {
+    fn short_spot(self, index: usize, behind: usize) -> RunSpot {
         let sum = |lens: &[u8]| lens.iter().map(|len| u32::from(*len)).sum::<u32>() as usize;
         let data = if index <= behind {
             sum(&self.lens[behind..])
         } else {
             self.data.len() - sum(&self.lens[..behind])
         };
-        Spot { data, lens: index }
+        RunSpot { data, lens: index }
     }
 
     /// The elements from one spot to another.
-    pub(super) fn between(self, from: Spot, to: Spot, count: usize) -> Self {
+    pub(super) fn between(self, from: RunSpot, to: RunSpot, count: usize) -> Self {
         let end = self.lens.len();
         Self {
             data: &self.data[from.data..to.data],
@@ -133,12 +133,12 @@ impl<'a> Run<'a> {
 
     /// The first `count` elements.
     pub(super) fn first(self, count: usize) -> Self {
-        self.between(Spot::default(), self.spot(count), count)
+        self.between(RunSpot::default(), self.spot(count), count)
     }
 
     /// The spot behind the last element.
-    pub(super) fn end(self) -> Spot {
-        Spot {
+    pub(super) fn end(self) -> RunSpot {
+        RunSpot {
             data: self.data.len(),
             lens: self.lens.len(),
         }
@@ -157,10 +157,10 @@ impl<'a> Run<'a> {
         Some(&self.data[spot.data..spot.data + len])
     }
 
-    /// What the element behind a spot takes.
-    pub(super) fn size_at(self, spot: Spot) -> Size {
+    /// Returns the size of the element behind a spot.
+    pub(super) fn size_at(self, spot: RunSpot) -> RunSize {
         let (data, lens) = front_len(&self.lens[..self.lens.len() - spot.lens]);
-        Size {
+        RunSize {
             data,
             lens,
             count: 1,

@@ -1,7 +1,7 @@
 //! Insertion: a full leaf shares with a neighbour, or is split; so are the nodes above it.
 
 use super::node::{Branch, FAN, Inner, LEAF, Leaf, NIL};
-use super::{Order, Place};
+use super::{LeafPosition, Order};
 
 /// A neighbour with at most so many ids takes some of a full leaf.
 const ROOMY: usize = LEAF - LEAF / 6 - 1;
@@ -20,8 +20,8 @@ impl Order {
     }
 
     /// The place where the id goes once its leaf has room.
-    fn with_room(&mut self, place: Place, score: f64, id: u32) -> Place {
-        let Place { leaf, at } = place;
+    fn with_room(&mut self, place: LeafPosition, score: f64, id: u32) -> LeafPosition {
+        let LeafPosition { leaf, at } = place;
         if leaf == NIL {
             return self.add_leaf(NIL, NIL, (score, id));
         }
@@ -54,7 +54,7 @@ impl Order {
         self.after_shift(leaf, right, at)
     }
 
-    /// Whether two neighbours have the same parent, and one of them has room.
+    /// Returns whether two neighbours have the same parent, and one of them has room.
     fn shares(&self, left: u32, right: u32) -> bool {
         if left == NIL || right == NIL {
             return false;
@@ -64,12 +64,12 @@ impl Order {
     }
 
     /// Where the place `at`, counted from the start of `left`, is now.
-    fn after_shift(&self, left: u32, right: u32, at: usize) -> Place {
+    fn after_shift(&self, left: u32, right: u32, at: usize) -> LeafPosition {
         let len = self.leaves[left].len();
         if at <= len && len < LEAF {
-            Place { leaf: left, at }
+            LeafPosition { leaf: left, at }
         } else {
-            Place {
+            LeafPosition {
                 leaf: right,
                 at: at - len,
             }
@@ -124,7 +124,7 @@ impl Order {
 
     /// Adds an empty leaf between two. `first` is the score and the id of the member that will be
     /// its first.
-    fn add_leaf(&mut self, previous: u32, next: u32, first: (f64, u32)) -> Place {
+    fn add_leaf(&mut self, previous: u32, next: u32, first: (f64, u32)) -> LeafPosition {
         let leaf = self.leaves.push(Leaf::new(previous, next));
         if previous == NIL {
             self.first = leaf;
@@ -147,7 +147,7 @@ impl Order {
             (NIL, next) => self.attach(next, branch, 0),
             (previous, _) => self.attach(previous, branch, 1),
         }
-        Place { leaf, at: 0 }
+        LeafPosition { leaf, at: 0 }
     }
 
     /// Hangs a new leaf beside its neighbour: before it (`side` 0) or behind it (1). Full nodes on

@@ -48,7 +48,7 @@ pub(crate) struct Order {
 
 /// Where an id is, or would be: behind the last one of its leaf is possible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Place {
+struct LeafPosition {
     leaf: u32,
     at: usize,
 }

@@ -47,7 +47,7 @@ impl Leaf {
         self.scores[at]
     }
 
-    /// How many members are before the sought place.
+    /// Returns the number of members before the sought place.
     #[inline]
     pub(super) fn partition(&self, before: impl FnMut(f64, u32) -> bool) -> usize {
         partition(&self.scores, &self.ids, self.len, before)
@@ -93,7 +93,7 @@ impl Leaf {
     }
 }
 
-/// How many of the members in two columns are before the sought place.
+/// Returns the number of members in two columns that are before the sought place.
 #[inline]
 fn partition(
     scores: &[f64],
@@ -113,8 +113,8 @@ fn partition(
     from
 }
 
-/// What an inner node knows of a child: its first member (score and id), its number, and how many
-/// ids are below it.
+/// An inner node's record of a child: its first member (score and id), its number, and how many ids
+/// are below it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Branch {
     pub(super) score: f64,

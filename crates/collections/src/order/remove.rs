@@ -2,7 +2,7 @@
 //! that goes.
 
 use super::node::{FAN, LEAF, NIL};
-use super::{Order, Place};
+use super::{LeafPosition, Order};
 
 /// Two neighbours with at most so many in all become one node.
 const JOINED_LEAF: usize = LEAF - LEAF / 8;
@@ -49,14 +49,14 @@ impl Order {
         }
     }
 
-    fn find(&self, id: u32, before: impl FnMut(f64, u32) -> bool) -> Option<Place> {
+    fn find(&self, id: u32, before: impl FnMut(f64, u32) -> bool) -> Option<LeafPosition> {
         let (mut place, _) = self.seek(before);
         if place.leaf == NIL {
             return None;
         }
         if place.at == self.leaves[place.leaf].len() {
             // Behind the last id of a leaf is the first one of the next.
-            place = Place {
+            place = LeafPosition {
                 leaf: self.leaves[place.leaf].next,
                 at: 0,
             };
@@ -65,8 +65,8 @@ impl Order {
         found.then_some(place)
     }
 
-    fn cut(&mut self, place: Place, count: usize) {
-        let Place { leaf, at } = place;
+    fn cut(&mut self, place: LeafPosition, count: usize) {
+        let LeafPosition { leaf, at } = place;
         self.leaves[leaf].remove(at, count);
         self.len -= count;
         self.recount(leaf, |below| *below -= count as u32);

@@ -1,11 +1,11 @@
 //! Finding: a place by comparison, a place by rank, and walks from there.
 
 use super::node::{Leaf, NIL};
-use super::{Order, Place};
+use super::{LeafPosition, Order};
 
 impl Order {
-    /// How many ids come before a place. `before` says whether an id's member does. It is given the
-    /// member's score and id.
+    /// Returns the number of ids that come before a place. `before` says whether an id's member
+    /// does. It is given the member's score and id.
     #[inline]
     pub(crate) fn rank(&self, before: impl FnMut(f64, u32) -> bool) -> usize {
         self.seek(before).1
@@ -69,7 +69,7 @@ impl Order {
     /// The place behind the ids that come before, and their number. The tree must not be empty for
     /// the place to exist.
     #[inline]
-    pub(super) fn seek(&self, mut before: impl FnMut(f64, u32) -> bool) -> (Place, usize) {
+    pub(super) fn seek(&self, mut before: impl FnMut(f64, u32) -> bool) -> (LeafPosition, usize) {
         let (mut rank, mut node) = (0, self.root);
         for _ in 0..self.top {
             let inner = &self.inners[node];
@@ -82,10 +82,10 @@ impl Order {
         } else {
             self.leaves[node].partition(before)
         };
-        (Place { leaf: node, at }, rank + at)
+        (LeafPosition { leaf: node, at }, rank + at)
     }
 
-    pub(super) fn select(&self, rank: usize) -> Option<Place> {
+    pub(super) fn select(&self, rank: usize) -> Option<LeafPosition> {
         if rank >= self.len {
             return None;
         }
@@ -99,7 +99,7 @@ impl Order {
             }
             node = inner.children()[slot];
         }
-        Some(Place {
+        Some(LeafPosition {
             leaf: node,
             at: rest as usize,
         })

@@ -1,7 +1,7 @@
-//! How a packed collection changes, in place.
+//! Changes a packed collection in place.
 
 use super::varint::{put_varint, varint_len};
-use super::{DEADLINE, DEADLINE_MAX, MARK, NONE, PAIRS, PackedRef, Place, TIMED, span};
+use super::{DEADLINE, DEADLINE_MAX, MARK, NONE, PAIRS, PackedPosition, PackedRef, TIMED, span};
 
 /// A packed collection, for changes.
 ///
@@ -71,13 +71,13 @@ impl Packed {
     }
 
     /// Adds a member at the end; see [`insert`](Self::insert).
-    pub fn push(&mut self, first: &[u8], second: &[u8]) -> Place {
+    pub fn push(&mut self, first: &[u8], second: &[u8]) -> PackedPosition {
         self.insert(self.get().back(), first, second)
     }
 
     /// Adds a member without a deadline in front of the one at `place`. Where members have one
     /// element, `second` must be empty. Returns where the new member is.
-    pub fn insert(&mut self, place: Place, first: &[u8], second: &[u8]) -> Place {
+    pub fn insert(&mut self, place: PackedPosition, first: &[u8], second: &[u8]) -> PackedPosition {
         debug_assert!(self.get().is_pairs() || second.is_empty());
         let len = self.get().len();
         if self.get().is_timed() {
@@ -95,14 +95,14 @@ impl Packed {
     }
 
     /// Removes a member.
-    pub fn remove(&mut self, place: Place) {
+    pub fn remove(&mut self, place: PackedPosition) {
         self.cut(&[place]);
         self.drop_empty_column();
     }
 
     /// Takes members out, which are in their order, and their deadlines. What lies between two of
     /// them moves to the front, once.
-    pub(super) fn cut(&mut self, gone: &[Place]) {
+    pub(super) fn cut(&mut self, gone: &[PackedPosition]) {
         let Some(&first) = gone.first() else {
             return;
         };
@@ -122,7 +122,13 @@ impl Packed {
     }
 
     /// Moves the deadlines of those that stay from `column` to `to`. Returns where they end.
-    fn cut_column(&mut self, gone: &[Place], column: usize, len: usize, to: usize) -> usize {
+    fn cut_column(
+        &mut self,
+        gone: &[PackedPosition],
+        column: usize,
+        len: usize,
+        to: usize,
+    ) -> usize {
         let at = |index: usize| column + index * DEADLINE;
         let nexts = gone.iter().map(|gone| gone.index).chain([len]);
         let (mut from, mut to) = (0, to);
@@ -135,14 +141,14 @@ impl Packed {
     }
 
     /// Exchanges a member's second element. Its place stays.
-    pub fn set_second(&mut self, place: Place, second: &[u8]) {
+    pub fn set_second(&mut self, place: PackedPosition, second: &[u8]) {
         debug_assert!(self.get().is_pairs());
         let at = span(&self.0, place.at).1;
         self.set_element(at, second);
     }
 
     /// Exchanges a member's first element. Its place stays.
-    pub fn set_first(&mut self, place: Place, first: &[u8]) {
+    pub fn set_first(&mut self, place: PackedPosition, first: &[u8]) {
         self.set_element(place.at, first);
     }
 
@@ -158,7 +164,11 @@ impl Packed {
 
     /// Moves a member, with its deadline, in front of the one at `target`. Returns where it is now.
     /// It moves only the bytes between.
-    pub(crate) fn shift(&mut self, place: Place, target: Place) -> Place {
+    pub(crate) fn shift(
+        &mut self,
+        place: PackedPosition,
+        target: PackedPosition,
+    ) -> PackedPosition {
         let (end, column) = (self.get().after(place.at), self.get().end());
         let is_timed = self.get().is_timed();
         let deadline_at = |index| column + index * DEADLINE;
@@ -168,7 +178,7 @@ impl Packed {
                 let between = deadline_at(place.index)..deadline_at(target.index);
                 self.0[between].rotate_left(DEADLINE);
             }
-            return Place {
+            return PackedPosition {
                 at: target.at - (end - place.at),
                 index: target.index - 1,
             };
@@ -182,7 +192,7 @@ impl Packed {
     }
 
     /// Gives a member a deadline, moves it, or takes it away. Places stay.
-    pub fn set_deadline(&mut self, place: Place, deadline: Option<u64>) {
+    pub fn set_deadline(&mut self, place: PackedPosition, deadline: Option<u64>) {
         if !self.get().is_timed() {
             if deadline.is_none() {
                 return;
@@ -242,13 +252,13 @@ impl Packed {
 
     /// Writes the number of members. Returns where the member at `place` is now, since a longer
     /// number moves it.
-    fn set_len(&mut self, place: Place, old: usize, new: usize) -> Place {
+    fn set_len(&mut self, place: PackedPosition, old: usize, new: usize) -> PackedPosition {
         let (old, room) = (varint_len(old), varint_len(new));
         if room != old {
             self.resize(1, old, room);
         }
         put_varint(&mut self.0, 1, new);
-        Place {
+        PackedPosition {
             at: place.at + room - old,
             index: place.index,
         }
@@ -257,7 +267,7 @@ impl Packed {
 
 /// Exchanges the second element of a member of the collection that these bytes are, if it has the
 /// same length. Returns whether it did. For bytes that cannot grow where they lie.
-pub fn overwrite(bytes: &mut [u8], place: Place, second: &[u8]) -> bool {
+pub fn overwrite(bytes: &mut [u8], place: PackedPosition, second: &[u8]) -> bool {
     debug_assert!(PackedRef(bytes).is_pairs());
     let (from, to) = span(bytes, span(bytes, place.at).1);
     if to - from != second.len() {

@@ -1,21 +1,23 @@
-//! How members of a packed collection leave when their deadlines are reached.
+//! Removes members of a packed collection when their deadlines are reached.
 //!
 //! One pass over the column says how many are due, and when the next one will be. Mostly one is
 //! due: it is found and cut out, and nothing is collected.
 
 use tidewheel_store::Progress;
 
-use super::{DEADLINE, DEADLINE_MAX, Member, NONE, Packed, PackedRef, Place, raw_deadline};
+use super::{
+    DEADLINE, DEADLINE_MAX, Member, NONE, Packed, PackedPosition, PackedRef, raw_deadline,
+};
 
 /// Bytes of four deadlines, which are three words.
 const FOUR: usize = 4 * DEADLINE;
 
-/// What the column says of a moment.
+/// The column's state at a moment.
 #[derive(Debug, Clone, Copy)]
 struct Outlook {
-    /// How many are due.
+    /// The number of members that are due.
     due: usize,
-    /// How many members come before the first that is due.
+    /// The number of members before the first that is due.
     first: usize,
     /// The earliest deadline that is not reached, or [`NONE`].
     next: u64,
@@ -56,7 +58,7 @@ fn deadlines_of(four: &[u8]) -> [u64; 4] {
 #[derive(Debug, Clone, Copy)]
 struct Due {
     deadline: u64,
-    place: Place,
+    place: PackedPosition,
 }
 
 impl Packed {
@@ -91,7 +93,7 @@ impl Packed {
             due.sort_unstable_by_key(|due| due.place.index);
         }
         self.get().locate(&mut due);
-        let gone: Vec<Place> = due.iter().map(|due| due.place).collect();
+        let gone: Vec<PackedPosition> = due.iter().map(|due| due.place).collect();
         due.sort_by_key(|due| due.deadline);
         for due in &due {
             sink(self.get().member(due.place));
@@ -119,7 +121,7 @@ impl Packed {
 }
 
 impl PackedRef<'_> {
-    /// Whether the deadlines of all members are at or before `now`. O(members).
+    /// Returns whether the deadlines of all members are at or before `now`. O(members).
     #[must_use]
     pub fn is_over(self, now: u64) -> bool {
         let now = now.min(DEADLINE_MAX);
@@ -154,7 +156,7 @@ impl PackedRef<'_> {
         let mut due = Vec::with_capacity(count);
         for (index, deadline) in self.deadlines().enumerate() {
             if deadline <= now {
-                let place = Place { at: 0, index };
+                let place = PackedPosition { at: 0, index };
                 due.push(Due { deadline, place });
             }
         }

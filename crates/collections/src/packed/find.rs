@@ -6,12 +6,12 @@
 
 use std::ops::Range;
 
-use super::{PackedRef, Place, span};
+use super::{PackedPosition, PackedRef, span};
 
 impl PackedRef<'_> {
     /// The place of the member whose first element this is. O(members).
     #[must_use]
-    pub fn find(self, first: &[u8]) -> Option<Place> {
+    pub fn find(self, first: &[u8]) -> Option<PackedPosition> {
         match first.last_chunk::<8>() {
             Some(tail) => self.find_by(first.len(), |element| {
                 element.last_chunk() == Some(tail) && element == first
@@ -26,10 +26,14 @@ impl PackedRef<'_> {
     /// last. `is` is told where the second element lies in the bytes. Members have two elements.
     /// O(members).
     #[inline]
-    pub(crate) fn seek_pair(self, place: Place, is: impl Fn(&[u8], Range<usize>) -> bool) -> Place {
+    pub(crate) fn seek_pair(
+        self,
+        place: PackedPosition,
+        is: impl Fn(&[u8], Range<usize>) -> bool,
+    ) -> PackedPosition {
         debug_assert!(self.is_pairs());
         let (count, bytes) = (self.len(), self.bytes());
-        let Place { mut at, mut index } = place;
+        let PackedPosition { mut at, mut index } = place;
         while index < count {
             let (from, to) = span(bytes, at);
             let second = span(bytes, to);
@@ -39,17 +43,17 @@ impl PackedRef<'_> {
             at = second.1;
             index += 1;
         }
-        Place { at, index }
+        PackedPosition { at, index }
     }
 
     /// The place of the first member.
-    pub(crate) fn front(self) -> Place {
+    pub(crate) fn front(self) -> PackedPosition {
         let (_, at) = self.header();
-        Place { at, index: 0 }
+        PackedPosition { at, index: 0 }
     }
 
     #[inline(always)]
-    fn find_by(self, len: usize, is: impl Fn(&[u8]) -> bool) -> Option<Place> {
+    fn find_by(self, len: usize, is: impl Fn(&[u8]) -> bool) -> Option<PackedPosition> {
         if self.is_pairs() {
             self.find_in::<true>(len, is)
         } else {
@@ -58,13 +62,17 @@ impl PackedRef<'_> {
     }
 
     #[inline(always)]
-    fn find_in<const PAIRS: bool>(self, len: usize, is: impl Fn(&[u8]) -> bool) -> Option<Place> {
+    fn find_in<const PAIRS: bool>(
+        self,
+        len: usize,
+        is: impl Fn(&[u8]) -> bool,
+    ) -> Option<PackedPosition> {
         let bytes = self.bytes();
         let (count, mut at) = self.header();
         for index in 0..count {
             let (from, to) = span(bytes, at);
             if to - from == len && is(&bytes[from..to]) {
-                return Some(Place { at, index });
+                return Some(PackedPosition { at, index });
             }
             at = if PAIRS { span(bytes, to).1 } else { to };
         }

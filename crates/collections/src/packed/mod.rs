@@ -45,15 +45,15 @@ pub const DEADLINE_MAX: u64 = NONE - 1;
 
 /// Where a member is. Valid until the next change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct PackedPosition {
     /// The offset of its first element.
     pub(crate) at: usize,
-    /// How many members come before it.
+    /// The number of members that come before it.
     pub(crate) index: usize,
 }
 
-impl Place {
-    /// How many members come before it.
+impl PackedPosition {
+    /// Returns the number of members that come before it.
     #[must_use]
     pub fn index(self) -> usize {
         self.index
@@ -64,7 +64,7 @@ impl Place {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Member<'a> {
     /// Where it is.
-    pub place: Place,
+    pub place: PackedPosition,
     /// Its first element.
     pub first: &'a [u8],
     /// Its second element; empty where a member has one.
@@ -96,25 +96,25 @@ impl<'a> PackedRef<'a> {
         self.0.first().is_some_and(|flags| flags & flag != 0)
     }
 
-    /// Whether each member has two elements.
+    /// Returns whether each member has two elements.
     #[must_use]
     pub fn is_pairs(self) -> bool {
         self.has(PAIRS)
     }
 
-    /// Whether a member has a deadline.
+    /// Returns whether a member has a deadline.
     #[must_use]
     pub fn is_timed(self) -> bool {
         self.has(TIMED)
     }
 
-    /// Whether the owner's mark is set.
+    /// Returns whether the owner's mark is set.
     #[must_use]
     pub fn is_marked(self) -> bool {
         self.has(MARK)
     }
 
-    /// How many members there are, and where the first one begins.
+    /// Returns the number of members, and the position of the first one.
     #[inline]
     fn header(self) -> (usize, usize) {
         if self.0.len() < 2 {
@@ -123,14 +123,14 @@ impl<'a> PackedRef<'a> {
         varint(self.0, 1)
     }
 
-    /// How many members there are. O(1).
+    /// Returns the number of members. O(1).
     #[inline]
     #[must_use]
     pub fn len(self) -> usize {
         self.header().0
     }
 
-    /// Whether there are no members.
+    /// Returns whether there are no members.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.len() == 0
@@ -175,7 +175,7 @@ impl<'a> PackedRef<'a> {
 
     /// The member at a place.
     #[must_use]
-    pub fn member(self, place: Place) -> Member<'a> {
+    pub fn member(self, place: PackedPosition) -> Member<'a> {
         let (first, second, _) = self.elements(place.at);
         Member {
             place,
@@ -192,23 +192,23 @@ impl<'a> PackedRef<'a> {
         Members {
             packed: self,
             column: self.column(),
-            next: Place { at, index: 0 },
+            next: PackedPosition { at, index: 0 },
             left,
         }
     }
 
     /// The place behind the last member, for [`Packed::insert`]. O(1).
     #[must_use]
-    pub fn back(self) -> Place {
-        Place {
+    pub fn back(self) -> PackedPosition {
+        PackedPosition {
             at: self.end(),
             index: self.len(),
         }
     }
 
     /// The place behind this member.
-    pub(crate) fn behind(self, place: Place) -> Place {
-        Place {
+    pub(crate) fn behind(self, place: PackedPosition) -> PackedPosition {
+        PackedPosition {
             at: self.after(place.at),
             index: place.index + 1,
         }
@@ -216,7 +216,7 @@ impl<'a> PackedRef<'a> {
 
     /// The place of the member that `index` members come before.
     #[must_use]
-    pub fn nth(self, index: usize) -> Option<Place> {
+    pub fn nth(self, index: usize) -> Option<PackedPosition> {
         let (len, at) = self.header();
         if index >= len {
             return None;
@@ -225,7 +225,7 @@ impl<'a> PackedRef<'a> {
             true => self.skip(at, 2 * index),
             false => self.skip(at, index),
         };
-        Some(Place { at, index })
+        Some(PackedPosition { at, index })
     }
 
     /// Where so many elements, the first of which begins at `at`, end.
@@ -242,7 +242,7 @@ impl<'a> PackedRef<'a> {
     /// The member's deadline in ticks (ms).
     #[inline]
     #[must_use]
-    pub fn deadline(self, place: Place) -> Option<u64> {
+    pub fn deadline(self, place: PackedPosition) -> Option<u64> {
         deadline_in(self.column(), place.index)
     }
 
@@ -268,7 +268,7 @@ impl<'a> PackedRef<'a> {
         );
     }
 
-    /// Whether the bytes are those of a collection.
+    /// Returns whether the bytes are those of a collection.
     fn is_sound(self) -> bool {
         if self.0.len() < 2 {
             return self.0.is_empty() || self.0.len() == 1;
@@ -286,7 +286,7 @@ impl<'a> PackedRef<'a> {
 pub struct Members<'a> {
     packed: PackedRef<'a>,
     column: &'a [u8],
-    next: Place,
+    next: PackedPosition,
     left: usize,
 }
 
@@ -298,7 +298,7 @@ impl<'a> Iterator for Members<'a> {
         self.left = self.left.checked_sub(1)?;
         let place = self.next;
         let (first, second, end) = self.packed.elements(place.at);
-        self.next = Place {
+        self.next = PackedPosition {
             at: end,
             index: place.index + 1,
         };

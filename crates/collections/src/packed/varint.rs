@@ -26,7 +26,7 @@ fn long_varint(bytes: &[u8], at: usize) -> (usize, usize) {
     (number, at)
 }
 
-/// How many bytes a number takes.
+/// Returns how many bytes a number takes.
 pub(super) fn varint_len(number: usize) -> usize {
     let bits = usize::BITS - (number | 1).leading_zeros();
     bits.div_ceil(7) as usize

@@ -1,9 +1,10 @@
-//! Which members are integers: a set of those alone may stay packed longer.
+//! Recognises members that are integers: a set of those alone may stay packed longer.
 
 /// The longest decimal of 64 bits: `-9223372036854775808`.
 const LONGEST: usize = 20;
 
-/// Whether the bytes are an `i64` as it is printed: without a plus, and without zeros in front.
+/// Returns whether the bytes are an `i64` as it is printed: without a plus, and without zeros in
+/// front.
 pub(super) fn is_integer(bytes: &[u8]) -> bool {
     if bytes.is_empty() || bytes.len() > LONGEST {
         return false;

@@ -222,7 +222,8 @@ fn insert_packed(
     Some(found.is_none())
 }
 
-/// Whether the set stays packed with a new member, and if so, whether it is one of integers then.
+/// Returns whether the set stays packed with a new member, and if so, whether it then contains
+/// integers only.
 fn stays_packed(packed: &Packed, member: &[u8], change: &Change<'_>) -> Option<bool> {
     let (packed, limits) = (packed.get(), change.limits);
     if packed.is_marked() && is_integer(member) {

@@ -33,19 +33,19 @@ impl<'a> SetRef<'a> {
         }
     }
 
-    /// How many members there are. O(1).
+    /// Returns the number of members. O(1).
     #[must_use]
     pub fn len(self) -> usize {
         self.view().len()
     }
 
-    /// Whether there are no members.
+    /// Returns whether there are no members.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.len() == 0
     }
 
-    /// Whether a member is there.
+    /// Returns whether a member is there.
     #[inline]
     #[must_use]
     pub fn contains(self, member: &[u8]) -> bool {
@@ -59,14 +59,14 @@ impl<'a> SetRef<'a> {
         self.view().find(member)
     }
 
-    /// Whether a member has a deadline.
+    /// Returns whether a member has a deadline.
     #[must_use]
     pub fn is_timed(self) -> bool {
         self.view().is_timed()
     }
 
-    /// Whether the deadlines of all members are at or before `now`. Of a large set, `false` may
-    /// also mean that it is not known without a look at each. O(1) for a large set.
+    /// Returns whether the deadlines of all members are at or before `now`. Of a large set, `false`
+    /// may also mean that it is not known without a look at each. O(1) for a large set.
     #[must_use]
     pub fn is_over(self, now: u64) -> bool {
         self.view().is_over(now)

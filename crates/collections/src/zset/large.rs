@@ -23,7 +23,7 @@ pub struct LargeZSet {
     latest: u64,
 }
 
-/// Whether a member comes before (score, member), as the order asks.
+/// Returns whether a member comes before (score, member) in the order.
 fn before(members: &Store<()>, score: f64, member: &[u8]) -> impl Fn(f64, u32) -> bool {
     move |own, id| own < score || (own == score && members.key(Slot::from_bits(id)) < member)
 }
@@ -58,7 +58,7 @@ impl LargeZSet {
         self.members.next_deadline()
     }
 
-    /// Whether the deadlines of all members are known to be at or before `now`. O(1).
+    /// Returns whether the deadlines of all members are known to be at or before `now`. O(1).
     pub(super) fn is_over(&self, now: u64) -> bool {
         self.len() == 0 || self.timed() == self.len() && self.latest <= now
     }
@@ -89,7 +89,7 @@ impl LargeZSet {
         self.scored(Slot::from_bits(id))
     }
 
-    /// How many members come before one that is there.
+    /// Returns the number of members before one that is there.
     pub(super) fn rank(&self, slot: Slot) -> usize {
         let own = slot.to_bits();
         let before = before(&self.members, self.score(slot), self.members.key(slot));

@@ -29,7 +29,7 @@ pub struct Scored<'a> {
     pub deadline: Option<u64>,
 }
 
-/// What [`ZSet::update`] did.
+/// The result of [`ZSet::update`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Updated {
     /// The member's score before; `None` if it was not there.
@@ -233,7 +233,7 @@ impl ZSet {
     }
 }
 
-/// Whether something lies before a range that begins with `min`.
+/// Returns whether a value lies before a range that begins with `min`.
 fn below_start<T: PartialOrd>(value: T, min: Bound<T>) -> bool {
     match min {
         Bound::Included(min) => value < min,
@@ -242,7 +242,7 @@ fn below_start<T: PartialOrd>(value: T, min: Bound<T>) -> bool {
     }
 }
 
-/// Whether something lies before the end of a range that ends with `max`.
+/// Returns whether a value lies before the end of a range that ends with `max`.
 fn within_end<T: PartialOrd>(value: T, max: Bound<T>) -> bool {
     match max {
         Bound::Included(max) => value <= max,

@@ -4,7 +4,7 @@ use std::ops::{Bound, Range};
 
 use super::Scored;
 use super::score::{ScoreBytes, score_in, score_of};
-use crate::packed::{Member, Packed, PackedRef, Place};
+use crate::packed::{Member, Packed, PackedPosition, PackedRef};
 
 impl<'a> From<Member<'a>> for Scored<'a> {
     fn from(pair: Member<'a>) -> Self {
@@ -17,7 +17,12 @@ impl<'a> From<Member<'a>> for Scored<'a> {
 }
 
 /// Where a pair belongs, if it does not belong before `from`.
-fn place_for(packed: PackedRef<'_>, from: Place, score: f64, member: &[u8]) -> Place {
+fn place_for(
+    packed: PackedRef<'_>,
+    from: PackedPosition,
+    score: f64,
+    member: &[u8],
+) -> PackedPosition {
     packed.seek_pair(from, |first, second| {
         let own = score_in(packed.bytes(), second);
         own > score || (own == score && first > member)
@@ -34,7 +39,12 @@ pub(super) fn add(packed: &mut Packed, member: &[u8], score: f64, deadline: Opti
 }
 
 /// Gives a member that is there another score and deadline.
-pub(super) fn update(packed: &mut Packed, place: Place, score: f64, deadline: Option<u64>) {
+pub(super) fn update(
+    packed: &mut Packed,
+    place: PackedPosition,
+    score: f64,
+    deadline: Option<u64>,
+) {
     let old = score_of(packed.get().member(place).second);
     let place = match old.to_bits() == score.to_bits() {
         true => place,
@@ -46,7 +56,7 @@ pub(super) fn update(packed: &mut Packed, place: Place, score: f64, deadline: Op
 }
 
 /// Gives a member another score. Returns where it is then.
-fn rescore(packed: &mut Packed, place: Place, old: f64, score: f64) -> Place {
+fn rescore(packed: &mut Packed, place: PackedPosition, old: f64, score: f64) -> PackedPosition {
     packed.set_second(place, ScoreBytes::of(score).as_slice());
     let view = packed.get();
     let member = view.member(place).first;

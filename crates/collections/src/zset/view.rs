@@ -26,7 +26,7 @@ pub enum ZSetRef<'a> {
 }
 
 impl<'a> ZSetRef<'a> {
-    /// How many members there are. O(1).
+    /// Returns the number of members. O(1).
     #[must_use]
     pub fn len(self) -> usize {
         match self {
@@ -35,13 +35,13 @@ impl<'a> ZSetRef<'a> {
         }
     }
 
-    /// Whether there are no members.
+    /// Returns whether there are no members.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.len() == 0
     }
 
-    /// Whether a member has a deadline.
+    /// Returns whether a member has a deadline.
     #[must_use]
     pub fn is_timed(self) -> bool {
         match self {
@@ -50,8 +50,8 @@ impl<'a> ZSetRef<'a> {
         }
     }
 
-    /// Whether the deadlines of all members are at or before `now`. Of a large set, `false` may
-    /// also mean that it is not known without a look at each. O(1) for a large set.
+    /// Returns whether the deadlines of all members are at or before `now`. Of a large set, `false`
+    /// may also mean that it is not known without a look at each. O(1) for a large set.
     #[must_use]
     pub fn is_over(self, now: u64) -> bool {
         match self {
@@ -98,7 +98,7 @@ impl<'a> ZSetRef<'a> {
         }
     }
 
-    /// How many members come before one, and its score. O(log n).
+    /// Returns the number of members that come before one, and its score. O(log n).
     #[must_use]
     pub fn rank(self, member: &[u8]) -> Option<(usize, f64)> {
         match self {

@@ -46,7 +46,7 @@ const OWN: u8 = u8::MAX;
 const NIL: u32 = u32::MAX;
 const NIL_OFFSET: u16 = u16::MAX;
 
-/// How full a page is, in quarters; full pages are in no list.
+/// The quarters by which the fill of a page is counted; full pages are in no list.
 const QUARTERS: usize = 4;
 
 /// Block size of each class in units: steps of one unit up to 128 bytes, then four steps to twice
@@ -230,8 +230,8 @@ impl Blocks {
         number << OFFSET_BITS | u32::from(offset)
     }
 
-    /// How large the next page of a class begins: at an eighth of what its pages hold, so that no
-    /// more than that is vacant.
+    /// Returns the size with which the next page of a class begins: an eighth of what its pages
+    /// hold, so that no more than that is vacant.
     fn first_bytes(&self, class: usize) -> usize {
         (self.class_pages[class] as usize * PAGE / 8).clamp(SMALL_PAGE, PAGE)
     }
@@ -349,7 +349,8 @@ impl Blocks {
         None
     }
 
-    /// Whether [`sparse_page`](Self::sparse_page) has handed out a page that is not empty yet.
+    /// Returns the page that [`sparse_page`](Self::sparse_page) has handed out, if it is not empty
+    /// yet.
     pub(crate) fn retired(&self) -> Option<u32> {
         (self.retired != NIL).then_some(self.retired)
     }

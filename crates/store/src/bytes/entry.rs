@@ -23,7 +23,7 @@ const TAG_SHIFT: u8 = 4;
 /// First byte of the deadline's fields.
 const DEADLINE_AT: usize = 4;
 
-/// How an entry keeps its deadline.
+/// The forms in which an entry keeps its deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Form {
@@ -35,7 +35,7 @@ pub(crate) enum Form {
     Long = 2,
 }
 
-/// What stands for "none at present" where a deadline may be. No entry has it as its deadline: see
+/// Stands for "none at present" where a deadline may be. No entry has it as its deadline: see
 /// [`set_deadline`].
 pub(crate) const NO_END: u64 = (1 << 48) - 1;
 
@@ -49,7 +49,7 @@ impl Form {
         }
     }
 
-    /// Whether the deadline fits. A wide form can hold a deadline that a narrow one could.
+    /// Returns whether the deadline fits. A wide form can hold a deadline that a narrow one could.
     pub(crate) fn holds(self, deadline: Option<u64>) -> bool {
         self as u8 >= Self::of(deadline) as u8
     }
@@ -283,10 +283,11 @@ fn long_head(block: &[u8]) -> Head {
     }
 }
 
-/// Whether two strings are equal. The usual lengths of keys take two comparisons, and no call.
+/// Returns whether two strings are equal. The usual lengths of keys take two comparisons, and no
+/// call.
 #[inline(always)]
 pub(crate) fn are_equal(one: &[u8], other: &[u8]) -> bool {
-    /// Whether the first N bytes and the last are equal; `None` for shorter strings.
+    /// Returns whether the first N bytes and the last N are equal; `None` for shorter strings.
     #[inline(always)]
     fn ends<const N: usize>(one: &[u8], other: &[u8]) -> Option<bool> {
         let firsts = one.first_chunk::<N>()? == other.first_chunk()?;

@@ -1,4 +1,4 @@
-//! How deadlines remove entries, or hand them back.
+//! Expiry: due entries are removed, or handed back to the caller.
 
 use tidewheel_timer::{Progress, TimerQueue};
 

@@ -1,4 +1,4 @@
-//! How an entry is found, and how its memory is asked for ahead.
+//! Look-ups: finds an entry, and prefetches its memory.
 //!
 //! Nearly every look-up ends at the first entry of the home bucket that may be the key's. So this
 //! way has no loops, and reads the entry's header at once. All others begin anew.
@@ -66,7 +66,7 @@ impl<O> Store<O> {
         Some(seen(id, &entry::head(self.blocks.start(id))))
     }
 
-    /// Whether an entry has this key.
+    /// Returns whether an entry has this key.
     #[inline(always)]
     fn holds(&self, id: u32, key: &[u8]) -> bool {
         let block = self.blocks.start(id);
@@ -74,7 +74,7 @@ impl<O> Store<O> {
         layout.key_len == key.len() && &block[layout.key_at..layout.value_at()] == key
     }
 
-    /// What a look-up would read of an entry.
+    /// Returns what a look-up reads of an entry.
     #[inline]
     #[must_use]
     pub fn seen(&self, slot: Slot) -> Seen {

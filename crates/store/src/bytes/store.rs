@@ -24,7 +24,7 @@ pub struct Store<O> {
     pub(super) objects: Objects<O>,
     pub(super) hasher: KeyHasher,
     pub(super) timed: usize,
-    /// How often a timer record was filed for a deadline. It wraps.
+    /// The number of times that a timer record was filed for a deadline. It wraps.
     pub(super) filed: u32,
     /// Where on the retired page the evacuation goes on.
     pub(super) evacuated_to: u32,
@@ -61,7 +61,7 @@ impl<O> Store<O> {
         }
     }
 
-    /// What the callers' hashes come from.
+    /// Returns the hasher of the callers' hashes.
     #[must_use]
     pub fn hasher(&self) -> &KeyHasher {
         &self.hasher
@@ -73,7 +73,7 @@ impl<O> Store<O> {
         self.index.len()
     }
 
-    /// Whether nothing is stored.
+    /// Returns whether nothing is stored.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.index.len() == 0
@@ -156,7 +156,7 @@ impl<O> Store<O> {
         (entry::tag(block), value)
     }
 
-    /// Whether the value lies beside the key, in bytes.
+    /// Returns whether the value lies beside the key, in bytes.
     #[inline]
     #[must_use]
     pub fn is_inline(&self, slot: Slot) -> bool {
@@ -222,9 +222,9 @@ impl<O> Store<O> {
         self.wheel.next_deadline()
     }
 
-    /// How often a timer record was filed for a deadline, modulo 2^32. Only then, or by a pass of
-    /// expiry, [`next_deadline`](Self::next_deadline) becomes earlier: a deadline that moves later
-    /// files nothing.
+    /// Returns how often a timer record was filed for a deadline, modulo 2^32. Only then, or by a
+    /// pass of expiry, [`next_deadline`](Self::next_deadline) becomes earlier: a deadline that
+    /// moves later files nothing.
     #[inline]
     #[must_use]
     pub fn filed(&self) -> u32 {
@@ -286,7 +286,7 @@ impl<O> Store<O> {
             .scan(from, chunks, |id, tick| visit(Slot(id), tick))
     }
 
-    /// Whether there is an entry in a slot that may be out of date: any entry.
+    /// Returns whether there is an entry in a slot that may be out of date: any entry.
     #[must_use]
     pub fn is_in_use(&self, slot: Slot) -> bool {
         self.blocks.check(slot.0).is_some()

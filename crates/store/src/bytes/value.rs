@@ -1,4 +1,4 @@
-//! What a store of bytes takes and hands out.
+//! The values that a store of bytes takes and returns.
 
 use super::entry::{self, NO_END};
 use crate::slot::Slot;
@@ -6,7 +6,8 @@ use crate::slot::Slot;
 /// The most value bytes that are kept beside the key.
 pub const INLINE_MAX: usize = 2048;
 
-/// What a look-up reads of an entry anyway. All but the slot is out of date when the entry changes.
+/// The facts about an entry that a look-up reads anyway. All but the slot is out of date when the
+/// entry changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seen {
     /// Where it is.
@@ -19,7 +20,7 @@ pub struct Seen {
     pub(super) end: u64,
     /// Where in its block the value's bytes lie; 0 for an object.
     pub(super) value_at: u32,
-    /// How many they are.
+    /// The number of these bytes.
     pub(super) value_len: u32,
 }
 
@@ -31,14 +32,14 @@ impl Seen {
         (self.end != NO_END).then_some(self.end)
     }
 
-    /// Whether it has a deadline.
+    /// Returns whether it has a deadline.
     #[inline(always)]
     #[must_use]
     pub fn has_deadline(&self) -> bool {
         self.end != NO_END
     }
 
-    /// Whether it has a deadline that is reached at `now`.
+    /// Returns whether it has a deadline that is reached at `now`.
     #[inline(always)]
     #[must_use]
     pub fn is_due(&self, now: u64) -> bool {

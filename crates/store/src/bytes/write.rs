@@ -1,4 +1,4 @@
-//! How an entry is written: a new one, another value, another deadline.
+//! Writes: a new entry, another value, another deadline.
 
 use tidewheel_timer::TimerQueue;
 

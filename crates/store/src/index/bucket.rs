@@ -44,7 +44,7 @@ impl Bucket {
         Some(len)
     }
 
-    /// How many pairs there are.
+    /// Returns the number of pairs.
     #[inline]
     pub(super) fn len(&self) -> usize {
         self.vacant().unwrap_or(WORDS)

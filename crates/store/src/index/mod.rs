@@ -126,7 +126,7 @@ pub(crate) struct Index {
     /// Memory that is no longer needed, if frees are deferred.
     freed: Vec<Block<Bucket>>,
     defers_frees: bool,
-    /// What readers without a lock go by, if there are any.
+    /// The guide for readers without a lock, if there are any.
     guide: Option<Guide>,
     /// Of its blocks.
     purpose: Purpose,

@@ -1,4 +1,4 @@
-//! How segments grow, split, join, and go over to the crowd.
+//! Resizing: segments grow, split, join, and move to the crowd.
 
 use super::bucket::Pair;
 use super::segment::{Segment, capacity, next_size, size_for};
@@ -37,8 +37,8 @@ impl Index {
         false
     }
 
-    /// Whether a segment of this depth may be split. That may double the directory, which must stay
-    /// in proportion to the entries.
+    /// Returns whether a segment of this depth may be split. That may double the directory, which
+    /// must stay in proportion to the entries.
     fn may_split(&self, depth: u8) -> bool {
         let slots = self.directory.len() * 2;
         depth < self.depth

@@ -18,7 +18,7 @@ pub(super) struct Segment {
     pub(super) len: u32,
     /// The least place of this segment.
     pub(super) start: u32,
-    /// How many top bits of the place all entries of this segment share.
+    /// The number of top bits of the place that all entries of this segment share.
     pub(super) depth: u8,
 }
 
@@ -56,7 +56,7 @@ impl Segment {
         }
     }
 
-    /// Whether the entries are in the crowd.
+    /// Returns whether the entries are in the crowd.
     #[inline]
     pub(super) fn is_crowded(&self) -> bool {
         self.buckets.is_empty()
@@ -67,7 +67,7 @@ impl Segment {
         self.start..=self.start | u32::MAX >> self.depth
     }
 
-    /// Whether all its entries have this place. Then no split separates them.
+    /// Returns whether all its entries have this place. Then no split separates them.
     pub(super) fn is_all(&self, place: u32) -> bool {
         self.pairs().all(|pair| pair.place == place)
     }

@@ -143,7 +143,7 @@ const HOSTILE: [Hostile; 8] = [
     }),
 ];
 
-/// What an index may take: a little to begin with, and 24 bytes an entry.
+/// An index may take a little memory to begin with, and 24 bytes an entry.
 fn check_bytes(index: &Index, name: &str) {
     let (bytes, len) = (index.bytes(), index.len());
     assert!(
@@ -193,7 +193,7 @@ fn op() -> impl Strategy<Value = Op> {
 }
 
 /// An index and what it should hold: by place, then by id.
-struct Beside {
+struct IndexAndModel {
     index: Index,
     model: BTreeMap<u32, BTreeSet<u32>>,
     place: fn(u64) -> u32,
@@ -202,7 +202,7 @@ struct Beside {
     ids: VecDeque<u32>,
 }
 
-impl Beside {
+impl IndexAndModel {
     fn insert(&mut self) {
         let id = self.next_id;
         self.next_id += 1;
@@ -296,7 +296,7 @@ proptest! {
         ops in prop::collection::vec(op(), 1..25),
     ) {
         let (name, place) = HOSTILE[kind];
-        let mut beside = Beside {
+        let mut beside = IndexAndModel {
             index: Index::new(),
             model: BTreeMap::new(),
             place,

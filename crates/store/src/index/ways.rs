@@ -1,5 +1,5 @@
-//! What guides readers without a lock: for each slot of the directory the way to its segment's
-//! buckets.
+//! The guide for readers without a lock: it maps each slot of the directory to the buckets of its
+//! segment.
 
 use std::sync::Arc;
 

@@ -23,12 +23,12 @@ const GHOST_BITS: usize = 16;
 /// Set in the ghost of a key that was missed while it was remembered.
 const MISSED: u16 = 1 << 15;
 
-/// What a ghost tells of its key.
+/// The facts that a ghost tells about its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Remembered {
-    /// How many of its set were remembered after it: 0 to 7.
+    /// The number of keys of its set that were remembered after it: 0 to 7.
     pub(super) newer: usize,
-    /// Whether it was [missed](Ghost::missed) before.
+    /// True if it was [missed](Ghost::missed) before.
     pub(super) was_missed: bool,
 }
 
@@ -39,7 +39,7 @@ pub(super) struct Ghost {
 }
 
 impl Ghost {
-    /// How many keys are remembered at most.
+    /// Returns the number of keys that are remembered at most.
     #[inline]
     pub(super) fn capacity(&self) -> usize {
         self.sets.len() * WAYS
@@ -67,7 +67,7 @@ impl Ghost {
         }
     }
 
-    /// Whether a key is remembered: all marks of its set are compared at once.
+    /// Returns whether a key is remembered: all marks of its set are compared at once.
     #[inline]
     pub(super) fn remembers(&self, fingerprint: u32) -> bool {
         const LOW: u64 = 0x0001_0001_0001_0001;
@@ -82,7 +82,7 @@ impl Ghost {
         zeros(unequal(*set as u64)) | zeros(unequal((*set >> 64) as u64)) != 0
     }
 
-    /// What is remembered of a key.
+    /// Returns what is remembered of a key.
     pub(super) fn recall(&self, fingerprint: u32) -> Option<Remembered> {
         let set = self.sets.get(self.number(fingerprint))?;
         (0..WAYS).find_map(|newer| {
@@ -159,7 +159,7 @@ fn mark(fingerprint: u32) -> u16 {
 mod tests {
     use super::*;
 
-    /// Whether a key was remembered. It is forgotten.
+    /// Returns whether a key was remembered, and forgets it.
     fn recalls(ghost: &mut Ghost, key: u32) -> bool {
         let remembered = ghost.recall(key);
         assert_eq!(remembered.is_some(), ghost.remembers(key), "{key}");

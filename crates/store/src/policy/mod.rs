@@ -1,4 +1,4 @@
-//! Whom to evict: new entries are tried on probation, proven ones stay in the main region.
+//! The eviction policy: new entries are tried on probation, proven ones stay in the main region.
 //!
 //! # The picture
 //!
@@ -77,7 +77,7 @@
 //! A call of [`Policy::victim`] looks at one or two entries on average, since all others that it
 //! looks at pay with a hit. After [`CHOOSING_STEPS`] it takes the next one that is not pinned.
 //!
-//! What else was tried, with figures: `docs/decisions.md`.
+//! `docs/decisions.md` has what else was tried, with figures.
 //!
 //! **Invariant: the weights of the two regions sum to the weight of all entries.** So an entry that
 //! is evicted is subtracted here, and for every other entry that leaves, [`Policy::removed`] must
@@ -96,14 +96,14 @@ mod turn;
 mod weight;
 
 use ghost::Ghost;
-pub(crate) use probation::Place;
 use probation::Probation;
+pub(crate) use probation::QueuedEntry;
 use rate::Rate;
 use region::{Region, hits};
 pub(crate) use residents::{Resident, Residents};
 use share::Share;
 use trust::Trust;
-use turn::Turn;
+use turn::HandTurn;
 use weight::Weight;
 
 /// A search for a victim that has looked at this many slots and places stops choosing.
@@ -173,7 +173,7 @@ pub(crate) struct Policy {
     promoted: Rate,
     trust: Trust,
     /// The hand's pace.
-    turn: Turn,
+    turn: HandTurn,
     /// Evictions from probation since the last probe.
     since_probe: u8,
 }
@@ -190,7 +190,7 @@ impl Policy {
             hand: 0,
             promoted: Rate::default(),
             trust: Trust::default(),
-            turn: Turn::default(),
+            turn: HandTurn::default(),
             since_probe: 0,
         }
     }
@@ -230,7 +230,12 @@ impl Policy {
 
     /// An entry that was admitted has its slot, with the [state](Admitted::state).
     #[inline(always)]
-    pub(crate) fn settle<R: Residents>(&mut self, residents: &R, place: Place, admitted: Admitted) {
+    pub(crate) fn settle<R: Residents>(
+        &mut self,
+        residents: &R,
+        place: QueuedEntry,
+        admitted: Admitted,
+    ) {
         if Region::of(admitted.state()) == Region::Probation {
             self.probation.push(residents, place);
         }
@@ -272,7 +277,7 @@ impl Policy {
             let weight = residents.weight(to);
             self.probation.forget(weight);
             self.probation.expect(weight);
-            let place = Place {
+            let place = QueuedEntry {
                 id: to,
                 fingerprint,
             };
@@ -337,7 +342,7 @@ impl Policy {
     fn decide<R: Residents>(
         &mut self,
         residents: &mut R,
-        place: Place,
+        place: QueuedEntry,
         resident: Resident,
         choosing: bool,
     ) -> Option<Victim> {
@@ -379,7 +384,7 @@ impl Policy {
 
     /// An entry that was hit on probation stays there, at the end of the queue.
     #[inline(never)]
-    fn wait_again<R: Residents>(&mut self, residents: &mut R, place: Place, weight: u32) {
+    fn wait_again<R: Residents>(&mut self, residents: &mut R, place: QueuedEntry, weight: u32) {
         residents.set_state(place.id, Region::Probation.with_hits(0));
         self.probation.expect(weight);
         self.probation.push(residents, place);
@@ -502,7 +507,7 @@ impl Policy {
         None
     }
 
-    /// Whether a new key is to have a place in the main region, because a ghost remembers it and is
+    /// Returns whether a new key goes to the main region, because a ghost remembers it and is
     /// believed. Then the ghost is used up. If it is not believed, it is known from now on that the
     /// key was missed.
     #[inline]

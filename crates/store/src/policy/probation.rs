@@ -16,7 +16,7 @@ const TIDIED_PER_INSERT: usize = 2;
 
 /// One queued entry.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct QueuedEntry {
     pub(crate) id: u32,
     /// Kept so that an eviction does not have to hash the key.
     pub(crate) fingerprint: u32,
@@ -25,7 +25,7 @@ pub(crate) struct Place {
 /// Entries on probation in the order in which they came.
 #[derive(Debug, Default)]
 pub(super) struct Probation {
-    places: VecDeque<Place>,
+    places: VecDeque<QueuedEntry>,
     /// Places whose entry left early.
     stale: usize,
     /// Summed weight of the entries that are queued and live.
@@ -45,7 +45,7 @@ impl Probation {
 
     /// Queues an entry that was [expected](Self::expect).
     #[inline]
-    pub(super) fn push<R: Residents>(&mut self, residents: &R, place: Place) {
+    pub(super) fn push<R: Residents>(&mut self, residents: &R, place: QueuedEntry) {
         self.places.push_back(place);
         self.tidy(residents);
     }
@@ -57,7 +57,7 @@ impl Probation {
         &mut self,
         residents: &R,
         steps: &mut u32,
-    ) -> Option<(Place, Resident)> {
+    ) -> Option<(QueuedEntry, Resident)> {
         while *steps > 0 {
             *steps -= 1;
             let place = self.pop_place()?;
@@ -71,13 +71,17 @@ impl Probation {
 
     /// Takes out the place that has waited longest.
     #[inline(always)]
-    pub(super) fn pop_place(&mut self) -> Option<Place> {
+    pub(super) fn pop_place(&mut self) -> Option<QueuedEntry> {
         self.places.pop_front()
     }
 
     /// The entry of a place that was taken out leaves the queue. `None` if the place is stale.
     #[inline(always)]
-    pub(super) fn leave<R: Residents>(&mut self, residents: &R, place: Place) -> Option<Resident> {
+    pub(super) fn leave<R: Residents>(
+        &mut self,
+        residents: &R,
+        place: QueuedEntry,
+    ) -> Option<Resident> {
         let resident = residents.resident(place.id);
         let resident = resident.filter(|found| self.is_live(residents, place, found.state));
         match &resident {
@@ -87,7 +91,7 @@ impl Probation {
         resident
     }
 
-    /// Whether there may be places of entries that have left.
+    /// Returns whether there may be places of entries that have left.
     #[inline]
     pub(super) fn has_stale(&self) -> bool {
         self.stale > 0
@@ -95,7 +99,7 @@ impl Probation {
 
     /// The place whose turn comes next.
     #[inline]
-    pub(super) fn front(&self) -> Option<Place> {
+    pub(super) fn front(&self) -> Option<QueuedEntry> {
         self.places.front().copied()
     }
 
@@ -111,20 +115,20 @@ impl Probation {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        self.places.capacity() * size_of::<Place>()
+        self.places.capacity() * size_of::<QueuedEntry>()
     }
 
-    /// Whether a place is that of the entry in its slot, which has this state.
+    /// Returns whether a place is that of the entry in its slot, which has this state.
     #[inline]
-    fn is_live<R: Residents>(&self, residents: &R, place: Place, state: u8) -> bool {
+    fn is_live<R: Residents>(&self, residents: &R, place: QueuedEntry, state: u8) -> bool {
         Region::of(state) == Region::Probation
             && (self.stale == 0 || Self::is_queued(residents, place))
     }
 
-    /// Whether the slot has the entry that was queued. An entry whose key cannot be hashed counts
-    /// as that one, so that it does not lose its last place. If it has another place too, that one
-    /// goes stale.
-    fn is_queued<R: Residents>(residents: &R, place: Place) -> bool {
+    /// Returns whether the slot has the entry that was queued. An entry whose key cannot be hashed
+    /// counts as that one, so that it does not lose its last place. If it has another place too,
+    /// that one goes stale.
+    fn is_queued<R: Residents>(residents: &R, place: QueuedEntry) -> bool {
         let fingerprint = residents.fingerprint(place.id);
         fingerprint.is_none_or(|fingerprint| fingerprint == place.fingerprint)
     }

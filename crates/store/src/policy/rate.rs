@@ -1,4 +1,4 @@
-//! How often something was true lately: a fraction, in which old outcomes fade.
+//! The rate at which something was true lately: a fraction, in which old outcomes fade.
 
 /// Outcomes before a rate is believed.
 const ENOUGH: u32 = 32;
@@ -27,12 +27,13 @@ impl Rate {
         (self.all >= ENOUGH).then(|| self.yes * u32::from(whole) / self.all)
     }
 
-    /// Whether there were enough outcomes, and less than `percent` of them were true. No division.
+    /// Returns whether there were enough outcomes, and less than `percent` of them were true. No
+    /// division.
     pub(super) fn is_below(self, percent: u32) -> bool {
         self.all >= ENOUGH && self.yes * 100 < self.all * percent
     }
 
-    /// Whether there were enough outcomes, and at least `percent` of them were true.
+    /// Returns whether there were enough outcomes, and at least `percent` of them were true.
     pub(super) fn reaches(self, percent: u32) -> bool {
         self.all >= ENOUGH && !self.is_below(percent)
     }

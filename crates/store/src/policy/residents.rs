@@ -1,6 +1,6 @@
 //! The entries as far as the policy sees them.
 
-/// What the policy asks of an entry whose turn has come.
+/// The facts that the policy asks about an entry whose turn has come.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Resident {
     pub(crate) state: u8,
@@ -15,7 +15,7 @@ pub(crate) trait Residents {
     fn state(&self, id: u32) -> Option<u8>;
     /// Overwrites the entry's state.
     fn set_state(&mut self, id: u32, state: u8);
-    /// Whether the entry must stay.
+    /// Returns whether the entry must stay.
     fn is_pinned(&self, id: u32) -> bool;
     /// The entry's share of the capacity.
     fn weight(&self, id: u32) -> u32;

@@ -9,14 +9,14 @@ const MIN_SHARE: u32 = 7;
 /// Probation's largest share while the main region makes better use of the room, and what it starts
 /// with: 8 %.
 const MAX_SHARE: u32 = 82;
-/// What it may have beyond that when probation makes better use of it: 68 %.
+/// The share that probation may have beyond that when it makes better use of it: 68 %.
 const MAX_EXTRA: u32 = 700;
 /// From this share on, entries that are hit on probation stay there: 29 %.
 const WIDE: u32 = 300;
 /// The least share becomes three times as large, as the extra share grows: a queue of two or three
 /// entries sees no hits, so that the rate of hits alone would not let it grow.
 const MAX_LEAST_SHARE: u32 = 20;
-/// How much the extra share has grown for one part more of the least share.
+/// The growth of the extra share for one part more of the least share.
 const EXTRA_PER_LEAST: u32 = 5;
 /// The extra share is counted more finely: in parts of [`WHOLE`] times this.
 const FINE: u32 = 1024;
@@ -30,8 +30,8 @@ const SHRINKING_PERCENT: u32 = 15;
 /// Outcomes after which the rate of marginal hits fades: a sixteenth of the entries, but within
 /// these limits. So a shard learns as fast as a whole cache.
 const MARGINAL_WINDOW: (usize, usize) = (64, 8192);
-/// What moves to the main region only because probation shrinks is what probation has beyond its
-/// share and one part in this many of the whole: 0.2 %.
+/// Only the part of probation beyond its share and one part in this many of the whole (0.2 %) moves
+/// to the main region because probation shrinks.
 const LEEWAY_PART: u64 = 512;
 /// Probation's share is its entries' rate of being hit, times this.
 const SHARE_PER_HIT_RATE: u32 = 2;
@@ -39,7 +39,7 @@ const SHARE_PER_HIT_RATE: u32 = 2;
 /// these limits.
 const PROBATION_WINDOW: (usize, usize) = (64, 4096);
 
-/// What probation may have.
+/// The share of the capacity that probation may have.
 #[derive(Debug)]
 pub(super) struct Share {
     /// The weight of which probation has a share: that of all entries, or the capacity if that is
@@ -47,7 +47,8 @@ pub(super) struct Share {
     pub(super) whole: u64,
     /// Probation's share of it, in parts of [`WHOLE`].
     part: u32,
-    /// What probation may have beyond [`MAX_SHARE`], in parts of [`WHOLE`] times [`FINE`].
+    /// The share that probation may have beyond [`MAX_SHARE`], in parts of [`WHOLE`] times
+    /// [`FINE`].
     extra: u32,
     /// Of the *marginal* hits, which a region would win or lose with a little more or less room:
     /// which are probation's.
@@ -123,7 +124,7 @@ impl Share {
         self.hit_on_probation
     }
 
-    /// Whether probation is so large that entries which are hit there should stay.
+    /// Returns whether probation is so large that entries which are hit there should stay.
     pub(super) fn is_wide(&self) -> bool {
         self.part >= WIDE
     }
@@ -135,7 +136,7 @@ fn marginal_window(entries: usize) -> u32 {
     (entries / 16).clamp(least, most) as u32
 }
 
-/// How much the extra share of so many entries changes at a time.
+/// Returns how much the extra share of so many entries changes at a time.
 fn step(entries: usize) -> u32 {
     let entries = u32::try_from(entries).unwrap_or(u32::MAX);
     (EXTRA_STEP * u32::from(WHOLE) * FINE).div_ceil(entries.max(PROBATION_WINDOW.0 as u32))
@@ -143,12 +144,12 @@ fn step(entries: usize) -> u32 {
 
 #[cfg(test)]
 impl Share {
-    /// Whether probation has its least share.
+    /// Returns whether probation has its least share.
     pub(super) fn is_least(&self) -> bool {
         self.part == MIN_SHARE
     }
 
-    /// Whether probation may have more than its largest usual share.
+    /// Returns whether probation may have more than its largest usual share.
     pub(super) fn has_extra(&self) -> bool {
         self.extra > 0
     }

@@ -63,7 +63,7 @@ struct Cache {
     index: HashMap<u64, u32>,
     total: u64,
     capacity: u64,
-    /// Whether a new entry takes the slot of the one that is evicted for it.
+    /// True if a new entry takes the slot of the one that is evicted for it.
     exchanges: bool,
 }
 
@@ -114,7 +114,7 @@ impl Cache {
             self.evict();
         }
         let id = self.put(key, weight, admitted.state());
-        let place = Place { id, fingerprint };
+        let place = QueuedEntry { id, fingerprint };
         self.policy.settle(&self.slab, place, admitted);
         if total <= self.capacity {
             self.policy.make_way(&mut self.slab);
@@ -400,7 +400,8 @@ fn scans_do_not_drive_the_frequent_keys_out() {
 }
 
 /// Probation's share follows a rate that is never quite the same, so it goes up and down a little.
-/// What it had more for a while does not get a place in the main region for that.
+/// Entries that were in it for a while only because it was larger do not get a place in the main
+/// region.
 #[test]
 fn a_share_that_goes_up_and_down_gives_no_places_away() {
     let mut random = Random(9);
@@ -513,7 +514,7 @@ fn a_working_set_that_moves_on_is_followed_as_by_lru() {
     }
 }
 
-/// What is missing comes back each time, while the ghosts still remember it. It does not drive out
+/// A missing key comes back each time, while the ghosts still remember it. It does not drive out
 /// what is in the cache.
 #[test]
 fn a_loop_that_nearly_fits_is_hit_like_by_the_optimum() {

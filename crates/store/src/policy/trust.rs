@@ -1,10 +1,10 @@
-//! Up to which age ghosts are believed.
+//! Decides up to which age ghosts are believed.
 //!
 //! A key that comes back while its ghost is remembered may have a place in the main region. The
-//! hand then evicts an entry that was not hit for a [`Turn`](super::turn::Turn). Is the key worth
-//! more than that entry? The younger its ghost, the more often it is asked for, but nobody knows
-//! how much younger it must be. So the policy tries it out: it counts which of the entries that
-//! ghosts brought back are hit before the hand comes. Ghosts are believed up to an age of
+//! hand then evicts an entry that was not hit for a [`HandTurn`](super::turn::HandTurn). Is the key
+//! worth more than that entry? The younger its ghost, the more often it is asked for, but nobody
+//! knows how much younger it must be. So the policy tries it out: it counts which of the entries
+//! that ghosts brought back are hit before the hand comes. Ghosts are believed up to an age of
 //!
 //! ```text
 //! a turn of the hand  ×  the fraction of those entries that were hit  ×  twice the idle fraction of the main region
@@ -47,7 +47,7 @@ const MISSED_HALVES: u64 = 5;
 /// Fractions are counted in parts of this.
 const WHOLE: u16 = 1024;
 
-/// What is known of the entries that ghosts brought back, and of those whose place they would take.
+/// The statistics of entries that ghosts brought back, and of those whose place they would take.
 #[derive(Debug, Default)]
 pub(super) struct Trust {
     /// Of the entries that the ghosts remembered: which were hit before the hand came.
@@ -73,16 +73,16 @@ impl Trust {
         self.in_use.count(was_hit, IN_USE_WINDOW);
     }
 
-    /// Whether so much of the main region is in use that it should not shrink. Not if probation's
-    /// entries are hit nearly as often, though each stays for a short time only.
+    /// Returns whether so much of the main region is in use that it should not shrink. Not if
+    /// probation's entries are hit nearly as often, though each stays for a short time only.
     pub(super) fn main_is_in_use(&self, hit_on_probation: Rate) -> bool {
         let in_use = self.in_use.of(WHOLE).unwrap_or(0);
         let on_probation = hit_on_probation.of(WHOLE).unwrap_or(0);
         self.in_use.reaches(IN_USE_PERCENT) && on_probation * 3 < in_use * 2
     }
 
-    /// Whether a key that the ghosts remember goes to the main region. Its ghost's age and the
-    /// hand's `turn` are counted in evictions. `was_missed` if it came back before, and was not
+    /// Returns whether a key that the ghosts remember goes to the main region. Its ghost's age and
+    /// the hand's `turn` are counted in evictions. `was_missed` if it came back before, and was not
     /// believed.
     pub(super) fn believes(&mut self, age: usize, turn: u64, was_missed: bool) -> bool {
         let age = age as u64;
@@ -117,7 +117,7 @@ impl Trust {
 
 #[cfg(test)]
 impl Trust {
-    /// Whether only ghosts much younger than half a turn are believed.
+    /// Returns whether only ghosts much younger than half a turn are believed.
     pub(super) fn doubts(&self) -> bool {
         self.oldest_believed(1024) < 128
     }

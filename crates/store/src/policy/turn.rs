@@ -1,5 +1,4 @@
-//! How long the hand takes for a turn, counted in evictions: what the ages of ghosts are measured
-//! by.
+//! The length of a turn of the hand, counted in evictions. The ages of ghosts are measured by it.
 
 /// Looks before the pace is known.
 const ENOUGH: u64 = 8;
@@ -8,14 +7,14 @@ const LEAST_WINDOW: u64 = 32;
 
 /// The hand's pace of late.
 #[derive(Debug, Default)]
-pub(super) struct Turn {
+pub(super) struct HandTurn {
     /// Evictions from both regions.
     evictions: u64,
     /// Entries of the main region that the hand looked at meanwhile.
     looks: u64,
 }
 
-impl Turn {
+impl HandTurn {
     #[inline]
     pub(super) fn count_eviction(&mut self) {
         self.evictions += 1;
@@ -45,7 +44,7 @@ mod tests {
 
     #[test]
     fn a_turn_is_as_long_as_the_hand_is_slow() {
-        let mut turn = Turn::default();
+        let mut turn = HandTurn::default();
         assert_eq!(turn.evictions(100), None, "not known yet");
         let mut go_on = |evictions_per_look| {
             for _ in 0..1_000 {

@@ -8,7 +8,7 @@ use std::ops::Deref;
 use std::ptr::NonNull;
 
 use super::limbo;
-use super::memory::Memory;
+use super::memory::BlockMemory;
 
 /// Types for which zeroed memory is a value.
 ///
@@ -17,7 +17,7 @@ use super::memory::Memory;
 /// It is.
 pub(crate) unsafe trait Zeroed {}
 
-/// What a block is for.
+/// The purpose of a block.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Purpose {
     /// Threads without a lock may be reading it.
@@ -45,7 +45,7 @@ impl Purpose {
 pub(crate) struct Block<T> {
     at: NonNull<T>,
     len: u32,
-    /// Whether threads without a lock may be reading it.
+    /// True if threads without a lock may be reading it.
     is_shared: bool,
     is_in_slab: bool,
     values: PhantomData<T>,
@@ -64,7 +64,7 @@ impl<T: Zeroed> Block<T> {
             return Self::empty();
         }
         let layout = Layout::array::<T>(len).expect("blocks are short");
-        let (at, is_in_slab) = Memory::zeroed(layout, purpose.on_huge_page).leak();
+        let (at, is_in_slab) = BlockMemory::zeroed(layout, purpose.on_huge_page).leak();
         Self {
             at: at.cast(),
             len: count,
@@ -87,7 +87,7 @@ impl<T> Block<T> {
         }
     }
 
-    /// Whether threads without a lock may be reading it.
+    /// Returns whether threads without a lock may be reading it.
     #[inline(always)]
     pub(super) fn is_shared(&self) -> bool {
         self.is_shared
@@ -126,7 +126,7 @@ impl<T> Drop for Block<T> {
         }
         let layout = Layout::array::<T>(self.len as usize).expect("it was allocated with this");
         // SAFETY: `zeroed` leaked it with this layout.
-        let memory = unsafe { Memory::leaked(self.at.cast(), layout, self.is_in_slab) };
+        let memory = unsafe { BlockMemory::leaked(self.at.cast(), layout, self.is_in_slab) };
         if self.is_shared {
             // SAFETY: Whoever links shared blocks unlinks them before they are dropped: `Roots`
             // says how.

@@ -106,14 +106,14 @@ impl<K, V> Entry<K, V> {
         unsafe { (*self.value.get()).assume_init_ref() }
     }
 
-    /// Whether the deadline is after this tick, or there is none.
+    /// Returns whether the deadline is after this tick, or there is none.
     #[inline(always)]
     pub(crate) fn lasts_past(&self, tick: u64) -> bool {
         self.lasts(|deadline| deadline > tick)
     }
 
-    /// Whether the deadline `is_ahead`, or there is none. Of two deadlines the later one is ahead
-    /// if the earlier one is.
+    /// Returns whether the deadline `is_ahead`, or there is none. Of two deadlines the later one is
+    /// ahead if the earlier one is.
     #[inline(always)]
     pub(crate) fn lasts(&self, is_ahead: impl Fn(u64) -> bool) -> bool {
         // In the first 49 days of engine time the lower half tells it, of nearly all entries.
@@ -394,7 +394,7 @@ impl<K, V> Cells<K, V> {
 /// An entry in its slot, which nobody else may look at but readers without a lock.
 pub(crate) struct Own<'a, K, V> {
     entry: &'a Entry<K, V>,
-    /// Whether such readers may be looking.
+    /// True if such readers may be looking.
     is_shared: bool,
     /// It stands for an exclusive reference.
     exclusive: PhantomData<&'a mut (K, V)>,

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// How many there are.
+/// The number of lanes.
 pub(crate) const LANES: usize = 8;
 
 /// Eight numbers: half a cache line.
@@ -22,7 +22,7 @@ impl Lanes {
         self.0[i % LANES].store(number, Relaxed);
     }
 
-    /// Which are equal to a number: two bits for each, the first one's lowest.
+    /// Returns which lanes are equal to a number: two bits for each, the first one's lowest.
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     #[inline(always)]
     pub(crate) fn equal(&self, number: u32) -> u32 {
@@ -59,7 +59,7 @@ impl Lanes {
         [low, high]
     }
 
-    /// Which are equal to a number: two bits for each, the first one's lowest.
+    /// Returns which lanes are equal to a number: two bits for each, the first one's lowest.
     #[cfg(any(not(target_arch = "x86_64"), miri))]
     #[inline(always)]
     pub(crate) fn equal(&self, number: u32) -> u32 {

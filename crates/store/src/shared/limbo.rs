@@ -31,7 +31,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, compiler_fence, fence};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
-use super::memory::Memory;
+use super::memory::BlockMemory;
 use super::seats::{SEATS, known_seat, seat};
 
 /// A bag is closed when it holds this much: one fence for it.
@@ -98,13 +98,13 @@ impl Drop for Pin {
 
 /// Blocks that were unlinked before one fence, and who was pinned then.
 struct Bag {
-    blocks: Vec<Memory>,
+    blocks: Vec<BlockMemory>,
     bytes: usize,
     pinned: Vec<(usize, u64)>,
 }
 
 impl Bag {
-    /// Whether all who were pinned have let go since.
+    /// Returns whether all threads that were pinned have let go since.
     fn is_free(&mut self) -> bool {
         self.pinned
             .retain(|&(seat, count)| COUNTS[seat].0.load(Acquire) == count);
@@ -113,7 +113,7 @@ impl Bag {
 }
 
 struct Limbo {
-    open: Vec<Memory>,
+    open: Vec<BlockMemory>,
     bytes: usize,
     closed: VecDeque<Bag>,
 }
@@ -124,10 +124,10 @@ static LIMBO: Mutex<Limbo> = Mutex::new(Limbo {
     closed: VecDeque::new(),
 });
 
-/// How many bytes closed bags have.
+/// The number of bytes in closed bags.
 static HELD: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether the kernel has refused a fence. Then what is retired stays for ever.
+/// True if the kernel has refused a fence. Then what is retired stays for ever.
 static BROKEN: AtomicBool = AtomicBool::new(false);
 
 fn limbo() -> MutexGuard<'static, Limbo> {
@@ -139,7 +139,7 @@ fn limbo() -> MutexGuard<'static, Limbo> {
 /// # Safety
 ///
 /// Nothing leads to it any more: a reader that pins itself from now on cannot meet it.
-pub(super) unsafe fn retire(memory: Memory) {
+pub(super) unsafe fn retire(memory: BlockMemory) {
     let mut limbo = limbo();
     limbo.bytes += memory.bytes();
     limbo.open.push(memory);
@@ -168,12 +168,12 @@ pub(crate) fn look_again() {
     drop(free);
 }
 
-/// Whether so much waits that no more memory should be shared.
+/// Returns whether so much waits that no more memory should be shared.
 pub(crate) fn is_full() -> bool {
     is_broken() || HELD.load(Relaxed) > HELD_BYTES
 }
 
-/// Whether so little waits that memory may be shared again.
+/// Returns whether so little waits that memory may be shared again.
 pub(crate) fn has_room() -> bool {
     !is_broken() && HELD.load(Relaxed) <= HELD_BYTES / 2
 }
@@ -205,7 +205,7 @@ impl Limbo {
 
     /// Takes out the bags that nobody can be in, the oldest first, to the first one that somebody
     /// may be in.
-    fn take_free(&mut self) -> Vec<Memory> {
+    fn take_free(&mut self) -> Vec<BlockMemory> {
         let mut free = Vec::new();
         while self.closed.front_mut().is_some_and(Bag::is_free) {
             let Some(bag) = self.closed.pop_front() else {
@@ -218,7 +218,7 @@ impl Limbo {
     }
 }
 
-/// Whether readers without a lock are possible here. Asks the kernel once.
+/// Returns whether readers without a lock are possible here. Asks the kernel once.
 pub(crate) fn is_possible() -> bool {
     !is_broken() && has_fences()
 }
@@ -265,7 +265,7 @@ pub(super) mod tests {
     /// Has the kernel refuse fences from now on.
     pub(in crate::shared) static REFUSES: AtomicBool = AtomicBool::new(false);
 
-    /// Whether closed bags wait.
+    /// Returns whether closed bags wait.
     pub(in crate::shared) fn is_waiting() -> bool {
         HELD.load(Relaxed) > 0
     }

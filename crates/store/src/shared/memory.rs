@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 use super::slabs;
 
 /// Memory that nobody else frees. Dropping it gives it back.
-pub(super) struct Memory {
+pub(super) struct BlockMemory {
     at: NonNull<u8>,
     layout: Layout,
     is_in_slab: bool,
@@ -16,9 +16,9 @@ pub(super) struct Memory {
 // SAFETY:
 // - It is memory that nobody uses any more but readers that were pinned when it was retired.
 // - Allocator and slabs take it back on any thread.
-unsafe impl Send for Memory {}
+unsafe impl Send for BlockMemory {}
 
-impl Memory {
+impl BlockMemory {
     /// Zeroed, and of a size that is not 0. On a huge page if it is to be and can be.
     pub(super) fn zeroed(layout: Layout, on_huge_page: bool) -> Self {
         assert!(layout.size() > 0, "empty blocks take no memory");
@@ -73,7 +73,7 @@ impl Memory {
     }
 }
 
-impl Drop for Memory {
+impl Drop for BlockMemory {
     fn drop(&mut self) {
         if self.is_in_slab {
             slabs::give(self.at, self.layout.size());

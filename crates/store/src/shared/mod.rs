@@ -1,4 +1,5 @@
-//! Memory that threads read without a lock while another thread, which has the lock, changes it.
+//! Memory that threads read without a lock while another thread, which has the lock, changes
+//! it.
 //!
 //! # The picture
 //!
@@ -13,9 +14,9 @@
 //!   ([`roots`]). A reader that sees an odd number, or another number afterwards, forgets what it
 //!   has read, and goes the way of the lock. What both touch is atomic, word by word. So this is
 //!   for values that consist of bits and nothing else: the [`plain`] types.
-//! - **Memory that is still there.** A reader *pins* its thread, which takes two plain stores to a
-//!   cache line of its own. Memory that was unlinked waits in [`limbo`] until every thread that was
-//!   pinned then has let go.
+//! - **Memory that is still there.** A reader *pins* its thread, which takes two plain stores
+//!   to a cache line of its own. Memory that was unlinked waits in [`limbo`] until every
+//!   thread that was pinned then has let go.
 //! - **Addresses that can be followed while they change.** Arrays are [`Block`]s, which never move.
 //!   A larger one is another block.
 //!

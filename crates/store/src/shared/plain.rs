@@ -12,7 +12,7 @@ use std::mem::{MaybeUninit, needs_drop};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64};
 
-/// Whether a type is a number, `bool` or `char`, or an array of numbers of one of the usual
+/// Returns whether a type is a number, `bool` or `char`, or an array of numbers of one of the usual
 /// lengths. The compiler knows the answer, if it optimises. Zeros are a value of each.
 #[inline(always)]
 pub(crate) fn is_listed<T>() -> bool {
@@ -36,14 +36,16 @@ pub(crate) fn is_listed<T>() -> bool {
         }
 }
 
-/// Whether key and value are listed, so that every store of them may be read without its lock.
+/// Returns whether key and value are listed, so that every store of them may be read without its
+/// lock.
 #[inline(always)]
 pub(crate) fn are_listed<K, V>() -> bool {
     is_listed::<K>() && is_listed::<V>()
 }
 
-/// Whether it may have been said of a store that key and value are plain, though they are not both
-/// listed. The compiler knows, and nobody else pays for the question.
+/// Returns whether a caller may have declared key and value plain, although they are not both
+/// listed. The compiler knows the answer for all other types, so that they do not pay for the
+/// question.
 #[inline(always)]
 pub(crate) fn may_be_told<K, V>() -> bool {
     cfg!(feature = "bytemuck") && !are_listed::<K, V>() && !needs_drop::<(K, V)>()
@@ -204,7 +206,7 @@ pub(super) unsafe fn store<T>(to: *mut T, value: T, word_size: usize) {
     });
 }
 
-/// What `load` and `store` need of an atomic of any size.
+/// The operations of an atomic of any size that `load` and `store` need.
 trait AtomicWord {
     type Word;
     fn read(&self) -> Self::Word;

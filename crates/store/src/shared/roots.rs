@@ -1,4 +1,4 @@
-//! Where a reader without a lock begins, and how it goes on.
+//! The roots of a store: readers without a lock begin here, and follow them to an entry.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use crate::typed::page_slots;
 /// Buckets after its home in which an entry is looked for.
 const SPILL_MAX: usize = 8;
 
-/// What readers find of one store. All its pointers lead to blocks that the store owns, or to
-/// nothing.
+/// The pointers and numbers that readers find of one store. All its pointers lead to blocks that
+/// the store owns, or to nothing.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(crate) struct Roots {
@@ -41,7 +41,7 @@ pub(crate) struct Way {
     /// The bucket that has the number 0: `start * scale >> 32` buckets before the segment's first
     /// one.
     buckets: AtomicPtr<Bucket>,
-    /// How many buckets there are, times 2^depth of the segment. 0 if there are none.
+    /// The number of buckets, times 2^depth of the segment. 0 if there are none.
     scale: AtomicU64,
 }
 
@@ -131,7 +131,7 @@ impl Spot {
 }
 
 impl Roots {
-    /// Whether a change of the store has begun and not ended.
+    /// Returns whether a change of the store has begun and not ended.
     pub(crate) fn is_changing(&self) -> bool {
         self.sequence.load(Relaxed) & 1 == 1
     }
@@ -181,7 +181,7 @@ impl Roots {
         self.lead_to_spots(&Block::empty());
     }
 
-    /// Whether nothing has changed since the sequence had this number.
+    /// Returns whether nothing has changed since the sequence had this number.
     #[inline(always)]
     fn is_at(&self, sequence: u64) -> bool {
         fence(Acquire);
@@ -291,7 +291,7 @@ impl Roots {
     }
 }
 
-/// What a look without a lock has shown.
+/// The result of a read without a lock.
 #[derive(Debug)]
 pub enum OptimisticRead<K, V> {
     /// The first entry that may be the key's, which outlasts the tick that was asked for: if its
@@ -308,9 +308,9 @@ pub enum OptimisticRead<K, V> {
 pub struct Lens<K, V>(Arc<Roots>, PhantomData<fn() -> (K, V)>);
 
 impl<K, V> Lens<K, V> {
-    /// Whether a look is worth while. The compiler knows the answer, if it optimises, of all types
-    /// but those of which somebody may have said that they are plain: then it is whether there is a
-    /// lens.
+    /// Returns whether a read without a lock is worth while. The compiler knows the answer, if it
+    /// optimises, except for types that a caller may have declared plain: then it is whether there
+    /// is a lens.
     #[inline(always)]
     #[must_use]
     pub fn suits<'a>(lens: impl FnOnce() -> Option<&'a Self>) -> bool

@@ -21,7 +21,7 @@ struct InUse {
 }
 
 /// A thread's own number, given back when the thread ends.
-struct Own(usize);
+struct OwnNumber(usize);
 
 impl InUse {
     fn take(&mut self) -> usize {
@@ -39,7 +39,7 @@ impl InUse {
     }
 }
 
-impl Drop for Own {
+impl Drop for OwnNumber {
     fn drop(&mut self) {
         SEAT.set(SEATS);
         lock().give_back(self.0);
@@ -51,7 +51,7 @@ fn lock() -> MutexGuard<'static, InUse> {
 }
 
 thread_local! {
-    static OWN: Own = Own(lock().take());
+    static OWN: OwnNumber = OwnNumber(lock().take());
     /// The number of `OWN`. It needs no drop, so a look at it takes one instruction.
     static SEAT: Cell<usize> = const { Cell::new(UNKNOWN) };
 }

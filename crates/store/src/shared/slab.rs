@@ -26,7 +26,7 @@ impl Slab {
         self.0.as_ptr().addr()
     }
 
-    /// What is so many bytes after its beginning.
+    /// Returns the address so many bytes after its beginning.
     pub(super) fn at(&self, offset: usize) -> NonNull<u8> {
         assert!(offset < SLAB_BYTES, "it lies within");
         // SAFETY: it is within the memory, as was seen just now.

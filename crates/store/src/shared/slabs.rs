@@ -61,7 +61,7 @@ const WHOLE: usize = UNITS / 2;
 const THIN: usize = UNITS / 4;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum SlabStage {
     /// It is filled for the first time.
     Begun,
     Whole,
@@ -73,17 +73,17 @@ struct Used {
     units: Units,
     /// Where it is filed; `None` if it is too full for any block, or kept in reserve.
     class: Option<usize>,
-    stage: Stage,
+    stage: SlabStage,
 }
 
 impl Used {
     fn take(&mut self, count: usize) -> NonNull<u8> {
         let unit = self.units.take(count).expect("it has room");
-        if self.units.count() > WHOLE && self.stage != Stage::Whole {
-            if self.stage == Stage::Thin {
+        if self.units.count() > WHOLE && self.stage != SlabStage::Whole {
+            if self.stage == SlabStage::Thin {
                 self.slab.ask_for_huge_page(true);
             }
-            self.stage = Stage::Whole;
+            self.stage = SlabStage::Whole;
         }
         self.slab.at(unit * UNIT)
     }
@@ -91,13 +91,13 @@ impl Used {
     fn give(&mut self, unit: usize, count: usize) {
         self.units.give(unit, count);
         match self.stage {
-            Stage::Whole if self.units.count() < THIN => {
-                self.stage = Stage::Thin;
+            SlabStage::Whole if self.units.count() < THIN => {
+                self.stage = SlabStage::Thin;
                 self.slab.ask_for_huge_page(false);
                 self.discard(|_| true);
             }
-            Stage::Thin => self.discard(|run| run.contains(&unit)),
-            Stage::Begun | Stage::Whole => {}
+            SlabStage::Thin => self.discard(|run| run.contains(&unit)),
+            SlabStage::Begun | SlabStage::Whole => {}
         }
     }
 
@@ -191,7 +191,7 @@ impl Slabs {
                 spare.map(|spare| self.remove(spare)),
             ];
         }
-        if spare.is_some() || self.used(number).stage != Stage::Begun {
+        if spare.is_some() || self.used(number).stage != SlabStage::Begun {
             return [Some(self.remove(number)), None];
         }
         self.spare = Some(number);
@@ -209,7 +209,7 @@ impl Slabs {
             slab: Slab::new()?,
             units: Units::new(),
             class: None,
-            stage: Stage::Begun,
+            stage: SlabStage::Begun,
         };
         let number = self.holes.first().unwrap_or(self.slabs.len() as u32);
         self.numbers.insert(used.slab.address(), number);
@@ -349,19 +349,19 @@ mod tests {
         fill(&mut slabs, &mut blocks, 30);
         thin(&mut slabs, &mut blocks, 5);
         assert!(
-            slabs.used(0).stage == Stage::Begun,
+            slabs.used(0).stage == SlabStage::Begun,
             "it was never half full"
         );
         fill(&mut slabs, &mut blocks, 33);
         thin(&mut slabs, &mut blocks, 16);
-        assert!(slabs.used(0).stage == Stage::Whole);
+        assert!(slabs.used(0).stage == SlabStage::Whole);
         thin(&mut slabs, &mut blocks, 15);
-        assert!(slabs.used(0).stage == Stage::Thin);
+        assert!(slabs.used(0).stage == SlabStage::Thin);
         thin(&mut slabs, &mut blocks, 3);
         fill(&mut slabs, &mut blocks, 32);
-        assert!(slabs.used(0).stage == Stage::Thin);
+        assert!(slabs.used(0).stage == SlabStage::Thin);
         fill(&mut slabs, &mut blocks, 33);
-        assert!(slabs.used(0).stage == Stage::Whole);
+        assert!(slabs.used(0).stage == SlabStage::Whole);
         for (block, number) in blocks.iter().zip(0..) {
             // SAFETY: it was written, and is still taken.
             let byte = unsafe { block.add(bytes - 1).read() };

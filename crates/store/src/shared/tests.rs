@@ -411,7 +411,7 @@ fn readers_see_whole_values_in_order_while_everything_changes() {
     read_while_everything_changes(store, lens);
 }
 
-/// What they read goes back to slabs, and slabs to the system.
+/// The memory that they read goes back to slabs, and slabs to the system.
 #[test]
 fn readers_see_whole_values_on_huge_pages() {
     let (mut store, lens) = published();

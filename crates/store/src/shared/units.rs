@@ -1,4 +1,4 @@
-//! Which units of a slab are taken: a bit for each.
+//! A bitmap of the units of a slab: a bit is set if its unit is taken.
 
 use std::ops::Range;
 

@@ -1,5 +1,5 @@
-//! What an entry has besides key and value, and what a store hands out: found, removed, no longer
-//! needed.
+//! The attributes of an entry, and the forms in which a store returns entries: found, removed, no
+//! longer needed.
 
 use tidewheel_timer::FreedRecords;
 
@@ -10,13 +10,14 @@ use crate::index::FreedBuckets;
 use crate::shared::Entry;
 use crate::slot::Slot;
 
-/// What an entry has besides key and value. A page of entries has memory for an attribute only once
-/// one of its entries has a value other than the default. The deadline always has its place.
+/// The attributes of an entry besides key and value. A page of entries has memory for an attribute
+/// only once one of its entries has a value other than the default. The deadline always has its
+/// place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Attributes {
     /// In ticks; `None` for no end. Deadlines beyond 2^40 - 2 count as that.
     pub deadline: Option<u64>,
-    /// What it counts against the capacity.
+    /// The weight that it counts against the capacity.
     pub weight: u32,
     /// From when on it is no longer fresh.
     pub soft: Soft,
@@ -28,13 +29,13 @@ pub struct Attributes {
     pub limit: Option<u64>,
     /// Two more numbers of the caller's.
     pub notes: [u64; 2],
-    /// How long the caller keeps the entry beyond the end that its readers see, as the caller
-    /// counts; 0 takes no memory.
+    /// The time for which the caller keeps the entry beyond the end that its readers see, as the
+    /// caller counts; 0 takes no memory.
     pub grace: u64,
 }
 
 impl Attributes {
-    /// Whether every attribute but the deadline has its default value.
+    /// Returns whether every attribute but the deadline has its default value.
     #[inline]
     #[must_use]
     pub fn is_plain(&self) -> bool {
@@ -66,7 +67,7 @@ pub struct Removed<K, V> {
     pub value: V,
     /// The deadline it had, in ticks.
     pub deadline: Option<u64>,
-    /// What it counted against the capacity.
+    /// The weight that it counted against the capacity.
     pub weight: u32,
     /// The caller's label.
     pub label: u64,
@@ -102,9 +103,9 @@ impl<'a, K, V> Found<'a, K, V> {
         self.entry.deadline()
     }
 
-    /// Whether its deadline `is_ahead`, or it has none. Of two deadlines the later one is ahead if
-    /// the earlier one is. An entry without a deadline is told by half of its record, if 2^32 - 1
-    /// is ahead.
+    /// Returns whether its deadline `is_ahead`, or it has none. Of two deadlines the later one is
+    /// ahead if the earlier one is. An entry without a deadline is told by half of its record, if
+    /// 2^32 - 1 is ahead.
     #[inline(always)]
     #[must_use]
     pub fn lasts(&self, is_ahead: impl Fn(u64) -> bool) -> bool {
@@ -125,7 +126,7 @@ impl<'a, K, V> Found<'a, K, V> {
     }
 }
 
-/// What a first look at a key has shown.
+/// The result of a first look at a key.
 #[derive(Debug)]
 pub enum FirstLook<'a, K, V, T> {
     /// Its entry, and what was returned before that was looked at.

@@ -26,7 +26,7 @@ impl<T: Copy + Default + PartialEq> Column<T> {
             .get_or_insert_with(|| vec![T::default(); len].into_boxed_slice())[at] = value;
     }
 
-    /// Whether an entry may have the attribute.
+    /// Returns whether an entry may have the attribute.
     pub(crate) fn is_present(&self) -> bool {
         self.0.is_some()
     }
@@ -56,7 +56,7 @@ pub(crate) struct Columns {
     limit: Column<u64>,
     /// Two more numbers of the caller's.
     notes: [Column<u64>; 2],
-    /// How long the caller keeps the entry beyond the end that its readers see.
+    /// The time for which the caller keeps the entry beyond the end that its readers see.
     pub(crate) grace: Column<u64>,
 }
 

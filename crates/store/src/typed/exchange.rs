@@ -1,4 +1,4 @@
-//! How a new entry takes the slot of the one that is evicted for it.
+//! Stores a new entry in the slot of the one that is evicted for it.
 //!
 //! In a full store every new entry evicts another one. Done one after the other, that would take a
 //! slot out of the list of vacant ones and put another one in, and file one timer record and leave

@@ -1,4 +1,4 @@
-//! What an entry carries beside key, value and deadline: attributes, a pin, a version.
+//! The extras of an entry beside key, value and deadline: attributes, a pin, a version.
 
 use super::attributes::Attributes;
 use super::soft::Soft;
@@ -95,7 +95,7 @@ impl<K, V> TypedStore<K, V> {
         }
     }
 
-    /// How long the caller keeps the entry beyond the end that its readers see.
+    /// Returns how long the caller keeps the entry beyond the end that its readers see.
     #[inline]
     #[must_use]
     pub fn grace(&self, slot: Slot) -> u64 {
@@ -112,7 +112,7 @@ impl<K, V> TypedStore<K, V> {
         }
     }
 
-    /// Whether the entry is pinned.
+    /// Returns whether the entry is pinned.
     #[must_use]
     pub fn is_pinned(&self, slot: Slot) -> bool {
         self.entry(slot).is_pinned()

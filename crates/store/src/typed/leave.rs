@@ -1,4 +1,4 @@
-//! How entries leave: removed, expired, evicted.
+//! Removes entries: on request, at their deadline, or by eviction.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

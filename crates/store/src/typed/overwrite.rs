@@ -1,4 +1,4 @@
-//! How a value takes the place of another one of the same key, in one look.
+//! Overwrites the value of a key in one look.
 
 use tidewheel_timer::HierarchicalWheel;
 
@@ -9,7 +9,7 @@ use crate::index::First;
 use crate::shared::{DEADLINE_MAX, Own};
 use crate::slot::Slot;
 
-/// What has become of a value that was to be stored in the place of another one.
+/// The result of storing a value in the place of another one.
 #[derive(Debug)]
 pub enum Overwritten<V> {
     /// It is stored.

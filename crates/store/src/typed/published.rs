@@ -9,7 +9,7 @@ use crate::shared::{Lens, Roots, are_listed, has_room, is_full, is_possible, loo
 #[derive(Debug)]
 pub(super) struct Published {
     roots: Arc<Roots>,
-    /// Whether they are led to what is stored.
+    /// True if they are led to what is stored.
     leads: bool,
 }
 
@@ -104,7 +104,7 @@ impl<K, V> TypedStore<K, V> {
         self.published = Some(published);
     }
 
-    /// What looks into it without its lock, if that is possible.
+    /// Returns the lens that reads the store without its lock, if that is possible.
     #[must_use]
     pub fn lens(&self) -> Option<Lens<K, V>> {
         self.published

@@ -88,7 +88,7 @@ pub(crate) struct Slots<K, V> {
     /// Memory of freed pages, if frees are deferred.
     freed: Vec<Cells<K, V>>,
     defers_frees: bool,
-    /// What readers without a lock go by, if there are any.
+    /// The pointers by which readers without a lock find slots, if there are such readers.
     spots: Option<Spots>,
     /// Of its pages' memory.
     purpose: Purpose,
@@ -228,7 +228,7 @@ impl<K, V> Slots<K, V> {
         )
     }
 
-    /// Whether an entry's page has attributes.
+    /// Returns whether an entry's page has attributes.
     #[inline]
     pub(crate) fn has_columns(&self, id: u32) -> bool {
         self.pages[(id / Self::PAGE) as usize].columns.is_some()

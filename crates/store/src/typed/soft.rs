@@ -1,4 +1,4 @@
-//! Until when an entry is fresh, and from when on its next value is wanted.
+//! The soft deadline of an entry, and the tick from which its next value is wanted.
 
 /// A soft deadline: the tick from which on an entry is no longer fresh, or none. It does not move
 /// with the deadline.
@@ -58,7 +58,7 @@ impl Soft {
         (self.0 & !PAST).checked_sub(1)
     }
 
-    /// Whether it is of [`again_at`](Self::again_at).
+    /// Returns whether it was made by [`again_at`](Self::again_at).
     #[inline]
     #[must_use]
     pub fn is_put_off(self) -> bool {

@@ -1,4 +1,4 @@
-//! What readers without a lock go by: for each page the way to its slots.
+//! The pointers by which readers without a lock find slots: one for each page.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ impl Spots {
         }
     }
 
-    /// Whether readers know that the store is being changed.
+    /// Returns whether readers know that the store is being changed.
     #[inline]
     pub(super) fn are_changing(&self) -> bool {
         self.roots.is_changing()

@@ -8,7 +8,7 @@ use super::published::Published;
 use super::slots::Slots;
 use super::view::{View, hashed, hit, label_of, weight_of};
 use crate::index::{Elsewhere, First, Index};
-use crate::policy::{Admitted, Place, Policy};
+use crate::policy::{Admitted, Policy, QueuedEntry};
 use crate::shared::{DEADLINE_MAX, Entry, Loose};
 use crate::slot::Slot;
 
@@ -83,7 +83,7 @@ impl<K, V> TypedStore<K, V> {
         self.wheel.defer_frees();
     }
 
-    /// Whether there is memory for [`take_freed`](Self::take_freed).
+    /// Returns whether there is memory for [`take_freed`](Self::take_freed).
     #[inline]
     #[must_use]
     pub fn has_freed(&self) -> bool {
@@ -115,7 +115,7 @@ impl<K, V> TypedStore<K, V> {
         self.slots.len()
     }
 
-    /// Whether nothing is stored.
+    /// Returns whether nothing is stored.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -291,7 +291,7 @@ impl<K, V> TypedStore<K, V> {
         self.entry(slot).deadline()
     }
 
-    /// What the entry counts against the capacity.
+    /// Returns the weight that the entry counts against the capacity.
     #[must_use]
     pub fn weight_of(&self, slot: Slot) -> u32 {
         weight_of(&self.slots, slot.0)
@@ -304,7 +304,7 @@ impl<K, V> TypedStore<K, V> {
         label_of(&self.slots, slot.0)
     }
 
-    /// Whether an entry may have attributes other than the default. If false, it has none.
+    /// Returns whether an entry may have attributes other than the default. If false, it has none.
     #[inline]
     #[must_use]
     pub fn has_attributes(&self, slot: Slot) -> bool {
@@ -395,7 +395,7 @@ impl<K, V> TypedStore<K, V> {
             place_of,
             kept: 0,
         };
-        let place = Place { id, fingerprint };
+        let place = QueuedEntry { id, fingerprint };
         self.policy.settle(&view, place, admitted);
     }
 

@@ -80,7 +80,7 @@ pub(super) fn hit<K, V>(entry: &Entry<K, V>) {
     }
 }
 
-/// What an entry counts against the capacity.
+/// Returns the weight that an entry counts against the capacity.
 pub(super) fn weight_of<K, V>(slots: &Slots<K, V>, id: u32) -> u32 {
     slots
         .columns(id)

@@ -41,7 +41,7 @@ pub struct HashedWheel {
     latest: u64,
     /// Records that were due when they were filed.
     due: u32,
-    /// What is left of the slot of `elapsed`, whose visit ran out of budget or has not begun.
+    /// The rest of the slot of `elapsed`, whose visit ran out of budget or has not begun.
     visiting: u32,
     records: usize,
     dead: usize,
@@ -134,7 +134,8 @@ impl HashedWheel {
         self.elapsed.saturating_add_signed(i64::from(ahead))
     }
 
-    /// Whether dead records outnumber the living by so much that dropping them costs O(1) for each.
+    /// Returns whether dead records outnumber the living by so much that dropping them costs O(1)
+    /// for each.
     fn has_garbage(&self) -> bool {
         self.dead > self.records / 2 + DEAD_FLOOR + self.heads.len() / DEAD_SLOTS
     }

@@ -170,7 +170,7 @@ impl Slab {
         id
     }
 
-    /// What [`release`](Self::release) seldom has to do: out of line, so that it needs no registers
+    /// Does the rare part of [`release`](Self::release): out of line, so that it needs no registers
     /// for it.
     #[inline(never)]
     fn release_rarely(&mut self, index: u32, was_far: bool, is_spent: bool) {

@@ -14,7 +14,7 @@ pub(super) const GROUP: u32 = 16;
 const CELLS: usize = PAGE as usize;
 const GROUPS: usize = (PAGE / GROUP) as usize;
 
-/// What the memory of a page takes.
+/// The bytes that a page takes.
 pub(super) const BYTES: usize = CELLS * size_of::<Cell>() + GROUPS * size_of::<u16>();
 
 /// The generation of a cell's first timer in an epoch.
