@@ -1,5 +1,5 @@
-//! What pages of 2 MiB bring on this machine: nanoseconds of a read and of an insertion into a full
-//! cache, and the process's memory.
+//! The gain from pages of 2 MiB on this machine: nanoseconds of a read and of an insertion into a
+//! full cache, and the process's memory.
 //!
 //! `cargo bench -p tidewheel --bench huge_pages -- 1000000`
 

@@ -11,7 +11,7 @@ use tidewheel::Cache;
 
 const LIMIT: u32 = 3;
 
-/// Whether a request may pass. A change of the counter keeps what is left of the window.
+/// Returns whether a request may pass. A change of the counter keeps what is left of the window.
 fn may_pass(windows: &Cache<IpAddr, u32>, address: IpAddr) -> bool {
     let count = windows
         .entry(address)

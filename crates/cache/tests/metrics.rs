@@ -1,4 +1,4 @@
-//! What is published to the `metrics` facade: everything once. A binary of its own: a process has
+//! The `metrics` facade gets everything once. This is a binary of its own, because a process has
 //! one recorder.
 
 use std::collections::HashMap;
@@ -119,7 +119,7 @@ fn every_metric_is_described() {
     }
 }
 
-/// What the list in the documentation lacks is looked for in vain.
+/// A metric that the documentation does not list cannot be found.
 #[test]
 fn every_field_of_the_statistics_is_published_and_every_metric_is_documented() {
     let recorder = DebuggingRecorder::new();

@@ -49,7 +49,7 @@ fn member(i: u64) -> [u8; 16] {
     bytes
 }
 
-/// Which scores the members get.
+/// The scores that the members get.
 #[derive(Clone, Copy)]
 enum Scores {
     /// 0, 1, 2 …

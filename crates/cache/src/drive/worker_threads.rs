@@ -75,7 +75,7 @@ impl WorkerThreads {
         let work = async move {
             inner
                 .drive::<_, _, E>(NoBackgroundWork, budget, sleep)
-                .await
+                .await;
         };
         self.0.expiry.spawn(guarded(guard, Box::pin(work)));
         Ok(())

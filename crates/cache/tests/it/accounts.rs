@@ -1,5 +1,4 @@
-//! What the statistics count, what the listener hears and what callers are told is one and the
-//! same.
+//! The statistics, the listener and the callers agree about what happened.
 
 use std::hash::{Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -210,7 +209,7 @@ fn a_lossy_queue_that_is_full_takes_no_shard_that_is_emptied() {
     cache.validate();
 }
 
-/// What happens to an entry that was invalidated by its tag and not swept yet.
+/// The ways in which an entry that was invalidated by its tag, and not swept yet, may leave.
 const ENDS: [Act; 6] = [
     |cache, _| drive(cache),
     |cache, _| cache.close(),

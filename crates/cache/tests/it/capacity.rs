@@ -546,7 +546,7 @@ fn what_is_too_much_for_a_capacity_that_has_shrunk_leaves_when_it_is_unpinned() 
     }
 }
 
-/// How much of the first keys is there.
+/// Counts how many of the first keys are there.
 trait Pinned {
     fn weight_of_pinned(&self, keys: u32) -> u64;
 }

@@ -38,7 +38,7 @@ fn each_form(
     }
 }
 
-/// What was removed or replaced was to be had by a captured variable alone.
+/// A removed or replaced value could only be had by a captured variable.
 #[test]
 fn a_closure_is_handed_what_it_has_removed_or_replaced() {
     each_form(|clock, cache, compute| {
@@ -95,7 +95,7 @@ fn what_a_closure_has_made_of_a_key_has_two_halves() {
     assert_eq!(halves(Computed::NotStored(1)), (None, None));
 }
 
-/// What has left while the closure ran was not removed by it, and nothing was replaced.
+/// A value that left while the closure ran was not removed by it, and nothing was replaced.
 #[test]
 fn what_leaves_by_itself_while_a_closure_runs_is_not_its_doing() {
     let clock = ManualClock::new();

@@ -1,5 +1,5 @@
-//! What is small and used daily: closures as rules, statistics that print, what is due in one call,
-//! entries by tag.
+//! Small things for daily use: closures as rules, statistics that print, removing what is due in
+//! one call, entries by tag.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -16,7 +16,7 @@ const MS: Duration = Duration::from_millis(1);
 
 use super::setups::full_at;
 
-/// How long something may take that happens at once unless it never does.
+/// The time-out for something that happens at once unless it never does.
 const LONG: Duration = Duration::from_secs(20);
 
 /// The key whose removal makes the listener go on as the test wants.

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use tidewheel::{Builder, Cache, Driver, Removal, WeakCache};
 
-/// How long something may take that happens at once unless it never does.
+/// The time-out for something that happens at once unless it never does.
 const LONG: Duration = Duration::from_secs(20);
 
 use super::setups::full_at;

@@ -14,8 +14,9 @@ fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// Which entries left, and why, after 500 insertions into a full cache. Half of its entries expired
-/// an hour ago, but no driver ran. Before that, the deadline of each had been moved `moved` times.
+/// Returns which entries left, and why, after 500 insertions into a full cache. Half of its entries
+/// expired an hour ago, but no driver ran. Before that, the deadline of each had been moved `moved`
+/// times.
 fn left_when_half_is_due(moved: u64) -> BTreeMap<(&'static str, String), u32> {
     let clock = ManualClock::new();
     let left = Arc::new(Mutex::new(BTreeMap::new()));

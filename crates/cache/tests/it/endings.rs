@@ -1,5 +1,5 @@
-//! How a cache ends: `close` waits, `close_async` waits without blocking, and dropping the last
-//! handle waits for nobody.
+//! The end of a cache: `close` waits, `close_async` waits without blocking, and dropping the last
+//! handle does not wait.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;

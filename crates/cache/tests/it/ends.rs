@@ -1,5 +1,4 @@
-//! Which end counts where several were given: the earliest; and what counts as a use for the idle
-//! time.
+//! Of several ends the earliest counts. Also tests which calls are a use for the idle time.
 
 use std::time::Duration;
 

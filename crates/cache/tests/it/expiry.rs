@@ -1,4 +1,4 @@
-//! When entries cease to be visible, and when they are gone.
+//! Entries cease to be visible at their deadline, and are gone a tick later.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -44,7 +44,7 @@ impl<K, V> Clone for App<K, V> {
 }
 
 impl<K: Hash + Eq, V: Clone> App<K, V> {
-    /// What the work itself needs, and no more: no `Send`, no `'static`.
+    /// Reads or stores a value; its bounds are what that needs: no `Send`, no `'static`.
     fn value(&self, key: K, value: V) -> V {
         if let Some(found) = self.cache.get(&key) {
             return found;
@@ -79,7 +79,7 @@ fn a_type_without_bounds_holds_a_cache() {
     assert!(app.weak.upgrade().is_some());
 }
 
-/// What the last handle's drop does must not depend on what is known of the types where it happens.
+/// The last handle's drop must not depend on what is known of the types where it happens.
 #[test]
 fn the_last_handle_closes_where_nothing_is_known_of_the_types() {
     fn let_go<K, V>(app: App<K, V>) -> WeakCache<K, V> {

@@ -1,4 +1,5 @@
-//! What the compiler knows of a loader's value: it is the cache's, so nothing has to be annotated.
+//! The compiler infers the type of a loader's value: it is the cache's, so nothing has to be
+//! annotated.
 
 use std::future::Future;
 use std::pin::pin;

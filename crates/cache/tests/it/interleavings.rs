@@ -24,7 +24,7 @@ const SEEDS: u64 = 200;
 const SEEDS_DEEP: u64 = 5_000;
 const STEPS: u64 = 60;
 
-/// What loaders return is above this, and says by which call.
+/// Values that loaders return are above this, and tell which call returned them.
 const LOADED: u64 = 1_000_000;
 
 struct Random(u64);
@@ -36,10 +36,10 @@ impl Random {
     }
 }
 
-/// What a future does, as its loader or closure sees it.
+/// The controls of a future, as its loader or closure sees them.
 #[derive(Default)]
 struct Gate {
-    /// Whether it may go on.
+    /// True if it may go on.
     open: Cell<bool>,
     /// The keys for which its loader or closure runs.
     inside: RefCell<Vec<u64>>,
@@ -73,7 +73,7 @@ struct Task<'a> {
 
 struct World<'a> {
     cache: &'a Cache<u64, u64>,
-    /// What is stored of each key.
+    /// The value that is stored for each key.
     model: [Option<u64>; KEYS as usize],
     tasks: Vec<Task<'a>>,
     calls: Rc<Cell<u64>>,

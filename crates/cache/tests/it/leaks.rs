@@ -1,4 +1,4 @@
-//! What is left when a cache is closed or dropped: no thread, no value, no event.
+//! A cache that is closed or dropped leaves nothing behind: no thread, no value, no event.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, Weak, mpsc};

@@ -17,7 +17,7 @@ const MS: Duration = Duration::from_millis(1);
 /// Room for half of what is alive at a time under the load: evictions and expirations both happen.
 const CAPACITY: u64 = 50_000;
 
-/// What an entry weighs: its value's bytes.
+/// The weight of an entry: its value's bytes.
 const VALUE_BYTES: usize = 32;
 
 /// A value that counts itself: what is stored, waits for the listener, or waits to be dropped.

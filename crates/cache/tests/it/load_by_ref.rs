@@ -11,7 +11,7 @@ use tidewheel::{Cache, Compute, Driver, Loaded, ManualClock, Outcome};
 use crate::loading::{MS, unreached};
 use crate::manual_poll::{Alarm, block_on, flagged, poll};
 
-/// What keys are asked by; counts the keys that are made from it.
+/// The borrowed form of keys; counts the keys that are made from it.
 #[derive(Debug, Hash, PartialEq, Eq)]
 struct Name(u64);
 

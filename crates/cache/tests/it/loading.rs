@@ -1,5 +1,4 @@
-//! What the tests of loads share: caches on a clock moved by hand, loaders that fail or must not
-//! run.
+//! Helpers for tests of loads: caches on a clock moved by hand, loaders that fail or must not run.
 
 use std::sync::mpsc;
 use std::time::Duration;

@@ -1,5 +1,4 @@
-//! What is kept of loads: errors and absences that are remembered, old values that are served,
-//! refreshes.
+//! Loads leave errors and absences that are remembered, old values that are served, and refreshes.
 
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};

@@ -229,8 +229,7 @@ fn where_no_old_value_is_kept_every_caller_asks() {
     assert_eq!(origin.asked(), 5);
 }
 
-/// What is promised of reads holds for a loader that cannot fail: it never gets a value whose time
-/// is over.
+/// A loader that cannot fail never gets a value whose time is over, as a read does not.
 #[test]
 fn a_loader_that_cannot_fail_gets_no_dead_value_while_one_that_can_does() {
     let clock = ManualClock::new();

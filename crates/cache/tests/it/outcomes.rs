@@ -1,4 +1,4 @@
-//! Where the answer of a load comes from.
+//! Loads tell where their answers come from.
 
 use std::future::ready;
 use std::sync::Arc;

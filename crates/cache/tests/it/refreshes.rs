@@ -26,7 +26,7 @@ fn stale() -> Builder<u64, u64> {
         .refresh_queue(100)
 }
 
-/// How many are at it, and how many were at most.
+/// The number of refreshes that run, and the most that ran at a time.
 #[derive(Default)]
 struct Gauge {
     now: AtomicUsize,

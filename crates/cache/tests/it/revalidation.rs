@@ -146,7 +146,7 @@ fn a_loader_is_given_the_old_value_while_it_is_kept() {
     assert_eq!(asked(1), Some(None));
 }
 
-/// What is dead lives again.
+/// A dead value lives again.
 #[test]
 fn an_unchanged_value_past_its_end_is_there_again() {
     let clock = ManualClock::new();
@@ -218,7 +218,7 @@ fn an_unchanged_value_is_a_new_one_where_there_was_none() {
     assert!((1..=3).all(|key| cache.ttl(&key) == left(if key == 1 { 940 } else { 1000 })));
 }
 
-/// What came between, and what is there then.
+/// A writer comes between; each case says how, and what is there then.
 #[test]
 fn whoever_writes_the_key_meanwhile_goes_before_an_unchanged_value() {
     type Write = fn(&Cache<u64, u64>, &ManualClock);
@@ -361,7 +361,7 @@ fn a_loader_that_panics_or_is_dropped_with_the_old_value_leaves_it() {
     cache.validate();
 }
 
-/// What weighs the value that lives on is the user's.
+/// The weigher of the value that lives on is user code.
 #[test]
 fn a_weigher_that_panics_leaves_the_old_value_as_it_is() {
     let clock = ManualClock::new();
@@ -452,7 +452,7 @@ fn those_who_wait_for_a_revalidation_get_the_old_value() {
     assert_eq!((fetched.value, fetched.outcome), (10, Outcome::Joined));
 }
 
-/// What a refresher says with the old value in its hand: gone, failed, or for nobody.
+/// A refresher with the old value may answer: gone, failed, or private.
 #[test]
 fn a_refresher_with_the_old_value_may_say_all_that_others_may() {
     let clock = ManualClock::new();

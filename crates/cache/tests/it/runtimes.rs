@@ -12,7 +12,7 @@ use crate::with_timeout::{MS, in_time};
 type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
 type Spawn = fn(Pin<Box<dyn Future<Output = ()> + Send>>);
 
-/// What a runtime has for a cache: a timer, and a way to spawn.
+/// The functions of a runtime that a cache needs: a timer, and a way to spawn.
 #[derive(Clone, Copy)]
 struct Runtime {
     sleep: fn(Duration) -> Sleep,

@@ -106,7 +106,7 @@ fn caches_of_other_types_join_and_leave_at_any_time() {
     });
 }
 
-/// What takes its time, or panics, when it is dropped.
+/// A value whose drop takes its time, or panics.
 struct Costly(Duration);
 
 impl Drop for Costly {
@@ -360,7 +360,7 @@ fn a_wake_up_looks_at_the_caches_that_have_something_to_do() {
 }
 
 thread_local! {
-    /// Which part of a [`Faulty`] timer panics next.
+    /// The part of a [`Faulty`] timer that panics next.
     static FAULT: Cell<Fault> = const { Cell::new(Fault::None) };
 }
 

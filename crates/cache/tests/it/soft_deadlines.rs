@@ -14,7 +14,7 @@ use crate::manual_poll::{Alarm, block_on, flagged, poll};
 
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// Whether a caller with a loader would run it.
+/// Returns whether a caller with a loader would run it.
 fn is_stale(cache: &Cache<u64, u64>, key: u64) -> bool {
     let before = cache.stats().stale_hits;
     assert!(cache.get(&key).is_some(), "it is there");

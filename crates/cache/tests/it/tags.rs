@@ -146,7 +146,8 @@ fn run_due_removes_what_was_invalidated_though_a_task_has_put_the_sweep_off() {
     }
 }
 
-/// What it had not come to was kept until it was looked for, or another tag was invalidated.
+/// Entries that it had not come to were kept until they were looked for, or another tag was
+/// invalidated.
 #[test]
 fn a_sweep_that_a_task_has_begun_is_ended_by_whoever_drives_after_it() {
     for by_task in [false, true] {

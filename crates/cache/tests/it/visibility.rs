@@ -1,4 +1,5 @@
-//! What is visible when, to the tick: deadlines, clocks that are frozen, step or run backwards.
+//! Entries are visible until their deadline, to the tick; also with clocks that are frozen, step or
+//! run backwards.
 
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};

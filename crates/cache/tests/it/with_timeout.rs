@@ -1,4 +1,4 @@
-//! What tests with real threads and runtimes wait with: everything has a time-out.
+//! Waits with a time-out, for tests with real threads and runtimes.
 
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -10,10 +10,10 @@ use std::time::Duration;
 
 pub(crate) const MS: Duration = Duration::from_millis(1);
 
-/// How long something may take that happens at once unless it never does.
+/// The time-out for something that happens at once unless it never does.
 const LONG: Duration = Duration::from_secs(30);
 
-/// What `from` says; a panic if it says nothing.
+/// Returns what `from` receives; a panic if it receives nothing.
 pub(crate) fn heard<T>(from: &Receiver<T>, what: &str) -> T {
     match from.recv_timeout(LONG) {
         Ok(heard) => heard,
@@ -48,7 +48,7 @@ pub(crate) fn in_time(what: &str, test: impl FnOnce() + Send + 'static) {
     }
 }
 
-/// What ends a thread's wait; user code that parks does not use it up.
+/// Ends a thread's wait; user code that parks does not use it up.
 #[derive(Default)]
 struct Signal {
     given: Mutex<bool>,

@@ -1,4 +1,4 @@
-//! What the order of a sorted set costs, however its members came.
+//! The order of a sorted set costs a bounded number of bytes, however its members came.
 
 use tidewheel_collections::{Change, Limits, NewDeadline, ZSet};
 use tidewheel_store::KeyHasher;

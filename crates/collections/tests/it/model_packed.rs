@@ -252,7 +252,7 @@ fn no_bytes_are_no_members() {
     );
 }
 
-/// What a small collection costs: two bytes, and a length for each element.
+/// A small collection costs two bytes, and a length for each element.
 #[test]
 fn a_packed_hash_of_ten_costs_two_bytes_and_two_a_field() {
     let mut packed = Packed::of_pairs();

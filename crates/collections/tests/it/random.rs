@@ -1,4 +1,4 @@
-//! How evenly random members are chosen.
+//! Random members are chosen evenly.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! What the writer writes, the reply reader reads back, in both protocols.
+//! The reply reader reads back what the writer writes, in both protocols.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -38,7 +38,7 @@ fn write(out: &mut Writer, reply: &Reply) {
     }
 }
 
-/// What a RESP2 client sees instead of `reply`.
+/// Returns what a RESP2 client sees instead of `reply`.
 fn in_resp2(reply: &Reply) -> Reply {
     let each = |items: &[Reply]| Reply::Array(items.iter().map(in_resp2).collect());
     match reply {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use tidewheel_store::{Expired, INLINE_MAX, KeyHasher, NewValue, Store, Value};
 
-/// What the model keeps of one entry.
+/// The model of one entry.
 #[derive(Debug, Clone, PartialEq)]
 struct Kept {
     tag: u8,

@@ -13,7 +13,7 @@ const KEYS: u16 = 300;
 /// The latest deadline that is kept.
 const DEADLINE_MAX: u64 = (1 << 40) - 2;
 
-/// What the model keeps of one entry.
+/// The model of one entry.
 #[derive(Debug, Clone, PartialEq)]
 struct Kept {
     value: u64,

@@ -1,4 +1,4 @@
-//! What a forecast counts and how far it may be off; and engine time that stands still or is
+//! Forecasts count deadlines, and may be off by so much; and engine time stands still or is
 //! shifted.
 //!
 //! The bound. A forecast counts registered deadlines: the slot of a record is known, its tick

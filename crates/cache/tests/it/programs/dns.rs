@@ -20,13 +20,13 @@ use tidewheel::{Cache, Clock, Driver, Lifetime, Loaded, ManualClock};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// How much of its TTL an answer is fresh.
+/// The fraction of its TTL for which an answer is fresh.
 const FRESH: f64 = 0.8;
 
-/// How long after its end an answer may stand in for one that cannot be had.
+/// The time after its end for which an answer may stand in for one that cannot be had.
 const STALE_LIMIT: Duration = Duration::from_secs(3600);
 
-/// How long an absence, or the failure of the upstream, is remembered.
+/// The time for which an absence, or the failure of the upstream, is remembered.
 const NEGATIVE_TTL: Duration = Duration::from_secs(30);
 
 /// A name's answer; `None`: there is no such name.

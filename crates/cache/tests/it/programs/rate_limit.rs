@@ -14,7 +14,7 @@ use tidewheel::{Cache, Driver, ManualClock, Ttl};
 const LIMIT: u32 = 100;
 const WINDOW: Duration = Duration::from_secs(1);
 
-/// What becomes of a request.
+/// The decision about a request.
 #[derive(Debug, PartialEq, Eq)]
 enum Verdict {
     Pass {

@@ -23,7 +23,7 @@ struct Session {
     cart: Vec<&'static str>,
 }
 
-/// How a session ended, as an audit log keeps it.
+/// The end of a session, as an audit log keeps it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct End {
     at: Duration,
@@ -106,7 +106,7 @@ impl Sessions {
         count
     }
 
-    /// What is left of a session if nobody uses it.
+    /// Returns the time that a session has left if nobody uses it.
     fn left(&self, id: u64) -> Ttl {
         self.cache.ttl(&id)
     }

@@ -39,13 +39,13 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
-/// How long a failing origin is left alone at least while an old page stands in.
+/// The least time for which a failing origin is left alone while an old page stands in.
 const BACK_OFF: Duration = Duration::from_secs(5);
 
-/// How long it is believed that there is no such page, unless the origin says more.
+/// The time for which a page is believed to be absent, unless the origin says more.
 const ABSENCE: Duration = Duration::from_secs(30);
 
-/// How long the origin may take.
+/// The time that the origin may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 const X_CACHE: HeaderName = HeaderName::from_static("x-cache");
@@ -193,7 +193,7 @@ impl Page {
     }
 }
 
-/// What an answer's headers say of how long it lives, and when it goes.
+/// Converts an answer's headers into a lifetime.
 fn lifetime(answer: &Answer) -> Lifetime {
     let fresh = answer.seconds("max-age");
     let stale = answer.seconds("stale-while-revalidate");
@@ -206,7 +206,7 @@ fn lifetime(answer: &Answer) -> Lifetime {
 
 type Pages = Cache<String, Arc<Page>>;
 
-/// What the handlers share.
+/// The state that the handlers share.
 #[derive(Clone)]
 struct Service {
     pages: Pages,
@@ -626,7 +626,7 @@ async fn many_at_once(town: &Town) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What has changed in nothing stays where it is, and lives on.
+/// A page that has not changed stays where it is, and lives on.
 async fn not_modified(town: &Town) {
     town.expect("/silver", 404, Outcome::Negative, 0).await;
     let page = town.expect("/bread", 200, Outcome::Loaded, 1).await;

@@ -1,4 +1,4 @@
-//! What the model expects of tags, pins and the capacity.
+//! The model of tags, pins and the capacity.
 
 use super::model::{Effects, Entry, Model};
 use super::value::Probe;
@@ -34,7 +34,7 @@ impl Model {
         }
     }
 
-    /// What is too much for a smaller capacity leaves at once.
+    /// Entries that are too much for a smaller capacity leave at once.
     pub(super) fn set_capacity(&mut self, capacity: u64, effects: &mut Effects) {
         let changed = self.cache.set_max_capacity(capacity);
         assert_eq!(changed, self.capacity.is_some());
@@ -53,7 +53,8 @@ impl Model {
         pinned.map(|entry| u64::from(entry.weight)).sum()
     }
 
-    /// Whether an entry finds no room beside those that are pinned: then it may be evicted at once.
+    /// Returns whether an entry finds no room beside those that are pinned: then it may be evicted
+    /// at once.
     pub(super) fn is_crowded_out(&self, entry: &Entry) -> bool {
         let others = self.pinned_weight() - u64::from(entry.weight) * u64::from(entry.pinned);
         !entry.pinned

@@ -1,5 +1,5 @@
-//! What the model knows about loads: who runs a loader, what is remembered of it, from when on an
-//! entry is stale.
+//! The model of loads: who runs a loader, what is remembered of it, and from when an entry is
+//! stale.
 
 use std::time::Duration;
 
@@ -18,20 +18,20 @@ const RETRY: u64 = 60_000;
 pub(crate) struct Load {
     pub(crate) key: u16,
     pub(crate) asks: Asks,
-    /// Whether it has a value, of this weight and life.
+    /// True if it has a value, of this weight and life.
     pub(crate) succeeds: bool,
     pub(crate) weight: u32,
     pub(crate) life: Life,
     pub(crate) fresh: Option<Duration>,
     pub(crate) stale: Option<Duration>,
     pub(crate) tags: Tags,
-    /// Whether the loader is given the old value, and says that it has not changed.
+    /// True if the loader is given the old value, and says that it has not changed.
     pub(crate) sees_old: bool,
     pub(crate) unchanged: bool,
     pub(crate) meanwhile: Meanwhile,
 }
 
-/// How a value is asked for.
+/// The ways to ask for a value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Asks {
     Plainly,
@@ -39,7 +39,7 @@ pub(crate) enum Asks {
     Fallibly,
 }
 
-/// What happens to the key while its loader runs.
+/// The changes to the key while its loader runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Meanwhile {
     Nothing,
@@ -51,7 +51,7 @@ pub(crate) enum Meanwhile {
     Idle,
 }
 
-/// What is remembered of a key.
+/// The result that is remembered of a key.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Negative {
     Absent,
@@ -63,7 +63,7 @@ pub(super) enum Negative {
 pub(crate) struct Failed;
 
 impl Entry {
-    /// Whether it is past its soft deadline; `None` while that depends on the jitter.
+    /// Returns whether it is past its soft deadline; `None` while that depends on the jitter.
     fn is_stale(&self, now: u64) -> Option<bool> {
         if self.failed {
             return Some(true);
@@ -71,7 +71,7 @@ impl Entry {
         self.is_due(now)
     }
 
-    /// Whether its next value is wanted; `None` while that depends on the jitter.
+    /// Returns whether its next value is wanted; `None` while that depends on the jitter.
     pub(super) fn is_due(&self, now: u64) -> Option<bool> {
         match self.soft {
             None => Some(false),
@@ -81,7 +81,7 @@ impl Entry {
         }
     }
 
-    /// Whether it may be served in place of an error; `None` while only jitter knows.
+    /// Returns whether it may be served in place of an error; `None` while only jitter knows.
     pub(super) fn is_kept(&self, now: u64) -> Option<bool> {
         match self.end() {
             _ if self.invalidated => Some(false),
@@ -417,8 +417,8 @@ impl Model {
         }
     }
 
-    /// Whether a dead entry is served without a load, since the last one has failed a moment ago.
-    /// `None` while only the cache knows.
+    /// Returns whether a dead entry is served without a load, since the last one has failed a
+    /// moment ago. `None` while only the cache knows.
     fn is_put_off(&self, key: u16) -> Option<bool> {
         let now = self.tick();
         let entry = self.entries.get(&key).filter(|entry| entry.failed);
@@ -464,16 +464,16 @@ impl Model {
     }
 }
 
-/// How a loader ran.
+/// The result of a loader's run.
 #[derive(Debug, Default)]
 pub(super) struct Run {
     ran: bool,
     /// The tags of the live entry that was there.
     over: Option<Tags>,
-    /// Whether a writer came between.
+    /// True if a writer came between.
     overtaken: bool,
-    /// What the value that it returned should become.
+    /// The entry that the returned value should become.
     pub(super) entry: Option<Entry>,
-    /// Whether it has returned the old one.
+    /// True if it has returned the old one.
     pub(super) unchanged: bool,
 }

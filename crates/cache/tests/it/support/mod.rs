@@ -33,7 +33,7 @@ pub(crate) fn mixed(seed: u64) -> u64 {
     bits ^ (bits >> 31)
 }
 
-/// Whether the deep tier asks for as many seeds as ever: `TIDEWHEEL_DEEP=1`.
+/// Returns whether all seeds are asked for: `TIDEWHEEL_DEEP=1`.
 pub(crate) fn is_deep() -> bool {
     std::env::var_os("TIDEWHEEL_DEEP").is_some()
 }

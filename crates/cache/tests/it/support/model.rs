@@ -1,4 +1,4 @@
-//! What a cache should hold, by the documentation of its operations: a map that is walked whole.
+//! The model of a cache, by the documentation of its operations: a map that is walked whole.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, SystemTime};
@@ -7,7 +7,7 @@ use tidewheel::{Cache, Condition, Lifetime, ManualClock, RemovalCause, Ttl, Vers
 
 use super::load::Negative;
 use super::op::{At, KEYS, Life, Op, Tags};
-use super::refresh::{Origin, Said};
+use super::refresh::{Origin, StatedEnd};
 use super::setup::{ByValue, Heard, Setup};
 use super::value::{Hashing, Key, Ledger, Probe, Value};
 
@@ -29,11 +29,11 @@ pub(crate) struct Model {
     pub(super) leaving: BTreeMap<u16, VecDeque<Leaving>>,
     /// Every version of each key that was told.
     pub(super) versions: BTreeMap<u16, Vec<Version>>,
-    /// What the cache may hold.
+    /// The capacity of the cache.
     pub(super) capacity: Option<u64>,
     /// The cache's weight after the step before.
     pub(super) weight_before: u64,
-    /// What is remembered of keys, and until which tick.
+    /// The results that are remembered of keys, and until which tick.
     pub(super) negatives: BTreeMap<u16, (Negative, u64)>,
     pub(super) origin: Origin,
     /// Refreshes that nobody has begun, by their numbers; and the queue, with those that were
@@ -66,13 +66,13 @@ pub(super) struct Entry {
     /// The tick from which on it is stale, or its next value is wanted; a range until jitter is
     /// known.
     pub(crate) soft: Option<(u64, u64)>,
-    /// How long it is fresh, if that was said for it.
+    /// The time for which it is fresh, if the caller stated one.
     pub(crate) fresh: Option<Duration>,
-    /// Whether a load has failed since: it is stale, and the next one is tried at `soft`.
+    /// True if a load has failed since: it is stale, and the next one is tried at `soft`.
     pub(crate) failed: bool,
-    pub(crate) said: Said,
+    pub(crate) stated: StatedEnd,
     pub(crate) tags: Tags,
-    /// Whether one of its tags was invalidated since.
+    /// True if one of its tags was invalidated since.
     pub(crate) invalidated: bool,
     pub(crate) pinned: bool,
     /// Its version, if that was told.
@@ -102,16 +102,16 @@ pub(super) struct Counts {
     pub(crate) left: u64,
 }
 
-/// What a step may have done besides its own change.
+/// The effects that a step may have besides its own change.
 #[derive(Debug, Default)]
 pub(super) struct Effects {
-    /// Whether room may have been made.
+    /// True if room may have been made.
     pub(crate) makes_room: bool,
-    /// What was stored just now.
+    /// The entry that was stored just now.
     pub(crate) stored: Option<u64>,
-    /// Whether the driver has run with all the budget that it wanted.
+    /// True if the driver has run with all the budget that it wanted.
     pub(crate) driven: bool,
-    /// What the driver said that it removed.
+    /// The number of entries that the driver reported as removed.
     pub(crate) expired: Option<u64>,
 }
 
@@ -125,7 +125,7 @@ impl Entry {
         }
     }
 
-    /// Whether it is there for readers; `None` while only jitter knows.
+    /// Returns whether it is there for readers; `None` while only jitter knows.
     pub(crate) fn is_live(&self, now: u64) -> Option<bool> {
         match self.end() {
             _ if self.invalidated => Some(false),
@@ -224,7 +224,8 @@ impl Model {
         self.now().saturating_add(nanos).div_ceil(TICK)
     }
 
-    /// How long until a lifetime is over. Without an idle time, none ends later than can be kept.
+    /// Returns the time until a lifetime is over. Without an idle time, none ends later than can be
+    /// kept.
     fn until(&self, end: u64, latest: u64) -> Duration {
         let end = match self.setup.idle() {
             Some(_) => end,
@@ -233,8 +234,8 @@ impl Model {
         Duration::from_nanos(end.saturating_mul(TICK).saturating_sub(self.now()))
     }
 
-    /// Whether a key is there for readers, by its end and tags alone: an evicted entry is not in
-    /// `entries`.
+    /// Returns whether a key is there for readers, by its end and tags alone: an evicted entry is
+    /// not in `entries`.
     pub(super) fn is_live(&self, key: u16) -> bool {
         let now = self.tick();
         self.entries.get(&key).is_some_and(|entry| {
@@ -310,13 +311,13 @@ impl Model {
                 condition,
             } => {
                 let changed = self.cache.expire(&Probe(key), ttl, condition);
-                let expected = self.expire(key, ttl, condition, Said::For(ttl));
+                let expected = self.expire(key, ttl, condition, StatedEnd::For(ttl));
                 assert_eq!(changed, expected, "expire of {key}");
             }
             Op::ExpireAt { key, at, condition } => {
                 let (at, left) = self.at(at);
                 let changed = self.cache.expire_at(&Probe(key), at, condition);
-                let expected = self.expire(key, left, condition, Said::Point);
+                let expected = self.expire(key, left, condition, StatedEnd::Point);
                 assert_eq!(changed, expected, "expire_at of {key}");
             }
             Op::Persist { key } => {
@@ -328,7 +329,7 @@ impl Model {
                     (entry.hard, entry.idle) = (None, None);
                     if had {
                         entry.cap = None;
-                        entry.said = Said::Never;
+                        entry.stated = StatedEnd::Never;
                     }
                     had
                 });
@@ -427,7 +428,7 @@ impl Model {
         let idle = self.setup.idle().map(|idle| self.deadline(idle));
         let entry = &self.entries[&key];
         let mut changed = None;
-        if self.setup.has_expiry() && entry.said == Said::Nothing {
+        if self.setup.has_expiry() && entry.stated == StatedEnd::Nothing {
             let id = entry.id;
             let next = |end: Option<u64>| {
                 let left = end.map(|end| self.until(end, entry.latest()));
@@ -466,7 +467,7 @@ impl Model {
         let lifetime = tags.names().into_iter().fold(lifetime, Lifetime::tag);
         let value = Value::new(id, weight, &self.ledger);
         let mut entry = self.entry(id, weight, hard, tags);
-        entry.said = Said::of(life);
+        entry.stated = StatedEnd::of(life);
         entry.cap = self.cap(life);
         (value, lifetime, entry)
     }
@@ -533,7 +534,7 @@ impl Model {
             soft: self.soft(None, hard),
             fresh: None,
             failed: false,
-            said: Said::Nothing,
+            stated: StatedEnd::Nothing,
             tags,
             invalidated: false,
             pinned: false,
@@ -541,8 +542,8 @@ impl Model {
         }
     }
 
-    /// Whether an entry of this weight is not heavier than the whole capacity. One of usual weight
-    /// is always taken, and evicted at once if there is no room at all.
+    /// Returns whether an entry of this weight is not heavier than the whole capacity. One of usual
+    /// weight is always taken, and evicted at once if there is no room at all.
     pub(super) fn fits(&self, weight: u32) -> bool {
         let is_room = |capacity| u64::from(weight) <= capacity;
         weight <= 1 || self.capacity.is_none_or(is_room)
@@ -660,7 +661,7 @@ impl Model {
         }
     }
 
-    fn expire(&mut self, key: u16, ttl: Duration, condition: Condition, said: Said) -> bool {
+    fn expire(&mut self, key: u16, ttl: Duration, condition: Condition, stated: StatedEnd) -> bool {
         if !self.is_live(key) {
             return false;
         }
@@ -680,14 +681,14 @@ impl Model {
             let entry = self.entries.get_mut(&key).expect("alive");
             entry.hard = Some((end, end));
             (entry.idle, entry.cap) = (None, None);
-            entry.said = said;
+            entry.stated = stated;
             self.forget(key);
             self.rebase(key, Some((end, end)));
         }
         allowed
     }
 
-    /// What the cache says about a key: nothing, or its value and its end.
+    /// Returns the cache's answer about a key: nothing, or its value and its end.
     pub(super) fn ask(&self, key: u16) -> Option<(u64, Option<u64>)> {
         let probe = Probe(key);
         let value = self.cache.peek(&probe);

@@ -110,7 +110,7 @@ pub(crate) enum Op {
     },
 }
 
-/// How long an inserted value lives.
+/// The lifetime of an inserted value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Life {
     Configured,
@@ -139,7 +139,7 @@ impl Tags {
         }
     }
 
-    /// Whether an invalidation of this tag concerns an entry with these.
+    /// Returns whether an invalidation of this tag concerns an entry with these.
     pub(crate) fn are_hit_by(self, tag: u8) -> bool {
         self == Self::TOO_MANY || self.0 >> tag & 1 == 1
     }

@@ -1,5 +1,4 @@
-//! What the model knows about background refreshes: what is queued, and what the next value keeps
-//! of the old one.
+//! The model of background refreshes: what is queued, and what the next value keeps of the old one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -16,16 +15,16 @@ use super::value::{Ledger, Value};
 /// The ids of refreshed values begin here.
 const FIRST_ID: u64 = 1 << 40;
 
-/// What the caller has said about an entry's end, when it was stored or later.
+/// The end that the caller stated for an entry, when it was stored or later.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Said {
+pub(super) enum StatedEnd {
     Nothing,
     Never,
     Point,
     For(Duration),
 }
 
-impl Said {
+impl StatedEnd {
     pub(super) fn of(life: Life) -> Self {
         match life {
             Life::Configured => Self::Nothing,
@@ -43,7 +42,7 @@ pub(crate) struct Origin {
     asked: Arc<AtomicU64>,
 }
 
-/// What the origin says about one value. Where it says nothing, the earlier settings of the entry
+/// The origin's answer about one value. Where it says nothing, the earlier settings of the entry
 /// remain.
 #[derive(Debug, Clone, Copy)]
 struct News {
@@ -52,11 +51,11 @@ struct News {
     life: Life,
     fresh: Option<Duration>,
     tags: Tags,
-    /// Whether the value is the old one.
+    /// True if the value is the old one.
     unchanged: bool,
 }
 
-/// What the origin says when it has no value.
+/// The origin's answer when it has no value.
 #[derive(Debug, Clone, Copy)]
 enum NoNews {
     Failed,
@@ -139,8 +138,8 @@ impl Model {
         }
     }
 
-    /// Whether the next value of a stale entry, which was read just now, is wanted. The last try
-    /// may have failed a moment ago.
+    /// Returns whether the next value of a stale entry, which was read just now, is wanted. The
+    /// last try may have failed a moment ago.
     fn is_due(&mut self, key: u16) -> bool {
         let now = self.tick();
         let queued = self.cache.stats().refreshes_queued > self.queue.len() as u64;
@@ -209,15 +208,15 @@ impl Model {
     fn next_entry(&self, key: u16, news: News) -> Entry {
         let old = &self.entries[&key];
         let silent = news.life == Life::Configured;
-        let said = if silent {
-            old.said
+        let stated = if silent {
+            old.stated
         } else {
-            Said::of(news.life)
+            StatedEnd::of(news.life)
         };
-        let hard = match (silent, said) {
-            (true, Said::For(ttl)) => Some(self.shaped(ticks(ttl))),
-            (true, Said::Point) => old.hard_end(self.setup.idle().is_some()),
-            (true, Said::Never) => None,
+        let hard = match (silent, stated) {
+            (true, StatedEnd::For(ttl)) => Some(self.shaped(ticks(ttl))),
+            (true, StatedEnd::Point) => old.hard_end(self.setup.idle().is_some()),
+            (true, StatedEnd::Never) => None,
             _ => self.lifetime(news.life, news.id, self.left(key)).1,
         };
         let fresh = match news.fresh {
@@ -230,11 +229,11 @@ impl Model {
             news.tags
         };
         let mut entry = self.entry(news.id, news.weight, hard, tags);
-        entry.said = said;
+        entry.stated = stated;
         if silent {
             entry.grace = old.grace;
         }
-        if said == Said::Nothing {
+        if stated == StatedEnd::Nothing {
             entry.cap = self.cap(Life::Configured);
         }
         entry.is_fresh_for(self.soft(fresh, hard), fresh);

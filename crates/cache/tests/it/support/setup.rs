@@ -17,11 +17,11 @@ pub(crate) const COUNT: u64 = 9;
 pub(crate) const TTL: Duration = Duration::from_millis(50);
 pub(crate) const IDLE: Duration = Duration::from_micros(29_300);
 pub(crate) const GRACE: Duration = Duration::from_millis(13);
-/// How long errors and absences are remembered, where they are.
+/// The time for which errors and absences are remembered, where they are.
 pub(crate) const NEGATIVE: Duration = Duration::from_millis(9);
 /// The same of an absence whose loader says how long.
 pub(crate) const ABSENT: Duration = Duration::from_millis(17);
-/// How long a failing origin is left alone while there is an old value.
+/// The time for which a failing origin is left alone while there is an old value.
 const BACKOFF: Duration = Duration::from_millis(4);
 pub(crate) const JITTER: f64 = 0.3;
 pub(crate) const BOUNDS: (Duration, Duration) =
@@ -35,7 +35,7 @@ pub(crate) struct Setup {
     pub(crate) shape: Shape,
     pub(crate) shards: usize,
     pub(crate) listener: Listening,
-    /// Whether events are asked for after every step.
+    /// True if events are asked for after every step.
     pub(crate) prompt: bool,
     pub(crate) weak_hash: bool,
 }
@@ -163,7 +163,7 @@ impl Setup {
         }
     }
 
-    /// Whether every departure can be learnt from the listener.
+    /// Returns whether the listener hears of every departure.
     pub(crate) fn is_told(&self) -> bool {
         matches!(self.listener, Listening::Everything | Listening::Wait(_))
     }
@@ -204,7 +204,7 @@ impl Setup {
         }
     }
 
-    /// How long a failing origin is left alone while there is an old value.
+    /// Returns the time for which a failing origin is left alone while there is an old value.
     pub(crate) fn backoff(&self) -> Duration {
         match self.shape {
             Shape::Soft => Duration::ZERO,
@@ -221,7 +221,7 @@ impl Setup {
         }
     }
 
-    /// Whether errors and absences are remembered.
+    /// Returns whether errors and absences are remembered.
     pub(crate) fn is_negative(&self) -> bool {
         matches!(self.shape, Shape::Soft | Shape::Refresh | Shape::All)
     }
@@ -230,7 +230,7 @@ impl Setup {
         self.shape == Shape::Refresh
     }
 
-    /// What jitter and bounds may make of a TTL: the shortest and the longest.
+    /// Returns the shortest and the longest TTL that jitter and bounds may make of one.
     pub(crate) fn shaped(&self, ttl: Duration) -> (Duration, Duration) {
         let (short, long) = match self.shape {
             Shape::Shorten | Shape::All => (scaled(ttl, 1.0 - JITTER), ttl),
@@ -330,7 +330,7 @@ fn scaled(ttl: Duration, by: f64) -> Duration {
     }
 }
 
-/// What the listener was told.
+/// The events that the listener was told of.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Heard(Arc<Mutex<Vec<Event>>>);
 

@@ -1,11 +1,11 @@
-//! What the model expects of values that have not changed.
+//! The model of values that have not changed.
 
 use tidewheel::{Lifetime, Loaded};
 
 use super::load::{Load, Run};
 use super::model::{Effects, Entry, Model};
 use super::op::Tags;
-use super::refresh::Said;
+use super::refresh::StatedEnd;
 use super::value::Value;
 
 impl Model {
@@ -35,7 +35,7 @@ impl Model {
         let (lifetime, hard) = self.lifetime(load.life, old.id, left);
         let mut lifetime = load.tags.names().into_iter().fold(lifetime, Lifetime::tag);
         let mut entry = self.entry(old.id, old.weight, hard, load.tags);
-        entry.said = Said::of(load.life);
+        entry.stated = StatedEnd::of(load.life);
         entry.cap = self.cap(load.life);
         if let Some(fresh) = load.fresh {
             lifetime = lifetime.fresh_for(fresh);

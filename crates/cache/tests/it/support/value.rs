@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
 
 use tidewheel::Equivalent;
 
-/// How many keys and values are alive.
+/// The number of keys and values that are alive.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Ledger(Arc<AtomicI64>);
 
@@ -69,7 +69,7 @@ impl Hash for Key {
     }
 }
 
-/// What keys are looked up by.
+/// The borrowed form by which keys are looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Probe(pub(crate) u16);
 

@@ -1,4 +1,4 @@
-//! What the model expects of versions: compare-and-set, and changes that depend on what is there.
+//! The model of versions: compare-and-set, and changes that depend on what is there.
 
 use tidewheel::{CompareError, RemovalCause, Version};
 

@@ -8,7 +8,7 @@ use tidewheel::{Cache, Clock, Compute, Loaded, Ttl};
 
 use super::stage::{Intruder, LONG, MINUTE, SECOND, SHORT, StageClock, tidewheel};
 
-/// What the script asks of a cache: `pause` is called between reading and storing.
+/// The script's view of a cache: `pause` is called between reading and storing.
 trait Counting: Send + Sync {
     fn bump(&self, key: u32, pause: &mut dyn FnMut());
     fn count(&self, key: u32) -> u64;

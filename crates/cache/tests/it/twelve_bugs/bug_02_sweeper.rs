@@ -68,7 +68,7 @@ impl Clock for Census {
 
 type Token = Arc<&'static str>;
 
-/// What the script asks of a cache.
+/// The script's view of a cache.
 trait Swept {
     fn set(&self, key: u32, value: Token, ttl: Duration);
 }

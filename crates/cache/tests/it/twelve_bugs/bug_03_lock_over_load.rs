@@ -9,7 +9,7 @@ use tidewheel::{Cache, Clock, Expiry};
 
 use super::stage::{Intruder, LONG, MINUTE, SHORT, StageClock, tidewheel};
 
-/// What the script asks of a cache.
+/// The script's view of a cache.
 trait Loading: Send + Sync {
     fn get(&self, key: u32) -> Option<u32>;
     fn set(&self, key: u32, value: u32);

@@ -14,7 +14,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 /// The script begins some hours after the epoch, so that the clock can be set back.
 const START: Duration = Duration::from_secs(10 * 3600);
 
-/// What the script asks of a cache.
+/// The script's view of a cache.
 trait Clocked {
     fn get(&self, key: u32) -> Option<u32>;
     fn set(&self, key: u32, value: u32, ttl: Duration);

@@ -41,7 +41,7 @@ impl Origin {
     }
 }
 
-/// What the script asks of a cache.
+/// The script's view of a cache.
 trait Loading: Send + Sync {
     fn load(&self, key: u32, origin: &Origin) -> u32;
 }

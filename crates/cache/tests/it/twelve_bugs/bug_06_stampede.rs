@@ -13,7 +13,7 @@ const KEYS: u32 = 100_000;
 const TTL: Duration = Duration::from_secs(300);
 const WINDOW: Duration = Duration::from_millis(100);
 
-/// What the script asks of a cache.
+/// The script's view of a cache.
 trait Warmed {
     fn set(&self, key: u32);
     /// Removes what is dead now; returns how many there were. Each is a load that its next reader

@@ -14,11 +14,11 @@ use super::stage::{MINUTE, MS, StageClock, tidewheel};
 const ALIVE: u32 = 20_000;
 const DEAD: u32 = 20_000;
 
-/// What a hold of the lock may touch, whatever the number of entries: Tidewheel's documented hold
-/// is 16.
+/// The most entries that one hold of the lock may touch, whatever their number: Tidewheel's
+/// documented hold is 16.
 const BOUND: u64 = 16;
 
-/// What the script asks of a cache.
+/// The script's view of a cache.
 trait Sweeping {
     fn set(&self, key: u32, ttl: Duration);
     /// Removes all that is dead; returns how many entries the longest hold of a lock touched.
@@ -148,7 +148,7 @@ struct LooksAtTheFront {
     deadlines: Mutex<BTreeMap<u32, Duration>>,
 }
 
-/// What the script asks of a sweep with a budget.
+/// The script's view of a sweep with a budget.
 trait Budgeted {
     fn set(&self, key: u32, ttl: Duration);
     fn sweep(&self, budget: u32);

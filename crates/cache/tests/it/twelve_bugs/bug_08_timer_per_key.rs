@@ -12,7 +12,7 @@ use super::stage::{Intruder, LONG, MINUTE, MS, SECOND, StageClock, tidewheel};
 
 const STORES: u32 = 1000;
 
-/// What the script asks of a cache.
+/// The script's view of a cache.
 trait WithTimers {
     fn get(&self, key: u32) -> Option<u32>;
     fn set(&self, key: u32, value: u32, ttl: Duration);

@@ -10,7 +10,7 @@ use super::stage::{SECOND, StageClock, tidewheel};
 
 const CAPACITY: u64 = 10_000;
 
-/// What the script asks of a cache.
+/// The script's view of a cache.
 trait Filled {
     fn set(&self, key: u32);
     fn tick(&self) {}

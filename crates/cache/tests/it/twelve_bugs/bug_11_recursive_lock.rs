@@ -14,8 +14,8 @@ use super::stage::{Intruder, LONG, MINUTE, MS, StageClock, tidewheel};
 #[derive(Debug, PartialEq, Eq)]
 struct Deadlock;
 
-/// What the script asks of a cache: that with each entry it removes, another one is removed by the
-/// public operation, from within.
+/// The script's view of a cache: with each entry that it removes, the public operation removes
+/// another one from within.
 trait Removing {
     fn set(&self, key: u32, partner: Option<u32>, ttl: Duration);
     fn sweep(&self) -> Result<(), Deadlock>;

@@ -15,7 +15,7 @@ use super::stage::{MINUTE, StageClock, tidewheel};
 
 const TURNS: u32 = 1000;
 
-/// What the script asks of a loop.
+/// The script's view of a loop.
 trait SweepLoop {
     /// Something other than its timer wakes the loop.
     fn wake(&mut self, turn: u32);

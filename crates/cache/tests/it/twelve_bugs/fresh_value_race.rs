@@ -21,7 +21,7 @@ use super::stage::{Intruder, LONG, MINUTE, MS, StageClock, tidewheel};
 /// Entries that are dead together: more than a sweep removes in one hold of a lock.
 const KEYS: u32 = 40;
 
-/// How long the first thread waits for the writer, which a lock may hold up.
+/// The time that the first thread waits for the writer, which a lock may hold up.
 const PATIENCE: Duration = Duration::from_millis(20);
 
 /// A key that tells the stage each time it is used.
@@ -64,7 +64,7 @@ impl Drop for Key {
     }
 }
 
-/// What the script asks of a cache.
+/// The script's view of a cache.
 pub(crate) trait LazyCache: Send + Sync {
     fn get(&self, key: u32) -> Option<&'static str>;
     fn set(&self, key: u32, value: &'static str, ttl: Duration);
@@ -111,7 +111,7 @@ impl Drop for Ours {
     }
 }
 
-/// Who finds the dead entries.
+/// The thread that finds the dead entries.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum MetBy {
     Reader,
@@ -127,7 +127,7 @@ pub(crate) enum When {
     Any,
 }
 
-/// What the races have shown.
+/// The result of the races.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Outcome {
     /// Moments at which a writer stepped in.
@@ -161,7 +161,7 @@ pub(crate) fn race(
 
 /// A writer that has ended.
 struct Writer {
-    /// How many dead entries it still found, if nothing kept it waiting.
+    /// The number of dead entries that it still found, if nothing kept it waiting.
     found: Option<u32>,
 }
 

@@ -13,10 +13,10 @@ pub(crate) const MS: Duration = Duration::from_millis(1);
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
 pub(crate) const MINUTE: Duration = Duration::from_secs(60);
 
-/// How long the stage waits for an actor who will surely get on.
+/// The time that the stage waits for an actor that will surely go on.
 pub(crate) const LONG: Duration = Duration::from_secs(20);
 
-/// How long the stage waits for an actor who may be held up by a lock. However the wait ends, the
+/// The time that the stage waits for an actor that a lock may hold up. However the wait ends, the
 /// script has one outcome.
 pub(crate) const SHORT: Duration = Duration::from_millis(50);
 
@@ -46,7 +46,7 @@ pub(crate) struct StageClock {
 
 struct Cue {
     thread: ThreadId,
-    /// Whether only readings of the clock count.
+    /// True if only readings of the clock count.
     readings_only: bool,
     /// Moments of that thread to let pass.
     pass: u32,
@@ -94,7 +94,7 @@ impl StageClock {
         self.come_by(false);
     }
 
-    /// What has not happened yet will not happen.
+    /// Forgets the steps that have not happened yet.
     pub(crate) fn forget(&self) {
         let cue = self.cue().take();
         drop(cue);

@@ -14,7 +14,7 @@ pub(super) const MS: Duration = Duration::from_millis(1);
 pub(super) type Shared = Cache<Key, Value>;
 
 thread_local! {
-    /// What the next hash, comparison, clone or drop of this thread does.
+    /// The hooks that run at the next hash, comparison, clone or drop of this thread.
     pub(super) static HASH: RefCell<Option<Box<dyn FnOnce()>>> = const { RefCell::new(None) };
     pub(super) static EQ: RefCell<Option<Box<dyn FnOnce()>>> = const { RefCell::new(None) };
     pub(super) static CLONE: RefCell<Option<Box<dyn FnOnce()>>> = const { RefCell::new(None) };
@@ -146,7 +146,7 @@ pub(super) fn is_usable(cache: &Shared, clock: &ManualClock, living: &AtomicU64)
     assert_eq!(living.load(SeqCst), 0, "a value was not dropped");
 }
 
-/// What a hook does that panics.
+/// A hook that panics.
 pub(super) fn bang() {
     panic!("bang");
 }

@@ -6,7 +6,7 @@ use tidewheel_timer::{Progress, forecast_window};
 
 use super::subject::Subject;
 
-/// What is promised beyond the common contract, and what would only take too long.
+/// The promises of a queue beyond the common contract, and the tests that would only take too long.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Traits {
     /// `next_deadline` and `forecast` are exact.
@@ -199,7 +199,7 @@ impl<S: Subject> Lane<S> {
     /// Sleeps to `next_deadline` again and again until something fires, in a bounded number of
     /// wake-ups. Returns the clock then; `None` when nothing is pending or it would take too long.
     ///
-    /// How the number of wake-ups is bounded: a wake-up fires, moves or drops a record, or it only
+    /// Bounds the number of wake-ups: a wake-up fires, moves or drops a record, or it only
     /// finds a later time to wake. The wake-up after that one touches a record. A record is touched
     /// at most [`TOUCHES`] times, so there are at most twice that for every record. A wheel with
     /// rounds wakes once a turn for every record, and once more when a record is filed again.
@@ -247,7 +247,7 @@ impl<S: Subject> Lane<S> {
         }
     }
 
-    /// What must hold between any two calls.
+    /// Checks the invariants that hold between any two calls.
     pub(crate) fn check(&mut self) {
         self.subject.validate();
         assert_eq!(self.subject.len(), self.timers.len());

@@ -1,4 +1,4 @@
-//! What is done to a queue: operations, deadlines and clocks that look for trouble.
+//! Operations, deadlines and clocks that look for trouble in a queue.
 
 use proptest::prelude::*;
 
@@ -27,7 +27,7 @@ pub(crate) enum When {
     Alias(u32),
 }
 
-/// How the clock moves.
+/// The ways in which the clock moves.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Jump {
     /// Ticks forward; 0 is the same moment again.

@@ -1,4 +1,4 @@
-//! What the model suite drives: a queue behind a `TimerSet`, or behind an owner like a store.
+//! The subjects of the model suite: a queue behind a `TimerSet`, or behind an owner like a store.
 
 use std::fmt::Debug;
 use std::hash::Hash;
@@ -73,7 +73,7 @@ impl<Q: TimerQueue> Subject for TimerSet<Q> {
 struct Cell {
     deadline: Option<u64>,
     registration: u32,
-    /// How many timers this place has held.
+    /// The number of timers that this place has held.
     life: u64,
 }
 

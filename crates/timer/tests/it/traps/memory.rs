@@ -4,9 +4,9 @@ use std::collections::HashSet;
 
 use tidewheel_timer::{HashedWheel, HierarchicalWheel, IndexedHeap, TimerQueue, TimerSet};
 
-/// What an almost empty set may hold: the rings of eight levels or 4,096 slots, a page of cells,
-/// and some 1,300 dead records that are tolerated whatever the number of the living, each in a
-/// chunk of its own and every other chunk free.
+/// The memory that an almost empty set may hold: the rings of eight levels or 4,096 slots, a page
+/// of cells, and some 1,300 dead records that are tolerated whatever the number of the living, each
+/// in a chunk of its own and every other chunk free.
 const FLOOR: usize = 512 << 10;
 
 /// Bytes that a pending timer may take: a record of 8 in a chunk that is half empty, its 9 bytes in
