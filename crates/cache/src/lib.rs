@@ -247,8 +247,8 @@
 //! - `drive/`: the drivers, which remove due entries, call the listener and refresh. Its head has
 //!   the table of drivers.
 //! - `core/`: shards and their locks, liveness of entries, eviction and removal, delivery of
-//!   events. Its head has the walk of a look-up and of an insertion. `core/tags/` invalidates by
-//!   name in O(1).
+//!   events. Its head describes a look-up and an insertion, step by step. `core/tags/` invalidates
+//!   by name in O(1).
 //! - `lifetime.rs`, `loaded.rs`, `time.rs`, `sync.rs`, `stats.rs`, `error.rs`: the ground.
 //!
 //! Invariants:

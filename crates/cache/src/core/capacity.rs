@@ -6,9 +6,9 @@
 //! the others.
 
 //!
-//! The capacity may change. What it shrinks by is *owed*: it is taken back from the shards, and
-//! until it is all paid, what anybody gives back pays for it first. So the sum of what is lent and
-//! what is not is always the capacity and what is owed.
+//! The capacity may change. When it shrinks, the difference is a *debt*: shards give weight back
+//! until the debt is settled, and nothing is lent before that. So lent and free weight together are
+//! always the capacity plus the debt.
 
 use crate::sync::{AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 
@@ -21,7 +21,7 @@ pub(crate) struct Account {
     shards: u64,
     capacity: AtomicU64,
     free: AtomicU64,
-    owed: AtomicU64,
+    debt: AtomicU64,
     portion: AtomicU64,
 }
 
@@ -34,7 +34,7 @@ impl Account {
             shards,
             capacity: AtomicU64::new(capacity.unwrap_or(u64::MAX)),
             free: AtomicU64::new(capacity.unwrap_or(u64::MAX)),
-            owed: AtomicU64::new(0),
+            debt: AtomicU64::new(0),
             portion: AtomicU64::new(portion(capacity.unwrap_or(0), shards)),
         }
     }
@@ -44,8 +44,8 @@ impl Account {
         self.is_bounded.then(|| self.capacity.load(Relaxed))
     }
 
-    /// Changes the capacity of a bounded cache. If it has shrunk, weight is [owed](Self::owed) from
-    /// now on.
+    /// Changes the capacity of a bounded cache. If it has shrunk, there is a [debt](Self::debt)
+    /// from now on.
     pub(crate) fn set_capacity(&self, capacity: u64) {
         let old = self.capacity.swap(capacity, Relaxed);
         self.portion.store(portion(capacity, self.shards), Relaxed);
@@ -53,26 +53,26 @@ impl Account {
             self.give_back(capacity - old);
             return;
         }
-        self.owed.fetch_add(old - capacity, SeqCst);
-        self.pay();
+        self.debt.fetch_add(old - capacity, SeqCst);
+        self.settle();
     }
 
-    /// Pays with what is not lent. Nobody borrows as long as something is owed.
-    fn pay(&self) {
-        while self.owed() > 0 {
-            let unlent = take(&self.free, self.owed());
-            let paid = take(&self.owed, unlent);
-            if unlent == paid {
+    /// Settles the debt with free weight. Nothing is lent as long as there is a debt.
+    fn settle(&self) {
+        while self.debt() > 0 {
+            let unlent = take(&self.free, self.debt());
+            let settled = take(&self.debt, unlent);
+            if unlent == settled {
                 return;
             }
-            // Somebody else has paid meanwhile.
-            self.free.fetch_add(unlent - paid, SeqCst);
+            // Another thread has settled it meanwhile.
+            self.free.fetch_add(unlent - settled, SeqCst);
         }
     }
 
     /// Returns the weight that shards must still give back after the capacity shrank.
-    pub(crate) fn owed(&self) -> u64 {
-        self.owed.load(SeqCst)
+    pub(crate) fn debt(&self) -> u64 {
+        self.debt.load(SeqCst)
     }
 
     /// Returns the weight that is lent to no shard.
@@ -88,7 +88,7 @@ impl Account {
     /// Returns whether a shard may borrow now.
     #[inline]
     pub(crate) fn may_lend(&self) -> bool {
-        self.free.load(Relaxed) > 0 && self.owed() == 0
+        self.free.load(Relaxed) > 0 && self.debt() == 0
     }
 
     /// Borrows `need`, or a portion if that is more; returns what could be had, which may be less.
@@ -101,14 +101,14 @@ impl Account {
     }
 
     /// Returns the part of a loan that a shard should give back when it uses `used` of it: all that
-    /// it does not use, as long as something is owed.
+    /// it does not use, as long as there is a debt.
     pub(crate) fn surplus(&self, lent: u64, used: u64) -> u64 {
         if !self.is_bounded {
             return 0;
         }
-        let owed = self.owed();
-        if owed > 0 {
-            return owed.min(lent.saturating_sub(used));
+        let debt = self.debt();
+        if debt > 0 {
+            return debt.min(lent.saturating_sub(used));
         }
         let portion = self.portion.load(Relaxed);
         let keep = used + portion;
@@ -122,9 +122,9 @@ impl Account {
     /// Takes back what a shard does not need.
     pub(crate) fn give_back(&self, weight: u64) {
         self.free.fetch_add(weight, SeqCst);
-        // After that. Who shrinks the capacity looks at what is free after it owes: one of both
-        // pays.
-        self.pay();
+        // After that. A thread that shrinks the capacity adds the debt and then looks at what is
+        // free: one of the two settles it.
+        self.settle();
     }
 }
 
@@ -159,7 +159,7 @@ mod tests {
     /// Weight that was given back just as the capacity shrank was lent again, and the cache stayed
     /// too large.
     #[test]
-    fn nothing_is_free_while_something_is_owed_whoever_gives_back_meanwhile() {
+    fn nothing_is_free_while_there_is_a_debt_even_if_weight_is_given_back_meanwhile() {
         for _ in 0..200 {
             let account = Account::new(Some(1000), 4);
             let lent = account.borrow(1000);
@@ -169,7 +169,7 @@ mod tests {
                 }
                 scope.spawn(|| [900, 500, 700, 100].map(|size| account.set_capacity(size)));
             });
-            assert_eq!((lent, account.free(), account.owed()), (1000, 100, 0));
+            assert_eq!((lent, account.free(), account.debt()), (1000, 100, 0));
         }
     }
 
@@ -178,12 +178,12 @@ mod tests {
         let account = Account::new(Some(1000), 4);
         let lent = account.borrow(900);
         account.set_capacity(300);
-        assert_eq!((lent, account.free(), account.owed()), (900, 0, 600));
+        assert_eq!((lent, account.free(), account.debt()), (900, 0, 600));
         account.give_back(650);
-        assert_eq!((account.free(), account.owed()), (50, 0));
+        assert_eq!((account.free(), account.debt()), (50, 0));
         account.set_capacity(100);
-        assert_eq!((account.free(), account.owed()), (0, 150));
+        assert_eq!((account.free(), account.debt()), (0, 150));
         account.set_capacity(1100);
-        assert_eq!((account.free(), account.owed()), (850, 0));
+        assert_eq!((account.free(), account.debt()), (850, 0));
     }
 }

@@ -169,12 +169,12 @@ impl<V> Flight<V> {
         lock(&self.state).waiters > 0
     }
 
-    /// Leads, if nobody does.
+    /// Takes the lead if no one has it.
     pub(crate) fn take(&self) -> bool {
         lock(&self.state).take()
     }
 
-    /// Leads with an async closure, if nobody leads and nobody was chosen to.
+    /// Takes the lead with an async closure, if no one has it and no one was chosen for it.
     pub(crate) fn take_turn(&self) -> bool {
         let mut state = lock(&self.state);
         let taken = state.chosen == 0 && state.take();
@@ -260,8 +260,8 @@ impl<V> Flight<V> {
         turn
     }
 
-    /// A future no longer waits. Whether the flight is vacant, and nobody else was chosen to lead
-    /// it.
+    /// Ends a future's wait. Returns whether the flight is vacant and no other future was chosen to
+    /// lead it.
     pub(crate) fn cancel_wait(&self, id: u64) -> bool {
         let mut state = lock(&self.state);
         state.waiters -= 1;

@@ -26,11 +26,11 @@ use crate::core::shard::{Shard, ShardCell};
 
 /// The hooks that the builder has set.
 pub(crate) struct Hooks<K, V, S> {
-    pub(crate) using: Option<UseHook<K, V, S>>,
-    pub(crate) telling: Option<ListenerHook<K, V, S>>,
-    pub(crate) refreshing: Option<RefreshHook<K, V, S>>,
+    pub(crate) on_use: Option<UseHook<K, V, S>>,
+    pub(crate) listener: Option<ListenerHook<K, V, S>>,
+    pub(crate) refresh: Option<RefreshHook<K, V, S>>,
     /// Set by the first invalidation by tag.
-    pub(crate) sweeping: OnceLock<SweepHook<K, V, S>>,
+    pub(crate) sweep: OnceLock<SweepHook<K, V, S>>,
 }
 
 /// The hook for reads that change their entry's end.
@@ -81,10 +81,10 @@ pub(crate) trait Runs: Send + Sync {
 impl<K, V, S> Hooks<K, V, S> {
     pub(crate) const fn none() -> Self {
         Self {
-            using: None,
-            telling: None,
-            refreshing: None,
-            sweeping: OnceLock::new(),
+            on_use: None,
+            listener: None,
+            refresh: None,
+            sweep: OnceLock::new(),
         }
     }
 }

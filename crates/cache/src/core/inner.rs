@@ -135,7 +135,7 @@ impl<K, V, S> Inner<K, V, S> {
         let lent = account.first_loan();
         let stores_plainly = config.stores_plainly();
         let (new_store, huge_pages) = (config.new_store, config.huge_pages);
-        let ahead = match hooks.using {
+        let ahead = match hooks.on_use {
             Some(_) => AHEAD_MAX,
             None => config.grace.saturating_mul(TICK_NANOS).min(AHEAD_MAX),
         };

@@ -28,8 +28,8 @@ impl<K, V, S> Inner<K, V, S> {
     /// Delivers queued events to the listener, if that is this thread's to do. With `wait` it waits
     /// for its turn, where it may.
     pub(crate) fn deliver(&self, wait: bool) {
-        if let Some(telling) = &self.hooks.telling {
-            (telling.deliver)(self, wait);
+        if let Some(hook) = &self.hooks.listener {
+            (hook.deliver)(self, wait);
         }
     }
 

@@ -1,7 +1,7 @@
 //! The core of a cache: shards and their locks, liveness of entries, eviction and removal, delivery
 //! of events.
 //!
-//! # One look-up's walk
+//! # One look-up, step by step
 //!
 //! 1. The key's hash is mixed. The top bits choose the shard, the low 32 bits are the place.
 //! 2. The thread takes the shard's reader lock, whose word has a cache line of its own. The index
@@ -40,7 +40,7 @@
 //!    deadline that is near, nine full buckets in a row), the lock's way begins from the start. It
 //!    is the whole truth; this is a short cut.
 //!
-//! # One insertion's walk
+//! # One insertion, step by step
 //!
 //! 1. The weigher and the `Expiry` run. Jitter and bounds are applied to the TTL, which becomes a
 //!    deadline.

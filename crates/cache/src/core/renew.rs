@@ -39,15 +39,15 @@ impl<K, V, S> Inner<K, V, S> {
     /// lock.
     #[inline]
     pub(crate) fn used(&self, shard: &Shard<K, V>, slot: Slot) -> Option<Renewal> {
-        let using = self.hooks.using.as_ref()?;
-        (using.slide)(self, shard, slot)
+        let hook = self.hooks.on_use.as_ref()?;
+        (hook.slide)(self, shard, slot)
     }
 
     /// Gives an entry the end that its use has decided.
     #[cold]
     pub(crate) fn renew<Q: Equivalent<K> + ?Sized>(&self, hash: Hashed, key: &Q, renewal: Renewal) {
-        if let Some(using) = &self.hooks.using {
-            (using.renew)(self, hash, &|stored| key.equivalent(stored), renewal);
+        if let Some(hook) = &self.hooks.on_use {
+            (hook.renew)(self, hash, &|stored| key.equivalent(stored), renewal);
         }
     }
 }

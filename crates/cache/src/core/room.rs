@@ -59,7 +59,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
                 return;
             }
         }
-        if self.account.owed() > 0 {
+        if self.account.debt() > 0 {
             shard.wanted = ShardRequest::Collection;
         }
     }
@@ -99,12 +99,12 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     }
 
     /// Returns whether one eviction makes room for an entry of this weight: nothing can be
-    /// borrowed, nothing is due, nothing is owed.
+    /// borrowed, nothing is due, and there is no debt.
     #[inline(always)]
     pub(crate) fn must_evict_for(&self, shard: &Shard<K, V>, weight: u32, now: u64) -> bool {
         shard.store.weight() + u64::from(weight) > shard.lent
             && !self.account.may_lend()
-            && self.account.owed() == 0
+            && self.account.debt() == 0
             && !Self::has_due(shard, now)
     }
 
@@ -203,7 +203,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         if got > used {
             self.account.give_back(got - used);
         }
-        if self.account.owed() > 0 {
+        if self.account.debt() > 0 {
             // The capacity has shrunk meanwhile: who collects did not see this, on its way from
             // shard to shard.
             self.collect();
@@ -270,8 +270,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     pub(crate) fn collect_some(&self) -> bool {
         let mut collected = false;
         for cell in &self.shards {
-            let owed = self.account.owed();
-            if owed == 0 {
+            let debt = self.account.debt();
+            if debt == 0 {
                 return false;
             }
             let got = self.write(cell, |shard| {
@@ -280,7 +280,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
                     0 => 0,
                     len => (shard.store.weight() / len).max(1) * EVICTED_PER_HOLD,
                 };
-                self.reclaim(shard, owed.min(unused.saturating_add(some)), owed)
+                self.reclaim(shard, debt.min(unused.saturating_add(some)), debt)
             });
             self.account.give_back(got);
             collected |= got > 0;

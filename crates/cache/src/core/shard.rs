@@ -26,7 +26,7 @@ pub(crate) enum ShardRequest {
     Nothing,
     /// Weight that the entry stored last lacks.
     Room(u64),
-    /// The weight that is owed since the capacity shrank.
+    /// The debt since the capacity shrank.
     Collection,
 }
 
@@ -139,8 +139,8 @@ impl<K, V> Shard<K, V> {
     /// Returns whether a hold ends with nothing to publish, to drop or to tell.
     #[inline(always)]
     pub(crate) fn leaves_nothing(&self, cell: &ShardCell<K, V>) -> bool {
-        let owes = self.republish || self.outbox.has_news() || self.store.has_freed();
-        !owes && self.garbage.is_empty() && !self.is_untidy(cell)
+        let has_work = self.republish || self.outbox.has_news() || self.store.has_freed();
+        !has_work && self.garbage.is_empty() && !self.is_untidy(cell)
     }
 
     /// Returns whether no key is being loaded or computed, and no error or absence is remembered.

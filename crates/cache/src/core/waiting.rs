@@ -14,7 +14,7 @@ struct Wakers {
     next_id: u64,
 }
 
-/// One task's place among those who wait. It is given up when this is dropped.
+/// One task's slot among the waiting tasks. Dropping it gives the slot up.
 pub(crate) struct WaiterSlot<'a> {
     waiting: &'a Waiting,
     id: u64,
@@ -28,7 +28,7 @@ impl Waiting {
         }))
     }
 
-    /// A place for one task, which does not wait yet.
+    /// Returns a slot for one task, which does not wait yet.
     pub(crate) fn place(&self) -> WaiterSlot<'_> {
         let mut wakers = lock(&self.0);
         wakers.next_id += 1;
@@ -38,7 +38,7 @@ impl Waiting {
         }
     }
 
-    /// Wakes everybody, once.
+    /// Wakes every waiting task once.
     pub(crate) fn wake_all(&self) {
         let woken = std::mem::take(&mut lock(&self.0).all);
         // Not under the lock: a waker is the runtime's code.
@@ -64,7 +64,7 @@ impl WaiterSlot<'_> {
         drop(old);
     }
 
-    /// Waits no more, until it does again.
+    /// Ends the wait, until the task waits again.
     pub(crate) fn leave(&self) {
         let own = lock(&self.waiting.0).take(self.id);
         drop(own);
@@ -77,7 +77,7 @@ impl Drop for WaiterSlot<'_> {
     }
 }
 
-/// As a waker, for what all of them wait for.
+/// As a waker, it wakes all waiting tasks.
 impl Wake for Waiting {
     fn wake(self: Arc<Self>) {
         self.wake_all();

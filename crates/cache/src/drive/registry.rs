@@ -211,7 +211,7 @@ impl JoinQueue {
 }
 
 impl DriveFuture {
-    /// Drives all members, until they are closed and nobody joins any more.
+    /// Drives all members, until they are closed and no cache joins any more.
     #[inline]
     pub(crate) async fn run(self) {
         let mut tasks = TaskSet::new();

@@ -39,8 +39,8 @@ where
     fn stop(&self) {
         self.closed.store(true, SeqCst);
         self.requests.stop();
-        if let Some(refreshing) = &self.hooks.refreshing {
-            (refreshing.stop)(self);
+        if let Some(hook) = &self.hooks.refresh {
+            (hook.stop)(self);
         }
     }
 

@@ -24,7 +24,7 @@ pub(crate) struct Sleeper {
     panics: Arc<Panics>,
 }
 
-/// The first panic that nobody has asked for yet.
+/// The first panic that was not taken yet.
 struct Panics(Mutex<Option<PanicPayload>>);
 
 /// One sleep. After a panic it does not end.

@@ -95,16 +95,16 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
 
     /// Sweeps the next slots of a shard; returns where to go on.
     fn sweep_slots(&self, cell: &ShardCell<K, V>, before: u32, count: u32) -> Option<u32> {
-        let sweeping = self.hooks.sweeping.get()?;
-        (sweeping.slots)(self, cell, before, count)
+        let hook = self.hooks.sweep.get()?;
+        (hook.slots)(self, cell, before, count)
     }
 
     /// Removes an entry that a reader has found invalidated.
     #[cold]
     #[inline(never)]
     pub(crate) fn remove_if_invalidated<Q: Equivalent<K> + ?Sized>(&self, hash: Hashed, key: &Q) {
-        if let Some(sweeping) = self.hooks.sweeping.get() {
-            (sweeping.key)(self, hash, &|stored| key.equivalent(stored));
+        if let Some(hook) = self.hooks.sweep.get() {
+            (hook.key)(self, hash, &|stored| key.equivalent(stored));
         }
     }
 

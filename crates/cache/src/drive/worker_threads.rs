@@ -59,14 +59,14 @@ impl WorkerThreads {
         S: BuildHasher + Send + Sync + 'static,
         E: End,
     {
-        let (telling, refreshing) = (&inner.hooks.telling, &inner.hooks.refreshing);
-        self.0.start(telling.is_some(), refreshing.is_some())?;
+        let (listener, refresh) = (&inner.hooks.listener, &inner.hooks.refresh);
+        self.0.start(listener.is_some(), refresh.is_some())?;
         inner.requests.work_by_threads();
-        if let Some(refreshing) = refreshing {
-            self.refresh(&inner.requests, (refreshing.runs)(inner));
+        if let Some(refresh) = refresh {
+            self.refresh(&inner.requests, (refresh.runs)(inner));
         }
-        if let Some(telling) = telling {
-            let work = (telling.drive)(Arc::clone(inner), budget.events);
+        if let Some(listener) = listener {
+            let work = (listener.drive)(Arc::clone(inner), budget.events);
             self.0.events.spawn(guarded(thread_of(inner), work));
         }
         let guard = thread_of(inner);

@@ -480,7 +480,7 @@ where
     #[must_use]
     pub fn time_to_idle(mut self, idle: Duration) -> Self {
         self.config.time_to_idle = Some(idle);
-        self.hooks.using = Some(UseHook::new());
+        self.hooks.on_use = Some(UseHook::new());
         self.ttl_answered = true;
         self
     }
@@ -497,7 +497,7 @@ where
     #[must_use]
     pub fn expire_after(mut self, expiry: impl Expiry<K, V> + 'static) -> Self {
         self.config.expiry = Some(Box::new(expiry));
-        self.hooks.using = Some(UseHook::new());
+        self.hooks.on_use = Some(UseHook::new());
         self.ttl_answered = true;
         self
     }
@@ -569,7 +569,7 @@ where
         listener: impl Fn(Removal<K, V>) + Send + Sync + 'static,
     ) -> Self {
         self.listener = Some(Listener::Blocking(Box::new(listener)));
-        self.hooks.telling = Some(ListenerHook::new());
+        self.hooks.listener = Some(ListenerHook::new());
         self
     }
 
@@ -598,7 +598,7 @@ where
     {
         let listener = move |removal| -> ListenerFuture { Box::pin(listener(removal)) };
         self.listener = Some(Listener::Async(Box::new(listener)));
-        self.hooks.telling = Some(ListenerHook::new());
+        self.hooks.listener = Some(ListenerHook::new());
         self
     }
 
@@ -632,7 +632,7 @@ where
     {
         let load = move |key: &K| refreshed(load(key));
         self.config.refresher = Some(Refresher::blocking(load));
-        self.hooks.refreshing = Some(RefreshHook::new());
+        self.hooks.refresh = Some(RefreshHook::new());
         self
     }
 
@@ -675,7 +675,7 @@ where
             async move { refreshed(answer.await) }
         };
         self.config.refresher = Some(Refresher::future(load));
-        self.hooks.refreshing = Some(RefreshHook::new());
+        self.hooks.refresh = Some(RefreshHook::new());
         self
     }
 
@@ -700,9 +700,9 @@ where
             stale_on_error: self.stale_on_error,
             negative_capacity: self.negative_capacity,
             hooks: Hooks {
-                using: self.hooks.using.map(|_| UseHook::new()),
-                telling: self.hooks.telling.map(|_| ListenerHook::new()),
-                refreshing: self.hooks.refreshing.map(|_| RefreshHook::new()),
+                on_use: self.hooks.on_use.map(|_| UseHook::new()),
+                listener: self.hooks.listener.map(|_| ListenerHook::new()),
+                refresh: self.hooks.refresh.map(|_| RefreshHook::new()),
                 ..Hooks::none()
             },
             join: self.join.map(|_| SharedDriver::join as Join<K, V, T>),

@@ -675,8 +675,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
             let read = |cell| self.inner.read(cell).lent;
             let lent: u64 = self.inner.shards.iter().map(read).sum();
             let free = self.inner.account.free();
-            let owed = self.inner.account.owed();
-            assert_eq!(lent + free, capacity + owed, "what is lent and what is not");
+            let debt = self.inner.account.debt();
+            assert_eq!(lent + free, capacity + debt, "what is lent and what is not");
         }
     }
 }

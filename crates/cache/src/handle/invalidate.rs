@@ -35,7 +35,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// afterwards is visible.
     pub fn invalidate_tag(&self, tag: &str) -> bool {
         // Before a reader finds an entry that was.
-        self.inner.hooks.sweeping.get_or_init(SweepHook::new);
+        self.inner.hooks.sweep.get_or_init(SweepHook::new);
         let any = self.inner.tags.invalidate(tag);
         if any {
             self.inner.requests.sweep_wanted();

@@ -27,7 +27,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         Q: Hash + Equivalent<K> + ?Sized,
     {
         let is_there = self.set_pinned(key, false);
-        if self.inner.account.owed() > 0 {
+        if self.inner.account.debt() > 0 {
             self.inner.collect();
         }
         is_there

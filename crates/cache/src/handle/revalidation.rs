@@ -66,7 +66,7 @@ where
     {
         let load = move |key: &K, old| refreshed(load(key, old));
         self.config.refresher = Some(Refresher::blocking_with_old(load));
-        self.hooks.refreshing = Some(RefreshHook::new());
+        self.hooks.refresh = Some(RefreshHook::new());
         self
     }
 
@@ -88,7 +88,7 @@ where
             async move { refreshed(answer.await) }
         };
         self.config.refresher = Some(Refresher::future_with_old(load));
-        self.hooks.refreshing = Some(RefreshHook::new());
+        self.hooks.refresh = Some(RefreshHook::new());
         self
     }
 }

@@ -67,16 +67,16 @@ impl<K, V, S> Inner<K, V, S> {
         hash: Hashed,
         slot: Slot,
     ) -> Option<K> {
-        let refreshing = self.hooks.refreshing.as_ref()?;
-        (refreshing.wanted)(self, shard, hash, slot)
+        let hook = self.hooks.refresh.as_ref()?;
+        (hook.wanted)(self, shard, hash, slot)
     }
 
     /// Queues the refresh of a stale entry, unless that has been done meanwhile.
     #[cold]
     #[inline(never)]
     pub(crate) fn refresh_soon(&self, hash: Hashed, key: K) {
-        if let Some(refreshing) = &self.hooks.refreshing {
-            (refreshing.queue)(self, hash, key);
+        if let Some(hook) = &self.hooks.refresh {
+            (hook.queue)(self, hash, key);
         }
     }
 }

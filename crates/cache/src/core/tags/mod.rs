@@ -162,7 +162,7 @@ impl Drop for HeldTags<'_> {
     }
 }
 
-/// A use of tags by somebody who is no entry, and may have it for long: a refresh, or a walk over
+/// A use of tags by something other than an entry, perhaps for long: a refresh, or a scan of
 /// entries.
 pub(crate) struct LentTags<'a> {
     tags: &'a Tags,
