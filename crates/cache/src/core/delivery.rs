@@ -320,8 +320,8 @@ impl<K, V> Delivery<K, V> {
         Poll::Ready(Delivered::Some)
     }
 
-    /// This task may have got the answer that others wait for, before that has woken anybody: it
-    /// wakes nobody now.
+    /// Wakes the other waiting tasks. This task may have taken the answer that they wait for before
+    /// its waker was called, and then nothing else wakes them.
     fn wake_others(&self, place: &WaiterSlot<'_>) {
         place.leave();
         self.waiting.wake_all();

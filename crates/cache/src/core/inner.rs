@@ -83,8 +83,8 @@ impl<K, V, S> Hold<'_, K, V, S> {
         self.inner.release(self.cell, shard);
     }
 
-    /// As [`end`](Self::end), where nothing has left the store, and nobody is to be told of
-    /// anything but a deadline.
+    /// As [`end`](Self::end), for a hold in which nothing has left the store, and only a deadline
+    /// is to be published.
     #[inline(always)]
     pub(crate) fn end_soon(&mut self) {
         if let Some(shard) = &mut self.shard {

@@ -142,8 +142,7 @@ impl Drop for Running<'_> {
     }
 }
 
-/// A place of the queue that is taken. It is given back when nobody needs it, also when user code
-/// panics first.
+/// A reserved slot of the queue. Dropping it gives the slot back, also when user code panics first.
 pub(crate) struct QueueSlot<'a>(&'a AtomicUsize);
 
 impl QueueSlot<'_> {

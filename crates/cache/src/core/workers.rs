@@ -20,7 +20,7 @@ pub(crate) trait Shutdown: Send + Sync {
     /// Tells all workers to stop.
     fn stop(&self);
 
-    /// Empties it and tells the listener, unless that has been done. Waits for nobody.
+    /// Empties it and tells the listener, unless that has been done. Does not wait.
     fn finish(&self);
 }
 

@@ -144,8 +144,8 @@ impl<K, V, S> Inner<K, V, S> {
         self.delivery.pending() > 0 || self.delivery.wanted.load(SeqCst)
     }
 
-    /// Tells the listener some, as the driver, which has nothing else to wake it for what somebody
-    /// else passed.
+    /// Tells the listener of some events, as the driver. It must look again for events that another
+    /// thread has passed, because nothing else wakes it for them.
     fn deliver_to_driver(&self, budget: usize) -> Delivered {
         let told = self.deliver_some(false, budget);
         if told == Delivered::Again {

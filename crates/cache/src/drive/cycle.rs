@@ -225,7 +225,8 @@ impl<K, V, S> Inner<K, V, S> {
     }
 }
 
-/// However a drive future ends, nobody waits for it to empty the shards.
+/// Reports the shards as emptied when a drive future ends in any way, so that no thread waits for
+/// it.
 struct EmptiedOnDrop<'a>(&'a Requests);
 
 impl Drop for EmptiedOnDrop<'_> {

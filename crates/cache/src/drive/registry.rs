@@ -46,9 +46,9 @@ where
     V: Send + Sync + 'static,
     S: BuildHasher + Send + Sync + 'static,
 {
-    /// Drives the cache as a task, which is at work for it from this call on, though nobody has
-    /// polled it: it may have been spawned. Not where threads do it, whose alarm it would take
-    /// over.
+    /// Drives the cache as a task. The task counts as a worker from this call on, polled or not,
+    /// because it may have been spawned. Does nothing if threads drive the cache: it would take
+    /// their alarm over.
     pub(crate) fn drive_as_task<T, F>(
         self: Arc<Self>,
         budget: TurnBudget,

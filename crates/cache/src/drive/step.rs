@@ -114,7 +114,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
 }
 
 impl<K, V, S> Inner<K, V, S> {
-    /// The tick at which something expires, if nobody interferes.
+    /// Returns the tick at which the next entry expires, unless a writer changes that.
     pub(crate) fn next_event(&self) -> u64 {
         match self.next_deadline() {
             Some(next) if !self.time.is_frozen() => next,

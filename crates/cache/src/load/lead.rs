@@ -329,7 +329,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             || shard.negatives.find(hash.place(), is, &self.time).is_some()
     }
 
-    /// Hands a flight that nobody leads to one who waits for it, or takes it out.
+    /// Hands a flight without a leader to one of its waiters, or takes it out.
     pub(super) fn vacate(&self, hash: Hashed, flight: &Arc<Flight<V>>, from: Phase) {
         let wake = self.hold(self.cell(hash), |shard| {
             shard

@@ -108,7 +108,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Inner<K, V, S> {
         }
     }
 
-    /// Leads the flight of a key, if nobody does; else joins those who wait for it.
+    /// Takes the lead of a key's flight if no one has it; else joins its waiters.
     ///
     /// # Panics
     ///
