@@ -4,39 +4,18 @@
 
 #![no_main]
 
-use arbitrary::{Arbitrary, Result, Unstructured};
+use libfuzzer_sys::arbitrary::{Arbitrary, Result, Unstructured};
 use libfuzzer_sys::fuzz_target;
-use tidewheel_fuzz::check::against_model;
-use tidewheel_fuzz::loose::{Loose, any_command};
-use tidewheel_fuzz::op::{Step, all};
-use tidewheel_fuzz::rig::Rig;
-use tidewheel_resp::Protocol;
+use tidewheel_oracle::Run;
 
+/// `cargo fuzz fmt` prints it.
 #[derive(Debug)]
-enum Input<'a> {
-    /// Calls that the model knows.
-    Model(Protocol, Vec<Step>),
-    /// Rows of the table with any arguments.
-    Any(Protocol, Vec<Loose<'a>>),
-}
+struct Input(Run);
 
-impl<'a> Arbitrary<'a> for Input<'a> {
+impl<'a> Arbitrary<'a> for Input {
     fn arbitrary(u: &mut Unstructured<'a>) -> Result<Self> {
-        let (any, resp3): (bool, bool) = u.arbitrary()?;
-        let protocol = if resp3 {
-            Protocol::Resp3
-        } else {
-            Protocol::Resp2
-        };
-        Ok(if any {
-            Self::Any(protocol, all(u)?)
-        } else {
-            Self::Model(protocol, all(u)?)
-        })
+        Ok(Self(Run::either(u.bytes(u.len())?)))
     }
 }
 
-fuzz_target!(|input: Input<'_>| match input {
-    Input::Model(protocol, steps) => against_model(Rig::new(protocol), &steps),
-    Input::Any(protocol, steps) => any_command(Rig::new(protocol), &steps),
-});
+fuzz_target!(|input: Input| input.0.check());

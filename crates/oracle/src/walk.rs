@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::model::{Model, Place};
 
 /// A scan of a collection, or of all keys.
-pub struct Walk {
+pub(crate) struct Walk {
     db: u32,
     /// The collection and its generation; `None` for keys.
     of: Option<(Place, &'static str, u64)>,
@@ -16,7 +16,7 @@ pub struct Walk {
 
 impl Walk {
     /// Begins: with the members of a collection, or with the keys if there is none.
-    pub fn new(model: &Model, key: &[u8]) -> Self {
+    pub(crate) fn new(model: &Model, key: &[u8]) -> Self {
         let place = (model.db(), key.to_vec());
         let of = model
             .look(&place)
@@ -35,7 +35,7 @@ impl Walk {
     }
 
     /// What to ask next.
-    pub fn words(&self, count: u8) -> Vec<Vec<u8>> {
+    pub(crate) fn words(&self, count: u8) -> Vec<Vec<u8>> {
         let mut words = match &self.of {
             None => vec![b"SCAN".to_vec()],
             Some(((_, key), name, _)) => {
@@ -53,7 +53,7 @@ impl Walk {
     }
 
     /// How many elements of a page belong to one member.
-    pub fn width(&self) -> usize {
+    pub(crate) fn width(&self) -> usize {
         match &self.of {
             Some((_, "hash" | "zset", _)) => 2,
             _ => 1,
@@ -61,7 +61,7 @@ impl Walk {
     }
 
     /// Takes a page. `None` at the end.
-    pub fn goes_on(mut self, cursor: Vec<u8>, found: &[Vec<u8>]) -> Option<Self> {
+    pub(crate) fn goes_on(mut self, cursor: Vec<u8>, found: &[Vec<u8>]) -> Option<Self> {
         for name in found {
             if let Some((_, seen)) = self.stays.get_mut(name) {
                 *seen += 1;
@@ -82,7 +82,7 @@ impl Walk {
 
     /// Forgets what is not there any more. `None` if the walk is over because its subject is
     /// another one now.
-    pub fn still(mut self, model: &Model) -> Option<Self> {
+    pub(crate) fn still(mut self, model: &Model) -> Option<Self> {
         let is_same = match &self.of {
             None => true,
             Some((place, name, generation)) => model.look(place) == Some((*name, *generation)),

@@ -8,7 +8,7 @@ use super::expect::leaves;
 use super::{Answered, Bytes, Expect, Kind, Member, Members, Model, flat, int, random};
 use crate::draw::Draw;
 
-impl Draw<'_, '_> {
+impl Draw<'_> {
     pub(crate) fn set(&mut self) -> String {
         let (k, other, m) = (self.key("s"), self.key("s"), self.member());
         match self.below(18) {

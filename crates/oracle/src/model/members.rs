@@ -3,9 +3,8 @@
 use tidewheel_resp::Reply;
 
 use super::keys::allow;
-use super::{Answered, Expect, Kind, Model, flat, int, integer, invalid_time, wrong_type};
+use super::{Answered, Expect, Kind, Model, Unit, flat, int, integer, invalid_time, wrong_type};
 use crate::draw::Draw;
-use crate::op::{Unit, When};
 
 /// The first wall time that no deadline of a member may have.
 const WALL_END_MS: i128 = 1 << 46;
@@ -13,7 +12,7 @@ const WALL_END_MS: i128 = 1 << 46;
 /// The same in engine time.
 const END: i128 = (1 << 48) - 1;
 
-impl Draw<'_, '_> {
+impl Draw<'_> {
     pub(crate) fn member_deadline(&mut self) -> String {
         let at = usize::from(self.below(3));
         let (letter, k) = (["H", "S", "Z"][at], self.key(["h", "s", "z"][at]));
@@ -53,13 +52,7 @@ impl Model {
             return Some(told);
         }
         let (letter, verb) = w[0].split_at_checked(1)?;
-        let unit = match verb {
-            "EXPIRE" | "TTL" | "PERSIST" => Unit::Seconds,
-            "PEXPIRE" | "PTTL" => Unit::Millis,
-            "EXPIREAT" | "EXPIRETIME" => Unit::AtSeconds,
-            "PEXPIREAT" | "PEXPIRETIME" => Unit::AtMillis,
-            _ => return None,
-        };
+        let unit = Unit::of(verb);
         let first = w.iter().position(|word| *word == "FIELDS")? + 2;
         let expires = verb.contains("PIRE") && !verb.ends_with("TIME");
         if let Some(Err(error)) = expires.then(|| self.member_end(w, w[2], unit)) {
@@ -119,16 +112,9 @@ impl Model {
         members: &[&str],
     ) -> Result<Expect, Reply> {
         let deadline = self.member_end(w, w[2], unit)?;
-        let conditions = match w[3] {
-            "NX" => &[When::None][..],
-            "XX" => &[When::Some],
-            "GT" => &[When::Greater],
-            "LT" => &[When::Less],
-            _ => &[],
-        };
         let mut done = Vec::new();
         for member in members {
-            done.push(self.expire_one(w[1], member, deadline, conditions)?);
+            done.push(self.expire_one(w[1], member, deadline, &w[3..4])?);
         }
         self.note_deadline(w[1], &done);
         Ok(flat(done.into_iter().map(integer)))
@@ -141,7 +127,7 @@ impl Model {
         key: &str,
         member: &str,
         deadline: i128,
-        conditions: &[When],
+        conditions: &[&str],
     ) -> Result<i64, Reply> {
         let tick = self.tick;
         let Some(old) = self.member(key, member) else {

@@ -14,7 +14,7 @@ use crate::draw::Draw;
 
 type Scored = (Bytes, f64);
 
-impl Draw<'_, '_> {
+impl Draw<'_> {
     pub(crate) fn zset(&mut self) -> String {
         let (k, other, m) = (self.key("z"), self.key("z"), self.member());
         match self.below(24) {

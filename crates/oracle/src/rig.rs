@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use crate::draw::spell;
-use crate::op::Step;
+use crate::step::Step;
 use tidewheel_keyspace::{
-    Begun, Garbage, Handler, Hooks, Keyspace, NotifyFlags, Options, PackedLimit, Seat, Served,
-    Session, Ticket, Time, Unfinished, Waiter, Watching, resolve,
+    Begun, Garbage, Hooks, Keyspace, NotifyFlags, Options, PackedLimit, Seat, Served, Session,
+    Ticket, Time, Unfinished, Waiter, Watching, is_run_here, resolve,
 };
 use tidewheel_resp::{Args, Limits, Parsed, Parser, Protocol, Reply, Writer};
 
@@ -41,6 +41,7 @@ impl Hooks for Shell {
 }
 
 /// A keyspace under test.
+#[derive(Debug)]
 pub struct Rig {
     /// The keyspace.
     pub keyspace: Keyspace,
@@ -61,9 +62,9 @@ pub struct Rig {
 
 impl Rig {
     /// An empty keyspace that announces everything, with a client that speaks `protocol`.
-    pub fn new(protocol: Protocol) -> Self {
+    pub fn new(protocol: Protocol, shards: usize) -> Self {
         let options = Options {
-            shards: 4,
+            shards,
             databases: 16,
             seed: 7,
         };
@@ -170,12 +171,8 @@ impl Rig {
     /// Takes a step, whatever a call answers.
     pub fn step(&mut self, step: &Step) {
         match step {
-            Step::Call(call) => {
-                self.command(&call.words(self.wall_ms));
-            }
             Step::Line(line) => {
-                let words = spell(line, self.wall_ms).into_iter();
-                self.command(&words.map(String::into_bytes).collect::<Vec<_>>());
+                self.command(&spell(line, self.wall_ms));
             }
             Step::Limits(n) => self.limit(*n),
             // What else there is needs somebody who knows what to expect.
@@ -368,14 +365,17 @@ impl Rig {
 
     /// Sends a command and reads its reply.
     pub fn command(&mut self, words: &[Vec<u8>]) -> Reply {
-        let mut bytes = Writer::new(Protocol::Resp2);
-        bytes.array(words.len());
-        for word in words {
-            bytes.bulk(word);
-        }
-        let mut replies = self.bytes(bytes.as_bytes());
+        let mut replies = self.replies(words);
         assert_eq!(replies.len(), 1, "one command, one reply: {replies:?}");
         replies.remove(0)
+    }
+
+    /// Sends a command that may be one for a server, which is answered by nobody here.
+    pub fn replies(&mut self, words: &[Vec<u8>]) -> Vec<Reply> {
+        let mut bytes = Writer::new(Protocol::Resp2);
+        bytes.array(words.len());
+        words.iter().for_each(|word| bytes.bulk(word));
+        self.bytes(bytes.as_bytes())
     }
 
     /// Sends bytes, whatever they are, and reads the replies of the commands in them.
@@ -431,10 +431,8 @@ fn run(
 ) {
     match resolve(args) {
         Err(error) => error.write(out),
-        Ok(row) => match row.handler {
-            Handler::Host => {}
-            _ => keyspace.execute(seat, row, session, time, args, out),
-        },
+        Ok(row) if is_run_here(row) => keyspace.execute(seat, row, session, time, args, out),
+        Ok(_) => {}
     }
 }
 

@@ -19,24 +19,49 @@ mod zset;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use tidewheel_resp::Reply;
+use tidewheel_resp::{Reply, parse_i64};
 
 use self::deaths::Deaths;
 pub use self::expect::Expect;
 use self::expect::{Answered, bulk, error, flat, int, integer, invalid_time, ok, wrong_type};
-pub use self::text::STRING_MAX;
-pub use self::wait::Waiter;
-use crate::op::{Span, Unit};
+pub(crate) use self::text::STRING_MAX;
+pub(crate) use self::wait::Waiter;
 
 type Bytes = Vec<u8>;
 /// A database's number, and the name of a key.
-pub type Place = (u32, Bytes);
+pub(crate) type Place = (u32, Bytes);
 /// What happened to which key.
-pub type Event = (u32, Bytes, &'static str);
+pub(crate) type Event = (u32, Bytes, &'static str);
+
+/// The unit and origin of a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unit {
+    /// Seconds from now.
+    Seconds,
+    /// Milliseconds from now.
+    Millis,
+    /// A wall time in seconds.
+    AtSeconds,
+    /// A wall time in milliseconds.
+    AtMillis,
+}
+
+impl Unit {
+    /// That of a command or an option: EXPIRE, PTTL, EXAT, PSETEX.
+    pub(crate) fn of(name: &str) -> Self {
+        let is_wall = name.ends_with("AT") || name.ends_with("TIME");
+        match (name.starts_with('P') && name != "PERSIST", is_wall) {
+            (false, false) => Self::Seconds,
+            (true, false) => Self::Millis,
+            (false, true) => Self::AtSeconds,
+            (true, true) => Self::AtMillis,
+        }
+    }
+}
 
 /// What belongs to a member of a collection.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Member<V> {
+pub(crate) struct Member<V> {
     value: V,
     deadline: Option<i128>,
 }
@@ -45,7 +70,7 @@ type Members<V> = BTreeMap<Bytes, Member<V>>;
 
 /// What a key holds.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// A string.
     Text(Bytes),
     /// A hash.
@@ -89,7 +114,7 @@ pub struct Model {
 
 impl Kind {
     /// What TYPE says, and whose members may die.
-    pub fn name(&self) -> &'static str {
+    pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Text(_) => "string",
             Self::Hash(_) => "hash",
@@ -201,8 +226,12 @@ impl Model {
     }
 
     /// Whether nobody knows what a command must answer.
-    pub fn is_vague(&mut self, words: &[String]) -> bool {
-        match &words[0] {
+    pub fn is_vague(&mut self, words: &[Bytes]) -> bool {
+        let words: Vec<_> = words
+            .iter()
+            .map(|word| String::from_utf8_lossy(word))
+            .collect();
+        match &*words[0] {
             name if name.starts_with("PF") => words.iter().any(|key| self.is_vague_log(key)),
             name if name.contains("LEX") || words.iter().any(|word| word == "BYLEX") => {
                 words[1..].iter().any(|key| self.has_no_lex_order(key))
@@ -223,23 +252,44 @@ impl Model {
         text.is_some_and(|text| text.len() > 100_000)
     }
 
-    /// Runs a command of words, and says what the answer must be. What is left to chance it takes
-    /// from the answer.
-    pub fn line(&mut self, words: &[&str], answer: &Reply) -> Expect {
-        let told = None
-            .or_else(|| self.hash(words, answer))
-            .or_else(|| self.list(words))
-            .or_else(|| self.set(words, answer))
-            .or_else(|| self.zset(words, answer))
-            .or_else(|| self.geo(words, answer))
-            .or_else(|| self.member_deadline(words))
-            .or_else(|| self.bits(words))
-            .or_else(|| self.log(words, answer))
-            .or_else(|| self.sort(words))
-            .unwrap_or_else(|| panic!("the model does not know {words:?}"));
+    /// Runs a command, and says what the answer must be. What is left to chance it takes from the
+    /// answer.
+    ///
+    /// # Panics
+    ///
+    /// If the model does not know the command.
+    pub fn run<W: AsRef<[u8]>>(&mut self, words: &[W], answer: &Reply) -> Expect {
+        let words: Vec<_> = words.iter().map(AsRef::as_ref).collect();
+        let name = upper(words[0]);
+        let told = self
+            .any(&name, &words)
+            .or_else(|| self.text(&name, &words))
+            .or_else(|| self.collection(&name, &words, answer))
+            .unwrap_or_else(|| panic!("the model does not know {name}"));
         self.entries.retain(|_, entry| !entry.kind.is_empty());
+        // A deadline that has passed already kills at once.
         self.bury();
         told.unwrap_or_else(Expect::Reply)
+    }
+
+    /// What is drawn for collections is text.
+    fn collection(&mut self, name: &str, words: &[&[u8]], answer: &Reply) -> Answered {
+        let text = |word: &&[u8]| std::str::from_utf8(word).ok().map(str::to_owned);
+        let words: Option<Vec<_>> = words[1..].iter().map(text).collect();
+        let words = words?;
+        let words: Vec<_> = std::iter::once(name)
+            .chain(words.iter().map(String::as_str))
+            .collect();
+        let w = words.as_slice();
+        None.or_else(|| self.hash(w, answer))
+            .or_else(|| self.list(w))
+            .or_else(|| self.set(w, answer))
+            .or_else(|| self.zset(w, answer))
+            .or_else(|| self.geo(w, answer))
+            .or_else(|| self.member_deadline(w))
+            .or_else(|| self.bits(w))
+            .or_else(|| self.log(w, answer))
+            .or_else(|| self.sort(w))
     }
 
     fn bury(&mut self) {
@@ -254,7 +304,7 @@ impl Model {
             match dead {
                 true => deaths.key(&place.1),
                 false => {
-                    deaths.members(&place.1, event, members, emptied.then_some(entry.deadline))
+                    deaths.members(&place.1, event, members, emptied.then_some(entry.deadline));
                 }
             }
             !dead && !emptied
@@ -320,25 +370,16 @@ impl Model {
     }
 
     /// A key's value; if there is none, `empty` is put there.
-    fn or_insert(&mut self, key: &str, empty: Kind) -> &mut Kind {
-        if self.entry(key.as_bytes()).is_none() {
-            self.put(key.as_bytes(), empty, None);
+    fn or_insert(&mut self, key: &[u8], empty: Kind) -> &mut Kind {
+        if self.entry(key).is_none() {
+            self.put(key, empty, None);
         }
-        let entry = self.entry(key.as_bytes());
+        let entry = self.entry(key);
         &mut entry.expect("just put there").kind
     }
 
     fn wall(&self) -> i128 {
         self.tick + self.wall_offset
-    }
-
-    /// The wall time of a deadline that must lie in the future of the epoch.
-    fn deadline(&self, unit: Unit, span: Span) -> Option<i128> {
-        let number = span.number(unit, self.wall() as i64);
-        if number <= 0 {
-            return None;
-        }
-        self.wall_deadline(unit, number)
     }
 
     /// A deadline in ticks, unless its wall time overflows.
@@ -372,6 +413,14 @@ impl Model {
     }
 }
 
+fn number(word: &[u8]) -> i64 {
+    parse_i64(word).expect("a number")
+}
+
+fn upper(word: &[u8]) -> String {
+    String::from_utf8_lossy(word).to_ascii_uppercase()
+}
+
 /// Calls by key of one type: its value if it is there, or an error for another type.
 macro_rules! typed {
     ($($at:ident, $or_new:ident, $kind:ident, $of:ty;)*) => {
@@ -387,7 +436,7 @@ macro_rules! typed {
                 }
 
                 fn $or_new(&mut self, key: &str) -> Result<&mut $of, Reply> {
-                    match self.or_insert(key, Kind::$kind(Default::default())) {
+                    match self.or_insert(key.as_bytes(), Kind::$kind(Default::default())) {
                         Kind::$kind(of) => Ok(of),
                         _ => Err(wrong_type()),
                     }

@@ -2,11 +2,12 @@
 
 use tidewheel_resp::{Reply, parse_i64};
 
-use super::{Answered, Bytes, Expect, Member, Members, Model, bulk, error, flat, int, random};
+use super::{
+    Answered, Bytes, Expect, Member, Members, Model, Unit, bulk, error, flat, int, random,
+};
 use crate::draw::Draw;
-use crate::op::Unit;
 
-impl Draw<'_, '_> {
+impl Draw<'_> {
     pub(crate) fn hash(&mut self) -> String {
         let (k, f, g, v) = (self.key("h"), self.member(), self.member(), self.member());
         match self.below(22) {
@@ -187,10 +188,7 @@ impl Model {
                 }
                 "PERSIST" => (Life::None, 1),
                 "KEEPTTL" => (Life::Keep, 1),
-                "EX" => (self.until(w, at, Unit::Seconds)?, 2),
-                "PX" => (self.until(w, at, Unit::Millis)?, 2),
-                "EXAT" => (self.until(w, at, Unit::AtSeconds)?, 2),
-                _ => (self.until(w, at, Unit::AtMillis)?, 2),
+                name => (self.until(w, at, Unit::of(name))?, 2),
             };
             life = Some(unit.0);
             at += unit.1;

@@ -7,7 +7,7 @@ use tidewheel_resp::Reply;
 use super::{Answered, Bytes, Expect, Kind, Model, error, int, ok};
 use crate::draw::Draw;
 
-impl Draw<'_, '_> {
+impl Draw<'_> {
     pub(crate) fn log(&mut self) -> String {
         let (k, a, b) = (self.key("p"), self.key("p"), self.key("p"));
         match self.below(5) {

@@ -6,10 +6,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use tidewheel_keyspace::NotifyClass;
 use tidewheel_resp::Reply;
 
-use crate::draw::spell;
+use crate::draw::{spell, spell_word};
 use crate::model::{Event, Expect, Model, Place, STRING_MAX};
-use crate::op::{Call, Name, Step};
 use crate::rig::Rig;
+use crate::step::Step;
 use crate::walk::Walk;
 
 /// Calls of one SCAN; more means that it does not end.
@@ -49,8 +49,8 @@ impl Both {
     fn step(&mut self, step: &Step) {
         self.sync();
         match step {
-            Step::Call(_) | Step::Line(_) => self.command(step),
-            Step::Reload(from, to, ms) => self.reload(*from, *to, *ms),
+            Step::Line(line) => self.command(line),
+            Step::Reload(from, to, ms) => self.reload(from, to, *ms),
             Step::Exec {
                 watched,
                 between,
@@ -63,7 +63,7 @@ impl Both {
                     self.model.leaves(id);
                 }
             }
-            Step::Page(name, count) => self.page(&name.0.bytes(), *count),
+            Step::Page(key, count) => self.page(&spell_word(key, 0), *count),
             other => self.rig.step(other),
         }
         self.settle();
@@ -102,59 +102,34 @@ impl Both {
         self.rig.expire_all();
     }
 
-    fn command(&mut self, step: &Step) {
-        self.prepare(step);
-        let Some(words) = self.words(step) else {
+    fn command(&mut self, line: &str) {
+        self.prepare(line);
+        let Some(words) = self.words(line) else {
             return;
         };
         let reply = self.rig.command(&words);
-        let expect = self.run(step, &words, &reply);
-        if expect.check(step, &reply).is_none() {
+        let expect = self.model.run(&words, &reply);
+        if expect.check(&line, &reply).is_none() {
             self.scan(words, expect, reply);
         }
-        self.learn(step);
+        self.learn(line);
     }
 
     /// What is dead but not removed yet is counted, and may be flushed in silence.
-    fn prepare(&mut self, step: &Step) {
-        if matches!(
-            step,
-            Step::Call(Call::DbSize | Call::FlushDb | Call::FlushAll)
-        ) {
+    fn prepare(&mut self, line: &str) {
+        if ["DBSIZE", "FLUSHDB", "FLUSHALL"].contains(&line) {
             self.expire_all();
         }
     }
 
     /// The words of a command; `None` if nobody could tell what it answers.
-    fn words(&mut self, step: &Step) -> Option<Vec<Vec<u8>>> {
-        let wall_ms = self.rig.wall_ms();
-        match step {
-            Step::Call(call) => Some(call.words(wall_ms)),
-            Step::Line(line) => {
-                let words = spell(line, wall_ms);
-                let vague = self.model.is_vague(&words);
-                (!vague).then(|| words.into_iter().map(String::into_bytes).collect())
-            }
-            _ => None,
-        }
-    }
-
-    fn run(&mut self, step: &Step, words: &[Vec<u8>], reply: &Reply) -> Expect {
-        match step {
-            Step::Call(call) => self.model.run(call),
-            _ => {
-                let words: Vec<_> = words
-                    .iter()
-                    .map(|word| std::str::from_utf8(word).unwrap())
-                    .collect();
-                self.model.line(&words, reply)
-            }
-        }
+    fn words(&mut self, line: &str) -> Option<Vec<Vec<u8>>> {
+        let words = spell(line, self.rig.wall_ms());
+        (!self.model.is_vague(&words)).then_some(words)
     }
 
     /// The model does not hash: it is told the bytes of HyperLogLogs.
-    fn learn(&mut self, step: &Step) {
-        let Step::Line(line) = step else { return };
+    fn learn(&mut self, line: &str) {
         for key in line.split_whitespace().skip(1).filter(|_| is_log(line)) {
             let words = [b"GET".to_vec(), key.as_bytes().to_vec()];
             if let Reply::Bulk(bytes) = self.rig.command(&words) {
@@ -200,8 +175,8 @@ impl Both {
     }
 
     /// DUMP under one name, RESTORE under another.
-    fn reload(&mut self, from: Name, to: Name, ms: u8) {
-        let (from, to) = (from.0.bytes(), to.0.bytes());
+    fn reload(&mut self, from: &str, to: &str, ms: u8) {
+        let (from, to) = (spell_word(from, 0), spell_word(to, 0));
         let place = (self.model.db(), from.clone());
         let reply = self.rig.command(&[b"DUMP".to_vec(), from]);
         let Reply::Bulk(payload) = reply else {
@@ -220,8 +195,8 @@ impl Both {
         self.model.reload(&place, &to, deadline);
     }
 
-    fn exec(&mut self, watched: &[Name], between: &[Step], commands: &[Step]) {
-        let keys: Vec<_> = watched.iter().map(|name| name.0.bytes()).collect();
+    fn exec(&mut self, watched: &[String], between: &[Step], commands: &[Step]) {
+        let keys: Vec<_> = watched.iter().map(|key| spell_word(key, 0)).collect();
         let places: Vec<Place> = keys
             .iter()
             .map(|key| (self.model.db(), key.clone()))
@@ -232,30 +207,28 @@ impl Both {
         for step in between.iter().filter(|step| !is_about_logs(step)) {
             self.step(step);
         }
-        for step in commands {
-            self.prepare(step);
-        }
+        let lines = commands.iter().filter_map(|step| match step {
+            Step::Line(line) if !is_log(line) => Some(line.as_str()),
+            _ => None,
+        });
+        lines.clone().for_each(|line| self.prepare(line));
         self.sync();
-        let (mut steps, mut lines) = (Vec::new(), Vec::new());
-        for step in commands.iter().filter(|step| !is_about_logs(step)) {
-            if let Some(words) = self.words(step) {
-                lines.push(words);
-                steps.push(step);
-            }
-        }
+        let calls: Vec<_> = lines
+            .filter_map(|line| Some((line, self.words(line)?)))
+            .collect();
         let changed = places.iter().any(|place| self.model.is_touched(place));
-        let replies = self.rig.transact(watching, &lines);
+        let words: Vec<_> = calls.iter().map(|(_, words)| words.clone()).collect();
+        let replies = self.rig.transact(watching, &words);
         assert_eq!(
             replies.is_none(),
             changed,
             "EXEC after {between:?} of {watched:?}"
         );
         let Some(replies) = replies else { return };
-        assert_eq!(replies.len(), steps.len());
-        for ((step, words), reply) in steps.into_iter().zip(&lines).zip(replies) {
-            let expect = self.run(step, words, &reply);
+        assert_eq!(replies.len(), calls.len());
+        for ((line, words), reply) in calls.iter().zip(replies) {
             // A scan shows one page only.
-            let _ = expect.check(step, &reply);
+            let _ = self.model.run(words, &reply).check(line, &reply);
         }
     }
 
@@ -265,7 +238,7 @@ impl Both {
         match reply {
             None => self.model.waits(id, &words),
             Some(reply) => {
-                let _ = self.model.line(&words, &reply).check(&line, &reply);
+                let _ = self.model.run(&words, &reply).check(&line, &reply);
                 assert_ne!(reply, Reply::Null, "{line} should wait");
             }
         }
@@ -315,13 +288,13 @@ impl Both {
             let end = self.model.end(&place);
             let reply = self.rig.command(&[b"PEXPIRETIME".to_vec(), key.clone()]);
             end.check(&(&place, "PEXPIRETIME"), &reply);
-            if let Some(text) = self.model.text(&place) {
+            if let Some(text) = self.model.text_of(&place) {
                 let reply = self.rig.command(&[b"GET".to_vec(), key.clone()]);
                 text.check(&(&place, "GET"), &reply);
             }
             let plain = !key.is_empty() && key.iter().all(u8::is_ascii_graphic);
             for line in self.model.views(&place).into_iter().filter(|_| plain) {
-                self.command(&Step::Line(line));
+                self.command(&line);
             }
         }
         self.select(here);

@@ -6,7 +6,7 @@ use super::{Bytes, Expect, Model, Place};
 
 /// One that waits.
 #[derive(Clone, Debug)]
-pub struct Waiter {
+pub(crate) struct Waiter {
     /// Its client.
     pub id: u64,
     db: u32,
@@ -101,7 +101,7 @@ impl Model {
             "BLMOVE" | "BRPOPLPUSH" => only.collect(),
             name => vec![name, &key, "0"],
         };
-        let told = self.line(&words, answer);
+        let told = self.run(&words, answer);
         self.db = here;
         told
     }

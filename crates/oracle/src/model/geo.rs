@@ -16,7 +16,7 @@ const PLACES: std::ops::Range<f64> = 0.0..(1_u64 << 52) as f64;
 /// Relative to the true distance: what cells and rounding may add to it.
 const NEAR: f64 = 0.001;
 
-impl Draw<'_, '_> {
+impl Draw<'_> {
     pub(crate) fn geo(&mut self) -> String {
         let (k, a, b) = (self.key("z"), self.member(), self.member());
         let (lon, lat) = (self.near(120), self.near(80));

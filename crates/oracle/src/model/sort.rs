@@ -5,7 +5,7 @@ use tidewheel_resp::Reply;
 use super::{Answered, Bytes, Kind, Model, bulk, error, flat, int, wrong_type};
 use crate::draw::Draw;
 
-impl Draw<'_, '_> {
+impl Draw<'_> {
     pub(crate) fn sort(&mut self) -> String {
         let letter = self.pick(&["l", "s", "z"]);
         let (k, to) = (self.key(letter), self.key("l"));

@@ -5,7 +5,7 @@ use tidewheel_resp::Reply;
 use super::{Answered, Bytes, Expect, Kind, Model, int};
 use crate::draw::Draw;
 
-impl Draw<'_, '_> {
+impl Draw<'_> {
     pub(crate) fn bits(&mut self) -> String {
         let (k, a, b) = (self.key("b"), self.key("b"), self.key("b"));
         let (offset, bit) = (self.below(200), self.below(2));

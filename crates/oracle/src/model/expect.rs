@@ -57,7 +57,7 @@ impl Expect {
 }
 
 /// The parts of a reply that have none themselves, written as the older protocol writes them.
-pub fn leaves(reply: &Reply) -> Vec<Reply> {
+pub(super) fn leaves(reply: &Reply) -> Vec<Reply> {
     match reply {
         Reply::Array(items) | Reply::Set(items) | Reply::Push(items) => {
             items.iter().flat_map(leaves).collect()
