@@ -13,13 +13,34 @@ pub struct Draw<'a> {
     bytes: &'a [u8],
     /// Members and elements are drawn from so many.
     members: u16,
+    /// Most commands are of these groups, and of their keys: so they meet.
+    focus: [u8; 2],
 }
 
+/// The groups of commands, and the first letters of their keys; `k` stands for strings.
+const GROUPS: [&[&str]; 8] = [
+    &["k"],
+    &["k", "h", "l", "s", "z", "b", "p"],
+    &["h"],
+    &["l"],
+    &["s"],
+    &["z"],
+    &["h", "s", "z"],
+    &["z", "b", "p", "l", "s"],
+];
+
 impl<'a> Draw<'a> {
-    /// Choices from these bytes. The first one says how many members commands share.
+    /// Choices from these bytes. The first ones say how many members commands share, and which
+    /// commands come most often.
     pub fn new(bytes: &'a [u8]) -> Self {
-        let mut draw = Self { bytes, members: 0 };
-        draw.members = [64, 64, 16, 4_000][usize::from(draw.below(4))];
+        let (members, focus) = (0, [0; 2]);
+        let mut draw = Self {
+            bytes,
+            members,
+            focus,
+        };
+        draw.members = [64, 64, 16, 400][usize::from(draw.below(4))];
+        draw.focus = [0; 2].map(|_| draw.below(GROUPS.len() as u8));
         draw
     }
 
@@ -59,9 +80,9 @@ impl<'a> Draw<'a> {
         (0..N).fold(0, |number, _| number << 8 | i64::from(self.byte()))
     }
 
-    /// Bytes, up to 255.
-    pub fn bytes(&mut self) -> &'a [u8] {
-        let len = usize::from(self.byte()).min(self.bytes.len());
+    /// Up to `most` bytes.
+    pub fn bytes(&mut self, most: u8) -> &'a [u8] {
+        let len = usize::from(self.below(most)).min(self.bytes.len());
         let (bytes, rest) = self.bytes.split_at(len);
         self.bytes = rest;
         bytes
@@ -84,11 +105,10 @@ impl<'a> Draw<'a> {
 
     /// The name of a key that should hold a type; rarely another one's.
     pub fn key(&mut self, letter: &str) -> String {
-        let n = self.below(64);
-        match n {
-            62 => format!("{}0", self.pick(&LETTERS)),
-            63 => "key:4".to_owned(),
-            n => format!("{letter}{}", n % 3),
+        match self.below(64) {
+            63 => format!("{}0", self.pick(&["h", "l", "s", "z", "b", "p"])),
+            62 => "key:4".to_owned(),
+            n => format!("{letter}{}", [0, 0, 1, 2][usize::from(n % 4)]),
         }
     }
 
@@ -96,6 +116,7 @@ impl<'a> Draw<'a> {
     pub fn text_key(&mut self) -> String {
         match self.below(64) {
             63 => self.key("h"),
+            n @ 0..30 => format!("key:{}", 4 + n % 3),
             n => match n % 12 {
                 0 => "~x".to_owned(),
                 1 => "~x000d0a2a".to_owned(),
@@ -106,34 +127,38 @@ impl<'a> Draw<'a> {
         }
     }
 
-    /// The name of a key of any type, mostly a collection.
+    /// The name of a key of any type.
     pub fn any_key(&mut self) -> String {
-        match self.below(16) {
-            0..6 => self.text_key(),
-            _ => {
-                let letter = self.pick(&LETTERS);
-                self.key(letter)
-            }
-        }
-    }
-
-    /// A member or an element: a small number, a word, a long word.
-    pub fn member(&mut self) -> String {
-        let n = match self.members {
-            256.. => self.wide::<2>() as u16 % self.members,
-            few => u16::from(self.byte()) % few,
+        let group = match self.below(8) {
+            0 => 1,
+            n => self.focus[usize::from(n % 2)],
         };
-        match n % 64 {
-            0..20 => n.to_string(),
-            20..60 => format!("m{n}"),
-            _ => format!("{}{n}", "long".repeat(20)),
+        match self.pick(GROUPS[usize::from(group)]) {
+            "k" => self.text_key(),
+            letter => self.key(letter),
         }
     }
 
-    /// Some of them: one to three, or up to ten of a wide range.
+    /// A member or an element: a small number, a word, a long word. A few come often.
+    pub fn member(&mut self) -> String {
+        let n = match self.byte() {
+            n @ 128.. => [3, 7, 11, 15, 22, 33, 44, 55][usize::from(n % 8)],
+            n if self.members > 256 => u16::from(n) * 256 + u16::from(self.byte()),
+            n => u16::from(n),
+        };
+        spell_member(n % self.members)
+    }
+
+    /// Some of them: one to four, or in a wide range a long row.
     pub fn members(&mut self) -> Vec<String> {
-        let most = if self.members > 256 { 10 } else { 3 };
-        (0..=self.below(most)).map(|_| self.member()).collect()
+        match self.members {
+            256.. => {
+                let (first, n) = (self.wide::<2>() as u16, u16::from(self.below(50)));
+                let row = (0..=n).map(|i| first.wrapping_add(i) % self.members);
+                row.map(spell_member).collect()
+            }
+            _ => (0..=self.below(4)).map(|_| self.member()).collect(),
+        }
     }
 
     /// What a string holds: a number, a few bytes, or many.
@@ -143,7 +168,7 @@ impl<'a> Draw<'a> {
             3 => self.wide::<8>().to_string(),
             4 => format!("~v{}", self.wide::<2>() as u16 % 5_000),
             5 => "tail".to_owned(),
-            _ => hex(self.bytes()),
+            _ => hex(self.bytes(16)),
         }
     }
 
@@ -161,24 +186,36 @@ impl<'a> Draw<'a> {
 
     /// A command that the model knows.
     pub fn line(&mut self) -> String {
-        match self.below(24) {
-            0..5 => self.text(),
-            5..8 => self.any(),
-            8..11 => self.hash(),
-            11..13 => self.list(),
-            13..15 => self.set(),
-            15..18 => self.zset(),
-            18..20 => self.member_deadline(),
-            20 => self.geo(),
-            21 => self.bits(),
-            22 => self.log(),
-            _ => self.sort(),
+        let group = match self.below(8) {
+            0 => 1,
+            1 => self.below(GROUPS.len() as u8),
+            n => self.focus[usize::from(n % 2)],
+        };
+        match group {
+            0 => self.text(),
+            1 => self.any(),
+            2 => self.hash(),
+            3 => self.list(),
+            4 => self.set(),
+            5 => self.zset(),
+            6 => self.member_deadline(),
+            _ => match self.below(4) {
+                0 => self.geo(),
+                1 => self.bits(),
+                2 => self.log(),
+                _ => self.sort(),
+            },
         }
     }
 }
 
-/// The first letters of keys that hold collections, HyperLogLogs and bits: three names each.
-const LETTERS: [&str; 6] = ["h", "l", "s", "z", "b", "p"];
+fn spell_member(n: u16) -> String {
+    match n % 64 {
+        0..20 => n.to_string(),
+        20..60 => format!("m{n}"),
+        _ => format!("{}{n}", "long".repeat(20)),
+    }
+}
 
 /// The words of a command at a wall time.
 pub fn spell(line: &str, wall_ms: i64) -> Vec<Vec<u8>> {

@@ -29,7 +29,7 @@ impl Loose {
         while !draw.is_empty() {
             steps.push(match draw.byte() {
                 0..200 => Self::Row(call(draw)),
-                200..210 => Self::Bytes(draw.bytes().to_vec()),
+                200..210 => Self::Bytes(draw.bytes(200).to_vec()),
                 _ => Self::Step(Step::draw(draw)),
             });
         }
@@ -47,7 +47,7 @@ fn call(draw: &mut Draw<'_>) -> Vec<String> {
         5 => draw.near(127).to_string(),
         6 if draw.once_in(2) => f64::from_bits(draw.wide::<8>() as u64).to_string(),
         6 => draw.wide::<8>().to_string(),
-        _ => hex(draw.bytes()),
+        _ => hex(draw.bytes(60)),
     }));
     words
 }

@@ -8,7 +8,7 @@ use crate::draw::spell;
 use crate::step::Step;
 use tidewheel_keyspace::{
     Begun, Garbage, Hooks, Keyspace, NotifyFlags, Options, PackedLimit, Seat, Served, Session,
-    Ticket, Time, Unfinished, Waiter, Watching, is_run_here, resolve,
+    Stats, Ticket, Time, Unfinished, Waiter, Watching, is_run_here, resolve,
 };
 use tidewheel_resp::{Args, Limits, Parsed, Parser, Protocol, Reply, Writer};
 
@@ -294,10 +294,9 @@ impl Rig {
         Some((id, whole))
     }
 
-    /// Keys of a database that have a deadline.
-    pub fn expires(&self, db: u32) -> u64 {
-        let databases = self.keyspace.stats(self.time()).databases;
-        databases.get(db as usize).map_or(0, |of| of.expires)
+    /// What the keyspace tells of itself.
+    pub fn stats(&self) -> Stats {
+        self.keyspace.stats(self.time())
     }
 
     /// Watches keys of the client's database.

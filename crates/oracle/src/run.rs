@@ -13,7 +13,7 @@ use crate::rig::Rig;
 use crate::step::Step;
 
 /// Bytes that a seed stands for: some hundreds of steps.
-const BYTES: usize = 3_000;
+const BYTES: usize = 4_000;
 
 /// How often a failing run is tried with fewer steps.
 const TRIES_MAX: usize = 500;

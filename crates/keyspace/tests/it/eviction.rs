@@ -9,7 +9,7 @@ use tidewheel_keyspace::{Options, Policy};
 use tidewheel_resp::Reply;
 
 use crate::common::{Rig, limit_to_what_is_used};
-use crate::oracle::Dice;
+use tidewheel_oracle::Dice;
 
 /// A keyspace of many shards that evicts by a policy and tells of it.
 fn rig(policy: Policy, shards: usize) -> Rig {

@@ -66,7 +66,8 @@ fn areas_are_searched_and_stored() {
 #[cfg(unix)]
 mod beside_redis {
     use super::*;
-    use crate::oracle::{Dice, Oracle};
+    use crate::redis::Redis;
+    use tidewheel_oracle::Dice;
 
     fn longitude(dice: &mut Dice) -> String {
         match dice.below(12) {
@@ -157,7 +158,7 @@ mod beside_redis {
 
     #[test]
     fn positions_and_areas_answer_as_there() {
-        let Some(mut redis) = Oracle::start("") else {
+        let Some(mut redis) = Redis::start("") else {
             return;
         };
         let (mut rig, mut dice) = (Rig::new(), Dice::new(31));
@@ -184,7 +185,7 @@ mod beside_redis {
 
     #[test]
     fn calls_are_refused_as_there() {
-        let Some(mut redis) = Oracle::start("") else {
+        let Some(mut redis) = Redis::start("") else {
             return;
         };
         let mut rig = Rig::new();

@@ -1,7 +1,8 @@
 //! Lists: elements, forms, events; and beside a stock redis-server.
 
 use crate::common::Rig;
-use crate::oracle::{Dice, Oracle};
+use crate::redis::Redis;
+use tidewheel_oracle::Dice;
 
 #[test]
 fn elements_are_pushed_read_and_popped() {
@@ -173,7 +174,7 @@ fn line(dice: &mut Dice) -> String {
 /// The encoding of a list has another name there before 7.2, and so its size decides elsewhere.
 #[test]
 fn lists_are_as_there() {
-    let Some(mut redis) = Oracle::start("") else {
+    let Some(mut redis) = Redis::start("") else {
         return;
     };
     let (mut rig, mut dice) = (Rig::new(), Dice::new(21));

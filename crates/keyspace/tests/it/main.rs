@@ -1,5 +1,6 @@
 //! The keyspace as its users see it: one binary, so that its code is linked once.
 
+mod against_model;
 #[cfg(unix)]
 mod against_redis;
 mod bitmaps;
@@ -18,15 +19,12 @@ mod long;
 mod member_deadlines;
 mod memory_limit;
 mod memory_room;
-mod model_keyspace;
 mod notifications;
 #[cfg(unix)]
-mod oracle;
+mod redis;
 mod reply_limits;
-#[cfg(unix)]
 mod rows;
 mod scripts;
-mod set_oracle;
 mod sets;
 mod sorting;
 mod strings;
@@ -34,6 +32,4 @@ mod transactions;
 mod waiting;
 mod walks;
 mod whole_keyspace;
-#[cfg(unix)]
-mod zset_oracle;
 mod zsets;

@@ -10,7 +10,7 @@ use tidewheel_keyspace::{
 use tidewheel_resp::{Args, Protocol, Reply, Writer};
 
 use crate::common::{Rig, call_with, show};
-use crate::oracle::Dice;
+use tidewheel_oracle::Dice;
 
 /// Clients that wait, by id.
 struct Crowd {

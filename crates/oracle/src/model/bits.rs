@@ -6,7 +6,8 @@ use super::{Answered, Bytes, Expect, Kind, Model, int};
 use crate::draw::Draw;
 
 impl Draw<'_> {
-    pub(crate) fn bits(&mut self) -> String {
+    /// A command for the bits of strings.
+    pub fn bits(&mut self) -> String {
         let (k, a, b) = (self.key("b"), self.key("b"), self.key("b"));
         let (offset, bit) = (self.below(200), self.below(2));
         match self.below(8) {

@@ -8,7 +8,8 @@ use super::{
 use crate::draw::Draw;
 
 impl Draw<'_> {
-    pub(crate) fn hash(&mut self) -> String {
+    /// A command for hashes.
+    pub fn hash(&mut self) -> String {
         let (k, f, g, v) = (self.key("h"), self.member(), self.member(), self.member());
         match self.below(22) {
             0..4 => {

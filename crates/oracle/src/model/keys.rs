@@ -12,12 +12,13 @@ use crate::draw::Draw;
 const DATABASES: u32 = 16;
 
 impl Draw<'_> {
-    pub(crate) fn any(&mut self) -> String {
+    /// A command for keys of any type, or for all keys.
+    pub fn any(&mut self) -> String {
         let (k, other, db) = (self.any_key(), self.any_key(), self.below(3));
         match self.below(32) {
             0..5 => {
-                let name = self.pick(&["DEL", "UNLINK", "EXISTS", "TOUCH"]);
-                format!("{name} {k} {}", self.few(3, Self::any_key).join(" "))
+                let name = self.pick(&["DEL", "UNLINK", "EXISTS", "EXISTS", "TOUCH", "TOUCH"]);
+                format!("{name} {k} {}", self.few(2, Self::any_key).join(" "))
             }
             5 => format!("TYPE {k}"),
             6 | 7 => format!("RENAME {k} {other}"),
@@ -32,11 +33,12 @@ impl Draw<'_> {
             }
             11 => format!("MOVE {k} {db}"),
             12 => "DBSIZE".to_owned(),
-            13 => self.pick(&["FLUSHDB", "FLUSHALL"]).to_owned(),
+            13 => self
+                .pick(&["FLUSHDB", "FLUSHALL", "DBSIZE", "KEYS *", "RANDOMKEY"])
+                .to_owned(),
             14 => format!("SWAPDB {db} {}", self.below(3)),
-            15 => format!("SELECT {db}"),
-            16 => format!("SELECT {}", if self.once_in(2) { 16 } else { 0 }),
-            17..23 => {
+            15 => format!("SELECT {}", [0, 0, db, 16][usize::from(self.below(4))]),
+            16..23 => {
                 let name = self.pick(&["PEXPIRE", "PEXPIRE", "EXPIRE", "PEXPIREAT", "EXPIREAT"]);
                 let when = self.pick(&[
                     "", "", "", "NX", "XX", "gt", "LT", "xx gt", "XX LT", "NX GT", "GT LT",
@@ -47,7 +49,7 @@ impl Draw<'_> {
                 let name = self.pick(&["TTL", "PTTL", "EXPIRETIME", "PEXPIRETIME"]);
                 format!("{name} {k}")
             }
-            26 => format!("PERSIST {k}"),
+            26 | 30 => format!("PERSIST {k}"),
             27 => "KEYS *".to_owned(),
             28 => format!("SCAN 0 COUNT {}", 1 + self.below(255)),
             29 => "RANDOMKEY".to_owned(),
@@ -63,9 +65,9 @@ impl Draw<'_> {
             Unit::AtMillis => "@",
         };
         let number = match self.below(16) {
-            0..8 if matches!(unit, Unit::Seconds | Unit::AtSeconds) => self.near(3),
-            0..8 => 20 + self.near(100),
-            8..11 => i64::from(self.wide::<2>() as i16),
+            0..9 if matches!(unit, Unit::Seconds | Unit::AtSeconds) => i64::from(self.below(5)) - 1,
+            0..9 => i64::from(self.below(150)) - 8,
+            9..11 => i64::from(self.wide::<2>() as i16),
             11 | 12 => i64::from(self.wide::<4>() as i32),
             13 => return self.wide::<8>().to_string(),
             _ => {
@@ -111,7 +113,7 @@ impl Model {
                 Ok(ok())
             }
             "FLUSHALL" => {
-                self.touch(&[0, 1, 2]);
+                (0..DATABASES).for_each(|db| self.touch(&[db]));
                 self.entries.clear();
                 Ok(ok())
             }

@@ -8,7 +8,8 @@ use super::{Answered, Bytes, Expect, Kind, Model, bulk, error, flat, int};
 use crate::draw::Draw;
 
 impl Draw<'_> {
-    pub(crate) fn list(&mut self) -> String {
+    /// A command for lists.
+    pub fn list(&mut self) -> String {
         let (k, to, e) = (self.key("l"), self.key("l"), self.member());
         let (from_end, to_end) = (self.pick(&["LEFT", "RIGHT"]), self.pick(&["LEFT", "RIGHT"]));
         match self.below(23) {

@@ -233,8 +233,9 @@ impl Model {
             .collect();
         match &*words[0] {
             name if name.starts_with("PF") => words.iter().any(|key| self.is_vague_log(key)),
-            name if name.contains("LEX") || words.iter().any(|word| word == "BYLEX") => {
-                words[1..].iter().any(|key| self.has_no_lex_order(key))
+            name if name.starts_with("ZUNION") || name.starts_with("ZINTER") => {
+                let keys: Vec<_> = words[1..].iter().map(AsRef::as_ref).collect();
+                self.has_vague_sum(&keys)
             }
             // Of a string that is very long the model would make a very long list of bits.
             name if ["BIT", "SETBIT", "GETBIT"]

@@ -9,27 +9,42 @@ use super::{Answered, Bytes, Expect, Kind, Member, Members, Model, flat, int, ra
 use crate::draw::Draw;
 
 impl Draw<'_> {
-    pub(crate) fn set(&mut self) -> String {
+    /// A command for sets.
+    pub fn set(&mut self) -> String {
         let (k, other, m) = (self.key("s"), self.key("s"), self.member());
-        match self.below(18) {
+        match self.below(20) {
             0..4 => format!("SADD {k} {m} {}", self.members().join(" ")),
-            4 | 5 => format!("SREM {k} {m} {}", self.member()),
-            6 | 7 => format!("SMOVE {k} {other} {m}"),
+            4 => format!(
+                "SADD {k} {}",
+                self.few(8, Self::member).join(" ") + " " + &m
+            ),
+            5 | 6 => format!("SREM {k} {m} {}", self.member()),
+            7 => format!("SMOVE {k} {other} {m}"),
             8 => format!("SPOP {k}"),
             9 => format!("SPOP {k} {}", self.below(4)),
             10 => format!("SRANDMEMBER {k} {}", self.near(6)),
             11 => format!("SRANDMEMBER {k}"),
             12 => format!("{} {k}", self.pick(&["SCARD", "SMEMBERS"])),
-            13 => format!("SMISMEMBER {k} {m} {}", self.member()),
-            14 => format!("{} {k} {other}", self.pick(&["SINTER", "SUNION", "SDIFF"])),
-            15 | 16 => {
-                let (name, third) = (self.pick(&["SINTER", "SUNION", "SDIFF"]), self.key("s"));
-                format!("{name}STORE {third} {k} {other}")
-            }
-            _ => match self.below(2) {
-                0 => format!("SINTERCARD 2 {k} {other} LIMIT {}", self.below(5)),
-                _ => format!("SSCAN {k} 0 COUNT {}", 1 + self.below(20)),
+            13 => match self.once_in(2) {
+                true => format!("SISMEMBER {k} {m}"),
+                false => format!("SMISMEMBER {k} {m} {}", self.member()),
             },
+            14..18 => {
+                let (name, more) = (
+                    self.pick(&["SINTER", "SUNION", "SDIFF"]),
+                    self.few(3, |draw| draw.key("s")).join(" "),
+                );
+                match self.once_in(2) {
+                    true => format!("{name} {k} {more}"),
+                    false => format!("{name}STORE {other} {k} {more}"),
+                }
+            }
+            18 => {
+                let more = self.few(3, |draw| draw.key("s"));
+                let (n, limit) = (1 + more.len(), self.below(9));
+                format!("SINTERCARD {n} {k} {} LIMIT {limit}", more.join(" "))
+            }
+            _ => format!("SSCAN {k} 0 COUNT {}", 1 + self.below(20)),
         }
     }
 }
@@ -50,6 +65,7 @@ impl Model {
                 })
             }
             "SCARD" => self.set_view(w[1], |set| int(set.len())),
+            "SISMEMBER" => self.set_view(w[1], |set| int(set.contains_key(w[2].as_bytes()))),
             "SMISMEMBER" => self.set_view(w[1], |set| {
                 flat(
                     w[2..]
@@ -63,8 +79,8 @@ impl Model {
             "SINTERSTORE" => self.store_set("sinterstore", w),
             "SUNIONSTORE" => self.store_set("sunionstore", w),
             "SDIFFSTORE" => self.store_set("sdiffstore", w),
-            "SINTERCARD" => self.combined("SINTER", &w[2..4]).map(|common| {
-                let limit = match w[5].parse().unwrap() {
+            "SINTERCARD" => self.combined("SINTER", &w[2..w.len() - 2]).map(|common| {
+                let limit = match w[w.len() - 1].parse().unwrap() {
                     0 => usize::MAX,
                     limit => limit,
                 };

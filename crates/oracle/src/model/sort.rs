@@ -6,7 +6,8 @@ use super::{Answered, Bytes, Kind, Model, bulk, error, flat, int, wrong_type};
 use crate::draw::Draw;
 
 impl Draw<'_> {
-    pub(crate) fn sort(&mut self) -> String {
+    /// SORT.
+    pub fn sort(&mut self) -> String {
         let letter = self.pick(&["l", "s", "z"]);
         let (k, to) = (self.key(letter), self.key("l"));
         let alpha = self.pick(&["ALPHA", "ALPHA", ""]);

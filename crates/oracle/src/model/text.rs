@@ -12,7 +12,8 @@ use crate::draw::Draw;
 pub(crate) const STRING_MAX: i64 = 1 << 20;
 
 impl Draw<'_> {
-    pub(crate) fn text(&mut self) -> String {
+    /// A command for strings.
+    pub fn text(&mut self) -> String {
         let (k, v) = (self.text_key(), self.value());
         match self.below(32) {
             0..4 => format!("GET {k}"),

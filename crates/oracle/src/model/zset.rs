@@ -15,23 +15,26 @@ use crate::draw::Draw;
 type Scored = (Bytes, f64);
 
 impl Draw<'_> {
-    pub(crate) fn zset(&mut self) -> String {
+    /// A command for sorted sets.
+    pub fn zset(&mut self) -> String {
         let (k, other, m) = (self.key("z"), self.key("z"), self.member());
-        match self.below(24) {
+        match self.below(32) {
             0..5 => {
                 let rule = self.pick(&[
                     "", "", "NX", "XX", "GT", "LT", "CH", "GT CH", "XX CH", "XX GT", "INCR",
                     "GT INCR", "NX INCR",
                 ]);
-                // Members of one score are in the order of their bytes.
-                let same = k == "z2" && !self.once_in(4);
                 let pairs: String = match rule.contains("INCR") {
                     true => String::new(),
                     false => (self.members().iter())
-                        .map(|m| format!(" {} {m}", self.score_of(same)))
+                        .map(|m| format!(" {} {m}", self.score()))
                         .collect(),
                 };
-                format!("ZADD {k} {rule} {} {m}{pairs}", self.score_of(same))
+                let score = match rule.contains("INCR") {
+                    true => self.near(2).to_string(),
+                    false => self.score(),
+                };
+                format!("ZADD {k} {rule} {score} {m}{pairs}")
             }
             5 => format!("ZINCRBY {k} {} {m}", self.score()),
             6 => format!("ZREM {k} {m} {}", self.member()),
@@ -42,17 +45,17 @@ impl Draw<'_> {
                 format!("{rank} {k} {m} {}", self.pick(&["", "WITHSCORE"]))
             }
             10 => format!("ZCOUNT {k} {} {}", self.bound(), self.bound()),
-            11 => format!("ZLEXCOUNT {k} {} {}", self.edge(), self.edge()),
             12..15 => {
-                let (range, scores) = (self.range(), self.pick(&["", "WITHSCORES"]));
-                let scores = if range.contains("BYLEX") { "" } else { scores };
-                format!("ZRANGE {k} {range} {scores}")
+                let scores = self.pick(&["", "WITHSCORES"]);
+                format!("ZRANGE {k} {} {scores}", self.range())
             }
+            24 | 25 => self.older_range(&k),
+            26 => format!("ZSCORE {k} {m}"),
+            27 => format!("ZPOPMAX {k}"),
             15 => format!("ZRANGESTORE {other} {k} {}", self.range()),
-            16 => match self.below(3) {
-                0 => format!("ZREMRANGEBYSCORE {k} {} {}", self.bound(), self.bound()),
-                1 => format!("ZREMRANGEBYLEX {k} {} {}", self.edge(), self.edge()),
-                _ => format!("ZREMRANGEBYRANK {k} {} {}", self.near(9), self.near(9)),
+            16 => match self.once_in(2) {
+                true => format!("ZREMRANGEBYSCORE {k} {} {}", self.bound(), self.bound()),
+                false => format!("ZREMRANGEBYRANK {k} {} {}", self.near(9), self.near(9)),
             },
             17 => format!(
                 "{} {k} {}",
@@ -66,7 +69,52 @@ impl Draw<'_> {
             19 => format!("ZRANDMEMBER {k} {} WITHSCORES", self.near(6)),
             20 | 21 => self.combination(),
             22 => format!("ZSCAN {k} 0 COUNT {}", 1 + self.below(20)),
-            _ => self.waiting_for_zset(),
+            23 => self.waiting_for_zset(),
+            _ => self.by_member(&other),
+        }
+    }
+
+    /// A command for members in the order of their bytes, which all have one score.
+    fn by_member(&mut self, to: &str) -> String {
+        let (from, end, limit) = (self.edge(), self.edge(), self.limit());
+        match self.below(12) {
+            0..3 => {
+                let pairs = self.members().into_iter().map(|m| format!(" 0 {m}"));
+                format!("ZADD z3{}", pairs.collect::<String>())
+            }
+            3 => format!("ZREMRANGEBYLEX z3 {from} {end}"),
+            4 => format!("ZRANGEBYLEX z3 {from} {end} {limit}"),
+            5 => format!("ZREVRANGEBYLEX z3 {from} {end} {limit}"),
+            6 => format!("ZRANGESTORE {to} z3 {from} {end} BYLEX {limit}"),
+            7 | 8 => format!("ZRANGE z3 {from} {end} BYLEX {limit}"),
+            9 => format!("ZRANGE z3 {from} {end} BYLEX REV {limit}"),
+            _ => format!("ZLEXCOUNT z3 {from} {end}"),
+        }
+    }
+
+    /// A range in the words of older versions.
+    fn older_range(&mut self, k: &str) -> String {
+        let scores = self.pick(&["", "WITHSCORES"]);
+        let limit = self.limit();
+        match self.below(3) {
+            0 => format!("ZREVRANGE {k} {} {} {scores}", self.near(20), self.near(20)),
+            1 => format!(
+                "ZRANGEBYSCORE {k} {} {} {scores} {limit}",
+                self.bound(),
+                self.bound()
+            ),
+            _ => format!(
+                "ZREVRANGEBYSCORE {k} {} {} {limit} {scores}",
+                self.bound(),
+                self.bound()
+            ),
+        }
+    }
+
+    fn limit(&mut self) -> String {
+        match self.once_in(3) {
+            true => format!("LIMIT {} {}", self.near(5), self.near(6)),
+            false => String::new(),
         }
     }
 
@@ -81,10 +129,6 @@ impl Draw<'_> {
                 self.pick(&["MIN", "MAX"])
             ),
         }
-    }
-
-    fn score_of(&mut self, same: bool) -> String {
-        if same { "0".to_owned() } else { self.score() }
     }
 
     fn score(&mut self) -> String {
@@ -108,31 +152,32 @@ impl Draw<'_> {
     }
 
     fn range(&mut self) -> String {
-        let (rev, limit) = (self.pick(&["", "REV"]), self.once_in(3));
-        let limit = match limit {
-            true => format!("LIMIT {} {}", self.below(4), self.near(6)),
-            false => String::new(),
-        };
-        match self.below(3) {
-            0 => format!("{} {} {rev}", self.near(20), self.near(20)),
-            1 => format!("{} {} BYSCORE {rev} {limit}", self.bound(), self.bound()),
-            _ => format!("{} {} BYLEX {rev} {limit}", self.edge(), self.edge()),
+        let (rev, limit) = (self.pick(&["", "REV"]), self.limit());
+        match self.once_in(2) {
+            true => format!("{} {} {rev}", self.near(20), self.near(20)),
+            false => format!("{} {} BYSCORE {rev} {limit}", self.bound(), self.bound()),
         }
     }
 
     fn combination(&mut self) -> String {
         let (name, to) = (self.pick(&["ZUNION", "ZINTER", "ZDIFF"]), self.key("z"));
-        let second = self.pick(&["z", "s"]);
-        let (a, b) = (self.key("z"), self.key(second));
+        let n = 1 + usize::from(self.below(4));
+        let mut keys = String::new();
+        for _ in 0..n {
+            let letter = self.pick(&["z", "z", "s"]);
+            keys += &format!(" {}", self.key(letter));
+        }
         let mut words = String::new();
         if name != "ZDIFF" && self.once_in(2) {
-            words = format!("WEIGHTS {} {}", self.near(3), self.near(3));
-            words += self.pick(&["", " AGGREGATE MIN", " AGGREGATE MAX", " AGGREGATE SUM"]);
+            words = "WEIGHTS".to_owned();
+            (0..n).for_each(|_| words += &format!(" {}", self.near(3)));
+            words += self.pick(&["", " AGGREGATE MIN", " AGGREGATE max", " AGGREGATE SUM"]);
         }
-        match self.below(3) {
-            0 => format!("{name} 2 {a} {b} {words} WITHSCORES"),
-            1 => format!("ZINTERCARD 2 {a} {b} LIMIT {}", self.below(5)),
-            _ => format!("{name}STORE {to} 2 {a} {b} {words}"),
+        match self.below(4) {
+            0 => format!("{name} {n} {keys} {words}"),
+            1 => format!("{name} {n} {keys} {words} WITHSCORES"),
+            2 => format!("ZINTERCARD {n} {keys} LIMIT {}", self.below(5)),
+            _ => format!("{name}STORE {to} {n} {keys} {words}"),
         }
     }
 }
@@ -176,8 +221,17 @@ impl Model {
             "ZREMRANGEBYRANK" => {
                 self.zrem(w[1], "zremrangebyrank", |zset| range(zset, &w[2..], ""))
             }
+            "ZREVRANGE" => self.older(w, "", true),
+            "ZRANGEBYSCORE" => self.older(w, "BYSCORE", false),
+            "ZREVRANGEBYSCORE" => self.older(w, "BYSCORE", true),
+            "ZRANGEBYLEX" => self.older(w, "BYLEX", false),
+            "ZREVRANGEBYLEX" => self.older(w, "BYLEX", true),
+            "ZSCORE" => self.zset_view(w[1], |zset| {
+                let found = zset.get(w[2].as_bytes());
+                flat([found.map_or(Reply::Null, |one| double(one.value))])
+            }),
             "ZPOPMIN" | "ZPOPMAX" => self
-                .zpop(w[1], &w[0][4..], number(2))
+                .zpop(w[1], &w[0][4..], w.get(2).map_or(1, |_| number(2)))
                 .map(|popped| show(popped.unwrap_or_default(), true)),
             "ZMPOP" => self.first_of(&w[2..4], |model, key| model.zmpop(key, w[4], number(6))),
             "BZMPOP" => self.first_of(&w[3..5], |model, key| model.zmpop(key, w[5], number(7))),
@@ -191,11 +245,12 @@ impl Model {
                 })
             }),
             "ZUNION" | "ZINTER" | "ZDIFF" => {
-                self.joined(w[0], &w[2..]).map(|found| show(found, true))
+                let scores = w.contains(&"WITHSCORES");
+                self.joined(w[0], &w[1..]).map(|found| show(found, scores))
             }
             "ZINTERCARD" => self
-                .joined("ZINTER", &w[2..4])
-                .map(|found| match number(5) {
+                .joined("ZINTER", &w[1..])
+                .map(|found| match number(w.len() - 1) {
                     0 => int(found.len()),
                     limit => int(found.len().min(limit as usize)),
                 }),
@@ -364,40 +419,57 @@ impl Model {
         Ok(popped.map(|popped| with_key(key, leaves(popped))))
     }
 
-    /// Two sorted sets or sets as one, by score. `w` begins with their keys.
+    /// Sorted sets and sets as one, by score. `w` begins with the number of their keys.
     fn joined(&mut self, name: &str, w: &[&str]) -> Result<Vec<Scored>, Reply> {
-        let weight = |i: usize| match w.get(2) {
-            Some(&"WEIGHTS") => score(w[3 + i]),
+        let (keys, options) = w[1..].split_at(w[0].parse().unwrap());
+        let mut all = Vec::new();
+        for key in keys {
+            all.push(self.scores(key)?);
+        }
+        let weight = |i: usize| match options.first() {
+            Some(&"WEIGHTS") => score(options[1 + i]),
             _ => 1.0,
         };
-        let (a, b) = (self.scores(w[0])?, self.scores(w[1])?);
-        let of = |scores: &BTreeMap<Bytes, f64>, i: usize, member: &Bytes| {
-            Some(tame(weight(i) * scores.get(member)?))
-        };
-        let aggregate = w
-            .iter()
-            .position(|word| *word == "AGGREGATE")
-            .map(|at| w[at + 1]);
-        let join = |x: f64, y: f64| match aggregate {
+        let aggregate = options.iter().position(|word| *word == "AGGREGATE");
+        let aggregate = aggregate.map(|at| options[at + 1].to_uppercase());
+        let join = |x: f64, y: f64| match aggregate.as_deref() {
             Some("MIN") => x.min(y),
             Some("MAX") => x.max(y),
             _ => tame(x + y),
         };
         let mut found = Members::new();
-        for member in a.keys().chain(b.keys()) {
-            let both = (of(&a, 0, member), of(&b, 1, member));
-            let score = match (both, name) {
-                ((Some(x), None), "ZDIFF") => Some(x),
-                (_, "ZDIFF") => None,
-                ((Some(x), Some(y)), _) => Some(join(x, y)),
-                ((x, y), "ZUNION") => x.or(y),
-                _ => None,
+        for member in all.iter().flat_map(BTreeMap::keys) {
+            let of = |(i, scores): (usize, &BTreeMap<_, f64>)| {
+                Some(tame(weight(i) * scores.get(member)?))
+            };
+            let of: Vec<_> = all.iter().enumerate().map(of).collect();
+            let score = match name {
+                "ZDIFF" if of[1..].iter().any(Option::is_some) => None,
+                "ZINTER" if of.contains(&None) => None,
+                _ => of.into_iter().flatten().reduce(join),
             };
             if let Some(score) = score {
                 found.insert(member.clone(), plain(score));
             }
         }
         Ok(in_order(&found))
+    }
+
+    /// Whether the sum of some scores depends on their order: ∞ − ∞ counts as 0.
+    pub(super) fn has_vague_sum(&mut self, keys: &[&str]) -> bool {
+        let is_endless = |key: &&str| {
+            let scores = self.scores(key).unwrap_or_default();
+            scores.values().any(|score| score.is_infinite())
+        };
+        keys.len() > 2 && keys.iter().any(is_endless)
+    }
+
+    fn older(&mut self, w: &[&str], by: &str, rev: bool) -> Result<Expect, Reply> {
+        let rev = if rev { "REV" } else { "" };
+        let words = [&w[2..], &[by, rev]].concat();
+        self.zset_view(w[1], |zset| {
+            show(ranged(zset, &words), w.contains(&"WITHSCORES"))
+        })
     }
 
     /// The scores of a sorted set; each member of a set has 1.
@@ -414,7 +486,7 @@ impl Model {
     }
 
     fn store_joined(&mut self, w: &[&str], event: &'static str) -> Result<Expect, Reply> {
-        let found = self.joined(w[0].trim_end_matches("STORE"), &w[3..])?;
+        let found = self.joined(w[0].trim_end_matches("STORE"), &w[2..])?;
         Ok(self.store_zset(w[1], found, event))
     }
 
@@ -425,14 +497,6 @@ impl Model {
             .map(|(member, score)| (member, plain(score)));
         self.store(key, Kind::ZSet(zset.collect()), event);
         int(len)
-    }
-
-    /// Whether scores order the members, so that a range from one member to another means nothing.
-    pub(super) fn has_no_lex_order(&mut self, key: &str) -> bool {
-        let zset = self.zset_copy(key).unwrap_or_default();
-        let mut scores = zset.values().map(|one| one.value);
-        let first = scores.next();
-        scores.any(|score| Some(score) != first)
     }
 
     /// Whether a command that waits could be served by a key.
@@ -529,11 +593,8 @@ fn by_lex(all: Vec<Scored>, min: &str, max: &str) -> Vec<Scored> {
 
 /// The range that ZRANGE's words mean, in the order of its reply.
 fn ranged(zset: &Members<f64>, w: &[&str]) -> Vec<Scored> {
-    let by = w
-        .iter()
-        .find(|word| word.starts_with("BY"))
-        .copied()
-        .unwrap_or("");
+    let by = w.iter().find(|word| word.starts_with("BY"));
+    let by = by.copied().unwrap_or("");
     let rev = w.contains(&"REV");
     let mut found = match (by, rev) {
         ("", true) => {
@@ -557,11 +618,10 @@ fn ranged(zset: &Members<f64>, w: &[&str]) -> Vec<Scored> {
         found.reverse();
     }
     if let Some(at) = w.iter().position(|word| *word == "LIMIT") {
-        let (skip, most) = (
-            w[at + 1].parse().unwrap(),
-            w[at + 2].parse::<i64>().unwrap(),
-        );
-        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        let number = |at: usize| w[at].parse::<i64>().unwrap();
+        // Nothing is there before the first one; any number below 0 means all.
+        let skip = usize::try_from(number(at + 1)).unwrap_or(usize::MAX);
+        let most = usize::try_from(number(at + 2)).unwrap_or(usize::MAX);
         found = found.into_iter().skip(skip).take(most).collect();
     }
     found

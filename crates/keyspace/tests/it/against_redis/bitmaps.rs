@@ -2,11 +2,12 @@
 
 use super::edge;
 use crate::common::Rig;
-use crate::oracle::{Dice, Oracle};
+use crate::redis::Redis;
+use tidewheel_oracle::Dice;
 
 #[test]
 fn bits_are_counted_found_and_combined_as_there() {
-    let Some(mut redis) = Oracle::start("") else {
+    let Some(mut redis) = Redis::start("") else {
         return;
     };
     let (mut rig, mut dice) = (Rig::new(), Dice::new(7));
@@ -33,7 +34,7 @@ fn bits_are_counted_found_and_combined_as_there() {
 
 #[test]
 fn bits_and_fields_are_read_and_written_as_there() {
-    let Some(mut redis) = Oracle::start("") else {
+    let Some(mut redis) = Redis::start("") else {
         return;
     };
     let (mut rig, mut dice) = (Rig::new(), Dice::new(8));

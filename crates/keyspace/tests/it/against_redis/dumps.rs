@@ -6,10 +6,11 @@ use tidewheel_resp::Reply;
 
 use super::edge;
 use crate::common::{Rig, show};
-use crate::oracle::{Dice, Oracle};
+use crate::redis::Redis;
+use tidewheel_oracle::Dice;
 
 /// Moves a value from there to here and back, as bytes; both say the same of it then.
-fn move_both_ways(redis: &mut Oracle, rig: &mut Rig, look: &[u8]) {
+fn move_both_ways(redis: &mut Redis, rig: &mut Rig, look: &[u8]) {
     let Reply::Bulk(theirs) = redis.words(&[b"DUMP", b"k"]) else {
         panic!("a payload");
     };
@@ -26,7 +27,7 @@ fn move_both_ways(redis: &mut Oracle, rig: &mut Rig, look: &[u8]) {
 
 #[test]
 fn strings_are_dumped_and_restored_as_there() {
-    let Some(mut redis) = Oracle::start("") else {
+    let Some(mut redis) = Redis::start("") else {
         return;
     };
     let (mut rig, mut dice) = (Rig::new(), Dice::new(11));
@@ -42,7 +43,7 @@ fn strings_are_dumped_and_restored_as_there() {
 }
 
 /// The call that shows all of a value, and whether its order means something.
-fn content(redis: &mut Oracle, kind: &str) -> String {
+fn content(redis: &mut Redis, kind: &str) -> String {
     let look: &[&[u8]] = match kind {
         "hash" => &[b"HGETALL", b"k"],
         "list" => &[b"LRANGE", b"k", b"0", b"-1"],
@@ -71,7 +72,7 @@ fn word(dice: &mut Dice, longest: u64) -> Vec<u8> {
     }
 }
 
-fn fill(redis: &mut Oracle, dice: &mut Dice, kind: &str, n: u64, longest: u64) {
+fn fill(redis: &mut Redis, dice: &mut Dice, kind: &str, n: u64, longest: u64) {
     redis.words(&[b"DEL", b"k"]);
     for _ in 0..n {
         let (word, value) = (word(dice, longest), word(dice, longest));
@@ -89,7 +90,7 @@ fn fill(redis: &mut Oracle, dice: &mut Dice, kind: &str, n: u64, longest: u64) {
 /// All types, all sizes: from there to here, and back.
 #[test]
 fn collections_are_dumped_and_restored_as_there() {
-    let Some(mut redis) = Oracle::start("") else {
+    let Some(mut redis) = Redis::start("") else {
         return;
     };
     let (mut rig, mut dice) = (Rig::new(), Dice::new(12));
@@ -119,7 +120,7 @@ fn collections_are_dumped_and_restored_as_there() {
 /// Sets of numbers of each width.
 #[test]
 fn sets_of_numbers_are_dumped_and_restored_as_there() {
-    let Some(mut redis) = Oracle::start("") else {
+    let Some(mut redis) = Redis::start("") else {
         return;
     };
     let mut rig = Rig::new();
@@ -146,7 +147,7 @@ fn sets_of_numbers_are_dumped_and_restored_as_there() {
 /// what is taken can be written again.
 #[test]
 fn changed_payloads_of_a_stock_server_do_no_harm() {
-    let Some(mut redis) = Oracle::start("") else {
+    let Some(mut redis) = Redis::start("") else {
         return;
     };
     let (mut rig, mut dice) = (Rig::new(), Dice::new(13));

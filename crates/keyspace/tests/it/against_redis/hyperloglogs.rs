@@ -5,12 +5,13 @@ use std::sync::atomic::Ordering::Relaxed;
 use tidewheel_resp::Reply;
 
 use crate::common::Rig;
-use crate::oracle::{Dice, Oracle};
+use crate::redis::Redis;
+use tidewheel_oracle::Dice;
 
 /// The values are equal byte by byte, so each server reads what the other one wrote.
 #[test]
 fn registers_are_kept_counted_and_merged_as_there() {
-    let Some(mut redis) = Oracle::start("--hll-sparse-max-bytes 600") else {
+    let Some(mut redis) = Redis::start("--hll-sparse-max-bytes 600") else {
         return;
     };
     let (mut rig, mut dice) = (Rig::new(), Dice::new(9));
@@ -44,7 +45,7 @@ fn registers_are_kept_counted_and_merged_as_there() {
 /// panics.
 #[test]
 fn corrupt_registers_are_refused_as_there() {
-    let Some(mut redis) = Oracle::start("") else {
+    let Some(mut redis) = Redis::start("") else {
         return;
     };
     let (mut rig, mut dice) = (Rig::new(), Dice::new(10));

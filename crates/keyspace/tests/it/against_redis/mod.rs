@@ -2,11 +2,13 @@
 //! equal replies, equal values.
 
 mod bitmaps;
+mod drawn;
 mod dumps;
 mod hyperloglogs;
+mod refusals;
 mod sorting;
 
-use crate::oracle::Dice;
+use tidewheel_oracle::Dice;
 
 /// A number near those at which things change.
 fn edge(dice: &mut Dice, most: i64) -> String {

@@ -4,11 +4,12 @@ use tidewheel_resp::Reply;
 
 use super::edge;
 use crate::common::Rig;
-use crate::oracle::{Dice, Oracle};
+use crate::redis::Redis;
+use tidewheel_oracle::Dice;
 
 #[test]
 fn elements_are_sorted_as_there() {
-    let Some(mut redis) = Oracle::start("") else {
+    let Some(mut redis) = Redis::start("") else {
         return;
     };
     let (mut rig, mut dice) = (Rig::new(), Dice::new(14));

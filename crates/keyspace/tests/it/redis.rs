@@ -15,18 +15,18 @@ use crate::common::{Rig, show};
 const PROGRAM: &str = "redis-server";
 
 /// A server of its own, which ends with this.
-pub(crate) struct Oracle {
+pub(crate) struct Redis {
     server: Child,
     socket: PathBuf,
     stream: UnixStream,
 }
 
-impl Oracle {
+impl Redis {
     /// Starts one, with these settings (`--name value`); `None` if there is none.
     pub(crate) fn start(settings: &str) -> Option<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Relaxed);
-        let name = format!("tidewheel-oracle-{}-{number}.sock", std::process::id());
+        let name = format!("tidewheel-redis-{}-{number}.sock", std::process::id());
         let socket = std::env::temp_dir().join(name);
         let started = Command::new(PROGRAM)
             .args(["--port", "0", "--save", "", "--appendonly", "no"])
@@ -86,7 +86,7 @@ impl Oracle {
     }
 }
 
-impl Drop for Oracle {
+impl Drop for Redis {
     fn drop(&mut self) {
         let _ = self.server.kill();
         let _ = self.server.wait();
@@ -105,44 +105,4 @@ fn connect(server: &mut Child, socket: &Path) -> UnixStream {
         std::thread::sleep(Duration::from_millis(5));
     }
     panic!("{PROGRAM} does not listen");
-}
-
-/// Numbers at random (SplitMix64): the same ones for the same seed.
-pub(crate) struct Dice(u64);
-
-impl Dice {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    pub(crate) fn number(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
-    }
-
-    /// A number below `end`.
-    pub(crate) fn below(&mut self, end: u64) -> u64 {
-        self.number() % end
-    }
-
-    pub(crate) fn pick<'t, T>(&mut self, choices: &'t [T]) -> &'t T {
-        &choices[self.below(choices.len() as u64) as usize]
-    }
-
-    /// Up to `most` bytes, often with long runs.
-    pub(crate) fn bytes(&mut self, most: u64) -> Vec<u8> {
-        let len = self.below(most + 1) as usize;
-        let kind = self.below(3);
-        let mut bytes = Vec::with_capacity(len);
-        while bytes.len() < len {
-            let byte = *self.pick(&[0, 0xff, self.0 as u8]);
-            let run = if kind == 0 { 1 } else { self.below(20) };
-            bytes.extend((0..run).map(|_| byte));
-        }
-        bytes.truncate(len);
-        bytes
-    }
 }
