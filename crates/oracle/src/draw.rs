@@ -18,16 +18,22 @@ pub struct Draw<'a> {
 }
 
 /// The groups of commands, and the first letters of their keys; `k` stands for strings.
-const GROUPS: [&[&str]; 8] = [
-    &["k"],
-    &["k", "h", "l", "s", "z", "b", "p"],
-    &["h"],
-    &["l"],
-    &["s"],
-    &["z"],
-    &["h", "s", "z"],
-    &["z", "b", "p", "l", "s"],
+const GROUPS: [(Group, &[&str]); 8] = [
+    (|draw| draw.text(), &["k"]),
+    (|draw| draw.any(), &["k", "h", "l", "s", "z", "b", "p"]),
+    (|draw| draw.hash(), &["h"]),
+    (|draw| draw.list(), &["l"]),
+    (|draw| draw.set(), &["s"]),
+    (|draw| draw.zset(), &["z"]),
+    (|draw| draw.member_deadline(), &["h", "s", "z"]),
+    (|draw| draw.rare(), &["z", "b", "p", "l", "s"]),
 ];
+
+/// Draws a command of a group.
+type Group = for<'d, 'a> fn(&'d mut Draw<'a>) -> String;
+
+/// The group for keys of any type.
+const ANY: u8 = 1;
 
 impl<'a> Draw<'a> {
     /// Choices from these bytes. The first ones say how many members commands share, and which
@@ -130,10 +136,10 @@ impl<'a> Draw<'a> {
     /// The name of a key of any type.
     pub fn any_key(&mut self) -> String {
         let group = match self.below(8) {
-            0 => 1,
+            0 => ANY,
             n => self.focus[usize::from(n % 2)],
         };
-        match self.pick(GROUPS[usize::from(group)]) {
+        match self.pick(GROUPS[usize::from(group)].1) {
             "k" => self.text_key(),
             letter => self.key(letter),
         }
@@ -187,24 +193,19 @@ impl<'a> Draw<'a> {
     /// A command that the model knows.
     pub fn line(&mut self) -> String {
         let group = match self.below(8) {
-            0 => 1,
+            0 => ANY,
             1 => self.below(GROUPS.len() as u8),
             n => self.focus[usize::from(n % 2)],
         };
-        match group {
-            0 => self.text(),
-            1 => self.any(),
-            2 => self.hash(),
-            3 => self.list(),
-            4 => self.set(),
-            5 => self.zset(),
-            6 => self.member_deadline(),
-            _ => match self.below(4) {
-                0 => self.geo(),
-                1 => self.bits(),
-                2 => self.log(),
-                _ => self.sort(),
-            },
+        GROUPS[usize::from(group)].0(self)
+    }
+
+    fn rare(&mut self) -> String {
+        match self.below(4) {
+            0 => self.geo(),
+            1 => self.bits(),
+            2 => self.log(),
+            _ => self.sort(),
         }
     }
 }

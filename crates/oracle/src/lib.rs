@@ -23,7 +23,10 @@
 //! 1. A line in the drawing function of its type: `Draw::list` in `model/list.rs`.
 //! 2. What it answers and changes, in the function of the model below it: `Model::list`. `note`
 //!    says which event it causes.
-//! 3. Nothing else: runs draw it from then on. Seeds mean other runs than before.
+//! 3. Runs draw it from then on. Seeds mean other runs than before.
+//! 4. Simulated clients say only commands whose reply tells whether their keys were there, because
+//!    several readers of the clock expire keys. Those are listed in `simulation/talk.rs` of the
+//!    server.
 //!
 //! `Draw::any` in `model/keys.rs` has the commands for keys of any type, and `Draw::text` in
 //! `model/text.rs` those for strings. These two may have words that are no text.
@@ -45,7 +48,7 @@ mod walk;
 
 pub use dice::{Dice, Number};
 pub use draw::{Draw, spell};
-pub use model::{Expect, Model};
+pub use model::{Entry, Event, Expect, Model, Place};
 pub use requests::Requests;
 pub use rig::Rig;
 pub use run::Run;

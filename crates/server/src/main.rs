@@ -6,8 +6,9 @@
 //! # The folders, from the top down
 //!
 //! - `simulation/`: tests. Loops over streams in memory, in virtual time, under a seeded schedule.
-//!   Episodes differ in passwords, `timeout`, `maxmemory` and output limits. Histories of clients
-//!   that die: a bank (MULTI), counting (WATCH), queues (BLPOP).
+//!   Episodes differ in passwords, `timeout`, `maxmemory` and output limits; the oracle says what
+//!   data commands answer. Histories of clients that die: a bank (MULTI), counting (WATCH), queues
+//!   (BLPOP).
 //! - `start/`: starting and stopping the loops; signals.
 //! - `loops/`: `event_loop/` is the shell of a loop, with poller, alarm and listeners. `loop_core/`
 //!   is the loop without sockets and clock: a turn over its connections, and expiry. `worker/`

@@ -1,6 +1,6 @@
 //! What a call must answer.
 
-use tidewheel_resp::Reply;
+use tidewheel_resp::{Protocol, Reply, Writer};
 
 /// What a call must answer.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,6 +25,16 @@ pub enum Expect {
 pub(super) type Answered = Option<Result<Expect, Reply>>;
 
 impl Expect {
+    /// The bytes of the only right answer, if there is only one.
+    pub fn bytes(&self, protocol: Protocol) -> Option<Writer> {
+        let Self::Reply(reply) = self else {
+            return None;
+        };
+        let mut out = Writer::new(protocol);
+        write(reply, &mut out);
+        Some(out)
+    }
+
     /// Compares an answer with it. `None` for a scan, which takes more calls.
     pub fn check(&self, call: &dyn std::fmt::Debug, reply: &Reply) -> Option<()> {
         match self {
@@ -53,6 +63,22 @@ impl Expect {
             Self::Scan(_) => return None,
         }
         Some(())
+    }
+}
+
+/// Writes a reply as a server does.
+fn write(reply: &Reply, out: &mut Writer) {
+    match reply {
+        Reply::Simple(text) => out.simple(text),
+        Reply::Error(text) => out.error(text),
+        Reply::Integer(number) => out.integer(*number),
+        Reply::Bulk(bytes) => out.bulk(bytes),
+        Reply::Null => out.null(),
+        Reply::Array(items) => {
+            out.array(items.len());
+            items.iter().for_each(|item| write(item, out));
+        }
+        other => unreachable!("the model answers no {other:?}"),
     }
 }
 

@@ -178,7 +178,9 @@ impl Model {
     }
 
     fn take(&mut self, key: &[u8]) -> Option<Entry> {
-        self.entries.remove(&(self.db, key.to_vec()))
+        let place = (self.db, key.to_vec());
+        self.met.insert(place.clone());
+        self.entries.remove(&place)
     }
 
     /// Puts an entry elsewhere, as another value.

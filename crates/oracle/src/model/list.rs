@@ -77,7 +77,8 @@ impl Model {
                 Expect::Reply(bulk(at.map(|at| list[at].clone())))
             }),
             "LRANGE" => self.list_view(w[1], |list| {
-                flat(span(list, number(2), number(3)).map(|at| Reply::Bulk(list[at].clone())))
+                let found = span(list, number(2), number(3)).map(|at| list[at].clone());
+                Expect::Reply(Reply::Array(found.map(Reply::Bulk).collect()))
             }),
             "LSET" => self.lset(w[1], number(2), w[3]),
             "LINSERT" => self.linsert(w[1], usize::from(w[2] == "AFTER"), w[3], w[4]),
@@ -150,10 +151,11 @@ impl Model {
 
     fn pop_some(&mut self, key: &str, left: bool, count: Option<i64>) -> Result<Expect, Reply> {
         let popped = self.pop(key, left, count.unwrap_or(1) as usize)?;
-        Ok(match popped {
-            None => Expect::Reply(Reply::Null),
-            Some(popped) => flat(popped.into_iter().map(Reply::Bulk)),
-        })
+        Ok(Expect::Reply(match (popped, count) {
+            (None, _) => Reply::Null,
+            (Some(mut popped), None) => bulk(popped.pop()),
+            (Some(popped), Some(_)) => Reply::Array(popped.into_iter().map(Reply::Bulk).collect()),
+        }))
     }
 
     fn pop_with_key(&mut self, key: &str, left: bool) -> Result<Option<Expect>, Reply> {

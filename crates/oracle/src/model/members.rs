@@ -151,7 +151,7 @@ impl Model {
 
     /// Notes what deadlines a call has set, and what has died of them at once.
     fn note_deadline(&mut self, key: &str, done: &[i64]) {
-        let [removed, filed, _] = self.events_of(key);
+        let [removed, filed, _] = self.member_events(key);
         for (code, event) in [(2, removed), (1, filed)] {
             if done.contains(&code) {
                 self.note(key.as_bytes(), event);
@@ -160,7 +160,7 @@ impl Model {
     }
 
     /// The events of members: removed, with a deadline, without it.
-    fn events_of(&mut self, key: &str) -> [&'static str; 3] {
+    fn member_events(&mut self, key: &str) -> [&'static str; 3] {
         match self.entry(key.as_bytes()).map(|entry| entry.kind.name()) {
             Some("hash") => ["hdel", "hexpire", "hpersist"],
             Some("set") => ["srem", "sexpire", "spersist"],
@@ -177,7 +177,7 @@ impl Model {
             })
             .collect();
         if done.contains(&1) {
-            let event = self.events_of(key)[2];
+            let event = self.member_events(key)[2];
             self.note(key.as_bytes(), event);
         }
         Ok(flat(done.into_iter().map(integer)))

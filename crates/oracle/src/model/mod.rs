@@ -1,5 +1,6 @@
 //! A naive keyspace: one map, walked whole whenever time passes. Each type of value has a file.
 
+mod apart;
 mod bits;
 mod deaths;
 mod expect;
@@ -29,9 +30,9 @@ pub(crate) use self::wait::Waiter;
 
 type Bytes = Vec<u8>;
 /// A database's number, and the name of a key.
-pub(crate) type Place = (u32, Bytes);
+pub type Place = (u32, Bytes);
 /// What happened to which key.
-pub(crate) type Event = (u32, Bytes, &'static str);
+pub type Event = (u32, Bytes, &'static str);
 
 /// The unit and origin of a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,7 +86,7 @@ pub(crate) enum Kind {
 
 /// A value and when it dies, in ticks; a deadline beyond the ticks is kept as it is.
 #[derive(Clone, Debug, PartialEq)]
-struct Entry {
+pub struct Entry {
     kind: Kind,
     deadline: Option<i128>,
     /// Differs for each value that was ever put under a key.
@@ -107,6 +108,9 @@ pub struct Model {
     /// What deadlines have done.
     deaths: Deaths,
     touched: BTreeSet<Place>,
+    /// Keys that commands have looked at, and those of which they have replaced the value.
+    met: BTreeSet<Place>,
+    replaced: BTreeSet<Place>,
     /// What was added to each HyperLogLog that there has been, by its bytes.
     logs: BTreeMap<Bytes, BTreeSet<Bytes>>,
     waiters: VecDeque<Waiter>,
@@ -343,7 +347,9 @@ impl Model {
     }
 
     fn entry(&mut self, key: &[u8]) -> Option<&mut Entry> {
-        self.entries.get_mut(&(self.db, key.to_vec()))
+        let place = (self.db, key.to_vec());
+        self.met.insert(place.clone());
+        self.entries.get_mut(&place)
     }
 
     /// Puts a value in the place of what was there.
@@ -356,7 +362,10 @@ impl Model {
             deadline,
             generation,
         };
-        self.entries.insert(place, entry);
+        self.met.insert(place.clone());
+        if self.entries.insert(place.clone(), entry).is_some() {
+            self.replaced.insert(place);
+        }
     }
 
     /// Puts the result of a command under a key: one without members removes it.

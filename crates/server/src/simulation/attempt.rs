@@ -1,14 +1,13 @@
 //! One attempt to explain a data command: what it should have answered and changed if some of the
-//! unsure keys were gone.
+//! unsure keys were gone. The oracle's model runs the command on the others.
 
-use std::collections::BTreeMap;
-use std::rc::Rc;
+use std::collections::{BTreeMap, BTreeSet};
 
-use tidewheel_resp::{Protocol, Writer, parse_i64};
+use tidewheel_oracle::{self as oracle, Place};
+use tidewheel_resp::{Protocol, Reply, Writer};
 
 use super::recorder::Ran;
-
-pub(super) type Name = (u32, Vec<u8>);
+use super::talk::WRITES;
 
 /// An event that listeners of a key are owed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,31 +17,41 @@ pub(super) struct Event {
     pub(super) optional: bool,
 }
 
-/// A key's value, and until when it lives.
+/// What is stored under a key, and how certain that is.
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
-    value: Rc<Vec<u8>>,
-    pub(super) deadline: Option<u64>,
+    of: oracle::Entry,
     /// It may be gone already, and its event may have come: under another name, because databases
     /// were swapped, or as what seemed another key's.
     pub(super) doubtful: bool,
 }
 
+/// Keys that a command names, and by which events each may have gone by itself.
+pub(super) type Named = BTreeMap<Place, (Entry, Vec<&'static str>)>;
+
 /// One attempt.
 pub(super) struct Attempt<'a> {
     ran: &'a Ran,
-    pub(super) keys: BTreeMap<Name, Entry>,
-    pub(super) events: Vec<(Name, Event)>,
     db: u32,
-    pub(super) out: Writer,
-    /// By which events keys may have gone by themselves, and the ones taken for gone.
-    ways: BTreeMap<Name, Vec<&'static str>>,
-    gone: Vec<Name>,
+    protocol: Protocol,
+    named: &'a Named,
+    /// The keys that are taken for gone.
+    gone: Vec<&'a Place>,
+    /// What the command finds, and what it does.
+    model: oracle::Model,
 }
 
 impl Entry {
+    pub(super) fn deadline(&self) -> Option<u64> {
+        self.of.deadline()
+    }
+
+    pub(super) fn weight(&self) -> usize {
+        self.of.weight()
+    }
+
     pub(super) fn is_dead(&self, tick: u64) -> bool {
-        self.deadline.is_some_and(|at| at <= tick)
+        self.deadline().is_some_and(|at| at <= tick)
     }
 }
 
@@ -50,252 +59,96 @@ impl<'a> Attempt<'a> {
     /// Attempts to run a command on the keys that it names, of which some are taken for gone.
     pub(super) fn new(
         ran: &'a Ran,
-        protocol: Protocol,
-        db: u32,
-        keys: BTreeMap<Name, Entry>,
-        ways: BTreeMap<Name, Vec<&'static str>>,
-        gone: Vec<Name>,
+        (db, protocol): (u32, Protocol),
+        named: &'a Named,
+        gone: Vec<&'a Place>,
     ) -> Self {
+        let mut model = oracle::Model::default();
+        let time = &ran.time;
+        let wall_ms = time.tick as i64 + time.wall_offset_ms;
+        model.at(time.tick, time.micros > 0, wall_ms);
+        model.select(db);
+        for (place, (entry, _)) in named {
+            if !entry.is_dead(time.tick) && !gone.contains(&place) {
+                model.lay(place.clone(), entry.of.clone());
+            }
+        }
         Self {
             ran,
-            keys,
-            events: Vec::new(),
             db,
-            out: Writer::new(protocol),
-            ways,
+            protocol,
+            named,
             gone,
+            model,
         }
     }
 
-    pub(super) fn run(&mut self, word: &[u8]) {
-        let ran = self.ran;
-        let words = &ran.words;
-        match word {
-            b"GET" => match self.find(&words[1]) {
-                Some(entry) => self.out.bulk(&entry.value),
-                None => self.out.null(),
-            },
-            b"STRLEN" => {
-                let len = self.find(&words[1]).map_or(0, |entry| entry.value.len());
-                self.out.integer(len as i64);
+    /// What it should have answered.
+    pub(super) fn run(&mut self) -> Writer {
+        let expect = self.model.run(&self.ran.words, &Reply::Null);
+        expect
+            .bytes(self.protocol)
+            .expect("nothing is left to chance")
+    }
+
+    /// What is stored under a key now, and what has happened to it.
+    pub(super) fn effect(&mut self, place: &'a Place) -> (Option<Entry>, Vec<Event>) {
+        let (mut events, mut doubtful) = (Vec::new(), false);
+        if let Some((entry, ways)) = self.named.get(place) {
+            let is_dead = entry.is_dead(self.ran.time.tick);
+            let is_gone = is_dead || self.gone.contains(&place);
+            // A read may leave a dead key where it is, for instance while a pause lasts.
+            let is_left = is_dead && !changes(&self.ran.words[0]);
+            if is_gone && (is_left || !self.model.has_met(place)) {
+                return (Some(entry.clone()), events);
             }
-            b"EXISTS" => {
-                let found = self.find(&words[1]).is_some();
-                self.out.integer(found.into());
-            }
-            b"MGET" => {
-                self.out.array(words.len() - 1);
-                for key in &words[1..] {
-                    match self.find(key) {
-                        Some(entry) => self.out.bulk(&entry.value),
-                        None => self.out.null(),
-                    }
+            if is_gone {
+                events.push(self.event(place, None));
+            } else {
+                if self.model.has_replaced(place) && !ways.is_empty() {
+                    let (names, optional) = (ways.clone(), true);
+                    events.push(Event { names, optional });
                 }
+                doubtful = entry.doubtful && !self.is_certain_of(place);
             }
-            b"SET" => self.set(),
-            b"MSET" => {
-                for pair in words[1..].chunks(2) {
-                    self.put(&pair[0], Rc::new(pair[1].clone()), None);
-                    self.event(&pair[0], &["set"], false);
-                }
-                self.out.ok();
-            }
-            b"INCR" => self.incr(),
-            b"APPEND" => {
-                let old = self.find(&words[1]);
-                let mut value = old.as_ref().map_or(Vec::new(), |old| old.value.to_vec());
-                value.extend_from_slice(&words[2]);
-                self.out.integer(value.len() as i64);
-                let deadline = old.and_then(|old| old.deadline);
-                self.keys
-                    .insert(self.name(&words[1]), entry(value, deadline));
-                self.event(&words[1], &["append"], false);
-            }
-            b"DEL" => self.del(),
-            b"PEXPIRE" => {
-                let deadline = self.deadline(&words[2]);
-                let found = self.find(&words[1]);
-                self.out.integer(found.is_some().into());
-                if let Some(found) = found {
-                    self.keys
-                        .insert(self.name(&words[1]), Entry { deadline, ..found });
-                    self.event(&words[1], &["expire"], false);
-                }
-            }
-            b"PERSIST" => {
-                let found = self
-                    .find(&words[1])
-                    .filter(|found| found.deadline.is_some());
-                self.out.integer(found.is_some().into());
-                if let Some(found) = found {
-                    let deadline = None;
-                    self.keys
-                        .insert(self.name(&words[1]), Entry { deadline, ..found });
-                    self.event(&words[1], &["persist"], false);
-                }
-            }
-            b"PTTL" => {
-                let found = self.find(&words[1]);
-                let left = found.map_or(-2, |found| found.deadline.map_or(-1, |at| self.left(at)));
-                self.out.integer(left);
-            }
-            b"RENAME" => self.rename(),
-            _ => self.out.error("ERR the model does not know it"),
         }
+        let names = self.model.events_of(place);
+        events.extend(names.map(|name| self.event(place, Some(name))));
+        let of = self.model.lift(place);
+        (of.map(|of| Entry { of, doubtful }), events)
     }
 
-    fn name(&self, key: &[u8]) -> Name {
-        (self.db, key.to_vec())
+    /// Whether something new is there, or the reply would be another one without the key.
+    fn is_certain_of(&self, place: &'a Place) -> bool {
+        let gone = [&self.gone[..], &[place]].concat();
+        let mut without = Self::new(self.ran, (self.db, self.protocol), self.named, gone);
+        self.model.has_replaced(place) || without.run().as_bytes() != self.ran.answer
     }
 
-    /// The entry, if it is there for this command. One that is dead for certain is removed by
-    /// commands that write.
-    fn find(&mut self, key: &[u8]) -> Option<Entry> {
-        let name = self.name(key);
-        let found = self.keys.get(&name)?;
-        let dead = found.is_dead(self.ran.time.tick);
-        // A read may leave it where it is, for instance while a pause lasts.
-        if dead && !changes(&self.ran.words[0]) {
-            return None;
-        }
-        if dead || self.gone.contains(&name) {
-            let doubtful = found.doubtful;
-            self.keys.remove(&name);
-            let ways = self.ways_of(key);
-            self.event(key, &ways, doubtful);
-            return None;
-        }
-        let found = self.keys.get_mut(&name)?;
-        // PERSIST answers the same for a key without a deadline and for none.
-        found.doubtful &= self.ran.words[0] == b"PERSIST" && found.deadline.is_none();
-        Some(found.clone())
-    }
-
-    /// How a key may have gone by itself. Which of several that DEL names were there, their number
-    /// does not tell.
-    fn ways_of(&self, key: &[u8]) -> Vec<&'static str> {
-        let mut ways = self.ways.get(&self.name(key)).cloned().unwrap_or_default();
-        if self.is_vague() && !ways.is_empty() {
-            ways.push("del");
-        }
-        ways
-    }
-
-    fn is_vague(&self) -> bool {
-        let unsure = self.ways.values().filter(|ways| !ways.is_empty());
-        self.ran.words[0] == b"DEL" && unsure.count() > 1
-    }
-
-    /// Puts an entry in the place of what was there.
-    fn put(&mut self, key: &[u8], value: Rc<Vec<u8>>, deadline: Option<u64>) {
-        if self.find(key).is_some() {
-            let ways = self.ways_of(key);
-            self.event(key, &ways, true);
-        }
-        let name = self.name(key);
-        self.ways.remove(&name);
-        let doubtful = false;
-        let entry = Entry {
-            value,
-            deadline,
-            doubtful,
+    /// What a command has done to a key; `None` if it may have met that it was gone. Which of
+    /// several unsure ones DEL has removed, their number does not tell.
+    fn event(&self, place: &Place, name: Option<&'static str>) -> Event {
+        let unsure = self.named.values().filter(|(_, ways)| !ways.is_empty());
+        let is_vague = self.ran.words[0] == b"DEL" && unsure.count() > 1;
+        let named = self.named.get(place);
+        let ways = named.map_or(&[][..], |(_, ways)| ways);
+        let names = match name {
+            Some(name) if !is_vague => vec![name],
+            None if !is_vague => ways.to_vec(),
+            _ => [ways, &["del"]].concat(),
         };
-        self.keys.insert(name, entry);
-    }
-
-    fn event(&mut self, key: &[u8], names: &[&'static str], optional: bool) {
-        if names.is_empty() {
-            return;
-        }
-        let names = names.to_vec();
-        self.events
-            .push((self.name(key), Event { names, optional }));
-    }
-
-    fn deadline(&self, ms: &[u8]) -> Option<u64> {
-        let ms = parse_i64(ms).unwrap_or(0) as u64;
-        Some(self.ran.time.tick + ms + u64::from(self.ran.time.micros > 0))
-    }
-
-    fn left(&self, deadline: u64) -> i64 {
-        let now = self.ran.time.tick + u64::from(self.ran.time.micros > 0);
-        deadline.saturating_sub(now) as i64
-    }
-
-    fn set(&mut self) {
-        let words = &self.ran.words;
-        let deadline = words.get(4).and_then(|ms| self.deadline(ms));
-        self.put(&words[1], Rc::new(words[2].clone()), deadline);
-        self.event(&words[1], &["set"], false);
-        if deadline.is_some() {
-            self.event(&words[1], &["expire"], false);
-        }
-        self.out.ok();
-    }
-
-    fn incr(&mut self) {
-        let key = &self.ran.words[1];
-        let old = self.find(key);
-        let number = old.as_ref().map_or(Some(0), |old| parse_i64(&old.value));
-        let Some(number) = number else {
-            return self
-                .out
-                .error("ERR value is not an integer or out of range");
-        };
-        let deadline = old.and_then(|old| old.deadline);
-        let value = (number + 1).to_string().into_bytes();
-        self.keys.insert(self.name(key), entry(value, deadline));
-        self.event(key, &["incrby"], false);
-        self.out.integer(number + 1);
-    }
-
-    fn del(&mut self) {
-        let mut removed = 0;
-        for key in &self.ran.words[1..] {
-            let name = self.name(key);
-            let doubtful = self.keys.get(&name).is_some_and(|entry| entry.doubtful);
-            if self.find(key).is_some() {
-                removed += 1;
-                self.keys.remove(&name);
-                match self.is_vague() {
-                    true => self.event(key, &[&self.ways_of(key)[..], &["del"]].concat(), doubtful),
-                    false => self.event(key, &["del"], false),
-                }
-            }
-        }
-        self.out.integer(removed);
-    }
-
-    fn rename(&mut self) {
-        let (from, to) = (&self.ran.words[1], &self.ran.words[2]);
-        let Some(found) = self.find(from) else {
-            return self.out.error("ERR no such key");
-        };
-        if from != to {
-            self.put(to, found.value, found.deadline);
-            self.keys.remove(&self.name(from));
-            self.event(from, &["rename_from"], false);
-            self.event(to, &["rename_to"], false);
-        }
-        self.out.ok();
-    }
-}
-
-fn entry(value: Vec<u8>, deadline: Option<u64>) -> Entry {
-    let value = Rc::new(value);
-    Entry {
-        value,
-        deadline,
-        doubtful: false,
+        let is_doubtful = named.is_some_and(|(entry, _)| entry.doubtful);
+        let optional = is_doubtful && (name.is_none() || is_vague);
+        Event { names, optional }
     }
 }
 
 /// The keys that a command names.
-pub(super) fn keys_of(ran: &Ran, word: &[u8], db: u32) -> Vec<Name> {
+pub(super) fn keys_of(ran: &Ran, word: &[u8], db: u32) -> BTreeSet<Place> {
     let words = ran.words[1..].iter();
     let keys: Vec<_> = match word {
-        b"MGET" | b"DEL" | b"RENAME" => words.collect(),
-        b"MSET" => words.step_by(2).collect(),
+        b"MGET" | b"DEL" | b"RENAME" | b"RENAMENX" => words.collect(),
+        b"MSET" | b"MSETNX" => words.step_by(2).collect(),
         _ => words.take(1).collect(),
     };
     keys.into_iter().map(|key| (db, key.clone())).collect()
@@ -303,19 +156,10 @@ pub(super) fn keys_of(ran: &Ran, word: &[u8], db: u32) -> Vec<Name> {
 
 /// Whether a command changes data.
 pub(super) fn changes(word: &[u8]) -> bool {
-    matches!(
-        word,
-        b"SET"
-            | b"MSET"
-            | b"INCR"
-            | b"APPEND"
-            | b"DEL"
-            | b"PEXPIRE"
-            | b"PERSIST"
-            | b"RENAME"
-            | b"PUBLISH"
-            | b"FLUSHDB"
-            | b"FLUSHALL"
-            | b"SWAPDB"
-    )
+    let is_drawn = WRITES.iter().any(|name| name.as_bytes() == word);
+    is_drawn
+        || matches!(
+            word,
+            b"INCR" | b"PUBLISH" | b"FLUSHDB" | b"FLUSHALL" | b"SWAPDB"
+        )
 }

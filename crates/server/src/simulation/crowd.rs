@@ -4,9 +4,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use tidewheel_oracle::Dice;
 use tidewheel_resp::Reply;
 
-use super::dice::Dice;
 use super::is_deep;
 use super::rig::{Peer, Rig, bulk};
 use crate::config::Settings;

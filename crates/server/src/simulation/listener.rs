@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::attempt::{Event, Name};
+use tidewheel_oracle::Place;
+
+use super::attempt::Event;
 use super::client::Client;
 use super::model::Model;
 
@@ -10,7 +12,7 @@ use super::model::Model;
 #[derive(Debug)]
 pub(super) struct Listener {
     pub(super) client: Client,
-    heard: BTreeMap<Name, Places>,
+    heard: BTreeMap<Place, Places>,
 }
 
 impl Listener {
@@ -37,7 +39,7 @@ impl Listener {
         &mut self,
         model: &mut Model,
         tick: u64,
-        name: &Name,
+        name: &Place,
         what: &str,
     ) -> Result<(), String> {
         let places = self.heard.entry(name.clone()).or_default();
@@ -76,7 +78,7 @@ impl Listener {
 }
 
 /// The key and what happened to it.
-fn read_event(message: &[Vec<u8>]) -> Result<(Name, String), String> {
+fn read_event(message: &[Vec<u8>]) -> Result<(Place, String), String> {
     let channel = String::from_utf8_lossy(&message[message.len() - 2]);
     let what = String::from_utf8_lossy(&message[message.len() - 1]);
     let parts = channel

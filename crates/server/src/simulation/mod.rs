@@ -9,7 +9,6 @@ mod client;
 mod client_memory;
 mod closing;
 mod crowd;
-mod dice;
 mod done;
 mod episodes;
 mod events;

@@ -1,7 +1,15 @@
 //! What the server should have answered, and which messages it still owes to each client.
 //!
-//! The model runs each command in the order and with the time that the witness saw. It is exact,
-//! except that two kinds of keys are *unsure*. For these the model takes the answer from the reply.
+//! What a data command answers, changes and announces, the oracle's model says: the one that the
+//! keyspace's tests and the fuzz targets have. An [`Attempt`] runs one command on it. This model
+//! has what that does not know: clients with their databases, protocols, subscriptions, passwords
+//! and silence; pauses; walks over many keys; refusals for want of memory. And it answers another
+//! question. The oracle is told the tick, and knows what is there. Here several loops read the
+//! clock at their own times, and nobody sees when a key goes.
+//!
+//! So the model runs each command in the order and with the time that the recorder saw. It is
+//! exact, except that two kinds of keys are *unsure*. For these the model takes the answer from the
+//! reply: it attempts the command with each choice of them gone.
 //!
 //! - A command reads the clock before it runs. A key whose deadline comes after that reading, but
 //!   before the command, may have been removed by another reader of the clock.
@@ -9,9 +17,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use tidewheel_oracle::Place;
 use tidewheel_resp::{Protocol, Reply, Writer, parse_i64};
 
-use super::attempt::{Attempt, Entry, Event, Name, changes, keys_of};
+use super::attempt::{Attempt, Entry, Event, Named, changes, keys_of};
 use super::recorder::Ran;
 use super::terms::{Terms, Victims};
 use crate::time::clock::micros;
@@ -60,7 +69,7 @@ pub(super) struct Model {
     pub(super) password: Vec<u8>,
     /// Engine microseconds of the clock when it was changed.
     pub(super) password_since: u64,
-    keys: BTreeMap<Name, Entry>,
+    keys: BTreeMap<Place, Entry>,
     pub(super) talkers: BTreeMap<u64, Talker>,
     /// Keys `f…` that nobody touches alone, and the database that they are in.
     pub(super) fillers: usize,
@@ -68,7 +77,7 @@ pub(super) struct Model {
     /// Engine microseconds of the clock when databases were last emptied or swapped.
     upheaval: u64,
     /// All events so far of each key.
-    pub(super) events: BTreeMap<Name, Vec<Event>>,
+    pub(super) events: BTreeMap<Place, Vec<Event>>,
     pause: Pause,
     /// Engine microseconds of the clock at which it was asked for.
     pause_began: u64,
@@ -185,7 +194,7 @@ impl Model {
 
     /// A key was announced to have gone although no command has met that: it must have been allowed
     /// to.
-    pub(super) fn goes(&mut self, name: &Name, what: &str, tick: u64) {
+    pub(super) fn goes(&mut self, name: &Place, what: &str, tick: u64) {
         let entry = self.keys.get(name);
         let ways = entry.map_or(Vec::new(), |entry| self.ways_to_go(entry, tick));
         let Some(way) = ways.into_iter().find(|way| *way == what) else {
@@ -196,7 +205,7 @@ impl Model {
     }
 
     /// The same, but it may have been another key that had this name before.
-    pub(super) fn doubt(&mut self, name: &Name, what: &str, tick: u64) {
+    pub(super) fn doubt(&mut self, name: &Place, what: &str, tick: u64) {
         let entry = self.keys.get(name);
         if entry.is_some_and(|entry| self.ways_to_go(entry, tick).contains(&what))
             && let Some(entry) = self.keys.get_mut(name)
@@ -214,14 +223,14 @@ impl Model {
     }
 
     /// All events so far of a key.
-    pub(super) fn events_of(&self, name: &Name) -> &[Event] {
+    pub(super) fn events_of(&self, name: &Place) -> &[Event] {
         self.events.get(name).map_or(&[], Vec::as_slice)
     }
 
     /// The events with which a key may be gone by a tick although no command has removed it.
     fn ways_to_go(&self, entry: &Entry, tick: u64) -> Vec<&'static str> {
-        let due = entry.deadline.is_some_and(|at| at <= tick);
-        let victim = self.terms.victims.include(entry.deadline);
+        let due = entry.deadline().is_some_and(|at| at <= tick);
+        let victim = self.terms.victims.include(entry.deadline());
         let ways = [(due, "expired"), (victim, "evicted")];
         ways.into_iter()
             .filter(|way| way.0)
@@ -229,7 +238,7 @@ impl Model {
             .collect()
     }
 
-    fn announce(&mut self, name: Name, names: &[&'static str], optional: bool) {
+    fn announce(&mut self, name: Place, names: &[&'static str], optional: bool) {
         let names = names.to_vec();
         let event = Event { names, optional };
         self.events.entry(name).or_default().push(event);
@@ -467,10 +476,26 @@ impl Model {
     /// A command was refused for want of memory: one that would have needed some, while nothing
     /// could go.
     fn explain_oom(&self, ran: &Ran, word: &[u8]) -> Result<Answer, String> {
-        let grows = matches!(word, b"SET" | b"MSET" | b"INCR" | b"APPEND");
+        let shrinks = [
+            &b"DEL"[..],
+            b"EXPIRE",
+            b"GETDEL",
+            b"GETEX",
+            b"LPOP",
+            b"PERSIST",
+            b"PEXPIRE",
+            b"RENAME",
+            b"RENAMENX",
+            b"RPOP",
+            b"UNLINK",
+        ];
+        let grows = changes(word) && !shrinks.contains(&word);
         let brought: usize = ran.words.iter().map(Vec::len).sum();
+        let names = keys_of(ran, word, self.talkers[&ran.client].db);
+        let found = names.iter().filter_map(|name| self.keys.get(name));
+        let needed = brought + found.map(Entry::weight).sum::<usize>();
         let all_may_go = self.terms.victims == Victims::All;
-        if !grows || (all_may_go && (brought as u64) < self.terms.max_memory / 2) {
+        if !grows || (all_may_go && (needed as u64) < self.terms.max_memory / 2) {
             return Err("it was refused although there is memory for it".to_owned());
         }
         Ok(Answer::Like(b"-OOM "))
@@ -484,43 +509,41 @@ impl Model {
         let talker = &self.talkers[&ran.client];
         let (db, protocol) = (talker.db, talker.protocol);
         let names = keys_of(ran, word, db);
-        let (mut touched, mut ways) = (BTreeMap::new(), BTreeMap::new());
-        let mut unsure = Vec::new();
+        let mut named = Named::new();
         for name in &names {
-            let Some(entry) = self.keys.get(name) else {
-                continue;
-            };
-            let of_it = self.ways_to_go(entry, ran.clock.tick);
-            if !of_it.is_empty() && !entry.is_dead(ran.time.tick) && !unsure.contains(name) {
-                unsure.push(name.clone());
+            if let Some(entry) = self.keys.get(name) {
+                let ways = self.ways_to_go(entry, ran.clock.tick);
+                named.insert(name.clone(), (entry.clone(), ways));
             }
-            ways.insert(name.clone(), of_it);
-            touched.insert(name.clone(), entry.clone());
         }
+        let unsure = named
+            .iter()
+            .filter(|(_, (entry, ways))| !ways.is_empty() && !entry.is_dead(ran.time.tick));
+        let unsure: Vec<_> = unsure.map(|(name, _)| name).collect();
         let mut first = None;
         for subset in 0..1_u32 << unsure.len() {
             let chosen = |i: &usize| subset >> i & 1 == 1;
-            let gone = (0..unsure.len()).filter(chosen).map(|i| unsure[i].clone());
-            let (keys, gone) = (touched.clone(), gone.collect());
-            let mut attempt = Attempt::new(ran, protocol, db, keys, ways.clone(), gone);
-            attempt.run(word);
-            if attempt.out.as_bytes() == ran.answer {
-                return Ok(Answer::Exactly(self.adopt(&names, attempt)));
+            let gone = (0..unsure.len()).filter(chosen).map(|i| unsure[i]);
+            let mut attempt = Attempt::new(ran, (db, protocol), &named, gone.collect());
+            let out = attempt.run();
+            if out.as_bytes() == ran.answer {
+                self.adopt(&names, attempt);
+                return Ok(Answer::Exactly(out));
             }
-            first.get_or_insert(attempt.out);
+            first.get_or_insert(out);
         }
         first.map(Answer::Exactly).ok_or_else(String::new)
     }
 
-    fn adopt(&mut self, names: &[Name], attempt: Attempt<'_>) -> Writer {
+    fn adopt<'a>(&mut self, names: &'a BTreeSet<Place>, mut attempt: Attempt<'a>) {
         for name in names {
-            self.keys.remove(name);
+            let (entry, events) = attempt.effect(name);
+            match entry {
+                Some(entry) => self.keys.insert(name.clone(), entry),
+                None => self.keys.remove(name),
+            };
+            self.events.entry(name.clone()).or_default().extend(events);
         }
-        self.keys.extend(attempt.keys);
-        for (name, event) in attempt.events {
-            self.events.entry(name).or_default().push(event);
-        }
-        attempt.out
     }
 }
 

@@ -1,7 +1,8 @@
 //! Generates the commands of simulated clients.
 
+use tidewheel_oracle::{Dice, Draw, spell};
+
 use super::client::Client;
-use super::dice::Dice;
 
 /// The facts that clients know of each other.
 #[derive(Debug, Clone, Copy)]
@@ -27,9 +28,9 @@ pub(super) fn talk(client: &mut Client, dice: &mut Dice, town: Town) {
             None => command(dice, town, client.id),
         };
         let words: Vec<&[u8]> = command.iter().map(Vec::as_slice).collect();
-        let plain = words
-            .iter()
-            .all(|word| !word.is_empty() && word.len() < 100);
+        let is_plain = |byte: &u8| byte.is_ascii_graphic() && !b"'\"".contains(byte);
+        let plain = |word: &&[u8]| (1..100).contains(&word.len()) && word.iter().all(is_plain);
+        let plain = words.iter().all(plain);
         client.say(&words, plain && dice.once_in(10));
         if dice.once_in(50) {
             client.push([&b"\r\n"[..], b"*0\r\n"][dice.below(2)]);
@@ -66,7 +67,8 @@ fn admission(dice: &mut Dice) -> Vec<Vec<u8>> {
 fn data(dice: &mut Dice) -> Vec<Vec<u8>> {
     let (a, b) = (key(dice), key(dice));
     let ms = (1 + dice.below(60)).to_string();
-    match dice.below(20) {
+    match dice.below(24) {
+        20.. => drawn(dice),
         0..4 => words(&["GET", &a]),
         4..6 => vec![b"SET".to_vec(), a.into(), value(dice)],
         6..8 => {
@@ -95,9 +97,62 @@ fn data(dice: &mut Dice) -> Vec<Vec<u8>> {
     }
 }
 
+/// A command as the oracle draws it.
+fn drawn(dice: &mut Dice) -> Vec<Vec<u8>> {
+    let bytes = dice.fill(100);
+    let mut draw = Draw::new(&bytes);
+    loop {
+        let line = match dice.below(3) {
+            0 => draw.text(),
+            1 => draw.any(),
+            _ => draw.list(),
+        };
+        if is_telling(&line) {
+            return spell(&line, 0);
+        }
+    }
+}
+
+/// Whether the reply tells which keys were there, or it makes no difference. Wall times depend on
+/// when the command runs.
+fn is_telling(line: &str) -> bool {
+    let mut words = line.split_whitespace();
+    let name = words.next().unwrap_or_default();
+    let is_vague = |word: &str| word.starts_with('@') || ["~x", "~v0"].contains(&word);
+    let is_known = READS.contains(&name) || WRITES.contains(&name);
+    let for_one = ["DEL", "UNLINK", "EXISTS", "TOUCH", "LPOP", "RPOP"];
+    let is_of_one = !for_one.contains(&name) || words.clone().count() == 1;
+    is_known && is_of_one && !words.any(is_vague)
+}
+
+/// Drawn commands that change nothing.
+const READS: [&str; 14] = [
+    "GET",
+    "MGET",
+    "STRLEN",
+    "GETRANGE",
+    "SUBSTR",
+    "EXISTS",
+    "TOUCH",
+    "TYPE",
+    "TTL",
+    "PTTL",
+    "EXPIRETIME",
+    "PEXPIRETIME",
+    "LINDEX",
+    "LRANGE",
+];
+
+/// Drawn commands that change data.
+pub(super) const WRITES: [&str; 25] = [
+    "APPEND", "DEL", "EXPIRE", "GETDEL", "GETEX", "GETSET", "LINSERT", "LPOP", "LPUSH", "LPUSHX",
+    "LSET", "MSET", "MSETNX", "PERSIST", "PEXPIRE", "PSETEX", "RENAME", "RENAMENX", "RPOP",
+    "RPUSH", "RPUSHX", "SET", "SETEX", "SETNX", "UNLINK",
+];
+
 fn message(dice: &mut Dice) -> Vec<Vec<u8>> {
     let channel = ["news", "sport"][dice.below(2)];
-    let mut payload = dice.next().to_string();
+    let mut payload = dice.number().to_string();
     if dice.once_in(10) {
         payload.push_str(&"!".repeat(dice.below(5_000)));
     }

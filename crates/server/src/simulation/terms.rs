@@ -2,8 +2,8 @@
 //! others.
 
 use tidewheel_keyspace::{NotifyFlags, Policy};
+use tidewheel_oracle::Dice;
 
-use super::dice::Dice;
 use crate::config::{OutputLimit, Settings};
 
 /// The settings that are drawn for an episode.

@@ -10,10 +10,10 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use tidewheel_oracle::Dice;
 use tidewheel_resp::Args;
 
 use super::client::{Client, End, show, without_messages};
-use super::dice::Dice;
 use super::done::Done;
 use super::listener::Listener;
 use super::model::{Model, filler};
