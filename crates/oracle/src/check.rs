@@ -16,7 +16,7 @@ use crate::walk::Walk;
 const SCAN_CALLS_MAX: usize = 10_000;
 
 /// Steps between two looks at everything.
-const STEPS_BETWEEN_LOOKS: usize = 50;
+const STEPS_BETWEEN_LOOKS: usize = 80;
 
 /// Bytes of a shard that it may keep to itself.
 const UNPUBLISHED_BYTES: u64 = 4 << 10;

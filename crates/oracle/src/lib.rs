@@ -11,7 +11,7 @@
 //! 4. The [`Model`] is a `BTreeMap` of keys. It runs the same words and says what the answer
 //!    must be: an [`Expect`]. What is left to chance (SPOP) it learns from the answer.
 //! 5. [`check`] compares the reply, the events, the published deadlines and who waits after each
-//!    step, and everything that is stored every 50 steps.
+//!    step, and everything that is stored every 80 steps.
 //!
 //! A [`Run`] is all of this. The fuzz targets draw runs from the fuzzer's bytes; the tests of the
 //! keyspace draw them from fixed seeds, and shorten those that fail. The simulated server explains
