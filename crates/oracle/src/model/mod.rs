@@ -238,7 +238,9 @@ impl Model {
         match &*words[0] {
             name if name.starts_with("PF") => words.iter().any(|key| self.is_vague_log(key)),
             name if name.starts_with("ZUNION") || name.starts_with("ZINTER") => {
-                let keys: Vec<_> = words[1..].iter().map(AsRef::as_ref).collect();
+                let words = &words[1 + usize::from(name.ends_with("STORE"))..];
+                let n: usize = words[0].parse().expect("a number of keys");
+                let keys: Vec<_> = words[1..=n].iter().map(AsRef::as_ref).collect();
                 self.has_vague_sum(&keys)
             }
             // Of a string that is very long the model would make a very long list of bits.

@@ -455,13 +455,17 @@ impl Model {
         Ok(in_order(&found))
     }
 
-    /// Whether the sum of some scores depends on their order: ∞ − ∞ counts as 0.
+    /// Whether nobody knows the sums of some scores: of three or more their order decides, because
+    /// ∞ − ∞ counts as 0; and those of places are beyond what a float tells exactly.
     pub(super) fn has_vague_sum(&mut self, keys: &[&str]) -> bool {
-        let is_endless = |key: &&str| {
-            let scores = self.scores(key).unwrap_or_default();
-            scores.values().any(|score| score.is_infinite())
-        };
-        keys.len() > 2 && keys.iter().any(is_endless)
+        let is_place = |score: f64| score.abs() > 1e12;
+        let mut scores = keys
+            .iter()
+            .flat_map(|key| self.scores(key).unwrap_or_default());
+        scores.any(|(_, score)| match score.is_infinite() {
+            true => keys.len() > 2,
+            false => is_place(score),
+        })
     }
 
     fn older(&mut self, w: &[&str], by: &str, rev: bool) -> Result<Expect, Reply> {

@@ -74,6 +74,12 @@ fn slices(words: &[Vec<u8>]) -> Vec<&[u8]> {
     words.iter().map(Vec::as_slice).collect()
 }
 
+/// Whether one key may be weighed twice. With 0 · ∞ version 7.0 has no number then, and we have 0.
+fn multiplies_twice(line: &str) -> bool {
+    let keys = || line.split(' ').filter(|word| word.starts_with('z'));
+    line.contains("WEIGHTS") && keys().any(|key| keys().filter(|other| *other == key).count() > 1)
+}
+
 /// Version 7.0 tells −0 from 0. We do not.
 fn without_minus_zero(reply: Reply) -> Reply {
     match reply {
@@ -89,13 +95,14 @@ fn is_left_out(line: &str) -> bool {
     let times = [" PX", " EX", " exat", "SETEX", "GETEX"];
     let waits = line.starts_with('B') && !line.starts_with("BIT");
     waits
+        || multiplies_twice(line)
         || line.ends_with("WITHSCORE")
         || line.starts_with("SPOP")
         || times.iter().any(|word| line.contains(word))
 }
 
-/// Whether the first key that a command names has the same form. Results of combinations may keep the
-/// form of what they began with.
+/// Whether the first key that a command names has the same form. Results of combinations may keep
+/// the form of what they began with.
 fn shows_encoding(line: &str) -> bool {
     let grows = ["ZADD", "SADD", "SINTERSTORE", "SUNIONSTORE"];
     grows.iter().any(|name| line.starts_with(name))
