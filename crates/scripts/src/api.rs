@@ -1,0 +1,253 @@
+//! The table `redis`.
+
+use std::rc::Rc;
+
+use mlua::{Lua, MultiValue, Table, Value};
+use tidewheel_resp::{Args, Protocol};
+
+use crate::answer::{self, Answer};
+use crate::args::Given;
+use crate::error::{Raise, raise_reply};
+use crate::sandbox::add;
+use crate::state::State;
+use crate::{Sha, host, number};
+
+/// The version whose scripts run here, as `redis.REDIS_VERSION` says it.
+const VERSION: (u32, u32, u32) = (8, 2, 3);
+
+/// Arguments of a command that take no memory of their own.
+const FEW: usize = 16;
+
+const LEVELS: [(&str, i64); 4] = [
+    ("LOG_DEBUG", 0),
+    ("LOG_VERBOSE", 1),
+    ("LOG_NOTICE", 2),
+    ("LOG_WARNING", 3),
+];
+
+const REPLICATION: [(&str, i64); 5] = [
+    ("REPL_NONE", 0),
+    ("REPL_AOF", 1),
+    ("REPL_SLAVE", 2),
+    ("REPL_REPLICA", 2),
+    ("REPL_ALL", 3),
+];
+
+const NO_COMMAND: &str = "ERR Please specify at least one argument for this redis lib call";
+const BAD_ARGUMENTS: &str = "ERR Lua redis lib command arguments must be strings or integers";
+
+pub(crate) fn table(lua: &Lua, state: &Rc<State>) -> mlua::Result<Table> {
+    let table = lua.create_table()?;
+    for (name, value) in LEVELS.into_iter().chain(REPLICATION) {
+        table.raw_set(name, value)?;
+    }
+    let (major, minor, patch) = VERSION;
+    table.raw_set("REDIS_VERSION", format!("{major}.{minor}.{patch}"))?;
+    table.raw_set("REDIS_VERSION_NUM", major << 16 | minor << 8 | patch)?;
+    table.raw_set("SERVER_NAME", "redis")?;
+    table.raw_set("SERVER_VERSION", format!("{major}.{minor}.{patch}"))?;
+    table.raw_set("SERVER_VERSION_NUM", major << 16 | minor << 8 | patch)?;
+
+    add(lua, state, &table, "call", |lua, state, args: MultiValue| {
+        match command(lua, state, &args)? {
+            Answer::Value(value) => Ok(value),
+            Answer::Error(line) => Err(Raise::Reply(line).into()),
+        }
+    })?;
+    add(lua, state, &table, "pcall", |lua, state, args: MultiValue| {
+        let line = match command(lua, state, &args) {
+            Ok(Answer::Value(value)) => return Ok(value),
+            Ok(Answer::Error(line)) => line,
+            Err(error) => match Raise::within(&error) {
+                Some(Raise::Reply(line)) => line.clone(),
+                _ => return Err(error),
+            },
+        };
+        let table = error_table(lua, state, &line)?;
+        table.raw_set(&state.names.ignore, true)?;
+        Ok(Value::Table(table))
+    })?;
+    replies(lua, state, &table)?;
+    settings(lua, state, &table)?;
+    Ok(table)
+}
+
+/// What makes values.
+fn replies(lua: &Lua, state: &Rc<State>, table: &Table) -> mlua::Result<()> {
+    add(lua, state, table, "error_reply", |lua, state, args: MultiValue| {
+        let Some(text) = only_text(&args) else {
+            return error_table(lua, state, b"ERR wrong number or type of arguments");
+        };
+        let text = text.as_bytes();
+        let mut line = match text.strip_prefix(b"-") {
+            Some(line) => answer::coded(line),
+            None => answer::coded(&text),
+        };
+        let is_end = |byte: &u8| matches!(byte, b'\r' | b'\n');
+        let end = line.iter().rposition(|byte| !is_end(byte)).map_or(0, |at| at + 1);
+        line.truncate(end);
+        for byte in &mut line {
+            if is_end(byte) {
+                *byte = b' ';
+            }
+        }
+        error_table(lua, state, &line)
+    })?;
+    add(lua, state, table, "status_reply", |lua, state, args: MultiValue| {
+        let Some(text) = only_text(&args) else {
+            return error_table(lua, state, b"ERR wrong number or type of arguments");
+        };
+        let table = lua.create_table_with_capacity(0, 1)?;
+        table.raw_set(&state.names.ok, text)?;
+        Ok(table)
+    })?;
+    add(lua, state, table, "sha1hex", |lua, _, args: MultiValue| {
+        if args.len() != 1 {
+            return Err(raise_reply("ERR wrong number of arguments"));
+        }
+        let given = Given::new(lua, "sha1hex", args);
+        // What is no text counts as an empty one.
+        let sha = match given.text(0) {
+            Ok(text) => Sha::of(&text.as_bytes()),
+            Err(_) => Sha::of(b""),
+        };
+        lua.create_string(sha.as_bytes())
+    })
+}
+
+/// What changes how the run goes on.
+fn settings(lua: &Lua, state: &Rc<State>, table: &Table) -> mlua::Result<()> {
+    add(lua, state, table, "log", |lua, state, args: MultiValue| {
+        if args.len() < 2 {
+            return Err(raise_reply("ERR redis.log() requires two arguments or more."));
+        }
+        let level = match args.get(0) {
+            Some(Value::Integer(level)) => *level,
+            Some(Value::Number(level)) => *level as i64,
+            _ => return Err(raise_reply("ERR First argument must be a number (log level).")),
+        };
+        if !(0..=3).contains(&level) {
+            return Err(raise_reply("ERR Invalid log level."));
+        }
+        let mut text = Vec::new();
+        for (i, value) in args.iter().skip(1).enumerate() {
+            let Some(part) = lua.coerce_string(value.clone()).ok().flatten() else {
+                continue;
+            };
+            if i > 0 {
+                text.push(b' ');
+            }
+            state.admit(text.len() + part.as_bytes().len())?;
+            text.extend_from_slice(&part.as_bytes());
+        }
+        host::with(|host| host.log(level, &text));
+        Ok(())
+    })?;
+    add(lua, state, table, "setresp", |_, state, args: MultiValue| {
+        if args.len() != 1 {
+            return Err(raise_reply("ERR redis.setresp() requires one argument."));
+        }
+        let protocol = match args.get(0) {
+            Some(Value::Integer(2)) => Protocol::Resp2,
+            Some(Value::Integer(3)) => Protocol::Resp3,
+            _ => return Err(raise_reply("ERR RESP version must be 2 or 3.")),
+        };
+        state.protocol.set(protocol);
+        Ok(())
+    })?;
+    add(lua, state, table, "set_repl", |_, _, args: MultiValue| {
+        if args.len() != 1 {
+            return Err(raise_reply("ERR redis.set_repl() requires one argument."));
+        }
+        match args.get(0) {
+            Some(Value::Integer(0..=3)) => Ok(()),
+            _ => Err(raise_reply(
+                "ERR Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.",
+            )),
+        }
+    })?;
+    add(lua, state, table, "replicate_commands", |_, _, _: MultiValue| Ok(true))?;
+    add(lua, state, table, "breakpoint", |_, _, _: MultiValue| Ok(false))?;
+    add(lua, state, table, "debug", |_, _, _: MultiValue| Ok(()))
+}
+
+fn error_table(lua: &Lua, state: &State, line: &[u8]) -> mlua::Result<Table> {
+    let table = lua.create_table_with_capacity(0, 2)?;
+    table.raw_set(&state.names.err, lua.create_string(line)?)?;
+    Ok(table)
+}
+
+/// The one argument, if it is a text.
+fn only_text(args: &MultiValue) -> Option<&mlua::LuaString> {
+    match (args.len(), args.get(0)) {
+        (1, Some(Value::String(text))) => Some(text),
+        _ => None,
+    }
+}
+
+/// Runs a command of the host.
+fn command(lua: &Lua, state: &State, args: &MultiValue) -> mlua::Result<Answer> {
+    if args.is_empty() {
+        return Err(raise_reply(NO_COMMAND));
+    }
+    state.step(100)?;
+    let mut bytes = state.args.take();
+    bytes.clear();
+    let mut few = [0; FEW];
+    let mut many = Vec::new();
+    let ends = match few.get_mut(..args.len()) {
+        Some(ends) => ends,
+        None => {
+            many.resize(args.len(), 0);
+            &mut many[..]
+        }
+    };
+    for (value, end) in args.iter().zip(&mut *ends) {
+        match value {
+            Value::String(text) => bytes.extend_from_slice(&text.as_bytes()),
+            Value::Integer(number) => {
+                bytes.extend_from_slice(itoa::Buffer::new().format(*number).as_bytes());
+            }
+            Value::Number(number) => {
+                bytes.extend_from_slice(number::general(*number, 17).as_bytes());
+            }
+            _ => return Err(raise_reply(BAD_ARGUMENTS)),
+        }
+        *end = bytes.len();
+    }
+    let mut few = [&[][..]; FEW];
+    let mut many = Vec::new();
+    let slices = match few.get_mut(..args.len()) {
+        Some(slices) => slices,
+        None => {
+            many.resize(args.len(), &[][..]);
+            &mut many[..]
+        }
+    };
+    let mut start = 0;
+    for (slice, end) in slices.iter_mut().zip(ends) {
+        *slice = &bytes[start..*end];
+        start = *end;
+    }
+    let mut reply = state.reply.take();
+    reply.clear();
+    reply.set_protocol(state.protocol.get());
+    reply.set_limit(state.bytes_max);
+    let called = host::with(|host| host.call(Args::from_slices(slices), &mut reply));
+    let answer = match called {
+        None => Err(raise_reply("ERR commands run only within a script")),
+        Some(()) if reply.is_over() => Err(raise_reply("ERR the reply is too large for a script")),
+        Some(()) => answer::read(lua, state, reply.as_bytes()),
+    };
+    // The next command gets the memory, if it is not much.
+    reply.clear();
+    reply.shrink_to(KEPT_BYTES);
+    bytes.clear();
+    bytes.shrink_to(KEPT_BYTES);
+    state.reply.set(reply);
+    state.args.set(bytes);
+    answer
+}
+
+/// Bytes that are kept from one command to the next.
+const KEPT_BYTES: usize = 64 << 10;

@@ -1,0 +1,30 @@
+//! Runs Lua scripts as the EVAL of a Redis-protocol server does, without the server.
+#![forbid(unsafe_code)]
+
+/// Compiles and runs the code of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
+mod answer;
+mod api;
+mod args;
+mod codec;
+mod engine;
+mod error;
+mod host;
+mod number;
+mod random;
+mod returned;
+mod sandbox;
+mod sha;
+mod shebang;
+mod state;
+mod strings;
+mod walk;
+
+pub use engine::{Engine, Limits};
+pub use error::ScriptError;
+pub use host::Host;
+pub use sha::Sha;
+pub use shebang::{ScriptFlags, Shebang, shebang};

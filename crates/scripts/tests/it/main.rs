@@ -1,0 +1,8 @@
+//! Tests of whole scripts, with a host that knows a dozen commands.
+#![forbid(unsafe_code)]
+
+mod bounds;
+mod engine;
+mod host;
+mod replies;
+mod sandbox;
