@@ -69,6 +69,12 @@ impl Now {
         Self { tick, micros, time }
     }
 
+    /// Wall time in microseconds.
+    pub(crate) fn wall_us(&self) -> i64 {
+        let micros = i64::try_from(self.micros).unwrap_or(0);
+        self.wall_ms().saturating_mul(1_000).saturating_add(micros)
+    }
+
     /// Wall time in milliseconds.
     pub(crate) fn wall_ms(&self) -> i64 {
         self.time.wall_ms()

@@ -22,10 +22,17 @@ pub(crate) enum Answer {
 /// Reads the one reply that `bytes` are.
 pub(crate) fn read(lua: &Lua, state: &State, bytes: &[u8]) -> mlua::Result<Answer> {
     if let Some(line) = bytes.strip_prefix(b"-") {
-        let end = line.iter().position(|byte| *byte == b'\r').unwrap_or(line.len());
+        let end = line
+            .iter()
+            .position(|byte| *byte == b'\r')
+            .unwrap_or(line.len());
         return Ok(Answer::Error(coded(&line[..end])));
     }
-    let mut reader = Reader { lua, state, rest: bytes };
+    let mut reader = Reader {
+        lua,
+        state,
+        rest: bytes,
+    };
     reader.value(DEPTH_MAX).map(Answer::Value)
 }
 
@@ -63,7 +70,10 @@ impl<'a> Reader<'a> {
             b'*' if line == b"-1" => self.nothing(),
             b'*' | b'>' => Value::Table(self.array(line, depth)?),
             b'+' => self.field(&names.ok, Value::String(self.lua.create_string(line)?))?,
-            b'-' => self.field(&names.err, Value::String(self.lua.create_string(coded(line))?))?,
+            b'-' => self.field(
+                &names.err,
+                Value::String(self.lua.create_string(coded(line))?),
+            )?,
             b'_' => Value::Nil,
             b'#' => Value::Boolean(line == b"t"),
             b',' => {
@@ -71,7 +81,10 @@ impl<'a> Reader<'a> {
                 let number = text.parse().map_err(|_| malformed())?;
                 self.field(&names.double, Value::Number(number))?
             }
-            b'(' => self.field(&names.big_number, Value::String(self.lua.create_string(line)?))?,
+            b'(' => self.field(
+                &names.big_number,
+                Value::String(self.lua.create_string(line)?),
+            )?,
             b'=' => {
                 let text = self.bytes(line)?;
                 let (format, text) = text.split_at_checked(4).ok_or_else(malformed)?;

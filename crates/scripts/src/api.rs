@@ -48,25 +48,35 @@ pub(crate) fn table(lua: &Lua, state: &Rc<State>) -> mlua::Result<Table> {
     table.raw_set("SERVER_VERSION", format!("{major}.{minor}.{patch}"))?;
     table.raw_set("SERVER_VERSION_NUM", major << 16 | minor << 8 | patch)?;
 
-    add(lua, state, &table, "call", |lua, state, args: MultiValue| {
-        match command(lua, state, &args)? {
+    add(
+        lua,
+        state,
+        &table,
+        "call",
+        |lua, state, args: MultiValue| match command(lua, state, &args)? {
             Answer::Value(value) => Ok(value),
             Answer::Error(line) => Err(Raise::Reply(line).into()),
-        }
-    })?;
-    add(lua, state, &table, "pcall", |lua, state, args: MultiValue| {
-        let line = match command(lua, state, &args) {
-            Ok(Answer::Value(value)) => return Ok(value),
-            Ok(Answer::Error(line)) => line,
-            Err(error) => match Raise::within(&error) {
-                Some(Raise::Reply(line)) => line.clone(),
-                _ => return Err(error),
-            },
-        };
-        let table = error_table(lua, state, &line)?;
-        table.raw_set(&state.names.ignore, true)?;
-        Ok(Value::Table(table))
-    })?;
+        },
+    )?;
+    add(
+        lua,
+        state,
+        &table,
+        "pcall",
+        |lua, state, args: MultiValue| {
+            let line = match command(lua, state, &args) {
+                Ok(Answer::Value(value)) => return Ok(value),
+                Ok(Answer::Error(line)) => line,
+                Err(error) => match Raise::within(&error) {
+                    Some(Raise::Reply(line)) => line.clone(),
+                    _ => return Err(error),
+                },
+            };
+            let table = error_table(lua, state, &line)?;
+            table.raw_set(&state.names.ignore, true)?;
+            Ok(Value::Table(table))
+        },
+    )?;
     replies(lua, state, &table)?;
     settings(lua, state, &table)?;
     Ok(table)
@@ -74,33 +84,48 @@ pub(crate) fn table(lua: &Lua, state: &Rc<State>) -> mlua::Result<Table> {
 
 /// What makes values.
 fn replies(lua: &Lua, state: &Rc<State>, table: &Table) -> mlua::Result<()> {
-    add(lua, state, table, "error_reply", |lua, state, args: MultiValue| {
-        let Some(text) = only_text(&args) else {
-            return error_table(lua, state, b"ERR wrong number or type of arguments");
-        };
-        let text = text.as_bytes();
-        let mut line = match text.strip_prefix(b"-") {
-            Some(line) => answer::coded(line),
-            None => answer::coded(&text),
-        };
-        let is_end = |byte: &u8| matches!(byte, b'\r' | b'\n');
-        let end = line.iter().rposition(|byte| !is_end(byte)).map_or(0, |at| at + 1);
-        line.truncate(end);
-        for byte in &mut line {
-            if is_end(byte) {
-                *byte = b' ';
+    add(
+        lua,
+        state,
+        table,
+        "error_reply",
+        |lua, state, args: MultiValue| {
+            let Some(text) = only_text(&args) else {
+                return error_table(lua, state, b"ERR wrong number or type of arguments");
+            };
+            let text = text.as_bytes();
+            let mut line = match text.strip_prefix(b"-") {
+                Some(line) => answer::coded(line),
+                None => answer::coded(&text),
+            };
+            let is_end = |byte: &u8| matches!(byte, b'\r' | b'\n');
+            let end = line
+                .iter()
+                .rposition(|byte| !is_end(byte))
+                .map_or(0, |at| at + 1);
+            line.truncate(end);
+            for byte in &mut line {
+                if is_end(byte) {
+                    *byte = b' ';
+                }
             }
-        }
-        error_table(lua, state, &line)
-    })?;
-    add(lua, state, table, "status_reply", |lua, state, args: MultiValue| {
-        let Some(text) = only_text(&args) else {
-            return error_table(lua, state, b"ERR wrong number or type of arguments");
-        };
-        let table = lua.create_table_with_capacity(0, 1)?;
-        table.raw_set(&state.names.ok, text)?;
-        Ok(table)
-    })?;
+            error_table(lua, state, &line)
+        },
+    )?;
+    add(
+        lua,
+        state,
+        table,
+        "status_reply",
+        |lua, state, args: MultiValue| {
+            let Some(text) = only_text(&args) else {
+                return error_table(lua, state, b"ERR wrong number or type of arguments");
+            };
+            let table = lua.create_table_with_capacity(0, 1)?;
+            table.raw_set(&state.names.ok, text)?;
+            Ok(table)
+        },
+    )?;
     add(lua, state, table, "sha1hex", |lua, _, args: MultiValue| {
         if args.len() != 1 {
             return Err(raise_reply("ERR wrong number of arguments"));
@@ -119,12 +144,18 @@ fn replies(lua: &Lua, state: &Rc<State>, table: &Table) -> mlua::Result<()> {
 fn settings(lua: &Lua, state: &Rc<State>, table: &Table) -> mlua::Result<()> {
     add(lua, state, table, "log", |lua, state, args: MultiValue| {
         if args.len() < 2 {
-            return Err(raise_reply("ERR redis.log() requires two arguments or more."));
+            return Err(raise_reply(
+                "ERR redis.log() requires two arguments or more.",
+            ));
         }
         let level = match args.get(0) {
             Some(Value::Integer(level)) => *level,
             Some(Value::Number(level)) => *level as i64,
-            _ => return Err(raise_reply("ERR First argument must be a number (log level).")),
+            _ => {
+                return Err(raise_reply(
+                    "ERR First argument must be a number (log level).",
+                ));
+            }
         };
         if !(0..=3).contains(&level) {
             return Err(raise_reply("ERR Invalid log level."));
@@ -143,18 +174,24 @@ fn settings(lua: &Lua, state: &Rc<State>, table: &Table) -> mlua::Result<()> {
         host::with(|host| host.log(level, &text));
         Ok(())
     })?;
-    add(lua, state, table, "setresp", |_, state, args: MultiValue| {
-        if args.len() != 1 {
-            return Err(raise_reply("ERR redis.setresp() requires one argument."));
-        }
-        let protocol = match args.get(0) {
-            Some(Value::Integer(2)) => Protocol::Resp2,
-            Some(Value::Integer(3)) => Protocol::Resp3,
-            _ => return Err(raise_reply("ERR RESP version must be 2 or 3.")),
-        };
-        state.protocol.set(protocol);
-        Ok(())
-    })?;
+    add(
+        lua,
+        state,
+        table,
+        "setresp",
+        |_, state, args: MultiValue| {
+            if args.len() != 1 {
+                return Err(raise_reply("ERR redis.setresp() requires one argument."));
+            }
+            let protocol = match args.get(0) {
+                Some(Value::Integer(2)) => Protocol::Resp2,
+                Some(Value::Integer(3)) => Protocol::Resp3,
+                _ => return Err(raise_reply("ERR RESP version must be 2 or 3.")),
+            };
+            state.protocol.set(protocol);
+            Ok(())
+        },
+    )?;
     add(lua, state, table, "set_repl", |_, _, args: MultiValue| {
         if args.len() != 1 {
             return Err(raise_reply("ERR redis.set_repl() requires one argument."));
@@ -166,8 +203,16 @@ fn settings(lua: &Lua, state: &Rc<State>, table: &Table) -> mlua::Result<()> {
             )),
         }
     })?;
-    add(lua, state, table, "replicate_commands", |_, _, _: MultiValue| Ok(true))?;
-    add(lua, state, table, "breakpoint", |_, _, _: MultiValue| Ok(false))?;
+    add(
+        lua,
+        state,
+        table,
+        "replicate_commands",
+        |_, _, _: MultiValue| Ok(true),
+    )?;
+    add(lua, state, table, "breakpoint", |_, _, _: MultiValue| {
+        Ok(false)
+    })?;
     add(lua, state, table, "debug", |_, _, _: MultiValue| Ok(()))
 }
 

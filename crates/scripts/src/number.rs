@@ -3,7 +3,12 @@
 /// A number as C's `%.Ng` writes it: up to `digits` significant digits.
 pub(crate) fn general(value: f64, digits: usize) -> String {
     if value.is_nan() {
-        return if value.is_sign_negative() { "-nan" } else { "nan" }.to_owned();
+        return if value.is_sign_negative() {
+            "-nan"
+        } else {
+            "nan"
+        }
+        .to_owned();
     }
     if value.is_infinite() {
         return if value < 0.0 { "-inf" } else { "inf" }.to_owned();

@@ -20,12 +20,18 @@ const END: f64 = 2_147_483_647.0;
 
 pub(crate) fn install(lua: &Lua, state: &Rc<State>, native: &Table) -> mlua::Result<()> {
     add(lua, state, native, "random", random)?;
-    add(lua, state, native, "randomseed", |lua, state, args: MultiValue| {
-        let seed = integer(lua, &args, 0, "randomseed")?;
-        let seed = u64::from(seed as i32 as u32);
-        state.random.set(seed << 16 | 0x330E);
-        Ok(())
-    })
+    add(
+        lua,
+        state,
+        native,
+        "randomseed",
+        |lua, state, args: MultiValue| {
+            let seed = integer(lua, &args, 0, "randomseed")?;
+            let seed = u64::from(seed as i32 as u32);
+            state.random.set(seed << 16 | 0x330E);
+            Ok(())
+        },
+    )
 }
 
 fn random(lua: &Lua, state: &State, args: MultiValue) -> mlua::Result<Value> {
@@ -51,7 +57,11 @@ fn random(lua: &Lua, state: &State, args: MultiValue) -> mlua::Result<Value> {
 
 fn integer(lua: &Lua, args: &MultiValue, at: usize, name: &str) -> mlua::Result<i64> {
     let value = args.get(at).cloned().unwrap_or(Value::Nil);
-    let kind = if args.len() > at { value.type_name() } else { "no value" };
+    let kind = if args.len() > at {
+        value.type_name()
+    } else {
+        "no value"
+    };
     match lua.coerce_number(value)? {
         Some(number) => Ok(number as i64),
         None => {

@@ -13,7 +13,12 @@ const WHOLE_END: f64 = 9_223_372_036_854_775_808.0;
 /// Appends one reply.
 pub(crate) fn write(state: &State, value: &Value, out: &mut Writer) -> mlua::Result<()> {
     let left = state.bytes_max / 8;
-    let mut returned = Returned { state, out, open: Vec::new(), left };
+    let mut returned = Returned {
+        state,
+        out,
+        open: Vec::new(),
+        left,
+    };
     returned.value(value)?;
     while let Some(mut open) = returned.open.pop() {
         let (value, more) = match &mut open {
@@ -53,7 +58,11 @@ struct Returned<'a> {
 }
 
 enum Open {
-    Array { table: Table, next: usize, len: usize },
+    Array {
+        table: Table,
+        next: usize,
+        len: usize,
+    },
     Map(Pairs),
     Set(Pairs),
     /// A map's value, after its key.
@@ -91,7 +100,10 @@ impl Returned<'_> {
         if let Value::String(line) = table.raw_get(&names.err)? {
             let line = line.as_bytes();
             let is_end = |byte: &u8| matches!(byte, b'\r' | b'\n');
-            let end = line.iter().rposition(|byte| !is_end(byte)).map_or(0, |at| at + 1);
+            let end = line
+                .iter()
+                .rposition(|byte| !is_end(byte))
+                .map_or(0, |at| at + 1);
             raw_line(out, b'-', &line[..end]);
             return Ok(());
         }
@@ -142,7 +154,11 @@ impl Returned<'_> {
         out.array(len);
         if len > 0 {
             let table = table.clone();
-            self.open.push(Open::Array { table, next: 1, len });
+            self.open.push(Open::Array {
+                table,
+                next: 1,
+                len,
+            });
         }
         Ok(())
     }

@@ -71,38 +71,58 @@ where
 /// What the prelude asks when something failed.
 fn errors(lua: &Lua, state: &Rc<State>, native: &Table) -> mlua::Result<()> {
     // What `pcall` returns beside false: of a table that is an error just its line.
-    add(lua, state, native, "caught", |lua, state, problem: Value| {
-        state.alive()?;
-        match seen(lua, state, problem)? {
-            Value::Table(table) => match table.raw_get(&state.names.err)? {
-                line @ Value::String(_) => Ok(line),
-                _ => Ok(Value::Table(table)),
-            },
-            other => Ok(other),
-        }
-    })?;
+    add(
+        lua,
+        state,
+        native,
+        "caught",
+        |lua, state, problem: Value| {
+            state.alive()?;
+            match seen(lua, state, problem)? {
+                Value::Table(table) => match table.raw_get(&state.names.err)? {
+                    line @ Value::String(_) => Ok(line),
+                    _ => Ok(Value::Table(table)),
+                },
+                other => Ok(other),
+            }
+        },
+    )?;
     // Whether the run is over, and what the script's own handler sees if not.
-    add(lua, state, native, "handled", |lua, state, problem: Value| {
-        if state.alive().is_err() {
-            return Ok((true, Value::Nil));
-        }
-        Ok((false, seen(lua, state, problem)?))
-    })?;
+    add(
+        lua,
+        state,
+        native,
+        "handled",
+        |lua, state, problem: Value| {
+            if state.alive().is_err() {
+                return Ok((true, Value::Nil));
+            }
+            Ok((false, seen(lua, state, problem)?))
+        },
+    )?;
     // Ends the run again, if it is over.
-    add(lua, state, native, "alive", |_, state, ()| Ok(state.alive()?))?;
+    add(lua, state, native, "alive", |_, state, ()| {
+        Ok(state.alive()?)
+    })?;
     // The handler of the run itself: what failed, and where.
-    add(lua, state, native, "traced", |lua, state, problem: Value| {
-        let line = match &*state.killed.borrow() {
-            Some(line) => line.clone().into_bytes(),
-            None => line_of_value(state, &problem),
-        };
-        let place = place(lua, 1).map(|place| {
-            let line = place.line.map_or(-1, |line| line as i64);
-            format!("{}:{line}", place.source)
-        });
-        *state.failure.borrow_mut() = Some(Failure { line, place });
-        Ok(())
-    })
+    add(
+        lua,
+        state,
+        native,
+        "traced",
+        |lua, state, problem: Value| {
+            let line = match &*state.killed.borrow() {
+                Some(line) => line.clone().into_bytes(),
+                None => line_of_value(state, &problem),
+            };
+            let place = place(lua, 1).map(|place| {
+                let line = place.line.map_or(-1, |line| line as i64);
+                format!("{}:{line}", place.source)
+            });
+            *state.failure.borrow_mut() = Some(Failure { line, place });
+            Ok(())
+        },
+    )
 }
 
 /// A problem as a script may see it.

@@ -47,7 +47,9 @@ impl Sha {
 
 impl fmt::Display for Sha {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|digit| write!(f, "{}", char::from(*digit)))
+        self.0
+            .iter()
+            .try_for_each(|digit| write!(f, "{}", char::from(*digit)))
     }
 }
 

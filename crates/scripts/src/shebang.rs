@@ -55,7 +55,10 @@ impl<'a> Shebang<'a> {
             let Some(list) = part.strip_prefix(b"flags=") else {
                 return Err(refusal("Unknown lua shebang option", part));
             };
-            for flag in list.split(|byte| *byte == b',').filter(|flag| !flag.is_empty()) {
+            for flag in list
+                .split(|byte| *byte == b',')
+                .filter(|flag| !flag.is_empty())
+            {
                 *flags.named(flag)? = true;
             }
         }

@@ -85,6 +85,7 @@ mod loops;
 mod net;
 mod process;
 mod pubsub;
+mod scripts;
 #[cfg(test)]
 mod simulation;
 mod start;

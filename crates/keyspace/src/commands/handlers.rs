@@ -5,9 +5,9 @@ use tidewheel_collections::{Hash, Set, ZSet};
 use self::Handler::{Incremental, Keys, Unlocked, Whole};
 use super::blocking::ServeFn;
 use super::{
-    bitfield, bitmap, bitop, database, debug, dump, edit, expire, expiry, geo, hash, help,
+    bitfield, bitmap, bitop, compare, database, debug, dump, edit, expire, expiry, geo, hash, help,
     hyperloglog, introspect, key, lcs, list, members, number, object, scan, set, sort, string,
-    zset,
+    throttle, zset,
 };
 use crate::context::Context;
 use crate::error::CommandError;
@@ -90,8 +90,11 @@ const BLOCKING: &[(&str, ServeFn)] = &[
 const BY_NAME: &[(&str, Handler)] = &[
     // string.rs
     ("append", Keys(edit::append)),
+    ("cl.throttle", Keys(throttle::throttle)),
     ("decr", Keys(number::decr)),
     ("decrby", Keys(number::decrby)),
+    ("delex", Keys(compare::delex)),
+    ("delifeq", Keys(compare::delifeq)),
     ("get", Keys(string::get)),
     ("getdel", Keys(string::getdel)),
     ("getex", Keys(string::getex)),
@@ -268,6 +271,7 @@ const BY_NAME: &[(&str, Handler)] = &[
     ("bzmpop", Keys(zset::blocking::bzmpop)),
     ("bzpopmax", Keys(zset::blocking::bzpopmax)),
     ("bzpopmin", Keys(zset::blocking::bzpopmin)),
+    ("script|help", Unlocked(help::help)),
     // key.rs
     ("copy", Keys(key::copy)),
     ("del", Keys(key::del)),

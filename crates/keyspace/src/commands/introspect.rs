@@ -174,7 +174,8 @@ fn keys_of_call<'b>(
     if !row.check_arity(call.len()) {
         return Err(INVALID_COUNT);
     }
-    if !row.keys.counts_right(call) {
+    let may_have_none = row.flags.has(Flags::NO_MANDATORY_KEYS);
+    if !row.keys.counts_right(call, may_have_none) {
         return Err(INVALID_ARGUMENTS);
     }
     let stores = row.reaches && row.flags.has(Flags::WRITE);
@@ -184,6 +185,9 @@ fn keys_of_call<'b>(
         .chain(stores.then(|| sort::stored_at(call)).flatten())
         .filter_map(|at| call.get(at))
         .collect();
+    if keys.is_empty() && may_have_none {
+        return Err(NO_KEYS);
+    }
     // Each use has at least one key, except that of a key behind STORE.
     let least = match row.keys.stored_from {
         0 => row.keys.uses().len(),

@@ -2,6 +2,7 @@
 
 use tidewheel_resp::Args;
 
+use crate::commands::compare::{Comparison, holds};
 use crate::commands::lifetime::{Lifetime, LifetimeOption};
 use crate::context::{Context, Key, Lookup};
 use crate::error::CommandError;
@@ -30,6 +31,7 @@ fn reply_value(ctx: &mut Context<'_, '_>, key: Key<'_>) -> Result<bool, CommandE
 enum KeyCondition {
     Absent,
     Present,
+    Compared(Comparison),
 }
 
 #[derive(Clone, Copy)]
@@ -52,6 +54,8 @@ impl SetOptions {
         const NX: u64 = named("NX");
         const XX: u64 = named("XX");
         const GET: u64 = named("GET");
+        const IFEQ: u64 = named("IFEQ");
+        const IFNE: u64 = named("IFNE");
         let mut options = Self::NONE;
         let mut i = 3;
         while let Some(word) = args.get(i) {
@@ -59,6 +63,14 @@ impl SetOptions {
                 NX => options.require(KeyCondition::Absent)?,
                 XX => options.require(KeyCondition::Present)?,
                 GET => options.get = true,
+                word @ (IFEQ | IFNE) => {
+                    i += 1;
+                    args.get(i)?;
+                    options.require(KeyCondition::Compared(match word {
+                        IFEQ => Comparison::Equals(i),
+                        _ => Comparison::Differs(i),
+                    }))?;
+                }
                 other => {
                     let (lifetime, used) =
                         LifetimeOption::of_word(other, args.len(), i, options.lifetime)?;
@@ -94,10 +106,16 @@ pub(crate) fn set(ctx: &mut Context<'_, '_>) -> Outcome {
         Some(option) => option.evaluate(ctx)?,
     };
     let key = ctx.key(1);
+    let mut condition = options.condition;
+    let mut allowed = true;
+    if let Some(KeyCondition::Compared(comparison)) = condition {
+        allowed = holds(ctx, key, comparison)?;
+        condition = None;
+    }
     if options.get {
         reply_value(ctx, key)?;
     }
-    let stored = store_here(ctx, key, 2, options.condition, lifetime);
+    let stored = allowed && store_here(ctx, key, 2, condition, lifetime);
     match (options.get, stored) {
         (true, _) => {}
         (false, true) => ctx.out.ok(),
@@ -129,7 +147,7 @@ fn store_here(
 ) -> bool {
     let seen = ctx.look(key, Lookup::Write);
     let allowed = match condition {
-        None => true,
+        None | Some(KeyCondition::Compared(_)) => true,
         Some(KeyCondition::Absent) => seen.is_none(),
         Some(KeyCondition::Present) => seen.is_some(),
     };

@@ -198,6 +198,12 @@ impl Command {
         }
     }
 
+    /// True if a call may look at keys that none of its arguments names (SORT).
+    #[must_use]
+    pub fn reaches_others(&self) -> bool {
+        self.reaches
+    }
+
     /// True if it has subcommands. Then it is never run itself.
     #[inline]
     #[must_use]

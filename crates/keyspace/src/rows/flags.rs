@@ -48,7 +48,10 @@ impl Flags {
     /// May wait until a key holds something.
     pub const BLOCKING: Self = Self(1 << 15);
 
-    const NAMES: [(Self, &'static str); 16] = [
+    /// A call may have no key, where others have some.
+    pub const NO_MANDATORY_KEYS: Self = Self(1 << 17);
+
+    const NAMES: [(Self, &'static str); 17] = [
         (Self::WRITE, "write"),
         (Self::READONLY, "readonly"),
         (Self::DENYOOM, "denyoom"),
@@ -64,6 +67,7 @@ impl Flags {
         (Self::NO_AUTH, "no_auth"),
         (Self::NO_MULTI, "no_multi"),
         (Self::ALLOW_BUSY, "allow_busy"),
+        (Self::NO_MANDATORY_KEYS, "no_mandatory_keys"),
         (Self::MOVABLE_KEYS, "movablekeys"),
     ];
 

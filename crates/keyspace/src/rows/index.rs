@@ -123,7 +123,7 @@ impl Command {
 ///
 /// `byte | 0x20` is a lower-case letter only for letters. So the folded words of names that are
 /// letters only are equal exactly if the names are equal without regard to case. An underscore
-/// folds to the same byte as DEL, and nothing else does.
+/// folds to the same byte as DEL, a dot to the same as 14: such names are compared whole.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Folded {
     head: u64,
@@ -133,7 +133,6 @@ struct Folded {
 
 const FOLD: u64 = 0x2020_2020_2020_2020;
 const NAME_MAX: usize = 24;
-const DEL: u8 = 0x7f;
 
 impl Folded {
     const fn of_row(bytes: &[u8]) -> Self {
@@ -145,8 +144,8 @@ impl Folded {
         let mut i = 0;
         while i < bytes.len() {
             assert!(
-                bytes[i].is_ascii_lowercase() || bytes[i] == b'_',
-                "a command's name is letters in lower case, and underscores"
+                bytes[i].is_ascii_lowercase() || matches!(bytes[i], b'_' | b'.'),
+                "a command's name is letters in lower case, underscores and dots"
             );
             words[i / 8] |= (bytes[i] as u64) << (i % 8 * 8);
             i += 1;
@@ -190,7 +189,8 @@ struct IndexSlot {
     name: Folded,
     len: u8,
     row: u16,
-    has_underscore: bool,
+    /// Other bytes than letters fold to the same as those of its name.
+    is_folded_by_others: bool,
 }
 
 /// Built when compiling; at a load below a quarter most names are met at their first place.
@@ -199,7 +199,7 @@ static INDEX: [IndexSlot; INDEX_LEN] = {
         name: Folded::from_words([0; 3]),
         len: 0,
         row: 0,
-        has_underscore: false,
+        is_folded_by_others: false,
     }; INDEX_LEN];
     assert!(COUNT < INDEX_LEN, "widen the index");
     let mut i = 0;
@@ -219,7 +219,7 @@ static INDEX: [IndexSlot; INDEX_LEN] = {
             name,
             len: len as u8,
             row: row.number,
-            has_underscore: has(row.name, b'_'),
+            is_folded_by_others: has(row.name, b'_') || has(row.name, b'.'),
         };
     }
     index
@@ -254,8 +254,10 @@ fn lookup_in_index(name: &[u8]) -> Option<&'static Command> {
             return None;
         }
         if place.len as usize == name.len() && place.name == folded {
-            let differs = place.has_underscore && name.contains(&DEL);
-            return (!differs).then(|| &ROWS[place.row as usize]);
+            let row = &ROWS[place.row as usize];
+            let differs =
+                place.is_folded_by_others && !name.eq_ignore_ascii_case(row.name.as_bytes());
+            return (!differs).then_some(row);
         }
         at = (at + 1) % INDEX_LEN;
     }

@@ -167,13 +167,15 @@ impl KeySpec {
         hashes.get(number).copied()
     }
 
-    /// True if a call has as many keys as it announces, and at least one. True for calls that
-    /// announce no number.
-    pub(crate) fn counts_right(&self, args: Args<'_>) -> bool {
+    /// True if a call has as many keys as it announces, and at least one unless it may have none.
+    /// True for calls that announce no number.
+    pub(crate) fn counts_right(&self, args: Args<'_>, may_have_none: bool) -> bool {
         let at = self.counted as usize;
         let said = args.get(at).and_then(parse_i64);
+        let least = usize::from(!may_have_none);
         let room = args.len().saturating_sub(at + 1);
-        let fits = |count| usize::try_from(count).is_ok_and(|count| (1..=room).contains(&count));
+        let fits =
+            |count| usize::try_from(count).is_ok_and(|count| (least..=room).contains(&count));
         at == 0 || said.is_some_and(fits)
     }
 

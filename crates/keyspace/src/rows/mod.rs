@@ -28,6 +28,7 @@ mod kinds;
 mod list;
 mod members;
 mod pubsub;
+mod scripting;
 mod server;
 mod set;
 mod string;
@@ -69,4 +70,5 @@ const CHAPTERS: &[&[Command]] = &[
     diagnosis::ROWS,
     inspect::ROWS,
     transaction::ROWS,
+    scripting::ROWS,
 ];

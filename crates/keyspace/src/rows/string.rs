@@ -13,6 +13,10 @@ pub(super) const ROWS: &[Command] = &chapter(Group::String, "@string", [
         .complexity("O(1). The amortized time complexity is O(1) assuming the appended value is \
             small and the already present value is of any size, since the dynamic string library \
             will double the free space available on every reallocation."),
+    row("cl.throttle", -5, "write denyoom fast",
+        "key burst:int count:int period:int [quantity:int]")
+        .since("0.2.0").key("RW access update")
+        .says("Says whether something may happen now that may happen so often, and counts it."),
     row("decr", 2, "write denyoom fast", "key")
         .key("RW access update")
         .says("Decrements the integer value of a key by one. Uses 0 as initial value if the key \
@@ -21,6 +25,15 @@ pub(super) const ROWS: &[Command] = &chapter(Group::String, "@string", [
         .key("RW access update")
         .says("Decrements a number from the integer value of a key. Uses 0 as initial value if the \
             key doesn't exist."),
+    row("delex", -2, "write fast",
+        "key [condition(IFEQ ifeq-value|IFNE ifne-value)]")
+        .since("8.4.0").key("RW access delete")
+        .says("Deletes a key if its string equals, or differs from, a value.")
+        .complexity("O(1), and O(N) where N is the length of the string that is compared"),
+    row("delifeq", 3, "write fast", "key value")
+        .since("9.0.0").key("RW access delete")
+        .says("Deletes a key if its string equals a value.")
+        .complexity("O(1), and O(N) where N is the length of the string that is compared"),
     row("get", 2, "readonly fast", "key")
         .key("RO access")
         .says("Returns the string value of a key."),
@@ -82,7 +95,7 @@ pub(super) const ROWS: &[Command] = &chapter(Group::String, "@string", [
             created if it doesn't exist.")
         .replaced_by("2.6.12", "`SET` with the `PX` argument"),
     row("set", -3, "write denyoom",
-        "key value [condition(NX|XX)@2.6.12] [GET@6.2.0] [expiration(EX seconds:int@2.6.12|PX \
+        "key value [condition(NX|XX|IFEQ ifeq-value@8.4.0|IFNE ifne-value@8.4.0)@2.6.12] [GET@6.2.0] [expiration(EX seconds:int@2.6.12|PX \
             milliseconds:int@2.6.12|EXAT unix-time-seconds:time@6.2.0|PXAT \
             unix-time-milliseconds:time@6.2.0|KEEPTTL@6.0.0)]")
         .key("RW access update variable_flags").stored_argument(2)
@@ -90,7 +103,8 @@ pub(super) const ROWS: &[Command] = &chapter(Group::String, "@string", [
             exist.")
         .history(&[("2.6.12", "Added the `EX`, `PX`, `NX` and `XX` options."), ("6.0.0", "Added \
             the `KEEPTTL` option."), ("6.2.0", "Added the `GET`, `EXAT` and `PXAT` option."),
-            ("7.0.0", "Allowed the `NX` and `GET` options to be used together.")]),
+            ("7.0.0", "Allowed the `NX` and `GET` options to be used together."), ("8.4.0",
+            "Added the `IFEQ` and `IFNE` options.")]),
     row("setex", 4, "write denyoom", "key seconds:int value")
         .since("2.0.0").key("OW update").stored_argument(3)
         .says("Sets the string value and expiration time of a key. Creates the key if it doesn't \

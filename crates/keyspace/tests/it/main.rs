@@ -5,6 +5,7 @@ mod against_model;
 mod against_redis;
 mod bitmaps;
 mod common;
+mod compare;
 mod concurrency;
 mod deadlines;
 mod dumps;

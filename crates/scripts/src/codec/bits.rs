@@ -17,7 +17,9 @@ pub(crate) fn table(lua: &Lua) -> mlua::Result<Table> {
     fold(lua, &table, "bxor", |a, b| a ^ b)?;
     shift(lua, &table, "lshift", |bits, by| bits << by)?;
     shift(lua, &table, "rshift", |bits, by| bits >> by)?;
-    shift(lua, &table, "arshift", |bits, by| (bits as i32 >> by) as u32)?;
+    shift(lua, &table, "arshift", |bits, by| {
+        (bits as i32 >> by) as u32
+    })?;
     shift(lua, &table, "rol", u32::rotate_left)?;
     shift(lua, &table, "ror", u32::rotate_right)?;
     let function = lua.create_function(|lua, args: MultiValue| {
@@ -28,7 +30,11 @@ pub(crate) fn table(lua: &Lua) -> mlua::Result<Table> {
             false => self::bits(given.number(1)?) as i32,
         };
         let width = (digits.unsigned_abs() as usize).min(8);
-        let text = if digits < 0 { format!("{bits:08X}") } else { format!("{bits:08x}") };
+        let text = if digits < 0 {
+            format!("{bits:08X}")
+        } else {
+            format!("{bits:08x}")
+        };
         Ok(text[8 - width..].to_owned())
     })?;
     table.raw_set("tohex", function)?;

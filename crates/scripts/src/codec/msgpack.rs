@@ -23,31 +23,56 @@ pub(crate) fn table(lua: &Lua, state: &Rc<State>) -> mlua::Result<Table> {
     table.raw_set("_NAME", "cmsgpack")?;
     table.raw_set("_VERSION", "lua-cmsgpack 0.4.0")?;
     table.raw_set("_DESCRIPTION", "MessagePack for Lua")?;
-    add(lua, state, &table, "pack", |lua, state, args: MultiValue| {
-        if args.is_empty() {
-            let text = "bad argument #0 to 'pack' (MessagePack pack needs input.)";
-            return Err(raise(lua, text));
-        }
-        let mut packer = Packer { state, out: Vec::new() };
-        for value in &args {
-            packer.value(value, 0)?;
-        }
-        lua.create_string(packer.out)
-    })?;
-    add(lua, state, &table, "unpack", |lua, state, args: MultiValue| {
-        unpack(&Given::new(lua, "unpack", args), lua, state, 0, 0)
-    })?;
-    add(lua, state, &table, "unpack_one", |lua, state, args: MultiValue| {
-        let given = Given::new(lua, "unpack_one", args);
-        let offset = given.integer_or(1, 0)?;
-        unpack(&given, lua, state, 1, offset)
-    })?;
-    add(lua, state, &table, "unpack_limit", |lua, state, args: MultiValue| {
-        let given = Given::new(lua, "unpack_limit", args);
-        let limit = given.integer(1)?;
-        let offset = given.integer_or(2, 0)?;
-        unpack(&given, lua, state, limit, offset)
-    })?;
+    add(
+        lua,
+        state,
+        &table,
+        "pack",
+        |lua, state, args: MultiValue| {
+            if args.is_empty() {
+                let text = "bad argument #0 to 'pack' (MessagePack pack needs input.)";
+                return Err(raise(lua, text));
+            }
+            let mut packer = Packer {
+                state,
+                out: Vec::new(),
+            };
+            for value in &args {
+                packer.value(value, 0)?;
+            }
+            lua.create_string(packer.out)
+        },
+    )?;
+    add(
+        lua,
+        state,
+        &table,
+        "unpack",
+        |lua, state, args: MultiValue| unpack(&Given::new(lua, "unpack", args), lua, state, 0, 0),
+    )?;
+    add(
+        lua,
+        state,
+        &table,
+        "unpack_one",
+        |lua, state, args: MultiValue| {
+            let given = Given::new(lua, "unpack_one", args);
+            let offset = given.integer_or(1, 0)?;
+            unpack(&given, lua, state, 1, offset)
+        },
+    )?;
+    add(
+        lua,
+        state,
+        &table,
+        "unpack_limit",
+        |lua, state, args: MultiValue| {
+            let given = Given::new(lua, "unpack_limit", args);
+            let limit = given.integer(1)?;
+            let offset = given.integer_or(2, 0)?;
+            unpack(&given, lua, state, limit, offset)
+        },
+    )?;
     Ok(table)
 }
 
@@ -205,8 +230,16 @@ enum Head {
 
 /// A table that is not at its end.
 enum Open {
-    Array { table: Table, len: usize, next: usize },
-    Map { table: Table, left: usize, key: Option<Value> },
+    Array {
+        table: Table,
+        len: usize,
+        next: usize,
+    },
+    Map {
+        table: Table,
+        left: usize,
+        key: Option<Value>,
+    },
 }
 
 impl<'a> Reader<'a> {
@@ -221,16 +254,26 @@ impl<'a> Reader<'a> {
                     self.deeper(open.len(), "array")?;
                     let table = self.lua.create_table_with_capacity(self.room(len), 0)?;
                     if len > 0 {
-                        open.push(Open::Array { table, len, next: 1 });
+                        open.push(Open::Array {
+                            table,
+                            len,
+                            next: 1,
+                        });
                         continue;
                     }
                     Value::Table(table)
                 }
                 Head::Map(left) => {
                     self.deeper(open.len(), "hash")?;
-                    let table = self.lua.create_table_with_capacity(0, self.room(left / 2))?;
+                    let table = self
+                        .lua
+                        .create_table_with_capacity(0, self.room(left / 2))?;
                     if left > 0 {
-                        open.push(Open::Map { table, left, key: None });
+                        open.push(Open::Map {
+                            table,
+                            left,
+                            key: None,
+                        });
                         continue;
                     }
                     Value::Table(table)

@@ -20,17 +20,31 @@ const VALUES_MAX: usize = 7_000;
 
 pub(crate) fn table(lua: &Lua, state: &Rc<State>) -> mlua::Result<Table> {
     let table = lua.create_table()?;
-    add(lua, state, &table, "pack", |lua, state, args: MultiValue| {
-        let given = Given::new(lua, "pack", args);
-        let packed = pack(lua, state, &given)?;
-        lua.create_string(packed)
-    })?;
-    add(lua, state, &table, "unpack", |lua, state, args: MultiValue| {
-        unpack(lua, state, &Given::new(lua, "unpack", args))
-    })?;
-    add(lua, state, &table, "size", |lua, state, args: MultiValue| {
-        size(lua, state, &Given::new(lua, "size", args))
-    })?;
+    add(
+        lua,
+        state,
+        &table,
+        "pack",
+        |lua, state, args: MultiValue| {
+            let given = Given::new(lua, "pack", args);
+            let packed = pack(lua, state, &given)?;
+            lua.create_string(packed)
+        },
+    )?;
+    add(
+        lua,
+        state,
+        &table,
+        "unpack",
+        |lua, state, args: MultiValue| unpack(lua, state, &Given::new(lua, "unpack", args)),
+    )?;
+    add(
+        lua,
+        state,
+        &table,
+        "size",
+        |lua, state, args: MultiValue| size(lua, state, &Given::new(lua, "size", args)),
+    )?;
     Ok(table)
 }
 
@@ -45,7 +59,10 @@ struct Format<'a> {
 impl<'a> Format<'a> {
     fn new(lua: &'a Lua, text: &'a [u8]) -> Self {
         // Formats end with their first zero.
-        let end = text.iter().position(|byte| *byte == 0).unwrap_or(text.len());
+        let end = text
+            .iter()
+            .position(|byte| *byte == 0)
+            .unwrap_or(text.len());
         Self {
             lua,
             rest: &text[..end],
@@ -137,7 +154,11 @@ fn pack(lua: &Lua, state: &State, given: &Given<'_>) -> mlua::Result<Vec<u8>> {
         match option {
             b'b' | b'B' | b'h' | b'H' | b'l' | b'L' | b'T' | b'i' | b'I' => {
                 let number = number(given, at)?;
-                let bits = if number < 0.0 { number as i64 as u64 } else { number as u64 };
+                let bits = if number < 0.0 {
+                    number as i64 as u64
+                } else {
+                    number as u64
+                };
                 let mut bytes = [0; INTEGER_MAX];
                 bytes[..8].copy_from_slice(&bits.to_le_bytes());
                 let bytes = &mut bytes[..size];

@@ -35,19 +35,35 @@ pub(crate) fn install(lua: &Lua, state: &Rc<State>, native: &Table) -> mlua::Res
             _ => lua.create_string(text.repeat(times)),
         }
     })?;
-    add(lua, state, &table, "find", |lua, state, args: MultiValue| {
-        find(lua, state, &Given::new(lua, "find", args), true)
-    })?;
-    add(lua, state, &table, "match", |lua, state, args: MultiValue| {
-        find(lua, state, &Given::new(lua, "match", args), false)
-    })?;
+    add(
+        lua,
+        state,
+        &table,
+        "find",
+        |lua, state, args: MultiValue| find(lua, state, &Given::new(lua, "find", args), true),
+    )?;
+    add(
+        lua,
+        state,
+        &table,
+        "match",
+        |lua, state, args: MultiValue| find(lua, state, &Given::new(lua, "match", args), false),
+    )?;
     native.raw_set("strings", table)?;
-    add(lua, state, native, "match_from", |lua, state, args: MultiValue| {
-        match_from(lua, state, &Given::new(lua, "gmatch", args))
-    })?;
-    add(lua, state, native, "replaced", |lua, state, args: MultiValue| {
-        replaced(lua, state, &Given::new(lua, "gsub", args))
-    })
+    add(
+        lua,
+        state,
+        native,
+        "match_from",
+        |lua, state, args: MultiValue| match_from(lua, state, &Given::new(lua, "gmatch", args)),
+    )?;
+    add(
+        lua,
+        state,
+        native,
+        "replaced",
+        |lua, state, args: MultiValue| replaced(lua, state, &Given::new(lua, "gsub", args)),
+    )
 }
 
 /// `find` and `match`.
@@ -57,7 +73,9 @@ fn find(lua: &Lua, state: &State, given: &Given<'_>, is_find: bool) -> mlua::Res
     let from = match given.integer_or(2, 1)? {
         from @ 1.. => usize::try_from(from - 1).unwrap_or(usize::MAX),
         0 => 0,
-        back => text.len().saturating_sub(usize::try_from(back.unsigned_abs()).unwrap_or(usize::MAX)),
+        back => text
+            .len()
+            .saturating_sub(usize::try_from(back.unsigned_abs()).unwrap_or(usize::MAX)),
     };
     let from = from.min(text.len());
     let is_plain = match given.get(3) {
@@ -78,7 +96,10 @@ fn find(lua: &Lua, state: &State, given: &Given<'_>, is_find: bool) -> mlua::Res
         None => (&pattern[..], false),
     };
     let mut matcher = Matcher::new(state, &text, pattern);
-    let Some(found) = matcher.find(from, anchored).map_err(|it| problem(lua, it))? else {
+    let Some(found) = matcher
+        .find(from, anchored)
+        .map_err(|it| problem(lua, it))?
+    else {
         return Ok(MultiValue::from_vec(vec![Value::Nil]));
     };
     let mut values = Vec::with_capacity(2 + matcher.count());
@@ -105,7 +126,10 @@ fn match_from(lua: &Lua, state: &State, given: &Given<'_>) -> mlua::Result<Multi
         _ => (&pattern[..], false),
     };
     let mut matcher = Matcher::new(state, &text, pattern);
-    let Some(found) = matcher.find(from, anchored).map_err(|it| problem(lua, it))? else {
+    let Some(found) = matcher
+        .find(from, anchored)
+        .map_err(|it| problem(lua, it))?
+    else {
         return Ok(MultiValue::new());
     };
     let mut values = vec![place(found.start + 1), place(found.end)];
@@ -125,7 +149,10 @@ fn replaced(lua: &Lua, state: &State, given: &Given<'_>) -> mlua::Result<MultiVa
     let mut matcher = Matcher::new(state, &text, pattern);
     let (mut out, mut from, mut times) = (Vec::new(), 0, 0);
     while times < most && from <= text.len() {
-        let Some(found) = matcher.find(from, anchored).map_err(|it| problem(lua, it))? else {
+        let Some(found) = matcher
+            .find(from, anchored)
+            .map_err(|it| problem(lua, it))?
+        else {
             break;
         };
         times += 1;
@@ -187,10 +214,12 @@ fn captures(
         count => count,
     };
     for at in 0..count {
-        values.push(match matcher.capture(at, found).map_err(|it| problem(lua, it))? {
-            Ok(bytes) => Value::String(lua.create_string(bytes)?),
-            Err(at) => place(at),
-        });
+        values.push(
+            match matcher.capture(at, found).map_err(|it| problem(lua, it))? {
+                Ok(bytes) => Value::String(lua.create_string(bytes)?),
+                Err(at) => place(at),
+            },
+        );
     }
     Ok(())
 }

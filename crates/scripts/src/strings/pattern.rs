@@ -72,11 +72,7 @@ impl<'a> Matcher<'a> {
     }
 
     /// The first match that begins at `from`, or behind it if the pattern is not anchored.
-    pub(super) fn find(
-        &mut self,
-        from: usize,
-        anchored: bool,
-    ) -> Result<Option<Matched>, Problem> {
+    pub(super) fn find(&mut self, from: usize, anchored: bool) -> Result<Option<Matched>, Problem> {
         for start in from..=self.text.len() {
             self.count = 0;
             if let Some(end) = self.rest(start, 0)? {

@@ -35,14 +35,16 @@ impl Host for Fake {
             }
             ("get", 2) => match self.strings.get(&args[1]) {
                 Some(value) => out.bulk(value),
-                None if self.lists.contains_key(&args[1]) => out.error(
-                    "WRONGTYPE Operation against a key holding the wrong kind of value",
-                ),
+                None if self.lists.contains_key(&args[1]) => {
+                    out.error("WRONGTYPE Operation against a key holding the wrong kind of value")
+                }
                 None => out.null(),
             },
             ("incr", 2) => {
                 let value = self.strings.entry(arg(1)).or_insert_with(|| b"0".to_vec());
-                let number = std::str::from_utf8(value).ok().and_then(|it| it.parse::<i64>().ok());
+                let number = std::str::from_utf8(value)
+                    .ok()
+                    .and_then(|it| it.parse::<i64>().ok());
                 match number {
                     Some(number) => {
                         *value = (number + 1).to_string().into_bytes();
@@ -71,7 +73,10 @@ impl Host for Fake {
                 }
             }
             ("hset", 4) => {
-                self.hashes.entry(arg(1)).or_default().push((arg(2), arg(3)));
+                self.hashes
+                    .entry(arg(1))
+                    .or_default()
+                    .push((arg(2), arg(3)));
                 out.integer(1);
             }
             ("hgetall", 2) => {
@@ -83,7 +88,10 @@ impl Host for Fake {
                 }
             }
             ("sadd", 3) => {
-                self.hashes.entry(arg(1)).or_default().push((arg(2), Vec::new()));
+                self.hashes
+                    .entry(arg(1))
+                    .or_default()
+                    .push((arg(2), Vec::new()));
                 out.integer(1);
             }
             ("smembers", 2) => {
@@ -92,7 +100,10 @@ impl Host for Fake {
                 members.iter().for_each(|(member, _)| out.bulk(member));
             }
             ("zadd", 4) => {
-                self.hashes.entry(arg(1)).or_default().push((arg(3), arg(2)));
+                self.hashes
+                    .entry(arg(1))
+                    .or_default()
+                    .push((arg(3), arg(2)));
                 out.integer(1);
             }
             ("zscore", 3) => {
@@ -135,7 +146,12 @@ pub(crate) const KEYS: [&[u8]; 2] = [b"key:1", b"key:2"];
 pub(crate) const ARGS: [&[u8]; 2] = [b"first", b"2"];
 
 /// The reply of a script.
-pub(crate) fn run(engine: &mut Engine, host: &mut Fake, body: &[u8], protocol: Protocol) -> Vec<u8> {
+pub(crate) fn run(
+    engine: &mut Engine,
+    host: &mut Fake,
+    body: &[u8],
+    protocol: Protocol,
+) -> Vec<u8> {
     let mut out = Writer::new(protocol);
     engine.run(&Sha::of(body), body, &KEYS, &ARGS, host, &mut out);
     out.into_vec()
@@ -149,7 +165,12 @@ pub(crate) fn answer(body: &str) -> String {
 
 /// The reply of a script to a client of RESP2, without what names the script.
 pub(crate) fn text(engine: &mut Engine, body: &str) -> String {
-    let reply = run(engine, &mut Fake::default(), body.as_bytes(), Protocol::Resp2);
+    let reply = run(
+        engine,
+        &mut Fake::default(),
+        body.as_bytes(),
+        Protocol::Resp2,
+    );
     let reply = String::from_utf8_lossy(&reply).replace("\r\n", " ");
     let reply = match reply.split_once(" script: ") {
         Some((error, _)) => error.to_owned(),

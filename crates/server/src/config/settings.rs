@@ -19,6 +19,8 @@ pub(crate) struct Settings {
     pub(crate) max_clients: usize,
     /// Seconds of silence after which a client is closed; 0 = never.
     pub(crate) timeout_s: u64,
+    /// Milliseconds after which a script that has changed nothing is ended; 0: never.
+    pub(crate) script_ms: u64,
     /// Seconds between keep-alive probes; 0 = none.
     pub(crate) tcp_keepalive_s: u64,
     pub(crate) max_memory: u64,
@@ -108,6 +110,7 @@ impl Default for Settings {
             databases: 16,
             max_clients: 10_000,
             timeout_s: 0,
+            script_ms: 5_000,
             tcp_keepalive_s: 300,
             max_memory: 0,
             max_memory_policy: Policy::NoEviction,

@@ -85,6 +85,8 @@ counters! {
     helped,
     /// Commands whose client was parked, because others had shards for long.
     parked_commands,
+    /// Runs of scripts that began again, because they needed keys that they had not declared.
+    scripts_again,
 }
 
 /// The rates over the last full window.

@@ -23,6 +23,7 @@ use tidewheel_time::{Alarm, NEVER, Soonest};
 use self::inbox::{Inbox, InboxItem, Messages, Target};
 use crate::counters::command_counts::SharedCounts;
 use crate::counters::metrics::LoopCounters;
+use crate::scripts::running::Running;
 
 /// Ends a loop's sleep through its poller. It is called at most once for a sleep, so it need not be
 /// fast.
@@ -58,6 +59,8 @@ pub(crate) struct LoopHandle {
     pub(crate) paused: AtomicUsize,
     pub(crate) counters: LoopCounters,
     pub(crate) command_counts: SharedCounts,
+    /// The script that runs on the loop.
+    pub(crate) script: Running,
 }
 
 impl LoopHandle {
@@ -80,6 +83,7 @@ impl LoopHandle {
             paused: AtomicUsize::new(0),
             counters: LoopCounters::default(),
             command_counts: SharedCounts::default(),
+            script: Running::default(),
         }
     }
 

@@ -26,6 +26,7 @@ mod queues;
 pub(crate) mod recorder;
 mod reply_limits;
 mod rig;
+mod scripts;
 mod settings;
 mod subscribers;
 mod talk;

@@ -8,6 +8,7 @@ use crate::clients::pause::Pause;
 use crate::config::Settings;
 use crate::counters::metrics::LoopTally;
 use crate::loop_handle::LoopHandle;
+use crate::scripts::Scripts;
 use crate::state::server::Server;
 
 /// Work that may share one reading of the clock, in units of about a hundred nanoseconds: a command
@@ -31,6 +32,7 @@ pub(crate) struct LoopState {
     /// The loop's seat in the keyspace: occupied while the loop works, empty while it sleeps.
     pub(crate) seat: Seat,
     pub(crate) tally: LoopTally,
+    pub(crate) scripts: Scripts,
 }
 
 impl LoopState {
@@ -43,6 +45,7 @@ impl LoopState {
             since_time: 0,
             seat: server.keyspace.seat(),
             tally: LoopTally::default(),
+            scripts: Scripts::default(),
             index,
             server,
         }

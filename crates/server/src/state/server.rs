@@ -19,6 +19,7 @@ use crate::loop_handle::inbox::{InboxItem, Target};
 use crate::process::long_work::LongWork;
 use crate::process::reclaim::Reclaimer;
 use crate::pubsub::hub::Hub;
+use crate::scripts::bodies::Bodies;
 use crate::time::clock::Clock;
 
 /// The state that all loops share.
@@ -34,6 +35,7 @@ pub(crate) struct Server {
     pub(crate) pause: Pause,
     pub(crate) reclaimer: Reclaimer,
     pub(crate) long_work: Arc<LongWork>,
+    pub(crate) scripts: Bodies,
     pub(crate) run_id: String,
     pub(crate) port: u16,
     /// Descriptors that are no connections.
@@ -157,6 +159,7 @@ impl Server {
             keyspace,
             reclaimer: parts.reclaimer,
             long_work,
+            scripts: Bodies::default(),
             run_id: run_id(),
             port: parts.port,
             own_files: parts.own_files,

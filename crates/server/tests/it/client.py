@@ -54,6 +54,20 @@ with r.pipeline() as pipe:
         assert r.get("hits") == "3"
 
 
+# A lock is renewed and given back by scripts, and by nobody else.
+lock = r.lock("lock", timeout=10)
+assert lock.acquire() and lock.extend(20) and lock.reacquire() and lock.owned()
+assert not r.lock("lock").acquire(blocking=False)
+lock.release()
+assert not r.exists("lock")
+double = r.register_script("return redis.call('set', KEYS[1], 2 * redis.call('get', KEYS[1]))")
+r.set("number", 21)
+double(keys=["number"])
+assert r.get("number") == "42"
+r.script_flush()
+assert double(keys=["number"]) and r.get("number") == "84"
+
+
 def add_one(pipe):
     hits = int(pipe.get("hits"))
     pipe.multi()

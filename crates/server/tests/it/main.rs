@@ -16,6 +16,7 @@ mod open_files;
 mod process;
 mod protocol;
 mod pubsub;
+mod scripts;
 mod settings;
 mod tools;
 mod transactions;

@@ -147,6 +147,16 @@ const CASES: &[(&str, &[&str], &[&str])] = &[
         &["BZPOPMIN none z 0", "BZPOPMIN none 0"],
     ),
     (
+        "cl.throttle",
+        &[],
+        &[
+            "CL.THROTTLE new 1 1 60",
+            "CL.THROTTLE new 1 1 60",
+            "CL.THROTTLE new 1 1 60",
+            "CL.THROTTLE new 1 1 60 0",
+        ],
+    ),
+    (
         "copy",
         &["SET a 1 PX 9", "SET b 2", "SET c <long>"],
         &[
@@ -163,6 +173,22 @@ const CASES: &[(&str, &[&str], &[&str])] = &[
         "del",
         &["SET a 1", "SET b <long>", "SET c 3"],
         &["DEL a none b"],
+    ),
+    (
+        "delex",
+        &["SET a 1", "SET b 1", "SET c 1"],
+        &[
+            "DELEX a IFEQ 2",
+            "DELEX a IFEQ 1",
+            "DELEX b IFNE 2",
+            "DELEX c",
+            "DELEX none",
+        ],
+    ),
+    (
+        "delifeq",
+        &["SET a 1"],
+        &["DELIFEQ a 2", "DELIFEQ a 1", "DELIFEQ none 1"],
     ),
     (
         "expire",

@@ -13,7 +13,14 @@ pub(super) fn value(lua: &Lua, state: &State, text: &[u8]) -> mlua::Result<Value
         return Err(raise(lua, "JSON parser does not support UTF-16 or UTF-32"));
     }
     let settings = state.json.get();
-    let mut decoder = Decoder { lua, state, settings, text, at: 0, scratch: Vec::new() };
+    let mut decoder = Decoder {
+        lua,
+        state,
+        settings,
+        text,
+        at: 0,
+        scratch: Vec::new(),
+    };
     let (token, at) = decoder.token()?;
     let value = decoder.value(token, at)?;
     match decoder.token()? {
@@ -240,7 +247,10 @@ impl Decoder<'_> {
         self.scratch.clear();
         loop {
             let rest = &self.text[self.at..];
-            let plain = rest.iter().take_while(|byte| !matches!(byte, b'"' | b'\\' | 0)).count();
+            let plain = rest
+                .iter()
+                .take_while(|byte| !matches!(byte, b'"' | b'\\' | 0))
+                .count();
             self.state.step(plain / 16 + 1)?;
             self.scratch.extend_from_slice(&rest[..plain]);
             self.at += plain;
@@ -327,7 +337,8 @@ fn is_invalid(text: &[u8]) -> bool {
 }
 
 fn starts_with(text: &[u8], word: &[u8]) -> bool {
-    text.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word))
+    text.get(..word.len())
+        .is_some_and(|start| start.eq_ignore_ascii_case(word))
 }
 
 /// The longest number at the start of a text, as C reads it, and its length.
@@ -385,6 +396,9 @@ fn exponent(text: &[u8], mark: u8) -> usize {
         return 0;
     }
     let sign = usize::from(matches!(text.get(1), Some(b'-' | b'+')));
-    let digits = text[1 + sign..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let digits = text[1 + sign..]
+        .iter()
+        .take_while(|byte| byte.is_ascii_digit())
+        .count();
     if digits == 0 { 0 } else { 1 + sign + digits }
 }

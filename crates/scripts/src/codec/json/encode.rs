@@ -12,7 +12,13 @@ use crate::walk::Pairs;
 /// A value as JSON.
 pub(super) fn text(lua: &Lua, state: &State, value: &Value) -> mlua::Result<Vec<u8>> {
     let settings = state.json.get();
-    let mut encoder = Encoder { lua, state, settings, out: Vec::new(), open: Vec::new() };
+    let mut encoder = Encoder {
+        lua,
+        state,
+        settings,
+        out: Vec::new(),
+        open: Vec::new(),
+    };
     encoder.value(value)?;
     while let Some(open) = encoder.open.pop() {
         encoder.more(open)?;
@@ -71,12 +77,19 @@ impl Encoder<'_> {
             Form::Array(len) => {
                 self.out.push(b'[');
                 let table = table.clone();
-                self.open.push(Open::Array { table, next: 1, len });
+                self.open.push(Open::Array {
+                    table,
+                    next: 1,
+                    len,
+                });
             }
             Form::Object => {
                 self.out.push(b'{');
                 let pairs = Pairs::new(table.clone());
-                self.open.push(Open::Object { pairs, is_first: true });
+                self.open.push(Open::Object {
+                    pairs,
+                    is_first: true,
+                });
             }
             Form::FlatObject => {
                 self.out.push(b'{');
@@ -172,14 +185,22 @@ impl Encoder<'_> {
             }
             Ok(())
         })?;
-        let object = if is_flat { Form::FlatObject } else { Form::Object };
+        let object = if is_flat {
+            Form::FlatObject
+        } else {
+            Form::Object
+        };
         if is_object || max == 0 {
             return Ok(object);
         }
-        let Settings { sparse_ratio, sparse_safe, sparse_convert, .. } = self.settings;
-        let is_sparse = sparse_ratio > 0
-            && max > items.saturating_mul(sparse_ratio)
-            && max > sparse_safe;
+        let Settings {
+            sparse_ratio,
+            sparse_safe,
+            sparse_convert,
+            ..
+        } = self.settings;
+        let is_sparse =
+            sparse_ratio > 0 && max > items.saturating_mul(sparse_ratio) && max > sparse_safe;
         match (is_sparse, sparse_convert) {
             (false, _) => Ok(Form::Array(max)),
             (true, true) => Ok(object),
@@ -240,7 +261,9 @@ impl Encoder<'_> {
                 b'\n' => self.out.extend_from_slice(b"\\n"),
                 12 => self.out.extend_from_slice(b"\\f"),
                 b'\r' => self.out.extend_from_slice(b"\\r"),
-                byte => self.out.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
+                byte => self
+                    .out
+                    .extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
             }
             rest = &rest[at + 1..];
         }

@@ -67,18 +67,30 @@ fn functions(lua: &Lua, state: &Rc<State>) -> mlua::Result<Table> {
     table.raw_set("_NAME", "cjson")?;
     table.raw_set("_VERSION", "2.1.0")?;
     table.raw_set("null", Value::NULL)?;
-    add(lua, state, &table, "encode", |lua, state, args: MultiValue| {
-        let given = Given::new(lua, "encode", args);
-        let value = only(&given)?;
-        let text = encode::text(lua, state, value)?;
-        lua.create_string(text)
-    })?;
-    add(lua, state, &table, "decode", |lua, state, args: MultiValue| {
-        let given = Given::new(lua, "decode", args);
-        only(&given)?;
-        let text = given.text(0)?;
-        decode::value(lua, state, &text.as_bytes())
-    })?;
+    add(
+        lua,
+        state,
+        &table,
+        "encode",
+        |lua, state, args: MultiValue| {
+            let given = Given::new(lua, "encode", args);
+            let value = only(&given)?;
+            let text = encode::text(lua, state, value)?;
+            lua.create_string(text)
+        },
+    )?;
+    add(
+        lua,
+        state,
+        &table,
+        "decode",
+        |lua, state, args: MultiValue| {
+            let given = Given::new(lua, "decode", args);
+            only(&given)?;
+            let text = given.text(0)?;
+            decode::value(lua, state, &text.as_bytes())
+        },
+    )?;
     configuration(lua, state, &table)?;
     Ok(table)
 }
@@ -92,80 +104,127 @@ fn only<'a>(given: &'a Given<'_>) -> mlua::Result<&'a Value> {
 
 /// The functions that set something if they get arguments, and return what is set.
 fn configuration(lua: &Lua, state: &Rc<State>, table: &Table) -> mlua::Result<()> {
-    add(lua, state, table, "encode_max_depth", |lua, state, args: MultiValue| {
-        let given = Given::new(lua, "encode_max_depth", args);
-        let mut settings = state.json.get();
-        depth(&given, &mut settings.encode_depth)?;
-        state.json.set(settings);
-        Ok(settings.encode_depth)
-    })?;
-    add(lua, state, table, "decode_max_depth", |lua, state, args: MultiValue| {
-        let given = Given::new(lua, "decode_max_depth", args);
-        let mut settings = state.json.get();
-        depth(&given, &mut settings.decode_depth)?;
-        state.json.set(settings);
-        Ok(settings.decode_depth)
-    })?;
-    add(lua, state, table, "encode_sparse_array", |lua, state, args: MultiValue| {
-        let given = Given::new(lua, "encode_sparse_array", args);
-        at_most(&given, 3)?;
-        let mut settings = state.json.get();
-        if let Some(choice) = choice(&given, 0, &["off", "on"])? {
-            settings.sparse_convert = choice == 1;
-        }
-        if let Some(ratio) = within(&given, 1, 0, i64::from(i32::MAX))? {
-            settings.sparse_ratio = ratio;
-        }
-        if let Some(safe) = within(&given, 2, 0, i64::from(i32::MAX))? {
-            settings.sparse_safe = safe;
-        }
-        state.json.set(settings);
-        Ok((settings.sparse_convert, settings.sparse_ratio, settings.sparse_safe))
-    })?;
-    add(lua, state, table, "encode_invalid_numbers", |lua, state, args: MultiValue| {
-        let given = Given::new(lua, "encode_invalid_numbers", args);
-        at_most(&given, 1)?;
-        let mut settings = state.json.get();
-        if let Some(choice) = choice(&given, 0, &["off", "on", "null"])? {
-            settings.encode_invalid = [Invalid::Refused, Invalid::Written, Invalid::Null][choice];
-        }
-        state.json.set(settings);
-        match settings.encode_invalid {
-            Invalid::Refused => Ok(Value::Boolean(false)),
-            Invalid::Written => Ok(Value::Boolean(true)),
-            Invalid::Null => Ok(Value::String(lua.create_string("null")?)),
-        }
-    })?;
-    add(lua, state, table, "decode_invalid_numbers", |lua, state, args: MultiValue| {
-        let given = Given::new(lua, "decode_invalid_numbers", args);
-        at_most(&given, 1)?;
-        let mut settings = state.json.get();
-        if let Some(choice) = choice(&given, 0, &["off", "on"])? {
-            settings.decode_invalid = choice == 1;
-        }
-        state.json.set(settings);
-        Ok(settings.decode_invalid)
-    })?;
-    add(lua, state, table, "encode_keep_buffer", |lua, state, args: MultiValue| {
-        let given = Given::new(lua, "encode_keep_buffer", args);
-        at_most(&given, 1)?;
-        let mut settings = state.json.get();
-        if let Some(choice) = choice(&given, 0, &["off", "on"])? {
-            settings.keep_buffer = choice == 1;
-        }
-        state.json.set(settings);
-        Ok(settings.keep_buffer)
-    })?;
-    add(lua, state, table, "encode_number_precision", |lua, state, args: MultiValue| {
-        let given = Given::new(lua, "encode_number_precision", args);
-        at_most(&given, 1)?;
-        let mut settings = state.json.get();
-        if let Some(precision) = within(&given, 0, 1, 14)? {
-            settings.precision = precision as usize;
-        }
-        state.json.set(settings);
-        Ok(settings.precision)
-    })
+    add(
+        lua,
+        state,
+        table,
+        "encode_max_depth",
+        |lua, state, args: MultiValue| {
+            let given = Given::new(lua, "encode_max_depth", args);
+            let mut settings = state.json.get();
+            depth(&given, &mut settings.encode_depth)?;
+            state.json.set(settings);
+            Ok(settings.encode_depth)
+        },
+    )?;
+    add(
+        lua,
+        state,
+        table,
+        "decode_max_depth",
+        |lua, state, args: MultiValue| {
+            let given = Given::new(lua, "decode_max_depth", args);
+            let mut settings = state.json.get();
+            depth(&given, &mut settings.decode_depth)?;
+            state.json.set(settings);
+            Ok(settings.decode_depth)
+        },
+    )?;
+    add(
+        lua,
+        state,
+        table,
+        "encode_sparse_array",
+        |lua, state, args: MultiValue| {
+            let given = Given::new(lua, "encode_sparse_array", args);
+            at_most(&given, 3)?;
+            let mut settings = state.json.get();
+            if let Some(choice) = choice(&given, 0, &["off", "on"])? {
+                settings.sparse_convert = choice == 1;
+            }
+            if let Some(ratio) = within(&given, 1, 0, i64::from(i32::MAX))? {
+                settings.sparse_ratio = ratio;
+            }
+            if let Some(safe) = within(&given, 2, 0, i64::from(i32::MAX))? {
+                settings.sparse_safe = safe;
+            }
+            state.json.set(settings);
+            Ok((
+                settings.sparse_convert,
+                settings.sparse_ratio,
+                settings.sparse_safe,
+            ))
+        },
+    )?;
+    add(
+        lua,
+        state,
+        table,
+        "encode_invalid_numbers",
+        |lua, state, args: MultiValue| {
+            let given = Given::new(lua, "encode_invalid_numbers", args);
+            at_most(&given, 1)?;
+            let mut settings = state.json.get();
+            if let Some(choice) = choice(&given, 0, &["off", "on", "null"])? {
+                settings.encode_invalid =
+                    [Invalid::Refused, Invalid::Written, Invalid::Null][choice];
+            }
+            state.json.set(settings);
+            match settings.encode_invalid {
+                Invalid::Refused => Ok(Value::Boolean(false)),
+                Invalid::Written => Ok(Value::Boolean(true)),
+                Invalid::Null => Ok(Value::String(lua.create_string("null")?)),
+            }
+        },
+    )?;
+    add(
+        lua,
+        state,
+        table,
+        "decode_invalid_numbers",
+        |lua, state, args: MultiValue| {
+            let given = Given::new(lua, "decode_invalid_numbers", args);
+            at_most(&given, 1)?;
+            let mut settings = state.json.get();
+            if let Some(choice) = choice(&given, 0, &["off", "on"])? {
+                settings.decode_invalid = choice == 1;
+            }
+            state.json.set(settings);
+            Ok(settings.decode_invalid)
+        },
+    )?;
+    add(
+        lua,
+        state,
+        table,
+        "encode_keep_buffer",
+        |lua, state, args: MultiValue| {
+            let given = Given::new(lua, "encode_keep_buffer", args);
+            at_most(&given, 1)?;
+            let mut settings = state.json.get();
+            if let Some(choice) = choice(&given, 0, &["off", "on"])? {
+                settings.keep_buffer = choice == 1;
+            }
+            state.json.set(settings);
+            Ok(settings.keep_buffer)
+        },
+    )?;
+    add(
+        lua,
+        state,
+        table,
+        "encode_number_precision",
+        |lua, state, args: MultiValue| {
+            let given = Given::new(lua, "encode_number_precision", args);
+            at_most(&given, 1)?;
+            let mut settings = state.json.get();
+            if let Some(precision) = within(&given, 0, 1, 14)? {
+                settings.precision = precision as usize;
+            }
+            state.json.set(settings);
+            Ok(settings.precision)
+        },
+    )
 }
 
 fn at_most(given: &Given<'_>, most: usize) -> mlua::Result<()> {

@@ -4,6 +4,7 @@ use tidewheel_keyspace::rows::{COUNT, number_of};
 use tidewheel_resp::Args;
 
 use super::HandlerResult;
+use super::script::Form;
 use crate::clients::connection::Connection;
 use crate::commands::turn::Turn;
 use crate::pubsub::subscriptions::SubscriptionKind;
@@ -30,6 +31,15 @@ const BY_NAME: &[(&str, CommandHandler)] = &[
     ("multi", |turn, conn, _| turn.multi(conn)),
     ("watch", |turn, conn, args| turn.watch(conn, args)),
     ("publish", |turn, conn, args| turn.publish(conn, args)),
+    ("eval", |turn, conn, args| turn.eval(conn, args, Form { by_name: false, reads: false })),
+    ("eval_ro", |turn, conn, args| turn.eval(conn, args, Form { by_name: false, reads: true })),
+    ("evalsha", |turn, conn, args| turn.eval(conn, args, Form { by_name: true, reads: false })),
+    ("evalsha_ro", |turn, conn, args| turn.eval(conn, args, Form { by_name: true, reads: true })),
+    ("script|exists", |turn, _, args| turn.script_exists(args)),
+    ("script|flush", |turn, _, args| turn.script_flush(args)),
+    ("script|kill", |turn, _, _| turn.script_kill()),
+    ("script|load", |turn, _, args| turn.script_load(args)),
+    ("script|show", |turn, _, args| turn.script_show(args)),
     ("discard", |turn, conn, _| turn.discard(conn)),
     ("unwatch", |turn, conn, _| turn.unwatch(conn)),
     ("echo", |turn, _, args| turn.echo(args)),

@@ -13,6 +13,7 @@ mod monitor;
 mod parts;
 mod pubsub;
 mod replication;
+mod script;
 mod session;
 mod slow_log;
 pub(super) mod transaction;

@@ -27,7 +27,7 @@ pub(crate) fn runs_at_once(row: &Command) -> bool {
 }
 
 /// Returns true if a command can run while shards are locked.
-fn runs_under_locks(row: &Command) -> bool {
+pub(super) fn runs_under_locks(row: &Command) -> bool {
     is_run_here(row) || matches!(row.name, "publish" | "ping" | "echo")
 }
 

@@ -117,6 +117,14 @@ pub(super) static KEYS: &[ConfigKey] = &[
         set: |s, v| put(&mut s.timeout_s, integer(v, 0, i32::MAX as u64)?),
     },
     ConfigKey {
+        name: "busy-reply-threshold",
+        value: "MILLISECONDS",
+        help: "end scripts that run longer and have changed nothing; 0 = never",
+        change: ChangeTime::Live,
+        get: |s| s.script_ms.to_string(),
+        set: |s, v| put(&mut s.script_ms, integer(v, 0, i32::MAX as u64)?),
+    },
+    ConfigKey {
         name: "tcp-keepalive",
         value: "SECONDS",
         help: "probe silent connections so often; 0 = never",

@@ -1,4 +1,4 @@
-"""A worker of Celery and its tasks: a countdown, a retry, a result that expires. Argument: port."""
+"""A worker of Celery and its tasks: a countdown, a retry, a chord, a result that expires. Argument: port."""
 
 import os
 import subprocess
@@ -6,6 +6,7 @@ import sys
 import time
 
 import redis
+from celery import chord
 
 port = os.environ["PORT"] = sys.argv[1]
 os.environ["C_FORCE_ROOT"] = "1"
@@ -13,15 +14,15 @@ here = os.environ["PYTHONPATH"] = sys.argv[2]
 sys.path.insert(0, here)
 import celery_tasks as tasks
 
-# Celery gives this lock back by a script. While somebody holds it, the worker does not ask for it.
-redis.Redis(port=port, db=5).set("unacked_mutex", "held")
-command = ["celery", "-A", "celery_tasks", "worker", "-c", "1", "-l", "error", "--without-mingle", "--without-gossip"]
+command = ["celery", "-A", "celery_tasks", "worker", "-c", "1", "-l", "error"]
 worker = subprocess.Popen([sys.executable, "-m", *command], cwd=here, stdout=subprocess.DEVNULL)
 try:
     asked = time.time()
     total, ran = tasks.add.apply_async((3, 4), countdown=0.5).get(timeout=60)
     assert total == 7 and ran - asked >= 0.5
     assert tasks.second_time.delay().get(timeout=60) == 1
+    assert chord([tasks.add.s(n, n) for n in range(4)])(tasks.total.s()).get(timeout=60) == 12
+    assert tasks.app.control.ping(timeout=10)
     result = tasks.add.delay(1, 2)
     assert result.get(timeout=60)[0] == 3
     key, results = f"celery-task-meta-{result.id}", redis.Redis(port=port, db=6)

@@ -10,14 +10,17 @@ app = Celery("celery_tasks", broker=f"{where}/5", backend=f"{where}/6")
 app.conf.update(
     result_expires=1,
     broker_connection_retry_on_startup=True,
-    # The mailboxes of remote control are kept by scripts.
-    worker_enable_remote_control=False,
 )
 
 
 @app.task
 def add(a, b):
     return a + b, time.time()
+
+
+@app.task
+def total(sums):
+    return sum(number for number, _ in sums)
 
 
 @app.task(bind=True, max_retries=3)

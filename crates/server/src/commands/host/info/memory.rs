@@ -20,6 +20,7 @@ pub(super) fn memory(state: &LoopState, stats: &Stats, text: &mut String) -> std
     let policy = server.keyspace.rules().policy().name();
     let total = crate::process::system::total_memory_bytes().unwrap_or(0);
     let max = state.settings.max_memory;
+    let (scripts, script_bytes) = server.scripts.totals();
     let MemoryUsage {
         used,
         peak,
@@ -45,8 +46,8 @@ pub(super) fn memory(state: &LoopState, stats: &Stats, text: &mut String) -> std
         "total_system_memory_human" = Human(total),
         "used_memory_lua" = 0,
         "used_memory_lua_human" = Human(0),
-        "used_memory_scripts" = 0,
-        "number_of_cached_scripts" = 0,
+        "used_memory_scripts" = script_bytes,
+        "number_of_cached_scripts" = scripts,
         "number_of_functions" = 0,
         "number_of_libraries" = 0,
         "maxmemory" = max,

@@ -236,6 +236,7 @@ fn stats(state: &LoopState, stats: &Stats, text: &mut String) -> std::fmt::Resul
         "total_commands_processed" = totals.commands,
         "long_commands" = server.long_work.taken(),
         "parked_commands" = totals.parked_commands,
+        "script_retries" = totals.scripts_again,
         "instantaneous_ops_per_sec" = rate.commands,
         "total_net_input_bytes" = totals.input_bytes,
         "total_net_output_bytes" = totals.output_bytes,

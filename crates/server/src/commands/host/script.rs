@@ -1,0 +1,370 @@
+//! EVAL, EVALSHA, both without changes, and SCRIPT.
+//!
+//! A script runs on its client's loop as a transaction does: the shards of its keys are locked, and
+//! nobody sees the data between its commands. How much it locks is [learned](Body::reach). A call
+//! that needs more ends the run, and the script begins again with more, if it has changed nothing;
+//! otherwise the missing shards are taken if nobody has them.
+
+use std::sync::Arc;
+
+use tidewheel_keyspace::rows::Flags;
+use tidewheel_keyspace::{
+    Begun, Command, CommandError, Reach, Session, Transaction, is_run_here, lookup,
+};
+use tidewheel_resp::{Args, Writer, parse_i64};
+use tidewheel_scripts::{Engine, Host, ScriptError, Sha};
+
+use super::transaction::runs_under_locks;
+use super::{HandlerResult, error};
+use crate::clients::checks;
+use crate::clients::connection::Connection;
+use crate::commands::turn::{CommandStep, Turn};
+use crate::scripts::bodies::Body;
+use crate::scripts::running::Kill;
+use crate::scripts::{put_back, take_engine};
+
+const NO_SCRIPT: &str = "NOSCRIPT No matching script.";
+const NEGATIVE: &str = "ERR Number of keys can't be negative";
+const TOO_MANY_KEYS: &str = "ERR Number of keys can't be greater than number of args";
+const NOT_FOR_SCRIPTS: &str = "ERR This Redis command is not allowed from script";
+const UNKNOWN: &str = "ERR Unknown Redis command called from script";
+const ARITY: &str = "ERR Wrong number of args calling Redis command from script";
+const READ_ONLY: &str = "ERR Write commands are not allowed from read-only scripts.";
+const NO_MEMORY: &str = "OOM command not allowed when used memory > 'maxmemory'.";
+const NO_MEMORY_AT_ALL: &str = "OOM allow-oom flag is not set on the script, can not run it when \
+                                used memory > 'maxmemory'";
+const OUT_OF_REACH: &str = "ERR the script has changed data, and then needs a key that it has not \
+                            declared and others use now; it will reach for it in its next run";
+const AGAIN: &str = "ERR the script begins again with more locks";
+const KILLED: &str = "ERR Error running script: Script killed by user with SCRIPT KILL.";
+const TOO_LONG: &str = "ERR Error running script: it ran longer than busy-reply-threshold allows";
+const NOT_BUSY: &str = "NOTBUSY No scripts in execution right now.";
+const UNKILLABLE: &str = "UNKILLABLE Sorry the script already executed write commands against the \
+                          dataset. You can either wait the script termination or kill the server \
+                          in a hard way using the SHUTDOWN NOSAVE command.";
+
+/// How a call names its script, and what it may do.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Form {
+    pub(super) by_name: bool,
+    pub(super) reads: bool,
+}
+
+fn refused(why: &ScriptError) -> CommandError {
+    CommandError::quoting(why.to_string())
+}
+
+/// The keys of a call, and the arguments behind them.
+fn parts<'b>(args: Args<'b>) -> Result<(Vec<&'b [u8]>, Vec<&'b [u8]>), CommandError> {
+    let number = parse_i64(&args[2]).ok_or(CommandError::NOT_AN_INTEGER)?;
+    let number = usize::try_from(number).map_err(|_| error(NEGATIVE))?;
+    let rest = args.from(3);
+    if number > rest.len() {
+        return Err(error(TOO_MANY_KEYS));
+    }
+    let mut all = rest.iter();
+    let keys = all.by_ref().take(number).collect();
+    Ok((keys, all.collect()))
+}
+
+impl Turn<'_> {
+    pub(super) fn eval(
+        &mut self,
+        conn: &mut Connection,
+        args: Args<'_>,
+        form: Form,
+    ) -> HandlerResult {
+        let (keys, rest) = parts(args)?;
+        let body = match form.by_name {
+            true => Sha::parse(&args[1]).and_then(|name| self.find_script(&name)),
+            false => Some(self.add_script(&args[1])?),
+        };
+        let body = body.ok_or_else(|| error(NO_SCRIPT))?;
+        let reads = form.reads || body.flags.no_writes;
+        let server = Arc::clone(&self.state.server);
+        if server.keyspace.exceeds_limit() {
+            server
+                .keyspace
+                .shrink(&mut self.state.seat, self.state.time);
+        }
+        let full = server.keyspace.exceeds_limit();
+        if full && body.flags.has_shebang && !body.flags.allow_oom && !reads {
+            return Err(error(NO_MEMORY_AT_ALL));
+        }
+        let mut engine = take_engine().map_err(|why| refused(&why))?;
+        let limits = Limits {
+            reads,
+            full: full && !body.flags.allow_oom,
+        };
+        let outcome = self.run_script(conn, &mut engine, &body, (&keys, &rest), limits);
+        put_back(engine);
+        outcome
+    }
+
+    fn find_script(&mut self, name: &Sha) -> Option<Arc<Body>> {
+        let state = &mut *self.state;
+        state.scripts.find(&state.server.scripts, name)
+    }
+
+    fn add_script(&mut self, text: &[u8]) -> Result<Arc<Body>, CommandError> {
+        let name = Sha::of(text);
+        if let Some(body) = self.find_script(&name) {
+            return Ok(body);
+        }
+        let state = &mut *self.state;
+        let added = state.scripts.add(&state.server.scripts, name, text);
+        added.map_err(|why| refused(&why))
+    }
+
+    /// Runs a script until it has all that it reaches for.
+    fn run_script(
+        &mut self,
+        conn: &mut Connection,
+        engine: &mut Engine,
+        body: &Body,
+        (keys, rest): (&[&[u8]], &[&[u8]]),
+        limits: Limits,
+    ) -> HandlerResult {
+        let server = Arc::clone(&self.state.server);
+        let mut reach = match self.in_transaction {
+            true => Reach::Whole,
+            false => body.reach(),
+        };
+        loop {
+            let (seat, time) = (&mut self.state.seat, self.state.time);
+            let begun = server
+                .keyspace
+                .script(seat, time, reach, keys.iter().copied());
+            let transaction = match begun {
+                Begun::Runs(transaction) => transaction,
+                Begun::Blocked(blocked) => return Ok(self.park(conn, &blocked)),
+                Begun::Changed => unreachable!("a script watches no key"),
+            };
+            let mut reply = Writer::new(self.out.protocol());
+            reply.set_limit(self.out.limit().saturating_sub(self.out.len()));
+            let session = Session {
+                waiter: None,
+                ..conn.session.clone()
+            };
+            let (nested, whole) = (self.in_transaction, reach == Reach::Whole);
+            let running = &server.loops[self.state.index].script;
+            running.begin();
+            let began_ns = server.clock.monotonic_ns();
+            self.in_transaction = true;
+            let mut run = Run {
+                turn: self,
+                conn,
+                transaction,
+                session,
+                limits,
+                whole,
+                wrote: false,
+                began_ns,
+                lacks: None,
+            };
+            engine.run(&body.name, &body.text, keys, rest, &mut run, &mut reply);
+            let Run {
+                transaction,
+                wrote,
+                lacks,
+                ..
+            } = run;
+            self.in_transaction = nested;
+            running.end();
+            self.state.refresh_time();
+            transaction.end(
+                &mut self.state.seat,
+                self.state.time,
+                &mut Writer::default(),
+            );
+            if let Some(more) = lacks {
+                body.reaches(more);
+                self.state.tally.scripts_again += 1;
+                if !wrote {
+                    reach = more;
+                    continue;
+                }
+            }
+            body.has_run();
+            if reply.is_over() {
+                self.out.refuse();
+            } else {
+                self.out.raw(reply.as_bytes());
+            }
+            if !nested && conn.subscriptions.is_some() && conn.checks & checks::MUTED == 0 {
+                self.publish_and_append_messages(conn);
+            }
+            return Ok(CommandStep::Done);
+        }
+    }
+
+    pub(super) fn script_load(&mut self, args: Args<'_>) -> HandlerResult {
+        let body = self.add_script(&args[2])?;
+        self.out.bulk(body.name.as_bytes());
+        Ok(CommandStep::Done)
+    }
+
+    pub(super) fn script_exists(&mut self, args: Args<'_>) -> HandlerResult {
+        self.out.array(args.len() - 2);
+        for name in args.from(2) {
+            let is_there = Sha::parse(name).is_some_and(|name| self.find_script(&name).is_some());
+            self.out.integer(is_there.into());
+        }
+        Ok(CommandStep::Done)
+    }
+
+    pub(super) fn script_flush(&mut self, args: Args<'_>) -> HandlerResult {
+        let is_known =
+            |mode: &[u8]| mode.eq_ignore_ascii_case(b"SYNC") || mode.eq_ignore_ascii_case(b"ASYNC");
+        if args.len() > 3 || args.get(2).is_some_and(|mode| !is_known(mode)) {
+            return Err(error("ERR SCRIPT FLUSH only support SYNC|ASYNC option"));
+        }
+        self.state.server.scripts.clear();
+        self.done()
+    }
+
+    pub(super) fn script_kill(&mut self) -> HandlerResult {
+        let loops = self.state.server.loops.iter();
+        match loops.map(|handle| handle.script.kill()).max() {
+            Some(Kill::Killed) => self.done(),
+            Some(Kill::Unkillable) => Err(error(UNKILLABLE)),
+            Some(Kill::Nothing) | None => Err(error(NOT_BUSY)),
+        }
+    }
+
+    pub(super) fn script_show(&mut self, args: Args<'_>) -> HandlerResult {
+        let found = Sha::parse(&args[2]).and_then(|name| self.find_script(&name));
+        let body = found.ok_or_else(|| error(NO_SCRIPT))?;
+        self.out.bulk(&body.text);
+        Ok(CommandStep::Done)
+    }
+}
+
+/// What a run may not do.
+#[derive(Debug, Clone, Copy)]
+struct Limits {
+    /// It only reads.
+    reads: bool,
+    /// It may not add data.
+    full: bool,
+}
+
+/// One run of a script.
+struct Run<'r, 't, 'a> {
+    turn: &'r mut Turn<'t>,
+    conn: &'r mut Connection,
+    transaction: Transaction<'a>,
+    session: Session,
+    limits: Limits,
+    whole: bool,
+    /// It has changed data, or told somebody something.
+    wrote: bool,
+    began_ns: u64,
+    /// It needs more of the keyspace than it has.
+    lacks: Option<Reach>,
+}
+
+impl Run<'_, '_, '_> {
+    /// The row of a call, if a script may run it.
+    fn row(&self, args: Args<'_>) -> Result<&'static Command, CommandError> {
+        let named = args.get(0).and_then(lookup).ok_or_else(|| error(UNKNOWN))?;
+        let row = match (named.has_subcommands(), args.get(1)) {
+            (true, Some(name)) => named.subcommand(name).ok_or_else(|| error(UNKNOWN))?,
+            _ => named,
+        };
+        if !row.check_arity(args.len()) {
+            return Err(error(ARITY));
+        }
+        let changes = row.flags.has(Flags::WRITE);
+        if row.flags.has(Flags::NOSCRIPT) {
+            Err(error(NOT_FOR_SCRIPTS))
+        } else if changes && self.limits.reads {
+            Err(error(READ_ONLY))
+        } else if self.limits.full && row.flags.has(Flags::DENYOOM) {
+            Err(error(NO_MEMORY))
+        } else {
+            Ok(row)
+        }
+    }
+
+    /// Sees to it that a call has all that it reaches for.
+    fn reach(&mut self, row: &'static Command, args: Args<'_>) -> Result<(), CommandError> {
+        let lacks = match is_run_here(row) || self.whole || runs_under_locks(row) {
+            true if self.whole => None,
+            true => self.transaction.lacks(row, args),
+            false => Some(Reach::Whole),
+        };
+        let Some(more) = lacks else {
+            return Ok(());
+        };
+        if !self.wrote {
+            self.lacks = self.lacks.max(Some(more));
+            return Err(error(AGAIN));
+        }
+        if more == Reach::Shards && !row.reaches_others() && self.transaction.lock_more(row, args) {
+            return Ok(());
+        }
+        self.lacks = self.lacks.max(Some(more));
+        Err(error(OUT_OF_REACH))
+    }
+
+    fn run(&mut self, args: Args<'_>, out: &mut Writer) -> Result<(), CommandError> {
+        if self.lacks.is_some() && !self.wrote {
+            return Err(error(AGAIN));
+        }
+        let row = self.row(args)?;
+        self.reach(row, args)?;
+        let tells = !is_run_here(row);
+        if tells || row.flags.has(Flags::WRITE) {
+            if !self.running().writes() {
+                return Err(error(KILLED));
+            }
+            self.wrote = true;
+        }
+        let turn = &mut *self.turn;
+        let counts = &turn.state.server.loops[turn.state.index].command_counts;
+        turn.notes.counts.add(row, || counts);
+        if tells {
+            std::mem::swap(turn.out, out);
+            turn.host(self.conn, row, args);
+            std::mem::swap(turn.out, out);
+        } else {
+            self.transaction.call(row, &mut self.session, args, out);
+        }
+        Ok(())
+    }
+
+    fn running(&self) -> &crate::scripts::running::Running {
+        &self.turn.state.handle().script
+    }
+}
+
+impl Host for Run<'_, '_, '_> {
+    fn call(&mut self, args: Args<'_>, out: &mut Writer) {
+        if let Err(why) = self.run(args, out) {
+            why.write(out);
+        }
+    }
+
+    fn log(&mut self, level: i64, text: &[u8]) {
+        let text = String::from_utf8_lossy(text);
+        match level {
+            0 | 1 => tracing::debug!("script: {text}"),
+            2 => tracing::info!("script: {text}"),
+            _ => tracing::warn!("script: {text}"),
+        }
+    }
+
+    fn interrupt(&mut self) -> Option<String> {
+        if self.lacks.is_some() && !self.wrote {
+            return Some(AGAIN.to_owned());
+        }
+        let ms = self.turn.state.settings.script_ms;
+        let ran_ns = self.turn.state.server.clock.monotonic_ns() - self.began_ns;
+        let late = ms > 0 && !self.wrote && ran_ns / 1_000_000 >= ms;
+        match self.running().is_killed() {
+            true => Some(KILLED.to_owned()),
+            false => late.then(|| TOO_LONG.to_owned()),
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Scripts: their bodies, which all loops share, and each loop's Lua state.
+//!
+//! 1. EVAL and SCRIPT LOAD put a body into [`Bodies`] under the SHA1 of its text. EVALSHA finds it
+//!    there. A loop keeps what it has found ([`Scripts`]) until a body is dropped.
+//! 2. A loop makes its Lua state when its first script runs, and compiles a body at its first use.
+//! 3. A body remembers how much of the keyspace it has ever reached for ([`Body::reach`]), so that
+//!    its next run begins with the right locks.
+
+pub(crate) mod bodies;
+pub(crate) mod running;
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tidewheel_scripts::{Engine, Limits, ScriptError, Sha};
+
+use self::bodies::{Bodies, Body};
+
+thread_local! {
+    /// The Lua state of the thread's loop, unless a script uses it.
+    static ENGINE: Cell<Option<Box<Engine>>> = const { Cell::new(None) };
+}
+
+/// Returns the thread's Lua state, for one script. It is [put back](put_back) afterwards.
+pub(crate) fn take_engine() -> Result<Box<Engine>, ScriptError> {
+    match ENGINE.take() {
+        Some(engine) => Ok(engine),
+        None => Ok(Box::new(Engine::new(Limits::default())?)),
+    }
+}
+
+pub(crate) fn put_back(engine: Box<Engine>) {
+    ENGINE.set(Some(engine));
+}
+
+/// One loop's scripts.
+#[derive(Debug, Default)]
+pub(crate) struct Scripts {
+    known: HashMap<Sha, Arc<Body>>,
+    /// The version of the bodies that are known here.
+    version: u64,
+}
+
+impl Scripts {
+    /// Returns the body of that name, if there is one.
+    pub(crate) fn find(&mut self, bodies: &Bodies, name: &Sha) -> Option<Arc<Body>> {
+        self.follow(bodies);
+        if let Some(body) = self.known.get(name) {
+            return Some(Arc::clone(body));
+        }
+        let body = bodies.find(name)?;
+        self.known.insert(*name, Arc::clone(&body));
+        Some(body)
+    }
+
+    /// Compiles a body, and adds it for all loops.
+    pub(crate) fn add(
+        &mut self,
+        bodies: &Bodies,
+        name: Sha,
+        text: &[u8],
+    ) -> Result<Arc<Body>, ScriptError> {
+        let flags = tidewheel_scripts::shebang(text)?;
+        let mut engine = take_engine()?;
+        let compiled = engine.compile(&name, text);
+        put_back(engine);
+        compiled?;
+        let body = bodies.add(Body::new(name, text, flags));
+        self.follow(bodies);
+        self.known.insert(name, Arc::clone(&body));
+        Ok(body)
+    }
+
+    /// Forgets bodies if some were dropped.
+    fn follow(&mut self, bodies: &Bodies) {
+        let version = bodies.version();
+        if version != self.version {
+            self.version = version;
+            self.known.clear();
+            if let Some(mut engine) = ENGINE.take() {
+                engine.forget_all();
+                put_back(engine);
+            }
+        }
+    }
+}
