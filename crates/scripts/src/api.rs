@@ -148,7 +148,7 @@ fn settings(lua: &Lua, state: &Rc<State>, table: &Table) -> mlua::Result<()> {
                 "ERR redis.log() requires two arguments or more.",
             ));
         }
-        let level = match args.get(0) {
+        let level = match args.front() {
             Some(Value::Integer(level)) => *level,
             Some(Value::Number(level)) => *level as i64,
             _ => {
@@ -179,13 +179,14 @@ fn settings(lua: &Lua, state: &Rc<State>, table: &Table) -> mlua::Result<()> {
         state,
         table,
         "setresp",
-        |_, state, args: MultiValue| {
+        |lua, state, args: MultiValue| {
             if args.len() != 1 {
                 return Err(raise_reply("ERR redis.setresp() requires one argument."));
             }
-            let protocol = match args.get(0) {
-                Some(Value::Integer(2)) => Protocol::Resp2,
-                Some(Value::Integer(3)) => Protocol::Resp3,
+            let version = lua.coerce_integer(args[0].clone())?;
+            let protocol = match version {
+                Some(2) => Protocol::Resp2,
+                Some(3) => Protocol::Resp3,
                 _ => return Err(raise_reply("ERR RESP version must be 2 or 3.")),
             };
             state.protocol.set(protocol);
@@ -196,8 +197,9 @@ fn settings(lua: &Lua, state: &Rc<State>, table: &Table) -> mlua::Result<()> {
         if args.len() != 1 {
             return Err(raise_reply("ERR redis.set_repl() requires one argument."));
         }
-        match args.get(0) {
+        match args.front() {
             Some(Value::Integer(0..=3)) => Ok(()),
+            Some(value) if value.as_f64().is_none() => Ok(()),
             _ => Err(raise_reply(
                 "ERR Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.",
             )),
@@ -224,7 +226,7 @@ fn error_table(lua: &Lua, state: &State, line: &[u8]) -> mlua::Result<Table> {
 
 /// The one argument, if it is a text.
 fn only_text(args: &MultiValue) -> Option<&mlua::LuaString> {
-    match (args.len(), args.get(0)) {
+    match (args.len(), args.front()) {
         (1, Some(Value::String(text))) => Some(text),
         _ => None,
     }
@@ -250,11 +252,14 @@ fn command(lua: &Lua, state: &State, args: &MultiValue) -> mlua::Result<Answer> 
     for (value, end) in args.iter().zip(&mut *ends) {
         match value {
             Value::String(text) => bytes.extend_from_slice(&text.as_bytes()),
-            Value::Integer(number) => {
+            Value::Integer(number @ LEAST..=MOST) => {
                 bytes.extend_from_slice(itoa::Buffer::new().format(*number).as_bytes());
             }
             Value::Number(number) => {
-                bytes.extend_from_slice(number::general(*number, 17).as_bytes());
+                bytes.extend_from_slice(number_text(*number).as_bytes());
+            }
+            Value::Integer(number) => {
+                bytes.extend_from_slice(number_text(*number as f64).as_bytes());
             }
             _ => return Err(raise_reply(BAD_ARGUMENTS)),
         }
@@ -292,6 +297,21 @@ fn command(lua: &Lua, state: &State, args: &MultiValue) -> mlua::Result<Answer> 
     state.reply.set(reply);
     state.args.set(bytes);
     answer
+}
+
+/// The largest integer that is written with all its digits.
+const MOST: i64 = i64::MAX - 1;
+const LEAST: i64 = -MOST;
+
+/// A number that is no integer, as an argument.
+fn number_text(number: f64) -> String {
+    if number == 0.0 {
+        return "0".to_owned();
+    }
+    if number.is_finite() {
+        return tidewheel_resp::format_f64_short(number);
+    }
+    number::general(number, 17)
 }
 
 /// Bytes that are kept from one command to the next.

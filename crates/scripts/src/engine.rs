@@ -183,7 +183,8 @@ impl Engine {
         // A coroutine may hide the end of the run.
         self.state.alive()?;
         if !ok {
-            return Err(Raise::Text(Vec::new()).into());
+            // Lua calls no handler if it is out of memory.
+            return Err(Raise::Reply(sandbox::line_of_value(&self.state, &value, "")).into());
         }
         returned::write(&self.state, &value, out)
     }

@@ -100,7 +100,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    fn prefix(&self) -> String {
+    pub(crate) fn prefix(&self) -> String {
         match self.line {
             Some(line) => format!("{}:{line}: ", self.short),
             None => String::new(),

@@ -1,4 +1,10 @@
 //! Runs Lua scripts as the EVAL of a Redis-protocol server does, without the server.
+//!
+//! - `engine.rs` keeps compiled scripts and runs them; `prelude.lua` and `sandbox.rs` are what
+//!   scripts see.
+//! - `host.rs` is what a script asks of the program around it.
+//! - `codec/`, `strings/`, `api.rs` and `random.rs` are the libraries, in Rust, with bounds.
+//! - `returned.rs` turns values into replies, `answer.rs` turns replies into values.
 #![forbid(unsafe_code)]
 
 /// Compiles and runs the code of the README.

@@ -155,14 +155,15 @@ function globals.rawset(t, k, v)
     return rawset(t, k, v)
 end
 
-function globals.setmetatable(t, meta)
+function globals.setmetatable(t, ...)
+    local meta = ...
     if type(t) ~= "table" then
         if t ~= nil and behind[t] then
             error("Attempt to modify a readonly table", 0)
         end
         bad(1, "setmetatable", "table", t)
     end
-    if meta ~= nil and type(meta) ~= "table" then
+    if (meta == nil and select("#", ...) == 0) or (meta ~= nil and type(meta) ~= "table") then
         error("bad argument #2 to 'setmetatable' (nil or table expected)", 2)
     end
     return setmetatable(t, meta)

@@ -112,8 +112,14 @@ impl Returned<'_> {
             return Ok(());
         }
         match table.raw_get(&names.double)? {
-            Value::Number(number) => return Ok(out.double(number)),
-            Value::Integer(number) => return Ok(out.double(number as f64)),
+            Value::Number(number) => {
+                out.double(number);
+                return Ok(());
+            }
+            Value::Integer(number) => {
+                out.double(number as f64);
+                return Ok(());
+            }
             _ => {}
         }
         if let Value::Table(map) = table.raw_get(&names.map)? {

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use mlua::{FromLuaMulti, Function, IntoLuaMulti, Lua, MultiValue, Table, Value};
 
-use crate::error::{PRELUDE, Raise, bad_argument, place};
+use crate::error::{PRELUDE, Place, Raise, bad_argument, place};
 use crate::state::{Failure, State};
 use crate::{api, codec, engine, random, strings};
 
@@ -111,11 +111,13 @@ fn errors(lua: &Lua, state: &Rc<State>, native: &Table) -> mlua::Result<()> {
         native,
         "traced",
         |lua, state, problem: Value| {
+            let place = place(lua, 1);
+            let prefix = place.as_ref().map(Place::prefix).unwrap_or_default();
             let line = match &*state.killed.borrow() {
                 Some(line) => line.clone().into_bytes(),
-                None => line_of_value(state, &problem),
+                None => line_of_value(state, &problem, &prefix),
             };
-            let place = place(lua, 1).map(|place| {
+            let place = place.map(|place| {
                 let line = place.line.map_or(-1, |line| line as i64);
                 format!("{}:{line}", place.source)
             });
@@ -148,7 +150,7 @@ fn seen(lua: &Lua, state: &State, problem: Value) -> mlua::Result<Value> {
 }
 
 /// The error line of what a run failed with.
-fn line_of_value(state: &State, problem: &Value) -> Vec<u8> {
+pub(crate) fn line_of_value(state: &State, problem: &Value, prefix: &str) -> Vec<u8> {
     let text = match problem {
         Value::Error(error) => return line_of(error),
         Value::Table(table) => {
@@ -159,7 +161,10 @@ fn line_of_value(state: &State, problem: &Value) -> Vec<u8> {
         }
         Value::String(text) => {
             let bytes = text.as_bytes();
-            without_prelude(&bytes).unwrap_or(&bytes).to_vec()
+            match without_prelude(&bytes) {
+                Some(rest) => [prefix.as_bytes(), rest].concat(),
+                None => bytes.to_vec(),
+            }
         }
         Value::Nil => b"nil".to_vec(),
         Value::Boolean(value) => value.to_string().into_bytes(),

@@ -98,6 +98,7 @@ impl Packer<'_> {
         Ok(())
     }
 
+    #[allow(clippy::match_overlapping_arm)] // The shortest form comes first.
     fn integer(&mut self, number: i64) {
         let out = &mut self.out;
         match number {
@@ -122,6 +123,7 @@ impl Packer<'_> {
         }
     }
 
+    #[allow(clippy::match_overlapping_arm)] // The shortest form comes first.
     fn string(&mut self, text: &[u8]) -> mlua::Result<()> {
         self.state.admit(self.out.len() + text.len())?;
         let out = &mut self.out;
@@ -161,6 +163,7 @@ impl Packer<'_> {
     }
 
     /// The head of a collection; `long` is that of 16 bits of length.
+    #[allow(clippy::match_overlapping_arm)] // The shortest form comes first.
     fn head(&mut self, len: usize, short: u8, long: u8) {
         match len {
             0..=15 => self.out.push(short | len as u8),

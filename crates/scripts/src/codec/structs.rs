@@ -258,9 +258,8 @@ fn unpack(lua: &Lua, state: &State, given: &Given<'_>) -> mlua::Result<MultiValu
                 values.push_back(Value::Number(number));
             }
             b'c' if size == 0 => {
-                let len = match values.pop_back() {
-                    Some(Value::Number(len)) => len,
-                    _ => return Err(raise(lua, "format 'c0' needs a previous size")),
+                let Some(Value::Number(len)) = values.pop_back() else {
+                    return Err(raise(lua, "format 'c0' needs a previous size"));
                 };
                 // A negative length is an endless one.
                 let len = if len < 0.0 { usize::MAX } else { len as usize };

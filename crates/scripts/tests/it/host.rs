@@ -5,12 +5,14 @@ use std::collections::BTreeMap;
 use tidewheel_resp::{Args, Protocol, Writer};
 use tidewheel_scripts::{Engine, Host, Limits, Sha};
 
+type Fields = Vec<(Vec<u8>, Vec<u8>)>;
+
 /// A host for tests.
 #[derive(Default)]
 pub(crate) struct Fake {
-    strings: BTreeMap<Vec<u8>, Vec<u8>>,
-    lists: BTreeMap<Vec<u8>, Vec<Vec<u8>>>,
-    hashes: BTreeMap<Vec<u8>, Vec<(Vec<u8>, Vec<u8>)>>,
+    pub(crate) strings: BTreeMap<Vec<u8>, Vec<u8>>,
+    pub(crate) lists: BTreeMap<Vec<u8>, Vec<Vec<u8>>>,
+    pub(crate) hashes: BTreeMap<Vec<u8>, Fields>,
     /// Commands that were run.
     pub(crate) calls: usize,
     /// What was logged.
@@ -36,7 +38,7 @@ impl Host for Fake {
             ("get", 2) => match self.strings.get(&args[1]) {
                 Some(value) => out.bulk(value),
                 None if self.lists.contains_key(&args[1]) => {
-                    out.error("WRONGTYPE Operation against a key holding the wrong kind of value")
+                    out.error("WRONGTYPE Operation against a key holding the wrong kind of value");
                 }
                 None => out.null(),
             },
@@ -119,6 +121,7 @@ impl Host for Fake {
                 b"false" => out.boolean(false),
                 b"null" => out.null(),
                 b"verbatim" => out.verbatim("txt", b"This is a verbatim\nstring"),
+                #[allow(clippy::approx_constant, reason = "the table of replies has it")]
                 b"double" => out.double(3.141),
                 _ => out.error("ERR no such reply"),
             },
