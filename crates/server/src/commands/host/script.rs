@@ -54,8 +54,10 @@ fn refused(why: &ScriptError) -> CommandError {
     CommandError::quoting(why.to_string())
 }
 
-/// The keys of a call, and the arguments behind them.
-fn parts<'b>(args: Args<'b>) -> Result<(Vec<&'b [u8]>, Vec<&'b [u8]>), CommandError> {
+type Words<'b> = Vec<&'b [u8]>;
+
+/// Reads the keys of a call, and the arguments behind them.
+fn parts(args: Args<'_>) -> Result<(Words<'_>, Words<'_>), CommandError> {
     let number = parse_i64(&args[2]).ok_or(CommandError::NOT_AN_INTEGER)?;
     let number = usize::try_from(number).map_err(|_| error(NEGATIVE))?;
     let rest = args.from(3);
