@@ -1,10 +1,12 @@
-//! One load or latch in progress: its leader, its waiters, and its result.
+//! One load, async closure or latch in progress: its leader, its waiters, and its result. A latch
+//! is a sync closure that computes a key's next value: writers of the key wait for it.
 //!
-//! A leader that fails leaves its flight *vacant*. One waiter is chosen and woken. It finds the
-//! flight vacant, and leads. If the chosen waiter goes away instead, it chooses another one, so the
-//! flight is never left without a leader while somebody waits. A new caller that asks for the key
-//! of a vacant flight leads at once. Async closures do not: they take turns, in the order in which
-//! they came.
+//! A leader that goes without a result leaves its flight *vacant*: its loader panicked, or its
+//! future was dropped. A loader's error is a result: it ends the flight, and all waiters get it.
+//! One waiter is chosen and woken. It finds the flight vacant, and leads. If the chosen waiter goes
+//! away instead, it chooses another one, so the flight is never left without a leader while
+//! somebody waits. A new caller that asks for the key of a vacant flight leads at once. Async
+//! closures do not: they take turns, in the order in which they came.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -19,7 +21,7 @@ use crate::sync::{Condvar, Mutex, lock, thread_number};
 pub(crate) enum Ending<V> {
     Value(V),
     Negative(Negative),
-    /// A value that is not theirs.
+    /// The loader's value is for its own caller alone: each waiter loads by itself.
     Private,
 }
 
@@ -155,8 +157,9 @@ impl<V> Flight<V> {
         lock(&self.state).thread == thread_number()
     }
 
-    /// Returns whether a writer of the key must wait instead of superseding the flight: it waits
-    /// for a latch. From within an async closure it would have that run again and again.
+    /// Returns whether a writer of the key must wait instead of superseding the flight. That is so
+    /// for a latch, and for the async closure that this very thread runs: superseding it would
+    /// start it again without end, so such a writer panics where it would wait.
     pub(crate) fn stops_writers(&self) -> bool {
         self.is_latch || {
             let state = lock(&self.state);
@@ -284,8 +287,9 @@ impl<V> Flight<V> {
     }
 
     /// Ends a leader's turn without an outcome: chooses another if somebody waits, else ends the
-    /// flight. `from` is the phase that the caller believes in; nothing happens in another one.
-    /// Tells whether the flight is over by that.
+    /// flight. `from` is the phase that the caller believes in: running, from a leader that goes;
+    /// vacant, from a chosen waiter that goes, or a queued refresh that is dropped. Nothing happens
+    /// in another one. Tells whether the flight is over by that.
     pub(super) fn vacate(&self, from: Phase, is_in_table: bool) -> (Wake, bool) {
         let mut state = lock(&self.state);
         if state.phase != from {

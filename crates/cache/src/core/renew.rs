@@ -1,5 +1,8 @@
 //! Renews an entry's end at each use: the idle time begins again, and at a read `Expiry` may decide
 //! another end, unless the caller stated one.
+//!
+//! An entry's *end* is the time from which readers no longer see it. The store's *deadline* and
+//! *limit* are later than it by the grace period, for which an old value is kept.
 
 use std::hash::{BuildHasher, Hash};
 
@@ -18,7 +21,8 @@ use crate::core::shard::Shard;
 #[derive(Clone, Copy)]
 pub(crate) struct Renewal {
     deadline: Option<u64>,
-    /// The limit of sliding, if that changes.
+    /// The new limit beyond which idle time cannot move the deadline: `None` leaves it as it is,
+    /// `Some(None)` lifts it.
     limit: Option<Option<u64>>,
     /// The shard's count of changes when this was decided.
     changes: u64,
@@ -113,8 +117,8 @@ where
         self.write(self.cell(hash), |shard| {
             let slot = shard.store.find(hash.place(), is);
             if let Some(slot) = slot.filter(|slot| self.is_live(&shard.store, *slot)) {
-                // A writer may have come between: then this may be another value, and is asked
-                // again.
+                // This write has counted itself: exactly one more change means that no other writer
+                // came between. Otherwise this may be another value, and is asked again.
                 let renewal = if shard.changes == renewal.changes.wrapping_add(1) {
                     renewal
                 } else {
@@ -135,7 +139,7 @@ where
 impl<K, V> Config<K, V> {
     /// The attributes of an entry that gets another value and keeps its lifetime. That is a use of
     /// it: the idle time begins again.
-    pub(crate) fn used_by_writer(&self, entry: Attributes, now: Moment) -> Attributes {
+    pub(crate) fn attributes_after_overwrite(&self, entry: Attributes, now: Moment) -> Attributes {
         let Some((idle, deadline)) = self.time_to_idle.zip(entry.deadline) else {
             return entry;
         };

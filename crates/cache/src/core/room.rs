@@ -60,7 +60,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             }
         }
         if self.account.debt() > 0 {
-            shard.wanted = ShardRequest::Collection;
+            shard.wanted = ShardRequest::RepayDebt;
         }
     }
 

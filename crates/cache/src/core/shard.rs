@@ -27,7 +27,7 @@ pub(crate) enum ShardRequest {
     /// Weight that the entry stored last lacks.
     Room(u64),
     /// The debt since the capacity shrank.
-    Collection,
+    RepayDebt,
 }
 
 /// A shard with what others read without its lock.

@@ -10,7 +10,7 @@ use crate::core::shard::{Shard, ShardCell, ShardRequest};
 
 /// The work that a change leaves to do after unlocking.
 pub(crate) struct AfterUnlock {
-    /// The request of the entry that was stored last.
+    /// What the entry that was stored last needs of other shards.
     wanted: ShardRequest,
     /// True if there are events to deliver.
     events: bool,
@@ -27,9 +27,15 @@ impl AfterUnlock {
 }
 
 impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
-    /// As [`hold`](Self::hold); then finds the room that an entry lacks which `change` has stored,
-    /// and delivers events when they fill the queue, unless somebody may be waiting for this
-    /// thread. Not for the driver, which must not be kept waiting by a listener, nor call one while
+    /// Does what [`hold`](Self::hold) does. Afterwards, unlocked:
+    ///
+    /// 1. If the entry that `change` has stored lacks weight, it takes that from other shards, or
+    ///    evicts.
+    /// 2. If the capacity has shrunk, it takes back what shards owe.
+    /// 3. If the queue of events is full, it delivers some, unless this thread holds a shard of
+    ///    another cache, which the listener may need.
+    ///
+    /// Not for the driver, which must not be kept waiting by a listener, nor call one while
     /// it drives.
     pub(crate) fn write<R>(
         &self,
@@ -69,7 +75,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         match wanted {
             ShardRequest::Nothing => {}
             ShardRequest::Room(weight) => self.find_room(cell, weight),
-            ShardRequest::Collection => {
+            ShardRequest::RepayDebt => {
                 self.collect_some();
             }
         }

@@ -35,12 +35,12 @@ pub(crate) trait End {
 }
 
 /// Empties the cache at once, because no other cache waits for the driver.
-pub(crate) struct AtOnce;
+pub(crate) struct EmptyAtOnce;
 
 /// Other caches do.
-pub(crate) struct InTurns;
+pub(crate) struct EmptyInTurns;
 
-impl End for AtOnce {
+impl End for EmptyAtOnce {
     async fn close<K, V, S>(cache: &Inner<K, V, S>)
     where
         K: Hash + Eq + Send + Sync,
@@ -51,7 +51,7 @@ impl End for AtOnce {
     }
 }
 
-impl End for InTurns {
+impl End for EmptyInTurns {
     async fn close<K, V, S>(cache: &Inner<K, V, S>)
     where
         K: Hash + Eq + Send + Sync,

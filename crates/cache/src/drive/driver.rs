@@ -20,7 +20,7 @@ use crate::drive::shared::SharedDriver;
 /// let prices = Cache::<String, f64>::builder()
 ///     .unbounded()
 ///     .no_default_ttl()
-///     .driver(Driver::shared(&driver)) // the same, longer; no more threads
+///     .driver(Driver::shared(&driver)) // the long form of the same; starts no further threads
 ///     .build()?;
 /// # Ok(())
 /// # }
@@ -53,7 +53,8 @@ impl Driver {
         Self::Shared(driver.clone())
     }
 
-    /// Returns whether this driver polls the user's futures.
+    /// Returns whether this driver is a task. Only a task can poll futures of the user, such as an
+    /// async listener's.
     pub(crate) fn is_task(&self) -> bool {
         match self {
             Self::Task => true,

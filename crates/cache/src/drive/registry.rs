@@ -1,8 +1,8 @@
 //! The registry of a shared driver that is a task: it keeps its caches, each of which is a future
 //! in one task set.
 //!
-//! Most programs have none. `#[inline]` says that it is compiled with those that have, and not with
-//! this crate.
+//! Most programs use no such driver. These functions are `#[inline]`, so that they are compiled
+//! only into programs that call them.
 
 use std::future::{Future, poll_fn};
 use std::hash::{BuildHasher, Hash};
@@ -15,7 +15,7 @@ use crate::core::inner::Inner;
 use crate::core::waiting::Waiting;
 use crate::core::workers::{WorkerGuard, WorkerKind};
 use crate::drive::background::Background;
-use crate::drive::cycle::{AtOnce, InTurns};
+use crate::drive::cycle::{EmptyAtOnce, EmptyInTurns};
 use crate::drive::sleeper::Sleeper;
 use crate::drive::task_set::{BoxFuture, TaskSet};
 use crate::drive::turns::TurnBudget;
@@ -69,9 +69,11 @@ where
             let elected = self.requests.election.won().await;
             let background = Background::new(&*self, budget);
             if budget.is_shared() {
-                self.drive::<_, _, InTurns>(background, budget, sleep).await;
+                self.drive::<_, _, EmptyInTurns>(background, budget, sleep)
+                    .await;
             } else {
-                self.drive::<_, _, AtOnce>(background, budget, sleep).await;
+                self.drive::<_, _, EmptyAtOnce>(background, budget, sleep)
+                    .await;
             }
             drop(elected);
             drop(guard);
@@ -96,8 +98,8 @@ struct RegistryState {
     over: bool,
 }
 
-/// The queue of new members that wait for one future's next poll. That future drives them already:
-/// if the last handle goes meanwhile, the future notices it.
+/// The queue of new members that wait for one future's next poll. Each has its worker guard
+/// already, so its cache does not end while it waits here, even if the last handle goes.
 struct JoinQueue {
     sleeper: Sleeper,
     /// `None` once the future is no more.
@@ -217,7 +219,8 @@ impl DriveFuture {
         let mut tasks = TaskSet::new();
         let mut place = self.registry.pollers.place();
         poll_fn(|context| {
-            // First known, then a look: who joins is seen, or wakes this.
+            // The waker is registered before the look: a cache that joins after the look wakes
+            // this.
             place.wait(context.waker());
             let over = self.registry.is_over();
             for work in self.queue.joined() {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::core::inner::Inner;
 #[cfg(feature = "system")]
-use crate::drive::cycle::{AtOnce, InTurns};
+use crate::drive::cycle::{EmptyAtOnce, EmptyInTurns};
 use crate::drive::registry::DriverRegistry;
 use crate::drive::sleeper::Sleeper;
 #[cfg(feature = "system")]
@@ -160,7 +160,7 @@ impl SharedDriver {
     {
         let threads = WorkerThreads::new(&inner.config.name, inner.refreshes.parallel().max(1));
         threads
-            .join::<_, _, _, AtOnce>(inner, TurnBudget::OWN)
+            .join::<_, _, _, EmptyAtOnce>(inner, TurnBudget::OWN)
             .map_err(not_started)?;
         Ok(Self(Arc::new(DriverKind::Threads(threads))))
     }
@@ -175,7 +175,7 @@ impl SharedDriver {
         match &*self.0 {
             #[cfg(feature = "system")]
             DriverKind::Threads(threads) => threads
-                .join::<_, _, _, InTurns>(inner, TurnBudget::SHARED)
+                .join::<_, _, _, EmptyInTurns>(inner, TurnBudget::SHARED)
                 .map_err(not_started),
             DriverKind::Task(registry) => {
                 registry.join(inner);

@@ -180,7 +180,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
                 let old = shard.store.attributes(slot);
                 let attributes = Attributes {
                     weight: prepared.attributes.weight,
-                    ..inner.config.used_by_writer(old, prepared.now)
+                    ..inner.config.attributes_after_overwrite(old, prepared.now)
                 };
                 prepared.become_as(attributes, inner.tags.hold_again(attributes.label));
             }

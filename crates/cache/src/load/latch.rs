@@ -263,7 +263,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
             weight,
             ..self
                 .config
-                .used_by_writer(shard.store.attributes(slot), now)
+                .attributes_after_overwrite(shard.store.attributes(slot), now)
         };
         Prepared {
             attributes,

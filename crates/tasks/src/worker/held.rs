@@ -31,8 +31,9 @@ pub(super) struct HeldClaim {
     /// The end of its lease, by the worker's monotonic clock. Counted from when the lease was asked
     /// for: so it is no later than the engine's end.
     pub(super) until: Duration,
-    /// The time until which nobody else can have it, even if the engine has lost the latest
-    /// extension.
+    /// Until then it is run without asking the engine first: the lease before the latest protects
+    /// it even if a fail-over has lost the latest. After it, and before `until`, the worker asks
+    /// first.
     pub(super) sure: Duration,
     /// Its key among the leases.
     listed: Duration,
@@ -55,12 +56,13 @@ pub(super) struct Claims {
     late: Late,
     /// The claims whose leases are extended, by the time of that.
     leases: BTreeSet<(Duration, u64)>,
-    /// The claims that wait for their time, or have waited for a thread since then.
+    /// The claims not yet begun, by due time: before it they wait for it, after it for a thread.
     waiting: BTreeSet<(Duration, u64)>,
     running: usize,
     /// The time at which the latest run began.
     begun: Duration,
-    /// Threads that run handlers; `None` if those do not hold them.
+    /// Threads, each of which a handler keeps as long as it runs; `None` if handlers are futures,
+    /// which keep none.
     threads: Option<usize>,
     /// The number of claims that wait for their time, and were not late.
     ahead: usize,
@@ -68,7 +70,8 @@ pub(super) struct Claims {
 }
 
 impl Claims {
-    /// An empty set. `threads` run handlers; `None` if those do not hold them.
+    /// An empty set. `threads` are those that handlers keep while they run; `None` if they keep
+    /// none.
     pub(super) fn new(threads: Option<usize>) -> Self {
         Self {
             claims: HashMap::new(),
@@ -155,7 +158,8 @@ impl Claims {
         is_full.then_some(self.begun)
     }
 
-    /// The time since which the first claim waits for a thread. If that is yet to come, none does.
+    /// The earliest due time of a claim not yet begun. If it is past, that claim waits for a
+    /// thread.
     pub(super) fn waits_since(&self) -> Option<Duration> {
         self.waiting.first().map(|(due, _)| *due)
     }
@@ -210,7 +214,8 @@ impl Claims {
         self.claims.remove(&key)
     }
 
-    /// A late claim waits for its turn, in the wheel.
+    /// Queues a late claim. In the wheel it is parked until [`admit`](Self::admit) names it and the
+    /// caller files it anew.
     pub(super) fn queue(&mut self, key: u64) {
         self.late.add(key);
     }
@@ -235,9 +240,14 @@ impl Claims {
         Some(at.saturating_add(lease / 16))
     }
 
-    /// Claims of whose lease a quarter is over, so many at most. A claim whose lease is over, and
+    /// Claims whose lease is to be extended now, because a quarter of it is over; at most `most`. A
+    /// claim whose lease is over, and
     /// that does not run, is not extended any more: another worker may be about to claim it.
-    pub(super) fn ending(&mut self, now: Duration, most: usize) -> Vec<(u64, Arc<Claim>)> {
+    pub(super) fn due_for_extension(
+        &mut self,
+        now: Duration,
+        most: usize,
+    ) -> Vec<(u64, Arc<Claim>)> {
         let mut ending = Vec::new();
         let mut over = Vec::new();
         for lease in self.leases.range(..=(now, u64::MAX)) {
@@ -274,7 +284,7 @@ mod tests {
     }
 
     fn keys(claims: &mut Claims, now: u64) -> Vec<u64> {
-        let ending = claims.ending(S(now), 9);
+        let ending = claims.due_for_extension(S(now), 9);
         ending.iter().map(|(key, _)| *key).collect()
     }
 

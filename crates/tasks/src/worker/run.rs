@@ -8,7 +8,8 @@ use super::ends::Ending;
 use crate::shape::claim::{Claim, Fence};
 use crate::shape::timestamp::Timestamp;
 
-/// The function that is called with a run. It ends the run by the ending, at once or later.
+/// The function that is called with a run. It reports the run's end through the `Ending`, at once
+/// or later; one that is dropped reports a failure.
 pub(super) type Handler = Box<dyn Fn(Run, Ending) + Send + Sync>;
 
 /// One run of a task. Clones are the same run.

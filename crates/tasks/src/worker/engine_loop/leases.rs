@@ -21,7 +21,7 @@ pub(super) fn extend<S: TaskStore>(shared: &Shared<S>, wheel: &Wheel) -> Result<
         return Ok(());
     }
     loop {
-        let batch = shared.held().ending(shared.clock.now(), BATCH);
+        let batch = shared.held().due_for_extension(shared.clock.now(), BATCH);
         if batch.is_empty() {
             return Ok(());
         }
