@@ -91,6 +91,15 @@ impl Keyspace {
         stats
     }
 
+    /// Panics unless the memory that is counted is the memory that is held. For tests: it visits
+    /// every entry.
+    #[doc(hidden)]
+    pub fn assert_counted(&self) {
+        self.shards
+            .iter()
+            .for_each(|shard| shard.lock().assert_counted());
+    }
+
     /// Sets counters and histograms to zero (CONFIG RESETSTAT).
     pub fn reset_stats(&self) {
         for shard in 0..self.shards() {

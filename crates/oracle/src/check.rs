@@ -35,6 +35,7 @@ pub fn against_model(rig: Rig, steps: &[Step]) {
         both.step(step);
         if i % STEPS_BETWEEN_LOOKS == 0 {
             both.look_at_everything();
+            both.rig.keyspace.assert_counted();
         }
     }
     both.finish();

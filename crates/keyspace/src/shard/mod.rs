@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64};
 
-use tidewheel_store::{KeyHasher, Slot};
+use tidewheel_store::{KeyHasher, Slot, Value};
 
 pub(crate) use self::mutate::{MemberExpiry, MemberExpiryOutcome, PendingEvent, Stored};
 pub(crate) use self::shared::SharedState;
@@ -294,6 +294,23 @@ impl ShardState {
     /// Bytes of a database's objects, outside the entries' blocks.
     pub(crate) fn object_bytes(&self, db: u32) -> usize {
         self.databases[db as usize].object_bytes
+    }
+
+    /// Panics unless the bytes that are counted for objects are those that they hold. Visits every
+    /// entry.
+    pub(crate) fn assert_counted(&self) {
+        for (db, database) in self.databases.iter().enumerate() {
+            let (entries, mut held) = (&database.entries, 0);
+            let mut cursor = Some(0);
+            while let Some(from) = cursor {
+                cursor = entries.scan(from, 64, |slot| {
+                    if let Value::Object(object) = entries.value(slot) {
+                        held += object.bytes();
+                    }
+                });
+            }
+            assert_eq!(database.object_bytes, held, "object bytes of database {db}");
+        }
     }
 
     /// Keys of one database that have a deadline of their own.

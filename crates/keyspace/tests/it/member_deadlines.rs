@@ -515,3 +515,21 @@ fn ranks_and_pops_are_refused_in_the_words_of_redis() {
          SRANDMEMBER k x more -> -ERR syntax error",
     );
 }
+
+#[test]
+fn a_hash_whose_fields_expire_gives_its_memory_back() {
+    let mut rig = Rig::new();
+    for from in (0..4_000).step_by(500) {
+        let fields: Vec<String> = (from..from + 500).map(|i| format!("f{i} v{i}")).collect();
+        rig.run(&format!("HSET h {}", fields.join(" ")));
+        let names: Vec<String> = (from..from + 500).map(|i| format!("f{i}")).collect();
+        let left = if from == 0 { 100_000 } else { 10 + from };
+        rig.run(&format!("HPEXPIRE h {left} FIELDS 500 {}", names.join(" ")));
+    }
+    for _ in 0..8 {
+        rig.pass(600);
+        rig.expire_all();
+        rig.keyspace.assert_counted();
+    }
+    assert_eq!(rig.run("HLEN h"), ":500");
+}

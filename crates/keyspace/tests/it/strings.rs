@@ -563,3 +563,19 @@ fn a_call_with_many_keys_reads_and_writes_them_amid_much_data() {
     assert_eq!(rig.ahead("DEL a b nope d e"), ":4");
     assert_eq!(rig.ahead("EXISTS a b c d e c"), ":2");
 }
+
+/// The copy shares the string, with its spare room. The first change makes it a string of its own.
+#[test]
+fn a_copy_that_is_changed_gives_its_spare_memory_back() {
+    let mut rig = Rig::new();
+    rig.script(
+        "SETRANGE a 9999 x -> :10000
+         APPEND a y -> :10001
+         COPY a b -> :1",
+    );
+    rig.keyspace.assert_counted();
+    assert_eq!(rig.run("SETRANGE b 0 z"), ":10001");
+    rig.keyspace.assert_counted();
+    assert_eq!(rig.run("DEL a b"), ":2");
+    rig.keyspace.assert_counted();
+}

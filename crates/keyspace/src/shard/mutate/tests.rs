@@ -930,6 +930,7 @@ impl Rig {
             .cloned()
             .collect();
         assert_eq!(self.recorded(), changed, "{what}");
+        self.keyspace.assert_counted();
         changed.len()
     }
 }
