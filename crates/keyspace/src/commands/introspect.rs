@@ -176,7 +176,10 @@ fn keys_of_call<'b>(
     }
     let may_have_none = row.flags.has(Flags::NO_MANDATORY_KEYS);
     if !row.keys.counts_right(call, may_have_none) {
-        return Err(INVALID_ARGUMENTS);
+        return match may_have_none {
+            true => Ok((row, Vec::new())),
+            false => Err(INVALID_ARGUMENTS),
+        };
     }
     let stores = row.reaches && row.flags.has(Flags::WRITE);
     let keys: Vec<_> = row
@@ -186,7 +189,7 @@ fn keys_of_call<'b>(
         .filter_map(|at| call.get(at))
         .collect();
     if keys.is_empty() && may_have_none {
-        return Err(NO_KEYS);
+        return Ok((row, keys));
     }
     // Each use has at least one key, except that of a key behind STORE.
     let least = match row.keys.stored_from {
