@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tidewheel_resp::Reply;
 
-use crate::common::{Server, ok, text};
+use crate::common::{Server, command, ok, text};
 
 /// Nobody reads what is sent to a loop whose script runs, so no script may run for ever.
 #[test]
@@ -22,6 +22,18 @@ fn a_script_without_an_end_is_ended_if_it_has_changed_nothing() {
     }
     assert!(began.elapsed() < Duration::from_secs(30));
     assert_eq!(text(&client.call(&["EVAL", "return 'well'", "0"])), "well");
+}
+
+/// The process could not be stopped but by force.
+#[test]
+fn a_server_stops_although_a_script_that_has_changed_data_does_not_end() {
+    let mut server = Server::start(&["--threads", "1", "--busy-reply-threshold", "0"]);
+    let mut client = server.client();
+    let endless = "redis.call('set', 'a', 1) while true do end";
+    client.send(&command(&["EVAL", endless, "0"]));
+    std::thread::sleep(Duration::from_millis(200));
+    server.signal(rustix::process::Signal::TERM);
+    assert!(server.wait().success());
 }
 
 /// What two loops' scripts move between keys is neither lost nor doubled.

@@ -6,6 +6,7 @@
 //! otherwise the missing shards are taken if nobody has them.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use tidewheel_keyspace::rows::Flags;
 use tidewheel_keyspace::{
@@ -38,6 +39,7 @@ const OUT_OF_REACH: &str = "ERR the script has changed data, and then needs a ke
 const AGAIN: &str = "ERR the script begins again with more locks";
 const KILLED: &str = "ERR Error running script: Script killed by user with SCRIPT KILL.";
 const TOO_LONG: &str = "ERR Error running script: it ran longer than busy-reply-threshold allows";
+const STOPPING: &str = "ERR Error running script: the server stops";
 const NOT_BUSY: &str = "NOTBUSY No scripts in execution right now.";
 const UNKILLABLE: &str = "UNKILLABLE Sorry the script already executed write commands against the \
                           dataset. You can either wait the script termination or kill the server \
@@ -360,6 +362,10 @@ impl Host for Run<'_, '_, '_> {
     fn interrupt(&mut self) -> Option<String> {
         if self.lacks.is_some() && !self.wrote {
             return Some(AGAIN.to_owned());
+        }
+        if self.turn.state.server.stopping.load(Ordering::Acquire) {
+            // All data goes with the process.
+            return Some(STOPPING.to_owned());
         }
         let ms = self.turn.state.settings.script_ms;
         let ran_ns = self.turn.state.server.clock.monotonic_ns() - self.began_ns;
