@@ -260,6 +260,11 @@ impl Seat {
         self.whole = Some(WholeKeyspace { was_inside, order });
     }
 
+    /// True if the seat has the whole keyspace.
+    pub(crate) fn has_whole(&self) -> bool {
+        self.whole.is_some()
+    }
+
     /// Lets the others go on, if the seat has the whole keyspace. It is then inside again if it was
     /// before.
     pub fn give_back(&mut self) {

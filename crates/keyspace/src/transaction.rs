@@ -36,6 +36,8 @@ pub struct Transaction<'a> {
     marked: ShardSet,
     /// True while the gate is taken.
     whole: bool,
+    /// True if it has taken the gate itself, and is not within another one that has.
+    takes_gate: bool,
     /// Work that is left for after unlocking.
     large: Option<Box<LargeValues>>,
     since_ns: u64,
@@ -144,6 +146,7 @@ impl Keyspace {
         whole: bool,
     ) -> Begun<'a> {
         let mut alone = None;
+        let takes_gate = whole && !seat.has_whole();
         if whole {
             match self.without_long_commands() {
                 Ok(permission) => alone = Some(permission),
@@ -155,7 +158,9 @@ impl Keyspace {
         let locks = match self.lock_set(shards, true) {
             Ok(locks) => locks,
             Err(blocked) => {
-                seat.give_back();
+                if takes_gate {
+                    seat.give_back();
+                }
                 return Begun::Blocked(blocked);
             }
         };
@@ -167,6 +172,7 @@ impl Keyspace {
             locks,
             marked,
             whole,
+            takes_gate,
             large: None,
             since_ns,
             alone,
@@ -335,7 +341,9 @@ impl<'a> Transaction<'a> {
         if self.whole {
             keyspace.serve_everywhere(now);
         }
-        seat.give_back();
+        if self.takes_gate {
+            seat.give_back();
+        }
         drop(self.alone.take());
         let large = self.large.take();
         let mut session = Session::default();

@@ -16,7 +16,7 @@ pub(crate) enum Comparison {
     Differs(usize),
 }
 
-/// Whether a key's string is as asked for. Where there is no key, nothing is equal.
+/// Compares a key's string as asked for. Where there is no key, nothing is equal.
 pub(crate) fn holds(
     ctx: &mut Context<'_, '_>,
     key: Key<'_>,

@@ -1,9 +1,11 @@
 //! The keyspace's part of scripts: commands that are not known beforehand, as one.
 
-use tidewheel_keyspace::{Begun, Keyspace, Reach, Seat, Session, Time, Transaction, resolve};
+use tidewheel_keyspace::{
+    Begun, Keyspace, Reach, Seat, Session, Time, Transaction, Watching, resolve,
+};
 use tidewheel_resp::{Args, Protocol, Reply, Writer};
 
-use crate::common::{Rig, show, time};
+use crate::common::{Rig, call_at, show, time};
 
 fn with_script<R>(
     keyspace: &Keyspace,
@@ -102,6 +104,32 @@ fn a_script_that_has_written_takes_more_shards_if_nobody_has_them() {
             scope.spawn(run).join()
         });
         assert!(!other.expect("no panic"));
+    });
+}
+
+/// The end of the script let the others in, between the transaction's commands.
+#[test]
+fn a_script_within_a_transaction_leaves_it_whole() {
+    let rig = Rig::new();
+    let (keyspace, nothing) = (&rig.keyspace, Watching::default());
+    let mut seat = keyspace.seat();
+    seat.enter();
+    let begun = keyspace.transaction(&mut seat, time(10), 0, std::iter::empty(), &nothing, true);
+    let Ok(Begun::Runs(outer)) = begun else {
+        panic!("nobody else is there");
+    };
+    let Begun::Runs(script) = keyspace.script(&mut seat, time(10), Reach::Whole, [].into_iter())
+    else {
+        panic!("nobody else is there");
+    };
+    script.end(&mut seat, time(10), &mut Writer::default());
+    std::thread::scope(|scope| {
+        let other = scope.spawn(|| call_at(keyspace, 10, 0, "SET a 1"));
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        assert!(!other.is_finished(), "it waits for the transaction");
+        outer.end(&mut seat, time(10), &mut Writer::default());
+        seat.leave();
+        assert_eq!(show(&other.join().expect("no panic")), "OK");
     });
 }
 
