@@ -13,7 +13,8 @@ pub struct ScriptError {
 }
 
 impl ScriptError {
-    pub(crate) fn new(line: impl Into<String>) -> Self {
+    /// An error whose reply is that line, without the `-` in front.
+    pub fn new(line: impl Into<String>) -> Self {
         Self { line: line.into() }
     }
 

@@ -8,8 +8,8 @@ use parking_lot::Mutex;
 use tidewheel_keyspace::Reach;
 use tidewheel_scripts::{ScriptFlags, Sha};
 
-/// Bytes of all bodies together. Above that the oldest are dropped.
-const BYTES_MAX: usize = 64 << 20;
+/// Bytes of all bodies together. Above that the oldest are dropped; one may have half of it.
+pub(super) const BYTES_MAX: usize = 64 << 20;
 
 /// Bytes that a body takes beside its text.
 const BODY_BYTES: usize = 256;
@@ -77,8 +77,8 @@ const WHOLE: [&[u8]; 7] = [
     b"swapdb",
 ];
 
-/// Whether a script names such a command, in quotes. It may call it in other ways: then it fails
-/// once, if it has changed data before, and is known from then on.
+/// Returns true if a script names such a command in quotes. It may call it in other ways: then it
+/// fails once, if it has changed data before, and is known from then on.
 fn names_whole(text: &[u8]) -> bool {
     let quoted = |words: &[u8]| {
         let (first, last) = (words.first(), words.last());
@@ -117,7 +117,12 @@ impl Bodies {
         state.bytes += body.text.len() + BODY_BYTES;
         let (name, body) = (body.name, Arc::new(body));
         let mut dropped = false;
-        while state.bytes > BYTES_MAX
+        // Many at once: each loop forgets what it has compiled when some are dropped.
+        let bound = match state.bytes > BYTES_MAX {
+            true => BYTES_MAX / 8 * 7,
+            false => BYTES_MAX,
+        };
+        while state.bytes > bound
             && let Some(oldest) = state.order.pop_front()
         {
             if let Some(old) = state.by_name.remove(&oldest) {

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use tidewheel_scripts::{Engine, Limits, ScriptError, Sha};
 
-use self::bodies::{Bodies, Body};
+use self::bodies::{BYTES_MAX, Bodies, Body};
 
 thread_local! {
     /// The Lua state of the thread's loop, unless a script uses it.
@@ -61,6 +61,9 @@ impl Scripts {
         name: Sha,
         text: &[u8],
     ) -> Result<Arc<Body>, ScriptError> {
+        if text.len() > BYTES_MAX / 2 {
+            return Err(ScriptError::new("ERR the script is too long".to_owned()));
+        }
         let flags = tidewheel_scripts::shebang(text)?;
         let mut engine = take_engine()?;
         let compiled = engine.compile(&name, text);

@@ -293,8 +293,8 @@ impl Run<'_, '_, '_> {
 
     /// Sees to it that a call has all that it reaches for.
     fn reach(&mut self, row: &'static Command, args: Args<'_>) -> Result<(), CommandError> {
-        let lacks = match is_run_here(row) || self.whole || runs_under_locks(row) {
-            true if self.whole => None,
+        let lacks = match runs_under_locks(row) {
+            _ if self.whole => None,
             true => self.transaction.lacks(row, args),
             false => Some(Reach::Whole),
         };
@@ -368,7 +368,13 @@ impl Host for Run<'_, '_, '_> {
             return Some(STOPPING.to_owned());
         }
         let ms = self.turn.state.settings.script_ms;
-        let ran_ns = self.turn.state.server.clock.monotonic_ns() - self.began_ns;
+        let ran_ns = self
+            .turn
+            .state
+            .server
+            .clock
+            .monotonic_ns()
+            .saturating_sub(self.began_ns);
         let late = ms > 0 && !self.wrote && ran_ns / 1_000_000 >= ms;
         match self.running().is_killed() {
             true => Some(KILLED.to_owned()),
