@@ -11,7 +11,7 @@ test:
 gate:
     .ci/run
 
-# The tests that the gate leaves out: engines, targets, search.
+# The tests that the gate leaves out: engines, applications, targets, search.
 deep *jobs:
     .ci/deep {{ jobs }}
 
