@@ -377,6 +377,8 @@ def saq():
         queue = s.Queue.from_url(URL)
         worker = s.Worker(queue, functions=[("work", work)], concurrency=4)
         running = asyncio.create_task(worker.start())
+        # At its start a worker gives up jobs that it finds between queue and worker.
+        await asyncio.sleep(1)
         assert await queue.apply("work", n=5, timeout=10) == 5
         assert await queue.apply("work", n=1, retries=3, timeout=10) == 1
         job = await queue.enqueue("work", n=9, scheduled=int(time.time()) + 1)
