@@ -63,7 +63,11 @@ impl Keyspace {
         hold.take_wake();
         total.next_deadline = (hold.published() != NEVER).then_some(hold.published());
         self.record_hold(since);
-        drop(hold);
+        if hold.has_ready() {
+            self.serve_and_unlock(*now, vec![(shard, hold)]);
+        } else {
+            drop(hold);
+        }
         drop(lateness);
         if !garbage.is_empty() {
             self.discard(garbage);

@@ -102,8 +102,9 @@
 //!   PING and ECHO while shards are locked; with any other the gate is taken. Long commands run
 //!   where they are, so EXEC stays whole on its thread.
 //! - **Waiting ones** (BLPOP): `waiters.rs`. A served command is the command itself, run in place
-//!   of its client: it takes from the first of its keys that holds something. A transaction serves
-//!   at its end, a command that had the whole keyspace before others go in. During CLIENT PAUSE
+//!   of its client: it takes from the first of its keys that holds something. Readers of streams
+//!   take nothing: `waiters/readers.rs` says who is served. A transaction serves at its end, a
+//!   command that had the whole keyspace before others go in. During CLIENT PAUSE
 //!   nobody is served, and who waits for a noted key is neither timed out nor unblocked; the thread
 //!   that ends the pause serves first. A client may go away after its ticket was claimed and before
 //!   the reply has left: then the element is gone, as with the public servers. A command that waits
@@ -144,10 +145,11 @@
 //! - **Nobody sees the data between two commands of a transaction.** One that runs has seen no
 //!   change of a watched key since WATCH: the mark is set and read under the lock of the key's
 //!   shard.
-//! - **Those who wait for a key are served in the order in which they came.** A key that somebody
-//!   waits for holds nothing of the type when its shard is unlocked, except for a command that was
-//!   handed back, and during CLIENT PAUSE. A wait ends once, and an element is taken only for a
-//!   client that was there.
+//! - **Those who take from a key are served in the order in which they came**, and so are those who
+//!   read for one group. A key holds nothing of what somebody waits for when its shard is unlocked,
+//!   except between two portions of many who are served, for a command that was handed back, and
+//!   during CLIENT PAUSE. A wait ends once, and an element is taken only for a client that was
+//!   there.
 
 #![forbid(unsafe_code)]
 

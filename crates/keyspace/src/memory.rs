@@ -408,6 +408,9 @@ impl Keyspace {
             hold.publish_urgency();
         }
         self.record_hold(since);
+        if hold.has_ready() {
+            self.serve_and_unlock(*now, vec![(shard, hold)]);
+        }
         visit
     }
 }

@@ -14,13 +14,25 @@ use crate::session::Session;
 use crate::shard::Hold;
 use crate::time::{Now, Time};
 use crate::value::collection::untimed;
-use crate::waiters::{AwaitedKeys, ReadyKey, Served, Ticket, TicketState, Waiter};
+use crate::waiters::{AwaitedKeys, Change, PORTION, ReadyKey, Served, Ticket, TicketState, Waiter};
 
 /// The replies of served clients, and large values, which are sent and dropped after unlocking.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Serving {
     served: Vec<Served>,
     large: Option<Box<LargeValues>>,
+    /// The most clients that are served.
+    most: usize,
+}
+
+impl Serving {
+    fn of(most: usize) -> Self {
+        Self {
+            served: Vec::new(),
+            large: None,
+            most,
+        }
+    }
 }
 
 /// Shards that are locked, in their order.
@@ -48,7 +60,7 @@ impl Keyspace {
         };
         for at in ticket.keys.clone() {
             let key = ctx.key(at);
-            ctx.hold_of(key).await_key(key, &ticket);
+            ctx.hold_of(key).await_key(key, at, &ticket);
         }
         self.waiting.fetch_add(1, SeqCst);
         ticket
@@ -70,11 +82,10 @@ impl Keyspace {
             let shard = self.key(ticket.key(at)).shard;
             let leaver = Arc::clone(ticket);
             let leave: ShardAction = Box::new(move |hold| {
-                let key = leaver.key(at);
-                hold.leave_key(key, &leaver);
+                hold.leave_key(at, &leaver);
                 // Those behind one that was handed back have waited for it.
                 if leaver.also.is_some() {
-                    hold.note_awaited(leaver.db, key);
+                    hold.note_awaited(leaver.db, leaver.key(at), Change::KeepsGroups);
                 }
             });
             if let Some(hold) = self.act_on(shard, leave) {
@@ -102,7 +113,7 @@ impl Keyspace {
                 return None;
             }
         };
-        let mut serving = Serving::default();
+        let mut serving = Serving::of(PORTION);
         let at = ticket.keys.start;
         let name = ticket.key(at);
         let (mut locks, found) = self.find_some(&now, ticket, name, locks, &mut serving);
@@ -120,10 +131,10 @@ impl Keyspace {
         let key = self.key(name);
         let hold = hold_of(&mut locks, key.shard);
         if ran_ns.is_some() {
-            hold.leave_key(key.bytes, ticket);
+            hold.leave_key(at, ticket);
         }
         // For itself after a pause, and for those behind it.
-        hold.note_awaited(ticket.db, name);
+        hold.note_awaited(ticket.db, name, Change::KeepsGroups);
         self.serve_and_end(now, locks, serving);
         ran_ns
     }
@@ -151,7 +162,7 @@ impl Keyspace {
     /// Serves the clients that wait for ready keys of these shards, and unlocks the shards.
     #[cold]
     pub(crate) fn serve_and_unlock(&self, now: Now, locks: Locks<'_>) {
-        self.serve_and_end(now, locks, Serving::default());
+        self.serve_and_end(now, locks, Serving::of(PORTION));
     }
 
     /// Serves the clients that wait for ready keys of any shard. The caller has the whole keyspace.
@@ -167,18 +178,43 @@ impl Keyspace {
         }
         let shards = self.shards.iter().enumerate();
         let locks: Locks<'_> = shards.map(|(i, shard)| (i, shard.lock())).collect();
-        let mut serving = Serving::default();
+        // Nobody else is inside, so nobody waits for these locks.
+        let mut serving = Serving::of(usize::MAX);
         let locks = self.serve_ready(&now, locks, &mut serving);
         self.unlock_shards(locks);
         self.end_serving(now, serving);
     }
 
-    fn serve_and_end<'a>(&'a self, now: Now, mut locks: Locks<'a>, mut serving: Serving) {
+    fn serve_and_end<'a>(&'a self, now: Now, locks: Locks<'a>, serving: Serving) {
+        let mut left = self.serve_portion(now, locks, serving);
+        while let Some(shard) = left.pop() {
+            // Whoever has it for long serves when he unlocks it.
+            if let Some(hold) = self.act_on(shard, Box::new(|_| {})) {
+                let locks = vec![(shard, hold)];
+                left.extend(self.serve_portion(now, locks, Serving::of(PORTION)));
+            }
+        }
+    }
+
+    /// Serves as many as one hold allows, and unlocks. Returns the shards where others can be
+    /// served.
+    fn serve_portion<'a>(
+        &'a self,
+        now: Now,
+        mut locks: Locks<'a>,
+        mut serving: Serving,
+    ) -> Vec<usize> {
+        let mut left = Vec::new();
         if !self.is_paused() {
             locks = self.serve_ready(&now, locks, &mut serving);
+            if serving.served.len() >= serving.most {
+                let ready = locks.iter().filter(|(_, hold)| hold.has_ready());
+                left.extend(ready.map(|(shard, _)| *shard));
+            }
         }
         self.unlock_shards(locks);
         self.end_serving(now, serving);
+        left
     }
 
     /// Posts the replies and drops what was replaced. Nothing is locked.
@@ -195,7 +231,8 @@ impl Keyspace {
         }
     }
 
-    /// Serves the clients that wait for ready keys of these shards. It may lock others.
+    /// Serves the clients that wait for ready keys of these shards, up to the most. It may lock
+    /// others.
     fn serve_ready<'a>(
         &'a self,
         now: &Now,
@@ -205,7 +242,11 @@ impl Keyspace {
         while let Some(ready) = next_ready(&mut locks) {
             let shard = self.shard_of(ready.hash);
             let mut goes_on = true;
-            while goes_on && let Some(ticket) = hold_of(&mut locks, shard).first_of(&ready) {
+            while goes_on && let Some(ticket) = hold_of(&mut locks, shard).next_of(&ready) {
+                if serving.served.len() >= serving.most {
+                    hold_of(&mut locks, shard).put_back(ready);
+                    return locks;
+                }
                 (locks, goes_on) = self.serve_one(now, &ready, &ticket, locks, serving);
             }
             hold_of(&mut locks, shard).served(&ready);
@@ -222,6 +263,9 @@ impl Keyspace {
         locks: Locks<'a>,
         serving: &mut Serving,
     ) -> (Locks<'a>, bool) {
+        if !ticket.takes() {
+            return self.serve_reader(now, ready, ticket, locks, serving);
+        }
         let (mut locks, found) = self.find_some(now, ticket, &ready.name, locks, serving);
         let Some(at) = found else {
             return (locks, false);
@@ -233,14 +277,48 @@ impl Keyspace {
             }
             return (locks, !handed);
         }
-        if !ticket.turn(TicketState::Waiting, TicketState::Claimed) {
+        (self.claim_and_run(now, ticket, at, locks, serving), true)
+    }
+
+    /// Serves one who takes nothing, and can be served.
+    fn serve_reader<'a>(
+        &'a self,
+        now: &Now,
+        ready: &ReadyKey,
+        ticket: &Arc<Ticket>,
+        mut locks: Locks<'a>,
+        serving: &mut Serving,
+    ) -> (Locks<'a>, bool) {
+        let key = self.hashed_key(ready.hash, &ready.name);
+        if hold_of(&mut locks, key.shard).is_dead(key, ready.db, now) {
+            let mut out = Writer::default();
+            // Who can be served, if the key is gone, is another question.
+            (locks, ()) = self.with_ticket(now, ticket, locks, &mut out, serving, |ctx| {
+                ctx.remove_dead_key(key, ready.db);
+            });
             return (locks, true);
+        }
+        let at = ticket.keys.start;
+        (self.claim_and_run(now, ticket, at, locks, serving), true)
+    }
+
+    /// Runs the command of a ticket, unless its wait has just ended.
+    fn claim_and_run<'a>(
+        &'a self,
+        now: &Now,
+        ticket: &Arc<Ticket>,
+        at: usize,
+        locks: Locks<'a>,
+        serving: &mut Serving,
+    ) -> Locks<'a> {
+        if !ticket.turn(TicketState::Waiting, TicketState::Claimed) {
+            return locks;
         }
         let mut reply = ticket.writer();
         let (locks, ns) = self.run_claimed(now, ticket, at, locks, &mut reply, serving);
         let ticket = Arc::clone(ticket);
         serving.served.push(Served::Reply { ticket, reply, ns });
-        (locks, true)
+        locks
     }
 
     /// The position of the first key that holds what a ticket waits for. `None` if the key of that

@@ -1,5 +1,5 @@
-//! Clients that wait until a key holds something. They are served in the order in which they came,
-//! each once.
+//! Clients that wait until a key holds something, each served once. Those who take what they wait
+//! for are served in the order in which they came. Readers of streams take nothing: see `readers`.
 //!
 //! 1. A blocking command that finds nothing leaves a [`Ticket`] in the queue of each of its keys,
 //!    under the locks with which it looked.
@@ -7,7 +7,8 @@
 //!    notes of all shards are in one order.
 //! 3. Whoever has changed such keys serves their queues before it unlocks: key by key in the order
 //!    of the notes, each from the front, as long as the key holds something. The replies are posted
-//!    when nothing is locked any more.
+//!    when nothing is locked any more. Between portions of [`PORTION`] replies it unlocks, and who
+//!    comes then goes on with the rest, too.
 //! 4. A command that needs another shard too locks it if nobody else has it. Otherwise it is handed
 //!    back to the client's own thread. It keeps its place at the front meanwhile, and those behind
 //!    it wait.
@@ -19,6 +20,7 @@
 //! While a pause holds back all that changes data, the notes stay, and nobody is served.
 
 mod queues;
+mod readers;
 mod ticket;
 
 use std::ops::Range;
@@ -48,6 +50,29 @@ pub enum Served {
     Retry(Arc<Ticket>),
 }
 
+/// The clients that are served in one hold of the locks.
+pub(crate) const PORTION: usize = 256;
+
+/// A stream's id: milliseconds, and a number.
+pub(crate) type StreamId = (u64, u64);
+
+/// What of a key a command waits for that takes nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Want {
+    /// An entry of a stream above this id.
+    Above(StreamId),
+    /// An entry that this group has not delivered. It also ends when there is no such group.
+    NewFor(Arc<[u8]>),
+}
+
+/// What a change of a key may do to those who wait for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// It removes no group of a stream, and sets none back.
+    KeepsGroups,
+    Any,
+}
+
 /// The keys and the type that a blocking command waits for.
 pub(crate) struct AwaitedKeys {
     /// The positions of its keys.
@@ -56,8 +81,12 @@ pub(crate) struct AwaitedKeys {
     pub(crate) also: Option<usize>,
     /// The longest wait in milliseconds; `None` for ever.
     pub(crate) ms: Option<u64>,
-    /// The tag of the type that it takes.
+    /// The tag of the type that it takes or reads.
     pub(crate) tag: u8,
+    /// What it waits for in each key, if it takes nothing.
+    pub(crate) wants: Vec<Want>,
+    /// Words that stand in place of arguments when it is served.
+    pub(crate) instead: Vec<(usize, Box<[u8]>)>,
 }
 
 impl AwaitedKeys {
@@ -67,6 +96,8 @@ impl AwaitedKeys {
             also: None,
             ms,
             tag: C::TAG,
+            wants: Vec::new(),
+            instead: Vec::new(),
         }
     }
 }

@@ -343,11 +343,24 @@ impl<'a, 'b> Context<'a, 'b> {
             && self.expire_members(key, db, slot, DRAIN_STEP).backlog
     }
 
+    /// Removes a key whose deadline was reached, although a pause may be on: it is about to end.
+    pub(crate) fn remove_dead_key(&mut self, key: Key<'_>, db: u32) {
+        let seen = self.entries_at(key, db).look(key.hash, key.bytes);
+        if let Some(seen) = seen
+            && let Some(deadline) = seen.deadline()
+        {
+            self.remove_for_good(key, db, seen.slot, deadline);
+        }
+    }
+
     #[cold]
     fn remove_dead(&mut self, key: Key<'_>, db: u32, slot: Slot, deadline: u64) {
-        if self.leaves_dead() {
-            return;
+        if !self.leaves_dead() {
+            self.remove_for_good(key, db, slot, deadline);
         }
+    }
+
+    fn remove_for_good(&mut self, key: Key<'_>, db: u32, slot: Slot, deadline: u64) {
         self.keyspace
             .lateness_us
             .record(self.now.lateness_us(deadline), 1);

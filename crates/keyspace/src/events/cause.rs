@@ -1,6 +1,7 @@
 //! Causes of events: each change of a key has one, and the cause names the event.
 
 use super::NotifyClass;
+use crate::waiters::Change;
 
 /// A change of a key, or a miss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +34,14 @@ pub(crate) enum Cause {
 }
 
 impl Cause {
+    /// What the change may do to those who wait for the key.
+    pub(crate) fn change(self) -> Change {
+        match self {
+            Self::Of(NotifyClass::Stream, "xadd") => Change::KeepsGroups,
+            _ => Change::Any,
+        }
+    }
+
     /// The class and the name of its event.
     pub(crate) fn event(self) -> Option<(NotifyClass, &'static str)> {
         Some(match self {

@@ -18,6 +18,7 @@ use crate::events::{Cause, Event, NotifyClass, NotifyFlags};
 use crate::key::{At, Key};
 use crate::time::Now;
 use crate::value::{self, Entries, Object};
+use crate::waiters::Change;
 
 mod awaited;
 mod collections;
@@ -303,6 +304,9 @@ impl Hold<'_> {
         self.state.due[db as usize] = NEVER;
         self.state.changes += entries.len() as u64;
         self.count_bytes(db);
+        if self.state.observers & AWAITED != 0 {
+            self.note_all_awaited(db);
+        }
         #[cfg(test)]
         self.record_flush(db, &entries);
         Some((entries, bytes))
@@ -431,7 +435,7 @@ impl Hold<'_> {
             watched.mark(db, key);
         }
         if self.state.observers & AWAITED != 0 {
-            self.note_awaited(db, key);
+            self.note_awaited(db, key, cause.change());
         }
         #[cfg(test)]
         self.record_key(db, key);
@@ -450,6 +454,9 @@ impl Hold<'_> {
         keys.iter().for_each(|key| self.record_key(db, key));
         if let Some(watched) = &self.state.watched {
             keys.iter().for_each(|key| watched.mark(db, key));
+        }
+        if self.state.observers & AWAITED != 0 {
+            (keys.iter()).for_each(|key| self.note_awaited(db, key, Change::Any));
         }
         if self.state.observers & EVENTS != 0
             && let Some((class, name)) = self.wants(Cause::Expired)

@@ -3,9 +3,12 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
-use super::Ticket;
+use super::readers::{Readers, StreamView};
 use super::ticket::TicketState;
+use super::{Change, Ticket};
 use crate::key::Key;
+use crate::value::Entries;
+use crate::value::collection::untimed;
 
 /// A key that is ready: it has come to hold a value that somebody waits for.
 #[derive(Debug)]
@@ -26,7 +29,7 @@ type Queues = HashMap<Box<[u8]>, Queue>;
 #[derive(Debug, Default)]
 pub(crate) struct Waiters {
     /// Queues by database and by the tag of the type that is waited for.
-    queues: HashMap<(u32, u8), Queues>,
+    queues: BTreeMap<(u32, u8), Queues>,
     /// Each key once, in the order of the notes.
     ready: VecDeque<ReadyKey>,
 }
@@ -34,42 +37,97 @@ pub(crate) struct Waiters {
 #[derive(Debug)]
 struct Queue {
     hash: u64,
-    tickets: BTreeMap<u64, Arc<Ticket>>,
+    tickets: Tickets,
     /// True if the key is among those that are ready.
     is_ready: bool,
 }
 
+/// Those who wait for one key.
+#[derive(Debug)]
+enum Tickets {
+    /// Each takes something. They are in the order in which they came.
+    Takers(BTreeMap<u64, Arc<Ticket>>),
+    Readers(Box<Readers>),
+}
+
 impl Queue {
-    fn new(hash: u64) -> Self {
+    fn new(hash: u64, reads: bool) -> Self {
         Self {
             hash,
-            tickets: BTreeMap::new(),
+            tickets: match reads {
+                true => Tickets::Readers(Box::default()),
+                false => Tickets::Takers(BTreeMap::new()),
+            },
             is_ready: false,
+        }
+    }
+
+    /// Its key has changed. True if it is not known yet that somebody can be served.
+    fn becomes_ready(&mut self, key: &[u8], tag: u8, entries: &Entries, change: Change) -> bool {
+        match &mut self.tickets {
+            Tickets::Takers(_) => {
+                let holds = || {
+                    let slot = entries.find(self.hash, key);
+                    slot.is_some_and(|slot| untimed(entries.tag(slot)) == tag)
+                };
+                !self.is_ready && holds()
+            }
+            Tickets::Readers(readers) => {
+                let stream = StreamView::of(entries, self.hash, key);
+                if change == Change::Any {
+                    readers.look_anew(stream.as_ref());
+                }
+                !self.is_ready && readers.next(stream.as_ref()).is_some()
+            }
         }
     }
 }
 
 impl Waiters {
-    pub(crate) fn add(&mut self, key: Key<'_>, ticket: &Arc<Ticket>) {
+    /// Puts a ticket into the queue of its key at an argument's position.
+    pub(crate) fn add(&mut self, key: Key<'_>, at: usize, ticket: &Arc<Ticket>) {
         let queues = self.queues.entry((ticket.db, ticket.tag)).or_default();
         let queue = match queues.get_mut(key.bytes) {
             Some(queue) => queue,
             None => queues
                 .entry(key.bytes.into())
-                .or_insert_with(|| Queue::new(key.hash)),
+                .or_insert_with(|| Queue::new(key.hash, !ticket.takes())),
         };
-        queue.tickets.insert(ticket.number, Arc::clone(ticket));
+        match (&mut queue.tickets, ticket.want(at)) {
+            (Tickets::Readers(readers), Some(want)) => readers.add(want, ticket),
+            (Tickets::Takers(takers), None) => {
+                takers.insert(ticket.number, Arc::clone(ticket));
+            }
+            _ => unreachable!("nobody takes from a stream, or reads anything else"),
+        }
     }
 
-    /// Takes a ticket out of a key's queue.
-    pub(crate) fn remove(&mut self, key: &[u8], ticket: &Ticket) {
+    /// Takes a ticket out of the queue of its key at an argument's position.
+    pub(crate) fn remove(&mut self, at: usize, ticket: &Ticket) {
+        self.remove_from(ticket.key(at), ticket, |readers| {
+            if let Some(want) = ticket.want(at) {
+                readers.remove(want, ticket);
+            }
+        });
+    }
+
+    fn remove_from(&mut self, key: &[u8], ticket: &Ticket, remove: impl FnOnce(&mut Readers)) {
         let of = (ticket.db, ticket.tag);
         let Some(queues) = self.queues.get_mut(&of) else {
             return;
         };
         if let Some(queue) = queues.get_mut(key) {
-            queue.tickets.remove(&ticket.number);
-            if queue.tickets.is_empty() {
+            let is_empty = match &mut queue.tickets {
+                Tickets::Takers(takers) => {
+                    takers.remove(&ticket.number);
+                    takers.is_empty()
+                }
+                Tickets::Readers(readers) => {
+                    remove(readers);
+                    readers.is_empty()
+                }
+            };
+            if is_empty {
                 queues.remove(key);
             }
         }
@@ -82,20 +140,18 @@ impl Waiters {
         self.queues.is_empty()
     }
 
-    /// A key has changed. `holds` says whether a key of that hash and name holds something of a
-    /// tag; `number` gives the note its place.
+    /// A key has changed. `number` gives its note a place.
     pub(crate) fn note(
         &mut self,
         db: u32,
         key: &[u8],
-        holds: impl Fn(u64, &[u8], u8) -> bool,
+        entries: &Entries,
+        change: Change,
         number: impl Fn() -> u64,
     ) {
-        for ((of, tag), queues) in &mut self.queues {
-            if *of == db
-                && let Some(queue) = queues.get_mut(key)
-                && !queue.is_ready
-                && holds(queue.hash, key, *tag)
+        for ((_, tag), queues) in self.queues.range_mut((db, 0)..=(db, u8::MAX)) {
+            if let Some(queue) = queues.get_mut(key)
+                && queue.becomes_ready(key, *tag, entries, change)
             {
                 queue.is_ready = true;
                 let ready = ReadyKey {
@@ -112,7 +168,7 @@ impl Waiters {
 
     /// The keys of a database for which somebody waits.
     pub(crate) fn keys_of(&self, db: u32) -> Vec<Box<[u8]>> {
-        let of = self.queues.iter().filter(|((of, _), _)| *of == db);
+        let of = self.queues.range((db, 0)..=(db, u8::MAX));
         of.flat_map(|(_, queues)| queues.keys().cloned()).collect()
     }
 
@@ -124,6 +180,11 @@ impl Waiters {
     /// The first of the keys that are ready. Until [`served`](Self::served) it is not noted again.
     pub(crate) fn take_ready(&mut self) -> Option<ReadyKey> {
         self.ready.pop_front()
+    }
+
+    /// A key's queue was served in part: it is the first to go on.
+    pub(crate) fn put_back(&mut self, ready: ReadyKey) {
+        self.ready.push_front(ready);
     }
 
     /// A key's queue was served as far as it goes.
@@ -142,11 +203,19 @@ impl Waiters {
             .is_some_and(|queue| queue.is_ready)
     }
 
-    /// The first that still waits. Those before it that do not are taken out.
-    pub(crate) fn first(&mut self, ready: &ReadyKey) -> Option<Arc<Ticket>> {
+    /// The next that can be served. Those before it that do not wait any more are taken out.
+    pub(crate) fn next(&mut self, ready: &ReadyKey, entries: &Entries) -> Option<Arc<Ticket>> {
         loop {
-            let queue = self.queues.get(&(ready.db, ready.tag))?.get(&ready.name)?;
-            let (_, ticket) = queue.tickets.first_key_value()?;
+            let queues = self.queues.get_mut(&(ready.db, ready.tag))?;
+            let queue = queues.get_mut(&ready.name)?;
+            let takers = match &mut queue.tickets {
+                Tickets::Takers(takers) => takers,
+                Tickets::Readers(readers) => {
+                    let stream = StreamView::of(entries, ready.hash, &ready.name);
+                    return readers.next(stream.as_ref());
+                }
+            };
+            let (_, ticket) = takers.first_key_value()?;
             let ticket = Arc::clone(ticket);
             if ticket.is(TicketState::Waiting) {
                 return Some(ticket);
@@ -154,7 +223,7 @@ impl Waiters {
             if ticket.is(TicketState::HandedBack) {
                 return None;
             }
-            self.remove(&ready.name, &ticket);
+            self.remove_from(&ready.name, &ticket, |_| {});
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU8, Ordering::SeqCst};
 
 use tidewheel_resp::{Args, Copies, Protocol, Writer};
 
-use super::{AwaitedKeys, Waiter};
+use super::{AwaitedKeys, Waiter, Want};
 use crate::rows::Command;
 use crate::rows::Flags;
 use crate::session::Session;
@@ -44,6 +44,8 @@ pub struct Ticket {
     pub(crate) keys: Range<usize>,
     pub(crate) also: Option<usize>,
     pub(crate) tag: u8,
+    /// What it waits for in each of its keys; empty if it takes something.
+    wants: Box<[Want]>,
     pub(crate) row: Option<&'static Command>,
 }
 
@@ -57,7 +59,15 @@ impl Ticket {
         wanted: AwaitedKeys,
     ) -> Self {
         let mut command = Copies::default();
-        command.push((), call.1);
+        if wanted.instead.is_empty() {
+            command.push((), call.1);
+        } else {
+            let mut words: Vec<&[u8]> = call.1.iter().collect();
+            for (at, word) in &wanted.instead {
+                words[*at] = word;
+            }
+            command.push((), Args::from_slices(&words));
+        }
         Self {
             waiter,
             ms: wanted.ms,
@@ -71,6 +81,7 @@ impl Ticket {
             keys: wanted.keys,
             also: wanted.also,
             tag: wanted.tag,
+            wants: wanted.wants.into(),
             row: call.0,
         }
     }
@@ -87,6 +98,8 @@ impl Ticket {
             also: None,
             ms: None,
             tag: 0,
+            wants: Vec::new(),
+            instead: Vec::new(),
         };
         let ticket = Self::new(call, session, out, place, wanted);
         ticket.state.store(TicketState::Claimed as u8, SeqCst);
@@ -102,8 +115,18 @@ impl Ticket {
     /// Bytes held.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        let places = self.keys.len() * PLACE_BYTES;
+        let places = self.keys.len() * PLACE_BYTES + size_of_val(&*self.wants);
         size_of::<Self>() + places + self.command.held_bytes()
+    }
+
+    /// True if it takes something of the key that serves it, so that the next finds less.
+    pub(crate) fn takes(&self) -> bool {
+        self.wants.is_empty()
+    }
+
+    /// What it waits for in the key at an argument's position, if it takes nothing.
+    pub(crate) fn want(&self, at: usize) -> Option<&Want> {
+        self.wants.get(at - self.keys.start)
     }
 
     /// Ends the wait. False if the command has been served already: then its reply is on the way.
@@ -118,7 +141,7 @@ impl Ticket {
         self.row.is_some_and(|row| row.flags.has(Flags::WRITE))
     }
 
-    /// The command as it was sent.
+    /// The command, with fixed ids in place of those that depend on its time.
     #[must_use]
     pub fn args(&self) -> Args<'_> {
         let command = self.command.iter().next();

@@ -202,6 +202,25 @@ fn a_command_waits_for_so_many_keys_at_most() {
     assert_eq!(crowd.call(2, &too_many).as_deref(), Some("['l0' 'v']"));
 }
 
+/// One hold of the lock serves some hundred. The rest follows without another push.
+#[test]
+fn one_push_serves_a_thousand_in_their_order() {
+    let mut crowd = Crowd::new();
+    for id in 0..1_000 {
+        let line = if id % 2 == 0 {
+            "BLPOP k 0"
+        } else {
+            "BLMPOP 0 2 other k LEFT"
+        };
+        crowd.call(id, line);
+    }
+    let elements: Vec<String> = (0..1_200).map(|n| n.to_string()).collect();
+    crowd.rig.run(&format!("RPUSH k {}", elements.join(" ")));
+    let served: Vec<u64> = crowd.served().into_iter().map(|(id, _)| id).collect();
+    assert_eq!(served, Vec::from_iter(0..1_000));
+    assert_eq!(crowd.rig.run("LLEN k"), ":200");
+}
+
 #[test]
 fn who_has_left_takes_nothing() {
     let mut crowd = Crowd::new();

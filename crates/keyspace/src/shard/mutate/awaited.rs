@@ -4,38 +4,36 @@ use std::sync::Arc;
 
 use super::{AWAITED, Hold, Key};
 use crate::shard::ShardState;
-use crate::value::collection::untimed;
-use crate::waiters::{ReadyKey, Ticket, Waiters};
+use crate::time::Now;
+use crate::value::is_timed;
+use crate::waiters::{Change, ReadyKey, Ticket, Waiters};
 
 impl Hold<'_> {
-    /// Puts a ticket into the queue of a key.
-    pub(crate) fn await_key(&mut self, key: Key<'_>, ticket: &Arc<Ticket>) {
-        self.state.waiters.get_or_insert_default().add(key, ticket);
+    /// Puts a ticket into the queue of its key at an argument's position.
+    pub(crate) fn await_key(&mut self, key: Key<'_>, at: usize, ticket: &Arc<Ticket>) {
+        let waiters = self.state.waiters.get_or_insert_default();
+        waiters.add(key, at, ticket);
         self.state.observers |= AWAITED;
     }
 
     /// Undoes an [`await_key`](Self::await_key).
-    pub(crate) fn leave_key(&mut self, key: &[u8], ticket: &Ticket) {
+    pub(crate) fn leave_key(&mut self, at: usize, ticket: &Ticket) {
         if let Some(waiters) = &mut self.state.waiters {
-            waiters.remove(key, ticket);
+            waiters.remove(at, ticket);
         }
         self.forget_waiters();
     }
 
     /// A key has changed for which somebody may wait.
     #[cold]
-    pub(crate) fn note_awaited(&mut self, db: u32, key: &[u8]) {
+    pub(crate) fn note_awaited(&mut self, db: u32, key: &[u8], change: Change) {
         let ShardState {
             waiters, databases, ..
         } = &mut *self.state;
         let Some(waiters) = waiters else { return };
         let entries = &databases[db as usize].entries;
-        let holds = |hash, key: &[u8], tag| {
-            let slot = entries.find(hash, key);
-            slot.is_some_and(|slot| untimed(entries.tag(slot)) == tag)
-        };
         let shared = &self.shard.shared;
-        waiters.note(db, key, holds, || shared.next_note());
+        waiters.note(db, key, entries, change, || shared.next_note());
     }
 
     /// All keys of a database have changed.
@@ -43,7 +41,7 @@ impl Hold<'_> {
     pub(super) fn note_all_awaited(&mut self, db: u32) {
         let waiters = self.state.waiters.as_ref();
         for key in waiters.map_or(Vec::new(), |waiters| waiters.keys_of(db)) {
-            self.note_awaited(db, &key);
+            self.note_awaited(db, &key, Change::Any);
         }
     }
 
@@ -63,9 +61,26 @@ impl Hold<'_> {
         self.state.waiters.as_mut()?.take_ready()
     }
 
-    /// The first who waits for a key.
-    pub(crate) fn first_of(&mut self, ready: &ReadyKey) -> Option<Arc<Ticket>> {
-        self.state.waiters.as_mut()?.first(ready)
+    /// The next who waits for a key.
+    pub(crate) fn next_of(&mut self, ready: &ReadyKey) -> Option<Arc<Ticket>> {
+        let ShardState {
+            waiters, databases, ..
+        } = &mut *self.state;
+        let entries = &databases[ready.db as usize].entries;
+        waiters.as_mut()?.next(ready, entries)
+    }
+
+    /// True if a key's deadline was reached, and it is still there.
+    pub(crate) fn is_dead(&self, key: Key<'_>, db: u32, now: &Now) -> bool {
+        let seen = self.entries(db).look(key.hash, key.bytes);
+        seen.is_some_and(|seen| seen.is_due(now.tick) && !is_timed(seen.tag))
+    }
+
+    /// A key was served in part.
+    pub(crate) fn put_back(&mut self, ready: ReadyKey) {
+        if let Some(waiters) = &mut self.state.waiters {
+            waiters.put_back(ready);
+        }
     }
 
     /// A key was served as far as it goes.
