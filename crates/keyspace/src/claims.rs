@@ -42,13 +42,27 @@ use crate::waiters::{Ticket, Waiter};
 /// The most shards.
 pub(crate) const SHARDS_MAX: usize = 1024;
 
+const WORDS: usize = SHARDS_MAX / 64;
+
 /// Some of the shards, a bit each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ShardSet([u64; SHARDS_MAX / 64]);
+pub(crate) struct ShardSet {
+    words: [u64; WORDS],
+    /// The words that are not zero, a bit each: most sets have one shard.
+    used: u16,
+}
+
+const _: () = assert!(WORDS == 16, "a bit of `used` for each word");
 
 impl ShardSet {
-    pub(crate) const NONE: Self = Self([0; SHARDS_MAX / 64]);
-    pub(crate) const ALL: Self = Self([u64::MAX; SHARDS_MAX / 64]);
+    pub(crate) const NONE: Self = Self {
+        words: [0; WORDS],
+        used: 0,
+    };
+    pub(crate) const ALL: Self = Self {
+        words: [u64::MAX; WORDS],
+        used: u16::MAX,
+    };
 
     pub(crate) fn of(shards: impl Iterator<Item = usize>) -> Self {
         let mut set = Self::NONE;
@@ -58,33 +72,48 @@ impl ShardSet {
 
     /// The shards, in their order.
     pub(crate) fn iter(self) -> impl Iterator<Item = usize> {
-        (0..).zip(self.0).flat_map(|(at, mut word)| {
-            std::iter::from_fn(move || {
-                let bit = word.trailing_zeros() as usize;
-                word &= word.checked_sub(1)?;
-                Some(at * 64 + bit)
-            })
+        let (mut used, mut word, mut at) = (self.used, 0_u64, 0);
+        std::iter::from_fn(move || {
+            while word == 0 {
+                at = used.trailing_zeros() as usize;
+                used &= used.checked_sub(1)?;
+                word = self.words[at];
+            }
+            let bit = word.trailing_zeros() as usize;
+            word &= word - 1;
+            Some(at * 64 + bit)
         })
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.used == 0
+    }
+
     pub(crate) fn len(self) -> usize {
-        self.0.iter().map(|word| word.count_ones() as usize).sum()
+        self.words
+            .iter()
+            .map(|word| word.count_ones() as usize)
+            .sum()
     }
 
     pub(crate) fn has(&self, shard: usize) -> bool {
-        self.0[shard / 64] & 1 << (shard % 64) != 0
+        self.words[shard / 64] & 1 << (shard % 64) != 0
     }
 
     pub(crate) fn insert(&mut self, shard: usize) {
-        self.0[shard / 64] |= 1 << (shard % 64);
+        self.words[shard / 64] |= 1 << (shard % 64);
+        self.used |= 1 << (shard / 64);
     }
 
     fn meets(&self, other: &Self) -> bool {
-        self.0.iter().zip(&other.0).any(|(a, b)| a & b != 0)
+        let mut words = self.words.iter().zip(&other.words);
+        self.used & other.used != 0 && words.any(|(a, b)| a & b != 0)
     }
 
     fn add(&mut self, other: &Self) {
-        self.0.iter_mut().zip(&other.0).for_each(|(a, b)| *a |= b);
+        let words = self.words.iter_mut().zip(&other.words);
+        words.for_each(|(a, b)| *a |= b);
+        self.used |= other.used;
     }
 }
 

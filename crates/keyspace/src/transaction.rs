@@ -11,7 +11,7 @@ use tidewheel_resp::{Args, Writer};
 
 use crate::claims::{Blocked, ShardSet};
 use crate::commands::handlers::{Handler, handler};
-use crate::context::{Context, LargeValues};
+use crate::context::{Context, HOLDS_PER_SAMPLE, LargeValues};
 use crate::demand::Demand;
 use crate::error::CommandError;
 use crate::gate::Seat;
@@ -32,15 +32,14 @@ pub struct Transaction<'a> {
     now: Now,
     /// The shards of all keys, in their order; empty if the gate is taken.
     locks: Vec<(usize, Hold<'a>)>,
-    /// The shards of which others are told that a transaction has them.
-    marked: ShardSet,
     /// True while the gate is taken.
     whole: bool,
     /// True if it has taken the gate itself, and is not within another one that has.
     takes_gate: bool,
     /// Work that is left for after unlocking.
     large: Option<Box<LargeValues>>,
-    since_ns: u64,
+    /// The time at which it began, if its hold is measured.
+    since_ns: Option<u64>,
     /// While the gate is taken.
     alone: Option<NoLongCommands<'a>>,
 }
@@ -154,8 +153,7 @@ impl Keyspace {
             }
             seat.take_whole();
         }
-        let since_ns = self.hooks.stopwatch_ns();
-        let locks = match self.lock_set(shards, true) {
+        let mut locks = match self.lock_set(shards, true) {
             Ok(locks) => locks,
             Err(blocked) => {
                 if takes_gate {
@@ -164,13 +162,23 @@ impl Keyspace {
                 return Begun::Blocked(blocked);
             }
         };
-        let marked = if whole { ShardSet::NONE } else { shards };
-        (marked.iter()).for_each(|shard| self.shards[shard].begin_transaction());
+        // Others are told that a transaction has them.
+        for (shard, _) in locks.iter().filter(|_| !whole) {
+            self.shards[*shard].begin_transaction();
+        }
+        let is_measured = match &mut locks[..] {
+            [] => false,
+            [(_, hold)] => {
+                hold.holds = hold.holds.wrapping_add(1);
+                hold.holds.is_multiple_of(HOLDS_PER_SAMPLE)
+            }
+            _ => true,
+        };
+        let since_ns = is_measured.then(|| self.hooks.stopwatch_ns());
         Begun::Runs(Transaction {
             keyspace: self,
             now,
             locks,
-            marked,
             whole,
             takes_gate,
             large: None,
@@ -210,11 +218,14 @@ fn needs_whole(row: &Command) -> bool {
 impl<'a> Transaction<'a> {
     /// The locks, to be unlocked next, and those of the shards for which somebody waits.
     fn take_locks(&mut self) -> (ShardSet, Vec<(usize, Hold<'a>)>) {
-        let marked = std::mem::take(&mut self.marked);
-        let awaited = marked
-            .iter()
-            .filter(|at| self.keyspace.shards[*at].end_transaction());
-        (ShardSet::of(awaited), std::mem::take(&mut self.locks))
+        let locks = std::mem::take(&mut self.locks);
+        let mut awaited = ShardSet::NONE;
+        for (shard, _) in locks.iter().filter(|_| !self.whole) {
+            if self.keyspace.shards[*shard].end_transaction() {
+                awaited.insert(*shard);
+            }
+        }
+        (awaited, locks)
     }
 
     /// The part of the keyspace that a script must have for a call, if it has not; `None` if the
@@ -257,7 +268,6 @@ impl<'a> Transaction<'a> {
                 return false;
             };
             self.keyspace.shards[shard].begin_transaction();
-            self.marked.insert(shard);
             self.locks.insert(at, (shard, hold));
         }
         true
@@ -326,8 +336,10 @@ impl<'a> Transaction<'a> {
     pub fn end(mut self, seat: &mut Seat, time: Time, out: &mut Writer) {
         let keyspace = self.keyspace;
         let now = Now::of(&keyspace.timeline, time);
-        if !self.locks.is_empty() {
-            keyspace.record_hold(self.since_ns);
+        if let Some(since_ns) = self.since_ns
+            && !self.locks.is_empty()
+        {
+            keyspace.record_hold(since_ns);
         }
         let (awaited, locks) = self.take_locks();
         if locks.iter().any(|(_, hold)| hold.has_ready()) {
@@ -335,7 +347,7 @@ impl<'a> Transaction<'a> {
         } else {
             keyspace.unlock_shards(locks);
         }
-        if awaited != ShardSet::NONE {
+        if !awaited.is_empty() {
             keyspace.end_transactions(awaited, now);
         }
         if self.whole {
@@ -345,11 +357,13 @@ impl<'a> Transaction<'a> {
             seat.give_back();
         }
         drop(self.alone.take());
-        let large = self.large.take();
+        let Some(large) = self.large.take() else {
+            return;
+        };
         let mut session = Session::default();
         let args = Args::from_slices(&[]);
         let mut context = Context::new(keyspace, &mut session, now, args, out, None);
-        context.carry(large);
+        context.carry(Some(large));
         context.finish();
     }
 }
@@ -359,7 +373,7 @@ impl Drop for Transaction<'_> {
     fn drop(&mut self) {
         let (awaited, locks) = self.take_locks();
         drop(locks);
-        if awaited != ShardSet::NONE {
+        if !awaited.is_empty() {
             self.keyspace.end_transactions(awaited, self.now);
         }
     }

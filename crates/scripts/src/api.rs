@@ -1,22 +1,18 @@
-//! The table `redis`.
+//! The table `redis`, but for `call` and `pcall`.
 
 use std::rc::Rc;
 
 use mlua::{Lua, MultiValue, Table, Value};
-use tidewheel_resp::{Args, Protocol};
+use tidewheel_resp::Protocol;
 
-use crate::answer::{self, Answer};
 use crate::args::Given;
-use crate::error::{Raise, raise_reply};
+use crate::error::raise_reply;
 use crate::sandbox::add;
 use crate::state::State;
-use crate::{Sha, host, number};
+use crate::{Sha, host};
 
 /// The version whose scripts run here, as `redis.REDIS_VERSION` says it.
 const VERSION: (u32, u32, u32) = (8, 2, 3);
-
-/// Arguments of a command that take no memory of their own.
-const FEW: usize = 16;
 
 const LEVELS: [(&str, i64); 4] = [
     ("LOG_DEBUG", 0),
@@ -33,9 +29,6 @@ const REPLICATION: [(&str, i64); 5] = [
     ("REPL_ALL", 3),
 ];
 
-const NO_COMMAND: &str = "ERR Please specify at least one argument for this redis lib call";
-const BAD_ARGUMENTS: &str = "ERR Lua redis lib command arguments must be strings or integers";
-
 pub(crate) fn table(lua: &Lua, state: &Rc<State>) -> mlua::Result<Table> {
     let table = lua.create_table()?;
     for (name, value) in LEVELS.into_iter().chain(REPLICATION) {
@@ -48,35 +41,6 @@ pub(crate) fn table(lua: &Lua, state: &Rc<State>) -> mlua::Result<Table> {
     table.raw_set("SERVER_VERSION", format!("{major}.{minor}.{patch}"))?;
     table.raw_set("SERVER_VERSION_NUM", major << 16 | minor << 8 | patch)?;
 
-    add(
-        lua,
-        state,
-        &table,
-        "call",
-        |lua, state, args: MultiValue| match command(lua, state, &args)? {
-            Answer::Value(value) => Ok(value),
-            Answer::Error(line) => Err(Raise::Reply(line).into()),
-        },
-    )?;
-    add(
-        lua,
-        state,
-        &table,
-        "pcall",
-        |lua, state, args: MultiValue| {
-            let line = match command(lua, state, &args) {
-                Ok(Answer::Value(value)) => return Ok(value),
-                Ok(Answer::Error(line)) => line,
-                Err(error) => match Raise::within(&error) {
-                    Some(Raise::Reply(line)) => line.clone(),
-                    _ => return Err(error),
-                },
-            };
-            let table = error_table(lua, state, &line)?;
-            table.raw_set(&state.names.ignore, true)?;
-            Ok(Value::Table(table))
-        },
-    )?;
     replies(lua, state, &table)?;
     settings(lua, state, &table)?;
     Ok(table)
@@ -95,8 +59,8 @@ fn replies(lua: &Lua, state: &Rc<State>, table: &Table) -> mlua::Result<()> {
             };
             let text = text.as_bytes();
             let mut line = match text.strip_prefix(b"-") {
-                Some(line) => answer::coded(line),
-                None => answer::coded(&text),
+                Some(line) => coded(line),
+                None => coded(&text),
             };
             let is_end = |byte: &u8| matches!(byte, b'\r' | b'\n');
             let end = line
@@ -232,87 +196,10 @@ fn only_text(args: &MultiValue) -> Option<&mlua::LuaString> {
     }
 }
 
-/// Runs a command of the host.
-fn command(lua: &Lua, state: &State, args: &MultiValue) -> mlua::Result<Answer> {
-    if args.is_empty() {
-        return Err(raise_reply(NO_COMMAND));
+/// An error line with a code: text of one word has none.
+fn coded(line: &[u8]) -> Vec<u8> {
+    if line.contains(&b' ') {
+        return line.to_vec();
     }
-    state.step(100)?;
-    let mut bytes = state.args.take();
-    bytes.clear();
-    let mut few = [0; FEW];
-    let mut many = Vec::new();
-    let ends = match few.get_mut(..args.len()) {
-        Some(ends) => ends,
-        None => {
-            many.resize(args.len(), 0);
-            &mut many[..]
-        }
-    };
-    for (value, end) in args.iter().zip(&mut *ends) {
-        match value {
-            Value::String(text) => bytes.extend_from_slice(&text.as_bytes()),
-            Value::Integer(number @ LEAST..=MOST) => {
-                bytes.extend_from_slice(itoa::Buffer::new().format(*number).as_bytes());
-            }
-            Value::Number(number) => {
-                bytes.extend_from_slice(number_text(*number).as_bytes());
-            }
-            Value::Integer(number) => {
-                bytes.extend_from_slice(number_text(*number as f64).as_bytes());
-            }
-            _ => return Err(raise_reply(BAD_ARGUMENTS)),
-        }
-        *end = bytes.len();
-    }
-    let mut few = [&[][..]; FEW];
-    let mut many = Vec::new();
-    let slices = match few.get_mut(..args.len()) {
-        Some(slices) => slices,
-        None => {
-            many.resize(args.len(), &[][..]);
-            &mut many[..]
-        }
-    };
-    let mut start = 0;
-    for (slice, end) in slices.iter_mut().zip(ends) {
-        *slice = &bytes[start..*end];
-        start = *end;
-    }
-    let mut reply = state.reply.take();
-    reply.clear();
-    reply.set_protocol(state.protocol.get());
-    reply.set_limit(state.bytes_max);
-    let called = host::with(|host| host.call(Args::from_slices(slices), &mut reply));
-    let answer = match called {
-        None => Err(raise_reply("ERR commands run only within a script")),
-        Some(()) if reply.is_over() => Err(raise_reply("ERR the reply is too large for a script")),
-        Some(()) => answer::read(lua, state, reply.as_bytes()),
-    };
-    // The next command gets the memory, if it is not much.
-    reply.clear();
-    reply.shrink_to(KEPT_BYTES);
-    bytes.clear();
-    bytes.shrink_to(KEPT_BYTES);
-    state.reply.set(reply);
-    state.args.set(bytes);
-    answer
+    [b"ERR ", line].concat()
 }
-
-/// The largest integer that is written with all its digits.
-const MOST: i64 = i64::MAX - 1;
-const LEAST: i64 = -MOST;
-
-/// A number that is no integer, as an argument.
-fn number_text(number: f64) -> String {
-    if number == 0.0 {
-        return "0".to_owned();
-    }
-    if number.is_finite() {
-        return tidewheel_resp::format_f64_short(number);
-    }
-    number::general(number, 17)
-}
-
-/// Bytes that are kept from one command to the next.
-const KEPT_BYTES: usize = 64 << 10;

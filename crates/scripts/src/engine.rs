@@ -9,6 +9,7 @@ use mlua::chunk::ChunkMode;
 use mlua::{Function, HookTriggers, Lua, LuaOptions, StdLib, Table, Value, VmState};
 use tidewheel_resp::{Protocol, Writer};
 
+use crate::direct::{Direct, Ended};
 use crate::error::{PRELUDE, Raise};
 use crate::host::{self, Host};
 use crate::shebang::Shebang;
@@ -46,9 +47,8 @@ impl Default for Limits {
 pub struct Engine {
     lua: Lua,
     state: Rc<State>,
-    /// The prelude's function that runs a script.
-    runner: Function,
-    /// The prelude's function that drops the arguments of the last run.
+    direct: Direct,
+    /// The prelude's function that drops what the last run has left.
     forget: Function,
     /// The compiled scripts, by place. Lua keeps few references for Rust, so it is one table.
     functions: Table,
@@ -93,8 +93,10 @@ impl Engine {
         let libs = StdLib::TABLE | StdLib::STRING | StdLib::MATH | StdLib::OS;
         let lua = Lua::new_with(libs, LuaOptions::new())?;
         let state = State::new(&lua, limits.memory)?;
-        let (runner, forget) = sandbox::install(&lua, &state)?;
+        let sandbox = sandbox::install(&lua, &state)?;
         let functions = lua.create_table()?;
+        let (globals, redis) = (&sandbox.globals, &sandbox.redis);
+        let direct = Direct::new(&lua, &state, &functions, globals, &sandbox.handler, redis)?;
         let asked = Rc::clone(&state);
         let triggers = HookTriggers::new().every_nth_instruction(STEPS);
         lua.set_global_hook(triggers, move |_, _| {
@@ -107,8 +109,8 @@ impl Engine {
         Ok(Self {
             lua,
             state,
-            runner,
-            forget,
+            direct,
+            forget: sandbox.forget,
             functions,
             places: HashMap::new(),
             free: Vec::new(),
@@ -125,7 +127,7 @@ impl Engine {
     /// # Errors
     /// If the first line or the script is wrong.
     pub fn compile(&mut self, name: &Sha, body: &[u8]) -> Result<(), ScriptError> {
-        self.function(name, body).map(drop)
+        self.place(name, body).map(drop)
     }
 
     /// Runs a body, which it compiles if it is not kept. Appends exactly one reply to `out`, also
@@ -139,20 +141,20 @@ impl Engine {
         host: &mut dyn Host,
         out: &mut Writer,
     ) {
-        let function = match self.function(name, body) {
-            Ok(function) => function,
+        let place = match self.place(name, body) {
+            Ok(place) => place,
             Err(error) => return error_line(out, error.line().as_bytes()),
         };
         self.state.begin();
         self.state.random.set(self.seeds.hash_one(self.turn));
         let mark = out.mark();
-        let result = host::lend(host, || self.run_lent(&function, keys, args, out));
+        let result = host::lend(host, || self.run_lent(place, keys, args, out));
         if let Err(error) = result {
             out.truncate(mark);
             let failure = self.failure(&error);
             write_failure(out, name, &failure);
+            let _ = self.forget.call::<()>(());
         }
-        drop(function);
         self.tidy();
     }
 
@@ -172,29 +174,21 @@ impl Engine {
 
     fn run_lent(
         &self,
-        function: &Function,
+        place: usize,
         keys: &[&[u8]],
         args: &[&[u8]],
         out: &mut Writer,
     ) -> mlua::Result<()> {
-        let keys = self.strings(keys)?;
-        let argv = self.strings(args)?;
-        let (ok, value): (bool, Value) = self.runner.call((function, keys, argv))?;
-        // A coroutine may hide the end of the run.
-        self.state.alive()?;
-        if !ok {
-            // Lua calls no handler if it is out of memory.
-            return Err(Raise::Reply(sandbox::line_of_value(&self.state, &value, "")).into());
+        let place = place as i32;
+        match (self.direct).run(&self.lua, &self.state, place, (keys, args), out)? {
+            Ended::Replied => Ok(()),
+            Ended::Returned(value) => returned::write(&self.state, &value, out),
+            Ended::Failed(text) => {
+                // Lua calls no handler if it is out of memory.
+                let text = text.unwrap_or_else(|| b"unknown error".to_vec());
+                Err(Raise::Reply([b"ERR ", &text[..]].concat()).into())
+            }
         }
-        returned::write(&self.state, &value, out)
-    }
-
-    fn strings(&self, from: &[&[u8]]) -> mlua::Result<Table> {
-        let table = self.lua.create_table_with_capacity(from.len(), 0)?;
-        for bytes in from {
-            table.raw_push(self.lua.create_string(bytes)?)?;
-        }
-        Ok(table)
     }
 
     /// What a run failed with.
@@ -209,52 +203,53 @@ impl Engine {
         Failure { line, place: None }
     }
 
-    /// The compiled function of a body.
-    fn function(&mut self, name: &Sha, body: &[u8]) -> Result<Function, ScriptError> {
+    /// The place of a body's compiled function.
+    fn place(&mut self, name: &Sha, body: &[u8]) -> Result<usize, ScriptError> {
         self.turn += 1;
         if let Some(kept) = self.places.get_mut(name) {
             kept.used = self.turn;
-            if let Ok(function) = self.functions.raw_get(kept.place) {
-                return Ok(function);
-            }
+            return Ok(kept.place);
         }
         let code = Shebang::of(body)?.code;
-        let mut compiled = self.load(code);
-        if matches!(compiled, Err(mlua::Error::MemoryError(_))) {
+        let mut kept = self
+            .load(code)
+            .and_then(|function| self.keep(name, &function));
+        if matches!(kept, Err(mlua::Error::MemoryError(_))) {
             self.forget_all();
-            compiled = self.load(code);
+            kept = self
+                .load(code)
+                .and_then(|function| self.keep(name, &function));
         }
-        let function = compiled.map_err(|error| {
+        kept.map_err(|error| {
             let text = match &error {
                 mlua::Error::SyntaxError { message, .. } => message.clone(),
                 other => String::from_utf8_lossy(&sandbox::text_of(other)).into_owned(),
             };
             ScriptError::new(format!("ERR Error compiling script (new function): {text}"))
-        })?;
-        self.keep(name, &function);
-        Ok(function)
+        })
     }
 
     fn load(&self, code: &[u8]) -> mlua::Result<Function> {
         load_text(&self.lua, code, CHUNK)
     }
 
-    fn keep(&mut self, name: &Sha, function: &Function) {
-        while self.places.len() >= self.limits.scripts {
+    fn keep(&mut self, name: &Sha, function: &Function) -> mlua::Result<usize> {
+        while self.places.len() >= self.limits.scripts.max(1) {
             let oldest = self.places.iter().min_by_key(|(_, kept)| kept.used);
             let Some((&oldest, &kept)) = oldest else {
-                return;
+                break;
             };
             self.places.remove(&oldest);
             self.free.push(kept.place);
             let _ = self.functions.raw_set(kept.place, Value::Nil);
         }
-        let place = self.free.pop().unwrap_or(self.places.len() + 1);
-        // Without memory it is compiled again the next time.
-        if self.functions.raw_set(place, function).is_ok() {
-            let used = self.turn;
-            self.places.insert(*name, Kept { place, used });
-        }
+        let place = self.free.last().copied();
+        let place = place.unwrap_or(self.places.len() + 1);
+        self.functions.raw_set(place, function)?;
+        self.free.pop();
+        let used = self.turn;
+        self.places.insert(*name, Kept { place, used });
+        Ok(place)
     }
 
     /// Collects what the run left, if it is much.

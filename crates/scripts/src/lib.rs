@@ -4,18 +4,19 @@
 //!   scripts see.
 //! - `host.rs` is what a script asks of the program around it.
 //! - `codec/`, `strings/`, `api.rs` and `random.rs` are the libraries, in Rust, with bounds.
-//! - `returned.rs` turns values into replies, `answer.rs` turns replies into values.
-#![forbid(unsafe_code)]
+//! - `direct.rs` is what every run passes through: the way into a script, `redis.call`, replies
+//!   of simple values. It has the crate's unsafe code. `returned.rs` writes all other replies.
+#![deny(unsafe_code)]
 
 /// Compiles and runs the code of the README.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-mod answer;
 mod api;
 mod args;
 mod codec;
+mod direct;
 mod engine;
 mod error;
 mod host;

@@ -1,4 +1,4 @@
--- Builds what scripts see. Rust passes its functions in `native`, and gets `run` back.
+-- Builds what scripts see. Rust passes its functions in `native`, and gets the table of globals back.
 --
 -- Scripts never get hold of a table that lives longer than they do. What they see of the libraries
 -- are proxies, userdata whose `__index` is the table, so functions that write past metatables
@@ -11,7 +11,7 @@ local setmetatable, tonumber, tostring, type, unpack = setmetatable, tonumber, t
 local xpcall, collectgarbage, newproxy, gcinfo = xpcall, collectgarbage, newproxy, gcinfo
 local insert, sort, concat, sub = table.insert, table.sort, table.concat, string.sub
 local create, resume = coroutine.create, coroutine.resume
-local caught, handled, alive, traced = native.caught, native.handled, native.alive, native.traced
+local caught, handled, alive = native.caught, native.handled, native.alive
 
 local NESTED_MAX = 50
 
@@ -381,14 +381,9 @@ globals.struct = shield(native.struct)
 globals.bit = shield(native.bit)
 globals._G = shield(globals, shield({}))
 
-local function run(f, keys, argv)
-    nested = 0
-    globals.KEYS, globals.ARGV = keys, argv
-    return xpcall(f, traced)
-end
-
 local function forget()
+    nested = 0
     globals.KEYS, globals.ARGV = nil, nil
 end
 
-return env, run, forget
+return env, globals, forget

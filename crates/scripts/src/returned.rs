@@ -12,7 +12,7 @@ const WHOLE_END: f64 = 9_223_372_036_854_775_808.0;
 
 /// Appends one reply.
 pub(crate) fn write(state: &State, value: &Value, out: &mut Writer) -> mlua::Result<()> {
-    let left = state.bytes_max / 8;
+    let left = state.values_max();
     let mut returned = Returned {
         state,
         out,
@@ -98,13 +98,7 @@ impl Returned<'_> {
         let (state, names) = (self.state, &self.state.names);
         let out = &mut *self.out;
         if let Value::String(line) = table.raw_get(&names.err)? {
-            let line = line.as_bytes();
-            let is_end = |byte: &u8| matches!(byte, b'\r' | b'\n');
-            let end = line
-                .iter()
-                .rposition(|byte| !is_end(byte))
-                .map_or(0, |at| at + 1);
-            raw_line(out, b'-', &line[..end]);
+            raw_line(out, b'-', trimmed(&line.as_bytes()));
             return Ok(());
         }
         if let Value::String(line) = table.raw_get(&names.ok)? {
@@ -170,6 +164,13 @@ impl Returned<'_> {
     }
 }
 
+/// A line without line ends at its end.
+pub(crate) fn trimmed(line: &[u8]) -> &[u8] {
+    let is_end = |byte: &u8| matches!(byte, b'\r' | b'\n');
+    let end = line.iter().rposition(|byte| !is_end(byte));
+    end.map_or(&[], |end| &line[..=end])
+}
+
 /// How many elements there are before the first nil.
 fn elements(state: &State, table: &Table) -> mlua::Result<usize> {
     // The length may be that of a later nil's place.
@@ -194,7 +195,7 @@ fn count(state: &State, table: &Table) -> mlua::Result<usize> {
 }
 
 /// A number as C's conversion gives it: without decimals, and the least one if it does not fit.
-fn whole(number: f64) -> i64 {
+pub(crate) fn whole(number: f64) -> i64 {
     if (-WHOLE_END..WHOLE_END).contains(&number) {
         number as i64
     } else {

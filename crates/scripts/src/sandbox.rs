@@ -25,9 +25,20 @@ const BASE: [&str; 13] = [
     "gcinfo",
 ];
 
-/// Makes the globals of scripts. Returns the prelude's functions that run one, and that forget its
-/// arguments.
-pub(crate) fn install(lua: &Lua, state: &Rc<State>) -> mlua::Result<(Function, Function)> {
+/// What of the sandbox runs need.
+pub(crate) struct Sandbox {
+    /// The table of globals, which gets KEYS and ARGV.
+    pub(crate) globals: Table,
+    /// The handler of what a run fails with.
+    pub(crate) handler: Function,
+    /// The table `redis`.
+    pub(crate) redis: Table,
+    /// Forgets what a run has left: its arguments, and how deep it was when it failed.
+    pub(crate) forget: Function,
+}
+
+/// Makes the globals of scripts.
+pub(crate) fn install(lua: &Lua, state: &Rc<State>) -> mlua::Result<Sandbox> {
     let native = lua.create_table()?;
     let globals = lua.globals();
     let base = lua.create_table()?;
@@ -41,14 +52,21 @@ pub(crate) fn install(lua: &Lua, state: &Rc<State>) -> mlua::Result<(Function, F
     native.raw_set("loadstring", lua.create_function(loadstring)?)?;
     random::install(lua, state, &native)?;
     strings::install(lua, state, &native)?;
-    native.raw_set("redis", api::table(lua, state)?)?;
+    let redis = api::table(lua, state)?;
+    native.raw_set("redis", &redis)?;
     native.raw_set("cjson", codec::json::table(lua, state)?)?;
     native.raw_set("cmsgpack", codec::msgpack::table(lua, state)?)?;
     native.raw_set("struct", codec::structs::table(lua, state)?)?;
     native.raw_set("bit", codec::bits::table(lua)?)?;
-    let (env, run, forget): (Table, Function, Function) = engine::prelude(lua)?.call(native)?;
+    let handler = native.raw_get("traced")?;
+    let (env, globals, forget): (Table, Table, Function) = engine::prelude(lua)?.call(native)?;
     lua.set_globals(env)?;
-    Ok((run, forget))
+    Ok(Sandbox {
+        globals,
+        handler,
+        redis,
+        forget,
+    })
 }
 
 /// Adds a function that has the state of the engine at hand.

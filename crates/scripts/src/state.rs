@@ -1,5 +1,6 @@
 //! What the functions of one engine share.
 
+use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -16,6 +17,9 @@ pub(crate) const STEPS: u32 = 100_000;
 /// How deeply tables may nest in what is returned, encoded or decoded.
 pub(crate) const DEPTH_MAX: usize = 1_000;
 
+/// Bytes of a buffer that are kept from one run to the next.
+const KEPT_BYTES: usize = 64 << 10;
+
 /// What the functions of one engine share.
 pub(crate) struct State {
     /// Why the run is over: an error line.
@@ -26,10 +30,12 @@ pub(crate) struct State {
     pub(crate) protocol: Cell<Protocol>,
     /// Steps that are left until the host is asked.
     steps: Cell<u32>,
-    /// The reply of the last command, kept for its memory.
-    pub(crate) reply: Cell<Writer>,
-    /// The arguments of the last command, kept for their memory.
-    pub(crate) args: Cell<Vec<u8>>,
+    /// The reply of the last command.
+    pub(crate) reply: RefCell<Writer>,
+    /// Arguments of the last command that were numbers.
+    pub(crate) numbers: RefCell<Vec<u8>>,
+    /// A panic of the host, which goes on when Lua is left.
+    pub(crate) panic: Cell<Option<Box<dyn Any + Send>>>,
     /// The state of `math.random`.
     pub(crate) random: Cell<u64>,
     /// What `cjson`'s functions chose.
@@ -53,7 +59,6 @@ pub(crate) struct Names {
     pub(crate) verbatim: LuaString,
     pub(crate) format: LuaString,
     pub(crate) string: LuaString,
-    pub(crate) ignore: LuaString,
 }
 
 /// What a run failed with.
@@ -73,8 +78,9 @@ impl State {
             failure: RefCell::default(),
             protocol: Cell::default(),
             steps: Cell::new(STEPS),
-            reply: Cell::default(),
-            args: Cell::default(),
+            reply: RefCell::default(),
+            numbers: RefCell::default(),
+            panic: Cell::default(),
             random: Cell::default(),
             json: Cell::default(),
             bytes_max,
@@ -89,7 +95,6 @@ impl State {
                 verbatim: name("verbatim_string")?,
                 format: name("format")?,
                 string: name("string")?,
-                ignore: name("ignore_error_stats_update")?,
             },
         }))
     }
@@ -100,6 +105,29 @@ impl State {
         *self.failure.borrow_mut() = None;
         self.protocol.set(Protocol::Resp2);
         self.json.set(Settings::default());
+    }
+
+    /// Gives back much memory that commands have taken.
+    pub(crate) fn settle(&self) {
+        let mut reply = self.reply.borrow_mut();
+        if reply.capacity() > KEPT_BYTES {
+            reply.clear();
+            reply.shrink_to(KEPT_BYTES);
+        }
+        let mut numbers = self.numbers.borrow_mut();
+        if numbers.capacity() > KEPT_BYTES {
+            *numbers = Vec::new();
+        }
+    }
+
+    /// The run is over, with this error line.
+    pub(crate) fn end(&self, line: impl Into<String>) {
+        *self.killed.borrow_mut() = Some(line.into());
+    }
+
+    /// How many values one reply may have.
+    pub(crate) fn values_max(&self) -> usize {
+        self.bytes_max / 8
     }
 
     /// Counts steps, and asks the host when there were many.
@@ -121,7 +149,7 @@ impl State {
         self.alive()?;
         match host::with(|host| host.interrupt()).flatten() {
             Some(line) => {
-                *self.killed.borrow_mut() = Some(line);
+                self.end(line);
                 Err(Raise::Killed)
             }
             None => Ok(()),

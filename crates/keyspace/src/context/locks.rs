@@ -16,7 +16,7 @@ use crate::value::Entries;
 pub(crate) type Locked = Result<(), Blocked>;
 
 /// One in this many holds of a single key is measured.
-const HOLDS_PER_SAMPLE: u32 = 32;
+pub(crate) const HOLDS_PER_SAMPLE: u32 = 32;
 
 impl<'a, 'b> Context<'a, 'b> {
     /// Locks the shards of a command's keys, which `keys` finds among the arguments. Before that,

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use tidewheel_resp::{Args, Writer};
 use tidewheel_store::{Seen, Slot};
 
+pub(crate) use self::locks::HOLDS_PER_SAMPLE;
 pub(crate) use self::replies::LargeValues;
 use crate::access::Recency;
 use crate::budget::Budget;

@@ -32,3 +32,25 @@ fn no_script_changes_what_the_next_one_sees() {
     assert_eq!(text(&mut engine, "return tostring(KEYS.x)"), "$3 nil");
     assert_eq!(text(&mut engine, "return ('abc'):sub(2)"), "$2 bc");
 }
+
+#[test]
+fn keys_and_arguments_are_those_of_the_run() {
+    let mut engine = Engine::new(Limits::default()).unwrap();
+    let shows = "local t = {} for k, v in pairs(KEYS) do t[#t + 1] = k .. '=' .. v end \
+                 for k, v in pairs(ARGV) do t[#t + 1] = k .. '=' .. v end \
+                 return table.concat(t, ' ') .. tostring(getmetatable(KEYS))";
+    let fresh = text(&mut engine, shows);
+    assert_eq!(fresh, "$30 1=key:1 2=key:2 1=first 2=2nil");
+    for body in [
+        "KEYS[1] = nil",
+        "KEYS[3] = 'x'",
+        "KEYS.x = 1 ARGV.x = 1",
+        "setmetatable(KEYS, {__index = function() return 1 end})",
+        "for i = 1, 100 do KEYS[i] = i end for i = 1, 99 do KEYS[i] = nil end",
+        "KEYS[1], KEYS[2] = nil, nil KEYS[0] = 1 KEYS[-1] = 2",
+        "KEYS[1] = {} ARGV[2] = KEYS",
+    ] {
+        text(&mut engine, body);
+        assert_eq!(text(&mut engine, shows), fresh, "{body}");
+    }
+}

@@ -67,6 +67,7 @@ impl Turn<'_> {
         // Time may have passed, so the clock is read before the next command: a command without
         // keys may have walked everything or slept, and making room takes time.
         let delay_ns = self.state.seat.take_delay_ns();
+        let is_quick = is_quick || std::mem::take(&mut self.ran_briefly);
         if !is_quick || delay_ns > 0 {
             self.state.note_slow();
             self.state

@@ -64,6 +64,8 @@ pub(crate) struct Turn<'a> {
     pub(crate) command_bytes: usize,
     /// A transaction runs: messages must not stand between its replies.
     pub(crate) in_transaction: bool,
+    /// The command that has run was a short script, which has counted its time itself.
+    pub(crate) ran_briefly: bool,
     /// A reply was longer than its client may hold.
     pub(crate) over_limit: bool,
     /// A command could not run: others should have their turn before it is tried again.
@@ -84,6 +86,7 @@ impl<'a> Turn<'a> {
             out,
             command_bytes: 0,
             in_transaction: false,
+            ran_briefly: false,
             over_limit: false,
             blocked: false,
         }

@@ -13,25 +13,45 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use tidewheel_resp::Writer;
 use tidewheel_scripts::{Engine, Limits, ScriptError, Sha};
 
 use self::bodies::{BYTES_MAX, Bodies, Body};
 
 thread_local! {
-    /// The Lua state of the thread's loop, unless a script uses it.
-    static ENGINE: Cell<Option<Box<Engine>>> = const { Cell::new(None) };
+    /// What the thread's loop runs scripts with, unless one runs.
+    static INTERPRETER: Cell<Option<Box<Interpreter>>> = const { Cell::new(None) };
 }
 
-/// Returns the thread's Lua state, for one script. It is [put back](put_back) afterwards.
-pub(crate) fn take_engine() -> Result<Box<Engine>, ScriptError> {
-    match ENGINE.take() {
-        Some(engine) => Ok(engine),
-        None => Ok(Box::new(Engine::new(Limits::default())?)),
+/// What a loop runs scripts with.
+pub(crate) struct Interpreter {
+    pub(crate) engine: Engine,
+    /// The reply of a script, before it is its client's.
+    pub(crate) reply: Writer,
+}
+
+/// Bytes of a reply's memory that are kept for the next one.
+const KEPT_BYTES: usize = 64 << 10;
+
+/// Returns what the thread's loop runs scripts with, for one of them. It is [put back](put_back)
+/// afterwards.
+pub(crate) fn take_interpreter() -> Result<Box<Interpreter>, ScriptError> {
+    match INTERPRETER.take() {
+        Some(interpreter) => Ok(interpreter),
+        None => Ok(Box::new(Interpreter {
+            engine: Engine::new(Limits::default())?,
+            reply: Writer::default(),
+        })),
     }
 }
 
-pub(crate) fn put_back(engine: Box<Engine>) {
-    ENGINE.set(Some(engine));
+pub(crate) fn put_back(mut interpreter: Box<Interpreter>) {
+    let reply = &mut interpreter.reply;
+    if reply.capacity() > KEPT_BYTES {
+        reply.clear();
+        reply.shrink_to(KEPT_BYTES);
+    }
+    INTERPRETER.set(Some(interpreter));
 }
 
 /// One loop's scripts.
@@ -65,9 +85,9 @@ impl Scripts {
             return Err(ScriptError::new("ERR the script is too long".to_owned()));
         }
         let flags = tidewheel_scripts::shebang(text)?;
-        let mut engine = take_engine()?;
-        let compiled = engine.compile(&name, text);
-        put_back(engine);
+        let mut interpreter = take_interpreter()?;
+        let compiled = interpreter.engine.compile(&name, text);
+        put_back(interpreter);
         compiled?;
         let body = bodies.add(Body::new(name, text, flags));
         self.follow(bodies);
@@ -81,9 +101,9 @@ impl Scripts {
         if version != self.version {
             self.version = version;
             self.known.clear();
-            if let Some(mut engine) = ENGINE.take() {
-                engine.forget_all();
-                put_back(engine);
+            if let Some(mut interpreter) = INTERPRETER.take() {
+                interpreter.engine.forget_all();
+                put_back(interpreter);
             }
         }
     }

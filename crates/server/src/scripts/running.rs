@@ -1,6 +1,7 @@
 //! The script that a loop runs now, as SCRIPT KILL sees it from another loop.
 
-use std::sync::atomic::{AtomicU8, Ordering::SeqCst};
+use std::sync::atomic::AtomicU8;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 /// No script runs.
 const NONE: u8 = 0;
@@ -25,7 +26,7 @@ pub(crate) enum Kill {
 
 impl Running {
     pub(crate) fn begin(&self) {
-        self.0.store(RUNS, SeqCst);
+        self.0.store(RUNS, Relaxed);
     }
 
     /// The script is about to change data. False if it was killed before.
@@ -35,11 +36,11 @@ impl Running {
     }
 
     pub(crate) fn is_killed(&self) -> bool {
-        self.0.load(SeqCst) == KILLED
+        self.0.load(Relaxed) == KILLED
     }
 
     pub(crate) fn end(&self) {
-        self.0.store(NONE, SeqCst);
+        self.0.store(NONE, Relaxed);
     }
 
     /// Ends the script, if it has changed nothing.

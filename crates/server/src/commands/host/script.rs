@@ -13,7 +13,7 @@ use tidewheel_keyspace::{
     Begun, Command, CommandError, Reach, Session, Transaction, is_run_here, lookup,
 };
 use tidewheel_resp::{Args, Writer, parse_i64};
-use tidewheel_scripts::{Engine, Host, ScriptError, Sha};
+use tidewheel_scripts::{Host, ScriptError, Sha};
 
 use super::transaction::runs_under_locks;
 use super::{HandlerResult, error};
@@ -22,7 +22,14 @@ use crate::clients::connection::Connection;
 use crate::commands::turn::{CommandStep, Turn};
 use crate::scripts::bodies::Body;
 use crate::scripts::running::Kill;
-use crate::scripts::{put_back, take_engine};
+use crate::scripts::{Interpreter, put_back, take_interpreter};
+
+/// Words of a call that take no memory of their own.
+const FEW: usize = 16;
+
+/// What a script and each of its calls count towards the next reading of the clock.
+const WORK: usize = 8;
+const WORK_PER_CALL: usize = 3;
 
 const NO_SCRIPT: &str = "NOSCRIPT No matching script.";
 const NEGATIVE: &str = "ERR Number of keys can't be negative";
@@ -56,19 +63,14 @@ fn refused(why: &ScriptError) -> CommandError {
     CommandError::quoting(why.to_string())
 }
 
-type Words<'b> = Vec<&'b [u8]>;
-
-/// Reads the keys of a call, and the arguments behind them.
-fn parts(args: Args<'_>) -> Result<(Words<'_>, Words<'_>), CommandError> {
+/// Reads how many of the words behind a call's third are keys.
+fn keys_of(args: Args<'_>) -> Result<usize, CommandError> {
     let number = parse_i64(&args[2]).ok_or(CommandError::NOT_AN_INTEGER)?;
     let number = usize::try_from(number).map_err(|_| error(NEGATIVE))?;
-    let rest = args.from(3);
-    if number > rest.len() {
+    if number > args.len() - 3 {
         return Err(error(TOO_MANY_KEYS));
     }
-    let mut all = rest.iter();
-    let keys = all.by_ref().take(number).collect();
-    Ok((keys, all.collect()))
+    Ok(number)
 }
 
 impl Turn<'_> {
@@ -78,30 +80,45 @@ impl Turn<'_> {
         args: Args<'_>,
         form: Form,
     ) -> HandlerResult {
-        let (keys, rest) = parts(args)?;
+        let keys = keys_of(args)?;
         let body = match form.by_name {
             true => Sha::parse(&args[1]).and_then(|name| self.find_script(&name)),
             false => Some(self.add_script(&args[1])?),
         };
         let body = body.ok_or_else(|| error(NO_SCRIPT))?;
         let reads = form.reads || body.flags.no_writes;
-        let server = Arc::clone(&self.state.server);
-        if server.keyspace.exceeds_limit() {
-            server
-                .keyspace
-                .shrink(&mut self.state.seat, self.state.time);
+        let state = &mut *self.state;
+        let keyspace = &state.server.keyspace;
+        let mut full = keyspace.exceeds_limit();
+        if full {
+            keyspace.shrink(&mut state.seat, state.time);
+            full = keyspace.exceeds_limit();
         }
-        let full = server.keyspace.exceeds_limit();
         if full && body.flags.has_shebang && !body.flags.allow_oom && !reads {
             return Err(error(NO_MEMORY_AT_ALL));
         }
-        let mut engine = take_engine().map_err(|why| refused(&why))?;
+        let mut few = [&[][..]; FEW];
+        let mut many = Vec::new();
+        let words = args.from(3);
+        let words = match few.get_mut(..words.len()) {
+            Some(few) => {
+                few.iter_mut()
+                    .zip(words.iter())
+                    .for_each(|(to, word)| *to = word);
+                &*few
+            }
+            None => {
+                many.extend(words.iter());
+                &many[..]
+            }
+        };
+        let mut interpreter = take_interpreter().map_err(|why| refused(&why))?;
         let limits = Limits {
             reads,
             full: full && !body.flags.allow_oom,
         };
-        let outcome = self.run_script(conn, &mut engine, &body, (&keys, &rest), limits);
-        put_back(engine);
+        let outcome = self.run_script(conn, &mut interpreter, &body, words.split_at(keys), limits);
+        put_back(interpreter);
         outcome
     }
 
@@ -124,7 +141,7 @@ impl Turn<'_> {
     fn run_script(
         &mut self,
         conn: &mut Connection,
-        engine: &mut Engine,
+        interpreter: &mut Interpreter,
         body: &Body,
         (keys, rest): (&[&[u8]], &[&[u8]]),
         limits: Limits,
@@ -144,7 +161,9 @@ impl Turn<'_> {
                 Begun::Blocked(blocked) => return Ok(self.park(conn, &blocked)),
                 Begun::Changed => unreachable!("a script watches no key"),
             };
-            let mut reply = Writer::new(self.out.protocol());
+            let Interpreter { engine, reply } = &mut *interpreter;
+            reply.clear();
+            reply.set_protocol(self.out.protocol());
             reply.set_limit(self.out.limit().saturating_sub(self.out.len()));
             let session = Session {
                 waiter: None,
@@ -153,7 +172,6 @@ impl Turn<'_> {
             let (nested, whole) = (self.in_transaction, reach == Reach::Whole);
             let running = &server.loops[self.state.index].script;
             running.begin();
-            let began_ns = server.clock.monotonic_ns();
             self.in_transaction = true;
             let mut run = Run {
                 turn: self,
@@ -163,19 +181,29 @@ impl Turn<'_> {
                 limits,
                 whole,
                 wrote: false,
-                began_ns,
+                calls: 0,
+                began_ns: None,
                 lacks: None,
             };
-            engine.run(&body.name, &body.text, keys, rest, &mut run, &mut reply);
+            engine.run(&body.name, &body.text, keys, rest, &mut run, reply);
             let Run {
                 transaction,
                 wrote,
                 lacks,
+                calls,
+                began_ns,
                 ..
             } = run;
             self.in_transaction = nested;
             running.end();
-            self.state.refresh_time();
+            match began_ns {
+                Some(_) => self.state.refresh_time(),
+                None => {
+                    self.state.note_work(WORK + calls * WORK_PER_CALL, 0);
+                    self.state.renew_time();
+                }
+            }
+            self.ran_briefly = began_ns.is_none();
             transaction.end(
                 &mut self.state.seat,
                 self.state.time,
@@ -263,7 +291,9 @@ struct Run<'r, 't, 'a> {
     whole: bool,
     /// It has changed data, or told somebody something.
     wrote: bool,
-    began_ns: u64,
+    calls: usize,
+    /// The time at which it was first asked whether it may go on.
+    began_ns: Option<u64>,
     /// It needs more of the keyspace than it has.
     lacks: Option<Reach>,
 }
@@ -316,11 +346,12 @@ impl Run<'_, '_, '_> {
         if self.lacks.is_some() && !self.wrote {
             return Err(error(AGAIN));
         }
+        self.calls += 1;
         let row = self.row(args)?;
         self.reach(row, args)?;
         let tells = !is_run_here(row);
         if tells || row.flags.has(Flags::WRITE) {
-            if !self.running().writes() {
+            if !self.wrote && !self.running().writes() {
                 return Err(error(KILLED));
             }
             self.wrote = true;
@@ -368,13 +399,8 @@ impl Host for Run<'_, '_, '_> {
             return Some(STOPPING.to_owned());
         }
         let ms = self.turn.state.settings.script_ms;
-        let ran_ns = self
-            .turn
-            .state
-            .server
-            .clock
-            .monotonic_ns()
-            .saturating_sub(self.began_ns);
+        let now_ns = self.turn.state.server.clock.monotonic_ns();
+        let ran_ns = now_ns.saturating_sub(*self.began_ns.get_or_insert(now_ns));
         let late = ms > 0 && !self.wrote && ran_ns / 1_000_000 >= ms;
         match self.running().is_killed() {
             true => Some(KILLED.to_owned()),
