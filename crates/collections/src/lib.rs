@@ -40,6 +40,7 @@
 //!
 //! - `hash/`, `set/`, `zset/`, `list/`: one type each. `mod.rs` changes it, `view.rs` or `read.rs`
 //!   reads it. `view.rs` beside them has what hashes and sets have in common for reading.
+//! - `stream/` is entries in chunks of the public form, and groups of consumers: see its page.
 //! - `table.rs` is the large form of hashes and sets: a small store of bytes whose keys are the
 //!   members. So it has the index, the scan, the wheel and the tidying of a shard.
 //! - `order/` is the members of a sorted set by score: a tree of scores and block ids that knows
@@ -59,6 +60,7 @@ mod order;
 mod packed;
 mod random;
 mod set;
+mod stream;
 mod table;
 mod view;
 mod zset;
@@ -68,5 +70,9 @@ pub use hash::{Hash, HashRef};
 pub use list::{LargeList, List, ListLimits, ListRef, Occurrences, PackedList, PackedListRef};
 pub use packed::{DEADLINE_MAX, Member, Members, Packed, PackedPosition, PackedRef, overwrite};
 pub use set::{Set, SetForm, SetRef};
+pub use stream::{
+    Consumer, Element, Fields, Group, Groups, Keep, Log, Pending, Stream, StreamEntry, StreamId,
+    StreamLimits, Trim, Trimmed,
+};
 pub use table::{Entry, Table};
 pub use zset::{LargeZSet, Scored, Updated, ZSet, ZSetRef};

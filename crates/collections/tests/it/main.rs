@@ -6,5 +6,6 @@ mod list_limits;
 mod model_list;
 mod model_members;
 mod model_packed;
+mod model_stream;
 mod model_zset;
 mod random;
