@@ -256,6 +256,13 @@ impl Connection {
             .map_or(0, |subscriptions| subscriptions.len())
     }
 
+    /// Returns the number that confirms the end of a subscription.
+    pub(crate) fn subscribed_with(&self, kind: SubscriptionKind) -> usize {
+        self.subscriptions
+            .as_ref()
+            .map_or(0, |subscriptions| subscriptions.counted_with(kind))
+    }
+
     /// Returns true if more input may be read or run. That is not so while the connection is
     /// paused, waits for a key or for shards, is about to close, or has much output that nobody
     /// reads.
@@ -491,6 +498,7 @@ impl Connection {
         };
         facts.channels = count(SubscriptionKind::Channel);
         facts.patterns = count(SubscriptionKind::Pattern);
+        facts.shard_channels = count(SubscriptionKind::Shard);
         facts.holds
     }
 }

@@ -39,6 +39,7 @@ pub(crate) struct ClientFacts {
     pub(crate) db: u32,
     pub(crate) channels: usize,
     pub(crate) patterns: usize,
+    pub(crate) shard_channels: usize,
     pub(crate) last_active: u64,
     pub(crate) holds: ClientMemory,
     pub(crate) traffic: ClientTraffic,
@@ -100,6 +101,11 @@ pub(crate) struct ClientTraffic {
 }
 
 impl ClientFacts {
+    /// Returns true if the client has subscribed to anything.
+    pub(crate) fn is_subscriber(&self) -> bool {
+        self.channels + self.patterns + self.shard_channels > 0
+    }
+
     /// Returns the facts of a client that has just connected.
     pub(crate) fn new(now: u64) -> Self {
         Self {
@@ -107,6 +113,7 @@ impl ClientFacts {
             db: 0,
             channels: 0,
             patterns: 0,
+            shard_channels: 0,
             last_active: now,
             holds: ClientMemory::default(),
             traffic: ClientTraffic::default(),
@@ -137,7 +144,7 @@ impl Client {
         let mut flags = String::new();
         for (is, letter) in [
             (facts.monitor, 'O'),
-            (facts.channels + facts.patterns > 0, 'P'),
+            (facts.is_subscriber(), 'P'),
             (facts.queued.is_some(), 'x'),
             (
                 facts
@@ -178,12 +185,13 @@ impl Client {
         };
         let written = write!(
             line,
-            " age={age_s} idle={idle_s} flags={flags} db={} sub={} psub={} ssub=0 multi={} watch={} qbuf={} \
+            " age={age_s} idle={idle_s} flags={flags} db={} sub={} psub={} ssub={} multi={} watch={} qbuf={} \
              qbuf-free=0 argv-mem=0 multi-mem={} rbs=0 rbp=0 obl=0 oll=0 omem={} tot-mem={held} \
              events=r cmd={} user=default redir=-1 resp={resp} lib-name=",
             facts.db,
             facts.channels,
             facts.patterns,
+            facts.shard_channels,
             facts.queued.map_or(-1, |queued| queued as i64),
             facts.watched,
             facts.holds.input,

@@ -409,12 +409,22 @@ fn named(args: Args<'_>) -> Option<&'static Command> {
 fn is_allowed_for_subscribers(row: &Command) -> bool {
     matches!(
         row.name,
-        "subscribe" | "psubscribe" | "unsubscribe" | "punsubscribe" | "ping" | "quit" | "reset"
+        "subscribe"
+            | "psubscribe"
+            | "ssubscribe"
+            | "unsubscribe"
+            | "punsubscribe"
+            | "sunsubscribe"
+            | "ping"
+            | "quit"
+            | "reset"
     )
 }
 
 /// Returns true if a monitor may not run the command: the public servers treat monitors as
 /// replicas.
 fn is_denied_to_monitors(row: &Command) -> bool {
-    row.flags.has(Flags::WRITE) || row.flags.has(Flags::READONLY) || row.name == "publish"
+    row.flags.has(Flags::WRITE)
+        || row.flags.has(Flags::READONLY)
+        || matches!(row.name, "publish" | "spublish")
 }

@@ -37,8 +37,11 @@ pub(crate) struct FoundChannels {
 #[derive(Debug)]
 pub(crate) struct Hub {
     loops: Arc<[LoopHandle]>,
-    /// Names that have subscribers; events are not even encoded while there are none.
+    /// Channels and patterns that have subscribers; events are not even encoded while there are
+    /// none.
     names: AtomicUsize,
+    /// Channels of shards that have subscribers.
+    shard_names: AtomicUsize,
     state: Ranked<HubState>,
 }
 
@@ -46,6 +49,7 @@ pub(crate) struct Hub {
 struct HubState {
     channels: Subscribers,
     patterns: Subscribers,
+    shards: Subscribers,
     message: Writer,
     channel: Vec<u8>,
 }
@@ -56,13 +60,22 @@ impl Hub {
             channels: Subscribers::in_tables(CHANNEL_TABLES),
             // Each message visits all patterns: one table is the fastest to visit.
             patterns: Subscribers::in_tables(1),
+            shards: Subscribers::in_tables(CHANNEL_TABLES),
             message: Writer::new(Protocol::Resp3),
             channel: Vec::new(),
         };
         Self {
             loops,
             names: AtomicUsize::new(0),
+            shard_names: AtomicUsize::new(0),
             state: Ranked::new(Rank::Hub, state),
+        }
+    }
+
+    fn names(&self, kind: SubscriptionKind) -> &AtomicUsize {
+        match kind {
+            SubscriptionKind::Channel | SubscriptionKind::Pattern => &self.names,
+            SubscriptionKind::Shard => &self.shard_names,
         }
     }
 
@@ -77,7 +90,8 @@ impl Hub {
         let mut state = self.state.lock();
         let (audience, is_new) = state.of(kind).get_or_insert(name);
         audience.add(owner, target);
-        self.names.fetch_add(usize::from(is_new), Ordering::Release);
+        self.names(kind)
+            .fetch_add(usize::from(is_new), Ordering::Release);
     }
 
     /// Removes a subscription. Every message published before is in the loop's inbox by then.
@@ -95,7 +109,7 @@ impl Hub {
         audience.remove(owner, target);
         if audience.is_empty() {
             state.of(kind).remove(name);
-            self.names.fetch_sub(1, Ordering::Release);
+            self.names(kind).fetch_sub(1, Ordering::Release);
         }
     }
 
@@ -105,6 +119,22 @@ impl Hub {
             return 0;
         }
         self.state.lock().publish(&self.loops, channel, payload)
+    }
+
+    /// Publishes a message to a shard's channel. Returns how many subscribers it was meant for.
+    pub(crate) fn publish_to_shard(&self, channel: &[u8], payload: &[u8]) -> usize {
+        if self.shard_names.load(Ordering::Acquire) == 0 {
+            return 0;
+        }
+        let mut state = self.state.lock();
+        let state = &mut *state;
+        let Some(audience) = state.shards.get(channel) else {
+            return 0;
+        };
+        write_message(&mut state.message, b"smessage", channel, payload);
+        let receivers = audience.deliver(&self.loops, state.message.as_bytes());
+        state.message.shrink_to(MESSAGE_KEEP);
+        receivers
     }
 
     /// Publishes the keyspace events that are queued.
@@ -134,17 +164,18 @@ impl Hub {
         state.channel = channel;
     }
 
-    /// Adds the channels of one table that match `pattern` (all without one). Returns how many the
-    /// table has; `None`: there is no such table.
+    /// Adds the channels of that kind of one table that match `pattern` (all without one). Returns
+    /// how many the table has; `None`: there is no such table.
     pub(crate) fn channels(
         &self,
+        kind: SubscriptionKind,
         table: usize,
         pattern: Option<&[u8]>,
         found: &mut FoundChannels,
     ) -> Option<usize> {
-        let state = self.state.lock();
+        let mut state = self.state.lock();
         let mut seen = 0;
-        for name in state.channels.in_table(table)? {
+        for name in state.of(kind).in_table(table)? {
             seen += 1;
             if pattern.is_none_or(|pattern| glob_match(pattern, name)) {
                 found.count += 1;
@@ -154,19 +185,22 @@ impl Hub {
         Some(seen)
     }
 
-    /// Returns the number of clients that have subscribed to a channel by its name.
-    pub(crate) fn subscribers(&self, channel: &[u8]) -> usize {
-        self.state
-            .lock()
-            .channels
-            .get(channel)
-            .map_or(0, Audience::len)
+    /// Returns the number of clients that have subscribed to a name of that kind.
+    pub(crate) fn subscribers(&self, kind: SubscriptionKind, name: &[u8]) -> usize {
+        let mut state = self.state.lock();
+        state.of(kind).get(name).map_or(0, Audience::len)
     }
 
     /// Returns the number of channels and of patterns that have subscribers.
+    #[cfg(test)]
     pub(crate) fn counts(&self) -> (usize, usize) {
-        let state = self.state.lock();
-        (state.channels.len(), state.patterns.len())
+        let [channels, patterns, _] = SubscriptionKind::ALL.map(|kind| self.count(kind));
+        (channels, patterns)
+    }
+
+    /// Returns the number of names of that kind that have subscribers.
+    pub(crate) fn count(&self, kind: SubscriptionKind) -> usize {
+        self.state.lock().of(kind).len()
     }
 }
 
@@ -175,17 +209,14 @@ impl HubState {
         match kind {
             SubscriptionKind::Channel => &mut self.channels,
             SubscriptionKind::Pattern => &mut self.patterns,
+            SubscriptionKind::Shard => &mut self.shards,
         }
     }
 
     fn publish(&mut self, loops: &[LoopHandle], channel: &[u8], payload: &[u8]) -> usize {
         let mut receivers = 0;
         if let Some(audience) = self.channels.get(channel) {
-            self.message.clear();
-            self.message.push(3);
-            self.message.bulk(b"message");
-            self.message.bulk(channel);
-            self.message.bulk(payload);
+            write_message(&mut self.message, b"message", channel, payload);
             receivers += audience.deliver(loops, self.message.as_bytes());
         }
         for (pattern, audience) in self.patterns.iter() {
@@ -210,6 +241,14 @@ const CHANNEL_TABLES: usize = 1 << 10;
 
 /// A longer message does not keep its buffer.
 const MESSAGE_KEEP: usize = 64 << 10;
+
+fn write_message(message: &mut Writer, word: &[u8], channel: &[u8], payload: &[u8]) {
+    message.clear();
+    message.push(3);
+    message.bulk(word);
+    message.bulk(channel);
+    message.bulk(payload);
+}
 
 fn name_channel(channel: &mut Vec<u8>, prefix: &[u8], db: u32, suffix: &[u8]) {
     channel.clear();
@@ -278,8 +317,29 @@ mod tests {
                 .starts_with(b">4\r\n$8\r\npmessage\r\n$2\r\nn*\r\n$4\r\nnews\r\n")
         );
         assert_eq!(received(&hub, 1).len(), 1);
-        assert_eq!(hub.subscribers(b"news"), 3);
-        assert_eq!(hub.counts(), (1, 1));
+        assert_eq!(hub.subscribers(SubscriptionKind::Channel, b"news"), 3);
+        for (kind, count) in SubscriptionKind::ALL.into_iter().zip([1, 1, 0]) {
+            assert_eq!(hub.count(kind), count);
+        }
+    }
+
+    #[test]
+    fn a_shards_channel_is_another_than_the_channel_of_that_name() {
+        let (_polls, hub) = hub();
+        assert_eq!(hub.publish_to_shard(b"a", b"x"), 0);
+        for (kind, id) in SubscriptionKind::ALL.into_iter().zip(1..) {
+            hub.subscribe(kind, b"a", 0, target(id));
+        }
+        assert_eq!(
+            (hub.publish(b"a", b"x"), hub.publish_to_shard(b"a", b"y")),
+            (2, 1)
+        );
+        let last = received(&hub, 0).pop();
+        let smessage = b">3\r\n$8\r\nsmessage\r\n$1\r\na\r\n$1\r\ny\r\n".to_vec();
+        assert_eq!(last, Some((vec![3], smessage)));
+        hub.unsubscribe(SubscriptionKind::Shard, b"a", 0, target(3));
+        assert_eq!(hub.shard_names.load(Ordering::Relaxed), 0);
+        assert_eq!(hub.publish_to_shard(b"a", b"y"), 0);
     }
 
     #[test]
@@ -290,7 +350,7 @@ mod tests {
         hub.unsubscribe(SubscriptionKind::Channel, b"a", 0, target(1));
         let mut found = FoundChannels::default();
         let seen: usize = (0..)
-            .map_while(|table| hub.channels(table, None, &mut found))
+            .map_while(|table| hub.channels(SubscriptionKind::Channel, table, None, &mut found))
             .sum();
         assert_eq!(
             (seen, found.count, found.replies.as_bytes()),
@@ -299,8 +359,11 @@ mod tests {
         hub.unsubscribe(SubscriptionKind::Channel, b"a", 1, target(2));
         hub.unsubscribe(SubscriptionKind::Channel, b"a", 1, target(2));
         assert_eq!(
-            (hub.counts(), hub.names.load(Ordering::Relaxed)),
-            ((0, 0), 0)
+            (
+                hub.count(SubscriptionKind::Channel),
+                hub.names.load(Ordering::Relaxed)
+            ),
+            (0, 0)
         );
     }
 

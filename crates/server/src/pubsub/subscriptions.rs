@@ -17,13 +17,19 @@ const EACH: usize = 200;
 pub(crate) enum SubscriptionKind {
     Channel,
     Pattern,
+    /// A channel of SSUBSCRIBE: messages of SPUBLISH reach it, and no others.
+    Shard,
+}
+
+impl SubscriptionKind {
+    /// All kinds, in the order in which subscriptions end.
+    pub(crate) const ALL: [Self; 3] = [Self::Channel, Self::Pattern, Self::Shard];
 }
 
 /// The channels and patterns to which a client has subscribed.
 #[derive(Debug, Default)]
 pub(crate) struct Subscriptions {
-    channels: BTreeSet<Box<[u8]>>,
-    patterns: BTreeSet<Box<[u8]>>,
+    names: [BTreeSet<Box<[u8]>>; SubscriptionKind::ALL.len()],
     bytes: usize,
 }
 
@@ -42,7 +48,7 @@ impl Subscriptions {
             return Subscribing::Already;
         }
         let bytes = self.bytes + cost(name);
-        let crowded = kind == SubscriptionKind::Pattern && self.patterns.len() >= PATTERNS_MAX;
+        let crowded = kind == SubscriptionKind::Pattern && self.of(kind).len() >= PATTERNS_MAX;
         if bytes > BYTES_MAX || crowded {
             return Subscribing::Refused;
         }
@@ -62,14 +68,11 @@ impl Subscriptions {
 
     /// Ends any one of them.
     pub(crate) fn pop(&mut self) -> Option<(SubscriptionKind, Box<[u8]>)> {
-        let channel = self
-            .channels
-            .pop_last()
-            .map(|name| (SubscriptionKind::Channel, name));
-        let any =
-            channel.or_else(|| Some((SubscriptionKind::Pattern, self.patterns.pop_last()?)))?;
-        self.bytes -= cost(&any.1);
-        Some(any)
+        let (kind, name) = SubscriptionKind::ALL
+            .into_iter()
+            .find_map(|kind| Some((kind, self.of_mut(kind).pop_last()?)))?;
+        self.bytes -= cost(&name);
+        Some((kind, name))
     }
 
     /// Ends the first of one kind.
@@ -81,27 +84,30 @@ impl Subscriptions {
 
     /// Returns the names of one kind, in order.
     pub(crate) fn of(&self, kind: SubscriptionKind) -> &BTreeSet<Box<[u8]>> {
-        match kind {
-            SubscriptionKind::Channel => &self.channels,
-            SubscriptionKind::Pattern => &self.patterns,
-        }
+        &self.names[kind as usize]
     }
 
     fn of_mut(&mut self, kind: SubscriptionKind) -> &mut BTreeSet<Box<[u8]>> {
-        match kind {
-            SubscriptionKind::Channel => &mut self.channels,
-            SubscriptionKind::Pattern => &mut self.patterns,
-        }
+        &mut self.names[kind as usize]
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.channels.len() + self.patterns.len()
+        self.names.iter().map(BTreeSet::len).sum()
+    }
+
+    /// Returns the number that confirms a subscription: channels and patterns count together,
+    /// channels of shards by themselves.
+    pub(crate) fn counted_with(&self, kind: SubscriptionKind) -> usize {
+        match kind {
+            SubscriptionKind::Shard => self.of(kind).len(),
+            _ => self.len() - self.of(SubscriptionKind::Shard).len(),
+        }
     }
 
     /// Returns all of them.
     #[cfg(test)]
     fn iter(&self) -> impl Iterator<Item = (SubscriptionKind, &[u8])> {
-        [SubscriptionKind::Channel, SubscriptionKind::Pattern]
+        SubscriptionKind::ALL
             .into_iter()
             .flat_map(|kind| self.of(kind).iter().map(move |name| (kind, &**name)))
     }
@@ -124,13 +130,13 @@ mod tests {
     #[test]
     fn without_subscriptions_no_bytes_are_counted() {
         let mut subscriptions = Subscriptions::default();
-        for kind in [SubscriptionKind::Channel, SubscriptionKind::Pattern] {
+        for kind in SubscriptionKind::ALL {
             for name in [&b"a"[..], b"bb"] {
                 assert_eq!(subscriptions.join(kind, name), Subscribing::Now);
                 assert_eq!(subscriptions.join(kind, name), Subscribing::Already);
             }
         }
-        assert_eq!(subscriptions.bytes(), 4 * EACH + 2 * 6);
+        assert_eq!(subscriptions.bytes(), 6 * EACH + 2 * 9);
         let all: Vec<(SubscriptionKind, Vec<u8>)> = subscriptions
             .iter()
             .map(|(kind, name)| (kind, name.to_vec()))
@@ -141,16 +147,14 @@ mod tests {
             assert!(!subscriptions.leave(kind, &name));
         }
         assert_eq!((subscriptions.bytes(), subscriptions.len()), (0, 0));
-        subscriptions.join(SubscriptionKind::Pattern, b"a");
-        subscriptions.join(SubscriptionKind::Channel, b"a");
-        assert_eq!(
-            subscriptions.pop(),
-            Some((SubscriptionKind::Channel, (*b"a").into()))
-        );
-        assert_eq!(
-            subscriptions.pop(),
-            Some((SubscriptionKind::Pattern, (*b"a").into()))
-        );
+        for kind in SubscriptionKind::ALL {
+            subscriptions.join(kind, b"a");
+        }
+        assert_eq!(subscriptions.counted_with(SubscriptionKind::Pattern), 2);
+        assert_eq!(subscriptions.counted_with(SubscriptionKind::Shard), 1);
+        for kind in SubscriptionKind::ALL {
+            assert_eq!(subscriptions.pop(), Some((kind, (*b"a").into())));
+        }
         assert_eq!((subscriptions.bytes(), subscriptions.pop()), (0, None));
     }
 

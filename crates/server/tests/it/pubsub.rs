@@ -12,6 +12,92 @@ fn confirmation(kind: &str, name: &str, count: i64) -> Reply {
 }
 
 #[test]
+fn messages_of_shards_reach_who_asked_for_them_and_nobody_else() {
+    let server = Server::start(&[]);
+    let [mut old, mut new, mut plain, mut publisher] = std::array::from_fn(|_| server.client());
+    for (listener, resp) in [(&mut old, 2), (&mut new, 3)] {
+        listener.call(&["HELLO", &resp.to_string()]);
+        let confirmed = listener.call(&["SSUBSCRIBE", "news"]);
+        let words = vec![bulk("ssubscribe"), bulk("news"), Reply::Integer(1)];
+        match resp {
+            2 => assert_eq!(confirmed, Reply::Array(words)),
+            _ => assert_eq!(confirmed, Reply::Push(words)),
+        }
+    }
+    // Channels of shards count by themselves.
+    assert_eq!(
+        new.call(&["SUBSCRIBE", "a"]),
+        Reply::Push(vec![bulk("subscribe"), bulk("a"), Reply::Integer(1)])
+    );
+    plain.call(&["SUBSCRIBE", "news"]);
+    assert_eq!(
+        publisher.call(&["SPUBLISH", "news", "x"]),
+        Reply::Integer(2)
+    );
+    assert_eq!(publisher.call(&["PUBLISH", "news", "y"]), Reply::Integer(1));
+    assert_eq!(old.read(), array(&["smessage", "news", "x"]));
+    assert_eq!(
+        new.read(),
+        Reply::Push(vec![bulk("smessage"), bulk("news"), bulk("x")])
+    );
+    assert_eq!(plain.read(), array(&["message", "news", "y"]));
+    assert_eq!(
+        publisher.call(&["PUBSUB", "SHARDCHANNELS"]),
+        array(&["news"])
+    );
+    assert_eq!(
+        publisher.call(&["PUBSUB", "SHARDCHANNELS", "x*"]),
+        array(&[])
+    );
+    assert_eq!(
+        publisher.call(&["PUBSUB", "SHARDNUMSUB", "news", "none"]),
+        Reply::Array(vec![
+            bulk("news"),
+            Reply::Integer(2),
+            bulk("none"),
+            Reply::Integer(0)
+        ])
+    );
+    let info = text(&publisher.call(&["INFO", "stats"]));
+    assert!(info.contains("pubsubshard_channels:1\r\n"), "{info}");
+    let list = text(&publisher.call(&["CLIENT", "LIST", "TYPE", "pubsub"]));
+    assert_eq!(list.matches(" ssub=1 ").count(), 2, "{list}");
+    // A subscriber of RESP2 may do little else.
+    assert!(matches!(old.call(&["GET", "a"]), Reply::Error(_)));
+    assert_eq!(
+        old.call(&["SUNSUBSCRIBE"]),
+        confirmation("sunsubscribe", "news", 0)
+    );
+    assert_eq!(old.call(&["GET", "a"]), Reply::Null);
+    // In a transaction it is queued as others are.
+    for word in ["MULTI", "SPUBLISH", "EXEC"] {
+        let words = [word, "news", "z"];
+        publisher.call(if word == "SPUBLISH" {
+            &words
+        } else {
+            &words[..1]
+        });
+    }
+    assert_eq!(
+        new.read(),
+        Reply::Push(vec![bulk("smessage"), bulk("news"), bulk("z")])
+    );
+    new.call(&["RESET"]);
+    assert_eq!(
+        publisher.call(&["SPUBLISH", "news", "x"]),
+        Reply::Integer(0)
+    );
+    old.call(&["SSUBSCRIBE", "gone"]);
+    assert_eq!(
+        publisher.call(&["CLIENT", "KILL", "TYPE", "pubsub"]),
+        Reply::Integer(2)
+    );
+    eventually("the closed one is forgotten", || {
+        (publisher.call(&["SPUBLISH", "gone", "x"]) == Reply::Integer(0)).then_some(())
+    });
+}
+
+#[test]
 fn messages_reach_channels_and_patterns_on_all_loops() {
     let server = Server::start(&[]);
     let mut listeners: Vec<Client> = (0..6).map(|_| server.client()).collect();

@@ -358,8 +358,7 @@ fn class(name: &[u8]) -> Result<ClientClass, CommandError> {
 }
 
 fn class_of(client: &Client) -> ClientClass {
-    let facts = client.facts.lock();
-    if facts.channels + facts.patterns > 0 {
+    if client.facts.lock().is_subscriber() {
         ClientClass::PubSub
     } else {
         ClientClass::Normal

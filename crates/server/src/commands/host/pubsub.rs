@@ -1,4 +1,4 @@
-//! SUBSCRIBE, UNSUBSCRIBE and both for patterns, PUBLISH and PUBSUB.
+//! SUBSCRIBE and UNSUBSCRIBE, of each kind, PUBLISH, SPUBLISH and PUBSUB.
 
 use tidewheel_keyspace::CommandError;
 use tidewheel_resp::{Args, Protocol};
@@ -25,6 +25,8 @@ impl SubscriptionKind {
             (Self::Channel, false) => b"unsubscribe",
             (Self::Pattern, true) => b"psubscribe",
             (Self::Pattern, false) => b"punsubscribe",
+            (Self::Shard, true) => b"ssubscribe",
+            (Self::Shard, false) => b"sunsubscribe",
         }
     }
 }
@@ -44,7 +46,7 @@ impl Turn<'_> {
             }
             let subscriptions = conn.subscriptions.get_or_insert_default();
             let joined = subscriptions.join(kind, name);
-            let count = subscriptions.len();
+            let count = subscriptions.counted_with(kind);
             match joined {
                 Subscribing::Now => {
                     let (owner, target) = (self.state.index, conn.client.target());
@@ -97,7 +99,7 @@ impl Turn<'_> {
             self.unsubscribe_all(conn, kind, &mut part)
         };
         if all && part.done == 0 {
-            self.confirm(kind.word(false), None, conn.subscribed());
+            self.confirm(kind.word(false), None, conn.subscribed_with(kind));
         }
         conn.subscriptions_changed();
         conn.publish_facts();
@@ -142,7 +144,7 @@ impl Turn<'_> {
         }
         // What was published before this point arrives before it is confirmed.
         self.append_waiting_messages(conn);
-        self.confirm(kind.word(false), Some(name), conn.subscribed());
+        self.confirm(kind.word(false), Some(name), conn.subscribed_with(kind));
     }
 
     /// Ends subscriptions without a reply, as many as one part of a command may.
@@ -171,6 +173,20 @@ impl Turn<'_> {
 
     pub(super) fn publish(&mut self, conn: &mut Connection, args: Args<'_>) -> HandlerResult {
         let receivers = self.state.server.hub.publish(&args[1], &args[2]);
+        self.answer_publisher(conn, receivers)
+    }
+
+    pub(super) fn publish_to_shard(
+        &mut self,
+        conn: &mut Connection,
+        args: Args<'_>,
+    ) -> HandlerResult {
+        let hub = &self.state.server.hub;
+        let receivers = hub.publish_to_shard(&args[1], &args[2]);
+        self.answer_publisher(conn, receivers)
+    }
+
+    fn answer_publisher(&mut self, conn: &mut Connection, receivers: usize) -> HandlerResult {
         self.out
             .integer(i64::try_from(receivers).unwrap_or(i64::MAX));
         if conn.subscriptions.is_some() && conn.checks & checks::MUTED == 0 {
@@ -223,12 +239,14 @@ impl Turn<'_> {
     pub(super) fn pubsub_channels(
         &mut self,
         conn: &mut Connection,
+        kind: SubscriptionKind,
         args: Args<'_>,
     ) -> HandlerResult {
         if args.len() > 3 {
-            return Err(CommandError::fixed(
-                "ERR unknown subcommand or wrong number of arguments for 'CHANNELS'. Try PUBSUB HELP.",
-            ));
+            let name = String::from_utf8_lossy(&args[1]);
+            return Err(CommandError::quoting(format!(
+                "ERR unknown subcommand or wrong number of arguments for '{name}'. Try PUBSUB HELP."
+            )));
         }
         let most = self.out.limit().saturating_sub(self.out.len());
         let mut part = self.begin_part(conn);
@@ -236,7 +254,12 @@ impl Turn<'_> {
         let mut all = false;
         while !all && (self.in_transaction || seen < PART_CHANNELS) {
             let (table, found) = (part.done, &mut part.found);
-            let Some(more) = self.state.server.hub.channels(table, args.get(2), found) else {
+            let Some(more) = self
+                .state
+                .server
+                .hub
+                .channels(kind, table, args.get(2), found)
+            else {
                 all = true;
                 break;
             };
@@ -253,10 +276,14 @@ impl Turn<'_> {
         Ok(self.end_part(conn, part, all, CommandStep::Done))
     }
 
-    pub(super) fn pubsub_num_sub(&mut self, args: Args<'_>) -> HandlerResult {
+    pub(super) fn pubsub_num_sub(
+        &mut self,
+        kind: SubscriptionKind,
+        args: Args<'_>,
+    ) -> HandlerResult {
         self.out.array((args.len() - 2) * 2);
         for channel in args.iter().skip(2) {
-            let count = self.state.server.hub.subscribers(channel);
+            let count = self.state.server.hub.subscribers(kind, channel);
             self.out.bulk(channel);
             self.out.integer(i64::try_from(count).unwrap_or(i64::MAX));
         }
@@ -264,7 +291,7 @@ impl Turn<'_> {
     }
 
     pub(super) fn pubsub_num_pat(&mut self) -> HandlerResult {
-        let (_, patterns) = self.state.server.hub.counts();
+        let patterns = self.state.server.hub.count(SubscriptionKind::Pattern);
         self.out
             .integer(i64::try_from(patterns).unwrap_or(i64::MAX));
         Ok(CommandStep::Done)

@@ -22,6 +22,7 @@ use super::session::REDIS_VERSION;
 use crate::commands::turn::{CommandStep, Turn};
 use crate::counters::metrics::MomentaryRates;
 use crate::process::system;
+use crate::pubsub::subscriptions::SubscriptionKind;
 use crate::state::loop_state::LoopState;
 
 /// A section of INFO: its name, whether a plain INFO shows it, and the function that writes it.
@@ -184,7 +185,7 @@ fn clients(state: &LoopState, _: &Stats, text: &mut String) -> std::fmt::Result 
     let (mut pubsub, mut longest_input, mut longest_output) = (0, 0, 0);
     for client in server.clients.snapshot() {
         let facts = client.facts.lock();
-        pubsub += usize::from(facts.channels + facts.patterns > 0);
+        pubsub += usize::from(facts.is_subscriber());
         longest_input = longest_input.max(facts.holds.input);
         longest_output = longest_output.max(facts.holds.output);
     }
@@ -229,7 +230,8 @@ fn stats(state: &LoopState, stats: &Stats, text: &mut String) -> std::fmt::Resul
     for handle in server.loops.iter() {
         handle.counters.add_rate(state.time, &mut rate);
     }
-    let (channels, patterns) = server.hub.counts();
+    let [channels, patterns, shard_channels] =
+        SubscriptionKind::ALL.map(|kind| server.hub.count(kind));
     lines!(
         text,
         "total_connections_received" = totals.connections,
@@ -257,7 +259,7 @@ fn stats(state: &LoopState, stats: &Stats, text: &mut String) -> std::fmt::Resul
         "keyspace_misses" = stats.misses,
         "pubsub_channels" = channels,
         "pubsub_patterns" = patterns,
-        "pubsubshard_channels" = 0,
+        "pubsubshard_channels" = shard_channels,
         "latest_fork_usec" = 0,
         "total_forks" = 0,
         "migrate_cached_sockets" = 0,
