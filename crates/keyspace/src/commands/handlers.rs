@@ -106,6 +106,7 @@ const BY_NAME: &[(&str, Handler)] = &[
     ("lcs", Keys(lcs::lcs)),
     ("mget", Keys(string::mget)),
     ("mset", Keys(string::mset)),
+    ("msetex", Keys(string::msetex)),
     ("msetnx", Keys(string::msetnx)),
     ("psetex", Keys(string::psetex)),
     ("set", Keys(string::set)),

@@ -311,7 +311,7 @@ fn write_key_specs(keys: &KeySpec, out: &mut Writer) {
         out.map(2);
         out.bulk(b"type");
         if counted {
-            write_counted(out);
+            write_counted(keys.counted_step, out);
             continue;
         }
         out.bulk(b"range");
@@ -347,13 +347,13 @@ fn write_word(word: &str, from: u32, out: &mut Writer) {
 }
 
 /// The number of keys is where the search begins, and the keys follow it.
-fn write_counted(out: &mut Writer) {
+fn write_counted(step: u32, out: &mut Writer) {
     out.bulk(b"keynum");
     out.bulk(b"spec");
     out.map(3);
-    for (name, value) in [("keynumidx", 0), ("firstkey", 1), ("keystep", 1)] {
+    for (name, value) in [("keynumidx", 0), ("firstkey", 1), ("keystep", step)] {
         out.bulk(name.as_bytes());
-        out.integer(value);
+        out.integer(value.into());
     }
 }
 

@@ -1,6 +1,6 @@
 //! Strings: storing, reading and editing bytes.
 
-use tidewheel_resp::Args;
+use tidewheel_resp::{Args, parse_i64};
 
 use crate::commands::compare::{Comparison, holds};
 use crate::commands::lifetime::{Lifetime, LifetimeOption};
@@ -288,6 +288,60 @@ pub(crate) fn msetnx(ctx: &mut Context<'_, '_>) -> Outcome {
         }
     }
     store_pairs(ctx);
+    ctx.out.integer(1);
+    Ok(())
+}
+
+pub(crate) fn msetex(ctx: &mut Context<'_, '_>) -> Outcome {
+    const NX: u64 = named("NX");
+    const XX: u64 = named("XX");
+    let pairs = parse_i64(&ctx.args[1]).and_then(|count| usize::try_from(count).ok());
+    let pairs = pairs.filter(|count| (1..=i32::MAX as usize).contains(count));
+    let pairs = pairs.ok_or(CommandError::fixed("ERR invalid numkeys value"))?;
+    let end = 2 + 2 * pairs;
+    if end > ctx.args.len() {
+        return Err(CommandError::fixed("ERR wrong number of key-value pairs"));
+    }
+    let (mut condition, mut lifetime) = (None, None);
+    let mut i = end;
+    while let Some(word) = ctx.args.get(i) {
+        let asked = match folded(word) {
+            NX => KeyCondition::Absent,
+            XX => KeyCondition::Present,
+            _ => {
+                let (option, used) = LifetimeOption::parse(ctx.args, i, lifetime)?;
+                if matches!(option, LifetimeOption::Persist) {
+                    return Err(CommandError::SYNTAX);
+                }
+                lifetime = Some(option);
+                i += used;
+                continue;
+            }
+        };
+        if condition.is_some_and(|earlier| earlier != asked) {
+            return Err(CommandError::SYNTAX);
+        }
+        condition = Some(asked);
+        i += 1;
+    }
+    let lifetime = match lifetime {
+        None => Lifetime::Forever,
+        Some(option) => option.evaluate(ctx)?,
+    };
+    if let Some(condition) = condition {
+        for i in (2..end).step_by(2) {
+            let key = ctx.key(i);
+            let present = ctx.find(key, Lookup::Write).is_some();
+            if present != (condition == KeyCondition::Present) {
+                ctx.out.integer(0);
+                return Ok(());
+            }
+        }
+    }
+    for i in (2..end).step_by(2) {
+        let key = ctx.key(i);
+        store(ctx, key, i + 1, None, lifetime);
+    }
     ctx.out.integer(1);
     Ok(())
 }

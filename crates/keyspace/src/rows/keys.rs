@@ -14,6 +14,8 @@ pub struct KeySpec {
     pub step: u32,
     /// The position of the argument that says how many keys follow it; 0 if none does.
     pub counted: u32,
+    /// The distance between keys that are counted: 2 if a value follows each.
+    pub counted_step: u32,
     /// From this argument on, the word STORE or STOREDIST may stand before one key more; 0 if it
     /// may not.
     pub stored_from: u32,
@@ -29,6 +31,7 @@ impl KeySpec {
         last: 0,
         step: 0,
         counted: 0,
+        counted_step: 1,
         stored_from: 0,
         uses: "",
     };
@@ -40,6 +43,7 @@ impl KeySpec {
             last: position as i32,
             step: 1,
             counted: 0,
+            counted_step: 1,
             stored_from: 0,
             uses,
         }
@@ -52,6 +56,7 @@ impl KeySpec {
             last: -1,
             step,
             counted: 0,
+            counted_step: 1,
             stored_from: 0,
             uses,
         }
@@ -72,6 +77,7 @@ impl KeySpec {
             last: -2,
             step: 1,
             counted: 0,
+            counted_step: 1,
             stored_from: 0,
             uses,
         }
@@ -84,6 +90,7 @@ impl KeySpec {
             last: 2,
             step: 1,
             counted: 0,
+            counted_step: 1,
             stored_from: 0,
             uses,
         }
@@ -96,8 +103,17 @@ impl KeySpec {
             last: 0,
             step: 0,
             counted: position,
+            counted_step: 1,
             stored_from: 0,
             uses,
+        }
+    }
+
+    /// As many keys as the argument at that position says, behind it, each with a value.
+    pub(crate) const fn counted_pairs(position: u32, uses: &'static str) -> Self {
+        Self {
+            counted_step: 2,
+            ..Self::counted(position, uses)
         }
     }
 
@@ -108,6 +124,7 @@ impl KeySpec {
             last: 1,
             step: 1,
             counted: 2,
+            counted_step: 1,
             stored_from: 0,
             uses,
         }
@@ -139,18 +156,22 @@ impl KeySpec {
         } else {
             (self.last as usize + 1).min(n_args)
         };
+        let counted_step = self.counted_step as usize;
         let counted = match self.counted {
             0 => 0..0,
             at => {
                 let start = at as usize + 1;
                 let count = args.get(at as usize).and_then(parse_i64).unwrap_or(0);
                 let count = usize::try_from(count).unwrap_or(0);
-                start..start.saturating_add(count).min(n_args)
+                start
+                    ..start
+                        .saturating_add(count.saturating_mul(counted_step))
+                        .min(n_args)
             }
         };
         (self.first as usize..end)
             .step_by(self.step.max(1) as usize)
-            .chain(counted)
+            .chain(counted.step_by(counted_step))
             .chain(self.stored(args))
     }
 
@@ -173,7 +194,7 @@ impl KeySpec {
         let at = self.counted as usize;
         let said = args.get(at).and_then(parse_i64);
         let least = usize::from(!may_have_none);
-        let room = args.len().saturating_sub(at + 1);
+        let room = args.len().saturating_sub(at + 1) / self.counted_step as usize;
         let fits =
             |count| usize::try_from(count).is_ok_and(|count| (least..=room).contains(&count));
         at == 0 || said.is_some_and(fits)

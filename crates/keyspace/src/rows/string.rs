@@ -83,6 +83,13 @@ pub(super) const ROWS: &[Command] = &chapter(Group::String, "@string", [
         .stored_argument(2).hints("request_policy:multi_shard response_policy:all_succeeded")
         .says("Atomically creates or modifies the string values of one or more keys.")
         .complexity("O(N) where N is the number of keys to set."),
+    row("msetex", -4, "write denyoom",
+        "numkeys:int data(key value)... [condition(NX|XX)] [expiration(EX seconds:int|PX \
+            milliseconds:int|EXAT unix-time-seconds:time|PXAT unix-time-milliseconds:time|KEEPTTL)]")
+        .since("8.4.0").keys(KeySpec::counted_pairs(1, "OW update")).cost(Cost::arguments(250))
+        .stored_argument(3).hints("request_policy:multi_shard response_policy:all_succeeded")
+        .says("Atomically sets the string values of keys, with one condition and one expiration.")
+        .complexity("O(N) where N is the number of keys to set."),
     row("msetnx", -3, "write denyoom", "data(key value)...")
         .since("1.0.1").keys(KeySpec::all(2, "OW insert")).cost(Cost::arguments(250))
         .stored_argument(2)

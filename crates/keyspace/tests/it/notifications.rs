@@ -39,6 +39,7 @@ fn each_command_announces_what_it_did() {
         ("SETNX k v", &[]),
         ("MSET a 1 b 2", &["0:set:a", "0:set:b"]),
         ("MSETNX a 1 c 2", &[]),
+        ("MSETEX 1 a 1 NX", &[]),
         ("MSETNX c 1 d 2", &["0:set:c", "0:set:d"]),
         ("APPEND k x", &["0:append:k"]),
         ("SETRANGE k 0 y", &["0:setrange:k"]),

@@ -125,6 +125,25 @@ fn the_other_setters_and_getters() {
         MSETNX r 1 p 9 -> :0
         EXISTS r -> :0
         MSETNX r 1 s 2 -> :1
+        MSETEX 2 ma 1 mb 2 NX EX 100 -> :1
+        MSETEX 2 ma 3 mc 4 NX -> :0
+        EXISTS mc -> :0
+        TTL ma -> :100
+        MSETEX 2 ma 3 mc 4 XX -> :0
+        MSETEX 2 ma 5 mb 6 xx keepttl -> :1
+        TTL mb -> :100
+        MSETEX 1 ma 7 -> :1
+        TTL ma -> :-1
+        MSETEX 2 ma 8 ma 9 -> :1
+        MGET ma mb -> ['9' '6']
+        MSETEX 0 ma 1 -> -ERR invalid numkeys value
+        MSETEX x ma 1 -> -ERR invalid numkeys value
+        MSETEX 2 ma 1 mb -> -ERR wrong number of key-value pairs
+        MSETEX 1 ma 1 mb 2 -> -ERR syntax error
+        MSETEX 1 ma 1 NX XX -> -ERR syntax error
+        MSETEX 1 ma 1 EX 1 KEEPTTL -> -ERR syntax error
+        MSETEX 1 ma 1 PERSIST -> -ERR syntax error
+        MSETEX 1 ma 1 EX 0 -> -ERR invalid expire time in 'msetex' command
         MGET r s -> ['1' '2']
         STRLEN s -> :1
         STRLEN nope -> :0

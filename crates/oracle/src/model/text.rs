@@ -32,7 +32,19 @@ impl Draw<'_> {
             15 => format!("PSETEX {k} {} {v}", self.time(Unit::Millis)),
             16 => format!("SETNX {k} {v}"),
             17 => format!("MGET {k} {}", self.few(3, Self::text_key).join(" ")),
-            18 | 19 => {
+            18 => {
+                // Each key once: one that is stored dead twice dies twice.
+                let mut keys = self.few(3, Self::text_key);
+                keys.push(k);
+                keys.sort();
+                keys.dedup();
+                let pairs = keys.iter().map(|key| format!("{key} {}", self.value()));
+                let pairs: Vec<_> = pairs.collect();
+                let only = self.pick(&["", "", "NX", "xx"]);
+                let (count, pairs) = (pairs.len(), pairs.join(" "));
+                format!("MSETEX {count} {pairs} {only} {}", self.life("KEEPTTL"))
+            }
+            19 => {
                 let pair = |draw: &mut Self| format!("{} {}", draw.text_key(), draw.value());
                 let name = self.pick(&["MSET", "MSET", "MSETNX"]);
                 format!("{name} {k} {v} {}", self.few(3, pair).join(" "))
@@ -102,6 +114,7 @@ impl Model {
                 self.write_all(&w[1..]);
                 Ok(ok())
             }
+            "MSETEX" => self.set_all_with(w),
             "MSETNX" => Ok(self.write_if_absent(&w[1..])),
             "STRLEN" => self
                 .value(w[1])
@@ -149,6 +162,36 @@ impl Model {
             self.write_all(pairs);
         }
         integer(absent)
+    }
+
+    fn set_all_with(&mut self, w: &[&[u8]]) -> Result<Reply, Reply> {
+        let (pairs, options) = w[2..].split_at(2 * number(w[1]) as usize);
+        let (mut only, mut keeps, mut new) = (None, false, None);
+        let mut options = options.iter();
+        while let Some(word) = options.next() {
+            match upper(word).as_str() {
+                "NX" => only = Some(false),
+                "XX" => only = Some(true),
+                "KEEPTTL" => keeps = true,
+                unit => new = Some((Unit::of(unit), options.next().expect("a time"))),
+            }
+        }
+        let new = match new {
+            Some((unit, at)) => Some(self.future("msetex", unit, at)?),
+            None => None,
+        };
+        let mut keys = pairs.iter().step_by(2);
+        if only.is_some_and(|present| keys.any(|key| self.entry(key).is_some() != present)) {
+            return Ok(integer(0));
+        }
+        for pair in pairs.chunks(2) {
+            let old = self.entry(pair[0]).and_then(|entry| entry.deadline);
+            self.write(pair[0], pair[1], new);
+            if keeps && let Some(entry) = self.entry(pair[0]) {
+                entry.deadline = old;
+            }
+        }
+        Ok(integer(1))
     }
 
     fn set_with(&mut self, w: &[&[u8]]) -> Result<Reply, Reply> {

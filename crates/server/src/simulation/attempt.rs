@@ -149,6 +149,12 @@ pub(super) fn keys_of(ran: &Ran, word: &[u8], db: u32) -> BTreeSet<Place> {
     let keys: Vec<_> = match word {
         b"MGET" | b"DEL" | b"RENAME" | b"RENAMENX" => words.collect(),
         b"MSET" | b"MSETNX" => words.step_by(2).collect(),
+        b"MSETEX" => {
+            let count = std::str::from_utf8(&ran.words[1])
+                .ok()
+                .and_then(|count| count.parse().ok());
+            words.skip(1).step_by(2).take(count.unwrap_or(0)).collect()
+        }
         _ => words.take(1).collect(),
     };
     keys.into_iter().map(|key| (db, key.clone())).collect()

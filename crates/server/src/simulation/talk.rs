@@ -144,10 +144,10 @@ const READS: [&str; 14] = [
 ];
 
 /// Drawn commands that change data.
-pub(super) const WRITES: [&str; 25] = [
+pub(super) const WRITES: [&str; 26] = [
     "APPEND", "DEL", "EXPIRE", "GETDEL", "GETEX", "GETSET", "LINSERT", "LPOP", "LPUSH", "LPUSHX",
-    "LSET", "MSET", "MSETNX", "PERSIST", "PEXPIRE", "PSETEX", "RENAME", "RENAMENX", "RPOP",
-    "RPUSH", "RPUSHX", "SET", "SETEX", "SETNX", "UNLINK",
+    "LSET", "MSET", "MSETEX", "MSETNX", "PERSIST", "PEXPIRE", "PSETEX", "RENAME", "RENAMENX",
+    "RPOP", "RPUSH", "RPUSHX", "SET", "SETEX", "SETNX", "UNLINK",
 ];
 
 fn message(dice: &mut Dice) -> Vec<Vec<u8>> {

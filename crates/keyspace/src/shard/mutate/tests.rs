@@ -250,6 +250,15 @@ const CASES: &[(&str, &[&str], &[&str])] = &[
     ),
     ("mset", &["SET a 1"], &["MSET a 2 b 3 c <long>"]),
     (
+        "msetex",
+        &["SET a 1 PX 9"],
+        &[
+            "MSETEX 2 a 2 b <long> EX 9",
+            "MSETEX 2 b 2 c 3 NX",
+            "MSETEX 2 a 3 b 4 XX KEEPTTL",
+        ],
+    ),
+    (
         "msetnx",
         &["SET a 1"],
         &["MSETNX b 2 c 3", "MSETNX c 4 d 5"],
