@@ -106,6 +106,33 @@ fn a_pause_that_ends_within_its_transaction_holds_nobody_back() {
     assert_eq!(peer.take(), TWO);
 }
 
+/// One push served them all in one turn of their loop, and nobody else had a turn before the end.
+#[test]
+fn others_have_their_turn_while_a_thousand_are_served() {
+    let mut rig = Rig::new(1, Settings::default());
+    let peers: Vec<Peer> = (0..1_000)
+        .map(|_| waits(&mut rig, 0, "BLPOP p 0"))
+        .collect();
+    let (admin, other) = (rig.connect(0), rig.connect(0));
+    let mut push = vec![&b"RPUSH"[..], b"p"];
+    push.resize(1_002, b"1");
+    admin.send(&bulk(&push));
+    let served = |peers: &[Peer]| peers.iter().filter(|peer| peer.take() == TWO).count();
+    let mut sum = 0;
+    while sum == 0 {
+        rig.turn(0);
+        sum += served(&peers);
+    }
+    other.send(b"PING\r\n");
+    rig.turn(0);
+    rig.turn(0);
+    assert_eq!(other.take(), b"+PONG\r\n");
+    sum += served(&peers);
+    assert!(sum < 500, "{sum}");
+    rig.settle();
+    assert_eq!(sum + served(&peers), 1_000);
+}
+
 fn counted(rig: &Rig, name: &str) -> Option<Reading> {
     let mut sums = BTreeMap::new();
     for handle in rig.server.loops.iter() {

@@ -30,6 +30,7 @@ use std::sync::atomic::Ordering;
 
 use tidewheel_time::NEVER;
 
+use self::waiting::SERVED;
 use crate::loop_handle::inbox::InboxItem;
 use crate::upkeep::expiry::LoopExpiry;
 
@@ -71,6 +72,7 @@ impl<K: Sockets> LoopCore<K> {
     fn is_busy(&self, expires: bool) -> bool {
         self.table.runnable() > 0
             || !self.table.going_on.is_empty()
+            || !self.table.served.is_empty()
             || self.shrinking.goes_on()
             || !self.arrivals.is_empty()
             || !self.ending.is_empty()
@@ -146,7 +148,7 @@ impl<K: Sockets> LoopCore<K> {
                 InboxItem::Connection(accepted) => self.arrivals.push_back(accepted),
                 InboxItem::Close(target) => self.close_target(target),
                 InboxItem::Messages(run) => self.append(&run),
-                InboxItem::Served(served) => self.served(*served),
+                InboxItem::Served(served) => self.table.served.push_back(served),
                 InboxItem::Unblocked(target, error) => self.unblocked(target, error),
                 InboxItem::GoOn(target) => self.table.going_on.push_back(target),
             }
@@ -174,9 +176,11 @@ impl<K: Sockets> LoopCore<K> {
     pub(crate) fn work(&mut self, idle: bool) {
         self.state.seat.enter();
         self.go_on();
+        self.answer_served(SERVED);
         self.serve_ready();
         self.expiry.expire(&mut self.state);
         self.take_inbox();
+        self.answer_served(SERVED);
         self.send_fresh();
         self.handle_time_outs();
         self.shrink();
@@ -231,6 +235,7 @@ impl<K: Sockets> LoopCore<K> {
     pub(crate) fn drain(&mut self) -> Option<u64> {
         if self.drain_ends.is_none() {
             self.take_inbox();
+            self.answer_served(usize::MAX);
             self.send_fresh();
         }
         let ends = *self

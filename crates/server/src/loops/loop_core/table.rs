@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use tidewheel_keyspace::Parked;
+use tidewheel_keyspace::{Parked, Served};
 
 use crate::clients::connection::Link;
 use crate::config::Settings;
@@ -23,6 +23,8 @@ pub(super) struct ConnectionTable<S> {
     pub(super) paused: Vec<u32>,
     /// Connections that were parked and may go on, a portion in each turn.
     pub(super) going_on: VecDeque<Target>,
+    /// Clients whose wait was served, a portion in each turn.
+    pub(super) served: VecDeque<Box<Served>>,
     /// The claims of clients that were parked, and have gone on or are gone.
     pub(super) unparked: Vec<Parked>,
     /// Connections whose wait for a key is over, and that CLIENT PAUSE holds back.
@@ -41,6 +43,7 @@ impl<S> Default for ConnectionTable<S> {
             fresh: Vec::new(),
             paused: Vec::new(),
             going_on: VecDeque::new(),
+            served: VecDeque::new(),
             unparked: Vec::new(),
             held: Vec::new(),
             time_outs: BTreeSet::new(),

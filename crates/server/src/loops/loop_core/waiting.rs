@@ -13,6 +13,8 @@ use crate::state::loop_state::LoopState;
 
 /// Parked clients that go on in one turn.
 const GOING_ON: usize = 64;
+/// Clients whose wait was served that are answered in one turn.
+pub(super) const SERVED: usize = 64;
 
 const UNBLOCKED: &str = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
 
@@ -28,8 +30,19 @@ enum WaitEnd {
 }
 
 impl<K: Sockets> LoopCore<K> {
+    /// Answers clients whose keys have come, at most so many. One entry of a stream may serve
+    /// thousands, and others have their turn between them.
+    pub(super) fn answer_served(&mut self, most: usize) {
+        for _ in 0..most {
+            let Some(served) = self.table.served.pop_front() else {
+                return;
+            };
+            self.served(*served);
+        }
+    }
+
     /// Serves a client whose key has come.
-    pub(super) fn served(&mut self, served: Served) {
+    fn served(&mut self, served: Served) {
         match served {
             Served::Reply { ticket, reply, ns } => {
                 self.end_wait(target(ticket.waiter), reply, WaitEnd::Ran(ns));
