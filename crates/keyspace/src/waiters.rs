@@ -26,6 +26,7 @@ mod ticket;
 use std::ops::Range;
 use std::sync::Arc;
 
+use tidewheel_collections::StreamId;
 use tidewheel_resp::Writer;
 
 pub(crate) use self::queues::{ReadyKey, Waiters};
@@ -52,9 +53,6 @@ pub enum Served {
 
 /// The clients that are served in one hold of the locks.
 pub(crate) const PORTION: usize = 256;
-
-/// A stream's id: milliseconds, and a number.
-pub(crate) type StreamId = (u64, u64);
 
 /// What of a key a command waits for that takes nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]

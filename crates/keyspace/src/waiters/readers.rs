@@ -13,8 +13,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use tidewheel_collections::StreamId;
+
 use super::ticket::TicketState;
-use super::{StreamId, Ticket, Want};
+use super::{Ticket, Want};
 use crate::value::Entries;
 
 /// A stream, as far as its readers ask.

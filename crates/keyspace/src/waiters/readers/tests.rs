@@ -34,17 +34,21 @@ impl Numbers {
     fn of(last: u64, groups: &[(&str, u64)]) -> Self {
         let groups = groups
             .iter()
-            .map(|(name, id)| (name.as_bytes().into(), (*id, 0)));
+            .map(|(name, id)| (name.as_bytes().into(), id_of(*id)));
         Self {
-            last: (last > 0).then_some((last, 0)),
+            last: (last > 0).then_some(id_of(last)),
             groups: groups.collect(),
             asked: Cell::new(0),
         }
     }
 }
 
+fn id_of(ms: u64) -> StreamId {
+    StreamId::new(ms, 0)
+}
+
 fn above(id: u64) -> Want {
-    Want::Above((id, 0))
+    Want::Above(id_of(id))
 }
 
 fn new_for(group: &str) -> Want {
@@ -106,11 +110,11 @@ fn a_group_serves_one_after_the_other_as_long_as_it_has_something_new() {
     let mut stream = Numbers::of(7, &[("a", 6), ("b", 9)]);
     assert_eq!(serve(&mut readers, Some(&stream)), Some(1));
     // It has got the entry.
-    stream.groups.insert(b"a".into(), (7, 0));
+    stream.groups.insert(b"a".into(), id_of(7));
     assert_eq!(serve(&mut readers, Some(&stream)), None);
-    stream.last = Some((8, 0));
+    stream.last = Some(id_of(8));
     assert_eq!(serve(&mut readers, Some(&stream)), Some(3));
-    stream.last = Some((10, 0));
+    stream.last = Some(id_of(10));
     assert_eq!(serve(&mut readers, Some(&stream)), Some(2));
 }
 
@@ -135,7 +139,7 @@ fn a_group_that_is_set_back_has_something_new() {
     let mut readers = readers(&[new_for("a")]);
     let mut stream = Numbers::of(2, &[("a", 2)]);
     assert_eq!(serve(&mut readers, Some(&stream)), None);
-    stream.groups.insert(b"a".into(), (1, 0));
+    stream.groups.insert(b"a".into(), id_of(1));
     readers.look_anew(Some(&stream));
     assert_eq!(serve(&mut readers, Some(&stream)), Some(1));
 }
@@ -151,11 +155,11 @@ fn a_stream_does_not_ask_groups_that_have_delivered_everything() {
     assert_eq!(serve(&mut readers, Some(&stream)), None);
     assert_eq!(stream.asked.take(), 1_000, "once");
     for last in 6..9 {
-        stream.last = Some((last, 0));
+        stream.last = Some(id_of(last));
         assert_eq!(serve(&mut readers, Some(&stream)), None);
     }
     assert_eq!(stream.asked.take(), 0);
-    stream.last = Some((10, 0));
+    stream.last = Some(id_of(10));
     assert!(serve(&mut readers, Some(&stream)).is_some());
 }
 
@@ -205,14 +209,14 @@ fn agree(seed: u64) {
             }
             3 | 4 => {
                 let last = &mut stream.get_or_insert_default().last;
-                let before = last.map_or(0, |last| last.0);
-                *last = Some((before + 1 + draw(3), 0));
+                let before = last.map_or(0, |last| last.ms);
+                *last = Some(id_of(before + 1 + draw(3)));
             }
             5 => {
                 let stream = stream.get_or_insert_default();
                 match draw(3) {
                     0 => drop(stream.groups.remove(name.as_bytes())),
-                    _ => drop(stream.groups.insert(name.into(), (draw(40), 0))),
+                    _ => drop(stream.groups.insert(name.into(), id_of(draw(40)))),
                 }
                 readers.look_anew(Some(&*stream));
             }
