@@ -276,6 +276,22 @@ impl ClaimState {
         Some(claim)
     }
 
+    /// Lets the clients try again that are parked for one of these shards.
+    pub(crate) fn wake_parked(&mut self, shards: &ShardSet) -> Vec<Waiter> {
+        let mut woken = Vec::new();
+        for claim in self.claims.values_mut() {
+            if let Claimant::Parked { waiter, .. } = claim.claimant
+                && !claim.granted
+                && claim.meets(shards)
+            {
+                claim.granted = true;
+                woken.push(waiter);
+            }
+        }
+        self.waiting -= woken.len();
+        woken
+    }
+
     /// The number of the claim with which a client was parked that goes on now.
     pub(crate) fn parked(&self, client: Waiter) -> Option<u64> {
         let is = |claimant: &Claimant| matches!(claimant, Claimant::Parked { waiter, .. } if *waiter == client);

@@ -17,7 +17,7 @@ use crate::commands::handlers::{Handler, HandlerFn, handler};
 use crate::context::Context;
 use crate::demand::at_most_added;
 use crate::error::CommandError;
-use crate::gate::Seat;
+use crate::gate::{Exclusive, Seat};
 use crate::incremental::IncrementalCommand;
 use crate::keyspace::Keyspace;
 use crate::rows::Command;
@@ -155,7 +155,10 @@ impl Keyspace {
     ) -> Option<Unfinished> {
         match handler(row) {
             Handler::Whole(handler) => match self.without_long_commands() {
-                Ok(_alone) => execute_alone(seat, &mut context, handler),
+                Ok(no_long) => match no_long.alone(seat) {
+                    Ok(alone) => execute_alone(alone, &mut context, handler),
+                    Err(blocked) => return Some(Unfinished::Blocked(blocked)),
+                },
                 Err(blocked) => return Some(Unfinished::Blocked(blocked)),
             },
             Handler::Incremental(steps) => match IncrementalCommand::new(row, steps, &context) {
@@ -211,9 +214,8 @@ impl Keyspace {
 
 /// Runs a command that needs the whole keyspace for itself.
 #[cold]
-fn execute_alone(seat: &mut Seat, context: &mut Context<'_, '_>, handler: HandlerFn) {
+fn execute_alone(alone: Exclusive<'_>, context: &mut Context<'_, '_>, handler: HandlerFn) {
     let mark = context.out.mark();
-    let alone = seat.exclusive();
     context.defers = true;
     let result = handler(context);
     context.keyspace.serve_everywhere(context.now);

@@ -4,7 +4,7 @@ use tidewheel_store::Progress;
 
 use crate::gate::Seat;
 use crate::keyspace::Keyspace;
-use crate::shard::NEVER;
+use crate::shard::{Hold, NEVER};
 use crate::time::{Now, Time};
 
 impl Keyspace {
@@ -17,26 +17,37 @@ impl Keyspace {
     /// long command has. Exclusive users that wait go first.
     pub fn expire(&self, seat: &mut Seat, shard: usize, time: Time, budget: u32) -> Progress {
         seat.give_way();
+        let seat_stays = seat.stays();
         let _visit = seat.visit();
         if !self.rules().active_expire() || self.is_paused() {
             return Progress::default();
         }
-        let mut progress = self.expire_due(shard, &Now::of(&self.timeline, time), budget);
+        let now = Now::of(&self.timeline, time);
+        // A shard that others have for longer is passed over: its own keys wait for it, no others
+        // do. Who has locks already tries for no other.
+        let hold = match seat_stays {
+            true => self.shards[shard].try_lock(),
+            false => self.shards[shard].lock_at_once(),
+        };
+        let mut progress = match hold {
+            Some(hold) => self.expire_in(hold, &now, budget),
+            None => Progress::default(),
+        };
         progress.next_deadline = progress.next_deadline.map(|d| self.timeline.clock_of(d));
         progress
     }
 
     /// As [`expire`](Self::expire), in engine ticks, whether or not active expiry is on.
     pub(crate) fn expire_due(&self, shard: usize, now: &Now, budget: u32) -> Progress {
+        let hold = self.shards[shard].lock_at_once();
+        hold.map_or_else(Progress::default, |hold| self.expire_in(hold, now, budget))
+    }
+
+    fn expire_in(&self, mut hold: Hold<'_>, now: &Now, budget: u32) -> Progress {
         let mut total = Progress::default();
         let mut garbage = Vec::new();
         let mut lateness = self.lateness_us.runs();
         let mut left = budget;
-        // A shard that others have for longer is passed over: its own keys wait for it, no others
-        // do.
-        let Some(mut hold) = self.shards[shard].lock_at_once() else {
-            return total;
-        };
         let since = self.hooks.stopwatch_ns();
         for db in 0..hold.databases() {
             if !hold.is_due(db, now) {

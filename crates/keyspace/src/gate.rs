@@ -72,7 +72,11 @@ struct GateState {
 /// Set while a seat's owner is inside. It takes two cache lines, so neighbours never share one.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct InsideFlag(AtomicBool);
+struct InsideFlag {
+    inside: AtomicBool,
+    /// Its owner will be inside for long. Nobody waits for that.
+    stays: AtomicBool,
+}
 
 impl Gate {
     /// Bits that are looked at before every command: [`RAISED`], and the shell's own.
@@ -103,6 +107,7 @@ impl Gate {
             gate: Arc::clone(self),
             line,
             inside: false,
+            stays: false,
             delay_ns: 0,
             whole: None,
         }
@@ -137,6 +142,8 @@ pub struct Seat {
     line: Arc<InsideFlag>,
     /// The value of `line`, without the cost of an atomic read.
     inside: bool,
+    /// Its owner stays inside, whoever waits.
+    stays: bool,
     /// Time that commands needed to make room.
     delay_ns: u64,
     /// Its owner has the whole keyspace, until [`give_back`](Self::give_back).
@@ -190,7 +197,7 @@ impl Seat {
             return;
         }
         drop(HeldLock::new(Rank::Gate));
-        self.line.0.swap(true, Ordering::SeqCst);
+        self.line.inside.swap(true, Ordering::SeqCst);
         if self.gate.raised() {
             self.step_aside();
         }
@@ -200,11 +207,11 @@ impl Seat {
     /// Leaves after a batch of commands. Nothing may be locked.
     #[inline]
     pub fn leave(&mut self) {
-        if !self.inside || self.whole.is_some() {
+        if !self.inside || self.whole.is_some() || self.stays {
             return;
         }
         self.inside = false;
-        self.line.0.swap(false, Ordering::SeqCst);
+        self.line.inside.swap(false, Ordering::SeqCst);
         if self.gate.raised() {
             self.tell();
         }
@@ -214,9 +221,34 @@ impl Seat {
     /// piece of work before the next call. Nothing may be locked.
     #[inline]
     pub fn give_way(&mut self) {
-        if self.bits() & RAISED != 0 && self.inside && self.whole.is_none() {
+        if self.bits() & RAISED != 0 && self.inside && self.whole.is_none() && !self.stays {
             self.step_aside();
         }
+    }
+
+    /// Stays inside for long, with locks that it keeps: until [`moves`](Self::moves) it neither
+    /// leaves nor gives way, and who wants the whole keyspace does not get it.
+    pub(crate) fn stay(&mut self) {
+        if self.whole.is_some() {
+            return;
+        }
+        self.stays = true;
+        self.line.stays.store(true, Ordering::SeqCst);
+        if self.gate.raised() {
+            self.tell();
+        }
+    }
+
+    /// Ends what [`stay`](Self::stay) has begun.
+    pub fn moves(&mut self) {
+        if std::mem::take(&mut self.stays) {
+            self.line.stays.store(false, Ordering::SeqCst);
+        }
+    }
+
+    /// True between [`stay`](Self::stay) and [`moves`](Self::moves).
+    pub(crate) fn stays(&self) -> bool {
+        self.stays
     }
 
     /// Goes inside; the guard leaves if the seat was empty.
@@ -232,20 +264,32 @@ impl Seat {
     #[must_use]
     pub fn exclusive(&mut self) -> Exclusive<'_> {
         let ends = self.whole.is_none();
-        self.take_whole();
+        while !self.take_whole() {
+            std::thread::yield_now();
+        }
         Exclusive { seat: self, ends }
     }
 
+    /// As [`exclusive`](Self::exclusive), unless another stays inside for long.
+    pub(crate) fn try_exclusive(&mut self) -> Option<Exclusive<'_>> {
+        let ends = self.whole.is_none();
+        let taken = self.take_whole();
+        taken.then_some(Exclusive { seat: self, ends })
+    }
+
     /// As [`exclusive`](Self::exclusive), until [`give_back`](Self::give_back): for several
-    /// commands in a row. Meanwhile the seat counts as inside.
-    pub fn take_whole(&mut self) {
+    /// commands in a row. Meanwhile the seat counts as inside. False if another stays inside for
+    /// long: then nothing has changed.
+    #[must_use]
+    pub(crate) fn take_whole(&mut self) -> bool {
         if self.whole.is_some() {
-            return;
+            return true;
         }
         let order = HeldLock::new(Rank::Gate);
         let was_inside = self.inside;
         self.leave();
-        let turns = &self.gate.turns;
+        let gate = Arc::clone(&self.gate);
+        let turns = &gate.turns;
         let mut state = turns.state.lock();
         let number = state.next;
         state.next += 1;
@@ -254,10 +298,17 @@ impl Seat {
         });
         state.raised = true;
         self.gate.bits.fetch_or(RAISED, Ordering::SeqCst);
-        turns.wait_while(&mut state, GateState::somebody_inside);
+        turns.wait_while(&mut state, |state| {
+            state.somebody_inside() && !state.somebody_stays()
+        });
+        if state.somebody_stays() {
+            self.lower(state, was_inside);
+            return false;
+        }
         drop(state);
         self.inside = true;
         self.whole = Some(WholeKeyspace { was_inside, order });
+        true
     }
 
     /// True if the seat has the whole keyspace.
@@ -271,15 +322,19 @@ impl Seat {
         let Some(whole) = self.whole.take() else {
             return;
         };
-        let turns = &self.gate.turns;
-        let mut state = turns.state.lock();
+        let gate = Arc::clone(&self.gate);
+        self.lower(gate.turns.state.lock(), whole.was_inside);
+    }
+
+    /// Lowers the bit that it has raised, and is inside again if it was.
+    fn lower(&mut self, mut state: MutexGuard<'_, GateState>, was_inside: bool) {
         state.raised = false;
         state.serving += 1;
         // Under the lock: the next exclusive user sees it.
-        self.line.0.store(whole.was_inside, Ordering::SeqCst);
-        self.inside = whole.was_inside;
+        self.line.inside.store(was_inside, Ordering::SeqCst);
+        self.inside = was_inside;
         self.gate.bits.fetch_and(!RAISED, Ordering::SeqCst);
-        turns.changed.notify_all();
+        self.gate.turns.changed.notify_all();
     }
 
     /// Leaves while the bit is raised, and goes inside again.
@@ -290,11 +345,11 @@ impl Seat {
         let mut state = turns.state.lock();
         if state.raised {
             state.aside += 1;
-            self.line.0.store(false, Ordering::SeqCst);
+            self.line.inside.store(false, Ordering::SeqCst);
             turns.changed.notify_all();
             turns.wait_while(&mut state, |state| state.raised);
             // Under the lock: nobody can raise the bit before it is seen.
-            self.line.0.store(true, Ordering::SeqCst);
+            self.line.inside.store(true, Ordering::SeqCst);
             state.aside -= 1;
             turns.changed.notify_all();
         }
@@ -313,13 +368,20 @@ impl Seat {
 
 impl GateState {
     fn somebody_inside(&self) -> bool {
-        self.seats.iter().any(|seat| seat.0.load(Ordering::SeqCst))
+        let mut seats = self.seats.iter();
+        seats.any(|seat| seat.inside.load(Ordering::SeqCst))
+    }
+
+    fn somebody_stays(&self) -> bool {
+        let mut seats = self.seats.iter();
+        seats.any(|seat| seat.stays.load(Ordering::SeqCst))
     }
 }
 
 impl Drop for Seat {
     fn drop(&mut self) {
         self.give_back();
+        self.moves();
         self.leave();
         let mut state = self.gate.turns.state.lock();
         state.seats.retain(|line| !Arc::ptr_eq(line, &self.line));

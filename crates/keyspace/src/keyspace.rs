@@ -81,6 +81,8 @@ pub struct Keyspace {
     pub(crate) next_ticket: AtomicU64,
     pub(crate) waiting: AtomicUsize,
     pub(crate) claims: Claims,
+    /// Scripts that have run for so long that others are refused.
+    pub(crate) long_scripts: AtomicUsize,
     /// The last reading of each shard's counters.
     pub(crate) readings: Mutex<Vec<ShardReading>>,
     rules: Rules,
@@ -123,6 +125,7 @@ impl Keyspace {
             next_ticket: AtomicU64::new(SHARDS_MAX as u64),
             waiting: AtomicUsize::new(0),
             claims: Claims::default(),
+            long_scripts: AtomicUsize::new(0),
             readings: Mutex::default(),
             rules: Rules::default(),
             hasher,

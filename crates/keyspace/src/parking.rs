@@ -2,11 +2,12 @@
 //! commands in the [order](crate::claims) of their claims.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use crate::claims::{
     Blocked, Claim, ClaimState, Claimant, Deferred, GrantedClaims, Parked, ShardAction, ShardSet,
 };
+use crate::gate::{Exclusive, Seat};
 use crate::keyspace::Keyspace;
 use crate::order::RankedGuard;
 use crate::shard::Hold;
@@ -17,6 +18,18 @@ use crate::waiters::{Served, Ticket, Waiter};
 #[derive(Debug)]
 #[must_use]
 pub struct NoLongCommands<'a>(&'a Keyspace);
+
+impl NoLongCommands<'_> {
+    /// Takes the whole keyspace for the guard's life.
+    ///
+    /// # Errors
+    ///
+    /// If a script runs for long.
+    pub fn alone<'s>(&self, seat: &'s mut Seat) -> Result<Exclusive<'s>, Blocked> {
+        let alone = seat.try_exclusive();
+        alone.ok_or_else(|| Blocked::on(ShardSet::ALL))
+    }
+}
 
 impl Drop for NoLongCommands<'_> {
     fn drop(&mut self) {
@@ -84,6 +97,35 @@ impl Keyspace {
             }
         }
         held
+    }
+
+    /// A script has had these shards for a while: nobody waits for them any more.
+    pub(crate) fn keep_for_script(&self, shards: ShardSet) {
+        let mut state = self.claims.0.lock();
+        self.is_held(&mut state, shards);
+    }
+
+    /// A script has had these shards for so long that who needs them is refused. Those who are
+    /// parked for them try again, and are.
+    pub(crate) fn refuse_for_script(&self, shards: ShardSet) {
+        self.long_scripts.fetch_add(1, SeqCst);
+        for shard in self.known(shards) {
+            self.shards[shard].set_scripted(true);
+        }
+        let parked = self.claims.0.lock().wake_parked(&shards);
+        parked
+            .into_iter()
+            .for_each(|waiter| self.hooks.go_on(waiter));
+    }
+
+    /// Returns whether a script has had one of the shards for so long that its client is refused.
+    #[must_use]
+    pub fn is_busy_with_script(&self, blocked: &Blocked) -> bool {
+        if blocked.0.shards == ShardSet::ALL {
+            return self.long_scripts.load(SeqCst) > 0;
+        }
+        let mut shards = self.known(blocked.0.shards);
+        shards.any(|shard| self.shards[shard].is_scripted())
     }
 
     /// Ends the claims of parked clients that have run their commands, or are gone. Costs a look at

@@ -7,6 +7,8 @@
 //! 2. [`Transaction::run`] runs each command over these locks.
 //! 3. [`Transaction::end`] unlocks, and then does what must not be done under a lock.
 
+use std::sync::atomic::Ordering::SeqCst;
+
 use tidewheel_resp::{Args, Writer};
 
 use crate::claims::{Blocked, ShardSet};
@@ -38,6 +40,8 @@ pub struct Transaction<'a> {
     takes_gate: bool,
     /// Work that is left for after unlocking.
     large: Option<Box<LargeValues>>,
+    /// A script that has run for so long that others are refused.
+    long: bool,
     /// The time at which it began, if its hold is measured.
     since_ns: Option<u64>,
     /// While the gate is taken.
@@ -151,7 +155,9 @@ impl Keyspace {
                 Ok(permission) => alone = Some(permission),
                 Err(blocked) => return Begun::Blocked(blocked),
             }
-            seat.take_whole();
+            if !seat.take_whole() {
+                return Begun::Blocked(Blocked::on(ShardSet::ALL));
+            }
         }
         let mut locks = match self.lock_set(shards, true) {
             Ok(locks) => locks,
@@ -182,6 +188,7 @@ impl Keyspace {
             whole,
             takes_gate,
             large: None,
+            long: false,
             since_ns,
             alone,
         })
@@ -219,8 +226,15 @@ impl<'a> Transaction<'a> {
     /// The locks, to be unlocked next, and those of the shards for which somebody waits.
     fn take_locks(&mut self) -> (ShardSet, Vec<(usize, Hold<'a>)>) {
         let locks = std::mem::take(&mut self.locks);
+        let was_long = std::mem::take(&mut self.long);
+        if was_long {
+            self.keyspace.long_scripts.fetch_sub(1, SeqCst);
+        }
         let mut awaited = ShardSet::NONE;
         for (shard, _) in locks.iter().filter(|_| !self.whole) {
+            if was_long {
+                self.keyspace.shards[*shard].set_scripted(false);
+            }
             if self.keyspace.shards[*shard].end_transaction() {
                 awaited.insert(*shard);
             }
@@ -268,9 +282,28 @@ impl<'a> Transaction<'a> {
                 return false;
             };
             self.keyspace.shards[shard].begin_transaction();
+            self.keyspace.shards[shard].set_scripted(self.long);
             self.locks.insert(at, (shard, hold));
         }
         true
+    }
+
+    fn shards(&self) -> ShardSet {
+        ShardSet::of(self.locks.iter().map(|(shard, _)| *shard))
+    }
+
+    /// A script runs for longer than a moment: others park at once if they need its shards, and
+    /// nobody gets the whole keyspace. The seat stays inside until [`end`](Self::end).
+    pub fn lasts(&self, seat: &mut Seat) {
+        self.keyspace.keep_for_script(self.shards());
+        seat.stay();
+    }
+
+    /// A script has run for so long that others are refused if they need its shards
+    /// ([`Keyspace::is_busy_with_script`]), also those who are parked.
+    pub fn lasts_long(&mut self) {
+        self.long = true;
+        self.keyspace.refuse_for_script(self.shards());
     }
 
     /// Runs one command of a script, and appends its whole reply. It [lacks](Self::lacks) nothing.
@@ -336,6 +369,7 @@ impl<'a> Transaction<'a> {
     pub fn end(mut self, seat: &mut Seat, time: Time, out: &mut Writer) {
         let keyspace = self.keyspace;
         let now = Now::of(&keyspace.timeline, time);
+        seat.moves();
         if let Some(since_ns) = self.since_ns
             && !self.locks.is_empty()
         {

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
 use mlua::{Function, Lua, LuaString};
@@ -147,7 +148,15 @@ impl State {
     pub(crate) fn ask(&self) -> Result<(), Raise> {
         self.steps.set(STEPS);
         self.alive()?;
-        match host::with(|host| host.interrupt()).flatten() {
+        // A panic must not pass through Lua.
+        let asked = catch_unwind(AssertUnwindSafe(|| host::with(|host| host.interrupt())));
+        let answer = asked.unwrap_or_else(|payload| {
+            self.panic.set(Some(payload));
+            Some(Some(
+                "ERR the program around the script has panicked".to_owned(),
+            ))
+        });
+        match answer.flatten() {
             Some(line) => {
                 self.end(line);
                 Err(Raise::Killed)

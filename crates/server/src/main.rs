@@ -23,6 +23,7 @@
 //! - `clients/`: connections and their limits, the commands that they queue after MULTI (within
 //!   `client-query-buffer-limit` and `maxmemory-clients`), the registry of all of them, CLIENT
 //!   PAUSE, MONITOR.
+//! - `scripts/`: the bodies of scripts, each loop's Lua state, the script that a loop runs.
 //! - `pubsub/`: channels, patterns, keyspace events. A message is encoded once and shared.
 //! - `loop_handle/`: a loop's handle for other threads, with its alarm and its inbox.
 //! - `net/`, `process/`: accepting, and output that is not sent yet; open files, the log, a thread

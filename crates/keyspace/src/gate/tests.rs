@@ -174,3 +174,32 @@ fn the_shells_bits_and_the_gates_do_not_disturb_each_other() {
     drop(alone);
     assert_eq!(gate.bits(), 8);
 }
+
+#[test]
+fn nobody_gets_the_whole_keyspace_while_one_stays_inside() {
+    let gate = Arc::new(Gate::default());
+    let (mut stays, mut asks) = (gate.seat(), gate.seat());
+    stays.enter();
+    // The one who stays says so before, or while, the other waits for it.
+    for before in [true, false] {
+        std::thread::scope(|scope| {
+            if before {
+                stays.stay();
+            }
+            let asked = scope.spawn(|| asks.take_whole());
+            while !before && gate.bits() & RAISED == 0 {
+                std::thread::yield_now();
+            }
+            stays.stay();
+            assert!(!asked.join().unwrap());
+        });
+        assert_eq!(gate.bits() & RAISED, 0);
+        // It neither leaves nor gives way.
+        stays.leave();
+        assert!(stays.is_inside());
+        stays.moves();
+    }
+    stays.leave();
+    assert!(asks.take_whole());
+    asks.give_back();
+}

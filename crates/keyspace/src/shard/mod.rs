@@ -40,6 +40,8 @@ pub(crate) struct Shard {
     /// One of three states: no transaction, a transaction has the shard, or one has it and somebody
     /// awaits its end.
     transaction: AtomicU8,
+    /// A script has had it for so long that others are refused.
+    scripted: AtomicBool,
     /// True if the last thread that [waited briefly](Self::wait_briefly) for the lock did not get
     /// it.
     suspected: AtomicBool,
@@ -157,6 +159,7 @@ impl Shard {
             next_deadline: AtomicU64::new(NEVER),
             busy: AtomicBool::new(false),
             transaction: AtomicU8::new(NO_TRANSACTION),
+            scripted: AtomicBool::new(false),
             suspected: AtomicBool::new(false),
             urgency: AtomicU64::new(UNKNOWN),
             shared,
@@ -233,6 +236,15 @@ impl Shard {
     /// The transaction is about to unlock. Returns whether somebody is to be told of that.
     pub(crate) fn end_transaction(&self) -> bool {
         self.transaction.swap(NO_TRANSACTION, Relaxed) == AWAITED_TRANSACTION
+    }
+
+    /// Says whether a script has had the shard for so long that others are refused.
+    pub(crate) fn set_scripted(&self, scripted: bool) {
+        self.scripted.store(scripted, Release);
+    }
+
+    pub(crate) fn is_scripted(&self) -> bool {
+        self.scripted.load(Acquire)
     }
 
     /// If a transaction has the shard, its end is told. The claims are locked.

@@ -1,6 +1,9 @@
 //! What the engine keeps, and what it counts.
 
-use tidewheel_scripts::{Engine, Limits, Sha};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use tidewheel_resp::{Args, Writer};
+use tidewheel_scripts::{Engine, Host, Limits, Sha};
 
 use crate::host::text;
 
@@ -24,4 +27,45 @@ fn the_oldest_unused_script_is_dropped_above_the_bound() {
         error.line().starts_with("ERR Error compiling script"),
         "{error}"
     );
+}
+
+/// A host that fails.
+struct Panics;
+
+impl Host for Panics {
+    fn call(&mut self, _: Args<'_>, _: &mut Writer) {
+        panic!("a command");
+    }
+
+    fn log(&mut self, _: i64, _: &[u8]) {
+        panic!("a log");
+    }
+
+    fn interrupt(&mut self) -> Option<String> {
+        panic!("an interrupt");
+    }
+}
+
+/// A panic of the host passes by all of Lua, whatever the script does, and the engine is as before.
+#[test]
+fn a_panic_of_the_host_is_the_callers() {
+    let mut engine = Engine::new(Limits::default()).unwrap();
+    for body in [
+        "redis.call('get', 'a')",
+        "redis.pcall('get', 'a')",
+        "while true do pcall(redis.call, 'get', 'a') end",
+        "return coroutine.wrap(function() redis.call('get', 'a') end)()",
+        "return {pcall(function() return redis.pcall('get', 'a') end)}",
+        "while true do end",
+        "while true do pcall(function() while true do end end) end",
+        "return string.find(string.rep('a', 5000), string.rep('a-', 20) .. 'b')",
+    ] {
+        let mut out = Writer::default();
+        let ran = catch_unwind(AssertUnwindSafe(|| {
+            let name = Sha::of(body.as_bytes());
+            engine.run(&name, body.as_bytes(), &[], &[], &mut Panics, &mut out);
+        }));
+        assert!(ran.is_err(), "{body}: {:?}", out.as_bytes().escape_ascii());
+        assert_eq!(text(&mut engine, "return {1, 'a'}"), "*2 :1 $1 a");
+    }
 }

@@ -3,6 +3,9 @@
 //! Some bits concern every client. They are in the keyspace gate's byte, which is read before each
 //! command. The others concern one connection, and lie above that byte.
 
+/// A script runs for so long that others are refused, on some loop.
+pub(crate) const BUSY: u8 = 4;
+
 /// Every command of every client (CLIENT PAUSE ALL).
 pub(crate) const PAUSE_ALL: u8 = 8;
 

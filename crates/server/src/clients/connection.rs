@@ -274,6 +274,17 @@ impl Connection {
             && self.output.len() < OUTPUT_SOFT_MARK
     }
 
+    /// Returns true if a command is unfinished, or may not run now.
+    pub(crate) fn is_held_up(&self) -> bool {
+        self.paused
+            || self.walk.is_some()
+            || self.begun.is_some()
+            || self.waiting.is_some()
+            || self.parked.is_some()
+            || self.resumed.is_some()
+            || self.events_follow
+    }
+
     /// Returns true if the loop can do something for it now.
     pub(crate) fn has_work(&self) -> bool {
         self.takes_input() && (self.readable || self.has_runnable()) || self.reads_ahead()

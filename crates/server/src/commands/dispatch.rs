@@ -22,6 +22,10 @@ use crate::state::observer::Observe as _;
 /// The start of the error reply to a command that found no memory.
 const NO_MEMORY: &[u8] = b"-OOM ";
 
+/// What others are told while a script runs for long.
+pub(crate) const BUSY: &str = "BUSY Redis is busy running a script. You can only call SCRIPT KILL \
+                               or SHUTDOWN NOSAVE.";
+
 impl Turn<'_> {
     /// Runs one command. `call` is what is known of it already.
     #[inline(always)]
@@ -158,14 +162,39 @@ impl Turn<'_> {
         match keyspace.begin(seat, call, session, state.time, args, self.out) {
             None => CommandStep::Done,
             Some(Unfinished::Incremental(mut walk)) => {
-                if let Some(blocked) = walk.take_blocked() {
-                    self.park(conn, &blocked);
+                if let Some(blocked) = walk.take_blocked()
+                    && self.park_or_refuse(conn, &blocked) == CommandStep::Done
+                {
+                    return CommandStep::Done;
                 }
                 conn.walk = Some(walk);
                 CommandStep::Walking
             }
             Some(Unfinished::Waits(ticket)) => self.wait_for_key(conn, row, ticket),
-            Some(Unfinished::Blocked(blocked)) => self.park(conn, &blocked),
+            Some(Unfinished::Blocked(blocked)) => self.park_or_refuse(conn, &blocked),
+        }
+    }
+
+    /// Returns why a command is refused, if a script has run for so long with shards that it needs.
+    pub(crate) fn busy(&self, blocked: &Blocked) -> Option<CommandError> {
+        let is_busy = self.state.seat.bits() & checks::BUSY != 0
+            && self.state.server.keyspace.is_busy_with_script(blocked);
+        is_busy.then_some(CommandError::fixed(BUSY))
+    }
+
+    /// As [`park`](Self::park); but a command that needs a long script's shards is refused.
+    #[cold]
+    pub(crate) fn park_or_refuse(
+        &mut self,
+        conn: &mut Connection,
+        blocked: &Blocked,
+    ) -> CommandStep {
+        match self.busy(blocked) {
+            Some(why) => {
+                why.write(self.out);
+                CommandStep::Done
+            }
+            None => self.park(conn, blocked),
         }
     }
 
@@ -214,7 +243,16 @@ impl Turn<'_> {
         conn.walk = keyspace.go_on(seat, walk, state.time, self.out);
         let blocked = conn.walk.as_mut().and_then(|walk| walk.take_blocked());
         if let Some(blocked) = blocked {
-            self.park(conn, &blocked);
+            let reads = !row.flags.has(Flags::WRITE);
+            match self.busy(&blocked).filter(|_| reads) {
+                Some(why) => {
+                    conn.walk = None;
+                    why.write(self.out);
+                }
+                None => {
+                    self.park(conn, &blocked);
+                }
+            }
         }
         let state = &mut *self.state;
         state.note_slow();
@@ -381,6 +419,10 @@ impl Turn<'_> {
                 CommandStep::Done
             });
         }
+        if self.state.beside_script && !runs_beside_script(row) {
+            self.refuse_call(conn, Some(row), CommandError::fixed(BUSY));
+            return Some(CommandStep::Done);
+        }
         let changes = is_write(row)
             || row.name == "exec" && conn.queue.as_ref().is_some_and(|queue| queue.writes());
         let waits =
@@ -392,6 +434,11 @@ impl Turn<'_> {
         (conn.checks & checks::QUEUING != 0 && !runs_at_once(row))
             .then(|| self.queue(conn, row, args))
     }
+}
+
+/// Returns true if a command may run while its loop is in a script: it looks at no keys.
+fn runs_beside_script(row: &Command) -> bool {
+    row.flags.has(Flags::ALLOW_BUSY) && row.name != "watch"
 }
 
 /// Returns the row of a command that cannot be run as it was sent.

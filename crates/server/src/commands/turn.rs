@@ -51,11 +51,26 @@ impl CommandNotes {
     }
 }
 
+/// The clients of a loop other than the one whose command runs.
+pub(crate) trait Others: std::fmt::Debug {
+    /// Serves them while a script runs for long: they are refused, but for what ends it.
+    fn attend(&mut self, state: &mut LoopState);
+}
+
+/// None: commands that run beside a script attend to nobody.
+#[derive(Debug)]
+pub(crate) struct Nobody;
+
+impl Others for Nobody {
+    fn attend(&mut self, _: &mut LoopState) {}
+}
+
 /// One connection's turn: the state that its commands work with.
 #[derive(Debug)]
 pub(crate) struct Turn<'a> {
     pub(crate) state: &'a mut LoopState,
     pub(crate) notes: &'a mut CommandNotes,
+    pub(crate) others: &'a mut dyn Others,
     /// The replies of this turn.
     pub(crate) out: &'a mut Writer,
     /// Engine microseconds at which the turn should end.
@@ -76,6 +91,7 @@ impl<'a> Turn<'a> {
     pub(crate) fn new(
         state: &'a mut LoopState,
         notes: &'a mut CommandNotes,
+        others: &'a mut dyn Others,
         out: &'a mut Writer,
     ) -> Self {
         state.renew_time();
@@ -83,6 +99,7 @@ impl<'a> Turn<'a> {
             ends: clock::micros(state.time) + TURN_US,
             state,
             notes,
+            others,
             out,
             command_bytes: 0,
             in_transaction: false,

@@ -192,6 +192,16 @@ impl Inbox {
         }
     }
 
+    /// Takes just the new connections.
+    pub(crate) fn take_connections(&mut self, into: &mut Vec<Accepted>) {
+        let is_new = |item: &mut InboxItem| matches!(item, InboxItem::Connection(_));
+        for item in self.items.extract_if(.., is_new) {
+            if let InboxItem::Connection(accepted) = item {
+                into.push(*accepted);
+            }
+        }
+    }
+
     /// Returns the bytes of the messages that wait, with their lists of targets.
     pub(crate) fn message_bytes(&self) -> usize {
         self.message_bytes

@@ -23,6 +23,7 @@ use tidewheel_time::{Alarm, NEVER, Soonest};
 use self::inbox::{Inbox, InboxItem, Messages, Target};
 use crate::counters::command_counts::SharedCounts;
 use crate::counters::metrics::LoopCounters;
+use crate::net::listener::Accepted;
 use crate::scripts::running::Running;
 
 /// Ends a loop's sleep through its poller. It is called at most once for a sleep, so it need not be
@@ -179,6 +180,13 @@ impl LoopHandle {
         let mut inbox = self.inbox.lock();
         self.taken.store(inbox.message_bytes(), Ordering::Relaxed);
         inbox.collect(items);
+    }
+
+    /// Takes just the new connections.
+    pub(crate) fn take_connections(&self, into: &mut Vec<Accepted>) {
+        if self.alarm.is_requested() {
+            self.inbox.lock().take_connections(into);
+        }
     }
 
     /// Notes that the loop has dropped everything that it collected, so its memory is free.

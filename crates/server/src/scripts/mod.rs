@@ -3,7 +3,9 @@
 //! 1. EVAL and SCRIPT LOAD put a body into [`Bodies`] under the SHA1 of its text. EVALSHA finds it
 //!    there. A loop keeps what it has found ([`Scripts`]) until a body is dropped.
 //! 2. A loop makes its Lua state when its first script runs, and compiles a body at its first use.
-//! 3. A body remembers how much of the keyspace it has ever reached for ([`Body::reach`]), so that
+//! 3. A script that runs for long has the other clients of its loop served in between, which can
+//!    end it (`loops/loop_core/beside_script.rs`).
+//! 4. A body remembers how much of the keyspace it has ever reached for ([`Body::reach`]), so that
 //!    its next run begins with the right locks.
 
 pub(crate) mod bodies;

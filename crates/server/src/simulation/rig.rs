@@ -17,10 +17,11 @@ use super::wire::{Socket, Wire};
 use crate::config::Settings;
 use crate::loop_handle::LoopHandle;
 use crate::loop_handle::inbox::{InboxItem, Target};
-use crate::loops::loop_core::{LoopCore, Sockets};
+use crate::loops::loop_core::{LoopCore, Readiness, Shell, Sockets};
 use crate::net::listener::Accepted;
 use crate::process::long_work::Work;
 use crate::process::reclaim::Reclaimer;
+use crate::state::loop_state::LoopState;
 use crate::state::observer::Observe as _;
 use crate::state::server::{Server, ServerParts, StopReason};
 use crate::time::clock::Clock;
@@ -44,6 +45,15 @@ pub(super) struct Peer {
     /// The number of its loop.
     pub(super) owner: usize,
     slot: u32,
+}
+
+/// A shell where nothing happens within a turn.
+struct Still;
+
+impl Shell<Socket> for Still {
+    fn look(&mut self, _: &mut dyn FnMut(u32, Readiness)) {}
+
+    fn accept(&mut self, _: &mut LoopState, _: &mut Vec<Accepted<Socket>>) {}
 }
 
 /// Sockets that are wires.
@@ -127,7 +137,7 @@ impl Rig {
         self.loops[index].wake();
         let idle = !self.note_news(index);
         self.loops[index].take_inbox();
-        self.loops[index].work(idle);
+        self.loops[index].work(idle, &mut Still);
         asleep
     }
 
@@ -176,7 +186,7 @@ impl Rig {
     /// inbox nor at changed settings before.
     pub(super) fn serve(&mut self, index: usize) {
         self.note_news(index);
-        self.loops[index].work(true);
+        self.loops[index].work(true, &mut Still);
     }
 
     /// Runs all loops until none has anything left to do at this moment.

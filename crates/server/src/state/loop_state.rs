@@ -33,6 +33,8 @@ pub(crate) struct LoopState {
     pub(crate) seat: Seat,
     pub(crate) tally: LoopTally,
     pub(crate) scripts: Scripts,
+    /// Commands run beside a script of this loop, which has locked shards.
+    pub(crate) beside_script: bool,
 }
 
 impl LoopState {
@@ -46,6 +48,7 @@ impl LoopState {
             seat: server.keyspace.seat(),
             tally: LoopTally::default(),
             scripts: Scripts::default(),
+            beside_script: false,
             index,
             server,
         }
@@ -106,8 +109,8 @@ impl LoopState {
     /// If a long command runs. Then the pause goes on.
     pub(crate) fn end_pause(&mut self, ends: impl FnOnce(&Pause) -> bool) -> Result<(), Blocked> {
         let server = &self.server;
-        let _no_long = server.keyspace.without_long_commands()?;
-        let alone = self.seat.exclusive();
+        let no_long = server.keyspace.without_long_commands()?;
+        let alone = no_long.alone(&mut self.seat)?;
         if ends(&server.pause) {
             server.keyspace.serve_held_back(&alone, self.time);
             server.pause.end();

@@ -20,6 +20,7 @@ use crate::process::long_work::LongWork;
 use crate::process::reclaim::Reclaimer;
 use crate::pubsub::hub::Hub;
 use crate::scripts::bodies::Bodies;
+use crate::state::long_scripts::LongScripts;
 use crate::time::clock::Clock;
 
 /// The state that all loops share.
@@ -36,6 +37,7 @@ pub(crate) struct Server {
     pub(crate) reclaimer: Reclaimer,
     pub(crate) long_work: Arc<LongWork>,
     pub(crate) scripts: Bodies,
+    pub(crate) long_scripts: LongScripts,
     pub(crate) run_id: String,
     pub(crate) port: u16,
     /// Descriptors that are no connections.
@@ -160,6 +162,7 @@ impl Server {
             reclaimer: parts.reclaimer,
             long_work,
             scripts: Bodies::default(),
+            long_scripts: LongScripts::default(),
             run_id: run_id(),
             port: parts.port,
             own_files: parts.own_files,

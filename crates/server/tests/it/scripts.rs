@@ -4,23 +4,216 @@ use std::time::Duration;
 
 use tidewheel_resp::Reply;
 
-use crate::common::{Server, command, ok, text};
+use crate::common::{Client, Server, command, error, eventually, ok, text};
 
-/// Nobody reads what is sent to a loop whose script runs, so no script may run for ever.
+const BUSY: &str = "BUSY Redis is busy running a script. You can only call SCRIPT KILL or \
+                    SHUTDOWN NOSAVE.";
+const KILLED: &str = "Script killed by user";
+
+/// Waits until a client is told that a script runs for long.
+fn until_busy(client: &mut Client, words: &[&str]) {
+    eventually("BUSY", || (client.call(words) == error(BUSY)).then_some(()));
+}
+
+/// The loop is inside the script, and serves its other clients all the same.
 #[test]
-fn a_script_without_an_end_is_ended_if_it_has_changed_nothing() {
-    let server = Server::start(&["--threads", "1", "--busy-reply-threshold", "300"]);
-    let mut client = server.client();
-    let began = crate::common::now();
+fn the_clients_of_a_long_scripts_loop_are_refused_until_one_of_them_ends_it() {
+    let server = Server::start(&["--threads", "1", "--busy-reply-threshold", "100"]);
+    let mut before = server.client();
+    assert_eq!(before.call(&["SET", "a", "1"]), ok());
+    let mut runs = server.client();
     for body in [
         "while true do end",
         "while true do pcall(redis.call, 'get', 'a') end",
         "local function f() return pcall(f) end while true do f() end",
+        "redis.call('keys', '*') while true do end",
     ] {
-        let reply = text(&client.call(&["EVAL", body, "0"]));
-        assert!(reply.contains("busy-reply-threshold"), "{body}: {reply}");
+        runs.send(&command(&["EVAL", body, "1", "a"]));
+        // A key of a shard that it has not locked expires, if there is one.
+        until_busy(&mut before, &["GET", "a"]);
+        let mut during = server.client();
+        for words in [
+            &["PING"][..],
+            &["EVAL", "return 1", "0"],
+            &["FLUSHALL"],
+            &["SUBSCRIBE", "c"],
+            &["WATCH", "a"],
+            &["CONFIG", "GET", "port"],
+        ] {
+            assert_eq!(text(&during.call(words)), BUSY, "{words:?}");
+        }
+        assert!(matches!(during.call(&["HELLO", "3"]), Reply::Map(_)));
+        // A transaction of commands that were refused is no more.
+        let mut pipeline = Vec::new();
+        for words in [&["MULTI"][..], &["GET", "a"], &["EXEC"], &["GET", "a"]] {
+            pipeline.extend_from_slice(&command(words));
+        }
+        during.send(&pipeline);
+        assert_eq!(during.read(), ok());
+        assert_eq!(text(&during.read()), BUSY);
+        let refused = text(&during.read());
+        assert_eq!(
+            refused,
+            format!("EXECABORT Transaction discarded because of: {BUSY}")
+        );
+        assert_eq!(text(&during.read()), BUSY);
+        // One that leaves meanwhile.
+        drop(server.client());
+        assert_eq!(during.call(&["SCRIPT", "KILL"]), ok());
+        let reply = text(&runs.read());
+        assert!(reply.contains(KILLED), "{body}: {reply}");
+        for client in [&mut before, &mut during, &mut runs] {
+            assert_eq!(text(&client.call(&["GET", "a"])), "1");
+        }
+        let nothing = text(&during.call(&["SCRIPT", "KILL"]));
+        assert_eq!(nothing, "NOTBUSY No scripts in execution right now.");
     }
-    assert!(began.elapsed() < Duration::from_secs(30));
+}
+
+/// What a client has sent before, and the rest of a command that comes in pieces, is answered in
+/// order.
+#[test]
+fn input_that_comes_beside_a_long_script_is_answered_in_order() {
+    let server = Server::start(&["--threads", "1", "--busy-reply-threshold", "50"]);
+    let (mut runs, mut other) = (server.client(), server.client());
+    let mut pipeline = command(&["SET", "a", "1"]);
+    pipeline.extend_from_slice(&command(&["EVAL", "while true do end", "0"]));
+    pipeline.extend_from_slice(&command(&["GET", "a"]));
+    runs.send(&pipeline);
+    until_busy(&mut other, &["PING"]);
+    let set = command(&["SET", "b", &"x".repeat(300_000)]);
+    let (first, rest) = set.split_at(200_000);
+    other.send(first);
+    std::thread::sleep(Duration::from_millis(20));
+    other.send(rest);
+    assert_eq!(text(&other.read()), BUSY);
+    // Half of it comes beside the script, half of it afterwards.
+    other.send(first);
+    runs.send(&command(&["GET", "b"]));
+    let mut kills = server.client();
+    assert_eq!(kills.call(&["SCRIPT", "KILL"]), ok());
+    other.send(rest);
+    assert_eq!(other.read(), ok());
+    assert_eq!(runs.read(), ok());
+    assert!(text(&runs.read()).contains(KILLED));
+    assert_eq!(text(&runs.read()), "1");
+    assert!(matches!(runs.read(), Reply::Null | Reply::Bulk(_)));
+}
+
+/// Time stands still in a script, also when others were served beside it.
+#[test]
+fn a_long_script_sees_one_time() {
+    let server = Server::start(&["--threads", "1", "--busy-reply-threshold", "20"]);
+    let mut runs = server.client();
+    let body = "local first = redis.call('TIME') for i = 1, 3e7 do end \
+                local last = redis.call('TIME') \
+                return {first[1] == last[1] and first[2] == last[2]}";
+    runs.send(&command(&["EVAL", body, "0"]));
+    let mut other = server.client();
+    while other.call(&["PING"]) == error(BUSY) {}
+    assert_eq!(runs.read(), Reply::Array(vec![Reply::Integer(1)]));
+}
+
+#[test]
+fn a_long_script_that_has_changed_data_is_ended_with_the_server_only() {
+    for threads in ["1", "2"] {
+        let mut server = Server::start(&["--threads", threads, "--busy-reply-threshold", "50"]);
+        let (mut runs, mut other) = (server.client(), server.client());
+        let endless = "redis.call('set', KEYS[1], 1) while true do end";
+        runs.send(&command(&["EVAL", endless, "1", "a"]));
+        until_busy(&mut other, &["GET", "a"]);
+        let reply = text(&other.call(&["SCRIPT", "KILL"]));
+        assert!(reply.starts_with("UNKILLABLE"), "{reply}");
+        assert_eq!(text(&other.call(&["GET", "a"])), BUSY);
+        other.send(&command(&["SHUTDOWN", "NOSAVE"]));
+        assert!(server.wait().success());
+    }
+}
+
+/// Only those are refused who need what a long script has.
+#[test]
+fn other_loops_and_other_shards_go_on_beside_a_long_script() {
+    let server = Server::start(&["--threads", "2", "--busy-reply-threshold", "200"]);
+    let endless = "redis.call('get', KEYS[1]) while true do end";
+    // Its first runs have all shards.
+    let mut clients: Vec<Client> = (0..4).map(|_| server.client()).collect();
+    let brief = "redis.call('get', KEYS[1]) if ARGV[1] == 'x' then while true do end end return 1";
+    for _ in 0..5 {
+        assert_eq!(
+            clients[0].call(&["EVAL", brief, "1", "a", "y"]),
+            Reply::Integer(1)
+        );
+    }
+    for round in 0..2 {
+        // Clients of both loops run it.
+        let mut runs = clients.swap_remove(round);
+        let (learned, body): (bool, &[&str]) = match round {
+            0 => (true, &["EVAL", brief, "1", "a", "x"]),
+            _ => (false, &["EVAL", endless, "1", "a"]),
+        };
+        runs.send(&command(body));
+        // Some have parked before it is long, and are told then.
+        std::thread::sleep(Duration::from_millis(50));
+        for client in &mut clients {
+            client.send(&command(&["INCR", "a"]));
+        }
+        for client in &mut clients {
+            assert_eq!(text(&client.read()), BUSY);
+        }
+        let mut during: Vec<Client> = (0..4).map(|_| server.client()).collect();
+        for client in &mut during {
+            for words in [
+                &["GET", "a"][..],
+                &["FLUSHALL"],
+                &["DBSIZE"],
+                &["KEYS", "*"],
+            ] {
+                assert_eq!(text(&client.call(words)), BUSY, "{words:?}");
+            }
+            // New connections are the other loop's.
+            assert_eq!(text(&client.call(&["PING"])), "PONG");
+            if learned {
+                for i in 0..200 {
+                    let key = format!("key:{i}");
+                    let reply = text(&client.call(&["SET", &key, "1", "PX", "100"]));
+                    assert!(reply == "OK" || reply == BUSY, "{reply}");
+                }
+            }
+        }
+        if learned {
+            let mut client = server.client();
+            let set: usize = (0..200)
+                .filter(|i| {
+                    let key = format!("key:{i}");
+                    text(&client.call(&["SET", &key, "1", "PX", "20"])) == "OK"
+                })
+                .count();
+            assert!(set > 150, "{set}");
+            // They leave although one of the loops does not end its turn.
+            eventually("all to expire", || {
+                let expired = client.info("stats", "expired_keys").parse::<usize>();
+                (expired.unwrap() >= set).then_some(())
+            });
+        }
+        let killer = round % during.len();
+        assert_eq!(during[killer].call(&["SCRIPT", "KILL"]), ok());
+        assert!(text(&runs.read()).contains(KILLED));
+        for client in clients.iter_mut().chain(&mut during) {
+            assert_eq!(text(&client.call(&["PING"])), "PONG");
+            assert_eq!(client.call(&["DEL", "a"]), Reply::Integer(0));
+        }
+        clients.append(&mut during);
+    }
+}
+
+/// A script that has everything keeps the other loops from being reached, so it may not go on.
+#[test]
+fn a_script_that_has_the_whole_keyspace_is_ended_if_it_has_changed_nothing() {
+    let server = Server::start(&["--threads", "2", "--busy-reply-threshold", "200"]);
+    let mut client = server.client();
+    let body = "redis.call('keys', '*') while true do end";
+    let reply = text(&client.call(&["EVAL", body, "0"]));
+    assert!(reply.contains("busy-reply-threshold"), "{reply}");
     assert_eq!(text(&client.call(&["EVAL", "return 'well'", "0"])), "well");
 }
 

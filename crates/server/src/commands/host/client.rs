@@ -224,15 +224,18 @@ impl Turn<'_> {
         // Commands that run on other loops are finished before the answer. Those that come after it
         // wait.
         let server = Arc::clone(&self.state.server);
-        let _no_long = match server.keyspace.without_long_commands() {
+        let no_long = match server.keyspace.without_long_commands() {
             Ok(no_long) => no_long,
-            Err(blocked) => return Ok(self.park(conn, &blocked)),
+            Err(blocked) => return Ok(self.park_or_refuse(conn, &blocked)),
         };
-        let alone = self.state.seat.exclusive();
-        server.pause.start(all, until);
-        server.pause_changed();
-        drop(alone);
-        self.done()
+        let begun = no_long.alone(&mut self.state.seat).map(|_alone| {
+            server.pause.start(all, until);
+            server.pause_changed();
+        });
+        match begun {
+            Ok(()) => self.done(),
+            Err(blocked) => Ok(self.park_or_refuse(conn, &blocked)),
+        }
     }
 
     pub(super) fn client_unblock(&mut self, args: Args<'_>) -> HandlerResult {
@@ -271,7 +274,7 @@ impl Turn<'_> {
             self.state.server.pause_changed();
         } else {
             if let Err(blocked) = self.state.end_pause(|_| true) {
-                return Ok(self.park(conn, &blocked));
+                return Ok(self.park_or_refuse(conn, &blocked));
             }
         }
         self.done()

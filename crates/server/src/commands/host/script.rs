@@ -21,11 +21,15 @@ use crate::clients::checks;
 use crate::clients::connection::Connection;
 use crate::commands::turn::{CommandStep, Turn};
 use crate::scripts::bodies::Body;
-use crate::scripts::running::Kill;
+use crate::scripts::running::{Kill, Running};
 use crate::scripts::{Interpreter, put_back, take_interpreter};
+use crate::state::long_scripts::LongScript;
 
 /// Words of a call that take no memory of their own.
 const FEW: usize = 16;
+
+/// The time between two looks at the other clients of a long script's loop.
+const ATTEND_NS: u64 = 1_000_000;
 
 /// What a script and each of its calls count towards the next reading of the clock.
 const WORK: usize = 8;
@@ -158,7 +162,7 @@ impl Turn<'_> {
                 .script(seat, time, reach, keys.iter().copied());
             let transaction = match begun {
                 Begun::Runs(transaction) => transaction,
-                Begun::Blocked(blocked) => return Ok(self.park(conn, &blocked)),
+                Begun::Blocked(blocked) => return Ok(self.park_or_refuse(conn, &blocked)),
                 Begun::Changed => unreachable!("a script watches no key"),
             };
             let Interpreter { engine, reply } = &mut *interpreter;
@@ -183,6 +187,8 @@ impl Turn<'_> {
                 wrote: false,
                 calls: 0,
                 began_ns: None,
+                attended_ns: 0,
+                long: None,
                 lacks: None,
             };
             engine.run(&body.name, &body.text, keys, rest, &mut run, reply);
@@ -294,6 +300,10 @@ struct Run<'r, 't, 'a> {
     calls: usize,
     /// The time at which it was first asked whether it may go on.
     began_ns: Option<u64>,
+    /// The time at which other clients were last looked at.
+    attended_ns: u64,
+    /// Set when it has run for so long that others are refused.
+    long: Option<LongScript>,
     /// It needs more of the keyspace than it has.
     lacks: Option<Reach>,
 }
@@ -369,7 +379,30 @@ impl Run<'_, '_, '_> {
         Ok(())
     }
 
-    fn running(&self) -> &crate::scripts::running::Running {
+    /// It has run for so long that others are refused. Serves the other clients of its loop now and
+    /// then, who may end it.
+    #[cold]
+    fn lasts_long(&mut self, now_ns: u64) -> Option<String> {
+        let turn = &mut *self.turn;
+        let server = &turn.state.server;
+        if self.whole && server.loops.len() > 1 {
+            // All other loops stand still, and nobody could reach them to end it.
+            return (!self.wrote).then(|| TOO_LONG.to_owned());
+        }
+        if self.long.is_none() {
+            tracing::warn!(client = self.conn.client.id, "a script runs for long");
+            self.long = Some(LongScript::new(Arc::clone(server), turn.state.index));
+            self.transaction.lasts_long();
+        }
+        if now_ns.saturating_sub(self.attended_ns) >= ATTEND_NS {
+            turn.others.attend(turn.state);
+            self.attended_ns = turn.state.server.clock.monotonic_ns();
+        }
+        let killed = self.running().is_killed();
+        killed.then(|| KILLED.to_owned())
+    }
+
+    fn running(&self) -> &Running {
         &self.turn.state.handle().script
     }
 }
@@ -398,13 +431,22 @@ impl Host for Run<'_, '_, '_> {
             // All data goes with the process.
             return Some(STOPPING.to_owned());
         }
-        let ms = self.turn.state.settings.script_ms;
-        let now_ns = self.turn.state.server.clock.monotonic_ns();
-        let ran_ns = now_ns.saturating_sub(*self.began_ns.get_or_insert(now_ns));
-        let late = ms > 0 && !self.wrote && ran_ns / 1_000_000 >= ms;
-        match self.running().is_killed() {
-            true => Some(KILLED.to_owned()),
-            false => late.then(|| TOO_LONG.to_owned()),
+        if self.running().is_killed() {
+            return Some(KILLED.to_owned());
         }
+        let now_ns = self.turn.state.server.clock.monotonic_ns();
+        let began_ns = match self.began_ns {
+            Some(began_ns) => began_ns,
+            None => {
+                self.began_ns = Some(now_ns);
+                self.transaction.lasts(&mut self.turn.state.seat);
+                now_ns
+            }
+        };
+        let ms = self.turn.state.settings.script_ms;
+        if ms > 0 && now_ns.saturating_sub(began_ns) / 1_000_000 >= ms {
+            return self.lasts_long(now_ns);
+        }
+        None
     }
 }

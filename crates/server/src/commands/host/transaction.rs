@@ -17,6 +17,7 @@ use crate::clients::checks;
 use crate::clients::connection::Connection;
 use crate::clients::queue::QueuedCommands;
 use crate::commands::turn::{CommandStep, Turn};
+use crate::process::long_work::Work;
 
 /// Returns true if a command runs at once although others are queued.
 pub(crate) fn runs_at_once(row: &Command) -> bool {
@@ -84,7 +85,12 @@ impl Turn<'_> {
     /// Watches nothing any more.
     pub(crate) fn forget_watched(&mut self, conn: &mut Connection) {
         if let Some(watching) = conn.watching.take() {
-            self.state.server.unwatch(watching);
+            let server = &self.state.server;
+            match self.state.beside_script {
+                // This thread has locked shards.
+                true => server.long_work.add(Work::Unwatch(watching)),
+                false => server.unwatch(watching),
+            }
         }
     }
 
@@ -176,7 +182,12 @@ impl Turn<'_> {
                 self.out.null_array();
                 return Ok(CommandStep::Done);
             }
-            Begun::Blocked(blocked) => return Ok(self.park(conn, &blocked)),
+            Begun::Blocked(blocked) => {
+                return match self.busy(&blocked) {
+                    Some(why) => Err(aborted(why.text())),
+                    None => Ok(self.park(conn, &blocked)),
+                };
+            }
         };
         let mut last = CommandStep::Done;
         let mut listened = conn.subscriptions.is_some();

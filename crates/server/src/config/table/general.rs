@@ -119,7 +119,7 @@ pub(super) static KEYS: &[ConfigKey] = &[
     ConfigKey {
         name: "busy-reply-threshold",
         value: "MILLISECONDS",
-        help: "end scripts that run longer and have changed nothing; 0 = never",
+        help: "answer BUSY beside scripts that run longer; 0 = never",
         change: ChangeTime::Live,
         get: |s| s.script_ms.to_string(),
         set: |s, v| put(&mut s.script_ms, integer(v, 0, i32::MAX as u64)?),

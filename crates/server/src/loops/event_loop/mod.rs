@@ -10,13 +10,16 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use mio::event::Event;
-use mio::net::TcpListener;
+use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token};
 
-use crate::loops::loop_core::{LoopCore, Readiness};
+use crate::loops::loop_core::{LoopCore, Readiness, Shell};
+use crate::net::listener::Accepted;
+use crate::state::loop_state::LoopState;
 use crate::state::server::Server;
 use crate::time::sleep_timer::SleepTimer;
 
+use accept::Doors;
 use sockets::Registered;
 use yielding::YieldPolicy;
 
@@ -37,11 +40,7 @@ pub(crate) struct EventLoop {
     poll: Poll,
     timer: SleepTimer,
     yielding: YieldPolicy,
-    listeners: Vec<TcpListener>,
-    /// Connections may wait at the listeners.
-    accepting: bool,
-    /// The tick at which accepting is tried again.
-    accept_retry: Option<u64>,
+    doors: Doors,
 }
 
 impl EventLoop {
@@ -62,9 +61,11 @@ impl EventLoop {
             poll,
             timer,
             yielding: YieldPolicy::default(),
-            listeners,
-            accepting: false,
-            accept_retry: None,
+            doors: Doors {
+                listeners,
+                accepting: false,
+                retry: None,
+            },
         })
     }
 
@@ -88,28 +89,43 @@ impl EventLoop {
         }
         self.core.wake();
         let now = self.core.now();
-        self.accepting |= self.accept_retry.is_some_and(|tick| tick <= now);
+        self.doors.accepting |= self.doors.retry.is_some_and(|tick| tick <= now);
         for event in events.iter() {
-            self.note(event);
+            if let Some((slot, readiness)) = self.doors.meaning(event) {
+                self.core.note(slot, readiness);
+            }
         }
         self.core.take_inbox();
         while let Some(accepted) = self.core.next_arrival() {
             self.core.adopt(accepted);
         }
-        if self.accepting {
-            self.accept();
+        if self.doors.accepting {
+            let mut own = Vec::new();
+            self.doors.accept(&mut self.core.state, &mut own);
+            for accepted in own {
+                self.core.adopt(accepted);
+            }
         }
-        self.core.work(events.is_empty());
+        let idle = events.is_empty();
+        let (poll, doors) = (&mut self.poll, &mut self.doors);
+        self.core.work(
+            idle,
+            &mut Looking {
+                poll,
+                events,
+                doors,
+            },
+        );
         Ok(())
     }
 
     /// Decides how long to sleep: zero while there is work, otherwise until the alarm, which is
     /// set.
     fn prepare_sleep(&mut self) -> io::Result<Option<Duration>> {
-        if self.accepting {
+        if self.doors.accepting {
             return Ok(Some(Duration::ZERO));
         }
-        let Some(until) = self.core.prepare_sleep(self.accept_retry) else {
+        let Some(until) = self.core.prepare_sleep(self.doors.retry) else {
             if self.core.only_expires() {
                 self.yielding.yield_now(&self.core.server().clock);
             }
@@ -119,38 +135,73 @@ impl EventLoop {
         self.timer.set(&self.core.server().clock, now, until)
     }
 
-    fn note(&mut self, event: &Event) {
-        let token = event.token();
-        if token == WAKER || token == TIMER {
-            return;
-        }
-        if token.0 > LISTENERS - self.listeners.len() && token.0 <= LISTENERS {
-            self.accepting = true;
-            return;
-        }
-        let Ok(slot) = u32::try_from(token.0) else {
-            return;
-        };
-        let readiness = Readiness {
-            readable: event.is_readable(),
-            writable: event.is_writable(),
-            read_closed: event.is_read_closed(),
-            broken: event.is_error() || (event.is_write_closed() && event.is_read_closed()),
-        };
-        self.core.note(slot, readiness);
-    }
-
     /// Sends what is left, for a short time, and closes the connections.
     fn drain(&mut self, events: &mut Events) {
-        self.listeners.clear();
+        self.doors.listeners.clear();
         while let Some(wait_ms) = self.core.drain() {
             let timeout = Duration::from_millis(wait_ms);
             if self.poll.poll(events, Some(timeout)).is_err() {
                 return;
             }
             for event in events.iter().filter(|event| event.is_writable()) {
-                self.note(event);
+                if let Some((slot, readiness)) = self.doors.meaning(event) {
+                    self.core.note(slot, readiness);
+                }
             }
+        }
+    }
+}
+
+impl Doors {
+    /// Returns the connection whose socket has changed, if it is one's. Notes what waits at a
+    /// listener.
+    fn meaning(&mut self, event: &Event) -> Option<(u32, Readiness)> {
+        let token = event.token();
+        if token == WAKER || token == TIMER {
+            return None;
+        }
+        if token.0 > LISTENERS - self.listeners.len() && token.0 <= LISTENERS {
+            self.accepting = true;
+            return None;
+        }
+        let slot = u32::try_from(token.0).ok()?;
+        let readiness = Readiness {
+            readable: event.is_readable(),
+            writable: event.is_writable(),
+            read_closed: event.is_read_closed(),
+            broken: event.is_error() || (event.is_write_closed() && event.is_read_closed()),
+        };
+        Some((slot, readiness))
+    }
+}
+
+/// What a loop looks at while a script of it runs for long.
+struct Looking<'a> {
+    poll: &'a mut Poll,
+    events: &'a mut Events,
+    doors: &'a mut Doors,
+}
+
+impl Shell<TcpStream> for Looking<'_> {
+    fn look(&mut self, note: &mut dyn FnMut(u32, Readiness)) {
+        if let Err(why) = self.poll.poll(self.events, Some(Duration::ZERO)) {
+            // The next look may succeed, or the loop's next turn says why not.
+            tracing::debug!(%why, "cannot look at the sockets beside a script");
+            return;
+        }
+        for event in self.events.iter() {
+            if let Some((slot, readiness)) = self.doors.meaning(event) {
+                note(slot, readiness);
+            }
+        }
+    }
+
+    fn accept(&mut self, state: &mut LoopState, accepted: &mut Vec<Accepted>) {
+        state.handle().take_connections(accepted);
+        let now = state.time.tick;
+        self.doors.accepting |= self.doors.retry.is_some_and(|tick| tick <= now);
+        if self.doors.accepting {
+            self.doors.accept(state, accepted);
         }
     }
 }

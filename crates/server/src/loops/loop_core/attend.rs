@@ -2,7 +2,8 @@
 
 use std::sync::atomic::Ordering;
 
-use super::parts::{LoopCore, Sockets};
+use super::beside_script::Attendance;
+use super::parts::{LoopCore, Shell, Sockets};
 use crate::loop_handle::inbox::Target;
 use crate::loops::worker::NextAction;
 use crate::state::observer::Observe as _;
@@ -13,13 +14,13 @@ const SERVE_US: u64 = 500;
 
 impl<K: Sockets> LoopCore<K> {
     /// Gives each connection that is ready its share, and expiry its own in between.
-    pub(super) fn serve_ready(&mut self) {
+    pub(super) fn serve_ready(&mut self, shell: &mut dyn Shell<K::Stream>) {
         let mut next_expiry = clock::micros(self.state.time) + SERVE_US;
         for _ in 0..self.table.runnable() {
             let Some(slot) = self.table.dequeue() else {
                 break;
             };
-            self.serve(slot);
+            self.serve(slot, shell);
             self.end_parking(slot);
             if clock::micros(self.state.time) >= next_expiry {
                 self.expiry.expire(&mut self.state);
@@ -28,7 +29,7 @@ impl<K: Sockets> LoopCore<K> {
         }
     }
 
-    fn serve(&mut self, slot: u32) {
+    fn serve(&mut self, slot: u32, shell: &mut dyn Shell<K::Stream>) {
         let Some(link) = self.table.get(slot) else {
             return;
         };
@@ -49,9 +50,21 @@ impl<K: Sockets> LoopCore<K> {
             }
             return;
         }
-        let next = self.worker.serve(&mut self.state, link);
+        let Some(mut link) = self.table.lend(slot) else {
+            return;
+        };
+        let mut others = Attendance {
+            table: &mut self.table,
+            sockets: &self.sockets,
+            expiry: &mut self.expiry,
+            beside: &mut self.beside,
+            shell,
+        };
+        let next = self.worker.serve(&mut self.state, &mut link, &mut others);
         // A paused connection is not served, so it is in this list only once.
         let paused = link.conn.paused;
+        self.table.give_back(slot, link);
+        self.after_script();
         match next {
             NextAction::Close => return self.close(slot),
             NextAction::Again => self.table.enqueue(slot),
@@ -61,6 +74,16 @@ impl<K: Sockets> LoopCore<K> {
             self.table.paused.push(slot);
         }
         self.table.file(slot, &self.state.settings);
+    }
+
+    /// Does what was put off while a script ran.
+    fn after_script(&mut self) {
+        while let Some((slot, readiness)) = self.beside.notes.pop_first() {
+            self.note(slot, readiness);
+        }
+        while let Some(slot) = self.beside.closing.pop_first() {
+            self.close(slot);
+        }
     }
 
     /// Lets other parked clients go on after one has had its turn, with whatever result.

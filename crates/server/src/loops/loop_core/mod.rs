@@ -16,6 +16,7 @@
 
 mod arrivals;
 mod attend;
+mod beside_script;
 mod client_memory;
 mod ending_subscriptions;
 mod fan_out;
@@ -36,7 +37,7 @@ use crate::upkeep::expiry::LoopExpiry;
 
 #[cfg(test)]
 pub(crate) use ending_subscriptions::PER_TURN;
-pub(crate) use parts::{LoopCore, Readiness, Sockets};
+pub(crate) use parts::{LoopCore, Readiness, Shell, Sockets};
 
 /// The time that a stopping loop gives its clients to take their last replies.
 const DRAIN_MS: u64 = 1_000;
@@ -133,9 +134,7 @@ impl<K: Sockets> LoopCore<K> {
             link.conn.ending = true;
             link.conn.readable = true;
         }
-        link.conn.readable |= readiness.readable;
-        link.conn.ending |= readiness.read_closed;
-        link.conn.blocked &= !readiness.writable;
+        readiness.note(&mut link.conn);
         self.table.enqueue(slot);
     }
 
@@ -173,11 +172,11 @@ impl<K: Sockets> LoopCore<K> {
     }
 
     /// Runs the turn itself. `idle`: nothing had become ready.
-    pub(crate) fn work(&mut self, idle: bool) {
+    pub(crate) fn work(&mut self, idle: bool, shell: &mut dyn Shell<K::Stream>) {
         self.state.seat.enter();
         self.go_on();
         self.answer_served(SERVED);
-        self.serve_ready();
+        self.serve_ready(shell);
         self.expiry.expire(&mut self.state);
         self.take_inbox();
         self.answer_served(SERVED);

@@ -4,11 +4,13 @@ use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 
+use super::beside_script::BesideScript;
 use super::ending_subscriptions::EndingSubscriptions;
 use super::memory_check::MemoryCheck;
 use super::shrink::Shrinking;
 use super::table::ConnectionTable;
 use super::uncounted_copies::UncountedCopies;
+use crate::clients::connection::Connection;
 use crate::config::Settings;
 use crate::loop_handle::LoopHandle;
 use crate::loop_handle::inbox::InboxItem;
@@ -36,6 +38,15 @@ pub(crate) trait Sockets {
     fn descriptor(&self, stream: &Self::Stream) -> i64;
 }
 
+/// What a loop asks of its shell while a script of it runs for long.
+pub(crate) trait Shell<S> {
+    /// Looks at the sockets without waiting. Tells each that has changed.
+    fn look(&mut self, note: &mut dyn FnMut(u32, Readiness));
+
+    /// Adds the new connections of this loop.
+    fn accept(&mut self, state: &mut LoopState, accepted: &mut Vec<Accepted<S>>);
+}
+
 /// The changes of a socket since the last report.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Readiness {
@@ -47,6 +58,23 @@ pub(crate) struct Readiness {
     pub(crate) broken: bool,
 }
 
+impl Readiness {
+    /// Adds later changes.
+    pub(super) fn add(&mut self, later: Self) {
+        self.readable |= later.readable;
+        self.writable |= later.writable;
+        self.read_closed |= later.read_closed;
+        self.broken |= later.broken;
+    }
+
+    /// Notes the changes at the socket's connection.
+    pub(super) fn note(self, conn: &mut Connection) {
+        conn.readable |= self.readable;
+        conn.ending |= self.read_closed;
+        conn.blocked &= !self.writable;
+    }
+}
+
 /// One loop's state.
 #[derive(Debug)]
 pub(crate) struct LoopCore<K: Sockets> {
@@ -56,6 +84,7 @@ pub(crate) struct LoopCore<K: Sockets> {
     pub(super) tidying: Tidying,
     pub(super) table: ConnectionTable<K::Stream>,
     pub(super) sockets: K,
+    pub(super) beside: BesideScript,
     pub(super) ending: EndingSubscriptions,
     /// New connections for this loop.
     pub(super) arrivals: VecDeque<Box<Accepted>>,
@@ -83,6 +112,7 @@ impl<K: Sockets> LoopCore<K> {
             tidying: Tidying::new(own),
             table: ConnectionTable::default(),
             sockets,
+            beside: BesideScript::default(),
             ending: EndingSubscriptions::default(),
             arrivals: VecDeque::new(),
             shrinking: Shrinking::default(),
@@ -108,9 +138,7 @@ impl<K: Sockets> LoopCore<K> {
 
     /// Returns the connections, for tests.
     #[cfg(test)]
-    pub(crate) fn connections(
-        &mut self,
-    ) -> impl Iterator<Item = &mut crate::clients::connection::Connection> {
+    pub(crate) fn connections(&mut self) -> impl Iterator<Item = &mut Connection> {
         self.table.iter_mut().map(|link| &mut link.conn)
     }
 

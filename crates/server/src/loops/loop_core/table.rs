@@ -83,6 +83,16 @@ impl<S> ConnectionTable<S> {
         self.slots[slot as usize] = Some(Box::new(conn));
     }
 
+    /// Takes a connection out for a turn.
+    pub(super) fn lend(&mut self, slot: u32) -> Option<Box<Link<S>>> {
+        self.slots.get_mut(slot as usize)?.take()
+    }
+
+    /// Puts a connection back after its turn.
+    pub(super) fn give_back(&mut self, slot: u32, link: Box<Link<S>>) {
+        self.slots[slot as usize] = Some(link);
+    }
+
     /// Takes a connection out for good.
     pub(super) fn take(&mut self, slot: u32) -> Option<Box<Link<S>>> {
         let link = self.slots.get_mut(slot as usize)?.take()?;

@@ -24,7 +24,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use self::buffers::{Buffers, Input};
 pub(crate) use self::run::ADOPT_MIN;
 use crate::clients::connection::Link;
-use crate::commands::turn::{CommandNotes, Turn};
+use crate::commands::turn::{CommandNotes, Others, Turn};
 use crate::state::loop_state::LoopState;
 
 /// Input that one connection may have processed before the others get their turn.
@@ -57,11 +57,12 @@ impl Worker {
         &mut self,
         state: &mut LoopState,
         link: &mut Link<S>,
+        others: &mut dyn Others,
     ) -> NextAction {
         let served = catch_unwind(AssertUnwindSafe(|| {
             let mut lent = self.buffers.lend(link.conn.protocol);
             let (out, input) = lent.parts();
-            Turn::new(state, &mut self.notes, out).work(link, input)
+            Turn::new(state, &mut self.notes, others, out).work(link, input)
         }));
         let next = match served {
             Ok(Ok(fate)) => fate,
@@ -70,8 +71,10 @@ impl Worker {
                 NextAction::Close
             }
             Err(_) => {
-                // It may have had the whole keyspace.
+                // It may have had the whole keyspace, or been a long script.
                 state.seat.give_back();
+                state.seat.moves();
+                state.beside_script = false;
                 tracing::error!(client = link.conn.client.id, "closed: its command panicked");
                 NextAction::Close
             }
