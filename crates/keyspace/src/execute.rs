@@ -200,7 +200,9 @@ impl Keyspace {
         time: Time,
         out: &mut Writer,
     ) -> Option<Box<IncrementalCommand>> {
-        seat.give_way();
+        if !seat.try_give_way() && seat.is_shut_out() {
+            return Some(command);
+        }
         let visit = seat.visit();
         let arrived = command.step(self, Now::of(&self.timeline, time), false);
         drop(visit);

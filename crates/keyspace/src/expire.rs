@@ -16,7 +16,9 @@ impl Keyspace {
     /// time stands still, it removes only keys that were dead before. It passes over a shard that a
     /// long command has. Exclusive users that wait go first.
     pub fn expire(&self, seat: &mut Seat, shard: usize, time: Time, budget: u32) -> Progress {
-        seat.give_way();
+        if !seat.try_give_way() && seat.is_shut_out() || seat.has_whole() {
+            return Progress::default();
+        }
         let seat_stays = seat.stays();
         let _visit = seat.visit();
         if !self.rules().active_expire() || self.is_paused() {
@@ -30,7 +32,7 @@ impl Keyspace {
             false => self.shards[shard].lock_at_once(),
         };
         let mut progress = match hold {
-            Some(hold) => self.expire_in(hold, &now, budget),
+            Some(hold) => self.expire_in(shard, hold, &now, budget),
             None => Progress::default(),
         };
         progress.next_deadline = progress.next_deadline.map(|d| self.timeline.clock_of(d));
@@ -40,10 +42,12 @@ impl Keyspace {
     /// As [`expire`](Self::expire), in engine ticks, whether or not active expiry is on.
     pub(crate) fn expire_due(&self, shard: usize, now: &Now, budget: u32) -> Progress {
         let hold = self.shards[shard].lock_at_once();
-        hold.map_or_else(Progress::default, |hold| self.expire_in(hold, now, budget))
+        hold.map_or_else(Progress::default, |hold| {
+            self.expire_in(shard, hold, now, budget)
+        })
     }
 
-    fn expire_in(&self, mut hold: Hold<'_>, now: &Now, budget: u32) -> Progress {
+    fn expire_in(&self, shard: usize, mut hold: Hold<'_>, now: &Now, budget: u32) -> Progress {
         let mut total = Progress::default();
         let mut garbage = Vec::new();
         let mut lateness = self.lateness_us.runs();
@@ -89,7 +93,9 @@ impl Keyspace {
     /// Tidies one shard: sparse pages, stale timer records; at most about `budget` units of work.
     /// Returns whether more is worth doing. Exclusive users that wait go first.
     pub fn maintain(&self, seat: &mut Seat, shard: usize, budget: u32) -> bool {
-        seat.give_way();
+        if !seat.try_give_way() && seat.is_shut_out() {
+            return false;
+        }
         let _visit = seat.visit();
         let Some(mut hold) = self.shards[shard].try_lock() else {
             return false;

@@ -19,6 +19,12 @@
 //! bit and *then* reads the seats. All four accesses are sequentially consistent, so at least one
 //! of the two sees the other's store.
 //!
+//! # Who has it for long
+//!
+//! A thread that is inside may say that it [stays](Seat::stay): then nobody gets the whole keyspace
+//! until it is done. One that has the whole keyspace may say that it is [shut](Seat::shut): then
+//! those who can do without go on outside ([`Seat::try_enter`]), and the others wait.
+//!
 //! # Why nobody starves
 //!
 //! Exclusive users are served in the order in which they asked. The next one raises the bit only
@@ -26,6 +32,7 @@
 //! inside again runs one command before it looks at the bit. So no command waits for two exclusive
 //! users. An exclusive user waits for those before it, and for commands that have begun.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
@@ -47,6 +54,8 @@ pub const PAUSED: u8 = 1 << 6;
 pub struct Gate {
     /// Read by everybody before every command, so on a line that is hardly ever written.
     bits: AtomicU8,
+    /// Somebody has the whole keyspace for long.
+    shut: AtomicBool,
     turns: GateTurns,
 }
 
@@ -67,6 +76,8 @@ struct GateState {
     /// The next exclusive user's number, and the number whose turn it is.
     next: u64,
     serving: u64,
+    /// Later numbers whose users do not wait any more.
+    gone: BTreeSet<u64>,
 }
 
 /// Set while a seat's owner is inside. It takes two cache lines, so neighbours never share one.
@@ -111,6 +122,10 @@ impl Gate {
             delay_ns: 0,
             whole: None,
         }
+    }
+
+    fn is_shut(&self) -> bool {
+        self.shut.load(Ordering::SeqCst)
     }
 
     fn raised(&self) -> bool {
@@ -204,6 +219,26 @@ impl Seat {
         self.inside = true;
     }
 
+    /// As [`enter`](Self::enter), unless the keyspace is [shut](Self::shut). Returns whether it is
+    /// inside.
+    #[inline]
+    #[must_use]
+    pub fn try_enter(&mut self) -> bool {
+        if self.inside {
+            return true;
+        }
+        drop(HeldLock::new(Rank::Gate));
+        self.line.inside.swap(true, Ordering::SeqCst);
+        self.inside = !self.gate.raised() || self.step_aside_unless(|gate| gate.is_shut());
+        self.inside
+    }
+
+    /// True if another has the whole keyspace for long.
+    #[must_use]
+    pub fn is_shut_out(&self) -> bool {
+        !self.inside && self.gate.is_shut()
+    }
+
     /// Leaves after a batch of commands. Nothing may be locked.
     #[inline]
     pub fn leave(&mut self) {
@@ -223,6 +258,29 @@ impl Seat {
     pub fn give_way(&mut self) {
         if self.bits() & RAISED != 0 && self.inside && self.whole.is_none() && !self.stays {
             self.step_aside();
+        }
+    }
+
+    /// As [`give_way`](Self::give_way). If the keyspace is [shut](Self::shut) meanwhile, the seat
+    /// stays outside. Returns whether it is inside.
+    #[inline]
+    #[must_use]
+    pub fn try_give_way(&mut self) -> bool {
+        if self.bits() & RAISED != 0 && self.inside && self.whole.is_none() && !self.stays {
+            self.inside = self.step_aside_unless(|gate| gate.is_shut());
+        }
+        self.inside
+    }
+
+    /// Says that it will have the whole keyspace for long. Until it gives it back, others go on
+    /// outside if they can.
+    pub(crate) fn shut(&mut self) {
+        if self.whole.is_some() {
+            let turns = &self.gate.turns;
+            let state = turns.state.lock();
+            self.gate.shut.store(true, Ordering::SeqCst);
+            drop(state);
+            turns.changed.notify_all();
         }
     }
 
@@ -294,8 +352,16 @@ impl Seat {
         let number = state.next;
         state.next += 1;
         turns.wait_while(&mut state, |state| {
-            state.raised || state.aside > 0 || state.serving != number
+            let waits = state.raised || state.aside > 0 || state.serving != number;
+            waits && !gate.is_shut()
         });
+        if gate.is_shut() {
+            state.gone.insert(number);
+            drop(state);
+            drop(order);
+            self.inside = was_inside && self.try_enter();
+            return false;
+        }
         state.raised = true;
         self.gate.bits.fetch_or(RAISED, Ordering::SeqCst);
         turns.wait_while(&mut state, |state| {
@@ -329,7 +395,13 @@ impl Seat {
     /// Lowers the bit that it has raised, and is inside again if it was.
     fn lower(&mut self, mut state: MutexGuard<'_, GateState>, was_inside: bool) {
         state.raised = false;
+        self.gate.shut.store(false, Ordering::SeqCst);
         state.serving += 1;
+        while state.gone.contains(&state.serving) {
+            let gone = state.serving;
+            state.gone.remove(&gone);
+            state.serving += 1;
+        }
         // Under the lock: the next exclusive user sees it.
         self.line.inside.store(was_inside, Ordering::SeqCst);
         self.inside = was_inside;
@@ -340,19 +412,30 @@ impl Seat {
     /// Leaves while the bit is raised, and goes inside again.
     #[cold]
     fn step_aside(&self) {
+        let is_inside = self.step_aside_unless(|_| false);
+        debug_assert!(is_inside, "it waits for as long as it takes");
+    }
+
+    /// As [`step_aside`](Self::step_aside), but stays outside if `gives_up`. Returns whether it is
+    /// inside.
+    #[cold]
+    fn step_aside_unless(&self, gives_up: impl Fn(&Gate) -> bool) -> bool {
         drop(HeldLock::new(Rank::Gate));
         let turns = &self.gate.turns;
         let mut state = turns.state.lock();
-        if state.raised {
-            state.aside += 1;
-            self.line.inside.store(false, Ordering::SeqCst);
-            turns.changed.notify_all();
-            turns.wait_while(&mut state, |state| state.raised);
-            // Under the lock: nobody can raise the bit before it is seen.
-            self.line.inside.store(true, Ordering::SeqCst);
-            state.aside -= 1;
-            turns.changed.notify_all();
+        if !state.raised {
+            return true;
         }
+        state.aside += 1;
+        self.line.inside.store(false, Ordering::SeqCst);
+        turns.changed.notify_all();
+        turns.wait_while(&mut state, |state| state.raised && !gives_up(&self.gate));
+        // Under the lock: nobody can raise the bit before it is seen.
+        let is_inside = !state.raised;
+        self.line.inside.store(is_inside, Ordering::SeqCst);
+        state.aside -= 1;
+        turns.changed.notify_all();
+        is_inside
     }
 
     /// Wakes the exclusive user, which looks at the seats again.

@@ -171,7 +171,9 @@ impl Keyspace {
     /// exceeded, and no command that writes comes to make room. Returns whether another call would
     /// free more. Exclusive users that wait go first.
     pub fn shrink(&self, seat: &mut Seat, time: Time) -> bool {
-        seat.give_way();
+        if !seat.try_give_way() && seat.is_shut_out() {
+            return false;
+        }
         let _visit = seat.visit();
         if self.is_paused() {
             return false;

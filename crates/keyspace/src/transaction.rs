@@ -301,8 +301,9 @@ impl<'a> Transaction<'a> {
 
     /// A script has run for so long that others are refused if they need its shards
     /// ([`Keyspace::is_busy_with_script`]), also those who are parked.
-    pub fn lasts_long(&mut self) {
+    pub fn lasts_long(&mut self, seat: &mut Seat) {
         self.long = true;
+        seat.shut();
         self.keyspace.refuse_for_script(self.shards());
     }
 

@@ -203,3 +203,38 @@ fn nobody_gets_the_whole_keyspace_while_one_stays_inside() {
     assert!(asks.take_whole());
     asks.give_back();
 }
+
+#[test]
+fn others_go_on_outside_while_the_keyspace_is_shut() {
+    let gate = Arc::new(Gate::default());
+    let (mut shuts, mut comes, mut asks) = (gate.seat(), gate.seat(), gate.seat());
+    let (mut steps, mut waits) = (gate.seat(), gate.seat());
+    steps.enter();
+    std::thread::scope(|scope| {
+        let stepped = scope.spawn(|| {
+            while gate.bits() & RAISED == 0 {
+                std::thread::yield_now();
+            }
+            steps.try_give_way()
+        });
+        assert!(shuts.take_whole());
+        let asked = scope.spawn(|| asks.take_whole());
+        let came = scope.spawn(|| comes.try_enter());
+        let waited = scope.spawn(|| waits.enter());
+        shuts.shut();
+        assert!(!stepped.join().unwrap());
+        assert!(!asked.join().unwrap());
+        assert!(!came.join().unwrap());
+        assert!(!waited.is_finished(), "it can do nothing outside");
+        shuts.give_back();
+        waited.join().unwrap();
+    });
+    waits.leave();
+    assert!(!steps.is_shut_out() && steps.try_enter());
+    steps.leave();
+    // The one who has not waited is in nobody's way.
+    assert!(comes.take_whole());
+    comes.give_back();
+    assert!(asks.take_whole());
+    asks.give_back();
+}

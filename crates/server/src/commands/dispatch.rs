@@ -404,8 +404,13 @@ impl Turn<'_> {
         row: &'static Command,
         args: Args<'_>,
     ) -> Option<CommandStep> {
+        // Beside a long script that has everything, its loop goes on outside.
+        let mut is_inside = true;
         if self.state.seat.bits() & RAISED != 0 {
-            self.state.seat.give_way();
+            is_inside = self.state.seat.try_give_way();
+            if !is_inside {
+                self.ends_now();
+            }
             self.state.refresh_time();
         }
         // Read after giving way: it may have been for a pause.
@@ -419,7 +424,7 @@ impl Turn<'_> {
                 CommandStep::Done
             });
         }
-        if self.state.beside_script && !runs_beside_script(row) {
+        if (self.state.beside_script || !is_inside) && !runs_beside_script(row) {
             self.refuse_call(conn, Some(row), CommandError::fixed(BUSY));
             return Some(CommandStep::Done);
         }

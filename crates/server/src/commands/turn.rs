@@ -115,6 +115,12 @@ impl<'a> Turn<'a> {
         clock::micros(self.state.time) >= self.ends
     }
 
+    /// Ends the turn with the command that runs.
+    pub(crate) fn ends_now(&mut self) {
+        self.ends = 0;
+        self.state.note_slow();
+    }
+
     /// Makes the loop's counters visible to others.
     pub(crate) fn publish_counters(&mut self) {
         self.notes.publish_counters(self.state);

@@ -49,7 +49,6 @@ const OUT_OF_REACH: &str = "ERR the script has changed data, and then needs a ke
                             declared and others use now; it will reach for it in its next run";
 const AGAIN: &str = "ERR the script begins again with more locks";
 const KILLED: &str = "ERR Error running script: Script killed by user with SCRIPT KILL.";
-const TOO_LONG: &str = "ERR Error running script: it ran longer than busy-reply-threshold allows";
 const STOPPING: &str = "ERR Error running script: the server stops";
 const NOT_BUSY: &str = "NOTBUSY No scripts in execution right now.";
 const UNKILLABLE: &str = "UNKILLABLE Sorry the script already executed write commands against the \
@@ -385,14 +384,10 @@ impl Run<'_, '_, '_> {
     fn lasts_long(&mut self, now_ns: u64) -> Option<String> {
         let turn = &mut *self.turn;
         let server = &turn.state.server;
-        if self.whole && server.loops.len() > 1 {
-            // All other loops stand still, and nobody could reach them to end it.
-            return (!self.wrote).then(|| TOO_LONG.to_owned());
-        }
         if self.long.is_none() {
             tracing::warn!(client = self.conn.client.id, "a script runs for long");
             self.long = Some(LongScript::new(Arc::clone(server), turn.state.index));
-            self.transaction.lasts_long();
+            self.transaction.lasts_long(&mut turn.state.seat);
         }
         if now_ns.saturating_sub(self.attended_ns) >= ATTEND_NS {
             turn.others.attend(turn.state);

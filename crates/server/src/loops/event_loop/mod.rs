@@ -30,6 +30,9 @@ const TIMER: Token = Token(usize::MAX - 1);
 /// zero.
 const LISTENERS: usize = usize::MAX - 2;
 
+/// How often a loop looks whether it may come in again.
+const SHUT_OUT: Duration = Duration::from_millis(1);
+
 /// Events taken from the poller at a time.
 const EVENTS: usize = 1024;
 
@@ -122,6 +125,9 @@ impl EventLoop {
     /// Decides how long to sleep: zero while there is work, otherwise until the alarm, which is
     /// set.
     fn prepare_sleep(&mut self) -> io::Result<Option<Duration>> {
+        if self.core.is_shut_out() {
+            return Ok(Some(SHUT_OUT));
+        }
         if self.doors.accepting {
             return Ok(Some(Duration::ZERO));
         }

@@ -1,9 +1,12 @@
 //! Serves a loop's connections, and closes those that time out or end.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::beside_script::Attendance;
 use super::parts::{LoopCore, Shell, Sockets};
+use crate::clients::connection::Link;
+use crate::commands::turn::Others as _;
 use crate::loop_handle::inbox::Target;
 use crate::loops::worker::NextAction;
 use crate::state::observer::Observe as _;
@@ -17,12 +20,15 @@ impl<K: Sockets> LoopCore<K> {
     pub(super) fn serve_ready(&mut self, shell: &mut dyn Shell<K::Stream>) {
         let mut next_expiry = clock::micros(self.state.time) + SERVE_US;
         for _ in 0..self.table.runnable() {
+            if !self.state.seat.try_enter() {
+                return;
+            }
             let Some(slot) = self.table.dequeue() else {
                 break;
             };
             self.serve(slot, shell);
             self.end_parking(slot);
-            if clock::micros(self.state.time) >= next_expiry {
+            if clock::micros(self.state.time) >= next_expiry && !self.is_shut_out() {
                 self.expiry.expire(&mut self.state);
                 next_expiry = clock::micros(self.state.time) + SERVE_US;
             }
@@ -76,8 +82,24 @@ impl<K: Sockets> LoopCore<K> {
         self.table.file(slot, &self.state.settings);
     }
 
+    /// Serves the clients while a script of another loop has the whole keyspace for long.
+    pub(super) fn attend_outside(&mut self, shell: &mut dyn Shell<K::Stream>) {
+        let mut attendance = Attendance {
+            table: &mut self.table,
+            sockets: &self.sockets,
+            expiry: &mut self.expiry,
+            beside: &mut self.beside,
+            shell,
+        };
+        let server = Arc::clone(&self.state.server);
+        // Commands are refused also if that script ends meanwhile.
+        let refusing = server.long_scripts.refuse(&server.keyspace);
+        attendance.attend(&mut self.state);
+        drop(refusing);
+    }
+
     /// Does what was put off while a script ran.
-    fn after_script(&mut self) {
+    pub(super) fn after_script(&mut self) {
         while let Some((slot, readiness)) = self.beside.notes.pop_first() {
             self.note(slot, readiness);
         }
@@ -185,6 +207,12 @@ impl<K: Sockets> LoopCore<K> {
 
     /// Lets go of a connection and of everything that names it.
     pub(super) fn close(&mut self, slot: u32) {
+        let waits = |link: &mut Link<K::Stream>| link.conn.waiting.is_some();
+        if self.is_shut_out() && self.table.get(slot).is_some_and(waits) {
+            // It cannot leave the keys that it waits for now.
+            self.beside.closing.insert(slot);
+            return;
+        }
         let Some(mut link) = self.table.take(slot) else {
             return;
         };

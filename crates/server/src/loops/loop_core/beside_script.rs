@@ -2,8 +2,10 @@
 //!
 //! The loop is inside the script, which asks now and then whether it may go on. Then the loop looks
 //! at its sockets, as it does between two turns, and takes in new connections. What clients send is
-//! refused, but for a few commands that look at no keys: SCRIPT KILL is one. Keys of shards that the
-//! script has not locked expire.
+//! refused, but for a few commands that look at no keys: SCRIPT KILL is one. Keys of shards that
+//! the script has not locked expire.
+//!
+//! A loop does the same while a script of another loop has the whole keyspace for long.
 //!
 //! What a command outside a script might do is put off until the script has ended: a connection is
 //! closed then, and one whose command is unfinished goes on then.
@@ -69,7 +71,9 @@ impl<K: Sockets> Others for Attendance<'_, K> {
         if let Some(worker) = &mut self.beside.worker {
             worker.notes.publish_counters(state);
         }
-        self.expiry.expire(state);
+        if !state.seat.is_shut_out() {
+            self.expiry.expire(state);
+        }
         state.beside_script = false;
         state.time = time;
     }

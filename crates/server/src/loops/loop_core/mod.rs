@@ -140,6 +140,9 @@ impl<K: Sockets> LoopCore<K> {
 
     /// Takes in what other threads have sent.
     pub(crate) fn take_inbox(&mut self) {
+        if self.is_shut_out() {
+            return;
+        }
         let mut items = std::mem::take(&mut self.items);
         self.handle().collect(&mut items);
         for item in items.drain(..) {
@@ -173,20 +176,12 @@ impl<K: Sockets> LoopCore<K> {
 
     /// Runs the turn itself. `idle`: nothing had become ready.
     pub(crate) fn work(&mut self, idle: bool, shell: &mut dyn Shell<K::Stream>) {
-        self.state.seat.enter();
-        self.go_on();
-        self.answer_served(SERVED);
-        self.serve_ready(shell);
-        self.expiry.expire(&mut self.state);
-        self.take_inbox();
-        self.answer_served(SERVED);
-        self.send_fresh();
-        self.handle_time_outs();
-        self.shrink();
-        self.end_subscriptions();
-        let idle = idle && self.table.runnable() == 0;
-        self.tidy(idle);
-        self.check_client_memory(idle);
+        if self.state.seat.try_enter() {
+            self.work_inside(idle, shell);
+        }
+        if self.is_shut_out() {
+            self.attend_outside(shell);
+        }
         self.table.end_turn();
         if !self.table.unparked.is_empty() {
             self.state
@@ -197,6 +192,35 @@ impl<K: Sockets> LoopCore<K> {
         // For example of commands of a connection that is gone. Nobody else would do it.
         self.server().publish_events();
         self.state.seat.leave();
+    }
+
+    /// Runs the turn, unless somebody takes the whole keyspace for long.
+    fn work_inside(&mut self, idle: bool, shell: &mut dyn Shell<K::Stream>) {
+        self.after_script();
+        self.go_on();
+        self.answer_served(SERVED);
+        self.serve_ready(shell);
+        if self.is_shut_out() {
+            return;
+        }
+        self.expiry.expire(&mut self.state);
+        if self.is_shut_out() {
+            return;
+        }
+        self.take_inbox();
+        self.answer_served(SERVED);
+        self.send_fresh();
+        self.handle_time_outs();
+        self.shrink();
+        self.end_subscriptions();
+        let idle = idle && self.table.runnable() == 0;
+        self.tidy(idle);
+        self.check_client_memory(idle);
+    }
+
+    /// True while a script of another loop has the whole keyspace for long.
+    pub(crate) fn is_shut_out(&self) -> bool {
+        self.state.seat.is_shut_out()
     }
 
     fn tidy(&mut self, idle: bool) {
