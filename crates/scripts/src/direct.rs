@@ -8,9 +8,9 @@
 //!
 //! An error of Lua is a jump, over all frames up to the nearest protected call. So:
 //!
-//! - **No destructor is jumped over.** [`enter`] and [`command`] are the only functions that Lua
-//!   calls. What of them may raise ([`enter`], [`put`] and [`raise`]) has only plain values in its
-//!   frames. Everything that owns something ([`ask`]) has returned before.
+//! - **No destructor is jumped over.** [`enter`], [`command`] and [`unpack_some`] are the only
+//!   functions that Lua calls. What of them may raise has only plain values in its frames.
+//!   Everything that owns something ([`ask`]) has returned before.
 //! - **No panic passes through Lua.** [`ask`] is the only one that runs code of others, and catches
 //!   its panic, which goes on when Lua is left. What comes after it has no panic.
 //! - **Nothing raises outside a protected call.** [`Direct::run`] and [`Direct::reply`] only use
@@ -29,13 +29,13 @@ use std::rc::Rc;
 use std::{ptr, slice};
 
 use mlua::ffi::{
-    LUA_OK, LUA_REGISTRYINDEX, LUA_TBOOLEAN, LUA_TNIL, LUA_TNUMBER, LUA_TSTRING, LUA_TTABLE,
-    lua_CFunction, lua_State, lua_call, lua_checkstack, lua_concat, lua_createtable, lua_error,
-    lua_getmetatable, lua_gettop, lua_next, lua_objlen, lua_pcall, lua_pushboolean,
-    lua_pushcclosure, lua_pushlightuserdata, lua_pushlstring_, lua_pushnil, lua_pushnumber,
-    lua_pushvalue, lua_rawget_, lua_rawgeti_, lua_rawset, lua_rawseti_, lua_settop, lua_toboolean,
-    lua_tolstring, lua_tonumber, lua_touserdata, lua_type, lua_upvalueindex, luaL_checkstack_,
-    luaL_ref,
+    LUA_OK, LUA_REGISTRYINDEX, LUA_TBOOLEAN, LUA_TNIL, LUA_TNONE, LUA_TNUMBER, LUA_TSTRING,
+    LUA_TTABLE, lua_CFunction, lua_Integer, lua_State, lua_call, lua_checkstack, lua_concat,
+    lua_createtable, lua_error, lua_getmetatable, lua_gettop, lua_next, lua_objlen, lua_pcall,
+    lua_pushboolean, lua_pushcclosure, lua_pushlightuserdata, lua_pushlstring_, lua_pushnil,
+    lua_pushnumber, lua_pushvalue, lua_rawget_, lua_rawgeti_, lua_rawset, lua_rawseti_, lua_settop,
+    lua_toboolean, lua_tolstring, lua_tonumber, lua_touserdata, lua_type, lua_upvalueindex,
+    luaL_checkinteger, luaL_checkstack_, luaL_checktype, luaL_error, luaL_optinteger, luaL_ref,
 };
 use mlua::{Function, Lua, Table, Value};
 use tidewheel_resp::{Args, Protocol, Writer, parse_i64, parse_u64};
@@ -606,6 +606,41 @@ fn write_number(number: f64, out: &mut Vec<u8>) {
         out.extend_from_slice(tidewheel_resp::format_f64_short(number).as_bytes());
     } else {
         out.extend_from_slice(number::general(number, 17).as_bytes());
+    }
+}
+
+/// Lua's `unpack`. That one computes the number of results so that it overflows, and the compiler
+/// takes for granted that it does not.
+pub(crate) fn unpack(lua: &Lua) -> mlua::Result<Function> {
+    // SAFETY: it takes what Lua's functions take.
+    unsafe { lua.create_c_function(unpack_some) }
+}
+
+/// # Safety
+/// Lua calls it. It may raise, and has only plain values.
+unsafe extern "C-unwind" fn unpack_some(l: *mut lua_State) -> c_int {
+    // SAFETY: there is a slot for each result before it is pushed.
+    unsafe {
+        luaL_checktype(l, 1, LUA_TTABLE);
+        let first = luaL_optinteger(l, 2, 1);
+        let last = match lua_type(l, 3) {
+            LUA_TNONE | LUA_TNIL => lua_objlen(l, 1) as lua_Integer,
+            _ => luaL_checkinteger(l, 3),
+        };
+        // Lua counts in 32 bits.
+        let (first, last) = (first as i32, last as i32);
+        if first > last {
+            return 0;
+        }
+        let count = i64::from(last) - i64::from(first) + 1;
+        let has_room = c_int::try_from(count).map(|count| lua_checkstack(l, count) != 0);
+        if has_room != Ok(true) {
+            return luaL_error(l, c"too many results to unpack".as_ptr());
+        }
+        for at in first..=last {
+            lua_rawgeti_(l, 1, at);
+        }
+        count as c_int
     }
 }
 

@@ -6,10 +6,10 @@ use mlua::{FromLuaMulti, Function, IntoLuaMulti, Lua, MultiValue, Table, Value};
 
 use crate::error::{PRELUDE, Place, Raise, bad_argument, place};
 use crate::state::{Failure, State};
-use crate::{api, codec, engine, random, strings};
+use crate::{api, codec, direct, engine, random, strings};
 
 /// Functions of Lua's own that the prelude takes over as they are.
-const BASE: [&str; 13] = [
+const BASE: [&str; 12] = [
     "_VERSION",
     "assert",
     "error",
@@ -21,7 +21,6 @@ const BASE: [&str; 13] = [
     "select",
     "tonumber",
     "tostring",
-    "unpack",
     "gcinfo",
 ];
 
@@ -45,6 +44,7 @@ pub(crate) fn install(lua: &Lua, state: &Rc<State>) -> mlua::Result<Sandbox> {
     for name in BASE {
         base.raw_set(name, globals.raw_get::<Value>(name)?)?;
     }
+    base.raw_set("unpack", direct::unpack(lua)?)?;
     native.raw_set("base", base)?;
     let os: Table = globals.raw_get("os")?;
     native.raw_set("clock", os.raw_get::<Function>("clock")?)?;
