@@ -147,7 +147,7 @@
 //!   shard.
 //! - **Those who take from a key are served in the order in which they came**, and so are those who
 //!   read for one group. A key holds nothing of what somebody waits for when its shard is unlocked,
-//!   except between two portions of many who are served, for a command that was handed back, and
+//!   except between two portions of many who read, for a command that was handed back, and
 //!   during CLIENT PAUSE. A wait ends once, and an element is taken only for a client that was
 //!   there.
 

@@ -21,16 +21,16 @@ use crate::waiters::{AwaitedKeys, Change, PORTION, ReadyKey, Served, Ticket, Tic
 struct Serving {
     served: Vec<Served>,
     large: Option<Box<LargeValues>>,
-    /// The most clients that are served.
-    most: usize,
+    /// The readers that may still be served.
+    readers: usize,
 }
 
 impl Serving {
-    fn of(most: usize) -> Self {
+    fn of(readers: usize) -> Self {
         Self {
             served: Vec::new(),
             large: None,
-            most,
+            readers,
         }
     }
 }
@@ -196,8 +196,8 @@ impl Keyspace {
         }
     }
 
-    /// Serves as many as one hold allows, and unlocks. Returns the shards where others can be
-    /// served.
+    /// Serves all who take something, and as many readers as one hold allows, and unlocks. Returns
+    /// the shards where others can be served.
     fn serve_portion<'a>(
         &'a self,
         now: Now,
@@ -207,7 +207,7 @@ impl Keyspace {
         let mut left = Vec::new();
         if !self.is_paused() {
             locks = self.serve_ready(&now, locks, &mut serving);
-            if serving.served.len() >= serving.most {
+            if serving.readers == 0 {
                 let ready = locks.iter().filter(|(_, hold)| hold.has_ready());
                 left.extend(ready.map(|(shard, _)| *shard));
             }
@@ -231,25 +231,30 @@ impl Keyspace {
         }
     }
 
-    /// Serves the clients that wait for ready keys of these shards, up to the most. It may lock
-    /// others.
+    /// Serves the clients that wait for ready keys of these shards, until too many have read. It
+    /// may lock others.
     fn serve_ready<'a>(
         &'a self,
         now: &Now,
         mut locks: Locks<'a>,
         serving: &mut Serving,
     ) -> Locks<'a> {
-        while let Some(ready) = next_ready(&mut locks) {
+        let mut left = Vec::new();
+        'keys: while let Some(ready) = next_ready(&mut locks) {
             let shard = self.shard_of(ready.hash);
             let mut goes_on = true;
             while goes_on && let Some(ticket) = hold_of(&mut locks, shard).next_of(&ready) {
-                if serving.served.len() >= serving.most {
-                    hold_of(&mut locks, shard).put_back(ready);
-                    return locks;
+                if serving.readers == 0 && !ticket.takes() {
+                    left.push(ready);
+                    continue 'keys;
                 }
                 (locks, goes_on) = self.serve_one(now, &ready, &ticket, locks, serving);
             }
             hold_of(&mut locks, shard).served(&ready);
+        }
+        for ready in left.into_iter().rev() {
+            let shard = self.shard_of(ready.hash);
+            hold_of(&mut locks, shard).put_back(ready);
         }
         locks
     }
@@ -298,6 +303,7 @@ impl Keyspace {
             });
             return (locks, true);
         }
+        serving.readers -= 1;
         let at = ticket.keys.start;
         (self.claim_and_run(now, ticket, at, locks, serving), true)
     }

@@ -7,8 +7,9 @@
 //!    notes of all shards are in one order.
 //! 3. Whoever has changed such keys serves their queues before it unlocks: key by key in the order
 //!    of the notes, each from the front, as long as the key holds something. The replies are posted
-//!    when nothing is locked any more. Between portions of [`PORTION`] replies it unlocks, and who
-//!    comes then goes on with the rest, too.
+//!    when nothing is locked any more. Between portions of [`PORTION`] readers it unlocks, and who
+//!    comes then goes on with the rest, too. Those who take something are served in one hold: who
+//!    comes then would take it before them.
 //! 4. A command that needs another shard too locks it if nobody else has it. Otherwise it is handed
 //!    back to the client's own thread. It keeps its place at the front meanwhile, and those behind
 //!    it wait.
@@ -51,7 +52,7 @@ pub enum Served {
     Retry(Arc<Ticket>),
 }
 
-/// The clients that are served in one hold of the locks.
+/// The readers that are served in one hold of the locks.
 pub(crate) const PORTION: usize = 256;
 
 /// What of a key a command waits for that takes nothing.

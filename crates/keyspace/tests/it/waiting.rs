@@ -202,7 +202,6 @@ fn a_command_waits_for_so_many_keys_at_most() {
     assert_eq!(crowd.call(2, &too_many).as_deref(), Some("['l0' 'v']"));
 }
 
-/// One hold of the lock serves some hundred. The rest follows without another push.
 #[test]
 fn one_push_serves_a_thousand_in_their_order() {
     let mut crowd = Crowd::new();
