@@ -295,10 +295,14 @@ impl<'a, 'b> Context<'a, 'b> {
         std::mem::take(&mut self.many)
     }
 
-    /// True if a shard is among those that a transaction has lent.
+    /// True if a shard is locked.
     pub(crate) fn is_locked(&self, shard: usize) -> bool {
-        let place = self.many.binary_search_by_key(&shard, |(shard, _)| *shard);
-        place.is_ok()
+        match self.one {
+            Some(_) => self.shard == shard,
+            None => (self.many)
+                .binary_search_by_key(&shard, |(shard, _)| *shard)
+                .is_ok(),
+        }
     }
 
     /// The shard of a key, which is locked.

@@ -37,7 +37,8 @@ impl Cause {
     /// What the change may do to those who wait for the key.
     pub(crate) fn change(self) -> Change {
         match self {
-            Self::Of(NotifyClass::Stream, "xadd") => Change::KeepsGroups,
+            Self::Of(NotifyClass::Stream, "xgroup-destroy" | "xgroup-setid") => Change::Any,
+            Self::Of(NotifyClass::Stream, _) => Change::KeepsGroups,
             _ => Change::Any,
         }
     }
