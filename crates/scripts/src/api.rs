@@ -1,4 +1,4 @@
-//! The table `redis`, but for `call` and `pcall`.
+//! The table `redis`, but for what runs commands.
 
 use std::rc::Rc;
 

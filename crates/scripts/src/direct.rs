@@ -1,5 +1,5 @@
 //! What every run passes through, straight over Lua's C interface: the way into a script,
-//! `redis.call` and `redis.pcall`, and replies that are no deep tables.
+//! `redis.call` and its kin, and replies that are no deep tables.
 //!
 //! The rest of the crate uses the safe interface, which takes a protected call for each string and
 //! each table. Here that was half of the cost of a short script.
@@ -67,6 +67,7 @@ const NO_COMMAND: &str = "ERR Please specify at least one argument for this redi
 const BAD_ARGUMENTS: &str = "ERR Lua redis lib command arguments must be strings or integers";
 const NO_RUN: &str = "ERR commands run only within a script";
 const TOO_LARGE: &str = "ERR the reply is too large for a script";
+const NO_SUCH_COMMAND: &str = "ERR Invalid command passed to redis.acl_check_cmd()";
 const MALFORMED: &str = "ERR malformed reply of a command";
 
 /// Names of fields, in the order of the upvalues of `redis.call`.
@@ -127,7 +128,8 @@ struct Given<'a> {
 
 impl Direct {
     /// Makes the functions. `functions` has the compiled scripts, `globals` gets KEYS and ARGV,
-    /// `handler` is called where something fails. Adds `call` and `pcall` to `redis`.
+    /// `handler` is called where something fails. Adds the functions over commands to
+    /// `redis`.
     pub(crate) fn new(
         lua: &Lua,
         state: &Rc<State>,
@@ -166,10 +168,13 @@ impl Direct {
                     *field = luaL_ref(l, LUA_REGISTRYINDEX);
                 }
                 push(l, b"call");
-                push_command(l, state, command::<true>);
+                push_command(l, state, command::<CALL>);
                 lua_rawset(l, redis);
                 push(l, b"pcall");
-                push_command(l, state, command::<false>);
+                push_command(l, state, command::<PCALL>);
+                lua_rawset(l, redis);
+                push(l, b"acl_check_cmd");
+                push_command(l, state, command::<MAY_CALL>);
                 lua_rawset(l, redis);
                 lua_settop(l, 0);
             })?;
@@ -454,18 +459,25 @@ unsafe fn has_no_more(l: *mut lua_State, len: usize) -> bool {
     true
 }
 
-/// `redis.call`, which raises errors, and `redis.pcall`, which returns them.
+/// `redis.call`, which raises errors.
+const CALL: u8 = 0;
+/// `redis.pcall`, which returns them.
+const PCALL: u8 = 1;
+/// `redis.acl_check_cmd`, which runs nothing.
+const MAY_CALL: u8 = 2;
+
+/// One of the three.
 ///
 /// Upvalues: the [`State`], then [`NAMES`].
 ///
 /// # Safety
 /// Lua calls it. It may raise, and has only plain values.
-unsafe extern "C-unwind" fn command<const RAISES: bool>(l: *mut lua_State) -> c_int {
+unsafe extern "C-unwind" fn command<const WHICH: u8>(l: *mut lua_State) -> c_int {
     // SAFETY: the first upvalue is the state of this engine. `ask` has returned all borrows of the
     // reply, and nobody else runs until this function returns.
     unsafe {
         let state = &*lua_touserdata(l, lua_upvalueindex(1)).cast::<State>();
-        let problem = match ask(l, state) {
+        let problem = match ask(l, state, WHICH) {
             Asked::Answered => {
                 let bytes: &[u8] = match state.reply.try_borrow_unguarded() {
                     Ok(reply) => reply.as_bytes(),
@@ -485,7 +497,7 @@ unsafe extern "C-unwind" fn command<const RAISES: bool>(l: *mut lua_State) -> c_
         };
         lua_createtable(l, 0, 2);
         put_error(l, problem);
-        if RAISES {
+        if WHICH != PCALL {
             return raise(l);
         }
         lua_pushvalue(l, lua_upvalueindex(IGNORE));
@@ -515,10 +527,10 @@ enum Asked {
 }
 
 /// Runs a command of the host. Raises nothing, and keeps a panic for later.
-fn ask(l: *mut lua_State, state: &State) -> Asked {
+fn ask(l: *mut lua_State, state: &State, which: u8) -> Asked {
     let asked = catch_unwind(AssertUnwindSafe(|| {
         // SAFETY: called by Lua, so its arguments are on the stack.
-        let asked = unsafe { run_command(l, state) };
+        let asked = unsafe { run_command(l, state, which) };
         let bytes = state.reply.borrow().as_bytes().len();
         match asked {
             Asked::Answered if state.step(bytes / 16).is_err() => Asked::Over,
@@ -537,7 +549,7 @@ fn keep_panic(state: &State, payload: Box<dyn Any + Send>) -> Asked {
 
 /// # Safety
 /// The arguments of a call are on the stack, and nothing else.
-unsafe fn run_command(l: *mut lua_State, state: &State) -> Asked {
+unsafe fn run_command(l: *mut lua_State, state: &State, which: u8) -> Asked {
     // SAFETY: this only looks.
     let len = unsafe { lua_gettop(l) } as usize;
     if len == 0 {
@@ -589,7 +601,16 @@ unsafe fn run_command(l: *mut lua_State, state: &State) -> Asked {
     }
     reply.set_protocol(state.protocol.get());
     reply.set_limit(state.bytes_max);
-    match host::with(|host| host.call(Args::from_slices(slices), &mut reply)) {
+    let args = Args::from_slices(slices);
+    if which == MAY_CALL {
+        let may = host::with(|host| host.may_call(args)).flatten();
+        let Some(may) = may else {
+            return Asked::Refused(NO_SUCH_COMMAND);
+        };
+        reply.raw(if may { b"#t\r\n" } else { b"#f\r\n" });
+        return Asked::Answered;
+    }
+    match host::with(|host| host.call(args, &mut reply)) {
         None => Asked::Refused(NO_RUN),
         Some(()) if reply.is_over() => Asked::Refused(TOO_LARGE),
         Some(()) => Asked::Answered,

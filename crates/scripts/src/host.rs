@@ -9,6 +9,10 @@ pub trait Host {
     /// `redis.setresp` chose, RESP2 at first.
     fn call(&mut self, args: Args<'_>, out: &mut Writer);
 
+    /// `redis.acl_check_cmd`: whether the script's client may run a command; `None` if there is no
+    /// such command.
+    fn may_call(&mut self, args: Args<'_>) -> Option<bool>;
+
     /// `redis.log`: `level` is from 0 (debug) to 3 (warning).
     fn log(&mut self, level: i64, text: &[u8]);
 

@@ -1,5 +1,5 @@
-//! What the public holes of Lua in servers of this protocol were used for, tried here. Nothing comes
-//! of it: each script gets the reply beside it, and the engine goes on.
+//! What the public holes of Lua in servers of this protocol were used for, tried here. Nothing
+//! comes of it: each script gets the reply beside it, and the engine goes on.
 //!
 //! The interpreter is Lua 5.1 as it was published. Holes in its C code are closed outside of it:
 //! `unpack` is ours, a reader function is called before the parser runs, bytecode is refused. The

@@ -37,6 +37,10 @@ impl Host for Panics {
         panic!("a command");
     }
 
+    fn may_call(&mut self, _: Args<'_>) -> Option<bool> {
+        panic!("a question");
+    }
+
     fn log(&mut self, _: i64, _: &[u8]) {
         panic!("a log");
     }
@@ -53,6 +57,7 @@ fn a_panic_of_the_host_is_the_callers() {
     for body in [
         "redis.call('get', 'a')",
         "redis.pcall('get', 'a')",
+        "redis.acl_check_cmd('get', 'a')",
         "while true do pcall(redis.call, 'get', 'a') end",
         "return coroutine.wrap(function() redis.call('get', 'a') end)()",
         "return {pcall(function() return redis.pcall('get', 'a') end)}",
@@ -67,5 +72,29 @@ fn a_panic_of_the_host_is_the_callers() {
         }));
         assert!(ran.is_err(), "{body}: {:?}", out.as_bytes().escape_ascii());
         assert_eq!(text(&mut engine, "return {1, 'a'}"), "*2 :1 $1 a");
+    }
+}
+
+#[test]
+fn a_script_asks_what_it_may_call() {
+    let mut engine = Engine::new(Limits::default()).unwrap();
+    for (body, reply) in [
+        ("return redis.acl_check_cmd('get', 'a')", ":1"),
+        ("return type(redis.acl_check_cmd('get'))", "$7 boolean"),
+        ("return redis.acl_check_cmd('flushall')", "$-1"),
+        (
+            "return redis.acl_check_cmd('nosuch')",
+            "-ERR Invalid command passed to redis.acl_check_cmd()",
+        ),
+        (
+            "return redis.acl_check_cmd()",
+            "-ERR Please specify at least one argument for this redis lib call",
+        ),
+        (
+            "return redis.acl_check_cmd({})",
+            "-ERR Lua redis lib command arguments must be strings or integers",
+        ),
+    ] {
+        assert_eq!(text(&mut engine, body), reply, "{body}");
     }
 }

@@ -134,6 +134,14 @@ impl Host for Fake {
         }
     }
 
+    fn may_call(&mut self, args: Args<'_>) -> Option<bool> {
+        match &args[0] {
+            b"get" => Some(true),
+            b"flushall" => Some(false),
+            _ => None,
+        }
+    }
+
     fn log(&mut self, level: i64, text: &[u8]) {
         self.logs.push((level, text.to_vec()));
     }

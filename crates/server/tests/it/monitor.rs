@@ -17,6 +17,9 @@ fn seen(monitor: &mut Client) -> String {
     assert!(seconds.len() == 10 && micros.len() == 6, "{line}");
     let (db, rest) = rest.split_once(' ').expect("a database");
     let (address, run) = rest.split_once("] ").expect("an address");
+    if address == "lua" {
+        return format!("{db} lua {run}");
+    }
     assert!(address.starts_with("127.0.0.1:"), "{line}");
     format!("{db} {run}")
 }
@@ -133,4 +136,35 @@ fn a_monitor_that_does_not_read_is_closed_and_others_are_not_held_up() {
     });
     while idle.try_read().is_some() {}
     assert_eq!(client.call(&["SET", "k", "v"]), ok());
+}
+
+/// A script is shown before what it calls, once, also if it begins again with more locks.
+#[test]
+fn a_script_is_shown_with_its_calls() {
+    let server = Server::start(&["--threads", "2"]);
+    let mut client = server.client();
+    let body = "redis.call('get', KEYS[1]) redis.pcall('get') redis.call('dbsize') \
+                redis.call('select', 3) redis.call('publish', 'c', '\"') return 1";
+    client.call(&["SCRIPT", "LOAD", body]);
+    let mut monitor = monitor(&server);
+    for _ in 0..2 {
+        client.call(&["EVAL", body, "1", "k"]);
+        let eval = seen(&mut monitor);
+        assert!(eval.starts_with("0 \"EVAL\" \"redis.call("), "{eval}");
+        for call in [
+            r#"0 lua "get" "k""#,
+            r#"0 lua "dbsize""#,
+            r#"3 lua "select" "3""#,
+            r#"3 lua "publish" "c" "\"""#,
+        ] {
+            assert_eq!(seen(&mut monitor), call);
+        }
+    }
+    client.call(&["MULTI"]);
+    client.call(&["EVAL", "return redis.call('incr', KEYS[1])", "1", "n"]);
+    client.call(&["EXEC"]);
+    assert_eq!(seen(&mut monitor), r#"0 "MULTI""#);
+    assert!(seen(&mut monitor).starts_with("0 \"EVAL\""));
+    assert_eq!(seen(&mut monitor), r#"0 lua "incr" "n""#);
+    assert_eq!(seen(&mut monitor), r#"0 "EXEC""#);
 }

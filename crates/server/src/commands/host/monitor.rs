@@ -1,5 +1,7 @@
 //! MONITOR: a client that is shown every command.
 
+use std::fmt::Display;
+
 use tidewheel_keyspace::Command;
 use tidewheel_keyspace::rows::Flags;
 use tidewheel_resp::Args;
@@ -50,8 +52,17 @@ impl Turn<'_> {
             return;
         }
         let shown = (0..args.len()).map(|at| call::shown(row, args, at));
-        let peer = &conn.client.peer;
-        let line = monitors::line(self.state.time, conn.session.db, peer, shown);
+        self.show_from(conn.session.db, &conn.client.peer, shown);
+    }
+
+    /// Shows a command of this client to the monitors.
+    pub(super) fn show_from<'a>(
+        &self,
+        db: u32,
+        client: &impl Display,
+        args: impl ExactSizeIterator<Item = &'a [u8]>,
+    ) {
+        let line = monitors::line(self.state.time, db, client, args);
         self.state.server.monitors.show(&line);
     }
 }

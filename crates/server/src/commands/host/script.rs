@@ -19,6 +19,8 @@ use super::transaction::runs_under_locks;
 use super::{HandlerResult, error};
 use crate::clients::checks;
 use crate::clients::connection::Connection;
+use crate::clients::monitors;
+use crate::commands::call;
 use crate::commands::turn::{CommandStep, Turn};
 use crate::scripts::bodies::Body;
 use crate::scripts::running::{Kill, Running};
@@ -30,6 +32,9 @@ const FEW: usize = 16;
 
 /// The time between two looks at the other clients of a long script's loop.
 const ATTEND_NS: u64 = 1_000_000;
+
+/// Calls that monitors see later.
+const SHOWN_MAX: usize = 1_000;
 
 /// What a script and each of its calls count towards the next reading of the clock.
 const WORK: usize = 8;
@@ -99,6 +104,10 @@ impl Turn<'_> {
         }
         if full && body.flags.has_shebang && !body.flags.allow_oom && !reads {
             return Err(error(NO_MEMORY_AT_ALL));
+        }
+        if self.state.seat.bits() & checks::MONITORED != 0 {
+            // Before what it calls.
+            self.show_from(conn.session.db, &conn.client.peer, args.iter());
         }
         let mut few = [&[][..]; FEW];
         let mut many = Vec::new();
@@ -188,6 +197,7 @@ impl Turn<'_> {
                 began_ns: None,
                 attended_ns: 0,
                 long: None,
+                calls_shown: Vec::new(),
                 lacks: None,
             };
             engine.run(&body.name, &body.text, keys, rest, &mut run, reply);
@@ -197,6 +207,7 @@ impl Turn<'_> {
                 lacks,
                 calls,
                 began_ns,
+                calls_shown,
                 ..
             } = run;
             self.in_transaction = nested;
@@ -223,6 +234,9 @@ impl Turn<'_> {
                 }
             }
             body.has_run();
+            for line in calls_shown {
+                server.monitors.show(&line);
+            }
             if reply.is_over() {
                 self.out.refuse();
             } else {
@@ -303,6 +317,8 @@ struct Run<'r, 't, 'a> {
     attended_ns: u64,
     /// Set when it has run for so long that others are refused.
     long: Option<LongScript>,
+    /// Lines for monitors, until it is known that it does not begin again.
+    calls_shown: Vec<Vec<u8>>,
     /// It needs more of the keyspace than it has.
     lacks: Option<Reach>,
 }
@@ -375,7 +391,26 @@ impl Run<'_, '_, '_> {
         } else {
             self.transaction.call(row, &mut self.session, args, out);
         }
+        if self.turn.state.seat.bits() & checks::MONITORED != 0 {
+            self.show(row, args);
+        }
         Ok(())
+    }
+
+    /// Keeps the line with which monitors see a call.
+    #[cold]
+    fn show(&mut self, row: &Command, args: Args<'_>) {
+        if row.flags.has(Flags::ADMIN) || row.flags.has(Flags::SKIP_MONITOR) {
+            return;
+        }
+        let shown = (0..args.len()).map(|at| call::shown(row, args, at));
+        let line = monitors::line(self.turn.state.time, self.session.db, &"lua", shown);
+        self.calls_shown.push(line);
+        if self.wrote || self.calls_shown.len() >= SHOWN_MAX {
+            for line in self.calls_shown.drain(..) {
+                self.turn.state.server.monitors.show(&line);
+            }
+        }
     }
 
     /// It has run for so long that others are refused. Serves the other clients of its loop now and
@@ -406,6 +441,15 @@ impl Host for Run<'_, '_, '_> {
     fn call(&mut self, args: Args<'_>, out: &mut Writer) {
         if let Err(why) = self.run(args, out) {
             why.write(out);
+        }
+    }
+
+    /// There is one user, who may run everything.
+    fn may_call(&mut self, args: Args<'_>) -> Option<bool> {
+        let named = lookup(args.get(0)?)?;
+        match args.get(1) {
+            Some(name) if named.has_subcommands() => named.subcommand(name).map(|_| true),
+            _ => Some(true),
         }
     }
 
