@@ -33,8 +33,9 @@ const FEW: usize = 16;
 /// The time between two looks at the other clients of a long script's loop.
 const ATTEND_NS: u64 = 1_000_000;
 
-/// Calls that monitors see later.
-const SHOWN_MAX: usize = 1_000;
+/// Lines that monitors see later, and the bytes of the longest.
+const SHOWN_MAX: usize = 256;
+const SHOWN_LINE_MAX: usize = 4 << 10;
 
 /// What a script and each of its calls count towards the next reading of the clock.
 const WORK: usize = 8;
@@ -405,8 +406,9 @@ impl Run<'_, '_, '_> {
         }
         let shown = (0..args.len()).map(|at| call::shown(row, args, at));
         let line = monitors::line(self.turn.state.time, self.session.db, &"lua", shown);
+        let is_long = line.len() > SHOWN_LINE_MAX;
         self.calls_shown.push(line);
-        if self.wrote || self.calls_shown.len() >= SHOWN_MAX {
+        if self.wrote || is_long || self.calls_shown.len() >= SHOWN_MAX {
             for line in self.calls_shown.drain(..) {
                 self.turn.state.server.monitors.show(&line);
             }
