@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use tidewheel_collections::{Hash, List, Set, ZSet};
+use tidewheel_collections::{Element, Hash, List, Set, Stream, StreamId, ZSet};
 use tidewheel_store::{KeyHasher, Slot};
 
 use crate::time::Now;
@@ -76,6 +76,7 @@ pub(crate) fn of_value(entries: &Entries, slot: Slot, now: &Now) -> Digest {
         () if is::<Set>(tag) => of_set(entries, slot, now),
         () if is::<ZSet>(tag) => of_zset(entries, slot, now),
         () if is::<List>(tag) => of_list(entries, slot),
+        () if is::<Stream>(tag) => of_stream(entries, slot),
         () => of_parts(&[value::bytes(&entries.value(slot))], None),
     };
     digest.mix_digest(&content);
@@ -122,6 +123,39 @@ fn of_list(entries: &Entries, slot: Slot) -> Digest {
     let mut digest = Digest::default();
     if let Ok(list) = read::<List>(entries, slot) {
         list.forward(0).for_each(|element| digest.mix(element));
+    }
+    digest
+}
+
+/// The entries, the ids that are known beside them, and what the groups were given.
+fn of_stream(entries: &Entries, slot: Slot) -> Digest {
+    let mut digest = Digest::default();
+    let Ok(stream) = read::<Stream>(entries, slot) else {
+        return digest;
+    };
+    let log = &stream.log;
+    for entry in log.range(StreamId::MIN, StreamId::MAX) {
+        digest.mix(&entry.id.to_bytes());
+        for element in entry.fields.flat_map(|(name, value)| [name, value]) {
+            match element {
+                Element::Bytes(bytes) => digest.mix(bytes),
+                Element::Integer(number) => digest.mix(number.to_string().as_bytes()),
+            }
+        }
+    }
+    digest.mix(&log.last_id().to_bytes());
+    digest.mix(&log.max_deleted_id().to_bytes());
+    digest.mix(&log.entries_added().to_le_bytes());
+    for group in stream.groups.iter() {
+        digest.mix(group.name());
+        digest.mix(&group.last.to_bytes());
+        digest.mix(format!("{:?}", group.entries_read).as_bytes());
+        for consumer in group.consumers() {
+            digest.mix(consumer.name());
+            for id in consumer.pending_from(StreamId::MIN) {
+                digest.mix(&id.to_bytes());
+            }
+        }
     }
     digest
 }

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
 
-use tidewheel_collections::ListLimits;
+use tidewheel_collections::{ListLimits, StreamLimits};
 
 /// The most that a packed collection may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +28,10 @@ pub struct Packing {
     /// Bytes of a sparse HyperLogLog (`hll-sparse-max-bytes`).
     pub hll_sparse_bytes: AtomicU64,
     list: AtomicI32,
+    /// Bytes of a part of a stream (`stream-node-max-bytes`); 0 is no limit.
+    pub stream_bytes: AtomicU64,
+    /// Entries of a part of a stream (`stream-node-max-entries`); 0 is no limit.
+    pub stream_entries: AtomicU64,
 }
 
 /// A [`PackedLimit`] that may change. Readers never see half of a change.
@@ -72,6 +76,8 @@ impl Default for Packing {
             intset_entries: AtomicU64::new(512),
             hll_sparse_bytes: AtomicU64::new(3_000),
             list: AtomicI32::new(-2),
+            stream_bytes: AtomicU64::new(4096),
+            stream_entries: AtomicU64::new(100),
         }
     }
 }
@@ -82,6 +88,17 @@ impl Packing {
     #[must_use]
     pub fn list(&self) -> ListLimits {
         ListLimits::new(self.list.load(Relaxed).into())
+    }
+
+    /// The limits of a part of a stream.
+    #[inline]
+    #[must_use]
+    pub fn stream(&self) -> StreamLimits {
+        let of = |limit: &AtomicU64| usize::try_from(limit.load(Relaxed)).unwrap_or(usize::MAX);
+        StreamLimits {
+            bytes: of(&self.stream_bytes),
+            entries: of(&self.stream_entries),
+        }
     }
 
     /// Sets the limits of lists, as `list-max-listpack-size` writes it.

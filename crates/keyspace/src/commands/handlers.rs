@@ -6,8 +6,8 @@ use self::Handler::{Incremental, Keys, Unlocked, Whole};
 use super::blocking::ServeFn;
 use super::{
     bitfield, bitmap, bitop, compare, database, debug, dump, edit, expire, expiry, geo, hash, help,
-    hyperloglog, introspect, key, lcs, list, members, number, object, scan, set, sort, string,
-    throttle, zset,
+    hyperloglog, introspect, key, lcs, list, members, number, object, scan, set, sort, stream,
+    string, throttle, zset,
 };
 use crate::context::Context;
 use crate::error::CommandError;
@@ -263,6 +263,32 @@ const BY_NAME: &[(&str, Handler)] = &[
     ("georadius_ro", Keys(geo::search::georadius_ro)),
     ("georadiusbymember", Keys(geo::search::georadiusbymember)),
     ("georadiusbymember_ro", Keys(geo::search::georadiusbymember_ro)),
+    // stream.rs
+    ("xack", Keys(stream::group::xack)),
+    ("xackdel", Keys(stream::delete::xackdel)),
+    ("xadd", Keys(stream::add::xadd)),
+    ("xautoclaim", Keys(stream::claim::xautoclaim)),
+    ("xclaim", Keys(stream::claim::xclaim)),
+    ("xdel", Keys(stream::delete::xdel)),
+    ("xdelex", Keys(stream::delete::xdelex)),
+    ("xgroup|create", Keys(stream::group::create)),
+    ("xgroup|createconsumer", Keys(stream::group::createconsumer)),
+    ("xgroup|delconsumer", Keys(stream::group::delconsumer)),
+    ("xgroup|destroy", Keys(stream::group::destroy)),
+    ("xgroup|help", Unlocked(help::help)),
+    ("xgroup|setid", Keys(stream::group::setid)),
+    ("xinfo|consumers", Keys(stream::info::consumers)),
+    ("xinfo|groups", Keys(stream::info::groups)),
+    ("xinfo|help", Unlocked(help::help)),
+    ("xinfo|stream", Keys(stream::info::stream)),
+    ("xlen", Keys(stream::xlen)),
+    ("xpending", Keys(stream::pending::xpending)),
+    ("xrange", Keys(stream::range::xrange)),
+    ("xread", Keys(stream::read::xread)),
+    ("xreadgroup", Keys(stream::read::xreadgroup)),
+    ("xrevrange", Keys(stream::range::xrevrange)),
+    ("xsetid", Keys(stream::add::xsetid)),
+    ("xtrim", Keys(stream::trim::xtrim)),
     // blocking.rs
     ("blmove", Keys(list::blocking::blmove)),
     ("blmpop", Keys(list::blocking::blmpop)),

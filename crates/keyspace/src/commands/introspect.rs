@@ -298,7 +298,9 @@ fn write_key_specs(keys: &KeySpec, out: &mut Writer) {
         out.map(2);
         out.bulk(b"type");
         let word = (keys.stored_from > 0).then(|| STORE_WORDS.get(i.wrapping_sub(1)));
-        if let Some(word) = word.flatten() {
+        if keys.halves_from > 0 {
+            write_word("STREAMS", keys.halves_from, out);
+        } else if let Some(word) = word.flatten() {
             write_word(word, keys.stored_from, out);
         } else {
             out.bulk(b"index");
@@ -318,11 +320,12 @@ fn write_key_specs(keys: &KeySpec, out: &mut Writer) {
         out.bulk(b"spec");
         out.map(3);
         out.bulk(b"lastkey");
-        out.integer(last);
+        let halves = keys.halves_from > 0;
+        out.integer(if halves { -1 } else { last });
         out.bulk(b"keystep");
-        out.integer(keys.step.into());
+        out.integer(if halves { 1 } else { keys.step.into() });
         out.bulk(b"limit");
-        out.integer(0);
+        out.integer(if halves { 2 } else { 0 });
     }
 }
 

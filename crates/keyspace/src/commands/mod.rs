@@ -30,6 +30,7 @@ pub(crate) mod object;
 pub(crate) mod scan;
 pub(crate) mod set;
 pub(crate) mod sort;
+pub(crate) mod stream;
 pub(crate) mod string;
 pub(crate) mod throttle;
 pub(crate) mod zset;

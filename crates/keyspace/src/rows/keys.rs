@@ -1,6 +1,16 @@
 //! Key specifications: the positions of a command's keys, and the use that it makes of them.
 
+use std::ops::Range;
+
 use tidewheel_resp::{Args, parse_i64};
+
+use crate::word::{folded, named};
+
+const STREAMS: u64 = named("STREAMS");
+const COUNT: u64 = named("COUNT");
+const BLOCK: u64 = named("BLOCK");
+const GROUP: u64 = named("GROUP");
+const NOACK: u64 = named("NOACK");
 
 /// The positions of the keys: from argument `first` to `last` in steps of `step`; all zero without
 /// keys. A call may say itself how many keys it has: then those follow that number.
@@ -19,6 +29,9 @@ pub struct KeySpec {
     /// From this argument on, the word STORE or STOREDIST may stand before one key more; 0 if it
     /// may not.
     pub stored_from: u32,
+    /// From this argument on, the word STREAMS may stand before keys and as many arguments more; 0
+    /// if it may not.
+    pub halves_from: u32,
     /// The use of each key, in COMMAND INFO's words: RO, RW, OW or RM, then access, update, insert
     /// or delete. Commas part the keys; the last part holds for all keys that follow.
     uses: &'static str,
@@ -33,6 +46,7 @@ impl KeySpec {
         counted: 0,
         counted_step: 1,
         stored_from: 0,
+        halves_from: 0,
         uses: "",
     };
 
@@ -45,6 +59,7 @@ impl KeySpec {
             counted: 0,
             counted_step: 1,
             stored_from: 0,
+            halves_from: 0,
             uses,
         }
     }
@@ -58,6 +73,7 @@ impl KeySpec {
             counted: 0,
             counted_step: 1,
             stored_from: 0,
+            halves_from: 0,
             uses,
         }
     }
@@ -79,6 +95,7 @@ impl KeySpec {
             counted: 0,
             counted_step: 1,
             stored_from: 0,
+            halves_from: 0,
             uses,
         }
     }
@@ -92,6 +109,7 @@ impl KeySpec {
             counted: 0,
             counted_step: 1,
             stored_from: 0,
+            halves_from: 0,
             uses,
         }
     }
@@ -105,6 +123,7 @@ impl KeySpec {
             counted: position,
             counted_step: 1,
             stored_from: 0,
+            halves_from: 0,
             uses,
         }
     }
@@ -126,6 +145,7 @@ impl KeySpec {
             counted: 2,
             counted_step: 1,
             stored_from: 0,
+            halves_from: 0,
             uses,
         }
     }
@@ -136,6 +156,16 @@ impl KeySpec {
         Self {
             stored_from: from,
             ..Self::one(1, uses)
+        }
+    }
+
+    /// The first half of all behind the word STREAMS, which may stand from an argument on.
+    pub(crate) const fn behind_streams(from: u32, uses: &'static str) -> Self {
+        Self {
+            first: from,
+            halves_from: from,
+            uses,
+            ..Self::NONE
         }
     }
 
@@ -173,6 +203,7 @@ impl KeySpec {
             .step_by(self.step.max(1) as usize)
             .chain(counted.step_by(counted_step))
             .chain(self.stored(args))
+            .chain(self.halves(args))
     }
 
     /// The hash of the key at an argument. `hashes` has those of all keys, in their order. `None`
@@ -214,6 +245,31 @@ impl KeySpec {
             at += 1;
         }
         stored
+    }
+
+    /// The positions of keys behind the word STREAMS: the first half of what follows it. None, if
+    /// that has no two halves, or if something unknown stands before the word.
+    pub(crate) fn halves(&self, args: Args<'_>) -> Range<usize> {
+        if self.halves_from == 0 {
+            return 0..0;
+        }
+        let mut at = 1;
+        while let Some(word) = args.get(at) {
+            at += match folded(word) {
+                STREAMS => {
+                    let behind = args.len() - at - 1;
+                    return match behind % 2 {
+                        0 => at + 1..at + 1 + behind / 2,
+                        _ => 0..0,
+                    };
+                }
+                COUNT | BLOCK => 2,
+                GROUP => 3,
+                NOACK => 1,
+                _ => break,
+            };
+        }
+        0..0
     }
 
     /// The use of each key. The last one holds for all keys that follow.

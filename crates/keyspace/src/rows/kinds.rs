@@ -45,6 +45,7 @@ pub enum Group {
     PubSub,
     Scripting,
     Server,
+    Stream,
     String,
     Transactions,
 }
@@ -67,6 +68,7 @@ impl Group {
             Self::PubSub => "pubsub",
             Self::Scripting => "scripting",
             Self::Server => "server",
+            Self::Stream => "stream",
             Self::String => "string",
             Self::Transactions => "transactions",
         }

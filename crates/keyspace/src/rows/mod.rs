@@ -31,6 +31,7 @@ mod pubsub;
 mod scripting;
 mod server;
 mod set;
+mod stream;
 mod string;
 mod syntax;
 mod text;
@@ -61,6 +62,7 @@ const CHAPTERS: &[&[Command]] = &[
     zset_combine::ROWS,
     geo::ROWS,
     geo_radius::ROWS,
+    stream::ROWS,
     blocking::ROWS,
     key::ROWS,
     expiry::ROWS,

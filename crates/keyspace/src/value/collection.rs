@@ -7,7 +7,7 @@
 
 use tidewheel_collections::{
     Hash, HashRef, List, ListRef, Packed, PackedList, PackedListRef, PackedRef, Set, SetForm,
-    SetRef, ZSet, ZSetRef,
+    SetRef, Stream, ZSet, ZSetRef,
 };
 use tidewheel_store::{Progress, Seen, Slot, Value};
 
@@ -15,8 +15,8 @@ use crate::error::CommandError;
 use crate::events::NotifyClass;
 use crate::time::Now;
 use crate::value::{
-    self, Entries, Object, TAG_HASH, TAG_HASH_TIMED, TAG_LIST, TAG_SET, TAG_SET_TIMED, TAG_ZSET,
-    TAG_ZSET_TIMED,
+    self, Entries, Object, TAG_HASH, TAG_HASH_TIMED, TAG_LIST, TAG_SET, TAG_SET_TIMED, TAG_STREAM,
+    TAG_ZSET, TAG_ZSET_TIMED,
 };
 
 /// A collection outside of its key's block.
@@ -72,6 +72,10 @@ pub(crate) trait Collection: Sized {
     /// The packed bytes, or itself if it is large.
     fn pack(self) -> Result<Vec<u8>, Self>;
     fn len(&self) -> usize;
+    /// True if its key leaves: nothing is in it.
+    fn is_gone(&self) -> bool {
+        self.len() == 0
+    }
     /// Gives back memory that members have left behind, in about `budget` steps.
     fn maintain(&mut self, budget: u32);
     fn heap_bytes(&self) -> usize;
@@ -172,6 +176,7 @@ pub(crate) fn encoding(entries: &Entries, slot: Slot) -> &'static str {
         Value::Object(Object::Hash(hash)) if matches!(hash.of, Hash::Large(_)) => "hashtable",
         Value::Object(Object::ZSet(zset)) if matches!(zset.of, ZSet::Large(_)) => "skiplist",
         Value::Object(Object::List(list)) if matches!(list.of, List::Large(_)) => "quicklist",
+        Value::Object(Object::Stream(_)) => "stream",
         _ => "listpack",
     }
 }
@@ -360,9 +365,79 @@ impl Collection for List {
     as_object!(List);
 }
 
+/// A stream is an object always.
+impl Collection for Stream {
+    const TAG: u8 = TAG_STREAM;
+    /// Entries have no deadlines.
+    const TIMED_TAG: u8 = TAG_STREAM;
+    const CLASS: NotifyClass = NotifyClass::Stream;
+    const EXPIRED: &'static str = "";
+    type Ref<'a> = &'a Self;
+
+    fn read(_: &[u8]) -> &Self {
+        unreachable!("a stream is an object")
+    }
+
+    fn view(&self) -> &Self {
+        self
+    }
+
+    fn empty(_: Vec<u8>) -> Self {
+        Self::new()
+    }
+
+    fn unpack(_: Vec<u8>) -> Self {
+        unreachable!("a stream is an object")
+    }
+
+    fn pack(self) -> Result<Vec<u8>, Self> {
+        Err(self)
+    }
+
+    fn len(&self) -> usize {
+        usize::try_from(self.log.len()).unwrap_or(usize::MAX)
+    }
+
+    /// Its last id and its groups stay when the last entry has left.
+    fn is_gone(&self) -> bool {
+        false
+    }
+
+    /// A stream gives its memory back by itself.
+    fn maintain(&mut self, _: u32) {}
+
+    fn heap_bytes(&self) -> usize {
+        self.heap_bytes()
+    }
+
+    fn next_deadline(&self) -> Option<u64> {
+        None
+    }
+
+    fn is_over(&self, _: u64) -> bool {
+        false
+    }
+
+    fn is_large(&self) -> bool {
+        true
+    }
+
+    fn expire(&mut self, _: u64, _: u32, _: &mut dyn FnMut(u64)) -> Progress {
+        Progress::default()
+    }
+
+    fn copy(&self, _: u64) -> Self {
+        self.clone()
+    }
+
+    as_object!(Stream);
+}
+
 /// All that a value holds, in an order of its own.
 #[cfg(test)]
 pub(crate) fn content(entries: &Entries, slot: Slot) -> Vec<u8> {
+    use tidewheel_collections::StreamId;
+
     let (tag, value) = entries.tagged(slot);
     let mut members = Vec::new();
     if is::<Hash>(tag) {
@@ -377,6 +452,33 @@ pub(crate) fn content(entries: &Entries, slot: Slot) -> Vec<u8> {
     } else if is::<List>(tag) {
         let list = read::<List>(entries, slot).expect("its type");
         return format!("{:?}", list.forward(0).collect::<Vec<_>>()).into_bytes();
+    } else if is::<Stream>(tag) {
+        let stream = read::<Stream>(entries, slot).expect("its type");
+        let log = &stream.log;
+        let entries = log.range(StreamId::MIN, StreamId::MAX);
+        let entries =
+            entries.map(|entry| format!("{} {:?}", entry.id, entry.fields.collect::<Vec<_>>()));
+        let mut all: Vec<_> = entries.collect();
+        let (deleted, added) = (log.max_deleted_id(), log.entries_added());
+        all.push(format!("{} {deleted} {added}", log.last_id()));
+        for group in stream.groups.iter() {
+            all.push(format!(
+                "{:?} {} {:?}",
+                group.name(),
+                group.last,
+                group.entries_read
+            ));
+            all.push(format!(
+                "{:?}",
+                group.pending_from(StreamId::MIN).collect::<Vec<_>>()
+            ));
+            // The times at which consumers came are no content.
+            let names = group
+                .consumers()
+                .map(|consumer| format!("{:?}", consumer.name()));
+            all.extend(names);
+        }
+        return all.concat().into_bytes();
     } else {
         return value::bytes(&value).to_vec();
     }

@@ -4,7 +4,7 @@ pub(crate) mod collection;
 
 use std::sync::Arc;
 
-use tidewheel_collections::{Hash, List, Set, ZSet};
+use tidewheel_collections::{Hash, List, Set, Stream, ZSet};
 use tidewheel_resp::parse_i64;
 use tidewheel_store::{Slot, Store, Value};
 
@@ -29,6 +29,7 @@ pub(crate) enum Object {
     List(Box<Owned<List>>),
     Set(Box<Owned<Set>>),
     ZSet(Box<Owned<ZSet>>),
+    Stream(Box<Owned<Stream>>),
 }
 
 impl Object {
@@ -52,6 +53,7 @@ impl Object {
             Self::List(owned) => owned.of.len(),
             Self::Set(owned) => owned.of.len(),
             Self::ZSet(owned) => owned.of.len(),
+            Self::Stream(owned) => owned.of.len(),
         }
     }
 
@@ -64,6 +66,7 @@ impl Object {
                 Self::List(list) => list.of.heap_bytes(),
                 Self::Set(set) => set.of.heap_bytes(),
                 Self::ZSet(zset) => zset.of.heap_bytes(),
+                Self::Stream(stream) => stream.of.heap_bytes(),
             }
     }
 
@@ -83,6 +86,7 @@ impl Object {
                 Self::List(list) => of(list),
                 Self::Set(set) => of(set),
                 Self::ZSet(zset) => of(zset),
+                Self::Stream(stream) => of(stream),
             }
     }
 
@@ -100,13 +104,14 @@ impl Object {
             Self::List(list) => of(list, now),
             Self::Set(set) => of(set, now),
             Self::ZSet(zset) => of(zset, now),
+            Self::Stream(stream) => of(stream, now),
         }
     }
 
     /// True if the deadlines of all members are known to be reached.
     pub(crate) fn is_over(&self, now: u64) -> bool {
         match self {
-            Self::Bytes(_) | Self::List(_) => false,
+            Self::Bytes(_) | Self::List(_) | Self::Stream(_) => false,
             Self::Hash(hash) => hash.of.get().is_over(now),
             Self::Set(set) => set.of.get().is_over(now),
             Self::ZSet(zset) => zset.of.get().is_over(now),
@@ -116,7 +121,7 @@ impl Object {
     /// The key's own deadline, if its members have deadlines.
     pub(crate) fn own_deadline(&self) -> Option<u64> {
         match self {
-            Self::Bytes(_) | Self::List(_) => None,
+            Self::Bytes(_) | Self::List(_) | Self::Stream(_) => None,
             Self::Hash(hash) => hash.own_deadline,
             Self::Set(set) => set.own_deadline,
             Self::ZSet(zset) => zset.own_deadline,
@@ -126,7 +131,7 @@ impl Object {
     /// The place of the key's own deadline.
     pub(crate) fn own_deadline_mut(&mut self) -> Option<&mut Option<u64>> {
         match self {
-            Self::Bytes(_) | Self::List(_) => None,
+            Self::Bytes(_) | Self::List(_) | Self::Stream(_) => None,
             Self::Hash(hash) => Some(&mut hash.own_deadline),
             Self::Set(set) => Some(&mut set.own_deadline),
             Self::ZSet(zset) => Some(&mut zset.own_deadline),
@@ -158,10 +163,11 @@ pub(crate) const TAG_HASH: u8 = 2;
 pub(crate) const TAG_LIST: u8 = 3;
 pub(crate) const TAG_SET: u8 = 4;
 pub(crate) const TAG_ZSET: u8 = 5;
-/// From here on, members have deadlines.
+/// From here to [`TAG_ZSET_TIMED`], members have deadlines.
 pub(crate) const TAG_HASH_TIMED: u8 = 6;
 pub(crate) const TAG_SET_TIMED: u8 = 7;
 pub(crate) const TAG_ZSET_TIMED: u8 = 8;
+pub(crate) const TAG_STREAM: u8 = 9;
 
 /// True if the value is a string.
 #[inline]
@@ -172,7 +178,7 @@ pub(crate) fn is_string(tag: u8) -> bool {
 /// True if members of the value have deadlines.
 #[inline]
 pub(crate) fn is_timed(tag: u8) -> bool {
-    tag >= TAG_HASH_TIMED
+    (TAG_HASH_TIMED..=TAG_ZSET_TIMED).contains(&tag)
 }
 
 /// A key's own deadline. The entry's may be earlier, while members have deadlines.
@@ -202,6 +208,7 @@ pub(crate) fn type_name(tag: u8) -> &'static str {
         TAG_LIST => "list",
         TAG_SET | TAG_SET_TIMED => "set",
         TAG_ZSET | TAG_ZSET_TIMED => "zset",
+        TAG_STREAM => "stream",
         _ => "unknown",
     }
 }

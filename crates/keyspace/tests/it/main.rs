@@ -28,6 +28,7 @@ mod rows;
 mod scripts;
 mod sets;
 mod sorting;
+mod streams;
 mod strings;
 mod transactions;
 mod waiting;

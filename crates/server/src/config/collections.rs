@@ -15,6 +15,8 @@ pub(crate) struct Collections {
     /// A number without effect: lists are not compressed.
     pub(crate) list_compress_depth: u32,
     pub(crate) hll_sparse_bytes: u64,
+    pub(crate) stream_bytes: u64,
+    pub(crate) stream_entries: u64,
 }
 
 /// Limits of one type: the most members, and the most bytes of a member.
@@ -49,6 +51,8 @@ impl Default for Collections {
             list_size: -2,
             list_compress_depth: 0,
             hll_sparse_bytes: 3_000,
+            stream_bytes: 4096,
+            stream_entries: 100,
         }
     }
 }
@@ -65,6 +69,8 @@ impl Collections {
             .hll_sparse_bytes
             .store(self.hll_sparse_bytes, stored);
         packing.set_list(self.list_size);
+        packing.stream_bytes.store(self.stream_bytes, stored);
+        packing.stream_entries.store(self.stream_entries, stored);
     }
 }
 

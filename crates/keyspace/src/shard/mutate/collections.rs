@@ -37,7 +37,7 @@ fn earlier(own: Option<u64>, members: Option<u64>) -> Option<u64> {
 
 impl Hold<'_> {
     /// Changes a collection: that of a key, or a new one. `change` returns the event of what it has
-    /// done; `None` if it has changed nothing. A collection without members leaves with its key.
+    /// done; `None` if it has changed nothing. A collection that is gone leaves with its key.
     pub(crate) fn edit<C: Collection, R>(
         &mut self,
         at: At<'_>,
@@ -49,7 +49,7 @@ impl Hold<'_> {
         let Some(slot) = slot else {
             let mut of = C::empty(self.take_scratch());
             let (result, cause) = change(&mut of);
-            match cause.filter(|_| of.len() > 0) {
+            match cause.filter(|_| !of.is_gone()) {
                 Some(cause) => self.store_new(at, of, access, cause),
                 None => self.keep_scratch(of),
             }
@@ -79,7 +79,7 @@ impl Hold<'_> {
                 self.keep_scratch(of);
                 None
             }
-            Some(cause) if of.len() == 0 => {
+            Some(cause) if of.is_gone() => {
                 self.keep_scratch(of);
                 self.remove_emptied(at, slot, cause)
             }
@@ -111,7 +111,7 @@ impl Hold<'_> {
             owned.of.maintain(TIDYING);
         }
         let after = owned.of.heap_bytes();
-        let (next, is_empty) = (owned.of.next_deadline(), owned.of.len() == 0);
+        let (next, is_empty) = (owned.of.next_deadline(), owned.of.is_gone());
         owned.own_deadline = own_deadline;
         database.object_bytes = database.object_bytes + after - before;
         let Some(cause) = cause else {

@@ -46,7 +46,7 @@ impl Object {
             Self::Hash(hash) => prefetch(&**hash),
             Self::Set(set) => prefetch(&**set),
             Self::ZSet(zset) => prefetch(&**zset),
-            Self::Bytes(_) | Self::List(_) => {}
+            Self::Bytes(_) | Self::List(_) | Self::Stream(_) => {}
         }
     }
 
@@ -65,7 +65,7 @@ impl Object {
                 ZSetRef::Packed(packed) => Some(packed),
                 ZSetRef::Large(_) => None,
             },
-            Self::Bytes(_) | Self::List(_) => None,
+            Self::Bytes(_) | Self::List(_) | Self::Stream(_) => None,
         }
     }
 }

@@ -105,4 +105,20 @@ pub(super) static KEYS: &[ConfigKey] = &[
             put(&mut s.collections.hll_sparse_bytes, bytes)
         },
     },
+    ConfigKey {
+        name: "stream-node-max-bytes",
+        value: "BYTES",
+        help: "size of a piece of a stream; 0 is no limit",
+        change: ChangeTime::Live,
+        get: |s| s.collections.stream_bytes.to_string(),
+        set: |s, v| put(&mut s.collections.stream_bytes, memory_within(v, 0, MAX)?),
+    },
+    ConfigKey {
+        name: "stream-node-max-entries",
+        value: "N",
+        help: "entries of a piece of a stream; 0 is no limit",
+        change: ChangeTime::Live,
+        get: |s| s.collections.stream_entries.to_string(),
+        set: |s, v| put(&mut s.collections.stream_entries, integer(v, 0, MAX)?),
+    },
 ];

@@ -1,0 +1,166 @@
+//! XDEL, XDELEX, XACKDEL: delete entries by their ids.
+
+use tidewheel_collections::{Stream, StreamId};
+use tidewheel_resp::{Args, Writer, parse_i64};
+
+use super::references::References;
+use super::{Outcome, at, event, id, word};
+use crate::context::{Context, Lookup};
+use crate::error::CommandError;
+use crate::events::Cause;
+
+/// Reads ids, all of them before anything is done.
+pub(super) fn ids(args: Args<'_>) -> Result<Vec<StreamId>, CommandError> {
+    args.iter().map(id::parse).collect()
+}
+
+pub(crate) fn xdel(ctx: &mut Context<'_, '_>) -> Outcome {
+    let key = ctx.key(1);
+    let slot = ctx.find_of::<Stream>(key, Lookup::Write)?;
+    let Some(slot) = slot else {
+        ctx.out.integer(0);
+        return Ok(());
+    };
+    let ids = ids(ctx.args.from(2))?;
+    let gone = ctx.edit(key, Some(slot), |stream: &mut Stream, _| {
+        let gone = ids.into_iter().filter(|id| stream.log.delete(*id)).count();
+        (gone, (gone > 0).then_some(event("xdel")))
+    });
+    ctx.out.integer(gone as i64);
+    Ok(())
+}
+
+const NOT_A_NUMBER: CommandError =
+    CommandError::fixed("ERR Number of IDs must be a positive integer");
+const WRONG_NUMBER: CommandError =
+    CommandError::fixed("ERR The `numids` parameter must match the number of arguments");
+
+/// The reply for an entry that is not there.
+const ABSENT: i64 = -1;
+/// For one that was deleted.
+const DELETED: i64 = 1;
+/// For one that some group needs.
+const NEEDED: i64 = 2;
+
+/// The words of XDELEX and XACKDEL: how references are treated, and the ids.
+struct DeleteWords<'b> {
+    references: References,
+    ids: Args<'b>,
+    count: usize,
+}
+
+impl<'b> DeleteWords<'b> {
+    fn parse(args: Args<'b>) -> Result<Self, CommandError> {
+        let (mut references, mut ids) = (None, None);
+        let mut i = 0;
+        while let Some(word) = args.get(i) {
+            if word.eq_ignore_ascii_case(b"IDS") && ids.is_none() && i + 1 < args.len() {
+                let count = parse_i64(&args[i + 1]).filter(|count| *count > 0);
+                let count = usize::try_from(count.ok_or(NOT_A_NUMBER)?).unwrap_or(usize::MAX);
+                let rest = args.from(i + 2);
+                if count > rest.len() {
+                    return Err(WRONG_NUMBER);
+                }
+                ids = Some((rest, count));
+                i += 2 + count;
+            } else if let Some(of) = References::of(word).filter(|_| references.is_none()) {
+                references = Some(of);
+                i += 1;
+            } else {
+                return Err(CommandError::SYNTAX);
+            }
+        }
+        let (ids, count) = ids.ok_or(CommandError::SYNTAX)?;
+        Ok(Self {
+            references: references.unwrap_or_default(),
+            ids,
+            count,
+        })
+    }
+
+    /// Reads the ids.
+    fn ids(&self) -> Result<Vec<StreamId>, CommandError> {
+        self.ids.iter().take(self.count).map(id::parse).collect()
+    }
+
+    /// Replies that no entry is there.
+    fn none(&self, out: &mut Writer) {
+        out.array(self.count);
+        (0..self.count).for_each(|_| out.integer(ABSENT));
+    }
+}
+
+pub(crate) fn xdelex(ctx: &mut Context<'_, '_>) -> Outcome {
+    let words = DeleteWords::parse(ctx.args.from(2))?;
+    let key = ctx.key(1);
+    let Some(slot) = ctx.find_of::<Stream>(key, Lookup::Write)? else {
+        words.none(ctx.out);
+        return Ok(());
+    };
+    let ids = words.ids()?;
+    ctx.edit(key, Some(slot), |stream: &mut Stream, out| {
+        out.array(ids.len());
+        let (mut deleted, mut changed) = (false, false);
+        for id in ids {
+            let of = delete(stream, id, words.references, &mut changed);
+            deleted |= of == DELETED;
+            out.integer(of);
+        }
+        let cause = match deleted {
+            true => Some(event("xdel")),
+            false => changed.then_some(Cause::Silent),
+        };
+        ((), cause)
+    });
+    Ok(())
+}
+
+/// Deletes an entry. Returns the reply for it.
+fn delete(stream: &mut Stream, id: StreamId, references: References, changed: &mut bool) -> i64 {
+    match references {
+        References::Acked if stream.groups.needs(id) => return NEEDED,
+        // References of an entry that was deleted before leave too.
+        References::Delete => {
+            let pending = |group: &tidewheel_collections::Group| group.pending(id).is_some();
+            *changed |= stream.groups.iter().any(pending);
+            stream.groups.forget(id);
+        }
+        _ => {}
+    }
+    match stream.log.delete(id) {
+        true => DELETED,
+        false => ABSENT,
+    }
+}
+
+pub(crate) fn xackdel(ctx: &mut Context<'_, '_>) -> Outcome {
+    let words = DeleteWords::parse(ctx.args.from(3))?;
+    let (key, name) = (ctx.key(1), word(ctx, 2));
+    let slot = ctx.find_of::<Stream>(key, Lookup::Write)?;
+    let has_group = |ctx: &mut Context<'_, '_>, slot| at(ctx, key, slot).groups.get(name).is_some();
+    let Some(slot) = slot.filter(|slot| has_group(ctx, *slot)) else {
+        words.none(ctx.out);
+        return Ok(());
+    };
+    let ids = words.ids()?;
+    ctx.edit(key, Some(slot), |stream: &mut Stream, out| {
+        out.array(ids.len());
+        let (len, mut changed) = (stream.log.len(), false);
+        for id in ids {
+            let acknowledged = stream.groups.edit(name, |group| group.acknowledge(id));
+            if acknowledged != Some(true) {
+                out.integer(ABSENT);
+                continue;
+            }
+            changed = true;
+            let of = delete(stream, id, words.references, &mut changed);
+            out.integer(if of == NEEDED { NEEDED } else { DELETED });
+        }
+        let cause = match stream.log.len() < len {
+            true => Some(event("xdel")),
+            false => changed.then_some(Cause::Silent),
+        };
+        ((), cause)
+    });
+    Ok(())
+}
