@@ -182,6 +182,14 @@ impl Both {
     fn reload(&mut self, from: &str, to: &str, ms: u8) {
         let (from, to) = (spell_word(from, 0), spell_word(to, 0));
         let place = (self.model.db(), from.clone());
+        // Streams are not dumped yet.
+        if self
+            .model
+            .look(&place)
+            .is_some_and(|(kind, _)| kind == "stream")
+        {
+            return;
+        }
         let reply = self.rig.command(&[b"DUMP".to_vec(), from]);
         let Reply::Bulk(payload) = reply else {
             assert_eq!((reply, self.model.look(&place)), (Reply::Null, None));

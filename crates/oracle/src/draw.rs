@@ -18,14 +18,15 @@ pub struct Draw<'a> {
 }
 
 /// The groups of commands, and the first letters of their keys; `k` stands for strings.
-const GROUPS: [(Group, &[&str]); 8] = [
+const GROUPS: [(Group, &[&str]); 9] = [
     (|draw| draw.text(), &["k"]),
-    (|draw| draw.any(), &["k", "h", "l", "s", "z", "b", "p"]),
+    (|draw| draw.any(), &["k", "h", "l", "s", "z", "b", "p", "x"]),
     (|draw| draw.hash(), &["h"]),
     (|draw| draw.list(), &["l"]),
     (|draw| draw.set(), &["s"]),
     (|draw| draw.zset(), &["z"]),
     (|draw| draw.member_deadline(), &["h", "s", "z"]),
+    (|draw| draw.stream(), &["x"]),
     (|draw| draw.rare(), &["z", "b", "p", "l", "s"]),
 ];
 
@@ -112,7 +113,7 @@ impl<'a> Draw<'a> {
     /// The name of a key that should hold a type; rarely another one's.
     pub fn key(&mut self, letter: &str) -> String {
         match self.below(64) {
-            63 => format!("{}0", self.pick(&["h", "l", "s", "z", "b", "p"])),
+            63 => format!("{}0", self.pick(&["h", "l", "s", "z", "b", "p", "x"])),
             62 => "key:4".to_owned(),
             n => format!("{letter}{}", [0, 0, 1, 2][usize::from(n % 4)]),
         }

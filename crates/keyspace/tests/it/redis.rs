@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
+use tidewheel_engines::Engine;
 use tidewheel_resp::Reply;
 
 use crate::common::{Rig, show};
@@ -24,11 +25,20 @@ pub(crate) struct Redis {
 impl Redis {
     /// Starts one, with these settings (`--name value`); `None` if there is none.
     pub(crate) fn start(settings: &str) -> Option<Self> {
+        Self::start_program(Path::new(PROGRAM), settings)
+    }
+
+    /// Starts one of version 8, if there is one.
+    pub(crate) fn start_8(settings: &str) -> Option<Self> {
+        Self::start_program(Engine::redis_8()?.program(), settings)
+    }
+
+    fn start_program(program: &Path, settings: &str) -> Option<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Relaxed);
         let name = format!("tidewheel-redis-{}-{number}.sock", std::process::id());
         let socket = std::env::temp_dir().join(name);
-        let started = Command::new(PROGRAM)
+        let started = Command::new(program)
             .args(["--port", "0", "--save", "", "--appendonly", "no"])
             .args(["--enable-debug-command", "yes", "--unixsocket"])
             .arg(&socket)

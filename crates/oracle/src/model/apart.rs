@@ -20,6 +20,7 @@ impl Entry {
                 .sum(),
             Kind::Set(of) => of.keys().map(Vec::len).sum(),
             Kind::ZSet(of) => of.keys().map(Vec::len).sum(),
+            Kind::Stream(stream) => stream.weight(),
         }
     }
 }

@@ -330,6 +330,7 @@ impl Model {
             Kind::List(_) => vec![format!("LRANGE {key} 0 -1")],
             Kind::Set(_) => vec![format!("SMEMBERS {key}"), members('S')],
             Kind::ZSet(_) => vec![format!("ZRANGE {key} 0 -1 WITHSCORES"), members('Z')],
+            Kind::Stream(stream) => stream.views(&key),
         }
     }
 

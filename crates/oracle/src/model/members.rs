@@ -43,7 +43,7 @@ impl Model {
             };
             let told = match self.entry(w[1].as_bytes()).map(|entry| entry.kind.name()) {
                 None => Ok(int(0)),
-                Some("string" | "list") => Err(wrong_type()),
+                Some("string" | "list" | "stream") => Err(wrong_type()),
                 Some(_) => self.expire_one(w[1], w[2], deadline, &[]).map(|done| {
                     self.note_deadline(w[1], &[done]);
                     int(done > 0)
@@ -101,7 +101,7 @@ impl Model {
             Kind::Hash(of) => of.get_mut(member).map(|one| &mut one.deadline),
             Kind::Set(of) => of.get_mut(member).map(|one| &mut one.deadline),
             Kind::ZSet(of) => of.get_mut(member).map(|one| &mut one.deadline),
-            Kind::Text(_) | Kind::List(_) => None,
+            Kind::Text(_) | Kind::List(_) | Kind::Stream(_) => None,
         }
     }
 

@@ -14,6 +14,7 @@ mod random;
 mod reload;
 mod set;
 mod sort;
+mod stream;
 mod text;
 mod wait;
 mod zset;
@@ -25,6 +26,7 @@ use tidewheel_resp::{Reply, parse_i64};
 use self::deaths::Deaths;
 pub use self::expect::Expect;
 use self::expect::{Answered, bulk, error, flat, int, integer, invalid_time, ok, wrong_type};
+use self::stream::Stream;
 pub(crate) use self::text::STRING_MAX;
 pub(crate) use self::wait::Waiter;
 
@@ -82,6 +84,8 @@ pub(crate) enum Kind {
     Set(Members<()>),
     /// A sorted set.
     ZSet(Members<f64>),
+    /// A stream.
+    Stream(Stream),
 }
 
 /// A value and when it dies, in ticks; a deadline beyond the ticks is kept as it is.
@@ -125,13 +129,14 @@ impl Kind {
             Self::List(_) => "list",
             Self::Set(_) => "set",
             Self::ZSet(_) => "zset",
+            Self::Stream(_) => "stream",
         }
     }
 
     /// A collection without members is no key.
     fn is_empty(&self) -> bool {
         match self {
-            Self::Text(_) => false,
+            Self::Text(_) | Self::Stream(_) => false,
             Self::Hash(of) => of.is_empty(),
             Self::List(of) => of.is_empty(),
             Self::Set(of) => of.is_empty(),
@@ -142,7 +147,7 @@ impl Kind {
     /// The members that a scan shows.
     fn names(&self) -> BTreeSet<Bytes> {
         match self {
-            Self::Text(_) | Self::List(_) => BTreeSet::new(),
+            Self::Text(_) | Self::List(_) | Self::Stream(_) => BTreeSet::new(),
             Self::Hash(of) => of.keys().cloned().collect(),
             Self::Set(of) => of.keys().cloned().collect(),
             Self::ZSet(of) => of.keys().cloned().collect(),
@@ -155,7 +160,7 @@ impl Kind {
             members.values().filter_map(|one| one.deadline).collect()
         }
         match self {
-            Self::Text(_) | Self::List(_) => Vec::new(),
+            Self::Text(_) | Self::List(_) | Self::Stream(_) => Vec::new(),
             Self::Hash(members) => of(members),
             Self::Set(members) => of(members),
             Self::ZSet(members) => of(members),
@@ -170,7 +175,7 @@ impl Kind {
             before - members.len()
         }
         match self {
-            Self::Text(_) | Self::List(_) => (0, ""),
+            Self::Text(_) | Self::List(_) | Self::Stream(_) => (0, ""),
             Self::Hash(members) => (of(members, tick), "hexpired"),
             Self::Set(members) => (of(members, tick), "sexpired"),
             Self::ZSet(members) => (of(members, tick), "zexpired"),
@@ -297,6 +302,7 @@ impl Model {
             .or_else(|| self.bits(w))
             .or_else(|| self.log(w, answer))
             .or_else(|| self.sort(w))
+            .or_else(|| self.stream(w))
     }
 
     fn bury(&mut self) {
@@ -464,4 +470,5 @@ typed! {
     list_at, list_or_new, List, VecDeque<Bytes>;
     set_at, set_or_new, Set, Members<()>;
     zset_at, zset_or_new, ZSet, Members<f64>;
+    stream_at, stream_or_new, Stream, Stream;
 }
