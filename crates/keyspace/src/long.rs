@@ -13,12 +13,14 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
+use tidewheel_collections::Stream;
 use tidewheel_resp::parse_i64;
 use tidewheel_store::Value;
 
 use crate::claims::ShardSet;
 use crate::commands::geo::search::candidates;
 use crate::commands::handlers::{Handler, handler};
+use crate::commands::stream::read::ReadCall;
 use crate::commands::zset::range::count_in_range;
 use crate::context::Context;
 use crate::gate::Seat;
@@ -26,7 +28,7 @@ use crate::keyspace::Keyspace;
 use crate::rows::cost::Visits;
 use crate::rows::{Adds, Command};
 use crate::time::{Now, Time};
-use crate::value::Object;
+use crate::value::{Object, collection};
 use crate::waiters::{Served, Ticket};
 
 /// No command takes longer for a byte of a collection or a string.
@@ -82,6 +84,10 @@ impl Context<'_, '_> {
     /// The most members of one key's value that a call visits.
     fn visited(&mut self, row: &Command, at: usize) -> usize {
         let (args, db, key) = (self.args, self.session.db, self.key(at));
+        let read = match row.cost.visits {
+            Visits::Entries { in_group } => ReadCall::parse(self, in_group).ok(),
+            _ => None,
+        };
         let entries = self.entries_at(key, db);
         let Some(slot) = entries.find(key.hash, key.bytes) else {
             return 0;
@@ -106,6 +112,11 @@ impl Context<'_, '_> {
                 let word = (1..args.len()).find(|at| self.is(*at, "COUNT"));
                 let count = word.and_then(|at| number(at + 1));
                 len.min(count.map_or(usual, |n| usize::try_from(n).unwrap_or(0)))
+            }
+            Visits::Entries { .. } => {
+                let stream = collection::read::<Stream>(entries, slot).ok();
+                let both = stream.zip(read.as_ref());
+                both.map_or(0, |(stream, call)| call.visited(args, at, stream))
             }
             Visits::Places(at) => match (number(at), number(at + 1)) {
                 (Some(start), Some(end)) => {

@@ -51,7 +51,16 @@ pub(crate) fn serve_or_wait(
             return Ok(());
         }
     }
-    if ctx.may_wait() && wanted.keys.clone().count() > WAITED_MAX {
+    wait(ctx, wanted, nothing)
+}
+
+/// Waits for keys that have nothing for the command. `nothing` is the reply where it may not wait.
+pub(crate) fn wait(
+    ctx: &mut Context<'_, '_>,
+    wanted: AwaitedKeys,
+    nothing: fn(&mut Writer),
+) -> Outcome {
+    if ctx.may_wait() && wanted.keys.len() > WAITED_MAX {
         return Err(TOO_MANY);
     }
     if !ctx.wait(wanted) {

@@ -84,6 +84,8 @@ const BLOCKING: &[(&str, ServeFn)] = &[
     ("bzmpop", zset::blocking::serve_bzmpop),
     ("bzpopmax", zset::blocking::serve_bzpopmax),
     ("bzpopmin", zset::blocking::serve_bzpopmin),
+    ("xread", stream::read::serve_xread),
+    ("xreadgroup", stream::read::serve_xreadgroup),
 ];
 
 #[rustfmt::skip] // A line for each.

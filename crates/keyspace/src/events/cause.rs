@@ -29,6 +29,8 @@ pub(crate) enum Cause {
     SortStore,
     /// A change of a collection: the class and the name of its event.
     Of(NotifyClass, &'static str),
+    /// A change of who was given which entries of a stream.
+    Delivery,
     /// A part of something else, which is announced for itself.
     Silent,
 }
@@ -38,7 +40,7 @@ impl Cause {
     pub(crate) fn change(self) -> Change {
         match self {
             Self::Of(NotifyClass::Stream, "xgroup-destroy" | "xgroup-setid") => Change::Any,
-            Self::Of(NotifyClass::Stream, _) => Change::KeepsGroups,
+            Self::Of(NotifyClass::Stream, _) | Self::Delivery => Change::KeepsGroups,
             _ => Change::Any,
         }
     }
@@ -68,7 +70,7 @@ impl Cause {
             Self::SetBit => (NotifyClass::String, "setbit"),
             Self::SetRange => (NotifyClass::String, "setrange"),
             Self::SortStore => (NotifyClass::List, "sortstore"),
-            Self::Silent => return None,
+            Self::Delivery | Self::Silent => return None,
         })
     }
 }

@@ -23,6 +23,8 @@ pub(crate) enum Visits {
     Count(usize),
     /// As many as the word behind COUNT says, or so many.
     CountWord(usize),
+    /// The entries that XREAD and XREADGROUP find in a stream.
+    Entries { in_group: bool },
     /// All of one key's with all of the other's: bytes of strings.
     Pairs,
     /// Those between the places that this argument and the next one name.

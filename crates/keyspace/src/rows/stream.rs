@@ -137,7 +137,7 @@ pub(super) const ROWS: &[Command] = &chapter(Group::Stream, "@stream", [
         "[COUNT count:int] [BLOCK milliseconds:int] STREAMS streams(key... id...)")
         .since("5.0.0").keys(KeySpec::behind_streams(1, "RO access")).slow()
         .in_categories("@stream @blocking")
-        .cost(Cost::visiting(150, Visits::CountWord(usize::MAX)))
+        .cost(Cost::visiting(150, Visits::Entries { in_group: false }))
         .says("Returns messages from multiple streams with IDs greater than the ones requested. \
             Blocks until a message is available otherwise.")
         .complexity("O(N) where N is the number of elements returned."),
@@ -146,7 +146,7 @@ pub(super) const ROWS: &[Command] = &chapter(Group::Stream, "@stream", [
             [noack=NOACK] STREAMS streams(key... id...)")
         .since("5.0.0").keys(KeySpec::behind_streams(4, "RO access")).slow()
         .in_categories("@stream @blocking")
-        .cost(Cost::visiting(300, Visits::CountWord(usize::MAX)))
+        .cost(Cost::visiting(300, Visits::Entries { in_group: true }))
         .says("Returns new or historical messages from a stream for a consumer in a group. Blocks \
             until a message is available otherwise.")
         .complexity("For each stream mentioned: O(M) with M being the number of elements returned. \

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
-use super::readers::{Readers, StreamView};
+use super::readers::{Readers, stream_of};
 use super::ticket::TicketState;
 use super::{Change, Ticket};
 use crate::key::Key;
@@ -73,11 +73,11 @@ impl Queue {
                 !self.is_ready && holds()
             }
             Tickets::Readers(readers) => {
-                let stream = StreamView::of(entries, self.hash, key);
+                let stream = stream_of(entries, self.hash, key);
                 if change == Change::Any {
-                    readers.look_anew(stream.as_ref());
+                    readers.look_anew(stream);
                 }
-                !self.is_ready && readers.next(stream.as_ref()).is_some()
+                !self.is_ready && readers.next(stream).is_some()
             }
         }
     }
@@ -211,8 +211,7 @@ impl Waiters {
             let takers = match &mut queue.tickets {
                 Tickets::Takers(takers) => takers,
                 Tickets::Readers(readers) => {
-                    let stream = StreamView::of(entries, ready.hash, &ready.name);
-                    return readers.next(stream.as_ref());
+                    return readers.next(stream_of(entries, ready.hash, &ready.name));
                 }
             };
             let (_, ticket) = takers.first_key_value()?;

@@ -13,11 +13,11 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use tidewheel_collections::StreamId;
+use tidewheel_collections::{Stream, StreamId};
 
 use super::ticket::TicketState;
 use super::{Ticket, Want};
-use crate::value::Entries;
+use crate::value::{Entries, collection};
 
 /// A stream, as far as its readers ask.
 pub(crate) trait Source {
@@ -139,23 +139,20 @@ impl Readers {
     }
 }
 
-/// A stream under the lock of its shard.
-pub(crate) enum StreamView {}
-
-impl StreamView {
-    /// The stream of a key; `None` if the key has none.
-    pub(crate) fn of(_entries: &Entries, _hash: u64, _key: &[u8]) -> Option<Self> {
-        None
-    }
+/// The stream of a key; `None` if the key has none.
+pub(crate) fn stream_of<'a>(entries: &'a Entries, hash: u64, key: &[u8]) -> Option<&'a Stream> {
+    let slot = entries.find(hash, key)?;
+    collection::read::<Stream>(entries, slot).ok()
 }
 
-impl Source for StreamView {
+impl Source for Stream {
     fn last(&self) -> Option<StreamId> {
-        match *self {}
+        let mut back = self.log.range_back(StreamId::MIN, StreamId::MAX);
+        back.next().map(|entry| entry.id)
     }
 
-    fn delivered(&self, _: &[u8]) -> Option<StreamId> {
-        match *self {}
+    fn delivered(&self, group: &[u8]) -> Option<StreamId> {
+        self.groups.get(group).map(|group| group.last)
     }
 }
 

@@ -461,6 +461,98 @@ fn a_key_that_dies_while_the_transaction_runs_serves_nobody() {
 }
 
 /// Each list is a queue of elements and a queue of clients; one of the two is empty.
+/// A call over a large stream would have run on a thread of its own, where nobody can wait, and
+/// would have replied at once.
+#[test]
+fn a_reader_of_a_large_stream_waits() {
+    let mut crowd = Crowd::new();
+    for ms in 1..30_000 {
+        crowd.rig.run(&format!("XADD s {ms}-0 field value"));
+    }
+    crowd.rig.run("XGROUP CREATE s g $");
+    let lines = [
+        "XREAD BLOCK 0 STREAMS s $",
+        "XREAD BLOCK 0 STREAMS none s $ 29999-0",
+        "XREADGROUP GROUP g c BLOCK 0 STREAMS s >",
+        "XREAD BLOCK 0 COUNT 1 STREAMS s 40000",
+    ];
+    for (id, line) in (0..).zip(lines) {
+        assert_eq!(crowd.call(id, line), None, "{line}");
+        assert!(!crowd.tickets[&id].is_long(), "{line}");
+    }
+    crowd.rig.run("XADD s 30000-0 a b");
+    let reply = "[['s' [['30000-0' ['a' 'b']]]]]";
+    let mut served = crowd.served();
+    served.sort_unstable();
+    assert_eq!(
+        served,
+        [one(0, reply), one(1, reply), one(2, reply)].concat()
+    );
+}
+
+/// Between two portions others have the lock, and a wait may end.
+#[test]
+fn one_entry_serves_a_thousand_readers_in_portions() {
+    let mut crowd = Crowd::new();
+    for id in 0..1_000 {
+        let line = match id % 3 {
+            0 => "XREAD BLOCK 0 STREAMS s $",
+            1 => "XREAD BLOCK 0 STREAMS other s 0 0",
+            _ => "XREAD BLOCK 0 STREAMS s 5",
+        };
+        assert_eq!(crowd.call(id, line), None);
+    }
+    crowd.rig.run("XADD s 3-0 a b");
+    let served: BTreeSet<u64> = crowd.served().into_iter().map(|(id, _)| id).collect();
+    assert_eq!(served, (0..1_000).filter(|id| id % 3 != 2).collect());
+    assert_eq!(crowd.rig.keyspace.waiting(), 333);
+    crowd.transact(&["XADD other 1-0 a b", "XADD s 6-0 a b", "BLPOP s 0"], 0);
+    assert_eq!(crowd.served().len(), 333);
+}
+
+/// The times at which the public server ends it, too.
+#[test]
+fn a_reader_ends_when_its_group_is_gone() {
+    for (change, why) in [
+        ("DEL s", "NOGROUP"),
+        ("XGROUP DESTROY s g", "NOGROUP"),
+        ("SET s text", "WRONGTYPE"),
+        ("FLUSHALL", "NOGROUP"),
+        ("SWAPDB 0 1", "NOGROUP"),
+        ("RENAME s other", "NOGROUP"),
+        ("RENAME l s", "WRONGTYPE"),
+        ("PEXPIREAT s 1", "NOGROUP"),
+    ] {
+        let mut crowd = Crowd::new();
+        crowd.rig.run("RPUSH l a");
+        crowd.rig.run("XGROUP CREATE s g $ MKSTREAM");
+        crowd.call(1, "XREADGROUP GROUP g c BLOCK 0 STREAMS s >");
+        crowd.call(2, "XREAD BLOCK 0 STREAMS s $");
+        crowd.rig.run(change);
+        let served = crowd.served();
+        assert_eq!(served.len(), 1, "{change}: {served:?}");
+        assert!(
+            served[0].0 == 1 && served[0].1.contains(why),
+            "{change}: {served:?}"
+        );
+    }
+}
+
+/// Nobody asks for the key: the pass of expiry serves.
+#[test]
+fn a_reader_ends_when_its_key_expires() {
+    let mut crowd = Crowd::new();
+    crowd.rig.run("XGROUP CREATE s g $ MKSTREAM");
+    crowd.call(1, "XREADGROUP GROUP g c BLOCK 0 STREAMS s >");
+    crowd.rig.run("PEXPIRE s 5");
+    crowd.rig.time.tick += 5;
+    let rig = &mut crowd.rig;
+    for shard in 0..rig.keyspace.shards() {
+        rig.keyspace.expire(&mut rig.seat, shard, rig.time, 100);
+    }
+    assert!(crowd.served()[0].1.contains("NOGROUP"));
+}
+
 #[test]
 fn pops_pushes_and_leavers_agree_with_a_model() {
     const KEYS: u64 = 3;

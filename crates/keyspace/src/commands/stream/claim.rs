@@ -99,7 +99,7 @@ fn edit_as_consumer<R>(
         match done {
             None => ((None, false), None),
             Some((result, changed, is_new)) => {
-                ((Some(result), is_new), changed.then_some(Cause::Silent))
+                ((Some(result), is_new), changed.then_some(Cause::Delivery))
             }
         }
     });

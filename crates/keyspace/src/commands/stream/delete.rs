@@ -108,7 +108,7 @@ pub(crate) fn xdelex(ctx: &mut Context<'_, '_>) -> Outcome {
         }
         let cause = match deleted {
             true => Some(event("xdel")),
-            false => changed.then_some(Cause::Silent),
+            false => changed.then_some(Cause::Delivery),
         };
         ((), cause)
     });
@@ -158,7 +158,7 @@ pub(crate) fn xackdel(ctx: &mut Context<'_, '_>) -> Outcome {
         }
         let cause = match stream.log.len() < len {
             true => Some(event("xdel")),
-            false => changed.then_some(Cause::Silent),
+            false => changed.then_some(Cause::Delivery),
         };
         ((), cause)
     });

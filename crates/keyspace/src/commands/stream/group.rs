@@ -193,7 +193,7 @@ pub(crate) fn xack(ctx: &mut Context<'_, '_>) -> Outcome {
             ids.iter().filter(|id| group.acknowledge(**id)).count()
         });
         let done = acknowledged.unwrap_or(0);
-        (done, (done > 0).then_some(Cause::Silent))
+        (done, (done > 0).then_some(Cause::Delivery))
     });
     ctx.out.integer(done as i64);
     Ok(())

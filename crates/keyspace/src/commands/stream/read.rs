@@ -1,14 +1,19 @@
 //! XREAD, XREADGROUP: new entries of several streams.
 
+use std::ops::Range;
+
 use tidewheel_collections::{Log, Pending, Stream, StreamId};
-use tidewheel_resp::{Protocol, Writer};
+use tidewheel_resp::{Args, Protocol, Writer};
 use tidewheel_store::Slot;
 
 use super::reply::{self, Span};
 use super::{Outcome, event, id};
+use crate::commands::blocking;
 use crate::context::{Context, Key, Lookup};
 use crate::error::CommandError;
 use crate::events::Cause;
+use crate::value::collection::Collection;
+use crate::waiters::{AwaitedKeys, Want};
 
 const NO_GROUP: CommandError = CommandError::fixed(
     "ERR The GROUP option is only supported by XREADGROUP. You called XREAD instead.",
@@ -34,6 +39,9 @@ const NO_NEW: CommandError = CommandError::fixed(
 const NOT_MS: CommandError = CommandError::fixed("ERR timeout is not an integer or out of range");
 const NEGATIVE: CommandError = CommandError::fixed("ERR timeout is negative");
 const TOO_LONG: CommandError = CommandError::fixed("ERR timeout is out of range");
+
+/// The most entries that are counted to know whether a call takes long.
+const COUNTED_MAX: usize = 1 << 14;
 
 /// The arguments of XREAD and XREADGROUP.
 #[derive(Debug)]
@@ -112,6 +120,87 @@ impl<'b> ReadCall<'b> {
             return Err(GROUP_MISSING);
         }
         Ok(call)
+    }
+
+    /// The positions of the keys.
+    fn positions(&self) -> Range<usize> {
+        self.first..self.first + self.keys
+    }
+
+    /// Replies with the entries of all these streams. False, and nothing is written, if there are
+    /// none.
+    fn serve_all(
+        &self,
+        ctx: &mut Context<'_, 'b>,
+        streams: impl Iterator<Item = (usize, From)>,
+    ) -> Result<bool, CommandError> {
+        let (mark, mut served) = (ctx.out.mark(), 0);
+        for (at, from) in streams {
+            served += usize::from(self.serve(ctx, at, from, |_| {})?);
+        }
+        if served == 0 {
+            return Ok(false);
+        }
+        // Their number stands in front.
+        let body = ctx.out.as_bytes()[mark..].to_vec();
+        ctx.out.truncate(mark);
+        outer(ctx.out, served);
+        ctx.out.raw(&body);
+        Ok(true)
+    }
+
+    /// The most entries of a key's stream that the call reads, counted up to some thousands.
+    pub(crate) fn visited(&self, args: Args<'_>, at: usize, stream: &Stream) -> usize {
+        let text = args.get(at + self.keys).unwrap_or_default();
+        let group = self
+            .group
+            .map(|(group, consumer)| (stream.groups.get(group), consumer));
+        let above = match (text, group) {
+            (b"$", _) => return 0,
+            (b"+", _) => return 1,
+            (b">", Some((Some(group), _))) => group.last,
+            (_, Some((None, _))) => return 0,
+            (_, Some((Some(group), consumer))) => {
+                let consumer = group.find_consumer(consumer);
+                let pending = consumer.map_or(0, |number| group.consumer(number).pending());
+                return pending.min(self.most);
+            }
+            (text, None) => id::parse(text).unwrap_or(StreamId::MAX),
+        };
+        let Some(start) = above.next() else { return 0 };
+        let entries = stream.log.range(start, StreamId::MAX);
+        entries.take(self.most.min(COUNTED_MAX)).count()
+    }
+
+    /// Waits for entries, if BLOCK says so; else there are none.
+    fn wait(&self, ctx: &mut Context<'_, 'b>, froms: &[From]) -> Outcome {
+        let Some(ms) = self.block_ms else {
+            ctx.out.null_array();
+            return Ok(());
+        };
+        let (mut wants, mut instead) = (Vec::with_capacity(froms.len()), Vec::new());
+        for (at, from) in self.positions().zip(froms) {
+            wants.push(match (self.group, *from) {
+                (None, From::Above(id)) => {
+                    let at = at + self.keys;
+                    // What they stand for is what they stood for when the command came.
+                    if matches!(ctx.args.get(at), Some(b"$" | b"+")) {
+                        instead.push((at, id.to_string().into_bytes().into()));
+                    }
+                    Want::Above(id)
+                }
+                (group, _) => Want::NewFor(group.map_or(&b""[..], |(group, _)| group).into()),
+            });
+        }
+        let wanted = AwaitedKeys {
+            keys: self.positions(),
+            also: None,
+            ms: (ms > 0).then_some(ms),
+            tag: Stream::TAG,
+            wants,
+            instead,
+        };
+        blocking::wait(ctx, wanted, Writer::null_array)
     }
 
     /// Reads the id behind the key at an argument. The key has a stream of its type, and the group.
@@ -226,7 +315,7 @@ impl<'b> ReadCall<'b> {
             });
             match served.flatten() {
                 None => (false, None),
-                Some(changed) => (true, changed.then_some(Cause::Silent)),
+                Some(changed) => (true, changed.then_some(Cause::Delivery)),
             }
         });
         Ok(served)
@@ -248,7 +337,7 @@ impl<'b> ReadCall<'b> {
             });
             (
                 is_new,
-                is_new.filter(|is_new| *is_new).map(|_| Cause::Silent),
+                is_new.filter(|is_new| *is_new).map(|_| Cause::Delivery),
             )
         })
     }
@@ -364,32 +453,51 @@ pub(crate) fn xreadgroup(ctx: &mut Context<'_, '_>) -> Outcome {
 
 fn run(ctx: &mut Context<'_, '_>, in_group: bool) -> Outcome {
     let call = ReadCall::parse(ctx, in_group)?;
-    let keys = call.first..call.first + call.keys;
     if call.keys == 1 {
         let from = call.from(ctx, call.first)?;
         if !call.serve(ctx, call.first, from, |out| outer(out, 1))? {
-            ctx.out.null_array();
+            call.wait(ctx, &[from])?;
         }
         return Ok(());
     }
     let mut froms = Vec::with_capacity(call.keys);
-    for at in keys.clone() {
+    for at in call.positions() {
         froms.push(call.from(ctx, at)?);
     }
-    let (mark, mut served) = (ctx.out.mark(), 0);
-    for (at, from) in keys.zip(froms) {
-        served += usize::from(call.serve(ctx, at, from, |_| {})?);
+    if !call.serve_all(ctx, call.positions().zip(froms.iter().copied()))? {
+        call.wait(ctx, &froms)?;
     }
-    if served == 0 {
-        ctx.out.null_array();
-        return Ok(());
-    }
-    // Their number stands in front.
-    let body = ctx.out.as_bytes()[mark..].to_vec();
-    ctx.out.truncate(mark);
-    outer(ctx.out, served);
-    ctx.out.raw(&body);
     Ok(())
+}
+
+pub(crate) fn serve_xread(ctx: &mut Context<'_, '_>, _: usize) -> Result<bool, CommandError> {
+    serve_waiting(ctx, false)
+}
+
+pub(crate) fn serve_xreadgroup(ctx: &mut Context<'_, '_>, _: usize) -> Result<bool, CommandError> {
+    serve_waiting(ctx, true)
+}
+
+/// Replies with what there is in the streams whose shards are locked. Others have nothing: their
+/// changes serve for themselves.
+fn serve_waiting(ctx: &mut Context<'_, '_>, in_group: bool) -> Result<bool, CommandError> {
+    let call = ReadCall::parse(ctx, in_group)?;
+    let mut froms = Vec::new();
+    for at in call.positions() {
+        if !ctx.is_locked(ctx.key(at).shard) {
+            continue;
+        }
+        match call.from(ctx, at) {
+            Ok(from) => froms.push((at, from)),
+            // It may become a stream again.
+            Err(error) if error == CommandError::WRONG_TYPE && !in_group => {}
+            Err(error) => return Err(error),
+        }
+    }
+    if !call.serve_all(ctx, froms.into_iter())? {
+        ctx.out.null_array();
+    }
+    Ok(true)
 }
 
 /// Writes the head of the reply with so many streams.
