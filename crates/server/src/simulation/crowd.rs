@@ -120,6 +120,11 @@ impl<W> Member<W> {
         self.wants.is_empty()
     }
 
+    /// What is wanted of the next reply.
+    pub(super) fn wanted(&self) -> Option<&W> {
+        self.wants.front()
+    }
+
     /// Sends at most so many bytes.
     pub(super) fn send(&mut self, most: usize) {
         let n = most.min(self.unsent.len());

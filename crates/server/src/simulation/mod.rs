@@ -23,6 +23,7 @@ mod parts;
 mod pause;
 mod protected;
 mod queues;
+mod readers;
 pub(crate) mod recorder;
 mod reply_limits;
 mod rig;

@@ -3,6 +3,7 @@
 mod applications;
 mod blocking;
 mod blocking_deaths;
+mod blocking_streams;
 mod common;
 mod compatibility;
 mod connections;
@@ -18,5 +19,6 @@ mod protocol;
 mod pubsub;
 mod scripts;
 mod settings;
+mod stream_deaths;
 mod tools;
 mod transactions;
