@@ -23,6 +23,7 @@
 #![allow(unsafe_code)]
 
 use std::any::Any;
+use std::cell::Cell;
 use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
@@ -50,6 +51,10 @@ const FEW: usize = 16;
 
 /// Bytes that are kept from one command to the next.
 const KEPT_BYTES: usize = 64 << 10;
+
+/// Runs that have one table of arguments. A script may have made it large, and emptied it: then
+/// each of them looks at many places that are free.
+const RUNS_PER_TABLE: u32 = 64;
 
 /// Slots of the stack that [`Direct`] may use.
 const SLOTS: c_int = 64;
@@ -104,6 +109,7 @@ pub(crate) struct Direct {
     handler: c_int,
     fields: [c_int; FIELDS],
     place: c_int,
+    runs: Cell<u32>,
 }
 
 /// How many of [`NAMES`] make a table a reply of another kind.
@@ -121,6 +127,8 @@ pub(crate) enum Ended {
 
 /// What [`enter`] gets.
 struct Given<'a> {
+    /// KEYS and ARGV may be the tables of the run before.
+    again: bool,
     place: c_int,
     keys: &'a [&'a [u8]],
     args: &'a [&'a [u8]],
@@ -144,6 +152,7 @@ impl Direct {
             handler: 0,
             fields: [0; FIELDS],
             place: 0,
+            runs: Cell::new(0),
         };
         let (made, state) = (&raw mut direct, Rc::as_ptr(state));
         // SAFETY: the closure has only pointers, to what outlives the call, and no destructor. It
@@ -195,7 +204,15 @@ impl Direct {
         out: &mut Writer,
     ) -> mlua::Result<Ended> {
         let l = self.main;
-        let given = Given { place, keys, args };
+        let runs = self.runs.get().wrapping_add(1);
+        self.runs.set(runs);
+        let again = !runs.is_multiple_of(RUNS_PER_TABLE);
+        let given = Given {
+            again,
+            place,
+            keys,
+            args,
+        };
         // SAFETY: three of the reserved slots are used. `given` outlives the call.
         let (top, status) = unsafe {
             let top = Top(l, lua_gettop(l));
@@ -381,10 +398,15 @@ unsafe extern "C-unwind" fn enter(l: *mut lua_State) -> c_int {
     // SAFETY: the argument points to what the caller of `lua_pcall` has borrowed.
     unsafe {
         let given = &*lua_touserdata(l, 1).cast::<Given<'_>>();
-        let &Given { place, keys, args } = given;
+        let &Given {
+            again,
+            place,
+            keys,
+            args,
+        } = given;
         lua_pushvalue(l, lua_upvalueindex(2));
-        set_texts(l, 3, keys);
-        set_texts(l, 4, args);
+        set_texts(l, 3, keys, again);
+        set_texts(l, 4, args, again);
         lua_rawgeti_(l, lua_upvalueindex(1), place);
         lua_call(l, 0, 1);
         1
@@ -392,15 +414,15 @@ unsafe extern "C-unwind" fn enter(l: *mut lua_State) -> c_int {
 }
 
 /// Sets a field of the globals, which are on top of the stack, to a table of strings. `name` is
-/// the upvalue with its name. The table of the run before is used again, if it has become the same
-/// as a new one.
+/// the upvalue with its name. The table of the run before may be used `again`, if it has become the
+/// same as a new one.
 ///
 /// # Safety
 /// As for [`enter`].
-unsafe fn set_texts(l: *mut lua_State, name: c_int, texts: &[&[u8]]) {
+unsafe fn set_texts(l: *mut lua_State, name: c_int, texts: &[&[u8]], again: bool) {
     // SAFETY: four slots are used.
     unsafe {
-        if texts.len() <= FEW {
+        if again && texts.len() <= FEW {
             lua_pushvalue(l, lua_upvalueindex(name));
             lua_rawget_(l, -2);
             let is_table = lua_type(l, -1) == LUA_TTABLE;

@@ -54,3 +54,21 @@ fn keys_and_arguments_are_those_of_the_run() {
         assert_eq!(text(&mut engine, shows), fresh, "{body}");
     }
 }
+
+/// The bound is in time that others lose, which no test can assert; this shows that the memory
+/// goes.
+#[test]
+fn a_large_table_of_arguments_is_not_kept() {
+    let mut engine = Engine::new(Limits::default()).unwrap();
+    text(&mut engine, "return 1");
+    let before = engine.memory();
+    let grows =
+        "for i = 1, 1e5 do KEYS['x' .. i] = 1 end for i = 1, 1e5 do KEYS['x' .. i] = nil end";
+    text(&mut engine, grows);
+    for _ in 0..100 {
+        text(&mut engine, "return 1");
+    }
+    text(&mut engine, "collectgarbage()");
+    let kept = engine.memory().saturating_sub(before);
+    assert!(kept < 1 << 20, "{kept}");
+}
