@@ -86,7 +86,7 @@ fn consume(port: u16, lives: &AtomicU64, done: &AtomicBool) -> Vec<Life> {
             let got = ids(&client.read());
             life.got.extend(got);
         }
-        if number % 4 == 0 {
+        if number.is_multiple_of(4) {
             life.died = true;
             client.send(&call("0"));
             if number % 8 == 4 {
