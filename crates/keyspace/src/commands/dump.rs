@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use tidewheel_collections::{Hash, List, Set, ZSet};
+use tidewheel_collections::{Hash, List, Set, Stream, ZSet};
 use tidewheel_store::{INLINE_MAX, NewValue, Slot};
 
 use crate::access::Recency;
@@ -14,8 +14,8 @@ use crate::shard::Stored;
 use crate::time::{TimeOrigin, Unit};
 use crate::value::collection::{Collection, Owned, read};
 use crate::value::{
-    self, LARGE, Object, TAG_HASH, TAG_HASH_TIMED, TAG_LIST, TAG_SET, TAG_SET_TIMED, TAG_STRING,
-    TAG_ZSET, TAG_ZSET_TIMED,
+    self, LARGE, Object, TAG_HASH, TAG_HASH_TIMED, TAG_LIST, TAG_SET, TAG_SET_TIMED, TAG_STREAM,
+    TAG_STRING, TAG_ZSET, TAG_ZSET_TIMED,
 };
 
 type Outcome = Result<(), CommandError>;
@@ -52,6 +52,7 @@ fn payload(ctx: &mut Context<'_, '_>, key: Key<'_>, slot: Slot) -> Result<Vec<u8
         TAG_LIST => Ok(dump::of_list(read::<List>(entries, slot)?)),
         TAG_SET | TAG_SET_TIMED => Ok(dump::of_set(read::<Set>(entries, slot)?, &now)),
         TAG_ZSET | TAG_ZSET_TIMED => Ok(dump::of_zset(read::<ZSet>(entries, slot)?, &now)),
+        TAG_STREAM => Ok(dump::of_stream(read::<Stream>(entries, slot)?)),
         _ => {
             let value = value::string(entries, slot)?;
             let bytes = value::bytes(&value);
@@ -231,6 +232,7 @@ fn store(
         RestoredValue::List(list) => store_collection(ctx, key, list, deadline, history),
         RestoredValue::Set(set) => store_collection(ctx, key, set, deadline, history),
         RestoredValue::ZSet(zset) => store_collection(ctx, key, zset, deadline, history),
+        RestoredValue::Stream(stream) => store_collection(ctx, key, stream, deadline, history),
     }
 }
 
@@ -271,7 +273,8 @@ impl RestoredValue {
     /// True if it is a collection whose members' deadlines are all reached.
     fn is_over(&self) -> bool {
         match self {
-            Self::String(_) => false,
+            // A stream may be empty.
+            Self::String(_) | Self::Stream(_) => false,
             Self::Hash(hash) => Collection::len(hash) == 0,
             Self::List(list) => Collection::len(list) == 0,
             Self::Set(set) => Collection::len(set) == 0,
@@ -287,6 +290,7 @@ impl RestoredValue {
             Self::List(list) => Collection::heap_bytes(list),
             Self::Set(set) => Collection::heap_bytes(set),
             Self::ZSet(zset) => Collection::heap_bytes(zset),
+            Self::Stream(stream) => stream.heap_bytes(),
         }
     }
 
@@ -301,6 +305,7 @@ impl RestoredValue {
             Self::List(list) => owned(list),
             Self::Set(set) => owned(set),
             Self::ZSet(zset) => owned(zset),
+            Self::Stream(stream) => owned(stream),
         }
     }
 }

@@ -8,6 +8,9 @@ const CHECKSUM_LEN: usize = 8;
 /// The oldest version that all readers know which know the forms that are written here.
 pub(super) const VERSION: u16 = 10;
 
+/// The times at which consumers of streams were active are in the format since this version.
+pub(super) const VERSION_OF_ACTIVE_TIMES: u16 = 11;
+
 /// Fields with deadlines are in the format since this version.
 pub(super) const VERSION_OF_FIELD_DEADLINES: u16 = 12;
 

@@ -15,7 +15,7 @@
 //! | `reader.rs`, `writer.rs` | lengths and strings |
 //! | `lzf.rs` | the compression of strings |
 //! | `packed/` | strings that hold many elements |
-//! | `hash.rs`, `list.rs`, `set.rs`, `zset.rs` | collections, in all forms that there ever were |
+//! | `hash.rs`, `list.rs`, `set.rs`, `zset.rs`, `stream.rs` | collections, in all forms that there ever were |
 
 mod crc64;
 mod envelope;
@@ -25,10 +25,13 @@ mod lzf;
 mod packed;
 mod reader;
 mod set;
+mod stream;
 mod writer;
 mod zset;
 
-use tidewheel_collections::{Change, DEADLINE_MAX, Hash, List, ListLimits, NewDeadline, Set, ZSet};
+use tidewheel_collections::{
+    Change, DEADLINE_MAX, Hash, List, ListLimits, NewDeadline, Set, Stream, ZSet,
+};
 
 pub(crate) use self::envelope::{OpenedPayload, SkippedChecks, open};
 use self::reader::PayloadReader;
@@ -56,11 +59,16 @@ mod kind {
     pub(super) const HASH_ZIPLIST: u8 = 13;
     /// Of ziplists.
     pub(super) const LIST_QUICKLIST: u8 = 14;
+    /// Without ids and numbers that are known of the past.
+    pub(super) const STREAM: u8 = 15;
     pub(super) const HASH_LISTPACK: u8 = 16;
     pub(super) const ZSET_LISTPACK: u8 = 17;
     /// Of listpacks and of long elements.
     pub(super) const LIST_QUICKLIST_2: u8 = 18;
+    pub(super) const STREAM_2: u8 = 19;
     pub(super) const SET_LISTPACK: u8 = 20;
+    /// With the times at which consumers were active.
+    pub(super) const STREAM_3: u8 = 21;
     /// Fields with deadlines; Valkey's, and of a Redis that was never released.
     pub(super) const HASH_2: u8 = 22;
     pub(super) const HASH_LISTPACK_EX_EARLY: u8 = 23;
@@ -82,6 +90,8 @@ pub(crate) enum RestoredValue {
     List(List),
     Set(Set),
     ZSet(ZSet),
+    /// It may have no entries.
+    Stream(Stream),
 }
 
 /// The time and the limits with which collections are read.
@@ -133,6 +143,9 @@ pub(crate) fn load(
         kind::ZSET | kind::ZSET_2 | kind::ZSET_ZIPLIST | kind::ZSET_LISTPACK | kind::ZSET_TIMED => {
             RestoredValue::ZSet(zset::read(kind, &mut reader, setting)?)
         }
+        kind::STREAM | kind::STREAM_2 | kind::STREAM_3 => {
+            RestoredValue::Stream(stream::read(kind, &mut reader)?)
+        }
         _ => RestoredValue::Hash(hash::read(kind, &mut reader, opened.version, setting)?),
     };
     if reader.is_empty() {
@@ -152,6 +165,7 @@ pub(crate) fn of_string(bytes: &[u8]) -> Vec<u8> {
 pub(crate) use self::hash::write as of_hash;
 pub(crate) use self::list::write as of_list;
 pub(crate) use self::set::write as of_set;
+pub(crate) use self::stream::write as of_stream;
 pub(crate) use self::zset::write as of_zset;
 
 /// Bytes that the strings of a payload have, about. Whether it is sound is seen later.

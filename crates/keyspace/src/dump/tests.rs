@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use tidewheel_collections::Limits;
+use tidewheel_collections::{Limits, Pending, StreamId, StreamLimits};
 use tidewheel_store::KeyHasher;
 
 use super::envelope::seal;
@@ -68,6 +68,7 @@ fn payload_of(loaded: &RestoredValue) -> Vec<u8> {
         RestoredValue::List(list) => of_list(list.get()),
         RestoredValue::Set(set) => of_set(set.get(), &now()),
         RestoredValue::ZSet(zset) => of_zset(zset.get(), &now()),
+        RestoredValue::Stream(stream) => of_stream(stream),
     }
 }
 
@@ -81,6 +82,7 @@ fn shown(loaded: &RestoredValue) -> String {
             let all = all.map(|scored| (scored.member, scored.score, scored.deadline));
             format!("{:?}", all.collect::<Vec<_>>())
         }
+        RestoredValue::Stream(stream) => shown_stream(stream),
         RestoredValue::Hash(hash) => {
             let mut all = BTreeMap::new();
             hash.get().for_each(|entry| {
@@ -95,6 +97,90 @@ fn shown(loaded: &RestoredValue) -> String {
             });
             format!("{all:?}")
         }
+    }
+}
+
+fn shown_stream(stream: &Stream) -> String {
+    stream.validate();
+    let log = &stream.log;
+    let range = log.range(StreamId::MIN, StreamId::MAX);
+    let entries: Vec<_> = range
+        .map(|entry| format!("{} {:?}", entry.id, entry.fields.collect::<Vec<_>>()))
+        .collect();
+    let groups: Vec<_> = stream
+        .groups
+        .iter()
+        .map(|group| {
+            let pending: Vec<_> = group
+                .pending_from(StreamId::MIN)
+                .map(|(id, one)| {
+                    let name = group.consumer(one.consumer).name();
+                    (id, name, one.delivered_ms, one.deliveries)
+                })
+                .collect();
+            let consumers: Vec<_> = group
+                .consumers()
+                .map(|one| (one.name(), one.seen_ms, one.active_ms, one.pending()))
+                .collect();
+            let place = (group.name(), group.last, group.entries_read);
+            format!("{place:?} {pending:?} {consumers:?}")
+        })
+        .collect();
+    let ids = [log.first_id(), log.last_id(), log.max_deleted_id()];
+    format!(
+        "stream {ids:?} {} {entries:?} {groups:?}",
+        log.entries_added()
+    )
+}
+
+/// A stream of `n` entries, some deleted, with two groups.
+fn stream_of(n: u64, active: bool) -> Stream {
+    let mut stream = Stream::new();
+    let limits = StreamLimits::default();
+    for i in 1..=n {
+        let number = (i * i).to_string();
+        let words = match i % 5 {
+            0 => vec!["other", "x", "more", "y"],
+            _ => vec!["name", "value", "number", &number],
+        };
+        let words = words.iter().map(|word| word.as_bytes());
+        stream.log.append(StreamId::new(i / 3, i), words, &limits);
+    }
+    for i in (1..=n).step_by(4) {
+        stream.log.delete(StreamId::new(i / 3, i));
+    }
+    let Stream { log, groups } = &mut stream;
+    groups.create(b"idle", StreamId::MIN, None);
+    groups.create(b"busy", StreamId::MIN, Some(0));
+    groups.edit(b"busy", |group| {
+        for name in [&b"a"[..], b"12", b"unused"] {
+            group.consumer_or_new(name, WALL);
+        }
+        for (at, entry) in log.range(StreamId::MIN, StreamId::MAX).enumerate() {
+            let consumer = at as u32 % 2;
+            group.advance(log, entry.id);
+            let pending = Pending {
+                consumer,
+                delivered_ms: WALL + at as i64,
+                deliveries: 1,
+            };
+            group.assign(entry.id, pending);
+        }
+        for consumer in 0..3 {
+            let active_ms = if active { None } else { Some(WALL) };
+            group.consumer_mut(consumer).active_ms = active_ms;
+        }
+    });
+    stream
+}
+
+/// Servers before 7.2 read streams whose consumers have no active times of their own.
+#[test]
+fn a_stream_has_the_oldest_form_that_holds_it() {
+    for (active, form) in [(false, (kind::STREAM_2, 10)), (true, (kind::STREAM_3, 11))] {
+        let payload = of_stream(&stream_of(9, active));
+        let opened = open(&payload, SkippedChecks::default()).expect("sound");
+        assert_eq!((payload[0], opened.version), form);
     }
 }
 
@@ -374,6 +460,9 @@ fn samples() -> Vec<RestoredValue> {
             samples.extend([set, numbers, timed_set].map(RestoredValue::Set));
             samples.extend([zset, timed_zset].map(RestoredValue::ZSet));
             samples.push(RestoredValue::List(list));
+            for active in [false, true] {
+                samples.push(RestoredValue::Stream(stream_of(n as u64, active)));
+            }
         });
     }
     samples
