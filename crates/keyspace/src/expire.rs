@@ -32,7 +32,7 @@ impl Keyspace {
             false => self.shards[shard].lock_at_once(),
         };
         let mut progress = match hold {
-            Some(hold) => self.expire_in(shard, hold, &now, budget),
+            Some(hold) => self.expire_in((shard, hold), &now, budget, seat_stays),
             None => Progress::default(),
         };
         progress.next_deadline = progress.next_deadline.map(|d| self.timeline.clock_of(d));
@@ -43,11 +43,18 @@ impl Keyspace {
     pub(crate) fn expire_due(&self, shard: usize, now: &Now, budget: u32) -> Progress {
         let hold = self.shards[shard].lock_at_once();
         hold.map_or_else(Progress::default, |hold| {
-            self.expire_in(shard, hold, now, budget)
+            self.expire_in((shard, hold), now, budget, false)
         })
     }
 
-    fn expire_in(&self, shard: usize, mut hold: Hold<'_>, now: &Now, budget: u32) -> Progress {
+    /// `beside`: this thread has other shards locked.
+    fn expire_in(
+        &self,
+        (shard, mut hold): (usize, Hold<'_>),
+        now: &Now,
+        budget: u32,
+        beside: bool,
+    ) -> Progress {
         let mut total = Progress::default();
         let mut garbage = Vec::new();
         let mut lateness = self.lateness_us.runs();
@@ -79,7 +86,10 @@ impl Keyspace {
         total.next_deadline = (hold.published() != NEVER).then_some(hold.published());
         self.record_hold(since);
         if hold.has_ready() {
-            self.serve_and_unlock(*now, vec![(shard, hold)]);
+            match beside {
+                true => self.serve_all_and_unlock(*now, vec![(shard, hold)]),
+                false => self.serve_and_unlock(*now, vec![(shard, hold)]),
+            }
         } else {
             drop(hold);
         }

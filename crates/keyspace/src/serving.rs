@@ -165,6 +165,13 @@ impl Keyspace {
         self.serve_and_end(now, locks, Serving::of(PORTION));
     }
 
+    /// As [`serve_and_unlock`](Self::serve_and_unlock), all at once: the caller has other shards
+    /// locked, and may wait for none.
+    #[cold]
+    pub(crate) fn serve_all_and_unlock(&self, now: Now, locks: Locks<'_>) {
+        self.serve_and_end(now, locks, Serving::of(usize::MAX));
+    }
+
     /// Serves the clients that wait for ready keys of any shard. The caller has the whole keyspace.
     pub(crate) fn serve_everywhere(&self, now: Now) {
         if !self.is_paused() {
