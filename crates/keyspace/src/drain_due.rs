@@ -70,6 +70,9 @@ impl DelayedCommand {
             return false;
         }
         let runs = !context.drain_due_members(self.row);
+        if runs {
+            context.note_reads(self.row);
+        }
         if runs && let Err(error) = handler(&mut context) {
             context.refuse(mark, &error);
         }

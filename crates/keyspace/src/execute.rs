@@ -131,6 +131,7 @@ impl Keyspace {
         {
             return Some(Unfinished::Waits(ticket));
         }
+        context.note_reads(row);
         if let Err(error) = handler(&mut context) {
             if let Some(blocked) = context.blocked.take() {
                 return Some(Unfinished::Blocked(context.give_up(mark, blocked)));

@@ -84,6 +84,7 @@ impl Keyspace {
         // The caller sleeps for this shard, and reads the bound next: it need not be woken.
         hold.take_wake();
         total.next_deadline = (hold.published() != NEVER).then_some(hold.published());
+        let invalid = hold.take_invalid();
         self.record_hold(since);
         if hold.has_ready() {
             match beside {
@@ -94,6 +95,9 @@ impl Keyspace {
             drop(hold);
         }
         drop(lateness);
+        if !invalid.is_empty() {
+            self.tell_invalid(None, invalid);
+        }
         if !garbage.is_empty() {
             self.discard(garbage);
         }

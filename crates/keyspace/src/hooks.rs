@@ -33,6 +33,12 @@ pub trait Hooks: Send + Sync {
         drop(ticket);
     }
 
+    /// Keys are invalid that these clients track; all that they have read, if there are none named.
+    /// No shard is locked.
+    fn invalidate(&self, clients: &[Waiter], keys: Option<&[&[u8]]>) {
+        let _ = (clients, keys);
+    }
+
     /// A client that was [parked](crate::Keyspace::park) may try again. Nothing is locked.
     fn go_on(&self, waiter: Waiter) {
         let _ = waiter;

@@ -193,6 +193,12 @@ impl Keyspace {
         }
     }
 
+    /// The most keys of which is known who has read them (`tracking-table-max-keys`); 0 is no
+    /// limit.
+    pub fn set_tracking_keys_max(&self, keys: usize) {
+        self.shared.tracking_keys_max.store(keys, Relaxed);
+    }
+
     /// True if events wait to be drained, or another thread is draining them. If there are none
     /// after a command, all events that the command caused are published. Lock-free.
     #[must_use]

@@ -109,6 +109,8 @@
 //!   that ends the pause serves first. A client may go away after its ticket was claimed and before
 //!   the reply has left: then the element is gone, as with the public servers. A command that waits
 //!   counts when it ends, with the time that it ran and not the time that it waited.
+//! - **Told of changes** (CLIENT TRACKING): `tracking`. What a tracking client reads is noted in
+//!   its shard, and the funnel takes it out when it changes; then its readers are told.
 //! - **With very many members that are due**: `drain_due.rs`.
 //!
 //! Commands over many members that are not long (unions, wide searches, COPY, DUMP) run to their
@@ -145,6 +147,9 @@
 //! - **Nobody sees the data between two commands of a transaction.** One that runs has seen no
 //!   change of a watched key since WATCH: the mark is set and read under the lock of the key's
 //!   shard.
+//! - **A client that tracks keeps no old value without being told.** What it reads is noted under
+//!   the lock under which it is read, and the funnel tells of each change, also of those that time
+//!   alone has made.
 //! - **Those who take from a key are served in the order in which they came**, and so are those who
 //!   read for one group. A key holds nothing of what somebody waits for when its shard is unlocked,
 //!   except between two portions of many who read, for a command that was handed back, and
@@ -197,6 +202,7 @@ mod shard;
 mod stats;
 mod steps;
 mod time;
+mod tracking;
 mod transaction;
 mod value;
 mod waiters;
@@ -231,6 +237,7 @@ pub use steps::StepsFn;
 pub use tidewheel_store::Progress;
 pub use tidewheel_time::{Histogram, Quantiles};
 pub use time::Time;
+pub use tracking::{PREFIXES_MAX, PrefixError, TrackingMode, TrackingStats};
 pub use transaction::{Begun, Reach, Transaction};
 pub use waiters::{Served, Ticket, Waiter};
 pub use watch::{WatchMark, Watching};

@@ -409,9 +409,15 @@ impl Keyspace {
         if choice.has_order() {
             hold.publish_urgency();
         }
+        let invalid = hold.take_invalid();
         self.record_hold(since);
         if hold.has_ready() {
             self.serve_and_unlock(*now, vec![(shard, hold)]);
+        } else {
+            drop(hold);
+        }
+        if !invalid.is_empty() {
+            self.tell_invalid(None, invalid);
         }
         visit
     }

@@ -1,6 +1,6 @@
 //! The order in which locks are taken. Debug builds panic if a thread breaks it.
 //!
-//! gate → shards, ascending → claims → hub → inboxes → the queue of events.
+//! gate → shards, ascending → claims → trackers → hub → inboxes → the queue of events.
 //!
 //! A thread takes a lock only if every lock that it holds stands further left. So no threads can
 //! wait for each other in a circle. A lock for which it would not wait may stand anywhere. A lock
@@ -30,6 +30,8 @@ pub enum Rank {
     Shard(usize),
     /// The claims on shards that are locked for long.
     Claims,
+    /// The registry of clients that track.
+    Trackers,
     /// The registry of subscriptions.
     Hub,
     /// The inbox of an event loop.

@@ -188,7 +188,8 @@ impl Keyspace {
         // Nobody else is inside, so nobody waits for these locks.
         let mut serving = Serving::of(usize::MAX);
         let locks = self.serve_ready(&now, locks, &mut serving);
-        self.unlock_shards(locks);
+        // More than one client may have changed them: each is told of all.
+        self.unlock_shards(locks, None);
         self.end_serving(now, serving);
     }
 
@@ -219,7 +220,7 @@ impl Keyspace {
                 left.extend(ready.map(|(shard, _)| *shard));
             }
         }
-        self.unlock_shards(locks);
+        self.unlock_shards(locks, None);
         self.end_serving(now, serving);
         left
     }

@@ -1,7 +1,7 @@
 //! The state of a connection, as far as commands of the keyspace use it.
 
 /// A client that may wait, in the shell's own terms.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Waiter {
     /// Its thread.
     pub owner: usize,
@@ -20,6 +20,9 @@ pub struct Session {
     pub no_touch: bool,
     /// DEBUG is for this client.
     pub may_debug: bool,
+    /// The client is told when what its next command reads may have changed (CLIENT TRACKING).
+    /// Then `waiter` names it, and it was [announced](crate::Keyspace::track).
+    pub tracks: bool,
     /// The client, if its commands may wait.
     pub waiter: Option<Waiter>,
 }

@@ -22,7 +22,7 @@ use crate::keyspace::Keyspace;
 use crate::parking::NoLongCommands;
 use crate::rows::Command;
 use crate::rows::Flags;
-use crate::session::Session;
+use crate::session::{Session, Waiter};
 use crate::shard::Hold;
 use crate::time::{Now, Time};
 use crate::watch::Watching;
@@ -44,6 +44,8 @@ pub struct Transaction<'a> {
     long: bool,
     /// The time at which it began, if its hold is measured.
     since_ns: Option<u64>,
+    /// The client whose commands run.
+    author: Option<Waiter>,
     /// While the gate is taken.
     alone: Option<NoLongCommands<'a>>,
 }
@@ -114,7 +116,7 @@ impl Keyspace {
             return Ok(Begun::Changed);
         }
         if whole {
-            self.unlock_shards(std::mem::take(&mut transaction.locks));
+            self.unlock_shards(std::mem::take(&mut transaction.locks), None);
         }
         Ok(Begun::Runs(transaction))
     }
@@ -190,6 +192,7 @@ impl Keyspace {
             large: None,
             long: false,
             since_ns,
+            author: None,
             alone,
         })
     }
@@ -334,6 +337,7 @@ impl<'a> Transaction<'a> {
         out: &mut Writer,
     ) {
         let mark = out.mark();
+        self.author = session.waiter;
         let mut context = Context::new(self.keyspace, session, self.now, args, out, Some(row));
         context.carry(self.large.take());
         context.defers = true;
@@ -344,6 +348,7 @@ impl<'a> Transaction<'a> {
                 }
                 let locked = context.lock_keys(&row.keys, row.stored_argument, &row.into());
                 debug_assert!(locked.is_ok(), "they are locked, or nobody else is inside");
+                context.note_reads(row);
                 let outcome = handler(&mut context);
                 if self.whole {
                     context.unlock();
@@ -380,7 +385,7 @@ impl<'a> Transaction<'a> {
         if locks.iter().any(|(_, hold)| hold.has_ready()) {
             keyspace.serve_and_unlock(now, locks);
         } else {
-            keyspace.unlock_shards(locks);
+            keyspace.unlock_shards(locks, self.author);
         }
         if !awaited.is_empty() {
             keyspace.end_transactions(awaited, now);

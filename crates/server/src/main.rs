@@ -8,7 +8,7 @@
 //! - `simulation/`: tests. Loops over streams in memory, in virtual time, under a seeded schedule.
 //!   Episodes differ in passwords, `timeout`, `maxmemory` and output limits; the oracle says what
 //!   data commands answer. Histories of clients that die: a bank (MULTI), counting (WATCH), queues
-//!   (BLPOP).
+//!   (BLPOP). Caches of clients (CLIENT TRACKING) equal the data whenever all is quiet.
 //! - `start/`: starting and stopping the loops; signals.
 //! - `loops/`: `event_loop/` is the shell of a loop, with poller, alarm and listeners. `loop_core/`
 //!   is the loop without sockets and clock: a turn over its connections, and expiry. `worker/`
@@ -25,6 +25,7 @@
 //!   PAUSE, MONITOR.
 //! - `scripts/`: the bodies of scripts, each loop's Lua state, the script that a loop runs.
 //! - `pubsub/`: channels, patterns, keyspace events. A message is encoded once and shared.
+//!   `loops/loop_core/invalidate.rs` tells clients that what they have cached is invalid.
 //! - `loop_handle/`: a loop's handle for other threads, with its alarm and its inbox.
 //! - `net/`, `process/`: accepting, and output that is not sent yet; open files, the log, a thread
 //!   that frees big memory, those that run long commands.
@@ -71,6 +72,8 @@
 //!   copy.
 //! - **Commands that arrived whole before the end of the input are run and answered.** A client
 //!   that closes only its sending side still gets the reply of a command that waits.
+//! - **A message that a key is invalid follows every reply that was written before it** to its
+//!   client, and its author's reply. Loops take such messages from their inbox, between two turns.
 //! - **Background work never holds a shard's lock for more than its budget of records.** INFO
 //!   `expiry` has a histogram of how long the locks were held.
 //! - **Every queue has a cap, and a defined behaviour at the cap.** `SECURITY.md` lists them.

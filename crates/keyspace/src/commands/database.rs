@@ -73,6 +73,7 @@ fn flush(ctx: &mut Context<'_, '_>, databases: std::ops::Range<u32>) -> Outcome 
         ctx.unlock();
     }
     ctx.drop_stores(garbage, sync);
+    ctx.keyspace.tell_all_invalid();
     ctx.out.ok();
     Ok(())
 }
@@ -102,6 +103,7 @@ pub(crate) fn swapdb(ctx: &mut Context<'_, '_>) -> Outcome {
             ctx.locked().swap(first, second);
             ctx.unlock();
         }
+        keyspace.tell_all_invalid();
     }
     ctx.out.ok();
     Ok(())

@@ -9,6 +9,7 @@ use crate::error::CommandError;
 use crate::keyspace::Keyspace;
 use crate::order;
 use crate::rows::KeySpec;
+use crate::session::Waiter;
 use crate::shard::Hold;
 use crate::value::Entries;
 
@@ -153,20 +154,35 @@ impl<'a, 'b> Context<'a, 'b> {
         if self.kept {
             return;
         }
-        if let Some(mut guard) = self.one.take() {
+        if let Some(guard) = self.one.take() {
             if guard.has_ready() && !self.defers {
                 return self.serve_one(guard);
             }
-            let wake = guard.take_wake();
             if let Some(since) = self.held_since_ns.take() {
                 self.keyspace.record_hold(since);
             }
-            drop(guard);
-            if wake {
-                self.keyspace.wake(self.shard);
+            if guard.after() == 0 {
+                drop(guard);
+            } else {
+                self.unlock_and_tell(guard);
             }
         } else if !self.many.is_empty() {
             self.unlock_many();
+        }
+    }
+
+    /// Unlocks the only shard. Then wakes sleepers whose deadline became earlier, and tells readers
+    /// what is invalid.
+    #[inline(never)]
+    fn unlock_and_tell(&mut self, mut guard: Hold<'a>) {
+        let wake = guard.take_wake();
+        let invalid = guard.take_invalid();
+        drop(guard);
+        if wake {
+            self.keyspace.wake(self.shard);
+        }
+        if !invalid.is_empty() {
+            self.keyspace.tell_invalid(self.session.waiter, invalid);
         }
     }
 
@@ -280,7 +296,7 @@ impl<'a, 'b> Context<'a, 'b> {
         if !self.defers && locks.iter().any(|(_, hold)| hold.has_ready()) {
             self.keyspace.serve_and_unlock(self.now, locks);
         } else {
-            self.keyspace.unlock_shards(locks);
+            self.keyspace.unlock_shards(locks, self.session.waiter);
         }
     }
 
@@ -389,15 +405,22 @@ impl Keyspace {
         Ok(guards)
     }
 
-    /// Unlocks shards, then wakes sleepers whose deadline became earlier.
-    pub(crate) fn unlock_shards(&self, locks: Vec<(usize, Hold<'_>)>) {
-        let mut to_wake = Vec::new();
+    /// Unlocks shards. Then wakes sleepers whose deadline became earlier, and tells readers what is
+    /// invalid because of what `author` has done.
+    pub(crate) fn unlock_shards(&self, locks: Vec<(usize, Hold<'_>)>, author: Option<Waiter>) {
+        let (mut to_wake, mut invalid) = (Vec::new(), Vec::new());
         for (shard, mut guard) in locks {
-            if guard.take_wake() {
-                to_wake.push(shard);
+            if guard.after() != 0 {
+                if guard.take_wake() {
+                    to_wake.push(shard);
+                }
+                invalid.append(&mut guard.take_invalid());
             }
         }
         to_wake.into_iter().for_each(|shard| self.wake(shard));
+        if !invalid.is_empty() {
+            self.tell_invalid(author, invalid);
+        }
     }
 }
 

@@ -13,9 +13,16 @@ pub(super) const ROWS: &[Command] = &chapter(Group::Connection, "@connection", [
         .since("2.4.0").in_categories("-")
         .says("A container for client connection commands.")
         .complexity("Depends on subcommand."),
+    row("client|caching", 3, "noscript loading stale", "mode(YES|NO)")
+        .since("6.0.0")
+        .says("Instructs the server whether to track the keys in the next request."),
     row("client|getname", 2, "noscript loading stale", "")
         .since("2.6.9")
         .says("Returns the name of the connection."),
+    row("client|getredir", 2, "noscript loading stale", "")
+        .since("6.0.0")
+        .says("Returns the client ID to which the connection's tracking notifications are \
+            redirected."),
     row("client|help", 2, "loading stale", "")
         .since("5.0.0")
         .says("Returns helpful text about the different subcommands."),
@@ -55,6 +62,14 @@ pub(super) const ROWS: &[Command] = &chapter(Group::Connection, "@connection", [
     row("client|setname", 3, "noscript loading stale", "connection-name")
         .since("2.6.9")
         .says("Sets the connection name."),
+    row("client|tracking", -3, "noscript loading stale",
+        "status(ON|OFF) [REDIRECT client-id:int] [PREFIX prefix...] [BCAST] [OPTIN] [OPTOUT] [NOLOOP]")
+        .since("6.0.0")
+        .says("Controls server-assisted client-side caching for the connection.")
+        .complexity("O(1). Some options may introduce additional complexity."),
+    row("client|trackinginfo", 2, "noscript loading stale", "")
+        .since("6.2.0")
+        .says("Returns information about server-assisted client-side caching for the connection."),
     row("client|unblock", -3, "admin noscript loading stale",
         "client-id:int [unblock-type(TIMEOUT|ERROR)]")
         .since("5.0.0")

@@ -2,6 +2,7 @@
 
 mod mutate;
 mod shared;
+mod tracked;
 mod upkeep;
 mod watched;
 
@@ -14,15 +15,24 @@ use tidewheel_store::{KeyHasher, Slot, Value};
 
 pub(crate) use self::mutate::{MemberExpiry, MemberExpiryOutcome, PendingEvent, Stored};
 pub(crate) use self::shared::SharedState;
+use self::tracked::Tracked;
+pub(crate) use self::tracked::{Readers, TableSize};
 use self::watched::Watched;
 use crate::candidates::{Candidates, UNKNOWN};
 use crate::order::{Rank, Ranked, RankedGuard};
 use crate::random::Random;
+use crate::tracking::Invalid;
 use crate::value::{self, Entries};
 use crate::waiters::Waiters;
 
 /// No deadline.
 pub(crate) const NEVER: u64 = u64::MAX;
+
+/// After unlocking, others are told of an earlier deadline: `published` became earlier since the
+/// lock was taken.
+pub(crate) const WAKE: u8 = 1;
+/// After unlocking, readers are told of keys that are invalid.
+pub(crate) const TELL: u8 = 1 << 1;
 
 const NO_TRANSACTION: u8 = 0;
 const TRANSACTION: u8 = 1;
@@ -60,14 +70,18 @@ pub(crate) struct ShardState {
     due: Box<[u64]>,
     /// The last value of `next_deadline`.
     published: u64,
-    /// True if `published` became earlier since the lock was taken.
-    wake: bool,
+    /// What is to be done after unlocking: bits.
+    after: u8,
     /// The observers that are told of changes: a bit each, tested in [`mutate`] only.
     observers: u8,
     /// Changes of keys since the start.
     pub(crate) changes: u64,
     /// The keys that clients watch; `None` while there are none.
     watched: Option<Box<Watched>>,
+    /// The keys that clients may have cached; `None` while there are none.
+    tracked: Option<Box<Tracked>>,
+    /// Keys whose readers are to be told that they are invalid.
+    invalid: Vec<Invalid>,
     /// The clients that wait for keys; `None` while there are none.
     waiters: Option<Box<Waiters>>,
     /// Change in bytes that was not yet reported to the total.
@@ -139,10 +153,12 @@ impl Shard {
                     databases: (0..databases).map(|_| Database::new(hasher)).collect(),
                     due: vec![NEVER; databases].into(),
                     published: NEVER,
-                    wake: false,
+                    after: 0,
                     observers: 0,
                     changes: 0,
                     watched: None,
+                    tracked: None,
+                    invalid: Vec::new(),
                     waiters: None,
                     unflushed_bytes: 0,
                     holds: 0,
@@ -341,10 +357,18 @@ impl ShardState {
         self.published
     }
 
+    /// What is to be done after unlocking: [`WAKE`] and [`TELL`].
+    #[inline(always)]
+    pub(crate) fn after(&self) -> u8 {
+        self.after
+    }
+
     /// True, once, if others must be told of an earlier deadline.
     #[inline]
     pub(crate) fn take_wake(&mut self) -> bool {
-        std::mem::take(&mut self.wake)
+        let wakes = self.after & WAKE != 0;
+        self.after &= !WAKE;
+        wakes
     }
 }
 

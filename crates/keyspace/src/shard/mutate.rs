@@ -24,6 +24,7 @@ mod awaited;
 mod collections;
 mod members;
 mod prefetch;
+mod tracking;
 
 pub(crate) use self::members::{MemberExpiry, MemberExpiryOutcome, PendingEvent};
 
@@ -33,6 +34,10 @@ const EVENTS: u8 = 1;
 const WATCHED: u8 = 1 << 1;
 /// The observer that notes keys for which clients wait, while any do.
 const AWAITED: u8 = 1 << 2;
+/// The observer that finds out who has read a key, while tracking clients have.
+const TRACKED: u8 = 1 << 3;
+/// The observer that notes every key for clients that want to know, while there are any.
+const BROADCASTS: u8 = 1 << 4;
 /// The observer of tests.
 #[cfg(test)]
 const TEST_OBSERVER: u8 = 1 << 7;
@@ -286,6 +291,7 @@ impl Hold<'_> {
     /// publishing the shard's bound to the caller.
     pub(crate) fn flush(&mut self, db: u32, hasher: &KeyHasher) -> Option<(Entries, usize)> {
         self.tell_pending();
+        self.forget_tracked();
         let database = self.database(db);
         // A database without keys may still hold the memory that it had grown to.
         if database.bytes() == 0 {
@@ -316,6 +322,7 @@ impl Hold<'_> {
     pub(crate) fn swap(&mut self, first: u32, second: u32) {
         // What has happened is told under the numbers that the databases had then.
         self.tell_pending();
+        self.forget_tracked();
         if self.state.observers & WATCHED != 0 {
             self.mark_watched_in(first, &[first, second]);
             self.mark_watched_in(second, &[first, second]);
@@ -437,6 +444,9 @@ impl Hold<'_> {
         if self.state.observers & AWAITED != 0 {
             self.note_awaited(db, key, cause.change());
         }
+        if self.state.observers & (TRACKED | BROADCASTS) != 0 {
+            self.note_invalid(key, matches!(cause, Cause::Expired | Cause::Evicted));
+        }
         #[cfg(test)]
         self.record_key(db, key);
     }
@@ -457,6 +467,9 @@ impl Hold<'_> {
         }
         if self.state.observers & AWAITED != 0 {
             (keys.iter()).for_each(|key| self.note_awaited(db, key, Change::Any));
+        }
+        if self.state.observers & (TRACKED | BROADCASTS) != 0 {
+            keys.iter().for_each(|key| self.note_invalid(key, true));
         }
         if self.state.observers & EVENTS != 0
             && let Some((class, name)) = self.wants(Cause::Expired)

@@ -1,8 +1,9 @@
 //! Totals, events and settings that all shards share.
 
-use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use crate::events::{EventQueue, NotifyFlags};
+use crate::tracking::{Registry, TrackingTotals};
 
 /// The totals, events and settings that all shards share.
 #[derive(Debug, Default)]
@@ -11,6 +12,12 @@ pub(crate) struct SharedState {
     pub(crate) used_bytes: AtomicI64,
     /// Events that wait to be published.
     pub(crate) events: EventQueue,
+    /// The clients that track.
+    pub(crate) registry: Registry,
+    /// The sizes of the tables of tracked keys.
+    pub(crate) tracking: TrackingTotals,
+    /// The most keys in all these tables; 0 is no limit.
+    pub(crate) tracking_keys_max: AtomicUsize,
     /// [`NotifyFlags::bits`].
     notify: AtomicU32,
     /// The next number of [`next_note`](Self::next_note).
@@ -21,6 +28,12 @@ impl SharedState {
     /// The events that are enabled.
     pub(crate) fn notify_flags(&self) -> NotifyFlags {
         NotifyFlags::from_bits(self.notify.load(Relaxed))
+    }
+
+    /// True if the tables of tracked keys have more than they may.
+    pub(crate) fn tracks_too_many(&self) -> bool {
+        let max = self.tracking_keys_max.load(Relaxed);
+        max > 0 && self.tracking.keys() > max
     }
 
     /// The place of one more key that came to hold what somebody waits for.

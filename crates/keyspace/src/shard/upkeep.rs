@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use tidewheel_store::{Seen, Slot};
 
-use super::{Database, Hold, NEVER, ShardState};
+use super::{Database, Hold, NEVER, ShardState, WAKE};
 use crate::access::Recency;
 use crate::candidates::{Candidates, NoVictim};
 use crate::eviction::NOTHING;
@@ -31,7 +31,9 @@ impl Hold<'_> {
         let state = &mut *self.state;
         let earliest = state.due.iter().copied().min().unwrap_or(NEVER);
         if earliest != state.published {
-            state.wake |= earliest < state.published;
+            if earliest < state.published {
+                state.after |= WAKE;
+            }
             state.published = earliest;
             shard.next_deadline.store(earliest, Relaxed);
         }
@@ -67,7 +69,7 @@ impl Hold<'_> {
         *due = deadline.min(*due);
         if deadline < state.published {
             state.published = deadline;
-            state.wake = true;
+            state.after |= WAKE;
             shard.next_deadline.store(deadline, Relaxed);
         }
     }

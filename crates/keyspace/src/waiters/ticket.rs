@@ -36,6 +36,7 @@ pub struct Ticket {
     pub(crate) number: u64,
     pub(crate) db: u32,
     no_touch: bool,
+    tracks: bool,
     /// The protocol of its reply.
     pub protocol: Protocol,
     /// The most bytes of its reply.
@@ -75,6 +76,7 @@ impl Ticket {
             number,
             db: session.db,
             no_touch: session.no_touch,
+            tracks: session.tracks,
             protocol: out.protocol(),
             reply_limit: out.limit().saturating_sub(out.len()),
             command,
@@ -146,6 +148,18 @@ impl Ticket {
     pub fn args(&self) -> Args<'_> {
         let command = self.command.iter().next();
         command.map_or_else(|| Args::from_slices(&[]), |((), args)| args)
+    }
+
+    /// The keys that the command has read for a client that tracks. They are in no table: the reply
+    /// may reach the client after the message that they have changed. So it is told right after
+    /// the reply that they are invalid.
+    pub fn untracked_keys(&self) -> impl Iterator<Item = &[u8]> {
+        let reads = |row: &&Command| self.tracks && row.flags.has(Flags::READONLY);
+        let args = self.args();
+        let keys = self.row.filter(reads).map(|row| row.keys.positions(args));
+        keys.into_iter()
+            .flatten()
+            .filter_map(move |at| args.get(at))
     }
 
     /// An empty reply to it.

@@ -21,6 +21,8 @@ pub(crate) struct Told {
     pub(crate) served: Mutex<Vec<Served>>,
     /// Long commands that may begin.
     pub(crate) long: Mutex<VecDeque<Arc<Ticket>>>,
+    /// Who was told that which keys are invalid: `1:a,b`.
+    pub(crate) invalid: Mutex<Vec<String>>,
     /// Clients that were parked and may go on.
     pub(crate) going_on: Mutex<Vec<u64>>,
     pub(crate) reclaimed_bytes: AtomicU64,
@@ -63,6 +65,15 @@ impl Hooks for Shell {
 
     fn go_on(&self, waiter: Waiter) {
         self.0.going_on.lock().unwrap().push(waiter.id);
+    }
+
+    fn invalidate(&self, clients: &[Waiter], keys: Option<&[&[u8]]>) {
+        let keys = keys.map_or_else(
+            || "*".to_owned(),
+            |keys| String::from_utf8_lossy(&keys.join(&b","[..])).into_owned(),
+        );
+        let told = clients.iter().map(|client| format!("{}:{keys}", client.id));
+        self.0.invalid.lock().unwrap().extend(told);
     }
 
     fn stopwatch_ns(&self) -> u64 {

@@ -30,6 +30,7 @@ mod sets;
 mod sorting;
 mod streams;
 mod strings;
+mod tracking;
 mod transactions;
 mod waiting;
 mod walks;

@@ -27,5 +27,8 @@ pub(crate) const MUTED: u16 = 1 << 10;
 /// After MULTI, commands are queued.
 pub(crate) const QUEUING: u16 = 1 << 11;
 
+/// CLIENT CACHING was said: it concerns the next command.
+pub(crate) const CACHING: u16 = 1 << 13;
+
 /// The client is a monitor, so it may use no keys.
 pub(crate) const MONITOR: u16 = 1 << 12;

@@ -30,6 +30,7 @@ use tidewheel_resp::{Parser, Protocol};
 use crate::clients::checks;
 use crate::clients::queue::QueuedCommands;
 use crate::clients::registry::{Client, ClientMemory, ClientTraffic};
+use crate::clients::tracking::Tracking;
 use crate::config::{ClientAccess, Live, OutputLimit, Settings};
 use crate::counters::slow_log::UnfinishedCall;
 use crate::net::output::Output;
@@ -89,6 +90,8 @@ pub(crate) struct Connection {
     /// The keys that it watches.
     pub(crate) watching: Option<Box<Watching>>,
     pub(crate) subscriptions: Option<Box<Subscriptions>>,
+    /// What it wants to be told of that it has read.
+    pub(crate) tracking: Option<Box<Tracking>>,
     /// The number of the inbox's next message that was not read yet. A subscriber reads its own
     /// messages before the loop copies them.
     pub(crate) messages_seen: u64,
@@ -209,6 +212,7 @@ impl Connection {
             queue: None,
             watching: None,
             subscriptions: None,
+            tracking: None,
             messages_seen: 0,
             command: "NULL",
             traffic: ClientTraffic::default(),
@@ -351,6 +355,13 @@ impl Connection {
         }
         let limited = self.subscriptions.is_some() && self.protocol == Protocol::Resp2;
         self.set(checks::SUBSCRIBER, limited);
+    }
+
+    /// Brings the session in line with what CLIENT TRACKING and CACHING have said.
+    pub(crate) fn tracking_changed(&mut self) {
+        let caching = self.checks & checks::CACHING != 0;
+        let tracking = self.tracking.as_ref();
+        self.session.tracks = tracking.is_some_and(|tracking| tracking.tracks(caching));
     }
 
     /// Returns true if the client is a monitor: it is shown every command.
@@ -509,6 +520,7 @@ impl Connection {
         };
         facts.channels = count(SubscriptionKind::Channel);
         facts.patterns = count(SubscriptionKind::Pattern);
+        facts.tracking = self.tracking.as_ref().map(|tracking| tracking.facts());
         facts.shard_channels = count(SubscriptionKind::Shard);
         facts.holds
     }

@@ -6,3 +6,4 @@ pub(crate) mod monitors;
 pub(crate) mod pause;
 pub(crate) mod queue;
 pub(crate) mod registry;
+pub(crate) mod tracking;

@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use tidewheel_keyspace::{Ticket, WatchMark};
 use tidewheel_resp::Protocol;
 
+use crate::clients::tracking::TrackingFacts;
 use crate::loop_handle::inbox::Target;
 
 /// One client, as other threads see it.
@@ -40,6 +41,7 @@ pub(crate) struct ClientFacts {
     pub(crate) channels: usize,
     pub(crate) patterns: usize,
     pub(crate) shard_channels: usize,
+    pub(crate) tracking: Option<TrackingFacts>,
     pub(crate) last_active: u64,
     pub(crate) holds: ClientMemory,
     pub(crate) traffic: ClientTraffic,
@@ -114,6 +116,7 @@ impl ClientFacts {
             channels: 0,
             patterns: 0,
             shard_channels: 0,
+            tracking: None,
             last_active: now,
             holds: ClientMemory::default(),
             traffic: ClientTraffic::default(),
@@ -154,6 +157,12 @@ impl Client {
                 'd',
             ),
             (facts.paused, 'b'),
+            (facts.tracking.is_some(), 't'),
+            (facts.tracking.is_some_and(|tracking| tracking.broken), 'R'),
+            (
+                facts.tracking.is_some_and(|tracking| tracking.broadcast),
+                'B',
+            ),
             (self.killed.load(Ordering::Relaxed), 'A'),
             (facts.no_evict, 'e'),
             (facts.no_touch, 'T'),
@@ -187,7 +196,7 @@ impl Client {
             line,
             " age={age_s} idle={idle_s} flags={flags} db={} sub={} psub={} ssub={} multi={} watch={} qbuf={} \
              qbuf-free=0 argv-mem=0 multi-mem={} rbs=0 rbp=0 obl=0 oll=0 omem={} tot-mem={held} \
-             events=r cmd={} user=default redir=-1 resp={resp} lib-name=",
+             events=r cmd={} user=default redir={} resp={resp} lib-name=",
             facts.db,
             facts.channels,
             facts.patterns,
@@ -198,6 +207,7 @@ impl Client {
             facts.holds.queue,
             facts.holds.output,
             facts.command,
+            (facts.tracking).map_or(-1, |tracking| tracking.redirect as i64),
         );
         debug_assert!(written.is_ok(), "a String takes everything");
         out.extend_from_slice(line.as_bytes());

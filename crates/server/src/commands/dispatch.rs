@@ -320,14 +320,47 @@ impl Turn<'_> {
             step,
             CommandStep::Walking | CommandStep::Begun | CommandStep::Waiting
         ) {
+            // What goes on by itself has taken along whether its reads are tracked.
+            if conn.checks & checks::CACHING != 0 {
+                self.end_caching(conn, row);
+            }
             return step;
         }
         conn.traffic.commands += u64::from(step != CommandStep::Paused);
         self.count_error(row, ran, mark);
-        if conn.checks & checks::MUTED != 0 && step != CommandStep::Paused {
-            self.mute(conn, mark, step);
+        if conn.checks & (checks::MUTED | checks::CACHING) != 0
+            && !matches!(step, CommandStep::Paused | CommandStep::Blocked)
+        {
+            self.after_checked(conn, row, mark, step);
         }
         step
+    }
+
+    /// What CLIENT REPLY and CLIENT CACHING have said concerns this command.
+    #[cold]
+    fn after_checked(
+        &mut self,
+        conn: &mut Connection,
+        row: Option<&'static Command>,
+        mark: usize,
+        step: CommandStep,
+    ) {
+        self.end_caching(conn, row);
+        if conn.checks & checks::MUTED != 0 {
+            self.mute(conn, mark, step);
+        }
+    }
+
+    /// CLIENT CACHING has concerned this command, and concerns no later one. A transaction is one
+    /// command in this.
+    #[cold]
+    fn end_caching(&mut self, conn: &mut Connection, row: Option<&'static Command>) {
+        let lasts = conn.checks & checks::QUEUING != 0
+            || row.is_some_and(|row| row.name.starts_with("client|"));
+        if !lasts {
+            conn.set(checks::CACHING, false);
+            conn.tracking_changed();
+        }
     }
 
     /// Removes a reply that the client does not want.

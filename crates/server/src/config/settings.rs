@@ -26,6 +26,8 @@ pub(crate) struct Settings {
     pub(crate) max_memory: u64,
     pub(crate) max_memory_policy: Policy,
     pub(crate) max_memory_samples: u32,
+    /// The most keys of which is known who has read them; 0 is no limit.
+    pub(crate) tracking_keys_max: usize,
     pub(crate) max_memory_clients: u64,
     /// The limit `maxmemory-clients` in percent of `maxmemory`, if it was written so.
     pub(crate) max_memory_clients_percent: Option<u64>,
@@ -115,6 +117,7 @@ impl Default for Settings {
             max_memory: 0,
             max_memory_policy: Policy::NoEviction,
             max_memory_samples: 5,
+            tracking_keys_max: 1_000_000,
             max_memory_clients: 0,
             max_memory_clients_percent: None,
             lfu_log_factor: 10,

@@ -17,6 +17,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tidewheel_keyspace::Served;
+use tidewheel_resp::{Protocol, Writer};
 
 use crate::net::listener::Accepted;
 
@@ -52,6 +53,32 @@ pub(crate) enum InboxItem {
     Unblocked(Target, bool),
     /// Messages for all of these clients.
     Messages(Messages),
+    /// Keys that are invalid for these clients.
+    Invalid(Invalidations),
+}
+
+/// Keys that are invalid for clients that have read them.
+#[derive(Debug)]
+pub(crate) struct Invalidations {
+    pub(crate) targets: Vec<Target>,
+    /// The keys, as messages name them.
+    pub(crate) keys: Arc<[u8]>,
+    /// The targets are told instead of others.
+    pub(crate) redirected: bool,
+}
+
+/// All keys, as messages of RESP3 name them.
+pub(crate) const ALL: &[u8] = b"_\r\n";
+
+/// Returns keys as messages name them; `None` stands for all.
+pub(crate) fn encode_keys(keys: Option<&[&[u8]]>) -> Arc<[u8]> {
+    let Some(keys) = keys else {
+        return ALL.into();
+    };
+    let mut out = Writer::new(Protocol::Resp3);
+    out.array(keys.len());
+    keys.iter().for_each(|key| out.bulk(key));
+    out.as_bytes().into()
 }
 
 /// Encoded messages in order, for one audience.
@@ -149,6 +176,20 @@ impl Inbox {
         };
         run.push(message);
         self.items.push(InboxItem::Messages(run));
+    }
+
+    /// Adds keys that are invalid. When the inbox is full the clients that track them will be
+    /// closed: they must not go on with what they have read.
+    pub(crate) fn add_invalid(&mut self, invalid: Invalidations, taken: usize) {
+        let bytes = size_of_val(invalid.targets.as_slice()) + invalid.keys.len();
+        let held = self.message_bytes.saturating_add(taken);
+        let full = self.message_bytes > 0 && held.saturating_add(bytes) > BYTES_MAX;
+        if full || self.items.len() >= RUNS_MAX {
+            self.overrun.extend(invalid.targets);
+            return;
+        }
+        self.message_bytes += bytes;
+        self.items.push(InboxItem::Invalid(invalid));
     }
 
     /// Counts a big audience, once. If it changes between two messages, each of them keeps its own

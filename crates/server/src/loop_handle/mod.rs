@@ -20,7 +20,7 @@ use std::task::{Wake, Waker};
 use tidewheel_keyspace::order::{Rank, Ranked};
 use tidewheel_time::{Alarm, NEVER, Soonest};
 
-use self::inbox::{Inbox, InboxItem, Messages, Target};
+use self::inbox::{Inbox, InboxItem, Invalidations, Messages, Target};
 use crate::counters::command_counts::SharedCounts;
 use crate::counters::metrics::LoopCounters;
 use crate::net::listener::Accepted;
@@ -168,6 +168,14 @@ impl LoopHandle {
     pub(crate) fn deliver(&self, targets: &Arc<Vec<Target>>, message: &[u8]) {
         let mut inbox = self.inbox.lock();
         inbox.add(targets, message, self.taken.load(Ordering::Relaxed));
+        drop(inbox);
+        self.nudge();
+    }
+
+    /// Hands over keys that are invalid for some of the loop's clients.
+    pub(crate) fn invalidate(&self, invalid: Invalidations) {
+        let mut inbox = self.inbox.lock();
+        inbox.add_invalid(invalid, self.taken.load(Ordering::Relaxed));
         drop(inbox);
         self.nudge();
     }

@@ -19,6 +19,7 @@ mod listener;
 mod long;
 mod max_memory;
 mod model;
+mod near_cache;
 mod parts;
 mod pause;
 mod protected;

@@ -1,5 +1,6 @@
 //! The state that all event loops share.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::mpsc::Sender;
@@ -15,7 +16,7 @@ use crate::counters::latency::Latency;
 use crate::counters::metrics::{ExpiryRate, LoopTally};
 use crate::counters::slow_log::SlowLog;
 use crate::loop_handle::LoopHandle;
-use crate::loop_handle::inbox::{InboxItem, Target};
+use crate::loop_handle::inbox::{InboxItem, Invalidations, Target, encode_keys};
 use crate::process::long_work::LongWork;
 use crate::process::reclaim::Reclaimer;
 use crate::pubsub::hub::Hub;
@@ -116,6 +117,25 @@ impl Hooks for KeyspaceHooks {
             slot: waiter.slot,
         };
         self.loops[waiter.owner].post(InboxItem::GoOn(target));
+    }
+
+    fn invalidate(&self, clients: &[Waiter], keys: Option<&[&[u8]]>) {
+        let keys = encode_keys(keys);
+        let mut by_loop: BTreeMap<usize, Vec<Target>> = BTreeMap::new();
+        for client in clients {
+            let target = Target {
+                id: client.id,
+                slot: client.slot,
+            };
+            by_loop.entry(client.owner).or_default().push(target);
+        }
+        for (owner, targets) in by_loop {
+            self.loops[owner].invalidate(Invalidations {
+                targets,
+                keys: Arc::clone(&keys),
+                redirected: false,
+            });
+        }
     }
 
     fn stopwatch_ns(&self) -> u64 {

@@ -21,4 +21,5 @@ mod scripts;
 mod settings;
 mod stream_deaths;
 mod tools;
+mod tracking;
 mod transactions;

@@ -16,6 +16,7 @@ mod replication;
 mod script;
 mod session;
 mod slow_log;
+mod tracking;
 pub(super) mod transaction;
 
 use tidewheel_keyspace::{Command, CommandError};

@@ -178,10 +178,7 @@ impl Turn<'_> {
             reply.clear();
             reply.set_protocol(self.out.protocol());
             reply.set_limit(self.out.limit().saturating_sub(self.out.len()));
-            let session = Session {
-                waiter: None,
-                ..conn.session.clone()
-            };
+            let session = conn.session.clone();
             let (nested, whole) = (self.in_transaction, reach == Reach::Whole);
             let running = &server.loops[self.state.index].script;
             running.begin();

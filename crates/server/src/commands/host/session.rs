@@ -102,6 +102,7 @@ impl Turn<'_> {
         }
         self.leave_transaction(conn);
         self.end_monitor(conn);
+        self.end_tracking(conn);
         conn.session = Session {
             may_debug: conn.session.may_debug,
             waiter: conn.session.waiter,

@@ -164,6 +164,19 @@ pub(super) static KEYS: &[ConfigKey] = &[
         set: |s, v| put(&mut s.max_memory_samples, integer(v, 1, 64)? as u32),
     },
     ConfigKey {
+        name: "tracking-table-max-keys",
+        value: "N",
+        help: "keys of which is known which tracking clients have read them; 0 = no limit",
+        change: ChangeTime::Live,
+        get: |s| s.tracking_keys_max.to_string(),
+        set: |s, v| {
+            put(
+                &mut s.tracking_keys_max,
+                integer(v, 0, i64::MAX as u64)? as usize,
+            )
+        },
+    },
+    ConfigKey {
         name: "maxmemory-clients",
         value: "BYTES|PERCENT%",
         help: "memory for clients' buffers and subscriptions above which those who hold most are closed; 0 = no limit",

@@ -237,6 +237,11 @@ impl<K: Sockets> LoopCore<K> {
         if let Some(watching) = link.conn.watching.take() {
             server.unwatch(watching);
         }
+        if link.conn.tracking.is_some()
+            && let Some(waiter) = link.conn.session.waiter
+        {
+            server.keyspace.untrack(waiter);
+        }
         if link.conn.is_monitor() {
             server.monitors.remove(index, target);
         }

@@ -38,7 +38,7 @@ impl<K: Sockets> LoopCore<K> {
         self.note_copied(grown);
     }
 
-    fn note_copied(&mut self, bytes: usize) {
+    pub(super) fn note_copied(&mut self, bytes: usize) {
         if self.state.settings.max_memory_clients == 0 {
             return;
         }

@@ -20,6 +20,7 @@ mod beside_script;
 mod client_memory;
 mod ending_subscriptions;
 mod fan_out;
+mod invalidate;
 mod memory_check;
 mod parts;
 mod shrink;
@@ -151,6 +152,7 @@ impl<K: Sockets> LoopCore<K> {
                 InboxItem::Close(target) => self.close_target(target),
                 InboxItem::Messages(run) => self.append(&run),
                 InboxItem::Served(served) => self.table.served.push_back(served),
+                InboxItem::Invalid(invalid) => self.invalidate(&invalid),
                 InboxItem::Unblocked(target, error) => self.unblocked(target, error),
                 InboxItem::GoOn(target) => self.table.going_on.push_back(target),
             }

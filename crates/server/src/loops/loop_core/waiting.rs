@@ -7,7 +7,7 @@ use super::parts::{LoopCore, Sockets};
 use crate::clients::checks;
 use crate::clients::connection::{Connection, Replies};
 use crate::commands::turn::CommandNotes;
-use crate::loop_handle::inbox::Target;
+use crate::loop_handle::inbox::{Target, encode_keys};
 use crate::loops::worker::ADOPT_MIN;
 use crate::state::loop_state::LoopState;
 
@@ -161,6 +161,10 @@ impl<K: Sockets> LoopCore<K> {
         }
         self.table.enqueue(target.slot);
         self.table.file(target.slot, &self.state.settings);
+        let keys: Vec<&[u8]> = waiting.ticket.untracked_keys().collect();
+        if !keys.is_empty() {
+            self.invalidate_for(target, &encode_keys(Some(&keys)));
+        }
     }
 }
 

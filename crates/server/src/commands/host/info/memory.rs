@@ -61,6 +61,7 @@ pub(super) fn memory(state: &LoopState, stats: &Stats, text: &mut String) -> std
         "mem_clients_slaves" = 0,
         "mem_clients_normal" = clients,
         "mem_clients_overhead" = overhead,
+        "mem_tracking_tables" = server.keyspace.tracking_stats().bytes,
         "mem_cluster_links" = 0,
         "mem_aof_buffer" = 0,
         "mem_allocator" = ALLOCATOR,

@@ -197,7 +197,7 @@ fn clients(state: &LoopState, _: &Stats, text: &mut String) -> std::fmt::Result 
         "client_recent_max_input_buffer" = longest_input,
         "client_recent_max_output_buffer" = longest_output,
         "blocked_clients" = paused + server.keyspace.waiting(),
-        "tracking_clients" = 0,
+        "tracking_clients" = server.keyspace.tracking_stats().clients,
         "pubsub_clients" = pubsub,
     );
     for (i, handle) in server.loops.iter().enumerate() {
@@ -230,6 +230,7 @@ fn stats(state: &LoopState, stats: &Stats, text: &mut String) -> std::fmt::Resul
     for handle in server.loops.iter() {
         handle.counters.add_rate(state.time, &mut rate);
     }
+    let tracking = server.keyspace.tracking_stats();
     let [channels, patterns, shard_channels] =
         SubscriptionKind::ALL.map(|kind| server.hub.count(kind));
     lines!(
@@ -268,9 +269,9 @@ fn stats(state: &LoopState, stats: &Stats, text: &mut String) -> std::fmt::Resul
         "active_defrag_misses" = 0,
         "active_defrag_key_hits" = 0,
         "active_defrag_key_misses" = 0,
-        "tracking_total_keys" = 0,
-        "tracking_total_items" = 0,
-        "tracking_total_prefixes" = 0,
+        "tracking_total_keys" = tracking.keys,
+        "tracking_total_items" = tracking.items,
+        "tracking_total_prefixes" = tracking.prefixes,
         "unexpected_error_replies" = 0,
         "total_error_replies" = totals.errors,
         "total_reads_processed" = totals.reads,

@@ -1,0 +1,218 @@
+//! Tracking: clients are told when what they have read may have changed (CLIENT TRACKING).
+//!
+//! A client keeps what it reads in a cache of its own. An example: it reads `tea`, and a minute
+//! later the key reaches its deadline, and nobody touches it. At that deadline the client is told
+//! that its copy of `tea` is invalid.
+//!
+//! # The parts
+//!
+//! - Each shard has a table of the keys that tracking clients have read
+//!   (`shard/tracked.rs`). A command that only reads puts its keys into it, under the lock under
+//!   which it reads them ([`Context::note_reads`]).
+//! - The funnel takes a key out of the table when it changes, expires or is evicted. The key and
+//!   its readers then wait in the shard.
+//! - Whoever unlocks the shard takes what waits, and hands it to the shell
+//!   ([`Hooks::invalidate`](crate::Hooks::invalidate)), with no lock held. Only here it is known
+//!   who has caused the change: a client may ask not to be told of its own changes (NOLOOP).
+//! - [`Registry`] has all tracking clients, and the prefixes of those that read nothing and are
+//!   told of every change of a key with such a prefix (BCAST). Nothing but a key's name is noted
+//!   for these in the funnel. The prefixes are looked up after unlocking; the cost grows with the
+//!   bytes that the key shares with some prefix, and not with the number of clients or prefixes.
+//!
+//! The observers of a shard are bits, so a change costs nothing more while nobody tracks. A read
+//! costs one test.
+//!
+//! # Order
+//!
+//! - **A client that was told that a key is invalid reads the new value.** The funnel notes the key
+//!   after the change, under the same lock.
+//! - **No client keeps an old value without being told.** Reading and noting are one step under
+//!   the lock, so a change either comes before and is read, or comes after and finds the note.
+//! - **The message follows the reply with the old value.** The shell hands messages to the loop of
+//!   the reader, which takes them in between two turns, when all replies of the turn are in the
+//!   output. The reply of a [long](crate::long) command takes another way, and could be late: it is
+//!   not noted, and its client is told right after the reply that what it has read is invalid
+//!   ([`Ticket::untracked_keys`](crate::Ticket::untracked_keys)).
+//! - **The author's own message follows the reply**, for the same reason.
+//!
+//! # Bounds
+//!
+//! The tables have `tracking-table-max-keys` keys, and one more in each shard at most. A key that
+//! has to leave is announced as invalid. A client that is gone stays in the tables until its keys
+//! change; of a key with many readers those that are gone are removed before their number has
+//! doubled. When no client tracks any more, the tables are emptied. The registry bounds the
+//! prefixes of a client.
+//!
+//! # Locks
+//!
+//! The registry's lock stands behind those of the shards: a table asks for clients that are gone
+//! while its shard is locked.
+
+mod registry;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+pub(crate) use self::registry::Registry;
+pub use self::registry::{PREFIXES_MAX, PrefixError};
+use crate::context::Context;
+use crate::keyspace::Keyspace;
+use crate::rows::{Command, Flags};
+use crate::session::Waiter;
+use crate::shard::{Readers, TableSize};
+
+/// A key that is invalid, before its readers were told.
+#[derive(Debug)]
+pub(crate) struct Invalid {
+    pub(crate) key: Arc<[u8]>,
+    /// Those who have read it.
+    pub(crate) readers: Option<Readers>,
+    /// True if nobody's command has changed it: its time is over, or there was no room for it.
+    pub(crate) by_itself: bool,
+}
+
+/// How a client wants to be told.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TrackingMode {
+    /// Not of its own changes.
+    pub no_loop: bool,
+    /// Of all keys with one of these prefixes, instead of those that it has read. They are added
+    /// to those that it has.
+    pub prefixes: Option<Vec<Box<[u8]>>>,
+}
+
+/// What is tracked.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TrackingStats {
+    /// Clients that track.
+    pub clients: usize,
+    /// Keys in the tables.
+    pub keys: usize,
+    /// Readers of all these keys.
+    pub items: usize,
+    /// Different prefixes.
+    pub prefixes: usize,
+    /// Bytes that the tables and the prefixes take, roughly.
+    pub bytes: usize,
+}
+
+/// The sizes of all tables.
+#[derive(Debug, Default)]
+pub(crate) struct TrackingTotals {
+    keys: AtomicUsize,
+    items: AtomicUsize,
+    bytes: AtomicUsize,
+}
+
+impl TrackingTotals {
+    pub(crate) fn add(&self, size: TableSize) {
+        let to = |total: &AtomicUsize, by: isize| {
+            // Wrapping: a negative change is a big positive one.
+            total.fetch_add(by as usize, Relaxed);
+        };
+        to(&self.keys, size.keys);
+        to(&self.items, size.items);
+        to(&self.bytes, size.bytes);
+    }
+
+    pub(crate) fn keys(&self) -> usize {
+        self.keys.load(Relaxed)
+    }
+}
+
+impl Context<'_, '_> {
+    /// Notes the keys of a command that only reads, if its client tracks. The shards of the keys
+    /// are locked, and the command runs next.
+    #[inline(always)]
+    pub(crate) fn note_reads(&mut self, row: &Command) {
+        if self.session.tracks && row.flags.has(Flags::READONLY) {
+            self.note_tracked(row);
+        }
+    }
+
+    #[cold]
+    fn note_tracked(&mut self, row: &Command) {
+        let Some(reader) = self.session.waiter else {
+            return;
+        };
+        let (keyspace, args) = (self.keyspace, self.args);
+        for at in row.keys.positions(args) {
+            let key = keyspace.key(args.get(at).unwrap_or_default());
+            self.hold_of(key).track(key.bytes, reader);
+        }
+    }
+}
+
+impl Keyspace {
+    /// A client tracks from now on, or in another way than before.
+    ///
+    /// # Errors
+    ///
+    /// If its prefixes overlap, or are too many. Then nothing has changed.
+    pub fn track(&self, client: Waiter, mode: TrackingMode) -> Result<(), PrefixError> {
+        let broadcasts = mode.prefixes.is_some();
+        self.shared.registry.add(client, mode)?;
+        if broadcasts {
+            for shard in 0..self.shards() {
+                drop(self.act_on(shard, Box::new(|hold| hold.observe_broadcasts())));
+            }
+        }
+        Ok(())
+    }
+
+    /// A client tracks no longer, or is gone.
+    pub fn untrack(&self, client: Waiter) {
+        let left = self.shared.registry.remove(client);
+        if left.ends_tables || left.ends_prefixes {
+            for shard in 0..self.shards() {
+                drop(self.act_on(shard, Box::new(|hold| hold.end_tracking())));
+            }
+        }
+    }
+
+    /// The prefixes of a client, in order.
+    #[must_use]
+    pub fn tracked_prefixes(&self, client: Waiter) -> Vec<Box<[u8]>> {
+        self.shared.registry.prefixes_of(client)
+    }
+
+    /// What is tracked at this moment.
+    #[must_use]
+    pub fn tracking_stats(&self) -> TrackingStats {
+        let (clients, prefixes, bytes) = self.shared.registry.sizes();
+        let tables = &self.shared.tracking;
+        TrackingStats {
+            clients,
+            keys: tables.keys(),
+            items: tables.items.load(Relaxed),
+            prefixes,
+            bytes: tables.bytes.load(Relaxed) + bytes,
+        }
+    }
+
+    /// Tells the readers of keys that these are invalid. `author` has changed them. No shard is
+    /// locked.
+    #[cold]
+    pub(crate) fn tell_invalid(&self, author: Option<Waiter>, invalid: Vec<Invalid>) {
+        let registry = &self.shared.registry;
+        for invalid in &invalid {
+            let author = author.filter(|_| !invalid.by_itself);
+            let readers = invalid.readers.iter().flat_map(Readers::iter);
+            let told = registry.told(readers, author);
+            if !told.is_empty() {
+                self.hooks.invalidate(&told, Some(&[&invalid.key]));
+            }
+        }
+        for (told, keys) in registry.broadcasts(&invalid, author) {
+            self.hooks.invalidate(&told, Some(&keys));
+        }
+    }
+
+    /// Tells all tracking clients that whatever they have read is invalid. No shard is locked.
+    pub(crate) fn tell_all_invalid(&self) {
+        let all = self.shared.registry.all();
+        if !all.is_empty() {
+            self.hooks.invalidate(&all, None);
+        }
+    }
+}
