@@ -84,7 +84,7 @@ impl Keyspace {
         // The caller sleeps for this shard, and reads the bound next: it need not be woken.
         hold.take_wake();
         total.next_deadline = (hold.published() != NEVER).then_some(hold.published());
-        let invalid = hold.take_invalid();
+        let invalid = (hold.after() != 0).then(|| hold.take_invalid());
         self.record_hold(since);
         if hold.has_ready() {
             match beside {
@@ -95,7 +95,7 @@ impl Keyspace {
             drop(hold);
         }
         drop(lateness);
-        if !invalid.is_empty() {
+        if let Some(invalid) = invalid {
             self.tell_invalid(None, invalid);
         }
         if !garbage.is_empty() {

@@ -109,8 +109,9 @@
 //!   that ends the pause serves first. A client may go away after its ticket was claimed and before
 //!   the reply has left: then the element is gone, as with the public servers. A command that waits
 //!   counts when it ends, with the time that it ran and not the time that it waited.
-//! - **Told of changes** (CLIENT TRACKING): `tracking`. What a tracking client reads is noted in
-//!   its shard, and the funnel takes it out when it changes; then its readers are told.
+//! - **Told of changes** (CLIENT TRACKING): `tracking` and `invalidation.rs`. What a tracking
+//!   client reads is noted in its shard, and the funnel takes it out when it changes; then its
+//!   readers are told.
 //! - **With very many members that are due**: `drain_due.rs`.
 //!
 //! Commands over many members that are not long (unions, wide searches, COPY, DUMP) run to their
@@ -182,6 +183,7 @@ mod glob;
 mod hooks;
 mod hyperloglog;
 mod incremental;
+mod invalidation;
 mod key;
 mod keyspace;
 mod lcs;

@@ -409,14 +409,14 @@ impl Keyspace {
         if choice.has_order() {
             hold.publish_urgency();
         }
-        let invalid = hold.take_invalid();
+        let invalid = (hold.after() != 0).then(|| hold.take_invalid());
         self.record_hold(since);
         if hold.has_ready() {
             self.serve_and_unlock(*now, vec![(shard, hold)]);
         } else {
             drop(hold);
         }
-        if !invalid.is_empty() {
+        if let Some(invalid) = invalid {
             self.tell_invalid(None, invalid);
         }
         visit

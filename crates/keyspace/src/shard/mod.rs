@@ -2,7 +2,6 @@
 
 mod mutate;
 mod shared;
-mod tracked;
 mod upkeep;
 mod watched;
 
@@ -15,13 +14,11 @@ use tidewheel_store::{KeyHasher, Slot, Value};
 
 pub(crate) use self::mutate::{MemberExpiry, MemberExpiryOutcome, PendingEvent, Stored};
 pub(crate) use self::shared::SharedState;
-use self::tracked::Tracked;
-pub(crate) use self::tracked::{Readers, TableSize};
 use self::watched::Watched;
 use crate::candidates::{Candidates, UNKNOWN};
 use crate::order::{Rank, Ranked, RankedGuard};
 use crate::random::Random;
-use crate::tracking::Invalid;
+use crate::tracking::{Invalid, Tracked};
 use crate::value::{self, Entries};
 use crate::waiters::Waiters;
 

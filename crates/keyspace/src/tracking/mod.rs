@@ -7,8 +7,8 @@
 //! # The parts
 //!
 //! - Each shard has a table of the keys that tracking clients have read
-//!   (`shard/tracked.rs`). A command that only reads puts its keys into it, under the lock under
-//!   which it reads them ([`Context::note_reads`]).
+//!   (`tracked.rs`). A command that only reads puts its keys into it, under the lock under
+//!   which it reads them (`invalidation.rs`).
 //! - The funnel takes a key out of the table when it changes, expires or is evicted. The key and
 //!   its readers then wait in the shard.
 //! - Whoever unlocks the shard takes what waits, and hands it to the shell
@@ -49,17 +49,14 @@
 //! while its shard is locked.
 
 mod registry;
+mod tracked;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 pub(crate) use self::registry::Registry;
 pub use self::registry::{PREFIXES_MAX, PrefixError};
-use crate::context::Context;
-use crate::keyspace::Keyspace;
-use crate::rows::{Command, Flags};
-use crate::session::Waiter;
-use crate::shard::{Readers, TableSize};
+pub(crate) use self::tracked::{Readers, TableSize, Tracked};
 
 /// A key that is invalid, before its readers were told.
 #[derive(Debug)]
@@ -118,101 +115,12 @@ impl TrackingTotals {
     pub(crate) fn keys(&self) -> usize {
         self.keys.load(Relaxed)
     }
-}
 
-impl Context<'_, '_> {
-    /// Notes the keys of a command that only reads, if its client tracks. The shards of the keys
-    /// are locked, and the command runs next.
-    #[inline(always)]
-    pub(crate) fn note_reads(&mut self, row: &Command) {
-        if self.session.tracks && row.flags.has(Flags::READONLY) {
-            self.note_tracked(row);
-        }
+    pub(crate) fn items(&self) -> usize {
+        self.items.load(Relaxed)
     }
 
-    #[cold]
-    fn note_tracked(&mut self, row: &Command) {
-        let Some(reader) = self.session.waiter else {
-            return;
-        };
-        let (keyspace, args) = (self.keyspace, self.args);
-        for at in row.keys.positions(args) {
-            let key = keyspace.key(args.get(at).unwrap_or_default());
-            self.hold_of(key).track(key.bytes, reader);
-        }
-    }
-}
-
-impl Keyspace {
-    /// A client tracks from now on, or in another way than before.
-    ///
-    /// # Errors
-    ///
-    /// If its prefixes overlap, or are too many. Then nothing has changed.
-    pub fn track(&self, client: Waiter, mode: TrackingMode) -> Result<(), PrefixError> {
-        let broadcasts = mode.prefixes.is_some();
-        self.shared.registry.add(client, mode)?;
-        if broadcasts {
-            for shard in 0..self.shards() {
-                drop(self.act_on(shard, Box::new(|hold| hold.observe_broadcasts())));
-            }
-        }
-        Ok(())
-    }
-
-    /// A client tracks no longer, or is gone.
-    pub fn untrack(&self, client: Waiter) {
-        let left = self.shared.registry.remove(client);
-        if left.ends_tables || left.ends_prefixes {
-            for shard in 0..self.shards() {
-                drop(self.act_on(shard, Box::new(|hold| hold.end_tracking())));
-            }
-        }
-    }
-
-    /// The prefixes of a client, in order.
-    #[must_use]
-    pub fn tracked_prefixes(&self, client: Waiter) -> Vec<Box<[u8]>> {
-        self.shared.registry.prefixes_of(client)
-    }
-
-    /// What is tracked at this moment.
-    #[must_use]
-    pub fn tracking_stats(&self) -> TrackingStats {
-        let (clients, prefixes, bytes) = self.shared.registry.sizes();
-        let tables = &self.shared.tracking;
-        TrackingStats {
-            clients,
-            keys: tables.keys(),
-            items: tables.items.load(Relaxed),
-            prefixes,
-            bytes: tables.bytes.load(Relaxed) + bytes,
-        }
-    }
-
-    /// Tells the readers of keys that these are invalid. `author` has changed them. No shard is
-    /// locked.
-    #[cold]
-    pub(crate) fn tell_invalid(&self, author: Option<Waiter>, invalid: Vec<Invalid>) {
-        let registry = &self.shared.registry;
-        for invalid in &invalid {
-            let author = author.filter(|_| !invalid.by_itself);
-            let readers = invalid.readers.iter().flat_map(Readers::iter);
-            let told = registry.told(readers, author);
-            if !told.is_empty() {
-                self.hooks.invalidate(&told, Some(&[&invalid.key]));
-            }
-        }
-        for (told, keys) in registry.broadcasts(&invalid, author) {
-            self.hooks.invalidate(&told, Some(&keys));
-        }
-    }
-
-    /// Tells all tracking clients that whatever they have read is invalid. No shard is locked.
-    pub(crate) fn tell_all_invalid(&self) {
-        let all = self.shared.registry.all();
-        if !all.is_empty() {
-            self.hooks.invalidate(&all, None);
-        }
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.load(Relaxed)
     }
 }

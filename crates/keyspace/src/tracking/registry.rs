@@ -69,7 +69,7 @@ impl Default for Registry {
 
 impl Registry {
     /// Adds a client, or changes what it wants.
-    pub(super) fn add(&self, who: Waiter, mode: TrackingMode) -> Result<(), PrefixError> {
+    pub(crate) fn add(&self, who: Waiter, mode: TrackingMode) -> Result<(), PrefixError> {
         let mut state = self.state.lock();
         let state = &mut *state;
         let existing = state.clients.get(&who.id);
@@ -111,7 +111,7 @@ impl Registry {
         }
     }
 
-    pub(super) fn remove(&self, who: Waiter) -> Left {
+    pub(crate) fn remove(&self, who: Waiter) -> Left {
         let mut state = self.state.lock();
         let state = &mut *state;
         let Some(client) = state.clients.remove(&who.id) else {
@@ -151,7 +151,7 @@ impl Registry {
         client.is_none_or(|client| client.prefixes.is_some())
     }
 
-    pub(super) fn prefixes_of(&self, who: Waiter) -> Vec<Box<[u8]>> {
+    pub(crate) fn prefixes_of(&self, who: Waiter) -> Vec<Box<[u8]>> {
         let state = self.state.lock();
         let client = state.clients.get(&who.id);
         let prefixes = client.and_then(|client| client.prefixes.as_ref());
@@ -159,7 +159,7 @@ impl Registry {
     }
 
     /// Clients, prefixes, and the bytes of these.
-    pub(super) fn sizes(&self) -> (usize, usize, usize) {
+    pub(crate) fn sizes(&self) -> (usize, usize, usize) {
         let state = self.state.lock();
         (
             state.clients.len(),
@@ -169,7 +169,7 @@ impl Registry {
     }
 
     /// All clients.
-    pub(super) fn all(&self) -> Vec<Waiter> {
+    pub(crate) fn all(&self) -> Vec<Waiter> {
         let state = self.state.lock();
         let mut all: Vec<_> = state.clients.values().map(|client| client.who).collect();
         all.sort_unstable();
@@ -177,7 +177,7 @@ impl Registry {
     }
 
     /// Those among the readers of a key who want to know that `author` has changed it.
-    pub(super) fn told(
+    pub(crate) fn told(
         &self,
         readers: impl Iterator<Item = Waiter>,
         author: Option<Waiter>,
@@ -195,7 +195,7 @@ impl Registry {
     }
 
     /// The keys that have a prefix of some clients, with those clients.
-    pub(super) fn broadcasts<'k>(
+    pub(crate) fn broadcasts<'k>(
         &self,
         invalid: &'k [Invalid],
         author: Option<Waiter>,
