@@ -33,6 +33,8 @@ pub(crate) enum Visits {
     Area(GeoSearch),
     /// Those of a sorted set between the two ends that begin at this argument.
     Range(usize, RangeForm),
+    /// The entries of a stream between the two ids that it names.
+    Ids { reverse: bool },
 }
 
 /// The range of a sorted set that a command means; what is `None` here, words say.

@@ -128,7 +128,7 @@ pub(super) const ROWS: &[Command] = &chapter(Group::Stream, "@stream", [
         .history(&[("6.2.0", "Added the `IDLE` option and exclusive range intervals.")]),
     row("xrange", -4, "readonly", "key start end [COUNT count:int]")
         .since("5.0.0").key("RO access").slow()
-        .cost(Cost::visiting(150, Visits::CountWord(usize::MAX)))
+        .cost(Cost::visiting(150, Visits::Ids { reverse: false }))
         .says("Returns the messages from a stream within a range of IDs.")
         .complexity("O(N) with N being the number of elements being returned. If N is constant \
             (e.g. always asking for the first 10 elements with COUNT), you can consider it O(1).")
@@ -155,7 +155,7 @@ pub(super) const ROWS: &[Command] = &chapter(Group::Stream, "@stream", [
             time in order to serve the N clients blocked on the stream getting new data."),
     row("xrevrange", -4, "readonly", "key end start [COUNT count:int]")
         .since("5.0.0").key("RO access").slow()
-        .cost(Cost::visiting(200, Visits::CountWord(usize::MAX)))
+        .cost(Cost::visiting(200, Visits::Ids { reverse: true }))
         .says("Returns the messages from a stream within a range of IDs in reverse order.")
         .complexity("O(N) with N being the number of elements returned. If N is constant (e.g. \
             always asking for the first 10 elements with COUNT), you can consider it O(1).")

@@ -29,6 +29,9 @@ const CHUNKS_MAX: u64 = 100;
 const LIMIT_MAX: u64 = 1_000_000;
 const LIMIT_WITHOUT_CHUNKS: u64 = 10_000;
 
+/// Entries that are looked at before the first of them is removed.
+const TOGETHER: usize = 64;
+
 /// Words about trimming, as far as they were read.
 #[derive(Debug, Default)]
 pub(super) struct TrimWords {
@@ -204,18 +207,22 @@ impl Trimming {
     /// Removes those of the oldest entries that no group needs.
     fn run_acked(self, stream: &mut Stream) -> TrimOutcome {
         let deleted = stream.log.max_deleted_id();
-        let mut entries = 0;
-        let all = stream.log.range(StreamId::MIN, StreamId::MAX);
-        let ids: Vec<_> = all.map(|entry| entry.id).collect();
-        for id in ids {
-            let is_enough = match self.trim.keep {
-                Keep::Len(most) => stream.log.len() <= most,
-                Keep::From(from) => id >= from,
-            };
-            if is_enough || self.trim.limit > 0 && entries >= self.trim.limit {
-                break;
+        let (mut entries, mut next) = (0, Some(StreamId::MIN));
+        while let Some(start) = next {
+            let some = stream.log.range(start, StreamId::MAX).take(TOGETHER);
+            let ids: Vec<_> = some.map(|entry| entry.id).collect();
+            next = ids.last().and_then(|last| last.next());
+            for id in ids {
+                let is_enough = match self.trim.keep {
+                    Keep::Len(most) => stream.log.len() <= most,
+                    Keep::From(from) => id >= from,
+                };
+                if is_enough || self.trim.limit > 0 && entries >= self.trim.limit {
+                    next = None;
+                    break;
+                }
+                entries += u64::from(References::Acked.delete(stream, id));
             }
-            entries += u64::from(References::Acked.delete(stream, id));
         }
         stream.log.set_max_deleted_id(deleted);
         TrimOutcome {
