@@ -396,9 +396,10 @@ impl<'b> ReadCall<'b> {
     }
 }
 
-/// True if there are entries from an id on.
+/// True if there are entries from an id on. It looks at the newest one: that is O(1).
 fn has_from(log: &Log, start: StreamId) -> bool {
-    start <= log.last_id() && log.range(start, StreamId::MAX).next().is_some()
+    let newest = || log.range_back(StreamId::MIN, StreamId::MAX).next();
+    start <= log.last_id() && newest().is_some_and(|newest| start <= newest.id)
 }
 
 /// The id below the newest entry's.
