@@ -239,7 +239,7 @@ fn info_has_its_sections_and_counters_that_reset() {
     ] {
         assert!(all.contains(&format!("# {section}\r\n")), "{section}");
     }
-    assert!(all.contains("redis_version:7.2") && all.contains("server_name:tidewheel"));
+    assert!(all.contains("redis_version:7.4") && all.contains("server_name:tidewheel"));
     assert!(all.contains("cmdstat_ping:calls=10,"), "{all}");
     assert!(
         client

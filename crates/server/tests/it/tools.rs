@@ -39,7 +39,7 @@ fn redis_cli_talks_to_it() {
     assert_eq!(cli(&["--scan"]).trim(), "tea");
     assert!(cli(&["-n", "3", "DBSIZE"]).contains('0'));
     assert!(cli(&["COMMAND", "DOCS", "get"]).contains("summary"));
-    assert!(cli(&["--no-auth-warning", "INFO", "server"]).contains("redis_version:7.2"));
+    assert!(cli(&["--no-auth-warning", "INFO", "server"]).contains("redis_version:7.4"));
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::config::ClientAccess;
 const USER: &[u8] = b"default";
 
 /// The version of the public protocol and commands that clients may rely on.
-pub(crate) const REDIS_VERSION: &str = "7.2.4";
+pub(crate) const REDIS_VERSION: &str = "7.4.0";
 
 const WRONG: &str = "WRONGPASS invalid username-password pair or user is disabled.";
 

@@ -32,7 +32,8 @@ use std::sync::atomic::Ordering;
 
 use tidewheel_time::NEVER;
 
-use self::waiting::SERVED;
+use self::table::Answer;
+use self::waiting::ANSWERS;
 use crate::loop_handle::inbox::InboxItem;
 use crate::upkeep::expiry::LoopExpiry;
 
@@ -74,7 +75,7 @@ impl<K: Sockets> LoopCore<K> {
     fn is_busy(&self, expires: bool) -> bool {
         self.table.runnable() > 0
             || !self.table.going_on.is_empty()
-            || !self.table.served.is_empty()
+            || !self.table.answers.is_empty()
             || self.shrinking.goes_on()
             || !self.arrivals.is_empty()
             || !self.ending.is_empty()
@@ -151,8 +152,10 @@ impl<K: Sockets> LoopCore<K> {
                 InboxItem::Connection(accepted) => self.arrivals.push_back(accepted),
                 InboxItem::Close(target) => self.close_target(target),
                 InboxItem::Messages(run) => self.append(&run),
-                InboxItem::Served(served) => self.table.served.push_back(served),
-                InboxItem::Invalid(invalid) => self.invalidate(&invalid),
+                InboxItem::Served(served) => self.table.answers.push_back(Answer::Served(served)),
+                InboxItem::Invalid(invalid) => {
+                    self.table.answers.push_back(Answer::Invalid(invalid));
+                }
                 InboxItem::Unblocked(target, error) => self.unblocked(target, error),
                 InboxItem::GoOn(target) => self.table.going_on.push_back(target),
             }
@@ -200,7 +203,7 @@ impl<K: Sockets> LoopCore<K> {
     fn work_inside(&mut self, idle: bool, shell: &mut dyn Shell<K::Stream>) {
         self.after_script();
         self.go_on();
-        self.answer_served(SERVED);
+        self.answer(ANSWERS);
         self.serve_ready(shell);
         if self.is_shut_out() {
             return;
@@ -210,7 +213,7 @@ impl<K: Sockets> LoopCore<K> {
             return;
         }
         self.take_inbox();
-        self.answer_served(SERVED);
+        self.answer(ANSWERS);
         self.send_fresh();
         self.handle_time_outs();
         self.shrink();
@@ -260,7 +263,7 @@ impl<K: Sockets> LoopCore<K> {
     pub(crate) fn drain(&mut self) -> Option<u64> {
         if self.drain_ends.is_none() {
             self.take_inbox();
-            self.answer_served(usize::MAX);
+            self.answer(usize::MAX);
             self.send_fresh();
         }
         let ends = *self

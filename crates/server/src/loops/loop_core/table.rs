@@ -6,7 +6,15 @@ use tidewheel_keyspace::{Parked, Served};
 
 use crate::clients::connection::Link;
 use crate::config::Settings;
-use crate::loop_handle::inbox::Target;
+use crate::loop_handle::inbox::{Invalidations, Target};
+
+/// What a client is told when its wait was served, or what it has read is invalid. Both stand in
+/// one queue: nobody is told that a value is invalid before the value itself.
+#[derive(Debug)]
+pub(super) enum Answer {
+    Served(Box<Served>),
+    Invalid(Invalidations),
+}
 
 /// All connections of one loop.
 #[derive(Debug)]
@@ -23,8 +31,8 @@ pub(super) struct ConnectionTable<S> {
     pub(super) paused: Vec<u32>,
     /// Connections that were parked and may go on, a portion in each turn.
     pub(super) going_on: VecDeque<Target>,
-    /// Clients whose wait was served, a portion in each turn.
-    pub(super) served: VecDeque<Box<Served>>,
+    /// Answers for clients, a portion in each turn.
+    pub(super) answers: VecDeque<Answer>,
     /// The claims of clients that were parked, and have gone on or are gone.
     pub(super) unparked: Vec<Parked>,
     /// Connections whose wait for a key is over, and that CLIENT PAUSE holds back.
@@ -43,7 +51,7 @@ impl<S> Default for ConnectionTable<S> {
             fresh: Vec::new(),
             paused: Vec::new(),
             going_on: VecDeque::new(),
-            served: VecDeque::new(),
+            answers: VecDeque::new(),
             unparked: Vec::new(),
             held: Vec::new(),
             time_outs: BTreeSet::new(),

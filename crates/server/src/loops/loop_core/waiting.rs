@@ -4,6 +4,7 @@ use tidewheel_keyspace::{Command, Served, Waiter};
 use tidewheel_resp::Writer;
 
 use super::parts::{LoopCore, Sockets};
+use super::table::Answer;
 use crate::clients::checks;
 use crate::clients::connection::{Connection, Replies};
 use crate::commands::turn::CommandNotes;
@@ -13,8 +14,8 @@ use crate::state::loop_state::LoopState;
 
 /// Parked clients that go on in one turn.
 const GOING_ON: usize = 64;
-/// Clients whose wait was served that are answered in one turn.
-pub(super) const SERVED: usize = 64;
+/// Answers that are given in one turn.
+pub(super) const ANSWERS: usize = 64;
 
 const UNBLOCKED: &str = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
 
@@ -30,14 +31,15 @@ enum WaitEnd {
 }
 
 impl<K: Sockets> LoopCore<K> {
-    /// Answers clients whose keys have come, at most so many. One entry of a stream may serve
-    /// thousands, and others have their turn between them.
-    pub(super) fn answer_served(&mut self, most: usize) {
+    /// Answers clients whose keys have come, and tells what is invalid, at most so many times. One
+    /// entry of a stream may serve thousands, and others have their turn between them.
+    pub(super) fn answer(&mut self, most: usize) {
         for _ in 0..most {
-            let Some(served) = self.table.served.pop_front() else {
-                return;
-            };
-            self.served(*served);
+            match self.table.answers.pop_front() {
+                Some(Answer::Served(served)) => self.served(*served),
+                Some(Answer::Invalid(invalid)) => self.invalidate(&invalid),
+                None => return,
+            }
         }
     }
 
