@@ -9,7 +9,7 @@ use crate::args::Given;
 use crate::error::raise_reply;
 use crate::sandbox::add;
 use crate::state::State;
-use crate::{Sha, host};
+use crate::{Sha, host, library};
 
 /// The version whose scripts run here, as `redis.REDIS_VERSION` says it.
 const VERSION: (u32, u32, u32) = (8, 2, 3);
@@ -29,14 +29,14 @@ const REPLICATION: [(&str, i64); 5] = [
     ("REPL_ALL", 3),
 ];
 
+/// What scripts see.
 pub(crate) fn table(lua: &Lua, state: &Rc<State>) -> mlua::Result<Table> {
     let table = lua.create_table()?;
-    for (name, value) in LEVELS.into_iter().chain(REPLICATION) {
+    general(lua, state, &table)?;
+    for (name, value) in REPLICATION {
         table.raw_set(name, value)?;
     }
     let (major, minor, patch) = VERSION;
-    table.raw_set("REDIS_VERSION", format!("{major}.{minor}.{patch}"))?;
-    table.raw_set("REDIS_VERSION_NUM", major << 16 | minor << 8 | patch)?;
     table.raw_set("SERVER_NAME", "redis")?;
     table.raw_set("SERVER_VERSION", format!("{major}.{minor}.{patch}"))?;
     table.raw_set("SERVER_VERSION_NUM", major << 16 | minor << 8 | patch)?;
@@ -44,6 +44,46 @@ pub(crate) fn table(lua: &Lua, state: &Rc<State>) -> mlua::Result<Table> {
     replies(lua, state, &table)?;
     settings(lua, state, &table)?;
     Ok(table)
+}
+
+/// What functions see, but for `call` and `pcall`.
+pub(crate) fn of_functions(lua: &Lua, redis: &Table) -> mlua::Result<Table> {
+    let table = lua.create_table()?;
+    redis.for_each(|name: String, value: Value| match name.as_str() {
+        "breakpoint" | "debug" | "replicate_commands" => Ok(()),
+        _ => table.raw_set(name, value),
+    })?;
+    Ok(table)
+}
+
+/// What the code of a library sees. `registered` gets the functions that it registers.
+pub(crate) fn of_libraries(
+    lua: &Lua,
+    state: &Rc<State>,
+    registered: &Table,
+) -> mlua::Result<Table> {
+    let table = lua.create_table()?;
+    general(lua, state, &table)?;
+    let registered = registered.clone();
+    add(
+        lua,
+        state,
+        &table,
+        "register_function",
+        move |_, state, args| library::register(state, &registered, &args),
+    )?;
+    Ok(table)
+}
+
+/// What all see.
+fn general(lua: &Lua, state: &Rc<State>, table: &Table) -> mlua::Result<()> {
+    for (name, value) in LEVELS {
+        table.raw_set(name, value)?;
+    }
+    let (major, minor, patch) = VERSION;
+    table.raw_set("REDIS_VERSION", format!("{major}.{minor}.{patch}"))?;
+    table.raw_set("REDIS_VERSION_NUM", major << 16 | minor << 8 | patch)?;
+    log(lua, state, table)
 }
 
 /// What makes values.
@@ -104,8 +144,7 @@ fn replies(lua: &Lua, state: &Rc<State>, table: &Table) -> mlua::Result<()> {
     })
 }
 
-/// What changes how the run goes on.
-fn settings(lua: &Lua, state: &Rc<State>, table: &Table) -> mlua::Result<()> {
+fn log(lua: &Lua, state: &Rc<State>, table: &Table) -> mlua::Result<()> {
     add(lua, state, table, "log", |lua, state, args: MultiValue| {
         if args.len() < 2 {
             return Err(raise_reply(
@@ -137,7 +176,11 @@ fn settings(lua: &Lua, state: &Rc<State>, table: &Table) -> mlua::Result<()> {
         }
         host::with(|host| host.log(level, &text));
         Ok(())
-    })?;
+    })
+}
+
+/// What changes how the run goes on.
+fn settings(lua: &Lua, state: &Rc<State>, table: &Table) -> mlua::Result<()> {
     add(
         lua,
         state,

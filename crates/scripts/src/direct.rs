@@ -125,11 +125,23 @@ pub(crate) enum Ended {
     Failed(Option<Vec<u8>>),
 }
 
+/// How a run gets its keys and arguments.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// As globals.
+    Script,
+    /// As two arguments.
+    Function,
+    /// Not at all: the code of a library registers functions, and returns nothing.
+    Library,
+}
+
 /// What [`enter`] gets.
 struct Given<'a> {
     /// KEYS and ARGV may be the tables of the run before.
     again: bool,
     place: c_int,
+    form: Form,
     keys: &'a [&'a [u8]],
     args: &'a [&'a [u8]],
 }
@@ -194,12 +206,12 @@ impl Direct {
         Ok(direct)
     }
 
-    /// Runs a script. Nothing of this Lua state runs.
+    /// Runs what has been compiled. Nothing of this Lua state runs.
     pub(crate) fn run(
         &self,
         lua: &Lua,
         state: &State,
-        place: c_int,
+        (form, place): (Form, c_int),
         (keys, args): (&[&[u8]], &[&[u8]]),
         out: &mut Writer,
     ) -> mlua::Result<Ended> {
@@ -210,6 +222,7 @@ impl Direct {
         let given = Given {
             again,
             place,
+            form,
             keys,
             args,
         };
@@ -388,7 +401,7 @@ impl Drop for Top {
     }
 }
 
-/// Sets KEYS and ARGV, and calls a script.
+/// Gives keys and arguments to what it calls: a script, a function or a library's code.
 ///
 /// Upvalues: the compiled scripts, the globals, the two names. Argument: [`Given`].
 ///
@@ -398,17 +411,25 @@ unsafe extern "C-unwind" fn enter(l: *mut lua_State) -> c_int {
     // SAFETY: the argument points to what the caller of `lua_pcall` has borrowed.
     unsafe {
         let given = &*lua_touserdata(l, 1).cast::<Given<'_>>();
-        let &Given {
-            again,
-            place,
-            keys,
-            args,
-        } = given;
-        lua_pushvalue(l, lua_upvalueindex(2));
-        set_texts(l, 3, keys, again);
-        set_texts(l, 4, args, again);
-        lua_rawgeti_(l, lua_upvalueindex(1), place);
-        lua_call(l, 0, 1);
+        let (keys, args) = (given.keys, given.args);
+        if matches!(given.form, Form::Script) {
+            lua_pushvalue(l, lua_upvalueindex(2));
+            set_texts(l, 3, keys, given.again);
+            set_texts(l, 4, args, given.again);
+        }
+        lua_rawgeti_(l, lua_upvalueindex(1), given.place);
+        match given.form {
+            Form::Script => lua_call(l, 0, 1),
+            Form::Function => {
+                push_texts(l, keys);
+                push_texts(l, args);
+                lua_call(l, 2, 1);
+            }
+            Form::Library => {
+                lua_call(l, 0, 0);
+                lua_pushnil(l);
+            }
+        }
         1
     }
 }
@@ -436,9 +457,20 @@ unsafe fn set_texts(l: *mut lua_State, name: c_int, texts: &[&[u8]], again: bool
             }
         }
         lua_pushvalue(l, lua_upvalueindex(name));
+        push_texts(l, texts);
+        lua_rawset(l, -3);
+    }
+}
+
+/// Pushes a new table of strings.
+///
+/// # Safety
+/// As for [`enter`].
+unsafe fn push_texts(l: *mut lua_State, texts: &[&[u8]]) {
+    // SAFETY: two slots are used.
+    unsafe {
         lua_createtable(l, c_int::try_from(texts.len()).unwrap_or(0), 0);
         fill(l, texts);
-        lua_rawset(l, -3);
     }
 }
 

@@ -9,7 +9,7 @@ use mlua::chunk::ChunkMode;
 use mlua::{Function, HookTriggers, Lua, LuaOptions, StdLib, Table, Value, VmState};
 use tidewheel_resp::{Protocol, Writer};
 
-use crate::direct::{Direct, Ended};
+use crate::direct::{Direct, Ended, Form};
 use crate::error::{PRELUDE, Raise};
 use crate::host::{self, Host};
 use crate::shebang::Shebang;
@@ -46,15 +46,23 @@ impl Default for Limits {
 /// One Lua state, and the scripts that it has compiled. It stays on its thread.
 pub struct Engine {
     lua: Lua,
-    state: Rc<State>,
+    pub(crate) state: Rc<State>,
     direct: Direct,
     /// The prelude's function that drops what the last run has left.
     forget: Function,
-    /// The compiled scripts, by place. Lua keeps few references for Rust, so it is one table.
+    /// The prelude's function that chooses the globals, and for which form it did so last.
+    see: Function,
+    seen: Form,
+    /// What is compiled, by place. Lua keeps few references for Rust, so it is one table.
     functions: Table,
     places: HashMap<Sha, Kept>,
-    /// Places of `functions` that are free.
+    /// The places of each library's functions, in the order in which it registers them.
+    pub(crate) libraries: HashMap<u64, Box<[usize]>>,
+    /// What a library that loads has registered.
+    pub(crate) registered: Table,
+    /// Places of `functions` that are free, and how many there are in all.
     free: Vec<usize>,
+    used: usize,
     limits: Limits,
     /// Bytes of the state at first.
     base: usize,
@@ -74,6 +82,7 @@ impl fmt::Debug for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Engine")
             .field("scripts", &self.places.len())
+            .field("libraries", &self.libraries.len())
             .field("memory", &self.memory())
             .field("limits", &self.limits)
             .finish_non_exhaustive()
@@ -93,10 +102,15 @@ impl Engine {
         let libs = StdLib::TABLE | StdLib::STRING | StdLib::MATH | StdLib::OS;
         let lua = Lua::new_with(libs, LuaOptions::new())?;
         let state = State::new(&lua, limits.memory)?;
-        let sandbox = sandbox::install(&lua, &state)?;
+        let registered = lua.create_table()?;
+        let sandbox = sandbox::install(&lua, &state, &registered)?;
         let functions = lua.create_table()?;
         let (globals, redis) = (&sandbox.globals, &sandbox.redis);
         let direct = Direct::new(&lua, &state, &functions, globals, &sandbox.handler, redis)?;
+        for name in ["call", "pcall"] {
+            let function: Function = redis.raw_get(name)?;
+            sandbox.of_functions.raw_set(name, function)?;
+        }
         let asked = Rc::clone(&state);
         let triggers = HookTriggers::new().every_nth_instruction(STEPS);
         lua.set_global_hook(triggers, move |_, _| {
@@ -111,9 +125,14 @@ impl Engine {
             state,
             direct,
             forget: sandbox.forget,
+            see: sandbox.see,
+            seen: Form::Script,
             functions,
             places: HashMap::new(),
+            libraries: HashMap::new(),
+            registered,
             free: Vec::new(),
+            used: 0,
             limits,
             base,
             turn: 0,
@@ -145,17 +164,57 @@ impl Engine {
             Ok(place) => place,
             Err(error) => return error_line(out, error.line().as_bytes()),
         };
-        self.state.begin();
-        self.state.random.set(self.seeds.hash_one(self.turn));
+        self.run_place(Form::Script, place, name, (keys, args), host, out);
+    }
+
+    /// Runs what is at a place, which messages call by its name.
+    pub(crate) fn run_place(
+        &mut self,
+        form: Form,
+        place: usize,
+        name: &dyn fmt::Display,
+        given: (&[&[u8]], &[&[u8]]),
+        host: &mut dyn Host,
+        out: &mut Writer,
+    ) {
         let mark = out.mark();
-        let result = host::lend(host, || self.run_lent(place, keys, args, out));
-        if let Err(error) = result {
+        if let Err(failure) = self.try_place(form, place, given, host, out) {
             out.truncate(mark);
-            let failure = self.failure(&error);
             write_failure(out, name, &failure);
-            let _ = self.forget.call::<()>(());
         }
         self.tidy();
+    }
+
+    /// As [`run_place`](Self::run_place); what is in `out` after a failure is no reply.
+    pub(crate) fn try_place(
+        &mut self,
+        form: Form,
+        place: usize,
+        given: (&[&[u8]], &[&[u8]]),
+        host: &mut dyn Host,
+        out: &mut Writer,
+    ) -> Result<(), Failure> {
+        self.turn += 1;
+        self.state.begin();
+        self.state.random.set(self.seeds.hash_one(self.turn));
+        let result = self.look(form).and_then(|()| {
+            let place = (form, place as i32);
+            host::lend(host, || self.run_lent(place, given, out))
+        });
+        result.map_err(|error| {
+            let failure = self.failure(&error);
+            let _ = self.forget.call::<()>(());
+            failure
+        })
+    }
+
+    /// Shows the globals for this form.
+    fn look(&mut self, form: Form) -> mlua::Result<()> {
+        if self.seen != form {
+            self.see.call::<()>(form as usize + 1)?;
+            self.seen = form;
+        }
+        Ok(())
     }
 
     /// Bytes of the Lua state.
@@ -164,9 +223,19 @@ impl Engine {
     }
 
     /// Drops all compiled scripts.
+    pub fn forget_scripts(&mut self) {
+        for kept in std::mem::take(&mut self.places).into_values() {
+            self.give_back(kept.place);
+        }
+        let _ = self.lua.gc_collect();
+    }
+
+    /// Drops all compiled scripts and libraries.
     pub fn forget_all(&mut self) {
         self.places = HashMap::new();
+        self.libraries = HashMap::new();
         self.free = Vec::new();
+        self.used = 0;
         // Both fail only without memory, and free nothing then.
         let _ = self.functions.clear();
         let _ = self.lua.gc_collect();
@@ -174,13 +243,11 @@ impl Engine {
 
     fn run_lent(
         &self,
-        place: usize,
-        keys: &[&[u8]],
-        args: &[&[u8]],
+        place: (Form, i32),
+        given: (&[&[u8]], &[&[u8]]),
         out: &mut Writer,
     ) -> mlua::Result<()> {
-        let place = place as i32;
-        match (self.direct).run(&self.lua, &self.state, place, (keys, args), out)? {
+        match (self.direct).run(&self.lua, &self.state, place, given, out)? {
             Ended::Replied => Ok(()),
             Ended::Returned(value) => returned::write(&self.state, &value, out),
             Ended::Failed(text) => {
@@ -211,49 +278,57 @@ impl Engine {
             return Ok(kept.place);
         }
         let code = Shebang::of(body)?.code;
-        let mut kept = self
-            .load(code)
-            .and_then(|function| self.keep(name, &function));
-        if matches!(kept, Err(mlua::Error::MemoryError(_))) {
-            self.forget_all();
-            kept = self
-                .load(code)
-                .and_then(|function| self.keep(name, &function));
-        }
-        kept.map_err(|error| {
-            let text = match &error {
-                mlua::Error::SyntaxError { message, .. } => message.clone(),
-                other => String::from_utf8_lossy(&sandbox::text_of(other)).into_owned(),
-            };
+        let place = self.compiled(code, CHUNK).map_err(|text| {
             ScriptError::new(format!("ERR Error compiling script (new function): {text}"))
-        })
-    }
-
-    fn load(&self, code: &[u8]) -> mlua::Result<Function> {
-        load_text(&self.lua, code, CHUNK)
-    }
-
-    fn keep(&mut self, name: &Sha, function: &Function) -> mlua::Result<usize> {
+        })?;
         while self.places.len() >= self.limits.scripts.max(1) {
             let oldest = self.places.iter().min_by_key(|(_, kept)| kept.used);
             let Some((&oldest, &kept)) = oldest else {
                 break;
             };
             self.places.remove(&oldest);
-            self.free.push(kept.place);
-            let _ = self.functions.raw_set(kept.place, Value::Nil);
+            self.give_back(kept.place);
         }
-        let place = self.free.last().copied();
-        let place = place.unwrap_or(self.places.len() + 1);
-        self.functions.raw_set(place, function)?;
-        self.free.pop();
         let used = self.turn;
         self.places.insert(*name, Kept { place, used });
         Ok(place)
     }
 
+    /// Compiles a text, and returns its place.
+    pub(crate) fn compiled(&mut self, code: &[u8], chunk: &str) -> Result<usize, String> {
+        let compile = |engine: &mut Self| {
+            let function = load_text(&engine.lua, code, chunk)?;
+            engine.keep(&function)
+        };
+        let mut place = compile(self);
+        if matches!(place, Err(mlua::Error::MemoryError(_))) {
+            self.forget_all();
+            place = compile(self);
+        }
+        place.map_err(|error| match &error {
+            mlua::Error::SyntaxError { message, .. } => message.clone(),
+            other => String::from_utf8_lossy(&sandbox::text_of(other)).into_owned(),
+        })
+    }
+
+    /// Gives a function a place.
+    pub(crate) fn keep(&mut self, function: &Function) -> mlua::Result<usize> {
+        let place = self.free.last().copied().unwrap_or(self.used + 1);
+        self.functions.raw_set(place, function)?;
+        if self.free.pop().is_none() {
+            self.used = place;
+        }
+        Ok(place)
+    }
+
+    /// Drops the function at a place.
+    pub(crate) fn give_back(&mut self, place: usize) {
+        self.free.push(place);
+        let _ = self.functions.raw_set(place, Value::Nil);
+    }
+
     /// Collects what the run left, if it is much.
-    fn tidy(&mut self) {
+    pub(crate) fn tidy(&mut self) {
         let bound = GARBAGE.min(self.limits.memory / 2);
         if self.memory().saturating_sub(self.base) <= bound {
             return;
@@ -267,7 +342,7 @@ impl Engine {
 }
 
 /// Writes the reply of a run that failed.
-fn write_failure(out: &mut Writer, name: &Sha, failure: &Failure) {
+fn write_failure(out: &mut Writer, name: &dyn fmt::Display, failure: &Failure) {
     let mut line = failure.line.clone();
     if let Some(place) = &failure.place {
         line.extend_from_slice(format!(" script: {name}, on {place}.").as_bytes());

@@ -1,7 +1,8 @@
-//! Runs Lua scripts as the EVAL of a Redis-protocol server does, without the server.
+//! Runs Lua scripts as EVAL and FCALL of a Redis-protocol server do, without the server.
 //!
 //! - `engine.rs` keeps compiled scripts and runs them; `prelude.lua` and `sandbox.rs` are what
 //!   scripts see.
+//! - `library.rs` loads libraries, whose functions are called by name.
 //! - `host.rs` is what a script asks of the program around it.
 //! - `codec/`, `strings/`, `api.rs` and `random.rs` are the libraries, in Rust, with bounds.
 //! - `direct.rs` is what every run passes through: the way into a script, `redis.call`, replies
@@ -20,6 +21,7 @@ mod direct;
 mod engine;
 mod error;
 mod host;
+mod library;
 mod number;
 mod random;
 mod returned;
@@ -33,5 +35,6 @@ mod walk;
 pub use engine::{Engine, Limits};
 pub use error::ScriptError;
 pub use host::Host;
+pub use library::Registered;
 pub use sha::Sha;
-pub use shebang::{ScriptFlags, Shebang, shebang};
+pub use shebang::{LibraryHead, ScriptFlags, Shebang, shebang};

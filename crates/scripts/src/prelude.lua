@@ -37,13 +37,19 @@ end
 
 -- The globals: `env` is empty, so that each assignment reaches `__newindex`.
 local globals = {}
-local env = setmetatable({}, { __index = globals, __newindex = readonly, __metatable = false })
-setmetatable(globals, {
-    __index = function(_, name)
-        error("Script attempted to access nonexistent global variable '" .. tostring(name) .. "'", 2)
-    end,
-    __metatable = false,
-})
+local seen = { __index = globals, __newindex = readonly, __metatable = false }
+local env = setmetatable({}, seen)
+
+local function strict(t)
+    return setmetatable(t, {
+        __index = function(_, name)
+            error("Script attempted to access nonexistent global variable '" .. tostring(name) .. "'", 2)
+        end,
+        __metatable = false,
+    })
+end
+
+strict(globals)
 
 -- Errors.
 
@@ -381,9 +387,28 @@ globals.struct = shield(native.struct)
 globals.bit = shield(native.bit)
 globals._G = shield(globals, shield({}))
 
+-- What functions of libraries see: other globals, for they get their keys as arguments.
+local of_functions = strict({})
+for name, value in next, globals do
+    of_functions[name] = value
+end
+of_functions.redis = shield(native.of_functions)
+of_functions.server = of_functions.redis
+of_functions._G = shield(of_functions, shield({}))
+
+-- What the code of a library sees while it registers them.
+local registers = shield(strict(native.of_libraries))
+local of_libraries = strict({ redis = registers, server = registers })
+
+local views = { globals, of_functions, of_libraries }
+
+local function see(view)
+    seen.__index = views[view]
+end
+
 local function forget()
     nested = 0
     globals.KEYS, globals.ARGV = nil, nil
 end
 
-return env, globals, forget
+return env, globals, forget, see

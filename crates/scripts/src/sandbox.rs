@@ -32,12 +32,16 @@ pub(crate) struct Sandbox {
     pub(crate) handler: Function,
     /// The table `redis`.
     pub(crate) redis: Table,
+    /// The table `redis` of functions.
+    pub(crate) of_functions: Table,
     /// Forgets what a run has left: its arguments, and how deep it was when it failed.
     pub(crate) forget: Function,
+    /// Chooses the globals, by number: of scripts, of functions, of libraries while they load.
+    pub(crate) see: Function,
 }
 
-/// Makes the globals of scripts.
-pub(crate) fn install(lua: &Lua, state: &Rc<State>) -> mlua::Result<Sandbox> {
+/// Makes the globals. `registered` gets what a library registers.
+pub(crate) fn install(lua: &Lua, state: &Rc<State>, registered: &Table) -> mlua::Result<Sandbox> {
     let native = lua.create_table()?;
     let globals = lua.globals();
     let base = lua.create_table()?;
@@ -54,18 +58,24 @@ pub(crate) fn install(lua: &Lua, state: &Rc<State>) -> mlua::Result<Sandbox> {
     strings::install(lua, state, &native)?;
     let redis = api::table(lua, state)?;
     native.raw_set("redis", &redis)?;
+    let of_functions = api::of_functions(lua, &redis)?;
+    native.raw_set("of_functions", &of_functions)?;
+    native.raw_set("of_libraries", api::of_libraries(lua, state, registered)?)?;
     native.raw_set("cjson", codec::json::table(lua, state)?)?;
     native.raw_set("cmsgpack", codec::msgpack::table(lua, state)?)?;
     native.raw_set("struct", codec::structs::table(lua, state)?)?;
     native.raw_set("bit", codec::bits::table(lua)?)?;
     let handler = native.raw_get("traced")?;
-    let (env, globals, forget): (Table, Table, Function) = engine::prelude(lua)?.call(native)?;
+    let (env, globals, forget, see): (Table, Table, Function, Function) =
+        engine::prelude(lua)?.call(native)?;
     lua.set_globals(env)?;
     Ok(Sandbox {
         globals,
         handler,
         redis,
+        of_functions,
         forget,
+        see,
     })
 }
 

@@ -11,6 +11,7 @@ use tidewheel_resp::{Protocol, Writer};
 use crate::codec::json::Settings;
 use crate::error::Raise;
 use crate::host;
+use crate::library::Loading;
 
 /// Instructions of Lua, or steps of a function of ours, between two questions to the host.
 pub(crate) const STEPS: u32 = 100_000;
@@ -39,6 +40,8 @@ pub(crate) struct State {
     pub(crate) panic: Cell<Option<Box<dyn Any + Send>>>,
     /// The state of `math.random`.
     pub(crate) random: Cell<u64>,
+    /// What the library that loads has registered; `None` if none loads.
+    pub(crate) loading: RefCell<Option<Loading>>,
     /// What `cjson`'s functions chose.
     pub(crate) json: Cell<Settings>,
     /// The longest text that one function makes.
@@ -83,6 +86,7 @@ impl State {
             numbers: RefCell::default(),
             panic: Cell::default(),
             random: Cell::default(),
+            loading: RefCell::default(),
             json: Cell::default(),
             bytes_max,
             next: lua.globals().raw_get("next")?,

@@ -5,5 +5,6 @@ mod attacks;
 mod bounds;
 mod engine;
 mod host;
+mod libraries;
 mod replies;
 mod sandbox;
