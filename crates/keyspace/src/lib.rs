@@ -216,6 +216,7 @@ pub use claims::{Blocked, Parked};
 pub use commands::handlers::is_run_here;
 pub use commands::help::write_help;
 pub use context::Context;
+pub use dump::{read_functions, write_functions};
 pub use error::CommandError;
 pub use events::{Event, NotifyClass, NotifyFlags};
 pub use eviction::Policy;

@@ -15,10 +15,12 @@
 //! | `reader.rs`, `writer.rs` | lengths and strings |
 //! | `lzf.rs` | the compression of strings |
 //! | `packed/` | strings that hold many elements |
+//! | `functions.rs` | libraries of functions |
 //! | `hash.rs`, `list.rs`, `set.rs`, `zset.rs`, `stream.rs` | collections, in all forms that there ever were |
 
 mod crc64;
 mod envelope;
+mod functions;
 mod hash;
 mod list;
 mod lzf;
@@ -34,6 +36,7 @@ use tidewheel_collections::{
 };
 
 pub(crate) use self::envelope::{OpenedPayload, SkippedChecks, open};
+pub use self::functions::{read_functions, write_functions};
 use self::reader::PayloadReader;
 use self::writer::Writer;
 use crate::time::{Now, TimeOrigin, Unit};

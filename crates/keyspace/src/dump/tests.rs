@@ -10,6 +10,7 @@ use super::envelope::seal;
 use super::packed::listpack::{Builder, Listpack};
 use super::packed::{Element, intset};
 use super::*;
+use crate::rules::Rules;
 use crate::time::Time;
 
 const WALL: i64 = 1_700_000_000_000;
@@ -518,6 +519,44 @@ fn no_change_of_a_payload_makes_it_panic() {
 }
 
 /// Payloads of Redis 8.8 (14) and 8.10 (15), and of Valkey 9.2 (81), were refused.
+#[test]
+fn libraries_read_back_and_no_part_of_a_payload_is_more_than_it_says() {
+    let rules = Rules::default();
+    let codes: [&[u8]; 4] = [b"#!lua name=a\n", b"", b"12", &[b'x'; 20_000]];
+    let payload = write_functions(codes.into_iter());
+    let read = read_functions(&payload, &rules, 30_000).unwrap();
+    assert_eq!(read, codes);
+    let why = |payload: &[u8], max| read_functions(payload, &rules, max).unwrap_err();
+    assert_eq!(
+        why(&payload, 20_000).text(),
+        "ERR the libraries are too long"
+    );
+    for end in 0..payload.len() {
+        assert!(why(&payload[..end], 30_000).text().contains("checksum"));
+    }
+    let value = &payload[..payload.len() - 10];
+    for end in 0..value.len() {
+        let cut = seal(value[..end].to_vec(), 12);
+        // It may end behind a library.
+        if let Ok(read) = read_functions(&cut, &rules, 30_000) {
+            assert_eq!(read, codes[..read.len()]);
+        }
+    }
+    for (value, expected) in [
+        (&b"\xf6"[..], "ERR Pre-GA function format not supported"),
+        (b"\x00\x01a", "ERR given type is not a function"),
+        (b"\xf5", "ERR Failed loading library payload"),
+        (b"\xf5\x05abc", "ERR Failed loading library payload"),
+        // Ten bytes that say they expand to a gigabyte.
+        (
+            b"\xf5\xc3\x0a\x80\x40\x00\x00\x000123456789",
+            "ERR Failed loading library payload",
+        ),
+    ] {
+        assert_eq!(why(&seal(value.to_vec(), 12), 30_000).text(), expected);
+    }
+}
+
 #[test]
 fn payloads_of_all_public_versions_are_read() {
     let versions = (0..=100).filter(|version| {

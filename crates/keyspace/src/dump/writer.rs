@@ -23,6 +23,11 @@ impl Writer {
         Self(bytes)
     }
 
+    /// Begins a payload that is no value, so that it has no type.
+    pub(super) fn empty() -> Self {
+        Self(Vec::new())
+    }
+
     /// The whole payload.
     pub(super) fn seal(self) -> Vec<u8> {
         self.seal_as(VERSION)
