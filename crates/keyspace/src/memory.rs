@@ -161,10 +161,11 @@ impl Keyspace {
         self.lacks(0) && self.rules().policy() != Policy::NoEviction
     }
 
-    /// True if more than `maxmemory` is used, and the policy evicts nothing. Lock-free.
+    /// True if more than `maxmemory` is used, with `incoming` bytes, and the policy evicts nothing.
+    /// Lock-free.
     #[must_use]
-    pub fn is_full(&self) -> bool {
-        self.lacks(0) && self.rules().policy() == Policy::NoEviction
+    pub fn is_full(&self, incoming: usize) -> bool {
+        self.lacks(incoming) && self.rules().policy() == Policy::NoEviction
     }
 
     /// Evicts for a short time, if more than `maxmemory` is used: the limit was lowered, or

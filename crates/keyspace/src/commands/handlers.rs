@@ -300,6 +300,7 @@ const BY_NAME: &[(&str, Handler)] = &[
     ("bzmpop", Keys(zset::blocking::bzmpop)),
     ("bzpopmax", Keys(zset::blocking::bzpopmax)),
     ("bzpopmin", Keys(zset::blocking::bzpopmin)),
+    ("function|help", Unlocked(help::help)),
     ("script|help", Unlocked(help::help)),
     // key.rs
     ("copy", Keys(key::copy)),
@@ -355,7 +356,6 @@ const BY_NAME: &[(&str, Handler)] = &[
     ("dbsize", Incremental(database::DBSIZE)),
     ("flushall", Whole(database::flushall)),
     ("flushdb", Whole(database::flushdb)),
-    ("function|help", Unlocked(help::help)),
     ("swapdb", Whole(database::swapdb)),
     ("time", Keys(database::time)),
     // diagnosis.rs

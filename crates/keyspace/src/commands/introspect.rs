@@ -6,7 +6,7 @@ use crate::commands::sort;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::glob::glob_match;
-use crate::rows::{Argument, ArgumentKind, Command, Flags, KeySpec, all_rows, lookup, rows};
+use crate::rows::{Argument, ArgumentKind, Command, Flags, Group, KeySpec, all_rows, lookup, rows};
 
 type Outcome = Result<(), CommandError>;
 
@@ -240,7 +240,10 @@ const CATEGORIES: [&str; 21] = [
 fn categories(row: &Command) -> impl Iterator<Item = &'static str> + '_ {
     let implied = [
         ("@write", row.flags.has(Flags::WRITE)),
-        ("@read", row.flags.has(Flags::READONLY)),
+        (
+            "@read",
+            row.flags.has(Flags::READONLY) && row.group() != Group::Scripting,
+        ),
         ("@admin", row.flags.has(Flags::ADMIN)),
         ("@dangerous", row.flags.has(Flags::ADMIN)),
         ("@pubsub", row.flags.has(Flags::PUBSUB)),

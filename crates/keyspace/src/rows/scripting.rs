@@ -1,4 +1,4 @@
-//! Rows: scripts.
+//! Rows: scripts and functions.
 
 use super::command::{Command, chapter, row};
 use super::keys::KeySpec;
@@ -26,6 +26,55 @@ pub(super) const ROWS: &[Command] = &chapter(Group::Scripting, "@scripting", [
         .since("7.0.0").keys(KeySpec::counted(2, "RO access")).slow()
         .says("Executes a read-only server-side Lua script.")
         .complexity("Depends on the script that is executed."),
+    row("fcall", -3, "noscript stale skip_monitor no_mandatory_keys movablekeys may_replicate",
+        "function numkeys:int [key...] [arg...]")
+        .since("7.0.0").keys(KeySpec::counted(2, "RW access update")).slow()
+        .says("Invokes a function.")
+        .complexity("Depends on the function that is executed."),
+    row("fcall_ro", -3, "readonly noscript stale skip_monitor no_mandatory_keys movablekeys",
+        "function numkeys:int [key...] [arg...]")
+        .since("7.0.0").keys(KeySpec::counted(2, "RO access")).slow()
+        .says("Invokes a read-only function.")
+        .complexity("Depends on the function that is executed."),
+    row("function", -2, "", "")
+        .since("7.0.0").in_categories("-")
+        .says("A container for function commands.")
+        .complexity("Depends on subcommand."),
+    row("function|delete", 3, "write noscript", "library-name")
+        .since("7.0.0").hints("request_policy:all_shards response_policy:all_succeeded")
+        .says("Deletes a library and its functions."),
+    row("function|dump", 2, "noscript", "")
+        .since("7.0.0")
+        .says("Dumps all libraries into a serialized binary payload.")
+        .complexity("O(N) where N is the number of functions"),
+    row("function|flush", -2, "write noscript", "[flush-type(ASYNC|SYNC)]")
+        .since("7.0.0").hints("request_policy:all_shards response_policy:all_succeeded")
+        .says("Deletes all libraries and functions.")
+        .complexity("O(N) where N is the number of functions deleted"),
+    row("function|help", 2, "loading stale", "")
+        .since("7.0.0")
+        .says("Returns helpful text about the different subcommands."),
+    row("function|kill", 2, "noscript allow_busy", "")
+        .since("7.0.0").hints("request_policy:all_shards response_policy:one_succeeded")
+        .says("Terminates a function during execution."),
+    row("function|list", -2, "noscript",
+        "[LIBRARYNAME library-name-pattern] [WITHCODE]")
+        .since("7.0.0").hints("nondeterministic_output_order")
+        .says("Returns information about all libraries.")
+        .complexity("O(N) where N is the number of functions"),
+    row("function|load", -3, "write denyoom noscript", "[REPLACE] function-code")
+        .since("7.0.0").hints("request_policy:all_shards response_policy:all_succeeded")
+        .says("Creates a library.")
+        .complexity("O(1) (considering compilation time is redundant)"),
+    row("function|restore", -3, "write denyoom noscript",
+        "serialized-value [policy(FLUSH|APPEND|REPLACE)]")
+        .since("7.0.0").hints("request_policy:all_shards response_policy:all_succeeded")
+        .says("Restores all libraries from a payload.")
+        .complexity("O(N) where N is the number of functions on the payload"),
+    row("function|stats", 2, "noscript allow_busy", "")
+        .since("7.0.0")
+        .hints("nondeterministic_output request_policy:all_shards response_policy:special")
+        .says("Returns information about a function during execution."),
     row("script", -2, "", "")
         .since("2.6.0").in_categories("-")
         .says("A container for Lua scripts management commands.")

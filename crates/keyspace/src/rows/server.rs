@@ -76,17 +76,6 @@ pub(super) const ROWS: &[Command] = &chapter(Group::Server, "@connection", [
         .complexity("O(N) where N is the number of keys in the selected database")
         .history(&[("4.0.0", "Added the `ASYNC` flushing mode modifier."), ("6.2.0", "Added the \
             `SYNC` flushing mode modifier.")]),
-    row("function", -2, "", "")
-        .since("7.0.0").in_group(Group::Scripting).in_categories("-")
-        .says("A container for function commands.")
-        .complexity("Depends on subcommand."),
-    row("function|flush", -2, "write noscript", "[flush-type(ASYNC@4.0.0|SYNC@6.2.0)]")
-        .since("7.0.0").in_group(Group::Scripting).in_categories("@scripting")
-        .says("Deletes all libraries and functions.")
-        .complexity("O(N) where N is the number of functions deleted"),
-    row("function|help", 2, "loading stale", "")
-        .since("7.0.0").in_group(Group::Scripting).in_categories("@scripting")
-        .says("Returns helpful text about the different subcommands."),
     row("info", -1, "loading stale", "[section...]")
         .in_categories("@dangerous")
         .hints("nondeterministic_output request_policy:all_shards response_policy:special")

@@ -17,14 +17,11 @@ use crate::commands::host::transaction::{refused, runs_at_once};
 use crate::commands::turn::{CommandStep, Turn};
 use crate::config::{ClientAccess, DENIED};
 use crate::counters::latency::LatencyEvent;
+use crate::scripts::running::Kind;
 use crate::state::observer::Observe as _;
 
 /// The start of the error reply to a command that found no memory.
 const NO_MEMORY: &[u8] = b"-OOM ";
-
-/// What others are told while a script runs for long.
-pub(crate) const BUSY: &str = "BUSY Redis is busy running a script. You can only call SCRIPT KILL \
-                               or SHUTDOWN NOSAVE.";
 
 impl Turn<'_> {
     /// Runs one command. `call` is what is known of it already.
@@ -179,7 +176,16 @@ impl Turn<'_> {
     pub(crate) fn busy(&self, blocked: &Blocked) -> Option<CommandError> {
         let is_busy = self.state.seat.bits() & checks::BUSY != 0
             && self.state.server.keyspace.is_busy_with_script(blocked);
-        is_busy.then_some(CommandError::fixed(BUSY))
+        is_busy.then(|| self.busy_with_script())
+    }
+
+    /// What a client is told whom a long script keeps out: the one of its own loop, if there is
+    /// one.
+    #[cold]
+    fn busy_with_script(&self) -> CommandError {
+        let others = || (self.state.server.loops.iter()).find_map(|handle| handle.script.long());
+        let kind = self.state.handle().script.long().or_else(others);
+        CommandError::fixed(kind.unwrap_or(Kind::Script).busy())
     }
 
     /// As [`park`](Self::park); but a command that needs a long script's shards is refused.
@@ -458,7 +464,8 @@ impl Turn<'_> {
             });
         }
         if (self.state.beside_script || !is_inside) && !runs_beside_script(row) {
-            self.refuse_call(conn, Some(row), CommandError::fixed(BUSY));
+            let why = self.busy_with_script();
+            self.refuse_call(conn, Some(row), why);
             return Some(CommandStep::Done);
         }
         let changes = is_write(row)

@@ -23,6 +23,12 @@ pub(crate) struct Body {
     pub(crate) name: Sha,
     pub(crate) text: Box<[u8]>,
     pub(crate) flags: ScriptFlags,
+    pub(crate) learned: Learned,
+}
+
+/// What runs of a script or a function have shown.
+#[derive(Debug)]
+pub(crate) struct Learned {
     /// The most that a run has reached for.
     reached: AtomicU8,
     runs: AtomicU32,
@@ -34,6 +40,15 @@ impl Body {
             name,
             text: text.into(),
             flags,
+            learned: Learned::of(text),
+        }
+    }
+}
+
+impl Learned {
+    /// What a text shows of its runs.
+    pub(crate) fn of(text: &[u8]) -> Self {
+        Self {
             reached: AtomicU8::new(match names_whole(text) {
                 true => Reach::Whole,
                 false => Reach::Keys,

@@ -6,6 +6,7 @@ use parking_lot::Mutex;
 use tidewheel_keyspace::Keyspace;
 
 use crate::clients::checks;
+use crate::scripts::running::Kind;
 use crate::state::server::Server;
 
 /// How many want all loops to look at each command.
@@ -58,8 +59,8 @@ pub(crate) struct LongScript {
 
 impl LongScript {
     /// The script that the loop of that number runs.
-    pub(crate) fn new(server: Arc<Server>, index: usize) -> Self {
-        server.loops[index].script.set_long(true);
+    pub(crate) fn new(server: Arc<Server>, index: usize, kind: Kind) -> Self {
+        server.loops[index].script.set_long(Some(kind));
         server.long_scripts.add(&server.keyspace);
         Self { server, index }
     }
@@ -67,7 +68,7 @@ impl LongScript {
 
 impl Drop for LongScript {
     fn drop(&mut self) {
-        self.server.loops[self.index].script.set_long(false);
+        self.server.loops[self.index].script.set_long(None);
         self.server.long_scripts.remove(&self.server.keyspace);
     }
 }

@@ -21,6 +21,7 @@ use crate::process::long_work::LongWork;
 use crate::process::reclaim::Reclaimer;
 use crate::pubsub::hub::Hub;
 use crate::scripts::bodies::Bodies;
+use crate::scripts::libraries::Libraries;
 use crate::state::long_scripts::LongScripts;
 use crate::time::clock::Clock;
 
@@ -39,6 +40,7 @@ pub(crate) struct Server {
     pub(crate) long_work: Arc<LongWork>,
     pub(crate) scripts: Bodies,
     pub(crate) long_scripts: LongScripts,
+    pub(crate) libraries: Libraries,
     pub(crate) run_id: String,
     pub(crate) port: u16,
     /// Descriptors that are no connections.
@@ -183,6 +185,7 @@ impl Server {
             long_work,
             scripts: Bodies::default(),
             long_scripts: LongScripts::default(),
+            libraries: Libraries::default(),
             run_id: run_id(),
             port: parts.port,
             own_files: parts.own_files,

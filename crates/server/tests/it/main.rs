@@ -9,6 +9,7 @@ mod compatibility;
 mod connections;
 mod diagnosis;
 mod expiry;
+mod functions;
 mod hostile;
 mod inspect;
 mod monitor;

@@ -3,6 +3,7 @@
 mod client;
 mod configuration;
 mod debug;
+mod function;
 mod graph;
 mod handlers;
 mod info;
@@ -108,21 +109,6 @@ impl Turn<'_> {
         }
         self.state.server.ask_to_stop(StopReason::Command);
         Ok(CommandStep::Close)
-    }
-
-    fn function_flush(&mut self, args: Args<'_>) -> HandlerResult {
-        let known = match args.get(2) {
-            None => true,
-            Some(mode) => {
-                args.len() == 3
-                    && (mode.eq_ignore_ascii_case(b"async") || mode.eq_ignore_ascii_case(b"sync"))
-            }
-        };
-        if !known {
-            return Err(error("ERR FUNCTION FLUSH only supports SYNC|ASYNC option"));
-        }
-        // There are no functions, so all of them are gone.
-        self.done()
     }
 }
 

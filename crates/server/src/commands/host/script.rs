@@ -1,7 +1,7 @@
-//! EVAL, EVALSHA, both without changes, and SCRIPT.
+//! EVAL, EVALSHA, both without changes, and SCRIPT; and what a call of a function shares with them.
 //!
 //! A script runs on its client's loop as a transaction does: the shards of its keys are locked, and
-//! nobody sees the data between its commands. How much it locks is [learned](Body::reach). A call
+//! nobody sees the data between its commands. How much it locks is [learned](Learned). A call
 //! that needs more ends the run, and the script begins again with more, if it has changed nothing;
 //! otherwise the missing shards are taken if nobody has them.
 
@@ -13,8 +13,9 @@ use tidewheel_keyspace::{
     Begun, Command, CommandError, Reach, Session, Transaction, is_run_here, lookup,
 };
 use tidewheel_resp::{Args, Writer, parse_i64};
-use tidewheel_scripts::{Host, ScriptError, Sha};
+use tidewheel_scripts::{Engine, Host, ScriptError, ScriptFlags, Sha};
 
+use super::function::SHOWN_BYTES;
 use super::transaction::runs_under_locks;
 use super::{HandlerResult, error};
 use crate::clients::checks;
@@ -22,10 +23,12 @@ use crate::clients::connection::Connection;
 use crate::clients::monitors;
 use crate::commands::call;
 use crate::commands::turn::{CommandStep, Turn};
-use crate::scripts::bodies::Body;
-use crate::scripts::running::{Kill, Running};
-use crate::scripts::{Interpreter, put_back, take_interpreter};
+use crate::scripts::bodies::{Body, Learned};
+use crate::scripts::libraries::Library;
+use crate::scripts::running::{Kill, Kind, Running, Shown};
+use crate::scripts::{Interpreter, load_again, log, put_back, take_interpreter};
 use crate::state::long_scripts::LongScript;
+use crate::state::loop_state::LoopState;
 
 /// Words of a call that take no memory of their own.
 const FEW: usize = 16;
@@ -49,8 +52,7 @@ const UNKNOWN: &str = "ERR Unknown Redis command called from script";
 const ARITY: &str = "ERR Wrong number of args calling Redis command from script";
 const READ_ONLY: &str = "ERR Write commands are not allowed from read-only scripts.";
 const NO_MEMORY: &str = "OOM command not allowed when used memory > 'maxmemory'.";
-const NO_MEMORY_AT_ALL: &str = "OOM allow-oom flag is not set on the script, can not run it when \
-                                used memory > 'maxmemory'";
+const MAY_WRITE: &str = "ERR Can not execute a script with write flag using *_ro command.";
 const OUT_OF_REACH: &str = "ERR the script has changed data, and then needs a key that it has not \
                             declared and others use now; it will reach for it in its next run";
 const AGAIN: &str = "ERR the script begins again with more locks";
@@ -68,18 +70,75 @@ pub(super) struct Form {
     pub(super) reads: bool,
 }
 
-fn refused(why: &ScriptError) -> CommandError {
+pub(super) fn refused(why: &ScriptError) -> CommandError {
     CommandError::quoting(why.to_string())
 }
 
-/// Reads how many of the words behind a call's third are keys.
-fn keys_of(args: Args<'_>) -> Result<usize, CommandError> {
-    let number = parse_i64(&args[2]).ok_or(CommandError::NOT_AN_INTEGER)?;
+/// Checks how many of the words behind a call's third are keys.
+pub(super) fn key_count(number: i64, args: Args<'_>) -> Result<usize, CommandError> {
     let number = usize::try_from(number).map_err(|_| error(NEGATIVE))?;
     if number > args.len() - 3 {
         return Err(error(TOO_MANY_KEYS));
     }
     Ok(number)
+}
+
+/// Returns true if more than `maxmemory` is used, with the words of a call, and nothing can be
+/// evicted.
+pub(super) fn is_full(state: &mut LoopState, args: Args<'_>) -> bool {
+    let keyspace = &state.server.keyspace;
+    if !keyspace.exceeds_limit() {
+        return keyspace.is_full(args.iter().map(<[u8]>::len).sum());
+    }
+    keyspace.shrink(&mut state.seat, state.time);
+    keyspace.exceeds_limit()
+}
+
+/// What a call runs.
+#[derive(Clone, Copy)]
+pub(super) enum Code<'c> {
+    Script(&'c Body),
+    /// The function at that place of its library.
+    Function(&'c Library, usize),
+}
+
+impl<'c> Code<'c> {
+    fn flags(self) -> ScriptFlags {
+        match self {
+            Self::Script(body) => body.flags,
+            Self::Function(library, at) => library.functions[at].registered.flags,
+        }
+    }
+
+    fn learned(self) -> &'c Learned {
+        match self {
+            Self::Script(body) => &body.learned,
+            Self::Function(library, at) => &library.functions[at].learned,
+        }
+    }
+
+    fn kind(self) -> Kind {
+        match self {
+            Self::Script(_) => Kind::Script,
+            Self::Function(..) => Kind::Function,
+        }
+    }
+
+    fn run(
+        self,
+        engine: &mut Engine,
+        (keys, args): (&[&[u8]], &[&[u8]]),
+        host: &mut dyn Host,
+        out: &mut Writer,
+    ) {
+        match self {
+            Self::Script(body) => engine.run(&body.name, &body.text, keys, args, host, out),
+            Self::Function(library, at) => {
+                let name = &library.functions[at].registered.name;
+                engine.call((library.id, at), name, (keys, args), host, out);
+            }
+        }
+    }
 }
 
 impl Turn<'_> {
@@ -89,22 +148,34 @@ impl Turn<'_> {
         args: Args<'_>,
         form: Form,
     ) -> HandlerResult {
-        let keys = keys_of(args)?;
+        let number = parse_i64(&args[2]).ok_or(CommandError::NOT_AN_INTEGER)?;
+        let keys = key_count(number, args)?;
         let body = match form.by_name {
             true => Sha::parse(&args[1]).and_then(|name| self.find_script(&name)),
             false => Some(self.add_script(&args[1])?),
         };
         let body = body.ok_or_else(|| error(NO_SCRIPT))?;
-        let reads = form.reads || body.flags.no_writes;
-        let state = &mut *self.state;
-        let keyspace = &state.server.keyspace;
-        let mut full = keyspace.exceeds_limit();
-        if full {
-            keyspace.shrink(&mut state.seat, state.time);
-            full = keyspace.exceeds_limit();
-        }
-        if full && body.flags.has_shebang && !body.flags.allow_oom && !reads {
-            return Err(error(NO_MEMORY_AT_ALL));
+        self.run_code(conn, Code::Script(&body), args, keys, form.reads)
+    }
+
+    /// Runs a script or a function with the words of its call, of which so many are keys.
+    pub(super) fn run_code(
+        &mut self,
+        conn: &mut Connection,
+        code: Code<'_>,
+        args: Args<'_>,
+        keys: usize,
+        reads: bool,
+    ) -> HandlerResult {
+        let flags = code.flags();
+        let full = is_full(self.state, args);
+        if flags.has_shebang && !flags.no_writes {
+            if full && !flags.allow_oom {
+                return Err(error(NO_MEMORY));
+            }
+            if reads {
+                return Err(error(MAY_WRITE));
+            }
         }
         if self.state.seat.bits() & checks::MONITORED != 0 {
             // Before what it calls.
@@ -127,10 +198,11 @@ impl Turn<'_> {
         };
         let mut interpreter = take_interpreter().map_err(|why| refused(&why))?;
         let limits = Limits {
-            reads,
-            full: full && !body.flags.allow_oom,
+            reads: reads || flags.no_writes,
+            full: full && !flags.allow_oom,
         };
-        let outcome = self.run_script(conn, &mut interpreter, &body, words.split_at(keys), limits);
+        let given = words.split_at(keys);
+        let outcome = self.run_script(conn, &mut interpreter, (code, args), given, limits);
         put_back(interpreter);
         outcome
     }
@@ -155,16 +227,23 @@ impl Turn<'_> {
         &mut self,
         conn: &mut Connection,
         interpreter: &mut Interpreter,
-        body: &Body,
+        (code, call): (Code<'_>, Args<'_>),
         (keys, rest): (&[&[u8]], &[&[u8]]),
         limits: Limits,
     ) -> HandlerResult {
         let server = Arc::clone(&self.state.server);
         let mut reach = match self.in_transaction {
             true => Reach::Whole,
-            false => body.reach(),
+            false => code.learned().reach(),
         };
         loop {
+            if let Code::Function(library, _) = code
+                && !interpreter.engine.has_library(library.id)
+            {
+                let loaded = load_again(&server, &mut interpreter.engine, library);
+                self.state.refresh_time();
+                loaded.map_err(|why| refused(&why))?;
+            }
             let (seat, time) = (&mut self.state.seat, self.state.time);
             let begun = server
                 .keyspace
@@ -181,11 +260,13 @@ impl Turn<'_> {
             let session = conn.session.clone();
             let (nested, whole) = (self.in_transaction, reach == Reach::Whole);
             let running = &server.loops[self.state.index].script;
-            running.begin();
+            running.begin(code.kind());
             self.in_transaction = true;
             let mut run = Run {
                 turn: self,
                 conn,
+                code,
+                call,
                 transaction,
                 session,
                 limits,
@@ -198,7 +279,7 @@ impl Turn<'_> {
                 calls_shown: Vec::new(),
                 lacks: None,
             };
-            engine.run(&body.name, &body.text, keys, rest, &mut run, reply);
+            code.run(engine, (keys, rest), &mut run, reply);
             let Run {
                 transaction,
                 wrote,
@@ -211,7 +292,10 @@ impl Turn<'_> {
             self.in_transaction = nested;
             running.end();
             match began_ns {
-                Some(_) => self.state.refresh_time(),
+                Some(_) => {
+                    running.show(None);
+                    self.state.refresh_time();
+                }
                 None => {
                     self.state.note_work(WORK + calls * WORK_PER_CALL, 0);
                     self.state.renew_time();
@@ -224,14 +308,14 @@ impl Turn<'_> {
                 &mut Writer::default(),
             );
             if let Some(more) = lacks {
-                body.reaches(more);
+                code.learned().reaches(more);
                 self.state.tally.scripts_again += 1;
                 if !wrote {
                     reach = more;
                     continue;
                 }
             }
-            body.has_run();
+            code.learned().has_run();
             for line in calls_shown {
                 server.monitors.show(&line);
             }
@@ -273,10 +357,16 @@ impl Turn<'_> {
     }
 
     pub(super) fn script_kill(&mut self) -> HandlerResult {
+        self.kill(Kind::Script)
+    }
+
+    /// Ends what runs on any loop, if it is of that kind.
+    pub(super) fn kill(&mut self, kind: Kind) -> HandlerResult {
         let loops = self.state.server.loops.iter();
-        match loops.map(|handle| handle.script.kill()).max() {
+        match loops.map(|handle| handle.script.kill(kind)).max() {
             Some(Kill::Killed) => self.done(),
             Some(Kill::Unkillable) => Err(error(UNKILLABLE)),
+            Some(Kill::Other(other)) => Err(error(other.busy())),
             Some(Kill::Nothing) | None => Err(error(NOT_BUSY)),
         }
     }
@@ -302,6 +392,9 @@ struct Limits {
 struct Run<'r, 't, 'a> {
     turn: &'r mut Turn<'t>,
     conn: &'r mut Connection,
+    code: Code<'r>,
+    /// The words of the call.
+    call: Args<'r>,
     transaction: Transaction<'a>,
     session: Session,
     limits: Limits,
@@ -420,7 +513,11 @@ impl Run<'_, '_, '_> {
         let server = &turn.state.server;
         if self.long.is_none() {
             tracing::warn!(client = self.conn.client.id, "a script runs for long");
-            self.long = Some(LongScript::new(Arc::clone(server), turn.state.index));
+            self.long = Some(LongScript::new(
+                Arc::clone(server),
+                turn.state.index,
+                self.code.kind(),
+            ));
             self.transaction.lasts_long(&mut turn.state.seat);
         }
         if now_ns.saturating_sub(self.attended_ns) >= ATTEND_NS {
@@ -433,6 +530,24 @@ impl Run<'_, '_, '_> {
 
     fn running(&self) -> &Running {
         &self.turn.state.handle().script
+    }
+
+    /// Says what runs since then, if it is a function.
+    #[cold]
+    fn show_function(&self, began_ns: u64) {
+        let Code::Function(library, at) = self.code else {
+            return;
+        };
+        let mut bytes = 0;
+        let words = self.call.iter().take_while(|word| {
+            bytes += word.len() + size_of::<Box<[u8]>>();
+            bytes <= SHOWN_BYTES
+        });
+        self.running().show(Some(Shown {
+            name: library.functions[at].registered.name.clone(),
+            command: words.map(Box::from).collect(),
+            began_ns,
+        }));
     }
 }
 
@@ -453,12 +568,7 @@ impl Host for Run<'_, '_, '_> {
     }
 
     fn log(&mut self, level: i64, text: &[u8]) {
-        let text = String::from_utf8_lossy(text);
-        match level {
-            0 | 1 => tracing::debug!("script: {text}"),
-            2 => tracing::info!("script: {text}"),
-            _ => tracing::warn!("script: {text}"),
-        }
+        log(level, text);
     }
 
     fn interrupt(&mut self) -> Option<String> {
@@ -477,6 +587,7 @@ impl Host for Run<'_, '_, '_> {
             Some(began_ns) => began_ns,
             None => {
                 self.began_ns = Some(now_ns);
+                self.show_function(now_ns);
                 self.transaction.lasts(&mut self.turn.state.seat);
                 now_ns
             }

@@ -113,7 +113,7 @@ impl Turn<'_> {
         // While it is copied, the command is held twice.
         let arrived = self.command_bytes;
         let (full, no_memory) = (
-            self.state.server.keyspace.is_full(),
+            self.state.server.keyspace.is_full(0),
             CommandError::OUT_OF_MEMORY,
         );
         let Some(queue) = conn.queue.as_deref_mut() else {

@@ -70,7 +70,7 @@ fn assign(state: &mut LoopState, accepted: Accepted) -> Option<Accepted> {
     state.tally.connections += 1;
     let load = |handle: &LoopHandle| {
         let connections = handle.connections.load(Ordering::Relaxed);
-        (handle.script.is_long(), connections)
+        (handle.script.long().is_some(), connections)
     };
     let loads = server.loops.iter().map(load).enumerate();
     let emptiest = loads.min_by_key(|(_, load)| *load);

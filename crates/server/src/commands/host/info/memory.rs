@@ -6,6 +6,7 @@ use tidewheel_keyspace::Stats;
 
 use super::ratio;
 use crate::commands::host::memory::MemoryUsage;
+use crate::scripts::libraries::Table;
 use crate::state::loop_state::LoopState;
 
 /// The allocator of this build.
@@ -21,6 +22,7 @@ pub(super) fn memory(state: &LoopState, stats: &Stats, text: &mut String) -> std
     let total = crate::process::system::total_memory_bytes().unwrap_or(0);
     let max = state.settings.max_memory;
     let (scripts, script_bytes) = server.scripts.totals();
+    let (libraries, functions, library_bytes) = server.libraries.look(Table::totals);
     let MemoryUsage {
         used,
         peak,
@@ -46,10 +48,12 @@ pub(super) fn memory(state: &LoopState, stats: &Stats, text: &mut String) -> std
         "total_system_memory_human" = Human(total),
         "used_memory_lua" = 0,
         "used_memory_lua_human" = Human(0),
-        "used_memory_scripts" = script_bytes,
+        "used_memory_scripts_eval" = script_bytes,
+        "used_memory_functions" = library_bytes,
+        "used_memory_scripts" = script_bytes + library_bytes,
         "number_of_cached_scripts" = scripts,
-        "number_of_functions" = 0,
-        "number_of_libraries" = 0,
+        "number_of_functions" = functions,
+        "number_of_libraries" = libraries,
         "maxmemory" = max,
         "maxmemory_human" = Human(max),
         "maxmemory_policy" = policy,
