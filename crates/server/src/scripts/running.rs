@@ -22,6 +22,9 @@ const BUSY_SCRIPT: &str = "BUSY Redis is busy running a script. You can only cal
 const BUSY_FUNCTION: &str = "BUSY Redis is busy running a script. You can only call FUNCTION KILL \
                              or SHUTDOWN NOSAVE.";
 
+/// Bytes of a running call that FUNCTION STATS shows.
+pub(crate) const SHOWN_BYTES: usize = 64 << 10;
+
 /// The state of one loop's script.
 #[derive(Debug, Default)]
 pub(crate) struct Running {

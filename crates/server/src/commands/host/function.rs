@@ -24,9 +24,6 @@ const POLICIES: &str =
     "ERR Wrong restore policy given, value should be either FLUSH, APPEND or REPLACE.";
 const NO_MEMORY: &str = "OOM command not allowed when used memory > 'maxmemory'.";
 
-/// Bytes of a running call that FUNCTION STATS shows.
-pub(super) const SHOWN_BYTES: usize = 64 << 10;
-
 fn unknown(subcommand: &str) -> CommandError {
     CommandError::quoting(format!(
         "ERR unknown subcommand or wrong number of arguments for '{subcommand}'. Try FUNCTION HELP."

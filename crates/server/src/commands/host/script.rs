@@ -15,7 +15,6 @@ use tidewheel_keyspace::{
 use tidewheel_resp::{Args, Writer, parse_i64};
 use tidewheel_scripts::{Engine, Host, ScriptError, ScriptFlags, Sha};
 
-use super::function::SHOWN_BYTES;
 use super::transaction::runs_under_locks;
 use super::{HandlerResult, error};
 use crate::clients::checks;
@@ -25,9 +24,9 @@ use crate::commands::call;
 use crate::commands::turn::{CommandStep, Turn};
 use crate::scripts::bodies::{Body, Learned};
 use crate::scripts::libraries::Library;
-use crate::scripts::running::{Kill, Kind, Running, Shown};
+use crate::scripts::running::{Kill, Kind, Running, SHOWN_BYTES, Shown};
 use crate::scripts::{Interpreter, load_again, log, put_back, take_interpreter};
-use crate::state::long_scripts::LongScript;
+use crate::state::long_script::LongScript;
 use crate::state::loop_state::LoopState;
 
 /// Words of a call that take no memory of their own.

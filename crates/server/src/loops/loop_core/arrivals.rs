@@ -1,21 +1,9 @@
 //! Takes over new connections.
 
-use std::io::Write;
-use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-use parking_lot::Mutex;
-
-use super::parts::{LoopCore, Sockets};
-use super::table::ConnectionTable;
-use crate::clients::checks;
-use crate::clients::connection::{Connection, Link};
-use crate::clients::registry::{Client, ClientFacts};
-use crate::config::{ClientAccess, DENIED};
+use super::adopt::{adopt, note_closed};
+use super::parts::LoopCore;
+use super::sockets::Sockets;
 use crate::net::listener::Accepted;
-use crate::net::output::write_some;
-use crate::state::loop_state::LoopState;
 
 impl<K: Sockets> LoopCore<K> {
     /// Returns a new connection, which the caller must [`adopt`](Self::adopt).
@@ -33,71 +21,4 @@ impl<K: Sockets> LoopCore<K> {
     pub(super) fn note_closed(&self) {
         note_closed(&self.state);
     }
-}
-
-/// As [`LoopCore::adopt`].
-pub(super) fn adopt<K: Sockets>(
-    state: &mut LoopState,
-    table: &mut ConnectionTable<K::Stream>,
-    sockets: &K,
-    accepted: Accepted<K::Stream>,
-) -> Option<u32> {
-    let Accepted {
-        mut stream,
-        peer,
-        local,
-    } = accepted;
-    // The settings in force decide, not the loop's copy: they may have changed since it was
-    // accepted.
-    let access = state.server.config.access(&peer);
-    if access == ClientAccess::Denied {
-        reject(state, &mut stream, peer);
-        return None;
-    }
-    let now = state.time.tick;
-    let slot = table.next_slot();
-    let settings = &state.settings;
-    if let Err(why) = sockets.register(&mut stream, slot, settings) {
-        tracing::debug!(%why, "a connection was lost before it was served");
-        table.unused(slot);
-        note_closed(state);
-        return None;
-    }
-    let may_debug = settings.debug_access.allows(&peer);
-    let client = Arc::new(Client {
-        id: state.server.clients.next_id(),
-        peer,
-        local,
-        descriptor: sockets.descriptor(&stream),
-        since: now,
-        owner: state.index,
-        slot,
-        killed: AtomicBool::new(false),
-        facts: Mutex::new(ClientFacts::new(now)),
-        waiting: Mutex::default(),
-    });
-    state.server.clients.add(Arc::clone(&client));
-    let mut conn = Connection::new(client, now);
-    conn.session.may_debug = may_debug;
-    conn.set(checks::UNAUTHENTICATED, access != ClientAccess::Free);
-    table.put(slot, Link { stream, conn });
-    table.file(slot, &state.settings);
-    table.enqueue(slot);
-    Some(slot)
-}
-
-/// Refuses a connection from another machine.
-#[cold]
-fn reject<S: Write>(state: &mut LoopState, stream: &mut S, peer: SocketAddr) {
-    tracing::debug!(address = %peer, "refused: protected mode is on and no password is set");
-    state.tally.rejected += 1;
-    if let Err(why) = write_some(stream, format!("-{DENIED}\r\n").as_bytes()) {
-        tracing::debug!(%why, "a client that was refused had gone already");
-    }
-    note_closed(state);
-}
-
-fn note_closed(state: &LoopState) {
-    state.handle().connections.fetch_sub(1, Ordering::Relaxed);
-    state.server.connected.fetch_sub(1, Ordering::Relaxed);
 }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::beside_script::Attendance;
-use super::parts::{LoopCore, Shell, Sockets};
+use super::parts::LoopCore;
+use super::sockets::{Shell, Sockets};
 use crate::clients::connection::Link;
 use crate::commands::turn::Others as _;
 use crate::loop_handle::inbox::Target;

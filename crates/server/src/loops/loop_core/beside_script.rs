@@ -16,8 +16,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use super::arrivals::adopt;
-use super::parts::{Readiness, Shell, Sockets};
+use super::adopt::adopt;
+use super::sockets::{Readiness, Shell, Sockets};
 use super::table::ConnectionTable;
 use crate::commands::turn::{Nobody, Others};
 use crate::loops::worker::{NextAction, Worker};

@@ -8,7 +8,8 @@
 
 use std::sync::atomic::Ordering;
 
-use super::parts::{LoopCore, Sockets};
+use super::parts::LoopCore;
+use super::sockets::Sockets;
 use crate::loop_handle::inbox::InboxItem;
 
 impl<K: Sockets> LoopCore<K> {

@@ -8,7 +8,8 @@
 //! 3. If that is too much, it sends the copies, as far as the sockets take them.
 //! 4. If it is still too much, the biggest clients are closed. Then copying goes on.
 
-use super::parts::{LoopCore, Sockets};
+use super::parts::LoopCore;
+use super::sockets::Sockets;
 use crate::loop_handle::inbox::{Messages, Target};
 
 impl<K: Sockets> LoopCore<K> {

@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use tidewheel_resp::{Protocol, Writer};
 
-use super::parts::{LoopCore, Sockets};
+use super::parts::LoopCore;
+use super::sockets::Sockets;
 use crate::loop_handle::inbox::{ALL, Invalidations, Target};
 
 /// A push of RESP3, up to the keys.

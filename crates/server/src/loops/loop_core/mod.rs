@@ -14,6 +14,7 @@
 //!    [adopts](LoopCore::adopt) new connections.
 //! 5. [`work`](LoopCore::work) gives each connection and expiry its share.
 
+mod adopt;
 mod arrivals;
 mod attend;
 mod beside_script;
@@ -24,6 +25,7 @@ mod invalidate;
 mod memory_check;
 mod parts;
 mod shrink;
+mod sockets;
 mod table;
 mod uncounted_copies;
 mod waiting;
@@ -39,7 +41,8 @@ use crate::upkeep::expiry::LoopExpiry;
 
 #[cfg(test)]
 pub(crate) use ending_subscriptions::PER_TURN;
-pub(crate) use parts::{LoopCore, Readiness, Shell, Sockets};
+pub(crate) use parts::LoopCore;
+pub(crate) use sockets::{Readiness, Shell, Sockets};
 
 /// The time that a stopping loop gives its clients to take their last replies.
 const DRAIN_MS: u64 = 1_000;

@@ -3,7 +3,8 @@
 use tidewheel_keyspace::{Command, Served, Waiter};
 use tidewheel_resp::Writer;
 
-use super::parts::{LoopCore, Sockets};
+use super::parts::LoopCore;
+use super::sockets::Sockets;
 use super::table::Answer;
 use crate::clients::checks;
 use crate::clients::connection::{Connection, Replies};
