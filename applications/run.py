@@ -76,6 +76,17 @@ def uses(*command):
             yield name, what, [*command, name]
 
 
+def page_examples():
+    """The programs of the page on locks, limits and queues. Redis has no `CL.THROTTLE`."""
+    with open(os.path.join(HERE, "../docs/locks-limits-queues.md")) as page:
+        blocks = re.findall(r"<!-- applications: (\w+) -->\n```\w+\n(.*?)```", page.read(), re.S)
+    for language, code in blocks:
+        name = os.path.join(NODE_FOLDER, "page." + {"python": "py", "node": "mjs"}[language])
+        with open(name, "w") as file:
+            file.write(code)
+        yield [{"python": sys.executable}.get(language, language), name]
+
+
 def main():
     # Packages of Node are found beside the file that imports them.
     node = shutil.copy(os.path.join(HERE, "uses.mjs"), NODE_FOLDER)
@@ -88,6 +99,10 @@ def main():
         ours, theirs = tidewheel.run(use), control.run(use)
         failed += bool(ours and not theirs)
         print(f"| {name} | {what} | {ours or 'works'} | {theirs or 'works'} |", flush=True)
+    for program in page_examples() if ONLY is None else []:
+        if why := tidewheel.run(program):
+            failed += 1
+            print(f"\n{program[1]}: {why}")
     sys.exit(1 if failed else 0)
 
 
