@@ -249,6 +249,7 @@ fn categories(row: &Command) -> impl Iterator<Item = &'static str> + '_ {
         ("@pubsub", row.flags.has(Flags::PUBSUB)),
         ("@fast", row.flags.has(Flags::FAST)),
         ("@slow", !row.flags.has(Flags::FAST)),
+        ("@blocking", row.flags.has(Flags::BLOCKING)),
     ];
     let named = move |wanted| row.categories().any(|name| name == wanted);
     CATEGORIES

@@ -64,12 +64,12 @@ pub(super) const ROWS: &[Command] = &chapter(Group::Server, "", [
         .since("2.2.12").hints("request_policy:all_nodes response_policy:all_succeeded")
         .says("Empties the slow log.")
         .complexity("O(N) where N is the number of entries in the slow log"),
-    row("wait", 3, "noscript", "numreplicas:int timeout:int")
+    row("wait", 3, "blocking", "numreplicas:int timeout:int")
         .since("3.0.0").in_group(Group::Generic).in_categories("@connection")
         .hints("request_policy:all_shards response_policy:agg_min")
         .says("Returns how many replicas have confirmed this client's writes: none, since there \
             are none."),
-    row("waitaof", 4, "noscript", "numlocal:int numreplicas:int timeout:int")
+    row("waitaof", 4, "blocking", "numlocal:int numreplicas:int timeout:int")
         .since("7.2.0").in_group(Group::Generic).in_categories("@connection")
         .hints("request_policy:all_shards response_policy:agg_min")
         .says("Returns how many append-only files have this client's writes: none, since there are \

@@ -429,10 +429,9 @@ fn milliseconds(ctx: &Context<'_, '_>, at: usize) -> Result<u64, CommandError> {
 
 #[cold]
 fn unbalanced(name: &str, in_group: bool) -> CommandError {
-    let symbol = if in_group { '>' } else { '$' };
+    let ids = if in_group { " or '>'" } else { ", '+', or '$'" };
     CommandError::quoting(format!(
-        "ERR Unbalanced '{name}' list of streams: for each stream key an ID, '+', or '{symbol}' \
-         must be specified."
+        "ERR Unbalanced '{name}' list of streams: for each stream key an ID{ids} must be specified."
     ))
 }
 
