@@ -71,8 +71,8 @@ pub use list::{LargeList, List, ListLimits, ListRef, Occurrences, PackedList, Pa
 pub use packed::{DEADLINE_MAX, Member, Members, Packed, PackedPosition, PackedRef, overwrite};
 pub use set::{Set, SetForm, SetRef};
 pub use stream::{
-    Consumer, Element, Fields, Group, Groups, Keep, Log, Pending, Stream, StreamEntry, StreamId,
-    StreamLimits, Trim, Trimmed,
+    Consumer, Element, Fields, Group, Groups, Keep, Log, Needed, Pending, Stream, StreamEntry,
+    StreamId, StreamLimits, Trim, Trimmed,
 };
 pub use table::{Entry, Table};
 pub use zset::{LargeZSet, Scored, Updated, ZSet, ZSetRef};

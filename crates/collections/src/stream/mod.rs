@@ -29,7 +29,7 @@ mod trim;
 pub use chunk::{Fields, StreamEntry, StreamLimits};
 pub use element::Element;
 pub use group::{Consumer, Group, Pending};
-pub use groups::Groups;
+pub use groups::{Groups, Needed};
 pub use id::StreamId;
 pub use log::Log;
 pub use trim::{Keep, Trim, Trimmed};

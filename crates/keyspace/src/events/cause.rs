@@ -45,6 +45,15 @@ impl Cause {
         }
     }
 
+    /// True of changes that no command has made, although one may have met them.
+    pub(crate) fn is_by_itself(self) -> bool {
+        match self {
+            Self::Expired | Self::Evicted => true,
+            Self::Of(_, name) => matches!(name, "hexpired" | "sexpired" | "zexpired"),
+            _ => false,
+        }
+    }
+
     /// The class and the name of its event.
     pub(crate) fn event(self) -> Option<(NotifyClass, &'static str)> {
         Some(match self {

@@ -445,7 +445,7 @@ impl Hold<'_> {
             self.note_awaited(db, key, cause.change());
         }
         if self.state.observers & (TRACKED | BROADCASTS) != 0 {
-            self.note_invalid(key, matches!(cause, Cause::Expired | Cause::Evicted));
+            self.note_invalid(key, cause.is_by_itself());
         }
         #[cfg(test)]
         self.record_key(db, key);

@@ -237,3 +237,26 @@ fn what_leaves_for_want_of_memory_is_announced() {
     assert_eq!(told.into_inner().unwrap(), gone);
     assert!(gone > 50, "{gone}");
 }
+
+/// The reader was taken for the author of what its own read had met, and kept an old value for ever.
+#[test]
+fn a_client_is_told_of_members_that_were_dead_when_it_came() {
+    let mut readers = Readers::new();
+    let no_loop = TrackingMode {
+        no_loop: true,
+        prefixes: None,
+    };
+    readers.track(1, no_loop);
+    readers.run(9, "HSETEX h PX 5 FIELDS 1 f v");
+    readers.run(9, "SADD s a b");
+    readers.run(9, "SPEXPIRE s 5 MEMBERS 1 a");
+    readers.rig.pass(10);
+    assert_eq!(readers.run(1, "HGET h f"), "1:h");
+    assert_eq!(readers.run(1, "SCARD s"), "1:s");
+    // Also where it changes something else.
+    readers.run(9, "SADD t a");
+    readers.run(9, "SPEXPIRE t 5 MEMBERS 1 a");
+    readers.run(1, "SISMEMBER t a");
+    readers.rig.pass(10);
+    assert_eq!(readers.run(1, "SUNIONSTORE u t"), "1:t");
+}

@@ -1,6 +1,6 @@
 //! XTRIM: removes the oldest entries.
 
-use tidewheel_collections::{Keep, Stream, StreamId, Trim, Trimmed};
+use tidewheel_collections::{Keep, Needed, Stream, StreamId, Trim, Trimmed};
 use tidewheel_resp::{Args, parse_i64};
 
 use super::references::References;
@@ -179,9 +179,7 @@ impl Trimming {
         let trimmed = stream.log.trim(self.trim);
         let leaves = |id: &StreamId| stream.log.is_empty() || *id < stream.log.first_id();
         let gone: Vec<_> = candidates.into_iter().filter(leaves).collect();
-        for id in gone {
-            stream.groups.forget(id);
-        }
+        stream.groups.forget_all(&gone);
         TrimOutcome {
             entries: trimmed.entries,
             chunks: Some(trimmed),
@@ -208,6 +206,8 @@ impl Trimming {
     fn run_acked(self, stream: &mut Stream) -> TrimOutcome {
         let deleted = stream.log.max_deleted_id();
         let (mut entries, mut next) = (0, Some(StreamId::MIN));
+        // For many entries it pays to look at all groups once.
+        let mut needed: Option<Needed> = None;
         while let Some(start) = next {
             let some = stream.log.range(start, StreamId::MAX).take(TOGETHER);
             let ids: Vec<_> = some.map(|entry| entry.id).collect();
@@ -221,7 +221,14 @@ impl Trimming {
                     next = None;
                     break;
                 }
-                entries += u64::from(References::Acked.delete(stream, id));
+                let is_needed = match &needed {
+                    Some(needed) => needed.has(id),
+                    None => stream.groups.needs(id),
+                };
+                entries += u64::from(!is_needed && stream.log.delete(id));
+            }
+            if next.is_some() {
+                needed = needed.or_else(|| Some(stream.groups.needed()));
             }
         }
         stream.log.set_max_deleted_id(deleted);
