@@ -114,6 +114,20 @@ fn a_long_script_sees_one_time() {
     assert_eq!(runs.read(), Reply::Array(vec![Reply::Integer(1)]));
 }
 
+/// PING and other commands that the server runs itself counted as changes of data.
+#[test]
+fn a_long_script_that_has_only_told_something_can_be_killed() {
+    let server = Server::start(&["--threads", "1", "--busy-reply-threshold", "20"]);
+    for call in ["'ping'", "'publish', 'news', 'x'", "'echo', 'a'"] {
+        let (mut runs, mut other) = (server.client(), server.client());
+        let endless = format!("while true do redis.pcall({call}) end");
+        runs.send(&command(&["EVAL", &endless, "0"]));
+        until_busy(&mut other, &["GET", "a"]);
+        assert_eq!(other.call(&["SCRIPT", "KILL"]), ok(), "{call}");
+        assert!(text(&runs.read()).contains(KILLED));
+    }
+}
+
 #[test]
 fn a_long_script_that_has_changed_data_is_ended_with_the_server_only() {
     for threads in ["1", "2"] {

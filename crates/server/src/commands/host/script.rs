@@ -270,6 +270,7 @@ impl Turn<'_> {
                 session,
                 limits,
                 whole,
+                acted: false,
                 wrote: false,
                 calls: 0,
                 began_ns: None,
@@ -281,7 +282,7 @@ impl Turn<'_> {
             code.run(engine, (keys, rest), &mut run, reply);
             let Run {
                 transaction,
-                wrote,
+                acted,
                 lacks,
                 calls,
                 began_ns,
@@ -309,7 +310,7 @@ impl Turn<'_> {
             if let Some(more) = lacks {
                 code.learned().reaches(more);
                 self.state.tally.scripts_again += 1;
-                if !wrote {
+                if !acted {
                     reach = more;
                     continue;
                 }
@@ -398,7 +399,9 @@ struct Run<'r, 't, 'a> {
     session: Session,
     limits: Limits,
     whole: bool,
-    /// It has changed data, or told somebody something.
+    /// It has changed data, or told somebody something: it cannot begin again.
+    acted: bool,
+    /// It has changed data: it cannot be ended.
     wrote: bool,
     calls: usize,
     /// The time at which it was first asked whether it may go on.
@@ -446,7 +449,7 @@ impl Run<'_, '_, '_> {
         let Some(more) = lacks else {
             return Ok(());
         };
-        if !self.wrote {
+        if !self.acted {
             self.lacks = self.lacks.max(Some(more));
             return Err(error(AGAIN));
         }
@@ -458,19 +461,21 @@ impl Run<'_, '_, '_> {
     }
 
     fn run(&mut self, args: Args<'_>, out: &mut Writer) -> Result<(), CommandError> {
-        if self.lacks.is_some() && !self.wrote {
+        if self.lacks.is_some() && !self.acted {
             return Err(error(AGAIN));
         }
         self.calls += 1;
         let row = self.row(args)?;
         self.reach(row, args)?;
         let tells = !is_run_here(row);
-        if tells || row.flags.has(Flags::WRITE) {
-            if !self.wrote && !self.running().writes() {
+        let writes = row.flags.has(Flags::WRITE);
+        if writes && !self.wrote {
+            if !self.running().writes() {
                 return Err(error(KILLED));
             }
             self.wrote = true;
         }
+        self.acted |= tells || writes;
         let turn = &mut *self.turn;
         let counts = &turn.state.server.loops[turn.state.index].command_counts;
         turn.notes.counts.add(row, || counts);
@@ -497,7 +502,7 @@ impl Run<'_, '_, '_> {
         let line = monitors::line(self.turn.state.time, self.session.db, &"lua", shown);
         let is_long = line.len() > SHOWN_LINE_MAX;
         self.calls_shown.push(line);
-        if self.wrote || is_long || self.calls_shown.len() >= SHOWN_MAX {
+        if self.acted || is_long || self.calls_shown.len() >= SHOWN_MAX {
             for line in self.calls_shown.drain(..) {
                 self.turn.state.server.monitors.show(&line);
             }
@@ -571,7 +576,7 @@ impl Host for Run<'_, '_, '_> {
     }
 
     fn interrupt(&mut self) -> Option<String> {
-        if self.lacks.is_some() && !self.wrote {
+        if self.lacks.is_some() && !self.acted {
             return Some(AGAIN.to_owned());
         }
         if self.turn.state.server.stopping.load(Ordering::Acquire) {
