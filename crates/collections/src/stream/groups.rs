@@ -72,9 +72,9 @@ impl Groups {
         }
     }
 
-    /// Forgets, in all groups, that any of these entries was given to anybody. The ids are in order.
-    /// Takes a step for each group and for each entry that it has between the first and the last,
-    /// or for each id if these are fewer.
+    /// Forgets, in all groups, that any of these entries was given to anybody. The ids are in
+    /// order. Takes a step for each group and for each entry that it has between the first and the
+    /// last, or for each id if these are fewer.
     pub fn forget_all(&mut self, ids: &[StreamId]) {
         let (Some(first), Some(last)) = (ids.first(), ids.last()) else {
             return;

@@ -238,7 +238,8 @@ fn what_leaves_for_want_of_memory_is_announced() {
     assert!(gone > 50, "{gone}");
 }
 
-/// The reader was taken for the author of what its own read had met, and kept an old value for ever.
+/// The reader was taken for the author of what its own read had met, and kept an old value for
+/// ever.
 #[test]
 fn a_client_is_told_of_members_that_were_dead_when_it_came() {
     let mut readers = Readers::new();
