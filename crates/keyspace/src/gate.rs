@@ -219,7 +219,7 @@ impl Seat {
         self.inside = true;
     }
 
-    /// As [`enter`](Self::enter), unless the keyspace is [shut](Self::shut). Returns whether it is
+    /// As [`enter`](Self::enter), unless the keyspace is shut. Returns whether it is
     /// inside.
     #[inline]
     #[must_use]
@@ -261,7 +261,7 @@ impl Seat {
         }
     }
 
-    /// As [`give_way`](Self::give_way). If the keyspace is [shut](Self::shut) meanwhile, the seat
+    /// As [`give_way`](Self::give_way). If the keyspace is shut meanwhile, the seat
     /// stays outside. Returns whether it is inside.
     #[inline]
     #[must_use]
@@ -297,7 +297,7 @@ impl Seat {
         }
     }
 
-    /// Ends what [`stay`](Self::stay) has begun.
+    /// Ends what `stay` has begun.
     pub fn moves(&mut self) {
         if std::mem::take(&mut self.stays) {
             self.line.stays.store(false, Ordering::SeqCst);
