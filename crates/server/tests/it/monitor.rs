@@ -160,6 +160,9 @@ fn a_script_is_shown_with_its_calls() {
             assert_eq!(seen(&mut monitor), call);
         }
     }
+    // ioredis' own tests look for the first of the two.
+    client.call(&["EVALSHA", &"0".repeat(40), "0"]);
+    assert!(seen(&mut monitor).starts_with("0 \"EVALSHA\""));
     client.call(&["MULTI"]);
     client.call(&["EVAL", "return redis.call('incr', KEYS[1])", "1", "n"]);
     client.call(&["EXEC"]);

@@ -42,6 +42,7 @@ impl Turn<'_> {
         args: Args<'_>,
         reads: bool,
     ) -> HandlerResult {
+        self.show_call(conn, args);
         let state = &mut *self.state;
         let found = (state.scripts).function(&state.server.libraries, &args[1]);
         let (library, at) = found.ok_or_else(|| error(NOT_FOUND))?;

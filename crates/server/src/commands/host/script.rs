@@ -43,7 +43,7 @@ const SHOWN_LINE_MAX: usize = 4 << 10;
 const WORK: usize = 8;
 const WORK_PER_CALL: usize = 3;
 
-const NO_SCRIPT: &str = "NOSCRIPT No matching script.";
+const NO_SCRIPT: &str = "NOSCRIPT No matching script. Please use EVAL.";
 const NEGATIVE: &str = "ERR Number of keys can't be negative";
 const TOO_MANY_KEYS: &str = "ERR Number of keys can't be greater than number of args";
 const NOT_FOR_SCRIPTS: &str = "ERR This Redis command is not allowed from script";
@@ -147,6 +147,7 @@ impl Turn<'_> {
         args: Args<'_>,
         form: Form,
     ) -> HandlerResult {
+        self.show_call(conn, args);
         let number = parse_i64(&args[2]).ok_or(CommandError::NOT_AN_INTEGER)?;
         let keys = key_count(number, args)?;
         let body = match form.by_name {
@@ -155,6 +156,14 @@ impl Turn<'_> {
         };
         let body = body.ok_or_else(|| error(NO_SCRIPT))?;
         self.run_code(conn, Code::Script(&body), args, keys, form.reads)
+    }
+
+    /// Shows monitors the call of a script or a function, before what it calls, and also if there
+    /// is none of that name.
+    pub(super) fn show_call(&self, conn: &Connection, args: Args<'_>) {
+        if self.state.seat.bits() & checks::MONITORED != 0 {
+            self.show_from(conn.session.db, &conn.client.peer, args.iter());
+        }
     }
 
     /// Runs a script or a function with the words of its call, of which so many are keys.
@@ -175,10 +184,6 @@ impl Turn<'_> {
             if reads {
                 return Err(error(MAY_WRITE));
             }
-        }
-        if self.state.seat.bits() & checks::MONITORED != 0 {
-            // Before what it calls.
-            self.show_from(conn.session.db, &conn.client.peer, args.iter());
         }
         let mut few = [&[][..]; FEW];
         let mut many = Vec::new();
