@@ -6,15 +6,6 @@ use crate::config::value::{integer, memory_within, signed};
 /// The largest number that the protocol's servers take for these.
 const MAX: u64 = i64::MAX as u64;
 
-/// Old names of some keys, and their names now.
-pub(super) static OLD_NAMES: &[(&str, &str)] = &[
-    ("hash-max-ziplist-entries", "hash-max-listpack-entries"),
-    ("hash-max-ziplist-value", "hash-max-listpack-value"),
-    ("list-max-ziplist-size", "list-max-listpack-size"),
-    ("zset-max-ziplist-entries", "zset-max-listpack-entries"),
-    ("zset-max-ziplist-value", "zset-max-listpack-value"),
-];
-
 pub(super) static KEYS: &[ConfigKey] = &[
     ConfigKey {
         name: "hash-max-listpack-entries",

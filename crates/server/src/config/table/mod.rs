@@ -44,12 +44,22 @@ impl ConfigKey {
 
     /// Returns the name that it had in earlier versions of the protocol, if it had one.
     pub(crate) fn old_name(&self) -> Option<&'static str> {
-        let of = collections::OLD_NAMES.iter();
+        let of = OLD_NAMES.iter();
         of.copied()
             .find(|(_, name)| *name == self.name)
             .map(|(old, _)| old)
     }
 }
+
+/// Old names of some keys, and their names now.
+static OLD_NAMES: &[(&str, &str)] = &[
+    ("hash-max-ziplist-entries", "hash-max-listpack-entries"),
+    ("hash-max-ziplist-value", "hash-max-listpack-value"),
+    ("list-max-ziplist-size", "list-max-listpack-size"),
+    ("zset-max-ziplist-entries", "zset-max-listpack-entries"),
+    ("zset-max-ziplist-value", "zset-max-listpack-value"),
+    ("lua-time-limit", "busy-reply-threshold"),
+];
 
 /// The chapters of the table, in the order of `--help`.
 static CHAPTERS: &[&[ConfigKey]] = &[
@@ -110,7 +120,7 @@ mod tests {
 
     #[test]
     fn an_old_name_means_the_same_setting() {
-        for (old, new) in collections::OLD_NAMES {
+        for (old, new) in OLD_NAMES {
             let (old, new) = (key(old).unwrap(), key(new).unwrap());
             assert!(std::ptr::eq(old, new));
         }
