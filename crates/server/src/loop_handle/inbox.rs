@@ -67,6 +67,13 @@ pub(crate) struct Invalidations {
     pub(crate) redirected: bool,
 }
 
+impl Invalidations {
+    /// Bytes that it holds.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of::<Self>() + size_of_val(self.targets.as_slice()) + self.keys.len()
+    }
+}
+
 /// All keys, as messages of RESP3 name them.
 pub(crate) const ALL: &[u8] = b"_\r\n";
 
@@ -181,7 +188,7 @@ impl Inbox {
     /// Adds keys that are invalid. When the inbox is full the clients that track them will be
     /// closed: they must not go on with what they have read.
     pub(crate) fn add_invalid(&mut self, invalid: Invalidations, taken: usize) {
-        let bytes = size_of_val(invalid.targets.as_slice()) + invalid.keys.len();
+        let bytes = invalid.bytes();
         let held = self.message_bytes.saturating_add(taken);
         let full = self.message_bytes > 0 && held.saturating_add(bytes) > BYTES_MAX;
         if full || self.items.len() >= RUNS_MAX {

@@ -156,9 +156,7 @@ impl<K: Sockets> LoopCore<K> {
                 InboxItem::Close(target) => self.close_target(target),
                 InboxItem::Messages(run) => self.append(&run),
                 InboxItem::Served(served) => self.table.answers.push_back(Answer::Served(served)),
-                InboxItem::Invalid(invalid) => {
-                    self.table.answers.push_back(Answer::Invalid(invalid));
-                }
+                InboxItem::Invalid(invalid) => self.hear_invalid(invalid),
                 InboxItem::Unblocked(target, error) => self.unblocked(target, error),
                 InboxItem::GoOn(target) => self.table.going_on.push_back(target),
             }

@@ -33,6 +33,8 @@ pub(super) struct ConnectionTable<S> {
     pub(super) going_on: VecDeque<Target>,
     /// Answers for clients, a portion in each turn.
     pub(super) answers: VecDeque<Answer>,
+    /// Bytes of the invalidations among them.
+    pub(super) invalid_bytes: usize,
     /// The claims of clients that were parked, and have gone on or are gone.
     pub(super) unparked: Vec<Parked>,
     /// Connections whose wait for a key is over, and that CLIENT PAUSE holds back.
@@ -52,6 +54,7 @@ impl<S> Default for ConnectionTable<S> {
             paused: Vec::new(),
             going_on: VecDeque::new(),
             answers: VecDeque::new(),
+            invalid_bytes: 0,
             unparked: Vec::new(),
             held: Vec::new(),
             time_outs: BTreeSet::new(),

@@ -9,7 +9,7 @@ use super::table::Answer;
 use crate::clients::checks;
 use crate::clients::connection::{Connection, Replies};
 use crate::commands::turn::CommandNotes;
-use crate::loop_handle::inbox::{Target, encode_keys};
+use crate::loop_handle::inbox::{Invalidations, Target, encode_keys};
 use crate::loops::worker::ADOPT_MIN;
 use crate::state::loop_state::LoopState;
 
@@ -17,6 +17,8 @@ use crate::state::loop_state::LoopState;
 const GOING_ON: usize = 64;
 /// Answers that are given in one turn.
 pub(super) const ANSWERS: usize = 64;
+/// Bytes of invalidations that may stand behind answers.
+const INVALID_MAX: usize = 1 << 20;
 
 const UNBLOCKED: &str = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
 
@@ -32,16 +34,38 @@ enum WaitEnd {
 }
 
 impl<K: Sockets> LoopCore<K> {
-    /// Answers clients whose keys have come, and tells what is invalid, at most so many times. One
-    /// entry of a stream may serve thousands, and others have their turn between them.
+    /// Answers clients whose keys have come, at most so many: one entry of a stream may serve
+    /// thousands, and others have their turn between them. Tells what is invalid on the way.
     pub(super) fn answer(&mut self, most: usize) {
-        for _ in 0..most {
-            match self.table.answers.pop_front() {
-                Some(Answer::Served(served)) => self.served(*served),
-                Some(Answer::Invalid(invalid)) => self.invalidate(&invalid),
-                None => return,
+        let mut left = most;
+        while let Some(answer) = self.table.answers.pop_front() {
+            match answer {
+                Answer::Invalid(invalid) => {
+                    self.table.invalid_bytes -= invalid.bytes();
+                    self.invalidate(&invalid);
+                }
+                Answer::Served(served) if left == 0 => {
+                    return self.table.answers.push_front(Answer::Served(served));
+                }
+                Answer::Served(served) => {
+                    left -= 1;
+                    self.served(*served);
+                }
             }
         }
+    }
+
+    /// Takes what is invalid: it stands behind the answers that wait, or is told at once. If very
+    /// much stands there, all of it is told now, rather than more kept.
+    pub(super) fn hear_invalid(&mut self, invalid: Invalidations) {
+        if self.table.invalid_bytes > INVALID_MAX {
+            self.answer(usize::MAX);
+        }
+        if self.table.answers.is_empty() {
+            return self.invalidate(&invalid);
+        }
+        self.table.invalid_bytes += invalid.bytes();
+        self.table.answers.push_back(Answer::Invalid(invalid));
     }
 
     /// Serves a client whose key has come.
