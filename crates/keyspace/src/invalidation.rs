@@ -63,7 +63,7 @@ impl Keyspace {
         self.shared.registry.prefixes_of(client)
     }
 
-    /// What is tracked at this moment.
+    /// Sizes of all that is tracked at this moment.
     #[must_use]
     pub fn tracking_stats(&self) -> TrackingStats {
         let (clients, prefixes, bytes) = self.shared.registry.sizes();

@@ -29,7 +29,7 @@ const REPLICATION: [(&str, i64); 5] = [
     ("REPL_ALL", 3),
 ];
 
-/// What scripts see.
+/// The globals of scripts.
 pub(crate) fn table(lua: &Lua, state: &Rc<State>) -> mlua::Result<Table> {
     let table = lua.create_table()?;
     general(lua, state, &table)?;
@@ -46,7 +46,7 @@ pub(crate) fn table(lua: &Lua, state: &Rc<State>) -> mlua::Result<Table> {
     Ok(table)
 }
 
-/// What functions see, but for `call` and `pcall`.
+/// The globals of functions, but for `call` and `pcall`.
 pub(crate) fn of_functions(lua: &Lua, redis: &Table) -> mlua::Result<Table> {
     let table = lua.create_table()?;
     redis.for_each(|name: String, value: Value| match name.as_str() {
@@ -75,7 +75,7 @@ pub(crate) fn of_libraries(
     Ok(table)
 }
 
-/// What all see.
+/// The globals of all.
 fn general(lua: &Lua, state: &Rc<State>, table: &Table) -> mlua::Result<()> {
     for (name, value) in LEVELS {
         table.raw_set(name, value)?;

@@ -115,7 +115,7 @@ pub(crate) struct Direct {
 /// How many of [`NAMES`] make a table a reply of another kind.
 const FIELDS: usize = 7;
 
-/// How a run ended.
+/// The end of a run.
 pub(crate) enum Ended {
     /// Its reply is written.
     Replied,
@@ -125,7 +125,7 @@ pub(crate) enum Ended {
     Failed(Option<Vec<u8>>),
 }
 
-/// How a run gets its keys and arguments.
+/// The way in which a run gets its keys and arguments.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     /// As globals.
@@ -570,7 +570,7 @@ unsafe fn raise(l: *mut lua_State) -> c_int {
     unsafe { lua_error(l) }
 }
 
-/// What came of a command.
+/// The outcome of a command.
 #[derive(Clone, Copy)]
 enum Asked {
     /// The host has written a reply.

@@ -203,6 +203,7 @@ impl Engine {
         });
         result.map_err(|error| {
             let failure = self.failure(&error);
+            // It fails only without memory. Then the next run's end frees it.
             let _ = self.forget.call::<()>(());
             failure
         })
@@ -324,6 +325,7 @@ impl Engine {
     /// Drops the function at a place.
     pub(crate) fn give_back(&mut self, place: usize) {
         self.free.push(place);
+        // A place that is there is overwritten: that takes no memory, and cannot fail.
         let _ = self.functions.raw_set(place, Value::Nil);
     }
 

@@ -11,7 +11,7 @@ pub struct Pending {
     pub consumer: u32,
     /// The wall time in milliseconds at which it was given last.
     pub delivered_ms: i64,
-    /// How often it was given.
+    /// The number of times that it was given.
     pub deliveries: u64,
 }
 
@@ -33,7 +33,7 @@ impl Consumer {
         &self.name
     }
 
-    /// How many entries it has not acknowledged.
+    /// The number of entries that it has not acknowledged.
     #[must_use]
     pub fn pending(&self) -> usize {
         self.pending.len()
@@ -55,7 +55,7 @@ pub struct Group {
     name: Box<[u8]>,
     /// The highest id that was given.
     pub last: StreamId,
-    /// How many entries were read, as far as that is known.
+    /// The number of entries that were read, as far as it is known.
     pub entries_read: Option<u64>,
     pending: IdMap<Pending>,
     /// Consumers, each at its number.
@@ -94,7 +94,7 @@ impl Group {
             + self.held
     }
 
-    /// How many entries are not acknowledged.
+    /// The number of entries that are not acknowledged.
     #[must_use]
     pub fn pending_len(&self) -> usize {
         self.pending.len()
@@ -107,7 +107,7 @@ impl Group {
         Some((first, self.pending.last()?))
     }
 
-    /// What is known of an entry that is not acknowledged.
+    /// The note of an entry that is not acknowledged.
     #[must_use]
     pub fn pending(&self, id: StreamId) -> Option<Pending> {
         self.pending.get(id)
@@ -258,7 +258,7 @@ impl Group {
         self.last = id;
     }
 
-    /// How many entries are still to be given; `None` if nobody knows.
+    /// The number of entries that are still to be given; `None` if nobody knows.
     #[must_use]
     pub fn lag(&self, log: &Log) -> Option<u64> {
         if log.entries_added() == 0 || log.is_empty() {
@@ -311,7 +311,7 @@ impl Log {
             && start <= self.max_deleted
     }
 
-    /// How many entries there have been up to an id, if that is known.
+    /// The number of entries that there have been up to an id, if it is known.
     #[must_use]
     pub fn read_until(&self, id: StreamId) -> Option<u64> {
         if self.added == 0 || self.len == 0 && id <= self.last {

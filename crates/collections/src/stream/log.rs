@@ -55,7 +55,7 @@ impl Log {
         self.max_deleted
     }
 
-    /// How many entries were added in all.
+    /// The number of entries that were added in all.
     #[must_use]
     pub fn entries_added(&self) -> u64 {
         self.added

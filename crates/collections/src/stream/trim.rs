@@ -6,7 +6,7 @@ use super::chunk::Chunk;
 use super::id::StreamId;
 use super::log::Log;
 
-/// What stays.
+/// The entries that stay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
     /// So many of the newest entries.
@@ -15,10 +15,10 @@ pub enum Keep {
     From(StreamId),
 }
 
-/// How entries are trimmed.
+/// The way in which entries are trimmed.
 #[derive(Debug, Clone, Copy)]
 pub struct Trim {
-    /// What stays.
+    /// The entries that stay.
     pub keep: Keep,
     /// Only whole chunks leave.
     pub approximate: bool,
@@ -30,7 +30,7 @@ pub struct Trim {
 #[derive(Debug)]
 pub struct Trimmed {
     chunks: VecDeque<Chunk>,
-    /// How many entries have left.
+    /// The number of entries that have left.
     pub entries: u64,
 }
 

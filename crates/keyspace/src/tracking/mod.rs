@@ -68,7 +68,7 @@ pub(crate) struct Invalid {
     pub(crate) by_itself: bool,
 }
 
-/// How a client wants to be told.
+/// The way in which a client wants to be told.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TrackingMode {
     /// Not of its own changes.
@@ -78,7 +78,7 @@ pub struct TrackingMode {
     pub prefixes: Option<Vec<Box<[u8]>>>,
 }
 
-/// What is tracked.
+/// Sizes of all that is tracked.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TrackingStats {
     /// Clients that track.

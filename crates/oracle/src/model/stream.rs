@@ -187,7 +187,7 @@ fn count(w: &[&str]) -> Option<usize> {
     behind(w, "COUNT").map(|rest| rest[0].parse().expect("a number"))
 }
 
-/// What becomes of references when an entry is deleted.
+/// The rule for references when an entry is deleted.
 fn references<'w>(w: &[&'w str]) -> &'w str {
     let known = ["DELREF", "ACKED"];
     w.iter()
@@ -767,7 +767,7 @@ impl Model {
     }
 }
 
-/// What XPENDING says of all.
+/// XPENDING's reply about all.
 fn summary(group: &Group) -> Expect {
     let ends = (
         group.pending.first_key_value(),

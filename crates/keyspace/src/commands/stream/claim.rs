@@ -241,7 +241,7 @@ pub(crate) fn xautoclaim(ctx: &mut Context<'_, '_>) -> Outcome {
     Ok(())
 }
 
-/// What XAUTOCLAIM has done.
+/// The outcome of XAUTOCLAIM.
 struct Swept {
     taken: Vec<StreamId>,
     /// Pending entries that are no entries any more.

@@ -99,7 +99,7 @@ pub(crate) fn xpending(ctx: &mut Context<'_, '_>) -> Outcome {
     })?
 }
 
-/// How many there are, the lowest and the highest, and who has them.
+/// Their number, the lowest and the highest, and who has them.
 fn summary(group: &Group, out: &mut Writer) {
     out.array(4);
     out.integer(group.pending_len() as i64);

@@ -1,6 +1,6 @@
-//! What becomes of the groups' notes of an entry that is deleted: KEEPREF, DELREF, ACKED.
+//! The rules for the groups' notes of an entry that is deleted: KEEPREF, DELREF, ACKED.
 
-/// What becomes of pending entries of groups when an entry is deleted.
+/// The rule for pending entries of groups when an entry is deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum References {
     /// They stay (KEEPREF).

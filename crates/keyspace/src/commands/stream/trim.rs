@@ -41,7 +41,7 @@ pub(super) struct TrimWords {
     references: Option<References>,
 }
 
-/// How a stream is trimmed.
+/// The way in which a stream is trimmed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Trimming {
     trim: Trim,
