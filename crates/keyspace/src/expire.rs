@@ -32,7 +32,7 @@ impl Keyspace {
             false => self.shards[shard].lock_at_once(),
         };
         let mut progress = match hold {
-            Some(hold) => self.expire_in((shard, hold), &now, budget, seat_stays),
+            Some(hold) => self.expire_in((shard, hold), now, budget, seat_stays),
             None => Progress::default(),
         };
         progress.next_deadline = progress.next_deadline.map(|d| self.timeline.clock_of(d));
@@ -43,7 +43,7 @@ impl Keyspace {
     pub(crate) fn expire_due(&self, shard: usize, now: &Now, budget: u32) -> Progress {
         let hold = self.shards[shard].lock_at_once();
         hold.map_or_else(Progress::default, |hold| {
-            self.expire_in((shard, hold), now, budget, false)
+            self.expire_in((shard, hold), *now, budget, false)
         })
     }
 
@@ -51,24 +51,25 @@ impl Keyspace {
     fn expire_in(
         &self,
         (shard, mut hold): (usize, Hold<'_>),
-        now: &Now,
+        mut now: Now,
         budget: u32,
         beside: bool,
     ) -> Progress {
+        hold.meet(&mut now);
         let mut total = Progress::default();
         let mut garbage = Vec::new();
         let mut lateness = self.lateness_us.runs();
         let mut left = budget;
         let since = self.hooks.stopwatch_ns();
         for db in 0..hold.databases() {
-            if !hold.is_due(db, now) {
+            if !hold.is_due(db, &now) {
                 continue;
             }
             if left == 0 {
                 total.backlog = true;
                 break;
             }
-            let progress = hold.expire(db, now, left, |deadline, object| {
+            let progress = hold.expire(db, &now, left, |deadline, object| {
                 if let Some(deadline) = deadline {
                     lateness.record(now.lateness_us(deadline));
                 }
@@ -88,8 +89,8 @@ impl Keyspace {
         self.record_hold(since);
         if hold.has_ready() {
             match beside {
-                true => self.serve_all_and_unlock(*now, vec![(shard, hold)]),
-                false => self.serve_and_unlock(*now, vec![(shard, hold)]),
+                true => self.serve_all_and_unlock(now, vec![(shard, hold)]),
+                false => self.serve_and_unlock(now, vec![(shard, hold)]),
             }
         } else {
             drop(hold);

@@ -11,7 +11,7 @@ use crate::context::{Context, LargeValues};
 use crate::gate::{Exclusive, Seat};
 use crate::keyspace::Keyspace;
 use crate::session::Session;
-use crate::shard::Hold;
+use crate::shard::{Hold, meet_all};
 use crate::time::{Now, Time};
 use crate::value::collection::untimed;
 use crate::waiters::{AwaitedKeys, Change, PORTION, ReadyKey, Served, Ticket, TicketState, Waiter};
@@ -104,15 +104,16 @@ impl Keyspace {
         out: &mut Writer,
     ) -> Option<u64> {
         let _visit = seat.visit();
-        let now = Now::of(&self.timeline, time);
+        let mut now = Now::of(&self.timeline, time);
         let keys = ticket.keys.clone().chain(ticket.also);
-        let locks = match self.lock_shards_of(keys.map(|at| ticket.key(at))) {
+        let mut locks = match self.lock_shards_of(keys.map(|at| ticket.key(at))) {
             Ok(locks) => locks,
             Err(blocked) => {
                 self.retry_later(&blocked, ticket);
                 return None;
             }
         };
+        meet_all(&mut locks, &mut now);
         let mut serving = Serving::of(PORTION);
         let at = ticket.keys.start;
         let name = ticket.key(at);
@@ -179,15 +180,16 @@ impl Keyspace {
         }
     }
 
-    fn serve_all(&self, now: Now) {
+    fn serve_all(&self, mut now: Now) {
         if self.waiting() == 0 {
             return;
         }
         let shards = self.shards.iter().enumerate();
-        let locks: Locks<'_> = shards.map(|(i, shard)| (i, shard.lock())).collect();
+        let mut locks: Locks<'_> = shards.map(|(i, shard)| (i, shard.lock())).collect();
+        meet_all(&mut locks, &mut now);
         // Nobody else is inside, so nobody waits for these locks.
         let mut serving = Serving::of(usize::MAX);
-        let locks = self.serve_ready(&now, locks, &mut serving);
+        let locks = self.serve_ready(&mut now, locks, &mut serving);
         // More than one client may have changed them: each is told of all.
         self.unlock_shards(locks, None);
         self.end_serving(now, serving);
@@ -208,13 +210,14 @@ impl Keyspace {
     /// the shards where others can be served.
     fn serve_portion<'a>(
         &'a self,
-        now: Now,
+        mut now: Now,
         mut locks: Locks<'a>,
         mut serving: Serving,
     ) -> Vec<usize> {
         let mut left = Vec::new();
+        meet_all(&mut locks, &mut now);
         if !self.is_paused() {
-            locks = self.serve_ready(&now, locks, &mut serving);
+            locks = self.serve_ready(&mut now, locks, &mut serving);
             if serving.readers == 0 {
                 let ready = locks.iter().filter(|(_, hold)| hold.has_ready());
                 left.extend(ready.map(|(shard, _)| *shard));
@@ -243,7 +246,7 @@ impl Keyspace {
     /// may lock others.
     fn serve_ready<'a>(
         &'a self,
-        now: &Now,
+        now: &mut Now,
         mut locks: Locks<'a>,
         serving: &mut Serving,
     ) -> Locks<'a> {
@@ -270,7 +273,7 @@ impl Keyspace {
     /// Serves the first of a queue. False if the others must wait.
     fn serve_one<'a>(
         &'a self,
-        now: &Now,
+        now: &mut Now,
         ready: &ReadyKey,
         ticket: &Arc<Ticket>,
         locks: Locks<'a>,
@@ -283,7 +286,7 @@ impl Keyspace {
         let Some(at) = found else {
             return (locks, false);
         };
-        if !self.lock_also(ticket, &mut locks) {
+        if !self.lock_also(now, ticket, &mut locks) {
             let handed = ticket.turn(TicketState::Waiting, TicketState::HandedBack);
             if handed {
                 serving.served.push(Served::Retry(Arc::clone(ticket)));
@@ -355,7 +358,7 @@ impl Keyspace {
     }
 
     /// Locks the other shard that a ticket needs, unless somebody has it.
-    fn lock_also<'a>(&'a self, ticket: &Ticket, locks: &mut Locks<'a>) -> bool {
+    fn lock_also<'a>(&'a self, now: &mut Now, ticket: &Ticket, locks: &mut Locks<'a>) -> bool {
         let Some(also) = ticket.also else {
             return true;
         };
@@ -367,6 +370,7 @@ impl Keyspace {
         let hold = self.shards[shard].try_lock();
         let is_locked = hold.is_some();
         locks.splice(at..at, hold.map(|hold| (shard, hold)));
+        meet_all(locks, now);
         is_locked
     }
 

@@ -69,6 +69,19 @@ impl Now {
         Self { tick, micros, time }
     }
 
+    /// Lets it be that tick at least: somebody has acted then where this is about to act. Wall time
+    /// follows, so that both still name the same moment.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn raise(&mut self, tick: u64) {
+        if let Some(ahead @ 1..) = tick.checked_sub(self.tick) {
+            self.tick = tick;
+            self.micros = 0;
+            self.time.tick = self.time.tick.saturating_add(ahead);
+            self.time.micros = 0;
+        }
+    }
+
     /// Wall time in microseconds.
     pub(crate) fn wall_us(&self) -> i64 {
         let micros = i64::try_from(self.micros).unwrap_or(0);

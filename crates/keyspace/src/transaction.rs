@@ -23,7 +23,7 @@ use crate::parking::NoLongCommands;
 use crate::rows::Command;
 use crate::rows::Flags;
 use crate::session::{Session, Waiter};
-use crate::shard::Hold;
+use crate::shard::{Hold, Shard, meet_all};
 use crate::time::{Now, Time};
 use crate::watch::Watching;
 
@@ -111,7 +111,7 @@ impl Keyspace {
         let Begun::Runs(mut transaction) = begun else {
             return Ok(begun);
         };
-        if self.is_changed(watching, &transaction.locks, &now) {
+        if self.is_changed(watching, &transaction.locks, &transaction.now) {
             transaction.end(seat, time, &mut Writer::default());
             return Ok(Begun::Changed);
         }
@@ -146,7 +146,7 @@ impl Keyspace {
     fn lock_transaction<'a>(
         &'a self,
         seat: &mut Seat,
-        now: Now,
+        mut now: Now,
         shards: ShardSet,
         whole: bool,
     ) -> Begun<'a> {
@@ -170,6 +170,12 @@ impl Keyspace {
                 return Begun::Blocked(blocked);
             }
         };
+        meet_all(&mut locks, &mut now);
+        if whole {
+            // Nobody else is inside. Its time must stand still in all shards that it may act in.
+            let free = self.shards.iter().filter_map(Shard::try_lock);
+            free.for_each(|mut hold| hold.meet(&mut now));
+        }
         // Others are told that a transaction has them.
         for (shard, _) in locks.iter().filter(|_| !whole) {
             self.shards[*shard].begin_transaction();
@@ -281,9 +287,10 @@ impl<'a> Transaction<'a> {
             let Err(at) = self.place_of(shard) else {
                 continue;
             };
-            let Some(hold) = self.keyspace.shards[shard].try_lock() else {
+            let Some(mut hold) = self.keyspace.shards[shard].try_lock() else {
                 return false;
             };
+            hold.meet(&mut self.now);
             self.keyspace.shards[shard].begin_transaction();
             self.keyspace.shards[shard].set_scripted(self.long);
             self.locks.insert(at, (shard, hold));

@@ -125,6 +125,7 @@ impl Keyspace {
         let mut context = Context::new(self, &mut session, now, args, &mut out, None);
         context.lock_briefly(key)?;
         context.find_at(self.key(key), db);
+        let now = context.now;
         let seen = look(context.locked(), &now);
         context.finish();
         Ok(seen)

@@ -10,7 +10,7 @@ use crate::keyspace::Keyspace;
 use crate::order;
 use crate::rows::KeySpec;
 use crate::session::Waiter;
-use crate::shard::Hold;
+use crate::shard::{Hold, meet_all};
 use crate::value::Entries;
 
 /// Success if the shards are locked; else another has one of them for long.
@@ -98,6 +98,7 @@ impl<'a, 'b> Context<'a, 'b> {
             Some(guard) => guard,
             None => self.wait_for(shard)?,
         };
+        guard.meet(&mut self.now);
         guard.holds = guard.holds.wrapping_add(1);
         // Reading the clock twice costs as much as a whole GET: sample.
         if guard.holds.is_multiple_of(HOLDS_PER_SAMPLE) {
@@ -115,7 +116,9 @@ impl<'a, 'b> Context<'a, 'b> {
         let shard = self.keyspace.shard_of(hash);
         let hold = self.keyspace.shards[shard].lock_briefly();
         let on = || Blocked::on(ShardSet::of([shard].into_iter()));
-        self.one = Some(hold.ok_or_else(on)?);
+        let mut hold = hold.ok_or_else(on)?;
+        hold.meet(&mut self.now);
+        self.one = Some(hold);
         (self.shard, self.hash) = (shard, hash);
         Ok(())
     }
@@ -139,7 +142,10 @@ impl<'a, 'b> Context<'a, 'b> {
     /// Locks one shard for a command that visits them all.
     pub(crate) fn lock_shard(&mut self, shard: usize) -> Result<(), CommandError> {
         match self.wait_for(shard) {
-            Ok(hold) => self.one = Some(hold),
+            Ok(mut hold) => {
+                hold.meet(&mut self.now);
+                self.one = Some(hold);
+            }
             Err(blocked) => return self.unless_blocked(Err(blocked)),
         }
         self.held_since_ns = Some(self.keyspace.hooks.stopwatch_ns());
@@ -236,6 +242,7 @@ impl<'a, 'b> Context<'a, 'b> {
         if !self.kept {
             let wanted = ShardSet::of(shards);
             self.many = self.keyspace.lock_set(wanted, self.may_park())?;
+            meet_all(&mut self.many, &mut self.now);
             self.held_since_ns = Some(self.keyspace.hooks.stopwatch_ns());
         }
         Ok(())

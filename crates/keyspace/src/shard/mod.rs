@@ -18,6 +18,7 @@ use self::watched::Watched;
 use crate::candidates::{Candidates, UNKNOWN};
 use crate::order::{Rank, Ranked, RankedGuard};
 use crate::random::Random;
+use crate::time::Now;
 use crate::tracking::{Invalid, Tracked};
 use crate::value::{self, Entries};
 use crate::waiters::Waiters;
@@ -67,6 +68,8 @@ pub(crate) struct ShardState {
     due: Box<[u64]>,
     /// The last value of `next_deadline`.
     published: u64,
+    /// The latest engine tick at which somebody has acted here: nobody acts at an earlier one.
+    acted: u64,
     /// What is to be done after unlocking: bits.
     after: u8,
     /// The observers that are told of changes: a bit each, tested in [`mutate`] only.
@@ -150,6 +153,7 @@ impl Shard {
                     databases: (0..databases).map(|_| Database::new(hasher)).collect(),
                     due: vec![NEVER; databases].into(),
                     published: NEVER,
+                    acted: 0,
                     after: 0,
                     observers: 0,
                     changes: 0,
@@ -306,6 +310,30 @@ impl DerefMut for Hold<'_> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut ShardState {
         &mut self.state
+    }
+}
+
+impl Hold<'_> {
+    /// Brings the shard's time and that of somebody who is about to act together: neither goes
+    /// back.
+    #[inline(always)]
+    pub(crate) fn meet(&mut self, now: &mut Now) {
+        if self.state.acted > now.tick {
+            now.raise(self.state.acted);
+        } else {
+            self.state.acted = now.tick;
+        }
+    }
+}
+
+/// As [`Hold::meet`], of one who acts in all these shards at one time.
+pub(crate) fn meet_all(locks: &mut [(usize, Hold<'_>)], now: &mut Now) {
+    for (_, hold) in &mut *locks {
+        hold.meet(now);
+    }
+    // The first ones have met an earlier time than the last.
+    for (_, hold) in locks {
+        hold.state.acted = now.tick;
     }
 }
 

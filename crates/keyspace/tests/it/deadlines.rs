@@ -1,6 +1,7 @@
 //! Deadlines: setting, reporting, reaching, announcing and freezing them.
 
-use crate::common::{Rig, START};
+use crate::common::{Rig, START, WALL_START_MS};
+use tidewheel_keyspace::Options;
 use tidewheel_resp::Reply;
 
 #[test]
@@ -399,4 +400,53 @@ fn time_is_the_wall_clock() {
     rig.time.micros = 567;
     rig.run("EXPIRY FREEZE");
     rig.script("TIME -> ['1700000001' '234567']");
+}
+
+/// Two threads read the clock at different moments. The one that read it earlier comes second, and
+/// must not find alive what the other has seen dead, nor give a time to live that began before.
+#[test]
+fn time_of_a_shard_never_goes_back_whoever_comes_with_an_older_clock() {
+    let mut rig = Rig::with(Options {
+        shards: 1,
+        ..Options::default()
+    });
+    rig.run("SET soon v PX 5");
+    rig.run("HSET hash field v");
+    rig.run("HPEXPIRE hash 5 FIELDS 1 field");
+    rig.pass(5);
+    assert_eq!(rig.run("GET another"), "nil");
+    rig.time.tick -= 1;
+    assert_eq!(rig.run("GET soon"), "nil");
+    assert_eq!(rig.run("HGET hash field"), "nil");
+    rig.run("SET later v PX 10");
+    assert_eq!(rig.run("PTTL later"), ":10");
+    assert_eq!(
+        rig.run("PEXPIRETIME later"),
+        format!(":{}", WALL_START_MS + 15)
+    );
+    assert_eq!(
+        rig.run("TIME"),
+        "['1700000000' '4000']",
+        "it looks at no shard"
+    );
+    rig.time.tick += 10;
+    assert_eq!(rig.run("GET later"), "'v'");
+    rig.pass(1);
+    assert_eq!(rig.run("GET later"), "nil");
+}
+
+/// A pass of expiry, a transaction over two shards, and a client that waited are no different.
+#[test]
+fn time_of_a_shard_is_met_by_expiry_transactions_and_those_who_are_served() {
+    let mut rig = Rig::with(Options {
+        shards: 1,
+        ..Options::default()
+    });
+    rig.run("SET soon v PX 5");
+    rig.run("SET other v PX 6");
+    rig.pass(6);
+    let progress = rig.keyspace.expire(&mut rig.seat, 0, rig.time, 1);
+    assert_eq!(progress.fired, 1);
+    rig.time.tick -= 3;
+    assert_eq!(rig.run("EXISTS soon other"), ":0");
 }
