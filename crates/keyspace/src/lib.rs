@@ -47,7 +47,8 @@
 //!   runs in steps.
 //! - `commands` holds the functions that run commands; its `handlers.rs` ties them to the rows.
 //!   `serving`, `parking` and `long` run those that have waited.
-//! - `memory`, `expire` and `stats` evict, expire and count.
+//! - `memory`, `expire` and `stats` evict, expire and count. `recording` starts to record changes,
+//!   and replays them; `records` has their page.
 //! - `context` is what such a function works with.
 //! - `keyspace` holds the shards. `shard/mutate.rs` is the only file that changes data, so it can
 //!   tell each change to those that observe the shard.
@@ -113,6 +114,8 @@
 //!   client reads is noted in its shard, and the funnel takes it out when it changes; then its
 //!   readers are told.
 //! - **With very many members that are due**: `drain_due.rs`.
+//! - **Recorded**: what changes data is written down before its locks are released, so that a log
+//!   can make the same data again: `records`.
 //!
 //! Commands over many members that are not long (unions, wide searches, COPY, DUMP) run to their
 //! end under the locks of their keys' shards. SORT with patterns may read any key: it locks all
@@ -140,6 +143,11 @@
 //! - **Exclusive work overlaps no other exclusive work, no command, no expiry and no tidying.** All
 //!   threads that stepped outside go in before the next one may have everything.
 //! - **Observers of a shard are told of each change in it, by the funnel and by nothing else.**
+//! - **Time of a shard never goes back.** A command's time is not before that of its shards.
+//! - **A hold that changed data has recorded it before it is released**, while changes are
+//!   recorded. Only what time alone has made is not.
+//! - **A record depends only on its own time, and on keys that it changes.**
+//! - **Records that are one are applied together or not at all.**
 //! - **No thread waits for a shard's lock for longer than a usual command takes.**
 //! - **A claim waits only for earlier ones.** Clients that go on do so in portions, 64 in a turn of
 //!   their loop.
@@ -195,6 +203,8 @@ mod parking;
 mod prefetch;
 mod random;
 mod reading;
+mod recording;
+mod records;
 mod resolve;
 pub mod rows;
 mod rules;
@@ -231,6 +241,7 @@ pub use packing::{AtomicPackedLimit, PackedLimit, Packing};
 pub use parking::NoLongCommands;
 pub use prefetch::ResolvedCalls;
 pub use reading::DatabaseStats;
+pub use records::{DamagedRecords, Record, RecordReader};
 pub use resolve::resolve;
 pub use rows::{Command, all_rows, lookup, rows};
 pub use rules::Rules;

@@ -369,6 +369,8 @@ impl Keyspace {
         let Some(mut hold) = self.shards[shard].lock_briefly() else {
             return VisitOutcome::Bare;
         };
+        let mut now = *now;
+        hold.meet(&mut now);
         // What was not yet reported is not freed by this visit.
         hold.flush_bytes();
         if due.is_some_and(|fired| fired > 0) {
@@ -399,7 +401,7 @@ impl Keyspace {
                     break;
                 }
             };
-            garbage.extend(hold.evict(db, slot));
+            garbage.extend(hold.evict(db, slot, &now));
             hold.tidy(db, TIDY_PER_VICTIM);
             freed -= hold.flush_bytes();
             visit = VisitOutcome::Freed(freed);
@@ -413,7 +415,7 @@ impl Keyspace {
         let invalid = (hold.after() != 0).then(|| hold.take_invalid());
         self.record_hold(since);
         if hold.has_ready() {
-            self.serve_and_unlock(*now, vec![(shard, hold)]);
+            self.serve_and_unlock(now, vec![(shard, hold)]);
         } else {
             drop(hold);
         }

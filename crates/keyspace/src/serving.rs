@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use tidewheel_resp::{Args, Writer};
 
 use crate::claims::ShardAction;
+use crate::commands::blocking::serve_key;
 use crate::commands::handlers::serve;
 use crate::context::{Context, LargeValues};
 use crate::gate::{Exclusive, Seat};
@@ -387,7 +388,7 @@ impl Keyspace {
         let began_ns = self.hooks.stopwatch_ns();
         let (locks, ()) = self.with_ticket(now, ticket, locks, out, serving, |ctx| {
             let mark = ctx.out.mark();
-            if let Err(error) = serve(ticket.row)(ctx, at) {
+            if let Err(error) = serve_key(ctx, at, serve(ticket.row)) {
                 ctx.refuse(mark, &error);
             }
         });
@@ -410,6 +411,7 @@ impl Keyspace {
         context.carry(serving.large.take());
         context.keep(locks);
         let result = act(&mut context);
+        context.record();
         let locks = context.hand_back();
         serving.large = context.carry_on();
         (locks, result)

@@ -20,6 +20,7 @@ use crate::gate::Seat;
 use crate::incremental::IncrementalCommand;
 use crate::keyspace::Keyspace;
 use crate::parking::NoLongCommands;
+use crate::records::Encoder;
 use crate::rows::Command;
 use crate::rows::Flags;
 use crate::session::{Session, Waiter};
@@ -38,6 +39,8 @@ pub struct Transaction<'a> {
     whole: bool,
     /// True if it has taken the gate itself, and is not within another one that has.
     takes_gate: bool,
+    /// What its commands have changed, if that is recorded.
+    group: Option<Box<Encoder>>,
     /// Work that is left for after unlocking.
     large: Option<Box<LargeValues>>,
     /// A script that has run for so long that others are refused.
@@ -195,6 +198,7 @@ impl Keyspace {
             locks,
             whole,
             takes_gate,
+            group: self.shared.records.is_on().then(Box::default),
             large: None,
             long: false,
             since_ns,
@@ -234,6 +238,9 @@ fn needs_whole(row: &Command) -> bool {
 impl<'a> Transaction<'a> {
     /// The locks, to be unlocked next, and those of the shards for which somebody waits.
     fn take_locks(&mut self) -> (ShardSet, Vec<(usize, Hold<'a>)>) {
+        if let Some(group) = self.group.take() {
+            self.keyspace.shared.records.push_group(&group);
+        }
         let locks = std::mem::take(&mut self.locks);
         let was_long = std::mem::take(&mut self.long);
         if was_long {
@@ -347,6 +354,7 @@ impl<'a> Transaction<'a> {
         self.author = session.waiter;
         let mut context = Context::new(self.keyspace, session, self.now, args, out, Some(row));
         context.carry(self.large.take());
+        context.group = self.group.take();
         context.defers = true;
         let outcome = match handler(row) {
             Handler::Keys(handler) => {
@@ -360,6 +368,7 @@ impl<'a> Transaction<'a> {
                 if self.whole {
                     context.unlock();
                 } else {
+                    context.record();
                     self.locks = context.hand_back();
                 }
                 outcome
@@ -375,6 +384,7 @@ impl<'a> Transaction<'a> {
             context.refuse(mark, &error);
         }
         self.large = context.carry_on();
+        self.group = context.group.take();
     }
 
     /// Ends it: others see what it has done, and those who wait for keys are served as of `time`.

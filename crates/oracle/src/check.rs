@@ -36,6 +36,7 @@ pub fn against_model(rig: Rig, steps: &[Step]) {
         if i % STEPS_BETWEEN_LOOKS == 0 {
             both.look_at_everything();
             both.rig.keyspace.assert_counted();
+            both.rig.check_records();
         }
     }
     both.finish();
@@ -332,6 +333,7 @@ impl Both {
         self.expire_all();
         self.settle();
         self.look_at_everything();
+        self.rig.check_records();
         self.model.deaths().check_all_heard();
         let (told, keys) = (self.rig.stats(), self.model.places());
         assert_eq!(told.expired, self.expired, "each death is announced once");

@@ -40,9 +40,11 @@ mod draw;
 mod loose;
 mod model;
 pub mod payload;
+mod replay;
 mod requests;
 mod rig;
 mod run;
+mod shell;
 mod step;
 mod walk;
 

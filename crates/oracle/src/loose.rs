@@ -121,6 +121,7 @@ pub(crate) fn any_command(mut rig: Rig, steps: &[Loose]) {
         rig.events();
     }
     rig.keyspace.assert_counted();
+    rig.check_records();
     rig.expire_all();
     rig.keyspace.assert_counted();
 }

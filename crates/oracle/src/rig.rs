@@ -1,14 +1,16 @@
 //! A keyspace, one client, and clocks that the fuzzer turns.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 
 use crate::draw::spell;
+use crate::replay::Replica;
+use crate::shell::Shell;
 use crate::step::Step;
 use tidewheel_keyspace::{
-    Begun, Garbage, Hooks, Keyspace, NotifyFlags, Options, PackedLimit, Seat, Served, Session,
-    Stats, Ticket, Time, Unfinished, Waiter, Watching, is_run_here, resolve,
+    Begun, Keyspace, NotifyFlags, Options, PackedLimit, Seat, Served, Session, Stats, Ticket, Time,
+    Unfinished, Waiter, Watching, is_run_here, resolve,
 };
 use tidewheel_resp::{Args, Limits, Parsed, Parser, Protocol, Reply, Writer};
 
@@ -16,29 +18,6 @@ use tidewheel_resp::{Args, Limits, Parsed, Parser, Protocol, Reply, Writer};
 const WALL_MIN: i64 = 1_000_000_000;
 const WALL_MAX: i64 = 100_000_000_000_000;
 const WALL_START: i64 = 1_700_000_000_000;
-
-/// What the keyspace asks of its shell: garbage is dropped, and the stopwatch always moves.
-#[derive(Debug, Default)]
-struct Shell {
-    stopwatch_ns: AtomicU64,
-    served: Arc<Mutex<Vec<Served>>>,
-}
-
-impl Hooks for Shell {
-    fn wake(&self, _shard: usize, _deadline: u64) {}
-
-    fn reclaim(&self, garbage: Garbage) {
-        drop(garbage);
-    }
-
-    fn stopwatch_ns(&self) -> u64 {
-        self.stopwatch_ns.fetch_add(1, Relaxed)
-    }
-
-    fn served(&self, served: Served) {
-        self.served.lock().expect("no panic").push(served);
-    }
-}
 
 /// A keyspace under test.
 #[derive(Debug)]
@@ -53,6 +32,8 @@ pub struct Rig {
     /// Clients that wait, by id.
     tickets: BTreeMap<u64, Arc<Ticket>>,
     clients: u64,
+    /// What its records make.
+    replica: Replica,
     micros: u64,
     wall_ms: i64,
     frozen_at: Option<u64>,
@@ -72,9 +53,12 @@ impl Rig {
         let served = Arc::clone(&shell.served);
         let keyspace = Keyspace::new(options, Box::new(shell));
         keyspace.set_notify_flags(NotifyFlags::from_bits(u32::MAX));
+        let mut seat = keyspace.seat();
+        keyspace.start_recording(&seat.exclusive());
         Self {
-            seat: keyspace.seat(),
+            seat,
             keyspace,
+            replica: Replica::new(shards),
             session: Session::default(),
             parser: Parser::new(),
             protocol,
@@ -86,6 +70,16 @@ impl Rig {
             frozen_at: None,
             behind: 0,
         }
+    }
+
+    /// Panics unless what was recorded makes the same data.
+    pub fn check_records(&mut self) {
+        let mut records = Vec::new();
+        self.keyspace.take_records(&mut records);
+        self.replica.replay(&records);
+        let clock = self.time();
+        let times = (clock, self.keyspace.engine_time(clock));
+        self.replica.compare(&self.keyspace, &mut self.seat, times);
     }
 
     /// Lets the clocks run.
@@ -195,21 +189,12 @@ impl Rig {
     }
 
     /// Packed collections become large early, or late.
-    fn limit(&self, n: u8) {
-        let packing = &self.keyspace.rules().packing;
-        let entries = [2, 5, 12, 128][usize::from(n % 4)];
-        let value = [4, 64][usize::from(n / 4 % 2)];
-        let limit = PackedLimit { entries, value };
-        for of in [&packing.hash, &packing.set, &packing.zset] {
-            of.set(limit);
+    fn limit(&mut self, n: u8) {
+        // What follows is replayed under the same limits: a HyperLogLog's bytes tell them.
+        self.check_records();
+        for keyspace in [&self.keyspace, &self.replica.keyspace] {
+            limit(keyspace, n);
         }
-        packing
-            .intset_entries
-            .store(u64::from(entries) * 2, Relaxed);
-        packing
-            .hll_sparse_bytes
-            .store([0, 40, 3_000][usize::from(n / 8 % 3)], Relaxed);
-        packing.set_list([2, -1, 5, -2][usize::from(n % 4)]);
     }
 
     /// Another client calls a command that may wait: its id, and the reply unless it waits.
@@ -444,4 +429,21 @@ fn only_reply(out: &Writer, args: Args<'_>) -> Reply {
             out.as_bytes().escape_ascii()
         ),
     }
+}
+
+fn limit(keyspace: &Keyspace, n: u8) {
+    let packing = &keyspace.rules().packing;
+    let entries = [2, 5, 12, 128][usize::from(n % 4)];
+    let value = [4, 64][usize::from(n / 4 % 2)];
+    let limit = PackedLimit { entries, value };
+    for of in [&packing.hash, &packing.set, &packing.zset] {
+        of.set(limit);
+    }
+    packing
+        .intset_entries
+        .store(u64::from(entries) * 2, Relaxed);
+    packing
+        .hll_sparse_bytes
+        .store([0, 40, 3_000][usize::from(n / 8 % 3)], Relaxed);
+    packing.set_list([2, -1, 5, -2][usize::from(n % 4)]);
 }

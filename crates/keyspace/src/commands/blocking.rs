@@ -1,6 +1,6 @@
 //! Timeouts and waits that all blocking commands share.
 
-use tidewheel_resp::{Writer, parse_f64_wide};
+use tidewheel_resp::{Writer, parse_f64_wide, parse_i64};
 
 use crate::context::Context;
 use crate::error::CommandError;
@@ -47,11 +47,55 @@ pub(crate) fn serve_or_wait(
     nothing: fn(&mut Writer),
 ) -> Outcome {
     for at in wanted.keys.clone() {
-        if serve(ctx, at)? {
+        if serve_key(ctx, at, serve)? {
             return Ok(());
         }
     }
     wait(ctx, wanted, nothing)
+}
+
+/// Runs a blocking command on the key at one of its arguments. False if there is nothing.
+///
+/// It is recorded as the command that takes from this key: which of several keys it was depends on
+/// the others.
+pub(crate) fn serve_key(
+    ctx: &mut Context<'_, '_>,
+    at: usize,
+    serve: ServeFn,
+) -> Result<bool, CommandError> {
+    let served = serve(ctx, at)?;
+    if served && let Some(words) = words_of_taking(ctx, at) {
+        ctx.record_instead(&words);
+    }
+    Ok(served)
+}
+
+/// The words of the command that takes from one key; `None` if it records itself.
+fn words_of_taking<'b>(ctx: &Context<'_, 'b>, at: usize) -> Option<Vec<&'b [u8]>> {
+    let args = ctx.args;
+    let key = args.get(at).unwrap_or_default();
+    let but_last = |name: &'static [u8]| {
+        let words = args.iter().take(args.len() - 1).skip(1);
+        std::iter::once(name).chain(words).collect()
+    };
+    // What stands behind the keys, whose number is the third word.
+    let many = |name: &'static [u8]| {
+        let keys = args.get(2).and_then(parse_i64).unwrap_or(0);
+        let behind = 3 + usize::try_from(keys).unwrap_or(0);
+        let words = [name, b"1", key].into_iter();
+        words.chain(args.iter().skip(behind)).collect()
+    };
+    Some(match ctx.name() {
+        "blpop" => vec![b"LPOP", key],
+        "brpop" => vec![b"RPOP", key],
+        "bzpopmin" => vec![b"ZPOPMIN", key],
+        "bzpopmax" => vec![b"ZPOPMAX", key],
+        "brpoplpush" => but_last(b"RPOPLPUSH"),
+        "blmove" => but_last(b"LMOVE"),
+        "blmpop" => many(b"LMPOP"),
+        "bzmpop" => many(b"ZMPOP"),
+        _ => return None,
+    })
 }
 
 /// Waits for keys that have nothing for the command. `nothing` is the reply where it may not wait.

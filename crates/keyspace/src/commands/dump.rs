@@ -11,11 +11,11 @@ use crate::dump::{self, Malformed, ReadParameters, RestoredValue, SkippedChecks}
 use crate::error::CommandError;
 use crate::events::Cause;
 use crate::shard::Stored;
-use crate::time::{TimeOrigin, Unit};
+use crate::time::{Now, TimeOrigin, Unit};
 use crate::value::collection::{Collection, Owned, read};
 use crate::value::{
-    self, LARGE, Object, TAG_HASH, TAG_HASH_TIMED, TAG_LIST, TAG_SET, TAG_SET_TIMED, TAG_STREAM,
-    TAG_STRING, TAG_ZSET, TAG_ZSET_TIMED,
+    self, Entries, LARGE, Object, TAG_HASH, TAG_HASH_TIMED, TAG_LIST, TAG_SET, TAG_SET_TIMED,
+    TAG_STREAM, TAG_STRING, TAG_ZSET, TAG_ZSET_TIMED,
 };
 
 type Outcome = Result<(), CommandError>;
@@ -47,24 +47,32 @@ pub(crate) fn dump(ctx: &mut Context<'_, '_>) -> Outcome {
 fn payload(ctx: &mut Context<'_, '_>, key: Key<'_>, slot: Slot) -> Result<Vec<u8>, CommandError> {
     let now = ctx.now;
     let entries = ctx.entries(key);
-    match entries.tag(slot) {
-        TAG_HASH | TAG_HASH_TIMED => Ok(dump::of_hash(read::<Hash>(entries, slot)?, &now)),
-        TAG_LIST => Ok(dump::of_list(read::<List>(entries, slot)?)),
-        TAG_SET | TAG_SET_TIMED => Ok(dump::of_set(read::<Set>(entries, slot)?, &now)),
-        TAG_ZSET | TAG_ZSET_TIMED => Ok(dump::of_zset(read::<ZSet>(entries, slot)?, &now)),
-        TAG_STREAM => Ok(dump::of_stream(read::<Stream>(entries, slot)?)),
-        _ => {
-            let value = value::string(entries, slot)?;
-            let bytes = value::bytes(&value);
-            if bytes.len() <= LARGE {
-                return Ok(dump::of_string(bytes));
-            }
+    if value::is_string(entries.tag(slot)) {
+        let value = value::string(entries, slot)?;
+        if value::bytes(&value).len() > LARGE {
             let bytes = value::shared(&value);
             let payload = ctx.outside(|| dump::of_string(&bytes));
             ctx.let_go(bytes);
-            Ok(payload)
+            return Ok(payload);
         }
     }
+    payload_of(entries, slot, &now)
+}
+
+/// The payload of a value, whatever its size.
+pub(crate) fn payload_of(
+    entries: &Entries,
+    slot: Slot,
+    now: &Now,
+) -> Result<Vec<u8>, CommandError> {
+    Ok(match entries.tag(slot) {
+        TAG_HASH | TAG_HASH_TIMED => dump::of_hash(read::<Hash>(entries, slot)?, now),
+        TAG_LIST => dump::of_list(read::<List>(entries, slot)?),
+        TAG_SET | TAG_SET_TIMED => dump::of_set(read::<Set>(entries, slot)?, now),
+        TAG_ZSET | TAG_ZSET_TIMED => dump::of_zset(read::<ZSet>(entries, slot)?, now),
+        TAG_STREAM => dump::of_stream(read::<Stream>(entries, slot)?),
+        _ => dump::of_string(value::bytes(&value::string(entries, slot)?)),
+    })
 }
 
 /// RESTORE's options.
@@ -151,9 +159,11 @@ pub(crate) fn restore(ctx: &mut Context<'_, '_>) -> Outcome {
     let options = RestoreOptions::parse(ctx)?;
     let key = ctx.key(1);
     refuse_busy(ctx, key, &options)?;
-    let deadline = options.deadline(ctx)?;
+    options.deadline(ctx)?;
     let loaded = load(ctx, key)?;
     refuse_busy(ctx, key, &options)?;
+    // It may be later by now.
+    let deadline = options.deadline(ctx)?;
     let history = options.history(ctx);
     store(ctx, key, loaded, deadline, history);
     ctx.out.ok();

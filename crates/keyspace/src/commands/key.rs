@@ -230,6 +230,7 @@ pub(crate) fn copy(ctx: &mut Context<'_, '_>) -> Outcome {
     let mut entry = MovedEntry::copy(ctx, from, source, slot);
     entry.access = ctx.recency().of_new(ctx.now.time.tick);
     entry.put(ctx, to, target, Cause::CopyTo);
+    ctx.record_result(to, target);
     ctx.out.integer(1);
     Ok(())
 }

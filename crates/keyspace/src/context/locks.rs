@@ -10,7 +10,7 @@ use crate::keyspace::Keyspace;
 use crate::order;
 use crate::rows::KeySpec;
 use crate::session::Waiter;
-use crate::shard::{Hold, meet_all};
+use crate::shard::{CHANGED, Hold, meet_all};
 use crate::value::Entries;
 
 /// Success if the shards are locked; else another has one of them for long.
@@ -181,6 +181,9 @@ impl<'a, 'b> Context<'a, 'b> {
     /// what is invalid.
     #[inline(never)]
     fn unlock_and_tell(&mut self, mut guard: Hold<'a>) {
+        if guard.after() & CHANGED != 0 {
+            guard = self.record_one(guard);
+        }
         let wake = guard.take_wake();
         let invalid = guard.take_invalid();
         drop(guard);
@@ -290,12 +293,16 @@ impl<'a, 'b> Context<'a, 'b> {
 
     /// Unlocks the only shard, and serves the clients that wait for its ready keys.
     #[cold]
-    fn serve_one(&mut self, guard: Hold<'a>) {
+    fn serve_one(&mut self, mut guard: Hold<'a>) {
+        if guard.after() & CHANGED != 0 {
+            guard = self.record_one(guard);
+        }
         self.many = vec![(self.shard, guard)];
         self.unlock_many();
     }
 
     fn unlock_many(&mut self) {
+        self.record();
         if let Some(since) = self.held_since_ns.take() {
             self.keyspace.record_hold(since);
         }

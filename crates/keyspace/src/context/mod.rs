@@ -3,6 +3,7 @@
 mod changes;
 mod collections;
 mod locks;
+mod records;
 mod replies;
 
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use tidewheel_resp::{Args, Writer};
 use tidewheel_store::{Seen, Slot};
 
 pub(crate) use self::locks::HOLDS_PER_SAMPLE;
+use self::records::Instead;
 pub(crate) use self::replies::LargeValues;
 use crate::access::Recency;
 use crate::budget::Budget;
@@ -20,6 +22,7 @@ use crate::events::Cause;
 use crate::gate::Seat;
 pub(crate) use crate::key::Key;
 use crate::keyspace::Keyspace;
+use crate::records::Encoder;
 use crate::rows::Command;
 use crate::rows::Flags;
 use crate::session::Session;
@@ -68,6 +71,12 @@ pub struct Context<'a, 'b> {
     pub(crate) blocked: Option<Blocked>,
     /// It runs on a thread of its own: it waits for locks.
     pub(crate) is_long: bool,
+    /// The records of a transaction's commands so far, if it is one of them.
+    pub(crate) group: Option<Box<Encoder>>,
+    /// What is recorded in its place.
+    instead: Option<Box<Instead>>,
+    /// True if it was recorded.
+    recorded: bool,
     /// The time at which the locks were taken, if this hold is measured.
     held_since_ns: Option<u64>,
     /// Large values: work before locking and after unlocking. A pointer, because most commands
@@ -119,6 +128,9 @@ impl<'a, 'b> Context<'a, 'b> {
             ticket: None,
             blocked: None,
             is_long: false,
+            group: None,
+            instead: None,
+            recorded: false,
             held_since_ns: None,
             large: None,
         }

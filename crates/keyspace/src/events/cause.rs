@@ -9,6 +9,8 @@ pub(crate) enum Cause {
     Append,
     CopyTo,
     Del,
+    /// The last member's deadline was reached.
+    Emptied,
     Evicted,
     Expire,
     Expired,
@@ -48,7 +50,7 @@ impl Cause {
     /// True of changes that no command has made, although one may have met them.
     pub(crate) fn is_by_itself(self) -> bool {
         match self {
-            Self::Expired | Self::Evicted => true,
+            Self::Emptied | Self::Expired | Self::Evicted => true,
             Self::Of(_, name) => matches!(name, "hexpired" | "sexpired" | "zexpired"),
             _ => false,
         }
@@ -60,7 +62,7 @@ impl Cause {
             Self::Of(class, name) => (class, name),
             Self::Append => (NotifyClass::String, "append"),
             Self::CopyTo => (NotifyClass::Generic, "copy_to"),
-            Self::Del => (NotifyClass::Generic, "del"),
+            Self::Del | Self::Emptied => (NotifyClass::Generic, "del"),
             Self::Evicted => (NotifyClass::Evicted, "evicted"),
             Self::Expire => (NotifyClass::Generic, "expire"),
             Self::Expired => (NotifyClass::Expired, "expired"),

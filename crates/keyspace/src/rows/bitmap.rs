@@ -32,6 +32,7 @@ pub(super) const ROWS: &[Command] = &chapter(Group::Bitmap, "@bitmap", [
         .since("2.6.0")
         .keys(KeySpec::from(2, "OW update, RO access"))
         .cost(Cost::all(10)).slow().adds(Adds::Longest)
+        .recorded_as_result()
         .says("Performs bitwise operations on multiple strings, and stores the result.")
         .complexity("O(N)")
         .history(&[("8.2.0", "Added the `DIFF`, `DIFF1`, `ANDOR` and `ONE` operations.")]),

@@ -6,6 +6,7 @@ use super::keys::KeySpec;
 use super::kinds::{Adds, Group};
 use super::syntax;
 use super::syntax::Argument;
+use crate::records::Recorded;
 
 /// One command or subcommand: its shape and its documentation.
 ///
@@ -35,6 +36,8 @@ pub struct Command {
     pub(crate) stored_argument: u32,
     /// The data that it adds.
     pub(crate) adds: Adds,
+    /// How it is recorded, if it changes data.
+    pub(crate) recorded: Recorded,
     /// The number of its subcommands: the rows behind it. A row that has some is never run itself.
     pub(super) subcommands: u16,
     /// One sentence.
@@ -90,6 +93,7 @@ pub(super) const fn row(
         reaches: false,
         stored_argument: 0,
         adds: Adds::Arguments,
+        recorded: Recorded::AsSent,
         subcommands: 0,
         summary: "",
         since: "1.0.0",
@@ -153,6 +157,14 @@ impl Command {
 
     pub(super) const fn adds(self, adds: Adds) -> Self {
         Self { adds, ..self }
+    }
+
+    /// It makes keys of others, so what it has made is recorded.
+    pub(super) const fn recorded_as_result(self) -> Self {
+        Self {
+            recorded: Recorded::AsResult,
+            ..self
+        }
     }
 
     /// Its group, if not the chapter's.

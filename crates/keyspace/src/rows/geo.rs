@@ -44,6 +44,7 @@ pub(super) const ROWS: &[Command] = &chapter(Group::Geo, "@geo", [
             [order(ASC|DESC)] [count(COUNT count:int [ANY])] [STOREDIST]")
         .since("6.2.0").keys(KeySpec::two("OW update, RO access"))
         .cost(Cost::visiting(1000, Visits::Area(GeoSearch::WordsAndStore))).slow().adds(Adds::Sources)
+        .recorded_as_result()
         .says("Stores the members of a geospatial index within a box or a circle in a key.")
         .complexity("O(N+log(M)) where N is the number of members in the cells around the shape \
             and M is the number of members in the index.")

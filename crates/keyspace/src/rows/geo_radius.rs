@@ -13,6 +13,7 @@ pub(super) const ROWS: &[Command] = &chapter(Group::Geo, "@geo", [
             [STOREDIST key:key2]")
         .since("3.2.0").keys(KeySpec::one_and_stored(6, "RO access, OW update, OW update"))
         .cost(Cost::visiting(500, Visits::Area(GeoSearch::Around { stores: true }))).slow().adds(Adds::Sources)
+        .recorded_as_result()
         .says("Returns or stores the members of a geospatial index within a distance of a point.")
         .complexity("O(N+log(M)) where N is the number of members in the cells around the shape \
             and M is the number of members in the index.")
@@ -33,6 +34,7 @@ pub(super) const ROWS: &[Command] = &chapter(Group::Geo, "@geo", [
             count:int [ANY])] [order(ASC|DESC)] [STORE key:key1] [STOREDIST key:key2]")
         .since("3.2.0").keys(KeySpec::one_and_stored(5, "RO access, OW update, OW update"))
         .cost(Cost::visiting(500, Visits::Area(GeoSearch::AroundMember { stores: true }))).slow().adds(Adds::Sources)
+        .recorded_as_result()
         .says("Returns or stores the members of a geospatial index within a distance of a member.")
         .complexity("O(N+log(M)) where N is the number of members in the cells around the shape \
             and M is the number of members in the index.")

@@ -25,6 +25,7 @@ pub(super) const ROWS: &[Command] = &chapter(Group::HyperLogLog, "@hyperloglog",
     row("pfmerge", -2, "write denyoom", "destkey:key [sourcekey:key1...]")
         .since("2.8.9").keys(KeySpec::all(1, "RW access insert, RO access"))
         .cost(Cost::arguments(5000)).slow().adds(Adds::Registers)
+        .recorded_as_result()
         .says("Merges one or more HyperLogLog values into a single key.")
         .complexity("O(N) to merge N HyperLogLogs, but with high constant times."),
     row("pfselftest", 1, "admin", "")

@@ -272,6 +272,18 @@ impl KeySpec {
         0..0
     }
 
+    /// The positions of the keys that a call may change.
+    pub(crate) fn written(&self, args: Args<'_>) -> impl Iterator<Item = usize> {
+        let uses = self.uses();
+        let used = self.positions(args).enumerate();
+        used.filter_map(move |(i, at)| {
+            let of_key = uses.get(i).or(uses.last());
+            of_key
+                .is_some_and(|uses| !uses.starts_with("RO"))
+                .then_some(at)
+        })
+    }
+
     /// The use of each key. The last one holds for all keys that follow.
     pub(crate) fn uses(&self) -> Vec<&'static str> {
         match self.uses {

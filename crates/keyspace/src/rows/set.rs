@@ -24,6 +24,7 @@ pub(super) const ROWS: &[Command] = &chapter(Group::Set, "@set", [
     row("sdiffstore", -3, "write denyoom", "destination:key key:key1...")
         .keys(KeySpec::all(1, "OW update, RO access")).cost(Cost::all(500)).slow()
         .adds(Adds::Sources)
+        .recorded_as_result()
         .says("Stores the members of the first set that none of the others has in a key.")
         .complexity("O(N) where N is the total number of elements in all given sets."),
     row("sinter", -2, "readonly", "key...")
@@ -40,6 +41,7 @@ pub(super) const ROWS: &[Command] = &chapter(Group::Set, "@set", [
     row("sinterstore", -3, "write denyoom", "destination:key key:key1...")
         .keys(KeySpec::all(1, "OW update, RO access")).cost(Cost::all(500)).slow()
         .adds(Adds::Sources)
+        .recorded_as_result()
         .says("Stores the members that all of several sets have in a key.")
         .complexity("O(N*M) worst case where N is the cardinality of the smallest set and M is the \
             number of sets."),
@@ -92,6 +94,7 @@ pub(super) const ROWS: &[Command] = &chapter(Group::Set, "@set", [
     row("sunionstore", -3, "write denyoom", "destination:key key:key1...")
         .keys(KeySpec::all(1, "OW update, RO access")).cost(Cost::all(500)).slow()
         .adds(Adds::Sources)
+        .recorded_as_result()
         .says("Stores the members of several sets in a key.")
         .complexity("O(N) where N is the total number of elements in all given sets."),
 ]);

@@ -15,6 +15,7 @@ pub(super) const ROWS: &[Command] = &chapter(Group::SortedSet, "@sortedset", [
     row("zdiffstore", -4, "write denyoom movablekeys", "destination:key numkeys:int key:key1...")
         .since("6.2.0").keys(KeySpec::one_and_counted("OW update, RO access")).cost(Cost::all(3000))
         .slow().adds(Adds::Sources)
+        .recorded_as_result()
         .says("Stores the difference between the first sorted set and the others in a key.")
         .complexity("O(L + (N-K)log(N)) where L is the sum of the sizes of the sources, N the size \
             of the first one and K the number of members in the result."),
@@ -35,6 +36,7 @@ pub(super) const ROWS: &[Command] = &chapter(Group::SortedSet, "@sortedset", [
             aggregate(SUM|MIN|MAX)]")
         .since("2.0.0").keys(KeySpec::one_and_counted("OW update, RO access")).cost(Cost::all(3000))
         .slow().adds(Adds::Sources)
+        .recorded_as_result()
         .says("Stores the intersection of sorted sets in a key.")
         .complexity("O(N*K)+O(M*log(M)) where N is the size of the smallest source, K the number \
             of sources and M the number of members in the result."),
@@ -50,6 +52,7 @@ pub(super) const ROWS: &[Command] = &chapter(Group::SortedSet, "@sortedset", [
             aggregate(SUM|MIN|MAX)]")
         .since("2.0.0").keys(KeySpec::one_and_counted("OW update, RO access")).cost(Cost::all(3000))
         .slow().adds(Adds::Sources)
+        .recorded_as_result()
         .says("Stores the union of sorted sets in a key.")
         .complexity("O(N)+O(M*log(M)) where N is the sum of the sizes of the sources and M the \
             number of members in the result."),

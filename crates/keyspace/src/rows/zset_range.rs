@@ -42,6 +42,7 @@ pub(super) const ROWS: &[Command] = &chapter(Group::SortedSet, "@sortedset", [
             count:int)]")
         .since("6.2.0").keys(KeySpec::two("OW update, RO access"))
         .cost(Cost::visiting(1000, Visits::Range(3, RangeForm::SAID))).slow().adds(Adds::Sources)
+        .recorded_as_result()
         .says("Stores a range of members of a sorted set in a key.")
         .complexity("O(log(N)+M) where N is the number of members in the sorted set and M the \
             number of members stored."),

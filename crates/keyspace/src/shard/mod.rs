@@ -31,6 +31,8 @@ pub(crate) const NEVER: u64 = u64::MAX;
 pub(crate) const WAKE: u8 = 1;
 /// After unlocking, readers are told of keys that are invalid.
 pub(crate) const TELL: u8 = 1 << 1;
+/// Before unlocking, what has changed is recorded.
+pub(crate) const CHANGED: u8 = 1 << 2;
 
 const NO_TRANSACTION: u8 = 0;
 const TRANSACTION: u8 = 1;
@@ -66,11 +68,13 @@ pub(crate) struct ShardState {
     /// apart from the databases, so that a pass over a shard reads two cache lines and not all
     /// databases.
     due: Box<[u64]>,
+    /// Records are replayed: each runs at its own time.
+    replays: bool,
     /// The last value of `next_deadline`.
     published: u64,
     /// The latest engine tick at which somebody has acted here: nobody acts at an earlier one.
     acted: u64,
-    /// What is to be done after unlocking: bits.
+    /// What is to be done at the end of the hold: bits.
     after: u8,
     /// The observers that are told of changes: a bit each, tested in [`mutate`] only.
     observers: u8,
@@ -152,6 +156,7 @@ impl Shard {
                 ShardState {
                     databases: (0..databases).map(|_| Database::new(hasher)).collect(),
                     due: vec![NEVER; databases].into(),
+                    replays: false,
                     published: NEVER,
                     acted: 0,
                     after: 0,
@@ -319,10 +324,34 @@ impl Hold<'_> {
     #[inline(always)]
     pub(crate) fn meet(&mut self, now: &mut Now) {
         if self.state.acted > now.tick {
-            now.raise(self.state.acted);
+            self.delay(now);
         } else {
             self.state.acted = now.tick;
         }
+    }
+
+    #[cold]
+    fn delay(&self, now: &mut Now) {
+        if !self.state.replays {
+            now.raise(self.state.acted);
+        }
+    }
+
+    /// True, once, if something has changed that was not recorded.
+    #[inline]
+    pub(crate) fn take_changed(&mut self) -> bool {
+        let changed = self.state.after & CHANGED != 0;
+        self.state.after &= !CHANGED;
+        changed
+    }
+}
+
+#[cfg(debug_assertions)]
+impl Drop for Hold<'_> {
+    /// What has changed was recorded, unless the command has panicked.
+    fn drop(&mut self) {
+        let changed = self.state.after & CHANGED != 0;
+        assert!(!changed || std::thread::panicking(), "it was not recorded");
     }
 }
 
@@ -382,7 +411,7 @@ impl ShardState {
         self.published
     }
 
-    /// What is to be done after unlocking: [`WAKE`] and [`TELL`].
+    /// What is to be done at the end of the hold: [`WAKE`], [`TELL`] and [`CHANGED`].
     #[inline(always)]
     pub(crate) fn after(&self) -> u8 {
         self.after

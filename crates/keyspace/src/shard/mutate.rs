@@ -13,7 +13,7 @@ use std::sync::atomic::AtomicBool;
 
 use tidewheel_store::{Expired, KeyHasher, NewValue, Progress, Seen, Slot};
 
-use super::{Database, Hold, NEVER};
+use super::{CHANGED, Database, Hold, NEVER};
 use crate::events::{Cause, Event, NotifyClass, NotifyFlags};
 use crate::key::{At, Key};
 use crate::time::Now;
@@ -38,6 +38,8 @@ const AWAITED: u8 = 1 << 2;
 const TRACKED: u8 = 1 << 3;
 /// The observer that notes every key for clients that want to know, while there are any.
 const BROADCASTS: u8 = 1 << 4;
+/// The observer that has commands recorded.
+const RECORDS: u8 = 1 << 5;
 /// The observer of tests.
 #[cfg(test)]
 const TEST_OBSERVER: u8 = 1 << 7;
@@ -218,8 +220,8 @@ impl Hold<'_> {
         self.remove(at, slot, Cause::Expired)
     }
 
-    /// Removes an entry to free memory. Returns its object.
-    pub(crate) fn evict(&mut self, db: u32, slot: Slot) -> Option<Object> {
+    /// Removes an entry to free memory, and records that. Returns its object.
+    pub(crate) fn evict(&mut self, db: u32, slot: Slot, now: &Now) -> Option<Object> {
         self.state.counters.evicted += 1;
         let key = match self.state.observers {
             0 => Vec::new(),
@@ -227,6 +229,10 @@ impl Hold<'_> {
         };
         let hash = self.entries(db).hash(slot);
         let object = self.take_out(db, slot, hash);
+        if self.state.observers & RECORDS != 0 {
+            let words = [&b"DEL"[..], &key].into_iter();
+            self.shard.shared.records.push(now, db, words);
+        }
         self.tell(db, &key, Cause::Evicted);
         object
     }
@@ -310,6 +316,7 @@ impl Hold<'_> {
         self.state.due[db as usize] = NEVER;
         self.state.changes += entries.len() as u64;
         self.count_bytes(db);
+        self.note_changed();
         if self.state.observers & AWAITED != 0 {
             self.note_all_awaited(db);
         }
@@ -330,6 +337,7 @@ impl Hold<'_> {
         let (first_at, second_at) = (first as usize, second as usize);
         self.state.databases.swap(first_at, second_at);
         self.state.due.swap(first_at, second_at);
+        self.note_changed();
         if self.state.observers & AWAITED != 0 {
             self.note_all_awaited(first);
             self.note_all_awaited(second);
@@ -447,8 +455,31 @@ impl Hold<'_> {
         if self.state.observers & (TRACKED | BROADCASTS) != 0 {
             self.note_invalid(key, cause.is_by_itself());
         }
+        if !cause.is_by_itself() {
+            self.note_changed();
+        }
         #[cfg(test)]
         self.record_key(db, key);
+    }
+
+    /// A command has changed something, which it records before it unlocks.
+    fn note_changed(&mut self) {
+        if self.state.observers & RECORDS != 0 {
+            self.state.after |= CHANGED;
+        }
+    }
+
+    /// Has changes recorded from now on, or no longer.
+    pub(crate) fn observe_records(&mut self, on: bool) {
+        match on {
+            true => self.state.observers |= RECORDS,
+            false => self.state.observers &= !RECORDS,
+        }
+    }
+
+    /// Says whether records are replayed here, each at its own time.
+    pub(crate) fn set_replays(&mut self, replays: bool) {
+        self.state.replays = replays;
     }
 
     /// True if an observer wants to be told of a change with that cause.

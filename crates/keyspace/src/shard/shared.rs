@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use crate::events::{EventQueue, NotifyFlags};
+use crate::records::RecordQueue;
 use crate::tracking::{Registry, TrackingTotals};
 
 /// The totals, events and settings that all shards share.
@@ -12,6 +13,8 @@ pub(crate) struct SharedState {
     pub(crate) used_bytes: AtomicI64,
     /// Events that wait to be published.
     pub(crate) events: EventQueue,
+    /// Changes that wait to be logged.
+    pub(crate) records: RecordQueue,
     /// The clients that track.
     pub(crate) registry: Registry,
     /// The sizes of the tables of tracked keys.

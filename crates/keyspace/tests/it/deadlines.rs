@@ -204,7 +204,7 @@ fn lateness_counts_microseconds_since_the_deadline() {
 
 #[test]
 fn a_budget_leaves_a_backlog_that_later_passes_clear() {
-    let mut rig = Rig::with(tidewheel_keyspace::Options {
+    let mut rig = Rig::with(Options {
         shards: 1,
         databases: 16,
         seed: 1,
@@ -239,7 +239,7 @@ fn a_budget_leaves_a_backlog_that_later_passes_clear() {
 
 #[test]
 fn a_shorter_deadline_wakes_the_sleeper_and_a_longer_one_does_not() {
-    let mut rig = Rig::with(tidewheel_keyspace::Options {
+    let mut rig = Rig::with(Options {
         shards: 1,
         databases: 2,
         seed: 1,

@@ -22,6 +22,7 @@ mod memory_limit;
 mod memory_room;
 mod notifications;
 #[cfg(unix)]
+mod records;
 mod redis;
 mod reply_limits;
 mod rows;

@@ -27,6 +27,8 @@ pub(crate) fn spop(ctx: &mut Context<'_, '_>) -> Outcome {
     let key = ctx.key(1);
     let slot = ctx.find_of::<Set>(key, Lookup::Write)?;
     let (mut random, now) = (ctx.random(key), ctx.now.tick);
+    let mut popped: Vec<Box<[u8]>> = Vec::new();
+    let records = ctx.is_recording();
     ctx.edit(key, slot, |set: &mut Set, out| {
         let wanted = count.unwrap_or(1).min(set.get().len());
         match count {
@@ -34,9 +36,24 @@ pub(crate) fn spop(ctx: &mut Context<'_, '_>) -> Outcome {
             None => {}
             Some(_) => out.set(wanted),
         }
-        set.pop_many(wanted, now, || random.next(), |entry| out.bulk(entry.key));
+        set.pop_many(
+            wanted,
+            now,
+            || random.next(),
+            |entry| {
+                out.bulk(entry.key);
+                if records {
+                    popped.push(entry.key.into());
+                }
+            },
+        );
         ((), (wanted > 0).then_some(SPOP))
     });
+    if records {
+        let words = [&b"SREM"[..], key.bytes].into_iter();
+        let words: Vec<_> = words.chain(popped.iter().map(|member| &**member)).collect();
+        ctx.record_instead(&words);
+    }
     Ok(())
 }
 

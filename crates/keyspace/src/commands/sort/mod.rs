@@ -226,6 +226,7 @@ fn store(
         let (at, hold) = ctx.on(key);
         hold.insert_owned(at, owned, access, Cause::SortStore);
     }
+    ctx.record_result(key, db);
     ctx.out.integer(len as i64);
     Ok(())
 }

@@ -111,6 +111,15 @@ pub(crate) fn xadd(ctx: &mut Context<'_, '_>) -> Outcome {
         if trimmed.entries > 0 {
             ctx.event(key, event("xtrim"));
         }
+        if trimmed.is_approximate()
+            && let Some(trimming) = call.trimming
+        {
+            let id = id.to_string();
+            let words = [b"XADD", key.bytes, id.as_bytes()].into_iter();
+            let words: Vec<_> = words.chain(call.words.iter()).collect();
+            ctx.record_instead(&words);
+            trimmed.record(ctx, trimming.references());
+        }
         trimmed.drop(ctx);
     }
     Ok(())

@@ -293,7 +293,45 @@ impl<'b> ReadCall<'b> {
         if is_new.ok_or_else(|| no_group(key.bytes, group))? {
             ctx.event(key, event("xgroup-createconsumer"));
         }
-        let served = ctx.edit(key, Some(slot), |stream: &mut Stream, out| {
+        let served = self.read_in_stream(ctx, (key, slot), (group, consumer), from, now_ms, first);
+        self.record(ctx, key, (group, consumer), from);
+        Ok(served)
+    }
+
+    /// Records what was read of one stream: of which ones something was depends on the others.
+    fn record(
+        &self,
+        ctx: &mut Context<'_, 'b>,
+        key: Key<'b>,
+        (group, consumer): (&[u8], &[u8]),
+        from: From,
+    ) {
+        let id = match from {
+            From::Above(id) => id.to_string(),
+            From::New => ">".to_owned(),
+        };
+        let most = self.most.to_string();
+        let mut words = vec![&b"XREADGROUP"[..], b"GROUP", group, consumer];
+        if self.most != usize::MAX {
+            words.extend([&b"COUNT"[..], most.as_bytes()]);
+        }
+        if self.noack {
+            words.push(b"NOACK");
+        }
+        words.extend([&b"STREAMS"[..], key.bytes, id.as_bytes()]);
+        ctx.record_instead(&words);
+    }
+
+    fn read_in_stream(
+        &self,
+        ctx: &mut Context<'_, 'b>,
+        (key, slot): (Key<'b>, Slot),
+        (group, consumer): (&[u8], &[u8]),
+        from: From,
+        now_ms: i64,
+        first: impl FnOnce(&mut Writer),
+    ) -> bool {
+        ctx.edit(key, Some(slot), |stream: &mut Stream, out| {
             let Stream { log, groups } = stream;
             let served = groups.edit(group, |group| {
                 let (number, _) = group.consumer_or_new(consumer, now_ms);
@@ -317,8 +355,7 @@ impl<'b> ReadCall<'b> {
                 None => (false, None),
                 Some(changed) => (true, changed.then_some(Cause::Delivery)),
             }
-        });
-        Ok(served)
+        })
     }
 
     /// Notes that a consumer has come. Returns whether it is new; `None` if there is no group.

@@ -138,9 +138,31 @@ impl TrimWords {
 pub(super) struct TrimOutcome {
     pub(super) entries: u64,
     chunks: Option<Trimmed>,
+    /// What to keep, if how much has left depends on how the entries lay.
+    kept: Option<Keep>,
 }
 
 impl TrimOutcome {
+    /// True if it is to be recorded as what it has left.
+    pub(super) fn is_approximate(&self) -> bool {
+        self.kept.is_some()
+    }
+
+    /// Records which entries it has left, if that depends on how they lay.
+    pub(super) fn record(&self, ctx: &mut Context<'_, '_>, references: References) {
+        let (word, threshold) = match self.kept {
+            None => return,
+            Some(Keep::Len(most)) => (&b"MAXLEN"[..], most.to_string()),
+            Some(Keep::From(id)) => (&b"MINID"[..], id.to_string()),
+        };
+        let key = ctx.key(1);
+        let mut words = vec![b"XTRIM", key.bytes, word, b"=", threshold.as_bytes()];
+        if references == References::Delete {
+            words.push(b"DELREF");
+        }
+        ctx.record_instead(&words);
+    }
+
     /// Drops the chunks when nothing is locked any more.
     pub(super) fn drop(self, ctx: &mut Context<'_, '_>) {
         let Some(chunks) = self.chunks else { return };
@@ -157,6 +179,19 @@ impl TrimOutcome {
 }
 
 impl Trimming {
+    pub(super) fn references(&self) -> References {
+        self.references
+    }
+
+    /// What to keep so that the same entries stay.
+    fn kept(&self, stream: &Stream, entries: u64) -> Option<Keep> {
+        let is_recorded = self.trim.approximate && entries > 0;
+        is_recorded.then(|| match stream.log.is_empty() {
+            true => Keep::Len(0),
+            false => Keep::From(stream.log.first_id()),
+        })
+    }
+
     /// Trims a stream.
     pub(super) fn run(self, stream: &mut Stream) -> TrimOutcome {
         let has_groups = stream.groups.iter().next().is_some();
@@ -167,6 +202,7 @@ impl Trimming {
                 let trimmed = stream.log.trim(self.trim);
                 TrimOutcome {
                     entries: trimmed.entries,
+                    kept: self.kept(stream, trimmed.entries),
                     chunks: Some(trimmed),
                 }
             }
@@ -182,6 +218,7 @@ impl Trimming {
         stream.groups.forget_all(&gone);
         TrimOutcome {
             entries: trimmed.entries,
+            kept: self.kept(stream, trimmed.entries),
             chunks: Some(trimmed),
         }
     }
@@ -235,6 +272,7 @@ impl Trimming {
         TrimOutcome {
             entries,
             chunks: None,
+            kept: None,
         }
     }
 }
@@ -258,6 +296,7 @@ pub(crate) fn xtrim(ctx: &mut Context<'_, '_>) -> Outcome {
         let cause = (trimmed.entries > 0).then_some(event("xtrim"));
         (trimmed, cause)
     });
+    trimmed.record(ctx, trimming.references());
     trimmed.drop(ctx);
     Ok(())
 }

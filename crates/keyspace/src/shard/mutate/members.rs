@@ -204,7 +204,7 @@ impl Hold<'_> {
             members,
             backlog: false,
             gone: true,
-            garbage: self.remove_due(db, slot, Cause::Del),
+            garbage: self.remove_due(db, slot, Cause::Emptied),
         }
     }
 

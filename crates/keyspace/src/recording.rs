@@ -1,0 +1,83 @@
+//! Recording and replaying changes of data: the page is [`records`](crate::records).
+
+use tidewheel_resp::{Args, Protocol, Writer};
+
+use crate::gate::{Exclusive, Seat};
+use crate::keyspace::Keyspace;
+use crate::records::Record;
+use crate::resolve::resolve;
+use crate::session::Session;
+use crate::time::{Now, Time};
+
+impl Keyspace {
+    /// Records each change from now on. What waits is to be [taken](Self::take_records), or memory
+    /// grows.
+    pub fn start_recording(&self, alone: &Exclusive<'_>) {
+        self.observe_records(alone, true);
+    }
+
+    /// Records no longer.
+    pub fn stop_recording(&self, alone: &Exclusive<'_>) {
+        self.observe_records(alone, false);
+    }
+
+    fn observe_records(&self, _alone: &Exclusive<'_>, on: bool) {
+        self.shared.records.switch(on);
+        for shard in &*self.shards {
+            shard.lock().observe_records(on);
+        }
+    }
+
+    /// Takes the records that wait: their bytes replace those of `into`, whose memory is used
+    /// again. They stand in the order of the changes. Locks no shard.
+    pub fn take_records(&self, into: &mut Vec<u8>) {
+        self.shared.records.take(into);
+    }
+
+    /// A moment of the clock as records and deadlines see it: its tick is engine time, which may
+    /// have been frozen. Wall time is the same.
+    #[must_use]
+    pub fn engine_time(&self, time: Time) -> Time {
+        let now = Now::of(&self.timeline, time);
+        Time {
+            tick: now.tick,
+            micros: u32::try_from(now.micros).unwrap_or(0),
+            wall_offset_ms: time.wall_ms().saturating_sub_unsigned(now.tick),
+        }
+    }
+
+    /// Says whether records are replayed now. Meanwhile nothing is removed because time passes:
+    /// each record finds what its command has found.
+    pub fn set_replays(&self, _alone: &Exclusive<'_>, replays: bool) {
+        for shard in &*self.shards {
+            shard.lock().set_replays(replays);
+        }
+    }
+
+    /// Runs a record at its own time, while [replaying](Self::set_replays). Returns the error that
+    /// its command was answered with, if it was: then it comes from another version, or its bytes
+    /// are not what was written.
+    ///
+    /// # Errors
+    ///
+    /// The reply, if it is an error.
+    pub fn replay(&self, seat: &mut Seat, record: &Record<'_>) -> Result<(), Vec<u8>> {
+        let args = Args::from_slices(record.words());
+        let mut out = Writer::new(Protocol::Resp3);
+        if self.database_index(record.db().into()).is_none() {
+            return Err(b"-ERR DB index is out of range\r\n".to_vec());
+        }
+        let mut session = Session {
+            db: record.db(),
+            ..Session::default()
+        };
+        match resolve(args) {
+            Ok(row) => self.execute(seat, row, &mut session, record.time(), args, &mut out),
+            Err(error) => error.write(&mut out),
+        }
+        match out.as_bytes().first() {
+            Some(b'-' | b'!') => Err(out.into_vec()),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! What is recorded of each change, and that replaying it makes the same data.
+
+use tidewheel_keyspace::{Begun, Policy, RecordReader, Watching, resolve};
+use tidewheel_resp::{Args, Protocol, Writer};
+
+use crate::common::{Rig, fill, limit_to_what_is_used};
+
+impl Rig {
+    fn recording() -> Self {
+        let mut rig = Self::new();
+        rig.keyspace.start_recording(&rig.seat.exclusive());
+        rig
+    }
+
+    /// The records since the last call, each as a line: `db: words`, with `..` if others belong to
+    /// it. Payloads are shown as `<payload>`.
+    fn records(&self) -> Vec<String> {
+        let mut bytes = Vec::new();
+        self.keyspace.take_records(&mut bytes);
+        let show = |word: &&[u8]| match std::str::from_utf8(word) {
+            Ok(text) => text.to_owned(),
+            Err(_) => "<payload>".to_owned(),
+        };
+        let lines = RecordReader::new(&bytes).map(|record| {
+            let record = record.expect("valid");
+            let words: Vec<_> = record.words().iter().map(show).collect();
+            let more = if record.ends_group() { "" } else { ".." };
+            format!("{}{more}: {}", record.db(), words.join(" "))
+        });
+        lines.collect()
+    }
+
+    /// Runs lines of `command -> records`, which `;` parts.
+    #[track_caller]
+    fn recorded(&mut self, script: &str) {
+        for line in script
+            .lines()
+            .map(str::trim)
+            .filter(|line| !line.is_empty())
+        {
+            if let Some(ms) = line.strip_prefix("pass ") {
+                self.pass(ms.parse().expect("milliseconds"));
+                continue;
+            }
+            let (command, expected) = line.split_once("->").expect("command -> records");
+            let reply = self.run(command);
+            let expected: Vec<_> = expected.split(';').map(str::trim).collect();
+            let expected = expected.into_iter().filter(|record| !record.is_empty());
+            let expected: Vec<_> = expected.map(str::to_owned).collect();
+            assert_eq!(self.records(), expected, "{command} answered {reply}");
+        }
+    }
+}
+
+#[test]
+fn most_commands_are_recorded_as_they_were_sent_if_they_change_anything() {
+    Rig::recording().recorded(
+        "
+        SET k v PX 500 -> 0: SET k v PX 500
+        set k v2 nx ->
+        GET k ->
+        EXPIRE k 10 -> 0: EXPIRE k 10
+        EXPIRE k 10 GT ->
+        INCR k ->
+        APPEND k more -> 0: APPEND k more
+        DEL k nothing -> 0: DEL k nothing
+        DEL k nothing ->
+        SELECT 3 ->
+        HSET h f v -> 3: HSET h f v
+        HPEXPIRE h 5 FIELDS 1 f -> 3: HPEXPIRE h 5 FIELDS 1 f
+        HSETNX h f w ->
+        RENAME h h2 -> 3: RENAME h h2
+        MOVE h2 0 -> 3: MOVE h2 0
+        SWAPDB 0 3 -> 3: SWAPDB 0 3
+        FLUSHDB -> 3: FLUSHDB
+        FLUSHDB ->
+        ",
+    );
+}
+
+#[test]
+fn nothing_is_recorded_when_something_expires() {
+    let mut rig = Rig::recording();
+    rig.recorded(
+        "
+        SET k v PX 5 -> 0: SET k v PX 5
+        SET l v PX 5 -> 0: SET l v PX 5
+        HSET h f v -> 0: HSET h f v
+        HPEXPIRE h 5 FIELDS 1 f -> 0: HPEXPIRE h 5 FIELDS 1 f
+        SADD s a b -> 0: SADD s a b
+        SPEXPIRE s 5 MEMBERS 1 a -> 0: SPEXPIRE s 5 MEMBERS 1 a
+        pass 5
+        GET k ->
+        HLEN h ->
+        SCARD s ->
+        SET k again -> 0: SET k again
+        ",
+    );
+    rig.expire_all();
+    assert_eq!(rig.records(), [""; 0]);
+}
+
+#[test]
+fn what_depends_on_other_keys_or_on_chance_is_recorded_as_what_it_has_done() {
+    let mut rig = Rig::recording();
+    rig.recorded(
+        "
+        SADD a 1 -> 0: SADD a 1
+        SPOP a -> 0: SREM a 1
+        SPOP a ->
+        SADD a x -> 0: SADD a x
+        SUNIONSTORE to a b -> 0: RESTORE to 0 <payload> REPLACE ABSTTL
+        SINTERSTORE to a b -> 0: DEL to
+        SINTERSTORE to a b ->
+        COPY a c DB 2 -> 2: RESTORE c 0 <payload> REPLACE ABSTTL
+        SORT a ALPHA STORE l -> 0: RESTORE l 0 <payload> REPLACE ABSTTL
+        PEXPIRE l 100 -> 0: PEXPIRE l 100
+        BLPOP none l 0 -> 0: LPOP l
+        RPUSH l a b c d -> 0: RPUSH l a b c d
+        BLMPOP 0 2 none l RIGHT COUNT 2 -> 0: LMPOP 1 l RIGHT COUNT 2
+        BLMOVE l to LEFT RIGHT 0 -> 0: LMOVE l to LEFT RIGHT
+        BRPOPLPUSH l to 0 -> 0: RPOPLPUSH l to
+        ZADD z 1 a 2 b 3 c -> 0: ZADD z 1 a 2 b 3 c
+        BZPOPMIN none z 0 -> 0: ZPOPMIN z
+        BZMPOP 0 2 none z MAX -> 0: ZMPOP 1 z MAX
+        XADD x 5-1 f v -> 0: XADD x 5-1 f v
+        XGROUP CREATE x g 0 -> 0: XGROUP CREATE x g 0
+        XREADGROUP GROUP g me BLOCK 5 COUNT 2 STREAMS x > -> 0: XREADGROUP GROUP g me COUNT 2 STREAMS x >
+        XREADGROUP GROUP g me STREAMS x > ->
+        XREADGROUP GROUP g me NOACK STREAMS x 0-0 -> 0: XREADGROUP GROUP g me NOACK STREAMS x 0-0
+        ",
+    );
+}
+
+#[test]
+fn an_approximate_trim_is_recorded_as_what_it_has_left() {
+    let mut rig = Rig::recording();
+    for i in 1..=250 {
+        rig.run(&format!("XADD x {i}-0 f v"));
+    }
+    rig.records();
+    rig.recorded(
+        "
+        XADD x MAXLEN ~ 120 251-0 f v -> 0..: XADD x 251-0 f v ; 0: XTRIM x MINID = 101-0
+        XADD x MAXLEN ~ 120 252-0 f v -> 0: XADD x MAXLEN ~ 120 252-0 f v
+        XTRIM x MAXLEN ~ 10 -> 0: XTRIM x MINID = 201-0
+        XTRIM x MAXLEN 10 -> 0: XTRIM x MAXLEN 10
+        ",
+    );
+}
+
+#[test]
+fn a_transaction_is_one_and_who_was_served_stands_behind_it() {
+    let mut rig = Rig::recording();
+    let lines = ["INCR a", "GET a", "RPUSH list v w", "SELECT 2", "INCR a"];
+    let slices: Vec<Vec<&[u8]>> = lines
+        .iter()
+        .map(|line| line.split(' ').map(str::as_bytes).collect())
+        .collect();
+    for whole in [false, true] {
+        let calls = slices.iter().map(|words| Args::from_slices(words));
+        let calls = calls.map(|args| (resolve(args).expect("a command"), args));
+        let (watching, mut out) = (Watching::default(), Writer::new(Protocol::Resp2));
+        rig.session.db = 0;
+        rig.seat.enter();
+        let begun =
+            rig.keyspace
+                .transaction(&mut rig.seat, rig.time, 0, calls.clone(), &watching, whole);
+        let Ok(Begun::Runs(mut transaction)) = begun else {
+            panic!("nobody else is there");
+        };
+        for (row, args) in calls {
+            transaction.run(row, &mut rig.session, args, &mut out);
+        }
+        transaction.end(&mut rig.seat, rig.time, &mut out);
+        rig.seat.leave();
+        assert_eq!(
+            rig.records(),
+            ["0..: INCR a", "0..: RPUSH list v w", "2: INCR a"]
+        );
+    }
+}
+
+#[test]
+fn an_evicted_key_is_recorded_as_deleted() {
+    let mut rig = Rig::recording();
+    fill(&mut rig, 0, 1_000, "");
+    rig.records();
+    rig.keyspace.rules().set_policy(Policy::AllKeysRandom);
+    limit_to_what_is_used(&rig);
+    fill(&mut rig, 1_000, 3_000, "");
+    let is_eviction = |record: &String| record.starts_with("0: DEL ");
+    let (evicted, written): (Vec<_>, Vec<_>) = rig.records().into_iter().partition(is_eviction);
+    assert_eq!(written.len(), 2_000);
+    assert!(evicted.len() > 1_000, "{} were evicted", evicted.len());
+}
+
+#[test]
+fn recording_ends_when_it_is_switched_off() {
+    let mut rig = Rig::recording();
+    rig.recorded("SET k v -> 0: SET k v");
+    rig.keyspace.stop_recording(&rig.seat.exclusive());
+    rig.recorded("SET k w ->");
+}

@@ -1,0 +1,188 @@
+//! A second keyspace, which is made of the records of the first: it must hold the same.
+
+use std::collections::BTreeMap;
+
+use tidewheel_keyspace::{Keyspace, Options, RecordReader, Seat, Session, Time, resolve};
+use tidewheel_resp::{Args, Protocol, Reply, Writer};
+
+use crate::shell::Shell;
+
+/// Databases that are compared.
+const DATABASES: u32 = 16;
+
+/// Milliseconds after which the end of wall time is near.
+const FAR: i64 = i64::MAX / 2;
+
+/// What is stored under each key of each database, with all deadlines as wall time.
+type Picture = BTreeMap<(u32, Vec<u8>), Vec<Reply>>;
+
+/// A keyspace with another number of shards and other hashes, into which records are replayed.
+#[derive(Debug)]
+pub(crate) struct Replica {
+    pub(crate) keyspace: Keyspace,
+    seat: Seat,
+    /// The last records, to be shown when something is wrong.
+    shown: Vec<String>,
+}
+
+impl Replica {
+    pub(crate) fn new(shards: usize) -> Self {
+        let options = Options {
+            shards: if shards == 1 { 8 } else { 1 },
+            databases: DATABASES as usize,
+            seed: 99,
+        };
+        let keyspace = Keyspace::new(options, Box::new(Shell::default()));
+        let mut seat = keyspace.seat();
+        keyspace.set_replays(&seat.exclusive(), true);
+        Self {
+            keyspace,
+            seat,
+            shown: Vec::new(),
+        }
+    }
+
+    /// Replays records.
+    pub(crate) fn replay(&mut self, records: &[u8]) {
+        for record in RecordReader::new(records) {
+            let record = record.expect("it was just written");
+            let words = record.words().join(&b' ');
+            let (db, tick) = (record.db(), record.time().tick);
+            let shown = format!("{tick} db{db} {}", words.escape_ascii());
+            if let Err(error) = self.keyspace.replay(&mut self.seat, &record) {
+                panic!("{shown}: {}", error.escape_ascii());
+            }
+            self.shown.push(shown);
+        }
+    }
+
+    /// Panics unless another keyspace holds the same at one moment, which its own clock and one of
+    /// engine time name.
+    pub(crate) fn compare(
+        &mut self,
+        with: &Keyspace,
+        seat: &mut Seat,
+        (clock, engine): (Time, Time),
+    ) {
+        let theirs = picture(with, seat, clock);
+        let ours = picture(&self.keyspace, &mut self.seat, engine);
+        for ((db, key), there) in &theirs {
+            let here = ours.get(&(*db, key.clone()));
+            assert!(
+                here == Some(there),
+                "db{db} {}: replayed {here:?}, but it is {there:?}; the records: {:#?}",
+                key.escape_ascii(),
+                self.about(key)
+            );
+        }
+        for (db, key) in ours.keys() {
+            assert!(
+                theirs.contains_key(&(*db, key.clone())),
+                "db{db} {} is only where records were replayed: {:#?}",
+                key.escape_ascii(),
+                self.about(key)
+            );
+        }
+    }
+
+    /// The records that name a key.
+    fn about(&self, key: &[u8]) -> Vec<&String> {
+        let name = key.escape_ascii().to_string();
+        let wide = ["flush", "swapdb"];
+        let about = |shown: &&String| {
+            let lower = shown.to_ascii_lowercase();
+            shown.contains(&name) || wide.iter().any(|word| lower.contains(word))
+        };
+        self.shown.iter().filter(about).collect()
+    }
+}
+
+fn picture(keyspace: &Keyspace, seat: &mut Seat, time: Time) -> Picture {
+    let mut picture = Picture::new();
+    for db in 0..DATABASES {
+        let mut session = Session {
+            db,
+            may_debug: true,
+            ..Session::default()
+        };
+        let mut call = |words: &[&[u8]]| {
+            let args = Args::from_slices(words);
+            let mut out = Writer::new(Protocol::Resp2);
+            let row = resolve(args).expect("a command");
+            keyspace.execute(seat, row, &mut session, time, args, &mut out);
+            let (reply, _) = Reply::read(out.as_bytes()).expect("valid").expect("whole");
+            reply
+        };
+        for key in texts(call(&[b"KEYS", b"*"])) {
+            let mut of_key = vec![
+                call(&[b"DEBUG", b"DIGEST-VALUE", &key]),
+                within_time(call(&[b"PEXPIRETIME", &key])),
+            ];
+            let Reply::Simple(kind) = call(&[b"TYPE", &key]) else {
+                panic!("a type");
+            };
+            let (members, deadlines): (&[&[u8]], &[u8]) = match kind.as_str() {
+                "hash" => (&[b"HKEYS", &key], b"HPEXPIRETIME"),
+                "set" => (&[b"SMEMBERS", &key], b"SPEXPIRETIME"),
+                "zset" => (&[b"ZRANGE", &key, b"0", b"-1"], b"ZPEXPIRETIME"),
+                "stream" => {
+                    let full = call(&[b"XINFO", b"STREAM", &key, b"FULL", b"COUNT", b"0"]);
+                    of_key.push(Reply::Simple(recorded_part(&full)));
+                    (&[], b"")
+                }
+                _ => (&[], b""),
+            };
+            if !members.is_empty() {
+                let mut members = texts(call(members));
+                members.sort();
+                let n = members.len().to_string();
+                let word: &[u8] = if kind == "hash" {
+                    b"FIELDS"
+                } else {
+                    b"MEMBERS"
+                };
+                let mut words = vec![deadlines, &key, word, n.as_bytes()];
+                words.extend(members.iter().map(Vec::as_slice));
+                of_key.push(call(&words));
+            }
+            of_key.push(Reply::Simple(kind));
+            picture.insert((db, key), of_key);
+        }
+    }
+    picture
+}
+
+/// The last deadlines that can be expressed are cut where wall time ends, which a step of the wall
+/// clock moves.
+fn within_time(reply: Reply) -> Reply {
+    match reply {
+        Reply::Integer(FAR..) => Reply::Integer(FAR),
+        reply => reply,
+    }
+}
+
+/// What a full report on a stream says, without the times at which consumers were last seen: a call
+/// that gives a consumer nothing changes only that, and is not recorded.
+fn recorded_part(report: &Reply) -> String {
+    let Reply::Array(items) = report else {
+        return match report {
+            Reply::Bulk(bytes) => bytes.escape_ascii().to_string(),
+            other => format!("{other:?}"),
+        };
+    };
+    let seen = |at: usize| at > 0 && items[at - 1] == Reply::Bulk(b"seen-time".to_vec());
+    let parts = (0..items.len()).filter(|at| !seen(*at));
+    let parts: Vec<_> = parts.map(|at| recorded_part(&items[at])).collect();
+    format!("[{}]", parts.join(" "))
+}
+
+fn texts(reply: Reply) -> Vec<Vec<u8>> {
+    let Reply::Array(items) = reply else {
+        panic!("{reply:?} is no list");
+    };
+    let text = |item| match item {
+        Reply::Bulk(bytes) => bytes,
+        other => panic!("{other:?} is no text"),
+    };
+    items.into_iter().map(text).collect()
+}
