@@ -51,6 +51,7 @@ mod walk;
 pub use dice::{Dice, Number};
 pub use draw::{Draw, spell};
 pub use model::{Entry, Event, Expect, Model, Place};
+pub use replay::Replica;
 pub use requests::Requests;
 pub use rig::Rig;
 pub use run::Run;

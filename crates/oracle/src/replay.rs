@@ -7,7 +7,7 @@ use tidewheel_resp::{Args, Protocol, Reply, Writer};
 
 use crate::shell::Shell;
 
-/// Databases that are compared.
+/// Databases of the replica, and the most of what it is compared with.
 const DATABASES: u32 = 16;
 
 /// Milliseconds after which the end of wall time is near.
@@ -18,7 +18,7 @@ type Picture = BTreeMap<(u32, Vec<u8>), Vec<Reply>>;
 
 /// A keyspace with another number of shards and other hashes, into which records are replayed.
 #[derive(Debug)]
-pub(crate) struct Replica {
+pub struct Replica {
     pub(crate) keyspace: Keyspace,
     seat: Seat,
     /// The last records, to be shown when something is wrong.
@@ -26,7 +26,8 @@ pub(crate) struct Replica {
 }
 
 impl Replica {
-    pub(crate) fn new(shards: usize) -> Self {
+    /// An empty keyspace that takes the records of one with that many shards.
+    pub fn new(shards: usize) -> Self {
         let options = Options {
             shards: if shards == 1 { 8 } else { 1 },
             databases: DATABASES as usize,
@@ -43,7 +44,11 @@ impl Replica {
     }
 
     /// Replays records.
-    pub(crate) fn replay(&mut self, records: &[u8]) {
+    ///
+    /// # Panics
+    ///
+    /// If one is damaged, or its command is refused.
+    pub fn replay(&mut self, records: &[u8]) {
         for record in RecordReader::new(records) {
             let record = record.expect("it was just written");
             let words = record.words().join(&b' ');
@@ -56,14 +61,13 @@ impl Replica {
         }
     }
 
-    /// Panics unless another keyspace holds the same at one moment, which its own clock and one of
-    /// engine time name.
-    pub(crate) fn compare(
-        &mut self,
-        with: &Keyspace,
-        seat: &mut Seat,
-        (clock, engine): (Time, Time),
-    ) {
+    /// Compares all keys, values and deadlines with those of another keyspace, at one moment: by
+    /// its own clock, and by one of engine time.
+    ///
+    /// # Panics
+    ///
+    /// If they differ.
+    pub fn compare(&mut self, with: &Keyspace, seat: &mut Seat, (clock, engine): (Time, Time)) {
         let theirs = picture(with, seat, clock);
         let ours = picture(&self.keyspace, &mut self.seat, engine);
         for ((db, key), there) in &theirs {
@@ -99,7 +103,7 @@ impl Replica {
 
 fn picture(keyspace: &Keyspace, seat: &mut Seat, time: Time) -> Picture {
     let mut picture = Picture::new();
-    for db in 0..DATABASES {
+    for db in 0..keyspace.databases() as u32 {
         let mut session = Session {
             db,
             may_debug: true,

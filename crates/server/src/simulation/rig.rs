@@ -11,6 +11,7 @@ use std::task::Waker;
 use std::time::Duration;
 
 use tidewheel_keyspace::{Seat, Served};
+use tidewheel_oracle::Replica;
 use tidewheel_resp::Writer;
 
 use super::wire::{Socket, Wire};
@@ -34,8 +35,19 @@ pub(super) struct Rig {
     peers: Vec<Vec<Peer>>,
     /// The seat of the thread that runs long commands.
     long: Seat,
+    /// What its records make.
+    replica: Replica,
     /// Keeps the way open on which commands ask the server to stop.
     _stopped: Receiver<StopReason>,
+}
+
+impl Drop for Rig {
+    /// Whatever a test is about, what was recorded makes the same data.
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.check_records();
+        }
+    }
 }
 
 /// The client's end of a connection.
@@ -93,13 +105,27 @@ impl Rig {
             seed: 1,
         }));
         let core = |index| LoopCore::new(Arc::clone(&server), index, InMemory);
+        let mut long = server.keyspace.seat();
+        server.keyspace.start_recording(&long.exclusive());
         Self {
             loops: (0..loops).map(core).collect(),
             peers: vec![Vec::new(); loops],
-            long: server.keyspace.seat(),
+            long,
+            replica: Replica::new(server.keyspace.shards()),
             server,
             _stopped: stopped,
         }
+    }
+
+    /// Panics unless what was recorded makes the same data. Nothing may be locked.
+    pub(super) fn check_records(&mut self) {
+        let keyspace = &self.server.keyspace;
+        let mut records = Vec::new();
+        keyspace.take_records(&mut records);
+        self.replica.replay(&records);
+        let clock = self.server.clock.now();
+        let times = (clock, keyspace.engine_time(clock));
+        self.replica.compare(keyspace, &mut self.long, times);
     }
 
     /// A new client of the loop `owner`.

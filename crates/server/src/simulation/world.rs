@@ -416,6 +416,7 @@ impl World {
                 break;
             }
         }
+        self.rig.check_records();
         // Keys that were given a deadline last expire.
         self.rest()?;
         self.model.expire_all(self.rig.server.clock.now().tick);
