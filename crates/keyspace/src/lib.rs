@@ -58,6 +58,7 @@
 //!   and [`NotifyFlags`] are keyspace notifications. [`Policy`] says what `maxmemory` evicts.
 //! - [`mod@rows`] is the table of commands, as data: COMMAND, HELP, arity and the positions of keys
 //!   follow from it. `resolve` finds a call's row.
+//! - `snapshot` writes all data to a file of the public format, and reads such files.
 //! - `value` says what a key holds, `value/collection` a collection. `dump` has the public format
 //!   of DUMP and RESTORE; its readers trust no length, count or order. `bits`, `hyperloglog` and
 //!   `geo` are arithmetic on strings and scores, without keys.
@@ -211,6 +212,7 @@ mod rules;
 mod serving;
 mod session;
 mod shard;
+mod snapshot;
 mod stats;
 mod steps;
 mod time;
@@ -246,6 +248,7 @@ pub use resolve::resolve;
 pub use rows::{Command, all_rows, lookup, rows};
 pub use rules::Rules;
 pub use session::Session;
+pub use snapshot::{Loaded, Saved, SnapshotError};
 pub use stats::Stats;
 pub use steps::StepsFn;
 pub use tidewheel_store::Progress;

@@ -69,6 +69,21 @@ impl Now {
         Self { tick, micros, time }
     }
 
+    /// A point in time of a clock that shows engine time.
+    pub(crate) fn of_engine(time: Time) -> Self {
+        Self {
+            tick: time.tick,
+            micros: time.micros.into(),
+            time,
+        }
+    }
+
+    /// The deadline that a wall time in milliseconds means, whatever it is.
+    pub(crate) fn deadline_of_wall(&self, wall_ms: i64) -> u64 {
+        let deadline = self.deadline(wall_ms, Unit::Milliseconds, TimeOrigin::Epoch);
+        deadline.unwrap_or(u64::MAX - 1)
+    }
+
     /// Lets it be that tick at least: somebody has acted then where this is about to act. Wall time
     /// follows, so that both still name the same moment.
     #[cold]

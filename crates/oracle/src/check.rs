@@ -37,6 +37,7 @@ pub fn against_model(rig: Rig, steps: &[Step]) {
             both.look_at_everything();
             both.rig.keyspace.assert_counted();
             both.rig.check_records();
+            both.rig.check_snapshot();
         }
     }
     both.finish();

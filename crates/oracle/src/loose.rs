@@ -122,6 +122,7 @@ pub(crate) fn any_command(mut rig: Rig, steps: &[Loose]) {
     }
     rig.keyspace.assert_counted();
     rig.check_records();
+    rig.check_snapshot();
     rig.expire_all();
     rig.keyspace.assert_counted();
 }

@@ -43,6 +43,36 @@ impl Replica {
         }
     }
 
+    /// A keyspace that is loaded from a snapshot of another one, which was taken at a moment of
+    /// engine time.
+    pub(crate) fn of_snapshot(of: &Keyspace, seat: &mut Seat, clock: Time, shards: usize) -> Self {
+        let mut file = Vec::new();
+        let fields = [("redis-ver", "7.4.0"), ("a field", "of text")];
+        let saved = of.save(
+            &seat.exclusive(),
+            clock,
+            &fields,
+            [&b"a library"[..]].into_iter(),
+            &mut file,
+        );
+        let saved = saved.expect("memory takes it");
+        assert_eq!(saved.bytes, file.len() as u64);
+        let mut replica = Self::new(shards);
+        let engine = of.engine_time(clock);
+        let loaded = replica.keyspace.load(
+            &mut replica.seat,
+            engine,
+            engine.wall_offset_ms,
+            &mut &file[..],
+        );
+        let loaded = loaded.unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(loaded.keys, saved.keys);
+        assert_eq!(loaded.fields.len(), 2);
+        assert_eq!(loaded.functions, [b"a library"]);
+        replica.keyspace.assert_counted();
+        replica
+    }
+
     /// Replays records.
     ///
     /// # Panics

@@ -82,6 +82,15 @@ impl Rig {
         self.replica.compare(&self.keyspace, &mut self.seat, times);
     }
 
+    /// Panics unless a file that all data was saved to makes the same data.
+    pub fn check_snapshot(&mut self) {
+        let clock = self.time();
+        let engine = self.keyspace.engine_time(clock);
+        let shards = self.keyspace.shards();
+        let mut loaded = Replica::of_snapshot(&self.keyspace, &mut self.seat, clock, shards);
+        loaded.compare(&self.keyspace, &mut self.seat, (clock, engine));
+    }
+
     /// Lets the clocks run.
     pub fn pass(&mut self, micros: u64) {
         let before = self.tick();

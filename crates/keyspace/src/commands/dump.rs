@@ -179,7 +179,43 @@ fn read_parameters<'a>(ctx: &Context<'a, '_>) -> ReadParameters<'a> {
         set: ctx.change(packing.set.get()),
         zset: ctx.change(packing.zset.get()),
         list: packing.list(),
+        members: &[],
     }
+}
+
+/// As for RESTORE, of a value in a file whose deadlines count from another time.
+pub(crate) fn read_from_file<'a>(
+    ctx: &Context<'a, '_>,
+    value: &[u8],
+    version: u16,
+    (now, members): (Now, &'a [u8]),
+) -> Result<RestoredValue, Malformed> {
+    let read_parameters = ReadParameters {
+        now,
+        members,
+        ..read_parameters(ctx)
+    };
+    dump::load_from_file(value, version, &read_parameters)
+}
+
+/// Stores a value under a key, in silence. False, and nothing is done, if the key is there.
+pub(crate) fn put_loaded(
+    ctx: &mut Context<'_, '_>,
+    key: &[u8],
+    loaded: RestoredValue,
+    deadline: Option<u64>,
+) -> bool {
+    let locked = ctx.step_in(key);
+    debug_assert!(locked.is_ok(), "no client of it can be parked");
+    let key = ctx.only_key(key);
+    let entries = ctx.entries(key);
+    if entries.find(key.hash, key.bytes).is_some() {
+        ctx.drop_object(loaded.into_object());
+        return false;
+    }
+    let history = ctx.recency().of_new(ctx.now.time.tick);
+    insert(ctx, key, loaded, deadline, history);
+    true
 }
 
 fn refuse_busy(ctx: &mut Context<'_, '_>, key: Key<'_>, options: &RestoreOptions) -> Outcome {
@@ -236,6 +272,17 @@ fn store(
     if dead {
         return ctx.drop_object(loaded.into_object());
     }
+    insert(ctx, key, loaded, deadline, history);
+}
+
+/// Adds a value under a key that does not exist.
+fn insert(
+    ctx: &mut Context<'_, '_>,
+    key: Key<'_>,
+    loaded: RestoredValue,
+    deadline: Option<u64>,
+    history: u32,
+) {
     match loaded {
         RestoredValue::String(bytes) => store_string(ctx, key, bytes, deadline, history),
         RestoredValue::Hash(hash) => store_collection(ctx, key, hash, deadline, history),

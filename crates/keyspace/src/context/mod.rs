@@ -150,6 +150,15 @@ impl<'a, 'b> Context<'a, 'b> {
         }
     }
 
+    /// The key of these bytes, whose shard is the only one that is locked.
+    pub(crate) fn only_key<'k>(&self, bytes: &'k [u8]) -> Key<'k> {
+        Key {
+            bytes,
+            hash: self.hash,
+            shard: self.shard,
+        }
+    }
+
     fn key_of_several(&self, argument: usize, bytes: &'b [u8]) -> Key<'b> {
         let hash = match self.row {
             Some(row) if !self.hashes.is_empty() => row.keys.hash_at(argument, self.hashes),

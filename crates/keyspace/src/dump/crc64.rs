@@ -48,10 +48,29 @@ const LANE_OF_ZEROS: u64 = {
     crc
 };
 
+/// A checksum of bytes that come in portions.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Crc64(u64);
+
+impl Crc64 {
+    pub(crate) fn add(&mut self, bytes: &[u8]) {
+        self.0 = crc64_behind(self.0, bytes);
+    }
+
+    pub(crate) fn get(self) -> u64 {
+        self.0
+    }
+}
+
 pub(super) fn crc64(bytes: &[u8]) -> u64 {
+    crc64_behind(0, bytes)
+}
+
+/// The checksum of bytes, and of those before them, which is `crc`.
+fn crc64_behind(crc: u64, bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<8>();
     let (blocks, words) = words.as_chunks::<{ LANE * LANES }>();
-    let crc = blocks.iter().fold(0, |crc, block| {
+    let crc = blocks.iter().fold(crc, |crc, block| {
         let (lanes, _) = block.as_chunks::<LANE>();
         let mut sums = [0; LANES];
         sums[0] = crc;

@@ -75,9 +75,10 @@ impl<'a> Build<'a> {
     }
 
     fn read_plain(&mut self, reader: &mut PayloadReader<'_>) -> Result<(), Malformed> {
-        for _ in 0..count(reader, 2)? {
+        for number in 0..count(reader, 2)? {
             let (field, value) = (reader.string()?, reader.string()?);
-            self.add(&field, &value, None)?;
+            let wall_ms = self.setting.of_member(number as usize);
+            self.add(&field, &value, wall_ms)?;
         }
         Ok(())
     }
@@ -160,16 +161,19 @@ pub(crate) fn write(hash: HashRef<'_>, now: &Now) -> Vec<u8> {
             writer.string(&listpack.finish());
             writer.seal()
         }
-        HashRef::Large(_) => {
-            let mut writer = Writer::new(kind::HASH, 0);
-            writer.number(hash.len() as u64);
-            hash.for_each(|entry| {
-                writer.string(entry.key);
-                writer.string(entry.value);
-            });
-            writer.seal()
-        }
+        HashRef::Large(_) => write_plain(hash).seal(),
     }
+}
+
+/// A hash without deadlines.
+pub(super) fn write_plain(hash: HashRef<'_>) -> Writer {
+    let mut writer = Writer::new(kind::HASH, 0);
+    writer.number(hash.len() as u64);
+    hash.for_each(|entry| {
+        writer.string(entry.key);
+        writer.string(entry.value);
+    });
+    writer
 }
 
 fn write_timed(hash: HashRef<'_>, now: &Now) -> Vec<u8> {

@@ -16,10 +16,12 @@
 //! | `lzf.rs` | the compression of strings |
 //! | `packed/` | strings that hold many elements |
 //! | `functions.rs` | libraries of functions |
+//! | `file.rs` | values as they stand in a snapshot |
 //! | `hash.rs`, `list.rs`, `set.rs`, `zset.rs`, `stream.rs` | collections, in all forms that there ever were |
 
 mod crc64;
 mod envelope;
+mod file;
 mod functions;
 mod hash;
 mod list;
@@ -35,10 +37,12 @@ use tidewheel_collections::{
     Change, DEADLINE_MAX, Hash, List, ListLimits, NewDeadline, Set, Stream, ZSet,
 };
 
+pub(crate) use self::crc64::Crc64;
 pub(crate) use self::envelope::{OpenedPayload, SkippedChecks, open};
+pub(crate) use self::file::{for_file, load_from_file, read_string};
 pub use self::functions::{read_functions, write_functions};
 use self::reader::PayloadReader;
-use self::writer::Writer;
+pub(crate) use self::writer::Writer;
 use crate::time::{Now, TimeOrigin, Unit};
 
 /// The bytes are no value.
@@ -46,42 +50,42 @@ use crate::time::{Now, TimeOrigin, Unit};
 pub(crate) struct Malformed;
 
 /// The types.
-mod kind {
-    pub(super) const STRING: u8 = 0;
-    pub(super) const LIST: u8 = 1;
-    pub(super) const SET: u8 = 2;
+pub(crate) mod kind {
+    pub(crate) const STRING: u8 = 0;
+    pub(crate) const LIST: u8 = 1;
+    pub(crate) const SET: u8 = 2;
     /// Scores are text.
-    pub(super) const ZSET: u8 = 3;
-    pub(super) const HASH: u8 = 4;
+    pub(crate) const ZSET: u8 = 3;
+    pub(crate) const HASH: u8 = 4;
     /// Scores are binary.
-    pub(super) const ZSET_2: u8 = 5;
-    pub(super) const HASH_ZIPMAP: u8 = 9;
-    pub(super) const LIST_ZIPLIST: u8 = 10;
-    pub(super) const SET_INTSET: u8 = 11;
-    pub(super) const ZSET_ZIPLIST: u8 = 12;
-    pub(super) const HASH_ZIPLIST: u8 = 13;
+    pub(crate) const ZSET_2: u8 = 5;
+    pub(crate) const HASH_ZIPMAP: u8 = 9;
+    pub(crate) const LIST_ZIPLIST: u8 = 10;
+    pub(crate) const SET_INTSET: u8 = 11;
+    pub(crate) const ZSET_ZIPLIST: u8 = 12;
+    pub(crate) const HASH_ZIPLIST: u8 = 13;
     /// Of ziplists.
-    pub(super) const LIST_QUICKLIST: u8 = 14;
+    pub(crate) const LIST_QUICKLIST: u8 = 14;
     /// Without ids and numbers that are known of the past.
-    pub(super) const STREAM: u8 = 15;
-    pub(super) const HASH_LISTPACK: u8 = 16;
-    pub(super) const ZSET_LISTPACK: u8 = 17;
+    pub(crate) const STREAM: u8 = 15;
+    pub(crate) const HASH_LISTPACK: u8 = 16;
+    pub(crate) const ZSET_LISTPACK: u8 = 17;
     /// Of listpacks and of long elements.
-    pub(super) const LIST_QUICKLIST_2: u8 = 18;
-    pub(super) const STREAM_2: u8 = 19;
-    pub(super) const SET_LISTPACK: u8 = 20;
+    pub(crate) const LIST_QUICKLIST_2: u8 = 18;
+    pub(crate) const STREAM_2: u8 = 19;
+    pub(crate) const SET_LISTPACK: u8 = 20;
     /// With the times at which consumers were active.
-    pub(super) const STREAM_3: u8 = 21;
+    pub(crate) const STREAM_3: u8 = 21;
     /// Fields with deadlines; Valkey's, and of a Redis that was never released.
-    pub(super) const HASH_2: u8 = 22;
-    pub(super) const HASH_LISTPACK_EX_EARLY: u8 = 23;
+    pub(crate) const HASH_2: u8 = 22;
+    pub(crate) const HASH_LISTPACK_EX_EARLY: u8 = 23;
     /// Fields with deadlines.
-    pub(super) const HASH_METADATA: u8 = 24;
-    pub(super) const HASH_LISTPACK_EX: u8 = 25;
+    pub(crate) const HASH_METADATA: u8 = 24;
+    pub(crate) const HASH_LISTPACK_EX: u8 = 25;
     /// Members with deadlines: our own. The public format's types grow upwards, from below 40, and
     /// the marks of its files downwards, from above 240.
-    pub(super) const SET_TIMED: u8 = 140;
-    pub(super) const ZSET_TIMED: u8 = 141;
+    pub(crate) const SET_TIMED: u8 = 140;
+    pub(crate) const ZSET_TIMED: u8 = 141;
 }
 
 /// A value that was read from a payload. A collection is empty if, and only if, the deadlines of
@@ -105,9 +109,19 @@ pub(crate) struct ReadParameters<'a> {
     pub(crate) set: Change<'a>,
     pub(crate) zset: Change<'a>,
     pub(crate) list: ListLimits,
+    /// The deadlines of the members, in their order, if the value's type has none: in eight bytes
+    /// each, 0 for none.
+    pub(crate) members: &'a [u8],
 }
 
 impl ReadParameters<'_> {
+    /// The deadline of a member, as wall time, by its number.
+    fn of_member(&self, number: usize) -> Option<u64> {
+        let (deadlines, _) = self.members.as_chunks();
+        let wall_ms = deadlines.get(number).copied().map(u64::from_le_bytes);
+        wall_ms.filter(|wall_ms| *wall_ms > 0)
+    }
+
     /// The deadline that a wall time means; `Err` if it was reached.
     fn deadline(&self, wall_ms: Option<u64>) -> Result<NewDeadline, DeadlinePassed> {
         let Some(wall_ms) = wall_ms else {

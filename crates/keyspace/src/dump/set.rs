@@ -18,8 +18,9 @@ pub(super) fn read(
     let mut set = Set::new();
     match kind {
         kind::SET => {
-            for _ in 0..count(reader, 1)? {
-                add(&mut set, &reader.string()?, None, setting)?;
+            for number in 0..count(reader, 1)? {
+                let wall_ms = setting.of_member(number as usize);
+                add(&mut set, &reader.string()?, wall_ms, setting)?;
             }
         }
         kind::SET_TIMED => {
@@ -73,10 +74,15 @@ pub(crate) fn write(set: SetRef<'_>, now: &Now) -> Vec<u8> {
     if set.form() == SetForm::Integers {
         return write_integers(set);
     }
+    write_plain(set).seal()
+}
+
+/// A set without deadlines.
+pub(super) fn write_plain(set: SetRef<'_>) -> Writer {
     let mut writer = Writer::new(kind::SET, 0);
     writer.number(set.len() as u64);
     set.for_each(|entry| writer.string(entry.key));
-    writer.seal()
+    writer
 }
 
 fn write_integers(set: SetRef<'_>) -> Vec<u8> {

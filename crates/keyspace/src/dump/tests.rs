@@ -48,6 +48,7 @@ fn with_setting<R>(entries: usize, act: impl FnOnce(&ReadParameters<'_>) -> R) -
         set: change,
         zset: change,
         list: ListLimits::new(-2),
+        members: &[],
     })
 }
 

@@ -7,7 +7,7 @@ use crate::time::Now;
 
 /// Writes a payload; has the bytes so far, the type first.
 #[derive(Debug)]
-pub(super) struct Writer(Vec<u8>);
+pub(crate) struct Writer(Vec<u8>);
 
 /// Room for lengths, version and checksum.
 const AROUND: usize = 32;
@@ -24,8 +24,17 @@ impl Writer {
     }
 
     /// Begins a payload that is no value, so that it has no type.
-    pub(super) fn empty() -> Self {
+    pub(crate) fn empty() -> Self {
         Self(Vec::new())
+    }
+
+    /// The bytes so far, without an envelope. What is written next begins anew.
+    pub(crate) fn take(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.0)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
     }
 
     /// The whole payload.
@@ -37,7 +46,7 @@ impl Writer {
         seal(self.0, version)
     }
 
-    pub(super) fn bytes(&mut self, bytes: &[u8]) {
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) {
         self.0.extend_from_slice(bytes);
     }
 
@@ -60,7 +69,7 @@ impl Writer {
     }
 
     /// A string; a whole number of 32 bits as such.
-    pub(super) fn string(&mut self, bytes: &[u8]) {
+    pub(crate) fn string(&mut self, bytes: &[u8]) {
         let short = bytes.len() <= INTEGER_DIGITS_MAX;
         let integer = short.then(|| parse_i64(bytes)).flatten();
         match integer.and_then(|number| i32::try_from(number).ok()) {
@@ -72,7 +81,7 @@ impl Writer {
         }
     }
 
-    pub(super) fn number(&mut self, number: u64) {
+    pub(crate) fn number(&mut self, number: u64) {
         let first = |mark: u8, high: u64| mark | high as u8;
         match number {
             0..0x40 => self.0.push(number as u8),

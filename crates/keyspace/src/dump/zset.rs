@@ -26,10 +26,11 @@ pub(super) fn read(
             }
         }
         kind::ZSET_2 => {
-            for _ in 0..count(reader, 9)? {
+            for number in 0..count(reader, 9)? {
                 let member = reader.string()?;
                 let score = f64::from_le_bytes(reader.array()?);
-                add(&mut zset, &member, score, None, setting)?;
+                let wall_ms = setting.of_member(number as usize);
+                add(&mut zset, &member, score, wall_ms, setting)?;
             }
         }
         kind::ZSET_TIMED => {
@@ -100,11 +101,11 @@ fn add(
 /// The payload of a sorted set.
 pub(crate) fn write(zset: ZSetRef<'_>, now: &Now) -> Vec<u8> {
     if zset.is_timed() {
-        return write_binary(kind::ZSET_TIMED, zset, Some(now));
+        return write_binary(kind::ZSET_TIMED, zset, Some(now)).seal();
     }
     match zset {
         ZSetRef::Packed(_) => write_packed(zset),
-        ZSetRef::Large(_) => write_binary(kind::ZSET_2, zset, None),
+        ZSetRef::Large(_) => write_plain(zset).seal(),
     }
 }
 
@@ -122,7 +123,12 @@ fn write_packed(zset: ZSetRef<'_>) -> Vec<u8> {
 /// Bytes of a usual member with its score.
 const MEMBER_BYTES: usize = 24;
 
-fn write_binary(kind: u8, zset: ZSetRef<'_>, timed: Option<&Now>) -> Vec<u8> {
+/// A sorted set without deadlines.
+pub(super) fn write_plain(zset: ZSetRef<'_>) -> Writer {
+    write_binary(kind::ZSET_2, zset, None)
+}
+
+fn write_binary(kind: u8, zset: ZSetRef<'_>, timed: Option<&Now>) -> Writer {
     let mut writer = Writer::new(kind, zset.len() * MEMBER_BYTES);
     writer.number(zset.len() as u64);
     zset.forward(0).for_each(|scored| {
@@ -132,5 +138,5 @@ fn write_binary(kind: u8, zset: ZSetRef<'_>, timed: Option<&Now>) -> Vec<u8> {
             writer.deadline(scored.deadline, now);
         }
     });
-    writer.seal()
+    writer
 }

@@ -28,6 +28,7 @@ mod reply_limits;
 mod rows;
 mod scripts;
 mod sets;
+mod snapshots;
 mod sorting;
 mod streams;
 mod strings;

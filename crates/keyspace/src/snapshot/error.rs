@@ -1,0 +1,71 @@
+//! Reasons why a file is not loaded.
+
+use std::{error, fmt, io};
+
+/// The reason why a file was not loaded, and the position of the byte at which that was seen.
+#[derive(Debug)]
+pub enum SnapshotError {
+    /// It could not be read, or is too short.
+    Io(io::Error),
+    /// It does not begin as a snapshot does.
+    NoSnapshot,
+    /// It was written by a server that is newer than all that are known.
+    UnknownVersion(String),
+    /// A key has a type that is not known, as those of modules.
+    UnknownType {
+        /// The type's number.
+        kind: u8,
+        /// Where it stands.
+        at: u64,
+    },
+    /// Its bytes make no sense.
+    Malformed {
+        /// Where they stand.
+        at: u64,
+    },
+    /// A key has come before.
+    Twice {
+        /// The key.
+        key: Vec<u8>,
+        /// Where it stands.
+        at: u64,
+    },
+    /// The bytes are not those that were written.
+    Checksum,
+}
+
+impl fmt::Display for SnapshotError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                f.write_str("it ends too early")
+            }
+            Self::Io(error) => write!(f, "it cannot be read: {error}"),
+            Self::NoSnapshot => f.write_str("it does not begin with REDIS or VALKEY"),
+            Self::UnknownVersion(version) => {
+                write!(f, "its version is {version}, which no known server writes")
+            }
+            Self::UnknownType { kind, at } => write!(
+                f,
+                "at byte {at} a value has the type {kind}, which is not known here"
+            ),
+            Self::Malformed { at } => write!(f, "its bytes make no sense at byte {at}"),
+            Self::Twice { key, at } => {
+                write!(
+                    f,
+                    "at byte {at} comes the key '{}' again",
+                    key.escape_ascii()
+                )
+            }
+            Self::Checksum => f.write_str("its checksum is wrong: it was damaged"),
+        }
+    }
+}
+
+impl error::Error for SnapshotError {}
+
+impl From<io::Error> for SnapshotError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}

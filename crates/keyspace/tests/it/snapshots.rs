@@ -1,0 +1,329 @@
+//! Snapshots: files that stock servers load, and theirs that are loaded here.
+
+use std::collections::BTreeMap;
+
+use tidewheel_engines::{Client, Engine, Folder, Server};
+use tidewheel_keyspace::{Loaded, SnapshotError};
+use tidewheel_resp::Reply;
+
+use crate::common::Rig;
+
+const FILE: &str = "dump.rdb";
+
+impl Rig {
+    fn save(&mut self) -> Vec<u8> {
+        let mut file = Vec::new();
+        let fields = [("redis-ver", "7.4.0")];
+        let codes = [&b"#!lua name=lib\nredis.register_function('f', function() return 1 end)"[..]];
+        let alone = self.seat.exclusive();
+        let saved = self
+            .keyspace
+            .save(&alone, self.time, &fields, codes.into_iter(), &mut file);
+        saved.expect("memory takes it");
+        file
+    }
+
+    fn load(&mut self, mut file: &[u8]) -> Result<Loaded, SnapshotError> {
+        let (time, offset) = (self.time, self.time.wall_offset_ms);
+        self.keyspace.load(&mut self.seat, time, offset, &mut file)
+    }
+
+    /// The digests and deadlines of all keys of the first two databases.
+    fn digests(&mut self) -> BTreeMap<String, (String, String)> {
+        self.session.may_debug = true;
+        let mut digests = BTreeMap::new();
+        for db in 0..2 {
+            self.session.db = db;
+            let Reply::Array(keys) = self.words(&[b"KEYS", b"*"]) else {
+                panic!("keys");
+            };
+            for key in keys {
+                let Reply::Bulk(key) = key else {
+                    panic!("a key")
+                };
+                let digest = self.words(&[b"DEBUG", b"DIGEST-VALUE", &key]);
+                let ends = self.words(&[b"PEXPIRETIME", &key]);
+                let name = format!("{db} {}", key.escape_ascii());
+                digests.insert(name, (format!("{digest:?}"), format!("{ends:?}")));
+            }
+        }
+        self.session.db = 0;
+        digests
+    }
+
+    /// Keys of all types and forms.
+    fn fill(&mut self, member_deadlines: bool) {
+        let long = "v".repeat(100_000);
+        let far = "PXAT 95617584000123";
+        for line in [
+            "SET text short".to_owned(),
+            format!("SET number 12345 {far}"),
+            format!("SET long {long}"),
+            "HSET packed a 1 b two".to_owned(),
+            "RPUSH list 1 two 3".to_owned(),
+            "SADD integers 1 2 300000".to_owned(),
+            "SADD words a b c".to_owned(),
+            "ZADD scores 1.5 a -inf b 3 c".to_owned(),
+            "XADD stream 5-1 field value".to_owned(),
+            "XADD stream 5-2 field value other 7".to_owned(),
+            "XGROUP CREATE stream group 0".to_owned(),
+            "XREADGROUP GROUP group me COUNT 1 STREAMS stream >".to_owned(),
+            "PFADD log a b c d".to_owned(),
+            "SETBIT bits 1000 1".to_owned(),
+            "SELECT 1".to_owned(),
+            "SET elsewhere v".to_owned(),
+            "SELECT 0".to_owned(),
+        ] {
+            assert!(!self.run(&line).starts_with('-'), "{line:.60}");
+        }
+        for i in 0..700 {
+            self.run(&format!("HSET hash field:{i} value:{i}"));
+            self.run(&format!("RPUSH long-list element:{i}"));
+            self.run(&format!("SADD set member:{i}"));
+            self.run(&format!("ZADD zset {i} member:{i}"));
+            self.run(&format!("XADD long-stream {i}-1 field value:{i}"));
+        }
+        if member_deadlines {
+            self.run("HPEXPIREAT packed 95617584000123 FIELDS 1 a");
+            self.run("HPEXPIREAT hash 95617584000123 FIELDS 1 field:3");
+            self.run("SPEXPIREAT words 95617584000123 MEMBERS 1 a");
+            self.run("ZPEXPIREAT zset 95617584000123 MEMBERS 1 member:7");
+        }
+        self.run("PEXPIREAT zset 95617584000124");
+    }
+}
+
+fn engines() -> Vec<Engine> {
+    Engine::all()
+}
+
+fn say(client: &mut Client, words: &[&[u8]]) -> Reply {
+    client.call(words).expect("an answer")
+}
+
+fn bytes_of(client: &mut Client, words: &[&[u8]]) -> Vec<u8> {
+    match say(client, words) {
+        Reply::Bulk(bytes) => bytes,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// All keys of a stock server, as its DUMP and PEXPIRETIME say them, in a keyspace of ours.
+fn copy_of(server: &Server) -> Rig {
+    let mut rig = Rig::new();
+    let mut client = server.client();
+    for db in [&b"0"[..], b"1"] {
+        say(&mut client, &[b"SELECT", db]);
+        rig.session.db = u32::from(db == b"1");
+        let Reply::Array(keys) = say(&mut client, &[b"KEYS", b"*"]) else {
+            panic!("keys");
+        };
+        for key in keys {
+            let Reply::Bulk(key) = key else {
+                panic!("a key")
+            };
+            let payload = bytes_of(&mut client, &[b"DUMP", &key]);
+            let Reply::Integer(ends) = say(&mut client, &[b"PEXPIRETIME", &key]) else {
+                panic!("a time");
+            };
+            let ends = ends.max(0).to_string();
+            let restored = rig.words(&[b"RESTORE", &key, ends.as_bytes(), &payload, b"ABSTTL"]);
+            assert_eq!(restored, Reply::Simple("OK".to_owned()));
+        }
+    }
+    rig.session.db = 0;
+    rig
+}
+
+fn start_with(engine: &Engine, folder: &Folder) -> Server {
+    let dir = folder.path().to_str().expect("a path of text");
+    Server::start(engine, &["--dir", dir, "--dbfilename", FILE])
+}
+
+#[test]
+fn stock_servers_load_what_is_saved() {
+    for engine in engines() {
+        let mut rig = Rig::new();
+        rig.fill(true);
+        let folder = Folder::new("snapshot");
+        std::fs::write(folder.path().join(FILE), rig.save()).expect("a file");
+        let server = start_with(&engine, &folder);
+        let mut there = copy_of(&server);
+        // They skip the deadlines of members, which live for ever there.
+        let mut here = Rig::new();
+        here.fill(false);
+        let (here, there) = (here.digests(), there.digests());
+        for (key, digest) in &here {
+            assert_eq!(there.get(key), Some(digest), "{}: {key}", engine.name());
+        }
+        assert_eq!(here.len(), there.len(), "{}", engine.name());
+        let answer = say(&mut server.client(), &[b"FCALL", b"f", b"0"]);
+        assert_eq!(answer, Reply::Integer(1), "{}", engine.name());
+    }
+}
+
+#[test]
+fn what_stock_servers_save_is_loaded() {
+    for engine in engines() {
+        let folder = Folder::new("snapshot");
+        let server = start_with(&engine, &folder);
+        let mut client = server.client();
+        let mut rig = Rig::new();
+        rig.fill(false);
+        for db in 0..2 {
+            rig.session.db = db;
+            say(&mut client, &[b"SELECT", db.to_string().as_bytes()]);
+            let Reply::Array(keys) = rig.words(&[b"KEYS", b"*"]) else {
+                panic!("keys");
+            };
+            for key in keys {
+                let Reply::Bulk(key) = key else {
+                    panic!("a key")
+                };
+                let Reply::Bulk(payload) = rig.words(&[b"DUMP", &key]) else {
+                    panic!("a payload");
+                };
+                say(&mut client, &[b"RESTORE", &key, b"0", &payload]);
+            }
+        }
+        say(&mut client, &[b"SELECT", b"0"]);
+        let mut call = |words: &[&str]| client.call(words).expect("an answer");
+        // What is written by their own commands has their own forms.
+        for i in 0..300 {
+            let text = format!("{}{i}", "abc".repeat(30));
+            call(&["RPUSH", "own-list", &text]);
+            call(&["HSET", "own-hash", &text, "v"]);
+            call(&["ZADD", "own-zset", "1.25", &text]);
+            call(&["XADD", "own-stream", "*", "f", &text]);
+        }
+        call(&[
+            "SET",
+            "own-text",
+            &"compressed ".repeat(1_000),
+            "EX",
+            "1000",
+        ]);
+        call(&["HSET", "timed-hash", "a", "1", "b", "2"]);
+        call(&["HEXPIREAT", "timed-hash", "95617584000", "FIELDS", "1", "a"]);
+        call(&[
+            "FUNCTION",
+            "LOAD",
+            "#!lua name=lib\nredis.register_function('f', function() return 1 end)",
+        ]);
+        assert_eq!(call(&["SAVE"]), Reply::Simple("OK".to_owned()));
+        let file = std::fs::read(folder.path().join(FILE)).expect("a file");
+        let mut loaded = Rig::new();
+        let said = loaded
+            .load(&file)
+            .unwrap_or_else(|error| panic!("{}: {error}", engine.name()));
+        assert_eq!(said.functions.len(), 1);
+        assert!(said.fields.iter().any(|(name, _)| name == b"ctime"));
+        let mut copy = copy_of(&server);
+        let (loaded, copy) = (loaded.digests(), copy.digests());
+        for (key, digest) in &copy {
+            assert_eq!(loaded.get(key), Some(digest), "{}: {key}", engine.name());
+        }
+        assert_eq!(loaded.len(), copy.len());
+    }
+}
+
+#[test]
+fn a_file_that_was_cut_or_changed_is_refused_and_nothing_panics() {
+    let mut rig = Rig::new();
+    for line in [
+        "SET k v PX 5000",
+        "HSET h f v g w",
+        "HPEXPIRE h 5000 FIELDS 1 f",
+        "RPUSH l a b",
+        "SADD s 1 2",
+        "ZADD z 1 a",
+        "XADD x 1-1 f v",
+        "XGROUP CREATE x g 0",
+        "XREADGROUP GROUP g me STREAMS x >",
+    ] {
+        rig.run(line);
+    }
+    let file = rig.save();
+    for cut in 0..file.len() {
+        let error = Rig::new().load(&file[..cut]).expect_err("it is cut");
+        assert_eq!(error.to_string(), "it ends too early", "cut at {cut}");
+    }
+    for at in 0..file.len() {
+        for bit in 0..8 {
+            let mut changed = file.clone();
+            changed[at] ^= 1 << bit;
+            // Only a checksum of zero is not looked at.
+            assert!(Rig::new().load(&changed).is_err(), "bit {bit} of byte {at}");
+        }
+    }
+    assert_eq!(Rig::new().load(&file).expect("it is whole").keys, 6);
+}
+
+#[test]
+fn a_file_that_is_none_or_too_new_is_refused_by_name() {
+    for (file, expected) in [
+        (
+            &b"# a text file"[..],
+            "it does not begin with REDIS or VALKEY",
+        ),
+        (
+            b"REDIS0016",
+            "its version is 0016, which no known server writes",
+        ),
+        (
+            b"REDIS\x2b012",
+            "its version is +012, which no known server writes",
+        ),
+        (
+            b"VALKEY082",
+            "its version is 082, which no known server writes",
+        ),
+        (
+            b"REDIS0012\x07\x01k",
+            "at byte 9 a value has the type 7, which is not known here",
+        ),
+        (
+            b"REDIS0012\xf3",
+            "at byte 9 a value has the type 243, which is not known here",
+        ),
+        (
+            b"REDIS0010\x00\x01k\x01v\x00\x01k\x01v",
+            "at byte 14 comes the key 'k' again",
+        ),
+        (
+            b"REDIS0010\xfe\x40\x10",
+            "its bytes make no sense at byte 9",
+        ),
+    ] {
+        let error = Rig::new().load(file).expect_err("refused");
+        assert_eq!(error.to_string(), expected);
+    }
+}
+
+/// A key that died while no server ran is announced when it is loaded, as any other.
+#[test]
+fn what_died_meanwhile_is_stored_and_expires_at_once() {
+    let mut rig = Rig::new();
+    rig.run("SET soon v PX 10");
+    rig.run("SET later v PX 100");
+    rig.run("HSET h f v g w");
+    rig.run("HPEXPIRE h 10 FIELDS 1 f");
+    let file = rig.save();
+    let mut loaded = Rig::new();
+    loaded.notify("EKAx");
+    loaded.pass(50);
+    loaded.load(&file).expect("a snapshot");
+    assert_eq!(loaded.run("DBSIZE"), ":3");
+    loaded.events();
+    loaded.expire_all();
+    let events = loaded.events();
+    let expected = ["0:expired:soon", "0:hexpired:h"];
+    assert!(
+        expected
+            .iter()
+            .all(|event| events.contains(&(*event).to_owned())),
+        "{events:?}"
+    );
+    assert_eq!(loaded.run("PTTL later"), ":50");
+    assert_eq!(loaded.run("HKEYS h"), "['g']");
+}
