@@ -71,7 +71,8 @@ pub(crate) fn run(args: &Args, target: Target) -> Result<Report> {
     let mut results = Vec::new();
     for &op in &args.ops {
         let rng = Rng::new(args.basics.seed ^ mix(2));
-        Requests::new(op, rng, args.keys, args.draw).store(&mut connection)?;
+        let mut requests = Requests::new(op, rng, args.keys, args.draw);
+        requests.store(&mut connection)?;
         for &pipeline in &args.pipelines {
             for &conns in &args.conns {
                 let cell = Cell {
@@ -79,7 +80,7 @@ pub(crate) fn run(args: &Args, target: Target) -> Result<Report> {
                     pipeline,
                     conns,
                 };
-                let measured = measure(args, target, cell)?;
+                let measured = measure(args, target, cell, &requests)?;
                 results.push((cell, measured));
             }
         }
@@ -153,11 +154,10 @@ struct Shared {
     counting: AtomicBool,
 }
 
-fn measure(args: &Args, target: Target, cell: Cell) -> Result<Measured> {
+fn measure(args: &Args, target: Target, cell: Cell, requests: &Requests) -> Result<Measured> {
     let shared = &Shared::default();
-    let rng = Rng::new(args.basics.seed ^ mix(1));
     let mut load = Load {
-        requests: Requests::new(cell.op, rng, args.keys, args.draw),
+        requests: requests.anew(),
         cell,
         latencies: Latencies::default(),
         shared,
@@ -211,9 +211,10 @@ struct Load<'a> {
 }
 
 impl Traffic for Load<'_> {
-    fn fill(&mut self, _: usize, out: &mut Vec<u8>) -> usize {
+    fn fill(&mut self, connection: usize, out: &mut Vec<u8>) -> usize {
         let mut requests = Writer::new(Protocol::Resp2);
-        self.requests.append(self.cell.pipeline, &mut requests);
+        let pipeline = self.cell.pipeline;
+        self.requests.append(connection, pipeline, &mut requests);
         out.extend_from_slice(requests.as_bytes());
         self.cell.pipeline
     }
