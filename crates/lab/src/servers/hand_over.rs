@@ -5,15 +5,7 @@
 //! Who receives one waits again, so their number stays the same. In the end as many elements as
 //! there are clients are pushed at once.
 
-use std::io::{ErrorKind, Write};
-use std::net::TcpStream;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread;
-use std::time::Duration;
-
 use anyhow::{Context, Result, bail};
-use mio::{Events, Interest, Poll, Token};
 use serde::Serialize;
 use serde_json::json;
 use tidewheel_resp::Reply;
@@ -24,18 +16,11 @@ use crate::proc::Meter;
 use crate::progress;
 use crate::report::{Figures, Report};
 use crate::runner::Basics;
-use crate::servers::background::Background;
 use crate::servers::client::Connection;
-use crate::servers::resp::Inbox;
+use crate::servers::crowd::{Crowd, Wait};
 use crate::servers::server::{self, Target};
 
 const WAIT: &[u8] = b"*3\r\n$5\r\nBLPOP\r\n$5\r\nqueue\r\n$1\r\n0\r\n";
-const MAX_EVENTS: usize = 256;
-const BUFFER: usize = 256;
-/// The interval at which one checks whether something has happened.
-const LOOK: Duration = Duration::from_millis(10);
-/// A server that has not got ready by then is taken for dead.
-const PATIENCE_NS: u64 = 60_000_000_000;
 
 /// Options of `hand-over`.
 #[derive(Clone, Debug, clap::Args, Serialize)]
@@ -65,12 +50,12 @@ pub(crate) fn run(args: &Args, target: Target) -> Result<Report> {
     } = args;
     let (mut connection, facts) = server::meet(target)?;
     progress::say("connecting those who wait");
-    let crowd = Crowd::start(target.port, waiters, pushes)?;
-    let blocked = "blocked_clients";
-    await_until("all wait", || {
-        let number = server::info_number(&mut connection, "clients", blocked);
-        Ok(number == Some(waiters as f64))
-    })?;
+    let wait = Wait {
+        request: WAIT,
+        sent_ns,
+    };
+    let crowd = Crowd::start(target.port, waiters, pushes, wait)?;
+    crowd.await_waiting(&mut connection)?;
 
     progress::say("pushing");
     let mut meter = Meter::start(target.pid);
@@ -83,7 +68,7 @@ pub(crate) fn run(args: &Args, target: Target) -> Result<Report> {
     crowd.await_received(pushes)?;
     let taken = meter.read();
     let all_ns = push_to_all(&mut connection, &crowd, pushes, waiters)?;
-    let one_by_one = crowd.thread.finish()?;
+    let (one_by_one, _) = crowd.finish()?;
 
     let mut report = facts.report("hand-over", json!(args));
     let figures = &mut report.figures;
@@ -116,123 +101,7 @@ fn push_to_all(
     let start_ns = clock::mono_ns();
     connection.call(&call)?;
     crowd.await_received(received + waiters as u64)?;
-    Ok(crowd
-        .last_ns
-        .load(Ordering::Relaxed)
-        .saturating_sub(start_ns))
-}
-
-fn await_until(what: &str, mut is: impl FnMut() -> Result<bool>) -> Result<()> {
-    let end_ns = clock::mono_ns() + PATIENCE_NS;
-    while !is()? {
-        if clock::mono_ns() > end_ns {
-            bail!("waited too long until {what}");
-        }
-        thread::sleep(LOOK);
-    }
-    Ok(())
-}
-
-/// All clients that wait, on a thread of their own.
-struct Crowd {
-    thread: Background<Latencies>,
-    /// Elements received, and when the last of them was.
-    received: Arc<AtomicU64>,
-    last_ns: Arc<AtomicU64>,
-}
-
-impl Crowd {
-    /// `counted` elements count, from the first one on.
-    fn start(port: u16, waiters: usize, counted: u64) -> Result<Self> {
-        let (received, last_ns) = (Arc::default(), Arc::default());
-        let mut of = Waiters {
-            poll: Poll::new()?,
-            all: Vec::with_capacity(waiters),
-            latencies: Latencies::default(),
-            received: Arc::clone(&received),
-            last_ns: Arc::clone(&last_ns),
-        };
-        for _ in 0..waiters {
-            of.add(port)?;
-        }
-        let thread = Background::start(move |stop| of.receive(counted, stop));
-        Ok(Self {
-            thread,
-            received,
-            last_ns,
-        })
-    }
-
-    fn await_received(&self, count: u64) -> Result<()> {
-        await_until("all is received", || {
-            let received = self.received.load(Ordering::Relaxed);
-            Ok(received >= count || self.thread.has_ended())
-        })
-    }
-}
-
-struct Waiters {
-    poll: Poll,
-    all: Vec<(mio::net::TcpStream, Inbox)>,
-    latencies: Latencies,
-    received: Arc<AtomicU64>,
-    last_ns: Arc<AtomicU64>,
-}
-
-impl Waiters {
-    /// Adds one more client, which waits from now on.
-    fn add(&mut self, port: u16) -> Result<()> {
-        let mut connection = Connection::open(port)?;
-        connection.send(WAIT)?;
-        let stream: TcpStream = connection.into_stream();
-        stream.set_nonblocking(true)?;
-        let mut stream = mio::net::TcpStream::from_std(stream);
-        let token = Token(self.all.len());
-        let registry = self.poll.registry();
-        registry.register(&mut stream, token, Interest::READABLE)?;
-        self.all.push((stream, Inbox::new(BUFFER)));
-        Ok(())
-    }
-
-    fn receive(mut self, counted: u64, stop: &AtomicBool) -> Result<Latencies> {
-        let mut events = Events::with_capacity(MAX_EVENTS);
-        while !stop.load(Ordering::Relaxed) {
-            match self.poll.poll(&mut events, Some(LOOK)) {
-                Ok(()) => {}
-                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                Err(error) => return Err(error).context("cannot poll those who wait"),
-            }
-            for event in &events {
-                self.look(event.token().0, counted)?;
-            }
-        }
-        Ok(self.latencies)
-    }
-
-    /// Takes what one has received, and has it wait again.
-    fn look(&mut self, at: usize, counted: u64) -> Result<()> {
-        let Some((stream, inbox)) = self.all.get_mut(at) else {
-            return Ok(());
-        };
-        while let Some(more) = inbox.fill(stream)? {
-            if let Some(reply) = inbox.take()? {
-                let now_ns = clock::mono_ns();
-                let sent_ns = sent_ns(&reply)?;
-                if self.received.load(Ordering::Relaxed) < counted {
-                    self.latencies.record(now_ns.saturating_sub(sent_ns));
-                }
-                stream
-                    .write_all(WAIT)
-                    .context("the server no longer reads")?;
-                self.last_ns.store(now_ns, Ordering::Relaxed);
-                self.received.fetch_add(1, Ordering::Relaxed);
-            }
-            if !more {
-                break;
-            }
-        }
-        Ok(())
-    }
+    Ok(crowd.last_ns().saturating_sub(start_ns))
 }
 
 /// The time at which the element of a reply was pushed.

@@ -14,8 +14,10 @@ mod background;
 mod burst;
 mod churn;
 mod client;
+mod crowd;
 mod driver;
 mod event_lag;
+mod fan_out;
 mod getter;
 mod hand_over;
 mod keys;
@@ -25,7 +27,9 @@ mod memory;
 mod ops;
 mod resp;
 mod server;
+mod stream_memory;
 mod throughput;
+mod undeclared;
 
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum Servers {
@@ -60,6 +64,12 @@ enum Workload {
     Throughput(throughput::Args),
     /// The time that an element takes to one of very many clients that wait for a key.
     HandOver(hand_over::Args),
+    /// The time until the last of very many clients that wait for a stream has its newest entry.
+    FanOut(fan_out::Args),
+    /// The latency of GETs beside scripts over keys that they do not declare.
+    Undeclared(undeclared::Args),
+    /// Bytes per entry of streams.
+    StreamMemory(stream_memory::Args),
     /// Resident bytes per key.
     Memory(memory::Args),
     /// SETs with short times to live, flat out: what is stored against what is alive.
@@ -74,6 +84,9 @@ impl Workload {
             Self::EventLag(args) => event_lag::run(args, target),
             Self::Throughput(args) => throughput::run(args, target),
             Self::HandOver(args) => hand_over::run(args, target),
+            Self::FanOut(args) => fan_out::run(args, target),
+            Self::Undeclared(args) => undeclared::run(args, target),
+            Self::StreamMemory(args) => stream_memory::run(args, target),
             Self::Memory(args) => memory::run(args, target),
             Self::Churn(args) => churn::run(args, target),
         }

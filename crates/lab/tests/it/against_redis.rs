@@ -114,6 +114,49 @@ fn throughput_measures_every_cell() {
 }
 
 #[test]
+fn throughput_of_scripts_and_streams_finds_what_was_stored() {
+    let ops = "limiter,set_unlock,unlock_refused,twenty_calls,undeclared,xadd,xadd_maxlen,\
+               xread_10,xreadgroup_xack_10,xadd_xreadgroup_xack";
+    let Some(number) = compare(&format!("throughput --pipelines 1,5 --conns 2 --ops {ops}")) else {
+        return;
+    };
+    for op in ops.split(',') {
+        for pipeline in [1, 5] {
+            assert!(number(&format!("k_per_s_{op}_p{pipeline}_c2")) > 0.0);
+        }
+    }
+}
+
+#[test]
+fn fan_out_reaches_everybody_once() {
+    let Some(number) = compare("fan-out") else {
+        return;
+    };
+    assert_eq!(number("received"), 300.0);
+    assert!(number("until_last_least_ms") > 0.0);
+}
+
+#[test]
+fn undeclared_reads_alone_and_beside_scripts() {
+    let Some(number) = compare("undeclared --rate 1000") else {
+        return;
+    };
+    for phase in ["alone", "at_rate", "flat_out"] {
+        assert!(number(&format!("get_p99_us_{phase}")) > 0.0);
+    }
+    for phase in ["at_rate", "flat_out"] {
+        assert!(number(&format!("scripts_per_s_{phase}")) > 0.0);
+    }
+}
+
+#[test]
+fn stream_memory_counts_bytes_per_entry() {
+    both("stream-memory", "stream-memory --streams 100", |number| {
+        assert!(number("used_bytes_per_entry") > 10.0);
+    });
+}
+
+#[test]
 fn memory_counts_bytes_with_and_without_ttl() {
     both("memory", "memory --no-ttl", |number| {
         // A key of 16 bytes and a value of 32 cannot take less.
