@@ -19,6 +19,9 @@ use crate::time::{Now, Time};
 const REDIS_MAX: u16 = 15;
 const VALKEY: std::ops::RangeInclusive<u16> = 80..=81;
 
+/// The types from this one on are no values' that anybody writes into files, but marks.
+const FIRST_UNKNOWN: u8 = dump::kind::HASH_LISTPACK_EX + 1;
+
 /// What was loaded.
 #[derive(Debug, Default)]
 pub struct Loaded {
@@ -156,7 +159,7 @@ impl Load<'_, '_> {
                 }
                 mark::MODULE_AUX => self.skip_module()?,
                 mark::END => return self.end(),
-                kind @ (mark::SLOT_INFO..) => {
+                kind @ (FIRST_UNKNOWN..) => {
                     return Err(SnapshotError::UnknownType { kind, at });
                 }
                 kind => self.entry(kind, std::mem::take(&mut ahead), at)?,
