@@ -248,7 +248,7 @@ pub use resolve::resolve;
 pub use rows::{Command, all_rows, lookup, rows};
 pub use rules::Rules;
 pub use session::Session;
-pub use snapshot::{Loaded, Saved, SnapshotError};
+pub use snapshot::{Fields, Loaded, Saved, SnapshotError};
 pub use stats::Stats;
 pub use steps::StepsFn;
 pub use tidewheel_store::Progress;

@@ -62,7 +62,7 @@ impl Replica {
         let loaded = replica.keyspace.load(
             &mut replica.seat,
             engine,
-            engine.wall_offset_ms,
+            &|_| engine.wall_offset_ms,
             &mut &file[..],
         );
         let loaded = loaded.unwrap_or_else(|error| panic!("{error}"));

@@ -16,6 +16,7 @@
 //! - `commands/`: `dispatch.rs` runs one command, `turn.rs` is what it runs with. `host/` has the
 //!   commands about connections and the server. `foreign_protocol.rs` recognises input of other
 //!   protocols, which is not run.
+//! - `persistence/`: all data in a file, and back.
 //! - `upkeep/`: expiry within a turn, tidying, the watch over loops that are stuck, the shards of
 //!   each loop.
 //! - `state/`: the state that all loops share, and each loop's own. In tests, an observer of the
@@ -87,6 +88,7 @@ mod counters;
 mod loop_handle;
 mod loops;
 mod net;
+mod persistence;
 mod process;
 mod pubsub;
 mod scripts;

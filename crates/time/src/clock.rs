@@ -65,7 +65,7 @@ pub trait Clock: Debug + Send + Sync + 'static {
 }
 
 #[cfg(feature = "system")]
-pub use system::{SystemClock, monotonic_nanos, until_instant, wall_nanos};
+pub use system::{SystemClock, boot_nanos, monotonic_nanos, until_instant, wall_nanos};
 
 #[cfg(feature = "system")]
 mod system {
@@ -104,6 +104,16 @@ mod system {
         static ORIGIN: std::sync::LazyLock<std::time::Instant> =
             std::sync::LazyLock::new(std::time::Instant::now);
         super::super::nanos(ORIGIN.elapsed()).saturating_add(1_000_000_000)
+    }
+
+    /// Nanoseconds since the machine was started, those included in which it was suspended. `None`
+    /// where the system does not say.
+    #[must_use]
+    pub fn boot_nanos() -> Option<u64> {
+        #[cfg(any(target_os = "linux", target_os = "android"))]
+        return Some(read(rustix::time::ClockId::Boottime));
+        #[cfg(not(any(target_os = "linux", target_os = "android")))]
+        None
     }
 
     /// Nanoseconds of wall time since 1970; negative before.

@@ -53,7 +53,7 @@ pub use clock::Clock;
 #[cfg(feature = "tokio")]
 pub use clock::TokioClock;
 #[cfg(feature = "system")]
-pub use clock::{SystemClock, monotonic_nanos, until_instant, wall_nanos};
+pub use clock::{SystemClock, boot_nanos, monotonic_nanos, until_instant, wall_nanos};
 pub use hasher::{DefaultHashBuilder, DefaultHasher};
 pub use histogram::{Counts, Histogram, Quantiles, Runs};
 pub use manual::ManualClock;

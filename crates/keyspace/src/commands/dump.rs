@@ -214,7 +214,9 @@ pub(crate) fn put_loaded(
         return false;
     }
     let history = ctx.recency().of_new(ctx.now.time.tick);
-    insert(ctx, key, loaded, deadline, history);
+    insert(ctx, key, loaded, deadline, (history, Cause::Silent));
+    // What is loaded was recorded when it was changed.
+    ctx.locked().take_changed();
     true
 }
 
@@ -272,7 +274,7 @@ fn store(
     if dead {
         return ctx.drop_object(loaded.into_object());
     }
-    insert(ctx, key, loaded, deadline, history);
+    insert(ctx, key, loaded, deadline, (history, Cause::Restore));
 }
 
 /// Adds a value under a key that does not exist.
@@ -281,15 +283,17 @@ fn insert(
     key: Key<'_>,
     loaded: RestoredValue,
     deadline: Option<u64>,
-    history: u32,
+    (history, cause): (u32, Cause),
 ) {
     match loaded {
-        RestoredValue::String(bytes) => store_string(ctx, key, bytes, deadline, history),
-        RestoredValue::Hash(hash) => store_collection(ctx, key, hash, deadline, history),
-        RestoredValue::List(list) => store_collection(ctx, key, list, deadline, history),
-        RestoredValue::Set(set) => store_collection(ctx, key, set, deadline, history),
-        RestoredValue::ZSet(zset) => store_collection(ctx, key, zset, deadline, history),
-        RestoredValue::Stream(stream) => store_collection(ctx, key, stream, deadline, history),
+        RestoredValue::String(bytes) => store_string(ctx, key, bytes, deadline, (history, cause)),
+        RestoredValue::Hash(hash) => store_collection(ctx, key, hash, deadline, (history, cause)),
+        RestoredValue::List(list) => store_collection(ctx, key, list, deadline, (history, cause)),
+        RestoredValue::Set(set) => store_collection(ctx, key, set, deadline, (history, cause)),
+        RestoredValue::ZSet(zset) => store_collection(ctx, key, zset, deadline, (history, cause)),
+        RestoredValue::Stream(stream) => {
+            store_collection(ctx, key, stream, deadline, (history, cause));
+        }
     }
 }
 
@@ -298,7 +302,7 @@ fn store_string(
     key: Key<'_>,
     bytes: Vec<u8>,
     deadline: Option<u64>,
-    history: u32,
+    (history, cause): (u32, Cause),
 ) {
     let value = if bytes.len() <= INLINE_MAX {
         NewValue::Inline(&bytes)
@@ -311,7 +315,7 @@ fn store_string(
         deadline,
     };
     let (at, hold) = ctx.on(key);
-    hold.insert(at, stored, history, Cause::Restore);
+    hold.insert(at, stored, history, cause);
 }
 
 fn store_collection<C: Collection>(
@@ -319,11 +323,11 @@ fn store_collection<C: Collection>(
     key: Key<'_>,
     of: C,
     own_deadline: Option<u64>,
-    history: u32,
+    (history, cause): (u32, Cause),
 ) {
     let owned = Owned { own_deadline, of };
     let (at, hold) = ctx.on(key);
-    hold.insert_owned(at, owned, history, Cause::Restore);
+    hold.insert_owned(at, owned, history, cause);
 }
 
 impl RestoredValue {

@@ -40,7 +40,7 @@ pub(super) const ROWS: &[Command] = &chapter(Group::Server, "", [
     row("debug|quicklist-packed-threshold", 3, "admin noscript loading stale", "size")
         .says("Is accepted without effect: lists decide by themselves."),
     row("debug|reload", -2, "admin noscript loading stale", "[option...]")
-        .says("Is refused: there are no snapshots."),
+        .says("Saves all data, empties all databases, and loads what was saved."),
     row("debug|set-active-expire", 3, "admin noscript loading stale", "enabled:int")
         .says("Switches the active side of expiry on (1) or off (0); reads still see dead keys as \
             gone."),

@@ -81,6 +81,13 @@ pub(super) const ROWS: &[Command] = &chapter(Group::Server, "@connection", [
         .hints("nondeterministic_output request_policy:all_shards response_policy:special")
         .says("Returns information and statistics about the server.")
         .history(&[("7.0.0", "Added support for taking multiple section arguments.")]),
+    row("lastsave", 1, "loading stale fast", "")
+        .in_categories("@admin @dangerous").hints("nondeterministic_output")
+        .says("Returns the time of the last snapshot, in seconds since 1970."),
+    row("save", 1, "admin noscript no_multi", "")
+        .in_categories("-")
+        .says("Writes all data to the snapshot file. Nobody is served meanwhile.")
+        .complexity("O(N) where N is the total number of keys in all databases"),
     row("shutdown", -1, "admin noscript loading stale no_multi allow_busy",
         "[save-selector(NOSAVE|SAVE)] [NOW@7.0.0] [FORCE@7.0.0]")
         .in_categories("-")

@@ -10,7 +10,8 @@ use super::{MEMBERS, cut, mark};
 use crate::commands::dump::{put_loaded, read_from_file};
 use crate::context::Context;
 use crate::dump;
-use crate::gate::Seat;
+use crate::garbage::Garbage;
+use crate::gate::{Exclusive, Seat};
 use crate::keyspace::Keyspace;
 use crate::session::Session;
 use crate::time::{Now, Time};
@@ -22,13 +23,16 @@ const VALKEY: std::ops::RangeInclusive<u16> = 80..=81;
 /// The types from this one on are no values' that anybody writes into files, but marks.
 const FIRST_UNKNOWN: u8 = dump::kind::HASH_LISTPACK_EX + 1;
 
+/// What a file says of itself: names and values.
+pub type Fields = Vec<(Vec<u8>, Vec<u8>)>;
+
 /// What was loaded.
 #[derive(Debug, Default)]
 pub struct Loaded {
     /// Keys.
     pub keys: u64,
-    /// What the file says of itself: names and values.
-    pub fields: Vec<(Vec<u8>, Vec<u8>)>,
+    /// What the file says of itself.
+    pub fields: Fields,
     /// The codes of libraries of functions.
     pub functions: Vec<Vec<u8>>,
 }
@@ -42,11 +46,28 @@ struct Ahead {
 }
 
 impl Keyspace {
-    /// Stores what a file holds. What its deadlines mean is said by `wall_offset_ms`: wall time in
-    /// milliseconds less engine time. Keys that are dead by now are stored too, and expire next, so
-    /// that each is announced. After an error some keys are there.
-    ///
-    /// The caller has the thread's seat, and others may use the keyspace meanwhile.
+    /// Empties all databases, in silence. That is no change which is recorded: what is loaded next
+    /// is in their place.
+    pub fn clear(&self, _alone: &Exclusive<'_>) {
+        let mut garbage = Garbage::default();
+        for shard in &*self.shards {
+            let mut hold = shard.lock();
+            for db in 0..hold.databases() {
+                if let Some((entries, bytes)) = hold.flush(db, &self.hasher) {
+                    garbage.add_store(entries, bytes);
+                }
+            }
+            hold.publish_due();
+            hold.take_changed();
+        }
+        self.tell_all_invalid();
+        self.hooks.reclaim(garbage);
+    }
+
+    /// Stores what a file holds. `wall_offset_ms` says what its deadlines mean: wall time in
+    /// milliseconds less engine time. It is asked before the first key, with the fields so far.
+    /// Keys that are dead by now are stored too, and expire next, so that each is announced. After
+    /// an error some keys are there.
     ///
     /// # Errors
     ///
@@ -55,29 +76,23 @@ impl Keyspace {
         &self,
         seat: &mut Seat,
         time: Time,
-        wall_offset_ms: i64,
+        wall_offset_ms: &dyn Fn(&Fields) -> i64,
         from: &mut dyn Read,
     ) -> Result<Loaded, SnapshotError> {
-        let visit = seat.visit();
+        let _visit = seat.visit();
         let mut load = Load {
             keyspace: self,
             input: Input::new(from),
             now: Now::of(&self.timeline, time),
-            // Nothing is dead at the beginning of engine time.
-            beginning: Now::of_engine(Time {
-                tick: 0,
-                micros: 0,
-                wall_offset_ms,
-            }),
+            wall_offset_ms,
+            beginning: None,
             version: 0,
             db: 0,
             loaded: Loaded::default(),
         };
         load.header()?;
         load.entries()?;
-        let loaded = load.loaded;
-        drop(visit);
-        Ok(loaded)
+        Ok(load.loaded)
     }
 }
 
@@ -85,7 +100,9 @@ struct Load<'a, 'r> {
     keyspace: &'a Keyspace,
     input: Input<'r>,
     now: Now,
-    beginning: Now,
+    wall_offset_ms: &'a dyn Fn(&Fields) -> i64,
+    /// The beginning of engine time, when nothing was dead.
+    beginning: Option<Now>,
     version: u16,
     db: u32,
     loaded: Loaded,
@@ -207,6 +224,13 @@ impl Load<'_, '_> {
             &mut self.input,
             &mut value,
         )?;
+        let beginning = *self.beginning.get_or_insert_with(|| {
+            Now::of_engine(Time {
+                tick: 0,
+                micros: 0,
+                wall_offset_ms: (self.wall_offset_ms)(&self.loaded.fields),
+            })
+        });
         let args = Args::from_slices(&[]);
         let mut session = Session {
             db: self.db,
@@ -214,12 +238,12 @@ impl Load<'_, '_> {
         };
         let mut out = Writer::new(Protocol::Resp2);
         let mut context = Context::new(self.keyspace, &mut session, self.now, args, &mut out, None);
-        let setting = (self.beginning, &ahead.members[..]);
+        let setting = (beginning, &ahead.members[..]);
         let loaded = read_from_file(&context, &value, self.version, setting);
         let loaded = loaded.map_err(|_| SnapshotError::Malformed { at })?;
         let deadline = ahead
             .wall_ms
-            .map(|wall_ms| self.beginning.deadline_of_wall(wall_ms));
+            .map(|wall_ms| beginning.deadline_of_wall(wall_ms));
         let stored = put_loaded(&mut context, &key, loaded, deadline);
         context.finish();
         drop(context);

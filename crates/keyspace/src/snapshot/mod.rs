@@ -30,7 +30,7 @@ mod load;
 mod save;
 
 pub use self::error::SnapshotError;
-pub use self::load::Loaded;
+pub use self::load::{Fields, Loaded};
 pub use self::save::Saved;
 
 /// The magic bytes and the version.

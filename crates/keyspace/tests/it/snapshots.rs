@@ -25,7 +25,7 @@ impl Rig {
 
     fn load(&mut self, mut file: &[u8]) -> Result<Loaded, SnapshotError> {
         let (time, offset) = (self.time, self.time.wall_offset_ms);
-        self.keyspace.load(&mut self.seat, time, offset, &mut file)
+        (self.keyspace).load(&mut self.seat, time, &|_| offset, &mut file)
     }
 
     /// The digests and deadlines of all keys of the first two databases.

@@ -46,6 +46,9 @@ pub(crate) struct Settings {
     /// Keys that one hold of a shard's lock may expire.
     pub(crate) expiry_hold_keys: u32,
     pub(crate) log_level: LogLevel,
+    /// Where snapshots are.
+    pub(crate) folder: String,
+    pub(crate) snapshot_file: String,
     /// RESTORE takes payloads of versions that are not known yet.
     pub(crate) any_dump_version: bool,
     pub(crate) collections: Collections,
@@ -132,6 +135,8 @@ impl Default for Settings {
             expiry_turn_us: 25,
             expiry_hold_keys: 32,
             log_level: LogLevel::Notice,
+            folder: "tidewheel-data".to_owned(),
+            snapshot_file: "dump.rdb".to_owned(),
             any_dump_version: false,
             collections: Collections::default(),
             diagnosis: Diagnosis::default(),

@@ -14,6 +14,7 @@ use crate::config::Settings;
 use crate::loop_handle::LoopHandle;
 use crate::loops::event_loop::{EventLoop, WAKER};
 use crate::net::listener;
+use crate::persistence;
 use crate::process::long_threads;
 use crate::process::reclaim::Reclaimer;
 use crate::state::server::{Server, ServerParts, StopReason, random};
@@ -65,6 +66,7 @@ pub(crate) fn start(
         seed: u128::from(random()) << 64 | u128::from(random()),
     };
     let server = Arc::new(Server::new(parts));
+    persistence::load(&server)?;
     long_threads::start(&server).context("cannot start a thread")?;
     let loops = spawn(&server, polls, listeners)?;
     Ok(Running {

@@ -5,3 +5,4 @@ pub(crate) mod long_scripts;
 pub(crate) mod loop_state;
 pub(crate) mod observer;
 pub(crate) mod server;
+pub(crate) mod snapshots;

@@ -23,6 +23,7 @@ use crate::pubsub::hub::Hub;
 use crate::scripts::bodies::Bodies;
 use crate::scripts::libraries::Libraries;
 use crate::state::long_scripts::LongScripts;
+use crate::state::snapshots::Snapshots;
 use crate::time::clock::Clock;
 
 /// The state that all loops share.
@@ -54,6 +55,7 @@ pub(crate) struct Server {
     pub(crate) expiry_rate: ExpiryRate,
     pub(crate) slow_log: SlowLog,
     pub(crate) latency: Latency,
+    pub(crate) snapshots: Snapshots,
     /// Connections that were accepted and not yet closed.
     pub(crate) connected: AtomicUsize,
     pub(crate) stopping: AtomicBool,
@@ -171,6 +173,7 @@ impl Server {
         };
         let keyspace = Keyspace::new(options, Box::new(shell));
         crate::config::engine::apply(&parts.settings, &keyspace);
+        let snapshots = Snapshots::new(&parts.settings, clock.now().wall_ms() / 1000);
         Self {
             started: clock.now().tick,
             clock,
@@ -194,6 +197,7 @@ impl Server {
             expiry_rate: ExpiryRate::default(),
             slow_log: SlowLog::default(),
             latency: Latency::default(),
+            snapshots,
             connected: AtomicUsize::new(0),
             stopping: AtomicBool::new(false),
             stop: parts.stop,

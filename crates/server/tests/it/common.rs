@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -115,10 +116,17 @@ impl Server {
     }
 }
 
-/// The program, on a free port.
+/// The program, on a free port. Its snapshots would be in a folder of its own.
 pub(crate) fn program(flags: &[&str]) -> Command {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let folder = format!("tidewheel-it-{}-{count}", std::process::id());
     let mut command = Command::new(env!("CARGO_BIN_EXE_tidewheel"));
-    command.args(["--port", "0", "--threads", "2"]).args(flags);
+    command.args(["--port", "0", "--threads", "2"]);
+    if !flags.contains(&"--dir") {
+        command.arg("--dir").arg(std::env::temp_dir().join(folder));
+    }
+    command.args(flags);
     command
 }
 

@@ -15,6 +15,7 @@ mod inspect;
 mod monitor;
 #[cfg(unix)]
 mod open_files;
+mod persistence;
 mod process;
 mod protocol;
 mod pubsub;

@@ -120,11 +120,7 @@ fn shutdown_stops_the_server_and_saves_nothing() {
     let mut server = Server::start(&[]);
     let mut client = server.client();
     for (words, expected) in [
-        (
-            &["SHUTDOWN", "SAVE"][..],
-            "ERR this server writes no snapshots: use SHUTDOWN NOSAVE",
-        ),
-        (&["SHUTDOWN", "ABORT"], "ERR No shutdown in progress."),
+        (&["SHUTDOWN", "ABORT"][..], "ERR No shutdown in progress."),
         (&["SHUTDOWN", "SAVE", "NOSAVE"], "ERR syntax error"),
         (&["SHUTDOWN", "later"], "ERR syntax error"),
     ] {

@@ -125,11 +125,19 @@ impl Turn<'_> {
         }
     }
 
-    pub(super) fn debug_reload(&mut self, conn: &Connection) -> HandlerResult {
+    /// Between saving and loading others may find nothing.
+    pub(super) fn debug_reload(&mut self, conn: &mut Connection, args: Args<'_>) -> HandlerResult {
         check(conn)?;
-        Err(error(
-            "ERR this server writes no snapshots, so there is nothing to reload",
-        ))
+        let (mut saves, mut empties) = (true, true);
+        for option in args.from(2).iter() {
+            match option.to_ascii_lowercase().as_slice() {
+                b"nosave" => saves = false,
+                b"noflush" => empties = false,
+                // A key that is there already is an error without this.
+                _ => return Err(CommandError::SYNTAX),
+            }
+        }
+        self.reload(conn, saves, empties)
     }
 
     pub(super) fn debug_load_aof(&mut self, conn: &Connection) -> HandlerResult {

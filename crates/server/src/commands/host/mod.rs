@@ -12,6 +12,7 @@ mod lolwut;
 mod memory;
 mod monitor;
 mod parts;
+mod persistence;
 mod pubsub;
 mod replication;
 mod script;
@@ -25,7 +26,6 @@ use tidewheel_resp::Args;
 
 use crate::clients::connection::Connection;
 use crate::commands::turn::{CommandStep, Turn};
-use crate::state::server::StopReason;
 
 type HandlerResult = Result<CommandStep, CommandError>;
 
@@ -81,33 +81,6 @@ impl Turn<'_> {
 
     fn quit(&mut self) -> HandlerResult {
         self.out.ok();
-        Ok(CommandStep::Close)
-    }
-
-    fn shutdown(&mut self, args: Args<'_>) -> HandlerResult {
-        let (mut save, mut nosave, mut abort) = (false, false, false);
-        for option in args.iter().skip(1) {
-            match option.to_ascii_lowercase().as_slice() {
-                b"save" => save = true,
-                b"nosave" => nosave = true,
-                // Nothing is ever waited for, so both are the way it stops anyway.
-                b"now" | b"force" => {}
-                b"abort" => abort = true,
-                _ => return Err(CommandError::SYNTAX),
-            }
-        }
-        if (abort && args.len() > 2) || (save && nosave) {
-            return Err(CommandError::SYNTAX);
-        }
-        if abort {
-            return Err(error("ERR No shutdown in progress."));
-        }
-        if save {
-            return Err(error(
-                "ERR this server writes no snapshots: use SHUTDOWN NOSAVE",
-            ));
-        }
-        self.state.server.ask_to_stop(StopReason::Command);
         Ok(CommandStep::Close)
     }
 }

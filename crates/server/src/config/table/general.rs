@@ -38,6 +38,14 @@ const DATABASES_MAX: u64 = 4096;
 /// The longest bulk that the parser can address, in bytes.
 const BULK_MAX: u64 = 4_294_967_295 - (1 << 16);
 
+/// Text that is not empty.
+fn text(value: &str) -> Result<String, String> {
+    match value {
+        "" => Err("it is empty".to_owned()),
+        text => Ok(text.to_owned()),
+    }
+}
+
 pub(super) static KEYS: &[ConfigKey] = &[
     ConfigKey {
         name: "port",
@@ -320,14 +328,33 @@ pub(super) static KEYS: &[ConfigKey] = &[
         get: |s| name_of(s.log_level, LOG_LEVELS),
         set: |s, v| put(&mut s.log_level, word(v, LOG_LEVELS)?),
     },
-    // Tools ask for these two. The answers are true, and any other value is refused.
+    ConfigKey {
+        name: "dir",
+        value: "FOLDER",
+        help: "the folder of snapshots; made when one is written",
+        change: ChangeTime::AtStart,
+        get: |s| s.folder.clone(),
+        set: |s, v| put(&mut s.folder, text(v)?),
+    },
+    ConfigKey {
+        name: "dbfilename",
+        value: "NAME",
+        help: "the snapshot: loaded at the start, and written by SAVE and SHUTDOWN SAVE",
+        change: ChangeTime::AtStart,
+        get: |s| s.snapshot_file.clone(),
+        set: |s, v| match v.contains('/') {
+            true => Err("it is a name in the folder `dir`, not a path".to_owned()),
+            false => put(&mut s.snapshot_file, text(v)?),
+        },
+    },
+    // Tools ask for these. The answers are true, and any other value is refused.
     ConfigKey {
         name: "save",
         value: "\"\"",
-        help: "snapshots; there are none, so only the empty value is accepted",
+        help: "snapshots that the server takes by itself; there are none, so only the empty value is accepted",
         change: ChangeTime::Live,
         get: |_| String::new(),
-        set: |_, v| only(v, "", "this server writes no snapshots"),
+        set: |_, v| only(v, "", "this server takes no snapshots by itself: see SAVE"),
     },
     ConfigKey {
         name: "daemonize",

@@ -207,14 +207,23 @@ fn clients(state: &LoopState, _: &Stats, text: &mut String) -> std::fmt::Result 
     Ok(())
 }
 
-fn persistence(_: &LoopState, stats: &Stats, text: &mut String) -> std::fmt::Result {
+fn persistence(state: &LoopState, stats: &Stats, text: &mut String) -> std::fmt::Result {
+    let snapshots = &state.server.snapshots;
+    let changes = snapshots.changes.load(Ordering::Relaxed);
+    let status = match snapshots.failed.load(Ordering::Relaxed) {
+        true => "err",
+        false => "ok",
+    };
     lines!(
         text,
         "loading" = 0,
         "async_loading" = 0,
-        "rdb_changes_since_last_save" = stats.changes,
+        "rdb_changes_since_last_save" = stats.changes.saturating_sub(changes),
         "rdb_bgsave_in_progress" = 0,
-        "rdb_saves" = 0,
+        "rdb_last_save_time" = snapshots.last_s.load(Ordering::Relaxed),
+        "rdb_last_bgsave_status" = status,
+        "rdb_saves" = snapshots.written.load(Ordering::Relaxed),
+        "rdb_last_load_keys_loaded" = snapshots.loaded.load(Ordering::Relaxed),
         "aof_enabled" = 0,
         "aof_rewrite_in_progress" = 0,
         "aof_rewrite_scheduled" = 0,

@@ -1,0 +1,136 @@
+//! SAVE, LASTSAVE, SHUTDOWN, DEBUG RELOAD.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tidewheel_keyspace::{CommandError, Exclusive};
+use tidewheel_resp::Args;
+
+use super::{HandlerResult, error};
+use crate::clients::connection::Connection;
+use crate::commands::turn::{CommandStep, Turn};
+use crate::persistence;
+use crate::state::server::{Server, StopReason};
+
+/// The reply to a command whose file could not be written. The log has the reason.
+const NOT_SAVED: CommandError =
+    CommandError::fixed("ERR the snapshot was not written: see the log");
+
+const NOT_LOADED: CommandError =
+    CommandError::fixed("ERR the snapshot was not loaded: see the log");
+
+impl Turn<'_> {
+    pub(super) fn last_save(&mut self) -> HandlerResult {
+        let seconds = self.state.server.snapshots.last_s.load(Ordering::Relaxed);
+        self.out.integer(seconds);
+        Ok(CommandStep::Done)
+    }
+
+    pub(super) fn save(&mut self, conn: &mut Connection) -> HandlerResult {
+        match self.write_snapshot(conn)? {
+            Some(waits) => Ok(waits),
+            None => self.done(),
+        }
+    }
+
+    /// Writes the snapshot file. Returns what becomes of the command if it has to wait.
+    fn write_snapshot(
+        &mut self,
+        conn: &mut Connection,
+    ) -> Result<Option<CommandStep>, CommandError> {
+        let time = self.state.time;
+        let saved = self.alone(conn, |server, alone| persistence::save(server, alone, time));
+        match saved {
+            Ok(Ok(_)) => Ok(None),
+            Ok(Err(_)) => Err(NOT_SAVED),
+            Err(waits) => Ok(Some(waits)),
+        }
+    }
+
+    /// Runs what needs the whole keyspace. If it cannot begin yet: what becomes of the command.
+    fn alone<R>(
+        &mut self,
+        conn: &mut Connection,
+        run: impl FnOnce(&Server, &Exclusive<'_>) -> R,
+    ) -> Result<R, CommandStep> {
+        let server = Arc::clone(&self.state.server);
+        let no_long = match server.keyspace.without_long_commands() {
+            Ok(no_long) => no_long,
+            Err(blocked) => return Err(self.park_or_refuse(conn, &blocked)),
+        };
+        let alone = no_long.alone(&mut self.state.seat);
+        let ran = alone.map(|alone| run(&server, &alone));
+        drop(no_long);
+        self.state.refresh_time();
+        ran.map_err(|blocked| self.park_or_refuse(conn, &blocked))
+    }
+
+    pub(super) fn shutdown(&mut self, conn: &mut Connection, args: Args<'_>) -> HandlerResult {
+        let (mut save, mut nosave, mut abort, mut force) = (false, false, false, false);
+        for option in args.iter().skip(1) {
+            match option.to_ascii_lowercase().as_slice() {
+                b"save" => save = true,
+                b"nosave" => nosave = true,
+                // Nothing is ever waited for: that is the way it stops anyway.
+                b"now" => {}
+                b"force" => force = true,
+                b"abort" => abort = true,
+                _ => return Err(CommandError::SYNTAX),
+            }
+        }
+        if (abort && args.len() > 2) || (save && nosave) {
+            return Err(CommandError::SYNTAX);
+        }
+        if abort {
+            return Err(error("ERR No shutdown in progress."));
+        }
+        if save {
+            match self.write_snapshot(conn) {
+                Ok(None) => {}
+                Ok(Some(waits)) => return Ok(waits),
+                Err(_) if force => {}
+                Err(why) => return Err(why),
+            }
+        }
+        self.state.server.ask_to_stop(StopReason::Command);
+        Ok(CommandStep::Close)
+    }
+
+    /// Saves all data, empties all databases if asked, and loads what was saved; or loads the file.
+    pub(super) fn reload(
+        &mut self,
+        conn: &mut Connection,
+        saves: bool,
+        empties: bool,
+    ) -> HandlerResult {
+        let time = self.state.time;
+        let bytes = self.alone(conn, |server, alone| {
+            let bytes = match saves {
+                true => Ok(persistence::save_bytes(server, alone, time)),
+                false => std::fs::read(server.snapshots.path()),
+            };
+            if empties && bytes.is_ok() {
+                server.keyspace.clear(alone);
+            }
+            bytes
+        });
+        let bytes = match bytes {
+            Ok(Ok(bytes)) => bytes,
+            Ok(Err(why)) => {
+                tracing::error!("cannot read the snapshot: {why}");
+                return Err(NOT_LOADED);
+            }
+            Err(waits) => return Ok(waits),
+        };
+        let (server, time) = (Arc::clone(&self.state.server), self.state.time);
+        let loaded = persistence::load_bytes(&server, &mut self.state.seat, time, &bytes);
+        self.state.refresh_time();
+        match loaded {
+            Ok(()) => self.done(),
+            Err(why) => {
+                tracing::error!("cannot load the snapshot: {why:#}");
+                Err(NOT_LOADED)
+            }
+        }
+    }
+}

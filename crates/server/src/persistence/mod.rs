@@ -1,0 +1,18 @@
+//! Snapshots: all data in a file, and back.
+//!
+//! SAVE and SHUTDOWN SAVE write the file while nobody else uses the keyspace. It is written beside
+//! the old one and takes its place when it is whole and on disk, so there is a whole file at any
+//! time. The server loads it before it lets clients in; a file that it cannot load keeps it from
+//! starting.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `anchor.rs` | how much time has passed since a file was written |
+//! | `save.rs`, `load.rs` | write the file, and read it |
+
+mod anchor;
+mod load;
+mod save;
+
+pub(crate) use self::load::{load, load_bytes};
+pub(crate) use self::save::{save, save_bytes};

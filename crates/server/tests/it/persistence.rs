@@ -1,0 +1,204 @@
+//! Snapshots over restarts of the program.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use crate::common::{Reply, Server, bulk, eventually, now, ok, program};
+use rustix::process::Signal;
+
+/// A folder that is removed with its owner.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let name = format!("tidewheel-{name}-{}", std::process::id());
+        Self(std::env::temp_dir().join(name))
+    }
+
+    fn server(&self) -> Server {
+        Server::start_logged(&["--dir", self.text()])
+    }
+
+    fn text(&self) -> &str {
+        self.0.to_str().expect("a path of text")
+    }
+
+    fn file(&self) -> PathBuf {
+        self.0.join("dump.rdb")
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // It may never have been made.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn number(reply: &Reply) -> i64 {
+    match reply {
+        Reply::Integer(number) => *number,
+        other => panic!("{other:?} is no number"),
+    }
+}
+
+#[test]
+fn what_was_saved_is_there_after_the_server_was_killed() {
+    let folder = Folder::new("saved");
+    let mut server = folder.server();
+    let mut client = server.client();
+    client.call(&["SET", "tea", "hot"]);
+    client.call(&["SET", "ends", "v", "PX", "100000"]);
+    client.call(&["HSET", "h", "f", "v", "g", "w"]);
+    client.call(&["HPEXPIRE", "h", "100000", "FIELDS", "1", "f"]);
+    let code = "#!lua name=lib\nredis.register_function('f', function() return 7 end)";
+    client.call(&["FUNCTION", "LOAD", code]);
+    assert_eq!(
+        client.info("persistence", "rdb_changes_since_last_save"),
+        "4"
+    );
+    assert_eq!(client.call(&["SAVE"]), ok());
+    assert_eq!(
+        client.info("persistence", "rdb_changes_since_last_save"),
+        "0"
+    );
+    assert_eq!(client.info("persistence", "rdb_saves"), "1");
+    let saved_s = number(&client.call(&["LASTSAVE"]));
+    assert_eq!(
+        client.info("persistence", "rdb_last_save_time"),
+        saved_s.to_string()
+    );
+    client.call(&["SET", "later", "lost"]);
+    let left = number(&client.call(&["PTTL", "ends"]));
+    let began = now();
+    server.signal(Signal::KILL);
+    server.wait();
+    std::thread::sleep(Duration::from_millis(100));
+
+    let server = folder.server();
+    server.logged("loaded");
+    let mut client = server.client();
+    assert_eq!(client.call(&["GET", "tea"]), bulk("hot"));
+    assert_eq!(client.call(&["DBSIZE"]), Reply::Integer(3));
+    assert_eq!(client.call(&["FCALL", "f", "0"]), Reply::Integer(7));
+    assert_eq!(client.info("persistence", "rdb_last_load_keys_loaded"), "3");
+    for deadline in [&["PTTL", "ends"][..], &["HPTTL", "h", "FIELDS", "1", "f"]] {
+        let reply = client.call(deadline);
+        let is = match &reply {
+            Reply::Array(items) => number(&items[0]),
+            one => number(one),
+        };
+        let passed = began.elapsed().as_millis() as i64;
+        let expected = left - passed;
+        assert!(
+            (expected - 50..=expected + 2).contains(&is),
+            "{is}, of {expected}"
+        );
+    }
+}
+
+#[test]
+fn a_key_that_died_while_no_server_ran_is_gone() {
+    let folder = Folder::new("died");
+    let mut server = folder.server();
+    let mut client = server.client();
+    client.call(&["SET", "dies", "v", "PX", "150"]);
+    client.call(&["SET", "stays", "v"]);
+    assert_eq!(client.call(&["SAVE"]), ok());
+    server.signal(Signal::KILL);
+    server.wait();
+    std::thread::sleep(Duration::from_millis(200));
+    let server = folder.server();
+    let mut client = server.client();
+    assert_eq!(client.call(&["GET", "dies"]), Reply::Null);
+    eventually("it is removed and counted", || {
+        (client.info("stats", "expired_keys") == "1").then_some(())
+    });
+    assert_eq!(client.call(&["DBSIZE"]), Reply::Integer(1));
+}
+
+#[test]
+fn shutdown_saves_if_it_is_asked_to() {
+    let folder = Folder::new("shutdown");
+    for (words, kept) in [
+        (&["SHUTDOWN", "NOSAVE"][..], false),
+        (&["SHUTDOWN", "SAVE"], true),
+    ] {
+        let mut server = folder.server();
+        let mut client = server.client();
+        client.call(&["SET", "k", "v"]);
+        client.send(&crate::common::command(words));
+        assert!(server.wait().success());
+        assert_eq!(folder.file().exists(), kept, "{words:?}");
+    }
+    let server = folder.server();
+    assert_eq!(server.client().call(&["GET", "k"]), bulk("v"));
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_an_error_and_the_server_goes_on() {
+    let folder = Folder::new("unwritable");
+    let server = folder.server();
+    // A file stands where the folder should be.
+    std::fs::write(&folder.0, b"no folder").expect("a file");
+    let mut client = server.client();
+    client.call(&["SET", "k", "v"]);
+    let Reply::Error(why) = client.call(&["SAVE"]) else {
+        panic!("it cannot be saved");
+    };
+    assert_eq!(why, "ERR the snapshot was not written: see the log");
+    server.logged("cannot save to");
+    assert_eq!(client.info("persistence", "rdb_last_bgsave_status"), "err");
+    assert_eq!(client.call(&["SHUTDOWN", "SAVE"]), Reply::Error(why));
+    assert_eq!(client.call(&["GET", "k"]), bulk("v"));
+    std::fs::remove_file(&folder.0).expect("it is there");
+}
+
+/// Who starts with a wrong file must notice, and must not write over it.
+#[test]
+fn a_file_that_is_damaged_keeps_the_server_from_starting_and_stays_as_it_is() {
+    let folder = Folder::new("damaged");
+    std::fs::create_dir_all(&folder.0).expect("a folder");
+    std::fs::write(folder.file(), b"REDIS0010\x00\x01k").expect("a file");
+    let output = program(&["--dir", folder.text()])
+        .stdin(Stdio::null())
+        .output()
+        .expect("the program runs");
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    for text in [
+        folder.text(),
+        "cannot load",
+        "it ends too early",
+        "move the file away",
+    ] {
+        assert!(said.contains(text), "{said}");
+    }
+    assert!(Path::exists(&folder.file()));
+}
+
+#[test]
+fn a_reload_keeps_all_and_a_snapshot_can_be_loaded_again() {
+    let folder = Folder::new("reload");
+    let server = Server::start(&["--dir", folder.text(), "--enable-debug-command", "yes"]);
+    let mut client = server.client();
+    client.call(&["SET", "k", "v", "PX", "100000"]);
+    client.call(&["SADD", "s", "a", "b"]);
+    client.call(&["SPEXPIRE", "s", "100000", "MEMBERS", "1", "a"]);
+    let digest = client.call(&["DEBUG", "DIGEST"]);
+    assert_eq!(client.call(&["DEBUG", "RELOAD"]), ok());
+    assert_eq!(client.call(&["DEBUG", "DIGEST"]), digest);
+    assert!(number(&client.call(&["PTTL", "k"])) > 50_000);
+    client.call(&["SAVE"]);
+    client.call(&["SET", "more", "v"]);
+    assert_eq!(client.call(&["DEBUG", "RELOAD", "NOSAVE"]), ok());
+    assert_eq!(client.call(&["DEBUG", "DIGEST"]), digest);
+    let again = client.call(&["DEBUG", "RELOAD", "NOSAVE", "NOFLUSH"]);
+    let expected = "ERR the snapshot was not loaded: see the log";
+    assert_eq!(
+        again,
+        Reply::Error(expected.to_owned()),
+        "its keys are there already"
+    );
+}
