@@ -9,7 +9,8 @@ use tidewheel_resp::Reply;
 use crate::draw::{spell, spell_word};
 use crate::model::{Event, Expect, Model, Place, STRING_MAX};
 use crate::rig::Rig;
-use crate::step::Step;
+use crate::script::Script;
+use crate::step::{Step, meets_dead};
 use crate::walk::Walk;
 
 /// Calls of one SCAN; more means that it does not end.
@@ -56,6 +57,7 @@ impl Both {
         self.sync();
         match step {
             Step::Line(line) => self.command(line),
+            Step::Script(line) => self.script(line),
             Step::Reload(from, to, ms) => self.reload(from, to, *ms),
             Step::Exec {
                 watched,
@@ -119,6 +121,25 @@ impl Both {
             self.scan(words, expect, reply);
         }
         self.learn(line);
+    }
+
+    /// A script does what its commands do, one after the other at one instant. Those before an
+    /// error stay.
+    fn script(&mut self, line: &str) {
+        let words = spell(line, self.rig.wall_ms());
+        let script = Script::of(&words[1]).expect("a script");
+        let mut names = script.names().map(String::from_utf8_lossy);
+        if names.any(|name| meets_dead(&name)) {
+            self.expire_all();
+            self.sync();
+        }
+        let here = self.model.db();
+        for (words, reply) in self.rig.script(&words) {
+            // A scan shows one page only.
+            let call = (line, &words);
+            let _ = self.model.run(&words, &reply).check(&call, &reply);
+        }
+        self.model.select(here);
     }
 
     /// What is dead but not removed yet is counted, and may be flushed in silence.
@@ -360,11 +381,6 @@ impl Both {
             "{held} bytes without keys"
         );
     }
-}
-
-/// Whether it counts what is dead and not removed yet, or flushes it in silence.
-fn meets_dead(line: &str) -> bool {
-    ["DBSIZE", "FLUSHDB", "FLUSHALL"].contains(&line)
 }
 
 /// Whether it may set a deadline that has passed already.

@@ -6,6 +6,9 @@
 //! - `@+50` or `@s+2`: a wall time, so many milliseconds or seconds from now. `@max` and `@maxs`:
 //!   the longest time from now that does not overflow.
 //! - `~v300`: the letter `v`, 300 times. `~x0d0a`: bytes in hexadecimal digits, maybe none.
+//! - `%call,GET,=K1;last`: the Lua of a [script](crate::Script).
+
+use crate::script::Script;
 
 /// Where choices come from. When it is used up, each choice is the first.
 #[derive(Debug)]
@@ -242,6 +245,7 @@ pub(crate) fn spell_word(word: &str, wall_ms: i64) -> Vec<u8> {
             Some(digits) => unhex(digits),
             None => vec![rest.as_bytes()[0]; number(&rest[1..]) as usize],
         },
+        Some(("%", rest)) if !rest.is_empty() => Script::spell(rest, wall_ms),
         _ => word.as_bytes().to_vec(),
     }
 }
@@ -252,7 +256,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     "~x".to_owned() + &digits.collect::<String>()
 }
 
-fn unhex(digits: &str) -> Vec<u8> {
+pub(crate) fn unhex(digits: &str) -> Vec<u8> {
     let pairs = digits.as_bytes().chunks(2);
     let byte = |pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
     pairs.map(|pair| byte(pair).expect("a byte")).collect()

@@ -13,6 +13,10 @@
 //! 5. [`check`] compares the reply, the events, the published deadlines and who waits after each
 //!    step, and everything that is stored every 80 steps.
 //!
+//! Some steps are a [`Script`]: the rig runs its commands as one, with what the keyspace has for
+//! scripts, and does without Lua what Lua does with their replies. The simulated server runs its
+//! Lua.
+//!
 //! A [`Run`] is all of this. The fuzz targets draw runs from the fuzzer's bytes; the tests of the
 //! keyspace draw them from fixed seeds, and shorten those that fail. The simulated server explains
 //! with the same [`Model`] what its clients were answered. Tests with a stock redis-server compare
@@ -44,6 +48,7 @@ mod replay;
 mod requests;
 mod rig;
 mod run;
+mod script;
 mod shell;
 mod step;
 mod walk;
@@ -55,4 +60,5 @@ pub use replay::Replica;
 pub use requests::Requests;
 pub use rig::Rig;
 pub use run::Run;
+pub use script::{Given, Script};
 pub use step::Step;

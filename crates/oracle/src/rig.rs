@@ -6,11 +6,13 @@ use std::sync::{Arc, Mutex};
 
 use crate::draw::spell;
 use crate::replay::Replica;
+use crate::script::{Given, Script};
 use crate::shell::Shell;
 use crate::step::Step;
+use tidewheel_keyspace::rows::Flags;
 use tidewheel_keyspace::{
-    Begun, Keyspace, NotifyFlags, Options, PackedLimit, Seat, Served, Session, Stats, Ticket, Time,
-    Unfinished, Waiter, Watching, is_run_here, resolve,
+    Begun, Command, Keyspace, NotifyFlags, Options, PackedLimit, Reach, Seat, Served, Session,
+    Stats, Ticket, Time, Transaction, Unfinished, Waiter, Watching, is_run_here, resolve,
 };
 use tidewheel_resp::{Args, Limits, Parsed, Parser, Protocol, Reply, Writer};
 
@@ -18,6 +20,9 @@ use tidewheel_resp::{Args, Limits, Parsed, Parser, Protocol, Reply, Writer};
 const WALL_MIN: i64 = 1_000_000_000;
 const WALL_MAX: i64 = 100_000_000_000_000;
 const WALL_START: i64 = 1_700_000_000_000;
+
+/// The words of a command, and its reply.
+type Ran = (Vec<Vec<u8>>, Reply);
 
 /// A keyspace under test.
 #[derive(Debug)]
@@ -178,6 +183,10 @@ impl Rig {
                 self.command(&spell(line, self.wall_ms));
             }
             Step::Limits(n) => self.limit(*n),
+            Step::Script(line) => {
+                let words = spell(line, self.wall_ms);
+                self.script(&words);
+            }
             // What else there is needs somebody who knows what to expect.
             Step::Reload(..)
             | Step::Exec { .. }
@@ -348,6 +357,61 @@ impl Rig {
         ran.then_some(replies)
     }
 
+    /// Runs a script, given as the words of its call: the commands that it has run, and their
+    /// replies. As a server does, it begins with the shards of the declared keys. If it needs more
+    /// it begins again, or takes more.
+    pub fn script(&mut self, words: &[Vec<u8>]) -> Vec<Ran> {
+        let script = Script::of(&words[1]).expect("a script");
+        let given = Given::of(&words[2..], words[0].ends_with(b"_RO")).expect("its keys");
+        let mut reach = Reach::Keys;
+        loop {
+            match self.run_script(&script, given, reach) {
+                Ok(ran) => return ran,
+                Err(more) => reach = more,
+            }
+        }
+    }
+
+    fn run_script(
+        &mut self,
+        script: &Script,
+        given: Given<'_>,
+        reach: Reach,
+    ) -> Result<Vec<Ran>, Reach> {
+        let (time, mut session) = (self.time(), self.session.clone());
+        self.seat.enter();
+        let keys = given.keys.iter().map(Vec::as_slice);
+        let begun = self.keyspace.script(&mut self.seat, time, reach, keys);
+        let Begun::Runs(mut transaction) = begun else {
+            panic!("nobody else is there: {begun:?}");
+        };
+        let (mut ran, mut more, mut acted) = (Vec::new(), None, false);
+        script.run(given, &mut |words| {
+            let slices: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+            let args = Args::from_slices(&slices);
+            let row = resolve(args).expect("a command");
+            if more.is_some() {
+                return Reply::Error("ERR again".to_owned());
+            }
+            if let Some(lacks) = lacks(&mut transaction, row, args, !acted) {
+                // What it has changed before cannot be changed again.
+                more = (!acted).then_some(lacks);
+                return Reply::Error("ERR out of reach".to_owned());
+            }
+            acted |= row.flags.has(Flags::WRITE);
+            let mut out = Writer::new(Protocol::Resp2);
+            transaction.call(row, &mut session, args, &mut out);
+            let reply = only_reply(&out, args);
+            ran.push((words.to_vec(), reply.clone()));
+            reply
+        });
+        let mut nothing = Writer::default();
+        transaction.end(&mut self.seat, time, &mut nothing);
+        assert!(nothing.is_empty(), "each call has answered");
+        self.seat.leave();
+        more.map_or(Ok(ran), Err)
+    }
+
     /// Events published since the last call.
     pub fn events(&self) -> Vec<tidewheel_keyspace::Event> {
         let mut events = Vec::new();
@@ -412,6 +476,22 @@ impl Rig {
             wall_offset_ms,
         }
     }
+}
+
+/// What a script lacks for a call. It takes more shards if it cannot begin again.
+fn lacks(
+    transaction: &mut Transaction<'_>,
+    row: &Command,
+    args: Args<'_>,
+    begins: bool,
+) -> Option<Reach> {
+    let lacks = transaction.lacks(row, args)?;
+    if begins || lacks == Reach::Whole || row.reaches_others() {
+        return Some(lacks);
+    }
+    assert!(transaction.lock_more(row, args), "nobody else is there");
+    assert_eq!(transaction.lacks(row, args), None);
+    None
 }
 
 fn run(

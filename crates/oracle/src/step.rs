@@ -7,6 +7,8 @@ use crate::draw::Draw;
 pub enum Step {
     /// A client's command.
     Line(String),
+    /// A client's script: a call of EVAL or EVAL_RO.
+    Script(String),
     /// DUMP of a key, and RESTORE under another one, with a time to live or none.
     Reload(String, String, u8),
     /// WATCH, what happens then, and EXEC.
@@ -57,6 +59,7 @@ impl Step {
     /// Draws one step. Mostly a command; rarely a sleep, since few deadlines are left after one.
     pub fn draw(draw: &mut Draw<'_>) -> Self {
         match draw.byte() {
+            194..200 => Self::Script(draw.eval()),
             200..206 => Self::Reload(draw.any_key(), draw.any_key(), draw.byte()),
             206..209 => Self::Exec {
                 watched: draw.few(2, Draw::any_key),
@@ -92,4 +95,29 @@ impl Step {
             _ => Self::Resume,
         }
     }
+}
+
+impl Draw<'_> {
+    /// The call of a script whose commands the model knows, whatever was there before.
+    fn eval(&mut self) -> String {
+        let name = if self.once_in(8) { "EVAL_RO" } else { "EVAL" };
+        let mut is_first = true;
+        let call = self.script(&mut |draw| {
+            loop {
+                let line = draw.line();
+                let counts = meets_dead(&line) && !std::mem::take(&mut is_first);
+                is_first = false;
+                let vague = ["PF", "ZUNION", "ZINTER", "BIT", "SETBIT", "GETBIT"];
+                if !counts && !vague.iter().any(|name| line.starts_with(name)) {
+                    return line;
+                }
+            }
+        });
+        format!("{name} {call}")
+    }
+}
+
+/// Whether it counts what is dead and not removed yet, or flushes it in silence.
+pub(crate) fn meets_dead(line: &str) -> bool {
+    ["DBSIZE", "FLUSHDB", "FLUSHALL"].contains(&line)
 }

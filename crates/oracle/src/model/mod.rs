@@ -12,6 +12,7 @@ mod log;
 mod members;
 mod random;
 mod reload;
+mod script;
 mod set;
 mod sort;
 mod stream;
@@ -115,6 +116,8 @@ pub struct Model {
     /// Keys that commands have looked at, and those of which they have replaced the value.
     met: BTreeSet<Place>,
     replaced: BTreeSet<Place>,
+    /// Keys that commands of scripts have named to change them.
+    changed: BTreeSet<Place>,
     /// What was added to each HyperLogLog that there has been, by its bytes.
     logs: BTreeMap<Bytes, BTreeSet<Bytes>>,
     waiters: VecDeque<Waiter>,
@@ -275,6 +278,7 @@ impl Model {
         let name = upper(words[0]);
         let told = self
             .any(&name, &words)
+            .or_else(|| self.script(&name, &words))
             .or_else(|| self.text(&name, &words))
             .or_else(|| self.collection(&name, &words, answer))
             .unwrap_or_else(|| panic!("the model does not know {name}"));

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tidewheel_oracle::{self as oracle, Place};
+use tidewheel_oracle::{self as oracle, Given, Place, Script};
 use tidewheel_resp::{Protocol, Reply, Writer};
 
 use super::recorder::Ran;
@@ -98,7 +98,7 @@ impl<'a> Attempt<'a> {
             let is_dead = entry.is_dead(self.ran.time.tick);
             let is_gone = is_dead || self.gone.contains(&place);
             // A read may leave a dead key where it is, for instance while a pause lasts.
-            let is_left = is_dead && !changes(&self.ran.words[0]);
+            let is_left = is_dead && !self.changes(place);
             if is_gone && (is_left || !self.model.has_met(place)) {
                 return (Some(entry.clone()), events);
             }
@@ -116,6 +116,14 @@ impl<'a> Attempt<'a> {
         events.extend(names.map(|name| self.event(place, Some(name))));
         let of = self.model.lift(place);
         (of.map(|of| Entry { of, doubtful }), events)
+    }
+
+    /// Whether what has run changes a key.
+    fn changes(&self, place: &Place) -> bool {
+        match &*self.ran.words[0] {
+            b"EVAL" | b"EVAL_RO" => self.model.has_changed(place),
+            word => changes(word),
+        }
     }
 
     /// Whether something new is there, or the reply would be another one without the key.
@@ -148,6 +156,12 @@ pub(super) fn keys_of(ran: &Ran, word: &[u8], db: u32) -> BTreeSet<Place> {
     let words = ran.words[1..].iter();
     let keys: Vec<_> = match word {
         b"MGET" | b"DEL" | b"RENAME" | b"RENAMENX" => words.collect(),
+        b"EVAL" | b"EVAL_RO" => {
+            let script = Script::of(&ran.words[1]).expect("a script");
+            let given = Given::of(&ran.words[2..], false).expect("its keys");
+            let keys = script.keys(given);
+            return keys.into_iter().map(|key| (db, key)).collect();
+        }
         b"MSET" | b"MSETNX" => words.step_by(2).collect(),
         b"MSETEX" => {
             let count = std::str::from_utf8(&ran.words[1])
@@ -166,6 +180,13 @@ pub(super) fn changes(word: &[u8]) -> bool {
     is_drawn
         || matches!(
             word,
-            b"INCR" | b"PUBLISH" | b"FLUSHDB" | b"FLUSHALL" | b"SWAPDB"
+            b"EVAL"
+                | b"EVALSHA"
+                | b"FCALL"
+                | b"INCR"
+                | b"PUBLISH"
+                | b"FLUSHDB"
+                | b"FLUSHALL"
+                | b"SWAPDB"
         )
 }

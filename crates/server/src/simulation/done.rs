@@ -12,6 +12,8 @@ pub(super) struct Done {
     /// Commands that were refused for want of a password.
     pub(super) denied: u64,
     pub(super) evicted: u64,
+    /// Calls of scripts and of functions.
+    pub(super) scripts: u64,
     /// Clients that were silent, or held too much.
     pub(super) given_up: u64,
 }
@@ -26,6 +28,7 @@ impl Done {
         self.bytes += other.bytes;
         self.denied += other.denied;
         self.evicted += other.evicted;
+        self.scripts += other.scripts;
         self.given_up += other.given_up;
     }
 }

@@ -19,6 +19,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use tidewheel_oracle::Place;
 use tidewheel_resp::{Protocol, Reply, Writer, parse_i64};
+use tidewheel_scripts::Sha;
 
 use super::attempt::{Attempt, Entry, Event, Named, changes, keys_of};
 use super::recorder::Ran;
@@ -82,6 +83,9 @@ pub(super) struct Model {
     /// Engine microseconds of the clock at which it was asked for.
     pause_began: u64,
     pause_ends: u64,
+    /// The bodies of scripts and of functions that are there, by name.
+    scripts: BTreeMap<Vec<u8>, Vec<u8>>,
+    functions: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
 /// What a command should be answered.
@@ -107,6 +111,8 @@ impl Model {
             pause: Pause::Off,
             pause_began: 0,
             pause_ends: 0,
+            scripts: BTreeMap::new(),
+            functions: BTreeMap::new(),
         }
     }
 
@@ -119,6 +125,13 @@ impl Model {
 
     /// Explains a command, or says what is wrong with it.
     pub(super) fn run(&mut self, ran: &Ran) -> Result<(), String> {
+        match is_script(&ran.words[0]) {
+            true => self.explain_call(&without_place(ran)),
+            false => self.explain_call(ran),
+        }
+    }
+
+    fn explain_call(&mut self, ran: &Ran) -> Result<(), String> {
         let talker = self.talkers.entry(ran.client).or_default();
         // What was handed over goes on without its client.
         if (talker.leaves || talker.closed) && !ran.long {
@@ -324,9 +337,92 @@ impl Model {
                 self.subscribe(ran, word, &mut out);
             }
             b"PUBLISH" => out.integer(self.publish(&words[1], &words[2])),
+            b"SCRIPT" => self.script(ran, &mut out),
+            b"FUNCTION" => self.function(ran, &mut out),
+            _ if is_script(word) => return self.call(ran, word, out),
             _ => return self.explain(ran, word),
         }
         Ok(Answer::Exactly(out))
+    }
+
+    /// A script that was named runs like its body.
+    fn call(&mut self, ran: &Ran, word: &[u8], mut out: Writer) -> Result<Answer, String> {
+        let name = &ran.words[1];
+        let (body, missing) = match word {
+            b"EVAL" | b"EVAL_RO" => {
+                let sha = Sha::of(name);
+                self.scripts.insert(sha.as_bytes().to_vec(), name.clone());
+                return self.explain(ran, word);
+            }
+            b"EVALSHA" | b"EVALSHA_RO" => (
+                self.scripts.get(name),
+                "NOSCRIPT No matching script. Please use EVAL.",
+            ),
+            _ => (self.functions.get(name), "ERR Function not found"),
+        };
+        let Some(body) = body else {
+            out.error(missing);
+            return Ok(Answer::Exactly(out));
+        };
+        if word == b"FCALL_RO" {
+            out.error("ERR Can not execute a script with write flag using *_ro command.");
+            return Ok(Answer::Exactly(out));
+        }
+        let mut ran = ran.clone();
+        ran.words[1] = body.clone();
+        ran.words[0] = match word {
+            b"EVALSHA_RO" => b"EVAL_RO".to_vec(),
+            _ => b"EVAL".to_vec(),
+        };
+        let word = ran.words[0].clone();
+        self.explain(&ran, &word)
+    }
+
+    fn script(&mut self, ran: &Ran, out: &mut Writer) {
+        match &*ran.words[1] {
+            b"LOAD" => {
+                let sha = Sha::of(&ran.words[2]);
+                let name = sha.as_bytes().to_vec();
+                out.bulk(&name);
+                self.scripts.insert(name, ran.words[2].clone());
+            }
+            _ => {
+                self.scripts.clear();
+                out.ok();
+            }
+        }
+    }
+
+    /// The library `lib1` has the function `f1`.
+    fn function(&mut self, ran: &Ran, out: &mut Writer) {
+        let last = ran.words.last().expect("words");
+        match &*ran.words[1] {
+            b"LOAD" => {
+                let code = String::from_utf8_lossy(last);
+                let name = code
+                    .lines()
+                    .next()
+                    .and_then(|line| line.strip_prefix("#!lua name="));
+                let name = name.expect("a name");
+                let function = name.replace("lib", "f").into_bytes();
+                if ran.words[2] != b"REPLACE" && self.functions.contains_key(&function) {
+                    return out.error(&format!("ERR Library '{name}' already exists"));
+                }
+                out.bulk(name.as_bytes());
+                self.functions.insert(function, last.clone());
+            }
+            b"DELETE" => {
+                let function = String::from_utf8_lossy(last).replace("lib", "f");
+                match self.functions.remove(function.as_bytes()) {
+                    Some(_) => out.ok(),
+                    None => out.error("ERR Library not found"),
+                }
+            }
+            _ => {
+                self.functions.clear();
+                out.ok();
+            }
+        }
     }
 
     /// Empties or swaps databases. What may have gone by then may be announced or not, and under
@@ -526,7 +622,8 @@ impl Model {
             let gone = (0..unsure.len()).filter(chosen).map(|i| unsure[i]);
             let mut attempt = Attempt::new(ran, (db, protocol), &named, gone.collect());
             let out = attempt.run();
-            if out.as_bytes() == ran.answer {
+            // A script that has changed data may answer more than its client may hold.
+            if out.as_bytes() == ran.answer || ran.too_long {
                 self.adopt(&names, attempt);
                 return Ok(Answer::Exactly(out));
             }
@@ -576,6 +673,26 @@ fn bulk_of(reply: Reply) -> Option<Vec<u8>> {
 fn is_for_subscribers(word: &[u8]) -> bool {
     let known = word.ends_with(b"SUBSCRIBE") || matches!(word, b"PING" | b"QUIT" | b"RESET");
     known || is_no_command(word)
+}
+
+/// Whether a command runs a script or a function.
+pub(super) fn is_script(word: &[u8]) -> bool {
+    word.starts_with(b"EVAL") || word.starts_with(b"FCALL")
+}
+
+/// A script's error, without the place where it arose.
+fn without_place(ran: &Ran) -> Ran {
+    const PLACE: &[u8] = b" script: ";
+    let mut ran = ran.clone();
+    let place = ran
+        .answer
+        .windows(PLACE.len())
+        .rposition(|bytes| bytes == PLACE);
+    if let Some(at) = place.filter(|_| ran.answer.starts_with(b"-")) {
+        ran.answer.truncate(at);
+        ran.answer.extend_from_slice(b"\r\n");
+    }
+    ran
 }
 
 /// Whether a command does not exist: nothing but its name is looked at.

@@ -1,20 +1,23 @@
 //! Generates the commands of simulated clients.
 
 use tidewheel_oracle::{Dice, Draw, spell};
+use tidewheel_scripts::Sha;
 
 use super::client::Client;
 
 /// The facts that clients know of each other.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Town {
+pub(super) struct Town<'a> {
     /// The number of clients so far.
     pub(super) clients: u64,
     /// Passwords are asked for.
     pub(super) passwords: bool,
+    /// The scripts of the episode, each with the words that follow it in a call.
+    pub(super) scripts: &'a [Vec<Vec<u8>>],
 }
 
 /// Adds some commands to what a client is about to send.
-pub(super) fn talk(client: &mut Client, dice: &mut Dice, town: Town) {
+pub(super) fn talk(client: &mut Client, dice: &mut Dice, town: Town<'_>) {
     let pipelined = if dice.once_in(8) {
         dice.below(100)
     } else {
@@ -38,9 +41,12 @@ pub(super) fn talk(client: &mut Client, dice: &mut Dice, town: Town) {
     }
 }
 
-fn command(dice: &mut Dice, town: Town, me: u64) -> Vec<Vec<u8>> {
+fn command(dice: &mut Dice, town: Town<'_>, me: u64) -> Vec<Vec<u8>> {
     if town.passwords && dice.once_in(20) {
         return admission(dice);
+    }
+    if !town.scripts.is_empty() && dice.once_in(8) {
+        return script(dice, town.scripts);
     }
     match dice.below(100) {
         0..80 => data(dice),
@@ -97,18 +103,67 @@ fn data(dice: &mut Dice) -> Vec<Vec<u8>> {
     }
 }
 
+/// Draws the scripts of an episode.
+pub(super) fn scripts(dice: &mut Dice) -> Vec<Vec<Vec<u8>>> {
+    let script = |_| {
+        let bytes = dice.fill(400);
+        let line = Draw::new(&bytes).script(&mut telling);
+        spell(&line, 0)
+    };
+    (0..8).map(script).collect()
+}
+
+/// Draws a call of a script or a function, or what brings or takes them.
+fn script(dice: &mut Dice, scripts: &[Vec<Vec<u8>>]) -> Vec<Vec<u8>> {
+    let at = dice.below(scripts.len());
+    let (body, given) = scripts[at].split_first().expect("a script");
+    let call = |name: &str, what: &[u8]| {
+        let named = [name.into(), what.to_vec()].into_iter();
+        named.chain(given.iter().cloned()).collect()
+    };
+    let (sha, function) = (Sha::of(body), format!("f{at}"));
+    match dice.below(32) {
+        0..8 => call("EVAL", body),
+        8..16 => call("EVALSHA", sha.as_bytes()),
+        16 => call("EVAL_RO", body),
+        17 => call("EVALSHA_RO", sha.as_bytes()),
+        18 => vec![b"SCRIPT".to_vec(), b"LOAD".to_vec(), body.clone()],
+        19 => words(&["SCRIPT", "FLUSH"]),
+        20..24 => {
+            let mut load = words(&["FUNCTION", "LOAD", "REPLACE"]);
+            load.truncate(3 - dice.below(2));
+            load.push(library(at, body));
+            load
+        }
+        24 if dice.once_in(2) => words(&["FUNCTION", "FLUSH"]),
+        25 => words(&["FUNCTION", "DELETE", &format!("lib{at}")]),
+        26 => call("FCALL_RO", function.as_bytes()),
+        _ => call("FCALL", function.as_bytes()),
+    }
+}
+
+/// The code of a library with a script as its only function.
+fn library(at: usize, body: &[u8]) -> Vec<u8> {
+    let head =
+        format!("#!lua name=lib{at}\nredis.register_function('f{at}', function(KEYS, ARGV)\n");
+    [head.as_bytes(), body, b"end)\n"].concat()
+}
+
 /// A command as the oracle draws it.
 fn drawn(dice: &mut Dice) -> Vec<Vec<u8>> {
     let bytes = dice.fill(100);
-    let mut draw = Draw::new(&bytes);
+    spell(&telling(&mut Draw::new(&bytes)), 0)
+}
+
+fn telling(draw: &mut Draw<'_>) -> String {
     loop {
-        let line = match dice.below(3) {
-            0 => draw.text(),
-            1 => draw.any(),
+        let line = match draw.below(3) {
+            0 => draw.any(),
+            1 => draw.text(),
             _ => draw.list(),
         };
         if is_telling(&line) {
-            return spell(&line, 0);
+            return line;
         }
     }
 }

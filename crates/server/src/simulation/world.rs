@@ -16,10 +16,10 @@ use tidewheel_resp::Args;
 use super::client::{Client, End, show, without_messages};
 use super::done::Done;
 use super::listener::Listener;
-use super::model::{Model, filler};
+use super::model::{Model, filler, is_script};
 use super::recorder::{Ran, Seen};
 use super::rig::{Rig, bulk};
-use super::talk::{Town, talk};
+use super::talk::{Town, scripts, talk};
 use super::terms::{Terms, Victims};
 use crate::clients::connection::OUTPUT_SOFT_MARK;
 use crate::time::clock;
@@ -59,6 +59,8 @@ pub(super) struct World {
     model: Model,
     clients: Vec<Client>,
     listeners: Vec<Listener>,
+    /// What clients call as scripts; none where memory is limited.
+    scripts: Vec<Vec<Vec<u8>>>,
     connects: u64,
     /// The bytes of the longest command.
     heaviest: u64,
@@ -75,8 +77,13 @@ impl World {
             let rules = rig.server.keyspace.rules();
             rules.long_ns.store(500, Ordering::Relaxed);
         }
+        let scripts = match terms.max_memory {
+            0 => scripts(&mut dice),
+            _ => Vec::new(),
+        };
         let mut world = Self {
             terms,
+            scripts,
             rig,
             dice,
             model: Model::new(terms),
@@ -149,6 +156,7 @@ impl World {
                     let town = Town {
                         clients: self.connects,
                         passwords: self.terms.passwords,
+                        scripts: &self.scripts,
                     };
                     talk(client, &mut self.dice, town);
                 }
@@ -315,6 +323,7 @@ impl World {
         self.heaviest = self.heaviest.max(weight as u64);
         self.done.bytes += ran.reply.len() as u64;
         self.done.messages += u64::from(ran.words[0] == b"PUBLISH" && ran.answer != b":0\r\n");
+        self.done.scripts += u64::from(is_script(&ran.words[0]));
         self.done.denied += u64::from(ran.answer.starts_with(b"-NOAUTH"));
         let stale = clock::micros(ran.clock) - clock::micros(ran.time);
         if stale > STALE_MAX_US {
@@ -436,8 +445,9 @@ impl World {
 
 /// Returns true if messages that wait for a client are sent around the command's reply.
 fn may_bring_messages(word: &[u8]) -> bool {
-    matches!(
-        word,
-        b"PUBLISH" | b"UNSUBSCRIBE" | b"PUNSUBSCRIBE" | b"RESET"
-    )
+    is_script(word)
+        || matches!(
+            word,
+            b"PUBLISH" | b"UNSUBSCRIBE" | b"PUNSUBSCRIBE" | b"RESET"
+        )
 }

@@ -1,0 +1,35 @@
+//! Scripts: their commands, one after the other at one instant.
+
+use tidewheel_resp::Reply;
+
+use super::{Answered, Bytes, Expect, Model, Place};
+use crate::script::{Given, Script, keys_changed};
+
+impl Model {
+    pub(super) fn script(&mut self, name: &str, words: &[&[u8]]) -> Answered {
+        let reads = match name {
+            "EVAL" => false,
+            "EVAL_RO" => true,
+            _ => return None,
+        };
+        let script = Script::of(words[1])?;
+        let rest: Vec<Bytes> = words[2..].iter().map(|word| word.to_vec()).collect();
+        let given = Given::of(&rest, reads)?;
+        let here = self.db;
+        let reply = script.run(given, &mut |words| {
+            let keys = keys_changed(words).into_iter();
+            self.changed.extend(keys.map(|key| (self.db, key)));
+            match self.run(words, &Reply::Null) {
+                Expect::Reply(reply) => reply,
+                other => panic!("a script cannot go on with {other:?}"),
+            }
+        });
+        self.db = here;
+        Some(Ok(Expect::Reply(reply)))
+    }
+
+    /// Whether a command of a script that may change data has named a key.
+    pub fn has_changed(&self, place: &Place) -> bool {
+        self.changed.contains(place)
+    }
+}

@@ -1,0 +1,541 @@
+//! Drawn scripts: commands whose replies decide which of the others run.
+//!
+//! A script is written in three ways: as one word of a line, as Lua, whose first comment has the
+//! word again, and as [`Script::run`], which does without Lua what Lua does.
+//!
+//! The word is a row of statements with `;` between them: `call,SET,=K1,=A1;?try,INCR,n;list`. A
+//! statement is `call` or `try` and a command. `?` before it means: only if the last reply was
+//! something; `!`: only if it was nothing. `=K1` is the first key of the call, `=A1` its first
+//! argument, `=L` the last reply, `=x0d0a` are bytes. `half` ends the script with an error. The
+//! last word says what is returned: `list`, all replies; `last`, the last one; or `nothing`.
+
+use tidewheel_keyspace::{Command, resolve, rows::Flags};
+use tidewheel_resp::{Args, Reply};
+
+use crate::draw::{Draw, spell_word, unhex};
+
+type Bytes = Vec<u8>;
+
+/// The comment that has the word.
+const MARK: &str = "-- oracle ";
+
+/// What comes before the replies so far, if a script ends half-way.
+const HALF: &str = "HALF ";
+
+/// What stands for a last reply that is no text.
+const NONE: &[u8] = b"none";
+
+const READ_ONLY: &str = "ERR Write commands are not allowed from read-only scripts.";
+
+/// Commands in a drawn script, at most.
+const MOST: u8 = 5;
+
+/// Bytes of a string that an error tells.
+const TOLD: usize = 20;
+
+/// What all scripts begin with.
+const PRELUDE: &str = "
+local r, last = {}, false
+local function text()
+  return type(last) == 'string' and #last > 0 and last or 'none'
+end
+local function hex(byte)
+  return string.format('%02x', string.byte(byte))
+end
+local function tell(v)
+  if type(v) == 'number' then return string.format('%.0f', v) end
+  if type(v) == 'string' then return '$' .. #v .. ':' .. string.gsub(string.sub(v, 1, 20), '.', hex) end
+  if type(v) ~= 'table' then return '_' end
+  if v.ok then return '+' .. v.ok end
+  if v.err then return '-' .. v.err end
+  local all = {}
+  for i, each in ipairs(v) do all[i] = tell(each) end
+  return '[' .. table.concat(all, ' ') .. ']'
+end
+local function half()
+  error({err = 'HALF ' .. tell(r)})
+end
+local function keep(v, ends)
+  r[#r + 1], last = v, v
+  if ends and type(v) == 'table' and v.err then half() end
+end
+";
+
+/// A script.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Script {
+    statements: Vec<Statement>,
+    end: End,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Statement {
+    /// Whether it runs only if the last reply was something, or only if it was nothing.
+    only_if: Option<bool>,
+    act: Act,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Act {
+    /// A command, and whether its error ends the script.
+    Call(Vec<Word>, bool),
+    /// The script ends with an error.
+    Half,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Word {
+    Text(Bytes),
+    /// A key or an argument of the call, counted from 0.
+    Key(usize),
+    Argument(usize),
+    /// The last reply.
+    Last,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    List,
+    Last,
+    Nothing,
+}
+
+/// What the call of a script gives it.
+#[derive(Clone, Copy, Debug)]
+pub struct Given<'a> {
+    /// The keys that it declares.
+    pub keys: &'a [Bytes],
+    /// Its other arguments.
+    pub args: &'a [Bytes],
+    /// It may change nothing.
+    pub reads: bool,
+}
+
+impl<'a> Given<'a> {
+    /// The words behind the name of the script in a call, which begin with the number of keys.
+    pub fn of(words: &'a [Bytes], reads: bool) -> Option<Self> {
+        let number = std::str::from_utf8(words.first()?).ok()?.parse().ok()?;
+        let (keys, args) = words[1..].split_at_checked(number)?;
+        Some(Self { keys, args, reads })
+    }
+}
+
+impl Draw<'_> {
+    /// Draws the call of a script with commands that `line` draws: `%` and its word, the number of
+    /// keys, the keys and the arguments. Some keys are not declared.
+    pub fn script(&mut self, line: &mut dyn FnMut(&mut Self) -> String) -> String {
+        let (mut keys, mut args) = (Vec::new(), Vec::new());
+        let mut statements = Vec::new();
+        for at in 0..=self.below(MOST) {
+            let only_if = [None, None, None, Some(true), Some(false)][usize::from(self.below(5))];
+            let only_if = only_if.filter(|_| at > 0);
+            let act = match at > 0 && self.once_in(16) {
+                true => Act::Half,
+                false => {
+                    let line = line(self);
+                    let words = self.scripted(&line, &mut keys, &mut args);
+                    Act::Call(words, !self.once_in(3))
+                }
+            };
+            statements.push(Statement { only_if, act });
+        }
+        let end = [End::List, End::List, End::Last, End::Nothing][usize::from(self.below(4))];
+        let script = Script { statements, end };
+        let (word, number) = (script.word(), keys.len());
+        format!("%{word} {number} {} {}", keys.join(" "), args.join(" "))
+    }
+
+    /// The words of a command in a script.
+    fn scripted(
+        &mut self,
+        line: &str,
+        keys: &mut Vec<String>,
+        args: &mut Vec<String>,
+    ) -> Vec<Word> {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let slices: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
+        let call = Args::from_slices(&slices);
+        let positions: Vec<usize> = match resolve(call) {
+            Ok(row) => row.keys.positions(call).collect(),
+            Err(_) => Vec::new(),
+        };
+        let takes_any = ["SET", "APPEND", "GETSET"].contains(&words[0]);
+        let of = |(at, word): (usize, &&str)| {
+            let is_key = positions.contains(&at);
+            if is_key && !self.once_in(4) {
+                return Word::Key(place(keys, word));
+            }
+            match self.below(8) {
+                0 if takes_any && at == 2 => Word::Last,
+                1 if at > 0 && !is_key => Word::Argument(place(args, word)),
+                _ => Word::Text(word.as_bytes().to_vec()),
+            }
+        };
+        words.iter().enumerate().map(of).collect()
+    }
+}
+
+/// The place of a word in a list, to which it is added if it is not there.
+fn place(list: &mut Vec<String>, word: &str) -> usize {
+    list.iter().position(|one| one == word).unwrap_or_else(|| {
+        list.push(word.to_owned());
+        list.len() - 1
+    })
+}
+
+impl Script {
+    /// The script that a text of Lua was made of.
+    pub fn of(lua: &[u8]) -> Option<Self> {
+        let lua = String::from_utf8_lossy(lua);
+        let word = lua.lines().find_map(|line| line.strip_prefix(MARK))?;
+        Self::parse(word)
+    }
+
+    /// The Lua of a word, whose own words are [spelled](crate::draw::spell) out.
+    pub(crate) fn spell(word: &str, wall_ms: i64) -> Bytes {
+        let mut script = Self::parse(word).expect("a script");
+        for statement in &mut script.statements {
+            let Act::Call(words, _) = &mut statement.act else {
+                continue;
+            };
+            for word in words {
+                if let Word::Text(text) = word {
+                    *text = spell_word(&String::from_utf8_lossy(text), wall_ms);
+                }
+            }
+        }
+        script.lua().into_bytes()
+    }
+
+    fn parse(word: &str) -> Option<Self> {
+        let mut parts: Vec<&str> = word.split(';').collect();
+        let end = match parts.pop()? {
+            "list" => End::List,
+            "last" => End::Last,
+            "nothing" => End::Nothing,
+            _ => return None,
+        };
+        let statements = parts
+            .into_iter()
+            .map(Statement::parse)
+            .collect::<Option<_>>();
+        Some(Self {
+            statements: statements?,
+            end,
+        })
+    }
+
+    fn word(&self) -> String {
+        let end = match self.end {
+            End::List => "list",
+            End::Last => "last",
+            End::Nothing => "nothing",
+        };
+        let statements = self.statements.iter().map(Statement::word);
+        statements.map(|word| word + ";").collect::<String>() + end
+    }
+
+    /// The text of a script.
+    fn lua(&self) -> String {
+        let mut lua = format!("{MARK}{}{PRELUDE}", self.word());
+        for (at, statement) in self.statements.iter().enumerate() {
+            let act = match &statement.act {
+                Act::Half => "half()".to_owned(),
+                Act::Call(words, ends) => {
+                    let words: Vec<String> = words.iter().map(Word::lua).collect();
+                    let words = words.join(", ");
+                    match (at, ends) {
+                        // Nothing has happened before that an error might hide.
+                        (0, true) => format!("keep(redis.call({words}))"),
+                        _ => format!("keep(redis.pcall({words}), {ends})"),
+                    }
+                }
+            };
+            lua += &match statement.only_if {
+                None => format!("{act}\n"),
+                Some(true) => format!("if last then {act} end\n"),
+                Some(false) => format!("if not last then {act} end\n"),
+            };
+        }
+        lua + match self.end {
+            End::List => "return r\n",
+            End::Last => "return last\n",
+            End::Nothing => "",
+        }
+    }
+
+    /// The first words of its commands.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &[u8]> {
+        let calls = self
+            .statements
+            .iter()
+            .filter_map(|statement| match &statement.act {
+                Act::Call(words, _) => words.first(),
+                Act::Half => None,
+            });
+        calls.filter_map(|word| match word {
+            Word::Text(text) => Some(text.as_slice()),
+            _ => None,
+        })
+    }
+
+    /// The keys that it declares and those that its commands name.
+    pub fn keys(&self, given: Given<'_>) -> Vec<Bytes> {
+        let mut keys = given.keys.to_vec();
+        for statement in &self.statements {
+            if let Act::Call(words, _) = &statement.act {
+                let words: Vec<Bytes> = words.iter().map(|word| word.bytes(given, None)).collect();
+                keys.extend(keys_of(&words));
+            }
+        }
+        keys
+    }
+
+    /// Does what Lua does with a script: what it answers, without the place of an error. `call`
+    /// runs a command.
+    pub fn run(&self, given: Given<'_>, call: &mut dyn FnMut(&[Bytes]) -> Reply) -> Reply {
+        let mut replies: Vec<Reply> = Vec::new();
+        for (at, statement) in self.statements.iter().enumerate() {
+            let last = replies.last();
+            let is_something = !matches!(last, None | Some(Reply::Null));
+            if statement
+                .only_if
+                .is_some_and(|wanted| wanted != is_something)
+            {
+                continue;
+            }
+            let Act::Call(words, ends) = &statement.act else {
+                return half(replies);
+            };
+            let words: Vec<Bytes> = words.iter().map(|word| word.bytes(given, last)).collect();
+            let reply = match given.reads && changes(&words) {
+                true => Reply::Error(READ_ONLY.to_owned()),
+                false => converted(call(&words)),
+            };
+            let is_error = matches!(reply, Reply::Error(_));
+            replies.push(reply);
+            if is_error && *ends {
+                return match at {
+                    0 => replies.remove(0),
+                    _ => half(replies),
+                };
+            }
+        }
+        match self.end {
+            End::List => Reply::Array(replies),
+            End::Last => replies.pop().unwrap_or(Reply::Null),
+            End::Nothing => Reply::Null,
+        }
+    }
+}
+
+impl Statement {
+    fn parse(part: &str) -> Option<Self> {
+        let (only_if, rest) = match part.split_at_checked(1)? {
+            ("?", rest) => (Some(true), rest),
+            ("!", rest) => (Some(false), rest),
+            _ => (None, part),
+        };
+        let mut words = rest.split(',');
+        let act = match words.next()? {
+            "half" => Act::Half,
+            kind @ ("call" | "try") => {
+                let words = words.map(Word::parse).collect::<Option<_>>()?;
+                Act::Call(words, kind == "call")
+            }
+            _ => return None,
+        };
+        Some(Self { only_if, act })
+    }
+
+    fn word(&self) -> String {
+        let only_if = self
+            .only_if
+            .map_or("", |if_any| if if_any { "?" } else { "!" });
+        let act = match &self.act {
+            Act::Half => "half".to_owned(),
+            Act::Call(words, ends) => {
+                let kind = if *ends { "call" } else { "try" };
+                let words = words.iter().map(|word| ",".to_owned() + &word.word());
+                kind.to_owned() + &words.collect::<String>()
+            }
+        };
+        only_if.to_owned() + &act
+    }
+}
+
+impl Word {
+    fn parse(text: &str) -> Option<Self> {
+        let place = |digits: &str| digits.parse::<usize>().ok()?.checked_sub(1);
+        match text.strip_prefix('=') {
+            None => Some(Self::Text(text.as_bytes().to_vec())),
+            Some("L") => Some(Self::Last),
+            Some(coded) => match coded.split_at_checked(1)? {
+                ("K", digits) => Some(Self::Key(place(digits)?)),
+                ("A", digits) => Some(Self::Argument(place(digits)?)),
+                ("x", digits) => Some(Self::Text(unhex(digits))),
+                _ => None,
+            },
+        }
+    }
+
+    fn word(&self) -> String {
+        match self {
+            Self::Key(at) => format!("=K{}", at + 1),
+            Self::Argument(at) => format!("=A{}", at + 1),
+            Self::Last => "=L".to_owned(),
+            Self::Text(text) => {
+                let is_plain = |byte: &u8| byte.is_ascii_graphic() && !b",;=".contains(byte);
+                match !text.is_empty() && text.iter().all(is_plain) {
+                    true => String::from_utf8_lossy(text).into_owned(),
+                    false => "=x".to_owned() + &hex_digits(text),
+                }
+            }
+        }
+    }
+
+    fn lua(&self) -> String {
+        match self {
+            Self::Key(at) => format!("KEYS[{}]", at + 1),
+            Self::Argument(at) => format!("ARGV[{}]", at + 1),
+            Self::Last => "text()".to_owned(),
+            Self::Text(text) => {
+                let quoted = text.iter().map(|byte| match byte {
+                    b'a'..=b'z' | b'A'..=b'Z' | b':' | b'-' | b'.' => char::from(*byte).to_string(),
+                    byte => format!("\\{byte:03}"),
+                });
+                format!("'{}'", quoted.collect::<String>())
+            }
+        }
+    }
+
+    fn bytes(&self, given: Given<'_>, last: Option<&Reply>) -> Bytes {
+        match self {
+            Self::Text(text) => text.clone(),
+            Self::Key(at) => given.keys[*at].clone(),
+            Self::Argument(at) => given.args[*at].clone(),
+            Self::Last => match last {
+                Some(Reply::Bulk(text)) if !text.is_empty() => text.clone(),
+                _ => NONE.to_vec(),
+            },
+        }
+    }
+}
+
+/// The keys of a command, and whether it may change data.
+fn keys_of(words: &[Bytes]) -> Vec<Bytes> {
+    with_row(words, |row, args| {
+        let keys = row.keys.positions(args).filter_map(|at| args.get(at));
+        keys.map(<[u8]>::to_vec).collect()
+    })
+}
+
+/// The keys of a command that may change data.
+pub(crate) fn keys_changed(words: &[Bytes]) -> Vec<Bytes> {
+    match changes(words) {
+        true => keys_of(words),
+        false => Vec::new(),
+    }
+}
+
+fn changes(words: &[Bytes]) -> bool {
+    with_row(words, |row, _| row.flags.has(Flags::WRITE))
+}
+
+fn with_row<T: Default>(words: &[Bytes], look: impl FnOnce(&Command, Args<'_>) -> T) -> T {
+    let slices: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+    let args = Args::from_slices(&slices);
+    resolve(args).map_or_else(|_| T::default(), |row| look(row, args))
+}
+
+/// A reply that has been Lua's: its numbers are floating.
+fn converted(reply: Reply) -> Reply {
+    match reply {
+        Reply::Integer(number) => Reply::Integer(number as f64 as i64),
+        Reply::Array(items) => Reply::Array(items.into_iter().map(converted).collect()),
+        other => other,
+    }
+}
+
+/// The error of a script that has ended half-way.
+fn half(replies: Vec<Reply>) -> Reply {
+    Reply::Error(HALF.to_owned() + &tell(&Reply::Array(replies)))
+}
+
+fn tell(reply: &Reply) -> String {
+    match reply {
+        Reply::Integer(number) => format!("{:.0}", *number as f64),
+        Reply::Bulk(text) => {
+            let shown = &text[..text.len().min(TOLD)];
+            format!("${}:{}", text.len(), hex_digits(shown))
+        }
+        Reply::Simple(text) => format!("+{text}"),
+        Reply::Error(text) => format!("-{text}"),
+        Reply::Array(items) => {
+            let items: Vec<String> = items.iter().map(tell).collect();
+            format!("[{}]", items.join(" "))
+        }
+        _ => "_".to_owned(),
+    }
+}
+
+fn hex_digits(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use tidewheel_resp::Reply;
+
+    use super::{Given, Script};
+    use crate::dice::Dice;
+    use crate::draw::{Draw, spell};
+
+    #[test]
+    fn a_script_is_read_again_from_the_lua_that_was_made_of_it() {
+        let mut with_conditions = 0;
+        for seed in 0..200 {
+            let bytes = Dice::new(seed).fill(200);
+            let line = Draw::new(&bytes).script(&mut Draw::line);
+            let words = spell(&line, 1_700_000_000_000);
+            let script = Script::of(&words[0]).expect("a script");
+            assert_eq!(script.lua().as_bytes(), words[0]);
+            let given = Given::of(&words[1..], false).expect("a number of keys");
+            assert!(script.keys(given).len() >= given.keys.len());
+            with_conditions += u32::from(line.contains('?') || line.contains('!'));
+        }
+        assert!(with_conditions > 20, "{with_conditions}");
+    }
+
+    #[test]
+    fn a_script_ends_at_an_error_that_it_does_not_catch() {
+        let run = |word: &str, replies: &[Reply]| {
+            let script = Script::parse(word).expect("a script");
+            let (keys, args) = ([b"k".to_vec()], [b"a".to_vec()]);
+            let given = Given {
+                keys: &keys,
+                args: &args,
+                reads: false,
+            };
+            let (mut ran, mut replies) = (Vec::new(), replies.iter().cloned());
+            let reply = script.run(given, &mut |words| {
+                ran.push(String::from_utf8(words.join(&b' ')).expect("text"));
+                replies.next().expect("a reply")
+            });
+            (ran.join(", "), reply)
+        };
+        let error = Reply::Error("WRONG".to_owned());
+        let word = "call,GET,=K1;?try,SET,=K1,=L;!call,SET,=K1,=A1;call,GET,x;list";
+        let text = |text: &str| Reply::Bulk(text.into());
+        let ok = Reply::Simple("OK".to_owned());
+        let (ran, reply) = run(word, &[text("v"), ok.clone(), text("w")]);
+        assert_eq!(ran, "GET k, SET k v, GET x");
+        assert_eq!(reply, Reply::Array(vec![text("v"), ok.clone(), text("w")]));
+        let (ran, reply) = run(word, &[Reply::Null, ok, error.clone()]);
+        assert_eq!(ran, "GET k, SET k a, GET x");
+        assert_eq!(reply, Reply::Error("HALF [_ +OK -WRONG]".to_owned()));
+        assert_eq!(run(word, std::slice::from_ref(&error)).1, error);
+        let (_, reply) = run("try,GET,k;half;list", &[error]);
+        assert_eq!(reply, Reply::Error("HALF [-WRONG]".to_owned()));
+    }
+}
