@@ -115,6 +115,13 @@ impl<W> Member<W> {
         self.wants.push_back(want);
     }
 
+    /// A call whose words may have blanks.
+    pub(super) fn call(&mut self, words: &[&str], want: W) {
+        let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
+        self.unsent.extend(bulk(&words));
+        self.wants.push_back(want);
+    }
+
     /// Returns true if no reply is missing.
     pub(super) fn is_idle(&self) -> bool {
         self.wants.is_empty()
