@@ -3,8 +3,9 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use crate::common::{Rig, START, call_at, show, time};
-use tidewheel_keyspace::Keyspace;
-use tidewheel_resp::Reply;
+use tidewheel_keyspace::{Begun, Keyspace, Reach, Session, resolve};
+use tidewheel_oracle::Dice;
+use tidewheel_resp::{Args, Protocol, Reply, Writer};
 
 fn call(keyspace: &Keyspace, tick: u64, line: &str) -> Reply {
     call_at(keyspace, tick, 0, line)
@@ -78,6 +79,80 @@ fn commands_on_several_keys_are_atomic_and_counts_add_up() {
     let stats = keyspace.stats(end);
     assert_eq!((stats.expired, stats.events_dropped), (THREADS * ROUNDS, 0));
     assert_eq!(stats.events_pending, 0);
+}
+
+/// A script moves one from a key to another, or back if it cannot have the other.
+fn move_one(keyspace: &Keyspace, reach: Reach, keys: &[&str], from: &str, to: &str) {
+    let (mut seat, now) = (keyspace.seat(), time(START));
+    seat.enter();
+    let mut script = loop {
+        let keys = keys.iter().map(|key| key.as_bytes());
+        if let Begun::Runs(script) = keyspace.script(&mut seat, now, reach, keys) {
+            break script;
+        }
+        seat.leave();
+        std::thread::yield_now();
+        seat.enter();
+    };
+    let mut run = |name: &str, key: &str| {
+        let words = [name.as_bytes(), key.as_bytes()];
+        let args = Args::from_slices(&words);
+        let row = resolve(args).expect("a command");
+        let has_it = script.lacks(row, args).is_none() || script.lock_more(row, args);
+        if has_it {
+            let mut out = Writer::new(Protocol::Resp2);
+            script.call(row, &mut Session::default(), args, &mut out);
+            assert_eq!(out.as_bytes().first(), Some(&b':'));
+        }
+        has_it
+    };
+    assert!(run("DECR", from), "it has declared this one");
+    if !run("INCR", to) {
+        assert!(run("INCR", from));
+    }
+    script.end(&mut seat, now, &mut Writer::default());
+    seat.leave();
+}
+
+/// Scripts with all that they may reach for, beside each other and beside commands.
+#[test]
+fn nobody_sees_a_script_half_done() {
+    const THREADS: usize = 4;
+    const ROUNDS: usize = 2_000;
+    const NAMES: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
+    let rig = Rig::new();
+    let keyspace = &rig.keyspace;
+    call(keyspace, START, "MSET a 0 b 0 c 0 d 0 e 0 f 0 g 0 h 0");
+    let look = || {
+        let Reply::Array(values) = call(keyspace, START, "MGET a b c d e f g h") else {
+            panic!("an array");
+        };
+        let number = |value: &Reply| show(value).trim_matches('\'').parse::<i64>();
+        let sum: i64 = values
+            .iter()
+            .map(|value| number(value).expect("a number"))
+            .sum();
+        assert_eq!(sum, 0, "{values:?}");
+    };
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            scope.spawn(move || {
+                let mut dice = Dice::new(thread as u64);
+                for _ in 0..ROUNDS {
+                    let (from, to) = (*dice.pick(&NAMES), *dice.pick(&NAMES));
+                    let (reach, keys): (_, &[&str]) = match dice.below(8) {
+                        0..3 => (Reach::Keys, &[from, to]),
+                        3..6 => (Reach::Keys, &[from]),
+                        6 => (Reach::Shards, &[]),
+                        _ => (Reach::Whole, &[]),
+                    };
+                    move_one(keyspace, reach, keys, from, to);
+                    look();
+                }
+            });
+        }
+    });
+    look();
 }
 
 #[test]
