@@ -1,7 +1,8 @@
 //! Caches of clients: each keeps what it has read until it is told that it is invalid.
 //!
 //! At quiet points every cached value equals the server's. Loops take their turns in any order,
-//! clients pipeline, die and come back, keys expire, and long reads run on a thread of their own.
+//! clients pipeline, die and come back, keys expire, scripts fail half-way, and long reads run on a
+//! thread of their own. Some clients have another one told, which may die: then they hear that.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::Ordering;
@@ -25,14 +26,18 @@ enum Kind {
     Broadcast,
     OptIn,
     OptOut,
+    /// Another client is told, which speaks RESP3 or RESP2.
+    Redirect(bool),
 }
 
-const KINDS: [Kind; 5] = [
+const KINDS: [Kind; 7] = [
     Kind::Plain,
     Kind::NoLoop,
     Kind::Broadcast,
     Kind::OptIn,
     Kind::OptOut,
+    Kind::Redirect(true),
+    Kind::Redirect(false),
 ];
 
 /// What a reply is an answer to.
@@ -42,8 +47,14 @@ enum Asked {
     /// Reads of these keys, which may be cached or not.
     Read(Vec<String>, bool),
     Wrote(String),
-    /// A key was written, and then read.
-    Both(String, bool),
+    /// A key was written, and then another one read, or the same.
+    Both(String, String, bool),
+    /// A key was read, and then written.
+    ReadThenWrote(String, bool),
+    /// A script has written a key, and failed then.
+    Failed(String),
+    /// From here on the new listener is told.
+    Redirected,
     Several(Vec<Self>),
 }
 
@@ -55,6 +66,33 @@ struct Cache {
     input: Vec<u8>,
     held: BTreeMap<String, Option<Vec<u8>>>,
     told: usize,
+    listener: Option<Listener>,
+    /// It has heard that its listener is gone, and has no other yet.
+    is_broken: bool,
+    broken: usize,
+}
+
+/// A client that is told instead of another.
+#[derive(Debug)]
+struct Listener {
+    peer: Peer,
+    id: String,
+    input: Vec<u8>,
+}
+
+impl Listener {
+    fn new(rig: &mut Rig, owner: usize, resp3: bool) -> Self {
+        let peer = rig.connect(owner);
+        let id = rig.ask(&peer, b"CLIENT ID\r\n");
+        let id = String::from_utf8_lossy(&id[1..]).trim_end().to_owned();
+        let hello: &[u8] = match resp3 {
+            true => b"HELLO 3\r\n",
+            false => b"SUBSCRIBE __redis__:invalidate\r\n",
+        };
+        rig.ask(&peer, hello);
+        let input = Vec::new();
+        Self { peer, id, input }
+    }
 }
 
 struct Dice(u64);
@@ -80,7 +118,19 @@ impl Cache {
             input: Vec::new(),
             held: BTreeMap::new(),
             told: 0,
+            listener: None,
+            is_broken: false,
+            broken: 0,
         };
+        if let Kind::Redirect(resp3) = kind {
+            let owner = (owner + 1) % rig.loops.len();
+            cache.listener = Some(Listener::new(rig, owner, resp3));
+        }
+        let id = cache
+            .listener
+            .as_ref()
+            .map_or("0", |listener| &listener.id)
+            .to_owned();
         cache.say(&["HELLO", "3"], Asked::Nothing);
         let options: &[&str] = match kind {
             Kind::Plain => &[],
@@ -88,16 +138,49 @@ impl Cache {
             Kind::Broadcast => &["BCAST", "PREFIX", "a", "PREFIX", "b1"],
             Kind::OptIn => &["OPTIN"],
             Kind::OptOut => &["OPTOUT"],
+            Kind::Redirect(_) => &["REDIRECT", &id],
         };
         let words = [&["CLIENT", "TRACKING", "ON"], options].concat();
         cache.say(&words, Asked::Nothing);
         cache
     }
 
+    /// Its listener dies when all that it was told is heard. The next message cannot be told.
+    fn lose_listener(&mut self, rig: &mut Rig) {
+        if self.listener.is_some() {
+            rig.settle();
+            self.hear();
+            let listener = self.listener.take().expect("it has one");
+            listener.peer.wire.borrow_mut().reset();
+            rig.settle();
+        }
+    }
+
+    /// Another listener is told from now on.
+    fn find_listener(&mut self, rig: &mut Rig, owner: usize) {
+        if let Kind::Redirect(resp3) = self.kind
+            && self.is_broken
+            && self.listener.is_none()
+        {
+            let listener = Listener::new(rig, owner, resp3);
+            self.say(&["CLIENT", "TRACKING", "OFF"], Asked::Nothing);
+            let on = ["CLIENT", "TRACKING", "ON", "REDIRECT", &listener.id];
+            self.say(&on, Asked::Redirected);
+            self.listener = Some(listener);
+        }
+    }
+
     fn say(&mut self, words: &[&str], asked: Asked) {
         let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
         self.peer.send(&bulk(&words));
         self.asked.push_back(asked);
+    }
+
+    fn leave(&self) {
+        self.peer.wire.borrow_mut().reset();
+        if let Some(listener) = &self.listener {
+            listener.peer.wire.borrow_mut().reset();
+        }
     }
 
     /// Says something at random.
@@ -114,7 +197,7 @@ impl Cache {
         }
         let ms = (1 + dice.below(15)).to_string();
         let wrote = Asked::Wrote(key.clone());
-        match dice.below(20) {
+        match dice.below(24) {
             0..6 => self.say(&["GET", &key], Asked::Read(vec![key.clone()], caches)),
             6..9 => {
                 let keys = vec![key.clone(), other.clone()];
@@ -126,8 +209,32 @@ impl Cache {
             15 => self.say(&["PEXPIRE", &key, &ms], wrote),
             16 => {
                 let text = "redis.call('set', KEYS[1], ARGV[1]) return redis.call('get', KEYS[1])";
-                let both = Asked::Both(key.clone(), caches);
+                let both = Asked::Both(key.clone(), key.clone(), caches);
                 self.say(&["EVAL", text, "1", &key, value], both);
+            }
+            18 => {
+                // What it changes is not declared.
+                let text = "redis.call('set', ARGV[1], ARGV[2]) return redis.call('get', KEYS[1])";
+                let both = Asked::Both(key.clone(), other.clone(), caches);
+                self.say(&["EVAL", text, "1", &other, &key, value], both);
+            }
+            19 => {
+                let text = "local old = redis.call('get', KEYS[1]) \
+                            redis.call('set', KEYS[1], ARGV[1], 'px', ARGV[2]) return old";
+                let asked = Asked::ReadThenWrote(key.clone(), caches);
+                self.say(&["EVAL", text, "1", &key, value, &ms], asked);
+            }
+            20 => {
+                let text = "redis.call('set', KEYS[1], ARGV[1]) redis.call('nonsense')";
+                self.say(&["EVAL", text, "1", &key, value], Asked::Failed(key.clone()));
+            }
+            21 => {
+                self.say(&["MULTI"], Asked::Nothing);
+                let text = "return redis.call('getset', KEYS[1], ARGV[1])";
+                self.say(&["EVAL", text, "1", &key, value], Asked::Nothing);
+                self.say(&["GET", &key], Asked::Nothing);
+                let several = vec![wrote, Asked::Read(vec![key.clone()], caches)];
+                self.say(&["EXEC"], Asked::Several(several));
             }
             17 if dice.below(12) == 0 => self.say(&["FLUSHALL"], Asked::Nothing),
             17 if dice.below(12) == 0 => self.say(&["SWAPDB", "0", "1"], Asked::Nothing),
@@ -151,6 +258,13 @@ impl Cache {
         while let Some((reply, used)) = Reply::read(&input[at..]).expect("replies") {
             at += used;
             match reply {
+                Reply::Push(parts)
+                    if parts[0] == Reply::Bulk(b"tracking-redir-broken".to_vec()) =>
+                {
+                    self.is_broken = true;
+                    self.broken += 1;
+                    self.held.clear();
+                }
                 Reply::Push(parts) => self.invalidate(&parts),
                 reply => {
                     let asked = self.asked.pop_front().expect("it has asked");
@@ -159,6 +273,32 @@ impl Cache {
             }
         }
         self.input = input[at..].to_vec();
+        self.listen();
+    }
+
+    /// Takes what its listener was told.
+    fn listen(&mut self) {
+        let Some(listener) = &mut self.listener else {
+            return;
+        };
+        listener.input.extend(listener.peer.take());
+        let input = std::mem::take(&mut listener.input);
+        let (mut at, mut messages) = (0, Vec::new());
+        while let Some((message, used)) = Reply::read(&input[at..]).expect("messages") {
+            at += used;
+            messages.push(message);
+        }
+        listener.input = input[at..].to_vec();
+        for message in messages {
+            match message {
+                Reply::Push(parts) => self.invalidate(&parts),
+                Reply::Array(mut parts) => {
+                    parts[1] = Reply::Bulk(b"invalidate".to_vec());
+                    self.invalidate(&parts[1..]);
+                }
+                other => panic!("{other:?}"),
+            }
+        }
     }
 
     fn invalidate(&mut self, parts: &[Reply]) {
@@ -176,9 +316,19 @@ impl Cache {
     }
 
     fn answer(&mut self, asked: Asked, reply: Reply) {
-        assert!(!matches!(reply, Reply::Error(_)), "{reply:?} to {asked:?}");
+        let (is_error, fails) = (
+            matches!(reply, Reply::Error(_)),
+            matches!(asked, Asked::Failed(_)),
+        );
+        assert_eq!(is_error, fails, "{reply:?} to {asked:?}");
         match (asked, reply) {
             (Asked::Nothing, _) => {}
+            (Asked::Redirected, _) => self.is_broken = false,
+            (Asked::Failed(key), _) => self.wrote(&key),
+            (Asked::ReadThenWrote(key, caches), value) => {
+                self.cache(key.clone(), value, caches);
+                self.wrote(&key);
+            }
             (Asked::Read(keys, caches), Reply::Array(values)) => {
                 for (key, value) in keys.into_iter().zip(values) {
                     self.cache(key, value, caches);
@@ -186,9 +336,9 @@ impl Cache {
             }
             (Asked::Read(keys, caches), value) => self.cache(keys[0].clone(), value, caches),
             (Asked::Wrote(key), _) => self.wrote(&key),
-            (Asked::Both(key, caches), value) => {
+            (Asked::Both(key, read, caches), value) => {
                 self.wrote(&key);
-                self.cache(key, value, caches);
+                self.cache(read, value, caches);
             }
             (Asked::Several(asked), Reply::Array(replies)) => {
                 for (asked, reply) in asked.into_iter().zip(replies) {
@@ -208,7 +358,7 @@ impl Cache {
 
     fn cache(&mut self, key: String, value: Reply, caches: bool) {
         let is_tracked = self.kind != Kind::Broadcast || key.starts_with(['a']) || key == "b1";
-        if caches && is_tracked {
+        if caches && is_tracked && !self.is_broken {
             let value = match value {
                 Reply::Bulk(bytes) => Some(bytes),
                 Reply::Null => None,
@@ -251,7 +401,7 @@ fn check(rig: &mut Rig, plain: &Peer, caches: &mut [Cache], seed: u64, step: usi
     looked
 }
 
-fn episode(seed: u64) -> (usize, usize) {
+fn episode(seed: u64) -> (usize, usize, usize) {
     let mut dice = Dice(seed);
     let loops = 1 + dice.below(3) as usize;
     let settings = Settings {
@@ -265,11 +415,11 @@ fn episode(seed: u64) -> (usize, usize) {
     rules.long_ns.store(long_ns, Ordering::Relaxed);
     let plain = rig.connect(0);
     let new = |rig: &mut Rig, dice: &mut Dice| {
-        let kind = KINDS[dice.below(5) as usize];
+        let kind = KINDS[dice.below(KINDS.len() as u64) as usize];
         Cache::new(rig, dice.below(loops as u64) as usize, kind)
     };
     let mut caches: Vec<_> = (0..CLIENTS).map(|_| new(&mut rig, &mut dice)).collect();
-    let (mut looked, mut told) = (0, 0);
+    let (mut looked, mut told, mut broken) = (0, 0, 0);
     for step in 0..STEPS {
         let at = dice.below(CLIENTS as u64) as usize;
         for _ in 0..dice.below(4) {
@@ -282,9 +432,17 @@ fn episode(seed: u64) -> (usize, usize) {
         if dice.below(4) == 0 {
             rig.advance(Duration::from_millis(dice.below(6)));
         }
+        if dice.below(60) == 0 {
+            caches[at].lose_listener(&mut rig);
+        }
+        if dice.below(8) == 0 {
+            let owner = dice.below(loops as u64) as usize;
+            caches[at].find_listener(&mut rig, owner);
+        }
         if dice.below(40) == 0 {
             told += caches[at].told;
-            caches[at].peer.wire.borrow_mut().reset();
+            broken += caches[at].broken;
+            caches[at].leave();
             caches[at] = new(&mut rig, &mut dice);
         }
         if dice.below(10) == 0 {
@@ -294,7 +452,8 @@ fn episode(seed: u64) -> (usize, usize) {
     looked += check(&mut rig, &plain, &mut caches, seed, STEPS);
     for cache in &caches {
         told += cache.told;
-        cache.peer.wire.borrow_mut().reset();
+        broken += cache.broken;
+        cache.leave();
     }
     rig.settle();
     let left = rig.server.keyspace.tracking_stats();
@@ -303,20 +462,22 @@ fn episode(seed: u64) -> (usize, usize) {
         TrackingStats::default(),
         "nothing is left, seed {seed}"
     );
-    (looked, told)
+    (looked, told, broken)
 }
 
 #[test]
 fn what_clients_have_cached_is_what_the_server_has_at_every_quiet_point() {
     let seeds = if is_deep() { 2_000 } else { 60 };
-    let (mut looked, mut told) = (0, 0);
+    let (mut looked, mut told, mut broken) = (0, 0, 0);
     for seed in 1..=seeds {
-        let (more, messages) = episode(seed);
+        let (more, messages, losses) = episode(seed);
         looked += more;
         told += messages;
+        broken += losses;
     }
     assert!(looked as u64 > seeds * 100, "{looked} looks");
     assert!(told as u64 > seeds * 50, "{told} messages");
+    assert!(broken as u64 > seeds / 4, "{broken} listeners lost");
 }
 
 fn tracking(rig: &mut Rig, owner: usize, options: &[u8]) -> Peer {
