@@ -5,6 +5,7 @@ mod activity;
 mod admission;
 mod attempt;
 mod bank;
+mod behind_answers;
 mod claims;
 mod client;
 mod client_memory;

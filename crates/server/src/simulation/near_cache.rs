@@ -226,7 +226,10 @@ impl Cache {
             }
             20 => {
                 let text = "redis.call('set', KEYS[1], ARGV[1]) redis.call('nonsense')";
-                self.say(&["EVAL", text, "1", &key, value], Asked::Failed(key.clone()));
+                self.say(
+                    &["EVAL", text, "1", &key, value],
+                    Asked::Failed(key.clone()),
+                );
             }
             21 => {
                 self.say(&["MULTI"], Asked::Nothing);

@@ -43,6 +43,8 @@ use crate::upkeep::expiry::LoopExpiry;
 pub(crate) use ending_subscriptions::PER_TURN;
 pub(crate) use parts::LoopCore;
 pub(crate) use sockets::{Readiness, Shell, Sockets};
+#[cfg(test)]
+pub(crate) use waiting::INVALID_MAX;
 
 /// The time that a stopping loop gives its clients to take their last replies.
 const DRAIN_MS: u64 = 1_000;

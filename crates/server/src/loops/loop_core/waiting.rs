@@ -18,7 +18,7 @@ const GOING_ON: usize = 64;
 /// Answers that are given in one turn.
 pub(super) const ANSWERS: usize = 64;
 /// Bytes of invalidations that may stand behind answers.
-const INVALID_MAX: usize = 1 << 20;
+pub(crate) const INVALID_MAX: usize = 1 << 20;
 
 const UNBLOCKED: &str = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
 
@@ -95,6 +95,14 @@ impl<K: Sockets> LoopCore<K> {
                 self.table.enqueue(target.slot);
             }
         }
+    }
+
+    /// Returns how many answers wait, and the bytes of what is invalid behind them.
+    #[cfg(test)]
+    pub(crate) fn answers_left(&self) -> (usize, usize) {
+        let answers = self.table.answers.iter();
+        let served = answers.filter(|answer| matches!(answer, Answer::Served(_)));
+        (served.count(), self.table.invalid_bytes)
     }
 
     /// Returns true if CLIENT REPLY suppresses a client's replies.
