@@ -572,3 +572,51 @@ fn a_client_that_does_not_read_its_messages_is_closed_and_leaves_nothing() {
         TrackingStats::default()
     );
 }
+
+/// A full table costs what it holds, and FLUSHALL gives all of it back.
+#[test]
+fn flushall_leaves_nothing_of_a_full_table_of_tracked_keys() {
+    const MOST: usize = 1_000;
+    let settings = Settings {
+        tracking_keys_max: MOST,
+        ..Settings::default()
+    };
+    let mut rig = Rig::new(2, settings);
+    let shards = rig.server.keyspace.shards();
+    let readers = [0, 1].map(|owner| tracking(&mut rig, owner, b""));
+    let writer = rig.connect(1);
+    rig.ask(&writer, b"MSET live:0 1 live:1 1\r\n");
+    let empty = rig.server.keyspace.tracking_stats();
+    let memory = rig.server.keyspace.used_memory();
+    for round in 0..3 {
+        let mut told = [0; 2];
+        for i in 0..3 * MOST {
+            for (reader, told) in readers.iter().zip(&mut told) {
+                let name = ["live", "key", "key"][i % 3];
+                let answer = rig.ask(reader, format!("GET {name}:{i}\r\n").as_bytes());
+                *told += answer
+                    .windows(10)
+                    .filter(|bytes| bytes == b"invalidate")
+                    .count();
+            }
+        }
+        let full = rig.server.keyspace.tracking_stats();
+        assert!((MOST..=MOST + shards).contains(&full.keys), "{full:?}");
+        assert!(full.bytes >= MOST * 100, "{full:?}");
+        // Each reader reads a key right after the other: what has left was told to both, or to
+        // the only one that had read it.
+        let left = 3 * MOST - full.keys;
+        assert!(
+            told.iter().all(|told| (left - 1..=left + 1).contains(told)),
+            "{told:?}, {left}"
+        );
+        rig.ask(&writer, b"FLUSHALL\r\n");
+        for reader in &readers {
+            assert_eq!(reader.take(), b">2\r\n$10\r\ninvalidate\r\n_\r\n");
+        }
+        let stats = rig.server.keyspace.tracking_stats();
+        assert_eq!(stats, empty, "round {round}");
+        let now = rig.server.keyspace.used_memory();
+        assert!(now <= memory, "{now} bytes, {memory} before");
+    }
+}

@@ -70,6 +70,47 @@ fn the_clients_of_a_long_scripts_loop_are_refused_until_one_of_them_ends_it() {
     }
 }
 
+/// A watch is kept beside a long script: what that changes makes EXEC fail, whether it was refused
+/// meanwhile or not.
+#[test]
+fn a_client_that_watches_is_told_of_what_a_long_script_has_changed() {
+    let server = Server::start(&["--threads", "1", "--busy-reply-threshold", "20"]);
+    let mut writer = server.client();
+    let mut watchers: Vec<Client> = (0..6).map(|_| server.client()).collect();
+    assert_eq!(writer.call(&["MSET", "a", "1", "b", "1"]), ok());
+    for (at, watcher) in watchers.iter_mut().enumerate() {
+        assert_eq!(watcher.call(&["WATCH", ["a", "b"][at % 2]]), ok());
+    }
+    let body = "redis.call('set', KEYS[1], 2) for i = 1, 1e8 do end return 'done'";
+    writer.send(&command(&["EVAL", body, "1", "a"]));
+    let mut other = server.client();
+    until_busy(&mut other, &["PING"]);
+    assert_eq!(other.call(&["WATCH", "b"]), error(BUSY));
+    // The first two ask for nothing meanwhile, the next are refused, the last ones forget.
+    for watcher in &mut watchers[2..] {
+        assert_eq!(watcher.call(&["GET", "b"]), error(BUSY));
+    }
+    for watcher in &mut watchers[4..] {
+        assert_eq!(watcher.call(&["UNWATCH"]), ok());
+    }
+    assert_eq!(text(&writer.read()), "done");
+    for (at, watcher) in watchers.iter_mut().enumerate() {
+        assert_eq!(watcher.call(&["MULTI"]), ok());
+        assert_eq!(text(&watcher.call(&["GET", "a"])), "QUEUED");
+        let expected = match at {
+            0 | 2 => Reply::Null,
+            _ => Reply::Array(vec![Reply::Bulk(b"2".to_vec())]),
+        };
+        assert_eq!(watcher.call(&["EXEC"]), expected, "watcher {at}");
+    }
+    // What was refused was not watched.
+    assert_eq!(writer.call(&["SET", "b", "2"]), ok());
+    for words in [&["MULTI"][..], &["PING"]] {
+        other.call(words);
+    }
+    assert!(matches!(other.call(&["EXEC"]), Reply::Array(_)));
+}
+
 /// What a client has sent before, and the rest of a command that comes in pieces, is answered in
 /// order.
 #[test]
@@ -150,7 +191,7 @@ fn other_loops_and_other_shards_go_on_beside_a_long_script() {
     let server = Server::start(&["--threads", "2", "--busy-reply-threshold", "200"]);
     let endless = "redis.call('get', KEYS[1]) while true do end";
     // Its first runs have all shards.
-    let mut clients: Vec<Client> = (0..4).map(|_| server.client()).collect();
+    let mut clients: Vec<Client> = (0..6).map(|_| server.client()).collect();
     let brief = "redis.call('get', KEYS[1]) if ARGV[1] == 'x' then while true do end end return 1";
     for _ in 0..5 {
         assert_eq!(
@@ -174,7 +215,7 @@ fn other_loops_and_other_shards_go_on_beside_a_long_script() {
         for client in &mut clients {
             assert_eq!(text(&client.read()), BUSY);
         }
-        let mut during: Vec<Client> = (0..4).map(|_| server.client()).collect();
+        let mut during: Vec<Client> = (0..6).map(|_| server.client()).collect();
         for client in &mut during {
             for words in [
                 &["GET", "a"][..],
@@ -258,7 +299,7 @@ fn all_loops_answer_beside_a_long_script_that_has_the_whole_keyspace() {
                 until_busy(client, &["GET", "a"]);
             }
             drop(waits);
-            let mut during: Vec<Client> = (0..4).map(|_| server.client()).collect();
+            let mut during: Vec<Client> = (0..6).map(|_| server.client()).collect();
             for client in &mut during {
                 assert_eq!(client.call(&["PING"]), error(BUSY));
             }
