@@ -19,6 +19,7 @@ mod half_close;
 mod hand_over;
 mod listener;
 mod long;
+mod long_scripts;
 mod max_memory;
 mod model;
 mod near_cache;

@@ -1,6 +1,7 @@
 //! A server with its loops, without threads: a test runs their turns one by one.
 
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::rc::Rc;
@@ -64,6 +65,31 @@ struct Still;
 
 impl Shell<Socket> for Still {
     fn look(&mut self, _: &mut dyn FnMut(u32, Readiness)) {}
+
+    fn accept(&mut self, _: &mut LoopState, _: &mut Vec<Accepted<Socket>>) {}
+}
+
+/// A shell for turns in which a script runs for long: at each look a client says something, or dies.
+#[derive(Debug, Default)]
+pub(super) struct Beside {
+    /// What comes, in its order; `None`: the client is gone.
+    pub(super) coming: VecDeque<(Peer, Option<Vec<u8>>)>,
+}
+
+impl Shell<Socket> for Beside {
+    fn look(&mut self, note: &mut dyn FnMut(u32, Readiness)) {
+        let Some((peer, said)) = self.coming.pop_front() else {
+            return;
+        };
+        match said {
+            Some(bytes) => peer.send(&bytes),
+            None => peer.wire.borrow_mut().reset(),
+        }
+        let news = peer.wire.borrow_mut().news();
+        if let Some(news) = news {
+            note(peer.slot, news);
+        }
+    }
 
     fn accept(&mut self, _: &mut LoopState, _: &mut Vec<Accepted<Socket>>) {}
 }
@@ -157,13 +183,18 @@ impl Rig {
 
     /// One turn of a loop. Returns until which tick it would have slept before; `None`: not at all.
     pub(super) fn turn(&mut self, index: usize) -> Option<u64> {
+        self.turn_with(index, &mut Still)
+    }
+
+    /// The same; this shell is asked within the turn.
+    pub(super) fn turn_with(&mut self, index: usize, shell: &mut dyn Shell<Socket>) -> Option<u64> {
         self.server.observer.begin_turn();
         self.run_long();
         let asleep = self.loops[index].prepare_sleep(None);
         self.loops[index].wake();
         let idle = !self.note_news(index);
         self.loops[index].take_inbox();
-        self.loops[index].work(idle, &mut Still);
+        self.loops[index].work(idle, shell);
         asleep
     }
 

@@ -165,13 +165,19 @@ mod manual {
     /// Wall time when the clock starts, in milliseconds since 1970.
     const WALL_MS: i128 = 1_700_000_000_000;
 
-    /// Nanoseconds that have passed.
+    /// Time that stands still.
     #[derive(Debug, Default)]
-    pub(super) struct ManualTime(AtomicU64);
+    pub(super) struct ManualTime {
+        /// Nanoseconds that have passed.
+        passed: AtomicU64,
+        /// And those that pass with each look.
+        with_look: AtomicU64,
+    }
 
     impl ManualTime {
         pub(super) fn monotonic_ns(&self) -> u64 {
-            self.0.load(Ordering::Relaxed)
+            let by = self.with_look.load(Ordering::Relaxed);
+            self.passed.fetch_add(by, Ordering::Relaxed)
         }
 
         pub(super) fn sample(&self) -> (u64, i128) {
@@ -188,11 +194,21 @@ mod manual {
 
         /// Lets time pass on a manual clock.
         pub(crate) fn advance(&self, by: Duration) {
-            let TimeSource::ManualTime(manual) = &self.source else {
-                panic!("the system's clock is not to be moved");
-            };
             let ns = u64::try_from(by.as_nanos()).unwrap_or(u64::MAX);
-            manual.0.fetch_add(ns, Ordering::Relaxed);
+            self.manual_time().passed.fetch_add(ns, Ordering::Relaxed);
+        }
+
+        /// From now on, time passes with each look at the clock.
+        pub(crate) fn pass_with_looks(&self, by: Duration) {
+            let ns = u64::try_from(by.as_nanos()).unwrap_or(u64::MAX);
+            self.manual_time().with_look.store(ns, Ordering::Relaxed);
+        }
+
+        fn manual_time(&self) -> &ManualTime {
+            match &self.source {
+                TimeSource::ManualTime(manual) => manual,
+                TimeSource::System => panic!("the system's clock is not to be moved"),
+            }
         }
     }
 }
