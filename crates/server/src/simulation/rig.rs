@@ -69,7 +69,8 @@ impl Shell<Socket> for Still {
     fn accept(&mut self, _: &mut LoopState, _: &mut Vec<Accepted<Socket>>) {}
 }
 
-/// A shell for turns in which a script runs for long: at each look a client says something, or dies.
+/// A shell for turns in which a script runs for long: at each look a client says something, or
+/// dies.
 #[derive(Debug, Default)]
 pub(super) struct Beside {
     /// What comes, in its order; `None`: the client is gone.
