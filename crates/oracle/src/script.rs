@@ -27,6 +27,8 @@ const NONE: &[u8] = b"none";
 
 const READ_ONLY: &str = "ERR Write commands are not allowed from read-only scripts.";
 
+const NO_MEMORY: &str = "OOM command not allowed when used memory > 'maxmemory'.";
+
 /// Commands in a drawn script, at most.
 const MOST: u8 = 5;
 
@@ -109,6 +111,8 @@ pub struct Given<'a> {
     pub args: &'a [Bytes],
     /// It may change nothing.
     pub reads: bool,
+    /// It may add nothing: there is no memory.
+    pub full: bool,
 }
 
 impl<'a> Given<'a> {
@@ -116,7 +120,13 @@ impl<'a> Given<'a> {
     pub fn of(words: &'a [Bytes], reads: bool) -> Option<Self> {
         let number = std::str::from_utf8(words.first()?).ok()?.parse().ok()?;
         let (keys, args) = words[1..].split_at_checked(number)?;
-        Some(Self { keys, args, reads })
+        let full = false;
+        Some(Self {
+            keys,
+            args,
+            reads,
+            full,
+        })
     }
 }
 
@@ -308,9 +318,12 @@ impl Script {
                 return half(replies);
             };
             let words: Vec<Bytes> = words.iter().map(|word| word.bytes(given, last)).collect();
-            let reply = match given.reads && changes(&words) {
-                true => Reply::Error(READ_ONLY.to_owned()),
-                false => converted(call(&words)),
+            let reply = if given.reads && has_flag(&words, Flags::WRITE) {
+                Reply::Error(READ_ONLY.to_owned())
+            } else if given.full && has_flag(&words, Flags::DENYOOM) {
+                Reply::Error(NO_MEMORY.to_owned())
+            } else {
+                converted(call(&words))
             };
             let is_error = matches!(reply, Reply::Error(_));
             replies.push(reply);
@@ -432,14 +445,14 @@ fn keys_of(words: &[Bytes]) -> Vec<Bytes> {
 
 /// The keys of a command that may change data.
 pub(crate) fn keys_changed(words: &[Bytes]) -> Vec<Bytes> {
-    match changes(words) {
+    match has_flag(words, Flags::WRITE) {
         true => keys_of(words),
         false => Vec::new(),
     }
 }
 
-fn changes(words: &[Bytes]) -> bool {
-    with_row(words, |row, _| row.flags.has(Flags::WRITE))
+fn has_flag(words: &[Bytes], flag: Flags) -> bool {
+    with_row(words, |row, _| row.flags.has(flag))
 }
 
 fn with_row<T: Default>(words: &[Bytes], look: impl FnOnce(&Command, Args<'_>) -> T) -> T {
@@ -516,6 +529,7 @@ mod tests {
                 keys: &keys,
                 args: &args,
                 reads: false,
+                full: false,
             };
             let (mut ran, mut replies) = (Vec::new(), replies.iter().cloned());
             let reply = script.run(given, &mut |words| {

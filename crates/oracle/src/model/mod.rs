@@ -118,6 +118,8 @@ pub struct Model {
     replaced: BTreeSet<Place>,
     /// Keys that commands of scripts have named to change them.
     changed: BTreeSet<Place>,
+    /// Scripts may add nothing.
+    is_full: bool,
     /// What was added to each HyperLogLog that there has been, by its bytes.
     logs: BTreeMap<Bytes, BTreeSet<Bytes>>,
     waiters: VecDeque<Waiter>,

@@ -14,7 +14,10 @@ impl Model {
         };
         let script = Script::of(words[1])?;
         let rest: Vec<Bytes> = words[2..].iter().map(|word| word.to_vec()).collect();
-        let given = Given::of(&rest, reads)?;
+        let given = Given {
+            full: self.is_full,
+            ..Given::of(&rest, reads)?
+        };
         let here = self.db;
         let reply = script.run(given, &mut |words| {
             let keys = keys_changed(words).into_iter();
@@ -26,6 +29,11 @@ impl Model {
         });
         self.db = here;
         Some(Ok(Expect::Reply(reply)))
+    }
+
+    /// From now on scripts may add nothing: there is no memory.
+    pub fn is_full(&mut self, is_full: bool) {
+        self.is_full = is_full;
     }
 
     /// Whether a command of a script that may change data has named a key.

@@ -37,6 +37,8 @@ pub(super) struct Attempt<'a> {
     named: &'a Named,
     /// The keys that are taken for gone.
     gone: Vec<&'a Place>,
+    /// Whether memory is taken for full.
+    is_full: bool,
     /// What the command finds, and what it does.
     model: oracle::Model,
 }
@@ -61,9 +63,10 @@ impl<'a> Attempt<'a> {
         ran: &'a Ran,
         (db, protocol): (u32, Protocol),
         named: &'a Named,
-        gone: Vec<&'a Place>,
+        (gone, is_full): (Vec<&'a Place>, bool),
     ) -> Self {
         let mut model = oracle::Model::default();
+        model.is_full(is_full);
         let time = &ran.time;
         let wall_ms = time.tick as i64 + time.wall_offset_ms;
         model.at(time.tick, time.micros > 0, wall_ms);
@@ -79,6 +82,7 @@ impl<'a> Attempt<'a> {
             protocol,
             named,
             gone,
+            is_full,
             model,
         }
     }
@@ -129,7 +133,12 @@ impl<'a> Attempt<'a> {
     /// Whether something new is there, or the reply would be another one without the key.
     fn is_certain_of(&self, place: &'a Place) -> bool {
         let gone = [&self.gone[..], &[place]].concat();
-        let mut without = Self::new(self.ran, (self.db, self.protocol), self.named, gone);
+        let mut without = Self::new(
+            self.ran,
+            (self.db, self.protocol),
+            self.named,
+            (gone, self.is_full),
+        );
         self.model.has_replaced(place) || without.run().as_bytes() != self.ran.answer
     }
 

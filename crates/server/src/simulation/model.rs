@@ -358,21 +358,25 @@ impl Model {
                 self.scripts.get(name),
                 "NOSCRIPT No matching script. Please use EVAL.",
             ),
-            _ => (self.functions.get(name), "ERR Function not found"),
+            _ => {
+                let function = [b"f", &name[1..]].concat();
+                (self.functions.get(&function), "ERR Function not found")
+            }
         };
+        let only_reads = word.ends_with(b"_RO") || word == b"FCALL" && name.starts_with(b"r");
         let Some(body) = body else {
             out.error(missing);
             return Ok(Answer::Exactly(out));
         };
-        if word == b"FCALL_RO" {
+        if word == b"FCALL_RO" && name.starts_with(b"f") {
             out.error("ERR Can not execute a script with write flag using *_ro command.");
             return Ok(Answer::Exactly(out));
         }
         let mut ran = ran.clone();
         ran.words[1] = body.clone();
-        ran.words[0] = match word {
-            b"EVALSHA_RO" => b"EVAL_RO".to_vec(),
-            _ => b"EVAL".to_vec(),
+        ran.words[0] = match only_reads {
+            true => b"EVAL_RO".to_vec(),
+            false => b"EVAL".to_vec(),
         };
         let word = ran.words[0].clone();
         self.explain(&ran, &word)
@@ -393,7 +397,7 @@ impl Model {
         }
     }
 
-    /// The library `lib1` has the function `f1`.
+    /// The library `lib1` has the function `f1`, and `r1`, which only reads.
     fn function(&mut self, ran: &Ran, out: &mut Writer) {
         let last = ran.words.last().expect("words");
         match &*ran.words[1] {
@@ -405,6 +409,9 @@ impl Model {
                     .and_then(|line| line.strip_prefix("#!lua name="));
                 let name = name.expect("a name");
                 let function = name.replace("lib", "f").into_bytes();
+                if self.terms.max_memory > 0 && ran.answer.starts_with(b"-OOM ") {
+                    return out.raw(&ran.answer);
+                }
                 if ran.words[2] != b"REPLACE" && self.functions.contains_key(&function) {
                     return out.error(&format!("ERR Library '{name}' already exists"));
                 }
@@ -617,17 +624,24 @@ impl Model {
             .filter(|(_, (entry, ways))| !ways.is_empty() && !entry.is_dead(ran.time.tick));
         let unsure: Vec<_> = unsure.map(|(name, _)| name).collect();
         let mut first = None;
-        for subset in 0..1_u32 << unsure.len() {
-            let chosen = |i: &usize| subset >> i & 1 == 1;
-            let gone = (0..unsure.len()).filter(chosen).map(|i| unsure[i]);
-            let mut attempt = Attempt::new(ran, (db, protocol), &named, gone.collect());
-            let out = attempt.run();
-            // A script that has changed data may answer more than its client may hold.
-            if out.as_bytes() == ran.answer || ran.too_long {
-                self.adopt(&names, attempt);
-                return Ok(Answer::Exactly(out));
+        let may_be_full = self.terms.max_memory > 0 && is_script(word);
+        for is_full in [false, true].into_iter().take(1 + usize::from(may_be_full)) {
+            for subset in 0..1_u32 << unsure.len() {
+                let chosen = |i: &usize| subset >> i & 1 == 1;
+                let gone = (0..unsure.len()).filter(chosen).map(|i| unsure[i]);
+                let supposed = (gone.collect(), is_full);
+                let mut attempt = Attempt::new(ran, (db, protocol), &named, supposed);
+                let out = attempt.run();
+                // A script that has changed data may answer more than its client may hold.
+                if out.as_bytes() == ran.answer || ran.too_long {
+                    if is_full {
+                        self.explain_oom(ran, word)?;
+                    }
+                    self.adopt(&names, attempt);
+                    return Ok(Answer::Exactly(out));
+                }
+                first.get_or_insert(out);
             }
-            first.get_or_insert(out);
         }
         first.map(Answer::Exactly).ok_or_else(String::new)
     }

@@ -108,7 +108,9 @@ pub(super) fn scripts(dice: &mut Dice) -> Vec<Vec<Vec<u8>>> {
     let script = |_| {
         let bytes = dice.fill(400);
         let line = Draw::new(&bytes).script(&mut telling);
-        spell(&line, 0)
+        // The reply tells what was there.
+        let line = line.replacen(";last ", ";list ", 1);
+        spell(&line.replacen(";nothing ", ";list ", 1), 0)
     };
     (0..8).map(script).collect()
 }
@@ -121,7 +123,8 @@ fn script(dice: &mut Dice, scripts: &[Vec<Vec<u8>>]) -> Vec<Vec<u8>> {
         let named = [name.into(), what.to_vec()].into_iter();
         named.chain(given.iter().cloned()).collect()
     };
-    let (sha, function) = (Sha::of(body), format!("f{at}"));
+    let function = format!("{}{at}", ["f", "f", "f", "r"][dice.below(4)]);
+    let sha = Sha::of(body);
     match dice.below(32) {
         0..8 => call("EVAL", body),
         8..16 => call("EVALSHA", sha.as_bytes()),
@@ -142,11 +145,14 @@ fn script(dice: &mut Dice, scripts: &[Vec<Vec<u8>>]) -> Vec<Vec<u8>> {
     }
 }
 
-/// The code of a library with a script as its only function.
+/// The code of a library with a script as its function, twice: once it may only read.
 fn library(at: usize, body: &[u8]) -> Vec<u8> {
-    let head =
-        format!("#!lua name=lib{at}\nredis.register_function('f{at}', function(KEYS, ARGV)\n");
-    [head.as_bytes(), body, b"end)\n"].concat()
+    let head = format!("#!lua name=lib{at}\nlocal function run(KEYS, ARGV)\n");
+    let tail = format!(
+        "end\nredis.register_function('f{at}', run)\nredis.register_function{{\
+         function_name = 'r{at}', callback = run, flags = {{'no-writes'}}}}\n"
+    );
+    [head.as_bytes(), body, tail.as_bytes()].concat()
 }
 
 /// A command as the oracle draws it.

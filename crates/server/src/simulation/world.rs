@@ -59,7 +59,7 @@ pub(super) struct World {
     model: Model,
     clients: Vec<Client>,
     listeners: Vec<Listener>,
-    /// What clients call as scripts; none where memory is limited.
+    /// What clients call as scripts.
     scripts: Vec<Vec<Vec<u8>>>,
     connects: u64,
     /// The bytes of the longest command.
@@ -77,10 +77,7 @@ impl World {
             let rules = rig.server.keyspace.rules();
             rules.long_ns.store(500, Ordering::Relaxed);
         }
-        let scripts = match terms.max_memory {
-            0 => scripts(&mut dice),
-            _ => Vec::new(),
-        };
+        let scripts = scripts(&mut dice);
         let mut world = Self {
             terms,
             scripts,
@@ -349,7 +346,10 @@ impl World {
             Victims::All => 0,
             Victims::None | Victims::WithDeadline => self.heaviest,
         };
-        let most = self.terms.max_memory + MEMORY_SLACK + beyond;
+        // A script runs to its end, and may bring more than its call.
+        let bodies = self.scripts.iter().map(|script| script[0].len() as u64);
+        let brought = bodies.max().unwrap_or(0) + self.terms.max_memory;
+        let most = self.terms.max_memory + MEMORY_SLACK + beyond + brought;
         let used = self.rig.server.keyspace.used_memory();
         if self.terms.max_memory > 0 && used > most {
             return Err(format!(
