@@ -78,7 +78,7 @@ fn agree_with(
     }
 }
 
-fn slices(words: &[Vec<u8>]) -> Vec<&[u8]> {
+pub(super) fn slices(words: &[Vec<u8>]) -> Vec<&[u8]> {
     words.iter().map(Vec::as_slice).collect()
 }
 
@@ -99,7 +99,7 @@ fn without_minus_zero(reply: Reply) -> Reply {
 
 /// What waits, needs a later version, or dies in real time, and what chance changes in one of the
 /// two alone.
-fn is_left_out(line: &str) -> bool {
+pub(super) fn is_left_out(line: &str) -> bool {
     let times = [" PX", " EX", " exat", "SETEX", "GETEX"];
     let waits = line.starts_with('B') && !line.starts_with("BIT");
     waits

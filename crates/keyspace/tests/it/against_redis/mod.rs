@@ -6,6 +6,7 @@ mod drawn;
 mod dumps;
 mod hyperloglogs;
 mod refusals;
+mod scripts;
 mod sorting;
 
 use tidewheel_oracle::Dice;
