@@ -369,6 +369,10 @@ impl Model {
             return Ok(Answer::Exactly(out));
         };
         if word == b"FCALL_RO" && name.starts_with(b"f") {
+            // Whether there is memory is asked first.
+            if self.terms.max_memory > 0 && ran.answer.starts_with(b"-OOM ") {
+                return Ok(Answer::Like(b"-OOM "));
+            }
             out.error("ERR Can not execute a script with write flag using *_ro command.");
             return Ok(Answer::Exactly(out));
         }
