@@ -8,7 +8,7 @@ use tidewheel_resp::Reply;
 
 use crate::draw::{spell, spell_word};
 use crate::model::{Event, Expect, Model, Place, STRING_MAX};
-use crate::rig::Rig;
+use crate::rig::{Done, Ran, Rig};
 use crate::script::Script;
 use crate::step::{Step, meets_dead};
 use crate::walk::Walk;
@@ -126,15 +126,16 @@ impl Both {
     /// A script does what its commands do, one after the other at one instant. Those before an
     /// error stay.
     fn script(&mut self, line: &str) {
+        self.prepare(line);
+        self.sync();
         let words = spell(line, self.rig.wall_ms());
-        let script = Script::of(&words[1]).expect("a script");
-        let mut names = script.names().map(String::from_utf8_lossy);
-        if names.any(|name| meets_dead(&name)) {
-            self.expire_all();
-            self.sync();
-        }
+        let ran = self.rig.script(&words);
+        self.check_script(line, ran);
+    }
+
+    fn check_script(&mut self, line: &str, ran: Vec<Ran>) {
         let here = self.model.db();
-        for (words, reply) in self.rig.script(&words) {
+        for (words, reply) in ran {
             // A scan shows one page only.
             let call = (line, &words);
             let _ = self.model.run(&words, &reply).check(&call, &reply);
@@ -144,8 +145,19 @@ impl Both {
 
     /// What is dead but not removed yet is counted, and may be flushed in silence.
     fn prepare(&mut self, line: &str) {
-        if meets_dead(line) {
+        if self.counts_dead(line) {
             self.expire_all();
+        }
+    }
+
+    fn counts_dead(&self, line: &str) -> bool {
+        let counts = |script: Script| {
+            let mut names = script.names().map(String::from_utf8_lossy);
+            names.any(|name| meets_dead(&name))
+        };
+        match line.starts_with("EVAL") {
+            true => Script::of(&spell(line, 0)[1]).is_some_and(counts),
+            false => meets_dead(line),
         }
     }
 
@@ -245,9 +257,9 @@ impl Both {
         let mut may_have_killed = false;
         let mut lines = Vec::new();
         for step in commands {
-            if let Step::Line(line) = step
+            if let Step::Line(line) | Step::Script(line) = step
                 && !is_log(line)
-                && !(may_have_killed && meets_dead(line))
+                && !(may_have_killed && self.counts_dead(line))
             {
                 may_have_killed |= may_kill(line);
                 lines.push(line.as_str());
@@ -269,9 +281,14 @@ impl Both {
         );
         let Some(replies) = replies else { return };
         assert_eq!(replies.len(), calls.len());
-        for ((line, words), reply) in calls.iter().zip(replies) {
-            // A scan shows one page only.
-            let _ = self.model.run(words, &reply).check(line, &reply);
+        for ((line, words), done) in calls.iter().zip(replies) {
+            match done {
+                // A scan shows one page only.
+                Done::Reply(reply) => {
+                    let _ = self.model.run(words, &reply).check(line, &reply);
+                }
+                Done::Script(ran) => self.check_script(line, ran),
+            }
         }
     }
 

@@ -21,8 +21,16 @@ const WALL_MIN: i64 = 1_000_000_000;
 const WALL_MAX: i64 = 100_000_000_000_000;
 const WALL_START: i64 = 1_700_000_000_000;
 
+/// What a command of a transaction has done.
+#[derive(Debug)]
+pub(crate) enum Done {
+    Reply(Reply),
+    /// The commands of a script.
+    Script(Vec<Ran>),
+}
+
 /// The words of a command, and its reply.
-type Ran = (Vec<Vec<u8>>, Reply);
+pub(crate) type Ran = (Vec<Vec<u8>>, Reply);
 
 /// A keyspace under test.
 #[derive(Debug)]
@@ -315,11 +323,11 @@ impl Rig {
     }
 
     /// Runs commands as one transaction; `None` if a watched key has changed.
-    pub fn transact(
+    pub(crate) fn transact(
         &mut self,
         watching: Watching,
         commands: &[Vec<Vec<u8>>],
-    ) -> Option<Vec<Reply>> {
+    ) -> Option<Vec<Done>> {
         let slices: Vec<Vec<&[u8]>> = commands
             .iter()
             .map(|words| words.iter().map(Vec::as_slice).collect())
@@ -337,13 +345,20 @@ impl Rig {
             db,
             calls.iter().copied(),
             &watching,
-            false,
+            commands.iter().any(|words| is_script(words)),
         );
         let begun = begun.expect("memory has no limit");
+        let mut scripts = Vec::new();
         let ran = matches!(begun, Begun::Runs(_));
         if let Begun::Runs(mut transaction) = begun {
-            for (row, args) in calls {
-                transaction.run(row, &mut self.session, args, &mut out);
+            for ((row, args), words) in calls.into_iter().zip(commands) {
+                if is_script(words) {
+                    let (seat, at) = (&mut self.seat, (time, self.session.clone()));
+                    let ran = run_script(&self.keyspace, seat, at, words, Reach::Whole);
+                    scripts.push(ran.expect("it has everything"));
+                } else {
+                    transaction.run(row, &mut self.session, args, &mut out);
+                }
             }
             transaction.end(&mut self.seat, time, &mut out);
         }
@@ -354,62 +369,37 @@ impl Rig {
             at += used;
             replies.push(reply);
         }
-        ran.then_some(replies)
+        let (mut scripts, mut replies) = (scripts.into_iter(), replies.into_iter());
+        let done = commands.iter().map(|words| match is_script(words) {
+            true => Done::Script(scripts.next().expect("it has run")),
+            false => Done::Reply(replies.next().expect("one to each command")),
+        });
+        let done = ran.then(|| done.collect());
+        assert_eq!(replies.next(), None, "one to each command");
+        done
     }
 
     /// Runs a script, given as the words of its call: the commands that it has run, and their
     /// replies. As a server does, it begins with the shards of the declared keys. If it needs more
     /// it begins again, or takes more.
-    pub fn script(&mut self, words: &[Vec<u8>]) -> Vec<Ran> {
-        let script = Script::of(&words[1]).expect("a script");
-        let given = Given::of(&words[2..], words[0].ends_with(b"_RO")).expect("its keys");
+    pub(crate) fn script(&mut self, words: &[Vec<u8>]) -> Vec<Ran> {
         let mut reach = Reach::Keys;
         loop {
-            match self.run_script(&script, given, reach) {
+            self.seat.enter();
+            let (time, session) = (self.time(), self.session.clone());
+            let ran = run_script(
+                &self.keyspace,
+                &mut self.seat,
+                (time, session),
+                words,
+                reach,
+            );
+            self.seat.leave();
+            match ran {
                 Ok(ran) => return ran,
                 Err(more) => reach = more,
             }
         }
-    }
-
-    fn run_script(
-        &mut self,
-        script: &Script,
-        given: Given<'_>,
-        reach: Reach,
-    ) -> Result<Vec<Ran>, Reach> {
-        let (time, mut session) = (self.time(), self.session.clone());
-        self.seat.enter();
-        let keys = given.keys.iter().map(Vec::as_slice);
-        let begun = self.keyspace.script(&mut self.seat, time, reach, keys);
-        let Begun::Runs(mut transaction) = begun else {
-            panic!("nobody else is there: {begun:?}");
-        };
-        let (mut ran, mut more, mut acted) = (Vec::new(), None, false);
-        script.run(given, &mut |words| {
-            let slices: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
-            let args = Args::from_slices(&slices);
-            let row = resolve(args).expect("a command");
-            if more.is_some() {
-                return Reply::Error("ERR again".to_owned());
-            }
-            if let Some(lacks) = lacks(&mut transaction, row, args, !acted) {
-                // What it has changed before cannot be changed again.
-                more = (!acted).then_some(lacks);
-                return Reply::Error("ERR out of reach".to_owned());
-            }
-            acted |= row.flags.has(Flags::WRITE);
-            let mut out = Writer::new(Protocol::Resp2);
-            transaction.call(row, &mut session, args, &mut out);
-            let reply = only_reply(&out, args);
-            ran.push((words.to_vec(), reply.clone()));
-            reply
-        });
-        let mut nothing = Writer::default();
-        transaction.end(&mut self.seat, time, &mut nothing);
-        assert!(nothing.is_empty(), "each call has answered");
-        self.seat.leave();
-        more.map_or(Ok(ran), Err)
     }
 
     /// Events published since the last call.
@@ -476,6 +466,51 @@ impl Rig {
             wall_offset_ms,
         }
     }
+}
+
+fn is_script(words: &[Vec<u8>]) -> bool {
+    words[0].starts_with(b"EVAL")
+}
+
+/// Runs a script with so much of the keyspace. The seat is inside.
+fn run_script(
+    keyspace: &Keyspace,
+    seat: &mut Seat,
+    (time, mut session): (Time, Session),
+    words: &[Vec<u8>],
+    reach: Reach,
+) -> Result<Vec<Ran>, Reach> {
+    let script = Script::of(&words[1]).expect("a script");
+    let given = Given::of(&words[2..], words[0].ends_with(b"_RO")).expect("its keys");
+    let keys = given.keys.iter().map(Vec::as_slice);
+    let begun = keyspace.script(seat, time, reach, keys);
+    let Begun::Runs(mut transaction) = begun else {
+        panic!("nobody else is there: {begun:?}");
+    };
+    let (mut ran, mut more, mut acted) = (Vec::new(), None, false);
+    script.run(given, &mut |words| {
+        let slices: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+        let args = Args::from_slices(&slices);
+        let row = resolve(args).expect("a command");
+        if more.is_some() {
+            return Reply::Error("ERR again".to_owned());
+        }
+        if let Some(lacks) = lacks(&mut transaction, row, args, !acted) {
+            // What it has changed before cannot be changed again.
+            more = (!acted).then_some(lacks);
+            return Reply::Error("ERR out of reach".to_owned());
+        }
+        acted |= row.flags.has(Flags::WRITE);
+        let mut out = Writer::new(Protocol::Resp2);
+        transaction.call(row, &mut session, args, &mut out);
+        let reply = only_reply(&out, args);
+        ran.push((words.to_vec(), reply.clone()));
+        reply
+    });
+    let mut nothing = Writer::default();
+    transaction.end(seat, time, &mut nothing);
+    assert!(nothing.is_empty(), "each call has answered");
+    more.map_or(Ok(ran), Err)
 }
 
 /// What a script lacks for a call. It takes more shards if it cannot begin again.

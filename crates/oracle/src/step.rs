@@ -67,7 +67,10 @@ impl Step {
                     let byte = draw.byte();
                     Self::plain(byte, draw)
                 }),
-                commands: draw.few(4, |draw| Self::Line(draw.line())),
+                commands: draw.few(4, |draw| match draw.once_in(4) {
+                    true => Self::Script(draw.eval()),
+                    false => Self::Line(draw.line()),
+                }),
             },
             209..214 => Self::Wait(match draw.once_in(3) {
                 true => draw.waiting_for_zset(),
