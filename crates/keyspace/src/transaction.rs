@@ -39,8 +39,10 @@ pub struct Transaction<'a> {
     whole: bool,
     /// True if it has taken the gate itself, and is not within another one that has.
     takes_gate: bool,
-    /// What its commands have changed, if that is recorded.
+    /// What its commands have changed, if that is recorded and it has not the whole keyspace.
     group: Option<Box<Encoder>>,
+    /// True if it has the whole keyspace and has opened the group to which all that runs adds.
+    opened: bool,
     /// Work that is left for after unlocking.
     large: Option<Box<LargeValues>>,
     /// A script that has run for so long that others are refused.
@@ -192,13 +194,16 @@ impl Keyspace {
             _ => true,
         };
         let since_ns = is_measured.then(|| self.hooks.stopwatch_ns());
+        let records = &self.shared.records;
+        let is_recording = records.is_on();
         Begun::Runs(Transaction {
             keyspace: self,
             now,
             locks,
             whole,
             takes_gate,
-            group: self.shared.records.is_on().then(Box::default),
+            group: (is_recording && !whole).then(Box::default),
+            opened: is_recording && whole && records.open_group(),
             large: None,
             long: false,
             since_ns,
@@ -238,8 +243,10 @@ fn needs_whole(row: &Command) -> bool {
 impl<'a> Transaction<'a> {
     /// The locks, to be unlocked next, and those of the shards for which somebody waits.
     fn take_locks(&mut self) -> (ShardSet, Vec<(usize, Hold<'a>)>) {
-        if let Some(group) = self.group.take() {
-            self.keyspace.shared.records.push_group(&group);
+        let records = &self.keyspace.shared.records;
+        let open = std::mem::take(&mut self.opened).then(|| records.take_open());
+        if let Some(group) = open.flatten().or_else(|| self.group.take()) {
+            records.push_group(&group);
         }
         let locks = std::mem::take(&mut self.locks);
         let was_long = std::mem::take(&mut self.long);
@@ -354,7 +361,10 @@ impl<'a> Transaction<'a> {
         self.author = session.waiter;
         let mut context = Context::new(self.keyspace, session, self.now, args, out, Some(row));
         context.carry(self.large.take());
-        context.group = self.group.take();
+        context.group = match self.adds_to_open() {
+            true => self.keyspace.shared.records.take_open(),
+            false => self.group.take(),
+        };
         context.defers = true;
         let outcome = match handler(row) {
             Handler::Keys(handler) => {
@@ -384,7 +394,16 @@ impl<'a> Transaction<'a> {
             context.refuse(mark, &error);
         }
         self.large = context.carry_on();
-        self.group = context.group.take();
+        let group = context.group.take();
+        match self.adds_to_open() {
+            true => self.keyspace.shared.records.put_open(group),
+            false => self.group = group,
+        }
+    }
+
+    /// True if what its commands change is added to the open group.
+    fn adds_to_open(&self) -> bool {
+        self.whole && self.keyspace.shared.records.is_on()
     }
 
     /// Ends it: others see what it has done, and those who wait for keys are served as of `time`.

@@ -14,6 +14,8 @@ use crate::time::Now;
 #[derive(Debug)]
 pub(crate) struct RecordQueue {
     waiting: Ranked<Encoder>,
+    /// What one that has the whole keyspace has changed so far. Scripts within it add to that.
+    open: Ranked<Option<Box<Encoder>>>,
     on: AtomicBool,
 }
 
@@ -21,6 +23,7 @@ impl Default for RecordQueue {
     fn default() -> Self {
         Self {
             waiting: Ranked::new(Rank::Records, Encoder::default()),
+            open: Ranked::new(Rank::Records, None),
             on: AtomicBool::new(false),
         }
     }
@@ -52,6 +55,25 @@ impl RecordQueue {
         if !group.is_empty() {
             self.waiting.lock().group(group);
         }
+    }
+
+    /// Opens a group for one that has the whole keyspace. False if it is within another one, which
+    /// has opened a group already.
+    pub(crate) fn open_group(&self) -> bool {
+        let mut open = self.open.lock();
+        let is_new = open.is_none();
+        open.get_or_insert_default();
+        is_new
+    }
+
+    /// Lends the open group to a command, or takes it for good.
+    pub(crate) fn take_open(&self) -> Option<Box<Encoder>> {
+        self.open.lock().take()
+    }
+
+    /// Takes the open group back.
+    pub(crate) fn put_open(&self, group: Option<Box<Encoder>>) {
+        *self.open.lock() = group;
     }
 
     /// Takes all that wait. Their bytes replace those of `into`.

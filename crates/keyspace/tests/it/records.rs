@@ -1,6 +1,6 @@
 //! What is recorded of each change, and that replaying it makes the same data.
 
-use tidewheel_keyspace::{Begun, Policy, RecordReader, Watching, resolve};
+use tidewheel_keyspace::{Begun, Policy, Reach, RecordReader, Watching, resolve};
 use tidewheel_resp::{Args, Protocol, Writer};
 
 use crate::common::{Rig, fill, limit_to_what_is_used};
@@ -179,6 +179,48 @@ fn a_transaction_is_one_and_who_was_served_stands_behind_it() {
             ["0..: INCR a", "0..: RPUSH list v w", "2: INCR a"]
         );
     }
+}
+
+/// What the script had changed stood before what came before it, and apart.
+#[test]
+fn what_a_script_within_a_transaction_changes_stands_where_it_ran() {
+    let mut rig = Rig::recording();
+    let words: [&[&[u8]]; 3] = [
+        &[b"SET", b"a", b"1"],
+        &[b"APPEND", b"a", b"2"],
+        &[b"INCR", b"a"],
+    ];
+    let nothing = Watching::default();
+    let (seat, time, session) = (&mut rig.seat, rig.time, &mut rig.session);
+    seat.enter();
+    let begun = (rig.keyspace).transaction(seat, time, 0, std::iter::empty(), &nothing, true);
+    let Ok(Begun::Runs(mut transaction)) = begun else {
+        panic!("nobody else is there");
+    };
+    let mut out = Writer::new(Protocol::Resp2);
+    let [first, inner, last] = words.map(Args::from_slices);
+    let row = |args| resolve(args).expect("a command");
+    transaction.run(row(first), session, first, &mut out);
+    for _ in 0..2 {
+        let begun = rig
+            .keyspace
+            .script(seat, time, Reach::Whole, std::iter::empty());
+        let Begun::Runs(mut script) = begun else {
+            panic!("nobody else is there");
+        };
+        script.call(row(inner), session, inner, &mut out);
+        script.end(seat, time, &mut out);
+    }
+    transaction.run(row(last), session, last, &mut out);
+    transaction.end(seat, time, &mut out);
+    seat.leave();
+    let expected = [
+        "0..: SET a 1",
+        "0..: APPEND a 2",
+        "0..: APPEND a 2",
+        "0: INCR a",
+    ];
+    assert_eq!(rig.records(), expected);
 }
 
 #[test]
