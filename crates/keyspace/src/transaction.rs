@@ -426,10 +426,9 @@ impl<'a> Transaction<'a> {
         if !awaited.is_empty() {
             keyspace.end_transactions(awaited, now);
         }
-        if self.whole {
-            keyspace.serve_everywhere(now);
-        }
+        // A script within another transaction leaves that to it: others come in when all is done.
         if self.takes_gate {
+            keyspace.serve_everywhere(now);
             seat.give_back();
         }
         drop(self.alone.take());

@@ -189,6 +189,24 @@ fn a_transaction_may_hold_scripts_and_a_script_selects_for_itself() {
     assert_eq!(ask(&mut rig, &peer, &["GET", "a"]), "$1\r\n0\r\n");
 }
 
+/// The end of the script served those who wait, between two commands of the transaction.
+#[test]
+fn who_waits_is_served_when_the_transaction_ends_that_a_script_stands_in() {
+    let mut rig = Rig::new(2, Settings::default());
+    let (peer, waiter) = (rig.connect(0), rig.connect(1));
+    assert_eq!(rig.ask(&waiter, b"BLPOP l 0\r\n"), b"");
+    let push = "return redis.call('rpush', KEYS[1], 'a', 'b')";
+    ask(&mut rig, &peer, &["MULTI"]);
+    ask(&mut rig, &peer, &["EVAL", push, "1", "l"]);
+    ask(&mut rig, &peer, &["LLEN", "l"]);
+    ask(&mut rig, &peer, &["LPOP", "l"]);
+    assert_eq!(
+        ask(&mut rig, &peer, &["EXEC"]),
+        "*3\r\n:2\r\n:2\r\n$1\r\na\r\n"
+    );
+    assert_eq!(waiter.take(), b"*2\r\n$1\r\nl\r\n$1\r\nb\r\n");
+}
+
 #[test]
 fn others_hear_of_what_a_script_does_and_waiters_are_served() {
     let mut rig = rig();
