@@ -1,5 +1,7 @@
 //! Scripts in the simulated server: what they reach for, and who sees what.
 
+use std::time::Duration;
+
 use super::rig::{Peer, Rig, bulk};
 use crate::config::Settings;
 
@@ -205,6 +207,29 @@ fn who_waits_is_served_when_the_transaction_ends_that_a_script_stands_in() {
         "*3\r\n:2\r\n:2\r\n$1\r\na\r\n"
     );
     assert_eq!(waiter.take(), b"*2\r\n$1\r\nl\r\n$1\r\nb\r\n");
+}
+
+/// After a script with many calls the clock was read, and the next one of the transaction lived
+/// later.
+#[test]
+fn time_stands_still_in_a_transaction_with_scripts() {
+    let mut rig = rig();
+    let peer = rig.connect(0);
+    let body = "local n = 0 for i = 1, 200 do n = n + redis.call('exists', KEYS[1]) end return n";
+    ask(&mut rig, &peer, &["MULTI"]);
+    ask(&mut rig, &peer, &["SET", "k", "v", "PX", "2"]);
+    for _ in 0..3 {
+        ask(&mut rig, &peer, &["EVAL", body, "1", "k"]);
+    }
+    ask(&mut rig, &peer, &["EXISTS", "k"]);
+    rig.server.clock.pass_with_looks(Duration::from_millis(1));
+    peer.send(b"EXEC\r\n");
+    for _ in 0..4 {
+        rig.turn(0);
+    }
+    rig.server.clock.pass_with_looks(Duration::ZERO);
+    let reply = String::from_utf8(peer.take()).expect("text");
+    assert_eq!(reply, "*5\r\n+OK\r\n:200\r\n:200\r\n:200\r\n:1\r\n");
 }
 
 #[test]

@@ -96,7 +96,8 @@ impl Turn<'_> {
         if changed.is_err() {
             self.state.scripts.unload(&loaded);
         }
-        self.state.refresh_time();
+        self.state.note_slow();
+        self.follow_clock();
         changed
     }
 

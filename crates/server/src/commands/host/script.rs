@@ -245,7 +245,8 @@ impl Turn<'_> {
                 && !interpreter.engine.has_library(library.id)
             {
                 let loaded = load_again(&server, &mut interpreter.engine, library);
-                self.state.refresh_time();
+                self.state.note_slow();
+                self.follow_clock();
                 loaded.map_err(|why| refused(&why))?;
             }
             let (seat, time) = (&mut self.state.seat, self.state.time);
@@ -296,16 +297,13 @@ impl Turn<'_> {
             } = run;
             self.in_transaction = nested;
             running.end();
-            match began_ns {
-                Some(_) => {
-                    running.show(None);
-                    self.state.refresh_time();
-                }
-                None => {
-                    self.state.note_work(WORK + calls * WORK_PER_CALL, 0);
-                    self.state.renew_time();
-                }
+            if began_ns.is_some() {
+                running.show(None);
+                self.state.note_slow();
+            } else {
+                self.state.note_work(WORK + calls * WORK_PER_CALL, 0);
             }
+            self.follow_clock();
             self.ran_briefly = began_ns.is_none();
             transaction.end(
                 &mut self.state.seat,
@@ -333,6 +331,13 @@ impl Turn<'_> {
                 self.publish_and_append_messages(conn);
             }
             return Ok(CommandStep::Done);
+        }
+    }
+
+    /// Reads the clock if much has been done since it was read. In a transaction time stands still.
+    pub(super) fn follow_clock(&mut self) {
+        if !self.in_transaction {
+            self.state.renew_time();
         }
     }
 
