@@ -8,6 +8,7 @@
 //! - `~v300`: the letter `v`, 300 times. `~x0d0a`: bytes in hexadecimal digits, maybe none.
 //! - `%call,GET,=K1;last`: the Lua of a [script](crate::Script).
 
+use crate::hex::{hex, unhex};
 use crate::script::Script;
 
 /// Where choices come from. When it is used up, each choice is the first.
@@ -245,26 +246,18 @@ pub(crate) fn spell_word(word: &str, wall_ms: i64) -> Vec<u8> {
             Some(digits) => unhex(digits),
             None => vec![rest.as_bytes()[0]; number(&rest[1..]) as usize],
         },
-        Some(("%", rest)) if !rest.is_empty() => Script::spell(rest, wall_ms),
+        Some(("%", rest)) if !rest.is_empty() => {
+            let script = Script::parse(rest).expect("a script");
+            script.spell(|word| spell_word(word, wall_ms)).into_bytes()
+        }
         _ => word.as_bytes().to_vec(),
     }
 }
 
-/// A word that stands for some bytes.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    let digits = bytes.iter().map(|byte| format!("{byte:02x}"));
-    "~x".to_owned() + &digits.collect::<String>()
-}
-
-pub(crate) fn unhex(digits: &str) -> Vec<u8> {
-    let pairs = digits.as_bytes().chunks(2);
-    let byte = |pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
-    pairs.map(|pair| byte(pair).expect("a byte")).collect()
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{hex, spell};
+    use super::spell;
+    use crate::hex::hex;
 
     #[test]
     fn words_stand_for_times_and_for_bytes_that_text_cannot_say() {

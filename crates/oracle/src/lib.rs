@@ -41,6 +41,8 @@
 pub mod check;
 mod dice;
 mod draw;
+mod draw_script;
+mod hex;
 mod loose;
 mod model;
 pub mod payload;

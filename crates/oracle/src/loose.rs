@@ -4,7 +4,8 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use tidewheel_keyspace::all_rows;
 
-use crate::draw::{Draw, hex, spell_word};
+use crate::draw::{Draw, spell_word};
+use crate::hex::hex;
 use crate::rig::Rig;
 use crate::step::Step;
 

@@ -12,7 +12,7 @@
 use tidewheel_keyspace::{Command, resolve, rows::Flags};
 use tidewheel_resp::{Args, Reply};
 
-use crate::draw::{Draw, spell_word, unhex};
+use crate::hex::{digits, unhex};
 
 type Bytes = Vec<u8>;
 
@@ -28,9 +28,6 @@ const NONE: &[u8] = b"none";
 const READ_ONLY: &str = "ERR Write commands are not allowed from read-only scripts.";
 
 const NO_MEMORY: &str = "OOM command not allowed when used memory > 'maxmemory'.";
-
-/// Commands in a drawn script, at most.
-const MOST: u8 = 5;
 
 /// Bytes of a string that an error tells.
 const TOLD: usize = 20;
@@ -66,19 +63,19 @@ end
 /// A script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Script {
-    statements: Vec<Statement>,
-    end: End,
+    pub(crate) statements: Vec<Statement>,
+    pub(crate) end: End,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Statement {
+pub(crate) struct Statement {
     /// Whether it runs only if the last reply was something, or only if it was nothing.
-    only_if: Option<bool>,
-    act: Act,
+    pub(crate) only_if: Option<bool>,
+    pub(crate) act: Act,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Act {
+pub(crate) enum Act {
     /// A command, and whether its error ends the script.
     Call(Vec<Word>, bool),
     /// The script ends with an error.
@@ -86,7 +83,7 @@ enum Act {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Word {
+pub(crate) enum Word {
     Text(Bytes),
     /// A key or an argument of the call, counted from 0.
     Key(usize),
@@ -96,7 +93,7 @@ enum Word {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
+pub(crate) enum End {
     List,
     Last,
     Nothing,
@@ -130,69 +127,6 @@ impl<'a> Given<'a> {
     }
 }
 
-impl Draw<'_> {
-    /// Draws the call of a script with commands that `line` draws: `%` and its word, the number of
-    /// keys, the keys and the arguments. Some keys are not declared.
-    pub fn script(&mut self, line: &mut dyn FnMut(&mut Self) -> String) -> String {
-        let (mut keys, mut args) = (Vec::new(), Vec::new());
-        let mut statements = Vec::new();
-        for at in 0..=self.below(MOST) {
-            let only_if = [None, None, None, Some(true), Some(false)][usize::from(self.below(5))];
-            let only_if = only_if.filter(|_| at > 0);
-            let act = match at > 0 && self.once_in(16) {
-                true => Act::Half,
-                false => {
-                    let line = line(self);
-                    let words = self.scripted(&line, &mut keys, &mut args);
-                    Act::Call(words, !self.once_in(3))
-                }
-            };
-            statements.push(Statement { only_if, act });
-        }
-        let end = [End::List, End::List, End::Last, End::Nothing][usize::from(self.below(4))];
-        let script = Script { statements, end };
-        let (word, number) = (script.word(), keys.len());
-        format!("%{word} {number} {} {}", keys.join(" "), args.join(" "))
-    }
-
-    /// The words of a command in a script.
-    fn scripted(
-        &mut self,
-        line: &str,
-        keys: &mut Vec<String>,
-        args: &mut Vec<String>,
-    ) -> Vec<Word> {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let slices: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
-        let call = Args::from_slices(&slices);
-        let positions: Vec<usize> = match resolve(call) {
-            Ok(row) => row.keys.positions(call).collect(),
-            Err(_) => Vec::new(),
-        };
-        let takes_any = ["SET", "APPEND", "GETSET"].contains(&words[0]);
-        let of = |(at, word): (usize, &&str)| {
-            let is_key = positions.contains(&at);
-            if is_key && !self.once_in(4) {
-                return Word::Key(place(keys, word));
-            }
-            match self.below(8) {
-                0 if takes_any && at == 2 => Word::Last,
-                1 if at > 0 && !is_key => Word::Argument(place(args, word)),
-                _ => Word::Text(word.as_bytes().to_vec()),
-            }
-        };
-        words.iter().enumerate().map(of).collect()
-    }
-}
-
-/// The place of a word in a list, to which it is added if it is not there.
-fn place(list: &mut Vec<String>, word: &str) -> usize {
-    list.iter().position(|one| one == word).unwrap_or_else(|| {
-        list.push(word.to_owned());
-        list.len() - 1
-    })
-}
-
 impl Script {
     /// The script that a text of Lua was made of.
     pub fn of(lua: &[u8]) -> Option<Self> {
@@ -201,23 +135,22 @@ impl Script {
         Self::parse(word)
     }
 
-    /// The Lua of a word, whose own words are [spelled](crate::draw::spell) out.
-    pub(crate) fn spell(word: &str, wall_ms: i64) -> Bytes {
-        let mut script = Self::parse(word).expect("a script");
-        for statement in &mut script.statements {
+    /// The Lua of a script, with its words spelled out.
+    pub(crate) fn spell(mut self, spell: impl Fn(&str) -> Bytes) -> String {
+        for statement in &mut self.statements {
             let Act::Call(words, _) = &mut statement.act else {
                 continue;
             };
             for word in words {
                 if let Word::Text(text) = word {
-                    *text = spell_word(&String::from_utf8_lossy(text), wall_ms);
+                    *text = spell(&String::from_utf8_lossy(text));
                 }
             }
         }
-        script.lua().into_bytes()
+        self.lua()
     }
 
-    fn parse(word: &str) -> Option<Self> {
+    pub(crate) fn parse(word: &str) -> Option<Self> {
         let mut parts: Vec<&str> = word.split(';').collect();
         let end = match parts.pop()? {
             "list" => End::List,
@@ -235,7 +168,7 @@ impl Script {
         })
     }
 
-    fn word(&self) -> String {
+    pub(crate) fn word(&self) -> String {
         let end = match self.end {
             End::List => "list",
             End::Last => "last",
@@ -246,7 +179,7 @@ impl Script {
     }
 
     /// The text of a script.
-    fn lua(&self) -> String {
+    pub(crate) fn lua(&self) -> String {
         let mut lua = format!("{MARK}{}{PRELUDE}", self.word());
         for (at, statement) in self.statements.iter().enumerate() {
             let act = match &statement.act {
@@ -401,7 +334,7 @@ impl Word {
                 let is_plain = |byte: &u8| byte.is_ascii_graphic() && !b",;=".contains(byte);
                 match !text.is_empty() && text.iter().all(is_plain) {
                     true => String::from_utf8_lossy(text).into_owned(),
-                    false => "=x".to_owned() + &hex_digits(text),
+                    false => "=x".to_owned() + &digits(text),
                 }
             }
         }
@@ -480,7 +413,7 @@ fn tell(reply: &Reply) -> String {
         Reply::Integer(number) => format!("{:.0}", *number as f64),
         Reply::Bulk(text) => {
             let shown = &text[..text.len().min(TOLD)];
-            format!("${}:{}", text.len(), hex_digits(shown))
+            format!("${}:{}", text.len(), digits(shown))
         }
         Reply::Simple(text) => format!("+{text}"),
         Reply::Error(text) => format!("-{text}"),
@@ -492,33 +425,11 @@ fn tell(reply: &Reply) -> String {
     }
 }
 
-fn hex_digits(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use tidewheel_resp::Reply;
 
     use super::{Given, Script};
-    use crate::dice::Dice;
-    use crate::draw::{Draw, spell};
-
-    #[test]
-    fn a_script_is_read_again_from_the_lua_that_was_made_of_it() {
-        let mut with_conditions = 0;
-        for seed in 0..200 {
-            let bytes = Dice::new(seed).fill(200);
-            let line = Draw::new(&bytes).script(&mut Draw::line);
-            let words = spell(&line, 1_700_000_000_000);
-            let script = Script::of(&words[0]).expect("a script");
-            assert_eq!(script.lua().as_bytes(), words[0]);
-            let given = Given::of(&words[1..], false).expect("a number of keys");
-            assert!(script.keys(given).len() >= given.keys.len());
-            with_conditions += u32::from(line.contains('?') || line.contains('!'));
-        }
-        assert!(with_conditions > 20, "{with_conditions}");
-    }
 
     #[test]
     fn a_script_ends_at_an_error_that_it_does_not_catch() {
