@@ -62,7 +62,7 @@ impl Keyspace {
         let mut left = budget;
         let since = self.hooks.stopwatch_ns();
         for db in 0..hold.databases() {
-            if !hold.is_due(db, &now) {
+            if !hold.is_due(db, &now) || hold.waits_for_stream(db) {
                 continue;
             }
             if left == 0 {

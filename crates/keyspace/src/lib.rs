@@ -114,6 +114,8 @@
 //! - **Told of changes** (CLIENT TRACKING): `tracking` and `invalidation.rs`. What a tracking
 //!   client reads is noted in its shard, and the funnel takes it out when it changes; then its
 //!   readers are told.
+//! - **Kept in a stream** (`expired-stream`): the funnel queues each key that expires, and the loops
+//!   append what is queued: `expired` and `append_expired.rs`.
 //! - **With very many members that are due**: `drain_due.rs`.
 //! - **Recorded**: what changes data is written down before its locks are released, so that a log
 //!   can make the same data again: `records`.
@@ -169,6 +171,7 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod append_expired;
 mod bits;
 mod budget;
 mod call;
@@ -185,6 +188,7 @@ mod events;
 mod eviction;
 mod execute;
 mod expire;
+mod expired;
 mod garbage;
 mod gate;
 mod geo;
@@ -233,6 +237,7 @@ pub use error::CommandError;
 pub use events::{Event, NotifyClass, NotifyFlags};
 pub use eviction::Policy;
 pub use execute::Unfinished;
+pub use expired::{AppendedExpired, ExpiredStream, ExpiredStreamStats, ExpiredStreamTrouble};
 pub use garbage::Garbage;
 pub use gate::{Exclusive, Gate, PAUSED, RAISED, Seat};
 pub use glob::glob_match;

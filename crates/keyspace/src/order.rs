@@ -1,7 +1,7 @@
 //! The order in which locks are taken. Debug builds panic if a thread breaks it.
 //!
 //! gate → shards, ascending → claims → trackers → hub → inboxes → the queue of events → that of
-//! records.
+//! expired keys → that of records.
 //!
 //! A thread takes a lock only if every lock that it holds stands further left. So no threads can
 //! wait for each other in a circle. A lock for which it would not wait may stand anywhere. A lock
@@ -39,6 +39,8 @@ pub enum Rank {
     Inbox,
     /// The queue of keyspace events.
     Events,
+    /// The queue of expired keys for streams.
+    Expired,
     /// The queue of records.
     Records,
 }

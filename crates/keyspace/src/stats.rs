@@ -107,6 +107,7 @@ impl Keyspace {
             drop(self.act_on(shard, reset));
         }
         self.shared.events.reset_dropped();
+        self.shared.expired.reset_stats();
         self.lateness_us.reset();
         self.lock_hold_ns.reset();
     }

@@ -72,6 +72,7 @@ fn flush(ctx: &mut Context<'_, '_>, databases: std::ops::Range<u32>) -> Outcome 
         hold.publish_due();
         ctx.unlock();
     }
+    ctx.keyspace.shared.expired.flush(databases);
     ctx.drop_stores(garbage, sync);
     ctx.keyspace.tell_all_invalid();
     ctx.out.ok();
@@ -103,6 +104,7 @@ pub(crate) fn swapdb(ctx: &mut Context<'_, '_>) -> Outcome {
             ctx.locked().swap(first, second);
             ctx.unlock();
         }
+        keyspace.shared.expired.swap(first, second);
         keyspace.tell_all_invalid();
     }
     ctx.out.ok();

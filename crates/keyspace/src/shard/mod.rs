@@ -16,6 +16,7 @@ pub(crate) use self::mutate::{MemberExpiry, MemberExpiryOutcome, PendingEvent, S
 pub(crate) use self::shared::SharedState;
 use self::watched::Watched;
 use crate::candidates::{Candidates, UNKNOWN};
+use crate::expired::ExpiredStreams;
 use crate::order::{Rank, Ranked, RankedGuard};
 use crate::random::Random;
 use crate::time::Now;
@@ -82,6 +83,8 @@ pub(crate) struct ShardState {
     pub(crate) changes: u64,
     /// The keys that clients watch; `None` while there are none.
     watched: Option<Box<Watched>>,
+    /// The streams of what expires; `None` while there are none.
+    expired_streams: Option<Arc<ExpiredStreams>>,
     /// The keys that clients may have cached; `None` while there are none.
     tracked: Option<Box<Tracked>>,
     /// Keys whose readers are to be told that they are invalid.
@@ -163,6 +166,7 @@ impl Shard {
                     observers: 0,
                     changes: 0,
                     watched: None,
+                    expired_streams: None,
                     tracked: None,
                     invalid: Vec::new(),
                     waiters: None,

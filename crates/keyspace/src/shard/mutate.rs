@@ -22,6 +22,7 @@ use crate::waiters::Change;
 
 mod awaited;
 mod collections;
+mod expired;
 mod members;
 mod prefetch;
 mod tracking;
@@ -40,6 +41,8 @@ const TRACKED: u8 = 1 << 3;
 const BROADCASTS: u8 = 1 << 4;
 /// The observer that has commands recorded.
 const RECORDS: u8 = 1 << 5;
+/// The observer that queues expired keys for a stream, while any is configured.
+const EXPIRED: u8 = 1 << 6;
 /// The observer of tests.
 #[cfg(test)]
 const TEST_OBSERVER: u8 = 1 << 7;
@@ -217,6 +220,7 @@ impl Hold<'_> {
     #[must_use]
     pub(crate) fn remove_dead(&mut self, at: At<'_>, slot: Slot) -> Option<Object> {
         self.state.counters.expired += 1;
+        self.note_expired(at.db, slot, at.tick);
         self.remove(at, slot, Cause::Expired)
     }
 
@@ -250,12 +254,16 @@ impl Hold<'_> {
         self.tell_pending();
         let observed = self.observes(Cause::Expired);
         let mut gone: Vec<Box<[u8]>> = Vec::new();
+        let mut notes = self.expired_notes(db, now.tick);
         let mut freed = 0;
         let mut handed = Vec::new();
         let database = self.database(db);
         let entries = &mut database.entries;
         let remove = |expired: Expired<'_, Object>| {
             freed += expired.object.as_ref().map_or(0, Object::bytes);
+            if let Some(notes) = &mut notes {
+                notes.add(&expired);
+            }
             sink(Some(expired.deadline), expired.object);
             if observed {
                 gone.push(expired.key.into());
@@ -277,6 +285,9 @@ impl Hold<'_> {
         self.count_bytes(db);
         if observed {
             self.tell_expired(db, gone);
+        }
+        if let Some(notes) = notes {
+            self.queue_expired(db, notes);
         }
         if !handed.is_empty() {
             let left = budget.saturating_sub(keys).max(1);
@@ -484,7 +495,7 @@ impl Hold<'_> {
 
     /// True if an observer wants to be told of a change with that cause.
     fn observes(&self, cause: Cause) -> bool {
-        let others = self.state.observers & !EVENTS != 0;
+        let others = self.state.observers & !(EVENTS | EXPIRED | RECORDS) != 0;
         others || self.state.observers & EVENTS != 0 && self.wants(cause).is_some()
     }
 

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use crate::events::{EventQueue, NotifyFlags};
+use crate::expired::Outbox;
 use crate::records::RecordQueue;
 use crate::tracking::{Registry, TrackingTotals};
 
@@ -13,6 +14,8 @@ pub(crate) struct SharedState {
     pub(crate) used_bytes: AtomicI64,
     /// Events that wait to be published.
     pub(crate) events: EventQueue,
+    /// Expired keys that wait to become entries of a stream.
+    pub(crate) expired: Outbox,
     /// Changes that wait to be logged.
     pub(crate) records: RecordQueue,
     /// The clients that track.

@@ -10,6 +10,7 @@ mod concurrency;
 mod deadlines;
 mod dumps;
 mod eviction;
+mod expired_streams;
 mod geo;
 mod hashes;
 mod hyperloglogs;

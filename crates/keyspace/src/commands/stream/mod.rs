@@ -1,6 +1,7 @@
 //! Streams.
 
 pub(crate) mod add;
+mod append;
 pub(crate) mod claim;
 pub(crate) mod delete;
 pub(crate) mod group;
@@ -13,6 +14,7 @@ mod references;
 mod reply;
 pub(crate) mod trim;
 
+pub(crate) use self::append::{AppendFn, append_to_stream};
 use tidewheel_collections::{Stream, StreamLimits};
 use tidewheel_resp::Writer;
 use tidewheel_store::Slot;

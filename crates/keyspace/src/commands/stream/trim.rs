@@ -163,6 +163,14 @@ impl TrimOutcome {
         ctx.record_instead(&words);
     }
 
+    pub(super) fn of(trimmed: Trimmed) -> Self {
+        Self {
+            entries: trimmed.entries,
+            chunks: Some(trimmed),
+            kept: None,
+        }
+    }
+
     /// Drops the chunks when nothing is locked any more.
     pub(super) fn drop(self, ctx: &mut Context<'_, '_>) {
         let Some(chunks) = self.chunks else { return };

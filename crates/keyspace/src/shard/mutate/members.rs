@@ -71,7 +71,7 @@ impl Hold<'_> {
         let own = value::own_deadline(self.entries(db), slot);
         if let Some(own) = own.filter(|own| *own <= work.tick) {
             sink(own);
-            return self.remove_due_key(db, slot);
+            return self.remove_due_key(db, slot, work.tick);
         }
         if self.entries(db).is_inline(slot) {
             self.expire_beside::<C>(db, slot, own, work, sink)
@@ -178,8 +178,9 @@ impl Hold<'_> {
     }
 
     /// The key's own deadline was reached.
-    fn remove_due_key(&mut self, db: u32, slot: Slot) -> MemberExpiryOutcome {
+    fn remove_due_key(&mut self, db: u32, slot: Slot, tick: u64) -> MemberExpiryOutcome {
         self.state.counters.expired += 1;
+        self.note_expired(db, slot, tick);
         MemberExpiryOutcome {
             gone: true,
             garbage: self.remove_due(db, slot, Cause::Expired),

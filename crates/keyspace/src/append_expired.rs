@@ -1,0 +1,169 @@
+//! Appends what has expired to streams: the page is [`expired`](crate::expired).
+
+use std::sync::Arc;
+
+use tidewheel_collections::{Keep, Trim};
+use tidewheel_resp::{Args, Writer};
+
+use crate::commands::stream::{AppendFn, append_to_stream};
+use crate::context::Context;
+use crate::expired::{
+    AppendedExpired, ExpiredEvent, ExpiredStream, ExpiredStreamStats, ExpiredStreamTrouble,
+    ExpiredStreams, TRIMMED_MAX,
+};
+use crate::gate::Seat;
+use crate::keyspace::Keyspace;
+use crate::session::Session;
+use crate::shard::Hold;
+use crate::time::{Now, Time};
+use crate::value;
+
+impl Keyspace {
+    /// Has each key that expires in these databases become an entry of a stream, and in no others.
+    /// Of two for one database the last one counts. Locks shard after shard.
+    pub fn set_expired_streams(&self, streams: &[ExpiredStream]) {
+        let by_db = streams.iter().map(|of| (of.db, Arc::new(of.clone())));
+        let streams: Arc<ExpiredStreams> = Arc::new(by_db.collect());
+        for shard in 0..self.shards() {
+            let streams = Arc::clone(&streams);
+            drop(self.act_on(shard, Box::new(move |hold| hold.observe_expired(&streams))));
+        }
+    }
+
+    /// True if events wait to be appended. Lock-free.
+    #[must_use]
+    #[inline]
+    pub fn expired_pending(&self) -> bool {
+        self.shared.expired.pending()
+    }
+
+    /// Appends some of the events that wait, in one hold of a stream's shard. Call it again while
+    /// there are [some](AppendedExpired::Some), within a budget. Exclusive users that wait go
+    /// first.
+    pub fn append_expired(&self, seat: &mut Seat, time: Time) -> AppendedExpired {
+        if !self.expired_pending() {
+            return AppendedExpired::All;
+        }
+        if !seat.try_give_way() && seat.is_shut_out() || seat.has_whole() {
+            return AppendedExpired::Blocked;
+        }
+        let seat_stays = seat.stays();
+        let _visit = seat.visit();
+        if self.is_paused() {
+            return AppendedExpired::Blocked;
+        }
+        let Some((db, stream)) = self.shared.expired.next() else {
+            return AppendedExpired::All;
+        };
+        let shard = self.key(&stream.name).shard;
+        // Who has locks already tries for no other.
+        let hold = match seat_stays {
+            true => self.shards[shard].try_lock(),
+            false => self.shards[shard].lock_at_once(),
+        };
+        let Some(hold) = hold else {
+            return AppendedExpired::Blocked;
+        };
+        let now = Now::of(&self.timeline, time);
+        self.append_in((shard, hold), &now, db, &stream, seat_stays);
+        match self.expired_pending() {
+            true => AppendedExpired::Some,
+            false => AppendedExpired::All,
+        }
+    }
+
+    /// `beside`: this thread has other shards locked.
+    fn append_in(
+        &self,
+        (shard, hold): (usize, Hold<'_>),
+        now: &Now,
+        db: u32,
+        stream: &Arc<ExpiredStream>,
+        beside: bool,
+    ) {
+        let since = self.hooks.stopwatch_ns();
+        let events = self.shared.expired.take(db, stream);
+        let (mut session, mut out) = (Session::default(), Writer::default());
+        session.db = db;
+        let args = Args::from_slices(&[]);
+        let mut context = Context::new(self, &mut session, *now, args, &mut out, None);
+        context.keep(vec![(shard, hold)]);
+        self.append(&mut context, stream, &events);
+        let locks = context.hand_back();
+        let large = context.carry_on();
+        drop(context);
+        self.record_hold(since);
+        match locks.iter().any(|(_, hold)| hold.has_ready()) {
+            true if beside => self.serve_all_and_unlock(*now, locks),
+            true => self.serve_and_unlock(*now, locks),
+            false => self.unlock_shards(locks, None),
+        }
+        if large.is_some() {
+            let mut context = Context::new(self, &mut session, *now, args, &mut out, None);
+            context.carry(large);
+            context.finish();
+        }
+    }
+
+    /// Appends events to their stream, whose shard is locked.
+    fn append(&self, ctx: &mut Context<'_, '_>, stream: &ExpiredStream, events: &[ExpiredEvent]) {
+        if events.is_empty() {
+            return;
+        }
+        let now = ctx.now;
+        let trim = Trim {
+            keep: Keep::Len(stream.max_len),
+            approximate: true,
+            limit: TRIMMED_MAX,
+        };
+        let key = self.key(&stream.name);
+        let appended = append_to_stream(ctx, key, trim, |append| {
+            events
+                .iter()
+                .take_while(|event| append_one(append, event, &now))
+                .count()
+        });
+        let (appended, trimmed) = appended.unwrap_or((0, 0));
+        let failed = events.len() - appended;
+        if appended > 0 {
+            self.shared.expired.count(appended as u64, trimmed);
+        }
+        if failed > 0 {
+            self.shared.expired.count_failed(stream, failed as u64);
+        }
+    }
+
+    /// What became of events for streams of expired keys.
+    #[must_use]
+    pub fn expired_stream_stats(&self) -> ExpiredStreamStats {
+        self.shared.expired.stats()
+    }
+
+    /// What the log should say of these streams, each thing once.
+    #[must_use]
+    pub fn expired_stream_troubles(&self) -> Vec<ExpiredStreamTrouble> {
+        self.shared.expired.take_troubles()
+    }
+}
+
+/// Appends the entry of an event. False if no id is left for it.
+fn append_one(append: &mut AppendFn<'_>, event: &ExpiredEvent, now: &Now) -> bool {
+    let (mut deadline, mut fired) = (itoa::Buffer::new(), itoa::Buffer::new());
+    let mut words: Vec<&[u8]> = Vec::with_capacity(10);
+    words.extend([b"key", &*event.key]);
+    words.extend([
+        &b"deadline"[..],
+        deadline.format(now.wall_of(event.deadline)).as_bytes(),
+    ]);
+    words.extend([
+        &b"fired"[..],
+        fired.format(now.wall_of(event.fired)).as_bytes(),
+    ]);
+    if event.stream.values {
+        words.extend([b"type", value::type_name(event.tag).as_bytes()]);
+    }
+    if let Some(value) = &event.value {
+        words.extend([b"value", &**value]);
+    }
+    append(&words)
+}

@@ -1,0 +1,52 @@
+//! Appends entries that no command has sent: what has expired.
+
+use tidewheel_collections::{Log, Stream, Trim};
+
+use super::trim::TrimOutcome;
+use super::{at, event, limits};
+use crate::context::{Context, Key, Lookup};
+use crate::error::CommandError;
+
+/// Appends an entry of these names and values in turn. False if no id is left for it.
+pub(crate) type AppendFn<'f> = dyn FnMut(&[&[u8]]) -> bool + 'f;
+
+/// Appends what `entries` passes to its argument to the stream of a key in the session's database,
+/// and trims it then. Returns how many entries it has appended, and how many have left. All of them
+/// are one change.
+///
+/// # Errors
+///
+/// If the key has another type.
+pub(crate) fn append_to_stream(
+    ctx: &mut Context<'_, '_>,
+    key: Key<'_>,
+    trim: Trim,
+    entries: impl FnOnce(&mut AppendFn<'_>) -> usize,
+) -> Result<(usize, u64), CommandError> {
+    let slot = ctx.find_of::<Stream>(key, Lookup::Write)?;
+    let wall_ms = u64::try_from(ctx.now.wall_ms()).unwrap_or(0);
+    let next_id = |log: &Log| log.next_id(wall_ms);
+    if let Some(slot) = slot
+        && next_id(&at(ctx, key, slot).log).is_none()
+    {
+        return Ok((0, 0));
+    }
+    let limits = limits(ctx);
+    let (appended, trimmed) = ctx.edit(key, slot, |stream: &mut Stream, _| {
+        let appended = entries(&mut |words| {
+            let Some(id) = next_id(&stream.log) else {
+                return false;
+            };
+            stream.log.append(id, words.iter().copied(), &limits);
+            true
+        });
+        let trimmed = TrimOutcome::of(stream.log.trim(trim));
+        ((appended, trimmed), Some(event("xadd")))
+    });
+    let left = trimmed.entries;
+    if left > 0 {
+        ctx.event(key, event("xtrim"));
+    }
+    trimmed.drop(ctx);
+    Ok((appended, left))
+}
