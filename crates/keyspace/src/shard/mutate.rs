@@ -224,8 +224,13 @@ impl Hold<'_> {
         self.remove(at, slot, Cause::Expired)
     }
 
-    /// Removes an entry to free memory, and records that. Returns its object.
+    /// Removes an entry to free memory, and records that. Returns its object. One that is dead has
+    /// expired.
     pub(crate) fn evict(&mut self, db: u32, slot: Slot, now: &Now) -> Option<Object> {
+        let deadline = value::own_deadline(self.entries(db), slot);
+        if deadline.is_some_and(|deadline| deadline <= now.tick) {
+            return self.evict_dead(db, slot, now.tick);
+        }
         self.state.counters.evicted += 1;
         let key = match self.state.observers {
             0 => Vec::new(),

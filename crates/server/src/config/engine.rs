@@ -10,6 +10,7 @@ use crate::config::Settings;
 pub(crate) fn apply(settings: &Settings, keyspace: &Keyspace) {
     let rules = keyspace.rules();
     keyspace.set_notify_flags(settings.notify);
+    keyspace.set_expired_streams(&settings.expired_streams.0);
     keyspace.set_tracking_keys_max(settings.tracking_keys_max);
     rules.set_policy(settings.max_memory_policy);
     rules

@@ -9,6 +9,7 @@ mod cli;
 mod collections;
 mod diagnosis;
 pub(crate) mod engine;
+mod expired_streams;
 mod file;
 mod live;
 mod password;

@@ -4,6 +4,7 @@ use tidewheel_keyspace::{NotifyFlags, Policy};
 
 use super::collections::Collections;
 use super::diagnosis::Diagnosis;
+use super::expired_streams::ExpiredStreams;
 use super::password::Password;
 use super::value::{BindAddress, DebugAccess, LogLevel, OutputLimits, SanitizeDump};
 
@@ -34,6 +35,8 @@ pub(crate) struct Settings {
     pub(crate) lfu_log_factor: u32,
     pub(crate) lfu_decay_time: u32,
     pub(crate) notify: NotifyFlags,
+    /// The streams that keep what expires.
+    pub(crate) expired_streams: ExpiredStreams,
     pub(crate) password: Password,
     /// Without a password only clients of this machine are served.
     pub(crate) protected_mode: bool,
@@ -126,6 +129,7 @@ impl Default for Settings {
             lfu_log_factor: 10,
             lfu_decay_time: 1,
             notify: NotifyFlags::NONE,
+            expired_streams: ExpiredStreams::default(),
             password: Password::default(),
             protected_mode: true,
             bulk_max: 512 << 20,

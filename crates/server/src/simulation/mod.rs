@@ -14,6 +14,7 @@ mod crowd;
 mod done;
 mod episodes;
 mod events;
+mod expired_streams;
 mod fan_out;
 mod half_close;
 mod hand_over;

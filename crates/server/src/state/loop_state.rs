@@ -31,6 +31,8 @@ pub(crate) struct LoopState {
     since_time: usize,
     /// The loop's seat in the keyspace: occupied while the loop works, empty while it sleeps.
     pub(crate) seat: Seat,
+    /// The tick from which on it appends to streams of expired keys: another has had one's shard.
+    pub(crate) append_expired_at: u64,
     pub(crate) tally: LoopTally,
     pub(crate) scripts: Scripts,
     /// Commands run beside a script of this loop, which has locked shards.
@@ -46,6 +48,7 @@ impl LoopState {
             time: server.clock.now(),
             since_time: 0,
             seat: server.keyspace.seat(),
+            append_expired_at: 0,
             tally: LoopTally::default(),
             scripts: Scripts::default(),
             beside_script: false,

@@ -22,6 +22,7 @@ use tidewheel_time::NEVER;
 use crate::counters::latency::LatencyEvent;
 use crate::state::loop_state::LoopState;
 use crate::time::clock;
+use crate::upkeep::expired;
 use crate::upkeep::guard;
 use crate::upkeep::shards::LoopShards;
 
@@ -170,9 +171,8 @@ impl LoopExpiry {
 
     /// Expires what is due in one shard.
     fn expire_shard(&mut self, state: &mut LoopState, shard: usize, end: u64) -> PassEnd {
-        let keyspace = &state.server.keyspace;
-        while keyspace.next_deadline(shard) <= state.time.tick {
-            let keys = state.settings.expiry_hold_keys;
+        while state.server.keyspace.next_deadline(shard) <= state.time.tick {
+            let (keyspace, keys) = (&state.server.keyspace, state.settings.expiry_hold_keys);
             let progress = keyspace.expire(&mut state.seat, shard, state.time, keys);
             self.expired += u64::from(progress.fired);
             if progress.fired > 0 {
@@ -181,6 +181,7 @@ impl LoopExpiry {
             self.has_run = true;
             state.server.publish_events();
             state.time = state.server.clock.now();
+            expired::append_until(state, end);
             if clock::micros(state.time) >= end {
                 return PassEnd::Spent;
             }

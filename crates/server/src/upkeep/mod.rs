@@ -1,5 +1,6 @@
 //! Background work on shards: expiry and tidying, also for loops that are stuck.
 
+pub(crate) mod expired;
 pub(crate) mod expiry;
 pub(crate) mod guard;
 pub(crate) mod shards;

@@ -188,6 +188,12 @@ impl Hold<'_> {
         }
     }
 
+    /// A victim's own deadline was reached.
+    #[cold]
+    pub(super) fn evict_dead(&mut self, db: u32, slot: Slot, tick: u64) -> Option<Object> {
+        self.remove_due_key(db, slot, tick).garbage
+    }
+
     /// All members are due: they leave with their key, at once.
     fn remove_with_members<C: Collection>(
         &mut self,

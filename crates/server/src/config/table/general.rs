@@ -3,6 +3,7 @@
 use tidewheel_keyspace::{NotifyFlags, Policy};
 
 use super::{ChangeTime, ConfigKey, only, put};
+use crate::config::expired_streams::ExpiredStreams;
 use crate::config::password::Password;
 use crate::config::value::{
     BindAddress, DebugAccess, LogLevel, integer, memory_within, name_of, name_of_bool, percentage,
@@ -238,6 +239,19 @@ pub(super) static KEYS: &[ConfigKey] = &[
                 "Invalid event class character. Use 'Ag$lshzxeKEtmdn'.".to_owned()
             })?;
             put(&mut s.notify, flags)
+        },
+    },
+    ConfigKey {
+        name: "expired-stream",
+        value: "DB NAME LENGTH [values]",
+        help: "streams that get an entry for each key of a database that expires, e.g. 0 gone 1000000 values; empty = none",
+        change: ChangeTime::Live,
+        get: |s| s.expired_streams.to_string(),
+        set: |s, v| {
+            put(
+                &mut s.expired_streams,
+                ExpiredStreams::parse(v, DATABASES_MAX)?,
+            )
         },
     },
     ConfigKey {

@@ -37,6 +37,7 @@ use tidewheel_time::NEVER;
 use self::table::Answer;
 use self::waiting::ANSWERS;
 use crate::loop_handle::inbox::InboxItem;
+use crate::upkeep::expired;
 use crate::upkeep::expiry::LoopExpiry;
 
 #[cfg(test)]
@@ -71,6 +72,7 @@ impl<K: Sockets> LoopCore<K> {
             pause.is_on().then(|| pause.until().max(self.now() + 1)),
             self.memory_check.is_due().then(|| self.now() + 1),
             self.shrinking.next_attempt(),
+            expired::wake_at(&self.state),
         ];
         let until = until.into_iter().flatten().min().unwrap_or(NEVER);
         let asleep = until > self.now() && self.handle().fall_asleep(until, expires);
@@ -85,6 +87,7 @@ impl<K: Sockets> LoopCore<K> {
             || !self.arrivals.is_empty()
             || !self.ending.is_empty()
             || self.tidying.wake_at() <= self.now()
+            || expired::wake_at(&self.state).is_some_and(|tick| tick <= self.now())
             || (expires && self.expiry.has_work(&self.state))
     }
 
@@ -199,6 +202,7 @@ impl<K: Sockets> LoopCore<K> {
         }
         // For example of commands of a connection that is gone. Nobody else would do it.
         self.server().publish_events();
+        expired::append(&mut self.state);
         self.state.seat.leave();
     }
 

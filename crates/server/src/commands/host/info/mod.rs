@@ -342,6 +342,7 @@ fn expiry(state: &LoopState, stats: &Stats, text: &mut String) -> std::fmt::Resu
         ..
     } = stats.lateness_us;
     let holds = stats.lock_hold_ns;
+    let streams = server.keyspace.expired_stream_stats();
     lines!(
         text,
         "expiry_frozen" = u8::from(stats.frozen),
@@ -363,6 +364,14 @@ fn expiry(state: &LoopState, stats: &Stats, text: &mut String) -> std::fmt::Resu
         "expired_by_helpers" = totals.helped,
         "events_pending" = stats.events_pending,
         "events_dropped" = stats.events_dropped,
+        "expired_stream_queued" = streams.queued,
+        "expired_stream_queued_bytes" = streams.queued_bytes,
+        "expired_stream_appended" = streams.appended,
+        "expired_stream_trimmed" = streams.trimmed,
+        "expired_stream_failed" = streams.failed,
+        "expired_stream_dropped" = streams.dropped,
+        "expired_stream_flushed" = streams.flushed,
+        "expired_stream_waits" = streams.waits,
         "longest_lock_hold_us" = holds.max.div_ceil(1000),
         "lock_holds_us" = format_args!(
             "count={},p50={:.1},p99={:.1},p99.9={:.1},max={:.1}",
