@@ -133,6 +133,18 @@ impl Keyspace {
         }
     }
 
+    /// Takes the events that wait instead of appending them, each with its database, and its
+    /// deadline and the time of its removal in engine ticks. For tests.
+    #[doc(hidden)]
+    pub fn take_expired(&self) -> Vec<(u32, Box<[u8]>, u64, u64)> {
+        let mut all = Vec::new();
+        while let Some((db, stream)) = self.shared.expired.next() {
+            let taken = self.shared.expired.take(db, &stream).into_iter();
+            all.extend(taken.map(|event| (stream.db, event.key, event.deadline, event.fired)));
+        }
+        all
+    }
+
     /// What became of events for streams of expired keys.
     #[must_use]
     pub fn expired_stream_stats(&self) -> ExpiredStreamStats {

@@ -26,11 +26,13 @@ const UNPUBLISHED_BYTES: u64 = 4 << 10;
 pub fn against_model(rig: Rig, steps: &[Step]) {
     let longest = &rig.keyspace.rules().proto_max_bulk_len;
     longest.store(STRING_MAX as u64, Relaxed);
+    rig.queue_expired();
     let mut both = Both {
         rig,
         model: Model::default(),
         walk: None,
         expired: 0,
+        flushed: 0,
     };
     for (i, step) in steps.iter().enumerate() {
         both.step(step);
@@ -50,6 +52,8 @@ struct Both {
     walk: Option<Walk>,
     /// Keys that were announced to have expired.
     expired: u64,
+    /// Expired keys that a flush has taken out of the queue.
+    flushed: u64,
 }
 
 impl Both {
@@ -308,12 +312,15 @@ impl Both {
     fn compare_events(&mut self) {
         let tick = self.rig.engine().0;
         let mut expected: VecDeque<Event> = self.model.events().into();
+        let mut expired = Vec::new();
         for event in self.rig.events() {
             if matches!(event.class, NotifyClass::New | NotifyClass::KeyMiss) {
                 continue;
             }
             let found = (event.db, event.key.into_vec(), event.name);
-            self.expired += u64::from(event.name == "expired");
+            if event.name == "expired" {
+                expired.push((found.0, found.1.clone()));
+            }
             if expected.front() == Some(&found) {
                 expected.pop_front();
                 continue;
@@ -322,6 +329,27 @@ impl Both {
             assert!(explained, "announced: {found:?}, expected {expected:?}");
         }
         assert_eq!(expected, VecDeque::new(), "events that were not announced");
+        self.expired += expired.len() as u64;
+        self.compare_expired(expired, tick);
+    }
+
+    /// Each key that was announced to have expired is queued once for its database's stream, in the
+    /// same order, if it was not flushed.
+    fn compare_expired(&mut self, mut announced: Vec<(u32, Vec<u8>)>, tick: u64) {
+        let flushed = self.rig.keyspace.expired_stream_stats().flushed;
+        let mut queued = Vec::new();
+        for (db, key, deadline, fired) in self.rig.keyspace.take_expired() {
+            assert!(deadline <= fired && fired <= tick, "{deadline}, {fired}");
+            queued.push((db, key.into_vec()));
+        }
+        let gone = flushed - std::mem::replace(&mut self.flushed, flushed);
+        assert_eq!(queued.len() as u64 + gone, announced.len() as u64);
+        // Those of a database are in order.
+        announced.sort_by_key(|(db, _)| *db);
+        queued.sort_by_key(|(db, _)| *db);
+        let mut rest = announced.iter();
+        let in_order = queued.iter().all(|key| rest.any(|other| other == key));
+        assert!(in_order, "queued {queued:?}, announced {announced:?}");
     }
 
     /// A sleeper must never sleep past a deadline.

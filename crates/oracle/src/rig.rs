@@ -11,8 +11,9 @@ use crate::shell::Shell;
 use crate::step::Step;
 use tidewheel_keyspace::rows::Flags;
 use tidewheel_keyspace::{
-    Begun, Command, Keyspace, NotifyFlags, Options, PackedLimit, Reach, Seat, Served, Session,
-    Stats, Ticket, Time, Transaction, Unfinished, Waiter, Watching, is_run_here, resolve,
+    Begun, Command, ExpiredStream, Keyspace, NotifyFlags, Options, PackedLimit, Reach, Seat,
+    Served, Session, Stats, Ticket, Time, Transaction, Unfinished, Waiter, Watching, is_run_here,
+    resolve,
 };
 use tidewheel_resp::{Args, Limits, Parsed, Parser, Protocol, Reply, Writer};
 
@@ -102,6 +103,18 @@ impl Rig {
         let shards = self.keyspace.shards();
         let mut loaded = Replica::of_snapshot(&self.keyspace, &mut self.seat, clock, shards);
         loaded.compare(&self.keyspace, &mut self.seat, (clock, engine));
+    }
+
+    /// Has all databases queue what expires for streams. Nobody appends it.
+    pub fn queue_expired(&self) {
+        let streams = (0..16).map(|db| ExpiredStream {
+            db,
+            name: (*b"stream of expired keys").into(),
+            max_len: 1,
+            values: db % 2 == 0,
+        });
+        let streams: Vec<_> = streams.collect();
+        self.keyspace.set_expired_streams(&streams);
     }
 
     /// Lets the clocks run.
