@@ -77,9 +77,11 @@ def uses(*command):
 
 
 def page_examples():
-    """The programs of the page on locks, limits and queues. Redis has no `CL.THROTTLE`."""
-    with open(os.path.join(HERE, "../docs/locks-limits-queues.md")) as page:
-        blocks = re.findall(r"<!-- applications: (\w+) -->\n```\w+\n(.*?)```", page.read(), re.S)
+    """The programs of two pages. Redis has no `CL.THROTTLE`, and no streams of what expires."""
+    blocks = []
+    for page in ["locks-limits-queues.md", "expired-events.md"]:
+        with open(os.path.join(HERE, "../docs", page)) as text:
+            blocks += re.findall(r"<!-- applications: (\w+) -->\n```\w+\n(.*?)```", text.read(), re.S)
     for language, code in blocks:
         name = os.path.join(NODE_FOLDER, "page." + {"python": "py", "node": "mjs"}[language])
         with open(name, "w") as file:

@@ -114,8 +114,8 @@
 //! - **Told of changes** (CLIENT TRACKING): `tracking` and `invalidation.rs`. What a tracking
 //!   client reads is noted in its shard, and the funnel takes it out when it changes; then its
 //!   readers are told.
-//! - **Kept in a stream** (`expired-stream`): the funnel queues each key that expires, and the loops
-//!   append what is queued: `expired` and `append_expired.rs`.
+//! - **Kept in a stream** (`expired-stream`): the funnel queues each key that expires, and the
+//!   loops append what is queued: `expired` and `append_expired.rs`.
 //! - **With very many members that are due**: `drain_due.rs`.
 //! - **Recorded**: what changes data is written down before its locks are released, so that a log
 //!   can make the same data again: `records`.

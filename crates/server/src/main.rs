@@ -8,7 +8,8 @@
 //! - `simulation/`: tests. Loops over streams in memory, in virtual time, under a seeded schedule.
 //!   Episodes differ in passwords, `timeout`, `maxmemory` and output limits; the oracle says what
 //!   data commands answer. Histories of clients that die: a bank (MULTI), counting (WATCH), queues
-//!   (BLPOP). Caches of clients (CLIENT TRACKING) equal the data whenever all is quiet.
+//!   (BLPOP). Caches of clients (CLIENT TRACKING) equal the data whenever all is quiet. Each
+//!   expired key is in its stream once.
 //! - `start/`: starting and stopping the loops; signals.
 //! - `loops/`: `event_loop/` is the shell of a loop, with poller, alarm and listeners. `loop_core/`
 //!   is the loop without sockets and clock: a turn over its connections, and expiry. `worker/`
@@ -17,8 +18,8 @@
 //!   commands about connections and the server. `foreign_protocol.rs` recognises input of other
 //!   protocols, which is not run.
 //! - `persistence/`: all data in a file, and back.
-//! - `upkeep/`: expiry within a turn, tidying, the watch over loops that are stuck, the shards of
-//!   each loop.
+//! - `upkeep/`: expiry within a turn, expired keys in streams, tidying, the watch over loops that
+//!   are stuck, the shards of each loop.
 //! - `state/`: the state that all loops share, and each loop's own. In tests, an observer of the
 //!   commands.
 //! - `clients/`: connections and their limits, the commands that they queue after MULTI (within
@@ -62,6 +63,14 @@
 //! `upkeep/expiry.rs` says what changes when it is behind, `loops/event_loop/yielding.rs` when it
 //! yields its processor. `upkeep/guard.rs` says which loop expires its keys while it runs a long
 //! command.
+//!
+//! # Expired keys in a stream
+//!
+//! With `expired-stream`, each key that expires becomes an entry of a stream. The keyspace queues
+//! it under the key's lock, and loops append it when nothing is locked (`upkeep/expired.rs`): after
+//! each hold of expiry, within the microseconds of its pass, and at the end of a turn. All loops
+//! append; those who have the stream's shard take the events from the queue, so they stay in order.
+//! The keyspace's page `expired` says what happens when the queue is full.
 //!
 //! # Invariants
 //!

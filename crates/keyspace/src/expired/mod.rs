@@ -38,8 +38,8 @@
 //! command has the stream's shard. From [`WAITING_MAX`] events or [`WAITING_BYTES_MAX`] on, *passes
 //! of expiry wait* in databases that have a stream: their dead keys stay invisible in memory, which
 //! is where they are anyway, and expire when the stream is free. Commands that meet dead keys
-//! cannot wait. They queue more, up to [`QUEUED_MAX`] events or [`QUEUED_BYTES_MAX`]. What comes then
-//! is dropped and counted, and the server's log says so.
+//! cannot wait. They queue more, up to [`QUEUED_MAX`] events or [`QUEUED_BYTES_MAX`]. What comes
+//! then is dropped and counted, and the server's log says so.
 //!
 //! Entries are appended beyond `maxmemory` too, since that is where expiry frees memory; the next
 //! command makes room. The length of the stream bounds them. The stream is a key like others for

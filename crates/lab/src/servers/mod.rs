@@ -17,6 +17,7 @@ mod client;
 mod crowd;
 mod driver;
 mod event_lag;
+mod expired_stream;
 mod fan_out;
 mod getter;
 mod hand_over;
@@ -60,6 +61,8 @@ enum Workload {
     Sparse(burst::Args),
     /// The delay of each key's `expired` event.
     EventLag(event_lag::Args),
+    /// A million keys due within one second that become entries of a stream.
+    ExpiredStream(expired_stream::Args),
     /// Server processor time per request and requests a second, by pipeline and connections.
     Throughput(throughput::Args),
     /// The time that an element takes to one of very many clients that wait for a key.
@@ -82,6 +85,7 @@ impl Workload {
             Self::MassExpiry(args) => burst::run(&args.plan(true), target),
             Self::Sparse(args) => burst::run(&args.plan(false), target),
             Self::EventLag(args) => event_lag::run(args, target),
+            Self::ExpiredStream(args) => expired_stream::run(args, target),
             Self::Throughput(args) => throughput::run(args, target),
             Self::HandOver(args) => hand_over::run(args, target),
             Self::FanOut(args) => fan_out::run(args, target),

@@ -8,6 +8,7 @@ mod common;
 mod compatibility;
 mod connections;
 mod diagnosis;
+mod expired_streams;
 mod expiry;
 mod functions;
 mod hostile;
