@@ -1,8 +1,10 @@
 //! Expired events that stay: each key that expires becomes one entry of a stream.
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use tidewheel_keyspace::{
-    AppendedExpired, Begun, ExpiredStream, ExpiredStreamTrouble, Options, PAUSED, Session, Waiter,
-    Watching, resolve,
+    AppendedExpired, Begun, ExpiredStream, ExpiredStreamTrouble, Options, PAUSED, Policy, Session,
+    Waiter, Watching, resolve,
 };
 use tidewheel_resp::{Args, Reply, Writer};
 
@@ -403,6 +405,16 @@ fn expiry_waits_when_too_many_events_do() {
     assert_eq!(most as u32, fired - 1);
     assert!(rig.keyspace.expired_stream_stats().waits > 0);
     assert!(rig.next_deadline() <= rig.time.tick, "it is tried again");
+    // A victim that is dead has expired.
+    let (used, rules) = (rig.keyspace.used_memory(), rig.keyspace.rules());
+    rules.set_policy(Policy::AllKeysRandom);
+    rules.maxmemory.store(used * 9 / 10, Relaxed);
+    rig.run("SET bring memory");
+    rig.run("DEL bring");
+    rig.keyspace.rules().maxmemory.store(0, Relaxed);
+    let queued = rig.keyspace.expired_stream_stats().queued;
+    assert!(queued > most, "{queued}");
+    assert_eq!(rig.keyspace.stats(rig.time).evicted, 0);
     assert_eq!(rig.append(), AppendedExpired::All);
     rig.expire_all();
     rig.append();
