@@ -160,6 +160,7 @@ impl Keyspace {
 
 /// Appends the entry of an event. False if no id is left for it.
 fn append_one(append: &mut AppendFn<'_>, event: &ExpiredEvent, now: &Now) -> bool {
+    let fired_ms = now.wall_of(event.fired);
     let (mut deadline, mut fired) = (itoa::Buffer::new(), itoa::Buffer::new());
     let mut words: Vec<&[u8]> = Vec::with_capacity(10);
     words.extend([b"key", &*event.key]);
@@ -167,15 +168,12 @@ fn append_one(append: &mut AppendFn<'_>, event: &ExpiredEvent, now: &Now) -> boo
         &b"deadline"[..],
         deadline.format(now.wall_of(event.deadline)).as_bytes(),
     ]);
-    words.extend([
-        &b"fired"[..],
-        fired.format(now.wall_of(event.fired)).as_bytes(),
-    ]);
+    words.extend([&b"fired"[..], fired.format(fired_ms).as_bytes()]);
     if event.stream.values {
         words.extend([b"type", value::type_name(event.tag).as_bytes()]);
     }
     if let Some(value) = &event.value {
         words.extend([b"value", &**value]);
     }
-    append(&words)
+    append(fired_ms, &words)
 }

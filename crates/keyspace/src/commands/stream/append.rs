@@ -7,8 +7,9 @@ use super::{at, event, limits};
 use crate::context::{Context, Key, Lookup};
 use crate::error::CommandError;
 
-/// Appends an entry of these names and values in turn. False if no id is left for it.
-pub(crate) type AppendFn<'f> = dyn FnMut(&[&[u8]]) -> bool + 'f;
+/// Appends an entry of these names and values in turn, which has happened at that wall time or
+/// later. False if no id is left for it.
+pub(crate) type AppendFn<'f> = dyn FnMut(i64, &[&[u8]]) -> bool + 'f;
 
 /// Appends what `entries` passes to its argument to the stream of a key in the session's database,
 /// and trims it then. Returns how many entries it has appended, and how many have left. All of them
@@ -24,17 +25,18 @@ pub(crate) fn append_to_stream(
     entries: impl FnOnce(&mut AppendFn<'_>) -> usize,
 ) -> Result<(usize, u64), CommandError> {
     let slot = ctx.find_of::<Stream>(key, Lookup::Write)?;
-    let wall_ms = u64::try_from(ctx.now.wall_ms()).unwrap_or(0);
-    let next_id = |log: &Log| log.next_id(wall_ms);
+    let now_ms = ctx.now.wall_ms();
+    let next_id = |log: &Log, wall_ms: i64| log.next_id(u64::try_from(wall_ms).unwrap_or(0));
     if let Some(slot) = slot
-        && next_id(&at(ctx, key, slot).log).is_none()
+        && next_id(&at(ctx, key, slot).log, now_ms).is_none()
     {
         return Ok((0, 0));
     }
     let limits = limits(ctx);
     let (appended, trimmed) = ctx.edit(key, slot, |stream: &mut Stream, _| {
-        let appended = entries(&mut |words| {
-            let Some(id) = next_id(&stream.log) else {
+        let appended = entries(&mut |wall_ms, words| {
+            // Another thread may have read the clock a moment later than this one.
+            let Some(id) = next_id(&stream.log, wall_ms.max(now_ms)) else {
                 return false;
             };
             stream.log.append(id, words.iter().copied(), &limits);
