@@ -65,7 +65,7 @@ impl Keyspace {
             return AppendedExpired::Blocked;
         };
         let now = Now::of(&self.timeline, time);
-        self.append_in((shard, hold), &now, db, &stream, seat_stays);
+        self.append_in((shard, hold), now, db, &stream, seat_stays);
         match self.expired_pending() {
             true => AppendedExpired::Some,
             false => AppendedExpired::All,
@@ -75,31 +75,33 @@ impl Keyspace {
     /// `beside`: this thread has other shards locked.
     fn append_in(
         &self,
-        (shard, hold): (usize, Hold<'_>),
-        now: &Now,
+        (shard, mut hold): (usize, Hold<'_>),
+        mut now: Now,
         db: u32,
         stream: &Arc<ExpiredStream>,
         beside: bool,
     ) {
+        hold.meet(&mut now);
         let since = self.hooks.stopwatch_ns();
         let events = self.shared.expired.take(db, stream);
         let (mut session, mut out) = (Session::default(), Writer::default());
         session.db = db;
         let args = Args::from_slices(&[]);
-        let mut context = Context::new(self, &mut session, *now, args, &mut out, None);
+        let mut context = Context::new(self, &mut session, now, args, &mut out, None);
         context.keep(vec![(shard, hold)]);
         self.append(&mut context, stream, &events);
+        context.record();
         let locks = context.hand_back();
         let large = context.carry_on();
         drop(context);
         self.record_hold(since);
         match locks.iter().any(|(_, hold)| hold.has_ready()) {
-            true if beside => self.serve_all_and_unlock(*now, locks),
-            true => self.serve_and_unlock(*now, locks),
+            true if beside => self.serve_all_and_unlock(now, locks),
+            true => self.serve_and_unlock(now, locks),
             false => self.unlock_shards(locks, None),
         }
         if large.is_some() {
-            let mut context = Context::new(self, &mut session, *now, args, &mut out, None);
+            let mut context = Context::new(self, &mut session, now, args, &mut out, None);
             context.carry(large);
             context.finish();
         }

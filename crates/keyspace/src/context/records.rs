@@ -69,34 +69,32 @@ impl<'a> Context<'a, '_> {
         if !changed {
             return;
         }
-        let Some(row) = self.row else {
-            unreachable!("only commands change data");
-        };
         if std::mem::replace(&mut self.recorded, true) {
             // It changes shard after shard, while nobody else is inside.
             debug_assert!(
-                matches!(handler(row), Handler::Whole(_)),
+                (self.row).is_some_and(|row| matches!(handler(row), Handler::Whole(_))),
                 "other commands change data in one hold"
             );
             return;
         }
         let queue = &self.keyspace.shared.records;
-        let as_sent = self.instead.is_none() && row.recorded == Recorded::AsSent;
+        let is_sent = |row: &Command| row.recorded == Recorded::AsSent;
+        let as_sent = self.instead.is_none() && self.row.is_some_and(is_sent);
         match self.group.take() {
             None if as_sent => queue.push(&self.now, self.session.db, self.args.iter()),
             None => {
                 let mut group = Encoder::default();
-                self.record_into(row, &mut group);
+                self.record_into(&mut group);
                 queue.push_group(&group);
             }
             Some(mut group) => {
-                self.record_into(row, &mut group);
+                self.record_into(&mut group);
                 self.group = Some(group);
             }
         }
     }
 
-    fn record_into(&mut self, row: &Command, group: &mut Encoder) {
+    fn record_into(&mut self, group: &mut Encoder) {
         let (now, db) = (self.now, self.session.db);
         if let Some(instead) = self.instead.take() {
             for (db, words) in &*instead {
@@ -104,6 +102,9 @@ impl<'a> Context<'a, '_> {
             }
             return;
         }
+        let Some(row) = self.row else {
+            unreachable!("what is no command says what is recorded");
+        };
         match row.recorded {
             Recorded::AsSent => group.command(&now, db, self.args.iter()),
             Recorded::AsResult => {

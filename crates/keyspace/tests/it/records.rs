@@ -244,3 +244,31 @@ fn recording_ends_when_it_is_switched_off() {
     rig.keyspace.stop_recording(&rig.seat.exclusive());
     rig.recorded("SET k w ->");
 }
+
+/// The keys themselves leave no record: replay finds them dead at its own time. What the stream
+/// says of them is data.
+#[test]
+fn entries_about_expired_keys_are_recorded_as_they_were_appended() {
+    let mut rig = Rig::recording();
+    let stream = ExpiredStream {
+        db: 0,
+        name: (*b"gone").into(),
+        max_len: 1_000,
+        values: true,
+    };
+    rig.keyspace.set_expired_streams(&[stream]);
+    rig.recorded(
+        "
+        SET k v PX 5 -> 0: SET k v PX 5
+        pass 5
+        GET k ->
+        ",
+    );
+    while rig.keyspace.append_expired(&mut rig.seat, rig.time) == AppendedExpired::Some {}
+    assert_eq!(
+        rig.records(),
+        [
+            "0: XADD gone 1700000000005-0 key k deadline 1700000000005 fired 1700000000005 type string value v"
+        ]
+    );
+}

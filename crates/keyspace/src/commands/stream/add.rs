@@ -118,7 +118,7 @@ pub(crate) fn xadd(ctx: &mut Context<'_, '_>) -> Outcome {
             let words = [b"XADD", key.bytes, id.as_bytes()].into_iter();
             let words: Vec<_> = words.chain(call.words.iter()).collect();
             ctx.record_instead(&words);
-            trimmed.record(ctx, trimming.references());
+            trimmed.record(ctx, key, trimming.references());
         }
         trimmed.drop(ctx);
     }

@@ -2,6 +2,7 @@
 
 use tidewheel_collections::{Log, Stream, Trim};
 
+use super::references::References;
 use super::trim::TrimOutcome;
 use super::{at, event, limits};
 use crate::context::{Context, Key, Lookup};
@@ -33,6 +34,7 @@ pub(crate) fn append_to_stream(
         return Ok((0, 0));
     }
     let limits = limits(ctx);
+    let (records, mut recorded) = (ctx.is_recording(), Vec::new());
     let (appended, trimmed) = ctx.edit(key, slot, |stream: &mut Stream, _| {
         let appended = entries(&mut |wall_ms, words| {
             // Another thread may have read the clock a moment later than this one.
@@ -40,15 +42,26 @@ pub(crate) fn append_to_stream(
                 return false;
             };
             stream.log.append(id, words.iter().copied(), &limits);
+            if records {
+                let words = words.iter().map(|word| Box::<[u8]>::from(*word));
+                recorded.push((id.to_string(), words.collect::<Vec<_>>()));
+            }
             true
         });
-        let trimmed = TrimOutcome::of(stream.log.trim(trim));
+        let trimmed = stream.log.trim(trim);
+        let trimmed = TrimOutcome::of(trimmed, &stream.log);
         ((appended, trimmed), Some(event("xadd")))
     });
     let left = trimmed.entries;
     if left > 0 {
         ctx.event(key, event("xtrim"));
     }
+    for (id, words) in &recorded {
+        let head = [&b"XADD"[..], key.bytes, id.as_bytes()].into_iter();
+        let words: Vec<_> = head.chain(words.iter().map(|word| &**word)).collect();
+        ctx.record_instead(&words);
+    }
+    trimmed.record(ctx, key, References::Keep);
     trimmed.drop(ctx);
     Ok((appended, left))
 }

@@ -1,11 +1,11 @@
 //! XTRIM: removes the oldest entries.
 
-use tidewheel_collections::{Keep, Needed, Stream, StreamId, Trim, Trimmed};
+use tidewheel_collections::{Keep, Log, Needed, Stream, StreamId, Trim, Trimmed};
 use tidewheel_resp::{Args, parse_i64};
 
 use super::references::References;
 use super::{Outcome, event, id};
-use crate::context::{Context, Lookup};
+use crate::context::{Context, Key, Lookup};
 use crate::error::CommandError;
 use crate::value::Object;
 use crate::value::collection::{Collection, Owned};
@@ -149,13 +149,12 @@ impl TrimOutcome {
     }
 
     /// Records which entries it has left, if that depends on how they lay.
-    pub(super) fn record(&self, ctx: &mut Context<'_, '_>, references: References) {
+    pub(super) fn record(&self, ctx: &mut Context<'_, '_>, key: Key<'_>, references: References) {
         let (word, threshold) = match self.kept {
             None => return,
             Some(Keep::Len(most)) => (&b"MAXLEN"[..], most.to_string()),
             Some(Keep::From(id)) => (&b"MINID"[..], id.to_string()),
         };
-        let key = ctx.key(1);
         let mut words = vec![b"XTRIM", key.bytes, word, b"=", threshold.as_bytes()];
         if references == References::Delete {
             words.push(b"DELREF");
@@ -163,11 +162,12 @@ impl TrimOutcome {
         ctx.record_instead(&words);
     }
 
-    pub(super) fn of(trimmed: Trimmed) -> Self {
+    /// Entries have left a log, as many as its chunks allowed for.
+    pub(super) fn of(trimmed: Trimmed, log: &Log) -> Self {
         Self {
             entries: trimmed.entries,
+            kept: (trimmed.entries > 0).then(|| kept(log)),
             chunks: Some(trimmed),
-            kept: None,
         }
     }
 
@@ -186,18 +186,17 @@ impl TrimOutcome {
     }
 }
 
+/// What to keep so that the same entries stay.
+fn kept(log: &Log) -> Keep {
+    match log.is_empty() {
+        true => Keep::Len(0),
+        false => Keep::From(log.first_id()),
+    }
+}
+
 impl Trimming {
     pub(super) fn references(&self) -> References {
         self.references
-    }
-
-    /// What to keep so that the same entries stay.
-    fn kept(&self, stream: &Stream, entries: u64) -> Option<Keep> {
-        let is_recorded = self.trim.approximate && entries > 0;
-        is_recorded.then(|| match stream.log.is_empty() {
-            true => Keep::Len(0),
-            false => Keep::From(stream.log.first_id()),
-        })
     }
 
     /// Trims a stream.
@@ -208,12 +207,17 @@ impl Trimming {
             References::Acked if has_groups => self.run_acked(stream),
             _ => {
                 let trimmed = stream.log.trim(self.trim);
-                TrimOutcome {
-                    entries: trimmed.entries,
-                    kept: self.kept(stream, trimmed.entries),
-                    chunks: Some(trimmed),
-                }
+                self.outcome(trimmed, &stream.log)
             }
+        }
+    }
+
+    fn outcome(self, trimmed: Trimmed, log: &Log) -> TrimOutcome {
+        let outcome = TrimOutcome::of(trimmed, log);
+        TrimOutcome {
+            // An exact one is recorded as it was sent.
+            kept: outcome.kept.filter(|_| self.trim.approximate),
+            ..outcome
         }
     }
 
@@ -224,11 +228,7 @@ impl Trimming {
         let leaves = |id: &StreamId| stream.log.is_empty() || *id < stream.log.first_id();
         let gone: Vec<_> = candidates.into_iter().filter(leaves).collect();
         stream.groups.forget_all(&gone);
-        TrimOutcome {
-            entries: trimmed.entries,
-            kept: self.kept(stream, trimmed.entries),
-            chunks: Some(trimmed),
-        }
+        self.outcome(trimmed, &stream.log)
     }
 
     /// The entries that may leave.
@@ -304,7 +304,7 @@ pub(crate) fn xtrim(ctx: &mut Context<'_, '_>) -> Outcome {
         let cause = (trimmed.entries > 0).then_some(event("xtrim"));
         (trimmed, cause)
     });
-    trimmed.record(ctx, trimming.references());
+    trimmed.record(ctx, key, trimming.references());
     trimmed.drop(ctx);
     Ok(())
 }
