@@ -2,6 +2,7 @@
 //! [`tracking`](crate::tracking).
 
 use crate::context::Context;
+use crate::gate::Seat;
 use crate::keyspace::Keyspace;
 use crate::rows::{Command, Flags};
 use crate::session::Waiter;
@@ -55,6 +56,33 @@ impl Keyspace {
                 drop(self.act_on(shard, Box::new(|hold| hold.end_tracking())));
             }
         }
+    }
+
+    /// True if more keys are tracked than may be. Lock-free.
+    #[must_use]
+    #[inline]
+    pub fn tracks_too_many(&self) -> bool {
+        self.shared.tracks_too_many()
+    }
+
+    /// Lets at most `budget` tracked keys of one shard leave, while there are more than may be, and
+    /// tells their readers. Returns true if a key has left. It passes over a shard that others have,
+    /// and exclusive users that wait go first.
+    pub fn bound_tracked(&self, seat: &mut Seat, shard: usize, budget: u32) -> bool {
+        if !seat.try_give_way() && seat.is_shut_out() {
+            return false;
+        }
+        let _visit = seat.visit();
+        let Some(mut hold) = self.shards[shard].try_lock() else {
+            return false;
+        };
+        let since = self.hooks.stopwatch_ns();
+        let some = hold.bound_tracked(budget);
+        let invalid = hold.take_invalid();
+        self.record_hold(since);
+        drop(hold);
+        self.tell_invalid(None, invalid);
+        some
     }
 
     /// The prefixes of a client, in order.

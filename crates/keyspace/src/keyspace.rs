@@ -194,7 +194,7 @@ impl Keyspace {
     }
 
     /// The most keys of which is known who has read them (`tracking-table-max-keys`); 0 is no
-    /// limit.
+    /// limit. Those beyond a lower limit leave by [`bound_tracked`](Self::bound_tracked).
     pub fn set_tracking_keys_max(&self, keys: usize) {
         self.shared.tracking_keys_max.store(keys, Relaxed);
     }

@@ -135,10 +135,18 @@ impl Tracked {
         Some((gone.readers, size))
     }
 
-    /// One of the keys, at random, but not the last that was added.
+    /// One of the keys, at random.
     pub(crate) fn any(&self, random: &mut Random) -> Option<Arc<[u8]>> {
-        let older = self.keys.len().checked_sub(1).filter(|len| *len > 0)?;
-        let at = (random.next() % older as u64) as usize;
+        self.any_of(self.keys.len(), random)
+    }
+
+    /// One of the keys, at random, but not the last that was added.
+    pub(crate) fn any_but_last(&self, random: &mut Random) -> Option<Arc<[u8]>> {
+        self.any_of(self.keys.len().saturating_sub(1), random)
+    }
+
+    fn any_of(&self, first: usize, random: &mut Random) -> Option<Arc<[u8]>> {
+        let at = random.next().checked_rem(first as u64)? as usize;
         Some(Arc::clone(&self.keys[at].key))
     }
 
@@ -189,11 +197,11 @@ mod tests {
         let now = add(TableSize::default());
         assert_eq!((now.keys, now.items), (-leaving.keys, -leaving.items));
         assert_eq!(now.bytes, -leaving.bytes);
-        while let Some(key) = tracked.any(&mut random) {
+        while let Some(key) = tracked.any_but_last(&mut random) {
             add(tracked.take(&key).expect("it is there").1);
         }
         assert_eq!(tracked.keys.len(), 1, "the last one stays");
-        let last = Arc::clone(&tracked.keys[0].key);
+        let last = tracked.any(&mut random).expect("the last one");
         let left = add(tracked.take(&last).expect("it is there").1);
         assert_eq!(left, TableSize::default());
         assert!(tracked.is_empty() && tracked.places.capacity() <= 2_048);

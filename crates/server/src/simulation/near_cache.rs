@@ -407,8 +407,13 @@ fn check(rig: &mut Rig, plain: &Peer, caches: &mut [Cache], seed: u64, step: usi
 fn episode(seed: u64) -> (usize, usize, usize) {
     let mut dice = Dice(seed);
     let loops = 1 + dice.below(3) as usize;
+    let tracking_keys_max = [0, 1, 3, 1_000][dice.below(4) as usize];
+    let keys_max = match tracking_keys_max {
+        0 => usize::MAX,
+        max => max,
+    };
     let settings = Settings {
-        tracking_keys_max: [0, 3, 1_000][dice.below(3) as usize],
+        tracking_keys_max,
         ..Settings::default()
     };
     let mut rig = Rig::new(loops, settings);
@@ -453,6 +458,8 @@ fn episode(seed: u64) -> (usize, usize, usize) {
         }
     }
     looked += check(&mut rig, &plain, &mut caches, seed, STEPS);
+    let kept = rig.server.keyspace.tracking_stats().keys;
+    assert!(kept <= keys_max, "{kept} keys are tracked, seed {seed}");
     for cache in &caches {
         told += cache.told;
         broken += cache.broken;
@@ -525,6 +532,25 @@ fn the_authors_message_follows_the_reply_to_its_command() {
         INVALID_K,
         "at the deadline, and nobody has touched it"
     );
+}
+
+#[test]
+fn a_lower_limit_of_tracked_keys_is_kept_at_once_over_several_turns() {
+    let mut rig = Rig::new(2, Settings::default());
+    let reader = tracking(&mut rig, 0, b"");
+    for i in 0..2_000 {
+        reader.send(format!("GET key:{i}\r\n").as_bytes());
+    }
+    rig.settle();
+    reader.take();
+    assert_eq!(rig.server.keyspace.tracking_stats().keys, 2_000);
+    let writer = rig.connect(1);
+    rig.ask(&writer, b"CONFIG SET tracking-table-max-keys 1\r\n");
+    rig.settle();
+    assert_eq!(rig.server.keyspace.tracking_stats().keys, 1);
+    let told = reader.take();
+    let told = told.windows(10).filter(|part| *part == b"invalidate");
+    assert_eq!(told.count(), 1_999);
 }
 
 /// The reply of a long command takes another way than messages.

@@ -210,3 +210,19 @@ fn keys_that_a_full_table_forgets_are_announced() {
     assert_eq!(other.info("stats", "tracking_total_keys"), "10");
     assert_ne!(other.info("memory", "mem_tracking_tables"), "0");
 }
+
+#[test]
+fn a_table_that_may_have_fewer_keys_forgets_those_beyond_at_once() {
+    let server = Server::start(&["--shards", "64"]);
+    let mut reader = client(&server, "3");
+    assert_eq!(reader.call(&["CLIENT", "TRACKING", "ON"]), ok());
+    reader.call(&["MGET", "a", "b"]);
+    let mut other = server.client();
+    other.call(&["CONFIG", "SET", "tracking-table-max-keys", "1"]);
+    assert!([push(&["a"]), push(&["b"])].contains(&reader.read()));
+    // A key of another shard finds no room there.
+    reader.send(b"GET c\r\n");
+    let told = [reader.read(), reader.read()];
+    assert!(told.iter().any(|reply| matches!(reply, Reply::Push(_))));
+    assert_eq!(other.info("stats", "tracking_total_keys"), "1");
+}

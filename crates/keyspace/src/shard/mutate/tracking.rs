@@ -22,12 +22,12 @@ impl Hold<'_> {
         shared.tracking.add(size);
         self.state.observers |= TRACKED;
         if size.keys > 0 {
-            self.bound_tracked();
+            self.make_room_for_tracked();
         }
     }
 
-    /// Lets keys leave that are beyond the limit of all tables.
-    fn bound_tracked(&mut self) {
+    /// Lets keys leave that are beyond the limit of all tables, but not the one that has just come.
+    fn make_room_for_tracked(&mut self) {
         for _ in 0..LEAVE_FOR_ONE {
             if !self.shard.shared.tracks_too_many() {
                 return;
@@ -36,10 +36,26 @@ impl Hold<'_> {
             let any = state
                 .tracked
                 .as_ref()
-                .and_then(|of| of.any(&mut state.random));
+                .and_then(|of| of.any_but_last(&mut state.random));
             let Some(key) = any else { return };
             self.note_invalid(&key, true);
         }
+    }
+
+    /// Lets at most `budget` keys leave while all tables have more than they may. Returns true if
+    /// a key has left.
+    pub(crate) fn bound_tracked(&mut self, budget: u32) -> bool {
+        let mut left = 0;
+        while left < budget && self.shard.shared.tracks_too_many() {
+            let state = &mut *self.state;
+            let tracked = state.tracked.as_ref();
+            let Some(key) = tracked.and_then(|of| of.any(&mut state.random)) else {
+                break;
+            };
+            self.note_invalid(&key, true);
+            left += 1;
+        }
+        left > 0
     }
 
     /// A key has changed that somebody may have read. `by_itself`: by no command.

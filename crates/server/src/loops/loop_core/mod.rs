@@ -73,6 +73,7 @@ impl<K: Sockets> LoopCore<K> {
             self.memory_check.is_due().then(|| self.now() + 1),
             self.shrinking.next_attempt(),
             expired::wake_at(&self.state),
+            Some(self.forgetting.wake_at(&self.state)),
         ];
         let until = until.into_iter().flatten().min().unwrap_or(NEVER);
         let asleep = until > self.now() && self.handle().fall_asleep(until, expires);
@@ -84,6 +85,7 @@ impl<K: Sockets> LoopCore<K> {
             || !self.table.going_on.is_empty()
             || !self.table.answers.is_empty()
             || self.shrinking.goes_on()
+            || self.forgetting.wake_at(&self.state) <= self.now()
             || !self.arrivals.is_empty()
             || !self.ending.is_empty()
             || self.tidying.wake_at() <= self.now()
@@ -224,6 +226,7 @@ impl<K: Sockets> LoopCore<K> {
         self.send_fresh();
         self.handle_time_outs();
         self.shrink();
+        self.forgetting.forget(&mut self.state);
         self.end_subscriptions();
         let idle = idle && self.table.runnable() == 0;
         self.tidy(idle);

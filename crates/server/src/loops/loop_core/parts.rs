@@ -19,6 +19,7 @@ use crate::net::listener::Accepted;
 use crate::state::loop_state::LoopState;
 use crate::state::server::Server;
 use crate::upkeep::expiry::LoopExpiry;
+use crate::upkeep::forgetting::Forgetting;
 use crate::upkeep::shards::LoopShards;
 use crate::upkeep::tidying::Tidying;
 
@@ -38,6 +39,7 @@ pub(crate) struct LoopCore<K: Sockets> {
     /// The version of the settings with which connections were filed.
     pub(super) filed_version: u64,
     pub(super) shrinking: Shrinking,
+    pub(super) forgetting: Forgetting,
     pub(super) items: Vec<InboxItem>,
     pub(super) memory_check: MemoryCheck,
     pub(super) uncounted: UncountedCopies,
@@ -63,6 +65,7 @@ impl<K: Sockets> LoopCore<K> {
             ending: EndingSubscriptions::default(),
             arrivals: VecDeque::new(),
             shrinking: Shrinking::default(),
+            forgetting: Forgetting::default(),
             items: Vec::new(),
             memory_check: MemoryCheck::default(),
             uncounted: UncountedCopies::default(),
