@@ -73,6 +73,13 @@ impl Keyspace {
         self.waiting.load(SeqCst)
     }
 
+    /// The number of keys that are waited for, and of those for which some wait that are answered
+    /// when the key is gone (XREADGROUP).
+    #[must_use]
+    pub fn awaited_keys(&self) -> (usize, usize) {
+        self.shared.awaited.numbers()
+    }
+
     /// Takes a ticket whose wait is over out of all queues. Call it once for each ticket that
     /// [`begin`](Self::begin) has returned, when it was served or [ended](Ticket::end).
     pub fn leave(&self, seat: &mut Seat, time: Time, ticket: &Arc<Ticket>) {
@@ -191,9 +198,7 @@ impl Keyspace {
         // Nobody else is inside, so nobody waits for these locks.
         let mut serving = Serving::of(usize::MAX);
         let locks = self.serve_ready(&mut now, locks, &mut serving);
-        // More than one client may have changed them: each is told of all.
-        self.unlock_shards(locks, None);
-        self.end_serving(now, serving);
+        self.unlock_served(now, locks, serving);
     }
 
     fn serve_and_end<'a>(&'a self, now: Now, locks: Locks<'a>, serving: Serving) {
@@ -224,9 +229,24 @@ impl Keyspace {
                 left.extend(ready.map(|(shard, _)| *shard));
             }
         }
+        self.unlock_served(now, locks, serving);
+        left
+    }
+
+    /// Unlocks, and posts the replies. What is invalid is told behind them.
+    fn unlock_served(&self, now: Now, mut locks: Locks<'_>, serving: Serving) {
+        let mut invalid = Vec::new();
+        for (_, hold) in &mut locks {
+            if hold.after() != 0 {
+                invalid.append(&mut hold.take_invalid());
+            }
+        }
         self.unlock_shards(locks, None);
         self.end_serving(now, serving);
-        left
+        if !invalid.is_empty() {
+            // More than one client may have changed them: each is told of all.
+            self.tell_invalid(None, invalid);
+        }
     }
 
     /// Posts the replies and drops what was replaced. Nothing is locked.

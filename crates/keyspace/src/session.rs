@@ -23,6 +23,8 @@ pub struct Session {
     /// The client is told when what its next command reads may have changed (CLIENT TRACKING).
     /// Then `waiter` names it, and it was [announced](crate::Keyspace::track).
     pub tracks: bool,
+    /// Its commands are called by a script.
+    pub in_script: bool,
     /// The client, if its commands may wait.
     pub waiter: Option<Waiter>,
 }

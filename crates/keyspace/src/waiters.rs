@@ -30,7 +30,7 @@ use std::sync::Arc;
 use tidewheel_collections::StreamId;
 use tidewheel_resp::Writer;
 
-pub(crate) use self::queues::{ReadyKey, Waiters};
+pub(crate) use self::queues::{AwaitedCount, ReadyKey, Waiters};
 pub use self::ticket::Ticket;
 pub(crate) use self::ticket::TicketState;
 pub use crate::session::Waiter;

@@ -6,6 +6,7 @@ use crate::events::{EventQueue, NotifyFlags};
 use crate::expired::Outbox;
 use crate::records::RecordQueue;
 use crate::tracking::{Registry, TrackingTotals};
+use crate::waiters::AwaitedCount;
 
 /// The totals, events and settings that all shards share.
 #[derive(Debug, Default)]
@@ -20,6 +21,8 @@ pub(crate) struct SharedState {
     pub(crate) records: RecordQueue,
     /// The clients that track.
     pub(crate) registry: Registry,
+    /// The keys that somebody waits for.
+    pub(crate) awaited: AwaitedKeys,
     /// The sizes of the tables of tracked keys.
     pub(crate) tracking: TrackingTotals,
     /// The most keys in all these tables; 0 is no limit.
@@ -28,6 +31,29 @@ pub(crate) struct SharedState {
     notify: AtomicU32,
     /// The next number of [`next_note`](Self::next_note).
     notes: AtomicU64,
+}
+
+/// Numbers of keys that somebody waits for.
+#[derive(Debug, Default)]
+pub(crate) struct AwaitedKeys {
+    keys: AtomicUsize,
+    ending: AtomicUsize,
+}
+
+impl AwaitedKeys {
+    pub(crate) fn add(&self, growth: AwaitedCount) {
+        for (total, by) in [(&self.keys, growth.keys), (&self.ending, growth.ending)] {
+            if by != 0 {
+                // Wrapping: a negative change is a big positive one.
+                total.fetch_add(by as usize, Relaxed);
+            }
+        }
+    }
+
+    /// All keys, and those of which some end the wait when the key is gone.
+    pub(crate) fn numbers(&self) -> (usize, usize) {
+        (self.keys.load(Relaxed), self.ending.load(Relaxed))
+    }
 }
 
 impl SharedState {

@@ -32,6 +32,16 @@ pub(crate) struct Waiters {
     queues: BTreeMap<(u32, u8), Queues>,
     /// Each key once, in the order of the notes.
     ready: VecDeque<ReadyKey>,
+    /// The keys since [`take_growth`](Self::take_growth).
+    growth: AwaitedCount,
+}
+
+/// Numbers of keys that somebody waits for, or by how much they have grown.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct AwaitedCount {
+    pub(crate) keys: isize,
+    /// Those of which some end the wait when the key is gone.
+    pub(crate) ending: isize,
 }
 
 #[derive(Debug)]
@@ -48,6 +58,16 @@ enum Tickets {
     /// Each takes something. They are in the order in which they came.
     Takers(BTreeMap<u64, Arc<Ticket>>),
     Readers(Box<Readers>),
+}
+
+impl Tickets {
+    /// One if some of them end the wait when the key is gone.
+    fn end_without_key(&self) -> isize {
+        match self {
+            Self::Takers(_) => 0,
+            Self::Readers(readers) => isize::from(readers.has_groups()),
+        }
+    }
 }
 
 impl Queue {
@@ -86,6 +106,8 @@ impl Queue {
 impl Waiters {
     /// Puts a ticket into the queue of its key at an argument's position.
     pub(crate) fn add(&mut self, key: Key<'_>, at: usize, ticket: &Arc<Ticket>) {
+        let is_new = !self.has(ticket.db, key.bytes);
+        self.growth.keys += isize::from(is_new);
         let queues = self.queues.entry((ticket.db, ticket.tag)).or_default();
         let queue = match queues.get_mut(key.bytes) {
             Some(queue) => queue,
@@ -93,6 +115,7 @@ impl Waiters {
                 .entry(key.bytes.into())
                 .or_insert_with(|| Queue::new(key.hash, !ticket.takes())),
         };
+        let before = queue.tickets.end_without_key();
         match (&mut queue.tickets, ticket.want(at)) {
             (Tickets::Readers(readers), Some(want)) => readers.add(want, ticket),
             (Tickets::Takers(takers), None) => {
@@ -100,6 +123,18 @@ impl Waiters {
             }
             _ => unreachable!("nobody takes from a stream, or reads anything else"),
         }
+        self.growth.ending += queue.tickets.end_without_key() - before;
+    }
+
+    /// True if somebody waits for a key.
+    fn has(&self, db: u32, key: &[u8]) -> bool {
+        let mut of = self.queues.range((db, 0)..=(db, u8::MAX));
+        of.any(|(_, queues)| queues.contains_key(key))
+    }
+
+    /// By how much the keys have grown since the last call.
+    pub(crate) fn take_growth(&mut self) -> AwaitedCount {
+        std::mem::take(&mut self.growth)
     }
 
     /// Takes a ticket out of the queue of its key at an argument's position.
@@ -116,7 +151,9 @@ impl Waiters {
         let Some(queues) = self.queues.get_mut(&of) else {
             return;
         };
+        let mut is_gone = false;
         if let Some(queue) = queues.get_mut(key) {
+            let before = queue.tickets.end_without_key();
             let is_empty = match &mut queue.tickets {
                 Tickets::Takers(takers) => {
                     takers.remove(&ticket.number);
@@ -127,12 +164,17 @@ impl Waiters {
                     readers.is_empty()
                 }
             };
+            self.growth.ending += queue.tickets.end_without_key() - before;
             if is_empty {
                 queues.remove(key);
+                is_gone = true;
             }
         }
         if queues.is_empty() {
             self.queues.remove(&of);
+        }
+        if is_gone && !self.has(ticket.db, key) {
+            self.growth.keys -= 1;
         }
     }
 
@@ -211,7 +253,10 @@ impl Waiters {
             let takers = match &mut queue.tickets {
                 Tickets::Takers(takers) => takers,
                 Tickets::Readers(readers) => {
-                    return readers.next(stream_of(entries, ready.hash, &ready.name));
+                    let before = readers.has_groups();
+                    let next = readers.next(stream_of(entries, ready.hash, &ready.name));
+                    self.growth.ending -= isize::from(before && !readers.has_groups());
+                    return next;
                 }
             };
             let (_, ticket) = takers.first_key_value()?;

@@ -90,6 +90,11 @@ impl Readers {
         self.above.is_empty() && self.groups.is_empty()
     }
 
+    /// True if some read in a group: they end when there is no such key.
+    pub(crate) fn has_groups(&self) -> bool {
+        !self.groups.is_empty()
+    }
+
     /// Groups may have disappeared, or have been set back.
     pub(crate) fn look_anew(&mut self, stream: Option<&impl Source>) {
         self.by_delivered.clear();

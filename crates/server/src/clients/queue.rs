@@ -3,8 +3,6 @@
 use tidewheel_keyspace::Command;
 use tidewheel_resp::{Args, Copies};
 
-use crate::clients::pause::is_write;
-
 /// The commands that a client has queued since MULTI.
 #[derive(Debug, Default)]
 pub(crate) struct QueuedCommands {
@@ -16,9 +14,9 @@ pub(crate) struct QueuedCommands {
 }
 
 impl QueuedCommands {
-    /// Adds a command.
-    pub(crate) fn push(&mut self, row: &'static Command, args: Args<'_>) {
-        self.writes |= is_write(row);
+    /// Adds a command. `writes`: a pause of writes holds it back.
+    pub(crate) fn push(&mut self, row: &'static Command, args: Args<'_>, writes: bool) {
+        self.writes |= writes;
         self.calls.push(row, args);
     }
 

@@ -11,7 +11,6 @@ use tidewheel_resp::Args;
 
 use crate::clients::checks;
 use crate::clients::connection::{Connection, Replies, WaitingCommand};
-use crate::clients::pause::is_write;
 use crate::commands::foreign_protocol;
 use crate::commands::host::transaction::{refused, runs_at_once};
 use crate::commands::turn::{CommandStep, Turn};
@@ -394,8 +393,15 @@ impl Turn<'_> {
 
     #[cold]
     fn note_error(&mut self, row: Option<&'static Command>, ran: bool, mark: usize) {
+        let server = Arc::clone(&self.state.server);
+        let shared = &server.loops[self.state.index].command_counts;
+        if std::mem::take(&mut self.error_is_counted) {
+            if let Some(row) = row {
+                self.notes.counts.failed_again(row, ran, shared);
+            }
+            return;
+        }
         self.state.tally.errors += 1;
-        let shared = &self.state.handle().command_counts;
         let reply = self.out.as_bytes().get(mark..).unwrap_or_default();
         // To the public servers a command without memory has not run.
         let refused = ran && self.lacked_memory(mark);
@@ -468,10 +474,12 @@ impl Turn<'_> {
             self.refuse_call(conn, Some(row), why);
             return Some(CommandStep::Done);
         }
-        let changes = is_write(row)
-            || row.name == "exec" && conn.queue.as_ref().is_some_and(|queue| queue.writes());
+        let mut changes = || {
+            row.name == "exec" && conn.queue.as_ref().is_some_and(|queue| queue.writes())
+                || self.may_write(row, args)
+        };
         let waits =
-            shared & checks::PAUSE_ALL != 0 || (shared & checks::PAUSE_WRITE != 0 && changes);
+            shared & checks::PAUSE_ALL != 0 || (shared & checks::PAUSE_WRITE != 0 && changes());
         if waits {
             self.state.tally.commands -= 1;
             return Some(CommandStep::Paused);

@@ -81,6 +81,8 @@ pub(crate) struct Turn<'a> {
     pub(crate) in_transaction: bool,
     /// The command that has run was a short script, which has counted its time itself.
     pub(crate) ran_briefly: bool,
+    /// The error of the script that has run is that of one of its calls, and was counted there.
+    pub(crate) error_is_counted: bool,
     /// A reply was longer than its client may hold.
     pub(crate) over_limit: bool,
     /// A command could not run: others should have their turn before it is tried again.
@@ -104,6 +106,7 @@ impl<'a> Turn<'a> {
             command_bytes: 0,
             in_transaction: false,
             ran_briefly: false,
+            error_is_counted: false,
             over_limit: false,
             blocked: false,
         }

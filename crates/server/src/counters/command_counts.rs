@@ -142,13 +142,7 @@ impl CommandCounts {
         shared: &SharedCounts,
     ) {
         if let Some(row) = row {
-            let counter = self.counter(row, shared);
-            let count = if ran {
-                &counter.failed
-            } else {
-                &counter.rejected
-            };
-            count.fetch_add(1, Ordering::Relaxed);
+            self.failed_again(row, ran, shared);
         }
         let code = reply.get(1..).unwrap_or_default();
         let code = code
@@ -162,6 +156,18 @@ impl CommandCounts {
         } else {
             *errors.entry("OTHER".to_owned()).or_default() += 1;
         }
+    }
+
+    /// Notes that a command failed whose error was noted already, of a command that it has called.
+    #[cold]
+    pub(crate) fn failed_again(&mut self, row: &'static Command, ran: bool, shared: &SharedCounts) {
+        let counter = self.counter(row, shared);
+        let count = if ran {
+            &counter.failed
+        } else {
+            &counter.rejected
+        };
+        count.fetch_add(1, Ordering::Relaxed);
     }
 
     fn counter(&mut self, row: &'static Command, shared: &SharedCounts) -> &Counter {

@@ -553,6 +553,21 @@ fn a_lower_limit_of_tracked_keys_is_kept_at_once_over_several_turns() {
     assert_eq!(told.count(), 1_999);
 }
 
+#[test]
+fn the_message_of_a_client_that_was_served_follows_its_reply() {
+    for loops in [1, 2] {
+        let mut rig = Rig::new(loops, Settings::default());
+        let waits = tracking(&mut rig, 0, b"");
+        rig.ask(&waits, b"LRANGE k 0 -1\r\n");
+        waits.send(b"BLMOVE other k LEFT LEFT 0\r\n");
+        rig.settle();
+        let pushes = rig.connect(loops - 1);
+        rig.ask(&pushes, b"RPUSH other foo\r\n");
+        rig.settle();
+        assert_eq!(waits.take(), [b"$3\r\nfoo\r\n", INVALID_K].concat());
+    }
+}
+
 /// The reply of a long command takes another way than messages.
 #[test]
 fn a_long_read_is_told_to_be_invalid_right_after_its_reply() {

@@ -42,6 +42,8 @@ pub(crate) struct Server {
     pub(crate) scripts: Bodies,
     pub(crate) long_scripts: LongScripts,
     pub(crate) libraries: Libraries,
+    /// Scripts may call DEBUG PROTOCOL: for tests (`DEBUG SET-DISABLE-DENY-SCRIPTS`).
+    pub(crate) scripts_debug: AtomicBool,
     pub(crate) run_id: String,
     pub(crate) port: u16,
     /// Descriptors that are no connections.
@@ -189,6 +191,7 @@ impl Server {
             scripts: Bodies::default(),
             long_scripts: LongScripts::default(),
             libraries: Libraries::default(),
+            scripts_debug: AtomicBool::new(false),
             run_id: run_id(),
             port: parts.port,
             own_files: parts.own_files,

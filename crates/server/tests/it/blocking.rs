@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use tidewheel_resp::Reply;
 
-use crate::common::{Client, Server, array, bulk, command, error, eventually, now, ok, simple};
+use crate::common::{
+    Client, Server, array, bulk, command, error, eventually, now, ok, simple, text,
+};
 
 /// Sends a call, and waits until so many clients wait in all.
 fn begin(admin: &mut Client, client: &mut Client, line: &str, waiting: usize) {
@@ -253,13 +255,51 @@ fn a_thousand_waiters_are_served_in_their_order() {
         let Reply::Array(reply) = waiter.read() else {
             panic!("a key and an element")
         };
-        let number = crate::common::text(&reply[1])
-            .parse::<usize>()
-            .expect("a number");
+        let number = text(&reply[1]).parse::<usize>().expect("a number");
         assert!(got.insert(number), "{number} is served twice");
         assert!(i >= 20 || i == number, "{i} got {number}");
         // Those who came in the same hundred on different loops may have overtaken each other.
         assert_eq!(i / 100, number / 100, "{i} got {number}");
     }
     assert_eq!(got.len(), 1_000);
+}
+
+#[test]
+fn info_counts_keys_that_are_waited_for() {
+    let server = Server::start(&[]);
+    let mut watcher = server.client();
+    let mut numbers = |keys: &str, ending: &str| {
+        eventually("the numbers", || {
+            let mut is = |field, number| watcher.info("clients", field) == number;
+            (is("total_blocking_keys", keys) && is("total_blocking_keys_on_nokey", ending))
+                .then_some(())
+        });
+    };
+    let mut writer = server.client();
+    let mut pops = server.client();
+    pops.send(&command(&["BLPOP", "s", "t", "s", "0"]));
+    numbers("2", "0");
+    writer.call(&["XGROUP", "CREATE", "s", "g", "$", "MKSTREAM"]);
+    let (mut one, mut two) = (server.client(), server.client());
+    for (client, name) in [(&mut one, "one"), (&mut two, "two")] {
+        client.send(&command(&[
+            "XREADGROUP",
+            "GROUP",
+            "g",
+            name,
+            "BLOCK",
+            "0",
+            "STREAMS",
+            "s",
+            ">",
+        ]));
+    }
+    numbers("2", "1");
+    drop(two);
+    numbers("2", "1");
+    writer.call(&["DEL", "s"]);
+    assert!(text(&one.read()).starts_with("NOGROUP"));
+    numbers("2", "0");
+    writer.call(&["RPUSH", "t", "1"]);
+    numbers("0", "0");
 }

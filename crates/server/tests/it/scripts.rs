@@ -366,3 +366,106 @@ fn scripts_of_two_loops_are_atomic() {
         }
     });
 }
+
+/// The field of a command's line in INFO commandstats.
+fn counted(client: &mut Client, command: &str) -> (String, String, String) {
+    let line = client.info("commandstats", &format!("cmdstat_{command}"));
+    let field = |name: &str| {
+        let part = line.split(',').find_map(|part| part.strip_prefix(name));
+        part.unwrap_or_else(|| panic!("{name} in {line}"))
+            .to_owned()
+    };
+    (
+        field("calls="),
+        field("rejected_calls="),
+        field("failed_calls="),
+    )
+}
+
+#[test]
+fn an_error_of_a_call_is_counted_once_and_at_both_commands() {
+    let server = Server::start(&["--threads", "1"]);
+    let mut client = server.client();
+    let of = |calls: &str, rejected: &str, failed: &str| {
+        (calls.to_owned(), rejected.to_owned(), failed.to_owned())
+    };
+    for (body, eval) in [
+        ("return redis.call('select', 99)", of("1", "0", "1")),
+        ("return redis.pcall('select', 99)", of("1", "0", "1")),
+        ("redis.pcall('select', 99) return 1", of("1", "0", "0")),
+    ] {
+        client.call(&["CONFIG", "RESETSTAT"]);
+        client.call(&["EVAL", body, "0"]);
+        assert_eq!(client.info("stats", "total_error_replies"), "1", "{body}");
+        assert_eq!(client.info("errorstats", "errorstat_ERR"), "count=1");
+        assert_eq!(counted(&mut client, "select"), of("1", "0", "1"), "{body}");
+        assert_eq!(counted(&mut client, "eval"), eval, "{body}");
+    }
+    client.call(&["CONFIG", "RESETSTAT"]);
+    client.call(&["EVAL_RO", "return redis.call('set', 'a', 1)", "0"]);
+    client.call(&["EVAL", "redis.pcall('nothing') error('mine')", "0"]);
+    assert_eq!(client.info("stats", "total_error_replies"), "3");
+    assert_eq!(counted(&mut client, "set"), of("0", "1", "0"));
+    assert_eq!(counted(&mut client, "eval_ro"), of("1", "0", "1"));
+}
+
+#[test]
+fn a_pause_of_writes_lets_scripts_pass_that_say_they_do_not_write() {
+    let server = Server::start(&["--threads", "1"]);
+    let (mut boss, mut client) = (server.client(), server.client());
+    let reads = "#!lua flags=no-writes\nreturn redis.call('get', 'a')";
+    let library = "#!lua name=f\nredis.register_function{function_name='f', \
+                   callback=function() return 1 end, flags={'no-writes'}}";
+    assert_eq!(text(&boss.call(&["FUNCTION", "LOAD", library])), "f");
+    assert_eq!(boss.call(&["CLIENT", "PAUSE", "60000", "WRITE"]), ok());
+    assert_eq!(client.call(&["EVAL", reads, "0"]), Reply::Null);
+    let name = text(&client.call(&["SCRIPT", "LOAD", reads]));
+    assert_eq!(client.call(&["EVALSHA", &name, "0"]), Reply::Null);
+    assert_eq!(client.call(&["FCALL", "f", "0"]), Reply::Integer(1));
+    client.call(&["MULTI"]);
+    client.call(&["EVAL", reads, "0"]);
+    assert_eq!(client.call(&["EXEC"]), Reply::Array(vec![Reply::Null]));
+    for body in ["return 1", "#!lua\nreturn 1"] {
+        let mut held = server.client();
+        held.send(&command(&["EVAL", body, "0"]));
+        eventually("it waits", || {
+            (boss.info("clients", "blocked_clients") == "1").then_some(())
+        });
+        assert_eq!(boss.call(&["CLIENT", "UNPAUSE"]), ok());
+        assert_eq!(held.read(), Reply::Integer(1));
+        assert_eq!(boss.call(&["CLIENT", "PAUSE", "60000", "WRITE"]), ok());
+    }
+}
+
+#[test]
+fn a_set_that_a_script_sorts_by_nothing_is_in_order() {
+    let server = Server::start(&["--threads", "1"]);
+    let mut client = server.client();
+    client.call(&["SADD", "s", "c", "aa", "b", "a", "azz"]);
+    let sorted = client.call(&[
+        "EVAL",
+        "return redis.call('sort', 's', 'by', '_')",
+        "1",
+        "s",
+    ]);
+    let Reply::Array(sorted) = sorted else {
+        panic!("{sorted:?}");
+    };
+    let sorted: Vec<String> = sorted.iter().map(text).collect();
+    assert_eq!(sorted, ["a", "aa", "azz", "b", "c"]);
+}
+
+#[test]
+fn scripts_call_debug_protocol_when_they_are_let() {
+    let server = Server::start(&["--threads", "1", "--enable-debug-command", "yes"]);
+    let mut client = server.client();
+    let body = "return redis.call('debug', 'protocol', 'integer')";
+    assert!(text(&client.call(&["EVAL", body, "0"])).contains("not allowed from script"));
+    assert_eq!(
+        client.call(&["DEBUG", "SET-DISABLE-DENY-SCRIPTS", "1"]),
+        ok()
+    );
+    assert_eq!(client.call(&["EVAL", body, "0"]), Reply::Integer(12_345));
+    let other = "return redis.call('debug', 'sleep', '0')";
+    assert!(text(&client.call(&["EVAL", other, "0"])).contains("not allowed from script"));
+}

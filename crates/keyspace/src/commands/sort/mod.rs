@@ -91,7 +91,7 @@ fn collect(
     ctx: &mut Context<'_, '_>,
     options: &mut SortOptions<'_>,
 ) -> Result<SortItems, CommandError> {
-    let key = ctx.key(1);
+    let (key, in_script) = (ctx.key(1), ctx.session.in_script);
     let mut items = SortItems::default();
     let Some(slot) = ctx.find(key, Lookup::Read) else {
         return Ok(items);
@@ -102,7 +102,7 @@ fn collect(
         let elements = read::<List>(entries, slot)?.forward(0);
         elements.for_each(|element| items.push(element));
     } else if is::<Set>(tag) {
-        options.order_what_has_no_order();
+        options.order_what_has_no_order(in_script);
         read::<Set>(entries, slot)?.for_each(|entry| items.push(entry.key));
     } else if is::<ZSet>(tag) {
         let members = read::<ZSet>(entries, slot)?.forward(0);

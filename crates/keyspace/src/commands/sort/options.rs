@@ -68,10 +68,10 @@ impl<'b> SortOptions<'b> {
         by.chain(&self.gets).any(Pattern::reads_keys)
     }
 
-    /// A stored set is ordered even if it is not to be sorted, so that the result is the same
-    /// everywhere.
-    pub(super) fn order_what_has_no_order(&mut self) {
-        if !self.sorts && self.store.is_some() {
+    /// A set that is stored, or read by a script, is ordered even if it is not to be sorted, so
+    /// that the result is the same everywhere.
+    pub(super) fn order_what_has_no_order(&mut self, in_script: bool) {
+        if !self.sorts && (self.store.is_some() || in_script) {
             (self.sorts, self.alpha, self.by) = (true, true, None);
         }
     }

@@ -13,6 +13,7 @@ impl Hold<'_> {
     pub(crate) fn await_key(&mut self, key: Key<'_>, at: usize, ticket: &Arc<Ticket>) {
         let waiters = self.state.waiters.get_or_insert_default();
         waiters.add(key, at, ticket);
+        self.shard.shared.awaited.add(waiters.take_growth());
         self.state.observers |= AWAITED;
     }
 
@@ -20,6 +21,7 @@ impl Hold<'_> {
     pub(crate) fn leave_key(&mut self, at: usize, ticket: &Ticket) {
         if let Some(waiters) = &mut self.state.waiters {
             waiters.remove(at, ticket);
+            self.shard.shared.awaited.add(waiters.take_growth());
         }
         self.forget_waiters();
     }
@@ -67,7 +69,10 @@ impl Hold<'_> {
             waiters, databases, ..
         } = &mut *self.state;
         let entries = &databases[ready.db as usize].entries;
-        waiters.as_mut()?.next(ready, entries)
+        let waiters = waiters.as_mut()?;
+        let next = waiters.next(ready, entries);
+        self.shard.shared.awaited.add(waiters.take_growth());
+        next
     }
 
     /// True if a key's deadline was reached, and it is still there.

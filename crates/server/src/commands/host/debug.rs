@@ -87,6 +87,17 @@ impl Turn<'_> {
         self.done()
     }
 
+    pub(super) fn debug_allow_in_scripts(
+        &mut self,
+        conn: &Connection,
+        args: Args<'_>,
+    ) -> HandlerResult {
+        check(conn)?;
+        let allowed = switch(&args[2])?;
+        (self.state.server.scripts_debug).store(allowed, Ordering::Relaxed);
+        self.done()
+    }
+
     pub(super) fn debug_error(&mut self, conn: &Connection, args: Args<'_>) -> HandlerResult {
         check(conn)?;
         self.out.error(&String::from_utf8_lossy(&args[2]));

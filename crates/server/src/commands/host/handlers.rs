@@ -83,6 +83,7 @@ const BY_NAME: &[(&str, CommandHandler)] = &[
     ("debug|quicklist-packed-threshold", |turn, conn, args| turn.debug_packed_threshold(conn, args)),
     ("debug|reload", |turn, conn, args| turn.debug_reload(conn, args)),
     ("debug|set-active-expire", |turn, conn, args| turn.debug_set_active_expire(conn, args)),
+    ("debug|set-disable-deny-scripts", |turn, conn, args| turn.debug_allow_in_scripts(conn, args)),
     ("debug|set-skip-checksum-validation", |turn, conn, args| turn.debug_skip_checksums(conn, args)),
     ("debug|sleep", |turn, conn, args| turn.debug_sleep(conn, args)),
     ("debug|stringmatch-len", |turn, conn, args| turn.debug_string_match(conn, args)),

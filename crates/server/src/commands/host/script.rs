@@ -13,13 +13,14 @@ use tidewheel_keyspace::{
     Begun, Command, CommandError, Reach, Session, Transaction, is_run_here, lookup,
 };
 use tidewheel_resp::{Args, Writer, parse_i64};
-use tidewheel_scripts::{Engine, Host, ScriptError, ScriptFlags, Sha};
+use tidewheel_scripts::{Engine, Host, ScriptError, ScriptFlags, Sha, shebang};
 
 use super::transaction::runs_under_locks;
 use super::{HandlerResult, error};
 use crate::clients::checks;
 use crate::clients::connection::Connection;
 use crate::clients::monitors;
+use crate::clients::pause::is_write;
 use crate::commands::call;
 use crate::commands::turn::{CommandStep, Turn};
 use crate::scripts::bodies::{Body, Learned};
@@ -34,6 +35,9 @@ const FEW: usize = 16;
 
 /// The time between two looks at the other clients of a long script's loop.
 const ATTEND_NS: u64 = 1_000_000;
+
+/// Bytes of a call's error by which it is known again in a script's reply.
+const ERROR_KEPT: usize = 256;
 
 /// Lines that monitors see later, and the bytes of the longest.
 const SHOWN_MAX: usize = 256;
@@ -211,6 +215,28 @@ impl Turn<'_> {
         outcome
     }
 
+    /// Returns true if a pause of writes holds a call back. Of a script or a function with flags
+    /// these say whether it writes.
+    pub(crate) fn may_write(&mut self, row: &Command, args: Args<'_>) -> bool {
+        let text = args.get(1).unwrap_or_default();
+        let flags = match row.name {
+            "eval" => shebang(text).ok(),
+            "evalsha" => Sha::parse(text)
+                .and_then(|name| self.find_script(&name))
+                .map(|body| body.flags),
+            "fcall" => {
+                let state = &mut *self.state;
+                let found = state.scripts.function(&state.server.libraries, text);
+                found.map(|(library, at)| library.functions[at].registered.flags)
+            }
+            _ => None,
+        };
+        match flags {
+            Some(flags) if flags.has_shebang => !flags.no_writes,
+            _ => is_write(row),
+        }
+    }
+
     fn find_script(&mut self, name: &Sha) -> Option<Arc<Body>> {
         let state = &mut *self.state;
         state.scripts.find(&state.server.scripts, name)
@@ -262,7 +288,8 @@ impl Turn<'_> {
             reply.clear();
             reply.set_protocol(self.out.protocol());
             reply.set_limit(self.out.limit().saturating_sub(self.out.len()));
-            let session = conn.session.clone();
+            let mut session = conn.session.clone();
+            session.in_script = true;
             let (nested, whole) = (self.in_transaction, reach == Reach::Whole);
             let running = &server.loops[self.state.index].script;
             running.begin(code.kind());
@@ -282,6 +309,7 @@ impl Turn<'_> {
                 began_ns: None,
                 attended_ns: 0,
                 long: None,
+                last_error: Vec::new(),
                 calls_shown: Vec::new(),
                 lacks: None,
             };
@@ -292,6 +320,7 @@ impl Turn<'_> {
                 lacks,
                 calls,
                 began_ns,
+                last_error,
                 calls_shown,
                 ..
             } = run;
@@ -322,7 +351,11 @@ impl Turn<'_> {
             for line in calls_shown {
                 server.monitors.show(&line);
             }
+            // It has raised the error of a call, or returned it.
+            self.error_is_counted =
+                !last_error.is_empty() && reply.as_bytes().starts_with(&last_error);
             if reply.is_over() {
+                self.error_is_counted = false;
                 self.out.refuse();
             } else {
                 self.out.raw(reply.as_bytes());
@@ -389,6 +422,15 @@ impl Turn<'_> {
     }
 }
 
+/// The row that the words of a call name.
+fn named_by(args: Args<'_>) -> Option<&'static Command> {
+    let named = args.get(0).and_then(lookup)?;
+    match args.get(1) {
+        Some(name) if named.has_subcommands() => named.subcommand(name),
+        _ => Some(named),
+    }
+}
+
 /// What a run may not do.
 #[derive(Debug, Clone, Copy)]
 struct Limits {
@@ -420,6 +462,8 @@ struct Run<'r, 't, 'a> {
     attended_ns: u64,
     /// Set when it has run for so long that others are refused.
     long: Option<LongScript>,
+    /// The last error reply to a call.
+    last_error: Vec<u8>,
     /// Lines for monitors, until it is known that it does not begin again.
     calls_shown: Vec<Vec<u8>>,
     /// It needs more of the keyspace than it has.
@@ -428,25 +472,50 @@ struct Run<'r, 't, 'a> {
 
 impl Run<'_, '_, '_> {
     /// The row of a call, if a script may run it.
-    fn row(&self, args: Args<'_>) -> Result<&'static Command, CommandError> {
-        let named = args.get(0).and_then(lookup).ok_or_else(|| error(UNKNOWN))?;
-        let row = match (named.has_subcommands(), args.get(1)) {
-            (true, Some(name)) => named.subcommand(name).ok_or_else(|| error(UNKNOWN))?,
-            _ => named,
-        };
+    fn row(&mut self, args: Args<'_>) -> Result<&'static Command, CommandError> {
+        let named = named_by(args).ok_or_else(|| (None, UNKNOWN));
+        let row = named.and_then(|row| match self.refusal(row, args) {
+            Some(why) => Err((Some(row), why)),
+            None => Ok(row),
+        });
+        row.map_err(|(row, why)| {
+            let why = error(why);
+            let mut reply = Writer::default();
+            why.write(&mut reply);
+            self.call_failed(row, false, reply.as_bytes());
+            why
+        })
+    }
+
+    /// Why a script may not run a call.
+    fn refusal(&self, row: &Command, args: Args<'_>) -> Option<&'static str> {
         if !row.check_arity(args.len()) {
-            return Err(error(ARITY));
-        }
-        let changes = row.flags.has(Flags::WRITE);
-        if row.flags.has(Flags::NOSCRIPT) {
-            Err(error(NOT_FOR_SCRIPTS))
-        } else if changes && self.limits.reads {
-            Err(error(READ_ONLY))
+            Some(ARITY)
+        } else if row.flags.has(Flags::NOSCRIPT) && !self.may_debug(row) {
+            Some(NOT_FOR_SCRIPTS)
+        } else if row.flags.has(Flags::WRITE) && self.limits.reads {
+            Some(READ_ONLY)
         } else if self.limits.full && row.flags.has(Flags::DENYOOM) {
-            Err(error(NO_MEMORY))
+            Some(NO_MEMORY)
         } else {
-            Ok(row)
+            None
         }
+    }
+
+    fn may_debug(&self, row: &Command) -> bool {
+        row.name == "debug|protocol" && self.turn.state.server.scripts_debug.load(Ordering::Relaxed)
+    }
+
+    /// Counts a call that was answered with an error.
+    #[cold]
+    fn call_failed(&mut self, row: Option<&'static Command>, ran: bool, reply: &[u8]) {
+        let turn = &mut *self.turn;
+        let shared = &turn.state.server.loops[turn.state.index].command_counts;
+        turn.state.tally.errors += 1;
+        turn.notes.counts.failed(row, ran, reply, shared);
+        self.last_error.clear();
+        let line = reply.trim_ascii_end();
+        (self.last_error).extend_from_slice(&line[..line.len().min(ERROR_KEPT)]);
     }
 
     /// Sees to it that a call has all that it reaches for.
@@ -489,12 +558,16 @@ impl Run<'_, '_, '_> {
         let turn = &mut *self.turn;
         let counts = &turn.state.server.loops[turn.state.index].command_counts;
         turn.notes.counts.add(row, || counts);
+        let mark = out.mark();
         if tells {
             std::mem::swap(turn.out, out);
             turn.host(self.conn, row, args);
             std::mem::swap(turn.out, out);
         } else {
             self.transaction.call(row, &mut self.session, args, out);
+        }
+        if out.as_bytes().get(mark) == Some(&b'-') {
+            self.call_failed(Some(row), true, &out.as_bytes()[mark..]);
         }
         if self.turn.state.seat.bits() & checks::MONITORED != 0 {
             self.show(row, args);
@@ -574,11 +647,7 @@ impl Host for Run<'_, '_, '_> {
 
     /// There is one user, who may run everything.
     fn may_call(&mut self, args: Args<'_>) -> Option<bool> {
-        let named = lookup(args.get(0)?)?;
-        match args.get(1) {
-            Some(name) if named.has_subcommands() => named.subcommand(name).map(|_| true),
-            _ => Some(true),
-        }
+        named_by(args).map(|_| true)
     }
 
     fn log(&mut self, level: i64, text: &[u8]) {

@@ -136,7 +136,10 @@ impl Turn<'_> {
             self.out.error(text);
         } else {
             if !queue.has_failed() {
-                queue.push(row, args);
+                let writes = self.may_write(row, args);
+                if let Some(queue) = conn.queue.as_deref_mut() {
+                    queue.push(row, args, writes);
+                }
             }
             self.out.simple("QUEUED");
             conn.command = row.name;

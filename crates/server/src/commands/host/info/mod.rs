@@ -189,6 +189,7 @@ fn clients(state: &LoopState, _: &Stats, text: &mut String) -> std::fmt::Result 
         longest_input = longest_input.max(facts.holds.input);
         longest_output = longest_output.max(facts.holds.output);
     }
+    let (awaited, awaited_by_groups) = server.keyspace.awaited_keys();
     lines!(
         text,
         "connected_clients" = server.clients.len(),
@@ -197,6 +198,8 @@ fn clients(state: &LoopState, _: &Stats, text: &mut String) -> std::fmt::Result 
         "client_recent_max_input_buffer" = longest_input,
         "client_recent_max_output_buffer" = longest_output,
         "blocked_clients" = paused + server.keyspace.waiting(),
+        "total_blocking_keys" = awaited,
+        "total_blocking_keys_on_nokey" = awaited_by_groups,
         "tracking_clients" = server.keyspace.tracking_stats().clients,
         "pubsub_clients" = pubsub,
     );
