@@ -11,6 +11,8 @@ pub struct DatabaseStats {
     pub keys: u64,
     /// Keys that have a deadline.
     pub expires: u64,
+    /// Keys with members that have deadlines.
+    pub with_timed_members: u64,
     /// Mean milliseconds left of keys with a deadline, by a sample; 0 without any.
     pub avg_ttl_ms: u64,
 }
@@ -57,6 +59,7 @@ impl DatabaseReading {
     pub(crate) fn add(&mut self, other: &Self) {
         self.stats.keys += other.stats.keys;
         self.stats.expires += other.stats.expires;
+        self.stats.with_timed_members += other.stats.with_timed_members;
         self.ttl_sum_ms = self.ttl_sum_ms.saturating_add(other.ttl_sum_ms);
         self.ttl_samples += other.ttl_samples;
     }
@@ -65,6 +68,7 @@ impl DatabaseReading {
         let entries = hold.entries(db);
         self.stats.keys += entries.len() as u64;
         self.stats.expires += hold.with_deadline(db) as u64;
+        self.stats.with_timed_members += hold.with_timed_members(db) as u64;
         if hold.with_deadline(db) == 0 {
             return;
         }

@@ -77,7 +77,7 @@ pub(super) const ROWS: &[Command] = &chapter(Group::Hash, "@hash", [
             the command is called with multiple field/value pairs.")
         .history(&[("4.0.0", "Accepts multiple `field` and `value` arguments.")]),
     row("hsetex", -6, "write denyoom fast",
-        "key [condition(FNX|FXX)] [expiration(EX seconds:int|PX milliseconds:int|EXAT \
+        "key [key-condition(NX|XX)] [condition(FNX|FXX)] [expiration(EX seconds:int|PX milliseconds:int|EXAT \
             unix-time-seconds:time|PXAT unix-time-milliseconds:time|KEEPTTL)] FIELDS \
             fields(numfields:int data(field value)...)")
         .since("8.0.0").key("RW update").cost(Cost::arguments(1000))

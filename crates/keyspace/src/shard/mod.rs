@@ -120,6 +120,8 @@ pub(crate) struct Database {
     counted_bytes: usize,
     /// Entries that have a deadline only because members have.
     members_only: usize,
+    /// Entries whose members have deadlines.
+    with_timed_members: usize,
     /// The number of filings in the wheel when the bound was last looked at.
     noted: u32,
 }
@@ -382,26 +384,33 @@ impl ShardState {
         self.databases[db as usize].object_bytes
     }
 
-    /// Panics unless the bytes that are counted for objects are those that they hold. Visits every
+    /// Panics unless what is counted of objects and of members' deadlines is so. Visits every
     /// entry.
     pub(crate) fn assert_counted(&self) {
         for (db, database) in self.databases.iter().enumerate() {
-            let (entries, mut held) = (&database.entries, 0);
+            let (entries, mut held, mut timed) = (&database.entries, 0, 0);
             let mut cursor = Some(0);
             while let Some(from) = cursor {
                 cursor = entries.scan(from, 64, |slot| {
+                    timed += usize::from(value::is_timed(entries.tag(slot)));
                     if let Value::Object(object) = entries.value(slot) {
                         held += object.bytes();
                     }
                 });
             }
             assert_eq!(database.object_bytes, held, "object bytes of database {db}");
+            assert_eq!(database.with_timed_members, timed, "timed keys of {db}");
         }
     }
 
     /// Keys of one database that have a deadline of their own.
     pub(crate) fn with_deadline(&self, db: u32) -> usize {
         self.databases[db as usize].with_deadline()
+    }
+
+    /// Keys of a database whose members have deadlines.
+    pub(crate) fn with_timed_members(&self, db: u32) -> usize {
+        self.databases[db as usize].with_timed_members
     }
 
     /// Databases in the shard.
@@ -438,6 +447,7 @@ impl Database {
             object_bytes: 0,
             counted_bytes: 0,
             members_only: 0,
+            with_timed_members: 0,
             noted: 0,
         }
     }
@@ -447,11 +457,12 @@ impl Database {
         self.entries.timed() - self.members_only
     }
 
-    /// An entry with this tag was written: counts it if it has a deadline only because members
-    /// have.
+    /// An entry with this tag was written: counts it if members have deadlines, or if it has a
+    /// deadline only because they have.
     #[inline]
     fn note_members_only(&mut self, slot: Slot, tag: u8) {
         if value::is_timed(tag) {
+            self.with_timed_members += 1;
             self.members_only += usize::from(self.is_members_only(slot));
         }
     }
@@ -460,7 +471,15 @@ impl Database {
     /// for.
     #[inline]
     fn forget_members_only(&mut self, slot: Slot) {
-        if self.members_only > 0 {
+        if self.with_timed_members > 0 {
+            self.forget_timed(slot);
+        }
+    }
+
+    #[inline(never)]
+    fn forget_timed(&mut self, slot: Slot) {
+        if value::is_timed(self.entries.tag(slot)) {
+            self.with_timed_members -= 1;
             self.members_only -= usize::from(self.is_members_only(slot));
         }
     }

@@ -173,6 +173,13 @@ fn conditions_past_times_and_wrong_calls_are_answered_as_by_the_public_server() 
          HSETEX h PX 40 FIELDS 2 a 9 d 8 -> :1
          HPTTL h FIELDS 2 a d -> [:40 :40]
          HSETEX h FNX FIELDS 1 a 7 -> :0
+         HSETEX h NX FIELDS 1 new 7 -> :0
+         HSETEX new XX FIELDS 1 new 7 -> :0
+         EXISTS new -> :0
+         HSETEX new NX PX 40 FNX FIELDS 1 new 7 -> :1
+         HSETEX new XX FIELDS 1 new 8 -> :1
+         HSETEX new XX NX FIELDS 1 new 8 -> -ERR Only one of FXX or FNX arguments can be specified
+         DEL new -> :1
          HSETEX h FXX KEEPTTL FIELDS 1 a 7 -> :1
          HPTTL h FIELDS 1 a -> [:40]
          HINCRBY h a 1 -> :8

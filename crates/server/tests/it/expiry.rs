@@ -61,3 +61,31 @@ fn after_a_command_exceeds_maxmemory_keys_are_evicted_although_nobody_writes() {
         (used <= 3 << 20).then_some(())
     });
 }
+
+#[test]
+fn info_counts_keys_whose_members_have_deadlines() {
+    let server = Server::start(&[]);
+    let mut client = server.client();
+    let steps: &[(&str, &str)] = &[
+        ("HSETEX h EX 100 FIELDS 2 a 1 b 2", "1"),
+        ("EXPIRE h 1000", "1"),
+        ("HEXPIRE h 50 FIELDS 1 b", "1"),
+        ("PERSIST h", "1"),
+        ("COPY h i", "2"),
+        ("RENAME i j", "2"),
+        ("HPERSIST h FIELDS 2 a b", "1"),
+        ("SET j x", "0"),
+        ("HSETEX h EX 100 FIELDS 1 a 1", "1"),
+        ("HDEL h a", "0"),
+        ("HSETEX h EX 100 FIELDS 1 a 1", "1"),
+        ("FLUSHALL", "0"),
+    ];
+    for (line, number) in steps {
+        let words: Vec<&str> = line.split(' ').collect();
+        client.call(&words);
+        client.call(&["SET", "other", "1"]);
+        let keys = client.info("keyspace", "db0");
+        let expected = format!("subexpiry={number},keys_with_volatile_items={number}");
+        assert!(keys.ends_with(&expected), "{line}: {keys}");
+    }
+}

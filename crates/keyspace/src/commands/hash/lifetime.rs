@@ -130,6 +130,8 @@ enum FieldsCondition {
 
 /// The arguments of HSETEX.
 struct Setex {
+    /// Whether the key itself is to be there (NX, XX).
+    key: Option<FieldsCondition>,
     condition: Option<FieldsCondition>,
     lifetime: Lifetime,
     /// The arguments that are fields and values.
@@ -138,15 +140,17 @@ struct Setex {
 
 impl Setex {
     fn read(ctx: &Context<'_, '_>) -> Result<Self, CommandError> {
-        let (mut condition, mut lifetime, mut i) = (None, None, 2);
+        let (mut key, mut condition, mut lifetime, mut i) = (None, None, None, 2);
         while !names_begin(ctx, i) {
-            let wanted = match (ctx.is(i, "FNX"), ctx.is(i, "FXX")) {
-                (true, _) => Some(FieldsCondition::Absent),
-                (_, true) => Some(FieldsCondition::Present),
-                _ => None,
+            let wanted = match () {
+                () if ctx.is(i, "FNX") => Some((&mut condition, FieldsCondition::Absent)),
+                () if ctx.is(i, "FXX") => Some((&mut condition, FieldsCondition::Present)),
+                () if ctx.is(i, "NX") => Some((&mut key, FieldsCondition::Absent)),
+                () if ctx.is(i, "XX") => Some((&mut key, FieldsCondition::Present)),
+                () => None,
             };
-            if let Some(wanted) = wanted {
-                if condition.replace(wanted).is_some() {
+            if let Some((of, wanted)) = wanted {
+                if of.replace(wanted).is_some() {
                     return Err(CONDITIONS);
                 }
                 i += 1;
@@ -162,6 +166,7 @@ impl Setex {
             i += used;
         }
         Ok(Self {
+            key,
             condition,
             lifetime: lifetime.unwrap_or(Lifetime::Forever),
             pairs: Self::pairs(ctx, i)?,
@@ -197,6 +202,7 @@ fn unknown(ctx: &Context<'_, '_>, at: usize) -> CommandError {
 
 pub(crate) fn hsetex(ctx: &mut Context<'_, '_>) -> Outcome {
     let Setex {
+        key: of_key,
         condition,
         lifetime,
         pairs: fields,
@@ -210,6 +216,10 @@ pub(crate) fn hsetex(ctx: &mut Context<'_, '_>) -> Outcome {
     };
     let (key, args) = (ctx.key(1), ctx.args);
     let slot = ctx.find_of::<Hash>(key, Lookup::Write)?;
+    if of_key.is_some_and(|wanted| (wanted == FieldsCondition::Present) != slot.is_some()) {
+        ctx.out.integer(0);
+        return Ok(());
+    }
     let change = ctx.change(ctx.keyspace.rules().packing.hash.get());
     let stored = ctx.edit(key, slot, |hash: &mut Hash, _| {
         let pairs = fields.clone().step_by(2);

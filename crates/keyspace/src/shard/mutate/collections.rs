@@ -157,9 +157,12 @@ impl Hold<'_> {
         let deadline = earlier(own, members);
         let database = self.database(db);
         let entries = &mut database.entries;
+        let (was, is) = (value::is_timed(entries.tag(slot)), members.is_some());
+        database.with_timed_members -= usize::from(was);
+        database.with_timed_members += usize::from(is);
         if own.is_none() {
-            database.members_only -= usize::from(value::is_timed(entries.tag(slot)));
-            database.members_only += usize::from(members.is_some());
+            database.members_only -= usize::from(was);
+            database.members_only += usize::from(is);
         }
         entries.set_tag(slot, tag);
         let slot = entries.set_deadline(slot, deadline, tick);
@@ -266,7 +269,7 @@ impl Hold<'_> {
     pub(super) fn set_own_deadline(&mut self, db: u32, slot: Slot, own: Option<u64>, tick: u64) {
         let next = self.members_deadline(db, slot);
         let database = self.database(db);
-        database.forget_members_only(slot);
+        database.members_only -= usize::from(database.is_members_only(slot));
         database.members_only += usize::from(own.is_none());
         let entries = &mut database.entries;
         if let Some(bytes) = entries.inline_mut(slot) {

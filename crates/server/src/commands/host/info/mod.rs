@@ -404,9 +404,11 @@ fn keyspace(_: &LoopState, stats: &Stats, text: &mut String) -> std::fmt::Result
         .enumerate()
         .filter(|(_, db)| db.keys > 0)
     {
+        // Redis' name and Valkey's.
+        let timed = db.with_timed_members;
         write!(
             text,
-            "db{i}:keys={},expires={},avg_ttl={}\r\n",
+            "db{i}:keys={},expires={},avg_ttl={},subexpiry={timed},keys_with_volatile_items={timed}\r\n",
             db.keys, db.expires, db.avg_ttl_ms
         )?;
     }
