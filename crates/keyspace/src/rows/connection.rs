@@ -40,7 +40,9 @@ pub(super) const ROWS: &[Command] = &chapter(Group::Connection, "@connection", [
         .says("Terminates open connections.")
         .complexity("O(N) where N is the number of client connections"),
     row("client|list", -2, "admin noscript loading stale",
-        "[TYPE client-type(NORMAL|MASTER|REPLICA|PUBSUB)] [ID client-id:int...]")
+        "[TYPE client-type(NORMAL|MASTER|REPLICA|PUBSUB)] [ID client-id:int...] [USER username] \
+            [ADDR addr] [LADDR laddr] [IP ip] [NAME name] [FLAGS flags] [MAXAGE maxage:int] \
+            [SKIPME skipme(YES|NO)]")
         .since("2.4.0")
         .says("Lists open connections.")
         .complexity("O(N) where N is the number of client connections"),

@@ -45,7 +45,7 @@ pub(super) const ROWS: &[Command] = &chapter(Group::Server, "", [
         .says("Switches the active side of expiry on (1) or off (0); reads still see dead keys as \
             gone."),
     row("debug|set-disable-deny-scripts", 3, "admin noscript loading stale", "enabled:int")
-        .says("Lets scripts call DEBUG PROTOCOL (1), or not (0)."),
+        .says("Lets scripts call DEBUG PROTOCOL and DEBUG SLEEP (1), or not (0)."),
     row("debug|set-skip-checksum-validation", 3, "admin noscript loading stale", "enabled:int")
         .says("Lets RESTORE take payloads whose checksum is wrong (1), or not (0)."),
     row("debug|sleep", 3, "admin noscript loading stale", "seconds:float")

@@ -41,6 +41,15 @@ impl Pause {
         self.gate.bits() & PAUSED != 0
     }
 
+    /// Returns which commands it holds back, for INFO.
+    pub(crate) fn actions(&self) -> &'static str {
+        match self.gate.bits() {
+            bits if bits & PAUSED == 0 => "none",
+            bits if bits & checks::PAUSE_ALL != 0 => "all",
+            _ => "write",
+        }
+    }
+
     /// Returns the tick at which it ends.
     pub(crate) fn until(&self) -> u64 {
         self.until.load(Ordering::Relaxed)

@@ -141,9 +141,12 @@ impl Client {
         }
     }
 
-    /// Writes its line of CLIENT LIST, without a line end.
-    pub(crate) fn describe(&self, now: u64, out: &mut Vec<u8>) {
-        let facts = self.facts.lock();
+    /// The letters of its flags in CLIENT LIST.
+    pub(crate) fn flags(&self) -> String {
+        self.flags_with(&self.facts.lock())
+    }
+
+    fn flags_with(&self, facts: &ClientFacts) -> String {
         let mut flags = String::new();
         for (is, letter) in [
             (facts.monitor, 'O'),
@@ -174,6 +177,13 @@ impl Client {
         if flags.is_empty() {
             flags.push('N');
         }
+        flags
+    }
+
+    /// Writes its line of CLIENT LIST, without a line end.
+    pub(crate) fn describe(&self, now: u64, out: &mut Vec<u8>) {
+        let facts = self.facts.lock();
+        let flags = self.flags_with(&facts);
         let age_s = now.saturating_sub(self.since) / 1000;
         let idle_s = now.saturating_sub(facts.last_active) / 1000;
         let mut line = String::new();

@@ -134,6 +134,28 @@ fn the_list_shows_everybody_with_what_they_have_set() {
         1
     );
     assert_eq!(text(&one.call(&["CLIENT", "LIST", "TYPE", "pubsub"])), "");
+    let mut lines = |filter: &str| {
+        let words: Vec<&str> = ["CLIENT", "LIST"]
+            .into_iter()
+            .chain(filter.split(' '))
+            .collect();
+        text(&one.call(&words)).lines().count()
+    };
+    assert_eq!(lines(&format!("ID {} {} TYPE normal", ids.0, ids.1)), 2);
+    assert_eq!(lines(&format!("ID {} {} SKIPME yes", ids.0, ids.1)), 1);
+    assert_eq!(
+        lines("IP 127.0.0.1 USER default SKIPME no"),
+        lines("TYPE normal")
+    );
+    for none in [
+        "NAME nobody",
+        "IP 127.0.0.2",
+        "FLAGS P",
+        "MAXAGE 1000",
+        "ADDR 127.0.0.1:1",
+    ] {
+        assert_eq!(lines(none), 0, "{none}");
+    }
     assert!(text(&two.call(&["CLIENT", "INFO"])).starts_with(&format!("id={} ", ids.1)));
     for (words, expected) in [
         (
@@ -142,6 +164,11 @@ fn the_list_shows_everybody_with_what_they_have_set() {
         ),
         (&["CLIENT", "LIST", "ID", "x"], "ERR Invalid client ID"),
         (&["CLIENT", "LIST", "NOPE"], "ERR syntax error"),
+        (&["CLIENT", "LIST", "USER", "x"], "ERR No such user 'x'"),
+        (
+            &["CLIENT", "LIST", "FLAGS", "NZ"],
+            "ERR Unknown flags found in the provided filter: NZ",
+        ),
         (
             &["CLIENT", "SETINFO", "lib-name", "a b"],
             "ERR lib-name cannot contain spaces, newlines or special characters.",

@@ -22,11 +22,17 @@ enum ClientClass {
     Nobody,
 }
 
-/// The conditions of CLIENT KILL. An absent one matches every client.
+/// The letters that the public servers know as a client's flags.
+const FLAGS: &[u8] = b"AbBcdeEiIlMNOPrRsStTuUvx";
+
+/// The conditions of CLIENT KILL and CLIENT LIST. An absent one matches every client.
 #[derive(Debug, Default)]
 struct Filter<'a> {
-    id: Option<u64>,
+    ids: Vec<u64>,
+    name: Option<&'a [u8]>,
+    flags: &'a [u8],
     address: Option<&'a [u8]>,
+    ip: Option<&'a [u8]>,
     local: Option<&'a [u8]>,
     class: Option<ClientClass>,
     user: Option<&'a [u8]>,
@@ -94,25 +100,18 @@ impl Turn<'_> {
     }
 
     pub(super) fn client_list(&mut self, conn: &Connection, args: Args<'_>) -> HandlerResult {
-        let clients: Vec<Arc<Client>> = match args.get(2).map(<[u8]>::to_ascii_lowercase) {
-            None => self.state.server.clients.snapshot(),
-            Some(option) if option == b"type" && args.len() == 4 => {
-                let class = class(&args[3])?;
-                let mut all = self.state.server.clients.snapshot();
-                all.retain(|client| class_of(client) == class);
-                all
+        let filter = list_filter(args)?;
+        let mut clients: Vec<Arc<Client>> = match &filter.ids[..] {
+            [] => self.state.server.clients.snapshot(),
+            ids => {
+                let named = ids.iter().map(|id| self.state.server.clients.get(*id));
+                named.flatten().collect()
             }
-            Some(option) if option == b"id" && args.len() > 3 => {
-                let mut named = Vec::new();
-                for id in args.iter().skip(3) {
-                    let id = parse_i64(id).and_then(|id| u64::try_from(id).ok());
-                    let id = id.ok_or_else(|| error("ERR Invalid client ID"))?;
-                    named.extend(self.state.server.clients.get(id));
-                }
-                named
-            }
-            Some(_) => return Err(CommandError::SYNTAX),
         };
+        clients.retain(|client| {
+            let is_me = filter.skip_me && client.id == conn.client.id;
+            !is_me && filter.matches(client, self.state.time.tick)
+        });
         self.publish_running(conn);
         let mut lines = Vec::new();
         for client in clients {
@@ -281,11 +280,55 @@ impl Turn<'_> {
     }
 }
 
-impl Filter<'_> {
+impl<'a> Filter<'a> {
+    /// Adds a condition other than ids.
+    fn add(&mut self, option: &[u8], value: &'a [u8]) -> Result<(), CommandError> {
+        match option {
+            b"maxage" => self.age_s = Some(max_age(value)?),
+            b"type" => self.class = Some(class(value)?),
+            b"addr" => self.address = Some(value),
+            b"laddr" => self.local = Some(value),
+            b"ip" => self.ip = Some(value),
+            b"name" => self.name = Some(value),
+            b"flags" => {
+                if !value.iter().all(|flag| FLAGS.contains(flag)) {
+                    let flags = String::from_utf8_lossy(value);
+                    return Err(CommandError::quoting(format!(
+                        "ERR Unknown flags found in the provided filter: {flags}"
+                    )));
+                }
+                self.flags = value;
+            }
+            b"user" => {
+                if value != b"default" {
+                    let name = String::from_utf8_lossy(value);
+                    return Err(CommandError::quoting(format!("ERR No such user '{name}'")));
+                }
+                self.user = Some(value);
+            }
+            b"skipme" => {
+                self.skip_me = match value.to_ascii_lowercase().as_slice() {
+                    b"yes" => true,
+                    b"no" => false,
+                    _ => return Err(CommandError::SYNTAX),
+                };
+            }
+            _ => return Err(CommandError::SYNTAX),
+        }
+        Ok(())
+    }
+
     fn matches(&self, client: &Client, now: u64) -> bool {
         let age_s = now.saturating_sub(client.since) / 1_000;
         self.age_s.is_none_or(|least| age_s >= least)
-            && self.id.is_none_or(|id| id == client.id)
+            && (self.ids.is_empty() || self.ids.contains(&client.id))
+            && self
+                .name
+                .is_none_or(|name| client.facts.lock().names.own == name)
+            && (self.flags.iter()).all(|flag| client.flags().as_bytes().contains(flag))
+            && self
+                .ip
+                .is_none_or(|text| client.peer.ip().to_string().as_bytes() == text)
             && self
                 .address
                 .is_none_or(|text| client.peer.to_string().as_bytes() == text)
@@ -311,30 +354,39 @@ fn filter(args: Args<'_>) -> Result<Filter<'_>, CommandError> {
             b"id" => {
                 let id = parse_i64(value).and_then(|id| u64::try_from(id).ok());
                 let id = id.filter(|id| *id > 0);
-                filter.id =
-                    Some(id.ok_or_else(|| error("ERR client-id should be greater than 0"))?);
+                let id = id.ok_or_else(|| error("ERR client-id should be greater than 0"))?;
+                filter.ids = vec![id];
             }
-            b"maxage" => filter.age_s = Some(max_age(value)?),
-            b"type" => filter.class = Some(class(value)?),
-            b"addr" => filter.address = Some(value),
-            b"laddr" => filter.local = Some(value),
-            b"user" => {
-                if value != b"default" {
-                    let name = String::from_utf8_lossy(value);
-                    return Err(CommandError::quoting(format!("ERR No such user '{name}'")));
-                }
-                filter.user = Some(value);
-            }
-            b"skipme" => {
-                filter.skip_me = match value.to_ascii_lowercase().as_slice() {
-                    b"yes" => true,
-                    b"no" => false,
-                    _ => return Err(CommandError::SYNTAX),
-                };
-            }
-            _ => return Err(CommandError::SYNTAX),
+            option => filter.add(option, value)?,
         }
         at += 2;
+    }
+    Ok(filter)
+}
+
+/// The conditions of CLIENT LIST.
+fn list_filter(args: Args<'_>) -> Result<Filter<'_>, CommandError> {
+    let (mut filter, mut at) = (Filter::default(), 2);
+    while let Some(option) = args.get(at) {
+        let option = option.to_ascii_lowercase();
+        let Some(value) = args.get(at + 1) else {
+            return Err(CommandError::SYNTAX);
+        };
+        if option != b"id" {
+            filter.add(&option, value)?;
+            at += 2;
+            continue;
+        }
+        let mut ids = args.iter().skip(at + 1).map_while(parse_i64).peekable();
+        if ids.peek().is_none() {
+            return Err(error("ERR Invalid client ID"));
+        }
+        for id in ids {
+            let id = u64::try_from(id).map_err(|_| error("ERR Invalid client ID"))?;
+            filter.ids.push(id);
+            at += 1;
+        }
+        at += 1;
     }
     Ok(filter)
 }

@@ -47,13 +47,18 @@ impl Turn<'_> {
             return Err(error("ERR sleep for 0 to 3600 seconds"));
         }
         // A loop that sleeps uses no keys, so it leaves the gate: others that want all keys need
-        // not wait.
-        self.state.seat.leave();
+        // not wait. In a transaction or a script it has locks.
+        let leaves = !self.in_transaction;
+        if leaves {
+            self.state.seat.leave();
+        }
         self.state
             .server
             .clock
             .sleep(Duration::from_secs_f64(seconds));
-        self.state.seat.enter();
+        if leaves {
+            self.state.seat.enter();
+        }
         self.done()
     }
 

@@ -503,7 +503,8 @@ impl Run<'_, '_, '_> {
     }
 
     fn may_debug(&self, row: &Command) -> bool {
-        row.name == "debug|protocol" && self.turn.state.server.scripts_debug.load(Ordering::Relaxed)
+        matches!(row.name, "debug|protocol" | "debug|sleep")
+            && self.turn.state.server.scripts_debug.load(Ordering::Relaxed)
     }
 
     /// Counts a call that was answered with an error.

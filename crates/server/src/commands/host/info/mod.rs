@@ -189,6 +189,7 @@ fn clients(state: &LoopState, _: &Stats, text: &mut String) -> std::fmt::Result 
         longest_input = longest_input.max(facts.holds.input);
         longest_output = longest_output.max(facts.holds.output);
     }
+    let pause = &server.pause;
     let (awaited, awaited_by_groups) = server.keyspace.awaited_keys();
     lines!(
         text,
@@ -200,6 +201,16 @@ fn clients(state: &LoopState, _: &Stats, text: &mut String) -> std::fmt::Result 
         "blocked_clients" = paused + server.keyspace.waiting(),
         "total_blocking_keys" = awaited,
         "total_blocking_keys_on_nokey" = awaited_by_groups,
+        "paused_reason" = if pause.is_on() {
+            "client_pause"
+        } else {
+            "none"
+        },
+        "paused_actions" = pause.actions(),
+        "paused_timeout_milliseconds" = match pause.is_on() {
+            true => pause.until().saturating_sub(state.time.tick),
+            false => 0,
+        },
         "tracking_clients" = server.keyspace.tracking_stats().clients,
         "pubsub_clients" = pubsub,
     );
