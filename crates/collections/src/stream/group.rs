@@ -118,6 +118,27 @@ impl Group {
         self.pending.from(start)
     }
 
+    /// Those of these entries that are not acknowledged. The ids are in order.
+    pub(super) fn pending_among(&self, ids: &[StreamId]) -> Vec<StreamId> {
+        let (Some(first), Some(last)) = (ids.first(), ids.last()) else {
+            return Vec::new();
+        };
+        let between = || {
+            let from = self.pending.from(*first).map(|(id, _)| id);
+            from.take_while(|id| id <= last)
+        };
+        if between().next().is_none() {
+            return Vec::new();
+        }
+        if ids.len() < self.pending.len() {
+            let is_there = |id: &StreamId| self.pending.get(*id).is_some();
+            return ids.iter().copied().filter(is_there).collect();
+        }
+        between()
+            .filter(|id| ids.binary_search(id).is_ok())
+            .collect()
+    }
+
     /// Consumers in the order of their names.
     pub fn consumers(&self) -> impl ExactSizeIterator<Item = &Consumer> {
         self.by_name.iter().map(|number| self.consumer(*number))

@@ -72,35 +72,41 @@ impl Groups {
         }
     }
 
-    /// Forgets, in all groups, that any of these entries was given to anybody. The ids are in
-    /// order. Takes a step for each group and for each entry that it has between the first and the
-    /// last, or for each id if these are fewer.
-    pub fn forget_all(&mut self, ids: &[StreamId]) {
-        let (Some(first), Some(last)) = (ids.first(), ids.last()) else {
-            return;
-        };
+    /// Forgets, in all groups, that any of these entries was given to anybody; returns whether one
+    /// was. The ids are in order. Takes a step for each group, and in those that have entries
+    /// between the first and the last one for each of these, or for each id if these are fewer.
+    pub fn forget_all(&mut self, ids: &[StreamId]) -> bool {
+        let mut some = false;
         for place in 0..self.all.len() {
-            if self.all[place].pending_len() == 0 {
+            let pending = self.all[place].pending_among(ids);
+            if pending.is_empty() {
                 continue;
             }
+            some = true;
             self.edit_at(place, |group| {
-                if ids.len() < group.pending_len() {
-                    ids.iter().for_each(|id| {
-                        group.acknowledge(*id);
-                    });
-                    return;
-                }
-                let pending: Vec<_> = group
-                    .pending_from(*first)
-                    .map(|(id, _)| id)
-                    .take_while(|id| id <= last)
-                    .filter(|id| ids.binary_search(id).is_ok())
-                    .collect();
                 pending.into_iter().for_each(|id| {
                     group.acknowledge(id);
                 });
             });
         }
+        some
+    }
+
+    /// Those of these entries that some group [`needs`](Self::needs). The ids are in order. Takes
+    /// as many steps as [`forget_all`](Self::forget_all).
+    #[must_use]
+    pub fn needed_among(&self, ids: &[StreamId]) -> Needed {
+        Needed {
+            given_to_all: self.given_to_all(),
+            pending: self
+                .iter()
+                .flat_map(|group| group.pending_among(ids))
+                .collect(),
+        }
+    }
+
+    fn given_to_all(&self) -> Option<StreamId> {
+        self.iter().map(|group| group.last).min()
     }
 
     /// What [`needs`](Self::needs) answers for any entry, until a group changes. Takes a step for
@@ -114,7 +120,7 @@ impl Groups {
                 .collect()
         };
         Needed {
-            given_to_all: self.iter().map(|group| group.last).min(),
+            given_to_all: self.given_to_all(),
             pending: self
                 .iter()
                 .flat_map(|group| -> Vec<_> { pending(group) })
@@ -200,10 +206,15 @@ mod tests {
                 .collect();
             let (mut at_once, mut alone) = (groups(), groups());
             let needed = at_once.needed();
+            let among = at_once.needed_among(&ids);
             for id in &ids {
                 assert_eq!(needed.has(*id), alone.needs(*id), "{id}");
+                assert_eq!(among.has(*id), alone.needs(*id), "{id}");
             }
-            at_once.forget_all(&ids);
+            let some = alone
+                .iter()
+                .any(|group| ids.iter().any(|id| group.pending(*id).is_some()));
+            assert_eq!(at_once.forget_all(&ids), some);
             ids.iter().for_each(|id| alone.forget(*id));
             at_once.validate();
             let left = |groups: &Groups| -> Vec<Vec<StreamId>> {

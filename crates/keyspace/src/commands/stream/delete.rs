@@ -1,6 +1,6 @@
 //! XDEL, XDELEX, XACKDEL: delete entries by their ids.
 
-use tidewheel_collections::{Stream, StreamId};
+use tidewheel_collections::{Needed, Stream, StreamId};
 use tidewheel_resp::{Args, Writer, parse_i64};
 
 use super::references::References;
@@ -100,9 +100,11 @@ pub(crate) fn xdelex(ctx: &mut Context<'_, '_>) -> Outcome {
     let ids = words.ids()?;
     ctx.edit(key, Some(slot), |stream: &mut Stream, out| {
         out.array(ids.len());
-        let (mut deleted, mut changed) = (false, false);
+        // References of entries that were deleted before leave too.
+        let (needed, changed) = release(stream, &ids, words.references);
+        let mut deleted = false;
         for id in ids {
-            let of = delete(stream, id, words.references, &mut changed);
+            let of = delete(stream, id, &needed);
             deleted |= of == DELETED;
             out.integer(of);
         }
@@ -115,17 +117,28 @@ pub(crate) fn xdelex(ctx: &mut Context<'_, '_>) -> Outcome {
     Ok(())
 }
 
-/// Deletes an entry. Returns the reply for it.
-fn delete(stream: &mut Stream, id: StreamId, references: References, changed: &mut bool) -> i64 {
+/// Does with the groups' notes of entries what is asked. Returns the entries that must stay, and
+/// whether a note has left.
+fn release(
+    stream: &mut Stream,
+    ids: &[StreamId],
+    references: References,
+) -> (Option<Needed>, bool) {
+    if references == References::Keep {
+        return (None, false);
+    }
+    let mut ordered = ids.to_vec();
+    ordered.sort_unstable();
     match references {
-        References::Acked if stream.groups.needs(id) => return NEEDED,
-        // References of an entry that was deleted before leave too.
-        References::Delete => {
-            let pending = |group: &tidewheel_collections::Group| group.pending(id).is_some();
-            *changed |= stream.groups.iter().any(pending);
-            stream.groups.forget(id);
-        }
-        _ => {}
+        References::Acked => (Some(stream.groups.needed_among(&ordered)), false),
+        _ => (None, stream.groups.forget_all(&ordered)),
+    }
+}
+
+/// Deletes an entry, unless it is needed. Returns the reply for it.
+fn delete(stream: &mut Stream, id: StreamId, needed: &Option<Needed>) -> i64 {
+    if needed.as_ref().is_some_and(|needed| needed.has(id)) {
+        return NEEDED;
     }
     match stream.log.delete(id) {
         true => DELETED,
@@ -145,17 +158,23 @@ pub(crate) fn xackdel(ctx: &mut Context<'_, '_>) -> Outcome {
     let ids = words.ids()?;
     ctx.edit(key, Some(slot), |stream: &mut Stream, out| {
         out.array(ids.len());
-        let (len, mut changed) = (stream.log.len(), false);
-        for id in ids {
-            let acknowledged = stream.groups.edit(name, |group| group.acknowledge(id));
-            if acknowledged != Some(true) {
-                out.integer(ABSENT);
-                continue;
-            }
-            changed = true;
-            let of = delete(stream, id, words.references, &mut changed);
-            out.integer(if of == NEEDED { NEEDED } else { DELETED });
+        let acknowledged = stream.groups.edit(name, |group| {
+            let each = ids.iter().map(|id| group.acknowledge(*id));
+            each.collect::<Vec<bool>>()
+        });
+        let acknowledged = acknowledged.unwrap_or_default();
+        let those = ids.iter().zip(&acknowledged).filter(|(_, was)| **was);
+        let released: Vec<StreamId> = those.map(|(id, _)| *id).collect();
+        let len = stream.log.len();
+        let (needed, _) = release(stream, &released, words.references);
+        for (id, acknowledged) in ids.iter().zip(&acknowledged) {
+            out.integer(match acknowledged {
+                false => ABSENT,
+                true if delete(stream, *id, &needed) == NEEDED => NEEDED,
+                true => DELETED,
+            });
         }
+        let changed = !released.is_empty();
         let cause = match stream.log.len() < len {
             true => Some(event("xdel")),
             false => changed.then_some(Cause::Delivery),
