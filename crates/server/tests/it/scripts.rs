@@ -471,3 +471,28 @@ fn scripts_call_debug_protocol_when_they_are_let() {
     let other = "return redis.call('debug', 'error', 'E')";
     assert!(text(&client.call(&["EVAL", other, "0"])).contains("not allowed from script"));
 }
+
+#[test]
+fn a_script_that_has_changed_data_goes_on_although_memory_is_full() {
+    let server = Server::start(&["--threads", "1"]);
+    let mut client = server.client();
+    assert_eq!(client.call(&["CONFIG", "SET", "maxmemory", "1"]), ok());
+    let adds = "return redis.call('set', 'a', 'b')";
+    assert!(text(&client.call(&["EVAL", adds, "1", "a"])).starts_with("OOM"));
+    let removes_first = "redis.call('del', 'a') return redis.call('set', 'a', 'b')";
+    assert_eq!(client.call(&["EVAL", removes_first, "1", "a"]), ok());
+}
+
+/// A pause of writes lets them pass, and holds back what replicas would be told.
+#[test]
+fn a_script_that_only_reads_publishes_nothing() {
+    let server = Server::start(&["--threads", "1"]);
+    let mut client = server.client();
+    let body = "return redis.call('publish', 'c', 'm')";
+    let refused = text(&client.call(&["EVAL_RO", body, "0"]));
+    assert!(
+        refused.starts_with("ERR Write commands are not allowed from read-only scripts."),
+        "{refused}"
+    );
+    assert_eq!(client.call(&["EVAL", body, "0"]), Reply::Integer(0));
+}

@@ -493,9 +493,10 @@ impl Run<'_, '_, '_> {
             Some(ARITY)
         } else if row.flags.has(Flags::NOSCRIPT) && !self.may_debug(row) {
             Some(NOT_FOR_SCRIPTS)
-        } else if row.flags.has(Flags::WRITE) && self.limits.reads {
+        } else if is_write(row) && self.limits.reads {
             Some(READ_ONLY)
-        } else if self.limits.full && row.flags.has(Flags::DENYOOM) {
+        } else if self.limits.full && !self.wrote && row.flags.has(Flags::DENYOOM) {
+            // What has begun to change data goes on.
             Some(NO_MEMORY)
         } else {
             None
