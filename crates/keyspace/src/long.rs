@@ -20,6 +20,7 @@ use tidewheel_store::Value;
 use crate::claims::ShardSet;
 use crate::commands::geo::search::candidates;
 use crate::commands::handlers::{Handler, handler};
+use crate::commands::stream::pending::count_of_pending;
 use crate::commands::stream::range::count_of_ids;
 use crate::commands::stream::read::ReadCall;
 use crate::commands::zset::range::count_in_range;
@@ -128,6 +129,7 @@ impl Context<'_, '_> {
             Visits::Area(search) => candidates(entries, slot, search, args),
             Visits::Range(at, range) => count_in_range(entries, slot, range, args.from(at)),
             Visits::Ids { reverse } => count_of_ids(entries, slot, reverse, args),
+            Visits::Pending(part) => count_of_pending(entries, slot, part, args),
         }
     }
 

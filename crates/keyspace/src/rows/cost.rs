@@ -35,6 +35,19 @@ pub(crate) enum Visits {
     Range(usize, RangeForm),
     /// The entries of a stream between the two ids that it names.
     Ids { reverse: bool },
+    /// Entries of a stream's group that are not acknowledged.
+    Pending(PendingPart),
+}
+
+/// Which of a group's entries that are not acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PendingPart {
+    /// All.
+    OfGroup,
+    /// Those of a consumer.
+    OfConsumer,
+    /// Those that XPENDING looks at.
+    Queried,
 }
 
 /// The range of a sorted set that a command means; what is `None` here, words say.

@@ -1,7 +1,7 @@
 //! Rows: streams.
 
 use super::command::{Command, chapter, row};
-use super::cost::{Cost, Visits};
+use super::cost::{Cost, PendingPart, Visits};
 use super::keys::KeySpec;
 use super::kinds::Group;
 
@@ -74,9 +74,11 @@ pub(super) const ROWS: &[Command] = &chapter(Group::Stream, "@stream", [
         .says("Creates a consumer in a consumer group."),
     row("xgroup|delconsumer", 5, "write", "key group consumer")
         .since("5.0.0").keys(KeySpec::one(2, "RW delete"))
+        .cost(Cost::visiting(60, Visits::Pending(PendingPart::OfConsumer)))
         .says("Deletes a consumer from a consumer group."),
     row("xgroup|destroy", 4, "write", "key group")
         .since("5.0.0").keys(KeySpec::one(2, "RW delete"))
+        .cost(Cost::visiting(5, Visits::Pending(PendingPart::OfGroup)))
         .says("Destroys a consumer group.")
         .complexity("O(N) where N is the number of entries in the group's pending entries list \
             (PEL)."),
@@ -118,6 +120,7 @@ pub(super) const ROWS: &[Command] = &chapter(Group::Stream, "@stream", [
     row("xpending", -3, "readonly",
         "key group [filters([IDLE min-idle-time:int@6.2.0] start end count:int [consumer])]")
         .since("5.0.0").key("RO access").hints("nondeterministic_output").slow()
+        .cost(Cost::visiting(60, Visits::Pending(PendingPart::Queried)))
         .says("Returns the information and entries from a stream consumer group's pending entries \
             list.")
         .complexity("O(N) with N being the number of elements returned, so asking for a small \

@@ -441,3 +441,41 @@ fn very_many_clients_are_parked_and_go_on_at_once() {
     all.into_iter()
         .for_each(|parked| rig.keyspace.unpark([parked]));
 }
+
+/// They ran in one go on the client's own loop.
+#[test]
+fn a_long_list_of_what_is_pending_is_walked_elsewhere() {
+    let mut rig = Rig::new();
+    for id in 1..=3_000 {
+        rig.run(&format!("XADD s {id}-0 a b"));
+    }
+    for group in ["g", "h"] {
+        rig.run(&format!("XGROUP CREATE s {group} 0"));
+        rig.run(&format!(
+            "XREADGROUP GROUP {group} one COUNT 3000 STREAMS s >"
+        ));
+        rig.run(&format!("XGROUP CREATECONSUMER s {group} two"));
+    }
+    rig.keyspace.rules().long_ns.store(10_000, Relaxed);
+    let (keyspace, time) = (&rig.keyspace, rig.time);
+    for short in [
+        "XPENDING s g",
+        "XPENDING s g - + 10",
+        "XPENDING s g IDLE 1 - + 10 two",
+        "XGROUP DELCONSUMER s g two",
+        "XPENDING s none IDLE 1 - + 10",
+    ] {
+        let called = call(keyspace, time, 1, short);
+        assert!(matches!(called, Called::Answered(_)), "{short}: {called:?}");
+    }
+    for (long, reply) in [
+        ("XPENDING s g IDLE 1000 - + 10", "[]"),
+        ("XPENDING s g IDLE 1000 - + 10 one", "[]"),
+        ("XGROUP DELCONSUMER s g one", ":3000"),
+        ("XGROUP DESTROY s h", ":1"),
+    ] {
+        let called = call(&rig.keyspace, rig.time, 1, long);
+        assert_eq!(called, Called::Waits, "{long}");
+        assert_eq!(run_long(&mut rig), reply, "{long}");
+    }
+}

@@ -1,11 +1,14 @@
 //! XPENDING: entries that consumers have not acknowledged.
 
-use tidewheel_collections::{Group, StreamId};
-use tidewheel_resp::{Args, Writer};
+use tidewheel_collections::{Group, Stream, StreamId};
+use tidewheel_resp::{Args, Writer, parse_i64};
+use tidewheel_store::Slot;
 
 use super::{Outcome, id, one, reply, word};
 use crate::context::Context;
 use crate::error::CommandError;
+use crate::rows::cost::PendingPart;
+use crate::value::{Entries, collection};
 
 /// The refusal of a group that is not there, where the key may be the reason.
 #[cold]
@@ -81,6 +84,44 @@ impl<'b> PendingQuery<'b> {
             out.bulk(group.consumer(pending.consumer).name());
             out.integer(idle_ms(pending.delivered_ms).max(0));
             out.integer(pending.deliveries as i64);
+        }
+    }
+}
+
+/// The most entries of a group that a call visits which are not acknowledged.
+pub(crate) fn count_of_pending(
+    entries: &Entries,
+    slot: Slot,
+    part: PendingPart,
+    args: Args<'_>,
+) -> usize {
+    let at = match part {
+        PendingPart::Queried => 2,
+        PendingPart::OfGroup | PendingPart::OfConsumer => 3,
+    };
+    let stream = collection::read::<Stream>(entries, slot).ok();
+    let group = stream
+        .zip(args.get(at))
+        .and_then(|(stream, name)| stream.groups.get(name));
+    let Some(group) = group else { return 0 };
+    let of_consumer = |at: usize| {
+        let number = args.get(at).and_then(|name| group.find_consumer(name));
+        number.map_or(0, |number| group.consumer(number).pending())
+    };
+    let is_idle = |word: &[u8]| word.eq_ignore_ascii_case(b"IDLE");
+    match part {
+        PendingPart::OfGroup => group.pending_len(),
+        PendingPart::OfConsumer => of_consumer(4),
+        // The summary counts consumers only.
+        PendingPart::Queried if args.len() == 3 => 0,
+        PendingPart::Queried if args.get(3).is_some_and(is_idle) => match args.len() {
+            9 => of_consumer(8),
+            _ => group.pending_len(),
+        },
+        PendingPart::Queried => {
+            let most = args.get(5).and_then(parse_i64).unwrap_or(0);
+            let most = usize::try_from(most).unwrap_or(0);
+            most.min(group.pending_len())
         }
     }
 }
