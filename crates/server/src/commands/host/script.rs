@@ -473,7 +473,7 @@ struct Run<'r, 't, 'a> {
 impl Run<'_, '_, '_> {
     /// The row of a call, if a script may run it.
     fn row(&mut self, args: Args<'_>) -> Result<&'static Command, CommandError> {
-        let named = named_by(args).ok_or_else(|| (None, UNKNOWN));
+        let named = named_by(args).ok_or((None, UNKNOWN));
         let row = named.and_then(|row| match self.refusal(row, args) {
             Some(why) => Err((Some(row), why)),
             None => Ok(row),
