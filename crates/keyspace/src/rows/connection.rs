@@ -41,8 +41,8 @@ pub(super) const ROWS: &[Command] = &chapter(Group::Connection, "@connection", [
         .complexity("O(N) where N is the number of client connections"),
     row("client|list", -2, "admin noscript loading stale",
         "[TYPE client-type(NORMAL|MASTER|REPLICA|PUBSUB)] [ID client-id:int...] [USER username] \
-            [ADDR addr] [LADDR laddr] [IP ip] [NAME name] [FLAGS flags] [MAXAGE maxage:int] \
-            [SKIPME skipme(YES|NO)]")
+            [ADDR addr] [LADDR laddr] [IP ip] [NAME name] [LIB-NAME library] [LIB-VER version] \
+            [FLAGS flags] [DB db:int] [MAXAGE maxage:int] [IDLE idle:int] [SKIPME skipme(YES|NO)]")
         .since("2.4.0")
         .says("Lists open connections.")
         .complexity("O(N) where N is the number of client connections"),

@@ -143,6 +143,22 @@ fn the_list_shows_everybody_with_what_they_have_set() {
     };
     assert_eq!(lines(&format!("ID {} {} TYPE normal", ids.0, ids.1)), 2);
     assert_eq!(lines(&format!("ID {} {} SKIPME yes", ids.0, ids.1)), 1);
+    assert_eq!(lines(&format!("ID {} ID {}", ids.0, ids.1)), 2);
+    for one in [
+        &format!("NOT-ID {}", ids.0),
+        "NAME first",
+        "NOT-NAME first",
+        "LIB-NAME lib LIB-VER 1.2 DB 0",
+        "NOT-LIB-NAME lib",
+        "FLAGS Te",
+        "NOT-FLAGS eT NOT-TYPE pubsub NOT-IP 1.2.3.4",
+    ] {
+        assert_eq!(lines(one), 1, "{one}");
+    }
+    assert_eq!(
+        lines("NOT-USER default") + lines("NOT-DB 0") + lines("IDLE 1000"),
+        0
+    );
     assert_eq!(
         lines("IP 127.0.0.1 USER default SKIPME no"),
         lines("TYPE normal")

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use tidewheel_keyspace::CommandError;
 use tidewheel_resp::{Args, parse_i64};
 
+use super::client_filter::Filter;
 use super::session::{NAME, is_plain};
 use super::{HandlerResult, error};
 use crate::clients::checks;
@@ -14,32 +15,7 @@ use crate::clients::registry::Client;
 use crate::commands::turn::{CommandStep, Turn};
 use crate::loop_handle::inbox::InboxItem;
 
-/// The classes that TYPE knows. No client is a master, a replica or a monitor here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ClientClass {
-    Normal,
-    PubSub,
-    Nobody,
-}
-
-/// The letters that the public servers know as a client's flags.
-const FLAGS: &[u8] = b"AbBcdeEiIlMNOPrRsStTuUvx";
-
-/// The conditions of CLIENT KILL and CLIENT LIST. An absent one matches every client.
-#[derive(Debug, Default)]
-struct Filter<'a> {
-    ids: Vec<u64>,
-    name: Option<&'a [u8]>,
-    flags: &'a [u8],
-    address: Option<&'a [u8]>,
-    ip: Option<&'a [u8]>,
-    local: Option<&'a [u8]>,
-    class: Option<ClientClass>,
-    user: Option<&'a [u8]>,
-    /// The least time that the client has been connected, in seconds.
-    age_s: Option<u64>,
-    skip_me: bool,
-}
+const BAD_ID: &str = "ERR client-id should be greater than 0";
 
 impl Turn<'_> {
     pub(super) fn client_id(&mut self, conn: &Connection) -> HandlerResult {
@@ -100,7 +76,8 @@ impl Turn<'_> {
     }
 
     pub(super) fn client_list(&mut self, conn: &Connection, args: Args<'_>) -> HandlerResult {
-        let filter = list_filter(args)?;
+        let databases = self.state.server.keyspace.databases();
+        let filter = Filter::parse(args, databases, (0, "ERR Invalid client ID"), false)?;
         let mut clients: Vec<Arc<Client>> = match &filter.ids[..] {
             [] => self.state.server.clients.snapshot(),
             ids => {
@@ -128,13 +105,10 @@ impl Turn<'_> {
 
     pub(super) fn client_kill(&mut self, conn: &Connection, args: Args<'_>) -> HandlerResult {
         let old_form = args.len() == 3;
-        let filter = if old_form {
-            Filter {
-                address: Some(&args[2]),
-                ..Filter::default()
-            }
-        } else {
-            filter(args)?
+        let databases = self.state.server.keyspace.databases();
+        let filter = match old_form {
+            true => Filter::of_address(&args[2]),
+            false => Filter::parse(args, databases, (1, BAD_ID), true)?,
         };
         let mut killed = 0;
         let mut myself = false;
@@ -277,146 +251,6 @@ impl Turn<'_> {
             }
         }
         self.done()
-    }
-}
-
-impl<'a> Filter<'a> {
-    /// Adds a condition other than ids.
-    fn add(&mut self, option: &[u8], value: &'a [u8]) -> Result<(), CommandError> {
-        match option {
-            b"maxage" => self.age_s = Some(max_age(value)?),
-            b"type" => self.class = Some(class(value)?),
-            b"addr" => self.address = Some(value),
-            b"laddr" => self.local = Some(value),
-            b"ip" => self.ip = Some(value),
-            b"name" => self.name = Some(value),
-            b"flags" => {
-                if !value.iter().all(|flag| FLAGS.contains(flag)) {
-                    let flags = String::from_utf8_lossy(value);
-                    return Err(CommandError::quoting(format!(
-                        "ERR Unknown flags found in the provided filter: {flags}"
-                    )));
-                }
-                self.flags = value;
-            }
-            b"user" => {
-                if value != b"default" {
-                    let name = String::from_utf8_lossy(value);
-                    return Err(CommandError::quoting(format!("ERR No such user '{name}'")));
-                }
-                self.user = Some(value);
-            }
-            b"skipme" => {
-                self.skip_me = match value.to_ascii_lowercase().as_slice() {
-                    b"yes" => true,
-                    b"no" => false,
-                    _ => return Err(CommandError::SYNTAX),
-                };
-            }
-            _ => return Err(CommandError::SYNTAX),
-        }
-        Ok(())
-    }
-
-    fn matches(&self, client: &Client, now: u64) -> bool {
-        let age_s = now.saturating_sub(client.since) / 1_000;
-        self.age_s.is_none_or(|least| age_s >= least)
-            && (self.ids.is_empty() || self.ids.contains(&client.id))
-            && self
-                .name
-                .is_none_or(|name| client.facts.lock().names.own == name)
-            && (self.flags.iter()).all(|flag| client.flags().as_bytes().contains(flag))
-            && self
-                .ip
-                .is_none_or(|text| client.peer.ip().to_string().as_bytes() == text)
-            && self
-                .address
-                .is_none_or(|text| client.peer.to_string().as_bytes() == text)
-            && self
-                .local
-                .is_none_or(|text| client.local.to_string().as_bytes() == text)
-            && self.class.is_none_or(|class| class == class_of(client))
-            && self.user.is_none_or(|user| user == b"default")
-    }
-}
-
-fn filter(args: Args<'_>) -> Result<Filter<'_>, CommandError> {
-    let mut filter = Filter {
-        skip_me: true,
-        ..Filter::default()
-    };
-    let mut at = 2;
-    while let Some(option) = args.get(at) {
-        let Some(value) = args.get(at + 1) else {
-            return Err(CommandError::SYNTAX);
-        };
-        match option.to_ascii_lowercase().as_slice() {
-            b"id" => {
-                let id = parse_i64(value).and_then(|id| u64::try_from(id).ok());
-                let id = id.filter(|id| *id > 0);
-                let id = id.ok_or_else(|| error("ERR client-id should be greater than 0"))?;
-                filter.ids = vec![id];
-            }
-            option => filter.add(option, value)?,
-        }
-        at += 2;
-    }
-    Ok(filter)
-}
-
-/// The conditions of CLIENT LIST.
-fn list_filter(args: Args<'_>) -> Result<Filter<'_>, CommandError> {
-    let (mut filter, mut at) = (Filter::default(), 2);
-    while let Some(option) = args.get(at) {
-        let option = option.to_ascii_lowercase();
-        let Some(value) = args.get(at + 1) else {
-            return Err(CommandError::SYNTAX);
-        };
-        if option != b"id" {
-            filter.add(&option, value)?;
-            at += 2;
-            continue;
-        }
-        let mut ids = args.iter().skip(at + 1).map_while(parse_i64).peekable();
-        if ids.peek().is_none() {
-            return Err(error("ERR Invalid client ID"));
-        }
-        for id in ids {
-            let id = u64::try_from(id).map_err(|_| error("ERR Invalid client ID"))?;
-            filter.ids.push(id);
-            at += 1;
-        }
-        at += 1;
-    }
-    Ok(filter)
-}
-
-fn max_age(seconds: &[u8]) -> Result<u64, CommandError> {
-    let seconds =
-        parse_i64(seconds).ok_or_else(|| error("ERR maxage is not an integer or out of range"))?;
-    let positive = u64::try_from(seconds).ok().filter(|seconds| *seconds > 0);
-    positive.ok_or_else(|| error("ERR maxage should be greater than 0"))
-}
-
-fn class(name: &[u8]) -> Result<ClientClass, CommandError> {
-    match name.to_ascii_lowercase().as_slice() {
-        b"normal" => Ok(ClientClass::Normal),
-        b"pubsub" => Ok(ClientClass::PubSub),
-        b"master" | b"primary" | b"replica" | b"slave" => Ok(ClientClass::Nobody),
-        _ => {
-            let name = String::from_utf8_lossy(name);
-            Err(CommandError::quoting(format!(
-                "ERR Unknown client type '{name}'"
-            )))
-        }
-    }
-}
-
-fn class_of(client: &Client) -> ClientClass {
-    if client.facts.lock().is_subscriber() {
-        ClientClass::PubSub
-    } else {
-        ClientClass::Normal
     }
 }
 

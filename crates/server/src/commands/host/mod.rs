@@ -1,6 +1,7 @@
 //! The commands about connections and the server itself.
 
 mod client;
+mod client_filter;
 mod configuration;
 mod debug;
 mod function;

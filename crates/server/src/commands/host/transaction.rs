@@ -29,7 +29,11 @@ pub(crate) fn runs_at_once(row: &Command) -> bool {
 
 /// Returns true if a command can run while shards are locked.
 pub(super) fn runs_under_locks(row: &Command) -> bool {
-    is_run_here(row) || matches!(row.name, "publish" | "spublish" | "ping" | "echo")
+    is_run_here(row)
+        || matches!(
+            row.name,
+            "publish" | "spublish" | "ping" | "echo" | "debug|sleep" | "debug|protocol"
+        )
 }
 
 impl Turn<'_> {
