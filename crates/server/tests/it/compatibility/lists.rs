@@ -25,7 +25,15 @@ pub(super) struct Difference {
     pub(super) text: String,
 }
 
-/// The results of one unit of the public test suite.
+/// The results of one public test suite.
+#[derive(Debug)]
+pub(super) struct Suite {
+    /// The server whose suite it is, and its version.
+    pub(super) source: String,
+    pub(super) units: Vec<Unit>,
+}
+
+/// The results of one unit of a suite.
 #[derive(Debug)]
 pub(super) struct Unit {
     pub(super) name: String,
@@ -74,10 +82,18 @@ pub(super) fn differences() -> Vec<Difference> {
     lines(DIFFERENCES).map(read).collect()
 }
 
-/// Returns the results of the public test suite, unit by unit.
-pub(super) fn suite() -> Vec<Unit> {
-    let mut units: Vec<Unit> = Vec::new();
+/// Returns the results of the public test suites, unit by unit.
+pub(super) fn suites() -> Vec<Suite> {
+    let mut suites: Vec<Suite> = Vec::new();
     for line in lines(SUITE) {
+        if let Some(source) = line.strip_prefix("= ") {
+            suites.push(Suite {
+                source: source.to_owned(),
+                units: Vec::new(),
+            });
+            continue;
+        }
+        let units = &mut suites.last_mut().expect("a source before its units").units;
         if let Some(test) = line.strip_prefix("  ") {
             let (name, why) = test.rsplit_once(" => ").expect("a test and a reason");
             let unit = units.last_mut().expect("a unit before its tests");
@@ -93,7 +109,7 @@ pub(super) fn suite() -> Vec<Unit> {
             failed: Vec::new(),
         });
     }
-    units
+    suites
 }
 
 fn lines(text: &str) -> impl Iterator<Item = &str> {
