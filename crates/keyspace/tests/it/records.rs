@@ -1,6 +1,8 @@
 //! What is recorded of each change, and that replaying it makes the same data.
 
-use tidewheel_keyspace::{Begun, Policy, Reach, RecordReader, Watching, resolve};
+use tidewheel_keyspace::{
+    AppendedExpired, Begun, ExpiredStream, Policy, Reach, RecordReader, Watching, resolve,
+};
 use tidewheel_resp::{Args, Protocol, Writer};
 
 use crate::common::{Rig, fill, limit_to_what_is_used};
