@@ -66,8 +66,8 @@ impl Keyspace {
     }
 
     /// Lets at most `budget` tracked keys of one shard leave, while there are more than may be, and
-    /// tells their readers. Returns true if a key has left. It passes over a shard that others have,
-    /// and exclusive users that wait go first.
+    /// tells their readers. Returns true if a key has left. It passes over a shard that others
+    /// have, and exclusive users that wait go first.
     pub fn bound_tracked(&self, seat: &mut Seat, shard: usize, budget: u32) -> bool {
         if !seat.try_give_way() && seat.is_shut_out() {
             return false;

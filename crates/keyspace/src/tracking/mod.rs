@@ -40,10 +40,10 @@
 //! The tables have `tracking-table-max-keys` keys. A key that comes to a full table makes room in
 //! its own shard; if there is none, the shell lets others leave within the turn
 //! ([`Keyspace::bound_tracked`](crate::Keyspace::bound_tracked)). So it does when the limit becomes
-//! lower, a slice in each turn. A key that has to leave is announced as invalid. A client that is gone stays in the tables until its keys
-//! change; of a key with many readers those that are gone are removed before their number has
-//! doubled. When no client tracks any more, the tables are emptied. The registry bounds the
-//! prefixes of a client.
+//! lower, a slice in each turn. A key that has to leave is announced as invalid. A client that is
+//! gone stays in the tables until its keys change; of a key with many readers those that are gone
+//! are removed before their number has doubled. When no client tracks any more, the tables are
+//! emptied. The registry bounds the prefixes of a client.
 //!
 //! # Locks
 //!

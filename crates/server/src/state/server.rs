@@ -42,7 +42,8 @@ pub(crate) struct Server {
     pub(crate) scripts: Bodies,
     pub(crate) long_scripts: LongScripts,
     pub(crate) libraries: Libraries,
-    /// Scripts may call DEBUG PROTOCOL and DEBUG SLEEP: for tests (`DEBUG SET-DISABLE-DENY-SCRIPTS`).
+    /// Scripts may call DEBUG PROTOCOL and DEBUG SLEEP: for tests (`DEBUG
+    /// SET-DISABLE-DENY-SCRIPTS`).
     pub(crate) scripts_debug: AtomicBool,
     pub(crate) run_id: String,
     pub(crate) port: u16,

@@ -130,7 +130,8 @@ fn write_chapter(chapter: &Chapter, verdicts: &BTreeMap<&'static str, Verdict>, 
     }
 }
 
-/// True if a test that failed for this reason needs what does not exist here: it counts for nothing.
+/// True if a test that failed for this reason needs what does not exist here: it counts for
+/// nothing.
 fn needs_more(why: &str) -> bool {
     MISSING.contains(&why) || why.starts_with("no `") || why.starts_with("no setting `")
 }
