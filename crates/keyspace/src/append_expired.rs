@@ -72,6 +72,19 @@ impl Keyspace {
         }
     }
 
+    /// Appends all events that wait, for one who is alone: what is written to a file next has them.
+    pub(crate) fn append_all_expired(&self, now: Now) {
+        while !self.is_paused()
+            && let Some((db, stream)) = self.shared.expired.next()
+        {
+            let shard = self.key(&stream.name).shard;
+            let Some(hold) = self.shards[shard].try_lock() else {
+                return;
+            };
+            self.append_in((shard, hold), now, db, &stream, true);
+        }
+    }
+
     /// `beside`: this thread has other shards locked.
     fn append_in(
         &self,

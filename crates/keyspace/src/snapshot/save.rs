@@ -99,6 +99,7 @@ impl Keyspace {
         to: &mut dyn Write,
     ) -> io::Result<Saved> {
         let now = Now::of(&self.timeline, time);
+        self.append_all_expired(now);
         let mut out = Output {
             to,
             bytes: Bytes::empty(),

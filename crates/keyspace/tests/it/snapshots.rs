@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use tidewheel_engines::{Client, Engine, Folder, Server};
-use tidewheel_keyspace::{Loaded, SnapshotError};
+use tidewheel_keyspace::{ExpiredStream, Loaded, SnapshotError};
 use tidewheel_resp::Reply;
 
 use crate::common::Rig;
@@ -326,4 +326,37 @@ fn what_died_meanwhile_is_stored_and_expires_at_once() {
     );
     assert_eq!(loaded.run("PTTL later"), ":50");
     assert_eq!(loaded.run("HKEYS h"), "['g']");
+}
+
+/// The stream of expired keys survives a stop with all that was to become an entry of it: what
+/// waited, what was dead and not yet removed, and what died while nobody ran.
+#[test]
+fn a_file_has_all_that_becomes_an_entry_of_a_stream_of_expired_keys() {
+    let stream = ExpiredStream {
+        db: 0,
+        name: (*b"gone").into(),
+        max_len: 100,
+        values: false,
+    };
+    let mut rig = Rig::new();
+    rig.keyspace
+        .set_expired_streams(std::slice::from_ref(&stream));
+    rig.script("SET waits v PX 1 -> OK\n SET dead v PX 5 -> OK\n SET dies v PX 50 -> OK");
+    rig.pass(1);
+    rig.expire_all();
+    assert!(rig.keyspace.expired_pending());
+    rig.pass(5);
+    let file = rig.save();
+    assert!(!rig.keyspace.expired_pending());
+    rig.script("XLEN gone -> :1");
+    let mut later = Rig::new();
+    later.keyspace.set_expired_streams(&[stream]);
+    later.pass(100);
+    later.load(&file).expect("it is whole");
+    later.script("XLEN gone -> :1");
+    later.expire_all();
+    while later.keyspace.expired_pending() {
+        later.keyspace.append_expired(&mut later.seat, later.time);
+    }
+    later.script("XLEN gone -> :3\n DBSIZE -> :1");
 }
