@@ -147,6 +147,20 @@ fn to_set_again() -> Server {
     server
 }
 
+/// Each change is recorded. Nobody takes the records: their memory is there already.
+fn to_set_again_recorded() -> Server {
+    let mut server = to_set_new();
+    server.seat.leave();
+    server.keyspace.start_recording(&server.seat.exclusive());
+    server.seat.enter();
+    server.run();
+    let mut records = Vec::new();
+    server.keyspace.take_records(&mut records);
+    // The next ones are written where these were.
+    server.keyspace.take_records(&mut records);
+    server
+}
+
 fn to_set_px_new() -> Server {
     let mut server = Server::new();
     server.prepare(|key, ttl| command(&[b"SET", key, VALUE, b"PX", ttl]));
@@ -179,6 +193,7 @@ fn to_delete() -> Server {
 #[bench::get_miss(setup = to_miss)]
 #[bench::set_new(setup = to_set_new)]
 #[bench::set_again(setup = to_set_again)]
+#[bench::set_again_recorded(setup = to_set_again_recorded)]
 #[bench::set_px_new(setup = to_set_px_new)]
 #[bench::set_px_again(setup = to_set_px_again)]
 #[bench::expire_later(setup = to_expire)]
