@@ -74,7 +74,7 @@ impl Run {
     /// Checks the runs of some seeds. If one fails, it says which steps are enough for that.
     ///
     /// `TIDEWHEEL_ORACLE_SEED=n` checks that seed alone, and `TIDEWHEEL_DEEP=1` eight times as
-    /// many.
+    /// many. `TIDEWHEEL_ORACLE_BYTES=n` draws longer runs: eight bytes are about a step.
     ///
     /// # Panics
     ///
@@ -90,8 +90,10 @@ impl Run {
             Some(seed) => vec![seed.parse().expect("a number")],
             None => (seeds.start..seeds.start + (seeds.end - seeds.start) * factor).collect(),
         };
+        let bytes = std::env::var("TIDEWHEEL_ORACLE_BYTES").ok();
+        let bytes = bytes.map_or(BYTES, |bytes| bytes.parse().expect("a number"));
         for seed in seeds {
-            let run = draw(&Dice::new(seed).fill(BYTES));
+            let run = draw(&Dice::new(seed).fill(bytes));
             if run.fails() {
                 let run = run.shortest();
                 panic!("TIDEWHEEL_ORACLE_SEED={seed} fails with {run:#?}");
