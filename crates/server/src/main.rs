@@ -131,6 +131,7 @@ fn main() -> ExitCode {
     let Invocation {
         settings,
         file,
+        foreign,
         check,
     } = match config::invocation(std::env::args_os()) {
         Ok(invocation) => invocation,
@@ -148,10 +149,16 @@ fn main() -> ExitCode {
         }
     };
     if check {
+        if let Some(text) = foreign.text() {
+            println!("these lines mean nothing here: {text}");
+        }
         println!("the configuration is right");
         return ExitCode::SUCCESS;
     }
     process::log::start(settings.log_level);
+    if let (Some(text), Some(file)) = (foreign.text(), &file) {
+        tracing::warn!("{}: these lines mean nothing here: {text}", file.display());
+    }
     match run(settings, file) {
         Ok(StopReason::Failure) => ExitCode::from(FAILED),
         Ok(_) => ExitCode::SUCCESS,

@@ -7,6 +7,7 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use super::file;
+use super::foreign::ForeignLines;
 use super::settings::Settings;
 use super::table::keys;
 
@@ -15,6 +16,8 @@ use super::table::keys;
 pub(crate) struct Invocation {
     pub(crate) settings: Settings,
     pub(crate) file: Option<PathBuf>,
+    /// Lines of the file that mean nothing here.
+    pub(crate) foreign: ForeignLines,
     /// The server only checks the configuration, and exits.
     pub(crate) check: bool,
 }
@@ -38,11 +41,12 @@ pub(crate) fn invocation(
         .map_err(Refusal::Usage)?;
     let mut settings = Settings::default();
     let file = matches.get_one::<PathBuf>("config").cloned();
+    let mut foreign = ForeignLines::default();
     if let Some(path) = &file {
         let text = std::fs::read_to_string(path).map_err(|why| {
             Refusal::Configuration(format!("cannot read {}: {why}", path.display()))
         })?;
-        file::apply(&text, &mut settings)
+        foreign = file::apply(&text, &mut settings)
             .map_err(|why| Refusal::Configuration(format!("{}: {why}", path.display())))?;
     }
     for source in [ValueSource::EnvVariable, ValueSource::CommandLine] {
@@ -52,6 +56,7 @@ pub(crate) fn invocation(
     Ok(Invocation {
         settings,
         file,
+        foreign,
         check: matches.get_flag("check-config"),
     })
 }

@@ -2,29 +2,40 @@
 
 use tidewheel_resp::{Limits, Parsed, Parser};
 
+use super::foreign::ForeignLines;
 use super::settings::Settings;
 use super::table::key;
 
 /// The longest line, in bytes: a longer one is an error.
 const LINE_MAX: usize = 64 << 10;
 
-/// Puts every line of `text` into `settings`, or says which line is wrong and why.
-pub(crate) fn apply(text: &str, settings: &mut Settings) -> Result<(), String> {
+/// Puts every line of `text` into `settings`, or says which line is wrong and why. Returns those
+/// that mean nothing here.
+pub(crate) fn apply(text: &str, settings: &mut Settings) -> Result<ForeignLines, String> {
+    let mut foreign = ForeignLines::default();
     for (number, line) in text.lines().enumerate() {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
-        apply_line(line, settings).map_err(|why| format!("line {}: {why}", number + 1))?;
+        apply_line(line, settings, &mut foreign)
+            .map_err(|why| format!("line {}: {why}", number + 1))?;
     }
-    Ok(())
+    Ok(foreign)
 }
 
-fn apply_line(line: &str, settings: &mut Settings) -> Result<(), String> {
+fn apply_line(
+    line: &str,
+    settings: &mut Settings,
+    foreign: &mut ForeignLines,
+) -> Result<(), String> {
     let words = split(line)?;
     let Some((name, values)) = words.split_first() else {
         return Ok(());
     };
+    if foreign.note(name, &values.join(" ")) {
+        return Ok(());
+    }
     let Some(key) = key(name) else {
         return Err(format!("there is no key '{name}'"));
     };
@@ -64,22 +75,22 @@ mod tests {
     fn lines_are_keys_and_values() {
         let mut settings = Settings::default();
         let text = "# a comment\n\nport 7000\n  maxmemory   1gb\nrequirepass \"a b\"\n\
-                    client-output-buffer-limit pubsub 1mb 0 0\nbind 127.0.0.1 ::1\nsave \"\"\n";
-        assert_eq!(apply(text, &mut settings), Ok(()));
+                    client-output-buffer-limit pubsub 1mb 0 0\nbind 127.0.0.1 -::1\nsave \"\"\n";
+        assert_eq!(apply(text, &mut settings), Ok(ForeignLines::default()));
         assert_eq!(settings.port, 7000);
         assert_eq!(settings.max_memory, 1 << 30);
         assert_eq!(settings.password.text(), "a b");
         assert_eq!(settings.output_limits.pubsub.hard, 1 << 20);
         let names: Vec<&str> = settings.bind.iter().map(|a| a.name()).collect();
-        assert_eq!(names, ["127.0.0.1", "::1"]);
+        assert_eq!(names, ["127.0.0.1", "-::1"]);
     }
 
     #[test]
     fn a_mistake_is_named_with_its_line_and_key() {
         for (text, expected) in [
             (
-                "port 1\nio-threads 10\n",
-                "line 2: there is no key 'io-threads'",
+                "port 1\nmasterauth secret\n",
+                "line 2: there is no key 'masterauth'",
             ),
             (
                 "port x\n",

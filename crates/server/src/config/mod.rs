@@ -11,6 +11,7 @@ mod diagnosis;
 pub(crate) mod engine;
 mod expired_streams;
 mod file;
+mod foreign;
 mod live;
 mod password;
 mod settings;

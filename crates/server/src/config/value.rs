@@ -11,12 +11,13 @@ pub(crate) struct BindAddress {
 }
 
 impl BindAddress {
-    /// Reads an IP address, `localhost`, or `*` for all addresses of this machine.
+    /// Reads an IP address, `localhost`, or `*` for all addresses of this machine. Behind a `-` it
+    /// is one that the machine need not have.
     pub(crate) fn parse(name: &str) -> Result<Self, String> {
-        let ip = match name {
+        let ip = match name.strip_prefix('-').unwrap_or(name) {
             "*" => Ok(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
             "localhost" => Ok(IpAddr::V4(Ipv4Addr::LOCALHOST)),
-            _ => name.parse(),
+            name => name.parse(),
         };
         let ip = ip.map_err(|_| format!("'{name}' is not an IP address"))?;
         Ok(Self {
@@ -35,6 +36,11 @@ impl BindAddress {
 
     pub(crate) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Returns true if the server starts without it.
+    pub(crate) fn is_optional(&self) -> bool {
+        self.name.starts_with('-')
     }
 
     pub(crate) fn ip(&self) -> IpAddr {

@@ -27,7 +27,15 @@ pub(crate) fn open(settings: &Settings) -> anyhow::Result<Vec<TcpListener>> {
     let mut port = settings.port;
     for bind in &settings.bind {
         let (name, address) = (bind.name(), SocketAddr::new(bind.ip(), port));
-        let listener = listen(address).map_err(|why| match why.kind() {
+        let opened = listen(address);
+        if let Err(why) = &opened
+            && bind.is_optional()
+            && is_missing(why)
+        {
+            tracing::info!("this machine has no address {name}, without which it goes");
+            continue;
+        }
+        let listener = opened.map_err(|why| match why.kind() {
             io::ErrorKind::AddrInUse => anyhow::anyhow!(
                 "port {port} of {name} is taken by another program; choose another with --port"
             ),
@@ -46,7 +54,19 @@ pub(crate) fn open(settings: &Settings) -> anyhow::Result<Vec<TcpListener>> {
             .port();
         listeners.push(listener);
     }
+    if listeners.is_empty() {
+        anyhow::bail!("this machine has none of the addresses of --bind");
+    }
     Ok(listeners)
+}
+
+/// Returns true if the machine has no such address, or none of its kind.
+fn is_missing(why: &io::Error) -> bool {
+    #[cfg(unix)]
+    let unsupported = why.raw_os_error() == Some(rustix::io::Errno::AFNOSUPPORT.raw_os_error());
+    #[cfg(not(unix))]
+    let unsupported = false;
+    unsupported || why.kind() == io::ErrorKind::AddrNotAvailable
 }
 
 /// Binds as `TcpListener::bind` does, but with a longer queue of connections that wait to be

@@ -272,3 +272,34 @@ fn info_tells_what_still_waits_to_be_freed() {
         (freed > before && pending == "0").then_some(())
     });
 }
+
+/// The file of a stock package: what means nothing here is listed once, with the reason.
+#[test]
+fn a_configuration_file_of_a_stock_server_starts() {
+    let folder = std::env::temp_dir().join(format!("tidewheel-conf-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let own = folder.join("own.conf");
+    let lines = "bind 127.0.0.1 -2001:db8::1\ndaemonize yes\npidfile /run/x.pid\nappendonly no\n\
+                 appendfsync everysec\nclient-output-buffer-limit replica 256mb 64mb 60\n\
+                 client-output-buffer-limit pubsub 32mb 8mb 60\nreplica-priority 100\nhz 10\n";
+    std::fs::write(&own, lines).expect("a file");
+    let own = own.to_str().expect("a path of text");
+    let server = Server::start_logged(&["--config", own]);
+    let told = server.logged("mean nothing here");
+    assert_eq!(told.len(), 1);
+    for text in [
+        "daemonize, pidfile (it stays",
+        "replica-priority (there is no replication",
+    ] {
+        assert!(told[0].contains(text), "{}", told[0]);
+    }
+    assert!(!told[0].contains("hz"), "that one is known: {}", told[0]);
+    server.logged("no address -2001:db8::1");
+    drop(server);
+    std::fs::remove_dir_all(&folder).expect("it is there");
+    let stock = "/etc/redis/redis.conf";
+    if std::fs::File::open(stock).is_ok() {
+        let output = run(&["--config", stock, "--check-config"]);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    }
+}
