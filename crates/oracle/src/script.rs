@@ -108,7 +108,7 @@ pub struct Given<'a> {
     pub args: &'a [Bytes],
     /// It may change nothing.
     pub reads: bool,
-    /// It may add nothing: there is no memory.
+    /// It may not begin to add anything: there is no memory. What has begun to change data goes on.
     pub full: bool,
 }
 
@@ -238,6 +238,7 @@ impl Script {
     /// runs a command.
     pub fn run(&self, given: Given<'_>, call: &mut dyn FnMut(&[Bytes]) -> Reply) -> Reply {
         let mut replies: Vec<Reply> = Vec::new();
+        let mut wrote = false;
         for (at, statement) in self.statements.iter().enumerate() {
             let last = replies.last();
             let is_something = !matches!(last, None | Some(Reply::Null));
@@ -253,9 +254,10 @@ impl Script {
             let words: Vec<Bytes> = words.iter().map(|word| word.bytes(given, last)).collect();
             let reply = if given.reads && has_flag(&words, Flags::WRITE) {
                 Reply::Error(READ_ONLY.to_owned())
-            } else if given.full && has_flag(&words, Flags::DENYOOM) {
+            } else if given.full && !wrote && has_flag(&words, Flags::DENYOOM) {
                 Reply::Error(NO_MEMORY.to_owned())
             } else {
+                wrote |= has_flag(&words, Flags::WRITE);
                 converted(call(&words))
             };
             let is_error = matches!(reply, Reply::Error(_));

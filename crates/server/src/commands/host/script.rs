@@ -369,8 +369,9 @@ impl Turn<'_> {
 
     /// Reads the clock if much has been done since it was read. In a transaction time stands still.
     pub(super) fn follow_clock(&mut self) {
-        if !self.in_transaction {
-            self.state.renew_time();
+        if !self.in_transaction && self.state.renew_time() {
+            // Whether the turn is over is asked before the next command.
+            self.state.note_slow();
         }
     }
 

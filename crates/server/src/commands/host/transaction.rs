@@ -209,6 +209,8 @@ impl Turn<'_> {
         self.state.refresh_time();
         transaction.end(&mut self.state.seat, self.state.time, self.out);
         self.in_transaction = false;
+        // Whether the turn is over was not asked meanwhile: it is before the next command.
+        self.state.note_slow();
         if listened && conn.checks & checks::MUTED == 0 {
             // What it has heard follows all replies, also if it does not listen any more.
             self.publish_and_append_messages(conn);
