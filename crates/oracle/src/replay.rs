@@ -63,6 +63,7 @@ impl Replica {
             &mut replica.seat,
             engine,
             &|_| engine.wall_offset_ms,
+            false,
             &mut &file[..],
         );
         let loaded = loaded.unwrap_or_else(|error| panic!("{error}"));

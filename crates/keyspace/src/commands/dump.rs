@@ -198,20 +198,28 @@ pub(crate) fn read_from_file<'a>(
     dump::load_from_file(value, version, &read_parameters)
 }
 
-/// Stores a value under a key, in silence. False, and nothing is done, if the key is there.
+/// Stores a value under a key, in silence. If the key is there, the value replaces its own or
+/// nothing is done, which returns false.
 pub(crate) fn put_loaded(
     ctx: &mut Context<'_, '_>,
     key: &[u8],
     loaded: RestoredValue,
     deadline: Option<u64>,
+    replaces: bool,
 ) -> bool {
     let locked = ctx.step_in(key);
     debug_assert!(locked.is_ok(), "no client of it can be parked");
     let key = ctx.only_key(key);
-    let entries = ctx.entries(key);
-    if entries.find(key.hash, key.bytes).is_some() {
-        ctx.drop_object(loaded.into_object());
-        return false;
+    if replaces {
+        // A dead one is announced first, unless nothing expires now.
+        ctx.find_at(key, ctx.session.db);
+    }
+    if let Some(slot) = ctx.entries(key).find(key.hash, key.bytes) {
+        if !replaces {
+            ctx.drop_object(loaded.into_object());
+            return false;
+        }
+        ctx.remove(key, slot, Cause::Silent);
     }
     let history = ctx.recency().of_new(ctx.now.time.tick);
     insert(ctx, key, loaded, deadline, (history, Cause::Silent));

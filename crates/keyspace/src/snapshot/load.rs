@@ -66,17 +66,20 @@ impl Keyspace {
 
     /// Stores what a file holds. `wall_offset_ms` says what its deadlines mean: wall time in
     /// milliseconds less engine time. It is asked before the first key, with the fields so far.
-    /// Keys that are dead by now are stored too, and expire next, so that each is announced. After
-    /// an error some keys are there.
+    /// Keys that are dead by now are stored too, and expire next, so that each is announced. With
+    /// `replaces` a key of the file takes the place of one that is there. After an error some keys
+    /// are there.
     ///
     /// # Errors
     ///
-    /// If the file is no snapshot, or damaged, or has what is not known.
+    /// If the file is no snapshot, or damaged, or has what is not known, or a key is there already
+    /// which is not to be replaced.
     pub fn load(
         &self,
         seat: &mut Seat,
         time: Time,
         wall_offset_ms: &dyn Fn(&Fields) -> i64,
+        replaces: bool,
         from: &mut dyn Read,
     ) -> Result<Loaded, SnapshotError> {
         let _visit = seat.visit();
@@ -85,6 +88,7 @@ impl Keyspace {
             input: Input::new(from),
             now: Now::of(&self.timeline, time),
             wall_offset_ms,
+            replaces,
             beginning: None,
             version: 0,
             db: 0,
@@ -101,6 +105,7 @@ struct Load<'a, 'r> {
     input: Input<'r>,
     now: Now,
     wall_offset_ms: &'a dyn Fn(&Fields) -> i64,
+    replaces: bool,
     /// The beginning of engine time, when nothing was dead.
     beginning: Option<Now>,
     version: u16,
@@ -244,7 +249,7 @@ impl Load<'_, '_> {
         let deadline = ahead
             .wall_ms
             .map(|wall_ms| beginning.deadline_of_wall(wall_ms));
-        let stored = put_loaded(&mut context, &key, loaded, deadline);
+        let stored = put_loaded(&mut context, &key, loaded, deadline, self.replaces);
         context.finish();
         drop(context);
         if !stored {

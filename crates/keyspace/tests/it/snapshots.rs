@@ -23,9 +23,13 @@ impl Rig {
         file
     }
 
-    fn load(&mut self, mut file: &[u8]) -> Result<Loaded, SnapshotError> {
+    fn load(&mut self, file: &[u8]) -> Result<Loaded, SnapshotError> {
+        self.load_over(false, file)
+    }
+
+    fn load_over(&mut self, replaces: bool, mut file: &[u8]) -> Result<Loaded, SnapshotError> {
         let (time, offset) = (self.time, self.time.wall_offset_ms);
-        (self.keyspace).load(&mut self.seat, time, &|_| offset, &mut file)
+        (self.keyspace).load(&mut self.seat, time, &|_| offset, replaces, &mut file)
     }
 
     /// The digests and deadlines of all keys of the first two databases.
@@ -326,6 +330,35 @@ fn what_died_meanwhile_is_stored_and_expires_at_once() {
     );
     assert_eq!(loaded.run("PTTL later"), ":50");
     assert_eq!(loaded.run("HKEYS h"), "['g']");
+}
+
+/// Each form replaces itself and a string; what was dead is announced before it is replaced.
+#[test]
+fn a_key_of_the_file_replaces_one_that_is_there_if_it_may() {
+    let mut rig = Rig::new();
+    rig.fill(true);
+    rig.run("SET dies v");
+    let file = rig.save();
+    let expected = rig.digests();
+    let mut other = Rig::new();
+    other.load(&file).expect("a snapshot");
+    other.run("SET dies w PX 10");
+    other.notify("EKAx");
+    other.pass(50);
+    let refused = other.load(&file).expect_err("its keys are there");
+    assert!(matches!(refused, SnapshotError::Twice { .. }), "{refused}");
+    other.events();
+    other.load_over(true, &file).expect("it replaces");
+    assert_eq!(other.events(), ["0:expired:dies"]);
+    assert_eq!(other.digests(), expected);
+    for key in expected.keys().filter_map(|name| name.strip_prefix("0 ")) {
+        other.words(&[b"SET", key.as_bytes(), b"text"]);
+    }
+    other.run("SET own v");
+    other.load_over(true, &file).expect("it replaces");
+    assert_eq!(other.run("GET own"), "'v'");
+    other.run("DEL own");
+    assert_eq!(other.digests(), expected);
 }
 
 /// The stream of expired keys survives a stop with all that was to become an entry of it: what

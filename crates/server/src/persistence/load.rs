@@ -29,6 +29,7 @@ pub(crate) fn load(server: &Server) -> anyhow::Result<()> {
         &mut seat,
         time,
         &|fields| offset_of(fields, time),
+        Stays::default(),
         &mut file,
     );
     let keys = loaded.with_context(|| {
@@ -43,15 +44,29 @@ pub(crate) fn load(server: &Server) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Loads the bytes of a snapshot that was just taken.
+/// What becomes of that which is there before a file is loaded.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Stays {
+    /// Libraries stay that the file does not have. Otherwise the file's replace all.
+    pub(crate) libraries: bool,
+    /// Keys and libraries of the file may have the names of some that are there, and replace these.
+    pub(crate) replaced: bool,
+}
+
+/// Loads the bytes of a snapshot. If it was `just_taken`, no time has passed since.
 pub(crate) fn load_bytes(
     server: &Server,
     seat: &mut Seat,
     time: Time,
+    (stays, just_taken): (Stays, bool),
     mut bytes: &[u8],
 ) -> anyhow::Result<()> {
-    let offset = server.keyspace.engine_time(time).wall_offset_ms;
-    load_from(server, seat, time, &|_| offset, &mut bytes).map(|_| ())
+    let engine = server.keyspace.engine_time(time);
+    let offset = |fields: &Fields| match just_taken {
+        true => engine.wall_offset_ms,
+        false => offset_of(fields, engine),
+    };
+    load_from(server, seat, time, &offset, stays, &mut bytes).map(|_| ())
 }
 
 fn load_from(
@@ -59,15 +74,17 @@ fn load_from(
     seat: &mut Seat,
     time: Time,
     wall_offset_ms: &dyn Fn(&Fields) -> i64,
+    stays: Stays,
     from: &mut dyn Read,
 ) -> anyhow::Result<u64> {
-    let loaded = server.keyspace.load(seat, time, wall_offset_ms, from)?;
-    load_functions(server, &loaded.functions)?;
+    let keyspace = &server.keyspace;
+    let loaded = keyspace.load(seat, time, wall_offset_ms, stays.replaced, from)?;
+    load_functions(server, &loaded.functions, stays)?;
     Ok(loaded.keys)
 }
 
-/// Puts libraries of functions in the place of those that there are.
-fn load_functions(server: &Server, codes: &[Vec<u8>]) -> anyhow::Result<()> {
+/// Loads libraries of functions.
+fn load_functions(server: &Server, codes: &[Vec<u8>], stays: Stays) -> anyhow::Result<()> {
     let (mut scripts, mut table) = (Scripts::default(), Table::default());
     let mut libraries = Vec::new();
     for code in codes {
@@ -77,7 +94,7 @@ fn load_functions(server: &Server, codes: &[Vec<u8>]) -> anyhow::Result<()> {
         added.map_err(|why| anyhow::anyhow!("{why}"))?;
         libraries.push(library);
     }
-    let restored = server.libraries.restore(libraries, true, true);
+    let restored = (server.libraries).restore(libraries, !stays.libraries, stays.replaced);
     restored.map_err(|why| anyhow::anyhow!("{why}"))
 }
 

@@ -14,5 +14,5 @@ mod anchor;
 mod load;
 mod save;
 
-pub(crate) use self::load::{load, load_bytes};
-pub(crate) use self::save::{save, save_bytes};
+pub(crate) use self::load::{Stays, load, load_bytes};
+pub(crate) use self::save::save;

@@ -57,14 +57,6 @@ fn tell(saved: &Saved, path: &Path) {
     }
 }
 
-/// All data as the bytes of a snapshot file.
-pub(crate) fn save_bytes(server: &Server, alone: &Exclusive<'_>, time: Time) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let saved = save_to(server, alone, time, &mut bytes);
-    debug_assert!(saved.is_ok(), "memory takes it");
-    bytes
-}
-
 fn save_to(
     server: &Server,
     alone: &Exclusive<'_>,

@@ -190,15 +190,49 @@ fn a_reload_keeps_all_and_a_snapshot_can_be_loaded_again() {
     assert_eq!(client.call(&["DEBUG", "RELOAD"]), ok());
     assert_eq!(client.call(&["DEBUG", "DIGEST"]), digest);
     assert!(number(&client.call(&["PTTL", "k"])) > 50_000);
-    client.call(&["SAVE"]);
     client.call(&["SET", "more", "v"]);
     assert_eq!(client.call(&["DEBUG", "RELOAD", "NOSAVE"]), ok());
     assert_eq!(client.call(&["DEBUG", "DIGEST"]), digest);
     let again = client.call(&["DEBUG", "RELOAD", "NOSAVE", "NOFLUSH"]);
-    let expected = "ERR the snapshot was not loaded: see the log";
+    assert_eq!(again, not_loaded(), "its keys are there already");
+}
+
+#[test]
+fn a_reload_that_merges_replaces_what_is_there_and_keeps_the_rest() {
+    let folder = Folder::new("merge");
+    let server = Server::start(&["--dir", folder.text(), "--enable-debug-command", "yes"]);
+    let mut client = server.client();
+    let library = |name: &str, number: u8| {
+        format!(
+            "#!lua name={name}\nredis.register_function('{name}', function() return {number} end)"
+        )
+    };
+    client.call(&["SADD", "s", "of", "the", "file"]);
+    client.call(&["FUNCTION", "LOAD", &library("one", 1)]);
+    assert_eq!(client.call(&["DEBUG", "RELOAD"]), ok());
+    client.call(&["SET", "s", "here"]);
+    client.call(&["SET", "more", "v", "PX", "100000"]);
+    client.call(&["FUNCTION", "LOAD", "REPLACE", &library("one", 7)]);
+    client.call(&["FUNCTION", "LOAD", &library("two", 2)]);
+    let noflush = ["DEBUG", "RELOAD", "NOSAVE", "NOFLUSH"];
+    assert_eq!(client.call(&noflush), not_loaded());
+    let merge = [&noflush[..], &["MERGE"]].concat();
+    assert_eq!(client.call(&merge), ok());
+    assert_eq!(number(&client.call(&["SCARD", "s"])), 3);
+    assert_eq!(client.call(&["GET", "more"]), bulk("v"));
+    assert_eq!(number(&client.call(&["DBSIZE"])), 2);
+    for (name, returned) in [("one", 1), ("two", 2)] {
+        assert_eq!(number(&client.call(&["FCALL", name, "0"])), returned);
+    }
+    client.call(&["DEL", "s"]);
     assert_eq!(
-        again,
-        Reply::Error(expected.to_owned()),
-        "its keys are there already"
+        client.call(&noflush),
+        not_loaded(),
+        "its library is there already"
     );
+}
+
+fn not_loaded() -> Reply {
+    let why = "ERR Error trying to load the RDB dump, check server logs.";
+    Reply::Error(why.to_owned())
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tidewheel_keyspace::{CommandError, glob_match, lookup, write_help};
 use tidewheel_resp::{Args, Protocol, parse_f64};
 
+use super::persistence::ReloadOptions;
 use super::{HandlerResult, error};
 use crate::clients::connection::Connection;
 use crate::commands::turn::{CommandStep, Turn};
@@ -144,16 +145,16 @@ impl Turn<'_> {
     /// Between saving and loading others may find nothing.
     pub(super) fn debug_reload(&mut self, conn: &mut Connection, args: Args<'_>) -> HandlerResult {
         check(conn)?;
-        let (mut saves, mut empties) = (true, true);
+        let mut options = ReloadOptions::default();
         for option in args.from(2).iter() {
             match option.to_ascii_lowercase().as_slice() {
-                b"nosave" => saves = false,
-                b"noflush" => empties = false,
-                // A key that is there already is an error without this.
+                b"nosave" => options.nosave = true,
+                b"noflush" => options.noflush = true,
+                b"merge" => options.merge = true,
                 _ => return Err(CommandError::SYNTAX),
             }
         }
-        self.reload(conn, saves, empties)
+        self.reload(conn, options)
     }
 
     pub(super) fn debug_load_aof(&mut self, conn: &Connection) -> HandlerResult {

@@ -9,7 +9,7 @@ use tidewheel_resp::Args;
 use super::{HandlerResult, error};
 use crate::clients::connection::Connection;
 use crate::commands::turn::{CommandStep, Turn};
-use crate::persistence;
+use crate::persistence::{self, Stays};
 use crate::state::server::{Server, StopReason};
 
 /// The reply to a command whose file could not be written. The log has the reason.
@@ -17,7 +17,15 @@ const NOT_SAVED: CommandError =
     CommandError::fixed("ERR the snapshot was not written: see the log");
 
 const NOT_LOADED: CommandError =
-    CommandError::fixed("ERR the snapshot was not loaded: see the log");
+    CommandError::fixed("ERR Error trying to load the RDB dump, check server logs.");
+
+/// What DEBUG RELOAD leaves out, and whether what is loaded replaces what is there.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct ReloadOptions {
+    pub(super) nosave: bool,
+    pub(super) noflush: bool,
+    pub(super) merge: bool,
+}
 
 impl Turn<'_> {
     pub(super) fn last_save(&mut self) -> HandlerResult {
@@ -96,20 +104,19 @@ impl Turn<'_> {
         Ok(CommandStep::Close)
     }
 
-    /// Saves all data, empties all databases if asked, and loads what was saved; or loads the file.
+    /// Saves all data, empties all databases, and loads the file.
     pub(super) fn reload(
         &mut self,
         conn: &mut Connection,
-        saves: bool,
-        empties: bool,
+        options: ReloadOptions,
     ) -> HandlerResult {
         let time = self.state.time;
         let bytes = self.alone(conn, |server, alone| {
-            let bytes = match saves {
-                true => Ok(persistence::save_bytes(server, alone, time)),
-                false => std::fs::read(server.snapshots.path()),
-            };
-            if empties && bytes.is_ok() {
+            if !options.nosave {
+                persistence::save(server, alone, time)?;
+            }
+            let bytes = std::fs::read(server.snapshots.path());
+            if !options.noflush && bytes.is_ok() {
                 server.keyspace.clear(alone);
             }
             bytes
@@ -123,7 +130,14 @@ impl Turn<'_> {
             Err(waits) => return Ok(waits),
         };
         let (server, time) = (Arc::clone(&self.state.server), self.state.time);
-        let loaded = persistence::load_bytes(&server, &mut self.state.seat, time, &bytes);
+        let just_taken = !options.nosave;
+        let stays = Stays {
+            libraries: options.noflush,
+            // Others may have added keys since the databases were emptied.
+            replaced: options.merge || (just_taken && !options.noflush),
+        };
+        let how = (stays, just_taken);
+        let loaded = persistence::load_bytes(&server, &mut self.state.seat, time, how, &bytes);
         self.state.refresh_time();
         match loaded {
             Ok(()) => self.done(),
