@@ -24,8 +24,7 @@ const VERSION: (u32, u32) = (7, 2);
 const MISSING: &[&str] = &[
     "ACL",
     "replication",
-    "snapshots",
-    "`DEBUG RELOAD`",
+    "snapshots in the background",
     "no append-only file",
     "modules and cluster",
 ];
