@@ -83,8 +83,8 @@ struct RestoreOptions {
     access: Option<RestoredAccess>,
 }
 
-/// The access history that RESTORE gives to the key.
-enum RestoredAccess {
+/// The access history that RESTORE, or a file, gives to the key.
+pub(crate) enum RestoredAccess {
     IdleSeconds(u64),
     Frequency(u8),
 }
@@ -123,20 +123,6 @@ impl RestoreOptions {
         matches!(self.access, Some(RestoredAccess::IdleSeconds(_)))
     }
 
-    /// The access history of the new key. What the policy in force does not record is ignored.
-    fn history(&self, ctx: &Context<'_, '_>) -> u32 {
-        let (recency, clock) = (ctx.recency(), ctx.now.time.tick);
-        match (&self.access, recency) {
-            (Some(RestoredAccess::IdleSeconds(seconds)), Recency::Clock) => {
-                Recency::of_idle(*seconds, clock)
-            }
-            (Some(RestoredAccess::Frequency(frequency)), Recency::Frequency { .. }) => {
-                Recency::of_frequency(*frequency, clock)
-            }
-            _ => recency.of_new(clock),
-        }
-    }
-
     /// The deadline that the second argument means; 0 is none.
     fn deadline(&self, ctx: &Context<'_, '_>) -> Result<Option<u64>, CommandError> {
         let number = ctx.integer(2)?;
@@ -155,6 +141,20 @@ impl RestoreOptions {
     }
 }
 
+/// The access history of a new key. What the policy in force does not record is ignored.
+fn history(ctx: &Context<'_, '_>, access: Option<&RestoredAccess>) -> u32 {
+    let (recency, clock) = (ctx.recency(), ctx.now.time.tick);
+    match (access, recency) {
+        (Some(RestoredAccess::IdleSeconds(seconds)), Recency::Clock) => {
+            Recency::of_idle(*seconds, clock)
+        }
+        (Some(RestoredAccess::Frequency(frequency)), Recency::Frequency { .. }) => {
+            Recency::of_frequency(*frequency, clock)
+        }
+        _ => recency.of_new(clock),
+    }
+}
+
 pub(crate) fn restore(ctx: &mut Context<'_, '_>) -> Outcome {
     let options = RestoreOptions::parse(ctx)?;
     let key = ctx.key(1);
@@ -164,7 +164,7 @@ pub(crate) fn restore(ctx: &mut Context<'_, '_>) -> Outcome {
     refuse_busy(ctx, key, &options)?;
     // It may be later by now.
     let deadline = options.deadline(ctx)?;
-    let history = options.history(ctx);
+    let history = history(ctx, options.access.as_ref());
     store(ctx, key, loaded, deadline, history);
     ctx.out.ok();
     Ok(())
@@ -204,7 +204,7 @@ pub(crate) fn put_loaded(
     ctx: &mut Context<'_, '_>,
     key: &[u8],
     loaded: RestoredValue,
-    deadline: Option<u64>,
+    (deadline, access): (Option<u64>, Option<RestoredAccess>),
     replaces: bool,
 ) -> bool {
     let locked = ctx.step_in(key);
@@ -221,7 +221,7 @@ pub(crate) fn put_loaded(
         }
         ctx.remove(key, slot, Cause::Silent);
     }
-    let history = ctx.recency().of_new(ctx.now.time.tick);
+    let history = history(ctx, access.as_ref());
     insert(ctx, key, loaded, deadline, (history, Cause::Silent));
     // What is loaded was recorded when it was changed.
     ctx.locked().take_changed();

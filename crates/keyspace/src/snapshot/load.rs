@@ -7,7 +7,7 @@ use tidewheel_resp::{Args, Protocol, Writer};
 use super::error::SnapshotError;
 use super::input::Input;
 use super::{MEMBERS, cut, mark};
-use crate::commands::dump::{put_loaded, read_from_file};
+use crate::commands::dump::{RestoredAccess, put_loaded, read_from_file};
 use crate::context::Context;
 use crate::dump;
 use crate::garbage::Garbage;
@@ -42,6 +42,7 @@ pub struct Loaded {
 struct Ahead {
     /// Its deadline, as wall time in milliseconds.
     wall_ms: Option<i64>,
+    access: Option<RestoredAccess>,
     members: Vec<u8>,
 }
 
@@ -170,10 +171,12 @@ impl Load<'_, '_> {
                     ahead.wall_ms = Some(i64::from(seconds) * 1000);
                 }
                 mark::IDLE => {
-                    self.number()?;
+                    let seconds = self.number()?;
+                    ahead.access = Some(RestoredAccess::IdleSeconds(seconds));
                 }
                 mark::FREQUENCY => {
-                    self.input.byte()?;
+                    let frequency = self.input.byte()?;
+                    ahead.access = Some(RestoredAccess::Frequency(frequency));
                 }
                 mark::FUNCTION => {
                     let code = self.string()?;
@@ -249,7 +252,8 @@ impl Load<'_, '_> {
         let deadline = ahead
             .wall_ms
             .map(|wall_ms| beginning.deadline_of_wall(wall_ms));
-        let stored = put_loaded(&mut context, &key, loaded, deadline, self.replaces);
+        let with = (deadline, ahead.access);
+        let stored = put_loaded(&mut context, &key, loaded, with, self.replaces);
         context.finish();
         drop(context);
         if !stored {

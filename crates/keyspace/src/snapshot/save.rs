@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use tidewheel_store::Slot;
 
 use super::{HEADER, MEMBERS, mark};
+use crate::access::Recency;
 use crate::commands::dump::payload_of;
 use crate::dump::{self, Crc64, Writer as Bytes};
 use crate::gate::Exclusive;
@@ -32,6 +33,8 @@ pub struct Saved {
 /// A file that is written, with its checksum.
 struct Output<'w> {
     to: &'w mut dyn Write,
+    /// What is written of the accesses to a key: what the policy in force evicts by.
+    accesses: Option<Recency>,
     bytes: Bytes,
     crc: Crc64,
     saved: Saved,
@@ -65,12 +68,28 @@ impl Output<'_> {
             self.bytes.bytes(&[mark::DEADLINE_MS]);
             self.bytes.bytes(&now.wall_of(deadline).to_le_bytes());
         }
+        self.access(entries.access(slot), now.time.tick);
         let (kind, value) = value.split_at(1);
         self.bytes.bytes(kind);
         self.bytes.string(entries.key(slot));
         self.bytes.bytes(value);
         self.saved.keys += 1;
         self.flush(PORTION)
+    }
+
+    fn access(&mut self, access: u32, clock: u64) {
+        match self.accesses {
+            None => {}
+            Some(Recency::Clock) => {
+                self.bytes.bytes(&[mark::IDLE]);
+                self.bytes
+                    .number(Recency::idle_seconds(access, clock).into());
+            }
+            Some(recency) => {
+                let frequency = recency.frequency(access, clock).min(u8::MAX.into());
+                self.bytes.bytes(&[mark::FREQUENCY, frequency as u8]);
+            }
+        }
     }
 
     fn end(mut self) -> io::Result<Saved> {
@@ -100,8 +119,11 @@ impl Keyspace {
     ) -> io::Result<Saved> {
         let now = Now::of(&self.timeline, time);
         self.append_all_expired(now);
+        let policy = self.rules().policy();
+        let evicts_by_access = policy.uses_idle_time() || policy.counts_frequency();
         let mut out = Output {
             to,
+            accesses: evicts_by_access.then(|| self.recency()),
             bytes: Bytes::empty(),
             crc: Crc64::default(),
             saved: Saved::default(),

@@ -1,9 +1,10 @@
 //! Snapshots: files that stock servers load, and theirs that are loaded here.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering::Relaxed;
 
 use tidewheel_engines::{Client, Engine, Folder, Server};
-use tidewheel_keyspace::{ExpiredStream, Loaded, SnapshotError};
+use tidewheel_keyspace::{ExpiredStream, Loaded, Policy, SnapshotError};
 use tidewheel_resp::Reply;
 
 use crate::common::Rig;
@@ -359,6 +360,32 @@ fn a_key_of_the_file_replaces_one_that_is_there_if_it_may() {
     assert_eq!(other.run("GET own"), "'v'");
     other.run("DEL own");
     assert_eq!(other.digests(), expected);
+}
+
+/// What is evicted first after a restart would else be a matter of luck.
+#[test]
+fn a_file_has_what_the_policy_in_force_knows_of_accesses() {
+    for (policy, ask, expected) in [
+        (Policy::AllKeysLru, "OBJECT IDLETIME old", ":700"),
+        (Policy::VolatileLfu, "OBJECT FREQ old", ":4"),
+        // It needs none of it.
+        (Policy::AllKeysRandom, "OBJECT IDLETIME old", ":0"),
+    ] {
+        let mut rig = Rig::new();
+        rig.keyspace.rules().set_policy(policy);
+        rig.run("SET old v PX 10000000");
+        rig.pass(640_000);
+        rig.run("SET new v");
+        rig.pass(60_000);
+        rig.keyspace.rules().lfu_decay_time.store(11, Relaxed);
+        let file = rig.save();
+        let mut loaded = Rig::new();
+        loaded.keyspace.rules().set_policy(policy);
+        loaded.pass(700_000);
+        loaded.load(&file).expect("a snapshot");
+        assert_eq!(loaded.run(ask), expected, "{policy:?}");
+        assert_eq!(loaded.run("PTTL old"), ":9300000");
+    }
 }
 
 /// The stream of expired keys survives a stop with all that was to become an entry of it: what
