@@ -259,7 +259,7 @@ pub use steps::StepsFn;
 pub use tidewheel_store::Progress;
 pub use tidewheel_time::{Histogram, Quantiles};
 pub use time::Time;
-pub use tracking::{PREFIXES_MAX, PrefixError, TrackingMode, TrackingStats};
+pub use tracking::{PREFIX_BYTES_MAX, PREFIXES_MAX, PrefixError, TrackingMode, TrackingStats};
 pub use transaction::{Begun, Reach, Transaction};
 pub use waiters::{Served, Ticket, Waiter};
 pub use watch::{WatchMark, Watching};

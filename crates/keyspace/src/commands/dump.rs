@@ -340,7 +340,7 @@ fn store_collection<C: Collection>(
 
 impl RestoredValue {
     /// True if it is a collection whose members' deadlines are all reached.
-    fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         match self {
             // A stream may be empty.
             Self::String(_) | Self::Stream(_) => false,

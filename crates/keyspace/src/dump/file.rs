@@ -1,14 +1,14 @@
 //! Values as they stand in a snapshot: without an envelope. Deadlines of members stand apart.
 
-use tidewheel_collections::{Hash, Set, ZSet};
+use tidewheel_collections::{Hash, Set, Stream, ZSet};
 use tidewheel_store::Slot;
 
 use super::envelope::{OpenedPayload, unseal};
 use super::reader::PayloadReader;
-use super::{Malformed, ReadParameters, RestoredValue, Writer, hash, load, set, zset};
+use super::{Malformed, ReadParameters, RestoredValue, Writer, hash, load, set, stream, zset};
 use crate::time::Now;
 use crate::value::collection::read;
-use crate::value::{Entries, TAG_HASH_TIMED, TAG_SET_TIMED, TAG_ZSET_TIMED};
+use crate::value::{Entries, TAG_HASH_TIMED, TAG_SET_TIMED, TAG_STREAM, TAG_ZSET_TIMED};
 
 /// The type and the value of an entry, and the deadlines of its members if they have any.
 pub(crate) fn for_file(
@@ -32,6 +32,10 @@ pub(crate) fn for_file(
             of.forward(0).for_each(|scored| note(scored.deadline));
             zset::write_plain(of)
         }),
+        // Redis 7.0 reads no active times.
+        TAG_STREAM => read::<Stream>(entries, slot)
+            .ok()
+            .map(|of| stream::write_plain(of)),
         _ => None,
     };
     let value = value.map_or_else(|| unseal(payload()), |mut value| value.take());

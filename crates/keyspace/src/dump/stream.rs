@@ -134,6 +134,19 @@ fn id(reader: &mut PayloadReader<'_>) -> Result<StreamId, Malformed> {
 pub(crate) fn write(stream: &Stream) -> Vec<u8> {
     let mut consumers = stream.groups.iter().flat_map(Group::consumers);
     let has_active = consumers.any(|consumer| consumer.active_ms != Some(consumer.seen_ms));
+    let writer = write_as(stream, has_active);
+    match has_active {
+        true => writer.seal_as(VERSION_OF_ACTIVE_TIMES),
+        false => writer.seal(),
+    }
+}
+
+/// A stream without active times.
+pub(super) fn write_plain(stream: &Stream) -> Writer {
+    write_as(stream, false)
+}
+
+fn write_as(stream: &Stream, has_active: bool) -> Writer {
     let kind = if has_active {
         kind::STREAM_3
     } else {
@@ -155,10 +168,7 @@ pub(crate) fn write(stream: &Stream) -> Vec<u8> {
     for group in stream.groups.iter() {
         write_group(&mut writer, group, has_active);
     }
-    match has_active {
-        true => writer.seal_as(VERSION_OF_ACTIVE_TIMES),
-        false => writer.seal(),
-    }
+    writer
 }
 
 fn write_group(writer: &mut Writer, group: &Group, has_active: bool) {

@@ -8,6 +8,9 @@ use crate::records::RecordQueue;
 use crate::tracking::{Registry, TrackingTotals};
 use crate::waiters::AwaitedCount;
 
+/// Bytes of the tables of tracked keys. A million keys of fifty bytes take less.
+const TRACKED_BYTES_MAX: usize = 256 << 20;
+
 /// The totals, events and settings that all shards share.
 #[derive(Debug, Default)]
 pub(crate) struct SharedState {
@@ -65,7 +68,7 @@ impl SharedState {
     /// True if the tables of tracked keys have more than they may.
     pub(crate) fn tracks_too_many(&self) -> bool {
         let max = self.tracking_keys_max.load(Relaxed);
-        max > 0 && self.tracking.keys() > max
+        max > 0 && self.tracking.keys() > max || self.tracking.bytes() > TRACKED_BYTES_MAX
     }
 
     /// The place of one more key that came to hold what somebody waits for.

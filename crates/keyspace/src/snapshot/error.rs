@@ -18,6 +18,13 @@ pub enum SnapshotError {
         /// Where it stands.
         at: u64,
     },
+    /// It has a database that is not there.
+    UnknownDatabase {
+        /// The database's number.
+        number: u64,
+        /// Where it stands.
+        at: u64,
+    },
     /// Its bytes make no sense.
     Malformed {
         /// Where they stand.
@@ -48,6 +55,10 @@ impl fmt::Display for SnapshotError {
             Self::UnknownType { kind, at } => write!(
                 f,
                 "at byte {at} a value has the type {kind}, which is not known here"
+            ),
+            Self::UnknownDatabase { number, at } => write!(
+                f,
+                "at byte {at} comes database {number}, and there are not so many (--databases)"
             ),
             Self::Malformed { at } => write!(f, "its bytes make no sense at byte {at}"),
             Self::Twice { key, at } => {

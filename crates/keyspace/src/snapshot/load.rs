@@ -84,6 +84,32 @@ impl Keyspace {
         from: &mut dyn Read,
     ) -> Result<Loaded, SnapshotError> {
         let _visit = seat.visit();
+        self.load_inside(time, wall_offset_ms, replaces, from)
+    }
+
+    /// As [`load`](Self::load), while nobody else is inside.
+    ///
+    /// # Errors
+    ///
+    /// Those of `load`.
+    pub fn load_alone(
+        &self,
+        _alone: &Exclusive<'_>,
+        time: Time,
+        wall_offset_ms: &dyn Fn(&Fields) -> i64,
+        replaces: bool,
+        from: &mut dyn Read,
+    ) -> Result<Loaded, SnapshotError> {
+        self.load_inside(time, wall_offset_ms, replaces, from)
+    }
+
+    fn load_inside(
+        &self,
+        time: Time,
+        wall_offset_ms: &dyn Fn(&Fields) -> i64,
+        replaces: bool,
+        from: &mut dyn Read,
+    ) -> Result<Loaded, SnapshotError> {
         let mut load = Load {
             keyspace: self,
             input: Input::new(from),
@@ -161,7 +187,7 @@ impl Load<'_, '_> {
                     let number = self.number()?;
                     let db = i64::try_from(number).ok();
                     let db = db.and_then(|number| self.keyspace.database_index(number));
-                    self.db = db.ok_or(SnapshotError::Malformed { at })?;
+                    self.db = db.ok_or(SnapshotError::UnknownDatabase { number, at })?;
                 }
                 mark::DEADLINE_MS => {
                     ahead.wall_ms = Some(i64::from_le_bytes(self.input.array()?));
@@ -249,6 +275,10 @@ impl Load<'_, '_> {
         let setting = (beginning, &ahead.members[..]);
         let loaded = read_from_file(&context, &value, self.version, setting);
         let loaded = loaded.map_err(|_| SnapshotError::Malformed { at })?;
+        if loaded.is_over() {
+            // All its members died before the beginning of time.
+            return Ok(());
+        }
         let deadline = ahead
             .wall_ms
             .map(|wall_ms| beginning.deadline_of_wall(wall_ms));

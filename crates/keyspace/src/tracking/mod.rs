@@ -57,7 +57,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 pub(crate) use self::registry::Registry;
-pub use self::registry::{PREFIXES_MAX, PrefixError};
+pub use self::registry::{PREFIX_BYTES_MAX, PREFIXES_MAX, PrefixError};
 pub(crate) use self::tracked::{Readers, TableSize, Tracked};
 
 /// A key that is invalid, before its readers were told.

@@ -11,6 +11,9 @@ use crate::session::Waiter;
 /// Prefixes of one client.
 pub const PREFIXES_MAX: usize = 1_000;
 
+/// Bytes of the prefixes of one client.
+pub const PREFIX_BYTES_MAX: usize = 1 << 20;
+
 /// Bytes of a prefix beside its name, which is kept twice.
 const PREFIX_BYTES: usize = 150;
 
@@ -22,7 +25,7 @@ pub enum PrefixError {
     Existing(Box<[u8]>, Box<[u8]>),
     /// Two of those that were given overlap.
     Provided(Box<[u8]>, Box<[u8]>),
-    /// They would be more than [`PREFIXES_MAX`].
+    /// They would be more than [`PREFIXES_MAX`], or have more than [`PREFIX_BYTES_MAX`] bytes.
     TooMany,
 }
 
@@ -262,7 +265,8 @@ impl RegistryState {
 
 /// Checks that no two of a client's prefixes overlap.
 fn check(known: &BTreeSet<Box<[u8]>>, wanted: &[Box<[u8]>]) -> Result<(), PrefixError> {
-    if known.len() + wanted.len() > PREFIXES_MAX {
+    let bytes: usize = known.iter().chain(wanted).map(|prefix| prefix.len()).sum();
+    if known.len() + wanted.len() > PREFIXES_MAX || bytes > PREFIX_BYTES_MAX {
         return Err(PrefixError::TooMany);
     }
     let overlap = |a: &[u8], b: &[u8]| a.starts_with(b) || b.starts_with(a);

@@ -18,6 +18,9 @@ use super::times::CallTimes;
 /// One in so many commands with keys is timed.
 const SAMPLE: u32 = 64;
 
+/// Bytes of the first word of an error that is counted by itself.
+const CODE_LEN_MAX: usize = 32;
+
 /// The most error codes that are counted by themselves; others are counted together.
 const CODES_MAX: usize = 128;
 
@@ -149,6 +152,12 @@ impl CommandCounts {
             .split(|byte| matches!(byte, b' ' | b'\r'))
             .next()
             .unwrap_or_default();
+        // A script makes errors up, of any length.
+        let code = if code.len() > CODE_LEN_MAX {
+            b"ERR"
+        } else {
+            code
+        };
         let mut errors = shared.errors.lock();
         let code = String::from_utf8_lossy(code).into_owned();
         if errors.len() < CODES_MAX || errors.contains_key(&code) {

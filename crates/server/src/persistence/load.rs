@@ -6,16 +6,24 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use anyhow::Context as _;
-use tidewheel_keyspace::{Fields, Seat, Time};
+use tidewheel_keyspace::{Exclusive, Fields, Garbage, Hooks, Keyspace, Options, Time};
 
 use super::anchor::{self, Anchor};
 use crate::scripts::Scripts;
 use crate::scripts::libraries::Table;
 use crate::state::server::Server;
+use crate::time::clock::ORIGIN_TICK;
 
 /// Loads the snapshot file, if there is one. Nobody else uses the server yet.
 pub(crate) fn load(server: &Server) -> anyhow::Result<()> {
     let path = server.snapshots.path();
+    // Opening a pipe would wait for who writes into it.
+    let is_there = std::fs::metadata(&path).map(|of| of.is_file());
+    anyhow::ensure!(
+        !matches!(is_there, Ok(false)),
+        "{} is no file",
+        path.display()
+    );
     let mut file = match File::open(&path) {
         Ok(file) => file,
         Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -24,9 +32,10 @@ pub(crate) fn load(server: &Server) -> anyhow::Result<()> {
     let began_ns = server.clock.monotonic_ns();
     let time = server.clock.now();
     let mut seat = server.keyspace.seat();
+    let alone = seat.exclusive();
     let loaded = load_from(
         server,
-        &mut seat,
+        &alone,
         time,
         &|fields| offset_of(fields, time),
         Stays::default(),
@@ -56,7 +65,7 @@ pub(crate) struct Stays {
 /// Loads the bytes of a snapshot. If it was `just_taken`, no time has passed since.
 pub(crate) fn load_bytes(
     server: &Server,
-    seat: &mut Seat,
+    alone: &Exclusive<'_>,
     time: Time,
     (stays, just_taken): (Stays, bool),
     mut bytes: &[u8],
@@ -66,19 +75,19 @@ pub(crate) fn load_bytes(
         true => engine.wall_offset_ms,
         false => offset_of(fields, engine),
     };
-    load_from(server, seat, time, &offset, stays, &mut bytes).map(|_| ())
+    load_from(server, alone, time, &offset, stays, &mut bytes).map(|_| ())
 }
 
 fn load_from(
     server: &Server,
-    seat: &mut Seat,
+    alone: &Exclusive<'_>,
     time: Time,
     wall_offset_ms: &dyn Fn(&Fields) -> i64,
     stays: Stays,
     from: &mut dyn Read,
 ) -> anyhow::Result<u64> {
     let keyspace = &server.keyspace;
-    let loaded = keyspace.load(seat, time, wall_offset_ms, stays.replaced, from)?;
+    let loaded = keyspace.load_alone(alone, time, wall_offset_ms, stays.replaced, from)?;
     load_functions(server, &loaded.functions, stays)?;
     Ok(loaded.keys)
 }
@@ -106,4 +115,47 @@ fn offset_of(fields: &Fields, time: Time) -> i64 {
         .find(|(name, _)| name == anchor::FIELD.as_bytes());
     let anchor = field.and_then(|(_, text)| Anchor::read(text));
     anchor.map_or(time.wall_offset_ms, |anchor| anchor.wall_offset_ms(time))
+}
+
+/// The bytes of the snapshot file.
+pub(crate) fn read(server: &Server) -> anyhow::Result<Vec<u8>> {
+    let path = server.snapshots.path();
+    anyhow::ensure!(
+        std::fs::metadata(&path)?.is_file(),
+        "{} is no file",
+        path.display()
+    );
+    Ok(std::fs::read(path)?)
+}
+
+/// Loads the bytes of a snapshot into a keyspace that nobody sees, to know whether they can be
+/// loaded.
+pub(crate) fn check(server: &Server, mut bytes: &[u8]) -> anyhow::Result<()> {
+    struct Alone;
+    impl Hooks for Alone {
+        fn wake(&self, _: usize, _: u64) {}
+
+        fn reclaim(&self, garbage: Garbage) {
+            drop(garbage);
+        }
+
+        fn stopwatch_ns(&self) -> u64 {
+            0
+        }
+    }
+    let options = Options {
+        databases: server.keyspace.databases(),
+        ..Options::default()
+    };
+    let keyspace = Keyspace::new(options, Box::new(Alone));
+    let time = Time {
+        tick: ORIGIN_TICK,
+        micros: 0,
+        wall_offset_ms: 0,
+    };
+    // In a thread of its own, since this one has the gate of the other keyspace.
+    let load = || keyspace.load(&mut keyspace.seat(), time, &|_| 0, false, &mut bytes);
+    let loaded = std::thread::scope(|scope| scope.spawn(load).join());
+    let loaded = loaded.map_err(|_| anyhow::anyhow!("loading has panicked"))?;
+    loaded.map(|_| ()).map_err(anyhow::Error::from)
 }

@@ -87,7 +87,9 @@ fn replace(
 ) -> io::Result<Saved> {
     fs::create_dir_all(folder)?;
     let beside = folder.join(format!("{name}.{}.new", std::process::id()));
-    let written = File::create(&beside).and_then(|mut file| {
+    // What stands there is of a server that was killed, or a trap: a link, or a pipe.
+    let _ = fs::remove_file(&beside);
+    let written = File::create_new(&beside).and_then(|mut file| {
         let saved = write(&mut file)?;
         file.sync_all()?;
         fs::rename(&beside, folder.join(name))?;

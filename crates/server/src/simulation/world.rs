@@ -26,8 +26,8 @@ use crate::time::clock;
 
 const CLIENTS: usize = 10;
 
-/// A turn's millisecond, and what shares two readings of the clock around its end: no command begins
-/// later, by the server's own reading. A transaction that has begun is finished.
+/// A turn's millisecond, and what shares two readings of the clock around its end: no command
+/// begins later, by the server's own reading. A transaction that has begun is finished.
 const TURN_MAX_US: u64 = 1_000 + STALE_MAX_US;
 
 /// The most that a command's time may be behind the clock.

@@ -173,6 +173,12 @@ impl Client {
         self.read()
     }
 
+    /// Sends a command and reads its reply; `None` if the connection ends.
+    pub(crate) fn try_call(&mut self, words: &[&str]) -> Option<Reply> {
+        self.stream.write_all(&command(words)).ok()?;
+        self.try_read()
+    }
+
     /// Reads one reply.
     pub(crate) fn read(&mut self) -> Reply {
         self.try_read().expect("a reply, not the end of the stream")

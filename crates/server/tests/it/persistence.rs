@@ -236,3 +236,85 @@ fn not_loaded() -> Reply {
     let why = "ERR Error trying to load the RDB dump, check server logs.";
     Reply::Error(why.to_owned())
 }
+
+/// Replies that came after the snapshot was taken told of changes that it does not have.
+#[test]
+fn what_was_acknowledged_before_a_shutdown_that_saves_is_saved() {
+    let folder = Folder::new("acknowledged");
+    for round in 1..=3 {
+        let mut server = folder.server();
+        let port = server.port;
+        let count = move || {
+            let mut client = crate::common::Client::connect(port);
+            let mut last = 0;
+            while let Some(reply) = client.try_call(&["INCR", "counter"]) {
+                last = number(&reply);
+            }
+            last
+        };
+        let writers: Vec<_> = (0..3).map(|_| std::thread::spawn(count)).collect();
+        std::thread::sleep(Duration::from_millis(50));
+        server
+            .client()
+            .send(&crate::common::command(&["SHUTDOWN", "SAVE"]));
+        let told = writers
+            .into_iter()
+            .map(|writer| writer.join().expect("no panic"));
+        let told = told.max().expect("writers");
+        assert!(server.wait().success());
+        let kept = folder.server().client().call(&["GET", "counter"]);
+        let kept: i64 = crate::common::text(&kept).parse().expect("a number");
+        assert!(
+            kept >= told && told > 0,
+            "round {round}: {told} was told, {kept} is kept"
+        );
+    }
+}
+
+#[test]
+fn a_reload_beside_writers_loses_nothing() {
+    let folder = Folder::new("beside");
+    let server = Server::start(&["--dir", folder.text(), "--enable-debug-command", "yes"]);
+    let mut client = server.client();
+    for i in 0..5_000 {
+        client.call(&["SET", &format!("k{i}"), "v"]);
+    }
+    let port = server.port;
+    let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let stopped = std::sync::Arc::clone(&stop);
+    let writer = std::thread::spawn(move || {
+        let mut client = crate::common::Client::connect(port);
+        while !stopped.load(std::sync::atomic::Ordering::Relaxed) {
+            client.call(&["SET", "k7", "w"]);
+        }
+    });
+    for _ in 0..10 {
+        assert_eq!(client.call(&["DEBUG", "RELOAD"]), ok());
+        assert_eq!(client.call(&["DBSIZE"]), Reply::Integer(5_000));
+    }
+    stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    writer.join().expect("no panic");
+    // A file that cannot be loaded leaves what there is.
+    std::fs::write(folder.file(), b"REDIS0010\x00\x01").expect("a file");
+    assert!(matches!(
+        client.call(&["DEBUG", "RELOAD", "NOSAVE"]),
+        Reply::Error(_)
+    ));
+    assert_eq!(client.call(&["DBSIZE"]), Reply::Integer(5_000));
+}
+
+#[test]
+fn a_pipe_in_place_of_a_file_hangs_nobody() {
+    let folder = Folder::new("pipe");
+    std::fs::create_dir_all(&folder.0).expect("a folder");
+    let made = std::process::Command::new("mkfifo")
+        .arg(folder.file())
+        .status();
+    assert!(made.expect("mkfifo runs").success());
+    let output = program(&["--dir", folder.text()])
+        .stdin(Stdio::null())
+        .output();
+    let output = output.expect("the program runs");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("is no file"));
+}

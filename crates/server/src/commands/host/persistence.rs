@@ -92,16 +92,26 @@ impl Turn<'_> {
         if abort {
             return Err(error("ERR No shutdown in progress."));
         }
-        if save {
-            match self.write_snapshot(conn) {
-                Ok(None) => {}
-                Ok(Some(waits)) => return Ok(waits),
-                Err(_) if force => {}
-                Err(why) => return Err(why),
-            }
+        if !save {
+            self.state.server.ask_to_stop(StopReason::Command);
+            return Ok(CommandStep::Close);
         }
-        self.state.server.ask_to_stop(StopReason::Command);
-        Ok(CommandStep::Close)
+        let time = self.state.time;
+        let saved = self.alone(conn, |server, alone| {
+            let saved = persistence::save(server, alone, time);
+            if saved.is_ok() || force {
+                // Nobody changes anything any more: it would be answered, and lost.
+                server.pause.start(true, u64::MAX);
+                server.pause_changed();
+                server.ask_to_stop(StopReason::Command);
+            }
+            saved
+        });
+        match saved {
+            Ok(Err(_)) if !force => Err(NOT_SAVED),
+            Ok(_) => Ok(CommandStep::Close),
+            Err(waits) => Ok(waits),
+        }
     }
 
     /// Saves all data, empties all databases, and loads the file.
@@ -111,40 +121,29 @@ impl Turn<'_> {
         options: ReloadOptions,
     ) -> HandlerResult {
         let time = self.state.time;
-        let bytes = self.alone(conn, |server, alone| {
-            if !options.nosave {
-                persistence::save(server, alone, time)?;
-            }
-            let bytes = std::fs::read(server.snapshots.path());
-            if !options.noflush && bytes.is_ok() {
-                server.keyspace.clear(alone);
-            }
-            bytes
-        });
-        let bytes = match bytes {
-            Ok(Ok(bytes)) => bytes,
-            Ok(Err(why)) => {
-                tracing::error!("cannot read the snapshot: {why}");
-                return Err(NOT_LOADED);
-            }
-            Err(waits) => return Ok(waits),
-        };
-        let (server, time) = (Arc::clone(&self.state.server), self.state.time);
         let just_taken = !options.nosave;
         let stays = Stays {
             libraries: options.noflush,
-            // Others may have added keys since the databases were emptied.
-            replaced: options.merge || (just_taken && !options.noflush),
+            replaced: options.merge,
         };
-        let how = (stays, just_taken);
-        let loaded = persistence::load_bytes(&server, &mut self.state.seat, time, how, &bytes);
-        self.state.refresh_time();
+        let loaded = self.alone(conn, |server, alone| -> anyhow::Result<()> {
+            if just_taken {
+                persistence::save(server, alone, time)?;
+            }
+            let bytes = persistence::read(server)?;
+            if !options.noflush {
+                persistence::check(server, &bytes)?;
+                server.keyspace.clear(alone);
+            }
+            persistence::load_bytes(server, alone, time, (stays, just_taken), &bytes)
+        });
         match loaded {
-            Ok(()) => self.done(),
-            Err(why) => {
+            Ok(Ok(())) => self.done(),
+            Ok(Err(why)) => {
                 tracing::error!("cannot load the snapshot: {why:#}");
                 Err(NOT_LOADED)
             }
+            Err(waits) => Ok(waits),
         }
     }
 }

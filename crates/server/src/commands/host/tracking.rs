@@ -1,7 +1,7 @@
 //! CLIENT TRACKING, CACHING, TRACKINGINFO and GETREDIR: caches of clients, and what keeps them
 //! right.
 
-use tidewheel_keyspace::{CommandError, PREFIXES_MAX, PrefixError, TrackingMode};
+use tidewheel_keyspace::{CommandError, PREFIX_BYTES_MAX, PREFIXES_MAX, PrefixError, TrackingMode};
 use tidewheel_resp::{Args, parse_i64};
 
 use super::{HandlerResult, error};
@@ -226,7 +226,9 @@ fn refused(why: &PrefixError) -> CommandError {
         PrefixError::Existing(prefix, other) => (prefix, other, "an existing prefix"),
         PrefixError::Provided(prefix, other) => (prefix, other, "another provided prefix"),
         _ => {
-            let text = format!("ERR too many prefixes for one client: at most {PREFIXES_MAX}");
+            let text = format!(
+                "ERR too many prefixes for one client: at most {PREFIXES_MAX}, of {PREFIX_BYTES_MAX} bytes together"
+            );
             return CommandError::quoting(text);
         }
     };
