@@ -299,6 +299,20 @@ mod tests {
         assert_eq!(reading(&shared, "get").ns, 64_000);
     }
 
+    /// A script made up a hundred of five megabytes, and INFO carried them all.
+    #[test]
+    fn a_code_that_is_longer_than_any_is_counted_as_an_error_like_others() {
+        let shared = SharedCounts::default();
+        let mut counts = CommandCounts::default();
+        let long = [&b"-"[..], &[b'K'; CODE_LEN_MAX + 1], b" x\r\n"].concat();
+        counts.failed(None, false, &long, &shared);
+        let longest = [&b"-"[..], &[b'K'; CODE_LEN_MAX], b" x\r\n"].concat();
+        counts.failed(None, false, &longest, &shared);
+        let errors = shared.errors.lock();
+        let names: Vec<_> = errors.keys().map(String::as_str).collect();
+        assert_eq!(names, ["ERR", &"K".repeat(CODE_LEN_MAX)]);
+    }
+
     #[test]
     fn errors_are_counted_by_command_and_by_code_within_bounds() {
         let shared = SharedCounts::default();

@@ -1,6 +1,8 @@
 //! CLIENT TRACKING over sockets: caches of clients are told, in both protocols.
 
-use crate::common::{Client, Reply, Server, array, bulk, error, eventually, now, ok, simple, text};
+use crate::common::{
+    Client, Reply, Server, array, bulk, command, error, eventually, now, ok, simple, text,
+};
 
 fn push(words: &[&str]) -> Reply {
     Reply::Push(vec![bulk("invalidate"), array(words)])
@@ -225,4 +227,30 @@ fn a_table_that_may_have_fewer_keys_forgets_those_beyond_at_once() {
     let told = [reader.read(), reader.read()];
     assert!(told.iter().any(|reply| matches!(reply, Reply::Push(_))));
     assert_eq!(other.info("stats", "tracking_total_keys"), "1");
+}
+
+/// A thousand names of a megabyte took a gigabyte that nothing counted.
+#[test]
+fn prefixes_and_names_of_keys_are_bounded_in_bytes_too() {
+    let server = Server::start(&[]);
+    let mut broadcast = client(&server, "3");
+    let long = "p".repeat(600 << 10);
+    let words = ["CLIENT", "TRACKING", "ON", "BCAST", "PREFIX"];
+    assert_eq!(broadcast.call(&[&words[..], &[&long]].concat()), ok());
+    let other = "q".repeat(600 << 10);
+    let refused = broadcast.call(&[&words[..], &[&other]].concat());
+    assert!(text(&refused).contains("too many prefixes"), "{refused:?}");
+    let mut reader = client(&server, "3");
+    assert_eq!(reader.call(&["CLIENT", "TRACKING", "ON"]), ok());
+    let name = "n".repeat(8 << 20);
+    for i in 0..40 {
+        reader.send(&command(&["GET", &format!("{name}{i}")]));
+        while reader.read() != Reply::Null {}
+    }
+    let bytes: u64 = server
+        .client()
+        .info("memory", "mem_tracking_tables")
+        .parse()
+        .expect("a number");
+    assert!(bytes < 280 << 20, "{bytes} bytes");
 }

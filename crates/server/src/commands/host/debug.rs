@@ -142,7 +142,6 @@ impl Turn<'_> {
         }
     }
 
-    /// Between saving and loading others may find nothing.
     pub(super) fn debug_reload(&mut self, conn: &mut Connection, args: Args<'_>) -> HandlerResult {
         check(conn)?;
         let mut options = ReloadOptions::default();
