@@ -33,9 +33,7 @@ pub(crate) fn for_file(
             zset::write_plain(of)
         }),
         // Redis 7.0 reads no active times.
-        TAG_STREAM => read::<Stream>(entries, slot)
-            .ok()
-            .map(|of| stream::write_plain(of)),
+        TAG_STREAM => read::<Stream>(entries, slot).ok().map(stream::write_plain),
         _ => None,
     };
     let value = value.map_or_else(|| unseal(payload()), |mut value| value.take());

@@ -39,6 +39,9 @@ const DATABASES_MAX: u64 = 4096;
 /// The longest bulk that the parser can address, in bytes.
 const BULK_MAX: u64 = 4_294_967_295 - (1 << 16);
 
+/// Bytes of a file's name, less those that are appended while it is written.
+const FILE_NAME_MAX: usize = 230;
+
 /// Text that is not empty.
 fn text(value: &str) -> Result<String, String> {
     match value {
@@ -356,9 +359,14 @@ pub(super) static KEYS: &[ConfigKey] = &[
         help: "the snapshot: loaded at the start, and written by SAVE and SHUTDOWN SAVE",
         change: ChangeTime::AtStart,
         get: |s| s.snapshot_file.clone(),
-        set: |s, v| match v.contains('/') {
-            true => Err("it is a name in the folder `dir`, not a path".to_owned()),
-            false => put(&mut s.snapshot_file, text(v)?),
+        set: |s, v| match v {
+            "." | ".." => Err("it is the name of a file".to_owned()),
+            path if path.contains('/') => {
+                Err("it is a name in the folder `dir`, not a path".to_owned())
+            }
+            // The new file's name is longer, until it takes the old one's place.
+            long if long.len() > FILE_NAME_MAX => Err("the name is too long".to_owned()),
+            name => put(&mut s.snapshot_file, text(name)?),
         },
     },
     // Tools ask for these. The answers are true, and any other value is refused.
