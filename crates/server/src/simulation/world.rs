@@ -43,6 +43,10 @@ const INPUT_MAX: usize = 512 << 10;
 /// command's need is estimated.
 const MEMORY_SLACK: u64 = 8 << 10;
 
+/// What the calls of a script bring that has begun to change data, and goes on though memory is
+/// full: five times 64 KiB of nothing, behind which SETRANGE writes.
+const SCRIPT_BRINGS: u64 = 5 * (64 << 10);
+
 /// A microsecond for each argument, and more for those that walk or copy.
 fn price(args: Args<'_>) -> Duration {
     let us = match &args[0] {
@@ -350,7 +354,7 @@ impl World {
         };
         // A script runs to its end, and may bring more than its call.
         let bodies = self.scripts.iter().map(|script| script[0].len() as u64);
-        let brought = bodies.max().unwrap_or(0) + self.terms.max_memory;
+        let brought = bodies.max().unwrap_or(0) + self.terms.max_memory + SCRIPT_BRINGS;
         let most = self.terms.max_memory + MEMORY_SLACK + beyond + brought;
         let used = self.rig.server.keyspace.used_memory();
         if self.terms.max_memory > 0 && used > most {
