@@ -196,8 +196,9 @@ fn within_time(reply: Reply) -> Reply {
     }
 }
 
-/// What a full report on a stream says, without the times at which consumers were last seen: a call
-/// that gives a consumer nothing changes only that, and is not recorded.
+/// What a full report on a stream says, without the times at which consumers were last seen and
+/// active: a call that gives a consumer nothing changes only the first, and is not recorded; a
+/// snapshot has no word for the second.
 fn recorded_part(report: &Reply) -> String {
     let Reply::Array(items) = report else {
         return match report {
@@ -205,7 +206,8 @@ fn recorded_part(report: &Reply) -> String {
             other => format!("{other:?}"),
         };
     };
-    let seen = |at: usize| at > 0 && items[at - 1] == Reply::Bulk(b"seen-time".to_vec());
+    let untold = [&b"seen-time"[..], b"active-time"].map(|name| Reply::Bulk(name.to_vec()));
+    let seen = |at: usize| at > 0 && untold.contains(&items[at - 1]);
     let parts = (0..items.len()).filter(|at| !seen(*at));
     let parts: Vec<_> = parts.map(|at| recorded_part(&items[at])).collect();
     format!("[{}]", parts.join(" "))
