@@ -60,7 +60,7 @@ impl Replica {
         let mut replica = Self::new(shards);
         let engine = of.engine_time(clock);
         let loaded = replica.keyspace.load(
-            &mut replica.seat,
+            &replica.seat.exclusive(),
             engine,
             &|_| engine.wall_offset_ms,
             false,

@@ -11,7 +11,7 @@ use crate::commands::dump::{RestoredAccess, put_loaded, read_from_file};
 use crate::context::Context;
 use crate::dump;
 use crate::garbage::Garbage;
-use crate::gate::{Exclusive, Seat};
+use crate::gate::Exclusive;
 use crate::keyspace::Keyspace;
 use crate::session::Session;
 use crate::time::{Now, Time};
@@ -65,11 +65,11 @@ impl Keyspace {
         self.hooks.reclaim(garbage);
     }
 
-    /// Stores what a file holds. `wall_offset_ms` says what its deadlines mean: wall time in
-    /// milliseconds less engine time. It is asked before the first key, with the fields so far.
-    /// Keys that are dead by now are stored too, and expire next, so that each is announced. With
-    /// `replaces` a key of the file takes the place of one that is there. After an error some keys
-    /// are there.
+    /// Stores what a file holds, while nobody else is inside. `wall_offset_ms` says what its
+    /// deadlines mean: wall time in milliseconds less engine time. It is asked before the first
+    /// key, with the fields so far. Keys that are dead by now are stored too, and expire next, so
+    /// that each is announced. With `replaces` a key of the file takes the place of one that is
+    /// there. After an error some keys are there.
     ///
     /// # Errors
     ///
@@ -77,34 +77,7 @@ impl Keyspace {
     /// which is not to be replaced.
     pub fn load(
         &self,
-        seat: &mut Seat,
-        time: Time,
-        wall_offset_ms: &dyn Fn(&Fields) -> i64,
-        replaces: bool,
-        from: &mut dyn Read,
-    ) -> Result<Loaded, SnapshotError> {
-        let _visit = seat.visit();
-        self.load_inside(time, wall_offset_ms, replaces, from)
-    }
-
-    /// As [`load`](Self::load), while nobody else is inside.
-    ///
-    /// # Errors
-    ///
-    /// Those of `load`.
-    pub fn load_alone(
-        &self,
         _alone: &Exclusive<'_>,
-        time: Time,
-        wall_offset_ms: &dyn Fn(&Fields) -> i64,
-        replaces: bool,
-        from: &mut dyn Read,
-    ) -> Result<Loaded, SnapshotError> {
-        self.load_inside(time, wall_offset_ms, replaces, from)
-    }
-
-    fn load_inside(
-        &self,
         time: Time,
         wall_offset_ms: &dyn Fn(&Fields) -> i64,
         replaces: bool,

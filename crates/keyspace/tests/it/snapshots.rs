@@ -30,7 +30,13 @@ impl Rig {
 
     fn load_over(&mut self, replaces: bool, mut file: &[u8]) -> Result<Loaded, SnapshotError> {
         let (time, offset) = (self.time, self.time.wall_offset_ms);
-        (self.keyspace).load(&mut self.seat, time, &|_| offset, replaces, &mut file)
+        (self.keyspace).load(
+            &self.seat.exclusive(),
+            time,
+            &|_| offset,
+            replaces,
+            &mut file,
+        )
     }
 
     /// The digests and deadlines of all keys of the first two databases.

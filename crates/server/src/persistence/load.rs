@@ -1,7 +1,7 @@
 //! Loads the snapshot file.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -32,15 +32,15 @@ pub(crate) fn load(server: &Server) -> anyhow::Result<()> {
     let began_ns = server.clock.monotonic_ns();
     let time = server.clock.now();
     let mut seat = server.keyspace.seat();
-    let alone = seat.exclusive();
-    let loaded = load_from(
-        server,
-        &alone,
-        time,
-        &|fields| offset_of(fields, time),
-        Stays::default(),
-        &mut file,
-    );
+    let offset = |fields: &Fields| offset_of(fields, time);
+    let loaded = server
+        .keyspace
+        .load(&seat.exclusive(), time, &offset, false, &mut file)
+        .map_err(anyhow::Error::from);
+    let loaded = loaded.and_then(|loaded| {
+        load_functions(server, &loaded.functions, Stays::default())?;
+        Ok(loaded.keys)
+    });
     let keys = loaded.with_context(|| {
         format!(
             "cannot load {}: move the file away to start without it",
@@ -53,7 +53,7 @@ pub(crate) fn load(server: &Server) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What becomes of that which is there before a file is loaded.
+/// The things that stay of those that are there before a file is loaded.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Stays {
     /// Libraries stay that the file does not have. Otherwise the file's replace all.
@@ -62,38 +62,31 @@ pub(crate) struct Stays {
     pub(crate) replaced: bool,
 }
 
-/// Loads the bytes of a snapshot. If it was `just_taken`, no time has passed since.
-pub(crate) fn load_bytes(
+/// Loads the keys that the bytes of a snapshot hold, and returns the codes of its libraries. If it
+/// was `just_taken`, no time has passed since.
+pub(crate) fn load_keys(
     server: &Server,
     alone: &Exclusive<'_>,
     time: Time,
     (stays, just_taken): (Stays, bool),
     mut bytes: &[u8],
-) -> anyhow::Result<()> {
+) -> anyhow::Result<Vec<Vec<u8>>> {
     let engine = server.keyspace.engine_time(time);
     let offset = |fields: &Fields| match just_taken {
         true => engine.wall_offset_ms,
         false => offset_of(fields, engine),
     };
-    load_from(server, alone, time, &offset, stays, &mut bytes).map(|_| ())
-}
-
-fn load_from(
-    server: &Server,
-    alone: &Exclusive<'_>,
-    time: Time,
-    wall_offset_ms: &dyn Fn(&Fields) -> i64,
-    stays: Stays,
-    from: &mut dyn Read,
-) -> anyhow::Result<u64> {
     let keyspace = &server.keyspace;
-    let loaded = keyspace.load_alone(alone, time, wall_offset_ms, stays.replaced, from)?;
-    load_functions(server, &loaded.functions, stays)?;
-    Ok(loaded.keys)
+    let loaded = keyspace.load(alone, time, &offset, stays.replaced, &mut bytes)?;
+    Ok(loaded.functions)
 }
 
-/// Loads libraries of functions.
-fn load_functions(server: &Server, codes: &[Vec<u8>], stays: Stays) -> anyhow::Result<()> {
+/// Loads libraries of functions, whose code runs: so nothing is locked.
+pub(crate) fn load_functions(
+    server: &Server,
+    codes: &[Vec<u8>],
+    stays: Stays,
+) -> anyhow::Result<()> {
     let (mut scripts, mut table) = (Scripts::default(), Table::default());
     let mut libraries = Vec::new();
     for code in codes {
@@ -154,7 +147,10 @@ pub(crate) fn check(server: &Server, mut bytes: &[u8]) -> anyhow::Result<()> {
         wall_offset_ms: 0,
     };
     // In a thread of its own, since this one has the gate of the other keyspace.
-    let load = || keyspace.load(&mut keyspace.seat(), time, &|_| 0, false, &mut bytes);
+    let load = || {
+        let mut seat = keyspace.seat();
+        keyspace.load(&seat.exclusive(), time, &|_| 0, false, &mut bytes)
+    };
     let loaded = std::thread::scope(|scope| scope.spawn(load).join());
     let loaded = loaded.map_err(|_| anyhow::anyhow!("loading has panicked"))?;
     loaded.map(|_| ()).map_err(anyhow::Error::from)

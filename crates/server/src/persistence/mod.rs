@@ -14,5 +14,5 @@ mod anchor;
 mod load;
 mod save;
 
-pub(crate) use self::load::{Stays, check, load, load_bytes, read};
+pub(crate) use self::load::{Stays, check, load, load_functions, load_keys, read};
 pub(crate) use self::save::save;

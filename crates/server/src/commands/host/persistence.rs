@@ -126,7 +126,7 @@ impl Turn<'_> {
             libraries: options.noflush,
             replaced: options.merge,
         };
-        let loaded = self.alone(conn, |server, alone| -> anyhow::Result<()> {
+        let loaded = self.alone(conn, |server, alone| -> anyhow::Result<_> {
             if just_taken {
                 persistence::save(server, alone, time)?;
             }
@@ -135,8 +135,13 @@ impl Turn<'_> {
                 persistence::check(server, &bytes)?;
                 server.keyspace.clear(alone);
             }
-            persistence::load_bytes(server, alone, time, (stays, just_taken), &bytes)
+            persistence::load_keys(server, alone, time, (stays, just_taken), &bytes)
         });
+        let server = Arc::clone(&self.state.server);
+        let loaded = loaded.map(|codes| {
+            codes.and_then(|codes| persistence::load_functions(&server, &codes, stays))
+        });
+        self.state.refresh_time();
         match loaded {
             Ok(Ok(())) => self.done(),
             Ok(Err(why)) => {
