@@ -47,6 +47,8 @@
 //!   how many members each branch has.
 //! - `packed/` is the packed form: members in a row, a column of deadlines behind them once one is
 //!   needed. A list has a column of lengths instead, since it is read from both ends.
+//! - `walk.rs` walks over the members of a large collection in steps, and shows each as it was when
+//!   the walk began.
 //! - `change.rs` has the limits, and what a change needs to know.
 //!
 //! The limits between the forms are the public settings (`hash-max-listpack-entries` and so on),
@@ -63,6 +65,7 @@ mod set;
 mod stream;
 mod table;
 mod view;
+mod walk;
 mod zset;
 
 pub use change::{Change, Limits, NewDeadline, PACKED_BYTES_MAX, PACKED_ENTRIES_MAX};
@@ -75,4 +78,5 @@ pub use stream::{
     StreamId, StreamLimits, Trim, Trimmed,
 };
 pub use table::{Entry, Table};
+pub use walk::{CopiedMembers, Course, Walked};
 pub use zset::{LargeZSet, Scored, Updated, ZSet, ZSetRef};

@@ -9,6 +9,7 @@ use tidewheel_store::{Expired, INLINE_MAX, KeyHasher, NewValue, Progress, Slot, 
 use crate::change::NewDeadline;
 use crate::packed::{DEADLINE_MAX, PackedRef};
 use crate::random::Selection;
+use crate::walk::{CopiedMembers, Walk, Walked};
 
 /// Entries that a walk asks the memory for ahead of its visits.
 const AHEAD: usize = 16;
@@ -21,6 +22,8 @@ pub struct Table {
     long_values: usize,
     /// The latest deadline that a member was ever given.
     latest: u64,
+    /// The walk of a snapshot, while there is one.
+    walk: Walk,
 }
 
 /// A member of a hash or a set, and what belongs to it.
@@ -40,6 +43,7 @@ impl Table {
             entries: Store::new(hasher.clone()),
             long_values: 0,
             latest: 0,
+            walk: Walk::default(),
         }
     }
 
@@ -95,6 +99,7 @@ impl Table {
         mut look: impl FnMut(Entry<'_>),
     ) {
         let mut kept = Vec::with_capacity(self.len().saturating_sub(gone));
+        let (walks, mut left) = (self.walk.is_on(), Vec::new());
         let mut selection = Selection {
             left: self.len(),
             wanted: gone,
@@ -102,12 +107,28 @@ impl Table {
         self.for_each_slot(|slot| {
             if selection.takes(&mut bits) {
                 look(self.entry(slot));
+                left.extend(walks.then_some(slot));
             } else {
                 kept.push(slot);
             }
         });
+        left.into_iter().for_each(|slot| self.keep(slot));
         kept.sort_unstable_by_key(|slot| slot.to_bits());
-        *self = self.copy_of(kept, now);
+        let walk = std::mem::take(&mut self.walk);
+        *self = Self {
+            walk,
+            ..self.copy_of(kept, now)
+        };
+    }
+
+    /// Keeps a member for the walk before it changes.
+    #[inline]
+    fn keep(&mut self, slot: Slot) {
+        if self.walk.is_on() {
+            let Self { entries, walk, .. } = self;
+            let (key, deadline) = (entries.key(slot), entries.deadline(slot));
+            walk.keep(entries.hash(slot), key, value_of(entries, slot), deadline);
+        }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -143,10 +164,7 @@ impl Table {
     }
 
     pub(crate) fn value(&self, slot: Slot) -> &[u8] {
-        match self.entries.value(slot) {
-            Value::Inline(value) => value,
-            Value::Object(value) => value,
-        }
+        value_of(&self.entries, slot)
     }
 
     pub(crate) fn deadline(&self, slot: Slot) -> Option<u64> {
@@ -228,10 +246,12 @@ impl Table {
     fn add(&mut self, hash: u64, key: &[u8], value: &[u8], deadline: Option<u64>, now: u64) {
         let value = self.stored(value);
         let deadline = self.noted(deadline);
+        self.walk.claim(hash);
         self.entries.insert(hash, key, 0, value, deadline, now);
     }
 
     fn overwrite(&mut self, slot: Slot, value: &[u8], deadline: Option<u64>, now: u64) {
+        self.keep(slot);
         let value = self.stored(value);
         let deadline = self.noted(deadline);
         let (_, old) = self.entries.replace(slot, 0, value, deadline, now);
@@ -255,11 +275,13 @@ impl Table {
     }
 
     pub(crate) fn set_deadline(&mut self, slot: Slot, deadline: Option<u64>, now: u64) {
+        self.keep(slot);
         let deadline = self.noted(deadline);
         self.entries.set_deadline(slot, deadline, now);
     }
 
     pub(crate) fn remove(&mut self, slot: Slot) {
+        self.keep(slot);
         let old = self.entries.remove(slot);
         self.long_values -= old.map_or(0, |old| old.len());
     }
@@ -273,16 +295,24 @@ impl Table {
         let Self {
             entries,
             long_values,
+            walk,
             ..
         } = self;
+        let hasher = walk.is_on().then(|| entries.hasher().clone());
         entries.expire(now, budget, |gone: Expired<'_, Box<[u8]>>| {
             let long = gone.object.as_deref();
             *long_values -= long.map_or(0, <[u8]>::len);
-            sink(Entry {
+            let entry = Entry {
                 key: gone.key,
                 value: long.or(gone.inline()).unwrap_or_default(),
                 deadline: Some(gone.deadline),
-            });
+            };
+            // It is among those that the walk has counted.
+            if let Some(hasher) = &hasher {
+                let hash = hasher.hash(entry.key);
+                walk.keep(hash, entry.key, entry.value, entry.deadline);
+            }
+            sink(entry);
         })
     }
 
@@ -300,6 +330,36 @@ impl Table {
         });
         assert_eq!(long, self.long_values, "bytes of long values");
         self.for_each(|entry| assert!(entry.deadline.unwrap_or(0) <= self.latest));
+    }
+}
+
+impl Walked for Table {
+    fn begin_walk(&mut self) {
+        self.walk.begin();
+    }
+
+    fn walk_on(&mut self, count: usize, into: &mut CopiedMembers) -> bool {
+        let Self { entries, walk, .. } = self;
+        walk.go_on(entries, count, |slot| value_of(entries, slot), into)
+    }
+
+    fn take_kept(&mut self) -> CopiedMembers {
+        self.walk.take_kept()
+    }
+
+    fn walk_bytes(&self) -> usize {
+        self.walk.bytes()
+    }
+
+    fn end_walk(&mut self) {
+        self.walk.end();
+    }
+}
+
+fn value_of(entries: &Store<Box<[u8]>>, slot: Slot) -> &[u8] {
+    match entries.value(slot) {
+        Value::Inline(value) => value,
+        Value::Object(value) => value,
     }
 }
 

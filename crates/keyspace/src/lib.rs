@@ -253,7 +253,10 @@ pub use resolve::resolve;
 pub use rows::{Command, all_rows, lookup, rows};
 pub use rules::Rules;
 pub use session::Session;
-pub use snapshot::{Fields, Loaded, Saved, SnapshotError};
+pub use snapshot::{
+    Fields, Loaded, Saved, Snapshot, SnapshotCourse, SnapshotError, SnapshotFailure,
+    SnapshotLimits, Walked,
+};
 pub use stats::Stats;
 pub use steps::StepsFn;
 pub use tidewheel_store::Progress;

@@ -36,6 +36,9 @@ pub fn against_model(rig: Rig, steps: &[Step]) {
     };
     for (i, step) in steps.iter().enumerate() {
         both.step(step);
+        // Beginning would append what waits for a stream of expired keys.
+        both.settle();
+        both.rig.walk_background(i);
         if i % STEPS_BETWEEN_LOOKS == 0 {
             both.look_at_everything();
             both.rig.keyspace.assert_counted();
@@ -45,6 +48,7 @@ pub fn against_model(rig: Rig, steps: &[Step]) {
             both.rig.check_snapshot();
         }
     }
+    both.rig.finish_background();
     both.finish();
 }
 

@@ -38,6 +38,7 @@
 //! Beside the model there are checks that need none: [`Run::any`] sends rows of the command table
 //! with any arguments, [`Requests`] parses bytes in several ways, and [`payload`] restores them.
 
+mod background;
 pub mod check;
 mod dice;
 mod draw;

@@ -2,13 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use tidewheel_keyspace::{Keyspace, Options, RecordReader, Seat, Session, Time, resolve};
+use tidewheel_keyspace::{Keyspace, Options, RecordReader, Saved, Seat, Session, Time, resolve};
 use tidewheel_resp::{Args, Protocol, Reply, Writer};
 
 use crate::shell::Shell;
 
 /// Databases of the replica, and the most of what it is compared with.
 const DATABASES: u32 = 16;
+
+/// What files say of themselves, and the library that they have.
+pub(crate) const FIELDS: [(&str, &str); 2] = [("redis-ver", "7.4.0"), ("a field", "of text")];
+pub(crate) const LIBRARY: &[u8] = b"a library";
 
 /// Milliseconds after which the end of wall time is near.
 const FAR: i64 = i64::MAX / 2;
@@ -47,29 +51,33 @@ impl Replica {
     /// engine time.
     pub(crate) fn of_snapshot(of: &Keyspace, seat: &mut Seat, clock: Time, shards: usize) -> Self {
         let mut file = Vec::new();
-        let fields = [("redis-ver", "7.4.0"), ("a field", "of text")];
         let saved = of.save(
             &seat.exclusive(),
             clock,
-            &fields,
-            [&b"a library"[..]].into_iter(),
+            &FIELDS,
+            [LIBRARY].into_iter(),
             &mut file,
         );
         let saved = saved.expect("memory takes it");
+        Self::of_file(&file, saved, of.engine_time(clock), shards)
+    }
+
+    /// A keyspace that is loaded from a snapshot, whose deadlines are told by a clock that shows
+    /// engine time.
+    pub(crate) fn of_file(file: &[u8], saved: Saved, engine: Time, shards: usize) -> Self {
         assert_eq!(saved.bytes, file.len() as u64);
         let mut replica = Self::new(shards);
-        let engine = of.engine_time(clock);
         let loaded = replica.keyspace.load(
             &replica.seat.exclusive(),
             engine,
             &|_| engine.wall_offset_ms,
             false,
-            &mut &file[..],
+            &mut &*file,
         );
         let loaded = loaded.unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(loaded.keys, saved.keys);
         assert_eq!(loaded.fields.len(), 2);
-        assert_eq!(loaded.functions, [b"a library"]);
+        assert_eq!(loaded.functions, [LIBRARY]);
         replica.keyspace.assert_counted();
         replica
     }
@@ -90,6 +98,11 @@ impl Replica {
             }
             self.shown.push(shown);
         }
+    }
+
+    /// As [`compare`](Self::compare), of another replica, at a moment of engine time.
+    pub(crate) fn compare_with(&mut self, other: &mut Self, engine: Time) {
+        self.compare(&other.keyspace, &mut other.seat, (engine, engine));
     }
 
     /// Compares all keys, values and deadlines with those of another keyspace, at one moment: by

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 
+use crate::background::Background;
 use crate::draw::spell;
 use crate::replay::Replica;
 use crate::script::{Given, Script};
@@ -48,6 +49,8 @@ pub struct Rig {
     clients: u64,
     /// What its records make.
     replica: Replica,
+    /// A snapshot that is being taken in the background.
+    background: Option<Background>,
     micros: u64,
     wall_ms: i64,
     frozen_at: Option<u64>,
@@ -73,6 +76,7 @@ impl Rig {
             seat,
             keyspace,
             replica: Replica::new(shards),
+            background: None,
             session: Session::default(),
             parser: Parser::new(),
             protocol,
@@ -103,6 +107,32 @@ impl Rig {
         let shards = self.keyspace.shards();
         let mut loaded = Replica::of_snapshot(&self.keyspace, &mut self.seat, clock, shards);
         loaded.compare(&self.keyspace, &mut self.seat, (clock, engine));
+    }
+
+    /// Begins a snapshot in the background, if there is none, or walks on over a shard. Panics
+    /// unless the file makes the data that there was at its beginning.
+    pub fn walk_background(&mut self, chance: usize) {
+        let clock = self.time();
+        let Some(background) = &mut self.background else {
+            let begun = Background::begin(&self.keyspace, &mut self.seat, clock);
+            self.background = Some(begun);
+            return;
+        };
+        if background.walk(&self.keyspace, &mut self.seat, chance) {
+            self.finish_background();
+        }
+    }
+
+    /// Walks to the end.
+    pub fn finish_background(&mut self) {
+        if let Some(mut background) = self.background.take() {
+            let mut chance = 0;
+            while !background.walk(&self.keyspace, &mut self.seat, chance) {
+                chance += 1;
+            }
+            let engine = self.keyspace.engine_time(self.time());
+            background.check(self.keyspace.shards(), engine);
+        }
     }
 
     /// Has all databases queue what expires for streams. Nobody appends it.

@@ -7,6 +7,7 @@ use tidewheel_store::Progress;
 use crate::change::{Change, NewDeadline};
 use crate::packed::Packed;
 use crate::table::{Entry, Table};
+use crate::walk::Walked;
 pub use view::HashRef;
 
 /// A hash, for changes.
@@ -133,6 +134,14 @@ impl Hash {
         match self {
             Self::Packed(_) => false,
             Self::Large(table) => table.maintain(budget),
+        }
+    }
+
+    /// The large form, for a walk over its members.
+    pub fn walked(&mut self) -> Option<&mut dyn Walked> {
+        match self {
+            Self::Packed(_) => None,
+            Self::Large(table) => Some(&mut **table),
         }
     }
 

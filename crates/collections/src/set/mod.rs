@@ -9,6 +9,7 @@ use crate::change::{Change, NewDeadline};
 use crate::packed::Packed;
 use crate::table::{Entry, Table};
 use crate::view::At;
+use crate::walk::Walked;
 use integer::is_integer;
 pub use view::SetRef;
 
@@ -182,6 +183,14 @@ impl Set {
         match self {
             Self::Packed(_) => false,
             Self::Large(table) => table.maintain(budget),
+        }
+    }
+
+    /// The large form, for a walk over its members.
+    pub fn walked(&mut self) -> Option<&mut dyn Walked> {
+        match self {
+            Self::Packed(_) => None,
+            Self::Large(table) => Some(&mut **table),
         }
     }
 

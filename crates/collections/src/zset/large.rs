@@ -12,6 +12,7 @@ use tidewheel_store::{HandedBack, KeyHasher, NewValue, Progress, Slot, Store, Va
 use super::Scored;
 use crate::order::Order;
 use crate::packed::DEADLINE_MAX;
+use crate::walk::{CopiedMembers, Walk, Walked};
 
 /// The members of a large sorted set. It is read by [`ZSetRef`](super::ZSetRef) and changed by
 /// [`ZSet`](super::ZSet).
@@ -21,6 +22,8 @@ pub struct LargeZSet {
     order: Order,
     /// The latest deadline that a member was ever given.
     latest: u64,
+    /// The walk of a snapshot, while there is one.
+    walk: Walk,
 }
 
 /// Returns whether a member comes before (score, member) in the order.
@@ -42,6 +45,7 @@ impl LargeZSet {
             members: Store::new(hasher.clone()),
             order: Order::new(),
             latest: 0,
+            walk: Walk::default(),
         }
     }
 
@@ -156,6 +160,7 @@ impl LargeZSet {
         let hash = self.members.hasher().hash(member);
         let bytes = score.to_le_bytes();
         let deadline = self.noted(deadline);
+        self.walk.claim(hash);
         let slot = self
             .members
             .insert(hash, member, 0, NewValue::Inline(&bytes), deadline, now);
@@ -192,6 +197,7 @@ impl LargeZSet {
     }
 
     fn set_score(&mut self, slot: Slot, member: &[u8], score: f64) {
+        self.keep(slot);
         self.leave(slot);
         if let Some(bytes) = self.members.inline_mut(slot) {
             bytes.copy_from_slice(&score.to_le_bytes());
@@ -200,6 +206,7 @@ impl LargeZSet {
     }
 
     pub(super) fn set_deadline(&mut self, slot: Slot, deadline: Option<u64>, now: u64) {
+        self.keep(slot);
         let deadline = self.noted(deadline);
         let moved = self.members.set_deadline(slot, deadline, now);
         if moved != slot {
@@ -226,6 +233,7 @@ impl LargeZSet {
     }
 
     pub(super) fn remove(&mut self, slot: Slot) {
+        self.keep(slot);
         self.leave(slot);
         self.members.remove(slot);
     }
@@ -240,6 +248,7 @@ impl LargeZSet {
             left -= gone.len();
             for id in gone.drain(..) {
                 sink(self.by_id(id));
+                self.keep(Slot::from_bits(id));
                 self.members.remove(Slot::from_bits(id));
             }
         }
@@ -257,6 +266,9 @@ impl LargeZSet {
         let members = &mut self.members;
         let progress = members.expire_or_hand_back(now, budget, |_| true, |_| {}, &mut due);
         for HandedBack { slot, deadline } in due {
+            if self.walk.is_on() {
+                self.keep_until(slot, Some(deadline));
+            }
             self.leave(slot);
             sink(Scored {
                 deadline: Some(deadline),
@@ -284,6 +296,20 @@ impl LargeZSet {
         budget > 0
     }
 
+    /// Keeps a member for the walk before it changes.
+    #[inline]
+    fn keep(&mut self, slot: Slot) {
+        if self.walk.is_on() {
+            self.keep_until(slot, self.members.deadline(slot));
+        }
+    }
+
+    fn keep_until(&mut self, slot: Slot, deadline: Option<u64>) {
+        let Self { members, walk, .. } = self;
+        let (hash, score) = (members.hash(slot), score_at(members, slot.to_bits()));
+        walk.keep(hash, members.key(slot), &score.to_le_bytes(), deadline);
+    }
+
     /// A set of its own with the same members. O(n).
     pub(super) fn copy(&self, now: u64) -> Self {
         let mut copy = Self::new(self.members.hasher());
@@ -308,6 +334,30 @@ impl LargeZSet {
                 a.score < b.score || (a.score == b.score && a.member < b.member)
             },
         );
+    }
+}
+
+impl Walked for LargeZSet {
+    fn begin_walk(&mut self) {
+        self.walk.begin();
+    }
+
+    fn walk_on(&mut self, count: usize, into: &mut CopiedMembers) -> bool {
+        let Self { members, walk, .. } = self;
+        let score = |slot: Slot| score_at(members, slot.to_bits()).to_le_bytes();
+        walk.go_on(members, count, score, into)
+    }
+
+    fn take_kept(&mut self) -> CopiedMembers {
+        self.walk.take_kept()
+    }
+
+    fn walk_bytes(&self) -> usize {
+        self.walk.bytes()
+    }
+
+    fn end_walk(&mut self) {
+        self.walk.end();
     }
 }
 

@@ -15,6 +15,7 @@ use tidewheel_store::Progress;
 use crate::change::{Change, NewDeadline};
 use crate::packed::Packed;
 use crate::view::At;
+use crate::walk::Walked;
 pub use large::LargeZSet;
 pub use view::ZSetRef;
 
@@ -214,6 +215,14 @@ impl ZSet {
         match self {
             Self::Packed(_) => false,
             Self::Large(large) => large.maintain(budget),
+        }
+    }
+
+    /// The large form, for a walk over its members.
+    pub fn walked(&mut self) -> Option<&mut dyn Walked> {
+        match self {
+            Self::Packed(_) => None,
+            Self::Large(large) => Some(&mut **large),
         }
     }
 

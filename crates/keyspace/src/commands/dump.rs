@@ -2,7 +2,6 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use tidewheel_collections::{Hash, List, Set, Stream, ZSet};
 use tidewheel_store::{INLINE_MAX, NewValue, Slot};
 
 use crate::access::Recency;
@@ -12,11 +11,8 @@ use crate::error::CommandError;
 use crate::events::Cause;
 use crate::shard::Stored;
 use crate::time::{Now, TimeOrigin, Unit};
-use crate::value::collection::{Collection, Owned, read};
-use crate::value::{
-    self, Entries, LARGE, Object, TAG_HASH, TAG_HASH_TIMED, TAG_LIST, TAG_SET, TAG_SET_TIMED,
-    TAG_STREAM, TAG_STRING, TAG_ZSET, TAG_ZSET_TIMED,
-};
+use crate::value::collection::{Collection, Owned};
+use crate::value::{self, Entries, LARGE, Object, TAG_STRING};
 
 type Outcome = Result<(), CommandError>;
 
@@ -56,23 +52,13 @@ fn payload(ctx: &mut Context<'_, '_>, key: Key<'_>, slot: Slot) -> Result<Vec<u8
             return Ok(payload);
         }
     }
-    payload_of(entries, slot, &now)
+    Ok(payload_of(entries, slot, &now))
 }
 
 /// The payload of a value, whatever its size.
-pub(crate) fn payload_of(
-    entries: &Entries,
-    slot: Slot,
-    now: &Now,
-) -> Result<Vec<u8>, CommandError> {
-    Ok(match entries.tag(slot) {
-        TAG_HASH | TAG_HASH_TIMED => dump::of_hash(read::<Hash>(entries, slot)?, now),
-        TAG_LIST => dump::of_list(read::<List>(entries, slot)?),
-        TAG_SET | TAG_SET_TIMED => dump::of_set(read::<Set>(entries, slot)?, now),
-        TAG_ZSET | TAG_ZSET_TIMED => dump::of_zset(read::<ZSet>(entries, slot)?, now),
-        TAG_STREAM => dump::of_stream(read::<Stream>(entries, slot)?),
-        _ => dump::of_string(value::bytes(&value::string(entries, slot)?)),
-    })
+pub(crate) fn payload_of(entries: &Entries, slot: Slot, now: &Now) -> Vec<u8> {
+    let (tag, value) = entries.tagged(slot);
+    dump::of_value(tag, &value, now)
 }
 
 /// RESTORE's options.

@@ -80,6 +80,7 @@ impl MovedEntry {
         };
         let (deadline, access) = (entries.deadline(slot), entries.access(slot));
         let (at, hold) = ctx.on_any(key, db);
+        hold.before_move(at, slot);
         let object = hold.remove(at, slot, Cause::Silent);
         Self {
             tag,

@@ -126,7 +126,7 @@ impl<'a> Context<'a, '_> {
         let slot = seen.filter(|seen| value::is_timed(seen.tag) || !seen.is_due(now.tick));
         let slot = slot.map(|seen| seen.slot);
         let own = slot.and_then(|slot| value::own_deadline(entries, slot));
-        let payload = slot.and_then(|slot| dump::payload_of(entries, slot, &now).ok());
+        let payload = slot.map(|slot| dump::payload_of(entries, slot, &now));
         (payload, own.map_or(0, |own| now.wall_of(own)).to_string())
     }
 }

@@ -30,12 +30,6 @@ pub(super) fn seal(mut bytes: Vec<u8>, version: u16) -> Vec<u8> {
     bytes
 }
 
-/// The type and the value of a payload that was just sealed.
-pub(super) fn unseal(mut payload: Vec<u8>) -> Vec<u8> {
-    payload.truncate(payload.len() - VERSION_LEN - CHECKSUM_LEN);
-    payload
-}
-
 /// The checks that are skipped when a payload is opened.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct SkippedChecks {

@@ -1,43 +1,44 @@
 //! Values as they stand in a snapshot: without an envelope. Deadlines of members stand apart.
 
 use tidewheel_collections::{Hash, Set, Stream, ZSet};
-use tidewheel_store::Slot;
+use tidewheel_store::Value;
 
-use super::envelope::{OpenedPayload, unseal};
+use super::envelope::OpenedPayload;
 use super::reader::PayloadReader;
 use super::{Malformed, ReadParameters, RestoredValue, Writer, hash, load, set, stream, zset};
 use crate::time::Now;
-use crate::value::collection::read;
-use crate::value::{Entries, TAG_HASH_TIMED, TAG_SET_TIMED, TAG_STREAM, TAG_ZSET_TIMED};
+use crate::value::collection::view;
+use crate::value::{Object, TAG_HASH_TIMED, TAG_SET_TIMED, TAG_ZSET_TIMED};
 
-/// The type and the value of an entry, and the deadlines of its members if they have any.
-pub(crate) fn for_file(
-    entries: &Entries,
-    slot: Slot,
+/// Writes a value, its type first, and the deadlines of its members if they have any.
+pub(crate) fn write_for_file(
+    tag: u8,
+    value: &Value<'_, Object>,
     now: &Now,
-    payload: impl FnOnce() -> Vec<u8>,
-) -> (Vec<u8>, Vec<u8>) {
-    let mut members = Writer::empty();
+    (writer, members): (&mut Writer, &mut Writer),
+) {
     let mut note = |deadline| members.deadline(deadline, now);
-    let value = match entries.tag(slot) {
-        TAG_HASH_TIMED => read::<Hash>(entries, slot).ok().map(|of| {
-            of.for_each(|field| note(field.deadline));
-            hash::write_plain(of)
-        }),
-        TAG_SET_TIMED => read::<Set>(entries, slot).ok().map(|of| {
-            of.for_each(|member| note(member.deadline));
-            set::write_plain(of)
-        }),
-        TAG_ZSET_TIMED => read::<ZSet>(entries, slot).ok().map(|of| {
-            of.forward(0).for_each(|scored| note(scored.deadline));
-            zset::write_plain(of)
-        }),
+    if tag == TAG_HASH_TIMED
+        && let Some(hash) = view::<Hash>(tag, value)
+    {
+        hash.for_each(|field| note(field.deadline));
+        hash::write_plain(hash, writer);
+    } else if tag == TAG_SET_TIMED
+        && let Some(set) = view::<Set>(tag, value)
+    {
+        set.for_each(|member| note(member.deadline));
+        set::write_plain(set, writer);
+    } else if tag == TAG_ZSET_TIMED
+        && let Some(zset) = view::<ZSet>(tag, value)
+    {
+        zset.forward(0).for_each(|scored| note(scored.deadline));
+        zset::write_plain(zset, writer);
+    } else if let Some(stream) = view::<Stream>(tag, value) {
         // Redis 7.0 reads no active times.
-        TAG_STREAM => read::<Stream>(entries, slot).ok().map(stream::write_plain),
-        _ => None,
-    };
-    let value = value.map_or_else(|| unseal(payload()), |mut value| value.take());
-    (value, members.take())
+        stream::write_plain(stream, writer);
+    } else {
+        super::write(tag, value, now, writer);
+    }
 }
 
 /// Reads a type and a value that a file of this version holds.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::Malformed;
-use super::envelope::{SkippedChecks, open};
+use super::envelope::{SkippedChecks, VERSION, open};
 use super::reader::PayloadReader;
 use super::writer::Writer;
 use crate::error::CommandError;
@@ -28,7 +28,7 @@ pub fn write_functions<'a>(codes: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
         writer.bytes(&[LIBRARY]);
         writer.string(code);
     }
-    writer.seal()
+    writer.seal(VERSION)
 }
 
 /// Reads such a payload.

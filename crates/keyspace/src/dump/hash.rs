@@ -2,7 +2,7 @@
 
 use tidewheel_collections::{Entry, Hash, HashRef};
 
-use super::envelope::{VERSION_OF_FIELD_DEADLINES, is_valkey};
+use super::envelope::{VERSION, VERSION_OF_FIELD_DEADLINES, is_valkey};
 use super::packed::listpack::{Builder, Listpack};
 use super::packed::ziplist::Ziplist;
 use super::packed::zipmap::Zipmap;
@@ -145,10 +145,11 @@ impl<'a> Build<'a> {
     }
 }
 
-/// The payload of a hash.
-pub(crate) fn write(hash: HashRef<'_>, now: &Now) -> Vec<u8> {
+/// Writes a hash. Returns the version of the format that has the form.
+pub(super) fn write(hash: HashRef<'_>, now: &Now, writer: &mut Writer) -> u16 {
     if hash.is_timed() {
-        return write_timed(hash, now);
+        write_timed(hash, now, writer);
+        return VERSION_OF_FIELD_DEADLINES;
     }
     match hash {
         HashRef::Packed(_) => {
@@ -157,30 +158,29 @@ pub(crate) fn write(hash: HashRef<'_>, now: &Now) -> Vec<u8> {
                 listpack.push(entry.key);
                 listpack.push(entry.value);
             });
-            let mut writer = Writer::new(kind::HASH_LISTPACK, listpack.len());
+            writer.kind(kind::HASH_LISTPACK);
             writer.string(&listpack.finish());
-            writer.seal()
         }
-        HashRef::Large(_) => write_plain(hash).seal(),
+        HashRef::Large(_) => write_plain(hash, writer),
     }
+    VERSION
 }
 
-/// A hash without deadlines.
-pub(super) fn write_plain(hash: HashRef<'_>) -> Writer {
-    let mut writer = Writer::new(kind::HASH, 0);
+/// Writes a hash without deadlines.
+pub(super) fn write_plain(hash: HashRef<'_>, writer: &mut Writer) {
+    writer.kind(kind::HASH);
     writer.number(hash.len() as u64);
     hash.for_each(|entry| {
         writer.string(entry.key);
         writer.string(entry.value);
     });
-    writer
 }
 
-fn write_timed(hash: HashRef<'_>, now: &Now) -> Vec<u8> {
+fn write_timed(hash: HashRef<'_>, now: &Now, writer: &mut Writer) {
     let wall_of = |entry: Entry<'_>| entry.deadline.map(|deadline| now.wall_of(deadline).max(1));
     let mut earliest = i64::MAX;
     hash.for_each(|entry| earliest = wall_of(entry).map_or(earliest, |wall| wall.min(earliest)));
-    let mut writer = Writer::new(kind::HASH_METADATA, 0);
+    writer.kind(kind::HASH_METADATA);
     writer.bytes(&earliest.to_le_bytes());
     writer.number(hash.len() as u64);
     hash.for_each(|entry| {
@@ -189,5 +189,4 @@ fn write_timed(hash: HashRef<'_>, now: &Now) -> Vec<u8> {
         writer.string(entry.key);
         writer.string(entry.value);
     });
-    writer.seal_as(VERSION_OF_FIELD_DEADLINES)
 }

@@ -82,14 +82,15 @@ pub(super) fn measure(kind: u8, mut reader: PayloadReader<'_>) -> usize {
     bytes
 }
 
-/// The payload of a list.
-pub(crate) fn write(list: ListRef<'_>) -> Vec<u8> {
-    let mut writer = Writer::new(kind::LIST_QUICKLIST_2, list.bytes());
+/// Writes a list.
+pub(super) fn write(list: ListRef<'_>, writer: &mut Writer) {
+    writer.reserve(list.bytes());
+    writer.kind(kind::LIST_QUICKLIST_2);
     let number_at = writer.number_later();
     let (mut nodes, mut node) = (0, Builder::new());
     for element in list.forward(0) {
         if !node.is_empty() && node.len() + element.len() > NODE_MAX {
-            nodes += flush(&mut node, &mut writer);
+            nodes += flush(&mut node, writer);
         }
         if element.len() > NODE_MAX {
             nodes += 1;
@@ -99,9 +100,8 @@ pub(crate) fn write(list: ListRef<'_>) -> Vec<u8> {
             node.push(element);
         }
     }
-    nodes += flush(&mut node, &mut writer);
+    nodes += flush(&mut node, writer);
     writer.number_at(number_at, nodes);
-    writer.seal()
 }
 
 /// Writes a node, if there is something in it, and begins another one. Returns how many it has

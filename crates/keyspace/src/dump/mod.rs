@@ -36,14 +36,18 @@ mod zset;
 use tidewheel_collections::{
     Change, DEADLINE_MAX, Hash, List, ListLimits, NewDeadline, Set, Stream, ZSet,
 };
+use tidewheel_store::Value;
 
 pub(crate) use self::crc64::Crc64;
+use self::envelope::VERSION;
 pub(crate) use self::envelope::{OpenedPayload, SkippedChecks, open};
-pub(crate) use self::file::{for_file, load_from_file, read_string};
+pub(crate) use self::file::{load_from_file, read_string, write_for_file};
 pub use self::functions::{read_functions, write_functions};
 use self::reader::PayloadReader;
 pub(crate) use self::writer::Writer;
 use crate::time::{Now, TimeOrigin, Unit};
+use crate::value::collection::view;
+use crate::value::{self, Object};
 
 /// The bytes are no value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -174,16 +178,41 @@ pub(crate) fn load(
 
 /// The payload of a string.
 pub(crate) fn of_string(bytes: &[u8]) -> Vec<u8> {
-    let mut writer = Writer::new(kind::STRING, bytes.len());
-    writer.string(bytes);
-    writer.seal()
+    let mut writer = Writer::empty();
+    write_string(bytes, &mut writer);
+    writer.seal(VERSION)
 }
 
-pub(crate) use self::hash::write as of_hash;
-pub(crate) use self::list::write as of_list;
-pub(crate) use self::set::write as of_set;
-pub(crate) use self::stream::write as of_stream;
-pub(crate) use self::zset::write as of_zset;
+/// The payload of a value with that tag.
+pub(crate) fn of_value(tag: u8, value: &Value<'_, Object>, now: &Now) -> Vec<u8> {
+    let mut writer = Writer::empty();
+    let version = write(tag, value, now, &mut writer);
+    writer.seal(version)
+}
+
+/// Writes a value. Returns the version of the format that has the form.
+fn write(tag: u8, value: &Value<'_, Object>, now: &Now, writer: &mut Writer) -> u16 {
+    if let Some(hash) = view::<Hash>(tag, value) {
+        return hash::write(hash, now, writer);
+    } else if let Some(list) = view::<List>(tag, value) {
+        list::write(list, writer);
+    } else if let Some(set) = view::<Set>(tag, value) {
+        set::write(set, now, writer);
+    } else if let Some(zset) = view::<ZSet>(tag, value) {
+        zset::write(zset, now, writer);
+    } else if let Some(stream) = view::<Stream>(tag, value) {
+        return stream::write(stream, writer);
+    } else {
+        write_string(value::bytes(value), writer);
+    }
+    VERSION
+}
+
+fn write_string(bytes: &[u8], writer: &mut Writer) {
+    writer.reserve(bytes.len());
+    writer.kind(kind::STRING);
+    writer.string(bytes);
+}
 
 /// Bytes that the strings of a payload have, about. Whether it is sound is seen later.
 pub(crate) fn measure(payload: &[u8]) -> usize {

@@ -67,41 +67,37 @@ fn add(
     if new { Ok(()) } else { Err(Malformed) }
 }
 
-/// The payload of a set.
-pub(crate) fn write(set: SetRef<'_>, now: &Now) -> Vec<u8> {
+/// Writes a set.
+pub(super) fn write(set: SetRef<'_>, now: &Now, writer: &mut Writer) {
     if set.is_timed() {
-        return write_timed(set, now);
+        write_timed(set, now, writer);
+    } else if set.form() == SetForm::Integers {
+        write_integers(set, writer);
+    } else {
+        write_plain(set, writer);
     }
-    if set.form() == SetForm::Integers {
-        return write_integers(set);
-    }
-    write_plain(set).seal()
 }
 
-/// A set without deadlines.
-pub(super) fn write_plain(set: SetRef<'_>) -> Writer {
-    let mut writer = Writer::new(kind::SET, 0);
+/// Writes a set without deadlines.
+pub(super) fn write_plain(set: SetRef<'_>, writer: &mut Writer) {
+    writer.kind(kind::SET);
     writer.number(set.len() as u64);
     set.for_each(|entry| writer.string(entry.key));
-    writer
 }
 
-fn write_integers(set: SetRef<'_>) -> Vec<u8> {
+fn write_integers(set: SetRef<'_>, writer: &mut Writer) {
     let mut numbers = Vec::with_capacity(set.len());
     set.for_each(|entry| numbers.extend(parse_i64(entry.key)));
     numbers.sort_unstable();
-    let bytes = intset::write(&numbers);
-    let mut writer = Writer::new(kind::SET_INTSET, bytes.len());
-    writer.string(&bytes);
-    writer.seal()
+    writer.kind(kind::SET_INTSET);
+    writer.string(&intset::write(&numbers));
 }
 
-fn write_timed(set: SetRef<'_>, now: &Now) -> Vec<u8> {
-    let mut writer = Writer::new(kind::SET_TIMED, 0);
+fn write_timed(set: SetRef<'_>, now: &Now, writer: &mut Writer) {
+    writer.kind(kind::SET_TIMED);
     writer.number(set.len() as u64);
     set.for_each(|entry| {
         writer.string(entry.key);
         writer.deadline(entry.deadline, now);
     });
-    writer.seal()
 }

@@ -11,7 +11,7 @@
 
 use tidewheel_collections::{Group, Pending, Stream, StreamId};
 
-use super::envelope::VERSION_OF_ACTIVE_TIMES;
+use super::envelope::{VERSION, VERSION_OF_ACTIVE_TIMES};
 use super::reader::PayloadReader;
 use super::writer::Writer;
 use super::{Malformed, kind};
@@ -129,31 +129,33 @@ fn id(reader: &mut PayloadReader<'_>) -> Result<StreamId, Malformed> {
     Ok(StreamId::new(reader.number()?, reader.number()?))
 }
 
-/// The payload of a stream. Servers before 7.2 have no active times: where none differs from the
-/// time when the consumer was seen, the payload is one that they read.
-pub(crate) fn write(stream: &Stream) -> Vec<u8> {
+/// Writes a stream. Returns the version of the format that has the form. Servers before 7.2 have no
+/// active times: where none differs from the time when the consumer was seen, the form is one that
+/// they read.
+pub(super) fn write(stream: &Stream, writer: &mut Writer) -> u16 {
     let mut consumers = stream.groups.iter().flat_map(Group::consumers);
     let has_active = consumers.any(|consumer| consumer.active_ms != Some(consumer.seen_ms));
-    let writer = write_as(stream, has_active);
+    write_as(stream, has_active, writer);
     match has_active {
-        true => writer.seal_as(VERSION_OF_ACTIVE_TIMES),
-        false => writer.seal(),
+        true => VERSION_OF_ACTIVE_TIMES,
+        false => VERSION,
     }
 }
 
-/// A stream without active times.
-pub(super) fn write_plain(stream: &Stream) -> Writer {
-    write_as(stream, false)
+/// Writes a stream without active times.
+pub(super) fn write_plain(stream: &Stream, writer: &mut Writer) {
+    write_as(stream, false, writer);
 }
 
-fn write_as(stream: &Stream, has_active: bool) -> Writer {
+fn write_as(stream: &Stream, has_active: bool, writer: &mut Writer) {
     let kind = if has_active {
         kind::STREAM_3
     } else {
         kind::STREAM_2
     };
     let log = &stream.log;
-    let mut writer = Writer::new(kind, stream.heap_bytes());
+    writer.reserve(stream.heap_bytes());
+    writer.kind(kind);
     writer.number(log.chunks() as u64);
     log.for_each_public(|first, public| {
         writer.string(&first.to_bytes());
@@ -161,14 +163,13 @@ fn write_as(stream: &Stream, has_active: bool) -> Writer {
     });
     writer.number(log.len());
     for id in [log.last_id(), log.first_id(), log.max_deleted_id()] {
-        write_id(&mut writer, id);
+        write_id(writer, id);
     }
     writer.number(log.entries_added());
     writer.number(stream.groups.iter().len() as u64);
     for group in stream.groups.iter() {
-        write_group(&mut writer, group, has_active);
+        write_group(writer, group, has_active);
     }
-    writer
 }
 
 fn write_group(writer: &mut Writer, group: &Group, has_active: bool) {

@@ -2,10 +2,10 @@
 
 use tidewheel_resp::parse_i64;
 
-use super::envelope::{VERSION, seal};
+use super::envelope::seal;
 use crate::time::Now;
 
-/// Writes a payload; has the bytes so far, the type first.
+/// Writes values; has the bytes so far, of a payload the type first.
 #[derive(Debug)]
 pub(crate) struct Writer(Vec<u8>);
 
@@ -16,21 +16,29 @@ const AROUND: usize = 32;
 const INTEGER_DIGITS_MAX: usize = 11;
 
 impl Writer {
-    /// Begins a payload whose strings have about that many bytes.
-    pub(super) fn new(kind: u8, strings: usize) -> Self {
-        let mut bytes = Vec::with_capacity(strings + AROUND);
-        bytes.push(kind);
-        Self(bytes)
-    }
-
-    /// Begins a payload that is no value, so that it has no type.
+    /// Nothing yet.
     pub(crate) fn empty() -> Self {
         Self(Vec::new())
     }
 
-    /// The bytes so far, without an envelope. What is written next begins anew.
-    pub(crate) fn take(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.0)
+    /// Makes room for that many bytes, and what stands around them.
+    pub(super) fn reserve(&mut self, bytes: usize) {
+        self.0.reserve(bytes + AROUND);
+    }
+
+    /// Begins a value: its type.
+    pub(crate) fn kind(&mut self, kind: u8) {
+        self.0.push(kind);
+    }
+
+    /// The bytes so far.
+    pub(crate) fn written(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Begins anew, in the same memory.
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -38,11 +46,7 @@ impl Writer {
     }
 
     /// The whole payload.
-    pub(super) fn seal(self) -> Vec<u8> {
-        self.seal_as(VERSION)
-    }
-
-    pub(super) fn seal_as(self, version: u16) -> Vec<u8> {
+    pub(super) fn seal(self, version: u16) -> Vec<u8> {
         seal(self.0, version)
     }
 
@@ -51,7 +55,7 @@ impl Writer {
     }
 
     /// A deadline as wall time; 0 is none.
-    pub(super) fn deadline(&mut self, deadline: Option<u64>, now: &Now) {
+    pub(crate) fn deadline(&mut self, deadline: Option<u64>, now: &Now) {
         let wall_ms = deadline.map_or(0, |deadline| now.wall_of(deadline).max(1));
         self.bytes(&wall_ms.to_le_bytes());
     }

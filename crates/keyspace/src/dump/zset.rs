@@ -99,38 +99,34 @@ fn add(
     }
 }
 
-/// The payload of a sorted set.
-pub(crate) fn write(zset: ZSetRef<'_>, now: &Now) -> Vec<u8> {
+/// Writes a sorted set.
+pub(super) fn write(zset: ZSetRef<'_>, now: &Now, writer: &mut Writer) {
     if zset.is_timed() {
-        return write_binary(kind::ZSET_TIMED, zset, Some(now)).seal();
+        return write_binary(kind::ZSET_TIMED, zset, Some(now), writer);
     }
     match zset {
-        ZSetRef::Packed(_) => write_packed(zset),
-        ZSetRef::Large(_) => write_plain(zset).seal(),
+        ZSetRef::Packed(_) => write_packed(zset, writer),
+        ZSetRef::Large(_) => write_plain(zset, writer),
     }
 }
 
-fn write_packed(zset: ZSetRef<'_>) -> Vec<u8> {
+fn write_packed(zset: ZSetRef<'_>, writer: &mut Writer) {
     let mut listpack = Builder::new();
     for scored in zset.forward(0) {
         listpack.push(scored.member);
         listpack.push(format_f64_short(scored.score).as_bytes());
     }
-    let mut writer = Writer::new(kind::ZSET_LISTPACK, listpack.len());
+    writer.kind(kind::ZSET_LISTPACK);
     writer.string(&listpack.finish());
-    writer.seal()
 }
 
-/// Bytes of a usual member with its score.
-const MEMBER_BYTES: usize = 24;
-
-/// A sorted set without deadlines.
-pub(super) fn write_plain(zset: ZSetRef<'_>) -> Writer {
-    write_binary(kind::ZSET_2, zset, None)
+/// Writes a sorted set without deadlines.
+pub(super) fn write_plain(zset: ZSetRef<'_>, writer: &mut Writer) {
+    write_binary(kind::ZSET_2, zset, None, writer);
 }
 
-fn write_binary(kind: u8, zset: ZSetRef<'_>, timed: Option<&Now>) -> Writer {
-    let mut writer = Writer::new(kind, zset.len() * MEMBER_BYTES);
+fn write_binary(kind: u8, zset: ZSetRef<'_>, timed: Option<&Now>, writer: &mut Writer) {
+    writer.kind(kind);
     writer.number(zset.len() as u64);
     zset.forward(0).for_each(|scored| {
         writer.string(scored.member);
@@ -139,5 +135,4 @@ fn write_binary(kind: u8, zset: ZSetRef<'_>, timed: Option<&Now>) -> Writer {
             writer.deadline(scored.deadline, now);
         }
     });
-    writer
 }

@@ -19,6 +19,7 @@ use crate::candidates::{Candidates, UNKNOWN};
 use crate::expired::ExpiredStreams;
 use crate::order::{Rank, Ranked, RankedGuard};
 use crate::random::Random;
+use crate::snapshot::Part;
 use crate::time::Now;
 use crate::tracking::{Invalid, Tracked};
 use crate::value::{self, Entries};
@@ -78,7 +79,7 @@ pub(crate) struct ShardState {
     /// What is to be done at the end of the hold: bits.
     after: u8,
     /// The observers that are told of changes: a bit each, tested in [`mutate`] only.
-    observers: u8,
+    observers: u16,
     /// Changes of keys since the start.
     pub(crate) changes: u64,
     /// The keys that clients watch; `None` while there are none.
@@ -124,6 +125,8 @@ pub(crate) struct Database {
     with_timed_members: usize,
     /// The number of filings in the wheel when the bound was last looked at.
     noted: u32,
+    /// Its part in the snapshot that is being taken.
+    snapshot: Option<Box<Part>>,
 }
 
 /// The counters of a shard since the last reset.
@@ -449,6 +452,7 @@ impl Database {
             members_only: 0,
             with_timed_members: 0,
             noted: 0,
+            snapshot: None,
         }
     }
 

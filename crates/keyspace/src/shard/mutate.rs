@@ -5,7 +5,7 @@
 //! 1. it counts the bytes,
 //! 2. it lowers the published deadline,
 //! 3. it tells the observers of the shard. Keyspace events are one. The observers are the bits of
-//!    one byte, which lies on a cache line that the change needs anyway: without observers the cost
+//!    one number, which lies on a cache line that the change needs anyway: without observers the cost
 //!    is one test.
 
 use std::sync::Arc;
@@ -25,27 +25,30 @@ mod collections;
 mod expired;
 mod members;
 mod prefetch;
+mod snapshot;
 mod tracking;
 
 pub(crate) use self::members::{MemberExpiry, MemberExpiryOutcome, PendingEvent};
 
 /// The observer that queues keyspace events, while any are configured.
-const EVENTS: u8 = 1;
+const EVENTS: u16 = 1;
 /// The observer that marks clients who watch a key, while any do.
-const WATCHED: u8 = 1 << 1;
+const WATCHED: u16 = 1 << 1;
 /// The observer that notes keys for which clients wait, while any do.
-const AWAITED: u8 = 1 << 2;
+const AWAITED: u16 = 1 << 2;
 /// The observer that finds out who has read a key, while tracking clients have.
-const TRACKED: u8 = 1 << 3;
+const TRACKED: u16 = 1 << 3;
 /// The observer that notes every key for clients that want to know, while there are any.
-const BROADCASTS: u8 = 1 << 4;
+const BROADCASTS: u16 = 1 << 4;
 /// The observer that has commands recorded.
-const RECORDS: u8 = 1 << 5;
+const RECORDS: u16 = 1 << 5;
 /// The observer that queues expired keys for a stream, while any is configured.
-const EXPIRED: u8 = 1 << 6;
+const EXPIRED: u16 = 1 << 6;
+/// The observer that copies what changes, while a snapshot is taken.
+const SNAPSHOT: u16 = 1 << 7;
 /// The observer of tests.
 #[cfg(test)]
-const TEST_OBSERVER: u8 = 1 << 7;
+const TEST_OBSERVER: u16 = 1 << 8;
 
 /// A value as an entry stores it, and its deadline.
 #[derive(Debug)]
@@ -65,6 +68,7 @@ impl Hold<'_> {
             value,
             deadline,
         } = stored;
+        self.before(db, key.hash, None);
         let database = self.database(db);
         database.add_object(&value);
         let entries = &mut database.entries;
@@ -97,6 +101,7 @@ impl Hold<'_> {
             return false;
         }
         let (tag, deadline) = (stored.tag, stored.deadline);
+        self.before(db, key.hash, Some(seen.slot));
         let entries = &mut self.database(db).entries;
         if !entries.overwrite(seen, tag, bytes, deadline, tick) {
             return false;
@@ -128,6 +133,8 @@ impl Hold<'_> {
             value,
             deadline,
         } = stored;
+        self.before(db, key.hash, Some(slot));
+        let opened = self.opened_key(db, slot);
         let database = self.database(db);
         database.add_object(&value);
         database.forget_members_only(slot);
@@ -136,6 +143,7 @@ impl Hold<'_> {
         if let Some(old) = &old {
             database.object_bytes -= old.bytes();
         }
+        let old = self.left(db, opened, old);
         self.settle(db, slot, deadline);
         self.state.changes += 1;
         self.tell(db, key.bytes, cause);
@@ -153,6 +161,7 @@ impl Hold<'_> {
         cause: Cause,
     ) -> bool {
         let At { key, db, .. } = at;
+        self.before(db, key.hash, Some(seen.slot));
         match self.database(db).entries.seen_bytes_mut(seen) {
             Some(old) if old.len() == bytes.len() => old.copy_from_slice(bytes),
             _ => return false,
@@ -171,6 +180,7 @@ impl Hold<'_> {
         change: impl FnOnce(&mut Arc<Vec<u8>>) -> R,
     ) -> Option<R> {
         let At { key, db, .. } = at;
+        self.before(db, key.hash, Some(slot));
         let database = self.database(db);
         let Object::Bytes(bytes) = database.entries.object_mut(slot)? else {
             return None;
@@ -195,6 +205,7 @@ impl Hold<'_> {
         cause: Cause,
     ) {
         let At { key, db, tick } = at;
+        self.before(db, key.hash, Some(slot));
         if value::is_timed(self.entries(db).tag(slot)) {
             self.set_own_deadline(db, slot, deadline, tick);
         } else {
@@ -263,13 +274,20 @@ impl Hold<'_> {
         let mut freed = 0;
         let mut handed = Vec::new();
         let database = self.database(db);
-        let entries = &mut database.entries;
+        let (entries, snapshot) = (&mut database.entries, &mut database.snapshot);
         let remove = |expired: Expired<'_, Object>| {
             freed += expired.object.as_ref().map_or(0, Object::bytes);
             if let Some(notes) = &mut notes {
                 notes.add(&expired);
             }
-            sink(Some(expired.deadline), expired.object);
+            let object = match (snapshot.as_mut(), expired.object) {
+                (Some(part), Some(object)) if part.has_opened(expired.key) => {
+                    part.left(expired.key, object);
+                    None
+                }
+                (_, object) => object,
+            };
+            sink(Some(expired.deadline), object);
             if observed {
                 gone.push(expired.key.into());
             }
@@ -328,7 +346,9 @@ impl Hold<'_> {
             counted_bytes,
             ..Database::new(hasher)
         };
-        let entries = std::mem::replace(database, fresh).entries;
+        let Database {
+            entries, snapshot, ..
+        } = std::mem::replace(database, fresh);
         self.state.due[db as usize] = NEVER;
         self.state.changes += entries.len() as u64;
         self.count_bytes(db);
@@ -338,7 +358,7 @@ impl Hold<'_> {
         }
         #[cfg(test)]
         self.record_flush(db, &entries);
-        Some((entries, bytes))
+        Self::emptied(snapshot, entries).map(|entries| (entries, bytes))
     }
 
     /// Swaps two databases.
@@ -421,6 +441,8 @@ impl Hold<'_> {
     }
 
     fn take_out(&mut self, db: u32, slot: Slot, hash: u64) -> Option<Object> {
+        self.before(db, hash, Some(slot));
+        let opened = self.opened_key(db, slot);
         let database = self.database(db);
         database.forget_members_only(slot);
         let object = database.entries.remove_hashed(slot, hash);
@@ -429,7 +451,7 @@ impl Hold<'_> {
         }
         self.state.changes += 1;
         self.count_bytes(db);
-        object
+        self.left(db, opened, object)
     }
 
     /// Publishes what a change did to the shard: its bytes and its earliest deadline.
@@ -500,7 +522,7 @@ impl Hold<'_> {
 
     /// True if an observer wants to be told of a change with that cause.
     fn observes(&self, cause: Cause) -> bool {
-        let others = self.state.observers & !(EVENTS | EXPIRED | RECORDS) != 0;
+        let others = self.state.observers & !(EVENTS | EXPIRED | RECORDS | SNAPSHOT) != 0;
         others || self.state.observers & EVENTS != 0 && self.wants(cause).is_some()
     }
 

@@ -43,7 +43,17 @@ struct Ahead {
     /// Its deadline, as wall time in milliseconds.
     wall_ms: Option<i64>,
     access: Option<RestoredAccess>,
+}
+
+/// A key that was read. What is known of its members may stand behind it.
+struct ReadEntry {
+    key: Vec<u8>,
+    /// The type and the value.
+    value: Vec<u8>,
+    ahead: Ahead,
     members: Vec<u8>,
+    /// Where it stands.
+    at: u64,
 }
 
 impl Keyspace {
@@ -93,6 +103,7 @@ impl Keyspace {
             version: 0,
             db: 0,
             loaded: Loaded::default(),
+            read: None,
         };
         load.header()?;
         load.entries()?;
@@ -111,6 +122,8 @@ struct Load<'a, 'r> {
     version: u16,
     db: u32,
     loaded: Loaded,
+    /// The last key, which is not stored yet.
+    read: Option<ReadEntry>,
 }
 
 impl Load<'_, '_> {
@@ -139,12 +152,17 @@ impl Load<'_, '_> {
         let mut ahead = Ahead::default();
         loop {
             let at = self.input.at();
-            match self.input.byte()? {
+            let mark = self.input.byte()?;
+            if mark != mark::AUX {
+                self.store()?;
+            }
+            match mark {
                 mark::AUX => {
                     let (name, value) = (self.string()?, self.string()?);
-                    match name == MEMBERS {
-                        true => ahead.members = value,
-                        false => self.loaded.fields.push((name, value)),
+                    match (name == MEMBERS, &mut self.read) {
+                        (true, None) => return Err(SnapshotError::Malformed { at }),
+                        (true, Some(read)) => read.members = value,
+                        (false, _) => self.loaded.fields.push((name, value)),
                     }
                 }
                 mark::SIZES => {
@@ -186,7 +204,7 @@ impl Load<'_, '_> {
                 kind @ (FIRST_UNKNOWN..) => {
                     return Err(SnapshotError::UnknownType { kind, at });
                 }
-                kind => self.entry(kind, std::mem::take(&mut ahead), at)?,
+                kind => self.read(kind, std::mem::take(&mut ahead), at)?,
             }
         }
     }
@@ -222,7 +240,7 @@ impl Load<'_, '_> {
         }
     }
 
-    fn entry(&mut self, kind: u8, ahead: Ahead, at: u64) -> Result<(), SnapshotError> {
+    fn read(&mut self, kind: u8, ahead: Ahead, at: u64) -> Result<(), SnapshotError> {
         let key = self.string()?;
         let mut value = vec![kind];
         cut::value(
@@ -231,6 +249,29 @@ impl Load<'_, '_> {
             &mut self.input,
             &mut value,
         )?;
+        let members = Vec::new();
+        self.read = Some(ReadEntry {
+            key,
+            value,
+            ahead,
+            members,
+            at,
+        });
+        Ok(())
+    }
+
+    /// Stores the key that was read.
+    fn store(&mut self) -> Result<(), SnapshotError> {
+        let Some(read) = self.read.take() else {
+            return Ok(());
+        };
+        let ReadEntry {
+            key,
+            value,
+            ahead,
+            members,
+            at,
+        } = read;
         let beginning = *self.beginning.get_or_insert_with(|| {
             Now::of_engine(Time {
                 tick: 0,
@@ -245,7 +286,7 @@ impl Load<'_, '_> {
         };
         let mut out = Writer::new(Protocol::Resp2);
         let mut context = Context::new(self.keyspace, &mut session, self.now, args, &mut out, None);
-        let setting = (beginning, &ahead.members[..]);
+        let setting = (beginning, &members[..]);
         let loaded = read_from_file(&context, &value, self.version, setting);
         let loaded = loaded.map_err(|_| SnapshotError::Malformed { at })?;
         if loaded.is_over() {

@@ -6,37 +6,74 @@
 //! 245 code                a library of functions
 //! 254 number              the database of the keys that follow
 //! 251 keys, with-deadline
-//! [250 tidewheel-members deadlines] [252 deadline] type key value
+//! [252 deadline] type key value [250 tidewheel-members deadlines]
 //! 255 checksum
 //! ```
 //!
 //! The values are those of DUMP. A key's deadline is wall time in milliseconds.
 //!
-//! Version 10 has no word for deadlines of members. They stand in front of the key, in a field that
+//! Version 10 has no word for deadlines of members. They stand behind the value, in a field that
 //! other servers skip: eight bytes for each member, in the order of the members, 0 for none. So
 //! these members live for ever where a stock server loads the file.
 //!
+//! # Without a stall
+//!
+//! [`Keyspace::save`](crate::Keyspace::save) needs the whole keyspace for as long as it takes. A
+//! snapshot in the background shows one moment too, and nobody waits for it:
+//!
+//! 1. At that moment each database of each shard that holds something gets a [part](part). From
+//!    here on the funnel calls it before each change.
+//! 2. Each loop walks over its own shards in slices, in the order of the hashes, and copies entries
+//!    as they lie in memory. An entry ahead of the walk is copied before it is changed for the
+//!    first time.
+//! 3. A collection with many members is *opened* instead: its members are walked over in the same
+//!    way, at the end, one collection after the other.
+//! 4. A thread that locks no shard takes the copies from a [channel](channel), and writes the file.
+//!
+//! A key that dies meanwhile need not be in the file: who reads it finds the key dead.
+//!
+//! **An object that is opened belongs to one part.** If its key is removed or overwritten, the
+//! object goes to the thread; before it moves to another key, its walk is finished on the spot:
+//! O(members), the only time that anybody waits for so long. A database that is emptied goes to the
+//! thread as a whole, with its part.
+//!
 //! | file | idea |
 //! |---|---|
-//! | `save.rs` | walks the keyspace, and writes each key |
+//! | `save.rs` | writes all data at once |
+//! | `background.rs` | begins a snapshot in the background, and walks over a shard |
+//! | `part.rs` | one database's part in it, and what it copies |
+//! | `channel.rs` | from the loops to the thread that writes |
+//! | `write.rs` | what that thread does |
+//! | `batch.rs` | copies of entries |
+//! | `output.rs` | the file, and its checksum |
 //! | `load.rs` | reads a file, and stores each key |
 //! | `input.rs` | counts and sums the bytes that are read |
 //! | `cut.rs` | where a value ends |
 
+mod background;
+mod batch;
+mod channel;
 mod cut;
 mod error;
 mod input;
 mod load;
+mod output;
+mod part;
 mod save;
+mod write;
 
+pub use self::background::{SnapshotLimits, Walked};
+pub use self::channel::{SnapshotCourse, SnapshotFailure};
 pub use self::error::SnapshotError;
 pub use self::load::{Fields, Loaded};
-pub use self::save::Saved;
+pub use self::output::Saved;
+pub(crate) use self::part::{Part, Stays};
+pub use self::write::Snapshot;
 
 /// The magic bytes and the version.
 const HEADER: &[u8; 9] = b"REDIS0010";
 
-/// The field with the deadlines of the members of the key that follows.
+/// The field with the deadlines of the members of the key before it.
 const MEMBERS: &[u8] = b"tidewheel-members";
 
 /// The marks between the keys.

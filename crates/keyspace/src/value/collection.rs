@@ -132,6 +132,22 @@ pub(crate) fn is_due(entries: &Entries, slot: Slot, now: &Now) -> bool {
         .is_some_and(|deadline| now.reached(deadline))
 }
 
+/// A value's collection; `None` if it is of another type.
+#[inline]
+pub(crate) fn view<'a, C: Collection + 'a>(
+    tag: u8,
+    value: &Value<'a, Object>,
+) -> Option<C::Ref<'a>> {
+    if !is::<C>(tag) {
+        return None;
+    }
+    match value {
+        Value::Inline(bytes) if tag == C::TAG => Some(C::read(bytes)),
+        Value::Inline(bytes) => Some(C::read(split(bytes).1)),
+        Value::Object(object) => C::of_object(object).map(|owned| owned.of.view()),
+    }
+}
+
 /// A key's collection.
 #[inline]
 pub(crate) fn read<'a, C: Collection + 'a>(
@@ -139,16 +155,7 @@ pub(crate) fn read<'a, C: Collection + 'a>(
     slot: Slot,
 ) -> Result<C::Ref<'a>, CommandError> {
     let (tag, value) = entries.tagged(slot);
-    if !is::<C>(tag) {
-        return Err(CommandError::WRONG_TYPE);
-    }
-    match value {
-        Value::Inline(bytes) if tag == C::TAG => Ok(C::read(bytes)),
-        Value::Inline(bytes) => Ok(C::read(split(bytes).1)),
-        Value::Object(object) => {
-            C::of_object(object).map_or(Err(CommandError::WRONG_TYPE), |owned| Ok(owned.of.view()))
-        }
-    }
+    view::<C>(tag, &value).ok_or(CommandError::WRONG_TYPE)
 }
 
 /// A key's collection, which was just looked at.

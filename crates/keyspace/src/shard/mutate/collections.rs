@@ -98,6 +98,8 @@ impl Hold<'_> {
         change: impl FnOnce(&mut C) -> (R, Option<Cause>),
     ) -> ChangeOutcome<R> {
         let At { key, db, tick } = at;
+        self.before(db, key.hash, Some(slot));
+        let kept = self.kept_bytes(db, slot);
         let was_timed = value::is_timed(self.entries(db).tag(slot));
         let own_deadline = value::own_deadline(self.entries(db), slot);
         let database = self.database(db);
@@ -114,6 +116,7 @@ impl Hold<'_> {
         let (next, is_empty) = (owned.of.next_deadline(), owned.of.is_gone());
         owned.own_deadline = own_deadline;
         database.object_bytes = database.object_bytes + after - before;
+        self.count_kept(db, slot, kept);
         let Some(cause) = cause else {
             self.count_bytes(db);
             let garbage = None;

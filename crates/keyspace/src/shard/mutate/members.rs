@@ -120,6 +120,7 @@ impl Hold<'_> {
         sink: &mut dyn FnMut(u64),
     ) -> MemberExpiryOutcome {
         let tick = work.tick;
+        let kept = self.kept_bytes(db, slot);
         let database = self.database(db);
         let object = database.entries.object_mut(slot);
         let Some(of) = object.and_then(C::of_object_mut).map(|owned| &mut owned.of) else {
@@ -135,6 +136,7 @@ impl Hold<'_> {
         of.maintain(TIDYING + progress.fired);
         let (after, is_empty) = (of.heap_bytes(), of.len() == 0);
         database.object_bytes = database.object_bytes + after - before;
+        self.count_kept(db, slot, kept);
         self.members_left::<C>(db, slot, progress.fired, work.quiet);
         if is_empty && !work.quiet {
             return self.remove_emptied_by_time(db, slot, progress.fired);

@@ -1009,7 +1009,17 @@ impl Rig {
         }
         let long = "x".repeat(20_000);
         let dump = crate::dump::of_string(b"dumped");
-        let list = crate::dump::of_list(list_of(&[b"x", b"y"]).get());
+        let list = {
+            let of = list_of(&[b"x", b"y"]);
+            let own_deadline = None;
+            let object = crate::value::Object::List(Box::new(crate::value::collection::Owned {
+                own_deadline,
+                of,
+            }));
+            let now = crate::time::Now::of_engine(self.time);
+            let value = tidewheel_store::Value::Object(&object);
+            crate::dump::of_value(crate::value::TAG_LIST, &value, &now)
+        };
         let word = |word: &'static str| match word {
             "\"\"" => b"",
             LONG => long.as_bytes(),

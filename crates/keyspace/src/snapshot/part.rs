@@ -1,0 +1,325 @@
+//! One database's part in a snapshot, in one shard: what was walked over, and what is kept of the
+//! rest.
+
+use std::collections::HashMap;
+use std::io;
+use std::mem;
+use std::sync::Arc;
+
+use tidewheel_collections::{CopiedMembers, Course, Walked};
+use tidewheel_store::Slot;
+
+use super::batch::Batch;
+use super::channel::{Item, Opened, Rest, Shared, SnapshotFailure};
+use super::output::Head;
+use crate::time::Now;
+use crate::value::{Entries, Object};
+
+/// Bytes of copies that are handed over at once.
+const PORTION: usize = 64 << 10;
+
+/// Members that are walked over at once.
+const MEMBERS: usize = 64;
+
+/// Says whether a part has more to show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stays {
+    /// It goes on at once.
+    More,
+    /// Another one shows members now, or the thread that writes is behind.
+    Waits,
+    /// All is shown.
+    Done,
+}
+
+/// A database's part in a snapshot.
+#[derive(Debug)]
+pub(crate) struct Part {
+    /// The database's number at the first instant.
+    db: u32,
+    /// The tick of the first instant.
+    tick: u64,
+    course: Course,
+    /// Copies that are not handed over yet.
+    batch: Batch,
+    /// The collections whose members are shown at the end.
+    opened: HashMap<Box<[u8]>, Opened>,
+    /// The one of them whose members are being shown.
+    shown: Option<Box<[u8]>>,
+    shared: Arc<Shared>,
+}
+
+impl Part {
+    pub(super) fn new(db: u32, now: &Now, shared: &Arc<Shared>) -> Self {
+        Self {
+            db,
+            tick: now.tick,
+            course: Course::default(),
+            batch: Batch::default(),
+            opened: HashMap::new(),
+            shown: None,
+            shared: Arc::clone(shared),
+        }
+    }
+
+    /// Something with that hash is about to come, to change or to go.
+    pub(crate) fn before(&mut self, hash: u64, entries: &mut Entries, slot: Option<Slot>) {
+        if !self.shared.may_keep() {
+            return;
+        }
+        let before = self.course.bytes();
+        if !self.course.claim(hash) {
+            return;
+        }
+        self.shared.count_kept(before, self.course.bytes());
+        if let Some(slot) = slot {
+            self.copy(entries, slot, true);
+            self.hand_over_portion();
+        }
+    }
+
+    /// Copies an entry, or opens its collection. If it `changes`, what is shared with it counts as
+    /// kept.
+    fn copy(&mut self, entries: &mut Entries, slot: Slot, changes: bool) {
+        let head = Head::of(entries, slot);
+        let key = Box::from(entries.key(slot));
+        if let Some(object) = entries.object_mut(slot)
+            && object.members() >= self.shared.limits.members_at_once
+            && let Some(members) = object.walked()
+        {
+            members.begin_walk();
+            let opened = Opened {
+                db: self.db,
+                key: Box::clone(&key),
+                head,
+                len: object.members() as u64,
+            };
+            self.opened.insert(key, opened);
+            return;
+        }
+        self.batch.push(entries, slot, self.tick, changes);
+    }
+
+    fn hand_over_portion(&mut self) {
+        if self.batch.bytes() >= PORTION {
+            self.hand_over();
+        }
+    }
+
+    fn hand_over(&mut self) {
+        if !self.batch.is_empty() {
+            let batch = mem::take(&mut self.batch);
+            self.shared.send(Item::Entries(self.db, batch));
+        }
+    }
+
+    /// True if a key's collection is shown member by member.
+    pub(crate) fn has_opened(&self, key: &[u8]) -> bool {
+        self.opened.contains_key(key)
+    }
+
+    /// A collection that was opened leaves its key for good.
+    pub(crate) fn left(&mut self, key: &[u8], mut object: Object) {
+        if let Some(walked) = object.walked() {
+            self.shared.count_kept(walked.walk_bytes(), 0);
+        }
+        self.end(key, Rest::In(object));
+    }
+
+    /// A collection that was opened is about to move to another key: it is shown to its end.
+    pub(crate) fn finish(&mut self, key: &[u8], object: &mut Object) {
+        let Some(walked) = object.walked() else {
+            return;
+        };
+        self.shared.count_kept(walked.walk_bytes(), 0);
+        let mut members = walked.take_kept();
+        while walked.walk_on(usize::MAX, &mut members) {}
+        walked.end_walk();
+        self.end(key, Rest::These(members));
+    }
+
+    fn end(&mut self, key: &[u8], rest: Rest) {
+        let Some(opened) = self.opened.remove(key) else {
+            return;
+        };
+        let has_begun = self.shown.as_deref() == Some(key);
+        self.shared.send(Item::Left {
+            opened,
+            has_begun,
+            rest,
+        });
+        if has_begun {
+            self.shown = None;
+            self.shared.end_turn();
+        }
+    }
+
+    /// The database is emptied: the thread goes on with its entries.
+    pub(crate) fn emptied(mut self: Box<Self>, entries: Entries) {
+        self.hand_over();
+        let shared = Arc::clone(&self.shared);
+        let has_turn = self.shown.is_some();
+        shared.send(Item::Emptied(self, entries));
+        if has_turn {
+            shared.end_turn();
+        }
+        shared.end_part();
+    }
+
+    /// Walks on over about `count` entries, or some members of a collection.
+    pub(crate) fn walk(&mut self, entries: &mut Entries, count: usize) -> Stays {
+        if self.shared.failure().is_some() {
+            self.give_up(entries);
+            return Stays::Done;
+        }
+        if self.shared.is_full() {
+            return Stays::Waits;
+        }
+        if let Some(cursor) = self.course.cursor() {
+            self.walk_entries(entries, cursor, count);
+            self.hand_over_portion();
+            return Stays::More;
+        }
+        self.hand_over();
+        if self.opened.is_empty() {
+            self.shared.end_part();
+            return Stays::Done;
+        }
+        if self.shown.is_none() {
+            if !self.shared.take_turn() {
+                return Stays::Waits;
+            }
+            self.begin_members();
+        }
+        self.walk_members(entries);
+        Stays::More
+    }
+
+    fn walk_entries(&mut self, entries: &mut Entries, cursor: u32, count: usize) {
+        let mut slots = Vec::with_capacity(count + 8);
+        let free = self.course.is_free();
+        let mut walked = 0;
+        let next = entries.scan(cursor, count, |slot| {
+            walked += 1;
+            slots.push(slot);
+        });
+        slots.iter().for_each(|slot| entries.warm(*slot));
+        for slot in slots {
+            if free || !self.course.passes_over(entries.hash(slot)) {
+                self.copy(entries, slot, false);
+            }
+        }
+        let before = self.course.bytes();
+        self.course.go_to(next);
+        self.shared.count_kept(before, self.course.bytes());
+        self.shared.count_walked(walked);
+    }
+
+    fn begin_members(&mut self) {
+        if let Some(opened) = self.opened.values().next() {
+            self.shown = Some(Box::clone(&opened.key));
+            self.shared.send(Item::Begin(opened.clone()));
+        }
+    }
+
+    fn walk_members(&mut self, entries: &mut Entries) {
+        let Some(key) = &self.shown else { return };
+        let hash = entries.hasher().hash(key);
+        let slot = entries.find(hash, key);
+        let object = slot.and_then(|slot| entries.object_mut(slot));
+        let Some(walked) = object.and_then(Object::walked) else {
+            debug_assert!(false, "it would have left");
+            return self.shared.fail(SnapshotFailure::Confused);
+        };
+        let before = walked.walk_bytes();
+        let mut members = CopiedMembers::default();
+        let more = walked.walk_on(MEMBERS, &mut members);
+        let kept = walked.take_kept();
+        self.shared.count_kept(before, walked.walk_bytes());
+        for members in [kept, members] {
+            if members.count() > 0 {
+                self.shared.send(Item::Members(members));
+            }
+        }
+        if !more {
+            walked.end_walk();
+            self.shared.send(Item::End);
+            self.opened.remove(key);
+            self.shown = None;
+            self.shared.end_turn();
+        }
+    }
+
+    /// Counts what an opened collection keeps for its walk.
+    pub(crate) fn count_kept(&self, before: usize, after: usize) {
+        self.shared.count_kept(before, after);
+    }
+
+    /// True if the members of one of its collections are being shown.
+    pub(super) fn shows_members(&self) -> bool {
+        self.shown.is_some()
+    }
+
+    /// There will be no file: nothing of the walk stays.
+    pub(crate) fn give_up(&mut self, entries: &mut Entries) {
+        for key in self.opened.keys() {
+            let slot = entries.find(entries.hasher().hash(key), key);
+            let object = slot.and_then(|slot| entries.object_mut(slot));
+            if let Some(walked) = object.and_then(Object::walked) {
+                walked.end_walk();
+            }
+        }
+        if self.shown.take().is_some() {
+            self.shared.end_turn();
+        }
+    }
+
+    /// Shows all that is left of a database that was emptied, to the thread that writes.
+    pub(super) fn show_rest(
+        &mut self,
+        entries: &mut Entries,
+        mut show: impl FnMut(Item) -> io::Result<()>,
+    ) -> io::Result<()> {
+        if let Some(key) = self.shown.take()
+            && let Some(opened) = self.opened.remove(&key)
+        {
+            show(Item::Left {
+                opened,
+                has_begun: true,
+                rest: take_rest(entries, &key)?,
+            })?;
+        }
+        while let Some(cursor) = self.course.cursor() {
+            self.walk_entries(entries, cursor, 1 << 10);
+            let batch = mem::take(&mut self.batch);
+            show(Item::Entries(self.db, batch))?;
+        }
+        for (key, opened) in mem::take(&mut self.opened) {
+            show(Item::Left {
+                opened,
+                has_begun: false,
+                rest: take_rest(entries, &key)?,
+            })?;
+        }
+        Ok(())
+    }
+}
+
+fn take_rest(entries: &mut Entries, key: &[u8]) -> io::Result<Rest> {
+    let slot = entries.find(entries.hasher().hash(key), key);
+    let object = slot.and_then(|slot| entries.remove(slot));
+    let object = object.ok_or_else(|| io::Error::other("an opened collection is not there"));
+    object.map(Rest::In)
+}
+
+impl Object {
+    /// The members of a large collection, for a walk.
+    pub(crate) fn walked(&mut self) -> Option<&mut dyn Walked> {
+        match self {
+            Self::Hash(owned) => owned.of.walked(),
+            Self::Set(owned) => owned.of.walked(),
+            Self::ZSet(owned) => owned.of.walked(),
+            Self::Bytes(_) | Self::List(_) | Self::Stream(_) => None,
+        }
+    }
+}
