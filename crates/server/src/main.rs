@@ -187,10 +187,19 @@ fn run(mut settings: Settings, file: Option<std::path::PathBuf>) -> anyhow::Resu
     }
     start::signals::watch(&running.server)?;
     announce(&running);
-    let why = running.wait();
-    tracing::info!(?why, "stopping");
-    running.stop();
-    Ok(why)
+    loop {
+        let why = running.wait();
+        tracing::info!(?why, "stopping");
+        if why != StopReason::Failure && !running.save(why) {
+            tracing::error!(
+                "the server goes on, since its data is not saved: free the disk, or stop it with SHUTDOWN NOSAVE, or \
+                 with a second signal"
+            );
+            continue;
+        }
+        running.stop();
+        return Ok(why);
+    }
 }
 
 /// Lowers `maxclients` to what the limit of open files allows. Not even one client is an error.

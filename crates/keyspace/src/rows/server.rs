@@ -37,6 +37,10 @@ pub(super) const ROWS: &[Command] = &chapter(Group::Server, "@connection", [
         .since("7.0.0").hints("nondeterministic_output_order")
         .says("Returns a list of command names.")
         .complexity("O(N) where N is the total number of commands"),
+    row("bgsave", -1, "admin noscript", "[operation(SCHEDULE@3.2.2|CANCEL)]")
+        .in_categories("-")
+        .says("Writes all data of this moment to the snapshot file, while everybody goes on.")
+        .history(&[("3.2.2", "Added the `SCHEDULE` option.")]),
     row("config", -2, "", "")
         .since("2.0.0").in_categories("-")
         .says("A container for server configuration commands.")

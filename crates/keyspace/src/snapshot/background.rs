@@ -77,11 +77,17 @@ impl Keyspace {
 
     /// Walks over about `count` entries of a shard, for the snapshot that is being taken.
     pub fn walk_snapshot(&self, seat: &mut Seat, shard: usize, count: usize) -> Walked {
-        let _inside = seat.enter();
-        let Some(mut hold) = self.shards[shard].lock_at_once() else {
+        if !seat.try_give_way() && seat.is_shut_out() {
+            return Walked::Waits;
+        }
+        let _visit = seat.visit();
+        let Some(mut hold) = self.shards[shard].try_lock() else {
             return Walked::Waits;
         };
-        match hold.walk_part(count) {
+        let since = self.hooks.stopwatch_ns();
+        let stays = hold.walk_part(count);
+        self.record_hold(since);
+        match stays {
             Some(Stays::More) => Walked::More,
             Some(Stays::Waits) => Walked::Waits,
             Some(Stays::Done) | None => Walked::Done,

@@ -19,11 +19,14 @@ pub struct Snapshot {
     shared: Arc<Shared>,
     from: Receiver<Item>,
     setting: Setting,
+    is_written: bool,
 }
 
 impl Drop for Snapshot {
     fn drop(&mut self) {
-        self.shared.fail(SnapshotFailure::NotWritten);
+        if !self.is_written {
+            self.shared.fail(SnapshotFailure::NotWritten);
+        }
     }
 }
 
@@ -33,6 +36,7 @@ impl Snapshot {
             shared,
             from,
             setting,
+            is_written: false,
         }
     }
 
@@ -49,7 +53,7 @@ impl Snapshot {
     ///
     /// Those of `to`; and if the snapshot has [failed](SnapshotCourse::failure).
     pub fn write<'f>(
-        self,
+        mut self,
         fields: &[(&str, &str)],
         functions: impl Iterator<Item = &'f [u8]>,
         to: &mut dyn Write,
@@ -78,7 +82,9 @@ impl Snapshot {
         if self.shared.failure().is_some() {
             return Err(self.failure());
         }
-        writing.out.end()
+        let saved = writing.out.end();
+        self.is_written = saved.is_ok();
+        saved
     }
 
     fn failure(&self) -> io::Error {

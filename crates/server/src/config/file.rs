@@ -13,23 +13,46 @@ const LINE_MAX: usize = 64 << 10;
 /// that mean nothing here.
 pub(crate) fn apply(text: &str, settings: &mut Settings) -> Result<ForeignLines, String> {
     let mut foreign = ForeignLines::default();
+    let mut save_points = SaveLines::default();
     for (number, line) in text.lines().enumerate() {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
-        apply_line(line, settings, &mut foreign)
+        let words = split(line).map(|words| save_points.join(words));
+        words
+            .and_then(|words| apply_words(&words, settings, &mut foreign))
             .map_err(|why| format!("line {}: {why}", number + 1))?;
     }
     Ok(foreign)
 }
 
-fn apply_line(
-    line: &str,
+/// The points of the lines `save` so far: each adds to those before it, and an empty one takes them
+/// back.
+#[derive(Debug, Default)]
+struct SaveLines(Vec<String>);
+
+impl SaveLines {
+    /// The line, with the points of those before it.
+    fn join(&mut self, mut words: Vec<String>) -> Vec<String> {
+        if words.len() > 1 && words[0].eq_ignore_ascii_case("save") {
+            match words[1].is_empty() {
+                true => self.0.clear(),
+                false => {
+                    self.0.extend(words.drain(1..));
+                    words.extend(self.0.iter().cloned());
+                }
+            }
+        }
+        words
+    }
+}
+
+fn apply_words(
+    words: &[String],
     settings: &mut Settings,
     foreign: &mut ForeignLines,
 ) -> Result<(), String> {
-    let words = split(line)?;
     let Some((name, values)) = words.split_first() else {
         return Ok(());
     };
@@ -83,6 +106,20 @@ mod tests {
         assert_eq!(settings.output_limits.pubsub.hard, 1 << 20);
         let names: Vec<&str> = settings.bind.iter().map(|a| a.name()).collect();
         assert_eq!(names, ["127.0.0.1", "-::1"]);
+    }
+
+    #[test]
+    fn lines_with_save_points_add_up() {
+        for (text, points) in [
+            ("save 900 1\nsave 300 10\n", "900 1 300 10"),
+            ("save 900 1\nSAVE \"\"\nsave 5 1 6 2\n", "5 1 6 2"),
+            ("save 900 1\nsave \"\"\n", ""),
+            ("port 1\n", "3600 1 300 100 60 10000"),
+        ] {
+            let mut settings = Settings::default();
+            assert_eq!(apply(text, &mut settings), Ok(ForeignLines::default()));
+            assert_eq!(settings.save_points.to_string(), points);
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ use super::collections::Collections;
 use super::diagnosis::Diagnosis;
 use super::expired_streams::ExpiredStreams;
 use super::password::Password;
+use super::save_points::SavePoints;
 use super::value::{BindAddress, DebugAccess, LogLevel, OutputLimits, SanitizeDump};
 
 /// Every value that a key of the table sets.
@@ -52,6 +53,8 @@ pub(crate) struct Settings {
     /// Where snapshots are.
     pub(crate) folder: String,
     pub(crate) snapshot_file: String,
+    /// When the server takes a snapshot by itself.
+    pub(crate) save_points: SavePoints,
     /// RESTORE takes payloads of versions that are not known yet.
     pub(crate) any_dump_version: bool,
     pub(crate) collections: Collections,
@@ -141,6 +144,7 @@ impl Default for Settings {
             log_level: LogLevel::Notice,
             folder: "tidewheel-data".to_owned(),
             snapshot_file: "dump.rdb".to_owned(),
+            save_points: SavePoints::default(),
             any_dump_version: false,
             collections: Collections::default(),
             diagnosis: Diagnosis::default(),

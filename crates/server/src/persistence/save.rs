@@ -4,41 +4,112 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
-use tidewheel_keyspace::{Exclusive, Saved, Time};
+use tidewheel_keyspace::{Exclusive, Saved, Snapshot, SnapshotFailure, SnapshotLimits, Time};
 
 use super::anchor::{self, Anchor};
+use crate::scripts::libraries::Library;
 use crate::state::server::Server;
+use crate::state::snapshots::Snapshots;
 
 /// The version of the protocol's server that the file names: readers take their rules from it.
 const NAMED_VERSION: &str = "7.0.0";
 
-/// Writes all data to the snapshot file, while nobody else uses the keyspace.
+/// Writes all data to the snapshot file, while nobody else uses the keyspace. One that is being
+/// taken in the background ends without a file.
 ///
 /// # Errors
 ///
 /// If the file cannot be written. Then the old one, if there is one, is still there.
 pub(crate) fn save(server: &Server, alone: &Exclusive<'_>, time: Time) -> io::Result<Saved> {
-    let saved = replace(&server.snapshots.folder, &server.snapshots.name, |file| {
-        save_to(server, alone, time, file)
-    });
     let snapshots = &server.snapshots;
-    snapshots.failed.store(saved.is_err(), Ordering::Relaxed);
-    match &saved {
-        Ok(saved) => {
-            let changes = server.keyspace.stats(time).changes;
-            snapshots.changes.store(changes, Ordering::Relaxed);
-            let now_s = time.wall_ms() / 1000;
-            snapshots.last_s.store(now_s, Ordering::Relaxed);
-            snapshots.written.fetch_add(1, Ordering::Relaxed);
-            tell(saved, &snapshots.path());
-        }
-        Err(why) => {
-            tracing::error!("cannot save to {}: {why}", snapshots.path().display());
-        }
+    if let Some(background) = snapshots.background() {
+        background.course.cancel();
+    }
+    let preface = Preface::of(server, time);
+    let write = |file: &mut dyn Write| {
+        let keyspace = &server.keyspace;
+        keyspace.save(alone, time, &preface.fields(), preface.codes(), file)
+    };
+    let saved = replace(snapshots, write, || Ok(()));
+    let changes = server.keyspace.stats(time).changes;
+    conclude(server, &saved, changes, time.wall_ms() / 1000);
+    saved
+}
+
+/// Saves, since the server is about to stop. If it `must` stop, or if all is saved, nobody changes
+/// anything any more: it would be answered, and lost.
+///
+/// # Errors
+///
+/// If the file cannot be written.
+pub(crate) fn save_and_pause(
+    server: &Server,
+    alone: &Exclusive<'_>,
+    time: Time,
+    must: bool,
+) -> io::Result<Saved> {
+    let saved = save(server, alone, time);
+    if saved.is_ok() || must {
+        server.pause.start(true, u64::MAX);
+        server.pause_changed();
     }
     saved
+}
+
+/// Begins to write all data of this moment to the snapshot file. Loops walk over their shards, and
+/// a thread writes. There is one at a time: the caller has made sure.
+///
+/// # Errors
+///
+/// If no thread can be started.
+pub(crate) fn begin(server: &Arc<Server>, alone: &Exclusive<'_>, time: Time) -> io::Result<()> {
+    let limits = SnapshotLimits::of(server.keyspace.used_memory());
+    let preface = Preface::of(server, time);
+    let changes = server.keyspace.stats(time).changes;
+    let snapshot = server.keyspace.begin_snapshot(alone, time, limits);
+    server.snapshots.begin(snapshot.course(), time.tick);
+    let thread = {
+        let server = Arc::clone(server);
+        move || write(&server, snapshot, &preface, changes, time.wall_ms() / 1000)
+    };
+    let spawned = std::thread::Builder::new().name("snapshot".to_owned());
+    let spawned = spawned.spawn(thread);
+    if let Err(why) = &spawned {
+        server.snapshots.end(time.tick);
+        tracing::error!("cannot start a thread for a snapshot: {why}");
+    }
+    server.nudge_all();
+    spawned.map(drop)
+}
+
+/// Writes a snapshot while loops walk.
+fn write(server: &Server, snapshot: Snapshot, preface: &Preface, changes: u64, now_s: i64) {
+    let snapshots = &server.snapshots;
+    let course = snapshot.course();
+    let write = |file: &mut dyn Write| snapshot.write(&preface.fields(), preface.codes(), file);
+    // SAVE cancels it, and then writes a newer file.
+    let may_replace = || match course.failure() {
+        Some(why) => Err(io::Error::other(why.to_string())),
+        None => Ok(()),
+    };
+    let saved = replace(snapshots, write, may_replace);
+    snapshots.end(server.clock.now().tick);
+    if course.failure() == Some(SnapshotFailure::Cancelled) {
+        tracing::info!("the snapshot was cancelled");
+    } else {
+        conclude(server, &saved, changes, now_s);
+    }
+}
+
+/// Notes and tells what became of a snapshot.
+fn conclude(server: &Server, saved: &io::Result<Saved>, changes: u64, now_s: i64) {
+    let snapshots = &server.snapshots;
+    snapshots.note(saved.is_ok(), changes, now_s);
+    match saved {
+        Ok(saved) => tell(saved, &snapshots.path()),
+        Err(why) => tracing::error!("cannot save to {}: {why}", snapshots.path().display()),
+    }
 }
 
 fn tell(saved: &Saved, path: &Path) {
@@ -57,42 +128,59 @@ fn tell(saved: &Saved, path: &Path) {
     }
 }
 
-fn save_to(
-    server: &Server,
-    alone: &Exclusive<'_>,
-    time: Time,
-    to: &mut dyn Write,
-) -> io::Result<Saved> {
-    let libraries: Vec<_> = (server.libraries).look(|table| table.all().map(Arc::clone).collect());
-    let codes = libraries.iter().map(|library| &*library.code);
-    let seconds = (time.wall_ms() / 1000).to_string();
-    let used = server.keyspace.used_memory().to_string();
-    let anchor = Anchor::now(time).text();
-    let fields = [
-        ("redis-ver", NAMED_VERSION),
-        ("redis-bits", "64"),
-        ("ctime", &seconds),
-        ("used-mem", &used),
-        ("tidewheel-ver", env!("CARGO_PKG_VERSION")),
-        (anchor::FIELD, &anchor),
-    ];
-    server.keyspace.save(alone, time, &fields, codes, to)
+/// What a file says of itself, and the libraries of functions.
+#[derive(Debug)]
+struct Preface {
+    seconds: String,
+    used: String,
+    anchor: String,
+    libraries: Vec<Arc<Library>>,
 }
 
-/// Writes a file beside the old one of that name, and puts it in its place when it is on disk.
+impl Preface {
+    fn of(server: &Server, time: Time) -> Self {
+        Self {
+            seconds: (time.wall_ms() / 1000).to_string(),
+            used: server.keyspace.used_memory().to_string(),
+            anchor: Anchor::now(time).text(),
+            libraries: (server.libraries).look(|table| table.all().map(Arc::clone).collect()),
+        }
+    }
+
+    fn codes(&self) -> impl Iterator<Item = &[u8]> {
+        self.libraries.iter().map(|library| &*library.code)
+    }
+
+    fn fields(&self) -> [(&str, &str); 6] {
+        [
+            ("redis-ver", NAMED_VERSION),
+            ("redis-bits", "64"),
+            ("ctime", &self.seconds),
+            ("used-mem", &self.used),
+            ("tidewheel-ver", env!("CARGO_PKG_VERSION")),
+            (anchor::FIELD, &self.anchor),
+        ]
+    }
+}
+
+/// Writes a file beside the old one, and puts it in its place when it is on disk, if it may.
 fn replace(
-    folder: &Path,
-    name: &str,
+    snapshots: &Snapshots,
     write: impl FnOnce(&mut dyn Write) -> io::Result<Saved>,
+    may_replace: impl FnOnce() -> io::Result<()>,
 ) -> io::Result<Saved> {
-    fs::create_dir_all(folder)?;
-    let beside = folder.join(format!("{name}.{}.new", std::process::id()));
+    let folder = &snapshots.folder;
+    make_folder(folder)?;
+    let beside = folder.join(snapshots.name_beside());
     // What stands there is of a server that was killed, or a trap: a link, or a pipe.
     let _ = fs::remove_file(&beside);
     let written = File::create_new(&beside).and_then(|mut file| {
         let saved = write(&mut file)?;
         file.sync_all()?;
-        fs::rename(&beside, folder.join(name))?;
+        let place = snapshots.place.lock();
+        may_replace()?;
+        fs::rename(&beside, snapshots.path())?;
+        drop(place);
         Ok(saved)
     });
     match written {
@@ -109,29 +197,46 @@ fn replace(
     }
 }
 
+/// Makes the folder if it is not there. Then nothing in it is to be committed.
+fn make_folder(folder: &Path) -> io::Result<()> {
+    if !folder.exists() {
+        fs::create_dir_all(folder)?;
+        fs::write(folder.join(".gitignore"), "*\n")?;
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Settings;
 
     #[test]
     fn a_file_that_cannot_be_written_leaves_the_old_one_and_nothing_else() {
         let folder = std::env::temp_dir().join(format!("tidewheel-save-{}", std::process::id()));
+        let settings = Settings {
+            folder: folder.to_string_lossy().into_owned(),
+            snapshot_file: "file".to_owned(),
+            ..Settings::default()
+        };
+        let snapshots = Snapshots::new(&settings, 0, 0);
         let saved = |text: &'static [u8]| {
-            replace(&folder, "file", |file| {
+            let write = |file: &mut dyn Write| {
                 file.write_all(text)?;
                 Ok(Saved::default())
-            })
+            };
+            replace(&snapshots, write, || Ok(()))
         };
         saved(b"first").expect("a file");
         saved(b"second").expect("a file");
-        let failed = replace(&folder, "file", |file| {
-            file.write_all(b"third")?;
-            Err(io::ErrorKind::StorageFull.into())
-        });
+        let full = || io::Error::from(io::ErrorKind::StorageFull);
+        let failed = replace(&snapshots, |_| Err(full()), || Ok(()));
         assert_eq!(failed.expect_err("full").kind(), io::ErrorKind::StorageFull);
+        let late = replace(&snapshots, |_| Ok(Saved::default()), || Err(full()));
+        assert_eq!(late.expect_err("late").kind(), io::ErrorKind::StorageFull);
         assert_eq!(fs::read(folder.join("file")).expect("a file"), b"second");
         let names = fs::read_dir(&folder).expect("a folder").count();
         fs::remove_dir_all(&folder).expect("it is there");
-        assert_eq!(names, 1);
+        assert_eq!(names, 2, "the file and .gitignore");
     }
 }

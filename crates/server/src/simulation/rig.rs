@@ -16,7 +16,7 @@ use tidewheel_oracle::Replica;
 use tidewheel_resp::Writer;
 
 use super::wire::{Socket, Wire};
-use crate::config::Settings;
+use crate::config::{SavePoints, Settings};
 use crate::loop_handle::LoopHandle;
 use crate::loop_handle::inbox::{InboxItem, Target};
 use crate::loops::loop_core::{LoopCore, Readiness, Shell, Sockets};
@@ -117,6 +117,11 @@ impl Sockets for InMemory {
 
 impl Rig {
     pub(super) fn new(loops: usize, settings: Settings) -> Self {
+        // No disk is simulated.
+        let settings = Settings {
+            save_points: SavePoints::parse("").expect("none"),
+            ..settings
+        };
         // Nobody needs to be woken: the test decides whose turn it is.
         let handles = (0..loops).map(|_| LoopHandle::woken_by(Waker::noop()));
         let (stop, stopped) = channel();

@@ -6,10 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use mio::{Poll, Waker};
 
+#[cfg(test)]
+use crate::config::SavePoints;
 use crate::config::Settings;
 use crate::loop_handle::LoopHandle;
 use crate::loops::event_loop::{EventLoop, WAKER};
@@ -19,6 +22,9 @@ use crate::process::long_threads;
 use crate::process::reclaim::Reclaimer;
 use crate::state::server::{Server, ServerParts, StopReason, random};
 use crate::time::clock::Clock;
+
+/// The time between two attempts to have the whole keyspace.
+const WAIT: Duration = Duration::from_millis(1);
 
 /// A running server.
 #[derive(Debug)]
@@ -129,6 +135,38 @@ impl Running {
         self.stopped.recv().unwrap_or(StopReason::Failure)
     }
 
+    /// Saves all data, if the server keeps it, and says what becomes of it. False if it could not be
+    /// saved: then the server goes on.
+    pub(crate) fn save(&self, why: StopReason) -> bool {
+        let server = &self.server;
+        if why == StopReason::Command {
+            // SHUTDOWN has said what becomes of it.
+            return true;
+        }
+        if !server.config.current().save_points.are_any() {
+            let stats = server.keyspace.stats(server.clock.now());
+            let keys: u64 = stats.databases.iter().map(|database| database.keys).sum();
+            tracing::info!(
+                keys,
+                "all data is discarded, since there are no save points (--save)"
+            );
+            return true;
+        }
+        let mut seat = server.keyspace.seat();
+        loop {
+            let saved = server.keyspace.without_long_commands().and_then(|no_long| {
+                let alone = no_long.alone(&mut seat)?;
+                let time = server.clock.now();
+                Ok(persistence::save_and_pause(server, &alone, time, false))
+            });
+            match saved {
+                Ok(saved) => return saved.is_ok(),
+                // A script runs, or a command that takes long.
+                Err(_) => server.clock.sleep(WAIT),
+            }
+        }
+    }
+
     /// Ends the loops. They finish their batches and send what is left.
     pub(crate) fn stop(self) {
         self.server.stopping.store(true, Ordering::Release);
@@ -153,6 +191,7 @@ mod tests {
             let settings = Settings {
                 port: 0,
                 threads: 2,
+                save_points: SavePoints::parse("").expect("none"),
                 ..Settings::default()
             };
             let mut running = start(settings, None, 0).expect("a server");

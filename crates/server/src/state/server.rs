@@ -176,7 +176,11 @@ impl Server {
         };
         let keyspace = Keyspace::new(options, Box::new(shell));
         crate::config::engine::apply(&parts.settings, &keyspace);
-        let snapshots = Snapshots::new(&parts.settings, clock.now().wall_ms() / 1000);
+        let snapshots = Snapshots::new(
+            &parts.settings,
+            clock.now().wall_ms() / 1000,
+            clock.now().tick,
+        );
         Self {
             started: clock.now().tick,
             clock,

@@ -1,15 +1,25 @@
 //! The snapshot file, and what is known of the last one.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 
-use crate::config::Settings;
+use parking_lot::Mutex;
+use tidewheel_keyspace::SnapshotCourse;
+
+use crate::config::{SavePoints, Settings};
+
+/// After a failure no snapshot is due for so long.
+const RETRY_S: u64 = 5;
 
 /// Where snapshots are, and what became of them.
 #[derive(Debug)]
 pub(crate) struct Snapshots {
     pub(crate) folder: PathBuf,
     pub(crate) name: String,
+    /// Snapshots that were begun, whether or not they were written.
+    named: AtomicU64,
+    /// Held while a new file takes the old one's place.
+    pub(crate) place: Mutex<()>,
     /// The wall time of the last one that was written, or of the start, in seconds.
     pub(crate) last_s: AtomicI64,
     /// The keyspace's changes that it has.
@@ -19,23 +29,98 @@ pub(crate) struct Snapshots {
     pub(crate) failed: AtomicBool,
     /// Keys that were loaded at the start.
     pub(crate) loaded: AtomicU64,
+    /// The one that is being taken in the background.
+    course: Mutex<Option<Background>>,
+    /// How many were begun in the background. Loops see by it that there is something to walk over.
+    begun: AtomicU64,
+    /// Milliseconds that the last one took; 0 before the first.
+    took_ms: AtomicU64,
+    /// The tick at which the last one ended, or of the start.
+    ended: AtomicU64,
+}
+
+/// A snapshot in the background.
+#[derive(Debug, Clone)]
+pub(crate) struct Background {
+    pub(crate) course: SnapshotCourse,
+    /// The tick at which it has begun.
+    pub(crate) since: u64,
 }
 
 impl Snapshots {
-    pub(crate) fn new(settings: &Settings, now_s: i64) -> Self {
+    pub(crate) fn new(settings: &Settings, now_s: i64, tick: u64) -> Self {
         Self {
             folder: PathBuf::from(&settings.folder),
             name: settings.snapshot_file.clone(),
+            named: AtomicU64::new(0),
+            place: Mutex::default(),
             last_s: AtomicI64::new(now_s),
             changes: AtomicU64::new(0),
             written: AtomicU64::new(0),
             failed: AtomicBool::new(false),
             loaded: AtomicU64::new(0),
+            course: Mutex::default(),
+            begun: AtomicU64::new(0),
+            took_ms: AtomicU64::new(0),
+            ended: AtomicU64::new(tick),
         }
+    }
+
+    /// A name beside the file's that no other snapshot of this process has.
+    pub(crate) fn name_beside(&self) -> String {
+        let count = self.named.fetch_add(1, Relaxed);
+        format!("{}.{}-{count}.new", self.name, std::process::id())
     }
 
     /// The path of the file.
     pub(crate) fn path(&self) -> PathBuf {
         self.folder.join(&self.name)
+    }
+
+    /// The one that is being taken in the background.
+    pub(crate) fn background(&self) -> Option<Background> {
+        self.course.lock().clone()
+    }
+
+    pub(crate) fn begun(&self) -> u64 {
+        self.begun.load(Relaxed)
+    }
+
+    /// One begins in the background at a tick.
+    pub(crate) fn begin(&self, course: SnapshotCourse, since: u64) {
+        *self.course.lock() = Some(Background { course, since });
+        self.begun.fetch_add(1, Relaxed);
+    }
+
+    /// It has ended at a tick.
+    pub(crate) fn end(&self, tick: u64) {
+        if let Some(background) = self.course.lock().take() {
+            let ms = tick.saturating_sub(background.since);
+            self.took_ms.store(ms, Relaxed);
+            self.ended.store(tick, Relaxed);
+        }
+    }
+
+    /// Milliseconds that the last one took.
+    pub(crate) fn took_ms(&self) -> u64 {
+        self.took_ms.load(Relaxed)
+    }
+
+    /// True if a snapshot is due at a tick, by these points and so many changes.
+    pub(crate) fn is_due(&self, points: &SavePoints, tick: u64, changes: u64) -> bool {
+        let seconds = tick.saturating_sub(self.ended.load(Relaxed)) / 1000;
+        let may_try = !self.failed.load(Relaxed) || seconds >= RETRY_S;
+        let changes = changes.saturating_sub(self.changes.load(Relaxed));
+        may_try && points.are_reached(seconds, changes) && self.course.lock().is_none()
+    }
+
+    /// Notes one that was written, or not: the changes that it has, and its wall time in seconds.
+    pub(crate) fn note(&self, written: bool, changes: u64, now_s: i64) {
+        self.failed.store(!written, Relaxed);
+        if written {
+            self.changes.store(changes, Relaxed);
+            self.last_s.store(now_s, Relaxed);
+            self.written.fetch_add(1, Relaxed);
+        }
     }
 }

@@ -126,6 +126,9 @@ pub(crate) fn program(flags: &[&str]) -> Command {
     if !flags.contains(&"--dir") {
         command.arg("--dir").arg(std::env::temp_dir().join(folder));
     }
+    if !flags.contains(&"--save") {
+        command.args(["--save", ""]);
+    }
     command.args(flags);
     command
 }

@@ -318,3 +318,149 @@ fn a_pipe_in_place_of_a_file_hangs_nobody() {
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stderr).contains("is no file"));
 }
+
+#[test]
+fn a_snapshot_in_the_background_has_what_there_was_when_it_began() {
+    let folder = Folder::new("background");
+    let mut server = folder.server();
+    let mut client = server.client();
+    for i in 0..2_000 {
+        client.call(&["SET", &format!("key:{i}"), "before"]);
+        client.call(&["HSET", "hash", &format!("field:{i}"), "before"]);
+        client.call(&["RPUSH", "list", &format!("element:{i}")]);
+    }
+    let reply = client.call(&["BGSAVE"]);
+    assert_eq!(reply, Reply::Simple("Background saving started".to_owned()));
+    for i in 0..2_000 {
+        client.call(&["SET", &format!("key:{i}"), "after"]);
+        client.call(&["HSET", "hash", &format!("field:{i}"), "after"]);
+    }
+    client.call(&["DEL", "list"]);
+    eventually("the snapshot is written", || {
+        let runs = client.info("persistence", "rdb_bgsave_in_progress");
+        (runs == "0").then_some(())
+    });
+    assert_eq!(client.info("persistence", "rdb_last_bgsave_status"), "ok");
+    server.signal(Signal::KILL);
+    server.wait();
+
+    let server = folder.server();
+    server.logged("loaded");
+    let mut client = server.client();
+    assert_eq!(client.call(&["DBSIZE"]), Reply::Integer(2_002));
+    assert_eq!(client.call(&["LLEN", "list"]), Reply::Integer(2_000));
+    for i in [0, 1, 999, 1_999] {
+        assert_eq!(client.call(&["GET", &format!("key:{i}")]), bulk("before"));
+        let field = format!("field:{i}");
+        assert_eq!(client.call(&["HGET", "hash", &field]), bulk("before"));
+    }
+}
+
+#[test]
+fn a_server_that_is_stopped_by_a_signal_keeps_its_data() {
+    let folder = Folder::new("stopped");
+    let start = || Server::start_logged(&["--dir", folder.text(), "--save", "3600 1"]);
+    let mut server = start();
+    assert_eq!(server.client().call(&["SET", "tea", "hot"]), ok());
+    server.signal(Signal::TERM);
+    assert!(server.wait().success());
+    let ignored = std::fs::read_to_string(folder.0.join(".gitignore")).expect("a file");
+    assert_eq!(ignored, "*\n");
+
+    let mut server = start();
+    let mut client = server.client();
+    assert_eq!(client.call(&["GET", "tea"]), bulk("hot"));
+    client.call(&["SET", "tea", "cold"]);
+    client.send(b"SHUTDOWN NOSAVE\r\n");
+    assert!(server.wait().success());
+
+    let mut server = start();
+    let mut client = server.client();
+    assert_eq!(
+        client.call(&["GET", "tea"]),
+        bulk("hot"),
+        "it was to be forgotten"
+    );
+    client.call(&["SET", "tea", "warm"]);
+    client.send(b"SHUTDOWN\r\n");
+    assert!(server.wait().success());
+
+    let server = start();
+    assert_eq!(server.client().call(&["GET", "tea"]), bulk("warm"));
+}
+
+#[test]
+fn without_save_points_a_stop_discards_all_and_says_so() {
+    let folder = Folder::new("discarded");
+    let mut server = folder.server();
+    server.client().call(&["SET", "tea", "hot"]);
+    server.signal(Signal::TERM);
+    server.logged("discarded");
+    assert!(server.wait().success());
+    assert!(!folder.0.exists());
+}
+
+#[test]
+fn a_server_whose_data_cannot_be_saved_goes_on_after_a_signal() {
+    let folder = Folder::new("unsavable");
+    let mut server = Server::start_logged(&["--dir", folder.text(), "--save", "3600 1"]);
+    let mut client = server.client();
+    client.call(&["SET", "tea", "hot"]);
+    // A folder of that name is in the way.
+    std::fs::create_dir_all(folder.file().join("in the way")).expect("a folder");
+    server.signal(Signal::TERM);
+    server.logged("the server goes on");
+    assert_eq!(client.call(&["GET", "tea"]), bulk("hot"));
+    assert_eq!(client.call(&["SET", "tea", "cold"]), ok());
+    client.send(b"SHUTDOWN NOSAVE\r\n");
+    assert!(server.wait().success());
+}
+
+#[test]
+fn a_save_point_takes_a_snapshot() {
+    let folder = Folder::new("save-point");
+    let server = Server::start_logged(&["--dir", folder.text(), "--save", "1 3"]);
+    let mut client = server.client();
+    client.call(&["SET", "a", "v"]);
+    client.call(&["SET", "b", "v"]);
+    std::thread::sleep(Duration::from_millis(2_500));
+    assert_eq!(client.info("persistence", "rdb_saves"), "0", "two changes");
+    client.call(&["SET", "c", "v"]);
+    eventually("a snapshot is written", || {
+        (client.info("persistence", "rdb_saves") == "1").then_some(())
+    });
+    assert_eq!(
+        client.info("persistence", "rdb_changes_since_last_save"),
+        "0"
+    );
+    assert!(folder.file().is_file());
+}
+
+#[test]
+fn a_snapshot_in_the_background_can_be_cancelled_and_there_is_one_at_a_time() {
+    let folder = Folder::new("cancelled");
+    let server = folder.server();
+    let mut client = server.client();
+    let cancelled = client.call(&["BGSAVE", "CANCEL"]);
+    assert!(matches!(cancelled, Reply::Error(why) if why.contains("not in progress")));
+    for command in [&["BGSAVE", "x"][..], &["BGSAVE", "SCHEDULE", "x"]] {
+        assert!(matches!(client.call(command), Reply::Error(why) if why.contains("syntax")));
+    }
+    let mut pipe = Vec::new();
+    for i in 0..200_000 {
+        pipe.extend_from_slice(format!("SET key:{i} some-value\r\n").as_bytes());
+    }
+    client.send(&pipe);
+    (0..200_000).for_each(|_| assert_eq!(client.read(), ok()));
+    client.send(b"BGSAVE\r\nBGSAVE\r\nSAVE\r\nBGSAVE CANCEL\r\n");
+    assert!(matches!(client.read(), Reply::Simple(_)));
+    for _ in 0..2 {
+        assert!(matches!(client.read(), Reply::Error(why) if why.contains("in progress")));
+    }
+    assert!(matches!(client.read(), Reply::Simple(_)));
+    eventually("it has ended", || {
+        (client.info("persistence", "rdb_bgsave_in_progress") == "0").then_some(())
+    });
+    assert!(!folder.file().exists());
+    assert_eq!(client.call(&["SAVE"]), ok());
+}

@@ -1,4 +1,4 @@
-//! SAVE, LASTSAVE, SHUTDOWN, DEBUG RELOAD.
+//! SAVE, BGSAVE, LASTSAVE, SHUTDOWN, DEBUG RELOAD.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,6 +15,11 @@ use crate::state::server::{Server, StopReason};
 /// The reply to a command whose file could not be written. The log has the reason.
 const NOT_SAVED: CommandError =
     CommandError::fixed("ERR the snapshot was not written: see the log");
+
+const IN_PROGRESS: CommandError = CommandError::fixed("ERR Background save already in progress");
+
+const NOT_IN_PROGRESS: CommandError =
+    CommandError::fixed("ERR Background saving is currently not in progress or scheduled");
 
 const NOT_LOADED: CommandError =
     CommandError::fixed("ERR Error trying to load the RDB dump, check server logs.");
@@ -34,7 +39,45 @@ impl Turn<'_> {
         Ok(CommandStep::Done)
     }
 
+    pub(super) fn save_in_background(
+        &mut self,
+        conn: &mut Connection,
+        args: Args<'_>,
+    ) -> HandlerResult {
+        let option = args.get(1).map(<[u8]>::to_ascii_lowercase);
+        let background = self.state.server.snapshots.background();
+        match (option.as_deref(), background) {
+            _ if args.len() > 2 => Err(CommandError::SYNTAX),
+            (Some(b"cancel"), None) => Err(NOT_IN_PROGRESS),
+            (Some(b"cancel"), Some(background)) => {
+                background.course.cancel();
+                self.out.simple("Background saving cancelled");
+                Ok(CommandStep::Done)
+            }
+            // Nothing is there that it would have to wait for.
+            (None | Some(b"schedule"), None) => self.begin_snapshot(conn),
+            (None | Some(b"schedule"), Some(_)) => Err(IN_PROGRESS),
+            _ => Err(CommandError::SYNTAX),
+        }
+    }
+
+    fn begin_snapshot(&mut self, conn: &mut Connection) -> HandlerResult {
+        let (time, shared) = (self.state.time, Arc::clone(&self.state.server));
+        let begun = self.alone(conn, |_, alone| persistence::begin(&shared, alone, time));
+        match begun {
+            Ok(Ok(())) => {
+                self.out.simple("Background saving started");
+                Ok(CommandStep::Done)
+            }
+            Ok(Err(_)) => Err(NOT_SAVED),
+            Err(waits) => Ok(waits),
+        }
+    }
+
     pub(super) fn save(&mut self, conn: &mut Connection) -> HandlerResult {
+        if self.state.server.snapshots.background().is_some() {
+            return Err(IN_PROGRESS);
+        }
         match self.write_snapshot(conn)? {
             Some(waits) => Ok(waits),
             None => self.done(),
@@ -92,17 +135,15 @@ impl Turn<'_> {
         if abort {
             return Err(error("ERR No shutdown in progress."));
         }
-        if !save {
+        let saves = save || (!nosave && self.state.settings.save_points.are_any());
+        if !saves {
             self.state.server.ask_to_stop(StopReason::Command);
             return Ok(CommandStep::Close);
         }
         let time = self.state.time;
         let saved = self.alone(conn, |server, alone| {
-            let saved = persistence::save(server, alone, time);
+            let saved = persistence::save_and_pause(server, alone, time, force);
             if saved.is_ok() || force {
-                // Nobody changes anything any more: it would be answered, and lost.
-                server.pause.start(true, u64::MAX);
-                server.pause_changed();
                 server.ask_to_stop(StopReason::Command);
             }
             saved

@@ -5,6 +5,7 @@ use tidewheel_keyspace::{NotifyFlags, Policy};
 use super::{ChangeTime, ConfigKey, only, put};
 use crate::config::expired_streams::ExpiredStreams;
 use crate::config::password::Password;
+use crate::config::save_points::SavePoints;
 use crate::config::value::{
     BindAddress, DebugAccess, LogLevel, integer, memory_within, name_of, name_of_bool, percentage,
     word, yes_or_no,
@@ -356,7 +357,7 @@ pub(super) static KEYS: &[ConfigKey] = &[
     ConfigKey {
         name: "dbfilename",
         value: "NAME",
-        help: "the snapshot: loaded at the start, and written by SAVE and SHUTDOWN SAVE",
+        help: "the snapshot: loaded at the start, and written by SAVE, BGSAVE, at save points and when the server stops",
         change: ChangeTime::AtStart,
         get: |s| s.snapshot_file.clone(),
         set: |s, v| match v {
@@ -369,15 +370,16 @@ pub(super) static KEYS: &[ConfigKey] = &[
             name => put(&mut s.snapshot_file, text(name)?),
         },
     },
-    // Tools ask for these. The answers are true, and any other value is refused.
     ConfigKey {
         name: "save",
-        value: "\"\"",
-        help: "snapshots that the server takes by itself; there are none, so only the empty value is accepted",
+        value: "SECONDS CHANGES",
+        help: "takes a snapshot after so many seconds with so many changes, once or more, and when the server stops; empty: \
+               never",
         change: ChangeTime::Live,
-        get: |_| String::new(),
-        set: |_, v| only(v, "", "this server takes no snapshots by itself: see SAVE"),
+        get: |s| s.save_points.to_string(),
+        set: |s, v| put(&mut s.save_points, SavePoints::parse(v)?),
     },
+    // Tools ask for these. The answers are true, and any other value is refused.
     ConfigKey {
         name: "daemonize",
         value: "no",

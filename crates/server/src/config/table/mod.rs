@@ -131,7 +131,7 @@ mod tests {
         let mut settings = Settings::default();
         for (name, value) in [
             ("appendonly", "yes"),
-            ("save", "60 1"),
+            ("save", "60"),
             ("shards", "3"),
             ("maxmemory-policy", "lifo"),
             ("notify-keyspace-events", "!"),

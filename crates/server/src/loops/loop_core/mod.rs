@@ -74,6 +74,7 @@ impl<K: Sockets> LoopCore<K> {
             self.shrinking.next_attempt(),
             expired::wake_at(&self.state),
             Some(self.forgetting.wake_at(&self.state)),
+            Some(self.snapshot.wake_at(&self.state)),
         ];
         let until = until.into_iter().flatten().min().unwrap_or(NEVER);
         let asleep = until > self.now() && self.handle().fall_asleep(until, expires);
@@ -86,6 +87,7 @@ impl<K: Sockets> LoopCore<K> {
             || !self.table.answers.is_empty()
             || self.shrinking.goes_on()
             || self.forgetting.wake_at(&self.state) <= self.now()
+            || self.snapshot.wake_at(&self.state) <= self.now()
             || !self.arrivals.is_empty()
             || !self.ending.is_empty()
             || self.tidying.wake_at() <= self.now()
@@ -230,6 +232,7 @@ impl<K: Sockets> LoopCore<K> {
         self.end_subscriptions();
         let idle = idle && self.table.runnable() == 0;
         self.tidy(idle);
+        self.snapshot.work(&mut self.state, idle);
         self.check_client_memory(idle);
     }
 

@@ -21,6 +21,7 @@ use crate::state::server::Server;
 use crate::upkeep::expiry::LoopExpiry;
 use crate::upkeep::forgetting::Forgetting;
 use crate::upkeep::shards::LoopShards;
+use crate::upkeep::snapshot::LoopSnapshot;
 use crate::upkeep::tidying::Tidying;
 
 /// One loop's state.
@@ -40,6 +41,7 @@ pub(crate) struct LoopCore<K: Sockets> {
     pub(super) filed_version: u64,
     pub(super) shrinking: Shrinking,
     pub(super) forgetting: Forgetting,
+    pub(super) snapshot: LoopSnapshot,
     pub(super) items: Vec<InboxItem>,
     pub(super) memory_check: MemoryCheck,
     pub(super) uncounted: UncountedCopies,
@@ -52,6 +54,7 @@ pub(crate) struct LoopCore<K: Sockets> {
 impl<K: Sockets> LoopCore<K> {
     pub(crate) fn new(server: Arc<Server>, index: usize, sockets: K) -> Self {
         let own = LoopShards::of(index, server.loops.len(), server.keyspace.shards());
+        let snapshot = LoopSnapshot::new(own, server.snapshots.begun());
         let state = LoopState::new(server, index);
         Self {
             filed_version: state.settings_version,
@@ -66,6 +69,7 @@ impl<K: Sockets> LoopCore<K> {
             arrivals: VecDeque::new(),
             shrinking: Shrinking::default(),
             forgetting: Forgetting::default(),
+            snapshot,
             items: Vec::new(),
             memory_check: MemoryCheck::default(),
             uncounted: UncountedCopies::default(),

@@ -12,7 +12,7 @@ mod memory;
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
 
-use tidewheel_keyspace::{Quantiles, Stats};
+use tidewheel_keyspace::{Quantiles, SnapshotCourse, Stats};
 use tidewheel_resp::Args;
 
 use self::calls::{commandstats, errorstats, latencystats};
@@ -228,15 +228,31 @@ fn persistence(state: &LoopState, stats: &Stats, text: &mut String) -> std::fmt:
         true => "err",
         false => "ok",
     };
+    let background = snapshots.background();
+    let seconds = |ms: u64| i64::try_from(ms / 1000).unwrap_or(i64::MAX);
+    let took_s = match snapshots.took_ms() {
+        0 => -1,
+        ms => seconds(ms),
+    };
+    let since = background.as_ref().map(|of| of.since);
+    let lasts_s = since.map_or(-1, |since| seconds(state.time.tick.saturating_sub(since)));
+    let course = background.as_ref().map(|of| &of.course);
+    let (walked, all) = course.map_or((0, 0), SnapshotCourse::walked);
+    let held = course.map_or(0, SnapshotCourse::held_bytes);
     lines!(
         text,
         "loading" = 0,
         "async_loading" = 0,
         "rdb_changes_since_last_save" = stats.changes.saturating_sub(changes),
-        "rdb_bgsave_in_progress" = 0,
+        "rdb_bgsave_in_progress" = u8::from(background.is_some()),
         "rdb_last_save_time" = snapshots.last_s.load(Ordering::Relaxed),
         "rdb_last_bgsave_status" = status,
+        "rdb_last_bgsave_time_sec" = took_s,
+        "rdb_current_bgsave_time_sec" = lasts_s,
         "rdb_saves" = snapshots.written.load(Ordering::Relaxed),
+        "current_save_keys_processed" = walked,
+        "current_save_keys_total" = all,
+        "current_cow_size" = held,
         "rdb_last_load_keys_loaded" = snapshots.loaded.load(Ordering::Relaxed),
         "aof_enabled" = 0,
         "aof_rewrite_in_progress" = 0,

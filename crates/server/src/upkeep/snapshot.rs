@@ -1,0 +1,128 @@
+//! Snapshots in the background: each loop walks over its own shards, a slice in each turn.
+//!
+//! A slice is short, so that requests that come meanwhile hardly wait. A loop that has nothing else
+//! to do takes one slice after the other, and looks at its sockets between them.
+//!
+//! The first loop also looks, once a second, whether a snapshot is due by a save point.
+
+use std::sync::Arc;
+
+use tidewheel_keyspace::Walked;
+use tidewheel_time::NEVER;
+
+use crate::persistence;
+use crate::state::loop_state::LoopState;
+use crate::time::clock;
+use crate::upkeep::shards::LoopShards;
+
+/// Entries that are walked over in one hold of a shard's lock.
+const ENTRIES: usize = 32;
+
+/// Microseconds of a slice, in a loop that has other work and in one that has none.
+const SLICE_US: u64 = 20;
+const IDLE_SLICE_US: u64 = 60;
+
+/// Ticks between two looks at the save points.
+const LOOK_MS: u64 = 1_000;
+
+/// One loop's part in snapshots.
+#[derive(Debug)]
+pub(crate) struct LoopSnapshot {
+    own: LoopShards,
+    /// The number of the last one whose walk has begun.
+    begun: u64,
+    /// The position of the shard that is next; the number of shards at the end.
+    next: usize,
+    /// The tick at which the walk goes on.
+    goes_on_at: u64,
+    /// The tick of the next look at the save points.
+    look_at: u64,
+}
+
+impl LoopSnapshot {
+    pub(crate) fn new(own: LoopShards, begun: u64) -> Self {
+        Self {
+            next: own.count,
+            own,
+            begun,
+            goes_on_at: 0,
+            look_at: 0,
+        }
+    }
+
+    /// Returns the tick at which there is something to do.
+    pub(crate) fn wake_at(&self, state: &LoopState) -> u64 {
+        let walks = self.next < self.own.count || self.has_begun(state);
+        let walk = if walks { self.goes_on_at } else { NEVER };
+        walk.min(self.looks_at(state))
+    }
+
+    fn has_begun(&self, state: &LoopState) -> bool {
+        self.begun != state.server.snapshots.begun()
+    }
+
+    /// Does a turn's share. `idle`: the loop has nothing else to do.
+    #[inline]
+    pub(crate) fn work(&mut self, state: &mut LoopState, idle: bool) {
+        if self.wake_at(state) <= state.time.tick {
+            self.work_now(state, idle);
+        }
+    }
+
+    #[cold]
+    fn work_now(&mut self, state: &mut LoopState, idle: bool) {
+        if self.looks_at(state) <= state.time.tick {
+            self.look(state);
+        }
+        let begun = state.server.snapshots.begun();
+        if self.begun != begun {
+            self.begun = begun;
+            self.next = 0;
+        }
+        let share = if idle { IDLE_SLICE_US } else { SLICE_US };
+        let end = clock::micros(state.time) + share;
+        while self.next < self.own.count {
+            let shard = self.own.get(self.next);
+            let keyspace = &state.server.keyspace;
+            match keyspace.walk_snapshot(&mut state.seat, shard, ENTRIES) {
+                Walked::More => {}
+                Walked::Done => self.next += 1,
+                Walked::Waits => {
+                    self.goes_on_at = state.time.tick + 1;
+                    return;
+                }
+            }
+            state.time = state.server.clock.now();
+            if clock::micros(state.time) >= end {
+                return;
+            }
+        }
+    }
+
+    fn looks_at(&self, state: &LoopState) -> u64 {
+        match state.index == 0 && state.settings.save_points.are_any() {
+            true => self.look_at,
+            false => NEVER,
+        }
+    }
+
+    /// Begins a snapshot if one is due.
+    fn look(&mut self, state: &mut LoopState) {
+        self.look_at = state.time.tick + LOOK_MS;
+        let (server, time) = (Arc::clone(&state.server), state.time);
+        let changes = server.keyspace.stats(time).changes;
+        let points = &state.settings.save_points;
+        if !server.snapshots.is_due(points, time.tick, changes) || server.pause.is_on() {
+            return;
+        }
+        let Ok(no_long) = server.keyspace.without_long_commands() else {
+            // The next look tries again.
+            return;
+        };
+        if let Ok(alone) = no_long.alone(&mut state.seat) {
+            tracing::info!("begins a snapshot: a save point is reached");
+            // It has told why it could not.
+            let _ = persistence::begin(&server, &alone, time);
+        }
+    }
+}
