@@ -1,0 +1,126 @@
+//! A folder of the operating system.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use crate::folder::{self, Folder};
+use crate::names::LOCK;
+
+/// A folder of the operating system.
+#[derive(Clone, Debug)]
+pub struct RealFolder(PathBuf);
+
+impl RealFolder {
+    /// The folder at this path. Makes it if it is not there.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be made, or its name cannot be brought to disk.
+    pub fn new(path: &Path) -> io::Result<Self> {
+        if !path.is_dir() {
+            let parent = match path.parent() {
+                Some(parent) if !parent.as_os_str().is_empty() => parent,
+                _ => Path::new("."),
+            };
+            if !parent.is_dir() {
+                Self::new(parent)?;
+            }
+            fs::create_dir(path)?;
+            File::open(parent)?.sync_all()?;
+        }
+        Ok(Self(path.to_owned()))
+    }
+}
+
+impl Folder for RealFolder {
+    type File = File;
+    type Lock = File;
+
+    fn lock(&self) -> io::Result<File> {
+        let lock = match self.create_new(LOCK) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.open(LOCK)?,
+            created => created?,
+        };
+        match lock.try_lock() {
+            Ok(()) => Ok(lock),
+            Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(&self.0)? {
+            // Our names are text.
+            names.extend(entry?.file_name().into_string());
+        }
+        Ok(names)
+    }
+
+    fn create_new(&self, name: &str) -> io::Result<File> {
+        OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(self.0.join(name))
+    }
+
+    fn open(&self, name: &str) -> io::Result<File> {
+        let path = self.0.join(name);
+        // To open a pipe would wait for who is at its other end, and a link leads out of the
+        // folder.
+        if !fs::symlink_metadata(&path)?.is_file() {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "it is no regular file",
+            ));
+        }
+        OpenOptions::new().read(true).write(true).open(path)
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        fs::rename(self.0.join(from), self.0.join(to))
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        fs::remove_file(self.0.join(name))
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        File::open(&self.0)?.sync_all()
+    }
+
+    fn random(&self) -> [u8; 16] {
+        // Each hasher has keys of its own, made of the system's random numbers.
+        let half = || RandomState::new().hash_one(0_u8).to_le_bytes();
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&half());
+        bytes[8..].copy_from_slice(&half());
+        bytes
+    }
+}
+
+impl folder::File for File {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.metadata()?.len())
+    }
+
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<usize> {
+        FileExt::read_at(self, into, offset)
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<usize> {
+        FileExt::write_at(self, bytes, offset)
+    }
+
+    fn truncate(&self, len: u64) -> io::Result<()> {
+        self.set_len(len)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        Self::sync_data(self)
+    }
+}

@@ -1,0 +1,4 @@
+//! Tests of the whole log.
+
+#[cfg(unix)]
+mod real;
