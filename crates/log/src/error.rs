@@ -117,7 +117,7 @@ impl fmt::Display for Error {
             Self::Full(error) => write!(f, "the log has no room: {error}"),
             Self::Failed(error) => write!(f, "the log cannot be written: {error}"),
             Self::Poisoned => f.write_str(
-                "the log could not be written before, and waits for a snapshot that replaces it",
+                "the log could not be synced before, and waits for a snapshot that replaces it",
             ),
         }
     }

@@ -27,7 +27,7 @@ pub struct Log<D: Folder> {
     /// The caller's bytes in the header of each segment.
     text: Vec<u8>,
     current: Current<D::File>,
-    /// The last segment of which a write or a sync failed, if the manifest still needs it.
+    /// The last segment of which a sync failed, if the manifest still needs it.
     bad: Option<u64>,
     synced: u64,
     /// The frame at hand. Its memory is used again.
@@ -141,11 +141,7 @@ impl<D: Folder> Log<D> {
             // To give the room back. What stays is overwritten by the next frame, or cut as a torn
             // end.
             let _ = file.truncate(end);
-            let error = Error::of(error);
-            if !matches!(error, Error::Full(_)) {
-                self.bad = Some(current.number);
-            }
-            return Err(error);
+            return Err(Error::of(error));
         }
         current.end = end + head.frame_len().unwrap_or(0);
         current.crc = head.crc;

@@ -221,10 +221,13 @@ impl<D: Folder> Opened<D> {
         self.secure()?;
         let folder = &self.folder;
         let failed = OpenError::io("the folder");
-        // The last goes first, so that no crash leaves a gap.
-        let removed = self.chain.ignored.iter().rev().try_for_each(|&number| {
-            folder.remove(&segment_name(number))?;
-            folder.sync()
+        // What is gone for the system, because a process before this one removed it, is gone for
+        // the disk first. The last goes first: so no crash leaves a gap.
+        let removed = folder.sync().and_then(|()| {
+            (self.chain.ignored.iter().rev()).try_for_each(|&number| {
+                folder.remove(&segment_name(number))?;
+                folder.sync()
+            })
         });
         removed.map_err(failed)?;
         let Some((number, previous)) = self.chain.next() else {

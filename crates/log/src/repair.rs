@@ -65,6 +65,7 @@ fn read<D: Folder>(folder: D) -> Result<(), OpenError> {
 
 /// Cuts a segment, and everything behind it. A crash in between leaves what can be repaired again.
 fn cut<D: Folder>(folder: &D, number: u64, offset: u64, cuts: &mut Vec<Cut>) -> io::Result<()> {
+    folder.sync()?;
     let numbers = segments(&folder.list()?);
     let keeps_head = offset >= HEADER && numbers.contains(&number);
     if keeps_head {

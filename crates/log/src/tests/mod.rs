@@ -1,4 +1,6 @@
 //! Tests of the whole log.
 
+mod model;
+mod random;
 #[cfg(unix)]
 mod real;
