@@ -4,6 +4,7 @@ use std::io;
 
 use crate::error::OpenError;
 use crate::folder::{File, Folder, write_all};
+use crate::manifest::Manifest;
 use crate::names::{segment_name, segment_of, segments};
 use crate::open::{Opened, take};
 use crate::segment::{HEADER, Header};
@@ -39,6 +40,7 @@ pub struct Cut {
 pub fn repair<D: Folder + Clone>(folder: &D) -> Result<Vec<Cut>, OpenError> {
     let _lock = take(folder)?;
     let mut cuts = Vec::new();
+    let mut last = None;
     loop {
         let Err(error) = read(folder.clone()) else {
             return Ok(cuts);
@@ -48,11 +50,17 @@ pub fn repair<D: Folder + Clone>(folder: &D) -> Result<Vec<Cut>, OpenError> {
             OpenError::Missing { file, .. } => (file, 0),
             _ => return Err(error),
         };
-        match segment_of(file) {
-            Some(number) => {
-                cut(folder, number, offset, &mut cuts).map_err(OpenError::io(file))?;
+        if last == Some((file.clone(), offset)) {
+            // Cutting there did not help.
+            return Err(error);
+        }
+        last = Some((file.clone(), offset));
+        match (segment_of(file), Manifest::load(folder)?) {
+            (Some(number), Some(manifest)) => {
+                cut(folder, number, offset, manifest.first, &mut cuts)
+                    .map_err(OpenError::io(file))?;
             }
-            None => return Err(error),
+            _ => return Err(error),
         }
     }
 }
@@ -64,7 +72,13 @@ fn read<D: Folder>(folder: D) -> Result<(), OpenError> {
 }
 
 /// Cuts a segment, and everything behind it. A crash in between leaves what can be repaired again.
-fn cut<D: Folder>(folder: &D, number: u64, offset: u64, cuts: &mut Vec<Cut>) -> io::Result<()> {
+fn cut<D: Folder>(
+    folder: &D,
+    number: u64,
+    offset: u64,
+    first: u64,
+    cuts: &mut Vec<Cut>,
+) -> io::Result<()> {
     folder.sync()?;
     let numbers = segments(&folder.list()?);
     let keeps_head = offset >= HEADER && numbers.contains(&number);
@@ -81,7 +95,7 @@ fn cut<D: Folder>(folder: &D, number: u64, offset: u64, cuts: &mut Vec<Cut>) -> 
         file.truncate(offset)?;
         return file.sync_data();
     }
-    if !numbers.iter().any(|&before| before < number) {
+    if number == first {
         // The manifest wants one.
         Header::first(folder, number, &[]).create(folder)?;
     }

@@ -54,9 +54,13 @@ impl<F: File> Window<F> {
             // The memory of a long frame is not kept.
             self.bytes.shrink_to(CHUNK as usize);
         }
-        self.bytes.clear();
         self.start = offset;
-        (self.bytes.try_reserve_exact(length)).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        self.bytes.truncate(length);
+        let more = length - self.bytes.len();
+        if self.bytes.try_reserve_exact(more).is_err() {
+            self.bytes.clear();
+            return Err(io::ErrorKind::OutOfMemory.into());
+        }
         self.bytes.resize(length, 0);
         let mut filled = 0;
         while filled < length {

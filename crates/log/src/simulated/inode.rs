@@ -96,8 +96,10 @@ impl Inode {
         for page in (0..self.shown.len().div_ceil(PAGE)).filter(|page| !self.dirty.contains(page)) {
             let from = page * PAGE;
             let to = (from + PAGE).min(self.shown.len());
-            for place in from..to {
-                self.shown[place] = self.disk.get(place).copied().unwrap_or(0);
+            let known = to.min(self.disk.len()).max(from);
+            self.shown[known..to].fill(0);
+            if from < known {
+                self.shown[from..known].copy_from_slice(&self.disk[from..known]);
             }
         }
     }
@@ -119,7 +121,7 @@ impl Inode {
                 match kind {
                     0 => *byte = 0,
                     1 => *byte = dice.number() as u8,
-                    _ => {}
+                    _ => break,
                 }
             }
         }

@@ -114,7 +114,7 @@ impl World {
         let mut world = Self {
             disk: Disk::new(seed),
             dice: Dice::new(!seed),
-            model: Model::new(seed % 8 == 0),
+            model: Model::new(seed.is_multiple_of(8)),
             log: None,
             asked: None,
             done: None,
