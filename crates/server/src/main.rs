@@ -10,6 +10,7 @@
 //!   data commands answer. Histories of clients that die: a bank (MULTI), counting (WATCH), queues
 //!   (BLPOP). Caches of clients (CLIENT TRACKING) equal the data whenever all is quiet. Each
 //!   expired key is in its stream once.
+//! - `tools/`: what the program does beside serving: `check` and `dump` read a snapshot file.
 //! - `start/`: starting and stopping the loops; signals.
 //! - `loops/`: `event_loop/` is the shell of a loop, with poller, alarm and listeners. `loop_core/`
 //!   is the loop without sockets and clock: a turn over its connections, and expiry. `worker/`
@@ -106,12 +107,13 @@ mod simulation;
 mod start;
 mod state;
 mod time;
+mod tools;
 mod upkeep;
 
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use crate::config::{Invocation, Refusal, Settings};
+use crate::config::{Asked, Invocation, Refusal, Settings};
 use crate::start::Running;
 use crate::state::server::StopReason;
 
@@ -128,13 +130,9 @@ const FAILED: u8 = 1;
 const MISUSED: u8 = 2;
 
 fn main() -> ExitCode {
-    let Invocation {
-        settings,
-        file,
-        foreign,
-        check,
-    } = match config::invocation(std::env::args_os()) {
-        Ok(invocation) => invocation,
+    let invocation = match config::asked(std::env::args_os()) {
+        Ok(Asked::Server(invocation)) => invocation,
+        Ok(Asked::Tool(tool)) => return ExitCode::from(tools::run(&tool)),
         Err(Refusal::Usage(why)) => {
             // Help and version are asked for, not mistakes, and go to standard output.
             let misuse = why.use_stderr();
@@ -148,6 +146,16 @@ fn main() -> ExitCode {
             return ExitCode::from(MISUSED);
         }
     };
+    serve(*invocation)
+}
+
+fn serve(invocation: Invocation) -> ExitCode {
+    let Invocation {
+        settings,
+        file,
+        foreign,
+        check,
+    } = invocation;
     if check {
         if let Some(text) = foreign.text() {
             println!("these lines mean nothing here: {text}");

@@ -70,6 +70,7 @@ struct RestoreOptions {
 }
 
 /// The access history that RESTORE, or a file, gives to the key.
+#[derive(Debug)]
 pub(crate) enum RestoredAccess {
     IdleSeconds(u64),
     Frequency(u8),
@@ -166,6 +167,7 @@ fn read_parameters<'a>(ctx: &Context<'a, '_>) -> ReadParameters<'a> {
         zset: ctx.change(packing.zset.get()),
         list: packing.list(),
         members: &[],
+        may_be_empty: false,
     }
 }
 
@@ -179,6 +181,7 @@ pub(crate) fn read_from_file<'a>(
     let read_parameters = ReadParameters {
         now,
         members,
+        may_be_empty: true,
         ..read_parameters(ctx)
     };
     dump::load_from_file(value, version, &read_parameters)

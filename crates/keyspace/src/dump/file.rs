@@ -1,5 +1,7 @@
 //! Values as they stand in a snapshot: without an envelope. Deadlines of members stand apart.
 
+use std::borrow::Cow;
+
 use tidewheel_collections::{Hash, Set, Stream, ZSet};
 use tidewheel_store::Value;
 
@@ -51,8 +53,8 @@ pub(crate) fn load_from_file(
 }
 
 /// Reads a string of a file.
-pub(crate) fn read_string(bytes: &[u8]) -> Result<Vec<u8>, Malformed> {
+pub(crate) fn read_string(bytes: &[u8]) -> Result<Cow<'_, [u8]>, Malformed> {
     let mut reader = PayloadReader::new(bytes);
-    let string = reader.string()?.into_owned();
+    let string = reader.string()?;
     reader.is_empty().then_some(string).ok_or(Malformed)
 }

@@ -9,7 +9,7 @@ use super::packed::zipmap::Zipmap;
 use super::packed::{Element, Elements};
 use super::reader::PayloadReader;
 use super::writer::Writer;
-use super::{Malformed, ReadParameters, count, kind};
+use super::{Malformed, ReadParameters, kind};
 use crate::time::Now;
 
 pub(super) fn read(
@@ -58,7 +58,7 @@ impl<'a> Build<'a> {
     }
 
     fn finish(self) -> Result<Hash, Malformed> {
-        if self.met > 0 {
+        if self.met > 0 || self.setting.may_be_empty {
             Ok(self.hash)
         } else {
             Err(Malformed)
@@ -75,7 +75,7 @@ impl<'a> Build<'a> {
     }
 
     fn read_plain(&mut self, reader: &mut PayloadReader<'_>) -> Result<(), Malformed> {
-        for number in 0..count(reader, 2)? {
+        for number in 0..self.setting.count(reader, 2)? {
             let (field, value) = (reader.string()?, reader.string()?);
             let wall_ms = self.setting.of_member(number as usize);
             self.add(&field, &value, wall_ms)?;
@@ -89,7 +89,7 @@ impl<'a> Build<'a> {
         reader: &mut PayloadReader<'_>,
         earliest: u64,
     ) -> Result<(), Malformed> {
-        for _ in 0..count(reader, 3)? {
+        for _ in 0..self.setting.count(reader, 3)? {
             let wall_ms = match reader.number()? {
                 0 => None,
                 later => Some(earliest.checked_add(later - 1).ok_or(Malformed)?),
@@ -102,7 +102,7 @@ impl<'a> Build<'a> {
 
     /// The deadline is behind the value; -1 is none.
     fn read_valkey(&mut self, reader: &mut PayloadReader<'_>) -> Result<(), Malformed> {
-        for _ in 0..count(reader, 10)? {
+        for _ in 0..self.setting.count(reader, 10)? {
             let (field, value) = (reader.string()?, reader.string()?);
             let wall_ms = i64::from_le_bytes(reader.array()?);
             self.add(&field, &value, u64::try_from(wall_ms).ok())?;

@@ -7,7 +7,7 @@ use super::packed::listpack::{Builder, Listpack};
 use super::packed::ziplist::Ziplist;
 use super::reader::PayloadReader;
 use super::writer::Writer;
-use super::{Malformed, ReadParameters, count, kind};
+use super::{Malformed, ReadParameters, few, kind};
 
 /// A node of a list that is one long element.
 const PLAIN: u64 = 1;
@@ -25,18 +25,18 @@ pub(super) fn read(
     let mut list = List::new();
     match kind {
         kind::LIST => {
-            for _ in 0..count(reader, 1)? {
+            for _ in 0..setting.count(reader, 1)? {
                 list.push_back(&reader.string()?, &setting.list);
             }
         }
         kind::LIST_ZIPLIST => push_all(&mut list, Ziplist::new(&reader.string()?)?, setting)?,
         kind::LIST_QUICKLIST => {
-            for _ in 0..count(reader, 1)? {
+            for _ in 0..setting.count(reader, 1)? {
                 push_all(&mut list, Ziplist::new(&reader.string()?)?, setting)?;
             }
         }
         _ => {
-            for _ in 0..count(reader, 2)? {
+            for _ in 0..setting.count(reader, 2)? {
                 let form = reader.number()?;
                 let node = reader.string()?;
                 match form {
@@ -48,7 +48,7 @@ pub(super) fn read(
         }
     }
     list.tighten();
-    if list.get().is_empty() {
+    if list.get().is_empty() && !setting.may_be_empty {
         Err(Malformed)
     } else {
         Ok(list)
@@ -70,7 +70,7 @@ fn push_all<'e>(
 /// Bytes that the nodes have.
 pub(super) fn measure(kind: u8, mut reader: PayloadReader<'_>) -> usize {
     let mut bytes = 0_usize;
-    for _ in 0..count(&mut reader, 1).unwrap_or(0) {
+    for _ in 0..few(&mut reader, 1).unwrap_or(0) {
         if kind == kind::LIST_QUICKLIST_2 && reader.number().is_err() {
             break;
         }

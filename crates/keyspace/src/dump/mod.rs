@@ -93,7 +93,7 @@ pub(crate) mod kind {
 }
 
 /// A value that was read from a payload. A collection is empty if, and only if, the deadlines of
-/// all members have passed.
+/// all members have passed, or it had none and may be empty.
 #[derive(Debug)]
 pub(crate) enum RestoredValue {
     String(Vec<u8>),
@@ -116,9 +116,20 @@ pub(crate) struct ReadParameters<'a> {
     /// The deadlines of the members, in their order, if the value's type has none: in eight bytes
     /// each, 0 for none.
     pub(crate) members: &'a [u8],
+    /// A collection without members is read, and not refused.
+    pub(crate) may_be_empty: bool,
 }
 
 impl ReadParameters<'_> {
+    /// A number of members that follow, each of which takes some bytes at least.
+    fn count(&self, reader: &mut PayloadReader<'_>, least_bytes: u64) -> Result<u64, Malformed> {
+        let number = few(reader, least_bytes)?;
+        match number > 0 || self.may_be_empty {
+            true => Ok(number),
+            false => Err(Malformed),
+        }
+    }
+
     /// The deadline of a member, as wall time, by its number.
     fn of_member(&self, number: usize) -> Option<u64> {
         let (deadlines, _) = self.members.as_chunks();
@@ -225,14 +236,14 @@ pub(crate) fn measure(payload: &[u8]) -> usize {
     payload.len().max(declared)
 }
 
-/// A number of things that follow, each of which takes some bytes at least.
-fn count(reader: &mut PayloadReader<'_>, least_bytes: u64) -> Result<u64, Malformed> {
+/// A number of things that follow, which may be none. Each takes some bytes at least.
+fn few(reader: &mut PayloadReader<'_>, least_bytes: u64) -> Result<u64, Malformed> {
     let number = reader.number()?;
     let least = number.checked_mul(least_bytes).ok_or(Malformed)?;
-    if number == 0 || least > reader.rest().len() as u64 {
-        return Err(Malformed);
+    match least > reader.rest().len() as u64 {
+        true => Err(Malformed),
+        false => Ok(number),
     }
-    Ok(number)
 }
 
 #[cfg(test)]

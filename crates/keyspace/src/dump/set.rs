@@ -7,7 +7,7 @@ use super::packed::listpack::Listpack;
 use super::packed::{Elements, intset};
 use super::reader::PayloadReader;
 use super::writer::Writer;
-use super::{Malformed, ReadParameters, count, kind};
+use super::{Malformed, ReadParameters, kind};
 use crate::time::Now;
 
 pub(super) fn read(
@@ -18,13 +18,13 @@ pub(super) fn read(
     let mut set = Set::new();
     match kind {
         kind::SET => {
-            for number in 0..count(reader, 1)? {
+            for number in 0..setting.count(reader, 1)? {
                 let wall_ms = setting.of_member(number as usize);
                 add(&mut set, &reader.string()?, wall_ms, setting)?;
             }
         }
         kind::SET_TIMED => {
-            for _ in 0..count(reader, 9)? {
+            for _ in 0..setting.count(reader, 9)? {
                 let member = reader.string()?;
                 let wall_ms = u64::from_le_bytes(reader.array()?);
                 add(&mut set, &member, (wall_ms > 0).then_some(wall_ms), setting)?;
@@ -35,7 +35,7 @@ pub(super) fn read(
         _ => add_all(&mut set, Listpack::new(&reader.string()?)?, setting)?,
     }
     // The deadlines of all may have passed.
-    if set.get().is_empty() && setting.members.is_empty() {
+    if set.get().is_empty() && setting.members.is_empty() && !setting.may_be_empty {
         Err(Malformed)
     } else {
         Ok(set)

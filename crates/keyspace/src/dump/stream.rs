@@ -14,7 +14,7 @@ use tidewheel_collections::{Group, Pending, Stream, StreamId};
 use super::envelope::{VERSION, VERSION_OF_ACTIVE_TIMES};
 use super::reader::PayloadReader;
 use super::writer::Writer;
-use super::{Malformed, kind};
+use super::{Malformed, few, kind};
 
 /// The number of entries read that means that nobody knows.
 const UNKNOWN: u64 = u64::MAX;
@@ -112,16 +112,6 @@ fn read_group(
         Ok(())
     } else {
         Err(Malformed)
-    }
-}
-
-/// A number of things that follow, which may be none. Each takes some bytes at least.
-fn few(reader: &mut PayloadReader<'_>, least_bytes: u64) -> Result<u64, Malformed> {
-    let number = reader.number()?;
-    let least = number.checked_mul(least_bytes).ok_or(Malformed)?;
-    match least > reader.rest().len() as u64 {
-        true => Err(Malformed),
-        false => Ok(number),
     }
 }
 

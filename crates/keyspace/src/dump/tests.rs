@@ -49,6 +49,7 @@ fn with_setting<R>(entries: usize, act: impl FnOnce(&ReadParameters<'_>) -> R) -
         zset: change,
         list: ListLimits::new(-2),
         members: &[],
+        may_be_empty: false,
     })
 }
 

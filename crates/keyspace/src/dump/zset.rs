@@ -8,7 +8,7 @@ use super::packed::listpack::{Builder, Listpack};
 use super::packed::ziplist::Ziplist;
 use super::reader::PayloadReader;
 use super::writer::Writer;
-use super::{Malformed, ReadParameters, count, kind};
+use super::{Malformed, ReadParameters, kind};
 use crate::time::Now;
 
 pub(super) fn read(
@@ -19,14 +19,14 @@ pub(super) fn read(
     let mut zset = ZSet::new();
     match kind {
         kind::ZSET => {
-            for _ in 0..count(reader, 2)? {
+            for _ in 0..setting.count(reader, 2)? {
                 let member = reader.string()?;
                 let score = read_score(reader)?;
                 add(&mut zset, &member, score, None, setting)?;
             }
         }
         kind::ZSET_2 => {
-            for number in 0..count(reader, 9)? {
+            for number in 0..setting.count(reader, 9)? {
                 let member = reader.string()?;
                 let score = f64::from_le_bytes(reader.array()?);
                 let wall_ms = setting.of_member(number as usize);
@@ -34,7 +34,7 @@ pub(super) fn read(
             }
         }
         kind::ZSET_TIMED => {
-            for _ in 0..count(reader, 17)? {
+            for _ in 0..setting.count(reader, 17)? {
                 let member = reader.string()?;
                 let score = f64::from_le_bytes(reader.array()?);
                 let wall_ms = u64::from_le_bytes(reader.array()?);
@@ -47,7 +47,7 @@ pub(super) fn read(
         _ => add_pairs(&mut zset, Listpack::new(&reader.string()?)?, setting)?,
     }
     // The deadlines of all may have passed.
-    if zset.get().is_empty() && setting.members.is_empty() {
+    if zset.get().is_empty() && setting.members.is_empty() && !setting.may_be_empty {
         Err(Malformed)
     } else {
         Ok(zset)

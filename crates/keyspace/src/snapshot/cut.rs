@@ -88,7 +88,7 @@ impl Cut<'_, '_> {
     }
 
     fn fixed(&mut self, len: u64) -> Outcome {
-        Ok(self.input.append(len, self.into)?)
+        self.input.append(len, self.into)
     }
 
     fn byte(&mut self) -> Outcome<u8> {

@@ -5,8 +5,18 @@ use std::{error, fmt, io};
 /// The reason why a file was not loaded, and the position of the byte at which that was seen.
 #[derive(Debug)]
 pub enum SnapshotError {
-    /// It could not be read, or is too short.
-    Io(io::Error),
+    /// It could not be read.
+    Io {
+        /// The reason.
+        why: io::Error,
+        /// How many bytes were read before.
+        at: u64,
+    },
+    /// It is too short.
+    Ends {
+        /// How many bytes it has.
+        at: u64,
+    },
     /// It does not begin as a snapshot does.
     NoSnapshot,
     /// It was written by a server that is newer than all that are known.
@@ -38,16 +48,17 @@ pub enum SnapshotError {
         at: u64,
     },
     /// The bytes are not those that were written.
-    Checksum,
+    Checksum {
+        /// Where the checksum stands.
+        at: u64,
+    },
 }
 
 impl fmt::Display for SnapshotError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Io(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-                f.write_str("it ends too early")
-            }
-            Self::Io(error) => write!(f, "it cannot be read: {error}"),
+            Self::Io { why, at } => write!(f, "it cannot be read from byte {at} on: {why}"),
+            Self::Ends { at } => write!(f, "it ends too early, at byte {at}"),
             Self::NoSnapshot => f.write_str("it does not begin with REDIS or VALKEY"),
             Self::UnknownVersion(version) => {
                 write!(f, "its version is {version}, which no known server writes")
@@ -68,15 +79,11 @@ impl fmt::Display for SnapshotError {
                     key.escape_ascii()
                 )
             }
-            Self::Checksum => f.write_str("its checksum is wrong: it was damaged"),
+            Self::Checksum { at } => {
+                write!(f, "its checksum, at byte {at}, is wrong: it was damaged")
+            }
         }
     }
 }
 
 impl error::Error for SnapshotError {}
-
-impl From<io::Error> for SnapshotError {
-    fn from(error: io::Error) -> Self {
-        Self::Io(error)
-    }
-}

@@ -2,6 +2,7 @@
 
 use std::io::{self, Read};
 
+use super::error::SnapshotError;
 use crate::dump::Crc64;
 
 /// Bytes that are asked for at once.
@@ -18,6 +19,14 @@ pub(super) struct Input<'r> {
     crc: Crc64,
     /// The bytes of the buffer that are summed already.
     summed: usize,
+}
+
+impl std::fmt::Debug for Input<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Input")
+            .field("at", &self.at())
+            .finish_non_exhaustive()
+    }
 }
 
 impl<'r> Input<'r> {
@@ -43,11 +52,16 @@ impl<'r> Input<'r> {
         self.crc.get()
     }
 
-    pub(super) fn byte(&mut self) -> io::Result<u8> {
+    /// The next byte, which is read again.
+    pub(super) fn peek(&mut self) -> io::Result<u8> {
+        Ok(self.some()?[0])
+    }
+
+    pub(super) fn byte(&mut self) -> Result<u8, SnapshotError> {
         self.array().map(|[byte]| byte)
     }
 
-    pub(super) fn array<const N: usize>(&mut self) -> io::Result<[u8; N]> {
+    pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N], SnapshotError> {
         let mut array = [0; N];
         let mut filled = 0;
         while filled < N {
@@ -61,7 +75,7 @@ impl<'r> Input<'r> {
     }
 
     /// Appends the next `len` bytes. A length that is not true allocates no more than there is.
-    pub(super) fn append(&mut self, mut len: u64, into: &mut Vec<u8>) -> io::Result<()> {
+    pub(super) fn append(&mut self, mut len: u64, into: &mut Vec<u8>) -> Result<(), SnapshotError> {
         while len > 0 {
             let there = self.some()?;
             let n = there.len().min(usize::try_from(len).unwrap_or(usize::MAX));
@@ -73,19 +87,31 @@ impl<'r> Input<'r> {
     }
 
     /// Bytes that are there, at least one.
-    fn some(&mut self) -> io::Result<&[u8]> {
+    fn some(&mut self) -> Result<&[u8], SnapshotError> {
         if self.next == self.buffer.len() {
             self.sum();
             self.before += self.next as u64;
             (self.next, self.summed) = (0, 0);
             self.buffer.resize(BUFFER, 0);
-            let read = self.from.read(&mut self.buffer);
+            let read = self.read();
             self.buffer.truncate(*read.as_ref().unwrap_or(&0));
-            if read? == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
+            let at = self.before;
+            match read {
+                Ok(0) => return Err(SnapshotError::Ends { at }),
+                Ok(_) => {}
+                Err(why) => return Err(SnapshotError::Io { why, at }),
             }
         }
         Ok(&self.buffer[self.next..])
+    }
+
+    fn read(&mut self) -> io::Result<usize> {
+        loop {
+            match self.from.read(&mut self.buffer) {
+                Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
+                read => return read,
+            }
+        }
     }
 
     fn sum(&mut self) {

@@ -46,7 +46,9 @@
 //! | `write.rs` | what that thread does |
 //! | `batch.rs` | copies of entries |
 //! | `output.rs` | the file, and its checksum |
-//! | `load.rs` | reads a file, and stores each key |
+//! | `reader.rs` | reads a file, and hands out what stands in it |
+//! | `load.rs` | stores each key of a file |
+//! | `value.rs` | shows a value of a file |
 //! | `input.rs` | counts and sums the bytes that are read |
 //! | `cut.rs` | where a value ends |
 
@@ -59,7 +61,9 @@ mod input;
 mod load;
 mod output;
 mod part;
+mod reader;
 mod save;
+mod value;
 mod write;
 
 pub use self::background::{SnapshotLimits, Walked};
@@ -68,6 +72,8 @@ pub use self::error::SnapshotError;
 pub use self::load::{Fields, Loaded};
 pub use self::output::Saved;
 pub(crate) use self::part::{Part, Stays};
+pub use self::reader::{Checksum, SnapshotItem, SnapshotKey, SnapshotReader};
+pub use self::value::{SnapshotPart, SnapshotValue, SnapshotValues};
 pub use self::write::Snapshot;
 
 /// The magic bytes and the version.

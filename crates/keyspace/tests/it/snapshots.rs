@@ -258,7 +258,8 @@ fn a_file_that_was_cut_or_changed_is_refused_and_nothing_panics() {
     let file = rig.save();
     for cut in 0..file.len() {
         let error = Rig::new().load(&file[..cut]).expect_err("it is cut");
-        assert_eq!(error.to_string(), "it ends too early", "cut at {cut}");
+        let expected = format!("it ends too early, at byte {cut}");
+        assert_eq!(error.to_string(), expected);
     }
     for at in 0..file.len() {
         for bit in 0..8 {
@@ -291,7 +292,11 @@ fn a_file_that_is_none_or_too_new_is_refused_by_name() {
             "its version is 082, which no known server writes",
         ),
         (
-            b"REDIS0012\x07\x01k",
+            b"REDIS0012\x06\x01k",
+            "at byte 9 a value has the type 6, which is not known here",
+        ),
+        (
+            b"REDIS0012\x07\x01k\x01\x00",
             "at byte 9 a value has the type 7, which is not known here",
         ),
         (

@@ -11,7 +11,23 @@ use super::foreign::ForeignLines;
 use super::settings::Settings;
 use super::table::keys;
 
-/// The command line, as it was read.
+/// What the command line asks for.
+#[derive(Debug)]
+pub(crate) enum Asked {
+    /// The server.
+    Server(Box<Invocation>),
+    /// A tool, which starts no server.
+    Tool(ToolCall),
+}
+
+/// A tool, and what it works on.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum ToolCall {
+    Check { file: PathBuf },
+    Dump { file: PathBuf, whole: bool },
+}
+
+/// The command line of a server, as it was read.
 #[derive(Debug)]
 pub(crate) struct Invocation {
     pub(crate) settings: Settings,
@@ -33,12 +49,29 @@ pub(crate) enum Refusal {
 
 /// Reads flags, then the environment, then the file, then defaults: the first that names a key
 /// wins.
-pub(crate) fn invocation(
-    arguments: impl IntoIterator<Item = OsString>,
-) -> Result<Invocation, Refusal> {
+pub(crate) fn asked(arguments: impl IntoIterator<Item = OsString>) -> Result<Asked, Refusal> {
     let matches = command()
         .try_get_matches_from(arguments)
         .map_err(Refusal::Usage)?;
+    match tool(&matches) {
+        Some(tool) => Ok(Asked::Tool(tool)),
+        None => invocation(&matches).map(|invocation| Asked::Server(Box::new(invocation))),
+    }
+}
+
+fn tool(matches: &ArgMatches) -> Option<ToolCall> {
+    let (name, matches) = matches.subcommand()?;
+    let file = matches.get_one::<PathBuf>("file")?.clone();
+    Some(match name {
+        "check" => ToolCall::Check { file },
+        _ => ToolCall::Dump {
+            file,
+            whole: matches.get_flag("whole"),
+        },
+    })
+}
+
+fn invocation(matches: &ArgMatches) -> Result<Invocation, Refusal> {
     let mut settings = Settings::default();
     let file = matches.get_one::<PathBuf>("config").cloned();
     let mut foreign = ForeignLines::default();
@@ -50,7 +83,7 @@ pub(crate) fn invocation(
             .map_err(|why| Refusal::Configuration(format!("{}: {why}", path.display())))?;
     }
     for source in [ValueSource::EnvVariable, ValueSource::CommandLine] {
-        apply(&matches, source, &mut settings).map_err(Refusal::Configuration)?;
+        apply(matches, source, &mut settings).map_err(Refusal::Configuration)?;
     }
     settings.derive();
     Ok(Invocation {
@@ -120,6 +153,32 @@ fn command() -> Command {
                 .help("Check the settings and exit"),
         )
         .args(flags)
+        .args_conflicts_with_subcommands(true)
+        .disable_help_subcommand(true)
+        .subcommand(
+            Command::new("check")
+                .about("Read a snapshot file, say what it holds and whether it is sound")
+                .arg(snapshot_file()),
+        )
+        .subcommand(
+            Command::new("dump")
+                .about("Print a line for each key of a snapshot file")
+                .arg(snapshot_file())
+                .arg(
+                    Arg::new("whole")
+                        .long("whole")
+                        .action(ArgAction::SetTrue)
+                        .help("Print whole values, however long they are"),
+                ),
+        )
+}
+
+fn snapshot_file() -> Arg {
+    Arg::new("file")
+        .value_name("FILE")
+        .required(true)
+        .value_parser(clap::value_parser!(PathBuf))
+        .help("A snapshot file (RDB)")
 }
 
 #[cfg(test)]
@@ -127,11 +186,54 @@ mod tests {
     use super::*;
 
     fn parse(words: &[&str]) -> Result<Invocation, Refusal> {
-        invocation(
+        match ask(words)? {
+            Asked::Server(invocation) => Ok(*invocation),
+            Asked::Tool(tool) => panic!("{tool:?}"),
+        }
+    }
+
+    fn ask(words: &[&str]) -> Result<Asked, Refusal> {
+        asked(
             std::iter::once("tidewheel")
                 .chain(words.iter().copied())
                 .map(OsString::from),
         )
+    }
+
+    #[test]
+    fn a_word_in_front_asks_for_a_tool() {
+        let file = || PathBuf::from("a.rdb");
+        for (words, expected) in [
+            (&["check", "a.rdb"][..], ToolCall::Check { file: file() }),
+            (
+                &["dump", "a.rdb", "--whole"],
+                ToolCall::Dump {
+                    file: file(),
+                    whole: true,
+                },
+            ),
+        ] {
+            let Ok(Asked::Tool(tool)) = ask(words) else {
+                panic!("{words:?}")
+            };
+            assert_eq!(tool, expected);
+        }
+        for wrong in [
+            &["check"][..],
+            &["check", "--port", "1", "a.rdb"],
+            &["--port", "1", "check", "a.rdb"],
+            &["list", "a.rdb"],
+        ] {
+            assert!(matches!(ask(wrong), Err(Refusal::Usage(_))), "{wrong:?}");
+        }
+        // Names of tools are values of flags as well.
+        assert_eq!(
+            parse(&["--dbfilename", "check"])
+                .unwrap()
+                .settings
+                .snapshot_file,
+            "check"
+        );
     }
 
     #[test]

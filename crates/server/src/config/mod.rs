@@ -1,6 +1,6 @@
 //! Settings: the table of keys, their values, and the sources of the values.
 //!
-//! 1. [`invocation`] reads the command line, the environment and the file when the server starts.
+//! 1. [`asked`] reads the command line, the environment and the file when the server starts.
 //! 2. [`Live`] holds the settings in force. CONFIG SET exchanges them.
 //! 3. Each loop keeps a copy, and compares one number to know that it is still the newest.
 
@@ -20,7 +20,7 @@ mod table;
 mod value;
 
 pub(crate) use access::{ClientAccess, DENIED};
-pub(crate) use cli::{Invocation, Refusal, invocation};
+pub(crate) use cli::{Asked, Invocation, Refusal, ToolCall, asked};
 pub(crate) use live::Live;
 pub(crate) use save_points::SavePoints;
 pub(crate) use settings::Settings;

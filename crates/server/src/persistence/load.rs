@@ -102,7 +102,7 @@ pub(crate) fn load_functions(
 
 /// Wall time less engine time by which the deadlines of a file are read: its own, if it says when
 /// it was written; else they are wall time, as elsewhere.
-fn offset_of(fields: &Fields, time: Time) -> i64 {
+pub(crate) fn offset_of(fields: &Fields, time: Time) -> i64 {
     let field = fields
         .iter()
         .find(|(name, _)| name == anchor::FIELD.as_bytes());

@@ -15,5 +15,5 @@ mod anchor;
 mod load;
 mod save;
 
-pub(crate) use self::load::{Stays, check, load, load_functions, load_keys, read};
+pub(crate) use self::load::{Stays, check, load, load_functions, load_keys, offset_of, read};
 pub(crate) use self::save::{begin, save, save_and_pause};

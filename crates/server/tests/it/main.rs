@@ -22,6 +22,7 @@ mod protocol;
 mod pubsub;
 mod scripts;
 mod settings;
+mod snapshot_tools;
 mod stream_deaths;
 mod tools;
 mod tracking;

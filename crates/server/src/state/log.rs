@@ -1,0 +1,186 @@
+//! The log, as loops see it.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{
+    AtomicBool, AtomicU8, AtomicU64,
+    Ordering::{Relaxed, SeqCst},
+};
+use std::sync::mpsc::Sender;
+use std::thread::Thread;
+
+use parking_lot::Mutex;
+
+use crate::loop_handle::LoopHandle;
+
+/// What keeps the log from taking more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Trouble {
+    None = 0,
+    /// There is no room, or a write has failed: it is tried again.
+    NotWritten = 1,
+    /// A sync has failed: only a new base helps.
+    NotSynced = 2,
+}
+
+/// The number of the segment that begins where a new base is to be.
+pub(crate) type Rolled = Result<u64, String>;
+
+/// A request to the thread that writes the log.
+#[derive(Debug)]
+pub(crate) enum LogRequest {
+    /// The base of a segment is on disk: it is put in force. The answer says whether it was.
+    Rebase(u64, Sender<Result<(), String>>),
+    /// Writes and syncs what is there, and ends.
+    Stop,
+}
+
+/// The log, as loops see it.
+#[derive(Debug)]
+pub(crate) struct LogState {
+    is_on: AtomicBool,
+    /// Replies wait until what they tell is on disk.
+    holds_replies: AtomicBool,
+    /// Records that are on disk.
+    on_disk: AtomicU64,
+    trouble: AtomicU8,
+    /// The thread that writes sleeps until somebody wakes it.
+    asleep: AtomicBool,
+    thread: Mutex<Option<Thread>>,
+    requests: Mutex<Option<Sender<LogRequest>>>,
+    /// Who waits for the segments that begin at cuts of the records.
+    cuts: Mutex<VecDeque<Sender<Rolled>>>,
+    /// Bytes behind the base, and of the base.
+    pub(crate) bytes: AtomicU64,
+    pub(crate) base_bytes: AtomicU64,
+    /// The last attempt to write a base has failed.
+    pub(crate) rewrite_failed: AtomicBool,
+    /// The tick from which on a base may be tried again.
+    pub(crate) rewrite_from: AtomicU64,
+    pub(crate) rewrites: AtomicU64,
+}
+
+impl Default for LogState {
+    fn default() -> Self {
+        Self {
+            is_on: AtomicBool::new(false),
+            holds_replies: AtomicBool::new(false),
+            on_disk: AtomicU64::new(0),
+            trouble: AtomicU8::new(Trouble::None as u8),
+            asleep: AtomicBool::new(false),
+            thread: Mutex::default(),
+            requests: Mutex::default(),
+            cuts: Mutex::default(),
+            bytes: AtomicU64::new(0),
+            base_bytes: AtomicU64::new(0),
+            rewrite_failed: AtomicBool::new(false),
+            rewrite_from: AtomicU64::new(0),
+            rewrites: AtomicU64::new(0),
+        }
+    }
+}
+
+impl LogState {
+    /// True if changes are logged.
+    #[inline]
+    pub(crate) fn is_on(&self) -> bool {
+        self.is_on.load(Relaxed)
+    }
+
+    /// The log is on from now on, and this thread writes it.
+    pub(crate) fn start(&self, requests: Sender<LogRequest>) {
+        *self.requests.lock() = Some(requests);
+        self.is_on.store(true, Relaxed);
+    }
+
+    pub(crate) fn set_thread(&self, thread: Thread) {
+        *self.thread.lock() = Some(thread);
+    }
+
+    /// True if replies wait until what they tell is on disk.
+    #[inline]
+    pub(crate) fn holds_replies(&self) -> bool {
+        self.holds_replies.load(Relaxed)
+    }
+
+    pub(crate) fn set_holds_replies(&self, holds: bool) {
+        self.holds_replies.store(holds, Relaxed);
+    }
+
+    /// Records that are on disk.
+    pub(crate) fn on_disk(&self) -> u64 {
+        self.on_disk.load(SeqCst)
+    }
+
+    /// So many records are on disk: loops that wait for that are told.
+    pub(crate) fn set_on_disk(&self, records: u64, loops: &[LoopHandle]) {
+        self.on_disk.store(records, SeqCst);
+        self.tell(loops);
+    }
+
+    /// Tells loops that wait for the log to look again.
+    pub(crate) fn tell(&self, loops: &[LoopHandle]) {
+        loops.iter().for_each(LoopHandle::log_moved);
+    }
+
+    pub(crate) fn trouble(&self) -> Trouble {
+        match self.trouble.load(Relaxed) {
+            0 => Trouble::None,
+            1 => Trouble::NotWritten,
+            _ => Trouble::NotSynced,
+        }
+    }
+
+    pub(crate) fn set_trouble(&self, trouble: Trouble) {
+        self.trouble.store(trouble as u8, Relaxed);
+    }
+
+    /// The thread is about to sleep: it looks once more whether there is something to do.
+    pub(crate) fn fall_asleep(&self) {
+        self.asleep.store(true, SeqCst);
+    }
+
+    pub(crate) fn awake(&self) {
+        self.asleep.store(false, SeqCst);
+    }
+
+    /// Wakes the thread that writes, if it sleeps.
+    #[inline]
+    pub(crate) fn wake(&self) {
+        if self.asleep.load(SeqCst) {
+            self.wake_now();
+        }
+    }
+
+    #[cold]
+    fn wake_now(&self) {
+        if self.asleep.swap(false, SeqCst)
+            && let Some(thread) = &*self.thread.lock()
+        {
+            thread.unpark();
+        }
+    }
+
+    /// Asks the thread for something. False if it is gone.
+    pub(crate) fn ask(&self, request: LogRequest) -> bool {
+        let requests = self.requests.lock();
+        let sent = requests.as_ref().is_some_and(|to| to.send(request).is_ok());
+        drop(requests);
+        self.wake_now();
+        sent
+    }
+
+    /// The records are about to be cut: the thread tells which segment begins there.
+    pub(crate) fn expect_cut(&self, tell: Sender<Rolled>) {
+        self.cuts.lock().push_back(tell);
+    }
+
+    /// A segment has begun at a cut, or not.
+    pub(crate) fn rolled(&self, rolled: Rolled) {
+        let waits = self.cuts.lock().pop_front();
+        if let Some(waits) = waits {
+            // Who has given up needs no word.
+            let _ = waits.send(rolled);
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! What the program does beside serving: it reads a snapshot file, and starts no server.
+//!
+//! ```sh
+//! tidewheel check dump.rdb        # is it sound, and what does it hold?
+//! tidewheel dump dump.rdb         # a line for each key
+//! ```
+//!
+//! A tool reads the file from its start to its end, and has one key with its value in memory at a
+//! time. Values are read as the server reads them. So what `check` calls sound is loaded, but for
+//! one thing: whether a key comes twice is only known to who has all keys in memory.
+//!
+//! The exit code is 0, or 1 if the file cannot be read or is not sound; then standard error has the
+//! reason, and the position of the byte where it was seen.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `check.rs` | what a file holds, in numbers |
+//! | `dump.rs` | a line for each key |
+//! | `source.rs` | the file, and how much of it was read |
+//! | `text.rs` | bytes, values and times as text |
+
+mod check;
+mod dump;
+#[cfg(test)]
+mod sample;
+mod source;
+mod text;
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use tidewheel_keyspace::SnapshotError;
+
+use crate::config::ToolCall;
+use crate::state::server::random;
+
+/// The exit code after an error.
+const FAILED: u8 = 1;
+
+/// Runs a tool. Returns the program's exit code.
+pub(crate) fn run(call: &ToolCall) -> u8 {
+    let out = &mut io::stdout().lock();
+    let (ran, file) = match call {
+        ToolCall::Check { file } => (check::run(file, out), file),
+        ToolCall::Dump { file, whole } => (dump::run(file, *whole, out), file),
+    };
+    match ran {
+        Ok(()) => 0,
+        // Who reads the output has read enough.
+        Err(Trouble::Output(why)) if why.kind() == io::ErrorKind::BrokenPipe => 0,
+        Err(why) => {
+            // Nobody may read that either.
+            let _ = writeln!(io::stderr(), "tidewheel: {}: {why}", file.display());
+            FAILED
+        }
+    }
+}
+
+/// The reason why a tool has ended early.
+#[derive(Debug)]
+enum Trouble {
+    Open(io::Error),
+    File(SnapshotError),
+    Output(io::Error),
+    /// The file has keys of a type that only a module knows.
+    Unknown {
+        kind: u8,
+        at: u64,
+    },
+}
+
+impl std::fmt::Display for Trouble {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Open(why) => write!(f, "it cannot be opened: {why}"),
+            Self::File(why) => write!(f, "{why}"),
+            Self::Output(why) => write!(f, "the output cannot be written: {why}"),
+            Self::Unknown { kind, at } => write!(
+                f,
+                "at byte {at} a value has the type {kind}, a module's: such keys are not loaded here"
+            ),
+        }
+    }
+}
+
+impl From<SnapshotError> for Trouble {
+    fn from(why: SnapshotError) -> Self {
+        Self::File(why)
+    }
+}
+
+type Outcome = Result<(), Trouble>;
+
+/// The secret with which members are hashed.
+fn seed() -> u128 {
+    u128::from(random()) << 64 | u128::from(random())
+}
+
+fn open(path: &Path, shows_progress: bool) -> Result<source::Source, Trouble> {
+    source::Source::open(path, shows_progress).map_err(Trouble::Open)
+}
