@@ -254,7 +254,7 @@ pub use rows::{Command, all_rows, lookup, rows};
 pub use rules::Rules;
 pub use session::Session;
 pub use snapshot::{
-    Checksum, Fields, Loaded, Saved, Snapshot, SnapshotCourse, SnapshotError, SnapshotFailure,
+    Checksum, Fields, LoadRules, Loaded, Saved, Snapshot, SnapshotCourse, SnapshotError, SnapshotFailure,
     SnapshotItem, SnapshotKey, SnapshotLimits, SnapshotPart, SnapshotReader, SnapshotValue,
     SnapshotValues, Walked,
 };

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use tidewheel_keyspace::{Keyspace, Options, RecordReader, Saved, Seat, Session, Time, resolve};
+use tidewheel_keyspace::{
+    Keyspace, LoadRules, Options, RecordReader, Saved, Seat, Session, Time, resolve,
+};
 use tidewheel_resp::{Args, Protocol, Reply, Writer};
 
 use crate::shell::Shell;
@@ -71,7 +73,7 @@ impl Replica {
             &replica.seat.exclusive(),
             engine,
             &|_| engine.wall_offset_ms,
-            false,
+            LoadRules::default(),
             &mut &*file,
         );
         let loaded = loaded.unwrap_or_else(|error| panic!("{error}"));

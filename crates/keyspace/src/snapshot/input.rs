@@ -53,7 +53,7 @@ impl<'r> Input<'r> {
     }
 
     /// The next byte, which is read again.
-    pub(super) fn peek(&mut self) -> io::Result<u8> {
+    pub(super) fn peek(&mut self) -> Result<u8, SnapshotError> {
         Ok(self.some()?[0])
     }
 

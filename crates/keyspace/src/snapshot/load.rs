@@ -22,10 +22,24 @@ pub type Fields = Vec<(Vec<u8>, Vec<u8>)>;
 pub struct Loaded {
     /// Keys.
     pub keys: u64,
+    /// Keys that were skipped, since they had no members.
+    pub skipped_empty: u64,
+    /// Keys that were skipped, since only a module can read their values.
+    pub skipped_unknown: u64,
     /// What the file says of itself.
     pub fields: Fields,
     /// The codes of libraries of functions.
     pub functions: Vec<Vec<u8>>,
+}
+
+/// What is done with keys of a file that are not simply stored.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LoadRules {
+    /// A key of the file takes the place of one that is there. Otherwise that is an error.
+    pub replaces: bool,
+    /// A value of a type that is not known is skipped, if it is known where it ends. Otherwise that
+    /// is an error.
+    pub skips_unknown: bool,
 }
 
 impl Keyspace {
@@ -50,19 +64,19 @@ impl Keyspace {
     /// Stores what a file holds, while nobody else is inside. `wall_offset_ms` says what its
     /// deadlines mean: wall time in milliseconds less engine time. It is asked before the first
     /// key, with the fields so far. Keys that are dead by now are stored too, and expire next, so
-    /// that each is announced. With `replaces` a key of the file takes the place of one that is
-    /// there. After an error some keys are there.
+    /// that each is announced. Collections without members are skipped: old servers have left some
+    /// in their files. After an error some keys are there.
     ///
     /// # Errors
     ///
-    /// If the file is no snapshot, or damaged, or has what is not known, or a key is there already
-    /// which is not to be replaced.
+    /// If the file is no snapshot, or damaged, or has what is not known, or a key is there already,
+    /// unless the rules allow that.
     pub fn load(
         &self,
         _alone: &Exclusive<'_>,
         time: Time,
         wall_offset_ms: &dyn Fn(&Fields) -> i64,
-        replaces: bool,
+        rules: LoadRules,
         from: &mut dyn Read,
     ) -> Result<Loaded, SnapshotError> {
         let reader = SnapshotReader::new(from)?;
@@ -70,7 +84,7 @@ impl Keyspace {
             keyspace: self,
             now: Now::of(&self.timeline, time),
             wall_offset_ms,
-            replaces,
+            rules,
             beginning: None,
             version: reader.version(),
             db: 0,
@@ -84,7 +98,7 @@ struct Load<'a> {
     keyspace: &'a Keyspace,
     now: Now,
     wall_offset_ms: &'a dyn Fn(&Fields) -> i64,
-    replaces: bool,
+    rules: LoadRules,
     /// The beginning of engine time, when nothing was dead.
     beginning: Option<Now>,
     version: u16,
@@ -113,6 +127,10 @@ impl Load<'_> {
 
     fn entry(&mut self, entry: Entry, bytes: &[u8]) -> Result<(), SnapshotError> {
         let at = entry.at;
+        if self.rules.skips_unknown && !entry.is_known() {
+            self.loaded.skipped_unknown += 1;
+            return Ok(());
+        }
         let (key, value) = (entry.key(bytes)?, entry.value(bytes)?);
         let beginning = *self.beginning.get_or_insert_with(|| {
             Now::of_engine(Time {
@@ -132,14 +150,15 @@ impl Load<'_> {
         let loaded = read_from_file(&context, value, self.version, setting);
         let loaded = loaded.map_err(|_| SnapshotError::Malformed { at })?;
         if loaded.is_over() {
-            // All its members died before the beginning of time.
+            // It has none, or all died before the beginning of time.
+            self.loaded.skipped_empty += 1;
             return Ok(());
         }
         let deadline = entry
             .wall_ms
             .map(|wall_ms| beginning.deadline_of_wall(wall_ms));
         let with = (deadline, entry.access);
-        let stored = put_loaded(&mut context, &key, loaded, with, self.replaces);
+        let stored = put_loaded(&mut context, &key, loaded, with, self.rules.replaces);
         context.finish();
         drop(context);
         if !stored {

@@ -69,7 +69,7 @@ mod write;
 pub use self::background::{SnapshotLimits, Walked};
 pub use self::channel::{SnapshotCourse, SnapshotFailure};
 pub use self::error::SnapshotError;
-pub use self::load::{Fields, Loaded};
+pub use self::load::{Fields, LoadRules, Loaded};
 pub use self::output::Saved;
 pub(crate) use self::part::{Part, Stays};
 pub use self::reader::{Checksum, SnapshotItem, SnapshotKey, SnapshotReader};

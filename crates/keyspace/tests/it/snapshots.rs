@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 
 use tidewheel_engines::{Client, Engine, Folder, Server};
-use tidewheel_keyspace::{ExpiredStream, Loaded, Policy, SnapshotError};
+use tidewheel_keyspace::{ExpiredStream, LoadRules, Loaded, Policy, SnapshotError};
 use tidewheel_resp::Reply;
 
 use crate::common::Rig;
@@ -28,15 +28,17 @@ impl Rig {
         self.load_over(false, file)
     }
 
-    fn load_over(&mut self, replaces: bool, mut file: &[u8]) -> Result<Loaded, SnapshotError> {
-        let (time, offset) = (self.time, self.time.wall_offset_ms);
-        (self.keyspace).load(
-            &self.seat.exclusive(),
-            time,
-            &|_| offset,
+    fn load_over(&mut self, replaces: bool, file: &[u8]) -> Result<Loaded, SnapshotError> {
+        let rules = LoadRules {
             replaces,
-            &mut file,
-        )
+            ..LoadRules::default()
+        };
+        self.load_by(rules, file)
+    }
+
+    fn load_by(&mut self, rules: LoadRules, mut file: &[u8]) -> Result<Loaded, SnapshotError> {
+        let (time, offset) = (self.time, self.time.wall_offset_ms);
+        (self.keyspace).load(&self.seat.exclusive(), time, &|_| offset, rules, &mut file)
     }
 
     /// The digests and deadlines of all keys of the first two databases.
@@ -454,4 +456,79 @@ fn what_died_before_the_beginning_of_time_is_not_stored() {
     assert_eq!(rig.run("KEYS *"), "['k']");
     let again = rig.save();
     assert_eq!(Rig::new().load(&again).expect("it can be loaded").keys, 1);
+}
+
+/// Redis 6 and older have written such files. Each of these keys was refused, and the file with it.
+#[test]
+fn collections_without_members_are_skipped_and_counted() {
+    let file = [
+        &b"REDIS0011"[..],
+        b"\x01\x01a\x00",
+        b"\x02\x01b\x00",
+        b"\x03\x01c\x00",
+        b"\x04\x01d\x00",
+        b"\x05\x01e\x00",
+        b"\x09\x01f\x02\x00\xff",
+        b"\x0a\x01g\x0b\x0b\0\0\0\x0a\0\0\0\0\0\xff",
+        b"\x0b\x01h\x08\x02\0\0\0\0\0\0\0",
+        b"\x0c\x01i\x0b\x0b\0\0\0\x0a\0\0\0\0\0\xff",
+        b"\x0d\x01j\x0b\x0b\0\0\0\x0a\0\0\0\0\0\xff",
+        b"\x0e\x01k\x00",
+        b"\x10\x01l\x07\x07\0\0\0\0\0\xff",
+        b"\x11\x01m\x07\x07\0\0\0\0\0\xff",
+        b"\x12\x01n\x01\x02\x07\x07\0\0\0\0\0\xff",
+        b"\x14\x01o\x07\x07\0\0\0\0\0\xff",
+        b"\x12\x01p\x02\x02\x07\x07\0\0\0\0\0\xff\x01\x01z",
+        b"\x00\x01q\x01v",
+        b"\xff\0\0\0\0\0\0\0\0",
+    ]
+    .concat();
+    let mut rig = Rig::new();
+    let loaded = rig.load(&file).expect("it is sound");
+    assert_eq!((loaded.keys, loaded.skipped_empty), (2, 15));
+    assert_eq!(rig.run("DBSIZE"), ":2");
+    assert_eq!(rig.run("LRANGE p 0 -1"), "['z']");
+    // A payload of RESTORE with nothing in it is refused as before.
+    assert_eq!(
+        rig.words(&[b"RESTORE", b"r", b"0", b"\x01\x00\x0b\x00\0\0\0\0\0\0\0\0"]),
+        Reply::Error("ERR DUMP payload version or checksum are wrong".to_owned())
+    );
+}
+
+#[test]
+fn values_of_modules_are_skipped_if_they_may_be() {
+    let module = b"\x07\x01m\x81\0\0\0\0\0\0\0\x01\x01\x05\x02\x40\xff\x03\0\0\0\0\x04\0\0\0\0\0\0\0\0\x05\x03abc\x00";
+    let file = [
+        &b"REDIS0011"[..],
+        b"\xfc\x01\0\0\0\0\0\0\0",
+        module,
+        b"\x00\x01k\x01v",
+        b"\xff\0\0\0\0\0\0\0\0",
+    ]
+    .concat();
+    let error = Rig::new().load(&file).expect_err("refused");
+    assert_eq!(
+        error.to_string(),
+        "at byte 18 a value has the type 7, which is not known here"
+    );
+    let rules = LoadRules {
+        skips_unknown: true,
+        ..LoadRules::default()
+    };
+    let mut rig = Rig::new();
+    let loaded = rig.load_by(rules, &file).expect("it is skipped");
+    assert_eq!((loaded.keys, loaded.skipped_unknown), (1, 1));
+    // The deadline was that of the key that was skipped.
+    assert_eq!(rig.run("PTTL k"), ":-1");
+    for (file, place) in [(&b"REDIS0011\x06\x01m"[..], 9), (b"REDIS0011\x08\x01m", 9)] {
+        let error = Rig::new().load_by(rules, file).expect_err("refused");
+        assert!(error.to_string().starts_with(&format!("at byte {place} ")));
+    }
+    for cut in 0..file.len() {
+        assert!(Rig::new().load_by(rules, &file[..cut]).is_err());
+    }
+    let mut wrong = file.clone();
+    wrong[9 + 9 + module.len() - 1] = 9;
+    let error = Rig::new().load_by(rules, &wrong).expect_err("no such part");
+    assert!(matches!(error, SnapshotError::Malformed { .. }), "{error}");
 }

@@ -55,6 +55,8 @@ pub(crate) struct Settings {
     pub(crate) snapshot_file: String,
     /// When the server takes a snapshot by itself.
     pub(crate) save_points: SavePoints,
+    /// Values of modules in a snapshot are skipped.
+    pub(crate) load_skip_unknown: bool,
     /// RESTORE takes payloads of versions that are not known yet.
     pub(crate) any_dump_version: bool,
     pub(crate) collections: Collections,
@@ -145,6 +147,7 @@ impl Default for Settings {
             folder: "tidewheel-data".to_owned(),
             snapshot_file: "dump.rdb".to_owned(),
             save_points: SavePoints::default(),
+            load_skip_unknown: false,
             any_dump_version: false,
             collections: Collections::default(),
             diagnosis: Diagnosis::default(),

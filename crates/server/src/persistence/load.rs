@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use anyhow::Context as _;
-use tidewheel_keyspace::{Exclusive, Fields, Garbage, Hooks, Keyspace, Options, Time};
+use tidewheel_keyspace::{Exclusive, Fields, Garbage, Hooks, Keyspace, LoadRules, Options, Time};
 
 use super::anchor::{self, Anchor};
 use crate::scripts::Scripts;
@@ -35,22 +35,41 @@ pub(crate) fn load(server: &Server) -> anyhow::Result<()> {
     let offset = |fields: &Fields| offset_of(fields, time);
     let loaded = server
         .keyspace
-        .load(&seat.exclusive(), time, &offset, false, &mut file)
+        .load(&seat.exclusive(), time, &offset, rules(server), &mut file)
         .map_err(anyhow::Error::from);
     let loaded = loaded.and_then(|loaded| {
         load_functions(server, &loaded.functions, Stays::default())?;
-        Ok(loaded.keys)
+        Ok(loaded)
     });
-    let keys = loaded.with_context(|| {
+    let loaded = loaded.with_context(|| {
         format!(
             "cannot load {}: move the file away to start without it",
             path.display()
         )
     })?;
-    server.snapshots.loaded.store(keys, Ordering::Relaxed);
+    server
+        .snapshots
+        .loaded
+        .store(loaded.keys, Ordering::Relaxed);
     let ms = (server.clock.monotonic_ns() - began_ns) / 1_000_000;
-    tracing::info!(keys, ms, "loaded {}", path.display());
+    let some = |keys| (keys > 0).then_some(keys);
+    tracing::info!(
+        keys = loaded.keys,
+        ms,
+        skipped_empty = some(loaded.skipped_empty),
+        skipped_unknown = some(loaded.skipped_unknown),
+        "loaded {}",
+        path.display()
+    );
     Ok(())
+}
+
+/// What the settings in force say of keys that cannot simply be stored.
+fn rules(server: &Server) -> LoadRules {
+    LoadRules {
+        replaces: false,
+        skips_unknown: server.config.current().load_skip_unknown,
+    }
 }
 
 /// The things that stay of those that are there before a file is loaded.
@@ -77,7 +96,11 @@ pub(crate) fn load_keys(
         false => offset_of(fields, engine),
     };
     let keyspace = &server.keyspace;
-    let loaded = keyspace.load(alone, time, &offset, stays.replaced, &mut bytes)?;
+    let rules = LoadRules {
+        replaces: stays.replaced,
+        ..rules(server)
+    };
+    let loaded = keyspace.load(alone, time, &offset, rules, &mut bytes)?;
     Ok(loaded.functions)
 }
 
@@ -149,7 +172,7 @@ pub(crate) fn check(server: &Server, mut bytes: &[u8]) -> anyhow::Result<()> {
     // In a thread of its own, since this one has the gate of the other keyspace.
     let load = || {
         let mut seat = keyspace.seat();
-        keyspace.load(&seat.exclusive(), time, &|_| 0, false, &mut bytes)
+        keyspace.load(&seat.exclusive(), time, &|_| 0, rules(server), &mut bytes)
     };
     let loaded = std::thread::scope(|scope| scope.spawn(load).join());
     let loaded = loaded.map_err(|_| anyhow::anyhow!("loading has panicked"))?;

@@ -77,7 +77,8 @@ impl std::fmt::Display for Trouble {
             Self::Output(why) => write!(f, "the output cannot be written: {why}"),
             Self::Unknown { kind, at } => write!(
                 f,
-                "at byte {at} a value has the type {kind}, a module's: such keys are not loaded here"
+                "at byte {at} a value has the type {kind}, a module's: the file is loaded only with \
+                 --load-skip-unknown yes, and without such keys"
             ),
         }
     }

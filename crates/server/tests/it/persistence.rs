@@ -464,3 +464,25 @@ fn a_snapshot_in_the_background_can_be_cancelled_and_there_is_one_at_a_time() {
     assert!(!folder.file().exists());
     assert_eq!(client.call(&["SAVE"]), ok());
 }
+
+#[test]
+fn what_is_skipped_of_a_file_is_logged() {
+    let folder = Folder::new("skipped");
+    std::fs::create_dir_all(&folder.0).expect("a folder");
+    let file = b"REDIS0011\x07\x01m\x01\x00\x01\x01l\x00\x00\x01k\x01v\xff\0\0\0\0\0\0\0\0";
+    std::fs::write(folder.file(), file).expect("a file");
+    let output = program(&["--dir", folder.text()])
+        .stdin(Stdio::null())
+        .output();
+    let output = output.expect("the program runs");
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("at byte 9 a value has the type 7"), "{said}");
+    let flags = ["--dir", folder.text(), "--load-skip-unknown", "yes"];
+    let server = Server::start_logged(&flags);
+    let line = server.logged("loaded").remove(0);
+    for text in ["keys=1", "skipped_empty=1", "skipped_unknown=1"] {
+        assert!(line.contains(text), "{line}");
+    }
+    assert_eq!(server.client().call(&["GET", "k"]), bulk("v"));
+}

@@ -371,6 +371,14 @@ pub(super) static KEYS: &[ConfigKey] = &[
         },
     },
     ConfigKey {
+        name: "load-skip-unknown",
+        value: "yes|no",
+        help: "skip values of modules when a snapshot is loaded, instead of refusing it",
+        change: ChangeTime::Live,
+        get: |s| name_of_bool(s.load_skip_unknown),
+        set: |s, v| put(&mut s.load_skip_unknown, yes_or_no(v)?),
+    },
+    ConfigKey {
         name: "save",
         value: "SECONDS CHANGES",
         help: "takes a snapshot after so many seconds with so many changes, once or more, and when the server stops; empty: \
