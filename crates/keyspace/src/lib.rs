@@ -254,9 +254,9 @@ pub use rows::{Command, all_rows, lookup, rows};
 pub use rules::Rules;
 pub use session::Session;
 pub use snapshot::{
-    Checksum, Fields, LoadRules, Loaded, Saved, Snapshot, SnapshotCourse, SnapshotError, SnapshotFailure,
-    SnapshotItem, SnapshotKey, SnapshotLimits, SnapshotPart, SnapshotReader, SnapshotValue,
-    SnapshotValues, Walked,
+    Checksum, Fields, LoadRules, Loaded, Saved, Snapshot, SnapshotCourse, SnapshotError,
+    SnapshotFailure, SnapshotItem, SnapshotKey, SnapshotLimits, SnapshotPart, SnapshotReader,
+    SnapshotValue, SnapshotValues, Walked,
 };
 pub use stats::Stats;
 pub use steps::StepsFn;

@@ -194,7 +194,18 @@ fn run(mut settings: Settings, file: Option<std::path::PathBuf>) -> anyhow::Resu
         );
     }
     start::signals::watch(&running.server)?;
-    announce(&running);
+    match running.load() {
+        Ok(None) => announce(&running),
+        Ok(Some(why)) => {
+            tracing::info!(?why, "stopping");
+            running.stop();
+            return Ok(why);
+        }
+        Err(why) => {
+            running.stop();
+            return Err(why);
+        }
+    }
     loop {
         let why = running.wait();
         tracing::info!(?why, "stopping");

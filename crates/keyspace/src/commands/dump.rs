@@ -193,7 +193,7 @@ pub(crate) fn put_loaded(
     ctx: &mut Context<'_, '_>,
     key: &[u8],
     loaded: RestoredValue,
-    (deadline, access): (Option<u64>, Option<RestoredAccess>),
+    (deadline, access): (Option<u64>, Option<&RestoredAccess>),
     replaces: bool,
 ) -> bool {
     let locked = ctx.step_in(key);
@@ -210,7 +210,7 @@ pub(crate) fn put_loaded(
         }
         ctx.remove(key, slot, Cause::Silent);
     }
-    let history = history(ctx, access.as_ref());
+    let history = history(ctx, access);
     insert(ctx, key, loaded, deadline, (history, Cause::Silent));
     // What is loaded was recorded when it was changed.
     ctx.locked().take_changed();

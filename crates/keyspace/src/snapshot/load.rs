@@ -1,4 +1,7 @@
-//! Reads a file, and stores each key.
+//! Stores the keys of a file.
+//!
+//! Keys are read in batches. A batch is read, and its values are put together, while nothing is
+//! locked and the thread is not inside; then its keys are stored.
 
 use std::io::Read;
 
@@ -8,8 +11,9 @@ use super::error::SnapshotError;
 use super::reader::{Entry, Item, SnapshotReader};
 use crate::commands::dump::{put_loaded, read_from_file};
 use crate::context::Context;
+use crate::dump::RestoredValue;
 use crate::garbage::Garbage;
-use crate::gate::Exclusive;
+use crate::gate::{Exclusive, Seat};
 use crate::keyspace::Keyspace;
 use crate::session::Session;
 use crate::time::{Now, Time};
@@ -41,6 +45,10 @@ pub struct LoadRules {
     /// is an error.
     pub skips_unknown: bool,
 }
+
+/// The most keys of a batch, and the bytes after which it takes no more.
+const BATCH_KEYS: usize = 128;
+const BATCH_BYTES: usize = 128 << 10;
 
 impl Keyspace {
     /// Empties all databases, in silence. That is no change which is recorded: what is loaded next
@@ -79,93 +87,240 @@ impl Keyspace {
         rules: LoadRules,
         from: &mut dyn Read,
     ) -> Result<Loaded, SnapshotError> {
+        self.load_into((time, rules), wall_offset_ms, from, None)
+    }
+
+    /// As [`load`](Self::load), while others are inside. They see the keys that are stored so far,
+    /// and may change them: the caller sees to it that they do not.
+    ///
+    /// # Errors
+    ///
+    /// Those of `load`.
+    pub fn load_beside(
+        &self,
+        seat: &mut Seat,
+        time: Time,
+        wall_offset_ms: &dyn Fn(&Fields) -> i64,
+        rules: LoadRules,
+        from: &mut dyn Read,
+    ) -> Result<Loaded, SnapshotError> {
+        self.load_into((time, rules), wall_offset_ms, from, Some(seat))
+    }
+
+    fn load_into(
+        &self,
+        (time, rules): (Time, LoadRules),
+        wall_offset_ms: &dyn Fn(&Fields) -> i64,
+        from: &mut dyn Read,
+        seat: Option<&mut Seat>,
+    ) -> Result<Loaded, SnapshotError> {
         let reader = SnapshotReader::new(from)?;
-        let load = Load {
+        let store = Store {
             keyspace: self,
             now: Now::of(&self.timeline, time),
-            wall_offset_ms,
             rules,
-            beginning: None,
             version: reader.version(),
-            db: 0,
+        };
+        let load = Load {
+            store,
+            wall_offset_ms,
+            batch: Batch::default(),
             loaded: Loaded::default(),
         };
-        load.all(reader)
+        load.all(reader, seat)
     }
 }
 
-struct Load<'a> {
-    keyspace: &'a Keyspace,
-    now: Now,
-    wall_offset_ms: &'a dyn Fn(&Fields) -> i64,
-    rules: LoadRules,
-    /// The beginning of engine time, when nothing was dead.
+/// Keys that were read and not yet stored.
+#[derive(Default)]
+struct Batch {
+    bytes: Vec<u8>,
+    entries: Vec<Entry>,
+    /// The beginning of engine time, when nothing was dead. It is known with the first key.
     beginning: Option<Now>,
-    version: u16,
-    db: u32,
+}
+
+impl Batch {
+    fn is_full(&self) -> bool {
+        self.entries.len() >= BATCH_KEYS || self.bytes.len() >= BATCH_BYTES
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.bytes.shrink_to(2 * BATCH_BYTES);
+        self.entries.clear();
+    }
+}
+
+/// A file that is loaded.
+struct Load<'a> {
+    store: Store<'a>,
+    wall_offset_ms: &'a dyn Fn(&Fields) -> i64,
+    batch: Batch,
     loaded: Loaded,
 }
 
 impl Load<'_> {
-    fn all(mut self, mut reader: SnapshotReader<'_>) -> Result<Loaded, SnapshotError> {
-        let mut bytes = Vec::new();
+    fn all(
+        mut self,
+        mut reader: SnapshotReader<'_>,
+        mut seat: Option<&mut Seat>,
+    ) -> Result<Loaded, SnapshotError> {
         loop {
-            bytes.clear();
-            match reader.next_into(&mut bytes)? {
-                Item::Field(name, value) => self.loaded.fields.push((name, value)),
-                Item::Function(code) => self.loaded.functions.push(code),
-                Item::Database { number, at } => {
-                    let db = i64::try_from(number).ok();
-                    let db = db.and_then(|number| self.keyspace.database_index(number));
-                    self.db = db.ok_or(SnapshotError::UnknownDatabase { number, at })?;
-                }
-                Item::Entry(entry) => self.entry(entry, &bytes)?,
-                Item::End(_) => return Ok(self.loaded),
+            let read = self.next(&mut reader);
+            if self.batch.is_full() || !matches!(read, Ok(false)) {
+                // What is wrong in front of a place that makes no sense comes first.
+                let stored = self.store.all(&self.batch, seat.as_deref_mut())?;
+                self.loaded.add(&stored);
+                self.batch.clear();
+            }
+            if read? {
+                return Ok(self.loaded);
             }
         }
     }
 
-    fn entry(&mut self, entry: Entry, bytes: &[u8]) -> Result<(), SnapshotError> {
-        let at = entry.at;
-        if self.rules.skips_unknown && !entry.is_known() {
-            self.loaded.skipped_unknown += 1;
-            return Ok(());
+    /// Reads what stands next. Returns true at the end.
+    fn next(&mut self, reader: &mut SnapshotReader<'_>) -> Result<bool, SnapshotError> {
+        match reader.next_into(&mut self.batch.bytes)? {
+            Item::Field(name, value) => self.loaded.fields.push((name, value)),
+            Item::Function(code) => self.loaded.functions.push(code),
+            Item::Database { number, at } => {
+                let db = i64::try_from(number).ok();
+                let db = db.and_then(|number| self.store.keyspace.database_index(number));
+                db.ok_or(SnapshotError::UnknownDatabase { number, at })?;
+            }
+            Item::Entry(entry) => {
+                self.batch.beginning.get_or_insert_with(|| {
+                    Now::of_engine(Time {
+                        tick: 0,
+                        micros: 0,
+                        wall_offset_ms: (self.wall_offset_ms)(&self.loaded.fields),
+                    })
+                });
+                self.batch.entries.push(entry);
+            }
+            Item::End(_) => return Ok(true),
         }
-        let (key, value) = (entry.key(bytes)?, entry.value(bytes)?);
-        let beginning = *self.beginning.get_or_insert_with(|| {
-            Now::of_engine(Time {
-                tick: 0,
-                micros: 0,
-                wall_offset_ms: (self.wall_offset_ms)(&self.loaded.fields),
-            })
-        });
-        let args = Args::from_slices(&[]);
-        let mut session = Session {
-            db: self.db,
-            ..Session::default()
+        Ok(false)
+    }
+}
+
+impl Loaded {
+    fn add(&mut self, stored: &Stored) {
+        self.keys += stored.keys;
+        self.skipped_empty += stored.empty;
+        self.skipped_unknown += stored.unknown;
+    }
+}
+
+/// What became of a batch.
+#[derive(Default)]
+struct Stored {
+    keys: u64,
+    empty: u64,
+    unknown: u64,
+}
+
+/// Stores the keys of batches.
+struct Store<'a> {
+    keyspace: &'a Keyspace,
+    now: Now,
+    rules: LoadRules,
+    version: u16,
+}
+
+impl Store<'_> {
+    fn all(&self, batch: &Batch, seat: Option<&mut Seat>) -> Result<Stored, SnapshotError> {
+        let Some(beginning) = batch.beginning else {
+            return Ok(Stored::default());
         };
-        let mut out = Writer::new(Protocol::Resp2);
-        let mut context = Context::new(self.keyspace, &mut session, self.now, args, &mut out, None);
-        let setting = (beginning, &entry.members[..]);
-        let loaded = read_from_file(&context, value, self.version, setting);
-        let loaded = loaded.map_err(|_| SnapshotError::Malformed { at })?;
-        if loaded.is_over() {
-            // It has none, or all died before the beginning of time.
-            self.loaded.skipped_empty += 1;
-            return Ok(());
+        let mut stored = Stored::default();
+        let mut values = Vec::with_capacity(batch.entries.len());
+        for entry in &batch.entries {
+            if self.rules.skips_unknown && !entry.is_known() {
+                stored.unknown += 1;
+                continue;
+            }
+            // It may come after a key that cannot be stored.
+            let value = self.value(entry, &batch.bytes, beginning);
+            let is_wrong = value.is_err();
+            values.push((entry, value));
+            if is_wrong {
+                break;
+            }
         }
+        // Others may want to be alone meanwhile.
+        let _visit = seat.map(Seat::visit);
+        for (entry, value) in values {
+            let value = value?;
+            if value.is_over() {
+                // It has no members, or all died before the beginning of time.
+                stored.empty += 1;
+                continue;
+            }
+            self.entry(entry, &batch.bytes, (value, beginning))?;
+            stored.keys += 1;
+        }
+        Ok(stored)
+    }
+
+    fn value(
+        &self,
+        entry: &Entry,
+        bytes: &[u8],
+        beginning: Now,
+    ) -> Result<RestoredValue, SnapshotError> {
+        let value = entry.value(bytes)?;
+        let parameters = (beginning, &entry.members[..]);
+        let value = self.with_context(entry, |context| {
+            read_from_file(context, value, self.version, parameters)
+        });
+        let at = entry.at;
+        value.map_err(|_| SnapshotError::Malformed { at })
+    }
+
+    fn entry(
+        &self,
+        entry: &Entry,
+        bytes: &[u8],
+        (value, beginning): (RestoredValue, Now),
+    ) -> Result<(), SnapshotError> {
+        let key = entry.key(bytes)?;
         let deadline = entry
             .wall_ms
             .map(|wall_ms| beginning.deadline_of_wall(wall_ms));
-        let with = (deadline, entry.access);
-        let stored = put_loaded(&mut context, &key, loaded, with, self.rules.replaces);
-        context.finish();
-        drop(context);
-        if !stored {
-            let key = key.into_owned();
-            return Err(SnapshotError::Twice { key, at });
+        let with = (deadline, entry.access.as_ref());
+        let stored = self.with_context(entry, |context| {
+            let stored = put_loaded(context, &key, value, with, self.rules.replaces);
+            context.finish();
+            stored
+        });
+        let at = entry.at;
+        match stored {
+            true => Ok(()),
+            false => Err(SnapshotError::Twice {
+                key: key.into_owned(),
+                at,
+            }),
         }
-        self.loaded.keys += 1;
-        Ok(())
+    }
+
+    fn with_context<R>(&self, entry: &Entry, run: impl FnOnce(&mut Context<'_, '_>) -> R) -> R {
+        let args = Args::from_slices(&[]);
+        let mut session = Session {
+            // It was looked for when it was named.
+            db: entry.db as u32,
+            ..Session::default()
+        };
+        let mut out = Writer::new(Protocol::Resp2);
+        run(&mut Context::new(
+            self.keyspace,
+            &mut session,
+            self.now,
+            args,
+            &mut out,
+            None,
+        ))
     }
 }

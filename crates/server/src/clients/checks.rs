@@ -3,6 +3,9 @@
 //! Some bits concern every client. They are in the keyspace gate's byte, which is read before each
 //! command. The others concern one connection, and lie above that byte.
 
+/// The snapshot is being loaded.
+pub(crate) const LOADING: u8 = 1;
+
 /// A script runs for so long that others are refused, on some loop.
 pub(crate) const BUSY: u8 = 4;
 

@@ -469,6 +469,11 @@ impl Turn<'_> {
                 CommandStep::Done
             });
         }
+        if shared & checks::LOADING != 0 && !runs_while_loading(row) {
+            let why = "LOADING Redis is loading the dataset in memory";
+            self.refuse_call(conn, Some(row), CommandError::fixed(why));
+            return Some(CommandStep::Done);
+        }
         if (self.state.beside_script || !is_inside) && !runs_beside_script(row) {
             let why = self.busy_with_script();
             self.refuse_call(conn, Some(row), why);
@@ -487,6 +492,12 @@ impl Turn<'_> {
         (conn.checks & checks::QUEUING != 0 && !runs_at_once(row))
             .then(|| self.queue(conn, row, args))
     }
+}
+
+/// Returns true if a command may run while the snapshot is loaded: it shows no key, and changes
+/// none. Those of DEBUG would.
+fn runs_while_loading(row: &Command) -> bool {
+    row.flags.has(Flags::LOADING) && (!row.name.starts_with("debug|") || row.name == "debug|help")
 }
 
 /// Returns true if a command may run while its loop is in a script: it looks at no keys.

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -9,34 +10,36 @@ use anyhow::Context as _;
 use tidewheel_keyspace::{Exclusive, Fields, Garbage, Hooks, Keyspace, LoadRules, Options, Time};
 
 use super::anchor::{self, Anchor};
+use super::watched::Watched;
 use crate::scripts::Scripts;
 use crate::scripts::libraries::Table;
-use crate::state::server::Server;
+use crate::state::server::{Server, StopReason};
 use crate::time::clock::ORIGIN_TICK;
 
-/// Loads the snapshot file, if there is one. Nobody else uses the server yet.
-pub(crate) fn load(server: &Server) -> anyhow::Result<()> {
+/// Loads the snapshot file, if there is one. Clients may be there, and are refused. If the server
+/// is asked to stop before all is loaded, returns why.
+pub(crate) fn load(
+    server: &Server,
+    stops: &dyn Fn() -> Option<StopReason>,
+) -> anyhow::Result<Option<StopReason>> {
     let path = server.snapshots.path();
-    // Opening a pipe would wait for who writes into it.
-    let is_there = std::fs::metadata(&path).map(|of| of.is_file());
-    anyhow::ensure!(
-        !matches!(is_there, Ok(false)),
-        "{} is no file",
-        path.display()
-    );
-    let mut file = match File::open(&path) {
-        Ok(file) => file,
-        Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(why) => return Err(why).context(format!("cannot open {}", path.display())),
+    let Some(file) = open(&path)? else {
+        return Ok(None);
     };
+    let (time, len) = (server.clock.now(), file.metadata()?.len());
+    server.loading.begin(time.wall_ms() / 1000, len);
     let began_ns = server.clock.monotonic_ns();
-    let time = server.clock.now();
+    let mut file = Watched::new(file, server, stops);
     let mut seat = server.keyspace.seat();
     let offset = |fields: &Fields| offset_of(fields, time);
     let loaded = server
         .keyspace
-        .load(&seat.exclusive(), time, &offset, rules(server), &mut file)
+        .load_beside(&mut seat, time, &offset, rules(server), &mut file)
         .map_err(anyhow::Error::from);
+    if file.stopped.is_some() {
+        tracing::info!("stopped while {} was loaded", path.display());
+        return Ok(file.stopped);
+    }
     let loaded = loaded.and_then(|loaded| {
         load_functions(server, &loaded.functions, Stays::default())?;
         Ok(loaded)
@@ -61,7 +64,23 @@ pub(crate) fn load(server: &Server) -> anyhow::Result<()> {
         "loaded {}",
         path.display()
     );
-    Ok(())
+    Ok(None)
+}
+
+/// Opens the file, if there is one.
+fn open(path: &Path) -> anyhow::Result<Option<File>> {
+    // Opening a pipe would wait for who writes into it.
+    let is_there = std::fs::metadata(path).map(|of| of.is_file());
+    anyhow::ensure!(
+        !matches!(is_there, Ok(false)),
+        "{} is no file",
+        path.display()
+    );
+    match File::open(path) {
+        Ok(file) => Ok(Some(file)),
+        Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(why) => Err(why).context(format!("cannot open {}", path.display())),
+    }
 }
 
 /// What the settings in force say of keys that cannot simply be stored.

@@ -19,6 +19,7 @@ mod fan_out;
 mod half_close;
 mod hand_over;
 mod listener;
+mod loading;
 mod long;
 mod long_scripts;
 mod max_memory;

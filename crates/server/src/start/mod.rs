@@ -1,4 +1,4 @@
-//! Starts the server's loops, each in a thread of its own, and stops them.
+//! Starts the server's loops, each in a thread of its own, has the snapshot loaded, and stops them.
 
 pub(crate) mod signals;
 
@@ -11,6 +11,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use mio::{Poll, Waker};
 
+use crate::clients::checks;
 #[cfg(test)]
 use crate::config::SavePoints;
 use crate::config::Settings;
@@ -72,7 +73,8 @@ pub(crate) fn start(
         seed: u128::from(random()) << 64 | u128::from(random()),
     };
     let server = Arc::new(Server::new(parts));
-    persistence::load(&server)?;
+    // Clients come before the data.
+    server.keyspace.gate().set(checks::LOADING);
     long_threads::start(&server).context("cannot start a thread")?;
     let loops = spawn(&server, polls, listeners)?;
     Ok(Running {
@@ -130,6 +132,19 @@ impl Drop for OnEnd {
 }
 
 impl Running {
+    /// Loads the snapshot. Clients are refused meanwhile, and served from then on. If somebody asks
+    /// the server to stop before all is loaded, returns why.
+    pub(crate) fn load(&self) -> anyhow::Result<Option<StopReason>> {
+        let stops = || self.stopped.try_recv().ok();
+        let stopped = persistence::load(&self.server, &stops)?;
+        if stopped.is_none() {
+            self.server.keyspace.gate().clear(checks::LOADING);
+            // They look for what is due by now.
+            self.server.nudge_all();
+        }
+        Ok(stopped)
+    }
+
     /// Waits until somebody asks the server to stop.
     pub(crate) fn wait(&self) -> StopReason {
         self.stopped.recv().unwrap_or(StopReason::Failure)

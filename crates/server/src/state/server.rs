@@ -8,6 +8,7 @@ use std::sync::mpsc::Sender;
 use parking_lot::Mutex;
 use tidewheel_keyspace::{Garbage, Hooks, Keyspace, Options, Served, Ticket, Waiter};
 
+use crate::clients::checks;
 use crate::clients::monitors::Monitors;
 use crate::clients::pause::Pause;
 use crate::clients::registry::Clients;
@@ -22,6 +23,7 @@ use crate::process::reclaim::Reclaimer;
 use crate::pubsub::hub::Hub;
 use crate::scripts::bodies::Bodies;
 use crate::scripts::libraries::Libraries;
+use crate::state::loading::Loading;
 use crate::state::long_scripts::LongScripts;
 use crate::state::snapshots::Snapshots;
 use crate::time::clock::Clock;
@@ -59,6 +61,7 @@ pub(crate) struct Server {
     pub(crate) slow_log: SlowLog,
     pub(crate) latency: Latency,
     pub(crate) snapshots: Snapshots,
+    pub(crate) loading: Loading,
     /// Connections that were accepted and not yet closed.
     pub(crate) connected: AtomicUsize,
     pub(crate) stopping: AtomicBool,
@@ -206,6 +209,7 @@ impl Server {
             slow_log: SlowLog::default(),
             latency: Latency::default(),
             snapshots,
+            loading: Loading::default(),
             connected: AtomicUsize::new(0),
             stopping: AtomicBool::new(false),
             stop: parts.stop,
@@ -229,7 +233,12 @@ impl Server {
 
     /// Returns true if keys are removed when they expire. If not, reads still hide them.
     pub(crate) fn expires(&self) -> bool {
-        !self.pause.is_on() && self.keyspace.rules().active_expire()
+        !self.pause.is_on() && !self.is_loading() && self.keyspace.rules().active_expire()
+    }
+
+    /// Returns true while the snapshot is loaded: clients must not see a part of it.
+    pub(crate) fn is_loading(&self) -> bool {
+        self.keyspace.gate().bits() & checks::LOADING != 0
     }
 
     /// Wakes all loops after a pause has begun, ended or changed: none must sleep beyond its end.

@@ -13,6 +13,7 @@ mod expiry;
 mod functions;
 mod hostile;
 mod inspect;
+mod loading;
 mod monitor;
 #[cfg(unix)]
 mod open_files;

@@ -136,7 +136,8 @@ impl Turn<'_> {
             return Err(error("ERR No shutdown in progress."));
         }
         let saves = save || (!nosave && self.state.settings.save_points.are_any());
-        if !saves {
+        // While the old snapshot is loaded, there is nothing that could take its place.
+        if !saves || self.state.server.is_loading() {
             self.state.server.ask_to_stop(StopReason::Command);
             return Ok(CommandStep::Close);
         }

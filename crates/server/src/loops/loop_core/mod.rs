@@ -267,7 +267,8 @@ impl<K: Sockets> LoopCore<K> {
             return;
         }
         let seat = &mut self.state.seat;
-        let goes_on = !server.pause.is_on() && server.keyspace.shrink(seat, now);
+        let may = !server.pause.is_on() && !server.is_loading();
+        let goes_on = may && server.keyspace.shrink(seat, now);
         self.shrinking.attempted(goes_on, now.tick);
     }
 

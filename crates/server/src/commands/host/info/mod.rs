@@ -241,7 +241,7 @@ fn persistence(state: &LoopState, stats: &Stats, text: &mut String) -> std::fmt:
     let held = course.map_or(0, SnapshotCourse::held_bytes);
     lines!(
         text,
-        "loading" = 0,
+        "loading" = u8::from(state.server.is_loading()),
         "async_loading" = 0,
         "rdb_changes_since_last_save" = stats.changes.saturating_sub(changes),
         "rdb_bgsave_in_progress" = u8::from(background.is_some()),
@@ -259,6 +259,18 @@ fn persistence(state: &LoopState, stats: &Stats, text: &mut String) -> std::fmt:
         "aof_rewrite_scheduled" = 0,
         "module_fork_in_progress" = 0,
     );
+    if state.server.is_loading() {
+        let loading = &state.server.loading;
+        let now_s = state.time.wall_ms() / 1000;
+        lines!(
+            text,
+            "loading_start_time" = loading.started_s.load(Ordering::Relaxed),
+            "loading_total_bytes" = loading.total_bytes.load(Ordering::Relaxed),
+            "loading_loaded_bytes" = loading.read_bytes.load(Ordering::Relaxed),
+            "loading_loaded_perc" = format_args!("{:.2}", loading.percent()),
+            "loading_eta_seconds" = loading.seconds_left(now_s),
+        );
+    }
     Ok(())
 }
 
