@@ -248,7 +248,7 @@ pub use packing::{AtomicPackedLimit, PackedLimit, Packing};
 pub use parking::NoLongCommands;
 pub use prefetch::ResolvedCalls;
 pub use reading::DatabaseStats;
-pub use records::{DamagedRecords, Record, RecordReader};
+pub use records::{DamagedRecords, Record, RecordReader, TakenRecords};
 pub use resolve::resolve;
 pub use rows::{Command, all_rows, lookup, rows};
 pub use rules::Rules;

@@ -4,7 +4,7 @@ use tidewheel_resp::{Args, Protocol, Writer};
 
 use crate::gate::{Exclusive, Seat};
 use crate::keyspace::Keyspace;
-use crate::records::Record;
+use crate::records::{Record, TakenRecords};
 use crate::resolve::resolve;
 use crate::session::Session;
 use crate::time::{Now, Time};
@@ -28,10 +28,40 @@ impl Keyspace {
         }
     }
 
-    /// Takes the records that wait: their bytes replace those of `into`, whose memory is used
-    /// again. They stand in the order of the changes. Locks no shard.
-    pub fn take_records(&self, into: &mut Vec<u8>) {
-        self.shared.records.take(into);
+    /// Takes the records that wait, up to the first [cut](Self::cut_records): their bytes replace
+    /// those of `into`, whose memory is used again. They stand in the order of the changes. Locks
+    /// no shard.
+    pub fn take_records(&self, into: &mut Vec<u8>) -> TakenRecords {
+        self.shared.records.take(into)
+    }
+
+    /// How many records there ever were. Whoever has seen what a command has changed finds that
+    /// its record is counted.
+    #[inline]
+    #[must_use]
+    pub fn records(&self) -> u64 {
+        self.shared.records.pushed()
+    }
+
+    /// Bytes of records that wait.
+    #[must_use]
+    pub fn waiting_record_bytes(&self) -> usize {
+        self.shared.records.bytes()
+    }
+
+    /// Cuts the records at this moment: they are taken in two parts, and what comes later is in the
+    /// second one. A snapshot that begins now shows what the first part makes.
+    pub fn cut_records(&self, _alone: &Exclusive<'_>) {
+        self.shared.records.cut();
+    }
+
+    /// Records a command that has changed something beside the data.
+    pub fn record(&self, time: Time, words: &[&[u8]]) {
+        let records = &self.shared.records;
+        if records.is_on() {
+            let now = Now::of(&self.timeline, time);
+            records.push(&now, 0, words.iter().copied());
+        }
     }
 
     /// A moment of the clock as records and deadlines see it: its tick is engine time, which may

@@ -95,6 +95,16 @@ impl<D: Folder> Log<D> {
         self.synced
     }
 
+    /// True if a sync has failed, and no base is in force yet that replaces what it may have lost.
+    pub fn is_poisoned(&self) -> bool {
+        self.bad.is_some()
+    }
+
+    /// False if frames can be appended only when [`roll`](Self::roll) has begun a segment.
+    pub fn takes_frames(&self) -> bool {
+        self.bad != Some(self.current.number)
+    }
+
     /// Writes a frame, and returns the position behind it. The payload may be empty.
     ///
     /// # Errors

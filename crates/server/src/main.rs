@@ -182,7 +182,7 @@ fn run(mut settings: Settings, file: Option<std::path::PathBuf>) -> anyhow::Resu
     fit_open_files(&mut settings, own_files)?;
     let exposed = settings.bind.iter().any(|bind| !bind.ip().is_loopback());
     let protected = settings.protected_mode;
-    let running = start::start(settings, file, own_files)?;
+    let mut running = start::start(settings, file, own_files)?;
     if exposed && !running.server.config.asks_password() {
         tracing::warn!(
             "other machines can reach this server, and no password is set (--requirepass){}",

@@ -16,6 +16,10 @@ impl Encoder {
         self.bytes.is_empty()
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
     #[cfg(test)]
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes

@@ -40,6 +40,7 @@ mod reader;
 
 pub(crate) use self::encoder::Encoder;
 pub(crate) use self::queue::RecordQueue;
+pub use self::queue::TakenRecords;
 pub use self::reader::{DamagedRecords, Record, RecordReader};
 
 const WHEN: u8 = 1;

@@ -4,16 +4,40 @@
 //! records of one key stand in the order of its changes, and one that has seen another's effect
 //! stands behind that. So the order of the queue is the order of everything, and needs no stamps.
 
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::collections::VecDeque;
+use std::sync::atomic::{
+    AtomicBool, AtomicU64, AtomicUsize,
+    Ordering::{Acquire, Relaxed, Release},
+};
 
 use super::Encoder;
 use crate::order::{Rank, Ranked};
 use crate::time::Now;
 
+/// What was taken of the records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TakenRecords {
+    /// How many records there were, from the first one on to the last that was taken.
+    pub until: u64,
+    /// True if they were [cut](crate::Keyspace::cut_records) behind the last one.
+    pub is_cut: bool,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    last: Encoder,
+    /// What was cut off before: its bytes, and how many records there were by then.
+    cut: VecDeque<(Vec<u8>, u64)>,
+}
+
 /// Records that wait to be taken.
 #[derive(Debug)]
 pub(crate) struct RecordQueue {
-    waiting: Ranked<Encoder>,
+    waiting: Ranked<Waiting>,
+    /// How many records there ever were. Written while `waiting` is locked.
+    pushed: AtomicU64,
+    /// Bytes that wait.
+    bytes: AtomicUsize,
     /// What one that has the whole keyspace has changed so far. Scripts within it add to that.
     open: Ranked<Option<Box<Encoder>>>,
     on: AtomicBool,
@@ -22,7 +46,9 @@ pub(crate) struct RecordQueue {
 impl Default for RecordQueue {
     fn default() -> Self {
         Self {
-            waiting: Ranked::new(Rank::Records, Encoder::default()),
+            waiting: Ranked::new(Rank::Records, Waiting::default()),
+            pushed: AtomicU64::new(0),
+            bytes: AtomicUsize::new(0),
             open: Ranked::new(Rank::Records, None),
             on: AtomicBool::new(false),
         }
@@ -47,13 +73,44 @@ impl RecordQueue {
         db: u32,
         words: impl ExactSizeIterator<Item = &'w [u8]>,
     ) {
-        self.waiting.lock().command(now, db, words);
+        let mut waiting = self.waiting.lock();
+        waiting.last.command(now, db, words);
+        self.count(&waiting);
+    }
+
+    #[inline]
+    fn count(&self, waiting: &Waiting) {
+        self.bytes.store(waiting.last.len(), Relaxed);
+        // Who sees a record's effect has locked its shard after this.
+        self.pushed.store(self.pushed.load(Relaxed) + 1, Release);
+    }
+
+    /// How many records there ever were.
+    #[inline]
+    pub(crate) fn pushed(&self) -> u64 {
+        self.pushed.load(Acquire)
+    }
+
+    /// Bytes that wait, apart from those that were cut off.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.load(Relaxed)
+    }
+
+    /// Cuts the records off that wait. Nobody else is inside the keyspace.
+    pub(crate) fn cut(&self) {
+        let mut waiting = self.waiting.lock();
+        let mut bytes = Vec::new();
+        waiting.last.take(&mut bytes);
+        waiting.cut.push_back((bytes, self.pushed()));
+        self.bytes.store(0, Relaxed);
     }
 
     /// Appends records that are one. The shards that they have changed are locked.
     pub(crate) fn push_group(&self, group: &Encoder) {
         if !group.is_empty() {
-            self.waiting.lock().group(group);
+            let mut waiting = self.waiting.lock();
+            waiting.last.group(group);
+            self.count(&waiting);
         }
     }
 
@@ -76,8 +133,19 @@ impl RecordQueue {
         *self.open.lock() = group;
     }
 
-    /// Takes all that wait. Their bytes replace those of `into`.
-    pub(crate) fn take(&self, into: &mut Vec<u8>) {
-        self.waiting.lock().take(into);
+    /// Takes all that wait, up to the first cut. Their bytes replace those of `into`.
+    pub(crate) fn take(&self, into: &mut Vec<u8>) -> TakenRecords {
+        let mut waiting = self.waiting.lock();
+        if let Some((bytes, until)) = waiting.cut.pop_front() {
+            *into = bytes;
+            let is_cut = true;
+            return TakenRecords { until, is_cut };
+        }
+        waiting.last.take(into);
+        self.bytes.store(0, Relaxed);
+        TakenRecords {
+            until: self.pushed(),
+            is_cut: false,
+        }
     }
 }

@@ -37,6 +37,9 @@ pub(super) const ROWS: &[Command] = &chapter(Group::Server, "@connection", [
         .since("7.0.0").hints("nondeterministic_output_order")
         .says("Returns a list of command names.")
         .complexity("O(N) where N is the total number of commands"),
+    row("bgrewriteaof", 1, "admin noscript", "")
+        .in_categories("-")
+        .says("Writes a new base of the log, while everybody goes on."),
     row("bgsave", -1, "admin noscript", "[operation(SCHEDULE@3.2.2|CANCEL)]")
         .in_categories("-")
         .says("Writes all data of this moment to the snapshot file, while everybody goes on.")

@@ -6,6 +6,9 @@
 /// The snapshot is being loaded.
 pub(crate) const LOADING: u8 = 1;
 
+/// Commands that change data, since the log cannot be written.
+pub(crate) const UNLOGGED: u8 = 2;
+
 /// A script runs for so long that others are refused, on some loop.
 pub(crate) const BUSY: u8 = 4;
 

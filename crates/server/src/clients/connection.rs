@@ -33,6 +33,7 @@ use crate::clients::registry::{Client, ClientMemory, ClientTraffic};
 use crate::clients::tracking::Tracking;
 use crate::config::{ClientAccess, Live, OutputLimit, Settings};
 use crate::counters::slow_log::UnfinishedCall;
+use crate::loop_handle::inbox::Target;
 use crate::net::output::Output;
 use crate::process::reclaim::BUFFER_MIN;
 use crate::pubsub::hub::FoundChannels;
@@ -116,6 +117,8 @@ pub(crate) struct Connection {
     pub(crate) ended: bool,
     /// The socket takes no output for now.
     pub(crate) blocked: bool,
+    /// The output waits for the log.
+    pub(crate) withheld: bool,
     /// A command waits for the end of CLIENT PAUSE.
     pub(crate) paused: bool,
     /// The connection is closed as soon as the output has left.
@@ -225,6 +228,7 @@ impl Connection {
             ending: false,
             ended: false,
             blocked: false,
+            withheld: false,
             paused: false,
             closing: false,
             queued: false,
@@ -328,9 +332,13 @@ impl Connection {
         }
     }
 
+    pub(crate) fn target(&self) -> Target {
+        self.client.target()
+    }
+
     /// Returns true if it has output that the socket may take.
     pub(crate) fn can_send(&self) -> bool {
-        !self.blocked && !self.output.is_empty()
+        !self.blocked && !self.withheld && !self.output.is_empty()
     }
 
     pub(crate) fn set(&mut self, bit: u16, on: bool) {

@@ -483,6 +483,10 @@ impl Turn<'_> {
             row.name == "exec" && conn.queue.as_ref().is_some_and(|queue| queue.writes())
                 || self.may_write(row, args)
         };
+        if shared & checks::UNLOGGED != 0 && changes() {
+            self.refuse_call(conn, Some(row), UNLOGGED);
+            return Some(CommandStep::Done);
+        }
         let waits =
             shared & checks::PAUSE_ALL != 0 || (shared & checks::PAUSE_WRITE != 0 && changes());
         if waits {
@@ -499,6 +503,11 @@ impl Turn<'_> {
 fn runs_while_loading(row: &Command) -> bool {
     row.flags.has(Flags::LOADING) && (!row.name.starts_with("debug|") || row.name == "debug|help")
 }
+
+/// The reply to a command that would change data while the log cannot be written.
+const UNLOGGED: CommandError = CommandError::fixed(
+    "MISCONF Errors writing to the AOF file: data cannot be changed until the log can be written, see the server's log",
+);
 
 /// Returns true if a command may run while its loop is in a script: it looks at no keys.
 fn runs_beside_script(row: &Command) -> bool {

@@ -29,17 +29,13 @@ static GROUPS: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "there is no append-only log yet",
+        "the log has a form of its own",
         &[
             "aof-load-truncated",
             "aof-rewrite-incremental-fsync",
             "aof-timestamp-enabled",
             "aof-use-rdb-preamble",
-            "appenddirname",
             "appendfilename",
-            "appendfsync",
-            "auto-aof-rewrite-min-size",
-            "auto-aof-rewrite-percentage",
             "no-appendfsync-on-rewrite",
         ],
     ),

@@ -25,4 +25,4 @@ pub(crate) use live::Live;
 pub(crate) use save_points::SavePoints;
 pub(crate) use settings::Settings;
 pub(crate) use table::{ChangeTime, ConfigKey, key, keys};
-pub(crate) use value::{LogLevel, OutputLimit, memory};
+pub(crate) use value::{LogLevel, OutputLimit, SyncPolicy, memory};

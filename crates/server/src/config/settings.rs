@@ -7,7 +7,7 @@ use super::diagnosis::Diagnosis;
 use super::expired_streams::ExpiredStreams;
 use super::password::Password;
 use super::save_points::SavePoints;
-use super::value::{BindAddress, DebugAccess, LogLevel, OutputLimits, SanitizeDump};
+use super::value::{BindAddress, DebugAccess, LogLevel, OutputLimits, SanitizeDump, SyncPolicy};
 
 /// Every value that a key of the table sets.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,6 +53,14 @@ pub(crate) struct Settings {
     /// Where snapshots are.
     pub(crate) folder: String,
     pub(crate) snapshot_file: String,
+    /// Each change is logged.
+    pub(crate) append_only: bool,
+    /// The log's folder, in `folder`.
+    pub(crate) log_folder: String,
+    pub(crate) sync_policy: SyncPolicy,
+    /// The log gets a new base when it has grown by so many percent of the base, and so many bytes.
+    pub(crate) rewrite_percentage: u64,
+    pub(crate) rewrite_min_size: u64,
     /// When the server takes a snapshot by itself.
     pub(crate) save_points: SavePoints,
     /// Values of modules in a snapshot are skipped.
@@ -146,6 +154,11 @@ impl Default for Settings {
             log_level: LogLevel::Notice,
             folder: "tidewheel-data".to_owned(),
             snapshot_file: "dump.rdb".to_owned(),
+            append_only: false,
+            log_folder: "log".to_owned(),
+            sync_policy: SyncPolicy::EverySecond,
+            rewrite_percentage: 100,
+            rewrite_min_size: 64 << 20,
             save_points: SavePoints::default(),
             load_skip_unknown: false,
             any_dump_version: false,

@@ -54,6 +54,16 @@ pub(crate) fn is_local(peer: &SocketAddr) -> bool {
     peer.ip().to_canonical().is_loopback()
 }
 
+/// When the log is brought to disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SyncPolicy {
+    /// Before any reply tells of it.
+    Always,
+    EverySecond,
+    /// When the system does so by itself.
+    Never,
+}
+
 /// The clients that may use DEBUG.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DebugAccess {

@@ -50,6 +50,8 @@ pub(crate) struct LoopHandle {
     inbox: Ranked<Inbox>,
     /// Bytes of messages that the loop has collected and not yet copied to all their receivers.
     taken: AtomicUsize,
+    /// Replies of this loop wait for the log.
+    awaits_log: AtomicBool,
     /// Shards of this loop may have something to tidy.
     untidy: AtomicBool,
     /// Connections owned or on their way.
@@ -78,6 +80,7 @@ impl LoopHandle {
             alarm,
             inbox: Ranked::new(Rank::Inbox, Inbox::default()),
             taken: AtomicUsize::new(0),
+            awaits_log: AtomicBool::new(false),
             untidy: AtomicBool::new(false),
             connections: AtomicUsize::new(0),
             client_memory: AtomicUsize::new(0),
@@ -143,6 +146,18 @@ impl LoopHandle {
     /// Makes the loop look at shared state (configuration, pauses, shutdown) soon.
     pub(crate) fn nudge(&self) {
         self.alarm.ask();
+    }
+
+    /// The loop looks next how much of the log is on disk, and is told when it is more.
+    pub(crate) fn await_log(&self) {
+        self.awaits_log.store(true, Ordering::SeqCst);
+    }
+
+    /// More of the log is on disk.
+    pub(crate) fn log_moved(&self) {
+        if self.awaits_log.swap(false, Ordering::SeqCst) {
+            self.nudge();
+        }
     }
 
     /// Notes that something may have changed in the loop's shards.

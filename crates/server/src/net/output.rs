@@ -1,15 +1,21 @@
 //! A connection's output that is not sent yet.
 
+use std::collections::VecDeque;
 use std::io::{self, Write};
 
 /// A buffer that was bigger than this is given back when it has been sent.
 const KEEP: usize = 16 << 10;
 
-/// Bytes that the socket did not take yet.
+/// Bytes that the socket did not take yet, or that wait for the log.
 #[derive(Debug, Default)]
 pub(crate) struct Output {
     bytes: Vec<u8>,
     sent: usize,
+    /// What has left since the first byte that ever waited for the log.
+    left: u64,
+    /// Ends of bytes, counted as `left` is, and the number of records that must be on disk before
+    /// these leave.
+    held: VecDeque<(u64, u64)>,
 }
 
 impl Output {
@@ -59,14 +65,47 @@ impl Output {
         }
     }
 
-    /// Sends what the socket takes, but no more than one turn's share. Returns the bytes sent,
-    /// whether the socket is full, and the buffer, if it was big and is no longer needed.
+    /// Holds all bytes that are here, and were not held yet, until so many records are on disk.
+    pub(crate) fn hold(&mut self, records: u64) {
+        let end = self.left + self.len() as u64;
+        match self.held.back_mut() {
+            _ if end == self.left => {}
+            Some((last, _)) if *last == end => {}
+            Some((last, needed)) if *needed == records => *last = end,
+            _ => self.held.push_back((end, records)),
+        }
+    }
+
+    /// The number of bytes that may leave once so many records are on disk.
+    pub(crate) fn released(&mut self, records: u64) -> usize {
+        while let Some((end, needed)) = self.held.front() {
+            if *needed > records {
+                break;
+            }
+            // What was released stays so: the end is kept until the bytes have left.
+            if self.left < *end {
+                return usize::try_from(*end - self.left).unwrap_or(usize::MAX);
+            }
+            self.held.pop_front();
+        }
+        match self.held.is_empty() {
+            true => self.len(),
+            false => 0,
+        }
+    }
+
+    /// Sends what the socket takes, but no more than one turn's share, and no more than `most`
+    /// bytes. Returns the bytes sent, whether the socket is full, and the buffer, if it was big and
+    /// is no longer needed.
     pub(crate) fn send(
         &mut self,
         socket: &mut impl Write,
+        most: usize,
     ) -> io::Result<(usize, bool, Option<Vec<u8>>)> {
-        let (sent, full) = write_some(socket, &self.bytes[self.sent..])?;
+        let end = self.bytes.len().min(self.sent.saturating_add(most));
+        let (sent, full) = write_some(socket, &self.bytes[self.sent..end])?;
         self.sent += sent;
+        self.left += sent as u64;
         if self.sent < self.bytes.len() {
             return Ok((sent, full, None));
         }
@@ -81,6 +120,7 @@ impl Output {
     /// Gives the buffer up unsent.
     pub(crate) fn discard(&mut self) -> Vec<u8> {
         self.sent = 0;
+        self.held.clear();
         std::mem::take(&mut self.bytes)
     }
 
@@ -148,13 +188,46 @@ mod tests {
             taken: Vec::new(),
         };
         output.append(b"abcdef");
-        assert_eq!(output.send(&mut socket).unwrap().0, 4);
+        assert_eq!(output.send(&mut socket, usize::MAX).unwrap().0, 4);
         assert_eq!(output.len(), 2);
         output.append(b"ghi");
         socket.room = 100;
-        assert_eq!(output.send(&mut socket).unwrap().0, 5);
+        assert_eq!(output.send(&mut socket, usize::MAX).unwrap().0, 5);
         assert!(output.is_empty());
         assert_eq!(socket.taken, b"abcdefghi");
+    }
+
+    #[test]
+    fn bytes_leave_when_their_records_are_on_disk_and_no_other_ones_do() {
+        let mut output = Output::default();
+        let mut socket = Narrow {
+            room: usize::MAX,
+            taken: Vec::new(),
+        };
+        assert_eq!(output.released(0), 0);
+        output.append(b"ab");
+        output.hold(5);
+        output.append(b"cd");
+        output.hold(5);
+        output.append(b"efg");
+        output.hold(7);
+        output.hold(9);
+        assert_eq!(output.released(4), 0);
+        assert_eq!(output.released(5), 4);
+        output.send(&mut socket, 3).unwrap();
+        assert_eq!(output.released(6), 1);
+        output.send(&mut socket, 1).unwrap();
+        assert_eq!(output.released(6), 0);
+        assert_eq!(output.released(7), 3);
+        output.send(&mut socket, 3).unwrap();
+        output.append(b"h");
+        assert_eq!(output.released(7), 1, "it was never held");
+        output.hold(8);
+        assert_eq!(output.released(7), 0);
+        output.discard();
+        output.append(b"i");
+        assert_eq!(output.released(7), 1);
+        assert_eq!(socket.taken, b"abcdefg");
     }
 
     #[test]
@@ -175,7 +248,7 @@ mod tests {
             room: usize::MAX,
             taken: Vec::new(),
         };
-        let (sent, _, buffer) = output.send(&mut socket).unwrap();
+        let (sent, _, buffer) = output.send(&mut socket, usize::MAX).unwrap();
         assert_eq!(
             (sent, buffer.unwrap().len(), output.capacity()),
             (KEEP, KEEP + 1, 0)

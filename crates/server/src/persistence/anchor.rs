@@ -10,6 +10,9 @@ use tidewheel_time::boot_nanos;
 /// The field of the file that has it.
 pub(super) const FIELD: &str = "tidewheel-anchor";
 
+/// The field with engine time at that moment.
+pub(super) const TICK: &str = "tidewheel-tick";
+
 const NS_PER_MS: u64 = 1_000_000;
 
 /// The moment at which a file was written.
@@ -27,6 +30,15 @@ impl Anchor {
             wall_ms: time.wall_ms(),
             boot: ms.zip(boot_id()),
         }
+    }
+
+    pub(super) fn of(wall_ms: i64, boot_ms: u64, boot: &str) -> Self {
+        let boot = (!boot.is_empty()).then(|| (boot_ms, boot.to_owned()));
+        Self { wall_ms, boot }
+    }
+
+    pub(super) fn wall_ms(&self) -> i64 {
+        self.wall_ms
     }
 
     /// As the file's field says it.
@@ -47,7 +59,7 @@ impl Anchor {
     }
 
     /// Milliseconds from this moment to a later one; 0 if it is not later.
-    fn until(&self, later: &Self) -> u64 {
+    pub(super) fn until(&self, later: &Self) -> u64 {
         if let (Some((from, was)), Some((to, is))) = (&self.boot, &later.boot)
             && was == is
         {
@@ -70,14 +82,14 @@ impl Anchor {
 
 /// Names this start of the machine.
 #[cfg(target_os = "linux")]
-fn boot_id() -> Option<String> {
+pub(super) fn boot_id() -> Option<String> {
     let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     Some(id.trim().to_owned())
 }
 
 /// Nothing names the start of the machine here.
 #[cfg(not(target_os = "linux"))]
-fn boot_id() -> Option<String> {
+pub(super) fn boot_id() -> Option<String> {
     None
 }
 

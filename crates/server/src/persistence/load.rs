@@ -84,7 +84,7 @@ fn open(path: &Path) -> anyhow::Result<Option<File>> {
 }
 
 /// What the settings in force say of keys that cannot simply be stored.
-fn rules(server: &Server) -> LoadRules {
+pub(super) fn rules(server: &Server) -> LoadRules {
     LoadRules {
         replaces: false,
         skips_unknown: server.config.current().load_skip_unknown,

@@ -14,10 +14,12 @@
 //! |---|---|
 //! | `anchor.rs` | how much time has passed since a file was written |
 //! | `save.rs`, `load.rs` | write the file, and read it |
+//! | `log/` | each change, on disk |
 //! | `watched.rs` | how much of the file is read while it is loaded |
 
 mod anchor;
 mod load;
+pub(crate) mod log;
 mod save;
 mod watched;
 

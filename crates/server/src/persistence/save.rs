@@ -112,7 +112,7 @@ fn conclude(server: &Server, saved: &io::Result<Saved>, changes: u64, now_s: i64
     }
 }
 
-fn tell(saved: &Saved, path: &Path) {
+pub(super) fn tell(saved: &Saved, path: &Path) {
     tracing::info!(
         keys = saved.keys,
         bytes = saved.bytes,
@@ -130,28 +130,30 @@ fn tell(saved: &Saved, path: &Path) {
 
 /// What a file says of itself, and the libraries of functions.
 #[derive(Debug)]
-struct Preface {
+pub(super) struct Preface {
     seconds: String,
     used: String,
     anchor: String,
+    tick: String,
     libraries: Vec<Arc<Library>>,
 }
 
 impl Preface {
-    fn of(server: &Server, time: Time) -> Self {
+    pub(super) fn of(server: &Server, time: Time) -> Self {
         Self {
             seconds: (time.wall_ms() / 1000).to_string(),
             used: server.keyspace.used_memory().to_string(),
             anchor: Anchor::now(time).text(),
+            tick: server.keyspace.engine_time(time).tick.to_string(),
             libraries: (server.libraries).look(|table| table.all().map(Arc::clone).collect()),
         }
     }
 
-    fn codes(&self) -> impl Iterator<Item = &[u8]> {
+    pub(super) fn codes(&self) -> impl Iterator<Item = &[u8]> {
         self.libraries.iter().map(|library| &*library.code)
     }
 
-    fn fields(&self) -> [(&str, &str); 6] {
+    pub(super) fn fields(&self) -> [(&str, &str); 7] {
         [
             ("redis-ver", NAMED_VERSION),
             ("redis-bits", "64"),
@@ -159,6 +161,7 @@ impl Preface {
             ("used-mem", &self.used),
             ("tidewheel-ver", env!("CARGO_PKG_VERSION")),
             (anchor::FIELD, &self.anchor),
+            (anchor::TICK, &self.tick),
         ]
     }
 }
@@ -198,7 +201,7 @@ fn replace(
 }
 
 /// Makes the folder if it is not there. Then nothing in it is to be committed.
-fn make_folder(folder: &Path) -> io::Result<()> {
+pub(super) fn make_folder(folder: &Path) -> io::Result<()> {
     if !folder.exists() {
         fs::create_dir_all(folder)?;
         fs::write(folder.join(".gitignore"), "*\n")?;

@@ -19,6 +19,7 @@ use crate::loop_handle::LoopHandle;
 use crate::loops::event_loop::{EventLoop, WAKER};
 use crate::net::listener;
 use crate::persistence;
+use crate::persistence::log::{self, LogThreads, Recovered};
 use crate::process::long_threads;
 use crate::process::reclaim::Reclaimer;
 use crate::state::server::{Server, ServerParts, StopReason, random};
@@ -34,6 +35,7 @@ pub(crate) struct Running {
     /// The addresses at which it listens.
     pub(crate) addresses: Vec<std::net::SocketAddr>,
     loops: Vec<JoinHandle<()>>,
+    log: Option<LogThreads>,
     stopped: Receiver<StopReason>,
 }
 
@@ -81,6 +83,7 @@ pub(crate) fn start(
         server,
         addresses,
         loops,
+        log: None,
         stopped,
     })
 }
@@ -134,9 +137,18 @@ impl Drop for OnEnd {
 impl Running {
     /// Loads the snapshot. Clients are refused meanwhile, and served from then on. If somebody asks
     /// the server to stop before all is loaded, returns why.
-    pub(crate) fn load(&self) -> anyhow::Result<Option<StopReason>> {
+    pub(crate) fn load(&mut self) -> anyhow::Result<Option<StopReason>> {
         let stops = || self.stopped.try_recv().ok();
-        let stopped = persistence::load(&self.server, &stops)?;
+        let stopped = match self.server.config.current().append_only {
+            false => persistence::load(&self.server, &stops)?,
+            true => match log::recover(&self.server, &stops)? {
+                Recovered::Stopped(why) => Some(why),
+                Recovered::Log(log) => {
+                    self.log = Some(LogThreads::start(&self.server, log)?);
+                    None
+                }
+            },
+        };
         if stopped.is_none() {
             self.server.keyspace.gate().clear(checks::LOADING);
             // They look for what is due by now.
@@ -158,13 +170,17 @@ impl Running {
             // SHUTDOWN has said what becomes of it.
             return true;
         }
-        if !server.config.current().save_points.are_any() {
+        if server.log.is_on() {
+            tracing::info!("all data is in the log");
+        } else if !server.config.current().save_points.are_any() {
             let stats = server.keyspace.stats(server.clock.now());
             let keys: u64 = stats.databases.iter().map(|database| database.keys).sum();
             tracing::info!(
                 keys,
                 "all data is discarded, since there are no save points (--save)"
             );
+        }
+        if !server.config.current().save_points.are_any() {
             return true;
         }
         let mut seat = server.keyspace.seat();
@@ -192,6 +208,10 @@ impl Running {
                 tracing::error!("an event loop ended by a panic");
             }
         }
+        // Loops that end send what they have held back until then.
+        if let Some(log) = self.log {
+            log.stop(&self.server);
+        }
     }
 }
 
@@ -212,7 +232,7 @@ mod tests {
             let mut running = start(settings, None, 0).expect("a server");
             let thread = watched(&running.server, 2, end).expect("a thread");
             running.loops.push(thread);
-            let patience = std::time::Duration::from_secs(60);
+            let patience = Duration::from_secs(60);
             assert_eq!(
                 running.stopped.recv_timeout(patience),
                 Ok(StopReason::Failure)

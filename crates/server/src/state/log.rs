@@ -50,6 +50,10 @@ pub(crate) struct LogState {
     requests: Mutex<Option<Sender<LogRequest>>>,
     /// Who waits for the segments that begin at cuts of the records.
     cuts: Mutex<VecDeque<Sender<Rolled>>>,
+    /// A new base is being written.
+    pub(crate) is_rewriting: AtomicBool,
+    /// Bytes behind the base that were there at the start.
+    replayed: AtomicU64,
     /// Bytes behind the base, and of the base.
     pub(crate) bytes: AtomicU64,
     pub(crate) base_bytes: AtomicU64,
@@ -71,6 +75,8 @@ impl Default for LogState {
             thread: Mutex::default(),
             requests: Mutex::default(),
             cuts: Mutex::default(),
+            is_rewriting: AtomicBool::new(false),
+            replayed: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
             base_bytes: AtomicU64::new(0),
             rewrite_failed: AtomicBool::new(false),
@@ -159,6 +165,25 @@ impl LogState {
         {
             thread.unpark();
         }
+    }
+
+    /// So many bytes behind the base were there at the start.
+    pub(crate) fn replayed_bytes(&self, bytes: u64) {
+        self.replayed.store(bytes, Relaxed);
+        self.bytes.store(bytes, Relaxed);
+    }
+
+    /// So many bytes were written behind the base, since the start or since it is in force.
+    pub(crate) fn count_bytes(&self, bytes: u64) {
+        self.bytes
+            .store(self.replayed.load(Relaxed) + bytes, Relaxed);
+    }
+
+    /// A new base is in force, of so many bytes.
+    pub(crate) fn rebased(&self, bytes: u64) {
+        self.replayed.store(0, Relaxed);
+        self.base_bytes.store(bytes, Relaxed);
+        self.rewrites.fetch_add(1, Relaxed);
     }
 
     /// Asks the thread for something. False if it is gone.

@@ -8,6 +8,7 @@ use crate::clients::pause::Pause;
 use crate::config::Settings;
 use crate::counters::metrics::LoopTally;
 use crate::loop_handle::LoopHandle;
+use crate::loop_handle::inbox::Target;
 use crate::scripts::Scripts;
 use crate::state::server::Server;
 
@@ -35,6 +36,8 @@ pub(crate) struct LoopState {
     pub(crate) append_expired_at: u64,
     pub(crate) tally: LoopTally,
     pub(crate) scripts: Scripts,
+    /// Connections whose output waits for the log.
+    pub(crate) withheld: Vec<Target>,
     /// Commands run beside a script of this loop, which has locked shards.
     pub(crate) beside_script: bool,
 }
@@ -51,6 +54,7 @@ impl LoopState {
             append_expired_at: 0,
             tally: LoopTally::default(),
             scripts: Scripts::default(),
+            withheld: Vec::new(),
             beside_script: false,
             index,
             server,

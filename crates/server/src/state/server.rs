@@ -24,6 +24,7 @@ use crate::pubsub::hub::Hub;
 use crate::scripts::bodies::Bodies;
 use crate::scripts::libraries::Libraries;
 use crate::state::loading::Loading;
+use crate::state::log::LogState;
 use crate::state::long_scripts::LongScripts;
 use crate::state::snapshots::Snapshots;
 use crate::time::clock::Clock;
@@ -52,7 +53,7 @@ pub(crate) struct Server {
     /// Descriptors that are no connections.
     pub(crate) own_files: usize,
     /// The tick at which the server started.
-    pub(crate) started: u64,
+    pub(crate) started: AtomicU64,
     /// Counters at the last CONFIG RESETSTAT.
     pub(crate) stats_base: Mutex<LoopTally>,
     /// The most memory that was in use whenever somebody asked.
@@ -62,6 +63,7 @@ pub(crate) struct Server {
     pub(crate) latency: Latency,
     pub(crate) snapshots: Snapshots,
     pub(crate) loading: Loading,
+    pub(crate) log: LogState,
     /// Connections that were accepted and not yet closed.
     pub(crate) connected: AtomicUsize,
     pub(crate) stopping: AtomicBool,
@@ -185,7 +187,7 @@ impl Server {
             clock.now().tick,
         );
         Self {
-            started: clock.now().tick,
+            started: AtomicU64::new(clock.now().tick),
             clock,
             config: Live::new(parts.settings, parts.file),
             hub: Hub::new(Arc::clone(&parts.loops)),
@@ -210,6 +212,7 @@ impl Server {
             latency: Latency::default(),
             snapshots,
             loading: Loading::default(),
+            log: LogState::default(),
             connected: AtomicUsize::new(0),
             stopping: AtomicBool::new(false),
             stop: parts.stop,

@@ -25,8 +25,8 @@ const SAMPLE_MAX_NS: u64 = 20_000;
 #[derive(Debug)]
 pub(crate) struct Clock {
     source: TimeSource,
-    /// Monotonic nanoseconds at [`ORIGIN_TICK`].
-    origin_ns: u64,
+    /// Monotonic nanoseconds at [`ORIGIN_TICK`], which may be before the machine was started.
+    origin_ns: AtomicI64,
     /// Wall milliseconds minus engine ticks.
     wall_offset_ms: AtomicI64,
 }
@@ -45,7 +45,7 @@ impl Clock {
         };
         // Going back to the start of the running wall millisecond aligns the phases.
         let phase = wall_ns.rem_euclid(i128::from(NS_PER_MS)) as u64;
-        let origin_ns = mono_ns.saturating_sub(phase);
+        let origin_ns = AtomicI64::new(mono_ns as i64 - phase as i64);
         let wall_ms = wall_ns.div_euclid(i128::from(NS_PER_MS)) as i64;
         let wall_offset_ms = AtomicI64::new(wall_ms - ORIGIN_TICK as i64);
         Self {
@@ -57,12 +57,28 @@ impl Clock {
 
     /// Returns the time, for one batch of commands: one read of the monotonic clock.
     pub(crate) fn now(&self) -> Time {
-        let since = self.source.monotonic_ns().saturating_sub(self.origin_ns);
+        let since = self.since(self.source.monotonic_ns());
         Time {
             tick: ORIGIN_TICK + since / NS_PER_MS,
             micros: (since % NS_PER_MS / 1_000) as u32,
             wall_offset_ms: self.wall_offset_ms.load(Ordering::Relaxed),
         }
+    }
+
+    /// Nanoseconds from [`ORIGIN_TICK`] to a moment of the monotonic clock.
+    #[inline]
+    fn since(&self, mono_ns: u64) -> u64 {
+        let origin = self.origin_ns.load(Ordering::Relaxed);
+        u64::try_from(mono_ns as i64 - origin).unwrap_or(0)
+    }
+
+    /// Goes forward to a tick, so that engine time goes on where it had ended. It never goes back.
+    pub(crate) fn go_on_from(&self, tick: u64) {
+        let ahead = tick.saturating_sub(self.now().tick);
+        let ahead = i64::try_from(ahead.saturating_mul(NS_PER_MS)).unwrap_or(0);
+        self.origin_ns.fetch_sub(ahead, Ordering::Relaxed);
+        let ms = ahead / NS_PER_MS as i64;
+        self.wall_offset_ms.fetch_sub(ms, Ordering::Relaxed);
     }
 
     /// Compares the wall clock with the stored offset, and follows it when it was stepped or has
@@ -71,7 +87,7 @@ impl Clock {
         let Some((mono_ns, wall_ns)) = self.source.sample() else {
             return;
         };
-        let since = mono_ns.saturating_sub(self.origin_ns);
+        let since = self.since(mono_ns);
         let engine_ns = i128::from(ORIGIN_TICK) * i128::from(NS_PER_MS) + i128::from(since);
         let offset_ns = wall_ns - engine_ns;
         let stored = self.wall_offset_ms.load(Ordering::Relaxed);
@@ -106,7 +122,7 @@ impl Clock {
     pub(crate) fn tick_to_monotonic_ns(&self, tick: u64) -> u64 {
         tick.saturating_sub(ORIGIN_TICK)
             .saturating_mul(NS_PER_MS)
-            .saturating_add(self.origin_ns)
+            .saturating_add_signed(self.origin_ns.load(Ordering::Relaxed))
     }
 }
 
@@ -238,10 +254,10 @@ mod tests {
                 break sample;
             }
         };
-        let tick = ORIGIN_TICK + (mono_ns - clock.origin_ns) / NS_PER_MS;
+        let tick = ORIGIN_TICK + clock.since(mono_ns) / NS_PER_MS;
         let wall_of_tick_ns =
             (tick as i128 + i128::from(clock.wall_offset_ms.load(Ordering::Relaxed))) * 1_000_000;
-        let into_tick = i128::from((mono_ns - clock.origin_ns) % NS_PER_MS);
+        let into_tick = i128::from(clock.since(mono_ns) % NS_PER_MS);
         // Two samples, each good to SAMPLE_MAX_NS.
         assert!((wall_ns - wall_of_tick_ns - into_tick).abs() <= 2 * i128::from(SAMPLE_MAX_NS));
     }
@@ -274,12 +290,27 @@ mod tests {
     }
 
     #[test]
+    fn it_goes_on_where_another_one_had_ended() {
+        let clock = Clock::manual();
+        let wall_ms = clock.now().wall_ms();
+        clock.go_on_from(ORIGIN_TICK + 5_000);
+        clock.go_on_from(ORIGIN_TICK + 4_000);
+        assert_eq!(clock.now().tick, ORIGIN_TICK + 5_000);
+        assert_eq!(clock.now().wall_ms(), wall_ms);
+        clock.advance(Duration::from_millis(7));
+        assert_eq!(clock.now().tick, ORIGIN_TICK + 5_007);
+        let ns = clock.tick_to_monotonic_ns(ORIGIN_TICK + 5_010);
+        assert_eq!(ns, clock.monotonic_ns() + 3 * NS_PER_MS);
+    }
+
+    #[test]
     fn a_tick_begins_where_the_clock_says() {
         let clock = Clock::start();
-        assert_eq!(clock.tick_to_monotonic_ns(ORIGIN_TICK), clock.origin_ns);
+        let origin_ns = clock.origin_ns.load(Ordering::Relaxed) as u64;
+        assert_eq!(clock.tick_to_monotonic_ns(ORIGIN_TICK), origin_ns);
         assert_eq!(
             clock.tick_to_monotonic_ns(ORIGIN_TICK + 2),
-            clock.origin_ns + 2_000_000
+            origin_ns + 2_000_000
         );
         assert_eq!(clock.tick_to_monotonic_ns(u64::MAX), u64::MAX);
     }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tidewheel_keyspace::Walked;
 use tidewheel_time::NEVER;
 
-use crate::persistence;
+use crate::persistence::{self, log};
 use crate::state::loop_state::LoopState;
 use crate::time::clock;
 use crate::upkeep::shards::LoopShards;
@@ -100,19 +100,24 @@ impl LoopSnapshot {
     }
 
     fn looks_at(&self, state: &LoopState) -> u64 {
-        match state.index == 0 && state.settings.save_points.are_any() {
+        let looks = state.settings.save_points.are_any() || state.server.log.is_on();
+        match state.index == 0 && looks {
             true => self.look_at,
             false => NEVER,
         }
     }
 
-    /// Begins a snapshot if one is due.
+    /// Begins a snapshot, or a new base of the log, if one is due.
     fn look(&mut self, state: &mut LoopState) {
         self.look_at = state.time.tick + LOOK_MS;
         let (server, time) = (Arc::clone(&state.server), state.time);
+        if server.is_loading() || server.pause.is_on() || server.snapshots.background().is_some() {
+            return;
+        }
         let changes = server.keyspace.stats(time).changes;
         let points = &state.settings.save_points;
-        if !server.snapshots.is_due(points, time.tick, changes) || server.pause.is_on() {
+        let rewrites = log::is_due(&server, &state.settings, time.tick);
+        if !rewrites && !server.snapshots.is_due(points, time.tick, changes) {
             return;
         }
         let Ok(no_long) = server.keyspace.without_long_commands() else {
@@ -120,9 +125,11 @@ impl LoopSnapshot {
             return;
         };
         if let Ok(alone) = no_long.alone(&mut state.seat) {
-            tracing::info!("begins a snapshot: a save point is reached");
-            // It has told why it could not.
-            let _ = persistence::begin(&server, &alone, time);
+            // They have told why they could not.
+            let _ = match rewrites {
+                true => log::rewrite(&server, &alone, time),
+                false => persistence::begin(&server, &alone, time),
+            };
         }
     }
 }

@@ -70,8 +70,19 @@ impl Turn<'_> {
             let added = server.libraries.add(library, replaces);
             added.map(|()| name).map_err(|why| refused(&why))
         })?;
+        self.record_libraries();
         self.out.bulk(name.as_bytes());
         Ok(CommandStep::Done)
+    }
+
+    /// Has all libraries recorded, as they are by now.
+    fn record_libraries(&self) {
+        let (server, time) = (&self.state.server, self.state.time);
+        server.libraries.look(|table| {
+            let codes = table.all().map(|library| &*library.code);
+            let words: Vec<&[u8]> = std::iter::once(&b"FUNCTION"[..]).chain(codes).collect();
+            server.keyspace.record(time, &words);
+        });
     }
 
     /// Loads a library, but for one whose name is `present`.
@@ -110,7 +121,10 @@ impl Turn<'_> {
 
     pub(super) fn function_delete(&mut self, args: Args<'_>) -> HandlerResult {
         match self.state.server.libraries.remove(&args[2]) {
-            true => self.done(),
+            true => {
+                self.record_libraries();
+                self.done()
+            }
             false => Err(error(NO_LIBRARY)),
         }
     }
@@ -125,6 +139,7 @@ impl Turn<'_> {
             return Err(error(FLUSH_MODES));
         }
         self.state.server.libraries.clear();
+        self.record_libraries();
         self.done()
     }
 
@@ -216,6 +231,7 @@ impl Turn<'_> {
             let restored = (server.libraries).restore(loaded.clone(), flushes, replaces);
             restored.map_err(|why| refused(&why))
         })?;
+        self.record_libraries();
         self.done()
     }
 

@@ -111,6 +111,7 @@ const BY_NAME: &[(&str, CommandHandler)] = &[
     ("quit", |turn, _, _| turn.quit()),
     ("reset", |turn, conn, _| Ok(turn.reset(conn))),
     ("role", |turn, _, _| turn.role()),
+    ("bgrewriteaof", |turn, conn, _| turn.rewrite_log(conn)),
     ("bgsave", |turn, conn, args| turn.save_in_background(conn, args)),
     ("lastsave", |turn, _, _| turn.last_save()),
     ("save", |turn, conn, _| turn.save(conn)),

@@ -61,6 +61,34 @@ impl Turn<'_> {
         }
     }
 
+    pub(super) fn rewrite_log(&mut self, conn: &mut Connection) -> HandlerResult {
+        let server = Arc::clone(&self.state.server);
+        if !server.log.is_on() {
+            return Err(error("ERR there is no log: see appendonly"));
+        }
+        if server.log.is_rewriting.load(Ordering::Relaxed) {
+            return Err(error(
+                "ERR Background append only file rewriting already in progress",
+            ));
+        }
+        if server.snapshots.background().is_some() {
+            return Err(IN_PROGRESS);
+        }
+        let (time, shared) = (self.state.time, Arc::clone(&server));
+        let begun = self.alone(conn, |_, alone| {
+            persistence::log::rewrite(&shared, alone, time)
+        });
+        match begun {
+            Ok(Ok(())) => {
+                self.out
+                    .simple("Background append only file rewriting started");
+                Ok(CommandStep::Done)
+            }
+            Ok(Err(_)) => Err(NOT_SAVED),
+            Err(waits) => Ok(waits),
+        }
+    }
+
     fn begin_snapshot(&mut self, conn: &mut Connection) -> HandlerResult {
         let (time, shared) = (self.state.time, Arc::clone(&self.state.server));
         let begun = self.alone(conn, |_, alone| persistence::begin(&shared, alone, time));
@@ -162,6 +190,10 @@ impl Turn<'_> {
         conn: &mut Connection,
         options: ReloadOptions,
     ) -> HandlerResult {
+        if self.state.server.log.is_on() && (options.nosave || options.noflush) {
+            // What the file brings would be in no record.
+            return Err(error("ERR not while changes are logged"));
+        }
         let time = self.state.time;
         let just_taken = !options.nosave;
         let stays = Stays {

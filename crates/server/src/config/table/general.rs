@@ -7,8 +7,8 @@ use crate::config::expired_streams::ExpiredStreams;
 use crate::config::password::Password;
 use crate::config::save_points::SavePoints;
 use crate::config::value::{
-    BindAddress, DebugAccess, LogLevel, integer, memory_within, name_of, name_of_bool, percentage,
-    word, yes_or_no,
+    BindAddress, DebugAccess, LogLevel, SyncPolicy, integer, memory_within, name_of, name_of_bool,
+    percentage, word, yes_or_no,
 };
 
 const DEBUG_ACCESS: &[(&str, DebugAccess)] = &[
@@ -19,6 +19,12 @@ const DEBUG_ACCESS: &[(&str, DebugAccess)] = &[
 
 /// The values of `rdb-version-check`, and whether each accepts any version.
 const DUMP_VERSIONS: &[(&str, bool)] = &[("strict", false), ("relaxed", true)];
+
+const SYNC_POLICIES: &[(&str, SyncPolicy)] = &[
+    ("always", SyncPolicy::Always),
+    ("everysec", SyncPolicy::EverySecond),
+    ("no", SyncPolicy::Never),
+];
 
 const LOG_LEVELS: &[(&str, LogLevel)] = &[
     ("debug", LogLevel::Debug),
@@ -371,6 +377,53 @@ pub(super) static KEYS: &[ConfigKey] = &[
         },
     },
     ConfigKey {
+        name: "appendonly",
+        value: "yes|no",
+        help: "log each change, so that a crash loses no more than `appendfsync` says",
+        change: ChangeTime::AtStart,
+        get: |s| name_of_bool(s.append_only),
+        set: |s, v| put(&mut s.append_only, yes_or_no(v)?),
+    },
+    ConfigKey {
+        name: "appendfsync",
+        value: "always|everysec|no",
+        help: "when the log is brought to disk: before any reply tells of a change, once a second, or when the system does \
+               so",
+        change: ChangeTime::Live,
+        get: |s| name_of(s.sync_policy, SYNC_POLICIES),
+        set: |s, v| put(&mut s.sync_policy, word(v, SYNC_POLICIES)?),
+    },
+    ConfigKey {
+        name: "appenddirname",
+        value: "NAME",
+        help: "the folder of the log, in `dir`",
+        change: ChangeTime::AtStart,
+        get: |s| s.log_folder.clone(),
+        set: |s, v| match v {
+            "" | "." | ".." => Err("it is the name of a folder".to_owned()),
+            path if path.contains('/') => {
+                Err("it is a name in the folder `dir`, not a path".to_owned())
+            }
+            name => put(&mut s.log_folder, text(name)?),
+        },
+    },
+    ConfigKey {
+        name: "auto-aof-rewrite-percentage",
+        value: "PERCENT",
+        help: "the log gets a new base when it is so long, of the base; 0: never by itself",
+        change: ChangeTime::Live,
+        get: |s| s.rewrite_percentage.to_string(),
+        set: |s, v| put(&mut s.rewrite_percentage, integer(v, 0, i32::MAX as u64)?),
+    },
+    ConfigKey {
+        name: "auto-aof-rewrite-min-size",
+        value: "BYTES",
+        help: "and at least so long",
+        change: ChangeTime::Live,
+        get: |s| s.rewrite_min_size.to_string(),
+        set: |s, v| put(&mut s.rewrite_min_size, memory_within(v, 0, u64::MAX)?),
+    },
+    ConfigKey {
         name: "load-skip-unknown",
         value: "yes|no",
         help: "skip values of modules when a snapshot is loaded, instead of refusing it",
@@ -395,13 +448,5 @@ pub(super) static KEYS: &[ConfigKey] = &[
         change: ChangeTime::AtStart,
         get: |_| "no".to_owned(),
         set: |_, v| only(v, "no", "this server runs in the foreground"),
-    },
-    ConfigKey {
-        name: "appendonly",
-        value: "no",
-        help: "append-only log; there is none, so only `no` is accepted",
-        change: ChangeTime::Live,
-        get: |_| "no".to_owned(),
-        set: |_, v| only(v, "no", "this server writes no append-only log"),
     },
 ];

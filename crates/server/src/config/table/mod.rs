@@ -130,7 +130,7 @@ mod tests {
     fn keys_and_values_that_do_not_exist_are_refused() {
         let mut settings = Settings::default();
         for (name, value) in [
-            ("appendonly", "yes"),
+            ("appendfsync", "sometimes"),
             ("save", "60"),
             ("shards", "3"),
             ("maxmemory-policy", "lifo"),

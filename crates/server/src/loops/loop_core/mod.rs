@@ -154,6 +154,7 @@ impl<K: Sockets> LoopCore<K> {
 
     /// Takes in what other threads have sent.
     pub(crate) fn take_inbox(&mut self) {
+        self.release_withheld();
         if self.is_shut_out() {
             return;
         }
@@ -175,6 +176,24 @@ impl<K: Sockets> LoopCore<K> {
         self.follow_settings();
         if self.table.holds_back() && !self.server().pause.is_on() {
             self.resume();
+        }
+    }
+
+    /// Looks at the connections again whose output waits for the log, if more is on disk.
+    fn release_withheld(&mut self) {
+        if self.state.withheld.is_empty() {
+            return;
+        }
+        let log = &self.server().log;
+        let seen = (log.on_disk(), log.holds_replies());
+        if std::mem::replace(&mut self.log_seen, seen) == seen {
+            return;
+        }
+        for target in std::mem::take(&mut self.state.withheld) {
+            if let Some(link) = self.table.find(target) {
+                link.conn.withheld = false;
+                self.table.enqueue(target.slot);
+            }
         }
     }
 
@@ -207,6 +226,10 @@ impl<K: Sockets> LoopCore<K> {
         // For example of commands of a connection that is gone. Nobody else would do it.
         self.server().publish_events();
         expired::append(&mut self.state);
+        let server = self.server();
+        if server.log.is_on() && server.keyspace.waiting_record_bytes() > 0 {
+            server.log.wake();
+        }
         self.state.seat.leave();
     }
 
@@ -275,6 +298,7 @@ impl<K: Sockets> LoopCore<K> {
     /// Sends what is left before the loop ends. Returns for how many milliseconds to wait for
     /// sockets that take more, `None` when it is done or has lasted long enough.
     pub(crate) fn drain(&mut self) -> Option<u64> {
+        self.release_withheld();
         if self.drain_ends.is_none() {
             self.take_inbox();
             self.answer(usize::MAX);

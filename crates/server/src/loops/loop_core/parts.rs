@@ -42,6 +42,9 @@ pub(crate) struct LoopCore<K: Sockets> {
     pub(super) shrinking: Shrinking,
     pub(super) forgetting: Forgetting,
     pub(super) snapshot: LoopSnapshot,
+    /// What was on disk when connections that wait for the log were looked at, and whether replies
+    /// wait.
+    pub(super) log_seen: (u64, bool),
     pub(super) items: Vec<InboxItem>,
     pub(super) memory_check: MemoryCheck,
     pub(super) uncounted: UncountedCopies,
@@ -70,6 +73,7 @@ impl<K: Sockets> LoopCore<K> {
             shrinking: Shrinking::default(),
             forgetting: Forgetting::default(),
             snapshot,
+            log_seen: (0, false),
             items: Vec::new(),
             memory_check: MemoryCheck::default(),
             uncounted: UncountedCopies::default(),

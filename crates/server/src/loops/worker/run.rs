@@ -406,6 +406,8 @@ impl Turn<'_> {
         if !link.conn.output.is_empty() {
             link.conn.output.append(self.out.as_bytes());
             self.out.clear();
+        } else if self.state.server.log.holds_replies() {
+            self.hold(link)?;
         } else {
             let (sent, full) = write_some(&mut link.stream, self.out.as_bytes())?;
             link.conn.blocked = full;
@@ -422,6 +424,19 @@ impl Turn<'_> {
             self.state.server.reclaimer.drop_buffer(self.out.take());
         }
         Ok(())
+    }
+}
+
+impl Turn<'_> {
+    /// Sends replies when what they tell is on disk.
+    #[cold]
+    fn hold<S: Read + Write>(&mut self, link: &mut Link<S>) -> io::Result<()> {
+        match self.out.len() > ADOPT_MIN {
+            true => link.conn.output.adopt(self.out.take(), 0),
+            false => link.conn.output.append(self.out.as_bytes()),
+        }
+        self.out.clear();
+        link.send_output(self.state)
     }
 }
 

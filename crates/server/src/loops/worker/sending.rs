@@ -11,16 +11,37 @@ use crate::state::loop_state::LoopState;
 impl<S: Write> Link<S> {
     /// Sends what waits in the output, but no more than one turn's share.
     pub(crate) fn send_output(&mut self, state: &mut LoopState) -> io::Result<()> {
-        if self.conn.blocked || self.conn.output.is_empty() {
+        if !self.conn.can_send() {
             return Ok(());
         }
-        let (sent, full, buffer) = self.conn.output.send(&mut self.stream)?;
+        let mut most = usize::MAX;
+        if state.server.log.holds_replies() {
+            most = self.released(state);
+            if most == 0 {
+                return Ok(());
+            }
+        }
+        let (sent, full, buffer) = self.conn.output.send(&mut self.stream, most)?;
         self.conn.blocked = full;
         self.note_sent(state, sent);
         if let Some(buffer) = buffer {
             state.server.reclaimer.drop_buffer(buffer);
         }
         Ok(())
+    }
+
+    /// The number of bytes that may leave. If there are none, the connection waits for the log.
+    #[cold]
+    fn released(&mut self, state: &mut LoopState) -> usize {
+        self.conn.output.hold(state.server.keyspace.records());
+        // From here on the loop is told when more is on disk.
+        state.handle().await_log();
+        let released = self.conn.output.released(state.server.log.on_disk());
+        if released == 0 {
+            self.conn.withheld = true;
+            state.withheld.push(self.conn.target());
+        }
+        released
     }
 
     /// Sends as much as the socket takes.

@@ -23,6 +23,7 @@ use crate::commands::turn::{CommandStep, Turn};
 use crate::counters::metrics::MomentaryRates;
 use crate::process::system;
 use crate::pubsub::subscriptions::SubscriptionKind;
+use crate::state::log::Trouble;
 use crate::state::loop_state::LoopState;
 
 /// A section of INFO: its name, whether a plain INFO shows it, and the function that writes it.
@@ -138,7 +139,11 @@ impl Turn<'_> {
 
 fn server(state: &LoopState, _: &Stats, text: &mut String) -> std::fmt::Result {
     let server = &state.server;
-    let uptime_s = state.time.tick.saturating_sub(server.started) / 1000;
+    let uptime_s = state
+        .time
+        .tick
+        .saturating_sub(server.started.load(Ordering::Relaxed))
+        / 1000;
     let file = server.config.file.as_ref();
     let file = file.map_or(String::new(), |file| file.display().to_string());
     let executable = std::env::current_exe().unwrap_or_default();
@@ -228,6 +233,8 @@ fn persistence(state: &LoopState, stats: &Stats, text: &mut String) -> std::fmt:
         true => "err",
         false => "ok",
     };
+    let log = &state.server.log;
+    let status_of = |failed| if failed { "err" } else { "ok" };
     let background = snapshots.background();
     let seconds = |ms: u64| i64::try_from(ms / 1000).unwrap_or(i64::MAX);
     let took_s = match snapshots.took_ms() {
@@ -254,9 +261,12 @@ fn persistence(state: &LoopState, stats: &Stats, text: &mut String) -> std::fmt:
         "current_save_keys_total" = all,
         "current_cow_size" = held,
         "rdb_last_load_keys_loaded" = snapshots.loaded.load(Ordering::Relaxed),
-        "aof_enabled" = 0,
-        "aof_rewrite_in_progress" = 0,
+        "aof_enabled" = u8::from(log.is_on()),
+        "aof_rewrite_in_progress" = u8::from(log.is_rewriting.load(Ordering::Relaxed)),
         "aof_rewrite_scheduled" = 0,
+        "aof_last_bgrewrite_status" = status_of(log.rewrite_failed.load(Ordering::Relaxed)),
+        "aof_last_write_status" = status_of(log.trouble() != Trouble::None),
+        "aof_rewrites" = log.rewrites.load(Ordering::Relaxed),
         "module_fork_in_progress" = 0,
     );
     if state.server.is_loading() {

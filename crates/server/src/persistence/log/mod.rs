@@ -1,0 +1,78 @@
+//! The log: each change, on disk. `tidewheel-log` has the files; here is what goes in and out.
+//!
+//! ```text
+//! commands ──records──► queue ──take──► writer ──frames──► segment 8     base-8.rdb
+//!                                          │                             (a snapshot)
+//!                replies that are held ◄───┘ so many records are on disk
+//! ```
+//!
+//! 1. A command records what it has changed before it unlocks (`tidewheel-keyspace`, `records`).
+//! 2. The thread that writes takes all records that wait, and appends them as one frame.
+//! 3. `appendfsync` says when it syncs: `always`, as soon as it has written; `everysec`, once a
+//!    second; `no`, never. With `always`, what has come while a sync was under way is the next
+//!    frame, so one sync serves all who wait.
+//! 4. With `always`, bytes leave a connection only when all records are on disk that had been made
+//!    before they were to leave. So no client sees what a crash takes back: neither its own changes
+//!    nor those of others. That is at the only two places where bytes leave, `Turn::send` and
+//!    `Link::send_output`.
+//! 5. A new base (BGREWRITEAOF, or when the log has grown enough): the records are cut while nobody
+//!    is inside, and a snapshot begins at the same moment. At the cut the writer begins a segment.
+//!    When the snapshot is on disk under that segment's name, what is older goes.
+//!
+//! # A restart
+//!
+//! The base is loaded, and each record runs at its own time. Meanwhile nothing expires: a record
+//! finds what its command has found. Engine time then goes on where the last frame has left it,
+//! plus the time since, which a clock measures that nobody sets. So each key has the time left that
+//! it had, less what has passed. What had died before the last frame was announced then, and leaves
+//! in silence; what has died since is announced.
+//!
+//! # When it cannot be written
+//!
+//! Commands that change data are refused (`-MISCONF`), and reads go on. A write that has failed,
+//! for example because the disk is full, is tried again ten times a second. After a sync has failed,
+//! what the system still holds cannot be trusted; the first loop begins a new base, and when it is
+//! on disk, changes are accepted again.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `recover.rs` | what is on disk becomes the data |
+//! | `writer.rs` | takes records, and brings them to disk |
+//! | `thread.rs` | the thread that does so |
+//! | `rewrite.rs` | a new base |
+
+mod recover;
+mod rewrite;
+mod thread;
+mod writer;
+
+use tidewheel_keyspace::Time;
+use tidewheel_log::Moment;
+use tidewheel_time::boot_nanos;
+
+pub(crate) use self::recover::{Recovered, recover};
+pub(crate) use self::rewrite::{is_due, rewrite};
+pub(crate) use self::thread::LogThreads;
+use super::anchor::boot_id;
+use crate::state::server::Server;
+
+/// What a segment's header says: the form of the records, and which start of the machine it was.
+fn header() -> String {
+    format!("records 1 boot {}", boot_id().unwrap_or_default())
+}
+
+/// The start of the machine that a header names.
+fn boot_of(header: &[u8]) -> Option<&str> {
+    let text = std::str::from_utf8(header).ok()?;
+    text.strip_prefix("records 1 boot ")
+}
+
+/// This moment, as frames say it. Its tick is engine time.
+fn moment(server: &Server) -> Moment {
+    let time: Time = server.keyspace.engine_time(server.clock.now());
+    Moment {
+        tick: time.tick,
+        wall_ms: time.wall_ms(),
+        boot_ms: boot_nanos().map_or(0, |ns| ns / 1_000_000),
+    }
+}

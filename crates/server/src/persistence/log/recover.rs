@@ -1,0 +1,325 @@
+//! What is on disk becomes the data.
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use anyhow::Context as _;
+use tidewheel_keyspace::{
+    ExpiredStream, Fields, NotifyFlags, Progress, Record, RecordReader, Seat, Time,
+};
+use tidewheel_log::{Log, Moment, Opened, RealFolder, base_name};
+
+use super::super::anchor::{self, Anchor};
+use super::super::load;
+use super::super::save::Preface;
+use super::super::watched::Watched;
+use super::rewrite::folder;
+use super::{boot_of, header};
+use crate::config::engine;
+use crate::state::server::{Server, StopReason};
+use crate::time::clock::ORIGIN_TICK;
+
+/// What has become of a recovery.
+#[derive(Debug)]
+pub(crate) enum Recovered {
+    /// The data is there, and the log may be written.
+    Log(Log<RealFolder>),
+    /// The server is to stop before all is loaded.
+    Stopped(StopReason),
+}
+
+/// Where the engine's time stood, and when that was.
+#[derive(Debug)]
+struct Mark {
+    tick: u64,
+    at: Anchor,
+}
+
+/// Makes the data of the log in its folder. If there is no log yet, of the snapshot, and begins a
+/// log with it. Clients may be there, and are refused.
+pub(crate) fn recover(
+    server: &Arc<Server>,
+    stops: &dyn Fn() -> Option<StopReason>,
+) -> anyhow::Result<Recovered> {
+    let path = folder(&server.config.current());
+    refuse_foreign(&path)?;
+    super::super::save::make_folder(Path::new(&server.config.current().folder))?;
+    fs::create_dir_all(&path).with_context(|| format!("cannot make {}", path.display()))?;
+    let opened = RealFolder::new(&path)
+        .map_err(anyhow::Error::from)
+        .and_then(|folder| Ok(Log::open(folder)?));
+    let mut opened = opened.with_context(|| explain(&path))?;
+    let base = opened.base();
+    let mut reader = Replay::new(server);
+    if let Some(base) = &base {
+        if let Some(why) = reader.load_base(&path.join(base), stops)? {
+            return Ok(Recovered::Stopped(why));
+        }
+    }
+    reader.begin();
+    let replayed = reader.replay(&mut opened, stops);
+    let stopped = replayed.with_context(|| explain(&path))?;
+    if let Some(why) = stopped {
+        return Ok(Recovered::Stopped(why));
+    }
+    let is_new = base.is_none() && reader.frames == 0;
+    let cut = opened.cut();
+    reader.end(cut);
+    if is_new && let Some(why) = load(server, stops)? {
+        return Ok(Recovered::Stopped(why));
+    }
+    let log = opened.begin_writing(header().as_bytes());
+    let mut log = log.with_context(|| explain(&path))?;
+    let mut seat = server.keyspace.seat();
+    if is_new && server.keyspace.used_memory() > 0 {
+        first_base(server, &mut seat, &mut log, &path)?;
+    }
+    server.keyspace.start_recording(&seat.exclusive());
+    Ok(Recovered::Log(log))
+}
+
+fn explain(path: &Path) -> String {
+    format!(
+        "cannot load the log in {}: `tidewheel log repair {}` cuts it at the first damage, and keeps what it cuts off",
+        path.display(),
+        path.display()
+    )
+}
+
+/// The log of another server is not to be passed over in silence.
+fn refuse_foreign(path: &Path) -> anyhow::Result<()> {
+    let Ok(names) = fs::read_dir(path) else {
+        return Ok(());
+    };
+    for name in names {
+        let name = name?.file_name();
+        anyhow::ensure!(
+            !name.to_string_lossy().contains(".aof"),
+            "{} has the log of another server ({}): load it there, save a snapshot, and start with that, or name \
+             another folder (--appenddirname)",
+            path.display(),
+            name.to_string_lossy()
+        );
+    }
+    Ok(())
+}
+
+/// Writes what was loaded from a snapshot as the base of a new log.
+fn first_base(
+    server: &Server,
+    seat: &mut Seat,
+    log: &mut Log<RealFolder>,
+    path: &Path,
+) -> anyhow::Result<()> {
+    let time = server.clock.now();
+    let preface = Preface::of(server, time);
+    let segment = log.roll()?;
+    let path = path.join(base_name(segment));
+    let mut write = || -> std::io::Result<u64> {
+        let mut file = File::create_new(&path)?;
+        let alone = seat.exclusive();
+        let (fields, codes) = (preface.fields(), preface.codes());
+        let keyspace = &server.keyspace;
+        let saved = keyspace.save(&alone, time, &fields, codes, &mut file)?;
+        file.sync_all()?;
+        Ok(saved.bytes)
+    };
+    let bytes = write().with_context(|| format!("cannot write {}", path.display()))?;
+    server.log.base_bytes.store(bytes, Relaxed);
+    log.rebase(segment)?;
+    Ok(())
+}
+
+struct Replay<'s> {
+    server: &'s Arc<Server>,
+    seat: Seat,
+    /// Where engine time has come to.
+    mark: Option<Mark>,
+    keys: u64,
+    frames: u64,
+    records: u64,
+    bytes: u64,
+    began_ns: u64,
+}
+
+impl<'s> Replay<'s> {
+    fn new(server: &'s Arc<Server>) -> Self {
+        Self {
+            seat: server.keyspace.seat(),
+            mark: None,
+            keys: 0,
+            frames: 0,
+            records: 0,
+            bytes: 0,
+            began_ns: server.clock.monotonic_ns(),
+            server,
+        }
+    }
+
+    /// Loads the base. Its deadlines are engine time as its writer counted it.
+    fn load_base(
+        &mut self,
+        path: &Path,
+        stops: &dyn Fn() -> Option<StopReason>,
+    ) -> anyhow::Result<Option<StopReason>> {
+        let server = self.server;
+        let file = File::open(path);
+        let file = file.with_context(|| format!("cannot open {}", path.display()))?;
+        let len = file.metadata()?.len();
+        server
+            .loading
+            .begin(server.clock.now().wall_ms() / 1000, len);
+        let mut file = Watched::new(file, server, stops);
+        // Before all that there is: nothing is dead then.
+        let beginning = Time {
+            tick: ORIGIN_TICK,
+            micros: 0,
+            wall_offset_ms: 0,
+        };
+        let offset = |fields: &Fields| Mark::of(fields).map_or(0, |mark| mark.wall_offset_ms());
+        let keyspace = &server.keyspace;
+        let rules = load::rules(server);
+        let loaded = keyspace.load_beside(&mut self.seat, beginning, &offset, rules, &mut file);
+        if file.stopped.is_some() {
+            return Ok(file.stopped);
+        }
+        let loaded = loaded.with_context(|| format!("cannot load {}", path.display()))?;
+        let mark = Mark::of(&loaded.fields);
+        let mark = mark.with_context(|| format!("{} is no base of a log", path.display()))?;
+        self.mark = Some(mark);
+        self.keys = loaded.keys;
+        server.log.base_bytes.store(len, Relaxed);
+        load::load_functions(server, &loaded.functions, load::Stays::default())
+            .map(|()| None)
+            .with_context(|| format!("cannot load {}", path.display()))
+    }
+
+    /// Prepares the keyspace: nothing is removed because time passes, nothing is refused because
+    /// a limit is lower than it was, and nobody is told.
+    fn begin(&mut self) {
+        let keyspace = &self.server.keyspace;
+        keyspace.set_replays(&self.seat.exclusive(), true);
+        keyspace.set_notify_flags(NotifyFlags::NONE);
+        keyspace.set_expired_streams(&Vec::<ExpiredStream>::new());
+        keyspace.rules().proto_max_bulk_len.store(u64::MAX, Relaxed);
+        keyspace.rules().maxmemory.store(0, Relaxed);
+    }
+
+    fn replay(
+        &mut self,
+        opened: &mut Opened<RealFolder>,
+        stops: &dyn Fn() -> Option<StopReason>,
+    ) -> anyhow::Result<Option<StopReason>> {
+        while let Some(frame) = opened.next_frame()? {
+            let place = || format!("segment {}, byte {}", frame.segment, frame.offset);
+            let boot = boot_of(frame.text);
+            let boot = boot.with_context(|| format!("{}: another version's", place()))?;
+            for record in RecordReader::new(frame.payload) {
+                let record = record.with_context(place)?;
+                self.run(&record).with_context(place)?;
+                self.records += 1;
+            }
+            self.mark = Some(Mark::of_frame(frame.moment, boot));
+            self.bytes += frame.payload.len() as u64;
+            self.frames += u64::from(!frame.payload.is_empty());
+            if let Some(why) = stops() {
+                return Ok(Some(why));
+            }
+        }
+        Ok(None)
+    }
+
+    fn run(&mut self, record: &Record<'_>) -> anyhow::Result<()> {
+        let words = record.words();
+        if words.first() == Some(&&b"FUNCTION"[..]) {
+            let codes: Vec<_> = words[1..].iter().map(|code| code.to_vec()).collect();
+            return load::load_functions(self.server, &codes, load::Stays::default());
+        }
+        let replayed = self.server.keyspace.replay(&mut self.seat, record);
+        replayed.map_err(|reply| {
+            let command = words.first().map_or(&b""[..], |word| word);
+            anyhow::anyhow!(
+                "{} cannot be run again: {}",
+                command.escape_ascii(),
+                reply.trim_ascii_end().escape_ascii()
+            )
+        })
+    }
+
+    /// Engine time goes on, and what had died before the last frame leaves in silence.
+    fn end(&mut self, cut: u64) {
+        let server = self.server;
+        let keyspace = &server.keyspace;
+        if let Some(mark) = &self.mark {
+            let now = mark
+                .tick
+                .saturating_add(mark.at.until(&Anchor::now(server.clock.now())));
+            server.clock.go_on_from(now);
+        }
+        let time = server.clock.now();
+        server.started.store(time.tick, Relaxed);
+        keyspace.set_replays(&self.seat.exclusive(), false);
+        let last = self.mark.as_ref().map_or(0, |mark| mark.tick);
+        let told = Time {
+            tick: last,
+            micros: 0,
+            ..time
+        };
+        for shard in 0..keyspace.shards() {
+            self.expire_silently(shard, told);
+        }
+        // That was not late.
+        keyspace.reset_stats();
+        engine::apply(&server.config.current(), keyspace);
+        server.log.replayed_bytes(self.bytes);
+        server.snapshots.loaded.store(self.keys, Relaxed);
+        let ms = (server.clock.monotonic_ns() - self.began_ns) / 1_000_000;
+        let keys: u64 = keyspace
+            .stats(time)
+            .databases
+            .iter()
+            .map(|of| of.keys)
+            .sum();
+        let torn = (cut > 0).then_some(cut);
+        tracing::info!(keys, records = self.records, ms, torn, "loaded the log");
+    }
+
+    fn expire_silently(&mut self, shard: usize, told: Time) {
+        let keyspace = &self.server.keyspace;
+        loop {
+            let Progress { backlog, .. } = keyspace.expire(&mut self.seat, shard, told, 1 << 10);
+            if !backlog {
+                return;
+            }
+        }
+    }
+}
+
+impl Mark {
+    /// Of a base.
+    fn of(fields: &Fields) -> Option<Self> {
+        let field = |name: &str| {
+            let found = fields.iter().find(|(of, _)| of == name.as_bytes());
+            found.map(|(_, text)| &text[..])
+        };
+        let tick = std::str::from_utf8(field(anchor::TICK)?).ok()?;
+        Some(Self {
+            tick: tick.parse().ok()?,
+            at: Anchor::read(field(anchor::FIELD)?)?,
+        })
+    }
+
+    fn of_frame(moment: Moment, boot: &str) -> Self {
+        Self {
+            tick: moment.tick,
+            at: Anchor::of(moment.wall_ms, moment.boot_ms, boot),
+        }
+    }
+
+    /// Wall time less engine time.
+    fn wall_offset_ms(&self) -> i64 {
+        self.at.wall_ms().saturating_sub_unsigned(self.tick)
+    }
+}
