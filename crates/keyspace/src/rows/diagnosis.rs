@@ -72,6 +72,6 @@ pub(super) const ROWS: &[Command] = &chapter(Group::Server, "", [
     row("waitaof", 4, "blocking", "numlocal:int numreplicas:int timeout:int")
         .since("7.2.0").in_group(Group::Generic).in_categories("@connection")
         .hints("request_policy:all_shards response_policy:agg_min")
-        .says("Returns how many append-only files have this client's writes: none, since there are \
-            none."),
+        .says("Waits until all that has changed is on disk. Returns whether the log is, and how \
+            many replicas: none, since there are none."),
 ]);

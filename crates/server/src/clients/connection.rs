@@ -119,6 +119,8 @@ pub(crate) struct Connection {
     pub(crate) blocked: bool,
     /// The output waits for the log.
     pub(crate) withheld: bool,
+    /// WAITAOF waits for the log.
+    pub(crate) log_wait: Option<LogWait>,
     /// A command waits for the end of CLIENT PAUSE.
     pub(crate) paused: bool,
     /// The connection is closed as soon as the output has left.
@@ -138,6 +140,15 @@ pub(crate) struct PartialCommand {
     pub(crate) found: FoundChannels,
     /// Its length in the input.
     pub(crate) bytes: usize,
+}
+
+/// WAITAOF, which waits until changes are on disk.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LogWait {
+    /// So many records.
+    pub(crate) records: u64,
+    /// The tick at which its time is over.
+    pub(crate) until: Option<u64>,
 }
 
 /// A command that waits for a key.
@@ -229,6 +240,7 @@ impl Connection {
             ended: false,
             blocked: false,
             withheld: false,
+            log_wait: None,
             paused: false,
             closing: false,
             queued: false,
@@ -451,7 +463,8 @@ impl Connection {
             .above_soft_since
             .map(|since| since.saturating_add(soft_ms + 1));
         let waited = self.waiting.as_ref().and_then(|waiting| waiting.until);
-        [idle, soft, waited].into_iter().flatten().min()
+        let logged = self.log_wait.and_then(|wait| wait.until);
+        [idle, soft, waited, logged].into_iter().flatten().min()
     }
 
     /// Returns the memory that is held for the client. Its names take `names` bytes.

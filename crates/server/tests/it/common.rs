@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -336,4 +337,34 @@ pub(crate) fn skip(why: &str) {
     let required = std::env::var_os("TIDEWHEEL_REQUIRE_TOOLS").is_some_and(|v| v == "1");
     assert!(!required, "{why}, and it is required");
     println!("skipped: {why} here");
+}
+
+/// A folder that is removed with its owner.
+#[derive(Debug)]
+pub(crate) struct Folder(pub(crate) PathBuf);
+
+impl Folder {
+    pub(crate) fn new(name: &str) -> Self {
+        let name = format!("tidewheel-{name}-{}", std::process::id());
+        Self(std::env::temp_dir().join(name))
+    }
+
+    pub(crate) fn server(&self) -> Server {
+        Server::start_logged(&["--dir", self.text()])
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        self.0.to_str().expect("a path of text")
+    }
+
+    pub(crate) fn file(&self) -> PathBuf {
+        self.0.join("dump.rdb")
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // It may never have been made.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
 }

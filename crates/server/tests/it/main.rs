@@ -14,6 +14,7 @@ mod functions;
 mod hostile;
 mod inspect;
 mod loading;
+mod logged;
 mod monitor;
 #[cfg(unix)]
 mod open_files;

@@ -1,40 +1,11 @@
 //! Snapshots over restarts of the program.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use crate::common::{Reply, Server, bulk, eventually, now, ok, program};
+use crate::common::{Folder, Reply, Server, bulk, eventually, now, ok, program};
 use rustix::process::Signal;
-
-/// A folder that is removed with its owner.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Self {
-        let name = format!("tidewheel-{name}-{}", std::process::id());
-        Self(std::env::temp_dir().join(name))
-    }
-
-    fn server(&self) -> Server {
-        Server::start_logged(&["--dir", self.text()])
-    }
-
-    fn text(&self) -> &str {
-        self.0.to_str().expect("a path of text")
-    }
-
-    fn file(&self) -> PathBuf {
-        self.0.join("dump.rdb")
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // It may never have been made.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 fn number(reply: &Reply) -> i64 {
     match reply {

@@ -125,7 +125,7 @@ const BY_NAME: &[(&str, CommandHandler)] = &[
     ("sunsubscribe", |turn, conn, args| turn.unsubscribe(conn, SubscriptionKind::Shard, args)),
     ("unsubscribe", |turn, conn, args| turn.unsubscribe(conn, SubscriptionKind::Channel, args)),
     ("wait", |turn, _, args| turn.wait(args)),
-    ("waitaof", |turn, _, args| turn.wait_aof(args)),
+    ("waitaof", |turn, conn, args| turn.wait_aof(conn, args)),
 ];
 
 #[cfg(test)]

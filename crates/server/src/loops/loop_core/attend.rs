@@ -155,6 +155,11 @@ impl<K: Sockets> LoopCore<K> {
                 self.close(slot);
             } else if link.conn.waits_no_longer(now) {
                 self.wait_is_over(slot);
+            } else if let Some(wait) = &mut link.conn.log_wait
+                && wait.until.is_some_and(|until| until <= now)
+            {
+                // It is tried again, and sees that its time is over.
+                self.table.enqueue(slot);
             } else if link
                 .conn
                 .time_out(&self.state.settings)

@@ -73,11 +73,18 @@ pub(crate) fn recover(
     let log = opened.begin_writing(header().as_bytes());
     let mut log = log.with_context(|| explain(&path))?;
     let mut seat = server.keyspace.seat();
-    if is_new && server.keyspace.used_memory() > 0 {
+    let is_empty = keys(server) == 0 && server.libraries.look(|table| table.all().count()) == 0;
+    if is_new && !is_empty {
         first_base(server, &mut seat, &mut log, &path)?;
     }
     server.keyspace.start_recording(&seat.exclusive());
     Ok(Recovered::Log(log))
+}
+
+/// Keys of all databases.
+fn keys(server: &Server) -> u64 {
+    let stats = server.keyspace.stats(server.clock.now());
+    stats.databases.iter().map(|of| of.keys).sum()
 }
 
 fn explain(path: &Path) -> String {

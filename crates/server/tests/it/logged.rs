@@ -1,0 +1,228 @@
+//! The log, over restarts of the program.
+
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use crate::common::{Client, Folder, Reply, Server, bulk, eventually, ok};
+
+fn start(folder: &Folder, flags: &[&str]) -> Server {
+    let mut all = vec!["--dir", folder.text(), "--appendonly", "yes"];
+    all.extend(flags);
+    let server = Server::start_logged(&all);
+    server.logged("loaded the log");
+    server
+}
+
+fn kill(mut server: Server) {
+    server.signal(Signal::KILL);
+    server.wait();
+}
+
+fn number(reply: &Reply) -> i64 {
+    match reply {
+        Reply::Integer(number) => *number,
+        other => panic!("{other:?} is no number"),
+    }
+}
+
+fn rewrite(client: &mut Client) {
+    let before: u64 = client
+        .info("persistence", "aof_rewrites")
+        .parse()
+        .expect("a number");
+    assert!(matches!(client.call(&["BGREWRITEAOF"]), Reply::Simple(_)));
+    eventually("a base is written", || {
+        let now: u64 = client
+            .info("persistence", "aof_rewrites")
+            .parse()
+            .expect("a number");
+        (now > before).then_some(())
+    });
+}
+
+#[test]
+fn what_was_answered_is_there_after_the_server_was_killed() {
+    let folder = Folder::new("log-always");
+    let server = start(&folder, &["--appendfsync", "always"]);
+    let mut client = server.client();
+    client.call(&["SET", "tea", "hot"]);
+    client.call(&["SET", "short", "v", "PX", "300"]);
+    client.call(&["SET", "long", "v", "PX", "100000"]);
+    client.call(&["HSET", "h", "f", "v", "g", "w"]);
+    client.call(&["HPEXPIRE", "h", "300", "FIELDS", "1", "f"]);
+    client.call(&[
+        "EVAL",
+        "redis.call('INCR', 'a') redis.call('INCR', 'a')",
+        "0",
+    ]);
+    for word in [
+        &["MULTI"][..],
+        &["INCR", "a"],
+        &["RPUSH", "l", "1", "2"],
+        &["EXEC"],
+    ] {
+        client.call(word);
+    }
+    let code = "#!lua name=lib\nredis.register_function('f', function() return 7 end)";
+    client.call(&["FUNCTION", "LOAD", code]);
+    kill(server);
+    std::thread::sleep(Duration::from_millis(400));
+
+    let server = start(&folder, &["--appendfsync", "always", "--shards", "4"]);
+    let mut client = server.client();
+    assert_eq!(client.call(&["GET", "tea"]), bulk("hot"));
+    assert_eq!(client.call(&["EXISTS", "short"]), Reply::Integer(0));
+    let left = number(&client.call(&["PTTL", "long"]));
+    assert!((50_000..=99_600).contains(&left), "{left}");
+    assert_eq!(client.call(&["HLEN", "h"]), Reply::Integer(1));
+    assert_eq!(client.call(&["GET", "a"]), bulk("3"));
+    assert_eq!(client.call(&["LLEN", "l"]), Reply::Integer(2));
+    assert_eq!(client.call(&["FCALL", "f", "0"]), Reply::Integer(7));
+    client.call(&["FUNCTION", "FLUSH"]);
+    client.call(&["DEL", "tea"]);
+    kill(server);
+
+    let server = start(&folder, &[]);
+    let mut client = server.client();
+    assert_eq!(client.call(&["EXISTS", "tea"]), Reply::Integer(0));
+    assert!(matches!(client.call(&["FCALL", "f", "0"]), Reply::Error(_)));
+}
+
+#[test]
+fn a_new_base_takes_the_place_of_what_it_holds() {
+    let folder = Folder::new("log-base");
+    let server = start(&folder, &["--appendfsync", "always"]);
+    let mut client = server.client();
+    for i in 0..500 {
+        client.call(&["SET", &format!("key:{i}"), &"v".repeat(100)]);
+    }
+    for i in 0..500 {
+        client.call(&["INCR", "counter"]);
+        client.call(&["HSET", "hash", &format!("field:{i}"), "v"]);
+    }
+    rewrite(&mut client);
+    client.call(&["INCR", "counter"]);
+    let names = std::fs::read_dir(folder.0.join("log")).expect("a folder");
+    let mut names: Vec<_> = names
+        .map(|name| {
+            name.expect("a name")
+                .file_name()
+                .into_string()
+                .expect("text")
+        })
+        .collect();
+    names.sort();
+    assert_eq!(names, ["base-2.rdb", "lock", "manifest", "segment-2"]);
+    kill(server);
+
+    let server = start(&folder, &[]);
+    let mut client = server.client();
+    assert_eq!(client.call(&["DBSIZE"]), Reply::Integer(502));
+    assert_eq!(client.call(&["GET", "counter"]), bulk("501"));
+    assert_eq!(client.call(&["HLEN", "hash"]), Reply::Integer(500));
+}
+
+#[test]
+fn a_log_that_grows_gets_a_new_base_by_itself() {
+    let folder = Folder::new("log-grows");
+    let server = start(&folder, &["--auto-aof-rewrite-min-size", "100kb"]);
+    let mut client = server.client();
+    for i in 0..2_000 {
+        client.call(&["SET", &format!("key:{}", i % 10), &"v".repeat(100)]);
+    }
+    eventually("a base is written", || {
+        (client.info("persistence", "aof_rewrites") != "0").then_some(())
+    });
+}
+
+#[test]
+fn waitaof_waits_until_the_log_is_on_disk() {
+    let folder = Folder::new("log-wait");
+    let server = start(&folder, &["--appendfsync", "everysec"]);
+    let mut client = server.client();
+    client.call(&["SET", "tea", "hot"]);
+    let both = |local| Reply::Array(vec![Reply::Integer(local), Reply::Integer(0)]);
+    assert_eq!(client.call(&["WAITAOF", "1", "0", "0"]), both(1));
+    client.call(&["CONFIG", "SET", "appendfsync", "no"]);
+    std::thread::sleep(Duration::from_millis(1_100));
+    client.call(&["SET", "tea", "cold"]);
+    let began = Instant::now();
+    assert_eq!(client.call(&["WAITAOF", "1", "0", "200"]), both(0));
+    assert!(began.elapsed() >= Duration::from_millis(199));
+    assert_eq!(client.call(&["WAITAOF", "0", "0", "0"]), both(0));
+    // The replies of others that are asked for meanwhile are in their order.
+    client.send(b"WAITAOF 1 0 100\r\nPING\r\n");
+    assert_eq!(client.read(), both(0));
+    assert_eq!(client.read(), Reply::Simple("PONG".to_owned()));
+    client.call(&["CONFIG", "SET", "appendfsync", "always"]);
+    client.call(&["SET", "tea", "warm"]);
+    assert_eq!(client.call(&["WAITAOF", "1", "0", "0"]), both(1));
+}
+
+#[test]
+fn a_log_begins_with_the_snapshot_that_is_there() {
+    let folder = Folder::new("log-after-snapshot");
+    let server = folder.server();
+    let mut client = server.client();
+    client.call(&["SET", "tea", "hot"]);
+    client.call(&["SAVE"]);
+    kill(server);
+    let server = start(&folder, &["--appendfsync", "always"]);
+    let mut client = server.client();
+    assert_eq!(client.call(&["GET", "tea"]), bulk("hot"));
+    client.call(&["APPEND", "tea", "ter"]);
+    kill(server);
+    let server = start(&folder, &[]);
+    assert_eq!(server.client().call(&["GET", "tea"]), bulk("hotter"));
+}
+
+#[test]
+fn a_key_that_died_while_no_server_ran_is_announced_once_and_others_are_not() {
+    let folder = Folder::new("log-announced");
+    let flags = ["--appendfsync", "always", "--expired-stream", "0 gone 1000"];
+    let server = start(&folder, &flags);
+    let mut client = server.client();
+    client.call(&["SET", "before", "v", "PX", "100"]);
+    for i in 0..20 {
+        client.call(&[
+            "SET",
+            &format!("meanwhile:{i}"),
+            "v",
+            "PX",
+            &(500 + 10 * i).to_string(),
+        ]);
+    }
+    eventually("a key has expired", || {
+        (client.call(&["XLEN", "gone"]) == Reply::Integer(1)).then_some(())
+    });
+    kill(server);
+    std::thread::sleep(Duration::from_millis(800));
+    for _ in 0..2 {
+        let server = start(&folder, &flags);
+        let mut client = server.client();
+        eventually("all are announced", || {
+            (client.call(&["XLEN", "gone"]) == Reply::Integer(21)).then_some(())
+        });
+        std::thread::sleep(Duration::from_millis(200));
+        assert_eq!(
+            client.call(&["XLEN", "gone"]),
+            Reply::Integer(21),
+            "each once"
+        );
+        kill(server);
+    }
+}
+
+#[test]
+fn without_a_log_nothing_of_it_is_there() {
+    let folder = Folder::new("no-log");
+    let server = folder.server();
+    let mut client = server.client();
+    assert_eq!(client.call(&["SET", "tea", "hot"]), ok());
+    for command in [&["BGREWRITEAOF"][..], &["WAITAOF", "1", "0", "0"]] {
+        assert!(matches!(client.call(command), Reply::Error(_)));
+    }
+    assert_eq!(client.info("persistence", "aof_enabled"), "0");
+    assert!(!folder.0.join("log").exists());
+}
