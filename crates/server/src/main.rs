@@ -249,11 +249,12 @@ fn announce(running: &Running) {
     let addresses: Vec<String> = running.addresses.iter().map(ToString::to_string).collect();
     let server = &running.server;
     let text = format!(
-        "tidewheel {} listens on {} ({} event loops, {} shards)\ntry: redis-cli -p {} SET tea hot PX 3000\n",
+        "tidewheel {} listens on {} ({} event loops, {} shards)\n{}\ntry: redis-cli -p {} SET tea hot PX 3000\n",
         env!("CARGO_PKG_VERSION"),
         addresses.join(" and "),
         server.loops.len(),
         server.keyspace.shards(),
+        persistence::what_is_kept(server),
         server.port,
     );
     if let Err(why) = std::io::stdout().write_all(text.as_bytes()) {

@@ -23,5 +23,18 @@ pub(crate) mod log;
 mod save;
 mod watched;
 
+use crate::state::server::Server;
+
+/// Says for people how many keys there are, and what keeps them over a restart.
+pub(crate) fn what_is_kept(server: &Server) -> String {
+    let (settings, keys) = (server.config.current(), server.keys());
+    let by = match (settings.append_only, settings.save_points.are_any()) {
+        (true, _) => format!("kept by the log in {}", log::folder(&settings).display()),
+        (false, true) => format!("kept by snapshots in {}", server.snapshots.path().display()),
+        (false, false) => "none are kept over a restart (see --save, --appendonly)".to_owned(),
+    };
+    format!("{keys} keys, {by}")
+}
+
 pub(crate) use self::load::{Stays, check, load, load_functions, load_keys, offset_of, read};
 pub(crate) use self::save::{begin, save, save_and_pause};

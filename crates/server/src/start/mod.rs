@@ -171,12 +171,10 @@ impl Running {
             return true;
         }
         if server.log.is_on() {
-            tracing::info!("all data is in the log");
+            tracing::info!(keys = server.keys(), "all data is in the log");
         } else if !server.config.current().save_points.are_any() {
-            let stats = server.keyspace.stats(server.clock.now());
-            let keys: u64 = stats.databases.iter().map(|database| database.keys).sum();
             tracing::info!(
-                keys,
+                keys = server.keys(),
                 "all data is discarded, since there are no save points (--save)"
             );
         }

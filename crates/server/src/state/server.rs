@@ -227,6 +227,12 @@ impl Server {
         }
     }
 
+    /// Keys of all databases, dead ones that are not yet removed included.
+    pub(crate) fn keys(&self) -> u64 {
+        let stats = self.keyspace.stats(self.clock.now());
+        stats.databases.iter().map(|database| database.keys).sum()
+    }
+
     /// Makes every loop look at shared state.
     pub(crate) fn nudge_all(&self) {
         for handle in self.loops.iter() {

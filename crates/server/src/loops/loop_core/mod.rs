@@ -31,12 +31,14 @@ mod uncounted_copies;
 mod waiting;
 
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use tidewheel_time::NEVER;
 
 use self::table::Answer;
 use self::waiting::ANSWERS;
 use crate::loop_handle::inbox::InboxItem;
+use crate::state::log::Trouble;
 use crate::upkeep::expired;
 use crate::upkeep::expiry::LoopExpiry;
 
@@ -46,6 +48,12 @@ pub(crate) use parts::LoopCore;
 pub(crate) use sockets::{Readiness, Shell, Sockets};
 #[cfg(test)]
 pub(crate) use waiting::INVALID_MAX;
+
+/// Bytes of records that may wait for the thread that writes the log. Beyond that loops wait, in
+/// each turn for at most so many times so long.
+const RECORD_BYTES_MAX: usize = 64 << 20;
+const LOG_WAITS: u32 = 100;
+const LOG_WAIT: Duration = Duration::from_millis(1);
 
 /// The time that a stopping loop gives its clients to take their last replies.
 const DRAIN_MS: u64 = 1_000;
@@ -179,6 +187,32 @@ impl<K: Sockets> LoopCore<K> {
         }
     }
 
+    /// Wakes the thread that writes the log, if there is something to write. If it is far behind,
+    /// the loop waits for it.
+    #[inline]
+    fn mind_log(&self) {
+        let server = self.server();
+        if server.log.is_on() && server.keyspace.waiting_record_bytes() > 0 {
+            server.log.wake();
+            if server.keyspace.waiting_record_bytes() > RECORD_BYTES_MAX {
+                self.wait_for_log();
+            }
+        }
+    }
+
+    #[cold]
+    fn wait_for_log(&self) {
+        let server = self.server();
+        for _ in 0..LOG_WAITS {
+            // While it cannot be written, changes are refused anyway.
+            let is_behind = server.keyspace.waiting_record_bytes() > RECORD_BYTES_MAX;
+            if !is_behind || server.log.trouble() != Trouble::None {
+                return;
+            }
+            server.clock.sleep(LOG_WAIT);
+        }
+    }
+
     /// Looks at the connections again whose output waits for the log, if more is on disk.
     fn release_withheld(&mut self) {
         if self.state.withheld.is_empty() {
@@ -226,11 +260,8 @@ impl<K: Sockets> LoopCore<K> {
         // For example of commands of a connection that is gone. Nobody else would do it.
         self.server().publish_events();
         expired::append(&mut self.state);
-        let server = self.server();
-        if server.log.is_on() && server.keyspace.waiting_record_bytes() > 0 {
-            server.log.wake();
-        }
         self.state.seat.leave();
+        self.mind_log();
     }
 
     /// Runs the turn, unless somebody takes the whole keyspace for long.

@@ -51,7 +51,7 @@ use tidewheel_log::Moment;
 use tidewheel_time::boot_nanos;
 
 pub(crate) use self::recover::{Recovered, recover};
-pub(crate) use self::rewrite::{is_due, rewrite};
+pub(crate) use self::rewrite::{folder, is_due, rewrite};
 pub(crate) use self::thread::LogThreads;
 use super::anchor::boot_id;
 use crate::state::server::Server;

@@ -73,18 +73,12 @@ pub(crate) fn recover(
     let log = opened.begin_writing(header().as_bytes());
     let mut log = log.with_context(|| explain(&path))?;
     let mut seat = server.keyspace.seat();
-    let is_empty = keys(server) == 0 && server.libraries.look(|table| table.all().count()) == 0;
+    let is_empty = server.keys() == 0 && server.libraries.look(|table| table.all().count()) == 0;
     if is_new && !is_empty {
         first_base(server, &mut seat, &mut log, &path)?;
     }
     server.keyspace.start_recording(&seat.exclusive());
     Ok(Recovered::Log(log))
-}
-
-/// Keys of all databases.
-fn keys(server: &Server) -> u64 {
-    let stats = server.keyspace.stats(server.clock.now());
-    stats.databases.iter().map(|of| of.keys).sum()
 }
 
 fn explain(path: &Path) -> String {
@@ -283,12 +277,7 @@ impl<'s> Replay<'s> {
         server.log.replayed_bytes(self.bytes);
         server.snapshots.loaded.store(self.keys, Relaxed);
         let ms = (server.clock.monotonic_ns() - self.began_ns) / 1_000_000;
-        let keys: u64 = keyspace
-            .stats(time)
-            .databases
-            .iter()
-            .map(|of| of.keys)
-            .sum();
+        let keys = server.keys();
         let torn = (cut > 0).then_some(cut);
         tracing::info!(keys, records = self.records, ms, torn, "loaded the log");
     }

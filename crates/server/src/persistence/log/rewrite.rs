@@ -19,7 +19,7 @@ use crate::state::server::Server;
 const RETRY_MS: u64 = 5_000;
 
 /// The folder of the log.
-pub(super) fn folder(settings: &Settings) -> PathBuf {
+pub(crate) fn folder(settings: &Settings) -> PathBuf {
     PathBuf::from(&settings.folder).join(&settings.log_folder)
 }
 
