@@ -176,6 +176,14 @@ impl Keyspace {
         self.prefetch_each(resolved, |hash, entries| entries.warm_entry(hash), db);
     }
 
+    /// Prefetches what is looked at first to find a key. Waits for nothing.
+    pub(crate) fn prefetch_index(&self, db: u32, key: &[u8]) {
+        let hash = self.hash(key);
+        if let Some(hold) = self.shards[self.shard_of(hash)].try_lock() {
+            hold.entries(db).warm_index(hash);
+        }
+    }
+
     /// Calls `prefetch` with the entries of each key's shard. Of neighbours that are one key, one
     /// is enough.
     #[inline(always)]

@@ -54,6 +54,23 @@ pub enum SnapshotError {
     },
 }
 
+impl SnapshotError {
+    /// The position of the byte at which it was seen.
+    #[must_use]
+    pub fn at(&self) -> u64 {
+        match self {
+            Self::NoSnapshot | Self::UnknownVersion(_) => 0,
+            Self::Io { at, .. }
+            | Self::Ends { at }
+            | Self::UnknownType { at, .. }
+            | Self::UnknownDatabase { at, .. }
+            | Self::Malformed { at }
+            | Self::Twice { at, .. }
+            | Self::Checksum { at } => *at,
+        }
+    }
+}
+
 impl fmt::Display for SnapshotError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

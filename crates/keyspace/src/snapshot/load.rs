@@ -3,6 +3,7 @@
 //! Keys are read in batches. A batch is read, and its values are put together, while nothing is
 //! locked and the thread is not inside; then its keys are stored.
 
+use std::borrow::Cow;
 use std::io::Read;
 
 use tidewheel_resp::{Args, Protocol, Writer};
@@ -121,13 +122,14 @@ impl Keyspace {
             rules,
             version: reader.version(),
         };
-        let load = Load {
-            store,
+        let mut load = Load {
+            keyspace: self,
             wall_offset_ms,
             batch: Batch::default(),
             loaded: Loaded::default(),
         };
-        load.all(reader, seat)
+        load.all(reader, &store, seat)?;
+        Ok(load.loaded)
     }
 }
 
@@ -154,7 +156,7 @@ impl Batch {
 
 /// A file that is loaded.
 struct Load<'a> {
-    store: Store<'a>,
+    keyspace: &'a Keyspace,
     wall_offset_ms: &'a dyn Fn(&Fields) -> i64,
     batch: Batch,
     loaded: Loaded,
@@ -162,22 +164,31 @@ struct Load<'a> {
 
 impl Load<'_> {
     fn all(
-        mut self,
+        &mut self,
         mut reader: SnapshotReader<'_>,
+        store: &Store<'_>,
         mut seat: Option<&mut Seat>,
-    ) -> Result<Loaded, SnapshotError> {
+    ) -> Result<(), SnapshotError> {
         loop {
-            let read = self.next(&mut reader);
-            if self.batch.is_full() || !matches!(read, Ok(false)) {
-                // What is wrong in front of a place that makes no sense comes first.
-                let stored = self.store.all(&self.batch, seat.as_deref_mut())?;
-                self.loaded.add(&stored);
-                self.batch.clear();
-            }
+            let read = self.fill(&mut reader);
+            // What is wrong in front of a place that makes no sense comes first.
+            let stored = store.all(&self.batch, seat.as_deref_mut())?;
+            self.loaded.add(&stored);
+            self.batch.clear();
             if read? {
-                return Ok(self.loaded);
+                return Ok(());
             }
         }
+    }
+
+    /// Reads until the batch is full. Returns true at the end.
+    fn fill(&mut self, reader: &mut SnapshotReader<'_>) -> Result<bool, SnapshotError> {
+        while !self.batch.is_full() {
+            if self.next(reader)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Reads what stands next. Returns true at the end.
@@ -187,7 +198,7 @@ impl Load<'_> {
             Item::Function(code) => self.loaded.functions.push(code),
             Item::Database { number, at } => {
                 let db = i64::try_from(number).ok();
-                let db = db.and_then(|number| self.store.keyspace.database_index(number));
+                let db = db.and_then(|number| self.keyspace.database_index(number));
                 db.ok_or(SnapshotError::UnknownDatabase { number, at })?;
             }
             Item::Entry(entry) => {
@@ -235,92 +246,65 @@ impl Store<'_> {
         let Some(beginning) = batch.beginning else {
             return Ok(Stored::default());
         };
+        let (args, mut session) = (Args::from_slices(&[]), Session::default());
+        let mut out = Writer::new(Protocol::Resp2);
+        let (keyspace, now) = (self.keyspace, self.now);
+        let mut context = Context::new(keyspace, &mut session, now, args, &mut out, None);
         let mut stored = Stored::default();
-        let mut values = Vec::with_capacity(batch.entries.len());
+        let mut read = Vec::with_capacity(batch.entries.len());
+        let mut wrong = None;
         for entry in &batch.entries {
             if self.rules.skips_unknown && !entry.is_known() {
                 stored.unknown += 1;
                 continue;
             }
-            // It may come after a key that cannot be stored.
-            let value = self.value(entry, &batch.bytes, beginning);
-            let is_wrong = value.is_err();
-            values.push((entry, value));
-            if is_wrong {
-                break;
+            match self.value(&context, entry, &batch.bytes, beginning) {
+                // It has no members, or all died before the beginning of time.
+                Ok((_, value)) if value.is_over() => stored.empty += 1,
+                Ok((key, value)) => read.push((entry, key, value)),
+                Err(why) => {
+                    // A key in front of it may be wrong, too, which is seen when it is stored.
+                    wrong = Some(why);
+                    break;
+                }
             }
         }
         // Others may want to be alone meanwhile.
         let _visit = seat.map(Seat::visit);
-        for (entry, value) in values {
-            let value = value?;
-            if value.is_over() {
-                // It has no members, or all died before the beginning of time.
-                stored.empty += 1;
-                continue;
+        if keyspace.is_worth_prefetching() {
+            for (entry, key, _) in &read {
+                keyspace.prefetch_index(entry.db as u32, key);
             }
-            self.entry(entry, &batch.bytes, (value, beginning))?;
+        }
+        for (entry, key, value) in read {
+            // It was looked for when it was named.
+            context.session.db = entry.db as u32;
+            let deadline = (entry.wall_ms).map(|wall_ms| beginning.deadline_of_wall(wall_ms));
+            let with = (deadline, entry.access.as_ref());
+            let is_new = put_loaded(&mut context, &key, value, with, self.rules.replaces);
+            context.finish();
+            if !is_new {
+                let (key, at) = (key.into_owned(), entry.at);
+                return Err(SnapshotError::Twice { key, at });
+            }
             stored.keys += 1;
         }
-        Ok(stored)
+        wrong.map_or(Ok(stored), Err)
     }
 
-    fn value(
+    /// The key and the value of an entry.
+    fn value<'b>(
         &self,
+        context: &Context<'_, '_>,
         entry: &Entry,
-        bytes: &[u8],
+        bytes: &'b [u8],
         beginning: Now,
-    ) -> Result<RestoredValue, SnapshotError> {
-        let value = entry.value(bytes)?;
+    ) -> Result<(Cow<'b, [u8]>, RestoredValue), SnapshotError> {
+        let (key, value) = (entry.key(bytes)?, entry.value(bytes)?);
         let parameters = (beginning, &entry.members[..]);
-        let value = self.with_context(entry, |context| {
-            read_from_file(context, value, self.version, parameters)
-        });
+        let value = read_from_file(context, value, self.version, parameters);
         let at = entry.at;
-        value.map_err(|_| SnapshotError::Malformed { at })
-    }
-
-    fn entry(
-        &self,
-        entry: &Entry,
-        bytes: &[u8],
-        (value, beginning): (RestoredValue, Now),
-    ) -> Result<(), SnapshotError> {
-        let key = entry.key(bytes)?;
-        let deadline = entry
-            .wall_ms
-            .map(|wall_ms| beginning.deadline_of_wall(wall_ms));
-        let with = (deadline, entry.access.as_ref());
-        let stored = self.with_context(entry, |context| {
-            let stored = put_loaded(context, &key, value, with, self.rules.replaces);
-            context.finish();
-            stored
-        });
-        let at = entry.at;
-        match stored {
-            true => Ok(()),
-            false => Err(SnapshotError::Twice {
-                key: key.into_owned(),
-                at,
-            }),
-        }
-    }
-
-    fn with_context<R>(&self, entry: &Entry, run: impl FnOnce(&mut Context<'_, '_>) -> R) -> R {
-        let args = Args::from_slices(&[]);
-        let mut session = Session {
-            // It was looked for when it was named.
-            db: entry.db as u32,
-            ..Session::default()
-        };
-        let mut out = Writer::new(Protocol::Resp2);
-        run(&mut Context::new(
-            self.keyspace,
-            &mut session,
-            self.now,
-            args,
-            &mut out,
-            None,
-        ))
+        let value = value.map_err(|_| SnapshotError::Malformed { at })?;
+        Ok((key, value))
     }
 }

@@ -532,3 +532,62 @@ fn values_of_modules_are_skipped_if_they_may_be() {
     let error = Rig::new().load_by(rules, &wrong).expect_err("no such part");
     assert!(matches!(error, SnapshotError::Malformed { .. }), "{error}");
 }
+
+/// Others are inside meanwhile, and one of them wants to be alone.
+#[test]
+fn a_file_is_loaded_beside_others() {
+    let mut rig = Rig::new();
+    for i in 0..3_000 {
+        rig.run(&format!("SET key:{i} {i}"));
+    }
+    let file = rig.save();
+    let mut other = Rig::new();
+    let (keyspace, time) = (&other.keyspace, other.time);
+    let loaded = std::thread::scope(|scope| {
+        let load = || {
+            let (mut seat, rules) = (keyspace.seat(), LoadRules::default());
+            keyspace.load_beside(&mut seat, time, &|_| 0, rules, &mut &file[..])
+        };
+        let loads = scope.spawn(load);
+        let mut seat = keyspace.seat();
+        while !loads.is_finished() {
+            drop(seat.exclusive());
+            std::thread::yield_now();
+        }
+        loads.join().expect("no panic")
+    });
+    assert_eq!(loaded.expect("a snapshot").keys, 3_000);
+    assert_eq!(other.run("DBSIZE"), ":3000");
+}
+
+/// Values are read in batches, before their keys are stored.
+#[test]
+fn of_several_places_that_are_wrong_the_first_counts() {
+    let mut file = b"REDIS0010".to_vec();
+    let mut places = Vec::new();
+    for i in 0..800 {
+        places.push(file.len());
+        let number = if i == 700 { 699 } else { i };
+        file.extend(b"\x00\x08");
+        file.extend(format!("key:{number:04}").bytes());
+        // A compressed string that is none.
+        let value: &[u8] = if i == 702 {
+            b"\xc3\x01\x05\x1f"
+        } else {
+            b"\x01v"
+        };
+        file.extend(value);
+    }
+    let error = Rig::new().load(&file).expect_err("it is wrong");
+    let SnapshotError::Twice { key, at } = &error else {
+        panic!("{error}");
+    };
+    assert_eq!((&key[..], *at), (&b"key:0699"[..], places[700] as u64));
+    assert_eq!(error.at(), places[700] as u64);
+    let cut = places[600] + 3;
+    let error = Rig::new().load(&file[..cut]).expect_err("it is cut");
+    assert_eq!(
+        error.to_string(),
+        format!("it ends too early, at byte {cut}")
+    );
+}
