@@ -62,6 +62,7 @@ mod order;
 mod packed;
 mod random;
 mod set;
+mod shared;
 mod stream;
 mod table;
 mod view;

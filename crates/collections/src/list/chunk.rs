@@ -10,13 +10,14 @@
 
 use super::packed::PackedListRef;
 use super::run::{Run, RunSize, RunSpot, put_len};
+use crate::shared::Shared;
 
 /// The least bytes of a chunk that grows.
 const CHUNK_MIN: usize = 512;
 
 #[derive(Debug, Clone)]
 pub(super) struct Chunk {
-    bytes: Box<[u8]>,
+    bytes: Shared<Box<[u8]>>,
     /// Where data and column begin and end.
     data: u32,
     data_end: u32,
@@ -35,7 +36,7 @@ pub(super) enum Free {
 impl Chunk {
     pub(super) fn new() -> Self {
         Self {
-            bytes: Box::default(),
+            bytes: Shared::Own(Box::default()),
             data: 0,
             data_end: 0,
             lens: 0,
@@ -65,13 +66,19 @@ impl Chunk {
         bytes[front..front + size.data].copy_from_slice(run.data());
         bytes[end - size.lens..end].copy_from_slice(run.lens());
         Self {
-            bytes,
+            bytes: Shared::Own(bytes),
             data: front as u32,
             data_end: (front + size.data) as u32,
             lens: (end - size.lens) as u32,
             lens_end: end as u32,
             count: size.count as u32,
         }
+    }
+
+    /// A chunk with the same elements, which shares its bytes until one of the two is changed.
+    pub(super) fn share(&mut self) -> Self {
+        let bytes = self.bytes.share();
+        Self { bytes, ..*self }
     }
 
     #[inline]

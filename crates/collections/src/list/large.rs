@@ -34,6 +34,15 @@ impl LargeList {
         list
     }
 
+    /// A list with the same elements, which shares their bytes until one of the two is changed. A
+    /// step for each chunk.
+    pub(super) fn share(&mut self) -> Self {
+        Self {
+            chunks: self.chunks.iter_mut().map(Chunk::share).collect(),
+            ..*self
+        }
+    }
+
     /// Returns the number of elements.
     #[must_use]
     pub fn len(&self) -> usize {

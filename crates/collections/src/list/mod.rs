@@ -43,6 +43,16 @@ impl List {
         Self::Packed(PackedList::new())
     }
 
+    /// A list with the same elements. A large one shares their bytes until one of the two is
+    /// changed: a step for each chunk.
+    #[must_use]
+    pub fn share(&mut self) -> Self {
+        match self {
+            Self::Packed(list) => Self::Packed(list.clone()),
+            Self::Large(list) => Self::Large(Box::new(list.share())),
+        }
+    }
+
     /// For reading.
     #[inline]
     #[must_use]

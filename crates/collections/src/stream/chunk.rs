@@ -11,6 +11,7 @@
 
 use super::element::{self, Element};
 use super::id::StreamId;
+use crate::shared::Shared;
 
 /// The entry is deleted.
 const DELETED: u8 = 1;
@@ -48,7 +49,7 @@ const BYTES_MAX: usize = 1 << 30;
 #[derive(Debug, Clone)]
 pub(super) struct Chunk {
     first: StreamId,
-    bytes: Vec<u8>,
+    bytes: Shared<Vec<u8>>,
     live: u32,
     deleted: u32,
     /// Elements of the bytes.
@@ -121,12 +122,18 @@ impl Chunk {
         let entries = bytes.len() as u32;
         Self {
             first,
-            bytes,
+            bytes: Shared::Own(bytes),
             live: 0,
             deleted: 0,
             elements: n as u32 + 2,
             entries,
         }
+    }
+
+    /// A chunk with the same entries, which shares its bytes until one of the two is changed.
+    pub(super) fn share(&mut self) -> Self {
+        let bytes = self.bytes.share();
+        Self { bytes, ..*self }
     }
 
     pub(super) fn first(&self) -> StreamId {
@@ -201,7 +208,8 @@ impl Chunk {
                 bytes => bytes,
             };
             let room = (held * 2).min(most).max(needed);
-            self.bytes.reserve_exact(room - self.bytes.len());
+            let more = room - self.bytes.len();
+            self.bytes.reserve_exact(more);
         }
     }
 
@@ -337,7 +345,7 @@ impl Chunk {
         }
         let mut chunk = Self {
             first,
-            bytes: bytes.to_vec(),
+            bytes: Shared::Own(bytes.to_vec()),
             live: u32::try_from(live.integer()?).ok()?,
             deleted: u32::try_from(deleted.integer()?).ok()?,
             elements: 0,

@@ -19,6 +19,14 @@ pub struct Log {
 }
 
 impl Log {
+    /// A log with the same entries, which shares their bytes until one of the two is changed.
+    pub(super) fn share(&mut self) -> Self {
+        Self {
+            chunks: self.chunks.iter_mut().map(Chunk::share).collect(),
+            ..*self
+        }
+    }
+
     /// The number of entries.
     #[must_use]
     pub fn len(&self) -> u64 {

@@ -50,6 +50,16 @@ impl Stream {
         Self::default()
     }
 
+    /// A stream with the same content, which shares the bytes of its entries until one of the two
+    /// is changed. A step for each chunk, and for each pending entry.
+    #[must_use]
+    pub fn share(&mut self) -> Self {
+        Self {
+            log: self.log.share(),
+            groups: self.groups.clone(),
+        }
+    }
+
     /// Heap bytes held. O(1).
     #[must_use]
     pub fn heap_bytes(&self) -> usize {

@@ -5,8 +5,8 @@
 //! 1. it counts the bytes,
 //! 2. it lowers the published deadline,
 //! 3. it tells the observers of the shard. Keyspace events are one. The observers are the bits of
-//!    one number, which lies on a cache line that the change needs anyway: without observers the cost
-//!    is one test.
+//!    one number, which lies on a cache line that the change needs anyway: without observers the
+//!    cost is one test.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

@@ -5,8 +5,8 @@
 //! key length (4) · value length (4) · key · value
 //! ```
 //!
-//! Objects lie beside the bytes, in the same order. A string is shared with its key, a collection
-//! that is not opened is copied.
+//! Objects lie beside the bytes, in the same order. The bytes of strings, lists and streams are
+//! shared with their keys, other collections are copied.
 
 use tidewheel_store::{Slot, Value};
 
@@ -26,32 +26,35 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    /// Copies an entry. `counts`: a string that is shared counts too.
-    pub(super) fn push(&mut self, entries: &Entries, slot: Slot, tick: u64, counts: bool) {
-        let Head {
-            tag,
-            access,
-            deadline,
-        } = Head::of(entries, slot);
-        let (key, value) = (entries.key(slot), entries.value(slot));
-        let (mark, bytes) = match &value {
-            Value::Inline(bytes) => (tag, *bytes),
-            Value::Object(object) => {
-                if counts || !matches!(object, Object::Bytes(_)) {
+    /// Copies an entry. `counts`: what is shared counts too.
+    pub(super) fn push(&mut self, entries: &mut Entries, slot: Slot, tick: u64, counts: bool) {
+        let head = Head::of(entries, slot);
+        let mark = match entries.object_mut(slot) {
+            None => head.tag,
+            Some(object) => {
+                let shares = matches!(
+                    object,
+                    Object::Bytes(_) | Object::List(_) | Object::Stream(_)
+                );
+                if counts || !shares {
                     self.object_bytes += object.bytes();
                 }
-                self.objects.push(object.copy(tick));
-                (tag | OBJECT, &[][..])
+                self.objects.push(object.share(tick));
+                head.tag | OBJECT
             }
         };
+        let (key, bytes) = match entries.value(slot) {
+            Value::Inline(bytes) => (entries.key(slot), bytes),
+            Value::Object(_) => (entries.key(slot), &[][..]),
+        };
         self.bytes.push(mark);
-        self.bytes.extend_from_slice(&access.to_le_bytes());
-        let deadline = deadline.unwrap_or(NO_DEADLINE);
+        self.bytes.extend_from_slice(&head.access.to_le_bytes());
+        let deadline = head.deadline.unwrap_or(NO_DEADLINE);
         self.bytes.extend_from_slice(&deadline.to_le_bytes());
-        self.bytes
-            .extend_from_slice(&(key.len() as u32).to_le_bytes());
-        self.bytes
-            .extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+        let lengths = [key.len() as u32, bytes.len() as u32];
+        for length in lengths {
+            self.bytes.extend_from_slice(&length.to_le_bytes());
+        }
         self.bytes.extend_from_slice(key);
         self.bytes.extend_from_slice(bytes);
     }

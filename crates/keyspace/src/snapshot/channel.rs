@@ -1,8 +1,8 @@
 //! The channel from those who copy to the thread that writes.
 //!
 //! Who copies never waits here. A walk looks [how much is on the way](Shared::is_full) before it
-//! copies more. What is kept because it changes is bounded: beyond the limit the snapshot fails, and
-//! the server goes on.
+//! copies more. What is kept because it changes is bounded: beyond the limit the snapshot fails,
+//! and the server goes on.
 
 use std::fmt;
 use std::sync::Arc;

@@ -108,6 +108,23 @@ impl Object {
         }
     }
 
+    /// As [`copy`](Self::copy), but a list and a stream share their bytes until one of the two is
+    /// changed.
+    pub(crate) fn share(&mut self, now: u64) -> Self {
+        let own_deadline = self.own_deadline();
+        match self {
+            Self::List(list) => {
+                let of = list.of.share();
+                Self::List(Box::new(Owned { own_deadline, of }))
+            }
+            Self::Stream(stream) => {
+                let of = stream.of.share();
+                Self::Stream(Box::new(Owned { own_deadline, of }))
+            }
+            other => other.copy(now),
+        }
+    }
+
     /// True if the deadlines of all members are known to be reached.
     pub(crate) fn is_over(&self, now: u64) -> bool {
         match self {

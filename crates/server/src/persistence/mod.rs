@@ -2,8 +2,8 @@
 //!
 //! SAVE, and the server when it stops, write the file while nobody else uses the keyspace. BGSAVE,
 //! and the server at save points, write it while everybody goes on: loops walk over their shards
-//! (`upkeep/snapshot.rs`), and a thread writes. It is written beside the old one and takes its place
-//! when it is whole and on disk, so there is a whole file at any time.
+//! (`upkeep/snapshot.rs`), and a thread writes. It is written beside the old one and takes its
+//! place when it is whole and on disk, so there is a whole file at any time.
 //!
 //! The server listens first, and then loads the file. Clients are answered `-LOADING` meanwhile, so
 //! they see no key before all are there: a bit of the gate says so, which each command reads

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use tidewheel_keyspace::{Exclusive, Saved, Snapshot, SnapshotFailure, SnapshotLimits, Time};
 
 use super::anchor::{self, Anchor};
+use crate::process::system;
 use crate::scripts::libraries::Library;
 use crate::state::server::Server;
 use crate::state::snapshots::Snapshots;
@@ -85,6 +86,7 @@ pub(crate) fn begin(server: &Arc<Server>, alone: &Exclusive<'_>, time: Time) -> 
 
 /// Writes a snapshot while loops walk.
 fn write(server: &Server, snapshot: Snapshot, preface: &Preface, changes: u64, now_s: i64) {
+    system::go_last();
     let snapshots = &server.snapshots;
     let course = snapshot.course();
     let write = |file: &mut dyn Write| snapshot.write(&preface.fields(), preface.codes(), file);

@@ -1,5 +1,9 @@
 //! Reads what the operating system counts for this process: memory, processor time, open files.
 
+/// How much later than others a thread is run whose work nobody waits for.
+#[cfg(target_os = "linux")]
+const BACKGROUND: i32 = 10;
+
 /// Processor time spent so far, in seconds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Cpu {
@@ -131,5 +135,15 @@ pub(crate) fn raise_open_files(wanted: usize, _: usize) -> OpenFiles {
     OpenFiles {
         limit: u64::MAX,
         connections: wanted,
+    }
+}
+
+/// Lets others go first where there are fewer processors than threads that want one: for a thread
+/// whose work nobody waits for.
+pub(crate) fn go_last() {
+    // Linux lowers the priority of the calling thread only.
+    #[cfg(target_os = "linux")]
+    if let Err(why) = rustix::process::nice(BACKGROUND) {
+        tracing::debug!(%why, "cannot lower the priority of a thread");
     }
 }

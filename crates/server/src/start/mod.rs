@@ -162,8 +162,8 @@ impl Running {
         self.stopped.recv().unwrap_or(StopReason::Failure)
     }
 
-    /// Saves all data, if the server keeps it, and says what becomes of it. False if it could not be
-    /// saved: then the server goes on.
+    /// Saves all data, if the server keeps it, and says what becomes of it. False if it could not
+    /// be saved: then the server goes on.
     pub(crate) fn save(&self, why: StopReason) -> bool {
         let server = &self.server;
         if why == StopReason::Command {

@@ -30,9 +30,9 @@
 //! # When it cannot be written
 //!
 //! Commands that change data are refused (`-MISCONF`), and reads go on. A write that has failed,
-//! for example because the disk is full, is tried again ten times a second. After a sync has failed,
-//! what the system still holds cannot be trusted; the first loop begins a new base, and when it is
-//! on disk, changes are accepted again.
+//! for example because the disk is full, is tried again ten times a second. After a sync has
+//! failed, what the system still holds cannot be trusted; the first loop begins a new base, and
+//! when it is on disk, changes are accepted again.
 //!
 //! | file | idea |
 //! |---|---|

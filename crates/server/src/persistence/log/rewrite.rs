@@ -12,6 +12,7 @@ use tidewheel_log::base_name;
 
 use super::super::save::{Preface, tell};
 use crate::config::Settings;
+use crate::process::system;
 use crate::state::log::{LogRequest, Rolled, Trouble};
 use crate::state::server::Server;
 
@@ -70,6 +71,7 @@ pub(crate) fn rewrite(server: &Arc<Server>, alone: &Exclusive<'_>, time: Time) -
 
 /// Writes a base, and notes what became of it.
 fn conclude(server: &Server, snapshot: Snapshot, preface: &Preface, rolled: &Receiver<Rolled>) {
+    system::go_last();
     let course = snapshot.course();
     let based = write(server, snapshot, preface, rolled);
     let tick = server.clock.now().tick;
