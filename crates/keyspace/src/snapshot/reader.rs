@@ -301,8 +301,8 @@ impl<'r> SnapshotReader<'r> {
 
     /// The deadlines of members, if they stand next. Another field is kept for later.
     fn members(&mut self) -> Outcome<Vec<u8>> {
-        // No key is the last thing in a file.
-        if self.input.peek()? != mark::AUX {
+        // If the file ends here, whoever reads on is told.
+        if !matches!(self.input.peek(), Ok(mark::AUX)) {
             return Ok(Vec::new());
         }
         self.input.byte()?;

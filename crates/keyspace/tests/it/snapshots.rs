@@ -447,8 +447,8 @@ fn what_died_before_the_beginning_of_time_is_not_stored() {
         b"\x01",
     ];
     let members = [&b"\xfa\x11tidewheel-members\x08"[..], &1_u64.to_le_bytes()].concat();
-    let set = [&members[..], b"\x02\x01s\x01\x01a"].concat();
-    let zset = [&members[..], b"\x05\x01z\x01\x01a", &1.5_f64.to_le_bytes()].concat();
+    let set = [b"\x02\x01s\x01\x01a", &members[..]].concat();
+    let zset = [b"\x05\x01z\x01\x01a", &1.5_f64.to_le_bytes()[..], &members].concat();
     let rest = b"\x00\x01k\x01v\xff\0\0\0\0\0\0\0\0";
     let file = [&head.concat()[..], field, &set, &zset, rest].concat();
     let mut rig = Rig::new();
