@@ -200,8 +200,8 @@ impl Walk {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        let of = |walking: &Box<Walking>| walking.course.bytes() + walking.kept.bytes();
-        self.0.as_ref().map_or(0, of)
+        let of = |walking: &Walking| walking.course.bytes() + walking.kept.bytes();
+        self.0.as_deref().map_or(0, of)
     }
 
     pub(crate) fn take_kept(&mut self) -> CopiedMembers {

@@ -1,6 +1,6 @@
 //! Begins a snapshot in the background, and walks over shards.
 
-use super::channel::Shared;
+use super::channel::{Shared, SnapshotLimits};
 use super::output::Setting;
 use super::part::{Part, Stays};
 use super::write::Snapshot;
@@ -8,29 +8,6 @@ use crate::gate::{Exclusive, Seat};
 use crate::keyspace::Keyspace;
 use crate::shard::Hold;
 use crate::time::{Now, Time};
-
-/// What a snapshot in the background may take.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SnapshotLimits {
-    /// Bytes that are kept in memory because they change before they are in the file. If it would
-    /// be more, the snapshot fails.
-    pub kept_bytes: usize,
-    /// A large collection of fewer members is copied at once.
-    pub members_at_once: usize,
-}
-
-impl SnapshotLimits {
-    /// A quarter of the memory in use, and 64 MiB at least; 128 members.
-    #[must_use]
-    pub fn of(used_memory: u64) -> Self {
-        Self {
-            kept_bytes: usize::try_from(used_memory / 4)
-                .unwrap_or(usize::MAX)
-                .max(64 << 20),
-            members_at_once: 128,
-        }
-    }
-}
 
 /// How far a walk over a shard has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,21 +4,43 @@
 //! copies more. What is kept because it changes is bounded: beyond the limit the snapshot fails,
 //! and the server goes on.
 
-use std::fmt;
+use std::fmt::{self, Debug};
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use tidewheel_collections::CopiedMembers;
 
-use super::background::SnapshotLimits;
 use super::batch::Batch;
 use super::output::Head;
-use super::part::Part;
-use crate::value::{Entries, Object};
+use crate::value::Object;
 
 /// Bytes on the way from which on walks wait.
 const FULL: usize = 8 << 20;
+
+/// What a snapshot in the background may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SnapshotLimits {
+    /// Bytes that are kept in memory because they change before they are in the file. If it would
+    /// be more, the snapshot fails.
+    pub kept_bytes: usize,
+    /// A large collection of fewer members is copied at once.
+    pub members_at_once: usize,
+}
+
+impl SnapshotLimits {
+    /// A quarter of the memory in use, and 64 MiB at least; 128 members.
+    #[must_use]
+    pub fn of(used_memory: u64) -> Self {
+        Self {
+            kept_bytes: usize::try_from(used_memory / 4)
+                .unwrap_or(usize::MAX)
+                .max(64 << 20),
+            members_at_once: 128,
+        }
+    }
+}
 
 /// The reason why there will be no file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,11 +88,20 @@ pub(super) enum Item {
         rest: Rest,
     },
     /// A database that was emptied.
-    Emptied(Box<Part>, Entries),
+    Emptied(Box<dyn Emptied>),
     /// All is shown.
     Done,
     /// There is nothing more to be had.
     Failed,
+}
+
+/// A database that was emptied, with its part in the snapshot.
+pub(super) trait Emptied: Debug + Send {
+    /// True if the members of one of its collections are being shown.
+    fn shows_members(&self) -> bool;
+
+    /// Shows all that is left. What goes on with that collection comes first.
+    fn show(self: Box<Self>, to: &mut dyn FnMut(Item) -> io::Result<()>) -> io::Result<()>;
 }
 
 /// The members that were not shown.
@@ -224,7 +255,7 @@ impl Item {
                 Rest::In(_) => 0,
                 Rest::These(members) => members.bytes(),
             },
-            Self::Emptied(..) | Self::Begin(_) | Self::End | Self::Done | Self::Failed => 0,
+            Self::Emptied(_) | Self::Begin(_) | Self::End | Self::Done | Self::Failed => 0,
         }
     }
 }

@@ -66,8 +66,8 @@ mod save;
 mod value;
 mod write;
 
-pub use self::background::{SnapshotLimits, Walked};
-pub use self::channel::{SnapshotCourse, SnapshotFailure};
+pub use self::background::Walked;
+pub use self::channel::{SnapshotCourse, SnapshotFailure, SnapshotLimits};
 pub use self::error::SnapshotError;
 pub use self::load::{Fields, LoadRules, Loaded};
 pub use self::output::Saved;

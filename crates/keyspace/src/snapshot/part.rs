@@ -10,7 +10,7 @@ use tidewheel_collections::{CopiedMembers, Course, Walked};
 use tidewheel_store::Slot;
 
 use super::batch::Batch;
-use super::channel::{Item, Opened, Rest, Shared, SnapshotFailure};
+use super::channel::{Emptied, Item, Opened, Rest, Shared, SnapshotFailure};
 use super::output::Head;
 use crate::time::Now;
 use crate::value::{Entries, Object};
@@ -155,11 +155,12 @@ impl Part {
     }
 
     /// The database is emptied: the thread goes on with its entries.
-    pub(crate) fn emptied(mut self: Box<Self>, entries: Entries) {
+    pub(crate) fn emptied(mut self, entries: Entries) {
         self.hand_over();
         let shared = Arc::clone(&self.shared);
         let has_turn = self.shown.is_some();
-        shared.send(Item::Emptied(self, entries));
+        let part = self;
+        shared.send(Item::Emptied(Box::new(EmptiedDatabase { part, entries })));
         if has_turn {
             shared.end_turn();
         }
@@ -255,11 +256,6 @@ impl Part {
         self.shared.count_kept(before, after);
     }
 
-    /// True if the members of one of its collections are being shown.
-    pub(super) fn shows_members(&self) -> bool {
-        self.shown.is_some()
-    }
-
     /// There will be no file: nothing of the walk stays.
     pub(crate) fn give_up(&mut self, entries: &mut Entries) {
         for key in self.opened.keys() {
@@ -275,10 +271,10 @@ impl Part {
     }
 
     /// Shows all that is left of a database that was emptied, to the thread that writes.
-    pub(super) fn show_rest(
+    fn show_rest(
         &mut self,
         entries: &mut Entries,
-        mut show: impl FnMut(Item) -> io::Result<()>,
+        show: &mut dyn FnMut(Item) -> io::Result<()>,
     ) -> io::Result<()> {
         if let Some(key) = self.shown.take()
             && let Some(opened) = self.opened.remove(&key)
@@ -302,6 +298,24 @@ impl Part {
             })?;
         }
         Ok(())
+    }
+}
+
+/// A database that was emptied, and its part.
+#[derive(Debug)]
+struct EmptiedDatabase {
+    part: Part,
+    entries: Entries,
+}
+
+impl Emptied for EmptiedDatabase {
+    fn shows_members(&self) -> bool {
+        self.part.shown.is_some()
+    }
+
+    fn show(mut self: Box<Self>, to: &mut dyn FnMut(Item) -> io::Result<()>) -> io::Result<()> {
+        let Self { part, entries } = &mut *self;
+        part.show_rest(entries, to)
     }
 }
 

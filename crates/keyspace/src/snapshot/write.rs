@@ -127,9 +127,7 @@ impl Writing<'_> {
                 self.rest(rest)?;
                 self.end()?;
             }
-            Item::Emptied(mut part, mut entries) => {
-                part.show_rest(&mut entries, |item| self.take(item))?;
-            }
+            Item::Emptied(database) => database.show(&mut |item| self.take(item))?,
             Item::Done | Item::Failed => {}
         }
         Ok(())
@@ -196,7 +194,7 @@ impl Item {
         match self {
             Self::Members(_) | Self::End => true,
             Self::Left { has_begun, .. } => *has_begun,
-            Self::Emptied(part, _) => part.shows_members(),
+            Self::Emptied(database) => database.shows_members(),
             Self::Entries(..) | Self::Begin(_) | Self::Done | Self::Failed => false,
         }
     }
