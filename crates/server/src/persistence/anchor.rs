@@ -5,15 +5,14 @@
 //! one, the wall clock must do.
 
 use tidewheel_keyspace::Time;
-use tidewheel_time::boot_nanos;
+
+use crate::time::clock::Clock;
 
 /// The field of the file that has it.
 pub(super) const FIELD: &str = "tidewheel-anchor";
 
 /// The field with engine time at that moment.
 pub(super) const TICK: &str = "tidewheel-tick";
-
-const NS_PER_MS: u64 = 1_000_000;
 
 /// The moment at which a file was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,11 +23,11 @@ pub(super) struct Anchor {
 }
 
 impl Anchor {
-    pub(super) fn now(time: Time) -> Self {
-        let ms = boot_nanos().map(|ns| ns / NS_PER_MS);
+    /// A moment at which the clock has just been read.
+    pub(super) fn now(clock: &Clock, time: Time) -> Self {
         Self {
             wall_ms: time.wall_ms(),
-            boot: ms.zip(boot_id()),
+            boot: clock.since_boot_ms().zip(clock.boot_id()),
         }
     }
 
@@ -70,27 +69,14 @@ impl Anchor {
 
     /// Wall time less engine time by which the deadlines of the file are read at `time`, so that
     /// what was left then, less what has passed, is left now.
-    pub(super) fn wall_offset_ms(&self, time: Time) -> i64 {
-        self.offset_at(&Self::now(time), time.tick)
+    pub(super) fn wall_offset_ms(&self, clock: &Clock, time: Time) -> i64 {
+        self.offset_at(&Self::now(clock, time), time.tick)
     }
 
     fn offset_at(&self, now: &Self, tick: u64) -> i64 {
         let written_at = tick.saturating_sub(self.until(now));
         self.wall_ms.saturating_sub_unsigned(written_at)
     }
-}
-
-/// Names this start of the machine.
-#[cfg(target_os = "linux")]
-pub(super) fn boot_id() -> Option<String> {
-    let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
-    Some(id.trim().to_owned())
-}
-
-/// Nothing names the start of the machine here.
-#[cfg(not(target_os = "linux"))]
-pub(super) fn boot_id() -> Option<String> {
-    None
 }
 
 #[cfg(test)]

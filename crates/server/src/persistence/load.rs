@@ -14,7 +14,7 @@ use super::watched::Watched;
 use crate::scripts::Scripts;
 use crate::scripts::libraries::Table;
 use crate::state::server::{Server, StopReason};
-use crate::time::clock::ORIGIN_TICK;
+use crate::time::clock::{Clock, ORIGIN_TICK};
 
 /// Loads the snapshot file, if there is one. Clients may be there, and are refused. If the server
 /// is asked to stop before all is loaded, returns why.
@@ -31,7 +31,7 @@ pub(crate) fn load(
     let began_ns = server.clock.monotonic_ns();
     let mut file = Watched::new(file, server, stops);
     let mut seat = server.keyspace.seat();
-    let offset = |fields: &Fields| offset_of(fields, time);
+    let offset = |fields: &Fields| offset_of(fields, &server.clock, time);
     let loaded = server
         .keyspace
         .load_beside(&mut seat, time, &offset, rules(server), &mut file)
@@ -112,7 +112,7 @@ pub(crate) fn load_keys(
     let engine = server.keyspace.engine_time(time);
     let offset = |fields: &Fields| match just_taken {
         true => engine.wall_offset_ms,
-        false => offset_of(fields, engine),
+        false => offset_of(fields, &server.clock, engine),
     };
     let keyspace = &server.keyspace;
     let rules = LoadRules {
@@ -144,12 +144,14 @@ pub(crate) fn load_functions(
 
 /// Wall time less engine time by which the deadlines of a file are read: its own, if it says when
 /// it was written; else they are wall time, as elsewhere.
-pub(crate) fn offset_of(fields: &Fields, time: Time) -> i64 {
+pub(crate) fn offset_of(fields: &Fields, clock: &Clock, time: Time) -> i64 {
     let field = fields
         .iter()
         .find(|(name, _)| name == anchor::FIELD.as_bytes());
     let anchor = field.and_then(|(_, text)| Anchor::read(text));
-    anchor.map_or(time.wall_offset_ms, |anchor| anchor.wall_offset_ms(time))
+    anchor.map_or(time.wall_offset_ms, |anchor| {
+        anchor.wall_offset_ms(clock, time)
+    })
 }
 
 /// The bytes of the snapshot file.

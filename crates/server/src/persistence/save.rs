@@ -9,7 +9,7 @@ use tidewheel_keyspace::{Exclusive, Saved, Snapshot, SnapshotFailure, SnapshotLi
 
 use super::anchor::{self, Anchor};
 use crate::process::system;
-use crate::scripts::libraries::Library;
+use crate::state::preface::Preface;
 use crate::state::server::Server;
 use crate::state::snapshots::Snapshots;
 
@@ -27,7 +27,7 @@ pub(crate) fn save(server: &Server, alone: &Exclusive<'_>, time: Time) -> io::Re
     if let Some(background) = snapshots.background() {
         background.course.cancel();
     }
-    let preface = Preface::of(server, time);
+    let preface = preface(server, time);
     let write = |file: &mut dyn Write| {
         let keyspace = &server.keyspace;
         keyspace.save(alone, time, &preface.fields(), preface.codes(), file)
@@ -66,7 +66,7 @@ pub(crate) fn save_and_pause(
 /// If no thread can be started.
 pub(crate) fn begin(server: &Arc<Server>, alone: &Exclusive<'_>, time: Time) -> io::Result<()> {
     let limits = SnapshotLimits::of(server.keyspace.used_memory());
-    let preface = Preface::of(server, time);
+    let preface = preface(server, time);
     let changes = server.keyspace.stats(time).changes;
     let snapshot = server.keyspace.begin_snapshot(alone, time, limits);
     server.snapshots.begin(snapshot.course(), time.tick);
@@ -130,41 +130,22 @@ pub(super) fn tell(saved: &Saved, path: &Path) {
     }
 }
 
-/// What a file says of itself, and the libraries of functions.
-#[derive(Debug)]
-pub(super) struct Preface {
-    seconds: String,
-    used: String,
-    anchor: String,
-    tick: String,
-    libraries: Vec<Arc<Library>>,
-}
-
-impl Preface {
-    pub(super) fn of(server: &Server, time: Time) -> Self {
-        Self {
-            seconds: (time.wall_ms() / 1000).to_string(),
-            used: server.keyspace.used_memory().to_string(),
-            anchor: Anchor::now(time).text(),
-            tick: server.keyspace.engine_time(time).tick.to_string(),
-            libraries: (server.libraries).look(|table| table.all().map(Arc::clone).collect()),
-        }
-    }
-
-    pub(super) fn codes(&self) -> impl Iterator<Item = &[u8]> {
-        self.libraries.iter().map(|library| &*library.code)
-    }
-
-    pub(super) fn fields(&self) -> [(&str, &str); 7] {
-        [
-            ("redis-ver", NAMED_VERSION),
-            ("redis-bits", "64"),
-            ("ctime", &self.seconds),
-            ("used-mem", &self.used),
-            ("tidewheel-ver", env!("CARGO_PKG_VERSION")),
-            (anchor::FIELD, &self.anchor),
-            (anchor::TICK, &self.tick),
-        ]
+/// What a file that shows a moment says of itself, and its libraries of functions.
+pub(super) fn preface(server: &Server, time: Time) -> Preface {
+    Preface {
+        fields: vec![
+            ("redis-ver", NAMED_VERSION.to_owned()),
+            ("redis-bits", "64".to_owned()),
+            ("ctime", (time.wall_ms() / 1000).to_string()),
+            ("used-mem", server.keyspace.used_memory().to_string()),
+            ("tidewheel-ver", env!("CARGO_PKG_VERSION").to_owned()),
+            (anchor::FIELD, Anchor::now(&server.clock, time).text()),
+            (
+                anchor::TICK,
+                server.keyspace.engine_time(time).tick.to_string(),
+            ),
+        ],
+        libraries: (server.libraries).look(|table| table.all().map(Arc::clone).collect()),
     }
 }
 

@@ -1,7 +1,6 @@
 //! The snapshot file while it is loaded: it says how much was read, and ends when the server is
 //! asked to stop.
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -11,8 +10,8 @@ use crate::state::server::{Server, StopReason};
 const TELL_NS: u64 = 3_000_000_000;
 
 /// A file that is loaded.
-pub(super) struct Watched<'a> {
-    file: File,
+pub(super) struct Watched<'a, R> {
+    file: R,
     server: &'a Server,
     /// Says whether somebody has asked the server to stop.
     stops: &'a dyn Fn() -> Option<StopReason>,
@@ -20,9 +19,9 @@ pub(super) struct Watched<'a> {
     told_ns: u64,
 }
 
-impl<'a> Watched<'a> {
+impl<'a, R> Watched<'a, R> {
     pub(super) fn new(
-        file: File,
+        file: R,
         server: &'a Server,
         stops: &'a dyn Fn() -> Option<StopReason>,
     ) -> Self {
@@ -52,7 +51,7 @@ impl<'a> Watched<'a> {
     }
 }
 
-impl Read for Watched<'_> {
+impl<R: Read> Read for Watched<'_, R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         self.stopped = self.stopped.or_else(self.stops);
         if self.stopped.is_some() {

@@ -5,11 +5,13 @@ use std::sync::atomic::{
     AtomicBool, AtomicU8, AtomicU64,
     Ordering::{Relaxed, SeqCst},
 };
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::{Receiver, Sender};
 use std::thread::Thread;
 
 use parking_lot::Mutex;
+use tidewheel_keyspace::Snapshot;
 
+use super::preface::Preface;
 use crate::loop_handle::LoopHandle;
 
 /// What keeps the log from taking more.
@@ -26,9 +28,20 @@ pub(crate) enum Trouble {
 /// The number of the segment that begins where a new base is to be.
 pub(crate) type Rolled = Result<u64, String>;
 
+/// A new base that has begun: the snapshot of the moment at which the records were cut.
+#[derive(Debug)]
+pub(crate) struct BegunBase {
+    pub(crate) snapshot: Snapshot,
+    pub(crate) preface: Preface,
+    /// Tells which segment begins at the cut.
+    pub(crate) rolled: Receiver<Rolled>,
+}
+
 /// A request to the thread that writes the log.
 #[derive(Debug)]
 pub(crate) enum LogRequest {
+    /// A base has begun, and is to be written.
+    Write(BegunBase),
     /// The base of a segment is on disk: it is put in force. The answer says whether it was.
     Rebase(u64, Sender<Result<(), String>>),
     /// Writes and syncs what is there, and ends.

@@ -6,5 +6,6 @@ pub(crate) mod long_script;
 pub(crate) mod long_scripts;
 pub(crate) mod loop_state;
 pub(crate) mod observer;
+pub(crate) mod preface;
 pub(crate) mod server;
 pub(crate) mod snapshots;

@@ -6,11 +6,15 @@
 //! stored offset. When somebody steps the wall clock, only the offset changes, and no relative time
 //! to live does.
 
+#[cfg(test)]
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use tidewheel_keyspace::Time;
-use tidewheel_time::{monotonic_nanos, wall_nanos};
+use tidewheel_time::{boot_nanos, monotonic_nanos, wall_nanos};
+
+use super::boot;
 
 /// The tick at which engine time starts: far from zero, so that subtracting never underflows.
 pub(crate) const ORIGIN_TICK: u64 = 1 << 40;
@@ -109,6 +113,17 @@ impl Clock {
         self.source.monotonic_ns()
     }
 
+    /// Milliseconds since the start of the machine, those included in which it was suspended.
+    /// `None` where nothing tells.
+    pub(crate) fn since_boot_ms(&self) -> Option<u64> {
+        self.source.since_boot_ns().map(|ns| ns / NS_PER_MS)
+    }
+
+    /// Names this start of the machine.
+    pub(crate) fn boot_id(&self) -> Option<String> {
+        self.source.boot_id()
+    }
+
     /// Blocks the thread.
     pub(crate) fn sleep(&self, duration: Duration) {
         match &self.source {
@@ -138,7 +153,7 @@ pub(crate) fn micros(time: Time) -> u64 {
 enum TimeSource {
     System,
     #[cfg(test)]
-    ManualTime(manual::ManualTime),
+    ManualTime(Arc<manual::ManualTime>),
 }
 
 impl TimeSource {
@@ -159,6 +174,22 @@ impl TimeSource {
             Self::ManualTime(manual) => Some(manual.sample()),
         }
     }
+
+    fn since_boot_ns(&self) -> Option<u64> {
+        match self {
+            Self::System => boot_nanos(),
+            #[cfg(test)]
+            Self::ManualTime(manual) => Some(manual.since_boot_ns()),
+        }
+    }
+
+    fn boot_id(&self) -> Option<String> {
+        match self {
+            Self::System => boot::id(),
+            #[cfg(test)]
+            Self::ManualTime(manual) => Some(manual.boot_id()),
+        }
+    }
 }
 
 /// Returns monotonic and wall nanoseconds of one moment, or nothing if reading them took too long.
@@ -170,10 +201,14 @@ fn sample() -> Option<(u64, i128)> {
 }
 
 #[cfg(test)]
+pub(crate) use manual::ManualTime;
+
+#[cfg(test)]
 mod manual {
     //! A clock that stands still until a test moves it.
 
-    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
     use std::time::Duration;
 
     use super::{Clock, TimeSource};
@@ -181,13 +216,18 @@ mod manual {
     /// Wall time when the clock starts, in milliseconds since 1970.
     const WALL_MS: i128 = 1_700_000_000_000;
 
-    /// Time that stands still.
+    /// The clocks of a machine, which stand still. Several servers may run on it one after another.
     #[derive(Debug, Default)]
-    pub(super) struct ManualTime {
+    pub(crate) struct ManualTime {
         /// Nanoseconds that have passed.
         passed: AtomicU64,
         /// And those that pass with each look.
         with_look: AtomicU64,
+        /// How far the wall clock was stepped, in milliseconds.
+        stepped_ms: AtomicI64,
+        /// How often the machine has started again, and when it did so last.
+        boots: AtomicU64,
+        booted_ns: AtomicU64,
     }
 
     impl ManualTime {
@@ -198,20 +238,51 @@ mod manual {
 
         pub(super) fn sample(&self) -> (u64, i128) {
             let ns = self.monotonic_ns();
-            (ns, WALL_MS * 1_000_000 + i128::from(ns))
+            let wall_ms = WALL_MS + i128::from(self.stepped_ms.load(Ordering::Relaxed));
+            (ns, wall_ms * 1_000_000 + i128::from(ns))
+        }
+
+        pub(super) fn since_boot_ns(&self) -> u64 {
+            self.monotonic_ns() - self.booted_ns.load(Ordering::Relaxed)
+        }
+
+        pub(super) fn boot_id(&self) -> String {
+            format!("boot-{}", self.boots.load(Ordering::Relaxed))
+        }
+
+        /// Lets time pass.
+        pub(crate) fn advance(&self, by: Duration) {
+            let ns = u64::try_from(by.as_nanos()).unwrap_or(u64::MAX);
+            self.passed.fetch_add(ns, Ordering::Relaxed);
+        }
+
+        /// Steps the wall clock.
+        pub(crate) fn step_wall(&self, ms: i64) {
+            self.stepped_ms.fetch_add(ms, Ordering::Relaxed);
+        }
+
+        /// The machine has started again.
+        pub(crate) fn boot(&self) {
+            self.boots.fetch_add(1, Ordering::Relaxed);
+            let now = self.passed.load(Ordering::Relaxed);
+            self.booted_ns.store(now, Ordering::Relaxed);
         }
     }
 
     impl Clock {
         /// Returns a clock for tests, which moves only by [`advance`](Self::advance).
         pub(crate) fn manual() -> Self {
-            Self::of(TimeSource::ManualTime(ManualTime::default()))
+            Self::on(&Arc::default())
+        }
+
+        /// Starts engine time on a machine of tests.
+        pub(crate) fn on(machine: &Arc<ManualTime>) -> Self {
+            Self::of(TimeSource::ManualTime(Arc::clone(machine)))
         }
 
         /// Lets time pass on a manual clock.
         pub(crate) fn advance(&self, by: Duration) {
-            let ns = u64::try_from(by.as_nanos()).unwrap_or(u64::MAX);
-            self.manual_time().passed.fetch_add(ns, Ordering::Relaxed);
+            self.manual_time().advance(by);
         }
 
         /// From now on, time passes with each look at the clock.

@@ -151,8 +151,9 @@ impl Found {
 
 /// The present, as the deadlines of a file count it.
 fn now_ms(fields: &Fields) -> i64 {
-    let time = Clock::start().now();
-    persistence::offset_of(fields, time).saturating_add_unsigned(time.tick)
+    let clock = Clock::start();
+    let time = clock.now();
+    persistence::offset_of(fields, &clock, time).saturating_add_unsigned(time.tick)
 }
 
 /// Lines of a name and a value each.

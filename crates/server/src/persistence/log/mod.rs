@@ -40,7 +40,9 @@
 //! | `writer.rs` | takes records, and brings them to disk |
 //! | `thread.rs` | the thread that does so |
 //! | `rewrite.rs` | a new base |
+//! | `file.rs` | a file of the log's folder, from its beginning to its end |
 
+mod file;
 mod recover;
 mod rewrite;
 mod thread;
@@ -48,17 +50,16 @@ mod writer;
 
 use tidewheel_keyspace::Time;
 use tidewheel_log::Moment;
-use tidewheel_time::boot_nanos;
 
 pub(crate) use self::recover::{Recovered, recover};
 pub(crate) use self::rewrite::{folder, is_due, rewrite};
 pub(crate) use self::thread::LogThreads;
-use super::anchor::boot_id;
 use crate::state::server::Server;
+use crate::time::clock::Clock;
 
 /// What a segment's header says: the form of the records, and which start of the machine it was.
-fn header() -> String {
-    format!("records 1 boot {}", boot_id().unwrap_or_default())
+fn header(clock: &Clock) -> String {
+    format!("records 1 boot {}", clock.boot_id().unwrap_or_default())
 }
 
 /// The start of the machine that a header names.
@@ -73,6 +74,6 @@ fn moment(server: &Server) -> Moment {
     Moment {
         tick: time.tick,
         wall_ms: time.wall_ms(),
-        boot_ms: boot_nanos().map_or(0, |ns| ns / 1_000_000),
+        boot_ms: server.clock.since_boot_ms().unwrap_or(0),
     }
 }

@@ -1,6 +1,6 @@
 //! What is on disk becomes the data.
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -9,12 +9,13 @@ use anyhow::Context as _;
 use tidewheel_keyspace::{
     ExpiredStream, Fields, NotifyFlags, Progress, Record, RecordReader, Seat, Time,
 };
-use tidewheel_log::{Log, Moment, Opened, RealFolder, base_name};
+use tidewheel_log::{File as _, Folder, Log, Moment, Opened, RealFolder, base_name};
 
 use super::super::anchor::{self, Anchor};
 use super::super::load;
-use super::super::save::Preface;
+use super::super::save::preface;
 use super::super::watched::Watched;
+use super::file::InOrder;
 use super::rewrite::folder;
 use super::{boot_of, header};
 use crate::config::engine;
@@ -22,10 +23,9 @@ use crate::state::server::{Server, StopReason};
 use crate::time::clock::ORIGIN_TICK;
 
 /// What has become of a recovery.
-#[derive(Debug)]
-pub(crate) enum Recovered {
+pub(crate) enum Recovered<D: Folder> {
     /// The data is there, and the log may be written.
-    Log(Log<RealFolder>),
+    Log(Log<D>),
     /// The server is to stop before all is loaded.
     Stopped(StopReason),
 }
@@ -42,25 +42,34 @@ struct Mark {
 pub(crate) fn recover(
     server: &Arc<Server>,
     stops: &dyn Fn() -> Option<StopReason>,
-) -> anyhow::Result<Recovered> {
+) -> anyhow::Result<Recovered<RealFolder>> {
     let path = folder(&server.config.current());
     refuse_foreign(&path)?;
     super::super::save::make_folder(Path::new(&server.config.current().folder))?;
     fs::create_dir_all(&path).with_context(|| format!("cannot make {}", path.display()))?;
-    let opened = RealFolder::new(&path)
-        .map_err(anyhow::Error::from)
-        .and_then(|folder| Ok(Log::open(folder)?));
-    let mut opened = opened.with_context(|| explain(&path))?;
+    let folder = RealFolder::new(&path).with_context(|| explain(&path))?;
+    recover_from(server, stops, folder, &path)
+}
+
+/// The same of a folder that is there, and has this path.
+pub(crate) fn recover_from<D: Folder>(
+    server: &Arc<Server>,
+    stops: &dyn Fn() -> Option<StopReason>,
+    folder: D,
+    path: &Path,
+) -> anyhow::Result<Recovered<D>> {
+    let opened = Log::open(folder);
+    let mut opened = opened.with_context(|| explain(path))?;
     let base = opened.base();
     let mut reader = Replay::new(server);
     if let Some(base) = &base {
-        if let Some(why) = reader.load_base(&path.join(base), stops)? {
+        if let Some(why) = reader.load_base(opened.folder(), path, base, stops)? {
             return Ok(Recovered::Stopped(why));
         }
     }
     reader.begin();
     let replayed = reader.replay(&mut opened, stops);
-    let stopped = replayed.with_context(|| explain(&path))?;
+    let stopped = replayed.with_context(|| explain(path))?;
     if let Some(why) = stopped {
         return Ok(Recovered::Stopped(why));
     }
@@ -70,12 +79,12 @@ pub(crate) fn recover(
     if is_new && let Some(why) = load(server, stops)? {
         return Ok(Recovered::Stopped(why));
     }
-    let log = opened.begin_writing(header().as_bytes());
-    let mut log = log.with_context(|| explain(&path))?;
+    let log = opened.begin_writing(header(&server.clock).as_bytes());
+    let mut log = log.with_context(|| explain(path))?;
     let mut seat = server.keyspace.seat();
     let is_empty = server.keys() == 0 && server.libraries.look(|table| table.all().count()) == 0;
     if is_new && !is_empty {
-        first_base(server, &mut seat, &mut log, &path)?;
+        first_base(server, &mut seat, &mut log, path)?;
     }
     server.keyspace.start_recording(&seat.exclusive());
     Ok(Recovered::Log(log))
@@ -108,26 +117,26 @@ fn refuse_foreign(path: &Path) -> anyhow::Result<()> {
 }
 
 /// Writes what was loaded from a snapshot as the base of a new log.
-fn first_base(
+fn first_base<D: Folder>(
     server: &Server,
     seat: &mut Seat,
-    log: &mut Log<RealFolder>,
+    log: &mut Log<D>,
     path: &Path,
 ) -> anyhow::Result<()> {
     let time = server.clock.now();
-    let preface = Preface::of(server, time);
+    let preface = preface(server, time);
     let segment = log.roll()?;
-    let path = path.join(base_name(segment));
+    let (folder, name) = (log.folder(), base_name(segment));
     let mut write = || -> std::io::Result<u64> {
-        let mut file = File::create_new(&path)?;
+        let mut to = InOrder::new(folder.create_new(&name)?);
         let alone = seat.exclusive();
         let (fields, codes) = (preface.fields(), preface.codes());
         let keyspace = &server.keyspace;
-        let saved = keyspace.save(&alone, time, &fields, codes, &mut file)?;
-        file.sync_all()?;
+        let saved = keyspace.save(&alone, time, &fields, codes, &mut to)?;
+        to.file.sync_data()?;
         Ok(saved.bytes)
     };
-    let bytes = write().with_context(|| format!("cannot write {}", path.display()))?;
+    let bytes = write().with_context(|| format!("cannot write {}", path.join(&name).display()))?;
     server.log.base_bytes.store(bytes, Relaxed);
     log.rebase(segment)?;
     Ok(())
@@ -160,19 +169,22 @@ impl<'s> Replay<'s> {
     }
 
     /// Loads the base. Its deadlines are engine time as its writer counted it.
-    fn load_base(
+    fn load_base<D: Folder>(
         &mut self,
+        folder: &D,
         path: &Path,
+        name: &str,
         stops: &dyn Fn() -> Option<StopReason>,
     ) -> anyhow::Result<Option<StopReason>> {
         let server = self.server;
-        let file = File::open(path);
-        let file = file.with_context(|| format!("cannot open {}", path.display()))?;
-        let len = file.metadata()?.len();
+        let shown = path.join(name);
+        let file = folder.open(name);
+        let file = file.with_context(|| format!("cannot open {}", shown.display()))?;
+        let len = file.len()?;
         server
             .loading
             .begin(server.clock.now().wall_ms() / 1000, len);
-        let mut file = Watched::new(file, server, stops);
+        let mut file = Watched::new(InOrder::new(file), server, stops);
         // Before all that there is: nothing is dead then.
         let beginning = Time {
             tick: ORIGIN_TICK,
@@ -186,15 +198,15 @@ impl<'s> Replay<'s> {
         if file.stopped.is_some() {
             return Ok(file.stopped);
         }
-        let loaded = loaded.with_context(|| format!("cannot load {}", path.display()))?;
+        let loaded = loaded.with_context(|| format!("cannot load {}", shown.display()))?;
         let mark = Mark::of(&loaded.fields);
-        let mark = mark.with_context(|| format!("{} is no base of a log", path.display()))?;
+        let mark = mark.with_context(|| format!("{} is no base of a log", shown.display()))?;
         self.mark = Some(mark);
         self.keys = loaded.keys;
         server.log.base_bytes.store(len, Relaxed);
         load::load_functions(server, &loaded.functions, load::Stays::default())
             .map(|()| None)
-            .with_context(|| format!("cannot load {}", path.display()))
+            .with_context(|| format!("cannot load {}", shown.display()))
     }
 
     /// Prepares the keyspace: nothing is removed because time passes, nothing is refused because
@@ -208,9 +220,9 @@ impl<'s> Replay<'s> {
         keyspace.rules().maxmemory.store(0, Relaxed);
     }
 
-    fn replay(
+    fn replay<D: Folder>(
         &mut self,
-        opened: &mut Opened<RealFolder>,
+        opened: &mut Opened<D>,
         stops: &dyn Fn() -> Option<StopReason>,
     ) -> anyhow::Result<Option<StopReason>> {
         while let Some(frame) = opened.next_frame()? {
@@ -254,10 +266,9 @@ impl<'s> Replay<'s> {
         let server = self.server;
         let keyspace = &server.keyspace;
         if let Some(mark) = &self.mark {
-            let now = mark
-                .tick
-                .saturating_add(mark.at.until(&Anchor::now(server.clock.now())));
-            server.clock.go_on_from(now);
+            let now = Anchor::now(&server.clock, server.clock.now());
+            let tick = mark.tick.saturating_add(mark.at.until(&now));
+            server.clock.go_on_from(tick);
         }
         let time = server.clock.now();
         server.started.store(time.tick, Relaxed);

@@ -1,19 +1,18 @@
 //! A new base: what the log says so far, as a snapshot.
 
-use std::fs::{self, File};
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::channel;
 
-use tidewheel_keyspace::{Exclusive, Snapshot, SnapshotFailure, SnapshotLimits, Time};
-use tidewheel_log::base_name;
+use tidewheel_keyspace::{Exclusive, Saved, SnapshotCourse, SnapshotFailure, SnapshotLimits, Time};
+use tidewheel_log::{File as _, Folder, base_name};
 
-use super::super::save::{Preface, tell};
+use super::super::save::{preface, tell};
+use super::file::InOrder;
 use crate::config::Settings;
 use crate::process::system;
-use crate::state::log::{LogRequest, Rolled, Trouble};
+use crate::state::log::{BegunBase, LogRequest, Trouble};
 use crate::state::server::Server;
 
 /// After a failure no base is tried for so long.
@@ -43,44 +42,83 @@ pub(crate) fn is_due(server: &Server, settings: &Settings, tick: u64) -> bool {
 ///
 /// # Errors
 ///
-/// If no thread can be started.
-pub(crate) fn rewrite(server: &Arc<Server>, alone: &Exclusive<'_>, time: Time) -> io::Result<()> {
+/// If nobody writes the log any more.
+pub(crate) fn rewrite(server: &Server, alone: &Exclusive<'_>, time: Time) -> io::Result<()> {
     let limits = SnapshotLimits::of(server.keyspace.used_memory());
-    let preface = Preface::of(server, time);
+    let preface = preface(server, time);
     let (tell_rolled, rolled) = channel();
     server.log.expect_cut(tell_rolled);
     server.keyspace.cut_records(alone);
     let snapshot = server.keyspace.begin_snapshot(alone, time, limits);
     server.snapshots.begin(snapshot.course(), time.tick);
     server.log.is_rewriting.store(true, Relaxed);
-    let thread = {
-        let server = Arc::clone(server);
-        move || conclude(&server, snapshot, &preface, &rolled)
+    let begun = BegunBase {
+        snapshot,
+        preface,
+        rolled,
     };
-    let spawned = std::thread::Builder::new().name("log-base".to_owned());
-    let spawned = spawned.spawn(thread);
-    if let Err(why) = &spawned {
+    let asked = server.log.ask(LogRequest::Write(begun));
+    server.nudge_all();
+    if !asked {
         server.snapshots.end(time.tick);
         server.log.is_rewriting.store(false, Relaxed);
-        tracing::error!("cannot start a thread for a base of the log: {why}");
+        return Err(ended());
     }
-    server.log.wake();
-    server.nudge_all();
-    spawned.map(drop)
+    Ok(())
 }
 
-/// Writes a base, and notes what became of it.
-fn conclude(server: &Server, snapshot: Snapshot, preface: &Preface, rolled: &Receiver<Rolled>) {
+/// Writes a base, has it put in force, and notes what became of it.
+pub(super) fn write<D: Folder>(server: &Server, base: BegunBase, folder: &D) {
     system::go_last();
-    let course = snapshot.course();
-    let based = write(server, snapshot, preface, rolled);
+    let course = base.snapshot.course();
+    let written = write_file(base, folder);
+    let based = written.and_then(|(segment, saved)| {
+        let (tell_rebased, rebased) = channel();
+        if !server.log.ask(LogRequest::Rebase(segment, tell_rebased)) {
+            return Err(ended());
+        }
+        let rebased = rebased.recv().map_err(io::Error::other)?;
+        rebased.map_err(io::Error::other)?;
+        Ok((segment, saved))
+    });
+    conclude(server, &course, based);
+}
+
+/// Waits for the segment that a base is for, writes it, and brings it to disk.
+pub(super) fn write_file<D: Folder>(base: BegunBase, folder: &D) -> io::Result<(u64, Saved)> {
+    let BegunBase {
+        snapshot,
+        preface,
+        rolled,
+    } = base;
+    let segment = rolled.recv().map_err(io::Error::other)?;
+    let segment = segment.map_err(io::Error::other)?;
+    let name = base_name(segment);
+    // What has its name is of an attempt that has failed.
+    let _ = folder.remove(&name);
+    let mut to = InOrder::new(folder.create_new(&name)?);
+    let saved = snapshot.write(&preface.fields(), preface.codes(), &mut to);
+    let saved = saved.and_then(|saved| to.file.sync_data().map(|()| saved));
+    let saved = saved.inspect_err(|_| {
+        // It is in nobody's way: the error that counts is the first one.
+        let _ = folder.remove(&name);
+    })?;
+    Ok((segment, saved))
+}
+
+/// Notes what became of a base.
+pub(super) fn conclude(server: &Server, course: &SnapshotCourse, based: io::Result<(u64, Saved)>) {
     let tick = server.clock.now().tick;
     let log = &server.log;
     server.snapshots.end(tick);
     log.is_rewriting.store(false, Relaxed);
     log.rewrite_failed.store(based.is_err(), Relaxed);
     match based {
-        Ok(()) => {}
+        Ok((segment, saved)) => {
+            log.rebased(saved.bytes);
+            let path = folder(&server.config.current()).join(base_name(segment));
+            tell(&saved, &path);
+        }
         Err(why) => {
             log.rewrite_from.store(tick + RETRY_MS, Relaxed);
             match course.failure() {
@@ -93,31 +131,6 @@ fn conclude(server: &Server, snapshot: Snapshot, preface: &Preface, rolled: &Rec
     }
 }
 
-fn write(
-    server: &Server,
-    snapshot: Snapshot,
-    preface: &Preface,
-    rolled: &Receiver<Rolled>,
-) -> io::Result<()> {
-    let segment = rolled.recv().map_err(io::Error::other)?;
-    let segment = segment.map_err(io::Error::other)?;
-    let path = folder(&server.config.current()).join(base_name(segment));
-    // What has its name is of an attempt that has failed.
-    let _ = fs::remove_file(&path);
-    let mut file = File::create_new(&path)?;
-    let saved = snapshot.write(&preface.fields(), preface.codes(), &mut file);
-    let saved = saved.and_then(|saved| file.sync_all().map(|()| saved));
-    let saved = saved.inspect_err(|_| {
-        // It is in nobody's way: the error that counts is the first one.
-        let _ = fs::remove_file(&path);
-    })?;
-    let (tell_rebased, rebased) = channel();
-    if !server.log.ask(LogRequest::Rebase(segment, tell_rebased)) {
-        return Err(io::Error::other("the log has ended"));
-    }
-    let rebased = rebased.recv().map_err(io::Error::other)?;
-    rebased.map_err(io::Error::other)?;
-    server.log.rebased(saved.bytes);
-    tell(&saved, &path);
-    Ok(())
+fn ended() -> io::Error {
+    io::Error::other("the log has ended")
 }

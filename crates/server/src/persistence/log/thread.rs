@@ -8,9 +8,10 @@ use std::time::Duration;
 use anyhow::Context as _;
 use tidewheel_log::{Folder, Log, RealFolder, Sync, Synced};
 
+use super::rewrite;
 use super::writer::LogWriter;
 use crate::config::SyncPolicy;
-use crate::state::log::{LogRequest, Trouble};
+use crate::state::log::{BegunBase, LogRequest, Trouble};
 use crate::state::server::Server;
 
 /// The time in which records gather before they are written, unless replies wait for them.
@@ -24,16 +25,30 @@ const REST: Duration = Duration::from_secs(1);
 
 const SYNC_MS: u64 = 1_000;
 
+/// The one who syncs beside the one who writes: what is to be synced comes here, and what became of
+/// it goes back.
+pub(crate) type Beside<D> = (Receiver<Sync<<D as Folder>::File>>, Sender<Synced>);
+
+/// One turn of the thread that writes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LogTurn {
+    policy: SyncPolicy,
+    has_written: bool,
+}
+
 /// The threads of a log.
 #[derive(Debug)]
 pub(crate) struct LogThreads {
     writer: JoinHandle<()>,
 }
 
-struct LogThread<D: Folder> {
+/// What the thread that writes does, step by step.
+pub(crate) struct LogThread<D: Folder> {
     server: Arc<Server>,
-    writer: LogWriter<D>,
+    pub(super) writer: LogWriter<D>,
     requests: Receiver<LogRequest>,
+    /// Has somebody write a base.
+    bases: Box<dyn FnMut(BegunBase) + Send>,
     /// To the thread that syncs, and back.
     syncs: Sender<Sync<D::File>>,
     synced: Receiver<Synced>,
@@ -45,10 +60,17 @@ struct LogThread<D: Folder> {
 impl LogThreads {
     /// Begins to log: each change from now on is recorded.
     pub(crate) fn start(server: &Arc<Server>, log: Log<RealFolder>) -> anyhow::Result<Self> {
-        let (ask, requests) = channel();
-        let (syncs, to_sync) = channel::<Sync<<RealFolder as Folder>::File>>();
-        let (tell, synced) = channel();
         let name = |name: &str| std::thread::Builder::new().name(name.to_owned());
+        let (folder, owned) = (log.folder().clone(), Arc::clone(server));
+        let bases = move |base: BegunBase| {
+            let course = base.snapshot.course();
+            let (folder, server) = (folder.clone(), Arc::clone(&owned));
+            let write = move || rewrite::write(&server, base, &folder);
+            if let Err(why) = name("log-base").spawn(write) {
+                rewrite::conclude(&owned, &course, Err(why));
+            }
+        };
+        let (thread, (to_sync, tell)) = LogThread::new(server, log, Box::new(bases));
         name("log-sync")
             .spawn(move || {
                 for sync in to_sync {
@@ -58,20 +80,10 @@ impl LogThreads {
                 }
             })
             .context("cannot start a thread")?;
-        let thread = LogThread {
-            writer: LogWriter::new(log),
-            requests,
-            syncs,
-            synced,
-            is_syncing: false,
-            synced_at: server.clock.now().tick,
-            server: Arc::clone(server),
-        };
         let writer = name("log")
             .spawn(move || thread.run())
             .context("cannot start a thread")?;
         server.log.set_thread(writer.thread().clone());
-        server.log.start(ask);
         Ok(Self { writer })
     }
 
@@ -85,29 +97,66 @@ impl LogThreads {
 }
 
 impl<D: Folder> LogThread<D> {
+    /// The log is on from now on. Who syncs beside is for the caller to run.
+    pub(crate) fn new(
+        server: &Arc<Server>,
+        log: Log<D>,
+        bases: Box<dyn FnMut(BegunBase) + Send>,
+    ) -> (Self, Beside<D>) {
+        let (ask, requests) = channel();
+        let (syncs, to_sync) = channel();
+        let (tell, synced) = channel();
+        server.log.start(ask);
+        let thread = Self {
+            writer: LogWriter::new(log),
+            requests,
+            bases,
+            syncs,
+            synced,
+            is_syncing: false,
+            synced_at: server.clock.now().tick,
+            server: Arc::clone(server),
+        };
+        (thread, (to_sync, tell))
+    }
+
     fn run(mut self) {
-        let server = Arc::clone(&self.server);
-        loop {
-            let ends = self.answer();
-            let policy = server.config.current().sync_policy;
-            let holds = policy == SyncPolicy::Always;
-            if server.log.holds_replies() != holds {
-                server.log.set_holds_replies(holds);
-                // Those that were held are looked at once more.
-                server.log.tell(&server.loops);
-            }
-            let has_written = self.writer.write(&server);
-            if ends {
-                self.sync_now();
-                self.writer.say_synced(&server);
-                return self.sync_now();
-            }
-            match policy {
-                SyncPolicy::Always => self.sync_now(),
-                SyncPolicy::EverySecond => self.sync_beside(),
-                SyncPolicy::Never => {}
-            }
-            self.rest(policy, has_written);
+        while let Some(turn) = self.write() {
+            self.sync(turn);
+            self.rest(turn);
+        }
+    }
+
+    /// Does what was asked for, and writes what waits. `None` at the end.
+    pub(crate) fn write(&mut self) -> Option<LogTurn> {
+        let ends = self.answer();
+        let server = &self.server;
+        let policy = server.config.current().sync_policy;
+        let holds = policy == SyncPolicy::Always;
+        if server.log.holds_replies() != holds {
+            server.log.set_holds_replies(holds);
+            // Those that were held are looked at once more.
+            server.log.tell(&server.loops);
+        }
+        let has_written = self.writer.write(server);
+        if ends {
+            self.sync_now();
+            self.writer.say_synced(&self.server);
+            self.sync_now();
+            return None;
+        }
+        Some(LogTurn {
+            policy,
+            has_written,
+        })
+    }
+
+    /// Syncs as the policy says.
+    pub(crate) fn sync(&mut self, turn: LogTurn) {
+        match turn.policy {
+            SyncPolicy::Always => self.sync_now(),
+            SyncPolicy::EverySecond => self.sync_beside(),
+            SyncPolicy::Never => {}
         }
     }
 
@@ -115,6 +164,7 @@ impl<D: Folder> LogThread<D> {
     fn answer(&mut self) -> bool {
         loop {
             match self.requests.try_recv() {
+                Ok(LogRequest::Write(base)) => (self.bases)(base),
                 Ok(LogRequest::Rebase(segment, tell)) => {
                     let rebased = self.writer.rebase(&self.server, segment);
                     // Who has given up needs no word.
@@ -161,13 +211,13 @@ impl<D: Folder> LogThread<D> {
     }
 
     /// Rests until there is something to do.
-    fn rest(&mut self, policy: SyncPolicy, has_written: bool) {
+    fn rest(&mut self, turn: LogTurn) {
         let log = &self.server.log;
         if log.trouble() != Trouble::None {
             return std::thread::park_timeout(RETRY);
         }
-        let holds = policy == SyncPolicy::Always;
-        if has_written || self.is_syncing {
+        let holds = turn.policy == SyncPolicy::Always;
+        if turn.has_written || self.is_syncing {
             // With others at work, more comes soon.
             if !holds {
                 std::thread::park_timeout(GATHER);
@@ -179,11 +229,18 @@ impl<D: Folder> LogThread<D> {
             std::thread::park_timeout(REST);
         }
         log.awake();
-        let is_idle = self.server.keyspace.waiting_record_bytes() == 0;
-        if is_idle && self.writer.is_done() {
-            self.writer.say_synced(&self.server);
-        } else if !holds {
+        if !self.say_synced() && !holds {
             std::thread::park_timeout(GATHER);
         }
+    }
+
+    /// Says in the log that all is on disk, if that is so and nothing more has come.
+    pub(crate) fn say_synced(&mut self) -> bool {
+        let is_idle = self.server.keyspace.waiting_record_bytes() == 0;
+        let says = is_idle && self.writer.is_done();
+        if says {
+            self.writer.say_synced(&self.server);
+        }
+        says
     }
 }
