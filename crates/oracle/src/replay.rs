@@ -84,7 +84,7 @@ impl Replica {
         replica
     }
 
-    /// Replays records.
+    /// Replays records, but not those of libraries, which are no data.
     ///
     /// # Panics
     ///
@@ -92,6 +92,9 @@ impl Replica {
     pub fn replay(&mut self, records: &[u8]) {
         for record in RecordReader::new(records) {
             let record = record.expect("it was just written");
+            if record.words().first() == Some(&&b"FUNCTION"[..]) {
+                continue;
+            }
             let words = record.words().join(&b' ');
             let (db, tick) = (record.db(), record.time().tick);
             let shown = format!("{tick} db{db} {}", words.escape_ascii());

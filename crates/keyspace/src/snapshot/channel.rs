@@ -276,6 +276,12 @@ impl SnapshotCourse {
         self.0.failure()
     }
 
+    /// True if there is nothing left to walk over: who writes waits for nobody.
+    #[must_use]
+    pub fn is_shown(&self) -> bool {
+        self.0.parts.load(Relaxed) == 0 || self.failure().is_some()
+    }
+
     /// Keys that were walked over, and all that there were at its moment.
     #[must_use]
     pub fn walked(&self) -> (u64, u64) {

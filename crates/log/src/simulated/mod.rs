@@ -36,6 +36,8 @@ pub struct Faults {
     pub failed_writes: u64,
     /// Syncs of files.
     pub failed_syncs: u64,
+    /// Those say that they are done.
+    pub hides_failed_syncs: bool,
     /// Whatever is done to the folder.
     pub failed_names: u64,
     /// How many bytes all files together may have.
@@ -123,6 +125,11 @@ impl Disk {
     /// [`crash`](Self::crash).
     pub fn cut_power_after(&self, operations: u64) {
         self.state().fuse = Some(operations);
+    }
+
+    /// Whether the power is to go, or is off.
+    pub fn is_armed(&self) -> bool {
+        self.state().fuse.is_some()
     }
 
     /// Whether the power is off.
@@ -396,6 +403,9 @@ impl File for OpenFile {
         let mut inode = self.inode.lock_it();
         if state.dice.once_in(once_in) {
             inode.fail_to_sync(&mut state.dice);
+            if state.faults.hides_failed_syncs {
+                return Ok(());
+            }
             return Err(io::Error::other("the sync fails"));
         }
         inode.sync();

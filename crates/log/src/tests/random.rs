@@ -178,7 +178,7 @@ impl World {
             failed_writes: sometimes(5),
             failed_syncs: sometimes(4),
             failed_names: sometimes(6),
-            capacity: None,
+            ..Faults::default()
         };
         if dice.once_in(3) {
             faults.capacity = Some(dice.below(80_000));

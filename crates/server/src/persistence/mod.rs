@@ -37,4 +37,6 @@ pub(crate) fn what_is_kept(server: &Server) -> String {
 }
 
 pub(crate) use self::load::{Stays, check, load, load_functions, load_keys, offset_of, read};
+#[cfg(test)]
+pub(crate) use self::save::preface;
 pub(crate) use self::save::{begin, save, save_and_pause};

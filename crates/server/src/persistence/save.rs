@@ -131,7 +131,7 @@ pub(super) fn tell(saved: &Saved, path: &Path) {
 }
 
 /// What a file that shows a moment says of itself, and its libraries of functions.
-pub(super) fn preface(server: &Server, time: Time) -> Preface {
+pub(crate) fn preface(server: &Server, time: Time) -> Preface {
     Preface {
         fields: vec![
             ("redis-ver", NAMED_VERSION.to_owned()),

@@ -11,6 +11,7 @@ mod client;
 mod client_memory;
 mod closing;
 mod crowd;
+mod disk;
 mod done;
 mod episodes;
 mod events;

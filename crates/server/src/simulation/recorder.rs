@@ -1,14 +1,16 @@
 //! Records each command with its time and its reply, for the simulation.
 
 use std::collections::BTreeMap;
+use std::sync::Weak;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tidewheel_keyspace::{Ticket, Time};
+use tidewheel_keyspace::{TakenRecords, Ticket, Time};
 use tidewheel_resp::{Args, Writer};
 
 use crate::state::observer::Observe;
+use crate::state::server::Server;
 use crate::time::clock::Clock;
 
 /// The virtual time that a command takes.
@@ -29,6 +31,10 @@ pub(crate) struct Recorder {
     seen: Mutex<Vec<Seen>>,
     /// Commands that run in steps or parts, by client.
     unfinished: Mutex<BTreeMap<u64, Ran>>,
+    /// The server whose records are counted.
+    counted: Mutex<Weak<Server>>,
+    /// Records that were taken to be written.
+    taken: Mutex<Vec<(Vec<u8>, TakenRecords)>>,
 }
 
 /// A recorded event.
@@ -60,6 +66,8 @@ pub(crate) struct Ran {
     pub(crate) turn: u64,
     /// It ran on a thread of its own.
     pub(crate) long: bool,
+    /// How many records there were at its end, if they are counted.
+    pub(crate) records: u64,
 }
 
 /// An answer that its client does not want.
@@ -78,6 +86,16 @@ impl Recorder {
     /// Lets commands take virtual time from now on.
     pub(crate) fn set_cost(&self, cost: Cost) {
         *self.cost.lock() = Some(cost);
+    }
+
+    /// From now on each command tells how many records this server has.
+    pub(crate) fn count_records(&self, of: Weak<Server>) {
+        *self.counted.lock() = of;
+    }
+
+    /// Returns the records that were taken to be written since the last call.
+    pub(crate) fn take_taken(&self) -> Vec<(Vec<u8>, TakenRecords)> {
+        std::mem::take(&mut *self.taken.lock())
     }
 
     /// Counts a turn of a loop.
@@ -103,6 +121,8 @@ impl Recorder {
         let rest = out.as_bytes().get(mark..).unwrap_or_default();
         ran.reply.extend_from_slice(rest);
         ran.too_long = out.is_over();
+        let counted = self.counted.lock().upgrade();
+        ran.records = counted.map_or(0, |server| server.keyspace.records());
         ran.answer = match self.suppressed.lock().take() {
             Some(SuppressedReply { answer, too_long }) => {
                 ran.too_long |= too_long;
@@ -124,6 +144,7 @@ impl Recorder {
             clock,
             turn: self.turn.load(Ordering::Relaxed),
             long: false,
+            records: 0,
         }
     }
 }
@@ -194,6 +215,10 @@ impl Observe for Recorder {
         if self.recording.load(Ordering::Relaxed) {
             self.seen.lock().push(Seen::Refused(client));
         }
+    }
+
+    fn took(&self, records: &[u8], taken: TakenRecords) {
+        self.taken.lock().push((records.to_vec(), taken));
     }
 
     fn closed(&self, client: u64) {

@@ -35,9 +35,9 @@ pub(super) struct Rig {
     /// The connections of each loop.
     peers: Vec<Vec<Peer>>,
     /// The seat of the thread that runs long commands.
-    long: Seat,
-    /// What its records make.
-    replica: Replica,
+    pub(super) long: Seat,
+    /// What its records make, if nobody else takes them.
+    replica: Option<Replica>,
     /// Keeps the way open on which commands ask the server to stop.
     _stopped: Receiver<StopReason>,
 }
@@ -117,7 +117,21 @@ impl Sockets for InMemory {
 
 impl Rig {
     pub(super) fn new(loops: usize, settings: Settings) -> Self {
-        // No disk is simulated.
+        let mut rig = Self::without_records(loops, settings, Clock::manual(), 1);
+        let keyspace = &rig.server.keyspace;
+        keyspace.start_recording(&rig.long.exclusive());
+        rig.replica = Some(Replica::new(keyspace.shards()));
+        rig
+    }
+
+    /// A server whose changes are not recorded yet, with a clock and a seed for its hashes.
+    pub(super) fn without_records(
+        loops: usize,
+        settings: Settings,
+        clock: Clock,
+        seed: u128,
+    ) -> Self {
+        // Snapshots are written by threads, to a real disk.
         let settings = Settings {
             save_points: SavePoints::parse("").expect("none"),
             ..settings
@@ -130,20 +144,18 @@ impl Rig {
             file: None,
             port: 0,
             own_files: 0,
-            clock: Clock::manual(),
+            clock,
             loops: handles.collect(),
             reclaimer: Reclaimer::at_once(),
             stop,
-            seed: 1,
+            seed,
         }));
         let core = |index| LoopCore::new(Arc::clone(&server), index, InMemory);
-        let mut long = server.keyspace.seat();
-        server.keyspace.start_recording(&long.exclusive());
         Self {
             loops: (0..loops).map(core).collect(),
             peers: vec![Vec::new(); loops],
-            long,
-            replica: Replica::new(server.keyspace.shards()),
+            long: server.keyspace.seat(),
+            replica: None,
             server,
             _stopped: stopped,
         }
@@ -151,13 +163,16 @@ impl Rig {
 
     /// Panics unless what was recorded makes the same data. Nothing may be locked.
     pub(super) fn check_records(&mut self) {
+        let Some(replica) = &mut self.replica else {
+            return;
+        };
         let keyspace = &self.server.keyspace;
         let mut records = Vec::new();
         keyspace.take_records(&mut records);
-        self.replica.replay(&records);
+        replica.replay(&records);
         let clock = self.server.clock.now();
         let times = (clock, keyspace.engine_time(clock));
-        self.replica.compare(keyspace, &mut self.long, times);
+        replica.compare(keyspace, &mut self.long, times);
     }
 
     /// A new client of the loop `owner`.

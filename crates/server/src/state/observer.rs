@@ -1,7 +1,7 @@
 //! Tells an observer of each command. The product's observer is nobody, and costs nothing; that of
 //! the tests records what was run, when, and what was answered.
 
-use tidewheel_keyspace::Time;
+use tidewheel_keyspace::{TakenRecords, Time};
 use tidewheel_resp::{Args, Writer};
 
 use crate::time::clock::Clock;
@@ -48,6 +48,10 @@ pub(crate) trait Observe {
     /// The server has let go of a client.
     #[inline(always)]
     fn closed(&self, _client: u64) {}
+
+    /// These records were taken, to be written.
+    #[inline(always)]
+    fn took(&self, _records: &[u8], _taken: TakenRecords) {}
 }
 
 /// The product's observer.

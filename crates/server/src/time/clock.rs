@@ -243,7 +243,8 @@ mod manual {
         }
 
         pub(super) fn since_boot_ns(&self) -> u64 {
-            self.monotonic_ns() - self.booted_ns.load(Ordering::Relaxed)
+            let booted = self.booted_ns.load(Ordering::Relaxed);
+            self.monotonic_ns().wrapping_sub(booted)
         }
 
         pub(super) fn boot_id(&self) -> String {
@@ -259,6 +260,11 @@ mod manual {
         /// Steps the wall clock.
         pub(crate) fn step_wall(&self, ms: i64) {
             self.stepped_ms.fetch_add(ms, Ordering::Relaxed);
+        }
+
+        /// The clock since the start of the machine loses a second.
+        pub(crate) fn forget_a_second(&self) {
+            self.booted_ns.fetch_add(1_000_000_000, Ordering::Relaxed);
         }
 
         /// The machine has started again.

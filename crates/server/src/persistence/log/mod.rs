@@ -51,9 +51,15 @@ mod writer;
 use tidewheel_keyspace::Time;
 use tidewheel_log::Moment;
 
+#[cfg(test)]
+pub(crate) use self::recover::recover_from;
 pub(crate) use self::recover::{Recovered, recover};
+#[cfg(test)]
+pub(crate) use self::rewrite::{conclude, write_file};
 pub(crate) use self::rewrite::{folder, is_due, rewrite};
 pub(crate) use self::thread::LogThreads;
+#[cfg(test)]
+pub(crate) use self::thread::{Beside, LogThread, LogTurn};
 use crate::state::server::Server;
 use crate::time::clock::Clock;
 

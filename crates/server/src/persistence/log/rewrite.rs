@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::channel;
 
-use tidewheel_keyspace::{Exclusive, Saved, SnapshotCourse, SnapshotFailure, SnapshotLimits, Time};
+use tidewheel_keyspace::{
+    Exclusive, Saved, Snapshot, SnapshotCourse, SnapshotFailure, SnapshotLimits, Time,
+};
 use tidewheel_log::{File as _, Folder, base_name};
 
 use super::super::save::{preface, tell};
@@ -13,6 +15,7 @@ use super::file::InOrder;
 use crate::config::Settings;
 use crate::process::system;
 use crate::state::log::{BegunBase, LogRequest, Trouble};
+use crate::state::preface::Preface;
 use crate::state::server::Server;
 
 /// After a failure no base is tried for so long.
@@ -71,8 +74,10 @@ pub(crate) fn rewrite(server: &Server, alone: &Exclusive<'_>, time: Time) -> io:
 pub(super) fn write<D: Folder>(server: &Server, base: BegunBase, folder: &D) {
     system::go_last();
     let course = base.snapshot.course();
-    let written = write_file(base, folder);
-    let based = written.and_then(|(segment, saved)| {
+    let rolled = base.rolled.recv().map_err(io::Error::other);
+    let segment = rolled.and_then(|rolled| rolled.map_err(io::Error::other));
+    let based = segment.and_then(|segment| {
+        let saved = write_file(folder, segment, base.snapshot, &base.preface)?;
         let (tell_rebased, rebased) = channel();
         if !server.log.ask(LogRequest::Rebase(segment, tell_rebased)) {
             return Err(ended());
@@ -84,30 +89,27 @@ pub(super) fn write<D: Folder>(server: &Server, base: BegunBase, folder: &D) {
     conclude(server, &course, based);
 }
 
-/// Waits for the segment that a base is for, writes it, and brings it to disk.
-pub(super) fn write_file<D: Folder>(base: BegunBase, folder: &D) -> io::Result<(u64, Saved)> {
-    let BegunBase {
-        snapshot,
-        preface,
-        rolled,
-    } = base;
-    let segment = rolled.recv().map_err(io::Error::other)?;
-    let segment = segment.map_err(io::Error::other)?;
+/// Writes the base that a segment follows, and brings it to disk.
+pub(crate) fn write_file<D: Folder>(
+    folder: &D,
+    segment: u64,
+    snapshot: Snapshot,
+    preface: &Preface,
+) -> io::Result<Saved> {
     let name = base_name(segment);
     // What has its name is of an attempt that has failed.
     let _ = folder.remove(&name);
     let mut to = InOrder::new(folder.create_new(&name)?);
     let saved = snapshot.write(&preface.fields(), preface.codes(), &mut to);
     let saved = saved.and_then(|saved| to.file.sync_data().map(|()| saved));
-    let saved = saved.inspect_err(|_| {
+    saved.inspect_err(|_| {
         // It is in nobody's way: the error that counts is the first one.
         let _ = folder.remove(&name);
-    })?;
-    Ok((segment, saved))
+    })
 }
 
 /// Notes what became of a base.
-pub(super) fn conclude(server: &Server, course: &SnapshotCourse, based: io::Result<(u64, Saved)>) {
+pub(crate) fn conclude(server: &Server, course: &SnapshotCourse, based: io::Result<(u64, Saved)>) {
     let tick = server.clock.now().tick;
     let log = &server.log;
     server.snapshots.end(tick);

@@ -8,6 +8,7 @@ use tidewheel_log::{Error, Folder, Log, Sync, Synced};
 use super::moment;
 use crate::clients::checks;
 use crate::state::log::Trouble;
+use crate::state::observer::Observe as _;
 use crate::state::server::Server;
 
 /// Parts of records that are taken ahead of being written.
@@ -77,6 +78,7 @@ impl<D: Folder> LogWriter<D> {
             if bytes.is_empty() && !taken.is_cut {
                 return;
             }
+            server.observer.took(&bytes, taken);
             self.taken.push_back((bytes, taken));
         }
     }
