@@ -17,7 +17,7 @@ use super::super::save::preface;
 use super::super::watched::Watched;
 use super::file::InOrder;
 use super::rewrite::folder;
-use super::{boot_of, header};
+use super::{boot_of, header, moment};
 use crate::config::engine;
 use crate::state::server::{Server, StopReason};
 use crate::time::clock::ORIGIN_TICK;
@@ -86,6 +86,7 @@ pub(crate) fn recover_from<D: Folder>(
     if is_new && !is_empty {
         first_base(server, &mut seat, &mut log, path)?;
     }
+    note_beginning(server, &mut log).with_context(|| explain(path))?;
     server.keyspace.start_recording(&seat.exclusive());
     Ok(Recovered::Log(log))
 }
@@ -140,6 +141,17 @@ fn first_base<D: Folder>(
     server.log.base_bytes.store(bytes, Relaxed);
     log.rebase(segment)?;
     Ok(())
+}
+
+/// From here on the next start counts the time that has passed. It would otherwise count from the
+/// last frame of the server before, and if the machine has started since, by the wall clock once
+/// more: what clients have seen dead by then could live again.
+fn note_beginning<D: Folder>(
+    server: &Server,
+    log: &mut Log<D>,
+) -> Result<(), tidewheel_log::Error> {
+    log.append(moment(server), &[])?;
+    log.sync()
 }
 
 struct Replay<'s> {
