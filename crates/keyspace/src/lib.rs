@@ -205,6 +205,7 @@ mod memory;
 pub mod order;
 mod packing;
 mod parking;
+mod planted;
 mod prefetch;
 mod random;
 mod reading;
@@ -246,6 +247,8 @@ pub use incremental::IncrementalCommand;
 pub use keyspace::{Keyspace, Options};
 pub use packing::{AtomicPackedLimit, PackedLimit, Packing};
 pub use parking::NoLongCommands;
+#[cfg(feature = "planted")]
+pub use planted::plant_forgetting;
 pub use prefetch::ResolvedCalls;
 pub use reading::DatabaseStats;
 pub use records::{DamagedRecords, Record, RecordReader, TakenRecords};

@@ -12,6 +12,7 @@ use tidewheel_store::Slot;
 use super::batch::Batch;
 use super::channel::{Emptied, Item, Opened, Rest, Shared, SnapshotFailure};
 use super::output::Head;
+use crate::planted::forgets_before;
 use crate::time::Now;
 use crate::value::{Entries, Object};
 
@@ -64,7 +65,7 @@ impl Part {
 
     /// Something with that hash is about to come, to change or to go.
     pub(crate) fn before(&mut self, hash: u64, entries: &mut Entries, slot: Option<Slot>) {
-        if !self.shared.may_keep() {
+        if !self.shared.may_keep() || forgets_before() {
             return;
         }
         let before = self.course.bytes();

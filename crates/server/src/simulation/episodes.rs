@@ -37,7 +37,7 @@ fn episode(seed: u64) -> Done {
     panic!("TIDEWHEEL_SIMULATION_SEED={seed}: {why}");
 }
 
-fn number(name: &str) -> Option<u64> {
+pub(super) fn number(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;
     Some(text.parse().expect("a number"))
 }

@@ -153,7 +153,7 @@ pub(crate) fn micros(time: Time) -> u64 {
 enum TimeSource {
     System,
     #[cfg(test)]
-    ManualTime(Arc<manual::ManualTime>),
+    ManualTime(Arc<ManualTime>),
 }
 
 impl TimeSource {

@@ -32,10 +32,13 @@ mod world;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use tidewheel_keyspace::plant_forgetting;
+
 use self::world::{Done, World};
+use super::episodes::number;
 use super::is_deep;
 
-const STEPS: u64 = 300_000;
+const STEPS: u64 = 200_000;
 const STEPS_DEEP: u64 = 1_000_000;
 const STEPS_PER_EPISODE: u64 = 2_500;
 
@@ -64,29 +67,55 @@ fn episode(seed: u64, plant: Plant) -> Result<Done, String> {
         world.crash().map_err(|why| format!("at the end: {why}"))?;
         Ok(world.done)
     };
-    match catch_unwind(AssertUnwindSafe(run)) {
-        Ok(outcome) => outcome,
-        Err(why) => {
-            let text = why.downcast_ref::<String>();
-            Err(text.map_or("a panic", |text| text.as_str()).to_owned())
-        }
-    }
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|why| {
+        let text = why.downcast_ref::<String>();
+        Err(text.map_or("a panic", |text| text.as_str()).to_owned())
+    })
 }
 
 #[test]
 fn a_crash_takes_nothing_that_a_client_was_told() {
-    if let Ok(seed) = std::env::var("TIDEWHEEL_SIMULATION_SEED") {
-        println!(
-            "{:?}",
-            episode(seed.parse().expect("a number"), Plant::Nothing).expect("no fault")
-        );
+    if let Some(seed) = number("TIDEWHEEL_SIMULATION_SEED") {
+        println!("{:?}", episode(seed, Plant::Nothing));
         return;
     }
+    let mut done = Done::default();
     let steps = if is_deep() { STEPS_DEEP } else { STEPS };
-    for seed in 0..steps / STEPS_PER_EPISODE {
+    let episodes = steps / STEPS_PER_EPISODE;
+    for seed in 0..episodes {
         match episode(seed, Plant::Nothing) {
-            Ok(done) => println!("{done:?}"),
+            Ok(of) => done.add(&of),
             Err(why) => panic!("TIDEWHEEL_SIMULATION_SEED={seed}: {why}"),
         }
+    }
+    println!("{done:?}");
+    assert!(done.commands > steps / 5 && done.crashes > episodes && done.kills > episodes);
+    assert!(done.bases > episodes / 2 && done.healed > episodes / 2);
+    for count in [
+        done.poisoned,
+        done.full,
+        done.lost,
+        done.evicted,
+        done.failed,
+    ] {
+        assert!(count > episodes / 4, "not everything is reached: {done:?}");
+    }
+}
+
+#[test]
+fn each_planted_fault_is_found() {
+    let faults = [
+        Plant::HoldsNothing,
+        Plant::ForgetsBefore,
+        Plant::WrongAnchor,
+        Plant::LateCut,
+        Plant::HidesFailure,
+    ];
+    for fault in faults {
+        plant_forgetting(fault == Plant::ForgetsBefore);
+        let found = (0..40).find_map(|seed| Some((seed, episode(seed, fault).err()?)));
+        plant_forgetting(false);
+        println!("{fault:?}: {found:.200?}");
+        assert!(found.is_some(), "nobody finds {fault:?}");
     }
 }

@@ -53,6 +53,22 @@ pub(super) struct Done {
     pub(super) evicted: u64,
 }
 
+impl Done {
+    pub(super) fn add(&mut self, other: &Self) {
+        self.crashes += other.crashes;
+        self.kills += other.kills;
+        self.commands += other.commands;
+        self.lost += other.lost;
+        self.kept += other.kept;
+        self.bases += other.bases;
+        self.poisoned += other.poisoned;
+        self.full += other.full;
+        self.healed += other.healed;
+        self.failed += other.failed;
+        self.evicted += other.evicted;
+    }
+}
+
 pub(super) struct World {
     dice: Dice,
     disk: Disk,
@@ -69,6 +85,8 @@ pub(super) struct World {
     has_faults: bool,
     /// There were faults in this life.
     had_faults: bool,
+    /// The thread that writes does a step once in so many times that it could.
+    laziness: u64,
     /// The power goes soon.
     is_doomed: bool,
     plant: Plant,
@@ -100,6 +118,7 @@ impl World {
             connects: 0,
             has_faults: false,
             had_faults: false,
+            laziness: 1,
             is_doomed: false,
             plant,
             late: None,
@@ -117,6 +136,7 @@ impl World {
         self.people.clear();
         self.connections.clear();
         self.connects = 0;
+        self.laziness = [1, 1, 1, 4, 30][self.dice.below(5)];
         self.town.relies_on_replies = self.policy == SyncPolicy::Always;
         for (at, kind) in KINDS.into_iter().enumerate() {
             let person = self.connect(at, kind);
@@ -149,7 +169,7 @@ impl World {
                 self.life.rig.turn(index);
                 self.hear()?;
             }
-            62..78 => self.life.write(),
+            62..78 if self.dice.once_in(self.laziness) => self.life.write(),
             78..82 => self.life.sync(),
             82..87 => self.life.rebase(&mut self.ledger),
             87..94 => {
@@ -308,6 +328,7 @@ impl World {
         self.note();
         let all = self.ledger.start + old.keyspace.records();
         let mut boots = self.disk.is_off() || self.dice.once_in(2);
+        let promised = self.ledger.needed;
         if !boots && !self.had_faults && !self.is_doomed {
             // What was written is there.
             self.ledger.needed = self.ledger.needed.max(self.ledger.records());
@@ -328,6 +349,8 @@ impl World {
                 Err(_) if self.disk.is_off() => self.done.failed += 1,
                 Err(why) => return Err(format!("it cannot be loaded: {why:#}")),
             }
+            // Now the disk alone counts.
+            self.ledger.needed = promised;
             boots = true;
             self.end_process(true);
         };

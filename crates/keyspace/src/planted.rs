@@ -1,0 +1,21 @@
+//! A fault that tests plant, to see that it is found. Without the feature `planted` there is none.
+
+#[cfg(feature = "planted")]
+thread_local! {
+    static FORGETS_BEFORE: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+/// From now on, snapshots that this thread's changes run into do not keep what was there before.
+#[cfg(feature = "planted")]
+pub fn plant_forgetting(plants: bool) {
+    FORGETS_BEFORE.set(plants);
+}
+
+/// True if this thread's changes are not kept from snapshots.
+#[inline(always)]
+pub(crate) fn forgets_before() -> bool {
+    #[cfg(feature = "planted")]
+    return FORGETS_BEFORE.get();
+    #[cfg(not(feature = "planted"))]
+    false
+}
