@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use tidewheel_keyspace::Snapshot;
 
 use super::preface::Preface;
+use crate::config::{Settings, SyncPolicy};
 use crate::loop_handle::LoopHandle;
 
 /// What keeps the log from taking more.
@@ -122,8 +123,21 @@ impl LogState {
         self.holds_replies.load(Relaxed)
     }
 
-    pub(crate) fn set_holds_replies(&self, holds: bool) {
-        self.holds_replies.store(holds, Relaxed);
+    /// Replies wait from the moment on at which a setting says so. Who changes settings calls this
+    /// before anybody is answered.
+    pub(crate) fn follow(&self, settings: &Settings, loops: &[LoopHandle]) {
+        let holds = settings.append_only && settings.sync_policy == SyncPolicy::Always;
+        if self.holds_replies.swap(holds, Relaxed) != holds {
+            // Those that were held are looked at once more, and what is written is synced.
+            self.tell(loops);
+            self.wake();
+        }
+    }
+
+    /// Replies leave at once: a fault, which must be found.
+    #[cfg(test)]
+    pub(crate) fn plant_no_hold(&self) {
+        self.holds_replies.store(false, Relaxed);
     }
 
     /// Records that are on disk.

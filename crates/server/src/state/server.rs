@@ -181,6 +181,8 @@ impl Server {
         };
         let keyspace = Keyspace::new(options, Box::new(shell));
         crate::config::engine::apply(&parts.settings, &keyspace);
+        let log = LogState::default();
+        log.follow(&parts.settings, &parts.loops);
         let snapshots = Snapshots::new(
             &parts.settings,
             clock.now().wall_ms() / 1000,
@@ -212,7 +214,7 @@ impl Server {
             latency: Latency::default(),
             snapshots,
             loading: Loading::default(),
-            log: LogState::default(),
+            log,
             connected: AtomicUsize::new(0),
             stopping: AtomicBool::new(false),
             stop: parts.stop,

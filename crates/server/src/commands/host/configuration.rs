@@ -66,7 +66,10 @@ impl Turn<'_> {
                     allow(key, settings.max_clients, server.own_files)
                 })
             },
-            |settings| crate::config::engine::apply(settings, &server.keyspace),
+            |settings| {
+                crate::config::engine::apply(settings, &server.keyspace);
+                server.log.follow(settings, &server.loops);
+            },
         )?;
         // A shorter time-out must not wait for the end of a long sleep.
         server.nudge_all();

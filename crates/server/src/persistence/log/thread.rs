@@ -132,12 +132,6 @@ impl<D: Folder> LogThread<D> {
         let ends = self.answer();
         let server = &self.server;
         let policy = server.config.current().sync_policy;
-        let holds = policy == SyncPolicy::Always;
-        if server.log.holds_replies() != holds {
-            server.log.set_holds_replies(holds);
-            // Those that were held are looked at once more.
-            server.log.tell(&server.loops);
-        }
         let has_written = self.writer.write(server);
         if ends {
             self.sync_now();

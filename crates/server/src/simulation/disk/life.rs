@@ -75,7 +75,14 @@ impl Life {
     /// The thread that writes does its next step.
     pub(super) fn write(&mut self) {
         match self.turn.take() {
-            Some(turn) => self.thread.sync(turn),
+            Some(turn) => {
+                if self.rig.server.log.holds_replies() {
+                    // It waits for the one that syncs beside.
+                    self.sync();
+                    self.sync();
+                }
+                self.thread.sync(turn);
+            }
             None => self.turn = self.thread.write(),
         }
     }

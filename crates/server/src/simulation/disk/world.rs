@@ -183,7 +183,7 @@ impl World {
             94 => self.life.say_synced(),
             95 => self.break_disk(),
             96 | 97 => self.mend_disk(),
-            98 => self.trouble(),
+            98 => self.trouble()?,
             _ if self.dice.once_in(6) => return self.crash(),
             _ => {}
         }
@@ -251,8 +251,24 @@ impl World {
         self.has_faults = false;
     }
 
-    fn trouble(&mut self) {
-        match self.dice.below(4) {
+    /// From now on replies wait for the disk.
+    fn begin_to_hold(&mut self) -> Outcome {
+        self.hear()?;
+        let server = &self.life.rig.server;
+        let change = |settings: &mut Settings| -> Outcome {
+            settings.sync_policy = SyncPolicy::Always;
+            Ok(())
+        };
+        let follow = |settings: &Settings| server.log.follow(settings, &server.loops);
+        server.config.change(change, follow)?;
+        self.policy = SyncPolicy::Always;
+        self.town.relies_on_replies = true;
+        Ok(())
+    }
+
+    fn trouble(&mut self) -> Outcome {
+        match self.dice.below(5) {
+            4 => return self.begin_to_hold(),
             0 => {
                 self.disk.cut_power_after(self.dice.below(60));
                 self.is_doomed = true;
@@ -269,6 +285,7 @@ impl World {
                 self.people[at] = self.connect(at, kind);
             }
         }
+        Ok(())
     }
 
     /// Everything comes to rest: then the log is well, and all is on disk.
@@ -482,7 +499,7 @@ impl World {
     /// What a planted fault does besides.
     fn plant_step(&mut self) {
         match self.plant {
-            Plant::HoldsNothing => self.life.rig.server.log.set_holds_replies(false),
+            Plant::HoldsNothing => self.life.rig.server.log.plant_no_hold(),
             Plant::LateCut => self.cut_late(),
             _ => {}
         }
@@ -533,6 +550,7 @@ fn server(dice: &mut Dice, machine: &Arc<ManualTime>) -> (Rig, SyncPolicy, bool)
         shards: [1, 2, 8][dice.below(3)],
         databases: 3,
         notify: NotifyFlags::parse(b"KA").expect("classes"),
+        append_only: true,
         sync_policy: policy,
         folder: "no/such/folder".to_owned(),
         rewrite_min_size: 20_000,
