@@ -30,6 +30,7 @@ mod life;
 mod people;
 mod world;
 
+use std::hash::{BuildHasher, RandomState};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use tidewheel_keyspace::plant_forgetting;
@@ -37,6 +38,7 @@ use tidewheel_keyspace::plant_forgetting;
 use self::world::{Done, World};
 use super::episodes::number;
 use super::is_deep;
+use crate::time::clock::Clock;
 
 const STEPS: u64 = 200_000;
 const STEPS_DEEP: u64 = 1_000_000;
@@ -100,6 +102,25 @@ fn a_crash_takes_nothing_that_a_client_was_told() {
     ] {
         assert!(count > episodes / 4, "not everything is reached: {done:?}");
     }
+}
+
+#[test]
+#[ignore = "runs for an hour"]
+fn crashes_take_nothing_for_an_hour() {
+    let clock = Clock::start();
+    let seconds = number("TIDEWHEEL_SIMULATION_SECONDS").unwrap_or(3_600);
+    let ends_ns = clock.monotonic_ns() + seconds * 1_000_000_000;
+    let first = RandomState::new().hash_one("disk") >> 1;
+    println!("from seed {first}");
+    let (mut done, mut seed) = (Done::default(), first);
+    while clock.monotonic_ns() < ends_ns {
+        match episode(seed, Plant::Nothing) {
+            Ok(of) => done.add(&of),
+            Err(why) => panic!("TIDEWHEEL_SIMULATION_SEED={seed}: {why}"),
+        }
+        seed += 1;
+    }
+    println!("{} episodes, {done:?}", seed - first);
 }
 
 #[test]

@@ -135,6 +135,11 @@ impl World {
         server.observer.count_records(Arc::downgrade(server));
         self.people.clear();
         self.connections.clear();
+        if self.dice.once_in(3) {
+            // So a walk over all keys takes several turns.
+            let us = 1 + self.dice.below(40) as u64;
+            server.clock.pass_with_looks(Duration::from_micros(us));
+        }
         self.connects = 0;
         self.laziness = [1, 1, 1, 4, 30][self.dice.below(5)];
         self.town.relies_on_replies = self.policy == SyncPolicy::Always;
@@ -267,8 +272,18 @@ impl World {
     }
 
     fn trouble(&mut self) -> Outcome {
-        match self.dice.below(5) {
+        match self.dice.below(8) {
             4 => return self.begin_to_hold(),
+            // A client reads slowly, or goes on.
+            5..8 => {
+                let wire = &self.people[self.dice.below(KINDS.len())].peer.wire;
+                match self.dice.once_in(2) {
+                    true => wire
+                        .borrow_mut()
+                        .narrow(self.dice.below(400), 1 + self.dice.below(60)),
+                    false => wire.borrow_mut().narrow(usize::MAX, usize::MAX),
+                }
+            }
             0 => {
                 self.disk.cut_power_after(self.dice.below(60));
                 self.is_doomed = true;
@@ -291,6 +306,10 @@ impl World {
     /// Everything comes to rest: then the log is well, and all is on disk.
     fn rest(&mut self) -> Outcome {
         self.mend_disk();
+        self.life.rig.server.clock.pass_with_looks(Duration::ZERO);
+        for person in &self.people {
+            person.peer.wire.borrow_mut().narrow(usize::MAX, usize::MAX);
+        }
         let mut calm = 0;
         for _ in 0..80 {
             for person in &mut self.people {
@@ -338,6 +357,7 @@ impl World {
             self.rest()?;
         }
         let old = Arc::clone(&self.life.rig.server);
+        old.clock.pass_with_looks(Duration::ZERO);
         self.done.bases += old.log.rewrites.load(Relaxed);
         self.done.evicted += old.keyspace.stats(old.clock.now()).evicted;
         let promised = self.ledger.start + old.log.on_disk();
