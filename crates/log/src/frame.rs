@@ -17,8 +17,8 @@ pub struct Moment {
     pub tick: u64,
     /// Wall time.
     pub wall_ms: i64,
-    /// Time since the machine was started.
-    pub boot_ms: u64,
+    /// Microseconds since the machine was started.
+    pub boot_us: u64,
 }
 
 /// The random name of a segment. Whoever does not know it cannot write a payload that looks like a
@@ -85,7 +85,7 @@ impl Head {
         bytes[24..32].copy_from_slice(&self.synced.to_le_bytes());
         bytes[32..40].copy_from_slice(&self.moment.tick.to_le_bytes());
         bytes[40..48].copy_from_slice(&self.moment.wall_ms.to_le_bytes());
-        bytes[48..56].copy_from_slice(&self.moment.boot_ms.to_le_bytes());
+        bytes[48..56].copy_from_slice(&self.moment.boot_us.to_le_bytes());
         bytes
     }
 
@@ -100,7 +100,7 @@ impl Head {
             moment: Moment {
                 tick: u64::from_le_bytes(part(head, 32)),
                 wall_ms: i64::from_le_bytes(part(head, 40)),
-                boot_ms: u64::from_le_bytes(part(head, 48)),
+                boot_us: u64::from_le_bytes(part(head, 48)),
             },
         })
     }

@@ -60,7 +60,7 @@
 //!   12 the CRC32C of the frame in front, or of the header
 //!   16 length of the payload
 //!   24 how much of this segment was on disk when the frame was written
-//!   32 the caller's moment: tick, wall ms, boot ms
+//!   32 the caller's moment: tick, wall ms, boot us
 //!   56 the payload, zeros up to a multiple of 8
 //! ```
 //!

@@ -116,7 +116,7 @@ pub(super) fn frame(serial: u64) -> (Moment, Vec<u8>) {
     let moment = Moment {
         tick: serial,
         wall_ms: dice.number() as i64,
-        boot_ms: dice.number(),
+        boot_us: dice.number(),
     };
     let length = match dice.below(64) {
         _ if serial >= EVEN => 512 - HEAD as u64,

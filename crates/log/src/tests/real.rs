@@ -45,7 +45,7 @@ fn what_was_appended_comes_back_in_order() {
     let moment = Moment {
         tick: 1 << 40,
         wall_ms: -5,
-        boot_ms: 77,
+        boot_us: 77,
     };
     let long = vec![7; 1_000_003];
     {

@@ -14,7 +14,7 @@ use super::watched::Watched;
 use crate::scripts::Scripts;
 use crate::scripts::libraries::Table;
 use crate::state::server::{Server, StopReason};
-use crate::time::clock::{Clock, ORIGIN_TICK};
+use crate::time::clock::ORIGIN_TICK;
 
 /// Loads the snapshot file, if there is one. Clients may be there, and are refused. If the server
 /// is asked to stop before all is loaded, returns why.
@@ -31,7 +31,8 @@ pub(crate) fn load(
     let began_ns = server.clock.monotonic_ns();
     let mut file = Watched::new(file, server, stops);
     let mut seat = server.keyspace.seat();
-    let offset = |fields: &Fields| offset_of(fields, &server.clock, time);
+    let now = Anchor::new(&server.clock, time);
+    let offset = |fields: &Fields| offset_of(fields, &now, time);
     let loaded = server
         .keyspace
         .load_beside(&mut seat, time, &offset, rules(server), &mut file)
@@ -109,10 +110,13 @@ pub(crate) fn load_keys(
     (stays, just_taken): (Stays, bool),
     mut bytes: &[u8],
 ) -> anyhow::Result<Vec<Vec<u8>>> {
-    let engine = server.keyspace.engine_time(time);
+    let (now, engine) = (
+        Anchor::new(&server.clock, time),
+        server.keyspace.engine_time(time),
+    );
     let offset = |fields: &Fields| match just_taken {
         true => engine.wall_offset_ms,
-        false => offset_of(fields, &server.clock, engine),
+        false => offset_of(fields, &now, engine),
     };
     let keyspace = &server.keyspace;
     let rules = LoadRules {
@@ -144,13 +148,13 @@ pub(crate) fn load_functions(
 
 /// Wall time less engine time by which the deadlines of a file are read: its own, if it says when
 /// it was written; else they are wall time, as elsewhere.
-pub(crate) fn offset_of(fields: &Fields, clock: &Clock, time: Time) -> i64 {
+pub(crate) fn offset_of(fields: &Fields, now: &Anchor, time: Time) -> i64 {
     let field = fields
         .iter()
         .find(|(name, _)| name == anchor::FIELD.as_bytes());
     let anchor = field.and_then(|(_, text)| Anchor::read(text));
     anchor.map_or(time.wall_offset_ms, |anchor| {
-        anchor.wall_offset_ms(clock, time)
+        anchor.offset_at(now, time.tick)
     })
 }
 

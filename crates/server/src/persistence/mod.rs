@@ -36,6 +36,7 @@ pub(crate) fn what_is_kept(server: &Server) -> String {
     format!("{keys} keys, {by}")
 }
 
+pub(crate) use self::anchor::Anchor;
 pub(crate) use self::load::{Stays, check, load, load_functions, load_keys, offset_of, read};
 #[cfg(test)]
 pub(crate) use self::save::preface;

@@ -139,7 +139,7 @@ pub(crate) fn preface(server: &Server, time: Time) -> Preface {
             ("ctime", (time.wall_ms() / 1000).to_string()),
             ("used-mem", server.keyspace.used_memory().to_string()),
             ("tidewheel-ver", env!("CARGO_PKG_VERSION").to_owned()),
-            (anchor::FIELD, Anchor::now(&server.clock, time).text()),
+            (anchor::FIELD, Anchor::new(&server.clock, time).text()),
             (
                 anchor::TICK,
                 server.keyspace.engine_time(time).tick.to_string(),

@@ -25,6 +25,9 @@ const NS_PER_MS: u64 = 1_000_000;
 /// preempted between two reads, and the difference would be taken for a step).
 const SAMPLE_MAX_NS: u64 = 20_000;
 
+/// So often a sample is taken again that took too long.
+const SAMPLES: usize = 100;
+
 /// Engine time and its relation to the wall clock.
 #[derive(Debug)]
 pub(crate) struct Clock {
@@ -76,9 +79,10 @@ impl Clock {
         u64::try_from(mono_ns as i64 - origin).unwrap_or(0)
     }
 
-    /// Goes forward to a tick, so that engine time goes on where it had ended. It never goes back.
-    pub(crate) fn go_on_from(&self, tick: u64) {
-        let ahead = tick.saturating_sub(self.now().tick);
+    /// Goes forward, so that engine time goes on where it had ended: the moment at which this clock
+    /// has shown one tick becomes another one. It never goes back.
+    pub(crate) fn go_on(&self, shown: u64, tick: u64) {
+        let ahead = tick.saturating_sub(shown);
         let ahead = i64::try_from(ahead.saturating_mul(NS_PER_MS)).unwrap_or(0);
         self.origin_ns.fetch_sub(ahead, Ordering::Relaxed);
         let ms = ahead / NS_PER_MS as i64;
@@ -113,12 +117,6 @@ impl Clock {
         self.source.monotonic_ns()
     }
 
-    /// Milliseconds since the start of the machine, those included in which it was suspended.
-    /// `None` where nothing tells.
-    pub(crate) fn since_boot_ms(&self) -> Option<u64> {
-        self.source.since_boot_ns().map(|ns| ns / NS_PER_MS)
-    }
-
     /// Names this start of the machine.
     pub(crate) fn boot_id(&self) -> Option<String> {
         self.source.boot_id()
@@ -138,6 +136,13 @@ impl Clock {
         tick.saturating_sub(ORIGIN_TICK)
             .saturating_mul(NS_PER_MS)
             .saturating_add_signed(self.origin_ns.load(Ordering::Relaxed))
+    }
+
+    /// Returns the microseconds from the start of the machine to the beginning of `tick`, those
+    /// included in which it was suspended. `None` where the system does not say.
+    pub(crate) fn tick_to_boot_us(&self, tick: u64) -> Option<u64> {
+        let ns = self.source.boot_ns_at(self.tick_to_monotonic_ns(tick))?;
+        Some(ns / 1_000)
     }
 }
 
@@ -175,11 +180,12 @@ impl TimeSource {
         }
     }
 
-    fn since_boot_ns(&self) -> Option<u64> {
+    /// Returns the nanoseconds since the start of the machine at a moment of the monotonic clock.
+    fn boot_ns_at(&self, mono_ns: u64) -> Option<u64> {
         match self {
-            Self::System => boot_nanos(),
+            Self::System => mono_ns.checked_add(suspended_ns()?),
             #[cfg(test)]
-            Self::ManualTime(manual) => Some(manual.since_boot_ns()),
+            Self::ManualTime(manual) => Some(manual.boot_ns_at(mono_ns)),
         }
     }
 
@@ -198,6 +204,24 @@ fn sample() -> Option<(u64, i128)> {
     let wall = wall_nanos();
     let took = monotonic_nanos().saturating_sub(before);
     (took <= SAMPLE_MAX_NS).then_some((before + took / 2, wall))
+}
+
+/// Returns by how much the clock that also runs while the machine is suspended is ahead of the
+/// monotonic one.
+fn suspended_ns() -> Option<u64> {
+    let mut best: Option<(u64, u64)> = None;
+    for _ in 0..SAMPLES {
+        let before = monotonic_nanos();
+        let boot = boot_nanos()?;
+        let took = monotonic_nanos().saturating_sub(before);
+        if best.is_none_or(|(least, _)| took < least) {
+            best = Some((took, boot.saturating_sub(before + took / 2)));
+        }
+        if took <= SAMPLE_MAX_NS {
+            break;
+        }
+    }
+    best.map(|(_, ahead)| ahead)
 }
 
 #[cfg(test)]
@@ -242,9 +266,8 @@ mod manual {
             (ns, wall_ms * 1_000_000 + i128::from(ns))
         }
 
-        pub(super) fn since_boot_ns(&self) -> u64 {
-            let booted = self.booted_ns.load(Ordering::Relaxed);
-            self.monotonic_ns().wrapping_sub(booted)
+        pub(super) fn boot_ns_at(&self, mono_ns: u64) -> u64 {
+            mono_ns.wrapping_sub(self.booted_ns.load(Ordering::Relaxed))
         }
 
         pub(super) fn boot_id(&self) -> String {
@@ -370,8 +393,9 @@ mod tests {
     fn it_goes_on_where_another_one_had_ended() {
         let clock = Clock::manual();
         let wall_ms = clock.now().wall_ms();
-        clock.go_on_from(ORIGIN_TICK + 5_000);
-        clock.go_on_from(ORIGIN_TICK + 4_000);
+        let shown = clock.now().tick;
+        clock.go_on(shown, shown + 5_000);
+        clock.go_on(shown + 5_000, shown + 4_000);
         assert_eq!(clock.now().tick, ORIGIN_TICK + 5_000);
         assert_eq!(clock.now().wall_ms(), wall_ms);
         clock.advance(Duration::from_millis(7));

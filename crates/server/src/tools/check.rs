@@ -153,7 +153,8 @@ impl Found {
 fn now_ms(fields: &Fields) -> i64 {
     let clock = Clock::start();
     let time = clock.now();
-    persistence::offset_of(fields, &clock, time).saturating_add_unsigned(time.tick)
+    let now = persistence::Anchor::new(&clock, time);
+    persistence::offset_of(fields, &now, time).saturating_add_unsigned(time.tick)
 }
 
 /// Lines of a name and a value each.

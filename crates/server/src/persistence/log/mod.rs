@@ -48,7 +48,6 @@ mod rewrite;
 mod thread;
 mod writer;
 
-use tidewheel_keyspace::Time;
 use tidewheel_log::Moment;
 
 #[cfg(test)]
@@ -76,10 +75,10 @@ fn boot_of(header: &[u8]) -> Option<&str> {
 
 /// This moment, as frames say it. Its tick is engine time.
 fn moment(server: &Server) -> Moment {
-    let time: Time = server.keyspace.engine_time(server.clock.now());
+    let time = server.clock.now();
     Moment {
-        tick: time.tick,
+        tick: server.keyspace.engine_time(time).tick,
         wall_ms: time.wall_ms(),
-        boot_ms: server.clock.since_boot_ms().unwrap_or(0),
+        boot_us: server.clock.tick_to_boot_us(time.tick).unwrap_or(0),
     }
 }

@@ -278,9 +278,10 @@ impl<'s> Replay<'s> {
         let server = self.server;
         let keyspace = &server.keyspace;
         if let Some(mark) = &self.mark {
-            let now = Anchor::now(&server.clock, server.clock.now());
-            let tick = mark.tick.saturating_add(mark.at.until(&now));
-            server.clock.go_on_from(tick);
+            let time = server.clock.now();
+            let passed = mark.at.until(&Anchor::new(&server.clock, time));
+            let now = mark.tick.saturating_add(passed);
+            server.clock.go_on(time.tick, now);
         }
         let time = server.clock.now();
         server.started.store(time.tick, Relaxed);
@@ -333,7 +334,7 @@ impl Mark {
     fn of_frame(moment: Moment, boot: &str) -> Self {
         Self {
             tick: moment.tick,
-            at: Anchor::of(moment.wall_ms, moment.boot_ms, boot),
+            at: Anchor::of(moment.wall_ms, moment.boot_us, boot),
         }
     }
 
