@@ -92,11 +92,7 @@ pub(crate) fn recover_from<D: Folder>(
 }
 
 fn explain(path: &Path) -> String {
-    format!(
-        "cannot load the log in {}: `tidewheel log repair {}` cuts it at the first damage, and keeps what it cuts off",
-        path.display(),
-        path.display()
-    )
+    format!("cannot load the log in {}", path.display())
 }
 
 /// The log of another server is not to be passed over in silence.
