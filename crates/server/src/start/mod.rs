@@ -12,9 +12,9 @@ use anyhow::Context as _;
 use mio::{Poll, Waker};
 
 use crate::clients::checks;
-#[cfg(test)]
-use crate::config::SavePoints;
 use crate::config::Settings;
+#[cfg(test)]
+use crate::config::{SavePoints, SyncPolicy};
 use crate::loop_handle::LoopHandle;
 use crate::loops::event_loop::{EventLoop, WAKER};
 use crate::net::listener;
@@ -216,6 +216,25 @@ impl Running {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The thread that writes said so when it first ran: what came before was answered at once.
+    #[test]
+    fn with_always_replies_are_held_from_the_first_command_on() {
+        let folder = std::env::temp_dir().join(format!("tidewheel-first-{}", std::process::id()));
+        let settings = Settings {
+            port: 0,
+            threads: 1,
+            folder: folder.to_string_lossy().into_owned(),
+            append_only: true,
+            sync_policy: SyncPolicy::Always,
+            ..Settings::default()
+        };
+        let mut running = start(settings, None, 0).expect("a server");
+        running.load().expect("an empty folder");
+        assert!(running.server.log.holds_replies());
+        running.stop();
+        std::fs::remove_dir_all(folder).expect("it was made");
+    }
 
     #[test]
     fn a_loop_that_ends_by_itself_stops_the_server_with_an_error() {

@@ -160,6 +160,23 @@ fn waitaof_waits_until_the_log_is_on_disk() {
     assert_eq!(client.call(&["WAITAOF", "1", "0", "0"]), both(1));
 }
 
+/// The thread that writes followed within a second. Until then replies were not held.
+#[test]
+fn once_always_is_set_the_next_change_that_was_answered_is_there() {
+    let folder = Folder::new("log-set");
+    for i in 0..5 {
+        let server = start(&folder, &["--appendfsync", "everysec"]);
+        let mut client = server.client();
+        let key = format!("key:{i}");
+        client.call(&["CONFIG", "SET", "appendfsync", "always"]);
+        assert_eq!(client.call(&["SET", &key, "v"]), ok());
+        kill(server);
+        let server = start(&folder, &[]);
+        assert_eq!(server.client().call(&["GET", &key]), bulk("v"), "{i}");
+        kill(server);
+    }
+}
+
 #[test]
 fn a_log_begins_with_the_snapshot_that_is_there() {
     let folder = Folder::new("log-after-snapshot");
