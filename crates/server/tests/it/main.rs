@@ -13,6 +13,8 @@ mod expiry;
 mod functions;
 mod hostile;
 mod inspect;
+#[cfg(unix)]
+mod killed;
 mod loading;
 mod logged;
 mod monitor;
