@@ -1,10 +1,10 @@
 //! The log, over restarts of the program.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::process::Signal;
 
-use crate::common::{Client, Folder, Reply, Server, bulk, eventually, ok};
+use crate::common::{Client, Folder, Reply, Server, bulk, eventually, now, ok};
 
 fn start(folder: &Folder, flags: &[&str]) -> Server {
     let mut all = vec!["--dir", folder.text(), "--appendonly", "yes"];
@@ -147,7 +147,7 @@ fn waitaof_waits_until_the_log_is_on_disk() {
     client.call(&["CONFIG", "SET", "appendfsync", "no"]);
     std::thread::sleep(Duration::from_millis(1_100));
     client.call(&["SET", "tea", "cold"]);
-    let began = Instant::now();
+    let began = now();
     assert_eq!(client.call(&["WAITAOF", "1", "0", "200"]), both(0));
     assert!(began.elapsed() >= Duration::from_millis(199));
     assert_eq!(client.call(&["WAITAOF", "0", "0", "0"]), both(0));

@@ -287,16 +287,13 @@ impl Shared {
         for (sent, included) in sides {
             for (i, one) in sent.iter().enumerate() {
                 let (is_in, is_out) = (i < included.least, i >= included.most);
-                match &one.op.parts[0] {
-                    Part::Push(_, element) => {
-                        if is_in {
-                            must.insert(element);
-                        }
-                        if !is_out {
-                            may.insert(element);
-                        }
+                if let Part::Push(_, element) = &one.op.parts[0] {
+                    if is_in {
+                        must.insert(element);
                     }
-                    _ => {}
+                    if !is_out {
+                        may.insert(element);
+                    }
                 }
             }
         }
