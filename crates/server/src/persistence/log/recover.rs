@@ -62,10 +62,10 @@ pub(crate) fn recover_from<D: Folder>(
     let mut opened = opened.with_context(|| explain(path))?;
     let base = opened.base();
     let mut reader = Replay::new(server);
-    if let Some(base) = &base {
-        if let Some(why) = reader.load_base(opened.folder(), path, base, stops)? {
-            return Ok(Recovered::Stopped(why));
-        }
+    if let Some(base) = &base
+        && let Some(why) = reader.load_base(opened.folder(), path, base, stops)?
+    {
+        return Ok(Recovered::Stopped(why));
     }
     reader.begin();
     let replayed = reader.replay(&mut opened, stops);

@@ -125,7 +125,7 @@ pub(crate) fn conclude(server: &Server, course: &SnapshotCourse, based: io::Resu
             log.rewrite_from.store(tick + RETRY_MS, Relaxed);
             match course.failure() {
                 Some(SnapshotFailure::Cancelled) => {
-                    tracing::info!("the log's new base was cancelled")
+                    tracing::info!("the log's new base was cancelled");
                 }
                 _ => tracing::error!("cannot write a base of the log: {why}"),
             }
