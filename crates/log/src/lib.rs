@@ -118,7 +118,7 @@
 //!
 //! # Where to look
 //!
-//! From the top down: `repair.rs`; `open.rs`, recovery; `log.rs`, the writer; `sync.rs`;
+//! From the top down: `repair.rs`; `reader.rs`, who only reads; `open.rs`, recovery; `log.rs`, the writer; `sync.rs`;
 //! `chain.rs`, which segments count; `manifest.rs`; `segment.rs`; `frame.rs`; `real.rs` and
 //! `folder.rs`, what is asked of a file system. `simulated/` has a disk in memory.
 
@@ -133,6 +133,7 @@ mod manifest;
 mod names;
 mod open;
 mod planted;
+mod reader;
 #[cfg(unix)]
 mod real;
 mod repair;
@@ -150,6 +151,7 @@ pub use frame::Moment;
 pub use log::Log;
 pub use names::base_name;
 pub use open::{Frame, Opened};
+pub use reader::LogReader;
 #[cfg(unix)]
 pub use real::RealFolder;
 pub use repair::{Cut, repair};

@@ -102,6 +102,11 @@ impl<D: Folder> Opened<D> {
         self.chain.manifest.as_ref()?.base()
     }
 
+    /// True if there was no log.
+    pub(crate) fn is_new(&self) -> bool {
+        self.chain.manifest.is_none()
+    }
+
     /// The bytes of a torn end, which a crash left: known when all frames have been read.
     pub fn cut(&self) -> u64 {
         self.cut

@@ -11,7 +11,11 @@ use crate::names::LOCK;
 
 /// A folder of the operating system.
 #[derive(Clone, Debug)]
-pub struct RealFolder(PathBuf);
+pub struct RealFolder {
+    path: PathBuf,
+    /// Files are opened to be read, and not to be written.
+    only_reads: bool,
+}
 
 impl RealFolder {
     /// The folder at this path. Makes it if it is not there.
@@ -31,7 +35,19 @@ impl RealFolder {
             fs::create_dir(path)?;
             File::open(parent)?.sync_all()?;
         }
-        Ok(Self(path.to_owned()))
+        Ok(Self {
+            path: path.to_owned(),
+            only_reads: false,
+        })
+    }
+
+    /// The folder at this path, for [`LogReader`](crate::LogReader): it needs no right to write
+    /// there. Nothing is made if it is not there.
+    pub fn read_only(path: &Path) -> Self {
+        Self {
+            path: path.to_owned(),
+            only_reads: true,
+        }
     }
 }
 
@@ -53,7 +69,7 @@ impl Folder for RealFolder {
 
     fn list(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
-        for entry in fs::read_dir(&self.0)? {
+        for entry in fs::read_dir(&self.path)? {
             // Our names are text.
             names.extend(entry?.file_name().into_string());
         }
@@ -65,11 +81,11 @@ impl Folder for RealFolder {
             .read(true)
             .write(true)
             .create_new(true)
-            .open(self.0.join(name))
+            .open(self.path.join(name))
     }
 
     fn open(&self, name: &str) -> io::Result<File> {
-        let path = self.0.join(name);
+        let path = self.path.join(name);
         // To open a pipe would wait for who is at its other end, and a link leads out of the
         // folder.
         if !fs::symlink_metadata(&path)?.is_file() {
@@ -78,19 +94,22 @@ impl Folder for RealFolder {
                 "it is no regular file",
             ));
         }
-        OpenOptions::new().read(true).write(true).open(path)
+        OpenOptions::new()
+            .read(true)
+            .write(!self.only_reads)
+            .open(path)
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        fs::rename(self.0.join(from), self.0.join(to))
+        fs::rename(self.path.join(from), self.path.join(to))
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
-        fs::remove_file(self.0.join(name))
+        fs::remove_file(self.path.join(name))
     }
 
     fn sync(&self) -> io::Result<()> {
-        File::open(&self.0)?.sync_all()
+        File::open(&self.path)?.sync_all()
     }
 
     fn random(&self) -> [u8; 16] {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::{Folder, Log, Moment, OpenError, Opened, RealFolder, base_name};
+use crate::{Folder, Log, LogReader, Moment, OpenError, Opened, RealFolder, base_name};
 
 /// A folder that is gone when the test ends.
 struct Temporary(PathBuf);
@@ -153,4 +153,37 @@ fn links_and_pipes_at_our_names_are_refused() {
 fn ids_differ() {
     let folder = Temporary::new("ids").folder();
     assert_ne!(folder.random(), folder.random());
+}
+
+#[test]
+fn a_log_is_read_while_it_is_written_and_nothing_is_made() {
+    let temporary = Temporary::new("reader");
+    let path = temporary.0.join("data/log");
+    let reader = || LogReader::new(RealFolder::read_only(&path));
+    assert!(reader().is_err() && !temporary.0.exists());
+    drop(temporary.folder());
+    assert!(matches!(reader(), Err(OpenError::Missing { .. })));
+
+    let mut log = temporary.open().begin_writing(b"rows 1").expect("a log");
+    log.append(Moment::default(), b"one").expect("room");
+    log.append(Moment::default(), b"two").expect("room");
+    let names = fs::read_dir(&path).expect("a folder").count();
+    let segment = path.join("segment-1");
+    let whole = fs::read(&segment).expect("a file");
+    // As if the second frame were half written.
+    fs::write(&segment, &whole[..whole.len() - 8]).expect("a file");
+    let mut read = reader().expect("a log");
+    let frame = read.next_frame().expect("no damage").expect("a frame");
+    assert_eq!((frame.payload, frame.text), (&b"one"[..], &b"rows 1"[..]));
+    assert_eq!(read.next_frame().expect("no damage"), None);
+    assert_eq!((read.cut(), read.base()), (56, None));
+    assert_eq!(fs::read_dir(&path).expect("a folder").count(), names);
+    fs::write(&segment, &whole).expect("a file");
+    log.append(Moment::default(), b"three").expect("room");
+    let mut read = reader().expect("a log");
+    let mut frames = 0;
+    while read.next_frame().expect("no damage").is_some() {
+        frames += 1;
+    }
+    assert_eq!((frames, read.cut()), (3, 0));
 }

@@ -23,8 +23,34 @@ pub(crate) enum Asked {
 /// A tool, and what it works on.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ToolCall {
-    Check { file: PathBuf },
-    Dump { file: PathBuf, whole: bool },
+    Check {
+        file: PathBuf,
+    },
+    Dump {
+        file: PathBuf,
+        whole: bool,
+    },
+    PrintLog {
+        folder: PathBuf,
+        form: LogForm,
+    },
+    RepairLog {
+        folder: PathBuf,
+        /// Nobody is asked.
+        yes: bool,
+    },
+}
+
+/// How a log is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LogForm {
+    /// A line for each record.
+    Lines { whole: bool },
+    /// Commands for another server.
+    Commands {
+        /// It knows deadlines of fields.
+        field_deadlines: bool,
+    },
 }
 
 /// The command line of a server, as it was read.
@@ -61,6 +87,9 @@ pub(crate) fn asked(arguments: impl IntoIterator<Item = OsString>) -> Result<Ask
 
 fn tool(matches: &ArgMatches) -> Option<ToolCall> {
     let (name, matches) = matches.subcommand()?;
+    if name == "log" {
+        return log_tool(matches);
+    }
     let file = matches.get_one::<PathBuf>("file")?.clone();
     Some(match name {
         "check" => ToolCall::Check { file },
@@ -69,6 +98,24 @@ fn tool(matches: &ArgMatches) -> Option<ToolCall> {
             whole: matches.get_flag("whole"),
         },
     })
+}
+
+fn log_tool(matches: &ArgMatches) -> Option<ToolCall> {
+    let (name, matches) = matches.subcommand()?;
+    let folder = matches.get_one::<PathBuf>("folder")?.clone();
+    if name == "repair" {
+        let yes = matches.get_flag("yes");
+        return Some(ToolCall::RepairLog { folder, yes });
+    }
+    let form = match matches.get_flag("human") {
+        true => LogForm::Lines {
+            whole: matches.get_flag("whole"),
+        },
+        false => LogForm::Commands {
+            field_deadlines: !matches.get_flag("without-field-deadlines"),
+        },
+    };
+    Some(ToolCall::PrintLog { folder, form })
 }
 
 fn invocation(matches: &ArgMatches) -> Result<Invocation, Refusal> {
@@ -164,13 +211,55 @@ fn command() -> Command {
             Command::new("dump")
                 .about("Print a line for each key of a snapshot file")
                 .arg(snapshot_file())
-                .arg(
-                    Arg::new("whole")
-                        .long("whole")
-                        .action(ArgAction::SetTrue)
-                        .help("Print whole values, however long they are"),
-                ),
+                .arg(whole()),
         )
+        .subcommand(log_command())
+}
+
+fn log_command() -> Command {
+    Command::new("log")
+        .about("Look into a log, or cut a damaged one")
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .disable_help_subcommand(true)
+        .subcommand(
+            Command::new("print")
+                .about(
+                    "Print a log as commands, which another server loads as its append-only file",
+                )
+                .arg(log_folder())
+                .arg(
+                    flag("human")
+                        .help("Print a line for each record: time, database, command")
+                        .conflicts_with("without-field-deadlines"),
+                )
+                .arg(whole().requires("human"))
+                .arg(flag("without-field-deadlines").help(
+                    "Leave out HPEXPIREAT, which Redis below 7.4 and Valkey below 9 do not know",
+                )),
+        )
+        .subcommand(
+            Command::new("repair")
+                .about("Cut a damaged log at the first damage, and keep what was cut beside it")
+                .arg(log_folder())
+                .arg(flag("yes").help("Cut without a question")),
+        )
+}
+
+fn flag(name: &'static str) -> Arg {
+    Arg::new(name).long(name).action(ArgAction::SetTrue)
+}
+
+fn whole() -> Arg {
+    flag("whole").help("Print whole values, however long they are")
+}
+
+fn log_folder() -> Arg {
+    Arg::new("folder")
+        .value_name("FOLDER")
+        .required(true)
+        .value_parser(clap::value_parser!(PathBuf))
+        .help("The folder of a log: tidewheel-data/log")
 }
 
 fn snapshot_file() -> Arg {
@@ -212,6 +301,29 @@ mod tests {
                     whole: true,
                 },
             ),
+            (
+                &["log", "print", "a.rdb"],
+                ToolCall::PrintLog {
+                    folder: file(),
+                    form: LogForm::Commands {
+                        field_deadlines: true,
+                    },
+                },
+            ),
+            (
+                &["log", "print", "--human", "a.rdb"],
+                ToolCall::PrintLog {
+                    folder: file(),
+                    form: LogForm::Lines { whole: false },
+                },
+            ),
+            (
+                &["log", "repair", "a.rdb", "--yes"],
+                ToolCall::RepairLog {
+                    folder: file(),
+                    yes: true,
+                },
+            ),
         ] {
             let Ok(Asked::Tool(tool)) = ask(words) else {
                 panic!("{words:?}")
@@ -223,6 +335,9 @@ mod tests {
             &["check", "--port", "1", "a.rdb"],
             &["--port", "1", "check", "a.rdb"],
             &["list", "a.rdb"],
+            &["log"],
+            &["log", "print"],
+            &["log", "print", "--whole", "a.rdb"],
         ] {
             assert!(matches!(ask(wrong), Err(Refusal::Usage(_))), "{wrong:?}");
         }

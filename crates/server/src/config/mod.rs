@@ -20,7 +20,7 @@ mod table;
 mod value;
 
 pub(crate) use access::{ClientAccess, DENIED};
-pub(crate) use cli::{Asked, Invocation, Refusal, ToolCall, asked};
+pub(crate) use cli::{Asked, Invocation, LogForm, Refusal, ToolCall, asked};
 pub(crate) use live::Live;
 pub(crate) use save_points::SavePoints;
 pub(crate) use settings::Settings;

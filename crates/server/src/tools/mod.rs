@@ -1,26 +1,30 @@
-//! What the program does beside serving: it reads a snapshot file, and starts no server.
+//! What the program does beside serving: it reads what a server has written, and starts none.
 //!
 //! ```sh
 //! tidewheel check dump.rdb        # is it sound, and what does it hold?
 //! tidewheel dump dump.rdb         # a line for each key
+//! tidewheel log print FOLDER      # a log, as commands or as lines
+//! tidewheel log repair FOLDER     # cuts a damaged log
 //! ```
 //!
-//! A tool reads the file from its start to its end, and has one key with its value in memory at a
+//! A tool reads a snapshot from its start to its end, and has one key with its value in memory at a
 //! time. Values are read as the server reads them. So what `check` calls sound is loaded, but for
 //! one thing: whether a key comes twice is only known to who has all keys in memory.
 //!
 //! The exit code is 0, or 1 if the file cannot be read or is not sound; then standard error has the
-//! reason, and the position of the byte where it was seen.
+//! reason, and the position of the byte where it was seen. `log/mod.rs` has more on logs.
 //!
 //! | file | idea |
 //! |---|---|
 //! | `check.rs` | what a file holds, in numbers |
 //! | `dump.rs` | a line for each key |
+//! | `log/` | a log: printed, or cut |
 //! | `source.rs` | the file, and how much of it was read |
 //! | `text.rs` | bytes, values and times as text |
 
 mod check;
 mod dump;
+mod log;
 #[cfg(test)]
 mod sample;
 mod source;
@@ -30,6 +34,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use tidewheel_keyspace::SnapshotError;
+use tidewheel_log::OpenError;
 
 use crate::config::ToolCall;
 use crate::state::server::random;
@@ -43,6 +48,8 @@ pub(crate) fn run(call: &ToolCall) -> u8 {
     let (ran, file) = match call {
         ToolCall::Check { file } => (check::run(file, out), file),
         ToolCall::Dump { file, whole } => (dump::run(file, *whole, out), file),
+        ToolCall::PrintLog { folder, form } => (log::print(folder, *form, out), folder),
+        ToolCall::RepairLog { folder, yes } => (log::repair(folder, *yes, out), folder),
     };
     match ran {
         Ok(()) => 0,
@@ -67,6 +74,15 @@ enum Trouble {
         kind: u8,
         at: u64,
     },
+    Log(OpenError),
+    /// What was asked for is not done.
+    Refused(&'static str),
+    /// A log's frame has what is not known here.
+    Frame {
+        segment: u64,
+        offset: u64,
+        why: String,
+    },
 }
 
 impl std::fmt::Display for Trouble {
@@ -80,6 +96,13 @@ impl std::fmt::Display for Trouble {
                 "at byte {at} a value has the type {kind}, a module's: the file is loaded only with \
                  --load-skip-unknown yes, and without such keys"
             ),
+            Self::Log(why) => write!(f, "{why}"),
+            Self::Refused(why) => f.write_str(why),
+            Self::Frame {
+                segment,
+                offset,
+                why,
+            } => write!(f, "segment {segment}, the frame at byte {offset}: {why}"),
         }
     }
 }
@@ -87,6 +110,12 @@ impl std::fmt::Display for Trouble {
 impl From<SnapshotError> for Trouble {
     fn from(why: SnapshotError) -> Self {
         Self::File(why)
+    }
+}
+
+impl From<OpenError> for Trouble {
+    fn from(why: OpenError) -> Self {
+        Self::Log(why)
     }
 }
 

@@ -16,6 +16,7 @@ mod inspect;
 #[cfg(unix)]
 mod killed;
 mod loading;
+mod log_tools;
 mod logged;
 mod monitor;
 #[cfg(unix)]

@@ -73,6 +73,11 @@ fn boot_of(header: &[u8]) -> Option<&str> {
     text.strip_prefix("records 1 boot ")
 }
 
+/// True if this program knows the form of the records behind this header.
+pub(crate) fn are_known(header: &[u8]) -> bool {
+    boot_of(header).is_some()
+}
+
 /// This moment, as frames say it. Its tick is engine time.
 fn moment(server: &Server) -> Moment {
     let time = server.clock.now();
