@@ -48,7 +48,7 @@
 //! - `commands` holds the functions that run commands; its `handlers.rs` ties them to the rows.
 //!   `serving`, `parking` and `long` run those that have waited.
 //! - `memory`, `expire` and `stats` evict, expire and count. `recording` starts to record changes,
-//!   and replays them; `records` has their page.
+//!   and replays them; `records` has their page. `portable` has keys in forms for other servers.
 //! - `context` is what such a function works with.
 //! - `keyspace` holds the shards. `shard/mutate.rs` is the only file that changes data, so it can
 //!   tell each change to those that observe the shard.
@@ -206,6 +206,7 @@ pub mod order;
 mod packing;
 mod parking;
 mod planted;
+mod portable;
 mod prefetch;
 mod random;
 mod reading;
@@ -249,6 +250,7 @@ pub use packing::{AtomicPackedLimit, PackedLimit, Packing};
 pub use parking::NoLongCommands;
 #[cfg(feature = "planted")]
 pub use planted::plant_forgetting;
+pub use portable::{Dead, PortableKey};
 pub use prefetch::ResolvedCalls;
 pub use reading::DatabaseStats;
 pub use records::{DamagedRecords, Record, RecordReader, TakenRecords};

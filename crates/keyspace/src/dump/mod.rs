@@ -201,6 +201,13 @@ pub(crate) fn of_value(tag: u8, value: &Value<'_, Object>, now: &Now) -> Vec<u8>
     writer.seal(version)
 }
 
+/// As [`of_value`], for the servers that know no deadlines of members.
+pub(crate) fn of_value_without_deadlines(tag: u8, value: &Value<'_, Object>, now: &Now) -> Vec<u8> {
+    let (mut writer, mut members) = (Writer::empty(), Writer::empty());
+    write_for_file(tag, value, now, (&mut writer, &mut members));
+    writer.seal(VERSION)
+}
+
 /// Writes a value. Returns the version of the format that has the form.
 fn write(tag: u8, value: &Value<'_, Object>, now: &Now, writer: &mut Writer) -> u16 {
     if let Some(hash) = view::<Hash>(tag, value) {

@@ -77,6 +77,11 @@ enum Trouble {
     Log(OpenError),
     /// What was asked for is not done.
     Refused(&'static str),
+    /// A record of a log cannot be run again.
+    Again {
+        command: String,
+        reply: String,
+    },
     /// A log's frame has what is not known here.
     Frame {
         segment: u64,
@@ -98,6 +103,9 @@ impl std::fmt::Display for Trouble {
             ),
             Self::Log(why) => write!(f, "{why}"),
             Self::Refused(why) => f.write_str(why),
+            Self::Again { command, reply } => {
+                write!(f, "{command} cannot be run again: {reply}")
+            }
             Self::Frame {
                 segment,
                 offset,

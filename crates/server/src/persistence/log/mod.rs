@@ -52,7 +52,7 @@ use tidewheel_log::Moment;
 
 #[cfg(test)]
 pub(crate) use self::recover::recover_from;
-pub(crate) use self::recover::{Recovered, recover};
+pub(crate) use self::recover::{Recovered, beginning, moment_of_base, recover};
 #[cfg(test)]
 pub(crate) use self::rewrite::{conclude, write_file};
 pub(crate) use self::rewrite::{folder, is_due, rewrite};

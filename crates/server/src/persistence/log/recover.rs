@@ -150,6 +150,26 @@ fn note_beginning<D: Folder>(
     log.sync()
 }
 
+/// The moment that a base shows, as its fields say it: its tick is engine time. `None` if it is no
+/// base of a log.
+pub(crate) fn moment_of_base(fields: &Fields) -> Option<Time> {
+    let mark = Mark::of(fields)?;
+    Some(Time {
+        tick: mark.tick,
+        micros: 0,
+        wall_offset_ms: mark.wall_offset_ms(),
+    })
+}
+
+/// A moment before all that there is: nothing is dead then.
+pub(crate) fn beginning() -> Time {
+    Time {
+        tick: ORIGIN_TICK,
+        micros: 0,
+        wall_offset_ms: 0,
+    }
+}
+
 struct Replay<'s> {
     server: &'s Arc<Server>,
     seat: Seat,
@@ -193,16 +213,10 @@ impl<'s> Replay<'s> {
             .loading
             .begin(server.clock.now().wall_ms() / 1000, len);
         let mut file = Watched::new(InOrder::new(file), server, stops);
-        // Before all that there is: nothing is dead then.
-        let beginning = Time {
-            tick: ORIGIN_TICK,
-            micros: 0,
-            wall_offset_ms: 0,
-        };
         let offset = |fields: &Fields| Mark::of(fields).map_or(0, |mark| mark.wall_offset_ms());
         let keyspace = &server.keyspace;
         let rules = load::rules(server);
-        let loaded = keyspace.load_beside(&mut self.seat, beginning, &offset, rules, &mut file);
+        let loaded = keyspace.load_beside(&mut self.seat, beginning(), &offset, rules, &mut file);
         if file.stopped.is_some() {
             return Ok(file.stopped);
         }

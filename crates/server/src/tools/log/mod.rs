@@ -3,10 +3,12 @@
 //! | file | idea |
 //! |---|---|
 //! | `lines.rs` | a line for each record |
+//! | `stock/` | commands, from which a stock server makes the same data |
 //! | `repair.rs` | cuts a damaged log, and says what was cut |
 
 mod lines;
 mod repair;
+mod stock;
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -25,7 +27,9 @@ pub(super) fn print(folder: &Path, form: LogForm, out: &mut dyn Write) -> Outcom
     let mut log = LogReader::new(RealFolder::read_only(folder))?;
     match form {
         LogForm::Lines { whole } => lines::print(&mut log, whole, out)?,
-        LogForm::Commands { .. } => return Err(Trouble::Refused("not yet")),
+        LogForm::Commands { field_deadlines } => {
+            stock::print(folder, &mut log, field_deadlines, out)?;
+        }
     }
     if log.cut() > 0 {
         say(&format!(
@@ -53,7 +57,10 @@ fn each_record(frame: &Frame<'_>, visit: &mut dyn FnMut(&Record<'_>) -> Outcome)
     }
     for record in RecordReader::new(frame.payload) {
         let record = record.map_err(|why| at(why.to_string()))?;
-        visit(&record)?;
+        visit(&record).map_err(|trouble| match trouble {
+            Trouble::Again { .. } => at(trouble.to_string()),
+            other => other,
+        })?;
     }
     Ok(())
 }
