@@ -250,7 +250,7 @@ pub use packing::{AtomicPackedLimit, PackedLimit, Packing};
 pub use parking::NoLongCommands;
 #[cfg(feature = "planted")]
 pub use planted::plant_forgetting;
-pub use portable::{Dead, PortableKey};
+pub use portable::{Dead, LookedAt, PortableKey};
 pub use prefetch::ResolvedCalls;
 pub use reading::DatabaseStats;
 pub use records::{DamagedRecords, Record, RecordReader, TakenRecords};

@@ -37,6 +37,19 @@ pub enum Dead {
     Members(Vec<Box<[u8]>>),
 }
 
+/// A key that is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LookedAt<'a> {
+    /// Its database.
+    pub db: u32,
+    /// The key.
+    pub key: &'a [u8],
+    /// The name of its type, as TYPE says it.
+    pub type_name: &'static str,
+    /// True if it is dead, or members of it may be.
+    pub is_due: bool,
+}
+
 impl Keyspace {
     /// A key and all that is stored of it, dead or not. `None` if nothing is.
     #[must_use]
@@ -68,13 +81,12 @@ impl Keyspace {
         found.flatten()
     }
 
-    /// Visits all keys: database, key, the name of its type, and whether something of it is dead at
-    /// that time. A shard is locked meanwhile.
+    /// Visits all keys, as they are at that time. A shard is locked meanwhile.
     pub fn look_at_all(
         &self,
         _alone: &Exclusive<'_>,
         time: Time,
-        visit: &mut dyn FnMut(u32, &[u8], &'static str, bool),
+        visit: &mut dyn FnMut(LookedAt<'_>),
     ) {
         let now = Now::of(&self.timeline, time);
         for shard in &*self.shards {
@@ -84,8 +96,12 @@ impl Keyspace {
                 let mut cursor = (!entries.is_empty()).then_some(0);
                 while let Some(from) = cursor {
                     cursor = entries.scan(from, VISITED, |slot| {
-                        let name = value::type_name(entries.tag(slot));
-                        visit(db, entries.key(slot), name, is_due(entries, slot, &now));
+                        visit(LookedAt {
+                            db,
+                            key: entries.key(slot),
+                            type_name: value::type_name(entries.tag(slot)),
+                            is_due: is_due(entries, slot, &now),
+                        });
                     });
                 }
             }

@@ -118,9 +118,9 @@
 //!
 //! # Where to look
 //!
-//! From the top down: `repair.rs`; `reader.rs`, who only reads; `open.rs`, recovery; `log.rs`, the writer; `sync.rs`;
-//! `chain.rs`, which segments count; `manifest.rs`; `segment.rs`; `frame.rs`; `real.rs` and
-//! `folder.rs`, what is asked of a file system. `simulated/` has a disk in memory.
+//! From the top down: `repair.rs`; `reader.rs`, who only reads; `open.rs`, recovery; `log.rs`, the
+//! writer; `sync.rs`; `chain.rs`, which segments count; `manifest.rs`; `segment.rs`; `frame.rs`;
+//! `real.rs` and `folder.rs`, what is asked of a file system. `simulated/` has a disk in memory.
 
 #![forbid(unsafe_code)]
 

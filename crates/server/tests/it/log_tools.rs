@@ -280,7 +280,8 @@ fn contents(client: &mut Client, field_deadlines: bool) -> Vec<(String, Vec<i64>
             let mut said = format!("{db} {key} {kind} {value}");
             let mut times = vec![client.call(&["PEXPIRETIME", &key])];
             if kind == "hash" && field_deadlines {
-                let fields = strings(client.call(&["HKEYS", &key]));
+                let mut fields = strings(client.call(&["HKEYS", &key]));
+                fields.sort();
                 for field in fields {
                     times.push(client.call(&["HPEXPIRETIME", &key, "FIELDS", "1", &field]));
                 }

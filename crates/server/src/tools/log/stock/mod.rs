@@ -130,7 +130,7 @@ impl Printer<'_> {
             match item {
                 SnapshotItem::Field(name, value) => fields.push((name, value)),
                 SnapshotItem::Function(code) => {
-                    self.out.write(0, &[b"FUNCTION", b"LOAD", &code])?
+                    self.out.write(0, &[b"FUNCTION", b"LOAD", &code])?;
                 }
                 SnapshotItem::Key(key) => {
                     let time = match time {
@@ -244,14 +244,13 @@ impl Printer<'_> {
     fn end(&mut self, time: Time) -> Outcome {
         let (mut due, mut streams) = (Vec::new(), Vec::new());
         let has_timed_streams = self.has_timed_streams;
-        self.scratch
-            .look_at_all(time, &mut |db, key, type_name, is_due| {
-                if is_due {
-                    due.push((db, Box::<[u8]>::from(key)));
-                } else if has_timed_streams && type_name == "stream" {
-                    streams.push((db, Box::<[u8]>::from(key)));
-                }
-            });
+        self.scratch.look_at_all(time, &mut |seen| {
+            if seen.is_due {
+                due.push((seen.db, Box::<[u8]>::from(seen.key)));
+            } else if has_timed_streams && seen.type_name == "stream" {
+                streams.push((seen.db, Box::<[u8]>::from(seen.key)));
+            }
+        });
         for (db, key) in due {
             self.bury(time, db, &key)?;
         }

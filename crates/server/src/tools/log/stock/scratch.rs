@@ -4,8 +4,8 @@ use std::io::Read;
 use std::sync::atomic::Ordering::Relaxed;
 
 use tidewheel_keyspace::{
-    Dead, Fields, Garbage, Hooks, Keyspace, LoadRules, Options, PortableKey, Record, Seat, Session,
-    SnapshotError, Time, resolve,
+    Dead, Fields, Garbage, Hooks, Keyspace, LoadRules, LookedAt, Options, PortableKey, Record,
+    Seat, Session, SnapshotError, Time, resolve,
 };
 use tidewheel_resp::{Args, Protocol, Reply, Writer};
 
@@ -79,11 +79,7 @@ impl Scratch {
         self.keyspace.dead(&self.seat.exclusive(), time, db, key)
     }
 
-    pub(super) fn look_at_all(
-        &mut self,
-        time: Time,
-        visit: &mut dyn FnMut(u32, &[u8], &'static str, bool),
-    ) {
+    pub(super) fn look_at_all(&mut self, time: Time, visit: &mut dyn FnMut(LookedAt<'_>)) {
         let alone = self.seat.exclusive();
         self.keyspace.look_at_all(&alone, time, visit);
     }
