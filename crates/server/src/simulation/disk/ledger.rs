@@ -130,8 +130,8 @@ impl Ledger {
         self.taken.last().map_or(0, |last| last.until)
     }
 
-    /// A crash has left this: it must be a beginning of what was taken, and long enough. Returns the
-    /// moment of the last that is there.
+    /// A crash has left this: it must be a beginning of what was taken, and long enough. Returns
+    /// the moment of the last that is there.
     pub(super) fn compare(&mut self, found: &Found) -> Result<Option<Mark>, String> {
         let base = match found.base {
             None => None,

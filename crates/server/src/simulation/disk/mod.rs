@@ -10,8 +10,8 @@
 //! What must hold after each crash:
 //!
 //! - The frames on disk are a beginning of what was taken to be written, byte by byte. It is as
-//!   long as what any client was told of, if replies wait for the disk: its own changes, what it has
-//!   read, messages and events.
+//!   long as what any client was told of, if replies wait for the disk: its own changes, what it
+//!   has read, messages and events.
 //! - The data are those that these records make in another keyspace: values, deadlines, libraries.
 //! - Engine time has gone on as if the server had run on. After a start of the machine, as the wall
 //!   clock says.
