@@ -1012,10 +1012,8 @@ impl Rig {
         let list = {
             let of = list_of(&[b"x", b"y"]);
             let own_deadline = None;
-            let object = crate::value::Object::List(Box::new(crate::value::collection::Owned {
-                own_deadline,
-                of,
-            }));
+            let object =
+                crate::value::Object::List(Box::new(collection::Owned { own_deadline, of }));
             let now = crate::time::Now::of_engine(self.time);
             let value = tidewheel_store::Value::Object(&object);
             crate::dump::of_value(crate::value::TAG_LIST, &value, &now)
