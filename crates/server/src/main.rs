@@ -9,7 +9,8 @@
 //!   Episodes differ in passwords, `timeout`, `maxmemory` and output limits; the oracle says what
 //!   data commands answer. Histories of clients that die: a bank (MULTI), counting (WATCH), queues
 //!   (BLPOP). Caches of clients (CLIENT TRACKING) equal the data whenever all is quiet. Each
-//!   expired key is in its stream once.
+//!   expired key is in its stream once. A server that logs to a simulated disk crashes, and has
+//!   lost nothing that a client was told.
 //! - `tools/`: what the program does beside serving: `check` and `dump` read a snapshot file.
 //! - `start/`: starting and stopping the loops; signals.
 //! - `loops/`: `event_loop/` is the shell of a loop, with poller, alarm and listeners. `loop_core/`

@@ -240,6 +240,10 @@ mod manual {
     /// Wall time when the clock starts, in milliseconds since 1970.
     const WALL_MS: i128 = 1_700_000_000_000;
 
+    /// A machine has run for so long when the first server starts on it: a tick may begin before the
+    /// server does.
+    const BOOT_NS: u64 = 100_000_000_000;
+
     /// The clocks of a machine, which stand still. Several servers may run on it one after another.
     #[derive(Debug, Default)]
     pub(crate) struct ManualTime {
@@ -294,7 +298,7 @@ mod manual {
         pub(crate) fn boot(&self) {
             self.boots.fetch_add(1, Ordering::Relaxed);
             let now = self.passed.load(Ordering::Relaxed);
-            self.booted_ns.store(now, Ordering::Relaxed);
+            self.booted_ns.store(now.wrapping_sub(BOOT_NS), Ordering::Relaxed);
         }
     }
 

@@ -23,8 +23,10 @@
 //! | `world.rs` | lives one after another |
 //! | `life.rs` | one of them, with the steps of its threads |
 //! | `people.rs` | clients, and what they were told |
+//! | `first.rs` | a log that begins with a snapshot |
 //! | `ledger.rs` | records: all, those that somebody depends on, those on disk |
 
+mod first;
 mod ledger;
 mod life;
 mod people;
