@@ -18,7 +18,7 @@ use super::Plant;
 use super::ledger::{Found, Ledger, Mark};
 use super::life::Life;
 use super::people::{ACCOUNTS, EACH, Kind, Person, Town};
-use crate::config::{Settings, SyncPolicy};
+use crate::config::{Settings, SyncPolicy, key};
 use crate::persistence::preface;
 use crate::state::log::{BegunBase, LogRequest, Rolled, Trouble};
 use crate::time::clock::{Clock, ManualTime};
@@ -566,7 +566,7 @@ fn server(dice: &mut Dice, machine: &Arc<ManualTime>) -> (Rig, SyncPolicy, bool)
         _ => SyncPolicy::Always,
     };
     let evicts = dice.once_in(4);
-    let settings = Settings {
+    let mut settings = Settings {
         shards: [1, 2, 8][dice.below(3)],
         databases: 3,
         notify: NotifyFlags::parse(b"KA").expect("classes"),
@@ -579,6 +579,10 @@ fn server(dice: &mut Dice, machine: &Arc<ManualTime>) -> (Rig, SyncPolicy, bool)
             [dice.below(3)],
         ..Settings::default()
     };
+    if dice.once_in(4) {
+        let row = key("expired-stream").expect("a key of the table");
+        (row.set)(&mut settings, "0 gone 200 values 1 gone 50").expect("two streams");
+    }
     let seed = u128::from(dice.number()) << 64 | u128::from(dice.number());
     let rig = Rig::without_records(1 + dice.below(3), settings, Clock::on(machine), seed);
     if dice.once_in(4) {
