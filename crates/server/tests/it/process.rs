@@ -45,8 +45,8 @@ fn a_wrong_configuration_names_its_key_and_exits_with_2() {
             "cannot read /nonexistent/tidewheel.conf",
         ),
         (
-            &["--appendonly", "yes"],
-            "--appendonly: this server writes no append-only log",
+            &["--appendfsync", "sometimes"],
+            "--appendfsync: argument(s) must be one of the following: always, everysec, no",
         ),
     ] {
         let output = run(arguments);
