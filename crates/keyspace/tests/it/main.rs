@@ -23,6 +23,7 @@ mod memory_limit;
 mod memory_room;
 mod notifications;
 #[cfg(unix)]
+mod portable;
 mod records;
 mod redis;
 mod reply_limits;

@@ -249,3 +249,49 @@ impl<'w> AddOptions<'w> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> Vec<&[u8]> {
+        line.split(' ').map(str::as_bytes).collect()
+    }
+
+    #[test]
+    fn members_are_those_behind_their_number() {
+        for (line, step, expected) in [
+            ("HEXPIRE k 9 NX FIELDS 2 f g", 1, "f g"),
+            ("SEXPIRE members 9 members 1 m more", 1, "m"),
+            ("HSETEX fields EX 9 FIELDS 1 f v", 2, "f v"),
+            ("HEXPIRE k 9 FIELDS 99999999999999999999 f", 1, ""),
+            ("HEXPIRE k 9 FIELDS 9223372036854775807 f", 2, "f"),
+            ("HEXPIRE k 9 FIELDS", 1, ""),
+        ] {
+            let (words, expected) = (words(line), words(expected));
+            let found = named_members(&words, step);
+            let expected: &[&[u8]] = if expected == [b""] { &[] } else { &expected };
+            assert_eq!(found, expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn the_id_of_an_entry_stands_behind_the_options() {
+        for (line, id_at, trimming) in [
+            ("XADD k * f v", 2, None),
+            ("XADD k NOMKSTREAM maxlen = 5 * f v", 6, Some("maxlen 5")),
+            ("XADD k MINID 5 5-* f v", 4, Some("MINID 5")),
+            ("XADD k MAXLEN ~ 5 LIMIT 3 1-1 f v", 7, None),
+        ] {
+            let words = words(line);
+            let options = AddOptions::read(&words).expect("an id");
+            assert_eq!(options.id_at, id_at, "{line}");
+            let found = options.trimming.map(|(of, by)| [of, b" ", by].concat());
+            assert_eq!(found.as_deref(), trimming.map(str::as_bytes), "{line}");
+        }
+        let acked = words("XADD k ACKED MAXLEN 5 * f v");
+        assert!(AddOptions::read(&acked).expect("an id").has_references);
+        assert!(AddOptions::read(&words("XADD k MAXLEN =")).is_none());
+        assert!(AddOptions::read(&words("XADD k")).is_none());
+    }
+}
