@@ -75,6 +75,8 @@ pub(crate) struct Turn<'a> {
     pub(crate) out: &'a mut Writer,
     /// Engine microseconds at which the turn should end.
     ends: u64,
+    /// The records that there were when it began.
+    pub(crate) records: u64,
     /// The length of the running command, for CLIENT LIST.
     pub(crate) command_bytes: usize,
     /// A transaction runs: messages must not stand between its replies.
@@ -99,6 +101,7 @@ impl<'a> Turn<'a> {
         state.renew_time();
         Self {
             ends: clock::micros(state.time) + TURN_US,
+            records: state.server.keyspace.records(),
             state,
             notes,
             others,

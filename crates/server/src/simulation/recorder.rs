@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use tidewheel_keyspace::{TakenRecords, Ticket, Time};
 use tidewheel_resp::{Args, Writer};
 
+use crate::state::log::Trouble;
 use crate::state::observer::Observe;
 use crate::state::server::Server;
 use crate::time::clock::Clock;
@@ -122,7 +123,11 @@ impl Recorder {
         ran.reply.extend_from_slice(rest);
         ran.too_long = out.is_over();
         let counted = self.counted.lock().upgrade();
-        ran.records = counted.map_or(0, |server| server.keyspace.records());
+        // While the log cannot be written, nothing changes, and replies wait for nothing.
+        ran.records = counted.map_or(0, |server| match server.log.trouble() {
+            Trouble::None => server.keyspace.records(),
+            Trouble::NotWritten | Trouble::NotSynced => server.log.on_disk(),
+        });
         ran.answer = match self.suppressed.lock().take() {
             Some(SuppressedReply { answer, too_long }) => {
                 ran.too_long |= too_long;

@@ -240,8 +240,8 @@ mod manual {
     /// Wall time when the clock starts, in milliseconds since 1970.
     const WALL_MS: i128 = 1_700_000_000_000;
 
-    /// A machine has run for so long when the first server starts on it: a tick may begin before the
-    /// server does.
+    /// A machine has run for so long when the first server starts on it: a tick may begin before
+    /// the server does.
     const BOOT_NS: u64 = 100_000_000_000;
 
     /// The clocks of a machine, which stand still. Several servers may run on it one after another.
@@ -298,7 +298,8 @@ mod manual {
         pub(crate) fn boot(&self) {
             self.boots.fetch_add(1, Ordering::Relaxed);
             let now = self.passed.load(Ordering::Relaxed);
-            self.booted_ns.store(now.wrapping_sub(BOOT_NS), Ordering::Relaxed);
+            self.booted_ns
+                .store(now.wrapping_sub(BOOT_NS), Ordering::Relaxed);
         }
     }
 

@@ -13,6 +13,7 @@ use crate::commands::foreign_protocol;
 use crate::commands::turn::{CommandStep, Turn};
 use crate::config::Settings;
 use crate::net::output::write_some;
+use crate::state::log::Trouble;
 use crate::state::loop_state::LoopState;
 use crate::state::observer::Observe as _;
 
@@ -403,11 +404,11 @@ impl Turn<'_> {
         if self.out.is_empty() {
             return Ok(());
         }
-        if !link.conn.output.is_empty() {
+        if self.state.server.log.holds_replies() {
+            self.hold(link)?;
+        } else if !link.conn.output.is_empty() {
             link.conn.output.append(self.out.as_bytes());
             self.out.clear();
-        } else if self.state.server.log.holds_replies() {
-            self.hold(link)?;
         } else {
             let (sent, full) = write_some(&mut link.stream, self.out.as_bytes())?;
             link.conn.blocked = full;
@@ -428,14 +429,26 @@ impl Turn<'_> {
 }
 
 impl Turn<'_> {
-    /// Sends replies when what they tell is on disk.
+    /// Sends replies when what they tell is on disk. While the log cannot be written, changes are
+    /// refused, and other replies wait for nothing: they may tell of changes that nobody was told
+    /// have been made, and that a crash takes back.
     #[cold]
     fn hold<S: Read + Write>(&mut self, link: &mut Link<S>) -> io::Result<()> {
-        match self.out.len() > ADOPT_MIN {
-            true => link.conn.output.adopt(self.out.take(), 0),
-            false => link.conn.output.append(self.out.as_bytes()),
+        let server = &self.state.server;
+        let records = server.keyspace.records();
+        let output = &mut link.conn.output;
+        // Messages that stand before them.
+        output.hold(records);
+        match output.is_empty() && self.out.len() > ADOPT_MIN {
+            true => output.adopt(self.out.take(), 0),
+            false => output.append(self.out.as_bytes()),
         }
         self.out.clear();
+        let has_changed_nothing = records == self.records;
+        match has_changed_nothing && server.log.trouble() != Trouble::None {
+            true => output.hold(server.log.on_disk()),
+            false => output.hold(records),
+        }
         link.send_output(self.state)
     }
 }

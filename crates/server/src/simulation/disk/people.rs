@@ -146,7 +146,7 @@ impl Person {
                 let (had, was) = (self.received[..n].escape_ascii(), reply.escape_ascii());
                 return Err(format!("received {had}, and {was} was written"));
             }
-            needed = *records;
+            needed = needed.max(*records);
             if n < reply.len() {
                 break;
             }

@@ -266,7 +266,7 @@ fn while_the_disk_is_full_changes_are_refused_and_reads_go_on() {
 
 /// Whoever would see a change that is not on disk waits, and that is everybody.
 #[test]
-fn with_always_who_asks_while_the_disk_is_full_is_answered_when_there_is_room() {
+fn with_always_changes_wait_while_the_disk_is_full_and_reads_go_on() {
     let Some(mut disk) = FullDisk::new("always") else {
         return;
     };
@@ -278,17 +278,24 @@ fn with_always_who_asks_while_the_disk_is_full_is_answered_when_there_is_room() 
             let key = format!("full:{round}:{i}");
             let mut client = disk.server.client();
             let reply = ask(&mut client, &["SET", &key, &"v".repeat(5_000)]);
-            assert_eq!(reply, None, "it could be lost");
-            waiting.push((client, key));
+            match reply {
+                None => waiting.push((client, key)),
+                // It came after the log had noticed.
+                Some(Reply::Error(why)) => assert!(why.starts_with("MISCONF"), "{why}"),
+                Some(other) => panic!("{other:?}: it could be lost"),
+            }
         }
         disk.server.logged("the log cannot be written");
+        // Who has changed nothing is answered.
+        let mut reader = disk.server.client();
+        assert!(matches!(reader.call(&["GET", "no such key"]), Reply::Null));
+        assert!(
+            matches!(reader.call(&["SET", "k", "v"]), Reply::Error(why) if why.starts_with("MISCONF"))
+        );
         disk.make_room(round);
         for (mut client, key) in waiting {
-            match client.read() {
-                // It came after the log had noticed.
-                Reply::Error(why) => assert!(why.starts_with("MISCONF"), "{why}"),
-                _ => disk.acknowledged.push(key),
-            }
+            assert_eq!(client.read(), ok());
+            disk.acknowledged.push(key);
         }
     }
     disk.check();
