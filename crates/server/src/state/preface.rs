@@ -4,6 +4,9 @@ use std::sync::Arc;
 
 use crate::scripts::libraries::Library;
 
+/// The field with the number of the segment that follows.
+pub(crate) const SEGMENT: &str = "tidewheel-segment";
+
 /// What a file says of itself, and the libraries of functions.
 #[derive(Debug)]
 pub(crate) struct Preface {
@@ -14,6 +17,13 @@ pub(crate) struct Preface {
 impl Preface {
     pub(crate) fn codes(&self) -> impl Iterator<Item = &[u8]> {
         self.libraries.iter().map(|library| &*library.code)
+    }
+
+    /// The same, of a file that is the base of a segment of the log.
+    pub(crate) fn fields_of_base<'a>(&'a self, segment: &'a str) -> Vec<(&'a str, &'a str)> {
+        let mut fields = self.fields();
+        fields.push((SEGMENT, segment));
+        fields
     }
 
     pub(crate) fn fields(&self) -> Vec<(&str, &str)> {

@@ -1,10 +1,11 @@
 //! The log, over restarts of the program.
 
+use std::process::Stdio;
 use std::time::Duration;
 
 use rustix::process::Signal;
 
-use crate::common::{Client, Folder, Reply, Server, bulk, eventually, now, ok};
+use crate::common::{Client, Folder, Reply, Server, bulk, eventually, now, ok, program};
 
 fn start(folder: &Folder, flags: &[&str]) -> Server {
     let mut all = vec!["--dir", folder.text(), "--appendonly", "yes"];
@@ -242,4 +243,28 @@ fn without_a_log_nothing_of_it_is_there() {
     }
     assert_eq!(client.info("persistence", "aof_enabled"), "0");
     assert!(!folder.0.join("log").exists());
+}
+
+#[test]
+fn a_base_of_another_segment_is_refused() {
+    let folder = Folder::new("log-other-base");
+    let server = start(&folder, &["--appendfsync", "always"]);
+    let mut client = server.client();
+    client.call(&["SET", "tea", "hot"]);
+    rewrite(&mut client);
+    let log = folder.0.join("log");
+    let old = std::fs::read(log.join("base-2.rdb")).expect("a base");
+    client.call(&["SET", "tea", "cold"]);
+    rewrite(&mut client);
+    kill(server);
+    std::fs::write(log.join("base-3.rdb"), old).expect("a file");
+    let flags = ["--dir", folder.text(), "--appendonly", "yes"];
+    let output = program(&flags).stdin(Stdio::null()).output();
+    let output = output.expect("the program runs");
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        said.contains("base-3.rdb is the base of another segment"),
+        "{said}"
+    );
 }

@@ -19,6 +19,7 @@ use super::file::InOrder;
 use super::rewrite::folder;
 use super::{boot_of, header, moment};
 use crate::config::engine;
+use crate::state::preface::SEGMENT;
 use crate::state::server::{Server, StopReason};
 use crate::time::clock::ORIGIN_TICK;
 
@@ -113,6 +114,12 @@ fn refuse_foreign(path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// The number of the segment that a base says it is in front of.
+fn segment_of(fields: &Fields) -> Option<u64> {
+    let (_, text) = fields.iter().find(|(name, _)| name == SEGMENT.as_bytes())?;
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
+
 /// Writes what was loaded from a snapshot as the base of a new log.
 fn first_base<D: Folder>(
     server: &Server,
@@ -127,7 +134,8 @@ fn first_base<D: Folder>(
     let mut write = || -> std::io::Result<u64> {
         let mut to = InOrder::new(folder.create_new(&name)?);
         let alone = seat.exclusive();
-        let (fields, codes) = (preface.fields(), preface.codes());
+        let number = segment.to_string();
+        let (fields, codes) = (preface.fields_of_base(&number), preface.codes());
         let keyspace = &server.keyspace;
         let saved = keyspace.save(&alone, time, &fields, codes, &mut to)?;
         to.file.sync_data()?;
@@ -223,6 +231,11 @@ impl<'s> Replay<'s> {
         let loaded = loaded.with_context(|| format!("cannot load {}", shown.display()))?;
         let mark = Mark::of(&loaded.fields);
         let mark = mark.with_context(|| format!("{} is no base of a log", shown.display()))?;
+        anyhow::ensure!(
+            segment_of(&loaded.fields).is_some_and(|segment| base_name(segment) == name),
+            "{} is the base of another segment",
+            shown.display()
+        );
         self.mark = Some(mark);
         self.keys = loaded.keys;
         server.log.base_bytes.store(len, Relaxed);

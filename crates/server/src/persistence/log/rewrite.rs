@@ -100,7 +100,9 @@ pub(crate) fn write_file<D: Folder>(
     // What has its name is of an attempt that has failed.
     let _ = folder.remove(&name);
     let mut to = InOrder::new(folder.create_new(&name)?);
-    let saved = snapshot.write(&preface.fields(), preface.codes(), &mut to);
+    let number = segment.to_string();
+    let fields = preface.fields_of_base(&number);
+    let saved = snapshot.write(&fields, preface.codes(), &mut to);
     let saved = saved.and_then(|saved| to.file.sync_data().map(|()| saved));
     saved.inspect_err(|_| {
         // It is in nobody's way: the error that counts is the first one.

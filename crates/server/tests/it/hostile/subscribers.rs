@@ -33,7 +33,8 @@ fn talk_to_oneself(client: &mut Client, messages: usize) {
         scope.spawn(move || sender.write_all(&sent).expect("the server reads"));
         let message = Reply::Push(vec![bulk("message"), bulk("a"), bulk("m")]);
         for _ in 0..messages {
-            assert_eq!(client.read(), Reply::Integer(1));
+            // The one before may not have left yet.
+            assert!(matches!(client.read(), Reply::Integer(1 | 2)));
             assert_eq!(client.read(), message);
         }
     });
