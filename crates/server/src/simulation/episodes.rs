@@ -1,4 +1,4 @@
-//! Running the simulation: 300,000 steps in every build, a million in the deep tier, and hours when
+//! Running the simulation: 150,000 steps in every build, a million in the deep tier, and hours when
 //! somebody asks for them.
 //!
 //! A failure names the seed of its episode, and `TIDEWHEEL_SIMULATION_SEED=n` runs that one alone.
@@ -13,7 +13,7 @@ use super::is_deep;
 use super::world::World;
 use crate::time::clock::Clock;
 
-const STEPS: u64 = 300_000;
+const STEPS: u64 = 150_000;
 const STEPS_DEEP: u64 = 1_000_000;
 const STEPS_PER_EPISODE: u64 = 5_000;
 

@@ -42,7 +42,7 @@ use super::episodes::number;
 use super::is_deep;
 use crate::time::clock::Clock;
 
-const STEPS: u64 = 200_000;
+const STEPS: u64 = 75_000;
 const STEPS_DEEP: u64 = 1_000_000;
 const STEPS_PER_EPISODE: u64 = 2_500;
 
