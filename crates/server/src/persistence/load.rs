@@ -1,6 +1,6 @@
 //! Loads the snapshot file.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -11,9 +11,11 @@ use tidewheel_keyspace::{Exclusive, Fields, Garbage, Hooks, Keyspace, LoadRules,
 
 use super::anchor::{self, Anchor};
 use super::watched::Watched;
+use crate::process::system;
 use crate::scripts::Scripts;
 use crate::scripts::libraries::Table;
 use crate::state::server::{Server, StopReason};
+use crate::state::snapshots::Snapshots;
 use crate::time::clock::ORIGIN_TICK;
 
 /// Loads the snapshot file, if there is one. Clients may be there, and are refused. If the server
@@ -23,6 +25,7 @@ pub(crate) fn load(
     stops: &dyn Fn() -> Option<StopReason>,
 ) -> anyhow::Result<Option<StopReason>> {
     let path = server.snapshots.path();
+    remove_leftovers(&server.snapshots);
     let Some(file) = open(&path)? else {
         return Ok(None);
     };
@@ -68,10 +71,24 @@ pub(crate) fn load(
     Ok(None)
 }
 
+/// Removes what servers that were killed had begun to write beside the file.
+fn remove_leftovers(snapshots: &Snapshots) {
+    let Ok(names) = fs::read_dir(&snapshots.folder) else {
+        return;
+    };
+    for name in names.filter_map(Result::ok).map(|entry| entry.file_name()) {
+        let process = name.to_str().and_then(|name| snapshots.process_of(name));
+        if process.is_some_and(|id| !system::runs(id)) {
+            // Who may not remove it may not write another one either, and is told so then.
+            let _ = fs::remove_file(snapshots.folder.join(&name));
+        }
+    }
+}
+
 /// Opens the file, if there is one.
 fn open(path: &Path) -> anyhow::Result<Option<File>> {
     // Opening a pipe would wait for who writes into it.
-    let is_there = std::fs::metadata(path).map(|of| of.is_file());
+    let is_there = fs::metadata(path).map(|of| of.is_file());
     anyhow::ensure!(
         !matches!(is_there, Ok(false)),
         "{} is no file",
@@ -162,11 +179,11 @@ pub(crate) fn offset_of(fields: &Fields, now: &Anchor, time: Time) -> i64 {
 pub(crate) fn read(server: &Server) -> anyhow::Result<Vec<u8>> {
     let path = server.snapshots.path();
     anyhow::ensure!(
-        std::fs::metadata(&path)?.is_file(),
+        fs::metadata(&path)?.is_file(),
         "{} is no file",
         path.display()
     );
-    Ok(std::fs::read(path)?)
+    Ok(fs::read(path)?)
 }
 
 /// Loads the bytes of a snapshot into a keyspace that nobody sees, to know whether they can be

@@ -138,6 +138,18 @@ pub(crate) fn raise_open_files(wanted: usize, _: usize) -> OpenFiles {
     }
 }
 
+/// Returns whether a process of that number runs. This one wrote nothing before it began.
+#[cfg(target_os = "linux")]
+pub(crate) fn runs(process: u32) -> bool {
+    process != std::process::id() && std::path::Path::new(&format!("/proc/{process}")).exists()
+}
+
+/// Returns true, since nothing is known here.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn runs(_: u32) -> bool {
+    true
+}
+
 /// Lets others go first where there are fewer processors than threads that want one: for a thread
 /// whose work nobody waits for.
 pub(crate) fn go_last() {

@@ -22,6 +22,7 @@ use crate::persistence;
 use crate::persistence::log::{self, LogThreads, Recovered};
 use crate::process::long_threads;
 use crate::process::reclaim::Reclaimer;
+use crate::state::log::Trouble;
 use crate::state::server::{Server, ServerParts, StopReason, random};
 use crate::time::clock::Clock;
 
@@ -169,6 +170,10 @@ impl Running {
         if why == StopReason::Command {
             // SHUTDOWN has said what becomes of it.
             return true;
+        }
+        if server.log.is_on() && server.log.trouble() != Trouble::None {
+            // What it does not have was acknowledged, unless replies wait for it.
+            return false;
         }
         if server.log.is_on() {
             tracing::info!(keys = server.keys(), "all data is in the log");

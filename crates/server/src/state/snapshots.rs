@@ -72,6 +72,14 @@ impl Snapshots {
         format!("{}.{}-{count}.new", self.name, std::process::id())
     }
 
+    /// The process that writes a file of that name beside the file, or has written it.
+    pub(crate) fn process_of(&self, name: &str) -> Option<u32> {
+        let rest = name.strip_prefix(&self.name)?.strip_prefix('.')?;
+        let (process, count) = rest.strip_suffix(".new")?.split_once('-')?;
+        count.parse::<u64>().ok()?;
+        process.parse().ok()
+    }
+
     /// The path of the file.
     pub(crate) fn path(&self) -> PathBuf {
         self.folder.join(&self.name)

@@ -457,3 +457,23 @@ fn what_is_skipped_of_a_file_is_logged() {
     }
     assert_eq!(server.client().call(&["GET", "k"]), bulk("v"));
 }
+
+#[test]
+fn what_a_server_that_was_killed_has_left_is_removed() {
+    let folder = Folder::new("leftovers");
+    std::fs::create_dir_all(&folder.0).expect("a folder");
+    // No process has the first number; the second one runs.
+    let names = [
+        "dump.rdb.4000000-0.new",
+        "dump.rdb.1-0.new",
+        "dump.rdb.x-0.new",
+        "other.4000000-0.new",
+    ];
+    for name in names {
+        std::fs::write(folder.0.join(name), b"half").expect("a file");
+    }
+    let server = folder.server();
+    let stays = names.map(|name| folder.0.join(name).exists());
+    assert_eq!(stays, [false, true, true, true]);
+    drop(server);
+}

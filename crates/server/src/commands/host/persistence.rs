@@ -10,11 +10,17 @@ use super::{HandlerResult, error};
 use crate::clients::connection::Connection;
 use crate::commands::turn::{CommandStep, Turn};
 use crate::persistence::{self, Stays};
+use crate::state::log::Trouble;
 use crate::state::server::{Server, StopReason};
 
 /// The reply to a command whose file could not be written. The log has the reason.
 const NOT_SAVED: CommandError =
     CommandError::fixed("ERR the snapshot was not written: see the log");
+
+/// The reply to SHUTDOWN while the log lacks what was acknowledged.
+const NOT_LOGGED: CommandError = CommandError::fixed(
+    "ERR the log cannot be written, and lacks the last changes: see the server's log, or say NOSAVE or FORCE",
+);
 
 const IN_PROGRESS: CommandError = CommandError::fixed("ERR Background save already in progress");
 
@@ -164,6 +170,10 @@ impl Turn<'_> {
             return Err(error("ERR No shutdown in progress."));
         }
         let saves = save || (!nosave && self.state.settings.save_points.are_any());
+        let log = &self.state.server.log;
+        if !nosave && !force && log.is_on() && log.trouble() != Trouble::None {
+            return Err(NOT_LOGGED);
+        }
         // While the old snapshot is loaded, there is nothing that could take its place.
         if !saves || self.state.server.is_loading() {
             self.state.server.ask_to_stop(StopReason::Command);

@@ -258,6 +258,18 @@ fn while_the_disk_is_full_changes_are_refused_and_reads_go_on() {
         for key in &disk.acknowledged {
             assert_eq!(reader.call(&["EXISTS", key]), Reply::Integer(1), "{key}");
         }
+        // It lacks what was acknowledged last.
+        for command in [&["SHUTDOWN"][..], &["SHUTDOWN", "SAVE"]] {
+            let refusal = reader.call(command);
+            assert!(
+                matches!(&refusal, Reply::Error(why) if why.contains("the log")),
+                "{refusal:?}"
+            );
+        }
+        if round == 2 {
+            disk.server.signal(Signal::TERM);
+            disk.server.logged("the server goes on");
+        }
         disk.make_room(round);
     }
     std::thread::sleep(Duration::from_millis(1_100));
