@@ -140,8 +140,19 @@ impl Running {
     /// the server to stop before all is loaded, returns why.
     pub(crate) fn load(&mut self) -> anyhow::Result<Option<StopReason>> {
         let stops = || self.stopped.try_recv().ok();
-        let stopped = match self.server.config.current().append_only {
-            false => persistence::load(&self.server, &stops)?,
+        let settings = self.server.config.current();
+        let stopped = match settings.append_only {
+            false => {
+                let folder = log::folder(&settings);
+                if folder.join("manifest").exists() {
+                    tracing::warn!(
+                        "the log in {} is not loaded, since --appendonly is no: what it has beyond the snapshot is not \
+                         there",
+                        folder.display()
+                    );
+                }
+                persistence::load(&self.server, &stops)?
+            }
             true => match log::recover(&self.server, &stops)? {
                 Recovered::Stopped(why) => Some(why),
                 Recovered::Log(log) => {

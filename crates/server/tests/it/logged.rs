@@ -152,6 +152,13 @@ fn waitaof_waits_until_the_log_is_on_disk() {
     assert_eq!(client.call(&["WAITAOF", "1", "0", "200"]), both(0));
     assert!(began.elapsed() >= Duration::from_millis(199));
     assert_eq!(client.call(&["WAITAOF", "0", "0", "0"]), both(0));
+    // Who leaves while it waits is gone at once.
+    server.client().send(b"WAITAOF 1 0 0\r\n");
+    eventually("it is gone", || {
+        let list = client.call(&["CLIENT", "LIST"]);
+        matches!(list, Reply::Bulk(list) if !String::from_utf8_lossy(&list).contains("waitaof"))
+            .then_some(())
+    });
     // The replies of others that are asked for meanwhile are in their order.
     client.send(b"WAITAOF 1 0 100\r\nPING\r\n");
     assert_eq!(client.read(), both(0));

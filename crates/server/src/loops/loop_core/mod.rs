@@ -145,7 +145,8 @@ impl<K: Sockets> LoopCore<K> {
         let Some(link) = self.table.get(slot) else {
             return;
         };
-        if readiness.read_closed && link.conn.leaves_while_waiting() {
+        let waits_for_log = link.conn.log_wait.is_some();
+        if readiness.read_closed && (waits_for_log || link.conn.leaves_while_waiting()) {
             return self.close(slot);
         }
         if readiness.broken {
