@@ -23,6 +23,9 @@ const WALL_MIN: i64 = 1_000_000_000;
 const WALL_MAX: i64 = 100_000_000_000_000;
 const WALL_START: i64 = 1_700_000_000_000;
 
+/// Steps from one beginning of a snapshot in the background to the next one at the least.
+const STEPS_BETWEEN_SNAPSHOTS: usize = 40;
+
 /// What a command of a transaction has done.
 #[derive(Debug)]
 pub(crate) enum Done {
@@ -109,11 +112,14 @@ impl Rig {
         loaded.compare(&self.keyspace, &mut self.seat, (clock, engine));
     }
 
-    /// Begins a snapshot in the background, if there is none, or walks on over a shard. Panics
-    /// unless the file makes the data that there was at its beginning.
+    /// Begins a snapshot in the background now and then, or walks on over a shard. Panics unless
+    /// the file makes the data that there was at its beginning.
     pub fn walk_background(&mut self, chance: usize) {
         let clock = self.time();
         let Some(background) = &mut self.background else {
+            if !chance.is_multiple_of(STEPS_BETWEEN_SNAPSHOTS) {
+                return;
+            }
             let begun = Background::begin(&self.keyspace, &mut self.seat, clock);
             self.background = Some(begun);
             return;
