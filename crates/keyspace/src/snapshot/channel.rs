@@ -133,6 +133,9 @@ pub(super) struct Shared {
     pub(super) limits: SnapshotLimits,
     /// Parts that are not shown yet.
     parts: AtomicUsize,
+    /// Parts whose entries are not all walked over. Members are shown when there are none: what
+    /// comes beside a collection's members must wait in memory for its end.
+    with_entries: AtomicUsize,
     /// True while somebody shows the members of a collection.
     is_taken: AtomicBool,
     /// A [`SnapshotFailure`], or 0.
@@ -155,6 +158,7 @@ impl Shared {
             kept: AtomicUsize::new(0),
             limits,
             parts: AtomicUsize::new(parts),
+            with_entries: AtomicUsize::new(parts),
             is_taken: AtomicBool::new(false),
             failure: AtomicU8::new(0),
             walked: AtomicU64::new(0),
@@ -204,9 +208,15 @@ impl Shared {
         self.on_the_way.load(Relaxed) > FULL
     }
 
-    /// Takes the right to show members. False if another one has it.
+    /// Takes the right to show members. False if another one has it, or if entries are left to be
+    /// walked over.
     pub(super) fn take_turn(&self) -> bool {
-        !self.is_taken.swap(true, Relaxed)
+        self.with_entries.load(Relaxed) == 0 && !self.is_taken.swap(true, Relaxed)
+    }
+
+    /// All entries of a part are walked over.
+    pub(super) fn end_entries(&self) {
+        self.with_entries.fetch_sub(1, Relaxed);
     }
 
     pub(super) fn end_turn(&self) {

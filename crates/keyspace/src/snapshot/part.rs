@@ -82,18 +82,18 @@ impl Part {
     /// Copies an entry, or opens its collection. If it `changes`, what is shared with it counts as
     /// kept.
     fn copy(&mut self, entries: &mut Entries, slot: Slot, changes: bool) {
-        let head = Head::of(entries, slot);
-        let key = Box::from(entries.key(slot));
         if let Some(object) = entries.object_mut(slot)
             && object.members() >= self.shared.limits.members_at_once
             && let Some(members) = object.walked()
         {
             members.begin_walk();
+            let len = object.members() as u64;
+            let key: Box<[u8]> = entries.key(slot).into();
             let opened = Opened {
                 db: self.db,
                 key: Box::clone(&key),
-                head,
-                len: object.members() as u64,
+                head: Head::of(entries, slot),
+                len,
             };
             self.opened.insert(key, opened);
             return;
@@ -215,6 +215,9 @@ impl Part {
         self.course.go_to(next);
         self.shared.count_kept(before, self.course.bytes());
         self.shared.count_walked(walked);
+        if next.is_none() {
+            self.shared.end_entries();
+        }
     }
 
     fn begin_members(&mut self) {

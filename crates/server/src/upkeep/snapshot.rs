@@ -5,6 +5,7 @@
 //!
 //! The first loop also looks, once a second, whether a snapshot is due by a save point.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use tidewheel_keyspace::Walked;
@@ -31,8 +32,8 @@ pub(crate) struct LoopSnapshot {
     own: LoopShards,
     /// The number of the last one whose walk has begun.
     begun: u64,
-    /// The position of the shard that is next; the number of shards at the end.
-    next: usize,
+    /// The positions of the shards that are not shown yet, the next one first.
+    left: VecDeque<usize>,
     /// The tick at which the walk goes on.
     goes_on_at: u64,
     /// The tick of the next look at the save points.
@@ -42,7 +43,7 @@ pub(crate) struct LoopSnapshot {
 impl LoopSnapshot {
     pub(crate) fn new(own: LoopShards, begun: u64) -> Self {
         Self {
-            next: own.count,
+            left: VecDeque::new(),
             own,
             begun,
             goes_on_at: 0,
@@ -52,7 +53,7 @@ impl LoopSnapshot {
 
     /// Returns the tick at which there is something to do.
     pub(crate) fn wake_at(&self, state: &LoopState) -> u64 {
-        let walks = self.next < self.own.count || self.has_begun(state);
+        let walks = !self.left.is_empty() || self.has_begun(state);
         let walk = if walks { self.goes_on_at } else { NEVER };
         walk.min(self.looks_at(state))
     }
@@ -77,19 +78,27 @@ impl LoopSnapshot {
         let begun = state.server.snapshots.begun();
         if self.begun != begun {
             self.begun = begun;
-            self.next = 0;
+            self.left = (0..self.own.count).collect();
         }
         let share = if idle { IDLE_SLICE_US } else { SLICE_US };
         let end = clock::micros(state.time) + share;
-        while self.next < self.own.count {
-            let shard = self.own.get(self.next);
+        let mut waiting = 0;
+        while let Some(at) = self.left.pop_front() {
             let keyspace = &state.server.keyspace;
-            match keyspace.walk_snapshot(&mut state.seat, shard, ENTRIES) {
-                Walked::More => {}
-                Walked::Done => self.next += 1,
+            match keyspace.walk_snapshot(&mut state.seat, self.own.get(at), ENTRIES) {
+                Walked::More => {
+                    waiting = 0;
+                    self.left.push_front(at);
+                }
+                Walked::Done => waiting = 0,
+                // Others may have to go on first, also of this loop.
                 Walked::Waits => {
-                    self.goes_on_at = state.time.tick + 1;
-                    return;
+                    waiting += 1;
+                    self.left.push_back(at);
+                    if waiting >= self.left.len() {
+                        self.goes_on_at = state.time.tick + 1;
+                        return;
+                    }
                 }
             }
             state.time = state.server.clock.now();
