@@ -72,7 +72,11 @@ pub(crate) fn begin(server: &Arc<Server>, alone: &Exclusive<'_>, time: Time) -> 
     server.snapshots.begin(snapshot.course(), time.tick);
     let thread = {
         let server = Arc::clone(server);
-        move || write(&server, snapshot, &preface, changes, time.wall_ms() / 1000)
+        move || {
+            let ends = Ends(Arc::clone(&server));
+            write(&server, snapshot, &preface, changes, time.wall_ms() / 1000);
+            drop(ends);
+        }
     };
     let spawned = std::thread::Builder::new().name("snapshot".to_owned());
     let spawned = spawned.spawn(thread);
@@ -82,6 +86,15 @@ pub(crate) fn begin(server: &Arc<Server>, alone: &Exclusive<'_>, time: Time) -> 
     }
     server.nudge_all();
     spawned.map(drop)
+}
+
+/// The snapshot in the background has ended, also by a panic: another one may begin.
+struct Ends(Arc<Server>);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        self.0.snapshots.end(self.0.clock.now().tick);
+    }
 }
 
 /// Writes a snapshot while loops walk.
@@ -96,7 +109,6 @@ fn write(server: &Server, snapshot: Snapshot, preface: &Preface, changes: u64, n
         None => Ok(()),
     };
     let saved = replace(snapshots, write, may_replace);
-    snapshots.end(server.clock.now().tick);
     if course.failure() == Some(SnapshotFailure::Cancelled) {
         tracing::info!("the snapshot was cancelled");
     } else {

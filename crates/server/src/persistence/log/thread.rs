@@ -12,7 +12,7 @@ use super::rewrite;
 use super::writer::LogWriter;
 use crate::config::SyncPolicy;
 use crate::state::log::{BegunBase, LogRequest, Trouble};
-use crate::state::server::Server;
+use crate::state::server::{Server, StopReason};
 
 /// The time in which records gather before they are written, unless replies wait for them.
 const GATHER: Duration = Duration::from_millis(10);
@@ -57,6 +57,17 @@ pub(crate) struct LogThread<D: Folder> {
     synced_at: u64,
 }
 
+/// Stops the server when the thread that writes the log ends by a panic.
+struct OnPanic(Arc<Server>);
+
+impl Drop for OnPanic {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.ask_to_stop(StopReason::Failure);
+        }
+    }
+}
+
 impl LogThreads {
     /// Begins to log: each change from now on is recorded.
     pub(crate) fn start(server: &Arc<Server>, log: Log<RealFolder>) -> anyhow::Result<Self> {
@@ -81,7 +92,12 @@ impl LogThreads {
             })
             .context("cannot start a thread")?;
         let writer = name("log")
-            .spawn(move || thread.run())
+            .spawn(move || {
+                // Nothing would be logged any more, and whoever waits for it would wait for ever.
+                let alarm = OnPanic(Arc::clone(&thread.server));
+                thread.run();
+                drop(alarm);
+            })
             .context("cannot start a thread")?;
         server.log.set_thread(writer.thread().clone());
         Ok(Self { writer })
