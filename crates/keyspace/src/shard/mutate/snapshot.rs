@@ -20,19 +20,26 @@ impl Hold<'_> {
 
     /// Goes on with it. `None` if nothing of the shard is to be shown.
     pub(crate) fn walk_part(&mut self, count: usize) -> Option<Stays> {
-        let databases = &mut self.state.databases;
-        let Some(database) = databases.iter_mut().find(|of| of.snapshot.is_some()) else {
-            self.state.observers &= !SNAPSHOT;
-            return None;
-        };
-        let part = database.snapshot.as_mut()?;
-        let stays = part.walk(&mut database.entries, count);
-        if stays == Stays::Done {
-            database.snapshot = None;
-            // There may be another database.
-            return Some(Stays::More);
+        let mut stays = None;
+        for database in &mut self.state.databases {
+            let Some(part) = &mut database.snapshot else {
+                continue;
+            };
+            match part.walk(&mut database.entries, count) {
+                // It may wait for another database.
+                Stays::Waits => stays = Some(Stays::Waits),
+                Stays::More => return Some(Stays::More),
+                Stays::Done => {
+                    database.snapshot = None;
+                    // There may be another database.
+                    return Some(Stays::More);
+                }
+            }
         }
-        Some(stays)
+        if stays.is_none() {
+            self.state.observers &= !SNAPSHOT;
+        }
+        stays
     }
 
     /// An entry is about to come, to change, or to go.
