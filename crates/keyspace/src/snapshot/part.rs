@@ -160,6 +160,10 @@ impl Part {
         self.hand_over();
         let shared = Arc::clone(&self.shared);
         let has_turn = self.shown.is_some();
+        if self.course.cursor().is_some() {
+            // They come as a whole, and are no copies.
+            shared.end_entries();
+        }
         let part = self;
         shared.send(Item::Emptied(Box::new(EmptiedDatabase { part, entries })));
         if has_turn {
@@ -180,6 +184,9 @@ impl Part {
         if let Some(cursor) = self.course.cursor() {
             self.walk_entries(entries, cursor, count);
             self.hand_over_portion();
+            if self.course.cursor().is_none() {
+                self.shared.end_entries();
+            }
             return Stays::More;
         }
         self.hand_over();
@@ -215,9 +222,6 @@ impl Part {
         self.course.go_to(next);
         self.shared.count_kept(before, self.course.bytes());
         self.shared.count_walked(walked);
-        if next.is_none() {
-            self.shared.end_entries();
-        }
     }
 
     fn begin_members(&mut self) {
