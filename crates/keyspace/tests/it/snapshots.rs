@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 
 use tidewheel_engines::{Client, Engine, Folder, Server};
-use tidewheel_keyspace::{ExpiredStream, LoadRules, Loaded, Policy, SnapshotError};
+use tidewheel_keyspace::{
+    ExpiredStream, LoadRules, Loaded, Policy, SnapshotError, SnapshotLimits, Walked,
+};
 use tidewheel_resp::Reply;
 
 use crate::common::Rig;
@@ -590,4 +592,34 @@ fn of_several_places_that_are_wrong_the_first_counts() {
         error.to_string(),
         format!("it ends too early, at byte {cut}")
     );
+}
+
+/// What other loops copied while one showed a large collection waited in memory for its end.
+#[test]
+fn members_are_shown_when_all_entries_are_walked_over() {
+    let mut rig = Rig::new();
+    for i in 0..500 {
+        rig.run(&format!("HSET hash field:{i} value:{i}"));
+        rig.run(&format!("SET key:{i} value"));
+    }
+    let limits = SnapshotLimits::of(0);
+    let snapshot = (rig.keyspace).begin_snapshot(&rig.seat.exclusive(), rig.time, limits);
+    let write = move || snapshot.write(&[], std::iter::empty(), &mut std::io::sink());
+    let writer = std::thread::spawn(write);
+    let shards = rig.keyspace.shards();
+    let mut ends = vec![Walked::More; shards];
+    for shard in 0..shards - 1 {
+        for _ in 0..1_000 {
+            ends[shard] = rig.keyspace.walk_snapshot(&mut rig.seat, shard, 8);
+        }
+    }
+    // The hash is in another shard than the last one, whose entries are left.
+    let waiting = ends.iter().filter(|end| **end == Walked::Waits).count();
+    assert_eq!(waiting, 1, "{ends:?}");
+    while ends.iter().any(|end| *end != Walked::Done) {
+        for (shard, end) in ends.iter_mut().enumerate() {
+            *end = rig.keyspace.walk_snapshot(&mut rig.seat, shard, 8);
+        }
+    }
+    assert_eq!(writer.join().expect("it ends").expect("written").keys, 501);
 }
