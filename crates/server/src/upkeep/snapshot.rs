@@ -1,7 +1,8 @@
 //! Snapshots in the background: each loop walks over its own shards, a slice in each turn.
 //!
-//! A slice is short, so that requests that come meanwhile hardly wait. A loop that has nothing else
-//! to do takes one slice after the other, and looks at its sockets between them.
+//! A slice is short, so that requests that come meanwhile hardly wait, and there is one in each
+//! tick. A loop that has nothing else to do leaves the rest of the tick to whoever wants the
+//! processor: where clients share it, one that walked on held them up by tens of milliseconds.
 //!
 //! The first loop also looks, once a second, whether a snapshot is due by a save point.
 
@@ -19,9 +20,8 @@ use crate::upkeep::shards::LoopShards;
 /// Entries that are walked over in one hold of a shard's lock.
 const ENTRIES: usize = 32;
 
-/// Microseconds of a slice, in a loop that has other work and in one that has none.
-const SLICE_US: u64 = 20;
-const IDLE_SLICE_US: u64 = 60;
+/// Microseconds of a slice.
+const SLICE_US: u64 = 100;
 
 /// Ticks between two looks at the save points.
 const LOOK_MS: u64 = 1_000;
@@ -62,16 +62,16 @@ impl LoopSnapshot {
         self.begun != state.server.snapshots.begun()
     }
 
-    /// Does a turn's share. `idle`: the loop has nothing else to do.
+    /// Does a tick's share.
     #[inline]
-    pub(crate) fn work(&mut self, state: &mut LoopState, idle: bool) {
+    pub(crate) fn work(&mut self, state: &mut LoopState) {
         if self.wake_at(state) <= state.time.tick {
-            self.work_now(state, idle);
+            self.work_now(state);
         }
     }
 
     #[cold]
-    fn work_now(&mut self, state: &mut LoopState, idle: bool) {
+    fn work_now(&mut self, state: &mut LoopState) {
         if self.looks_at(state) <= state.time.tick {
             self.look(state);
         }
@@ -80,8 +80,8 @@ impl LoopSnapshot {
             self.begun = begun;
             self.left = (0..self.own.count).collect();
         }
-        let share = if idle { IDLE_SLICE_US } else { SLICE_US };
-        let end = clock::micros(state.time) + share;
+        let end = clock::micros(state.time) + SLICE_US;
+        self.goes_on_at = state.time.tick + 1;
         let mut waiting = 0;
         while let Some(at) = self.left.pop_front() {
             let keyspace = &state.server.keyspace;
@@ -96,7 +96,6 @@ impl LoopSnapshot {
                     waiting += 1;
                     self.left.push_back(at);
                     if waiting >= self.left.len() {
-                        self.goes_on_at = state.time.tick + 1;
                         return;
                     }
                 }
