@@ -130,6 +130,12 @@ impl CopiedMembers {
         self.count += 1;
     }
 
+    /// Appends all of others.
+    pub fn append(&mut self, others: &Self) {
+        self.bytes.extend_from_slice(&others.bytes);
+        self.count += others.count;
+    }
+
     /// How many there are.
     #[must_use]
     pub fn count(&self) -> u64 {
@@ -242,12 +248,15 @@ impl Walk {
             return false;
         };
         let free = course.is_free();
-        let next = members.scan(cursor, count, |slot| {
+        let mut slots = Vec::with_capacity(members.len().min(count) + 8);
+        let next = members.scan(cursor, count, |slot| slots.push(slot));
+        slots.iter().for_each(|slot| members.warm(*slot));
+        for slot in slots {
             if free || !course.passes_over(members.hash(slot)) {
                 let value = value(slot);
                 into.push(members.key(slot), value.as_ref(), members.deadline(slot));
             }
-        });
+        }
         course.go_to(next);
         next.is_some()
     }

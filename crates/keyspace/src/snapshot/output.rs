@@ -10,7 +10,9 @@ use crate::access::Recency;
 use crate::dump::{self, Crc64, Writer as Bytes};
 use crate::keyspace::Keyspace;
 use crate::time::Now;
-use crate::value::{self, Entries, Object, TAG_HASH, TAG_HASH_TIMED, TAG_SET, TAG_SET_TIMED};
+use crate::value::{
+    self, Entries, Object, TAG_HASH, TAG_HASH_TIMED, TAG_SET, TAG_SET_TIMED, TAG_ZSET_TIMED,
+};
 
 /// Bytes that are written at once.
 const PORTION: usize = 256 << 10;
@@ -181,6 +183,8 @@ impl<'w> Output<'w> {
     pub(super) fn members(&mut self, tag: u8, members: &CopiedMembers) -> io::Result<()> {
         let Self { bytes, setting, .. } = self;
         let deadlines = &mut self.members;
+        // Eight bytes a member, in memory until the collection's end.
+        let timed = matches!(tag, TAG_HASH_TIMED | TAG_SET_TIMED | TAG_ZSET_TIMED);
         members.for_each(|member, value, deadline| {
             bytes.string(member);
             match tag {
@@ -188,7 +192,9 @@ impl<'w> Output<'w> {
                 // A score; or nothing, of a set.
                 _ => bytes.bytes(value),
             }
-            deadlines.deadline(deadline, &setting.now);
+            if timed {
+                deadlines.deadline(deadline, &setting.now);
+            }
         });
         self.flush(PORTION)
     }

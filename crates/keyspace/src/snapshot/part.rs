@@ -47,6 +47,8 @@ pub(crate) struct Part {
     opened: HashMap<Box<[u8]>, Opened>,
     /// The one of them whose members are being shown.
     shown: Option<Box<[u8]>>,
+    /// Its members that are not handed over yet.
+    members: CopiedMembers,
     shared: Arc<Shared>,
 }
 
@@ -59,6 +61,7 @@ impl Part {
             batch: Batch::default(),
             opened: HashMap::new(),
             shown: None,
+            members: CopiedMembers::default(),
             shared: Arc::clone(shared),
         }
     }
@@ -114,6 +117,13 @@ impl Part {
         }
     }
 
+    fn hand_over_members(&mut self) {
+        if self.members.count() > 0 {
+            let members = mem::take(&mut self.members);
+            self.shared.send(Item::Members(members));
+        }
+    }
+
     /// True if a key's collection is shown member by member.
     pub(crate) fn has_opened(&self, key: &[u8]) -> bool {
         self.opened.contains_key(key)
@@ -144,6 +154,9 @@ impl Part {
             return;
         };
         let has_begun = self.shown.as_deref() == Some(key);
+        if has_begun {
+            self.hand_over_members();
+        }
         self.shared.send(Item::Left {
             opened,
             has_begun,
@@ -158,6 +171,7 @@ impl Part {
     /// The database is emptied: the thread goes on with its entries.
     pub(crate) fn emptied(mut self, entries: Entries) {
         self.hand_over();
+        self.hand_over_members();
         let shared = Arc::clone(&self.shared);
         let has_turn = self.shown.is_some();
         if self.course.cursor().is_some() {
@@ -232,31 +246,32 @@ impl Part {
     }
 
     fn walk_members(&mut self, entries: &mut Entries) {
-        let Some(key) = &self.shown else { return };
-        let hash = entries.hasher().hash(key);
-        let slot = entries.find(hash, key);
+        let Some(key) = self.shown.take() else {
+            return;
+        };
+        let hash = entries.hasher().hash(&key);
+        let slot = entries.find(hash, &key);
         let object = slot.and_then(|slot| entries.object_mut(slot));
         let Some(walked) = object.and_then(Object::walked) else {
             debug_assert!(false, "it would have left");
             return self.shared.fail(SnapshotFailure::Confused);
         };
         let before = walked.walk_bytes();
-        let mut members = CopiedMembers::default();
-        let more = walked.walk_on(MEMBERS, &mut members);
-        let kept = walked.take_kept();
+        self.members.append(&walked.take_kept());
+        let more = walked.walk_on(MEMBERS, &mut self.members);
         self.shared.count_kept(before, walked.walk_bytes());
-        for members in [kept, members] {
-            if members.count() > 0 {
-                self.shared.send(Item::Members(members));
+        if more {
+            self.shown = Some(key);
+            if self.members.bytes() >= PORTION {
+                self.hand_over_members();
             }
+            return;
         }
-        if !more {
-            walked.end_walk();
-            self.shared.send(Item::End);
-            self.opened.remove(key);
-            self.shown = None;
-            self.shared.end_turn();
-        }
+        walked.end_walk();
+        self.hand_over_members();
+        self.shared.send(Item::End);
+        self.opened.remove(&key);
+        self.shared.end_turn();
     }
 
     /// Counts what an opened collection keeps for its walk.

@@ -1,8 +1,9 @@
 //! Snapshots in the background: each loop walks over its own shards, a slice in each turn.
 //!
-//! A slice is short, so that requests that come meanwhile hardly wait, and there is one in each
-//! tick. A loop that has nothing else to do leaves the rest of the tick to whoever wants the
-//! processor: where clients share it, one that walked on held them up by tens of milliseconds.
+//! A slice is short, so that requests that come meanwhile hardly wait. There is one in each tick,
+//! and a few in one of a loop that has nothing else to do. It leaves the rest of the tick to
+//! whoever wants the processor: where clients share it, one that walked on held them up by tens of
+//! milliseconds.
 //!
 //! The first loop also looks, once a second, whether a snapshot is due by a save point.
 
@@ -23,6 +24,9 @@ const ENTRIES: usize = 32;
 /// Microseconds of a slice.
 const SLICE_US: u64 = 100;
 
+/// Slices in a tick in which there is nothing else to do.
+const IDLE_SLICES: u32 = 4;
+
 /// Ticks between two looks at the save points.
 const LOOK_MS: u64 = 1_000;
 
@@ -36,6 +40,8 @@ pub(crate) struct LoopSnapshot {
     left: VecDeque<usize>,
     /// The tick at which the walk goes on.
     goes_on_at: u64,
+    /// Slices one after the other.
+    slices: u32,
     /// The tick of the next look at the save points.
     look_at: u64,
 }
@@ -47,6 +53,7 @@ impl LoopSnapshot {
             own,
             begun,
             goes_on_at: 0,
+            slices: 0,
             look_at: 0,
         }
     }
@@ -62,16 +69,16 @@ impl LoopSnapshot {
         self.begun != state.server.snapshots.begun()
     }
 
-    /// Does a tick's share.
+    /// Does a turn's share. `idle`: the loop has nothing else to do.
     #[inline]
-    pub(crate) fn work(&mut self, state: &mut LoopState) {
+    pub(crate) fn work(&mut self, state: &mut LoopState, idle: bool) {
         if self.wake_at(state) <= state.time.tick {
-            self.work_now(state);
+            self.work_now(state, idle);
         }
     }
 
     #[cold]
-    fn work_now(&mut self, state: &mut LoopState) {
+    fn work_now(&mut self, state: &mut LoopState, idle: bool) {
         if self.looks_at(state) <= state.time.tick {
             self.look(state);
         }
@@ -81,7 +88,12 @@ impl LoopSnapshot {
             self.left = (0..self.own.count).collect();
         }
         let end = clock::micros(state.time) + SLICE_US;
-        self.goes_on_at = state.time.tick + 1;
+        self.slices += 1;
+        self.goes_on_at = state.time.tick;
+        if !idle || self.slices == IDLE_SLICES {
+            self.slices = 0;
+            self.goes_on_at += 1;
+        }
         let mut waiting = 0;
         while let Some(at) = self.left.pop_front() {
             let keyspace = &state.server.keyspace;

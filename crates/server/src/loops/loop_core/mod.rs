@@ -287,7 +287,7 @@ impl<K: Sockets> LoopCore<K> {
         self.end_subscriptions();
         let idle = idle && self.table.runnable() == 0;
         self.tidy(idle);
-        self.snapshot.work(&mut self.state);
+        self.snapshot.work(&mut self.state, idle);
         self.check_client_memory(idle);
     }
 
