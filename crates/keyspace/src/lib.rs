@@ -231,6 +231,7 @@ mod word;
 
 pub use call::Call;
 pub use claims::{Blocked, Parked};
+pub use commands::access::{CATEGORIES, KeyUse};
 pub use commands::handlers::is_run_here;
 pub use commands::help::write_help;
 pub use context::Context;

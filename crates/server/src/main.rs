@@ -33,6 +33,7 @@
 //! - `loop_handle/`: a loop's handle for other threads, with its alarm and its inbox.
 //! - `net/`, `process/`: accepting, and output that is not sent yet; open files, the log, a thread
 //!   that frees big memory, those that run long commands.
+//! - `users/`: who a client is, and what it may do (ACL).
 //! - `config/`: one table of keys; flag, file, environment, CONFIG and help follow from it.
 //! - `counters/`, `time/`: counters for INFO, the slow log, LATENCY; engine time in step with the
 //!   wall clock, and a sleep that ends exactly.
@@ -110,6 +111,7 @@ mod state;
 mod time;
 mod tools;
 mod upkeep;
+mod users;
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -184,7 +186,7 @@ fn run(mut settings: Settings, file: Option<std::path::PathBuf>) -> anyhow::Resu
     let exposed = settings.bind.iter().any(|bind| !bind.ip().is_loopback());
     let protected = settings.protected_mode;
     let mut running = start::start(settings, file, own_files)?;
-    if exposed && !running.server.config.asks_password() {
+    if exposed && running.server.config.needs_no_password() {
         tracing::warn!(
             "other machines can reach this server, and no password is set (--requirepass){}",
             if protected {

@@ -359,6 +359,7 @@ const BY_NAME: &[(&str, Handler)] = &[
     ("swapdb", Whole(database::swapdb)),
     ("time", Keys(database::time)),
     // diagnosis.rs
+    ("acl|help", Unlocked(help::help)),
     ("latency|help", Unlocked(help::help)),
     ("slowlog|help", Unlocked(help::help)),
     // inspect.rs

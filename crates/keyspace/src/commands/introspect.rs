@@ -1,12 +1,11 @@
 //! COMMAND: describes the table of commands to clients.
 
-use tidewheel_resp::{Args, Writer};
+use tidewheel_resp::Writer;
 
-use crate::commands::sort;
 use crate::context::Context;
 use crate::error::CommandError;
 use crate::glob::glob_match;
-use crate::rows::{Argument, ArgumentKind, Command, Flags, Group, KeySpec, all_rows, lookup, rows};
+use crate::rows::{Argument, ArgumentKind, Command, Flags, KeySpec, all_rows, lookup, rows};
 
 type Outcome = Result<(), CommandError>;
 
@@ -19,12 +18,6 @@ const INVALID_ARGUMENTS: CommandError =
 
 /// To the public servers DEBUG is one command, without keys.
 const KEYLESS: &str = "debug";
-
-/// SORT's use of the key behind STORE, which no key specification can find.
-const STORED: &str = "OW update";
-
-/// Marks a key of which the options say how the command uses it.
-const VARIABLE_FLAGS: &str = "variable_flags";
 
 pub(crate) fn count(ctx: &mut Context<'_, '_>) -> Outcome {
     ctx.out.integer(rows().count() as i64);
@@ -78,7 +71,8 @@ pub(crate) fn list(ctx: &mut Context<'_, '_>) -> Outcome {
         2 => Box::new(|_| true),
         5 if ctx.is(2, "FILTERBY") && ctx.is(3, "MODULE") => Box::new(|_| false),
         5 if ctx.is(2, "FILTERBY") && ctx.is(3, "ACLCAT") => Box::new(move |row| {
-            categories(row).any(|name| name.as_bytes()[1..].eq_ignore_ascii_case(pattern))
+            row.all_categories()
+                .any(|name| name.as_bytes()[1..].eq_ignore_ascii_case(pattern))
         }),
         5 if ctx.is(2, "FILTERBY") && ctx.is(3, "PATTERN") => {
             Box::new(move |row| glob_match(pattern, row.name.as_bytes()))
@@ -101,59 +95,14 @@ pub(crate) fn getkeys(ctx: &mut Context<'_, '_>) -> Outcome {
 
 pub(crate) fn getkeysandflags(ctx: &mut Context<'_, '_>) -> Outcome {
     let (row, keys) = keys_of_call(ctx)?;
-    let uses = row.keys.uses();
     let call = ctx.args.from(2);
     ctx.out.array(keys.len());
     for (i, key) in keys.iter().enumerate() {
         ctx.out.array(2);
         ctx.out.bulk(key);
-        // Each specification covers one key, and the last one the rest.
-        let flags = match uses.get(i).or(uses.last()) {
-            _ if row.reaches && i > 0 => STORED,
-            Some(flags) => flags_of_call(flags, call),
-            None => "",
-        };
-        write_flags(flags, ctx.out);
+        write_flags(row.use_of_key(i, call), ctx.out);
     }
     Ok(())
-}
-
-/// The use that a call makes of its key.
-fn flags_of_call(flags: &'static str, call: Args<'_>) -> &'static str {
-    if !flags.ends_with(VARIABLE_FLAGS) {
-        flags
-    } else if call
-        .get(0)
-        .is_some_and(|name| name.eq_ignore_ascii_case(b"bitfield"))
-    {
-        flags_of_bitfield(call)
-    } else {
-        flags_of_set(call)
-    }
-}
-
-/// BITFIELD changes its key, unless all that it does is GET.
-fn flags_of_bitfield(call: Args<'_>) -> &'static str {
-    let mut i = 2;
-    while let Some(word) = call.get(i) {
-        let left = call.len() - i - 1;
-        i += match () {
-            () if word.eq_ignore_ascii_case(b"GET") && left >= 2 => 3,
-            () if word.eq_ignore_ascii_case(b"OVERFLOW") && left >= 1 => 2,
-            () => return "RW access update",
-        };
-    }
-    "RO access"
-}
-
-/// SET reads the old value if it is asked to. A time that is spelt `GET` counts too, as in the
-/// public servers.
-fn flags_of_set(call: Args<'_>) -> &'static str {
-    let mut options = call.iter().skip(3);
-    match options.any(|option| option.eq_ignore_ascii_case(b"GET")) {
-        true => "RW access update",
-        false => "OW update",
-    }
 }
 
 /// The row of the call that the arguments quote, and its keys.
@@ -181,11 +130,8 @@ fn keys_of_call<'b>(
             false => Err(INVALID_ARGUMENTS),
         };
     }
-    let stores = row.reaches && row.flags.has(Flags::WRITE);
     let keys: Vec<_> = row
-        .keys
-        .positions(call)
-        .chain(stores.then(|| sort::stored_at(call)).flatten())
+        .positions_of_keys(call)
         .filter_map(|at| call.get(at))
         .collect();
     if keys.is_empty() && may_have_none {
@@ -211,52 +157,6 @@ fn find(name: &[u8]) -> Option<&'static Command> {
     }
 }
 
-/// All access-control categories, in the order in which they are reported.
-const CATEGORIES: [&str; 21] = [
-    "@keyspace",
-    "@read",
-    "@write",
-    "@set",
-    "@sortedset",
-    "@list",
-    "@hash",
-    "@string",
-    "@bitmap",
-    "@hyperloglog",
-    "@geo",
-    "@stream",
-    "@pubsub",
-    "@admin",
-    "@fast",
-    "@slow",
-    "@blocking",
-    "@dangerous",
-    "@connection",
-    "@transaction",
-    "@scripting",
-];
-
-/// A row's categories: those that it names, and those that follow from its flags.
-fn categories(row: &Command) -> impl Iterator<Item = &'static str> + '_ {
-    let implied = [
-        ("@write", row.flags.has(Flags::WRITE)),
-        (
-            "@read",
-            row.flags.has(Flags::READONLY) && row.group() != Group::Scripting,
-        ),
-        ("@admin", row.flags.has(Flags::ADMIN)),
-        ("@dangerous", row.flags.has(Flags::ADMIN)),
-        ("@pubsub", row.flags.has(Flags::PUBSUB)),
-        ("@fast", row.flags.has(Flags::FAST)),
-        ("@slow", !row.flags.has(Flags::FAST)),
-        ("@blocking", row.flags.has(Flags::BLOCKING)),
-    ];
-    let named = move |wanted| row.categories().any(|name| name == wanted);
-    CATEGORIES
-        .into_iter()
-        .filter(move |name| named(*name) || implied.contains(&(name, true)))
-}
-
 fn write_info(row: &Command, out: &mut Writer) {
     out.array(10);
     out.bulk(row.name.as_bytes());
@@ -268,7 +168,7 @@ fn write_info(row: &Command, out: &mut Writer) {
     out.integer(first.into());
     out.integer(last.into());
     out.integer(step.into());
-    let categories: Vec<_> = categories(row).collect();
+    let categories: Vec<_> = row.all_categories().collect();
     out.set(categories.len());
     categories.iter().for_each(|category| out.simple(category));
     out.set(row.tips().count());

@@ -1,5 +1,6 @@
 //! The functions of the commands that the keyspace runs.
 
+pub(crate) mod access;
 pub(crate) mod arguments;
 pub(crate) mod bitfield;
 pub(crate) mod bitmap;

@@ -8,6 +8,7 @@
 //! | `keys.rs`, `flags.rs`, `kinds.rs`, `cost.rs`, `syntax.rs` | the types of a row's fields |
 //! | `index.rs` | the index from names to rows |
 
+mod acl;
 mod bitmap;
 mod blocking;
 mod command;
@@ -70,6 +71,7 @@ const CHAPTERS: &[&[Command]] = &[
     pubsub::ROWS,
     server::ROWS,
     diagnosis::ROWS,
+    acl::ROWS,
     inspect::ROWS,
     transaction::ROWS,
     scripting::ROWS,

@@ -36,5 +36,8 @@ pub(crate) const QUEUING: u16 = 1 << 11;
 /// CLIENT CACHING was said: it concerns the next command.
 pub(crate) const CACHING: u16 = 1 << 13;
 
+/// The client's user may not do everything.
+pub(crate) const LIMITED: u16 = 1 << 14;
+
 /// The client is a monitor, so it may use no keys.
 pub(crate) const MONITOR: u16 = 1 << 12;

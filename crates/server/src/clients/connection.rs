@@ -38,6 +38,7 @@ use crate::net::output::Output;
 use crate::process::reclaim::BUFFER_MIN;
 use crate::pubsub::hub::FoundChannels;
 use crate::pubsub::subscriptions::{SubscriptionKind, Subscriptions};
+use crate::users::{User, Users};
 
 /// Output above which a connection's commands wait until it has been read.
 pub(crate) const OUTPUT_SOFT_MARK: usize = 1 << 20;
@@ -65,6 +66,10 @@ pub(crate) struct Connection {
     pub(crate) client: Arc<Client>,
     pub(crate) session: Session,
     pub(crate) protocol: Protocol,
+    /// Who it is.
+    pub(crate) user: Arc<User>,
+    /// The version of the table in which that was looked up.
+    pub(crate) users_version: u64,
     /// Bits of [`checks`].
     pub(crate) checks: u16,
     pub(crate) replies: Replies,
@@ -212,6 +217,8 @@ impl Connection {
                 ..Session::default()
             },
             protocol: Protocol::Resp2,
+            user: Users::alone(),
+            users_version: 0,
             checks: 0,
             replies: Replies::On,
             output: Output::default(),
@@ -246,6 +253,40 @@ impl Connection {
             queued: false,
             fresh: false,
         }
+    }
+
+    /// From now on the client is this user.
+    pub(crate) fn become_user(&mut self, user: Arc<User>) {
+        self.set(checks::LIMITED, !user.is_unlimited());
+        self.client.facts.lock().user = Arc::clone(&user.name);
+        self.user = user;
+    }
+
+    /// Looks its user up, if the table is another one than the last time.
+    #[inline]
+    pub(crate) fn follow_users(&mut self, users: &Users) {
+        if self.users_version != users.version() {
+            self.look_up_user(users);
+        }
+    }
+
+    #[cold]
+    fn look_up_user(&mut self, users: &Users) {
+        self.users_version = users.version();
+        // Who removes a user closes its clients.
+        let user = users.get(&self.user.name).cloned();
+        self.become_user(user.unwrap_or_else(Users::nobody));
+    }
+
+    /// Returns true if its user may hear all that it listens to.
+    pub(crate) fn may_listen_on(&self) -> bool {
+        self.subscriptions.as_ref().is_none_or(|subscriptions| {
+            SubscriptionKind::ALL.into_iter().all(|kind| {
+                let is_pattern = kind == SubscriptionKind::Pattern;
+                let mut names = subscriptions.of(kind).iter();
+                names.all(|name| self.user.may_listen(name, is_pattern))
+            })
+        })
     }
 
     /// Returns true if the client must give the password first, or may not be served at all. A

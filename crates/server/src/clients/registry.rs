@@ -12,6 +12,7 @@ use tidewheel_resp::Protocol;
 
 use crate::clients::tracking::TrackingFacts;
 use crate::loop_handle::inbox::Target;
+use crate::users::Users;
 
 /// One client, as other threads see it.
 #[derive(Debug)]
@@ -36,6 +37,8 @@ pub(crate) struct Client {
 /// commands.
 #[derive(Debug)]
 pub(crate) struct ClientFacts {
+    /// Its user's name.
+    pub(crate) user: Arc<[u8]>,
     pub(crate) names: ClientNames,
     pub(crate) db: u32,
     pub(crate) channels: usize,
@@ -111,6 +114,7 @@ impl ClientFacts {
     /// Returns the facts of a client that has just connected.
     pub(crate) fn new(now: u64) -> Self {
         Self {
+            user: Arc::clone(&Users::alone().name),
             names: ClientNames::default(),
             db: 0,
             channels: 0,
@@ -206,7 +210,7 @@ impl Client {
             line,
             " age={age_s} idle={idle_s} flags={flags} db={} sub={} psub={} ssub={} multi={} watch={} qbuf={} \
              qbuf-free=0 argv-mem=0 multi-mem={} rbs=0 rbp=0 obl=0 oll=0 omem={} tot-mem={held} \
-             events=r cmd={} user=default redir={} resp={resp} lib-name=",
+             events=r cmd={} user=",
             facts.db,
             facts.channels,
             facts.patterns,
@@ -217,8 +221,13 @@ impl Client {
             facts.holds.queue,
             facts.holds.output,
             facts.command,
-            (facts.tracking).map_or(-1, |tracking| tracking.redirect as i64),
         );
+        debug_assert!(written.is_ok(), "a String takes everything");
+        out.extend_from_slice(line.as_bytes());
+        out.extend_from_slice(&facts.user);
+        line.clear();
+        let redirect = (facts.tracking).map_or(-1, |tracking| tracking.redirect as i64);
+        let written = write!(line, " redir={redirect} resp={resp} lib-name=");
         debug_assert!(written.is_ok(), "a String takes everything");
         out.extend_from_slice(line.as_bytes());
         out.extend_from_slice(&facts.names.lib);

@@ -54,6 +54,7 @@ pub(crate) fn cut_argument(argument: &[u8]) -> Vec<u8> {
 fn is_secret(name: &str, args: Args<'_>, at: usize) -> bool {
     match name {
         "auth" => at > 0,
+        "acl|setuser" | "acl|deluser" | "acl|getuser" => at > 1,
         "hello" => (2.max(at.saturating_sub(2))..at).any(|before| is_word(args, before, "auth")),
         "config|set" => at > 2 && at % 2 == 1 && is_word(args, at - 1, "requirepass"),
         _ => false,
@@ -82,6 +83,10 @@ mod tests {
     fn passwords_are_never_shown() {
         let hidden = "(redacted)";
         assert_eq!(seen(&["AUTH", "p"]), ["AUTH", hidden]);
+        assert_eq!(
+            seen(&["acl", "setuser", "u", ">p"]),
+            ["acl", "setuser", hidden, hidden]
+        );
         assert_eq!(seen(&["auth", "u", "p"]), ["auth", hidden, hidden]);
         assert_eq!(
             seen(&["HELLO", "3", "AUTH", "u", "p", "SETNAME", "n"]),

@@ -18,6 +18,7 @@ use crate::config::{ClientAccess, DENIED};
 use crate::counters::latency::LatencyEvent;
 use crate::scripts::running::Kind;
 use crate::state::observer::Observe as _;
+use crate::users::DenialContext;
 
 /// The start of the error reply to a command that found no memory.
 const NO_MEMORY: &[u8] = b"-OOM ";
@@ -468,6 +469,16 @@ impl Turn<'_> {
             } else {
                 CommandStep::Done
             });
+        }
+        if conn.checks & checks::LIMITED != 0 {
+            let context = match conn.queue.is_some() {
+                true => DenialContext::Transaction,
+                false => DenialContext::TopLevel,
+            };
+            if let Some(why) = self.denied(conn, (row, args), context) {
+                self.refuse_call(conn, Some(row), why);
+                return Some(CommandStep::Done);
+            }
         }
         if shared & checks::LOADING != 0 && !runs_while_loading(row) {
             let why = "LOADING Redis is loading the dataset in memory";

@@ -4,5 +4,6 @@ pub(crate) mod call;
 pub(crate) mod dispatch;
 pub(crate) mod foreign_protocol;
 pub(crate) mod host;
+pub(crate) mod permission;
 pub(crate) mod timing;
 pub(crate) mod turn;

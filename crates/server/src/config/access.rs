@@ -1,4 +1,4 @@
-//! Access: decides from the password and protected mode whether a client is served.
+//! Access: decides from the default user and protected mode whether a client is served.
 
 use std::net::SocketAddr;
 
@@ -9,7 +9,7 @@ use super::value::is_local;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ClientAccess {
     Free,
-    /// The client must give the password first.
+    /// The client must say who it is first.
     WithPassword,
     /// The client is refused: protected mode is on, no password is set, and it is on another
     /// machine.
@@ -19,12 +19,15 @@ pub(crate) enum ClientAccess {
 impl Settings {
     /// Returns the access of a client at this address.
     pub(super) fn access(&self, peer: &SocketAddr) -> ClientAccess {
-        if self.password.is_asked() {
+        let default = self.users.default_user();
+        if !default.needs_no_password {
             ClientAccess::WithPassword
         } else if self.protected_mode && !is_local(peer) {
             ClientAccess::Denied
-        } else {
+        } else if default.is_open() {
             ClientAccess::Free
+        } else {
+            ClientAccess::WithPassword
         }
     }
 }

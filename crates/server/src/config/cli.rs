@@ -132,6 +132,9 @@ fn invocation(matches: &ArgMatches) -> Result<Invocation, Refusal> {
     for source in [ValueSource::EnvVariable, ValueSource::CommandLine] {
         apply(matches, source, &mut settings).map_err(Refusal::Configuration)?;
     }
+    if !settings.user_file.is_empty() {
+        settings.users = file::read_users(&settings).map_err(Refusal::Configuration)?;
+    }
     settings.derive();
     Ok(Invocation {
         settings,

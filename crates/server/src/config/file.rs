@@ -1,10 +1,13 @@
 //! Reads the configuration file: one `key value` on a line, as in redis.conf.
 
+use std::sync::Arc;
+
 use tidewheel_resp::{Limits, Parsed, Parser};
 
 use super::foreign::ForeignLines;
 use super::settings::Settings;
 use super::table::key;
+use crate::users::{self, Users};
 
 /// The longest line, in bytes: a longer one is an error.
 const LINE_MAX: usize = 64 << 10;
@@ -14,15 +17,25 @@ const LINE_MAX: usize = 64 << 10;
 pub(crate) fn apply(text: &str, settings: &mut Settings) -> Result<ForeignLines, String> {
     let mut foreign = ForeignLines::default();
     let mut save_points = SaveLines::default();
+    let mut users = Vec::new();
     for (number, line) in text.lines().enumerate() {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
         let words = split(line).map(|words| save_points.join(words));
-        words
-            .and_then(|words| apply_words(&words, settings, &mut foreign))
-            .map_err(|why| format!("line {}: {why}", number + 1))?;
+        let applied = words.and_then(|words| match words[0].eq_ignore_ascii_case("user") {
+            true => {
+                users.push((number, words));
+                Ok(())
+            }
+            false => apply_words(&words, settings, &mut foreign),
+        });
+        applied.map_err(|why| format!("line {}: {why}", number + 1))?;
+    }
+    // Behind all other lines: what a line says of the default user holds more than requirepass.
+    for (number, words) in users {
+        apply_user(&words, settings).map_err(|why| format!("line {}: {why}", number + 1))?;
     }
     Ok(foreign)
 }
@@ -46,6 +59,31 @@ impl SaveLines {
         }
         words
     }
+}
+
+/// Makes the user of a line `user NAME RULE …`.
+fn apply_user(words: &[String], settings: &mut Settings) -> Result<(), String> {
+    let [_, name, rules @ ..] = words else {
+        return Err("'user' has no name".to_owned());
+    };
+    if !settings.user_file.is_empty() {
+        return Err("users stand here or in the aclfile, not in both".to_owned());
+    }
+    let users = Arc::make_mut(&mut settings.users);
+    let rules = rules.iter().map(String::as_bytes);
+    users::apply(users, name.as_bytes(), rules, settings.all_channels)
+}
+
+/// Takes all users from the file of users, if there is one. The default user stays as it is if no
+/// line tells of it.
+pub(crate) fn read_users(settings: &Settings) -> Result<Arc<Users>, String> {
+    let name = &settings.user_file;
+    let text = std::fs::read(name).map_err(|why| format!("cannot read {name}: {why}"))?;
+    let mut plain = Users::default();
+    if !settings.password.text().is_empty() {
+        plain.set_default_password(settings.password.text());
+    }
+    users::from_lines(&text, name, settings.all_channels, plain).map(Arc::new)
 }
 
 fn apply_words(

@@ -69,10 +69,6 @@ static GROUPS: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "there are no access-control lists yet",
-        &["acllog-max-len", "acl-pubsub-default"],
-    ),
-    (
         "it decides by itself",
         &[
             "active-defrag-cycle-max",
@@ -145,12 +141,12 @@ mod tests {
     fn lines_are_listed_by_their_reasons() {
         let mut lines = ForeignLines::default();
         assert!(lines.note("pidfile", "x") && lines.note("Daemonize", "yes"));
-        assert!(lines.note("acllog-max-len", "1"));
+        assert!(lines.note("repl-timeout", "1"));
         assert!(!lines.note("daemonize", "no") && !lines.note("aclfile", "x"));
         let text = lines.text().expect("some");
         assert!(text.contains("pidfile, Daemonize (it stays"), "{text}");
         assert!(
-            text.contains("; acllog-max-len (") || text.starts_with("acllog"),
+            text.contains("; repl-timeout (") || text.starts_with("repl-"),
             "{text}"
         );
         assert_eq!(ForeignLines::default().text(), None);

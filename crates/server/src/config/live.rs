@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 
 use super::access::ClientAccess;
 use super::settings::Settings;
+use crate::users::User;
 
 /// The settings in force. Loops keep a copy, and compare one number before each batch of commands.
 /// So a command that is sent after a change was answered runs with the change.
@@ -37,9 +38,9 @@ impl Live {
         Arc::clone(&self.current.lock())
     }
 
-    /// Returns true if clients must give a password, by the settings in force.
-    pub(crate) fn asks_password(&self) -> bool {
-        self.current.lock().password.is_asked()
+    /// Returns true if the default user needs no password, by the settings in force.
+    pub(crate) fn needs_no_password(&self) -> bool {
+        self.current.lock().users.default_user().needs_no_password
     }
 
     /// Returns the access of a client at this address, by the settings in force.
@@ -47,10 +48,15 @@ impl Live {
         self.current.lock().access(peer)
     }
 
-    /// Returns true if a password is the right one, by the settings in force. A long password takes
-    /// a while to compare: nothing is locked meanwhile.
-    pub(crate) fn admits(&self, password: &[u8]) -> bool {
-        self.current().password.admits(password)
+    /// Returns the user of this name if the password is the right one, by the settings in force. A
+    /// long password takes a while to compare: nothing is locked meanwhile.
+    pub(crate) fn admitted(&self, name: &[u8], password: &[u8]) -> Option<Arc<User>> {
+        self.current().users.admitted(name, password)
+    }
+
+    /// Returns the user that a client is who has not said its name, by the settings in force.
+    pub(crate) fn default_user(&self) -> Arc<User> {
+        self.current.lock().users.default_user()
     }
 
     /// Changes the settings, if `change` succeeds as a whole. Then `applied` sees them, before any

@@ -1,5 +1,7 @@
 //! The settings: their values, each in its own type, and the defaults.
 
+use std::sync::Arc;
+
 use tidewheel_keyspace::{NotifyFlags, Policy};
 
 use super::collections::Collections;
@@ -8,6 +10,7 @@ use super::expired_streams::ExpiredStreams;
 use super::password::Password;
 use super::save_points::SavePoints;
 use super::value::{BindAddress, DebugAccess, LogLevel, OutputLimits, SanitizeDump, SyncPolicy};
+use crate::users::Users;
 
 /// Every value that a key of the table sets.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +42,14 @@ pub(crate) struct Settings {
     /// The streams that keep what expires.
     pub(crate) expired_streams: ExpiredStreams,
     pub(crate) password: Password,
+    /// Who may come in, and do what.
+    pub(crate) users: Arc<Users>,
+    /// The file that users are taken from; empty if there is none.
+    pub(crate) user_file: String,
+    /// How many denials are kept.
+    pub(crate) denials_max: usize,
+    /// A new user may use all channels.
+    pub(crate) all_channels: bool,
     /// Without a password only clients of this machine are served.
     pub(crate) protected_mode: bool,
     pub(crate) bulk_max: u64,
@@ -144,6 +155,10 @@ impl Default for Settings {
             notify: NotifyFlags::NONE,
             expired_streams: ExpiredStreams::default(),
             password: Password::default(),
+            users: Arc::default(),
+            user_file: String::new(),
+            denials_max: 128,
+            all_channels: false,
             protected_mode: true,
             bulk_max: 512 << 20,
             query_buffer_limit: 1 << 30,

@@ -45,6 +45,8 @@ pub(crate) enum InboxItem {
     Connection(Box<Accepted>),
     /// A client that must be closed.
     Close(Target),
+    /// A client whose user has changed: it may listen to what it may not hear any more.
+    UserChanged(Target),
     /// The command that this client waits for has been served.
     Served(Box<Served>),
     /// A parked client whose shards are free now.

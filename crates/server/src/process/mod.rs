@@ -4,4 +4,5 @@ pub(crate) mod log;
 pub(crate) mod long_threads;
 pub(crate) mod long_work;
 pub(crate) mod reclaim;
+pub(crate) mod replace;
 pub(crate) mod system;

@@ -28,6 +28,7 @@ use crate::state::log::LogState;
 use crate::state::long_scripts::LongScripts;
 use crate::state::snapshots::Snapshots;
 use crate::time::clock::Clock;
+use crate::users::Denials;
 
 /// The state that all loops share.
 #[derive(Debug)]
@@ -60,6 +61,7 @@ pub(crate) struct Server {
     pub(crate) peak_memory: AtomicU64,
     pub(crate) expiry_rate: ExpiryRate,
     pub(crate) slow_log: SlowLog,
+    pub(crate) denials: Denials,
     pub(crate) latency: Latency,
     pub(crate) snapshots: Snapshots,
     pub(crate) loading: Loading,
@@ -211,6 +213,7 @@ impl Server {
             peak_memory: AtomicU64::new(0),
             expiry_rate: ExpiryRate::default(),
             slow_log: SlowLog::default(),
+            denials: Denials::default(),
             latency: Latency::default(),
             snapshots,
             loading: Loading::default(),

@@ -32,3 +32,4 @@ mod stream_deaths;
 mod tools;
 mod tracking;
 mod transactions;
+mod users;

@@ -77,7 +77,13 @@ impl Turn<'_> {
 
     pub(super) fn client_list(&mut self, conn: &Connection, args: Args<'_>) -> HandlerResult {
         let databases = self.state.server.keyspace.databases();
-        let filter = Filter::parse(args, databases, (0, "ERR Invalid client ID"), false)?;
+        let users = Arc::clone(&self.state.settings.users);
+        let filter = Filter::parse(
+            args,
+            (databases, &users),
+            (0, "ERR Invalid client ID"),
+            false,
+        )?;
         let mut clients: Vec<Arc<Client>> = match &filter.ids[..] {
             [] => self.state.server.clients.snapshot(),
             ids => {
@@ -106,9 +112,10 @@ impl Turn<'_> {
     pub(super) fn client_kill(&mut self, conn: &Connection, args: Args<'_>) -> HandlerResult {
         let old_form = args.len() == 3;
         let databases = self.state.server.keyspace.databases();
+        let users = Arc::clone(&self.state.settings.users);
         let filter = match old_form {
             true => Filter::of_address(&args[2]),
-            false => Filter::parse(args, databases, (1, BAD_ID), true)?,
+            false => Filter::parse(args, (databases, &users), (1, BAD_ID), true)?,
         };
         let mut killed = 0;
         let mut myself = false;

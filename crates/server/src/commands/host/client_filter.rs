@@ -6,6 +6,7 @@ use tidewheel_resp::{Args, parse_i64};
 
 use super::error;
 use crate::clients::registry::Client;
+use crate::users::Users;
 
 /// The letters that the public servers know as a client's flags.
 const FLAGS: &[u8] = b"OSMPxbtRBdcuAUreTIiEN";
@@ -31,8 +32,7 @@ enum Condition<'a> {
     /// It has all of these flags.
     Flags(&'a [u8]),
     Database(u32),
-    /// There is one user.
-    DefaultUser,
+    User(&'a [u8]),
     /// Connected for at least so many seconds.
     Age(u64),
     /// Idle for at least so many seconds.
@@ -62,7 +62,7 @@ impl<'a> Filter<'a> {
     /// the least.
     pub(super) fn parse(
         args: Args<'a>,
-        databases: usize,
+        (databases, users): (usize, &Users),
         (least_id, bad_id): (u64, &'static str),
         skip_me: bool,
     ) -> Result<Self, CommandError> {
@@ -79,7 +79,7 @@ impl<'a> Filter<'a> {
                 b"id" => &mut filter.ids,
                 b"not-id" => &mut filter.not_ids,
                 _ => {
-                    filter.add(option, value, databases)?;
+                    filter.add(option, value, (databases, users))?;
                     continue;
                 }
             };
@@ -102,7 +102,7 @@ impl<'a> Filter<'a> {
         &mut self,
         option: Vec<u8>,
         value: &'a [u8],
-        databases: usize,
+        (databases, users): (usize, &Users),
     ) -> Result<(), CommandError> {
         let (name, is_not) = match option.strip_prefix(b"not-") {
             Some(name) => (name, true),
@@ -118,7 +118,7 @@ impl<'a> Filter<'a> {
             b"type" => Condition::Class(class(value)?),
             b"flags" => Condition::Flags(flags(value, is_not)?),
             b"db" => Condition::Database(database(value, databases, is_not)?),
-            b"user" if value == b"default" => Condition::DefaultUser,
+            b"user" if users.get(value).is_some() => Condition::User(value),
             b"user" => return Err(quoted("No such user", value)),
             b"maxage" if !is_not => Condition::Age(seconds("maxage", value)?),
             b"idle" if !is_not => Condition::Idle(seconds("idle", value)?),
@@ -163,7 +163,7 @@ impl Condition<'_> {
                 flags.iter().all(|flag| has.as_bytes().contains(flag))
             }
             Self::Database(db) => facts().db == db,
-            Self::DefaultUser => true,
+            Self::User(name) => *facts().user == *name,
             Self::Age(least_s) => now.saturating_sub(client.since) / 1_000 >= least_s,
             Self::Idle(least_s) => now.saturating_sub(facts().last_active) / 1_000 >= least_s,
         }

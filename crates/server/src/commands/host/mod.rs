@@ -1,5 +1,6 @@
 //! The commands about connections and the server itself.
 
+mod acl;
 mod client;
 mod client_filter;
 mod configuration;

@@ -29,6 +29,7 @@ use crate::scripts::running::{Kill, Kind, Running, SHOWN_BYTES, Shown};
 use crate::scripts::{Interpreter, load_again, log, put_back, take_interpreter};
 use crate::state::long_script::LongScript;
 use crate::state::loop_state::LoopState;
+use crate::users::DenialContext;
 
 /// Words of a call that take no memory of their own.
 const FEW: usize = 16;
@@ -424,7 +425,7 @@ impl Turn<'_> {
 }
 
 /// The row that the words of a call name.
-fn named_by(args: Args<'_>) -> Option<&'static Command> {
+pub(super) fn named_by(args: Args<'_>) -> Option<&'static Command> {
     let named = args.get(0).and_then(lookup)?;
     match args.get(1) {
         Some(name) if named.has_subcommands() => named.subcommand(name),
@@ -475,12 +476,12 @@ impl Run<'_, '_, '_> {
     /// The row of a call, if a script may run it.
     fn row(&mut self, args: Args<'_>) -> Result<&'static Command, CommandError> {
         let named = named_by(args).ok_or((None, UNKNOWN));
-        let row = named.and_then(|row| match self.refusal(row, args) {
+        let row = named.map_err(|(row, why)| (row, error(why)));
+        let row = row.and_then(|row| match self.refusal(row, args) {
             Some(why) => Err((Some(row), why)),
             None => Ok(row),
         });
         row.map_err(|(row, why)| {
-            let why = error(why);
             let mut reply = Writer::default();
             why.write(&mut reply);
             self.call_failed(row, false, reply.as_bytes());
@@ -489,16 +490,25 @@ impl Run<'_, '_, '_> {
     }
 
     /// Why a script may not run a call.
-    fn refusal(&self, row: &Command, args: Args<'_>) -> Option<&'static str> {
+    fn refusal(&self, row: &'static Command, args: Args<'_>) -> Option<CommandError> {
         if !row.check_arity(args.len()) {
-            Some(ARITY)
-        } else if row.flags.has(Flags::NOSCRIPT) && !self.may_debug(row) {
-            Some(NOT_FOR_SCRIPTS)
-        } else if is_write(row) && self.limits.reads {
-            Some(READ_ONLY)
+            return Some(error(ARITY));
+        }
+        if row.flags.has(Flags::NOSCRIPT) && !self.may_debug(row) {
+            return Some(error(NOT_FOR_SCRIPTS));
+        }
+        if self.conn.checks & checks::LIMITED != 0
+            && let Some(why) = self
+                .turn
+                .denied(self.conn, (row, args), DenialContext::Script)
+        {
+            return Some(why);
+        }
+        if is_write(row) && self.limits.reads {
+            Some(error(READ_ONLY))
         } else if self.limits.full && !self.wrote && row.flags.has(Flags::DENYOOM) {
             // What has begun to change data goes on.
-            Some(NO_MEMORY)
+            Some(error(NO_MEMORY))
         } else {
             None
         }
@@ -648,9 +658,8 @@ impl Host for Run<'_, '_, '_> {
         }
     }
 
-    /// There is one user, who may run everything.
     fn may_call(&mut self, args: Args<'_>) -> Option<bool> {
-        named_by(args).map(|_| true)
+        named_by(args).map(|row| self.conn.user.check(row, args).is_ok())
     }
 
     fn log(&mut self, level: i64, text: &[u8]) {

@@ -8,9 +8,7 @@ use crate::clients::checks;
 use crate::clients::connection::{Connection, Replies};
 use crate::commands::turn::{CommandStep, Turn};
 use crate::config::ClientAccess;
-
-/// The only user.
-const USER: &[u8] = b"default";
+use crate::users::{DEFAULT, Reason};
 
 /// The version of the public protocol and commands that clients may rely on.
 pub(crate) const REDIS_VERSION: &str = "7.4.0";
@@ -21,30 +19,32 @@ impl Turn<'_> {
     pub(super) fn auth(&mut self, conn: &mut Connection, args: Args<'_>) -> HandlerResult {
         let (user, password) = match args.len() {
             2 => {
-                if !self.state.server.config.asks_password() {
+                if self.state.server.config.needs_no_password() {
                     return Err(error(
                         "ERR AUTH <password> called without any password configured for the \
                          default user. Are you sure your configuration is correct?",
                     ));
                 }
-                (USER, &args[1])
+                (DEFAULT, &args[1])
             }
             3 => (&args[1], &args[2]),
             _ => return Err(CommandError::SYNTAX),
         };
-        self.authenticate(conn, user, password)?;
+        self.authenticate(conn, (user, password), &args[0])?;
         self.done()
     }
 
     fn authenticate(
         &mut self,
         conn: &mut Connection,
-        user: &[u8],
-        password: &[u8],
+        (name, password): (&[u8], &[u8]),
+        command: &[u8],
     ) -> Result<(), CommandError> {
-        if !self.state.server.config.admits(password) || user != USER {
+        let Some(user) = self.state.server.config.admitted(name, password) else {
+            self.note_denial(conn, Reason::Auth, command, name);
             return Err(error(WRONG));
-        }
+        };
+        conn.become_user(user);
         conn.set(checks::UNAUTHENTICATED, false);
         Ok(())
     }
@@ -53,7 +53,7 @@ impl Turn<'_> {
         let protocol = args.get(1).map(protocol).transpose()?;
         let (credentials, name) = hello_options(args)?;
         if let Some((user, password)) = credentials {
-            self.authenticate(conn, user, password)?;
+            self.authenticate(conn, (user, password), &args[0])?;
         }
         if conn.lacks_password(&self.state.server.config) {
             return Err(error(
@@ -115,6 +115,7 @@ impl Turn<'_> {
             conn.set(checks::MUTED, false);
         }
         let access = self.state.server.config.access(&conn.client.peer);
+        conn.become_user(self.state.server.config.default_user());
         conn.set(checks::UNAUTHENTICATED, access != ClientAccess::Free);
         {
             let mut facts = conn.client.facts.lock();

@@ -18,6 +18,7 @@ use crate::clients::connection::Connection;
 use crate::clients::queue::QueuedCommands;
 use crate::commands::turn::{CommandStep, Turn};
 use crate::process::long_work::Work;
+use crate::users::DenialContext;
 
 /// Returns true if a command runs at once although others are queued.
 pub(crate) fn runs_at_once(row: &Command) -> bool {
@@ -233,7 +234,16 @@ impl Turn<'_> {
             .counts
             .add(row, || &state.handle().command_counts);
         let began_ns = counted.then(|| state.server.clock.monotonic_ns());
-        let step = if is_run_here(row) {
+        // What the user may do can have changed since it was queued.
+        let denied = match conn.checks & checks::LIMITED {
+            0 => None,
+            _ => self.denied(conn, (row, args), DenialContext::Transaction),
+        };
+        let may_run = denied.is_none();
+        let step = if let Some(why) = denied {
+            why.write(self.out);
+            CommandStep::Done
+        } else if is_run_here(row) {
             transaction.run(row, &mut conn.session, args, self.out);
             CommandStep::Done
         } else {
@@ -246,7 +256,7 @@ impl Turn<'_> {
             self.show(conn, row, args);
         }
         self.state.tally.commands += 1;
-        self.count_error(Some(row), true, mark);
+        self.count_error(Some(row), may_run, mark);
         step
     }
 }

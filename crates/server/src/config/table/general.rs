@@ -1,5 +1,7 @@
 //! Rows about sockets, memory, clients, events and expiry.
 
+use std::sync::Arc;
+
 use tidewheel_keyspace::{NotifyFlags, Policy};
 
 use super::{ChangeTime, ConfigKey, only, put};
@@ -19,6 +21,8 @@ const DEBUG_ACCESS: &[(&str, DebugAccess)] = &[
 
 /// The values of `rdb-version-check`, and whether each accepts any version.
 const DUMP_VERSIONS: &[(&str, bool)] = &[("strict", false), ("relaxed", true)];
+
+const CHANNELS: &[(&str, bool)] = &[("allchannels", true), ("resetchannels", false)];
 
 const SYNC_POLICIES: &[(&str, SyncPolicy)] = &[
     ("always", SyncPolicy::Always),
@@ -270,7 +274,34 @@ pub(super) static KEYS: &[ConfigKey] = &[
         help: "password that clients must give with AUTH; empty = none",
         change: ChangeTime::Live,
         get: |s| s.password.text().to_owned(),
-        set: |s, v| put(&mut s.password, Password::new(v)),
+        set: |s, v| {
+            Arc::make_mut(&mut s.users).set_default_password(v);
+            put(&mut s.password, Password::new(v))
+        },
+    },
+    ConfigKey {
+        name: "aclfile",
+        value: "FILE",
+        help: "file with a line for each user: user NAME RULE ...; empty = none",
+        change: ChangeTime::AtStart,
+        get: |s| s.user_file.clone(),
+        set: |s, v| put(&mut s.user_file, v.to_owned()),
+    },
+    ConfigKey {
+        name: "acllog-max-len",
+        value: "N",
+        help: "how many denials ACL LOG keeps",
+        change: ChangeTime::Live,
+        get: |s| s.denials_max.to_string(),
+        set: |s, v| put(&mut s.denials_max, integer(v, 0, 1 << 20)? as usize),
+    },
+    ConfigKey {
+        name: "acl-pubsub-default",
+        value: "allchannels|resetchannels",
+        help: "channels that a new user may use",
+        change: ChangeTime::Live,
+        get: |s| name_of(s.all_channels, CHANNELS),
+        set: |s, v| put(&mut s.all_channels, word(v, CHANNELS)?),
     },
     ConfigKey {
         name: "protected-mode",

@@ -62,6 +62,7 @@ pub(super) fn adopt<K: Sockets>(
     state.server.clients.add(Arc::clone(&client));
     let mut conn = Connection::new(client, now);
     conn.session.may_debug = may_debug;
+    conn.become_user(state.server.config.default_user());
     conn.set(checks::UNAUTHENTICATED, access != ClientAccess::Free);
     table.put(slot, Link { stream, conn });
     table.file(slot, &state.settings);

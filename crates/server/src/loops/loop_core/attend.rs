@@ -211,6 +211,19 @@ impl<K: Sockets> LoopCore<K> {
         }
     }
 
+    /// A client's user has changed. The client is closed if it listens to what it may not hear any
+    /// more.
+    pub(super) fn user_changed(&mut self, target: Target) {
+        let settings = self.state.server.config.current();
+        let Some(link) = self.table.find(target) else {
+            return;
+        };
+        link.conn.follow_users(&settings.users);
+        if !link.conn.may_listen_on() {
+            self.close(target.slot);
+        }
+    }
+
     /// Lets go of a connection and of everything that names it.
     pub(super) fn close(&mut self, slot: u32) {
         let waits = |link: &mut Link<K::Stream>| link.conn.waiting.is_some();

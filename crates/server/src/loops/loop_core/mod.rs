@@ -173,6 +173,7 @@ impl<K: Sockets> LoopCore<K> {
             match item {
                 InboxItem::Connection(accepted) => self.arrivals.push_back(accepted),
                 InboxItem::Close(target) => self.close_target(target),
+                InboxItem::UserChanged(target) => self.user_changed(target),
                 InboxItem::Messages(run) => self.append(&run),
                 InboxItem::Served(served) => self.table.answers.push_back(Answer::Served(served)),
                 InboxItem::Invalid(invalid) => self.hear_invalid(invalid),

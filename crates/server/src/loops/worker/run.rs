@@ -107,6 +107,7 @@ impl Turn<'_> {
     ) -> (usize, Halt) {
         // A command that was sent after a CONFIG SET was answered runs with the new setting.
         self.state.follow_settings();
+        link.conn.follow_users(&self.state.settings.users);
         self.notes
             .counts
             .time_all(self.state.settings.diagnosis.times_every_call());

@@ -25,6 +25,7 @@ use crate::process::system;
 use crate::pubsub::subscriptions::SubscriptionKind;
 use crate::state::log::Trouble;
 use crate::state::loop_state::LoopState;
+use crate::users::Reason;
 
 /// A section of INFO: its name, whether a plain INFO shows it, and the function that writes it.
 struct Section {
@@ -294,6 +295,7 @@ fn stats(state: &LoopState, stats: &Stats, text: &mut String) -> std::fmt::Resul
     let tracking = server.keyspace.tracking_stats();
     let [channels, patterns, shard_channels] =
         SubscriptionKind::ALL.map(|kind| server.hub.count(kind));
+    let denied = |reason| server.denials.count(reason);
     lines!(
         text,
         "total_connections_received" = totals.connections,
@@ -333,6 +335,10 @@ fn stats(state: &LoopState, stats: &Stats, text: &mut String) -> std::fmt::Resul
         "tracking_total_keys" = tracking.keys,
         "tracking_total_items" = tracking.items,
         "tracking_total_prefixes" = tracking.prefixes,
+        "acl_access_denied_auth" = denied(Reason::Auth),
+        "acl_access_denied_cmd" = denied(Reason::Command),
+        "acl_access_denied_key" = denied(Reason::Key),
+        "acl_access_denied_channel" = denied(Reason::Channel),
         "unexpected_error_replies" = 0,
         "total_error_replies" = totals.errors,
         "total_reads_processed" = totals.reads,

@@ -1,0 +1,92 @@
+//! May the connection's user run this? Says why not, and notes it.
+
+use tidewheel_keyspace::{Command, CommandError};
+use tidewheel_resp::Args;
+
+use crate::clients::connection::Connection;
+use crate::commands::turn::Turn;
+use crate::users::{Denial, DenialContext, Denied, DeniedPart, Reason, User};
+
+impl Turn<'_> {
+    /// Returns why the connection's user may not run a call, and notes it.
+    #[cold]
+    pub(crate) fn denied(
+        &self,
+        conn: &Connection,
+        (row, args): (&'static Command, Args<'_>),
+        context: DenialContext,
+    ) -> Option<CommandError> {
+        let denied = conn.user.check(row, args).err()?;
+        let argument = args.get(denied.at).unwrap_or_default();
+        let (reason, object) = match denied.part {
+            DeniedPart::Command => (Reason::Command, row.name.as_bytes()),
+            DeniedPart::Key => (Reason::Key, argument),
+            DeniedPart::Channel => (Reason::Channel, argument),
+            DeniedPart::OtherKeys(option) => {
+                let why = format!(
+                    "ERR {option} option of SORT denied due to insufficient ACL permissions."
+                );
+                return Some(CommandError::quoting(why));
+            }
+        };
+        self.note(conn, (reason, context), object, &conn.user.name);
+        let why = explanation(&conn.user, denied, row, None);
+        Some(CommandError::quoting(match context {
+            DenialContext::Script => format!("NOPERM ACL failure in script: {why}"),
+            DenialContext::TopLevel | DenialContext::Transaction => format!("NOPERM {why}"),
+        }))
+    }
+
+    /// Notes that something was denied to the user of that name.
+    pub(crate) fn note_denial(
+        &self,
+        conn: &Connection,
+        reason: Reason,
+        object: &[u8],
+        user: &[u8],
+    ) {
+        let context = match conn.queue.is_some() || self.in_transaction {
+            true => DenialContext::Transaction,
+            false => DenialContext::TopLevel,
+        };
+        self.note(conn, (reason, context), object, user);
+    }
+
+    fn note(&self, conn: &Connection, what: (Reason, DenialContext), object: &[u8], user: &[u8]) {
+        let mut client = Vec::new();
+        conn.client.describe(self.state.time.tick, &mut client);
+        let now_ms = self.state.time.wall_ms();
+        let denial = Denial::new(what, object, user, client, now_ms);
+        let max = self.state.settings.denials_max;
+        self.state.server.denials.add(denial, max);
+    }
+}
+
+/// Says what a user may not do. With `object` that names the key or the channel.
+pub(crate) fn explanation(
+    user: &User,
+    denied: Denied,
+    row: &Command,
+    object: Option<&[u8]>,
+) -> String {
+    let name = String::from_utf8_lossy(&user.name);
+    let kind = match denied.part {
+        DeniedPart::Command => {
+            return format!(
+                "User {name} has no permissions to run the '{}' command",
+                row.name
+            );
+        }
+        DeniedPart::OtherKeys(option) => {
+            return format!("{option} option of SORT denied due to insufficient ACL permissions.");
+        }
+        DeniedPart::Key => "key",
+        DeniedPart::Channel => "channel",
+    };
+    match object.map(String::from_utf8_lossy) {
+        Some(object) => {
+            format!("User {name} has no permissions to access the '{object}' {kind}")
+        }
+        None => format!("No permissions to access a {kind}"),
+    }
+}

@@ -1,0 +1,211 @@
+//! What one selector allows: commands, on keys, on channels.
+
+use tidewheel_keyspace::{Command, KeyUse};
+use tidewheel_resp::Args;
+
+use super::commands::AllowedCommands;
+use super::patterns::{ChannelPatterns, KeyPattern, KeyPatterns};
+use super::rule_error::RuleError;
+
+/// The part of a call that is not allowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum DeniedPart {
+    Command,
+    /// Keys that no argument names, which SORT reads for an option.
+    OtherKeys(&'static str),
+    Key,
+    Channel,
+}
+
+/// Why a call is not allowed. Of two, the greater one came closer to being allowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Denied {
+    pub(crate) part: DeniedPart,
+    /// The position of that argument.
+    pub(crate) at: usize,
+}
+
+/// A call, and what it uses.
+pub(super) struct Use<'a> {
+    row: &'static Command,
+    args: Args<'a>,
+    keys: Vec<KeyUse>,
+}
+
+impl<'a> Use<'a> {
+    pub(super) fn new(row: &'static Command, args: Args<'a>) -> Self {
+        let keys = row.uses_of_keys(args).collect();
+        Self { row, args, keys }
+    }
+
+    fn argument(&self, at: usize) -> &'a [u8] {
+        self.args.get(at).unwrap_or_default()
+    }
+
+    /// The channels that it names, and whether they are patterns.
+    fn channels(&self) -> (std::ops::Range<usize>, bool) {
+        let end = self.args.len();
+        match self.row.name {
+            "subscribe" | "ssubscribe" => (1..end, false),
+            "psubscribe" => (1..end, true),
+            "publish" | "spublish" => (1..end.min(2), false),
+            _ => (0..0, false),
+        }
+    }
+
+    /// The option with which SORT reads keys that no argument names.
+    fn reads_others(&self) -> Option<&'static str> {
+        if !self.row.reaches_others() {
+            return None;
+        }
+        let is = |at: usize, word: &[u8]| self.argument(at).eq_ignore_ascii_case(word);
+        (2..self.args.len().saturating_sub(1)).find_map(|at| match () {
+            () if is(at, b"by") && self.argument(at + 1).contains(&b'*') => Some("BY"),
+            () if is(at, b"get") => Some("GET"),
+            () => None,
+        })
+    }
+}
+
+/// What is allowed together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Selector {
+    commands: AllowedCommands,
+    keys: KeyPatterns,
+    channels: ChannelPatterns,
+}
+
+impl Selector {
+    /// Allows nothing.
+    pub(super) const NONE: Self = Self {
+        commands: AllowedCommands::NONE,
+        keys: KeyPatterns::NONE,
+        channels: ChannelPatterns::NONE,
+    };
+
+    /// Follows a rule.
+    pub(super) fn change(&mut self, rule: &[u8]) -> Result<(), RuleError> {
+        let is = |word: &str| rule.eq_ignore_ascii_case(word.as_bytes());
+        match rule {
+            _ if is("allkeys") || is("~*") => self.keys = KeyPatterns::All,
+            _ if is("resetkeys") => self.keys = KeyPatterns::NONE,
+            _ if is("allchannels") || is("&*") => self.channels = ChannelPatterns::All,
+            _ if is("resetchannels") => self.channels = ChannelPatterns::NONE,
+            _ if is("allcommands") || is("+@all") => self.commands.allow_all(),
+            _ if is("nocommands") || is("-@all") => self.commands = AllowedCommands::NONE,
+            [b'~' | b'%', ..] => {
+                if !self.keys.add(key_pattern(rule)?) {
+                    return Err(RuleError::KeyAfterAll);
+                }
+            }
+            [b'&', pattern @ ..] => {
+                if self.channels == ChannelPatterns::All {
+                    return Err(RuleError::ChannelAfterAll);
+                }
+                self.channels.add(plain(pattern)?);
+            }
+            [b'+', what @ ..] => self.commands.change(true, what)?,
+            [b'-', what @ ..] => self.commands.change(false, what)?,
+            _ => return Err(RuleError::Syntax),
+        }
+        Ok(())
+    }
+
+    pub(super) fn allows_everything(&self) -> bool {
+        self.keys == KeyPatterns::All
+            && self.channels == ChannelPatterns::All
+            && self.commands.are_all()
+    }
+
+    /// Compares a call with it.
+    pub(super) fn check(&self, call: &Use<'_>) -> Result<(), Denied> {
+        let denied = |part, at| Err(Denied { part, at });
+        if !self.commands.allow(call.row, call.args) {
+            return denied(DeniedPart::Command, 0);
+        }
+        for used in &call.keys {
+            if !self.keys.allow(call.argument(used.at), *used) {
+                return denied(DeniedPart::Key, used.at);
+            }
+        }
+        if let Some(option) = call.reads_others()
+            && !self.keys.allow_reading_all()
+        {
+            return denied(DeniedPart::OtherKeys(option), 0);
+        }
+        let (channels, are_patterns) = call.channels();
+        for at in channels {
+            let name = call.argument(at);
+            let allowed = match are_patterns {
+                true => self.channels.allow_pattern(name),
+                false => self.channels.allow(name),
+            };
+            if !allowed {
+                return denied(DeniedPart::Channel, at);
+            }
+        }
+        Ok(())
+    }
+
+    /// True if a client may listen to a channel, or to a pattern of channels.
+    pub(super) fn may_listen(&self, name: &[u8], is_pattern: bool) -> bool {
+        match is_pattern {
+            true => self.channels.allow_pattern(name),
+            false => self.channels.allow(name),
+        }
+    }
+
+    /// The rules that make it: those about commands, about keys, and about channels.
+    pub(crate) fn parts(&self) -> [Vec<u8>; 3] {
+        let join = |rules: Vec<Vec<u8>>| rules.join(&b' ');
+        [
+            self.commands.rules().into_bytes(),
+            join(self.keys.rules()),
+            join(self.channels.rules()),
+        ]
+    }
+
+    /// All rules that make it.
+    pub(super) fn rules(&self) -> Vec<u8> {
+        let mut rules = self.keys.rules();
+        if self.channels != ChannelPatterns::All {
+            rules.push(b"resetchannels".to_vec());
+        }
+        rules.extend(self.channels.rules());
+        rules.push(self.commands.rules().into_bytes());
+        rules.join(&b' ')
+    }
+}
+
+/// Reads `~pattern`, `%R~pattern`, `%W~pattern` or `%RW~pattern`.
+fn key_pattern(rule: &[u8]) -> Result<KeyPattern, RuleError> {
+    let Some(rest) = rule.strip_prefix(b"%") else {
+        return Ok(KeyPattern {
+            reads: true,
+            writes: true,
+            pattern: plain(&rule[1..])?.to_vec(),
+        });
+    };
+    let at = rest.iter().position(|byte| *byte == b'~');
+    let (letters, pattern) = rest.split_at(at.ok_or(RuleError::Syntax)?);
+    let (reads, writes) = match letters.to_ascii_uppercase().as_slice() {
+        b"R" => (true, false),
+        b"W" => (false, true),
+        b"RW" | b"WR" => (true, true),
+        _ => return Err(RuleError::Syntax),
+    };
+    Ok(KeyPattern {
+        reads,
+        writes,
+        pattern: plain(&pattern[1..])?.to_vec(),
+    })
+}
+
+/// A text that a line of a file can hold.
+pub(super) fn plain(text: &[u8]) -> Result<&[u8], RuleError> {
+    let is_space = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, 0 | 0x0b);
+    match text.iter().any(is_space) {
+        true => Err(RuleError::Syntax),
+        false => Ok(text),
+    }
+}

@@ -1,0 +1,464 @@
+//! Users: who may come in, and what each may do, from outside.
+
+use crate::common::{Client, Reply, Server, array, bulk, error, eventually, ok, text};
+
+/// A server with an administrator's connection, and a user `bob` with these rules and no password.
+fn with_bob(rules: &[&str]) -> (Server, Client, Client) {
+    let server = Server::start(&["--enable-debug-command", "yes"]);
+    let (mut admin, mut bob) = (server.client(), server.client());
+    set_user(&mut admin, "bob", &[&["on", "nopass"], rules].concat());
+    assert_eq!(bob.call(&["AUTH", "bob", "x"]), ok());
+    (server, admin, bob)
+}
+
+fn set_user(admin: &mut Client, name: &str, rules: &[&str]) {
+    let words = [&["ACL", "SETUSER", name], rules].concat();
+    assert_eq!(admin.call(&words), ok(), "{rules:?}");
+}
+
+/// The rules of a user, as ACL LIST shows them.
+fn rules_of(admin: &mut Client, name: &str) -> String {
+    let Reply::Array(lines) = admin.call(&["ACL", "LIST"]) else {
+        panic!("a list")
+    };
+    let start = format!("user {name} ");
+    let lines = lines.iter().map(text);
+    let found = lines.filter_map(|line| Some(line.strip_prefix(&start)?.to_owned()));
+    found.last().expect("the user")
+}
+
+fn is_denied(reply: &Reply) -> bool {
+    matches!(reply, Reply::Error(why) if why.starts_with("NOPERM"))
+}
+
+#[test]
+fn rules_are_kept_in_the_order_that_makes_them() {
+    let server = Server::start(&[]);
+    let mut admin = server.client();
+    assert_eq!(
+        rules_of(&mut admin, "default"),
+        "on nopass sanitize-payload ~* &* +@all"
+    );
+    for (rules, expected) in [
+        (&["on"][..], "on sanitize-payload resetchannels -@all"),
+        (
+            &["+get", "+set", "-get"],
+            "off sanitize-payload resetchannels -@all +set -get",
+        ),
+        (
+            &["+@all", "-config", "+CONFIG|Get"],
+            "off sanitize-payload resetchannels +@all -config +config|get",
+        ),
+        (
+            &["+config|get", "-config"],
+            "off sanitize-payload resetchannels -@all -config",
+        ),
+        (
+            &["+select|0", "%R~r", "%W~w", "%RW~rw", "~a"],
+            "off sanitize-payload %R~r %W~w ~rw ~a resetchannels -@all +select|0",
+        ),
+        (
+            &["%R~x", "%W~x"],
+            "off sanitize-payload ~x resetchannels -@all",
+        ),
+        (
+            &["&a", "&b", "allkeys", "skip-sanitize-payload"],
+            "off skip-sanitize-payload ~* resetchannels &a &b -@all",
+        ),
+        (
+            &["(+get", "~a)", "(%W~b +set)"],
+            "off sanitize-payload resetchannels -@all (~a resetchannels -@all +get) (%W~b resetchannels -@all +set)",
+        ),
+        (
+            &[">abc"],
+            "off sanitize-payload #ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad resetchannels -@all",
+        ),
+        (
+            &[">abc", "nopass"],
+            "off nopass sanitize-payload resetchannels -@all",
+        ),
+        (
+            &["+@all", "~*", "&*", "reset"],
+            "off sanitize-payload resetchannels -@all",
+        ),
+    ] {
+        admin.call(&["ACL", "DELUSER", "u"]);
+        set_user(&mut admin, "u", rules);
+        assert_eq!(rules_of(&mut admin, "u"), expected, "{rules:?}");
+    }
+}
+
+#[test]
+fn a_wrong_rule_changes_nothing_and_names_itself() {
+    let server = Server::start(&[]);
+    let mut admin = server.client();
+    set_user(&mut admin, "u", &["+get"]);
+    for (rule, why) in [
+        ("+nope", "Unknown command or category name in ACL"),
+        ("+@nope", "Unknown command or category name in ACL"),
+        ("-get|x", "Unknown command or category name in ACL"),
+        ("+config|nope", "Unknown command or category name in ACL"),
+        (
+            "+config|get|dir",
+            "Allowing first-arg of a subcommand is not supported",
+        ),
+        ("+get|", "Syntax error"),
+        ("nope", "Syntax error"),
+        ("%~a", "Syntax error"),
+        ("%RR~a", "Syntax error"),
+        ("~a b", "Syntax error"),
+        ("#abc", "The password hash must be exactly 64 characters"),
+        (
+            "<abc",
+            "The password you are trying to remove from the user does not exist",
+        ),
+    ] {
+        let reply = text(&admin.call(&["ACL", "SETUSER", "u", "+set", rule]));
+        assert!(
+            reply.starts_with("ERR Error in ACL SETUSER modifier"),
+            "{reply}"
+        );
+        assert!(reply.contains(why), "{rule}: {reply}");
+        assert!(rules_of(&mut admin, "u").ends_with("-@all +get"), "{rule}");
+    }
+    let reply = text(&admin.call(&["ACL", "SETUSER", "u", "(+get", "~a"]));
+    assert!(reply.starts_with("ERR Unmatched parenthesis"), "{reply}");
+    let reply = text(&admin.call(&["ACL", "SETUSER", "a b", "on"]));
+    assert!(reply.starts_with("ERR Usernames can't contain"), "{reply}");
+    let reply = text(&admin.call(&["ACL", "DELUSER", "default"]));
+    assert_eq!(reply, "ERR The 'default' user cannot be removed");
+}
+
+#[test]
+fn passwords_let_in_who_knows_them() {
+    let server = Server::start(&[]);
+    let (mut admin, mut client) = (server.client(), server.client());
+    let wrong = error("WRONGPASS invalid username-password pair or user is disabled.");
+    set_user(&mut admin, "u", &[">one", ">two", "+@all", "~*"]);
+    assert_eq!(client.call(&["AUTH", "u", "one"]), wrong, "it is off");
+    set_user(&mut admin, "u", &["on"]);
+    for (password, expected) in [("one", ok()), ("two", ok()), ("three", wrong.clone())] {
+        assert_eq!(client.call(&["AUTH", "u", password]), expected);
+    }
+    assert_eq!(client.call(&["ACL", "WHOAMI"]), bulk("u"));
+    set_user(&mut admin, "u", &["<one"]);
+    assert_eq!(client.call(&["AUTH", "u", "one"]), wrong);
+    // It stays who it was.
+    assert_eq!(client.call(&["ACL", "WHOAMI"]), bulk("u"));
+    let list = text(&admin.call(&["CLIENT", "LIST", "USER", "u"]));
+    assert!(list.contains(" user=u "), "{list}");
+    assert_eq!(client.call(&["HELLO", "2", "AUTH", "nobody", "x"]), wrong);
+    // Who is on no more goes on, as in the public servers.
+    set_user(&mut admin, "u", &["off"]);
+    assert_eq!(client.call(&["PING"]), Reply::Simple("PONG".into()));
+    // The default user's password is what requirepass says.
+    assert_eq!(admin.call(&["CONFIG", "SET", "requirepass", "abc"]), ok());
+    let rules = rules_of(&mut admin, "default");
+    assert!(rules.contains("#ba7816bf8f01cfea"), "{rules}");
+    assert!(is_noauth(&server.client().call(&["GET", "k"])));
+    assert_eq!(server.client().call(&["AUTH", "abc"]), ok());
+    assert_eq!(server.client().call(&["AUTH", "default", "abc"]), ok());
+    assert_eq!(admin.call(&["ACL", "SETUSER", "default", "nopass"]), ok());
+    assert_eq!(server.client().call(&["GET", "k"]), Reply::Null);
+    set_user(&mut admin, "default", &["off"]);
+    assert!(is_noauth(&server.client().call(&["GET", "k"])));
+}
+
+fn is_noauth(reply: &Reply) -> bool {
+    matches!(reply, Reply::Error(why) if why.starts_with("NOAUTH"))
+}
+
+#[test]
+fn a_call_needs_its_command_all_its_keys_and_its_channels() {
+    let rules = [
+        "+@read",
+        "+mset",
+        "+set",
+        "+copy",
+        "+del",
+        "+subscribe",
+        "+psubscribe",
+        "+publish",
+        "+bitfield",
+        "+xreadgroup",
+        "+georadius",
+        "+config|get",
+        "+select|1",
+        "~own:*",
+        "%R~r:*",
+        "%W~w:*",
+        "&news.*",
+    ];
+    let (_server, mut admin, mut bob) = with_bob(&rules);
+    for (call, allowed) in [
+        ("GET own:a", true),
+        ("GET r:a", true),
+        ("GET w:a", false),
+        ("GET x", false),
+        ("get own:a", true),
+        ("SET own:a 1", true),
+        ("SET w:a 1", true),
+        ("SET w:a 1 GET", false),
+        ("SET r:a 1", false),
+        ("MGET own:a r:a own:b", true),
+        ("MGET own:a x own:b", false),
+        ("MSET own:a 1 w:a 1", true),
+        ("MSET own:a 1 r:a 1", false),
+        ("COPY r:a w:b", true),
+        ("COPY w:a own:b", false),
+        ("COPY own:a r:b", false),
+        ("DEL w:a own:a", true),
+        ("DEL r:a", false),
+        ("BITFIELD r:a GET u8 0", true),
+        ("BITFIELD r:a SET u8 0 1", false),
+        ("XREAD STREAMS own:a r:b 0 0", true),
+        ("XREAD STREAMS own:a x 0 0", false),
+        ("XREADGROUP GROUP g c STREAMS x >", false),
+        ("GEORADIUS r:a 0 0 1 m STORE own:b", true),
+        ("GEORADIUS r:a 0 0 1 m STORE x", false),
+        ("SORT_RO own:a", true),
+        ("SORT_RO own:a BY nosort", true),
+        ("LPUSH own:a 1", false),
+        ("CONFIG GET maxmemory", true),
+        ("CONFIG SET maxmemory 0", false),
+        ("CONFIG RESETSTAT", false),
+        ("SELECT 1", true),
+        ("SELECT 0", false),
+        ("PUBLISH news.a x", true),
+        ("PUBLISH other x", false),
+        ("ACL WHOAMI", false),
+        ("OBJECT ENCODING r:a", true),
+        ("OBJECT ENCODING x", false),
+        ("PING", false),
+        ("AUTH bob x", true),
+        ("HELLO", true),
+    ] {
+        let words: Vec<&str> = call.split(' ').collect();
+        let denied = is_denied(&bob.call(&words));
+        assert_eq!(denied, !allowed, "{call}");
+        let dry = admin.call(&[&["ACL", "DRYRUN", "bob"], &words[..]].concat());
+        assert_eq!(dry == ok(), allowed, "{call}: {dry:?}");
+    }
+    for (call, why) in [
+        (
+            "PING",
+            "User bob has no permissions to run the 'ping' command",
+        ),
+        (
+            "CONFIG SET a b",
+            "User bob has no permissions to run the 'config|set' command",
+        ),
+        ("GET x", "No permissions to access a key"),
+        ("PUBLISH x y", "No permissions to access a channel"),
+    ] {
+        let words: Vec<&str> = call.split(' ').collect();
+        assert_eq!(bob.call(&words), error(&format!("NOPERM {why}")), "{call}");
+    }
+    assert_eq!(
+        admin.call(&["ACL", "DRYRUN", "bob", "GET", "x"]),
+        bulk("User bob has no permissions to access the 'x' key")
+    );
+    let sorted = text(&bob.call(&["SORT_RO", "own:a", "BY", "own:*"]));
+    assert_eq!(
+        sorted,
+        "ERR BY option of SORT denied due to insufficient ACL permissions."
+    );
+    let sorted = text(&bob.call(&["SORT_RO", "own:a", "GET", "#"]));
+    assert_eq!(
+        sorted,
+        "ERR GET option of SORT denied due to insufficient ACL permissions."
+    );
+    set_user(&mut admin, "bob", &["%R~*"]);
+    assert_eq!(bob.call(&["SORT_RO", "own:a", "BY", "own:*"]), array(&[]));
+}
+
+#[test]
+fn one_selector_must_allow_all_of_a_call() {
+    let rules = ["+get", "~a", "(+set +get ~b)", "(%R~c %W~d +copy)"];
+    let (_server, _admin, mut bob) = with_bob(&rules);
+    for (call, allowed) in [
+        ("GET a", true),
+        ("SET a 1", false),
+        ("SET b 1", true),
+        ("GET b", true),
+        ("GET c", false),
+        ("COPY c d", true),
+        ("COPY d c", false),
+    ] {
+        let words: Vec<&str> = call.split(' ').collect();
+        assert_eq!(!is_denied(&bob.call(&words)), allowed, "{call}");
+    }
+}
+
+#[test]
+fn transactions_and_scripts_run_nothing_that_is_denied() {
+    let rules = ["+@all", "-del", "~own:*"];
+    let (_server, mut admin, mut bob) = with_bob(&rules);
+    bob.call(&["MULTI"]);
+    assert!(is_denied(&bob.call(&["GET", "x"])));
+    let reply = text(&bob.call(&["EXEC"]));
+    assert!(reply.starts_with("EXECABORT"), "{reply}");
+    // What was queued is compared again when it runs.
+    bob.call(&["MULTI"]);
+    bob.call(&["SET", "own:a", "1"]);
+    bob.call(&["SET", "own:b", "1"]);
+    set_user(&mut admin, "bob", &["resetkeys", "~own:a"]);
+    let Reply::Array(replies) = bob.call(&["EXEC"]) else {
+        panic!("replies")
+    };
+    assert!(replies[0] == ok() && is_denied(&replies[1]), "{replies:?}");
+    assert_eq!(admin.call(&["EXISTS", "own:b"]), Reply::Integer(0));
+    set_user(&mut admin, "bob", &["~own:*"]);
+    for (script, keys, part) in [
+        (
+            "return redis.call('get', 'x')",
+            &["0"][..],
+            "ACL failure in script: No permissions to access a key",
+        ),
+        (
+            "return redis.call('del', KEYS[1])",
+            &["1", "own:a"],
+            "ACL failure in script: User bob has no permissions to run the 'del' command",
+        ),
+        ("return 1", &["1", "x"], "No permissions to access a key"),
+        (
+            "return redis.pcall('get', 'x').err",
+            &["0"],
+            "NOPERM ACL failure in script",
+        ),
+    ] {
+        let reply = text(&bob.call(&[&["EVAL", script], keys].concat()));
+        assert!(reply.contains(part), "{script}: {reply}");
+    }
+    for (call, expected) in [
+        ("'get', 'own:a'", 1),
+        ("'get', 'x'", 0),
+        ("'del', 'own:a'", 0),
+    ] {
+        let script = format!("if redis.acl_check_cmd({call}) then return 1 else return 0 end");
+        assert_eq!(
+            bob.call(&["EVAL", &script, "0"]),
+            Reply::Integer(expected),
+            "{call}"
+        );
+    }
+}
+
+#[test]
+fn who_may_not_hear_a_channel_any_more_is_closed() {
+    let rules = ["+subscribe", "+psubscribe", "+ping", "&a*", "&p.*"];
+    let (server, mut admin, mut bob) = with_bob(&rules);
+    assert!(is_denied(&bob.call(&["SUBSCRIBE", "a", "b"])));
+    assert!(
+        is_denied(&bob.call(&["PSUBSCRIBE", "p.x*"])),
+        "literally the same"
+    );
+    bob.call(&["SUBSCRIBE", "a1"]);
+    let mut other = server.client();
+    other.call(&["AUTH", "bob", "x"]);
+    other.call(&["PSUBSCRIBE", "p.*"]);
+    set_user(&mut admin, "bob", &["&news"]);
+    assert_eq!(admin.call(&["PUBLISH", "a1", "x"]), Reply::Integer(1));
+    set_user(&mut admin, "bob", &["resetchannels", "&a*"]);
+    eventually("the other one is closed", || {
+        let list = text(&admin.call(&["CLIENT", "LIST", "USER", "bob"]));
+        (list.lines().count() == 1).then_some(())
+    });
+    assert_eq!(
+        admin.call(&["ACL", "DELUSER", "bob", "nobody"]),
+        Reply::Integer(1)
+    );
+    eventually("its clients are closed", || {
+        let list = text(&admin.call(&["CLIENT", "LIST"]));
+        (list.lines().count() == 1).then_some(())
+    });
+}
+
+#[test]
+fn denials_are_listed_and_counted() {
+    let (_server, mut admin, mut bob) = with_bob(&["+get", "~a"]);
+    for _ in 0..3 {
+        bob.call(&["GET", "x"]);
+    }
+    bob.call(&["SET", "a", "1"]);
+    bob.call(&["AUTH", "mallory", "guess"]);
+    let Reply::Array(entries) = admin.call(&["ACL", "LOG"]) else {
+        panic!("entries")
+    };
+    let field = |entry: &Reply, name: &str| {
+        let Reply::Array(fields) = entry else {
+            panic!("pairs")
+        };
+        let at = fields.iter().position(|field| *field == bulk(name));
+        fields[at.expect(name) + 1].clone()
+    };
+    for (entry, (reason, object, user, count)) in entries.iter().zip([
+        ("auth", "AUTH", "mallory", 1),
+        ("command", "set", "bob", 1),
+        ("key", "x", "bob", 3),
+    ]) {
+        assert_eq!(field(entry, "reason"), bulk(reason));
+        assert_eq!(field(entry, "object"), bulk(object));
+        assert_eq!(field(entry, "username"), bulk(user));
+        assert_eq!(field(entry, "count"), Reply::Integer(count));
+        assert_eq!(field(entry, "context"), bulk("toplevel"));
+        assert!(text(&field(entry, "client-info")).contains("user=bob"));
+    }
+    assert_eq!(entries.len(), 3);
+    let info = text(&admin.call(&["INFO", "stats"]));
+    for line in ["auth:1", "cmd:1", "key:3", "channel:0"] {
+        assert!(
+            info.contains(&format!("acl_access_denied_{line}\r\n")),
+            "{info}"
+        );
+    }
+    assert_eq!(admin.call(&["ACL", "LOG", "RESET"]), ok());
+    assert_eq!(admin.call(&["ACL", "LOG"]), array(&[]));
+    admin.call(&["CONFIG", "SET", "acllog-max-len", "1"]);
+    bob.call(&["GET", "x"]);
+    bob.call(&["GET", "y"]);
+    let Reply::Array(entries) = admin.call(&["ACL", "LOG", "5"]) else {
+        panic!("entries")
+    };
+    assert_eq!(entries.len(), 1);
+}
+
+#[test]
+fn users_stand_in_a_file() {
+    let folder = std::env::temp_dir().join(format!("tidewheel-users-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let file = folder.join("users.acl");
+    let path = file.to_str().expect("text");
+    std::fs::write(&file, "# who\nuser bob on >pw +@all ~*\n").expect("a file");
+    let server = Server::start(&["--aclfile", path]);
+    let mut client = server.client();
+    assert_eq!(client.call(&["AUTH", "bob", "pw"]), ok());
+    set_user(&mut client, "eve", &["on", "nopass", "+get"]);
+    assert_eq!(client.call(&["ACL", "SAVE"]), ok());
+    let saved = std::fs::read_to_string(&file).expect("a file");
+    assert!(saved.contains("user eve on nopass sanitize-payload resetchannels -@all +get\n"));
+    assert!(saved.contains("user default on nopass sanitize-payload ~* &* +@all\n"));
+    let mut eve = server.client();
+    assert_eq!(eve.call(&["AUTH", "eve", "x"]), ok());
+    std::fs::write(&file, "user bob on >pw +nope\nusr x\n").expect("a file");
+    let reply = text(&client.call(&["ACL", "LOAD"]));
+    assert!(
+        reply.contains(":1: Error") && reply.contains(":2: "),
+        "{reply}"
+    );
+    assert_eq!(
+        eve.call(&["GET", "x"]).clone(),
+        error("NOPERM No permissions to access a key")
+    );
+    std::fs::write(&file, "user bob on >pw +@all ~*\n").expect("a file");
+    assert_eq!(client.call(&["ACL", "LOAD"]), ok());
+    assert_eq!(eve.try_call(&["GET", "x"]), None, "she is no more");
+    assert_eq!(client.call(&["ACL", "USERS"]), array(&["bob", "default"]));
+    std::fs::remove_dir_all(&folder).expect("the folder");
+    let plain = Server::start(&[]);
+    let reply = text(&plain.client().call(&["ACL", "LOAD"]));
+    assert!(
+        reply.starts_with("ERR This instance is not configured"),
+        "{reply}"
+    );
+}
