@@ -83,9 +83,12 @@ impl AllowedCommands {
             self.change_category(allow, &text)?;
         } else if let Some(row) = find(&text) {
             self.set_whole(row, allow);
-        } else if allow && let Some((name, first)) = text.rsplit_once('|') {
+        } else if allow
+            && !is_of_others(&text)
+            && let Some((name, first)) = text.rsplit_once('|')
+        {
             self.add_first_argument(name, first)?;
-        } else {
+        } else if !is_of_others(&text) {
             return Err(RuleError::UnknownCommand);
         }
         self.note(allow, text);
@@ -146,6 +149,29 @@ impl AllowedCommands {
         }
         text
     }
+}
+
+/// True if other servers have that command. Rules about it are kept, and mean nothing.
+fn is_of_others(name: &str) -> bool {
+    const NAMES: &[&str] = &[
+        "asking",
+        "cluster",
+        "failover",
+        "migrate",
+        "module",
+        "psync",
+        "readonly",
+        "readwrite",
+        "replconf",
+        "replicaof",
+        "sentinel",
+        "slaveof",
+        "sync",
+        // Here it has other subcommands.
+        "debug",
+    ];
+    let (parent, sub) = name.split_once('|').unwrap_or((name, "all"));
+    NAMES.contains(&parent) && !sub.is_empty() && !sub.contains('|')
 }
 
 /// The row of a full name, `parent|name` for subcommands.

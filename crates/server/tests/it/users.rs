@@ -1,6 +1,6 @@
 //! Users: who may come in, and what each may do, from outside.
 
-use crate::common::{Client, Reply, Server, array, bulk, error, eventually, ok, text};
+use crate::common::{Client, Reply, Server, array, bulk, command, error, eventually, ok, text};
 
 /// A server with an administrator's connection, and a user `bob` with these rules and no password.
 fn with_bob(rules: &[&str]) -> (Server, Client, Client) {
@@ -72,6 +72,10 @@ fn rules_are_kept_in_the_order_that_makes_them() {
         (
             &[">abc"],
             "off sanitize-payload #ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad resetchannels -@all",
+        ),
+        (
+            &["+cluster|nodes", "-readonly"],
+            "off sanitize-payload resetchannels -@all +cluster|nodes -readonly",
         ),
         (
             &[">abc", "nopass"],
@@ -372,6 +376,21 @@ fn who_may_not_hear_a_channel_any_more_is_closed() {
         let list = text(&admin.call(&["CLIENT", "LIST"]));
         (list.lines().count() == 1).then_some(())
     });
+}
+
+#[test]
+fn who_waits_for_what_it_may_not_have_any_more_is_told() {
+    let (_server, mut admin, mut bob) = with_bob(&["+blpop", "~a", "~b"]);
+    bob.send(&command(&["BLPOP", "a", "b", "0"]));
+    eventually("it waits", || {
+        let info = text(&admin.call(&["INFO", "clients"]));
+        info.contains("blocked_clients:1\r\n").then_some(())
+    });
+    set_user(&mut admin, "bob", &["-@all", "+blpop"]);
+    set_user(&mut admin, "bob", &["resetkeys", "~b"]);
+    assert_eq!(bob.read(), error("NOPERM No permissions to access a key"));
+    assert_eq!(admin.call(&["LPUSH", "a", "1"]), Reply::Integer(1));
+    assert_eq!(admin.call(&["LLEN", "a"]), Reply::Integer(1));
 }
 
 #[test]

@@ -88,7 +88,7 @@ impl Turn<'_> {
     }
 
     /// Changes the table of users. Clients whose user is gone, or who listen to what theirs may not
-    /// hear any more, are closed.
+    /// hear any more, are closed; those who wait for what it may not have are told.
     fn change_users<R>(
         &mut self,
         conn: &mut Connection,
@@ -111,13 +111,14 @@ impl Turn<'_> {
                 let facts = client.facts.lock();
                 (Arc::clone(&facts.user), facts.is_subscriber())
             };
+            let waits = client.waiting.lock().is_some();
             let user = self.state.settings.users.get(&user);
             let handle = &server.loops[client.owner];
             match user {
                 None if client.id == conn.client.id => {}
                 None if client.killed.swap(true, Ordering::Relaxed) => {}
                 None => handle.post(InboxItem::Close(client.target())),
-                Some(user) if listens && !user.is_unlimited() => {
+                Some(user) if (listens || waits) && !user.is_unlimited() => {
                     handle.post(InboxItem::UserChanged(client.target()));
                 }
                 Some(_) => {}

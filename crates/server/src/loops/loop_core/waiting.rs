@@ -7,7 +7,8 @@ use super::parts::LoopCore;
 use super::sockets::Sockets;
 use super::table::Answer;
 use crate::clients::checks;
-use crate::clients::connection::{Connection, Replies};
+use crate::clients::connection::{Connection, Replies, WaitingCommand};
+use crate::commands::permission::explanation;
 use crate::commands::turn::CommandNotes;
 use crate::loop_handle::inbox::{Invalidations, Target, encode_keys};
 use crate::loops::worker::ADOPT_MIN;
@@ -127,6 +128,24 @@ impl<K: Sockets> LoopCore<K> {
                 }
             };
             self.end_wait(target, out, end);
+        }
+    }
+
+    /// Ends a wait for what the client's user may not do any more.
+    pub(super) fn end_denied_wait(&mut self, target: Target) {
+        let Some(link) = self.table.find(target) else {
+            return;
+        };
+        let Some(WaitingCommand { row, ticket, .. }) = link.conn.waiting.as_deref() else {
+            return;
+        };
+        if let Err(denied) = link.conn.user.check(row, ticket.args())
+            && ticket.end()
+        {
+            let mut out = Writer::new(link.conn.protocol);
+            let why = explanation(&link.conn.user, denied, row, None);
+            out.error(&format!("NOPERM {why}"));
+            self.end_wait(target, out, WaitEnd::Refused);
         }
     }
 
