@@ -80,7 +80,8 @@ impl fmt::Display for OpenError {
 impl error::Error for OpenError {
     fn source(&self) -> Option<&(dyn error::Error + 'static)> {
         match self {
-            Self::Io { error, .. } => Some(error),
+            // Its own text is in this one's.
+            Self::Io { error, .. } => error.source(),
             _ => None,
         }
     }
@@ -126,8 +127,26 @@ impl fmt::Display for Error {
 impl error::Error for Error {
     fn source(&self) -> Option<&(dyn error::Error + 'static)> {
         match self {
-            Self::Full(error) | Self::Failed(error) => Some(error),
+            // Its own text is in this one's.
+            Self::Full(error) | Self::Failed(error) => error.source(),
             Self::Poisoned => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A chain of errors is shown with each text once.
+    #[test]
+    fn what_the_system_says_is_said_once() {
+        let io = || io::Error::from(io::ErrorKind::PermissionDenied);
+        let said = OpenError::io("segment-1")(io());
+        assert_eq!(said.to_string(), format!("segment-1: {}", io()));
+        let errors: [&dyn error::Error; 3] = [&said, &Error::Full(io()), &Error::Failed(io())];
+        for error in errors {
+            assert!(error.source().is_none(), "{error}");
         }
     }
 }
