@@ -71,11 +71,17 @@ pub(crate) struct LogState {
     /// Bytes behind the base, and of the base.
     pub(crate) bytes: AtomicU64,
     pub(crate) base_bytes: AtomicU64,
-    /// The last attempt to write a base has failed.
-    pub(crate) rewrite_failed: AtomicBool,
+    /// So many attempts to write a base have failed since the last that has not.
+    pub(crate) rewrite_failures: AtomicU64,
+    /// Milliseconds that the last attempt took; 0 before the first.
+    pub(crate) rewrite_ms: AtomicU64,
     /// The tick from which on a base may be tried again.
     pub(crate) rewrite_from: AtomicU64,
     pub(crate) rewrites: AtomicU64,
+    /// A sync is under way beside the thread that writes.
+    pub(crate) is_syncing: AtomicBool,
+    /// Syncs that took so long that the next one was due.
+    pub(crate) late_syncs: AtomicU64,
 }
 
 impl Default for LogState {
@@ -93,9 +99,12 @@ impl Default for LogState {
             replayed: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
             base_bytes: AtomicU64::new(0),
-            rewrite_failed: AtomicBool::new(false),
+            rewrite_failures: AtomicU64::new(0),
+            rewrite_ms: AtomicU64::new(0),
             rewrite_from: AtomicU64::new(0),
             rewrites: AtomicU64::new(0),
+            is_syncing: AtomicBool::new(false),
+            late_syncs: AtomicU64::new(0),
         }
     }
 }

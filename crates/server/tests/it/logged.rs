@@ -124,6 +124,39 @@ fn a_new_base_takes_the_place_of_what_it_holds() {
     assert_eq!(client.call(&["HLEN", "hash"]), Reply::Integer(500));
 }
 
+/// What operators watch: tools that know the public servers ask for these fields.
+#[test]
+fn info_tells_how_long_the_log_is() {
+    let folder = Folder::new("log-info");
+    let server = start(&folder, &["--appendfsync", "always"]);
+    let mut client = server.client();
+    let number = |client: &mut Client, field: &str| -> i64 {
+        let text = client.info("persistence", field);
+        text.parse().unwrap_or_else(|_| panic!("{field}: {text:?}"))
+    };
+    assert_eq!(number(&mut client, "aof_base_size"), 0);
+    let empty = number(&mut client, "aof_current_size");
+    client.call(&["SET", "k", &"v".repeat(5_000)]);
+    let grown = number(&mut client, "aof_current_size");
+    assert!(grown >= empty + 5_000, "{empty}, then {grown}");
+    for (field, value) in [
+        ("aof_rewrite_scheduled", 0),
+        ("aof_last_rewrite_time_sec", -1),
+        ("aof_current_rewrite_time_sec", -1),
+        ("aof_rewrites_consecutive_failures", 0),
+        ("aof_pending_rewrite", 0),
+        ("aof_buffer_length", 0),
+        ("aof_pending_bio_fsync", 0),
+    ] {
+        assert_eq!(number(&mut client, field), value, "{field}");
+    }
+    assert!(number(&mut client, "aof_delayed_fsync") >= 0);
+    rewrite(&mut client);
+    let base = number(&mut client, "aof_base_size");
+    assert!(base > 0 && number(&mut client, "aof_current_size") < grown + base);
+    assert_eq!(number(&mut client, "aof_last_rewrite_time_sec"), 0);
+}
+
 #[test]
 fn a_log_that_grows_gets_a_new_base_by_itself() {
     let folder = Folder::new("log-grows");

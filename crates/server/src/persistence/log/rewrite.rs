@@ -114,16 +114,22 @@ pub(crate) fn write_file<D: Folder>(
 pub(crate) fn conclude(server: &Server, course: &SnapshotCourse, based: io::Result<(u64, Saved)>) {
     let tick = server.clock.now().tick;
     let log = &server.log;
+    if let Some(background) = server.snapshots.background() {
+        let ms = tick.saturating_sub(background.since);
+        // One that took no time was there nevertheless.
+        log.rewrite_ms.store(ms.max(1), Relaxed);
+    }
     server.snapshots.end(tick);
     log.is_rewriting.store(false, Relaxed);
-    log.rewrite_failed.store(based.is_err(), Relaxed);
     match based {
         Ok((segment, saved)) => {
+            log.rewrite_failures.store(0, Relaxed);
             log.rebased(saved.bytes);
             let path = folder(&server.config.current()).join(base_name(segment));
             tell(&saved, &path);
         }
         Err(why) => {
+            log.rewrite_failures.fetch_add(1, Relaxed);
             log.rewrite_from.store(tick + RETRY_MS, Relaxed);
             match course.failure() {
                 Some(SnapshotFailure::Cancelled) => {

@@ -1,6 +1,7 @@
 //! The thread that writes the log, and one that syncs for it.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -204,7 +205,7 @@ impl<D: Folder> LogThread<D> {
         }
         if let Some(sync) = self.writer.begin_sync() {
             self.synced_at = now;
-            self.is_syncing = self.syncs.send(sync).is_ok();
+            self.set_syncing(self.syncs.send(sync).is_ok());
         }
     }
 
@@ -215,9 +216,18 @@ impl<D: Folder> LogThread<D> {
                 false => self.synced.try_recv().ok(),
             };
             let Some(done) = done else { return };
-            self.is_syncing = false;
+            self.set_syncing(false);
+            if self.server.clock.now().tick > self.synced_at + SYNC_MS {
+                self.server.log.late_syncs.fetch_add(1, Relaxed);
+            }
             self.writer.end_sync(&self.server, done);
         }
+    }
+
+    /// Notes whether the other thread syncs, for people too.
+    fn set_syncing(&mut self, is: bool) {
+        self.is_syncing = is;
+        self.server.log.is_syncing.store(is, Relaxed);
     }
 
     /// Rests until there is something to do.

@@ -238,10 +238,10 @@ fn persistence(state: &LoopState, stats: &Stats, text: &mut String) -> std::fmt:
     let status_of = |failed| if failed { "err" } else { "ok" };
     let background = snapshots.background();
     let seconds = |ms: u64| i64::try_from(ms / 1000).unwrap_or(i64::MAX);
-    let took_s = match snapshots.took_ms() {
-        0 => -1,
-        ms => seconds(ms),
-    };
+    let seconds_of_last = |ms| if ms == 0 { -1 } else { seconds(ms) };
+    let took_s = seconds_of_last(snapshots.took_ms());
+    let is_rewriting = log.is_rewriting.load(Ordering::Relaxed);
+    let failures = log.rewrite_failures.load(Ordering::Relaxed);
     let since = background.as_ref().map(|of| of.since);
     let lasts_s = since.map_or(-1, |since| seconds(state.time.tick.saturating_sub(since)));
     let course = background.as_ref().map(|of| &of.course);
@@ -263,13 +263,30 @@ fn persistence(state: &LoopState, stats: &Stats, text: &mut String) -> std::fmt:
         "current_cow_size" = held,
         "rdb_last_load_keys_loaded" = snapshots.loaded.load(Ordering::Relaxed),
         "aof_enabled" = u8::from(log.is_on()),
-        "aof_rewrite_in_progress" = u8::from(log.is_rewriting.load(Ordering::Relaxed)),
+        "aof_rewrite_in_progress" = u8::from(is_rewriting),
         "aof_rewrite_scheduled" = 0,
-        "aof_last_bgrewrite_status" = status_of(log.rewrite_failed.load(Ordering::Relaxed)),
-        "aof_last_write_status" = status_of(log.trouble() != Trouble::None),
+        "aof_last_rewrite_time_sec" = seconds_of_last(log.rewrite_ms.load(Ordering::Relaxed)),
+        "aof_current_rewrite_time_sec" = if is_rewriting { lasts_s } else { -1 },
+        "aof_last_bgrewrite_status" = status_of(failures > 0),
         "aof_rewrites" = log.rewrites.load(Ordering::Relaxed),
+        "aof_rewrites_consecutive_failures" = failures,
+        "aof_last_write_status" = status_of(log.trouble() != Trouble::None),
+        "aof_last_cow_size" = 0,
         "module_fork_in_progress" = 0,
+        "module_fork_last_cow_size" = 0,
     );
+    if log.is_on() {
+        let base = log.base_bytes.load(Ordering::Relaxed);
+        lines!(
+            text,
+            "aof_current_size" = base + log.bytes.load(Ordering::Relaxed),
+            "aof_base_size" = base,
+            "aof_pending_rewrite" = 0,
+            "aof_buffer_length" = state.server.keyspace.waiting_record_bytes(),
+            "aof_pending_bio_fsync" = u8::from(log.is_syncing.load(Ordering::Relaxed)),
+            "aof_delayed_fsync" = log.late_syncs.load(Ordering::Relaxed),
+        );
+    }
     if state.server.is_loading() {
         let loading = &state.server.loading;
         let now_s = state.time.wall_ms() / 1000;
