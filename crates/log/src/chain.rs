@@ -33,9 +33,11 @@ pub(crate) struct Link {
 impl Chain {
     /// Reads the manifest and the headers of all segments.
     pub(crate) fn of<D: Folder>(folder: &D) -> Result<Self, OpenError> {
+        // The manifest first: what it names is in the list, also if somebody writes meanwhile.
+        let manifest = Manifest::load(folder)?;
         let names = folder.list().map_err(OpenError::io("the folder"))?;
         let mut numbers = segments(&names);
-        let Some(manifest) = Manifest::load(folder)? else {
+        let Some(manifest) = manifest else {
             let has_base = names.iter().any(|name| base_of(name).is_some());
             return Self::without_manifest(folder, numbers, has_base);
         };
@@ -50,13 +52,21 @@ impl Chain {
                 why: "the manifest says that it follows the base",
             });
         }
+        let newest = numbers.last().copied().unwrap_or(manifest.first);
+        if newest < manifest.last {
+            return Err(OpenError::Missing {
+                file: segment_name(newest + 1),
+                why: "the manifest says that it is there",
+            });
+        }
+        let named = manifest.last;
         let mut chain = Self {
             manifest: Some(manifest),
             links: Vec::with_capacity(numbers.len()),
             floor: 0,
             ignored: Vec::new(),
         };
-        chain.follow(folder, &numbers)?;
+        chain.follow(folder, &numbers, named)?;
         Ok(chain)
     }
 
@@ -85,7 +95,13 @@ impl Chain {
         })
     }
 
-    fn follow<D: Folder>(&mut self, folder: &D, numbers: &[u64]) -> Result<(), OpenError> {
+    /// Reads the headers of these segments. Those up to `named` have one.
+    fn follow<D: Folder>(
+        &mut self,
+        folder: &D,
+        numbers: &[u64],
+        named: u64,
+    ) -> Result<(), OpenError> {
         for (place, &number) in numbers.iter().enumerate() {
             let name = segment_name(number);
             let before = place.checked_sub(1).and_then(|before| numbers.get(before));
@@ -99,7 +115,7 @@ impl Chain {
             let is_empty = len <= HEADER && place > 0 && place + 1 == numbers.len();
             let header = match header {
                 Ok(header) => header,
-                Err(_) if is_empty => {
+                Err(_) if is_empty && number > named => {
                     self.ignored.push(number);
                     return Ok(());
                 }

@@ -39,6 +39,7 @@
 //! manifest       tidewheel-log manifest 1      a new one is written beside it, synced, renamed,
 //!                base base-7.rdb               and the folder is synced
 //!                first 7
+//!                last 8
 //!                crc32c 0a1b2c3d
 //! base-7.rdb     all data in front of segment 7: the caller writes it
 //! segment-7      header, frame, frame, …       finished: segment 8 says where it ends
@@ -69,8 +70,9 @@
 //! - The *CRC of the frame in front*: a write that failed may have reached the disk, and another
 //!   frame of the same length may be written in its place. If a crash brings the first one back,
 //!   what follows the second one does not follow the first.
-//! - The *header takes a page* that no later write touches. It is on disk before a frame is
-//!   written. So a segment that is not longer than its header has no frames, and may be a half one.
+//! - The *header takes a page* that no later write touches. It is on disk before the manifest
+//!   names the segment, and the manifest before a frame is written. So a newest segment that it
+//!   does not name has no frames, and may be a half one.
 //! - A *payload* may have any length. A frame is read into memory as a whole.
 //!
 //! # What a crash may leave, and what is damage
@@ -78,8 +80,8 @@
 //! The last segment ends at the first frame that does not fit. The rest is a *torn end*: zeros,
 //! garbage, frames behind a lost one. It is cut. But if a frame behind that place says that the
 //! place was on disk, something has altered it since: that is damage. It is damage too if a segment
-//! is shorter than the next one says, and if a header, the manifest, or a segment in between is
-//! missing or altered.
+//! is shorter than the next one says, and if the manifest, a segment that it names, or the header
+//! of one is missing or altered.
 //!
 //! What was synced last, and of which no later frame says so, cannot be told from a torn end. A
 //! caller keeps that short by an empty frame now and then: each says how far the one before was
@@ -108,7 +110,7 @@
 //! - The numbers from the manifest's first segment on have no gap: a name is on disk before the
 //!   next one is made, and those that are dropped go from the last one down, one by one.
 //! - A manifest is in force, on disk, before what it no longer names is removed; and what it names
-//!   is on disk before.
+//!   is on disk before. Nothing is appended to a segment that it does not name.
 //! - One thread at a time syncs a segment: the system tells of a failure only once.
 //!
 //! # What it costs

@@ -109,16 +109,17 @@ impl<D: Folder> Log<D> {
     ///
     /// # Errors
     ///
-    /// [`Error::Full`] if there is no room: the frame does not count, and the next call tries
-    /// again. After a crash it may be there nevertheless, as the last one.
+    /// [`Error::Full`] if there is no room, and [`Error::Failed`] if the system refuses: the frame
+    /// does not count, and the next call tries again. After a crash it may be there nevertheless,
+    /// as the last one.
     ///
-    /// [`Error::Failed`] and [`Error::Poisoned`] until [`roll`](Self::roll) has begun a new
-    /// segment.
+    /// [`Error::Poisoned`] until [`roll`](Self::roll) has begun a new segment.
     pub fn append(&mut self, moment: Moment, payload: &[u8]) -> Result<u64, Error> {
-        let current = &mut self.current;
-        if self.bad == Some(current.number) {
+        if !self.takes_frames() {
             return Err(Error::Poisoned);
         }
+        self.name_segment()?;
+        let current = &mut self.current;
         let end = current.end;
         let head = Head::of(
             current.id,
@@ -156,6 +157,21 @@ impl<D: Folder> Log<D> {
         current.end = end + head.frame_len().unwrap_or(0);
         current.crc = head.crc;
         Ok(self.written())
+    }
+
+    /// Has the manifest name the segment, if it does not: a frame must not be in a file whose
+    /// absence nobody would notice.
+    fn name_segment(&mut self) -> Result<(), Error> {
+        let last = self.current.number;
+        if self.manifest.last < last {
+            let manifest = Manifest {
+                last,
+                ..self.manifest.clone()
+            };
+            manifest.store(&self.folder).map_err(Error::of)?;
+            self.manifest = manifest;
+        }
+        Ok(())
     }
 
     /// Brings everything that was appended to disk.
@@ -266,6 +282,7 @@ impl<D: Folder> Log<D> {
         let manifest = Manifest {
             has_base: true,
             first: segment,
+            last: self.current.number,
         };
         if is_planted(Fault::RemovedEarly) {
             let _ = sweep(&self.folder, segment, |base| base < segment);

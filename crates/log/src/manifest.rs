@@ -1,4 +1,4 @@
-//! The manifest: which base is in force, and which segment follows it.
+//! The manifest: which base is in force, and which segments follow it.
 
 use std::io;
 
@@ -13,12 +13,14 @@ const VERSION: u32 = 1;
 /// No manifest is longer.
 const MAX_LEN: u64 = 4096;
 
-/// Which base is in force, and which segment follows it.
+/// Which base is in force, and which segments follow it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Manifest {
     /// False for a log that begins with no data.
     pub(crate) has_base: bool,
     pub(crate) first: u64,
+    /// The newest one that may have frames. Those behind it have none.
+    pub(crate) last: u64,
 }
 
 impl Manifest {
@@ -34,7 +36,8 @@ impl Manifest {
 
     pub(crate) fn text(&self) -> String {
         let base = self.base().unwrap_or_else(|| "none".to_owned());
-        let lines = format!("{FIRST_LINE}{VERSION}\nbase {base}\nfirst {}\n", self.first);
+        let (first, last) = (self.first, self.last);
+        let lines = format!("{FIRST_LINE}{VERSION}\nbase {base}\nfirst {first}\nlast {last}\n");
         format!("{lines}crc32c {:08x}\n", crc32c::crc32c(lines.as_bytes()))
     }
 
@@ -52,10 +55,12 @@ impl Manifest {
         }
         let base = lines.next().and_then(|line| line.strip_prefix("base "));
         let first = lines.next().and_then(|line| line.strip_prefix("first "));
-        let first = first.and_then(number);
-        let read = first.map(|first| Self {
+        let last = lines.next().and_then(|line| line.strip_prefix("last "));
+        let numbers = first.and_then(number).zip(last.and_then(number));
+        let read = numbers.map(|(first, last)| Self {
             has_base: base.and_then(base_of).is_some(),
             first,
+            last,
         });
         read.filter(|read| read.text() == text)
             .ok_or_else(|| damaged("its checksum or its lines are wrong"))

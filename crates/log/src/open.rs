@@ -225,6 +225,17 @@ impl<D: Folder> Opened<D> {
         while self.next_frame()?.is_some() {}
         self.secure()?;
         let folder = &self.folder;
+        if let Some(manifest) = &self.chain.manifest
+            && !self.chain.ignored.is_empty()
+        {
+            // It must not name what is about to be removed.
+            let last = (self.chain.links.last()).map_or(manifest.first, |link| link.header.number);
+            let manifest = Manifest {
+                last,
+                ..manifest.clone()
+            };
+            manifest.store(folder).map_err(OpenError::io(MANIFEST))?;
+        }
         let failed = OpenError::io("the folder");
         // What is gone for the system, because a process before this one removed it, is gone for
         // the disk first. The last goes first: so no crash leaves a gap.
@@ -245,10 +256,15 @@ impl<D: Folder> Opened<D> {
             ..Header::first(folder, number, text)
         };
         let file = (header.create(folder)).map_err(OpenError::io(&segment_name(number)))?;
-        let manifest = self.chain.manifest.unwrap_or(Manifest {
-            has_base: false,
-            first: number,
-        });
+        let (has_base, first) = match &self.chain.manifest {
+            Some(manifest) => (manifest.has_base, manifest.first),
+            None => (false, number),
+        };
+        let manifest = Manifest {
+            has_base,
+            first,
+            last: number,
+        };
         // Also if it is there: the process that wrote it may have ended before it was on disk.
         (manifest.store(folder)).map_err(OpenError::io(MANIFEST))?;
         (sweep(folder, manifest.first, |base| {

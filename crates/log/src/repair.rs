@@ -57,8 +57,7 @@ pub fn repair<D: Folder + Clone>(folder: &D) -> Result<Vec<Cut>, OpenError> {
         last = Some((file.clone(), offset));
         match (segment_of(file), Manifest::load(folder)?) {
             (Some(number), Some(manifest)) => {
-                cut(folder, number, offset, manifest.first, &mut cuts)
-                    .map_err(OpenError::io(file))?;
+                cut(folder, number, offset, &manifest, &mut cuts).map_err(OpenError::io(file))?;
             }
             _ => return Err(error),
         }
@@ -76,12 +75,24 @@ fn cut<D: Folder>(
     folder: &D,
     number: u64,
     offset: u64,
-    first: u64,
+    manifest: &Manifest,
     cuts: &mut Vec<Cut>,
 ) -> io::Result<()> {
     folder.sync()?;
     let numbers = segments(&folder.list()?);
     let keeps_head = offset >= HEADER && numbers.contains(&number);
+    let is_first = number == manifest.first;
+    let last = if keeps_head || is_first {
+        number
+    } else {
+        number - 1
+    };
+    let last = last.min(manifest.last);
+    Manifest {
+        last,
+        ..manifest.clone()
+    }
+    .store(folder)?;
     if keeps_head {
         cuts.push(copy_tail(folder, number, offset)?);
     }
@@ -95,7 +106,7 @@ fn cut<D: Folder>(
         file.truncate(offset)?;
         return file.sync_data();
     }
-    if number == first {
+    if is_first {
         // The manifest wants one.
         Header::first(folder, number, &[]).create(folder)?;
     }

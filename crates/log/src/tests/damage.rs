@@ -135,7 +135,13 @@ fn a_flipped_bit_never_passes_for_data_or_for_a_shorter_log() {
 
 #[test]
 fn files_that_are_missing_are_named() {
-    for name in [MANIFEST, "base-2.rdb", "segment-2", "segment-3"] {
+    for name in [
+        MANIFEST,
+        "base-2.rdb",
+        "segment-2",
+        "segment-3",
+        "segment-4",
+    ] {
         let disk = write(1).disk;
         disk.remove(name).expect("it is there");
         match read(&disk) {
@@ -146,6 +152,49 @@ fn files_that_are_missing_are_named() {
         assert_eq!(repair(&disk).is_ok(), is_segment, "{name}");
         assert_eq!(read(&disk).is_ok(), is_segment, "{name}");
     }
+}
+
+/// The newest segment passed for one that was never written.
+#[test]
+fn a_newest_segment_that_was_emptied_is_refused() {
+    for len in [0, 1, HEADER - 1] {
+        let disk = write(1).disk;
+        let file = disk.open("segment-4").expect("it is there");
+        file.truncate(len).expect("a file");
+        match read(&disk) {
+            Err(OpenError::Damaged(damage)) => assert_eq!(damage.file, "segment-4"),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(repair(&disk).expect("a log").len(), 1, "{len}");
+        read(&disk).expect("a log");
+    }
+}
+
+/// A server that begins to write removes a segment that has no frames, and begins one in its place.
+#[test]
+fn the_power_may_go_while_the_manifest_names_another_newest_segment() {
+    for seed in 0..400 {
+        let disk = write(seed).disk;
+        let mut lives = 0;
+        while lives < 6 {
+            disk.cut_power_after(Dice::new(seed + 1_000 * lives).below(60));
+            let log = Log::open(disk.clone()).and_then(|opened| opened.begin_writing(b"rows"));
+            if let Ok(mut log) = log {
+                let _ = log.roll();
+            }
+            disk.crash();
+            read_any(&disk).unwrap_or_else(|error| panic!("seed {seed}, life {lives}: {error}"));
+            lives += 1;
+        }
+    }
+}
+
+/// Opens a log, and reads all its frames.
+fn read_any(disk: &Disk) -> Result<(), OpenError> {
+    let mut opened = Log::open(disk.clone())?;
+    while opened.next_frame()?.is_some() {}
+    drop(opened);
+    Ok(())
 }
 
 #[test]
@@ -266,9 +315,9 @@ proptest! {
     }
 
     #[test]
-    fn any_lines_are_a_manifest_or_none(base in ".{0,9}", first: u64, crc: u32) {
+    fn any_lines_are_a_manifest_or_none(base in ".{0,9}", first: u64, last: u64, crc: u32) {
         for base in [&base[..], "none", &base_name(first)] {
-            let lines = format!("tidewheel-log manifest 1\nbase {base}\nfirst {first}\n");
+            let lines = format!("tidewheel-log manifest 1\nbase {base}\nfirst {first}\nlast {last}\n");
             for crc in [crc, crc32c::crc32c(lines.as_bytes())] {
                 let text = format!("{lines}crc32c {crc:08x}\n");
                 open_whatever(&with_file(MANIFEST, text.as_bytes()));
@@ -283,6 +332,7 @@ fn numbers_end() {
     let text = crate::manifest::Manifest {
         has_base: false,
         first: u64::MAX,
+        last: u64::MAX,
     };
     text.store(&disk).expect("a manifest");
     let header = crate::segment::Header::first(&disk, u64::MAX, b"");

@@ -62,7 +62,10 @@ fn each_planted_fault_is_found() {
     ];
     for fault in faults {
         PLANTED.set(Some(fault));
-        let found = (0..4_000).find_map(|seed| Some((seed, World::run(seed).err()?)));
+        // Only a world whose frames fill a sector each meets this one, and seldom.
+        let step = if fault == Fault::NoChain { 8 } else { 1 };
+        let mut seeds = (0..4_000).map(|at| at * step);
+        let found = seeds.find_map(|seed| Some((seed, World::run(seed).err()?)));
         PLANTED.set(None);
         println!("{fault:?}: {found:?}");
         assert!(found.is_some(), "nobody finds {fault:?}");
@@ -244,6 +247,8 @@ impl World {
         let (Some((segment, frames)), Some(log)) = (self.rolled.take(), self.log.as_mut()) else {
             return false;
         };
+        // What has its name is of a life in which it was not put in force.
+        let _ = self.disk.remove(&base_name(segment));
         let written = (self.disk.create_new(&base_name(segment))).and_then(|file| {
             write_all(&file, 0, frames.to_string().as_bytes())?;
             file.sync_data()

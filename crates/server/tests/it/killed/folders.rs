@@ -161,18 +161,19 @@ fn a_log_that_lacks_a_file_is_refused_until_it_is_back() {
     kill(server);
     // One more segment.
     kill(start(folder.text()));
-    let all = files(&folder, "");
-    let named: Vec<_> = (all.iter())
-        .filter(|path| !path.ends_with("lock"))
-        .collect();
-    // The last segment has no frame, so it may be missing.
-    for path in &named[..named.len() - 1] {
+    for path in (files(&folder, "").iter()).filter(|path| !path.ends_with("lock")) {
         let name = path.file_name().expect("a name").to_string_lossy();
         let aside = folder.0.join("aside");
         fs::rename(path, &aside).expect("a file");
         assert_says(&refused(folder.text()), &[folder.text(), &name]);
         fs::rename(&aside, path).expect("a file");
     }
+    let newest = files(&folder, "segment").pop().expect("a segment");
+    let bytes = fs::read(&newest).expect("a file");
+    fs::write(&newest, b"").expect("a file");
+    let name = newest.file_name().expect("a name").to_string_lossy();
+    assert_says(&refused(folder.text()), &[folder.text(), &name]);
+    fs::write(&newest, bytes).expect("a file");
     let server = start(folder.text());
     assert_eq!(server.client().call(&["DBSIZE"]), Reply::Integer(101));
 }
