@@ -57,6 +57,8 @@ pub(crate) struct LogState {
     holds_replies: AtomicBool,
     /// Records that are on disk.
     on_disk: AtomicU64,
+    /// Records that somebody waits for, whatever the policy is.
+    wanted: AtomicU64,
     trouble: AtomicU8,
     /// The thread that writes sleeps until somebody wakes it.
     asleep: AtomicBool,
@@ -90,6 +92,7 @@ impl Default for LogState {
             is_on: AtomicBool::new(false),
             holds_replies: AtomicBool::new(false),
             on_disk: AtomicU64::new(0),
+            wanted: AtomicU64::new(0),
             trouble: AtomicU8::new(Trouble::None as u8),
             asleep: AtomicBool::new(false),
             thread: Mutex::default(),
@@ -158,6 +161,18 @@ impl LogState {
     pub(crate) fn set_on_disk(&self, records: u64, loops: &[LoopHandle]) {
         self.on_disk.store(records, SeqCst);
         self.tell(loops);
+    }
+
+    /// Somebody waits until so many records are on disk: they are synced soon.
+    pub(crate) fn want(&self, records: u64) {
+        if self.wanted.fetch_max(records, SeqCst) < records {
+            self.wake();
+        }
+    }
+
+    /// True if somebody waits for records that are not on disk.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.wanted.load(SeqCst) > self.on_disk()
     }
 
     /// Tells loops that wait for the log to look again.

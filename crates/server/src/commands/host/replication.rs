@@ -54,6 +54,7 @@ impl Turn<'_> {
             self.out.integer(0);
             return Ok(CommandStep::Done);
         }
+        server.log.want(wait.records);
         conn.log_wait = Some(wait);
         self.state.tally.commands -= 1;
         Ok(CommandStep::Paused)

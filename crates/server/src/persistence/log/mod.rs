@@ -10,7 +10,7 @@
 //! 2. The thread that writes takes all records that wait, and appends them as one frame.
 //! 3. `appendfsync` says when it syncs: `always`, as soon as it has written; `everysec`, once a
 //!    second; `no`, never. With `always`, what has come while a sync was under way is the next
-//!    frame, so one sync serves all who wait.
+//!    frame, so one sync serves all who wait. WAITAOF asks for a sync whatever the policy is.
 //! 4. With `always`, bytes leave a connection only when all records are on disk that had been made
 //!    before they were to leave. So no client sees what a crash takes back: neither its own changes
 //!    nor those of others. That is at the only two places where bytes leave, `Turn::send` and

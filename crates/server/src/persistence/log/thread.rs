@@ -162,12 +162,14 @@ impl<D: Folder> LogThread<D> {
         })
     }
 
-    /// Syncs as the policy says.
+    /// Syncs as the policy says, and when somebody waits for that.
     pub(crate) fn sync(&mut self, turn: LogTurn) {
+        let is_wanted = self.server.log.is_wanted();
         match turn.policy {
-            SyncPolicy::Always => self.sync_now(),
-            SyncPolicy::EverySecond => self.sync_beside(),
-            SyncPolicy::Never => {}
+            SyncPolicy::Always if self.writer.has_unsynced() => self.sync_now(),
+            _ if is_wanted => self.sync_beside(Some(0)),
+            SyncPolicy::Always | SyncPolicy::EverySecond => self.sync_beside(Some(SYNC_MS)),
+            SyncPolicy::Never => self.sync_beside(None),
         }
     }
 
@@ -196,11 +198,12 @@ impl<D: Folder> LogThread<D> {
         }
     }
 
-    /// Has the other thread sync, once a second.
-    fn sync_beside(&mut self) {
+    /// Has the other thread sync, if so many milliseconds have passed since the last time.
+    fn sync_beside(&mut self, every_ms: Option<u64>) {
         self.end_sync_beside(false);
         let now = self.server.clock.now().tick;
-        if self.is_syncing || now < self.synced_at + SYNC_MS {
+        let is_due = every_ms.is_some_and(|ms| now >= self.synced_at + ms);
+        if self.is_syncing || !is_due {
             return;
         }
         if let Some(sync) = self.writer.begin_sync() {
@@ -245,8 +248,11 @@ impl<D: Folder> LogThread<D> {
             return;
         }
         log.fall_asleep();
-        if self.server.keyspace.waiting_record_bytes() == 0 {
-            std::thread::park_timeout(REST);
+        if self.server.keyspace.waiting_record_bytes() == 0 && !log.is_wanted() {
+            std::thread::park_timeout(match self.writer.is_unsaid() {
+                true => GATHER,
+                false => REST,
+            });
         }
         log.awake();
         if !self.say_synced() && !holds {

@@ -129,17 +129,31 @@ impl<D: Folder> LogWriter<D> {
 
     /// Learns what came of a sync, and tells who waits for it.
     pub(super) fn end_sync(&mut self, server: &Server, done: Synced) {
-        if let Err(why) = self.log.end_sync(done) {
-            self.fail(server, &why);
+        match self.log.end_sync(done) {
+            // Somebody is about to be told, and nothing more may come: so the log says it too.
+            Ok(()) if server.log.is_wanted() => self.say_synced(server),
+            Ok(()) => {}
+            Err(why) => self.fail(server, &why),
         }
         self.publish(server);
     }
 
-    /// Appends an empty frame, which says that the one before is on disk, if none says so yet.
+    /// Appends an empty frame, which says how much is on disk, unless one says so already.
     pub(super) fn say_synced(&mut self, server: &Server) {
+        let is_all = self.log.written() == self.log.synced();
         if self.is_unsaid && self.log.append(moment(server), &[]).is_ok() {
-            self.is_unsaid = false;
+            self.is_unsaid = !is_all;
         }
+    }
+
+    /// True if all that was taken is on disk, and no frame says so.
+    pub(super) fn is_unsaid(&self) -> bool {
+        self.is_unsaid && self.is_done()
+    }
+
+    /// True if records were written that are not on disk.
+    pub(super) fn has_unsynced(&self) -> bool {
+        !self.written.is_empty()
     }
 
     /// True if all that was taken is on disk.

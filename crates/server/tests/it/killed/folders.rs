@@ -10,7 +10,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 
 use crate::common::{
-    Client, Folder, PATIENCE, Reply, Server, bulk, command, eventually, ok, program, skip,
+    Client, Folder, PATIENCE, Reply, Server, bulk, command, eventually, now, ok, program, skip,
 };
 
 fn flags(folder: &str) -> Vec<&str> {
@@ -63,6 +63,40 @@ fn files(folder: &Folder, name: &str) -> Vec<PathBuf> {
     all
 }
 
+/// Where these bytes stand in a file.
+fn place_of(path: &PathBuf, bytes: &[u8]) -> u64 {
+    let all = fs::read(path).expect("a file");
+    let at = all.windows(bytes.len()).position(|window| window == bytes);
+    at.expect("they are there") as u64
+}
+
+/// No later frame said that it was on disk, so it passed for a torn end.
+#[test]
+fn a_flipped_bit_in_what_waitaof_has_confirmed_last_is_refused() {
+    for policy in ["everysec", "no", "always"] {
+        let folder = Folder::new("folder-confirmed");
+        let mut flags = flags(folder.text());
+        *flags.last_mut().expect("a policy") = policy;
+        let server = Server::start_logged(&flags);
+        let mut client = server.client();
+        assert_eq!(client.call(&["SET", "tea", "confirmed"]), ok());
+        let confirmed = client.call(&["WAITAOF", "1", "0", "0"]);
+        let both = Reply::Array(vec![Reply::Integer(1), Reply::Integer(0)]);
+        assert_eq!(confirmed, both, "{policy}");
+        if policy == "always" {
+            // Who has not waited is told by the next frame, or by an empty one a moment later.
+            client.call(&["SET", "tee", "more"]);
+        }
+        kill(server);
+        let last = files(&folder, "segment").pop().expect("a segment");
+        let at = place_of(&last, b"confirmed");
+        let file = OpenOptions::new().write(true).open(&last).expect("a file");
+        file.write_all_at(b"X", at).expect("a file");
+        let said = refused(folder.text());
+        assert_says(&said, &[folder.text(), "segment-1 is damaged at byte"]);
+    }
+}
+
 #[test]
 fn a_second_server_on_a_folder_is_refused_and_the_first_goes_on() {
     let folder = Folder::new("folder-twice");
@@ -84,8 +118,8 @@ fn a_log_whose_last_frame_is_cut_is_loaded_up_to_there() {
     let last = files(&folder, "segment").pop().expect("a segment");
     let file = OpenOptions::new().write(true).open(&last);
     let file = file.expect("a file");
-    let len = file.metadata().expect("a file").len();
-    file.set_len(len - 9).expect("a file");
+    let len = place_of(&last, b"k99");
+    file.set_len(len).expect("a file");
     let server = start(folder.text());
     let line = server.logged("loaded the log").remove(0);
     assert_says(&line, &["keys=99", "torn="]);
@@ -269,6 +303,9 @@ fn while_the_disk_is_full_changes_are_refused_and_reads_go_on() {
                 "{refusal:?}"
             );
         }
+        if round == 1 {
+            assert_waitaof_waits(&disk.server);
+        }
         if round == 2 {
             disk.server.signal(Signal::TERM);
             disk.server.logged("the server goes on");
@@ -277,6 +314,27 @@ fn while_the_disk_is_full_changes_are_refused_and_reads_go_on() {
     }
     std::thread::sleep(Duration::from_millis(1_100));
     disk.check();
+}
+
+/// WAITAOF waits for its time, and who waits holds up nobody.
+fn assert_waitaof_waits(server: &Server) {
+    let mut client = server.client();
+    let none = Reply::Array(vec![Reply::Integer(0), Reply::Integer(0)]);
+    let began = now();
+    assert_eq!(client.call(&["WAITAOF", "1", "0", "200"]), none);
+    assert!(began.elapsed() >= Duration::from_millis(199));
+    assert_eq!(client.call(&["WAITAOF", "0", "0", "0"]), none);
+    // Who leaves while it waits is gone at once.
+    server.client().send(b"WAITAOF 1 0 0\r\n");
+    eventually("it is gone", || {
+        let list = client.call(&["CLIENT", "LIST"]);
+        matches!(list, Reply::Bulk(list) if !String::from_utf8_lossy(&list).contains("waitaof"))
+            .then_some(())
+    });
+    // The replies of others that are asked for meanwhile are in their order.
+    client.send(b"WAITAOF 1 0 100\r\nECHO after\r\n");
+    assert_eq!(client.read(), none);
+    assert_eq!(client.read(), bulk("after"));
 }
 
 /// Whoever would see a change that is not on disk waits, and that is everybody.
