@@ -53,8 +53,9 @@ pub(crate) enum LogRequest {
 #[derive(Debug)]
 pub(crate) struct LogState {
     is_on: AtomicBool,
-    /// Replies wait until what they tell is on disk.
-    holds_replies: AtomicBool,
+    /// Replies wait until what they tell is on disk, until so many records are: those that were
+    /// made while a setting said so, or all that will ever be.
+    held: AtomicU64,
     /// Records that are on disk.
     on_disk: AtomicU64,
     /// Records that somebody waits for, whatever the policy is.
@@ -90,7 +91,7 @@ impl Default for LogState {
     fn default() -> Self {
         Self {
             is_on: AtomicBool::new(false),
-            holds_replies: AtomicBool::new(false),
+            held: AtomicU64::new(0),
             on_disk: AtomicU64::new(0),
             wanted: AtomicU64::new(0),
             trouble: AtomicU8::new(Trouble::None as u8),
@@ -132,24 +133,35 @@ impl LogState {
     /// True if replies wait until what they tell is on disk.
     #[inline]
     pub(crate) fn holds_replies(&self) -> bool {
-        self.holds_replies.load(Relaxed)
+        let held = self.held.load(Relaxed);
+        held != 0 && held > self.on_disk()
     }
 
-    /// Replies wait from the moment on at which a setting says so. Who changes settings calls this
-    /// before anybody is answered.
-    pub(crate) fn follow(&self, settings: &Settings, loops: &[LoopHandle]) {
+    /// Replies wait from the moment on at which a setting says so, until what was recorded by the
+    /// moment at which none says so any more is on disk. Who changes settings calls this before
+    /// anybody is answered.
+    pub(crate) fn follow(&self, settings: &Settings, records: u64, loops: &[LoopHandle]) {
         let holds = settings.append_only && settings.sync_policy == SyncPolicy::Always;
-        if self.holds_replies.swap(holds, Relaxed) != holds {
-            // Those that were held are looked at once more, and what is written is synced.
-            self.tell(loops);
-            self.wake();
+        let held = self.held.load(Relaxed);
+        if holds == (held == u64::MAX) {
+            return;
         }
+        match holds {
+            true => self.held.store(u64::MAX, Relaxed),
+            false => {
+                self.held.store(records, Relaxed);
+                self.want(records);
+            }
+        }
+        // Those that were held are looked at once more, and what is written is synced.
+        self.tell(loops);
+        self.wake();
     }
 
     /// Replies leave at once: a fault, which must be found.
     #[cfg(test)]
     pub(crate) fn plant_no_hold(&self) {
-        self.holds_replies.store(false, Relaxed);
+        self.held.store(0, Relaxed);
     }
 
     /// Records that are on disk.

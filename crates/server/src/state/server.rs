@@ -184,7 +184,7 @@ impl Server {
         let keyspace = Keyspace::new(options, Box::new(shell));
         crate::config::engine::apply(&parts.settings, &keyspace);
         let log = LogState::default();
-        log.follow(&parts.settings, &parts.loops);
+        log.follow(&parts.settings, keyspace.records(), &parts.loops);
         let snapshots = Snapshots::new(
             &parts.settings,
             clock.now().wall_ms() / 1000,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use crate::common::{Client, Folder, Reply, Server, bulk, eventually, now, ok, program};
+use crate::common::{Client, Folder, Reply, Server, bulk, command, eventually, ok, program};
 
 fn start(folder: &Folder, flags: &[&str]) -> Server {
     let mut all = vec!["--dir", folder.text(), "--appendonly", "yes"];
@@ -206,6 +206,26 @@ fn once_always_is_set_the_next_change_that_was_answered_is_there() {
         let server = start(&folder, &[]);
         assert_eq!(server.client().call(&["GET", &key]), bulk("v"), "{i}");
         kill(server);
+    }
+}
+
+/// The replies that were not sent yet left at once.
+#[test]
+fn what_was_changed_under_always_is_on_disk_although_the_policy_changes_at_once() {
+    let folder = Folder::new("log-unset");
+    for policy in ["everysec", "no"] {
+        for i in 0..3 {
+            let server = start(&folder, &["--appendfsync", "always"]);
+            let mut client = server.client();
+            let key = format!("{policy}:{i}");
+            let change = ["CONFIG", "SET", "appendfsync", policy];
+            client.send(&[command(&["SET", &key, "v"]), command(&change)].concat());
+            assert_eq!(client.read(), ok());
+            kill(server);
+            let server = start(&folder, &[]);
+            assert_eq!(server.client().call(&["GET", &key]), bulk("v"), "{i}");
+            kill(server);
+        }
     }
 }
 

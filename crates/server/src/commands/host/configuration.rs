@@ -68,7 +68,8 @@ impl Turn<'_> {
             },
             |settings| {
                 crate::config::engine::apply(settings, &server.keyspace);
-                server.log.follow(settings, &server.loops);
+                let records = server.keyspace.records();
+                server.log.follow(settings, records, &server.loops);
             },
         )?;
         // A shorter time-out must not wait for the end of a long sleep.

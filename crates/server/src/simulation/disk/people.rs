@@ -69,6 +69,14 @@ fn marks_in(bytes: &[u8]) -> Vec<u64> {
     text.split("mark:").skip(1).filter_map(number).collect()
 }
 
+/// The greater one of two numbers of records, if replies wait for that.
+fn greater(needed: u64, records: u64, held: u64) -> u64 {
+    match records <= held {
+        true => needed.max(records),
+        false => needed,
+    }
+}
+
 impl Person {
     pub(super) fn new(kind: Kind, peer: Peer) -> Self {
         let mut person = Self {
@@ -122,19 +130,20 @@ impl Person {
         }
     }
 
-    /// Takes what has arrived. Returns the number of records that it depends on.
-    pub(super) fn hear(&mut self, town: &mut Town) -> Result<u64, String> {
+    /// Takes what has arrived. Returns the number of records that it depends on, where it waits
+    /// for no more than `held`.
+    pub(super) fn hear(&mut self, town: &mut Town, held: u64) -> Result<u64, String> {
         if self.peer.wire.borrow().sent() == 0 {
             return Ok(0);
         }
         self.received.extend(self.peer.take());
         match self.kind {
-            Kind::Talker | Kind::Banker => self.hear_replies(),
-            Kind::Listener | Kind::Blocker => self.hear_marks(town),
+            Kind::Talker | Kind::Banker => self.hear_replies(held),
+            Kind::Listener | Kind::Blocker => self.hear_marks(town, held),
         }
     }
 
-    fn hear_replies(&mut self) -> Result<u64, String> {
+    fn hear_replies(&mut self, held: u64) -> Result<u64, String> {
         let mut needed = 0;
         while !self.received.is_empty() {
             let Some((reply, records)) = self.expected.front() else {
@@ -146,7 +155,7 @@ impl Person {
                 let (had, was) = (self.received[..n].escape_ascii(), reply.escape_ascii());
                 return Err(format!("received {had}, and {was} was written"));
             }
-            needed = needed.max(*records);
+            needed = greater(needed, *records, held);
             if n < reply.len() {
                 break;
             }
@@ -156,14 +165,15 @@ impl Person {
         Ok(needed)
     }
 
-    fn hear_marks(&mut self, town: &mut Town) -> Result<u64, String> {
+    fn hear_marks(&mut self, town: &mut Town, held: u64) -> Result<u64, String> {
         let mut needed = 0;
         while let Some((reply, used)) = Reply::read(&self.received).map_err(|_| "no reply")? {
             let marks = marks_in(&self.received[..used]);
             self.received.drain(..used);
             for mark in marks {
                 let seen = town.seen.get(&mark);
-                needed = needed.max(*seen.ok_or_else(|| format!("mark {mark} in {reply:?}"))?);
+                let records = seen.ok_or_else(|| format!("mark {mark} in {reply:?}"))?;
+                needed = greater(needed, *records, held);
                 if self.kind == Kind::Blocker && town.relies_on_replies {
                     town.popped.insert(mark);
                 }

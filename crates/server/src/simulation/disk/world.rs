@@ -77,6 +77,8 @@ pub(super) struct World {
     town: Town,
     life: Life,
     policy: SyncPolicy,
+    /// Replies wait for so many records at the most.
+    held: u64,
     evicts: bool,
     people: Vec<Person>,
     /// People by the numbers of their connections.
@@ -112,6 +114,7 @@ impl World {
             town: Town::default(),
             life,
             policy,
+            held: 0,
             evicts,
             people: Vec::new(),
             connections: BTreeMap::new(),
@@ -143,6 +146,10 @@ impl World {
         self.connects = 0;
         self.laziness = [1, 1, 1, 4, 30][self.dice.below(5)];
         self.town.relies_on_replies = self.policy == SyncPolicy::Always;
+        self.held = match self.policy {
+            SyncPolicy::Always => u64::MAX,
+            _ => 0,
+        };
         for (at, kind) in KINDS.into_iter().enumerate() {
             let person = self.connect(at, kind);
             self.people.push(person);
@@ -215,11 +222,9 @@ impl World {
             }
         }
         for (at, person) in self.people.iter_mut().enumerate() {
-            let needed = person.hear(&mut self.town);
+            let needed = person.hear(&mut self.town, self.held);
             let needed = needed.map_err(|why| format!("client {at}: {why}"))?;
-            if self.policy == SyncPolicy::Always {
-                self.ledger.needed = self.ledger.needed.max(needed);
-            }
+            self.ledger.needed = self.ledger.needed.max(needed);
         }
         Ok(())
     }
@@ -259,20 +264,40 @@ impl World {
     /// From now on replies wait for the disk.
     fn begin_to_hold(&mut self) -> Outcome {
         self.hear()?;
+        self.set_policy(SyncPolicy::Always)?;
+        self.held = u64::MAX;
+        self.town.relies_on_replies = true;
+        Ok(())
+    }
+
+    /// From now on no reply waits for the disk, but for those to what was done by now.
+    fn end_to_hold(&mut self) -> Outcome {
+        self.hear()?;
+        self.held = self.ledger.start + self.life.rig.server.keyspace.records();
+        self.town.relies_on_replies = false;
+        let policy = match self.dice.once_in(2) {
+            true => SyncPolicy::EverySecond,
+            false => SyncPolicy::Never,
+        };
+        self.set_policy(policy)
+    }
+
+    fn set_policy(&mut self, policy: SyncPolicy) -> Outcome {
         let server = &self.life.rig.server;
         let change = |settings: &mut Settings| -> Outcome {
-            settings.sync_policy = SyncPolicy::Always;
+            settings.sync_policy = policy;
             Ok(())
         };
-        let follow = |settings: &Settings| server.log.follow(settings, &server.loops);
+        let records = server.keyspace.records();
+        let follow = |settings: &Settings| server.log.follow(settings, records, &server.loops);
         server.config.change(change, follow)?;
-        self.policy = SyncPolicy::Always;
-        self.town.relies_on_replies = true;
+        self.policy = policy;
         Ok(())
     }
 
     fn trouble(&mut self) -> Outcome {
         match self.dice.below(8) {
+            4 if self.policy == SyncPolicy::Always => return self.end_to_hold(),
             4 => return self.begin_to_hold(),
             // A client reads slowly, or goes on.
             5..8 => {

@@ -365,6 +365,14 @@ fn with_always_changes_wait_while_the_disk_is_full_and_reads_go_on() {
         assert!(
             matches!(reader.call(&["SET", "k", "v"]), Reply::Error(why) if why.starts_with("MISCONF"))
         );
+        if round == 2 {
+            // They were changed while the policy was another one.
+            let change = ["CONFIG", "SET", "appendfsync", "everysec"];
+            assert_eq!(reader.call(&change), ok());
+            for (client, key) in &mut waiting {
+                assert!(client.is_silent(), "{key} is not on disk");
+            }
+        }
         disk.make_room(round);
         for (mut client, key) in waiting {
             assert_eq!(client.read(), ok());
