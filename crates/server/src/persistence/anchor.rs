@@ -67,6 +67,16 @@ impl Anchor {
         Some(Self { wall_ms, boot })
     }
 
+    /// When a snapshot was taken, by what it says of itself. Those of other servers say the second.
+    pub(super) fn of_snapshot<'f>(field: impl Fn(&str) -> Option<&'f [u8]>) -> Option<Self> {
+        if let Some(anchor) = field(FIELD).and_then(Self::read) {
+            return Some(anchor);
+        }
+        let seconds = std::str::from_utf8(field("ctime")?).ok()?;
+        let seconds: i64 = seconds.parse().ok()?;
+        Some(Self::of(seconds.checked_mul(1_000)?, 0, ""))
+    }
+
     /// Milliseconds from this moment to a later one; 0 if it is not later.
     pub(super) fn until(&self, later: &Self) -> u64 {
         if let (Some((from, was)), Some((to, is))) = (&self.boot, &later.boot)

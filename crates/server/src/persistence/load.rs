@@ -7,7 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use anyhow::Context as _;
-use tidewheel_keyspace::{Exclusive, Fields, Garbage, Hooks, Keyspace, LoadRules, Options, Time};
+use tidewheel_keyspace::{
+    Exclusive, Fields, Garbage, Hooks, Keyspace, LoadRules, Options, SnapshotItem, SnapshotReader,
+    Time,
+};
 
 use super::anchor::{self, Anchor};
 use super::watched::Watched;
@@ -17,6 +20,9 @@ use crate::scripts::libraries::Table;
 use crate::state::server::{Server, StopReason};
 use crate::state::snapshots::Snapshots;
 use crate::time::clock::ORIGIN_TICK;
+
+/// Who only asks what a file says of itself reads so many fields at most.
+const FIELDS_MAX: usize = 64;
 
 /// Loads the snapshot file, if there is one. Clients may be there, and are refused. If the server
 /// is asked to stop before all is loaded, returns why.
@@ -99,6 +105,23 @@ fn open(path: &Path) -> anyhow::Result<Option<File>> {
         Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(why) => Err(why).context(format!("cannot open {}", path.display())),
     }
+}
+
+/// What the snapshot file says of itself, as far as it can be read. Nothing if there is none.
+pub(super) fn fields(snapshots: &Snapshots) -> Fields {
+    let mut fields = Fields::new();
+    let Ok(Some(mut file)) = open(&snapshots.path()) else {
+        return fields;
+    };
+    let Ok(mut reader) = SnapshotReader::new(&mut file) else {
+        return fields;
+    };
+    while let Ok(Some(SnapshotItem::Field(name, text))) = reader.read_next()
+        && fields.len() < FIELDS_MAX
+    {
+        fields.push((name, text));
+    }
+    fields
 }
 
 /// What the settings in force say of keys that cannot simply be stored.

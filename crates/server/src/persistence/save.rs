@@ -9,7 +9,7 @@ use tidewheel_keyspace::{Exclusive, Saved, Snapshot, SnapshotFailure, SnapshotLi
 
 use super::anchor::{self, Anchor};
 use crate::process::system;
-use crate::state::preface::Preface;
+use crate::state::preface::{LOG, Preface};
 use crate::state::server::Server;
 use crate::state::snapshots::Snapshots;
 
@@ -144,7 +144,7 @@ pub(super) fn tell(saved: &Saved, path: &Path) {
 
 /// What a file that shows a moment says of itself, and its libraries of functions.
 pub(crate) fn preface(server: &Server, time: Time) -> Preface {
-    Preface {
+    let mut preface = Preface {
         fields: vec![
             ("redis-ver", NAMED_VERSION.to_owned()),
             ("redis-bits", "64".to_owned()),
@@ -158,7 +158,12 @@ pub(crate) fn preface(server: &Server, time: Time) -> Preface {
             ),
         ],
         libraries: (server.libraries).look(|table| table.all().map(Arc::clone).collect()),
+    };
+    if server.log.is_on() {
+        let log = server.config.current().log_folder.clone();
+        preface.fields.push((LOG, log));
     }
+    preface
 }
 
 /// Writes a file beside the old one, and puts it in its place when it is on disk, if it may.

@@ -7,6 +7,9 @@ use crate::scripts::libraries::Library;
 /// The field with the number of the segment that follows.
 pub(crate) const SEGMENT: &str = "tidewheel-segment";
 
+/// The field with the folder of the log that has all of the file too.
+pub(crate) const LOG: &str = "tidewheel-log";
+
 /// What a file says of itself, and the libraries of functions.
 #[derive(Debug)]
 pub(crate) struct Preface {

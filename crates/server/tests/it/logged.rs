@@ -246,6 +246,51 @@ fn a_log_begins_with_the_snapshot_that_is_there() {
     assert_eq!(server.client().call(&["GET", "tea"]), bulk("hotter"));
 }
 
+/// The log won without a word, and the next snapshot took the place of the newer one.
+#[test]
+fn a_snapshot_that_is_newer_than_the_log_is_not_passed_over() {
+    let folder = Folder::new("log-then-snapshot");
+    let server = start(&folder, &[]);
+    let mut client = server.client();
+    client.call(&["SET", "tea", "hot"]);
+    // That the log has all of this one too, it says itself.
+    client.call(&["SAVE"]);
+    client.call(&["WAITAOF", "1", "0", "0"]);
+    kill(server);
+    let server = start(&folder, &[]);
+    assert_eq!(server.client().call(&["GET", "tea"]), bulk("hot"));
+    kill(server);
+
+    let server = folder.server();
+    let mut client = server.client();
+    client.call(&["SET", "tea", "cold"]);
+    client.call(&["SAVE"]);
+    kill(server);
+    let refused = || {
+        let flags = ["--dir", folder.text(), "--appendonly", "yes"];
+        let output = program(&flags).stdin(Stdio::null()).output();
+        let output = output.expect("the program runs");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        said
+    };
+    for part in ["dump.rdb is newer than the log", folder.text(), "move"] {
+        assert!(refused().contains(part), "{}", refused());
+    }
+    let (log, aside) = (folder.0.join("log"), folder.0.join("aside"));
+    std::fs::rename(&log, &aside).expect("a folder");
+    let server = start(&folder, &[]);
+    assert_eq!(server.client().call(&["GET", "tea"]), bulk("cold"));
+    kill(server);
+
+    std::fs::remove_dir_all(&log).expect("a folder");
+    std::fs::rename(&aside, &log).expect("a folder");
+    assert!(refused().contains("is newer"));
+    std::fs::rename(folder.file(), folder.0.join("older.rdb")).expect("a file");
+    let server = start(&folder, &[]);
+    assert_eq!(server.client().call(&["GET", "tea"]), bulk("hot"));
+}
+
 #[test]
 fn a_key_that_died_while_no_server_ran_is_announced_once_and_others_are_not() {
     let folder = Folder::new("log-announced");

@@ -19,7 +19,7 @@ use super::file::InOrder;
 use super::rewrite::folder;
 use super::{boot_of, header, moment};
 use crate::config::engine;
-use crate::state::preface::SEGMENT;
+use crate::state::preface::{LOG, SEGMENT};
 use crate::state::server::{Server, StopReason};
 use crate::time::clock::ORIGIN_TICK;
 
@@ -74,6 +74,9 @@ pub(crate) fn recover_from<D: Folder>(
     if let Some(why) = stopped {
         return Ok(Recovered::Stopped(why));
     }
+    if let Some(mark) = &reader.mark {
+        refuse_newer_snapshot(server, mark, path)?;
+    }
     let is_new = base.is_none() && reader.frames == 0;
     let cut = opened.cut();
     reader.end(cut);
@@ -94,6 +97,26 @@ pub(crate) fn recover_from<D: Folder>(
 
 fn explain(path: &Path) -> String {
     format!("cannot load the log in {}", path.display())
+}
+
+/// A snapshot that a server without the log has saved since has what the log has not. Nobody would
+/// load it, and the next snapshot would take its place.
+fn refuse_newer_snapshot(server: &Server, mark: &Mark, path: &Path) -> anyhow::Result<()> {
+    let fields = load::fields(&server.snapshots);
+    let field = |name: &str| {
+        let found = fields.iter().find(|(of, _)| of == name.as_bytes());
+        found.map(|(_, text)| &text[..])
+    };
+    let log = &server.config.current().log_folder;
+    let is_newer = Anchor::of_snapshot(field).is_some_and(|saved| mark.at.until(&saved) > 0);
+    anyhow::ensure!(
+        !is_newer || field(LOG) == Some(log.as_bytes()),
+        "{snapshot} is newer than the log in {path}, and not all of it is there: move {path} away to start with the \
+         snapshot, or move the snapshot away to start with the log",
+        snapshot = server.snapshots.path().display(),
+        path = path.display()
+    );
+    Ok(())
 }
 
 /// The log of another server is not to be passed over in silence.
