@@ -136,6 +136,7 @@ fn invocation(matches: &ArgMatches) -> Result<Invocation, Refusal> {
         settings.users = file::read_users(&settings).map_err(Refusal::Configuration)?;
     }
     settings.derive();
+    settings.check().map_err(Refusal::Configuration)?;
     Ok(Invocation {
         settings,
         file,
@@ -388,6 +389,18 @@ mod tests {
             parse(&["--io-threads", "10"]),
             Err(Refusal::Usage(_))
         ));
+    }
+
+    #[test]
+    fn the_log_and_the_snapshot_have_names_of_their_own_in_their_folder() {
+        for name in ["dump.rdb", "dump.rdb.lock", "..", ".", "", "a/b", "/a"] {
+            let Err(Refusal::Configuration(text)) = parse(&["--appenddirname", name]) else {
+                panic!("{name}")
+            };
+            assert!(text.starts_with("--appenddirname"), "{text}");
+        }
+        let other = ["--dbfilename", "other", "--appenddirname", "dump.rdb"];
+        assert!(parse(&other).is_ok());
     }
 
     #[test]

@@ -123,6 +123,22 @@ impl Settings {
         }
     }
 
+    /// The name of the file that is locked while a server may write the snapshot.
+    pub(crate) fn snapshot_lock(&self) -> String {
+        format!("{}.lock", self.snapshot_file)
+    }
+
+    /// Says which settings cannot be together, if there are some.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let log = &self.log_folder;
+        if *log == self.snapshot_file || *log == self.snapshot_lock() {
+            return Err(format!(
+                "--appenddirname {log}: that is the name of the snapshot (--dbfilename) or of its lock"
+            ));
+        }
+        Ok(())
+    }
+
     /// Computes the settings that follow from others.
     pub(crate) fn derive(&mut self) {
         if let Some(percent) = self.max_memory_clients_percent {
