@@ -41,6 +41,24 @@ impl RealFolder {
         })
     }
 
+    /// Takes a file of the folder for this process, and makes it if it is not there. Who drops it
+    /// gives it back, and so does the system when the process ends.
+    ///
+    /// # Errors
+    ///
+    /// `WouldBlock` if somebody has it.
+    pub fn lock_file(&self, name: &str) -> io::Result<File> {
+        let lock = match self.create_new(name) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.open(name)?,
+            created => created?,
+        };
+        match lock.try_lock() {
+            Ok(()) => Ok(lock),
+            Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
     /// The folder at this path, for [`LogReader`](crate::LogReader): it needs no right to write
     /// there. Nothing is made if it is not there.
     pub fn read_only(path: &Path) -> Self {
@@ -56,15 +74,7 @@ impl Folder for RealFolder {
     type Lock = File;
 
     fn lock(&self) -> io::Result<File> {
-        let lock = match self.create_new(LOCK) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.open(LOCK)?,
-            created => created?,
-        };
-        match lock.try_lock() {
-            Ok(()) => Ok(lock),
-            Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
-            Err(TryLockError::Error(error)) => Err(error),
-        }
+        self.lock_file(LOCK)
     }
 
     fn list(&self) -> io::Result<Vec<String>> {

@@ -40,4 +40,21 @@ pub(crate) use self::anchor::Anchor;
 pub(crate) use self::load::{Stays, check, load, load_functions, load_keys, offset_of, read};
 #[cfg(test)]
 pub(crate) use self::save::preface;
-pub(crate) use self::save::{begin, save, save_and_pause};
+pub(crate) use self::save::{begin, claim, save, save_and_pause};
+
+/// Takes the snapshot file for this server, if it saves there by itself and its folder is there. If
+/// nothing can be written there, nobody writes there, and who tries is told.
+///
+/// # Errors
+///
+/// If another server has it: each would write over what the other has saved.
+pub(crate) fn claim_if_it_saves(server: &Server) -> std::io::Result<()> {
+    let snapshots = &server.snapshots;
+    if !server.config.current().save_points.are_any() || !snapshots.folder.is_dir() {
+        return Ok(());
+    }
+    match snapshots.claim() {
+        Err(why) if why.kind() == std::io::ErrorKind::WouldBlock => Err(why),
+        _ => Ok(()),
+    }
+}

@@ -173,7 +173,7 @@ fn replace(
     may_replace: impl FnOnce() -> io::Result<()>,
 ) -> io::Result<Saved> {
     let folder = &snapshots.folder;
-    make_folder(folder)?;
+    claim(snapshots)?;
     let beside = folder.join(snapshots.name_beside());
     // What stands there is of a server that was killed, or a trap: a link, or a pipe.
     let _ = fs::remove_file(&beside);
@@ -198,6 +198,16 @@ fn replace(
             Err(why)
         }
     }
+}
+
+/// Takes the file for this server. Makes the folder if it is not there.
+///
+/// # Errors
+///
+/// If another server has it, or if nothing can be written there.
+pub(crate) fn claim(snapshots: &Snapshots) -> io::Result<()> {
+    make_folder(&snapshots.folder)?;
+    snapshots.claim()
 }
 
 /// Makes the folder if it is not there. Then nothing in it is to be committed.
@@ -240,6 +250,6 @@ mod tests {
         assert_eq!(fs::read(folder.join("file")).expect("a file"), b"second");
         let names = fs::read_dir(&folder).expect("a folder").count();
         fs::remove_dir_all(&folder).expect("it is there");
-        assert_eq!(names, 2, "the file and .gitignore");
+        assert_eq!(names, 3, "the file, its lock and .gitignore");
     }
 }

@@ -141,6 +141,7 @@ impl Running {
     pub(crate) fn load(&mut self) -> anyhow::Result<Option<StopReason>> {
         let stops = || self.stopped.try_recv().ok();
         let settings = self.server.config.current();
+        persistence::claim_if_it_saves(&self.server)?;
         let stopped = match settings.append_only {
             false => {
                 let folder = log::folder(&settings);

@@ -1,10 +1,13 @@
 //! The snapshot file, and what is known of the last one.
 
+use std::fs::File;
+use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
 
 use parking_lot::Mutex;
 use tidewheel_keyspace::SnapshotCourse;
+use tidewheel_log::RealFolder;
 
 use crate::config::{SavePoints, Settings};
 
@@ -16,8 +19,11 @@ const RETRY_S: u64 = 5;
 pub(crate) struct Snapshots {
     pub(crate) folder: PathBuf,
     pub(crate) name: String,
+    lock_name: String,
     /// Snapshots that were begun, whether or not they were written.
     named: AtomicU64,
+    /// Locked while this server may write the file: no other one does then.
+    lock: Mutex<Option<File>>,
     /// Held while a new file takes the old one's place.
     pub(crate) place: Mutex<()>,
     /// The wall time of the last one that was written, or of the start, in seconds.
@@ -52,7 +58,9 @@ impl Snapshots {
         Self {
             folder: PathBuf::from(&settings.folder),
             name: settings.snapshot_file.clone(),
+            lock_name: settings.snapshot_lock(),
             named: AtomicU64::new(0),
+            lock: Mutex::default(),
             place: Mutex::default(),
             last_s: AtomicI64::new(now_s),
             changes: AtomicU64::new(0),
@@ -63,6 +71,32 @@ impl Snapshots {
             begun: AtomicU64::new(0),
             took_ms: AtomicU64::new(0),
             ended: AtomicU64::new(tick),
+        }
+    }
+
+    /// Takes the file for this server, for as long as it runs. The folder is there.
+    ///
+    /// # Errors
+    ///
+    /// `WouldBlock` if another server has it.
+    pub(crate) fn claim(&self) -> io::Result<()> {
+        let mut lock = self.lock.lock();
+        if lock.is_none() {
+            let folder = RealFolder::new(&self.folder)?;
+            let claimed = folder.lock_file(&self.lock_name);
+            *lock = Some(claimed.map_err(|why| self.explain(why))?);
+        }
+        Ok(())
+    }
+
+    fn explain(&self, why: io::Error) -> io::Error {
+        match why.kind() {
+            kind @ io::ErrorKind::WouldBlock => {
+                let (name, folder) = (&self.name, self.folder.display());
+                let text = format!("{name} in {folder} is in use by another server");
+                io::Error::new(kind, text)
+            }
+            _ => why,
         }
     }
 

@@ -126,6 +126,45 @@ fn a_file_that_cannot_be_written_is_an_error_and_the_server_goes_on() {
     std::fs::remove_file(&folder.0).expect("it is there");
 }
 
+/// Each wrote over what the other had saved.
+#[test]
+fn two_servers_never_save_to_one_file() {
+    let folder = Folder::new("two-savers");
+    let saves = ["--dir", folder.text(), "--save", "3600 1000"];
+    let first = Server::start_logged(&saves);
+    // There is no folder yet, so nobody has it.
+    let early = Server::start_logged(&saves);
+    first.client().call(&["SET", "k", "first"]);
+    assert_eq!(first.client().call(&["SAVE"]), ok());
+
+    let output = program(&saves).stdin(Stdio::null()).output();
+    let output = output.expect("the program runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    for part in [folder.text(), "dump.rdb", "in use by another server"] {
+        assert!(said.contains(part), "{said}");
+    }
+    // Who keeps nothing may start there, and save when the other one is gone.
+    let memory = folder.server();
+    for server in [&early, &memory] {
+        let mut client = server.client();
+        client.call(&["SET", "k", "second"]);
+        for command in ["SAVE", "BGSAVE"] {
+            let refused = client.call(&[command]);
+            assert!(matches!(refused, Reply::Error(_)), "{command}: {refused:?}");
+        }
+        server.logged("in use by another server");
+    }
+    // Another file in the same folder is nobody's business.
+    let other = [&saves[..], &["--dbfilename", "other.rdb"]].concat();
+    assert_eq!(Server::start(&other).client().call(&["SAVE"]), ok());
+    drop(first);
+    assert_eq!(memory.client().call(&["SAVE"]), ok());
+    drop(memory);
+    let server = Server::start(&saves);
+    assert_eq!(server.client().call(&["GET", "k"]), bulk("second"));
+}
+
 /// Who starts with a wrong file must notice, and must not write over it.
 #[test]
 fn a_file_that_is_damaged_keeps_the_server_from_starting_and_stays_as_it_is() {

@@ -96,6 +96,11 @@ impl Turn<'_> {
     }
 
     fn begin_snapshot(&mut self, conn: &mut Connection) -> HandlerResult {
+        let snapshots = &self.state.server.snapshots;
+        if let Err(why) = persistence::claim(snapshots) {
+            tracing::error!("cannot save to {}: {why}", snapshots.path().display());
+            return Err(NOT_SAVED);
+        }
         let (time, shared) = (self.state.time, Arc::clone(&self.state.server));
         let begun = self.alone(conn, |_, alone| persistence::begin(&shared, alone, time));
         match begun {
