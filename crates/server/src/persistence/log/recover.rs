@@ -46,6 +46,11 @@ pub(crate) fn recover(
 ) -> anyhow::Result<Recovered<RealFolder>> {
     let path = folder(&server.config.current());
     refuse_foreign(&path)?;
+    if !path.join("manifest").exists() {
+        let beside = Path::new(&server.config.current().folder).to_owned();
+        refuse_foreign(&beside)?;
+        refuse_foreign(&beside.join("appendonlydir"))?;
+    }
     super::super::save::make_folder(Path::new(&server.config.current().folder))?;
     fs::create_dir_all(&path).with_context(|| format!("cannot make {}", path.display()))?;
     let folder = RealFolder::new(&path).with_context(|| explain(&path))?;
@@ -119,7 +124,8 @@ fn refuse_newer_snapshot(server: &Server, mark: &Mark, path: &Path) -> anyhow::R
     Ok(())
 }
 
-/// The log of another server is not to be passed over in silence.
+/// The log of another server is not to be passed over in silence: not in the folder of the log,
+/// and not where the other server has it, if there is no log yet.
 fn refuse_foreign(path: &Path) -> anyhow::Result<()> {
     let Ok(names) = fs::read_dir(path) else {
         return Ok(());
@@ -128,8 +134,8 @@ fn refuse_foreign(path: &Path) -> anyhow::Result<()> {
         let name = name?.file_name();
         anyhow::ensure!(
             !name.to_string_lossy().contains(".aof"),
-            "{} has the log of another server ({}): load it there, save a snapshot, and start with that, or name \
-             another folder (--appenddirname)",
+            "{} has the log of another server ({}): load it there, save a snapshot, move that log away, and start with \
+             the snapshot",
             path.display(),
             name.to_string_lossy()
         );

@@ -179,6 +179,21 @@ fn the_log_of_another_server_is_refused() {
         assert_says(&said, &[folder.text(), "log of another server", name]);
         fs::remove_file(&path).expect("it is still there");
     }
+    // Where those servers have them.
+    let other = folder.0.join("appendonlydir");
+    fs::create_dir_all(&other).expect("a folder");
+    for path in [
+        folder.0.join("appendonly.aof"),
+        other.join("appendonly.aof.1.incr.aof"),
+    ] {
+        fs::write(&path, b"something").expect("a file");
+        let name = path.file_name().expect("a name").to_string_lossy();
+        assert_says(&refused(folder.text()), &["log of another server", &name]);
+        fs::remove_file(&path).expect("it is still there");
+    }
+    drop(start(folder.text()));
+    // With a log of our own there, it is somebody's copy.
+    fs::write(folder.0.join("appendonly.aof"), b"something").expect("a file");
     drop(start(folder.text()));
 }
 
