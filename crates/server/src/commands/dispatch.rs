@@ -12,6 +12,7 @@ use tidewheel_resp::Args;
 use crate::clients::checks;
 use crate::clients::connection::{Connection, Replies, WaitingCommand};
 use crate::commands::foreign_protocol;
+use crate::commands::host::script::UNLOGGED;
 use crate::commands::host::transaction::{refused, runs_at_once};
 use crate::commands::turn::{CommandStep, Turn};
 use crate::config::{ClientAccess, DENIED};
@@ -490,14 +491,14 @@ impl Turn<'_> {
             self.refuse_call(conn, Some(row), why);
             return Some(CommandStep::Done);
         }
+        if shared & checks::UNLOGGED != 0 && self.is_unlogged(conn, row, args) {
+            self.refuse_call(conn, Some(row), UNLOGGED);
+            return Some(CommandStep::Done);
+        }
         let mut changes = || {
             row.name == "exec" && conn.queue.as_ref().is_some_and(|queue| queue.writes())
                 || self.may_write(row, args)
         };
-        if shared & checks::UNLOGGED != 0 && changes() {
-            self.refuse_call(conn, Some(row), UNLOGGED);
-            return Some(CommandStep::Done);
-        }
         let waits =
             shared & checks::PAUSE_ALL != 0 || (shared & checks::PAUSE_WRITE != 0 && changes());
         if waits {
@@ -509,16 +510,22 @@ impl Turn<'_> {
     }
 }
 
+impl Turn<'_> {
+    /// Returns true if a command, or one that EXEC would run, is refused while the log cannot be
+    /// written.
+    fn is_unlogged(&mut self, conn: &Connection, row: &Command, args: Args<'_>) -> bool {
+        let queue = conn.queue.as_deref().filter(|_| row.name == "exec");
+        let mut queued = queue.iter().flat_map(|queue| queue.calls());
+        self.is_refused_unlogged(row, args)
+            || queued.any(|(row, args)| self.is_refused_unlogged(row, args))
+    }
+}
+
 /// Returns true if a command may run while the snapshot is loaded: it shows no key, and changes
 /// none. Those of DEBUG would.
 fn runs_while_loading(row: &Command) -> bool {
     row.flags.has(Flags::LOADING) && (!row.name.starts_with("debug|") || row.name == "debug|help")
 }
-
-/// The reply to a command that would change data while the log cannot be written.
-const UNLOGGED: CommandError = CommandError::fixed(
-    "MISCONF Errors writing to the AOF file: data cannot be changed until the log can be written, see the server's log",
-);
 
 /// Returns true if a command may run while its loop is in a script: it looks at no keys.
 fn runs_beside_script(row: &Command) -> bool {

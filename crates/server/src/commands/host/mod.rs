@@ -17,7 +17,7 @@ mod parts;
 mod persistence;
 mod pubsub;
 mod replication;
-mod script;
+pub(super) mod script;
 mod session;
 mod slow_log;
 mod tracking;

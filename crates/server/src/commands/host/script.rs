@@ -60,6 +60,11 @@ const MAY_WRITE: &str = "ERR Can not execute a script with write flag using *_ro
 const OUT_OF_REACH: &str = "ERR the script has changed data, and then needs a key that it has not \
                             declared and others use now; it will reach for it in its next run";
 const AGAIN: &str = "ERR the script begins again with more locks";
+/// The reply to a command that would change data while the log cannot be written.
+pub(crate) const UNLOGGED: CommandError = CommandError::fixed(
+    "MISCONF Errors writing to the AOF file: data cannot be changed until the log can be written, see the server's log",
+);
+
 const KILLED: &str = "ERR Error running script: Script killed by user with SCRIPT KILL.";
 const STOPPING: &str = "ERR Error running script: the server stops";
 const NOT_BUSY: &str = "NOTBUSY No scripts in execution right now.";
@@ -219,8 +224,26 @@ impl Turn<'_> {
     /// Returns true if a pause of writes holds a call back. Of a script or a function with flags
     /// these say whether it writes.
     pub(crate) fn may_write(&mut self, row: &Command, args: Args<'_>) -> bool {
+        match self.script_flags(row, args) {
+            Some(flags) if flags.has_shebang => !flags.no_writes,
+            _ => is_write(row),
+        }
+    }
+
+    /// Returns true if a command is refused while the log cannot be written, as the public servers
+    /// do it: those that change data, and PING. A script that does not say whether it changes
+    /// something runs up to the call that does.
+    pub(crate) fn is_refused_unlogged(&mut self, row: &Command, args: Args<'_>) -> bool {
+        let says_so = |flags: ScriptFlags| flags.has_shebang && !flags.no_writes;
+        row.flags.has(Flags::WRITE)
+            || row.name == "ping"
+            || self.script_flags(row, args).is_some_and(says_so)
+    }
+
+    /// What the script or function that a command calls says of itself, if it is there.
+    fn script_flags(&mut self, row: &Command, args: Args<'_>) -> Option<ScriptFlags> {
         let text = args.get(1).unwrap_or_default();
-        let flags = match row.name {
+        match row.name {
             "eval" => shebang(text).ok(),
             "evalsha" => Sha::parse(text)
                 .and_then(|name| self.find_script(&name))
@@ -231,10 +254,6 @@ impl Turn<'_> {
                 found.map(|(library, at)| library.functions[at].registered.flags)
             }
             _ => None,
-        };
-        match flags {
-            Some(flags) if flags.has_shebang => !flags.no_writes,
-            _ => is_write(row),
         }
     }
 
@@ -562,6 +581,9 @@ impl Run<'_, '_, '_> {
         let tells = !is_run_here(row);
         let writes = row.flags.has(Flags::WRITE);
         if writes && !self.wrote {
+            if self.turn.state.seat.bits() & checks::UNLOGGED != 0 {
+                return Err(UNLOGGED);
+            }
             if !self.running().writes() {
                 return Err(error(KILLED));
             }

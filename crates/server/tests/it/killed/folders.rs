@@ -320,6 +320,7 @@ fn while_the_disk_is_full_changes_are_refused_and_reads_go_on() {
         }
         if round == 1 {
             assert_waitaof_waits(&disk.server);
+            assert_refused_as_elsewhere(&disk.server);
         }
         if round == 2 {
             disk.server.signal(Signal::TERM);
@@ -329,6 +330,38 @@ fn while_the_disk_is_full_changes_are_refused_and_reads_go_on() {
     }
     std::thread::sleep(Duration::from_millis(1_100));
     disk.check();
+}
+
+/// What the public servers refuse then is refused, and the rest is not.
+fn assert_refused_as_elsewhere(server: &Server) {
+    let mut client = server.client();
+    let writes = "return redis.call('SET', 'k', 'v')";
+    for (words, is_refused) in [
+        (&["PUBLISH", "channel", "word"][..], false),
+        (&["SPUBLISH", "channel", "word"], false),
+        (&["PFCOUNT", "nothing"], false),
+        (&["EVAL", "return redis.call('GET', 'k')", "0"], false),
+        (&["EVAL", "#!lua flags=no-writes\nreturn 1", "0"], false),
+        (&["EVAL", "#!lua\nreturn 1", "0"], true),
+        (&["EVAL", writes, "0"], true),
+        (&["BLPOP", "nothing", "0.1"], true),
+        (&["EXPIRE", "nothing", "10"], true),
+        (&["PING"], true),
+        (&["MULTI"], false),
+        (&["PUBLISH", "channel", "word"], false),
+        (&["EVAL", "return 1", "0"], false),
+        (&["EXEC"], false),
+        (&["MULTI"], false),
+        (&["SET", "k", "v"], true),
+        (&["DISCARD"], false),
+    ] {
+        let reply = client.call(words);
+        let why = match &reply {
+            Reply::Error(why) => why.starts_with("MISCONF"),
+            _ => false,
+        };
+        assert_eq!(why, is_refused, "{words:?}: {reply:?}");
+    }
 }
 
 /// WAITAOF waits for its time, and who waits holds up nobody.
