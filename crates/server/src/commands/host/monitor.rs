@@ -47,7 +47,7 @@ impl Turn<'_> {
     /// Shows a command that has run to the monitors. Administrators' commands are shown to
     /// nobody.
     #[cold]
-    pub(crate) fn show(&self, conn: &Connection, row: &Command, args: Args<'_>) {
+    pub(crate) fn show(&mut self, conn: &Connection, row: &Command, args: Args<'_>) {
         if row.flags.has(Flags::ADMIN) || row.flags.has(Flags::SKIP_MONITOR) {
             return;
         }
@@ -57,12 +57,32 @@ impl Turn<'_> {
 
     /// Shows a command of this client to the monitors.
     pub(super) fn show_from<'a>(
-        &self,
+        &mut self,
         db: u32,
         client: &impl Display,
         args: impl ExactSizeIterator<Item = &'a [u8]>,
     ) {
         let line = monitors::line(self.state.time, db, client, args);
-        self.state.server.monitors.show(&line);
+        self.show_line(line);
+    }
+
+    /// Shows a line to the monitors: while replies wait for the log, when the command has ended.
+    /// The record of a transaction or a script is made at its end: until then monitors' output has
+    /// no record to wait for.
+    pub(super) fn show_line(&mut self, line: Vec<u8>) {
+        let server = &self.state.server;
+        if !server.log.holds_replies() {
+            return server.monitors.show(&line);
+        }
+        if !self.lines.keep(line) {
+            self.show_lines();
+        }
+    }
+
+    /// Shows the lines that have waited.
+    pub(crate) fn show_lines(&mut self) {
+        for line in self.lines.take() {
+            self.state.server.monitors.show(&line);
+        }
     }
 }

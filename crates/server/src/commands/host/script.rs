@@ -170,7 +170,7 @@ impl Turn<'_> {
 
     /// Shows monitors the call of a script or a function, before what it calls, and also if there
     /// is none of that name.
-    pub(super) fn show_call(&self, conn: &Connection, args: Args<'_>) {
+    pub(super) fn show_call(&mut self, conn: &Connection, args: Args<'_>) {
         if self.state.seat.bits() & checks::MONITORED != 0 {
             self.show_from(conn.session.db, &conn.client.peer, args.iter());
         }
@@ -369,7 +369,7 @@ impl Turn<'_> {
             }
             code.learned().has_run();
             for line in calls_shown {
-                server.monitors.show(&line);
+                self.show_line(line);
             }
             // It has raised the error of a call, or returned it.
             self.error_is_counted =
@@ -622,7 +622,7 @@ impl Run<'_, '_, '_> {
         self.calls_shown.push(line);
         if self.acted || is_long || self.calls_shown.len() >= SHOWN_MAX {
             for line in self.calls_shown.drain(..) {
-                self.turn.state.server.monitors.show(&line);
+                self.turn.show_line(line);
             }
         }
     }
