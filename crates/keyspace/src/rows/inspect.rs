@@ -26,7 +26,7 @@ pub(super) const ROWS: &[Command] = &chapter(Group::Server, "", [
         .keys(KeySpec::one(2, "RO"))
         .says("Returns the size of a collection that is packed into one block."),
     row("debug|loadaof", 2, "admin noscript loading stale", "")
-        .says("Is refused: there is no append-only file."),
+        .says("Is refused: a log is loaded when the server starts."),
     row("debug|log", 3, "admin noscript loading stale", "message")
         .says("Writes a line to the server's log."),
     row("debug|object", 3, "admin noscript loading stale", "key")

@@ -159,7 +159,7 @@ impl Turn<'_> {
     pub(super) fn debug_load_aof(&mut self, conn: &Connection) -> HandlerResult {
         check(conn)?;
         Err(error(
-            "ERR this server writes no append-only log, so there is nothing to load",
+            "ERR a log is loaded when the server starts, and never again",
         ))
     }
 

@@ -21,13 +21,7 @@ const UNITS: (&str, &str) = (
 const VERSION: (u32, u32) = (7, 2);
 
 /// Reasons of failures that are whole families of commands.
-const MISSING: &[&str] = &[
-    "ACL",
-    "replication",
-    "snapshots in the background",
-    "no append-only file",
-    "modules and cluster",
-];
+const MISSING: &[&str] = &["ACL", "replication", "modules and cluster"];
 
 /// A word, and what differs.
 type Verdict = (String, String);
