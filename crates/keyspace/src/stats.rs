@@ -25,6 +25,9 @@ pub struct Stats {
     pub changes: u64,
     /// Microseconds from a key's deadline to its removal.
     pub lateness_us: Quantiles,
+    /// The same by powers of two: `[0]` counts zeros, `[i]` those of `2^(i-1) ..< 2^i`, the last
+    /// also all above.
+    pub lateness_us_by_power: [u64; 32],
     /// Shards with keys that are due, because a pass had no budget left for them.
     pub backlog_shards: usize,
     /// Milliseconds by which the latest shard lags; 0 without a backlog.
@@ -60,6 +63,7 @@ impl Keyspace {
             events_pending,
             events_dropped,
             lateness_us: self.lateness_us.quantiles(),
+            lateness_us_by_power: self.lateness_us.by_power(),
             lock_hold_ns: self.lock_hold_ns.quantiles(),
             next_deadline: NEVER,
             used_memory: self.used_memory(),

@@ -33,6 +33,7 @@
 //! - `loop_handle/`: a loop's handle for other threads, with its alarm and its inbox.
 //! - `net/`, `process/`: accepting, and output that is not sent yet; open files, the log, a thread
 //!   that frees big memory, those that run long commands.
+//! - `pages/`: metrics over HTTP. A thread that asks the server as any client does.
 //! - `users/`: who a client is, and what it may do (ACL).
 //! - `config/`: one table of keys; flag, file, environment, CONFIG and help follow from it.
 //! - `counters/`, `time/`: counters for INFO, the slow log, LATENCY; engine time in step with the
@@ -100,6 +101,7 @@ mod counters;
 mod loop_handle;
 mod loops;
 mod net;
+mod pages;
 mod persistence;
 mod process;
 mod pubsub;
@@ -181,7 +183,8 @@ fn serve(invocation: Invocation) -> ExitCode {
 }
 
 fn run(mut settings: Settings, file: Option<std::path::PathBuf>) -> anyhow::Result<StopReason> {
-    let own_files = process::system::own_files(settings.loops(), settings.bind.len());
+    let listeners = settings.bind.len() + pages::files(&settings);
+    let own_files = process::system::own_files(settings.loops(), listeners);
     fit_open_files(&mut settings, own_files)?;
     let exposed = settings.bind.iter().any(|bind| !bind.ip().is_loopback());
     let protected = settings.protected_mode;
@@ -252,12 +255,15 @@ fn announce(running: &Running) {
     let addresses: Vec<String> = running.addresses.iter().map(ToString::to_string).collect();
     let server = &running.server;
     let text = format!(
-        "tidewheel {} listens on {} ({} event loops, {} shards)\n{}\ntry: redis-cli -p {} SET tea hot PX 3000\n",
+        "tidewheel {} listens on {} ({} event loops, {} shards)\n{}{}\ntry: redis-cli -p {} SET tea hot PX 3000\n",
         env!("CARGO_PKG_VERSION"),
         addresses.join(" and "),
         server.loops.len(),
         server.keyspace.shards(),
         persistence::what_is_kept(server),
+        (running.pages()).map_or(String::new(), |address| format!(
+            "\nmetrics: http://{address}/metrics"
+        )),
         server.port,
     );
     if let Err(why) = std::io::stdout().write_all(text.as_bytes()) {

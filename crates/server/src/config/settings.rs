@@ -42,6 +42,11 @@ pub(crate) struct Settings {
     /// The streams that keep what expires.
     pub(crate) expired_streams: ExpiredStreams,
     pub(crate) password: Password,
+    /// The port at which metrics are shown over HTTP; 0 = none.
+    pub(crate) http_port: u16,
+    pub(crate) http_bind: BindAddress,
+    /// Names by which requests may call this server, beside addresses and `localhost`.
+    pub(crate) http_hosts: Vec<String>,
     /// Who may come in, and do what.
     pub(crate) users: Arc<Users>,
     /// The file that users are taken from; empty if there is none.
@@ -171,6 +176,9 @@ impl Default for Settings {
             notify: NotifyFlags::NONE,
             expired_streams: ExpiredStreams::default(),
             password: Password::default(),
+            http_port: 0,
+            http_bind: BindAddress::loopback(),
+            http_hosts: Vec::new(),
             users: Arc::default(),
             user_file: String::new(),
             denials_max: 128,

@@ -18,6 +18,7 @@ use crate::config::{SavePoints, SyncPolicy};
 use crate::loop_handle::LoopHandle;
 use crate::loops::event_loop::{EventLoop, WAKER};
 use crate::net::listener;
+use crate::pages::{self, Pages};
 use crate::persistence;
 use crate::persistence::log::{self, LogThreads, Recovered};
 use crate::process::long_threads;
@@ -37,6 +38,7 @@ pub(crate) struct Running {
     pub(crate) addresses: Vec<std::net::SocketAddr>,
     loops: Vec<JoinHandle<()>>,
     log: Option<LogThreads>,
+    pages: Option<Pages>,
     stopped: Receiver<StopReason>,
 }
 
@@ -47,6 +49,7 @@ pub(crate) fn start(
     own_files: usize,
 ) -> anyhow::Result<Running> {
     let listeners = listener::open(&settings)?;
+    let pages = pages::open(&settings)?;
     let addresses = listeners
         .iter()
         .map(mio::net::TcpListener::local_addr)
@@ -80,11 +83,15 @@ pub(crate) fn start(
     server.keyspace.gate().set(checks::LOADING);
     long_threads::start(&server).context("cannot start a thread")?;
     let loops = spawn(&server, polls, listeners)?;
+    let pages = pages
+        .map(|listener| Pages::start(&server, listener))
+        .transpose()?;
     Ok(Running {
         server,
         addresses,
         loops,
         log: None,
+        pages,
         stopped,
     })
 }
@@ -170,6 +177,11 @@ impl Running {
         Ok(stopped)
     }
 
+    /// Returns where pages are served over HTTP, if they are.
+    pub(crate) fn pages(&self) -> Option<std::net::SocketAddr> {
+        self.pages.as_ref().map(|pages| pages.address)
+    }
+
     /// Waits until somebody asks the server to stop.
     pub(crate) fn wait(&self) -> StopReason {
         self.stopped.recv().unwrap_or(StopReason::Failure)
@@ -218,6 +230,9 @@ impl Running {
         self.server.stopping.store(true, Ordering::Release);
         self.server.long_work.end();
         self.server.nudge_all();
+        if let Some(pages) = self.pages {
+            pages.stop();
+        }
         for handle in self.loops {
             if handle.join().is_err() {
                 tracing::error!("an event loop ended by a panic");

@@ -21,6 +21,7 @@ mod logged;
 mod monitor;
 #[cfg(unix)]
 mod open_files;
+mod pages;
 mod persistence;
 mod process;
 mod protocol;

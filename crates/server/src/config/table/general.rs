@@ -280,6 +280,35 @@ pub(super) static KEYS: &[ConfigKey] = &[
         },
     },
     ConfigKey {
+        name: "http-port",
+        value: "PORT",
+        help: "port for metrics and health over HTTP: /metrics, /healthz, /readyz; 0 = none",
+        change: ChangeTime::AtStart,
+        get: |s| s.http_port.to_string(),
+        set: |s, v| put(&mut s.http_port, integer(v, 0, u16::MAX.into())? as u16),
+    },
+    ConfigKey {
+        name: "http-bind",
+        value: "ADDRESS",
+        help: "address of the machine at which it is served over HTTP",
+        change: ChangeTime::AtStart,
+        get: |s| s.http_bind.name().to_owned(),
+        set: |s, v| put(&mut s.http_bind, BindAddress::parse(v)?),
+    },
+    ConfigKey {
+        name: "http-hosts",
+        value: "NAME [NAME ...]",
+        help: "names by which requests over HTTP may call this server, beside addresses and localhost",
+        change: ChangeTime::Live,
+        get: |s| s.http_hosts.join(" "),
+        set: |s, v| {
+            put(
+                &mut s.http_hosts,
+                v.split_whitespace().map(str::to_owned).collect(),
+            )
+        },
+    },
+    ConfigKey {
         name: "aclfile",
         value: "FILE",
         help: "file with a line for each user: user NAME RULE ...; empty = none",

@@ -431,6 +431,7 @@ fn expiry(state: &LoopState, stats: &Stats, text: &mut String) -> std::fmt::Resu
         "lateness_p99_us" = p99,
         "lateness_p999_us" = p999,
         "lateness_max_us" = max,
+        "lateness_histogram_us" = lateness_histogram(&stats.lateness_us_by_power),
         "backlog_shards" = stats.backlog_shards,
         "backlog_ms" = stats.backlog_ms,
         "next_deadline_ms" = next_ms,
@@ -458,6 +459,18 @@ fn expiry(state: &LoopState, stats: &Stats, text: &mut String) -> std::fmt::Resu
         ),
     );
     Ok(())
+}
+
+/// Writes how many keys were removed within which time, as `1=N,2=N,4=N …`; each number includes
+/// those before it.
+fn lateness_histogram(by_power: &[u64]) -> String {
+    let last = by_power.iter().rposition(|count| *count > 0).unwrap_or(0);
+    let mut within = 0;
+    let buckets = by_power[..=last].iter().enumerate().map(|(power, count)| {
+        within += count;
+        format!("{}={within}", 1_u64 << power)
+    });
+    buckets.collect::<Vec<_>>().join(",")
 }
 
 fn nothing(_: &LoopState, _: &Stats, _: &mut String) -> std::fmt::Result {

@@ -1,0 +1,135 @@
+//! The thread that serves pages, its sockets and its limits.
+
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::sync::{Semaphore, oneshot};
+use tokio::time::{sleep, timeout};
+
+use super::routes;
+use crate::config::Settings;
+use crate::state::server::Server;
+
+/// The most connections at once. Others wait to be accepted.
+const CONNECTIONS_MAX: usize = 128;
+
+/// The longest time in which the head of a request comes, also behind an earlier one.
+const HEAD_TIME: Duration = Duration::from_secs(10);
+
+/// The longest time that a connection stays.
+const CONNECTION_TIME: Duration = Duration::from_secs(300);
+
+/// The most bytes of a request's head.
+const HEAD_MAX: usize = 16 << 10;
+
+/// The wait after accepting has failed, for example because there are no descriptors left.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// The thread that serves pages.
+#[derive(Debug)]
+pub(crate) struct Pages {
+    /// Where it listens.
+    pub(crate) address: SocketAddr,
+    stop: oneshot::Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+/// Opens the socket, if `http-port` asks for one.
+pub(crate) fn open(settings: &Settings) -> anyhow::Result<Option<TcpListener>> {
+    if settings.http_port == 0 {
+        return Ok(None);
+    }
+    let address = SocketAddr::new(settings.http_bind.ip(), settings.http_port);
+    let listener = TcpListener::bind(address).with_context(|| {
+        format!("cannot listen on {address} for HTTP; choose another with --http-port")
+    })?;
+    listener.set_nonblocking(true)?;
+    Ok(Some(listener))
+}
+
+/// The most descriptors that it takes: each request has a socket, and a pair within the process.
+pub(crate) fn files(settings: &Settings) -> usize {
+    match settings.http_port {
+        0 => 0,
+        _ => 3 * CONNECTIONS_MAX + 8,
+    }
+}
+
+impl Pages {
+    /// Starts the thread.
+    pub(crate) fn start(server: &Arc<Server>, listener: TcpListener) -> anyhow::Result<Self> {
+        let address = listener.local_addr()?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let (stop, stopped) = oneshot::channel();
+        let server = Arc::clone(server);
+        let run = move || {
+            crate::process::system::go_last();
+            runtime.block_on(async {
+                let serving = serve(&server, listener);
+                tokio::select! {
+                    why = serving => tracing::error!(?why, "pages are not served any more"),
+                    _ = stopped => {}
+                }
+            });
+        };
+        let thread = std::thread::Builder::new().name("pages".to_owned());
+        let thread = thread.spawn(run).context("cannot start a thread")?;
+        Ok(Self {
+            address,
+            stop,
+            thread,
+        })
+    }
+
+    /// Ends it. What is being sent is cut.
+    pub(crate) fn stop(self) {
+        drop(self.stop);
+        if self.thread.join().is_err() {
+            tracing::error!("the thread that serves pages ended by a panic");
+        }
+    }
+}
+
+async fn serve(server: &Arc<Server>, listener: TcpListener) -> std::io::Result<()> {
+    let listener = tokio::net::TcpListener::from_std(listener)?;
+    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    loop {
+        let Ok(place) = Arc::clone(&room).acquire_owned().await else {
+            return Ok(());
+        };
+        let (stream, peer) = match listener.accept().await {
+            Ok(accepted) => accepted,
+            Err(why) => {
+                tracing::debug!(%why, "a request was not accepted");
+                sleep(PAUSE).await;
+                continue;
+            }
+        };
+        let server = Arc::clone(server);
+        tokio::spawn(async move {
+            let answers = service_fn(|request| {
+                let server = Arc::clone(&server);
+                async move {
+                    Ok::<_, std::convert::Infallible>(routes::answer(&server, peer, &request).await)
+                }
+            });
+            let mut http = http1::Builder::new();
+            http.timer(TokioTimer::new())
+                .header_read_timeout(HEAD_TIME)
+                .max_buf_size(HEAD_MAX);
+            let connection = http.serve_connection(TokioIo::new(stream), answers);
+            if let Ok(Err(why)) = timeout(CONNECTION_TIME, connection).await {
+                tracing::debug!(%why, "a connection for pages has ended");
+            }
+            drop(place);
+        });
+    }
+}

@@ -1,0 +1,150 @@
+//! Metrics and health over HTTP.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::time::Duration;
+
+use crate::common::{Server, eventually, ok};
+
+/// A server with pages, and their port.
+fn start(flags: &[&str]) -> (Server, u16) {
+    // Somebody else may take the port before the server does.
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let port = listener.local_addr().expect("an address").port();
+    drop(listener);
+    let text = port.to_string();
+    (
+        Server::start(&[&["--http-port", &text], flags].concat()),
+        port,
+    )
+}
+
+fn connect(port: u16) -> TcpStream {
+    let stream = TcpStream::connect(SocketAddr::from(([127, 0, 0, 1], port))).expect("pages");
+    let patience = Some(Duration::from_secs(20));
+    stream.set_read_timeout(patience).expect("a socket");
+    stream
+}
+
+/// Sends bytes, and reads all that comes.
+fn exchange(port: u16, request: &[u8]) -> String {
+    let mut stream = connect(port);
+    stream.write_all(request).expect("it reads");
+    let mut reply = Vec::new();
+    // It may close while we still send.
+    let _ = stream.read_to_end(&mut reply);
+    String::from_utf8_lossy(&reply).into_owned()
+}
+
+fn get(port: u16, path: &str, headers: &str) -> String {
+    let request =
+        format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{headers}\r\n");
+    exchange(port, request.as_bytes())
+}
+
+fn status(reply: &str) -> &str {
+    reply.split(' ').nth(1).unwrap_or_default()
+}
+
+#[test]
+fn metrics_tell_what_the_server_does() {
+    let (server, port) = start(&[]);
+    let mut client = server.client();
+    client.call(&["SET", "tea", "hot", "PX", "1"]);
+    client.call(&["SET", "cake", "1", "EX", "100"]);
+    eventually("it has expired", || {
+        let text = get(port, "/metrics", "");
+        text.contains("\nredis_expired_keys_total 1\n")
+            .then_some(())
+    });
+    let text = get(port, "/metrics", "");
+    assert_eq!(status(&text), "200");
+    for line in [
+        "redis_up 1",
+        "redis_db_keys{db=\"db0\"} 1",
+        "redis_commands_total{cmd=\"set\"} 2",
+        "redis_evicted_keys_total 0",
+        "tidewheel_lateness_seconds_count 1",
+        "tidewheel_forecast_keys{within=\"+Inf\"} 1",
+    ] {
+        assert!(text.lines().any(|shown| shown == line), "{line} in {text}");
+    }
+    assert_eq!(status(&get(port, "/healthz", "")), "200");
+    assert!(get(port, "/readyz", "").ends_with("ready\n"));
+    assert_eq!(status(&get(port, "/other", "")), "404");
+    assert_eq!(status(&get(port, "/metrics/../metrics", "")), "404");
+}
+
+#[test]
+fn who_asks_needs_the_rights_of_the_commands_behind_it() {
+    let (server, port) = start(&["--requirepass", "pw"]);
+    let mut client = server.client();
+    assert_eq!(client.call(&["AUTH", "pw"]), ok());
+    client.call(&["ACL", "SETUSER", "eve", "on", ">e", "+ping"]);
+    client.call(&["ACL", "SETUSER", "mon", "on", ">m", "+info"]);
+    for (header, expected) in [
+        ("", "401"),
+        // default:pw, default:no, eve:e, mon:m
+        ("Authorization: Basic ZGVmYXVsdDpwdw==\r\n", "200"),
+        ("Authorization: Basic ZGVmYXVsdDpubw==\r\n", "401"),
+        ("Authorization: Basic ZXZlOmU=\r\n", "403"),
+        ("Authorization: Basic bW9uOm0=\r\n", "200"),
+        ("Authorization: Bearer x\r\n", "401"),
+    ] {
+        let reply = get(port, "/metrics", header);
+        assert_eq!(status(&reply), expected, "{header}: {reply}");
+    }
+    // These tell nothing, and balancers know no password.
+    assert_eq!(status(&get(port, "/healthz", "")), "200");
+    assert_eq!(status(&get(port, "/readyz", "")), "200");
+}
+
+#[test]
+fn requests_of_other_peoples_pages_are_refused() {
+    let (server, port) = start(&["--http-hosts", "cache.example"]);
+    let ask = |host: &str, method: &str| {
+        let host = match host {
+            "" => String::new(),
+            host => format!("Host: {host}\r\n"),
+        };
+        let request = format!("{method} /metrics HTTP/1.1\r\n{host}Connection: close\r\n\r\n");
+        status(&exchange(port, request.as_bytes())).to_owned()
+    };
+    for (host, method, expected) in [
+        ("localhost:1", "GET", "200"),
+        ("127.0.0.1", "HEAD", "200"),
+        ("cache.example", "GET", "200"),
+        ("evil.example", "GET", "403"),
+        ("", "GET", "403"),
+        ("localhost", "POST", "405"),
+        ("localhost", "DELETE", "405"),
+    ] {
+        assert_eq!(ask(host, method), expected, "{host} {method}");
+    }
+    for request in [
+        "GET /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n",
+        "GET /metrics HTTP/1.1\r\nHost : localhost\r\n\r\n",
+        "*1\r\n$4\r\nPING\r\n",
+        "\r\n\r\nGET\0",
+    ] {
+        let reply = exchange(port, request.as_bytes());
+        assert_ne!(status(&reply), "200", "{request:?}: {reply}");
+    }
+    let long = format!("GET / HTTP/1.1\r\nX: {}\r\n\r\n", "x".repeat(1 << 20));
+    assert_ne!(status(&exchange(port, long.as_bytes())), "200");
+    assert_eq!(server.client().call(&["SET", "a", "1"]), ok());
+}
+
+#[test]
+fn slow_clients_keep_nobody_out() {
+    let (_server, port) = start(&[]);
+    let mut slow: Vec<TcpStream> = (0..100).map(|_| connect(port)).collect();
+    for stream in &mut slow {
+        stream.write_all(b"GET /metrics HT").expect("it reads");
+    }
+    assert_eq!(status(&get(port, "/healthz", "")), "200");
+    // They are closed after ten seconds.
+    let mut last = slow.pop().expect("one of them");
+    let mut rest = Vec::new();
+    last.read_to_end(&mut rest).expect("the end comes");
+}
