@@ -278,11 +278,11 @@ impl Model {
             let found = places.into_iter().take(maxlen);
             let found = found.filter(|at| list[*at] == w[2].as_bytes());
             let found = found.skip(rank.unsigned_abs() as usize - 1).take(most);
-            let mut found: Vec<_> = found.map(super::integer).collect();
-            if count.is_none() && found.is_empty() {
-                found.push(Reply::Null);
-            }
-            Expect::Flat(found)
+            let mut found = found.map(super::integer);
+            Expect::Reply(match count {
+                None => found.next().unwrap_or(Reply::Null),
+                Some(_) => Reply::Array(found.collect()),
+            })
         })
     }
 
