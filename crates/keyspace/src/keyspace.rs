@@ -207,6 +207,12 @@ impl Keyspace {
         self.shared.events.pending()
     }
 
+    /// How many events there ever were. Lock-free.
+    #[must_use]
+    pub fn events(&self) -> u64 {
+        self.shared.events.queued()
+    }
+
     /// Hands over all events that wait. Those of one key are in the order in which they happened,
     /// and so are those of one thread. No two threads may drain at once: the caller holds a lock of
     /// its own around the call. Locks no shard.

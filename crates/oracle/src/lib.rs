@@ -28,9 +28,8 @@
 //! 2. What it answers and changes, in the function of the model below it: `Model::list`. `note`
 //!    says which event it causes.
 //! 3. Runs draw it from then on. Seeds mean other runs than before.
-//! 4. Simulated clients say only commands whose reply tells whether their keys were there, because
-//!    several readers of the clock expire keys. Those are listed in `simulation/talk.rs` of the
-//!    server.
+//! 4. Simulated clients say the commands of `Draw::any`, `Draw::text` and `Draw::list` that name
+//!    their keys (`simulation/talk.rs` of the server).
 //!
 //! `Draw::any` in `model/keys.rs` has the commands for keys of any type, and `Draw::text` in
 //! `model/text.rs` those for strings. These two may have words that are no text.

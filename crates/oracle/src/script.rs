@@ -370,20 +370,12 @@ impl Word {
     }
 }
 
-/// The keys of a command, and whether it may change data.
+/// The keys of a command.
 fn keys_of(words: &[Bytes]) -> Vec<Bytes> {
     with_row(words, |row, args| {
         let keys = row.keys.positions(args).filter_map(|at| args.get(at));
         keys.map(<[u8]>::to_vec).collect()
     })
-}
-
-/// The keys of a command that may change data.
-pub(crate) fn keys_changed(words: &[Bytes]) -> Vec<Bytes> {
-    match has_flag(words, Flags::WRITE) {
-        true => keys_of(words),
-        false => Vec::new(),
-    }
 }
 
 fn has_flag(words: &[Bytes], flag: Flags) -> bool {

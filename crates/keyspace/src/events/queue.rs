@@ -63,6 +63,12 @@ impl EventQueue {
         self.queued.load(Ordering::Relaxed) != published
     }
 
+    /// How many events were ever queued.
+    #[inline]
+    pub(crate) fn queued(&self) -> u64 {
+        self.queued.load(Ordering::Relaxed)
+    }
+
     /// Publishes all that was queued before the call. The caller holds a lock of its own around it,
     /// so that no other thread publishes later events first.
     pub(crate) fn drain(&self, publish: &mut dyn FnMut(Event)) {

@@ -1,6 +1,6 @@
-//! One command alone, on some keys: for callers that keep the keys themselves.
+//! Keys as others see them who run commands on a model: what is there, and what leaves by itself.
 
-use super::{Entry, Event, Kind, Model, Place};
+use super::{Entry, Kind, Model, Place};
 
 impl Entry {
     /// The tick at which it dies.
@@ -26,29 +26,13 @@ impl Entry {
 }
 
 impl Model {
-    /// Puts a key there, as it was elsewhere.
-    pub fn lay(&mut self, place: Place, entry: Entry) {
-        self.entries.insert(place, entry);
+    /// What is stored under a key.
+    pub fn entry_at(&self, place: &Place) -> Option<&Entry> {
+        self.entries.get(place)
     }
 
-    /// Takes a key away again.
+    /// Takes a key away, without an event.
     pub fn lift(&mut self, place: &Place) -> Option<Entry> {
         self.entries.remove(place)
-    }
-
-    /// Whether a command has looked at a key.
-    pub fn has_met(&self, place: &Place) -> bool {
-        self.met.contains(place)
-    }
-
-    /// Whether a command has put another value in the place of a key's.
-    pub fn has_replaced(&self, place: &Place) -> bool {
-        self.replaced.contains(place)
-    }
-
-    /// What has happened to a key.
-    pub fn events_of<'a>(&'a self, place: &'a Place) -> impl Iterator<Item = &'static str> + 'a {
-        let of_it = |event: &&Event| (event.0, &event.1) == (place.0, &place.1);
-        self.events.iter().filter(of_it).map(|event| event.2)
     }
 }

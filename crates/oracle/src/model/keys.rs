@@ -178,9 +178,7 @@ impl Model {
     }
 
     fn take(&mut self, key: &[u8]) -> Option<Entry> {
-        let place = (self.db, key.to_vec());
-        self.met.insert(place.clone());
-        self.entries.remove(&place)
+        self.entries.remove(&(self.db, key.to_vec()))
     }
 
     /// Puts an entry elsewhere, as another value.

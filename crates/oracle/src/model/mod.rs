@@ -113,11 +113,6 @@ pub struct Model {
     /// What deadlines have done.
     deaths: Deaths,
     touched: BTreeSet<Place>,
-    /// Keys that commands have looked at, and those of which they have replaced the value.
-    met: BTreeSet<Place>,
-    replaced: BTreeSet<Place>,
-    /// Keys that commands of scripts have named to change them.
-    changed: BTreeSet<Place>,
     /// Scripts may add nothing.
     is_full: bool,
     /// What was added to each HyperLogLog that there has been, by its bytes.
@@ -361,25 +356,19 @@ impl Model {
     }
 
     fn entry(&mut self, key: &[u8]) -> Option<&mut Entry> {
-        let place = (self.db, key.to_vec());
-        self.met.insert(place.clone());
-        self.entries.get_mut(&place)
+        self.entries.get_mut(&(self.db, key.to_vec()))
     }
 
     /// Puts a value in the place of what was there.
     fn put(&mut self, key: &[u8], kind: Kind, deadline: Option<i128>) {
         self.generations += 1;
         let generation = self.generations;
-        let place = (self.db, key.to_vec());
         let entry = Entry {
             kind,
             deadline,
             generation,
         };
-        self.met.insert(place.clone());
-        if self.entries.insert(place.clone(), entry).is_some() {
-            self.replaced.insert(place);
-        }
+        self.entries.insert((self.db, key.to_vec()), entry);
     }
 
     /// Puts the result of a command under a key: one without members removes it.

@@ -2,8 +2,8 @@
 
 use tidewheel_resp::Reply;
 
-use super::{Answered, Bytes, Expect, Model, Place};
-use crate::script::{Given, Script, keys_changed};
+use super::{Answered, Bytes, Expect, Model};
+use crate::script::{Given, Script};
 
 impl Model {
     pub(super) fn script(&mut self, name: &str, words: &[&[u8]]) -> Answered {
@@ -19,13 +19,9 @@ impl Model {
             ..Given::of(&rest, reads)?
         };
         let here = self.db;
-        let reply = script.run(given, &mut |words| {
-            let keys = keys_changed(words).into_iter();
-            self.changed.extend(keys.map(|key| (self.db, key)));
-            match self.run(words, &Reply::Null) {
-                Expect::Reply(reply) => reply,
-                other => panic!("a script cannot go on with {other:?}"),
-            }
+        let reply = script.run(given, &mut |words| match self.run(words, &Reply::Null) {
+            Expect::Reply(reply) => reply,
+            other => panic!("a script cannot go on with {other:?}"),
         });
         self.db = here;
         Some(Ok(Expect::Reply(reply)))
@@ -34,10 +30,5 @@ impl Model {
     /// From now on scripts may add nothing: there is no memory.
     pub fn is_full(&mut self, is_full: bool) {
         self.is_full = is_full;
-    }
-
-    /// Whether a command of a script that may change data has named a key.
-    pub fn has_changed(&self, place: &Place) -> bool {
-        self.changed.contains(place)
     }
 }

@@ -137,8 +137,8 @@ impl Hub {
         receivers
     }
 
-    /// Publishes the keyspace events that are queued.
-    pub(crate) fn flush(&self, keyspace: &Keyspace) {
+    /// Publishes the keyspace events that are queued, and shows each to an observer.
+    pub(crate) fn flush(&self, keyspace: &Keyspace, observe: impl Fn(&Event)) {
         let mut state = self.state.lock();
         if self.names.load(Ordering::Acquire) == 0 {
             keyspace.drain_events(&mut |_| {});
@@ -147,6 +147,7 @@ impl Hub {
         let flags = keyspace.notify_flags();
         let mut channel = std::mem::take(&mut state.channel);
         keyspace.drain_events(&mut |event: Event| {
+            observe(&event);
             if flags.has(NotifyFlags::KEYSPACE) {
                 name_channel(&mut channel, b"__keyspace@", event.db, &event.key);
                 state.publish(&self.loops, &channel, event.name.as_bytes());

@@ -3,7 +3,6 @@
 
 mod activity;
 mod admission;
-mod attempt;
 mod bank;
 mod behind_answers;
 mod claims;
@@ -11,6 +10,7 @@ mod client;
 mod client_memory;
 mod closing;
 mod crowd;
+mod data;
 mod disk;
 mod done;
 mod episodes;

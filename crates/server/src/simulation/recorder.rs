@@ -1,12 +1,12 @@
 //! Records each command with its time and its reply, for the simulation.
 
 use std::collections::BTreeMap;
-use std::sync::Weak;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tidewheel_keyspace::{TakenRecords, Ticket, Time};
+use tidewheel_keyspace::{Event, TakenRecords, Ticket, Time};
 use tidewheel_resp::{Args, Writer};
 
 use crate::state::log::Trouble;
@@ -28,12 +28,15 @@ pub(crate) struct Recorder {
     suppressed: Mutex<Option<SuppressedReply>>,
     /// The clock's time before the running command's duration was added.
     before: Mutex<Option<Time>>,
+    /// The time of the script that the running command has called, and whether it may add nothing.
+    script: Mutex<Option<(Time, bool)>>,
     turn: AtomicU64,
     seen: Mutex<Vec<Seen>>,
+    /// Keyspace events, in the order in which they were published.
+    events: Mutex<Vec<Event>>,
     /// Commands that run in steps or parts, by client.
     unfinished: Mutex<BTreeMap<u64, Ran>>,
-    /// The server whose records are counted.
-    counted: Mutex<Weak<Server>>,
+    server: Mutex<Weak<Server>>,
     /// Records that were taken to be written.
     taken: Mutex<Vec<(Vec<u8>, TakenRecords)>>,
 }
@@ -67,8 +70,12 @@ pub(crate) struct Ran {
     pub(crate) turn: u64,
     /// It ran on a thread of its own.
     pub(crate) long: bool,
-    /// How many records there were at its end, if they are counted.
+    /// It is a script that found no memory.
+    pub(crate) is_full: bool,
+    /// The tick at its end, and how many records and events there were then.
+    pub(crate) end: u64,
     pub(crate) records: u64,
+    pub(crate) events: u64,
 }
 
 /// An answer that its client does not want.
@@ -79,8 +86,9 @@ struct SuppressedReply {
 }
 
 impl Recorder {
-    /// Starts to record.
-    pub(crate) fn start(&self) {
+    /// Starts to record what this server does.
+    pub(crate) fn start(&self, server: &Arc<Server>) {
+        *self.server.lock() = Arc::downgrade(server);
         self.recording.store(true, Ordering::Relaxed);
     }
 
@@ -89,14 +97,14 @@ impl Recorder {
         *self.cost.lock() = Some(cost);
     }
 
-    /// From now on each command tells how many records this server has.
-    pub(crate) fn count_records(&self, of: Weak<Server>) {
-        *self.counted.lock() = of;
-    }
-
     /// Returns the records that were taken to be written since the last call.
     pub(crate) fn take_taken(&self) -> Vec<(Vec<u8>, TakenRecords)> {
         std::mem::take(&mut *self.taken.lock())
+    }
+
+    /// Returns the keyspace events that were published since the last call.
+    pub(crate) fn take_events(&self) -> Vec<Event> {
+        std::mem::take(&mut *self.events.lock())
     }
 
     /// Counts a turn of a loop.
@@ -122,12 +130,13 @@ impl Recorder {
         let rest = out.as_bytes().get(mark..).unwrap_or_default();
         ran.reply.extend_from_slice(rest);
         ran.too_long = out.is_over();
-        let counted = self.counted.lock().upgrade();
+        let server = self.server.lock().upgrade().expect("it has run a command");
         // While the log cannot be written, nothing changes, and replies wait for nothing.
-        ran.records = counted.map_or(0, |server| match server.log.trouble() {
+        ran.records = match server.log.trouble() {
             Trouble::None => server.keyspace.records(),
             Trouble::NotWritten | Trouble::NotSynced => server.log.on_disk(),
-        });
+        };
+        (ran.end, ran.events) = (server.clock.now().tick, server.keyspace.events());
         ran.answer = match self.suppressed.lock().take() {
             Some(SuppressedReply { answer, too_long }) => {
                 ran.too_long |= too_long;
@@ -149,7 +158,10 @@ impl Recorder {
             clock,
             turn: self.turn.load(Ordering::Relaxed),
             long: false,
+            is_full: false,
+            end: 0,
             records: 0,
+            events: 0,
         }
     }
 }
@@ -188,8 +200,10 @@ impl Observe for Recorder {
         (out, mark): (&Writer, usize),
     ) {
         let before = self.before.lock().take().unwrap_or_else(|| clock.now());
+        let (time, is_full) = self.script.lock().take().unwrap_or((time, false));
         if self.recording.load(Ordering::Relaxed) {
-            let ran = self.note(before, time, client, args);
+            let mut ran = self.note(before, time, client, args);
+            ran.is_full = is_full;
             self.answered(ran, out, mark);
         }
     }
@@ -200,6 +214,10 @@ impl Observe for Recorder {
             let ran = self.note(before, time, client, args);
             self.unfinished.lock().insert(client, ran);
         }
+    }
+
+    fn script_begins(&self, time: Time, full: bool) {
+        *self.script.lock() = Some((time, full));
     }
 
     fn part(&self, client: u64, out: &Writer, mark: usize) {
@@ -219,6 +237,12 @@ impl Observe for Recorder {
     fn refused(&self, client: u64) {
         if self.recording.load(Ordering::Relaxed) {
             self.seen.lock().push(Seen::Refused(client));
+        }
+    }
+
+    fn published(&self, event: &Event) {
+        if self.recording.load(Ordering::Relaxed) {
+            self.events.lock().push(event.clone());
         }
     }
 

@@ -1,6 +1,9 @@
 //! Generates the commands of simulated clients.
 
+use tidewheel_keyspace::resolve;
+use tidewheel_keyspace::rows::Flags;
 use tidewheel_oracle::{Dice, Draw, spell};
+use tidewheel_resp::Args;
 use tidewheel_scripts::Sha;
 
 use super::client::Client;
@@ -107,10 +110,7 @@ fn data(dice: &mut Dice) -> Vec<Vec<u8>> {
 pub(super) fn scripts(dice: &mut Dice) -> Vec<Vec<Vec<u8>>> {
     let script = |_| {
         let bytes = dice.fill(400);
-        let line = Draw::new(&bytes).script(&mut telling);
-        // The reply tells what was there.
-        let line = line.replacen(";last ", ";list ", 1);
-        spell(&line.replacen(";nothing ", ";list ", 1), 0)
+        spell(&Draw::new(&bytes).script(&mut line), 0)
     };
     (0..8).map(script).collect()
 }
@@ -158,58 +158,31 @@ fn library(at: usize, body: &[u8]) -> Vec<u8> {
 /// A command as the oracle draws it.
 fn drawn(dice: &mut Dice) -> Vec<Vec<u8>> {
     let bytes = dice.fill(100);
-    spell(&telling(&mut Draw::new(&bytes)), 0)
+    spell(&line(&mut Draw::new(&bytes)), 0)
 }
 
-fn telling(draw: &mut Draw<'_>) -> String {
+fn line(draw: &mut Draw<'_>) -> String {
     loop {
         let line = match draw.below(3) {
             0 => draw.any(),
             1 => draw.text(),
             _ => draw.list(),
         };
-        if is_telling(&line) {
+        if is_said(&line) {
             return line;
         }
     }
 }
 
-/// Whether the reply tells which keys were there, or it makes no difference. Wall times depend on
-/// when the command runs.
-fn is_telling(line: &str) -> bool {
-    let mut words = line.split_whitespace();
-    let name = words.next().unwrap_or_default();
-    let is_vague = |word: &str| word.starts_with('@') || ["~x", "~v0"].contains(&word);
-    let is_known = READS.contains(&name) || WRITES.contains(&name);
-    let for_one = ["DEL", "UNLINK", "EXISTS", "TOUCH", "LPOP", "RPOP"];
-    let is_of_one = !for_one.contains(&name) || words.clone().count() == 1;
-    is_known && is_of_one && !words.any(is_vague)
+/// Whether clients say a command: it is about keys that it names, waits for none, and its reply is
+/// the same in both protocols. Wall times would be over before it runs.
+fn is_said(line: &str) -> bool {
+    let words = spell(line, 0);
+    let words: Vec<_> = words.iter().map(Vec::as_slice).collect();
+    let row = resolve(Args::from_slices(&words)).expect("a command");
+    let is_plain = row.name != "lmpop" && !line.contains('@');
+    row.keys.first > 0 && !row.flags.has(Flags::BLOCKING) && is_plain
 }
-
-/// Drawn commands that change nothing.
-const READS: [&str; 14] = [
-    "GET",
-    "MGET",
-    "STRLEN",
-    "GETRANGE",
-    "SUBSTR",
-    "EXISTS",
-    "TOUCH",
-    "TYPE",
-    "TTL",
-    "PTTL",
-    "EXPIRETIME",
-    "PEXPIRETIME",
-    "LINDEX",
-    "LRANGE",
-];
-
-/// Drawn commands that change data.
-pub(super) const WRITES: [&str; 26] = [
-    "APPEND", "DEL", "EXPIRE", "GETDEL", "GETEX", "GETSET", "LINSERT", "LPOP", "LPUSH", "LPUSHX",
-    "LSET", "MSET", "MSETEX", "MSETNX", "PERSIST", "PEXPIRE", "PSETEX", "RENAME", "RENAMENX",
-    "RPOP", "RPUSH", "RPUSHX", "SET", "SETEX", "SETNX", "UNLINK",
-];
 
 fn message(dice: &mut Dice) -> Vec<Vec<u8>> {
     let channel = ["news", "sport"][dice.below(2)];
@@ -265,9 +238,8 @@ fn key(dice: &mut Dice) -> String {
     format!("k{}", dice.below(12))
 }
 
-/// Never empty: nobody could tell whether APPEND has found an empty one or none.
 fn value(dice: &mut Dice) -> Vec<u8> {
-    let len = 1 + match dice.below(100) {
+    let len = match dice.below(100) {
         0 => dice.below(100_000),
         1..10 => dice.below(2_000),
         _ => dice.below(20),

@@ -44,7 +44,12 @@ impl Terms {
         }
         if dice.once_in(4) {
             terms.max_memory = 5_000;
-            terms.victims = [Victims::None, Victims::WithDeadline, Victims::All][dice.below(3)];
+            terms.victims = [
+                Victims::None,
+                Victims::WithDeadline,
+                Victims::All,
+                Victims::All,
+            ][dice.below(4)];
         }
         if dice.once_in(4) {
             terms.output_max = 20_000;
@@ -61,7 +66,7 @@ impl Terms {
         };
         let mut settings = Settings {
             shards: self.shards,
-            databases: 2,
+            databases: 3,
             notify: NotifyFlags::parse(b"KA").expect("two classes"),
             timeout_s: self.timeout_s,
             max_memory: self.max_memory,

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use tidewheel_keyspace::Event;
 use tidewheel_oracle::Dice;
 use tidewheel_resp::Args;
 
@@ -64,6 +65,11 @@ pub(super) struct World {
     model: Model,
     clients: Vec<Client>,
     listeners: Vec<Listener>,
+    /// All events, and how many of them are explained.
+    events: Vec<Event>,
+    explained: usize,
+    /// How many there were before.
+    unheard: u64,
     /// What clients call as scripts.
     scripts: Vec<Vec<Vec<u8>>>,
     connects: u64,
@@ -91,13 +97,18 @@ impl World {
             model: Model::new(terms),
             clients: Vec::new(),
             listeners: Vec::new(),
+            events: Vec::new(),
+            explained: 0,
+            unheard: 0,
             connects: 0,
             heaviest: 0,
             done: Done::default(),
         };
         world.fill();
-        world.rig.server.observer.start();
-        world.rig.server.observer.set_cost(price);
+        let server = &world.rig.server;
+        world.unheard = server.keyspace.events();
+        server.observer.start(server);
+        server.observer.set_cost(price);
         for protocol in [&b"2"[..], b"3"] {
             let mut listener = world.connect();
             listener.say(&[b"HELLO", protocol], false);
@@ -249,7 +260,9 @@ impl World {
         for client in &mut self.clients {
             client.note_moves(began, now);
         }
-        for seen in self.rig.server.observer.take() {
+        let observer = &self.rig.server.observer;
+        self.events.extend(observer.take_events());
+        for seen in observer.take() {
             match seen {
                 Seen::Closed(id) => {
                     self.done.closed += 1;
@@ -277,6 +290,8 @@ impl World {
                 }
             }
         }
+        let rest = self.explain_until(self.events.len());
+        self.model.hear(&rest, self.rig.server.clock.now().tick)?;
         self.check_memory()?;
         self.check_buffers()?;
         for client in &mut self.clients {
@@ -284,7 +299,21 @@ impl World {
             let checked = client.check(talker);
             checked.map_err(|why| format!("client {}: {why}", client.id))?;
         }
-        self.check_events()
+        for listener in &mut self.listeners {
+            let heard = listener.listen(&mut self.model, &self.events);
+            heard.map_err(|why| format!("listener {}: {why}", listener.client.id))?;
+        }
+        Ok(())
+    }
+
+    /// The next events, up to the one of that number.
+    fn explain_until(&mut self, until: usize) -> Vec<Event> {
+        let events = self.events[self.explained..until].to_vec();
+        self.explained = until;
+        self.done.events += events.len() as u64;
+        let evicted = events.iter().filter(|event| event.name == "evicted");
+        self.done.evicted += evicted.count() as u64;
+        events
     }
 
     fn check_closed(&mut self, id: u64) -> Result<(), String> {
@@ -342,7 +371,8 @@ impl World {
         if let Some(client) = all.find(|client| client.id == ran.client) {
             client.ran(&ran.words, &ran.reply)?;
         }
-        self.model.run(ran)
+        let events = self.explain_until((ran.events - self.unheard) as usize);
+        self.model.run(ran, &events)
     }
 
     /// If all keys may be evicted, the limit holds. Otherwise a command runs as long as the limit
@@ -392,18 +422,6 @@ impl World {
         Ok(())
     }
 
-    /// Events of a key reach every listener in their order.
-    fn check_events(&mut self) -> Result<(), String> {
-        let tick = self.rig.server.clock.now().tick;
-        for listener in &mut self.listeners {
-            let heard = listener.listen(&mut self.model, tick);
-            let heard = heard.map_err(|why| format!("listener {}: {why}", listener.client.id))?;
-            self.done.events += heard.len() as u64;
-            self.done.evicted += heard.iter().filter(|what| *what == "evicted").count() as u64;
-        }
-        Ok(())
-    }
-
     /// Some time passes, and everything that can be done in it is done.
     fn rest(&mut self) -> Result<(), String> {
         self.rig.advance(Duration::from_millis(200));
@@ -434,15 +452,14 @@ impl World {
         self.rig.check_records();
         // Keys that were given a deadline last expire.
         self.rest()?;
-        self.model.expire_all(self.rig.server.clock.now().tick);
-        self.check(self.now())?;
+        self.model.check_all_expired(self.rig.server.clock.now())?;
         for client in &self.clients {
             let talker = &self.model.talkers[&client.id];
             let complete = client.check_complete(talker);
             complete.map_err(|why| format!("client {}: {why}", client.id))?;
         }
         for listener in &self.listeners {
-            let complete = listener.check_complete(&self.model);
+            let complete = listener.check_complete(&self.events);
             complete.map_err(|why| format!("listener {}: {why}", listener.client.id))?;
         }
         Ok(())

@@ -1,7 +1,7 @@
 //! Tells an observer of each command. The product's observer is nobody, and costs nothing; that of
 //! the tests records what was run, when, and what was answered.
 
-use tidewheel_keyspace::{TakenRecords, Time};
+use tidewheel_keyspace::{Event, TakenRecords, Time};
 use tidewheel_resp::{Args, Writer};
 
 use crate::time::clock::Clock;
@@ -33,6 +33,10 @@ pub(crate) trait Observe {
     #[inline(always)]
     fn began(&self, _: &Clock, _: Time, _client: u64, _: Args<'_>) {}
 
+    /// The script that the running command calls begins, at this time. `full`: it may add nothing.
+    #[inline(always)]
+    fn script_begins(&self, _: Time, _full: bool) {}
+
     /// A part of a reply was written, from this place on.
     #[inline(always)]
     fn part(&self, _client: u64, _: &Writer, _mark: usize) {}
@@ -48,6 +52,10 @@ pub(crate) trait Observe {
     /// The server has let go of a client.
     #[inline(always)]
     fn closed(&self, _client: u64) {}
+
+    /// An event is published.
+    #[inline(always)]
+    fn published(&self, _: &Event) {}
 
     /// These records were taken, to be written.
     #[inline(always)]

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::mpsc::Sender;
 
 use parking_lot::Mutex;
-use tidewheel_keyspace::{Garbage, Hooks, Keyspace, Options, Served, Ticket, Waiter};
+use tidewheel_keyspace::{Event, Garbage, Hooks, Keyspace, Options, Served, Ticket, Waiter};
 
 use crate::clients::checks;
 use crate::clients::monitors::Monitors;
@@ -26,6 +26,7 @@ use crate::scripts::libraries::Libraries;
 use crate::state::loading::Loading;
 use crate::state::log::LogState;
 use crate::state::long_scripts::LongScripts;
+use crate::state::observer::Observe as _;
 use crate::state::snapshots::Snapshots;
 use crate::time::clock::Clock;
 use crate::users::Denials;
@@ -162,7 +163,8 @@ impl Server {
     #[inline]
     pub(crate) fn publish_events(&self) {
         if self.keyspace.events_pending() {
-            self.hub.flush(&self.keyspace);
+            let observe = |event: &Event| self.observer.published(event);
+            self.hub.flush(&self.keyspace, observe);
         }
     }
 

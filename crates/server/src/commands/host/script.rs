@@ -29,6 +29,7 @@ use crate::scripts::running::{Kill, Kind, Running, SHOWN_BYTES, Shown};
 use crate::scripts::{Interpreter, load_again, log, put_back, take_interpreter};
 use crate::state::long_script::LongScript;
 use crate::state::loop_state::LoopState;
+use crate::state::observer::Observe as _;
 use crate::users::DenialContext;
 
 /// Words of a call that take no memory of their own.
@@ -304,6 +305,7 @@ impl Turn<'_> {
                 Begun::Blocked(blocked) => return Ok(self.park_or_refuse(conn, &blocked)),
                 Begun::Changed => unreachable!("a script watches no key"),
             };
+            server.observer.script_begins(time, limits.full);
             let Interpreter { engine, reply } = &mut *interpreter;
             reply.clear();
             reply.set_protocol(self.out.protocol());

@@ -134,8 +134,7 @@ impl World {
     /// Clients come.
     fn settle_down(&mut self) {
         let server = &self.life.rig.server;
-        server.observer.start();
-        server.observer.count_records(Arc::downgrade(server));
+        server.observer.start(server);
         self.people.clear();
         self.connections.clear();
         if self.dice.once_in(3) {
