@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
-use crate::common::{Server, eventually, ok};
+use crate::common::{Folder, Server, eventually, have, ok};
 
 /// A server with pages, and their port.
 fn start(flags: &[&str]) -> (Server, u16) {
@@ -147,4 +147,89 @@ fn slow_clients_keep_nobody_out() {
     let mut last = slow.pop().expect("one of them");
     let mut rest = Vec::new();
     last.read_to_end(&mut rest).expect("the end comes");
+}
+
+/// The folder with files for Prometheus and Grafana.
+fn monitoring(file: &str) -> String {
+    let path = format!(
+        "{}/../../examples/monitoring/{file}",
+        env!("CARGO_MANIFEST_DIR")
+    );
+    std::fs::read_to_string(path).expect("a file")
+}
+
+#[test]
+fn the_dashboard_and_the_alerts_ask_for_metrics_that_there_are() {
+    let (server, port) = start(&["--appendonly", "yes"]);
+    let mut client = server.client();
+    client.call(&["SET", "a", "1", "EX", "100"]);
+    client.call(&["GET", "a", "too many"]);
+    let text = get(port, "/metrics", "");
+    for file in ["dashboard.json", "alerts.yml"] {
+        let asked = monitoring(file);
+        let words = asked.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+        let names =
+            words.filter(|word| word.starts_with("redis_") || word.starts_with("tidewheel_"));
+        for name in names {
+            let is_there = text.lines().any(|line| {
+                let rest = line.strip_prefix(name);
+                rest.is_some_and(|rest| rest.starts_with([' ', '{']))
+            });
+            assert!(is_there, "{file}: {name}");
+        }
+    }
+}
+
+/// A program that is ended when this is dropped.
+struct Running(std::process::Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended already.
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+#[test]
+fn a_prometheus_reads_the_metrics_and_an_alert_fires() {
+    if !have("prometheus", &["--version"]) {
+        return;
+    }
+    let (server, port) = start(&[]);
+    let folder = Folder::new("prometheus");
+    // The rules as they are, but without a delay.
+    let rules = monitoring("alerts.yml");
+    let delay = |line: &&str| !line.trim_start().starts_with("for:");
+    let rules: Vec<&str> = rules.lines().filter(delay).collect();
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let own = listener.local_addr().expect("an address").port();
+    drop(listener);
+    let config = monitoring("prometheus.yml")
+        .replace("15s", "200ms\n  evaluation_interval: 200ms")
+        .replace("127.0.0.1:8379", &format!("127.0.0.1:{port}"));
+    std::fs::create_dir_all(folder.text()).expect("a folder");
+    let write = |name: &str, text: &str| {
+        std::fs::write(format!("{}/{name}", folder.text()), text).expect("a folder of ours");
+    };
+    write("alerts.yml", &rules.join("\n"));
+    write("prometheus.yml", &config);
+    let prometheus = std::process::Command::new("prometheus")
+        .arg(format!("--config.file={}/prometheus.yml", folder.text()))
+        .arg(format!("--storage.tsdb.path={}/data", folder.text()))
+        .arg(format!("--web.listen-address=127.0.0.1:{own}"))
+        .stderr(std::process::Stdio::null())
+        .spawn();
+    let _running = Running(prometheus.expect("it starts"));
+    eventually("it listens", || TcpStream::connect(("127.0.0.1", own)).ok());
+    eventually("it has asked", || {
+        let reply = get(own, "/api/v1/query?query=redis_up", "");
+        reply.contains("\"1\"]").then_some(())
+    });
+    let alerts = || get(own, "/api/v1/alerts", "");
+    assert!(!alerts().contains("TidewheelFrozen"));
+    assert_eq!(server.client().call(&["EXPIRY", "FREEZE"]), ok());
+    eventually("it is told", || {
+        alerts().contains("TidewheelFrozen").then_some(())
+    });
 }
