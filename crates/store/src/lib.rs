@@ -95,7 +95,7 @@ pub use hasher::KeyHasher;
 pub use prefetch::prefetch;
 pub use shared::{Lens, OptimisticRead, SEATS, known_seat, seat};
 pub use slot::Slot;
-pub use tidewheel_timer::{Forecast, Progress};
+pub use tidewheel_timer::{Forecast, Progress, Span};
 pub use typed::{
     Attributes, FirstLook, Found, Freed, IntoEntries, Overwritten, Removed, Soft, TypedStore,
 };

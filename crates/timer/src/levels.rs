@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 
 use crate::pool::{NIL, Pool, Record, Taken};
-use crate::queue::{Forecast, Timer, Timers, forecast_evenly};
+use crate::queue::{Span, Timer, Timers};
 use crate::ring::{Ring, SLOTS};
 
 /// Levels of 8 bits that cover a `u64`.
@@ -15,6 +15,9 @@ pub(crate) const LEVEL_EXACT: usize = 4;
 
 /// Records per tick at which a large coming slot is split; sets how early its wake-ups begin.
 pub const SPLIT_PER_TICK: u32 = 256;
+
+/// Records of one slot that a forecast looks at.
+const LOOKED_AT_MAX: u32 = 1_024;
 
 /// The records that are filed.
 #[derive(Debug)]
@@ -154,8 +157,9 @@ impl Levels {
         self.pool.records_of(head)
     }
 
-    /// Adds what is filed to the windows of `forecast`.
-    pub(crate) fn forecast(&self, now: u64, forecast: &mut Forecast) {
+    /// Shows what is filed, slot by slot. A slot that has an edge in it is shown record by record,
+    /// if those are not too many.
+    pub(crate) fn spans(&self, now: u64, edges: &[u64], mut show: impl FnMut(Span)) {
         for (level, ring) in self.rings.iter().enumerate() {
             let Some(ring) = ring else { continue };
             let at = self.elapsed >> (8 * level);
@@ -164,8 +168,20 @@ impl Levels {
                 if count > 0 {
                     let start = (at + distance) << (8 * level);
                     let last = start + ((1 << (8 * level)) - 1);
-                    let (nearest, farthest) = (start.saturating_sub(now), last.saturating_sub(now));
-                    forecast_evenly(nearest, farthest, count, forecast);
+                    let span = Span {
+                        first: start.saturating_sub(now),
+                        last: last.saturating_sub(now),
+                        count: count.into(),
+                    };
+                    let looks = level <= LEVEL_EXACT && count <= LOOKED_AT_MAX;
+                    if !looks || !span.has_edge(edges) {
+                        show(span);
+                        continue;
+                    }
+                    for record in self.records_of(level, start) {
+                        let tick = start + (u64::from(record.tick) & (last - start));
+                        show(Span::one(tick.saturating_sub(now)));
+                    }
                 }
             }
         }

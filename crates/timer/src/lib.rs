@@ -99,7 +99,7 @@ pub use levels::SPLIT_PER_TICK;
 #[cfg(feature = "others")]
 pub use others::{HashedWheel, IndexedHeap};
 pub use pool::FreedRecords;
-pub use queue::{Forecast, Progress, Timer, TimerQueue, Timers, forecast_window};
+pub use queue::{Forecast, Progress, Span, Timer, TimerQueue, Timers, forecast_window};
 #[cfg(feature = "set")]
 pub use set::TimerSet;
 #[cfg(feature = "set")]

@@ -52,26 +52,61 @@ pub fn forecast_window(distance: u64) -> usize {
     (64 - distance.leading_zeros()) as usize
 }
 
-/// Counts `count` deadlines of which only the range is known: they are spread over the distances
-/// `first ..= last` evenly.
-pub(crate) fn forecast_evenly(first: u64, last: u64, count: u32, forecast: &mut Forecast) {
-    let (low, high) = (forecast_window(first), forecast_window(last));
-    if low == high {
-        forecast[low] += u64::from(count);
-        return;
+/// The greatest distance of each window of a [`Forecast`] but the last.
+const EDGES: [u64; 64] = {
+    let mut edges = [0; 64];
+    let mut i = 1;
+    while i < 64 {
+        edges[i] = u64::MAX >> (64 - i);
+        i += 1;
     }
-    let width = u128::from(last - first) + 1;
-    let mut given = 0;
-    for (window, cell) in forecast.iter_mut().enumerate().take(high + 1).skip(low) {
-        let window_last = if window == 0 {
-            0
-        } else {
-            u64::MAX >> (64 - window)
-        };
-        let covered = u128::from(window_last.min(last) - first) + 1;
-        let sum = (u128::from(count) * covered / width) as u64;
-        *cell += sum - given;
-        given = sum;
+    edges
+};
+
+/// Deadlines of which only the range is known: so many ticks ahead, both ends included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// The distance of the nearest in ticks; 0 if it is due.
+    pub first: u64,
+    /// The distance of the farthest.
+    pub last: u64,
+    /// How many they are.
+    pub count: u64,
+}
+
+impl Span {
+    /// One deadline, at that distance.
+    #[must_use]
+    pub fn one(distance: u64) -> Self {
+        Self {
+            first: distance,
+            last: distance,
+            count: 1,
+        }
+    }
+
+    /// True if an edge lies within: some deadlines may be before it, and some behind.
+    pub(crate) fn has_edge(self, edges: &[u64]) -> bool {
+        let next = edges.partition_point(|edge| *edge < self.first);
+        edges.get(next).is_some_and(|edge| *edge < self.last)
+    }
+
+    /// Adds the deadlines to windows, as if they were spread evenly. Window `i` ends with the
+    /// distance `edges[i]`; the last one, behind all edges, has no end.
+    pub fn spread(self, edges: &[u64], windows: &mut [u64]) {
+        debug_assert_eq!(windows.len(), edges.len() + 1, "a window more than edges");
+        let Self { first, last, count } = self;
+        let width = u128::from(last - first) + 1;
+        let mut given = 0;
+        let mut window = edges.partition_point(|edge| *edge < first);
+        while window < windows.len() && given < count {
+            let end = edges.get(window).map_or(last, |edge| last.min(*edge));
+            let covered = u128::from(end - first) + 1;
+            let sum = (u128::from(count) * covered / width) as u64;
+            windows[window] += sum - given;
+            given = sum;
+            window += 1;
+        }
     }
 }
 
@@ -124,8 +159,14 @@ pub trait TimerQueue {
     /// call fires, moves or drops a record, or finds a later bound.
     fn next_deadline(&self) -> Option<u64>;
 
-    /// Adds the registered deadlines to the windows of `forecast`, seen from `now`.
-    fn forecast(&self, now: u64, forecast: &mut Forecast);
+    /// Shows the registered deadlines, seen from `now`. What lies around one of `edges`, in ticks
+    /// from now and ascending, is shown as exactly as is cheap.
+    fn spans(&self, now: u64, edges: &[u64], show: impl FnMut(Span));
+
+    /// Adds them to the windows of `forecast`.
+    fn forecast(&self, now: u64, forecast: &mut Forecast) {
+        self.spans(now, &[], |span| span.spread(&EDGES, forecast));
+    }
 
     /// Does about `budget` units of tidying at most: drops dead records, closes gaps. Tells whether
     /// more is worth doing.

@@ -69,7 +69,7 @@
 
 use crate::levels::{LEVEL_EXACT, LEVELS, Levels, SPLIT_PER_TICK, is_live};
 use crate::pool::{CHUNK_RECORDS, FreedRecords, Record, Taken};
-use crate::queue::{Forecast, Progress, Timer, TimerQueue, Timers};
+use crate::queue::{Progress, Span, Timer, TimerQueue, Timers};
 use crate::ring::SLOTS;
 use crate::sweep::Sweep;
 
@@ -506,8 +506,8 @@ impl TimerQueue for HierarchicalWheel {
         Some(wake)
     }
 
-    fn forecast(&self, now: u64, forecast: &mut Forecast) {
-        self.levels.forecast(now, forecast);
+    fn spans(&self, now: u64, edges: &[u64], show: impl FnMut(Span)) {
+        self.levels.spans(now, edges, show);
     }
 
     fn maintain<T: Timers>(&mut self, timers: &mut T, budget: u32) -> bool {

@@ -5,9 +5,9 @@ use tidewheel_collections::{Hash, Set, ZSet};
 use self::Handler::{Incremental, Keys, Unlocked, Whole};
 use super::blocking::ServeFn;
 use super::{
-    bitfield, bitmap, bitop, compare, database, debug, dump, edit, expire, expiry, geo, hash, help,
-    hyperloglog, introspect, key, lcs, list, members, number, object, scan, set, sort, stream,
-    string, throttle, zset,
+    bitfield, bitmap, bitop, compare, database, debug, dump, edit, expire, expiry, forecast, geo,
+    hash, help, hyperloglog, introspect, key, lcs, list, members, number, object, scan, set, sort,
+    stream, string, throttle, zset,
 };
 use crate::context::Context;
 use crate::error::CommandError;
@@ -328,7 +328,7 @@ const BY_NAME: &[(&str, Handler)] = &[
     ("expire", Keys(expire::expire)),
     ("expireat", Keys(expire::expireat)),
     ("expiretime", Keys(expire::expiretime)),
-    ("expiry|forecast", Incremental(expiry::FORECAST)),
+    ("expiry|forecast", Incremental(forecast::FORECAST)),
     ("expiry|freeze", Keys(expiry::freeze)),
     ("expiry|help", Unlocked(help::help)),
     ("expiry|resume", Keys(expiry::resume)),

@@ -14,6 +14,7 @@ pub(crate) mod dump;
 pub(crate) mod edit;
 pub(crate) mod expire;
 pub(crate) mod expiry;
+pub(crate) mod forecast;
 pub(crate) mod geo;
 pub(crate) mod handlers;
 pub(crate) mod hash;

@@ -20,12 +20,13 @@ pub(super) const ROWS: &[Command] = &chapter(Group::Generic, "@keyspace", [
         .since("7.2.0").in_group(Group::Expiry).in_categories("-")
         .says("A container for commands on expiry as a whole.")
         .complexity("Depends on subcommand."),
-    row("expiry|forecast", -2, "readonly", "[buckets:int]")
+    row("expiry|forecast", -2, "readonly", "[form(buckets:int|BY by(PREFIX))] [DELIMITER delimiter] [COUNT count:int]")
         .since("7.2.0").in_group(Group::Expiry).in_categories("-")
-        .says("Returns how many keys of the database expire in each coming window; each window is \
-            twice as long as the one before.")
+        .says("Returns how many keys of the database expire within the next second, minute, hour \
+            and so on. With a number of buckets, in windows [from ms, to ms, keys] of which each is \
+            twice as long as the one before. BY PREFIX: how many of each prefix, and when.")
         .complexity("O(S+W) where S is the number of shards and W the occupied slots of their \
-            timing wheels; independent of the number of keys."),
+            timing wheels; independent of the number of keys. BY PREFIX: O(N) for N keys, in steps."),
     row("expiry|freeze", 2, "write admin fast", "")
         .since("7.2.0").in_group(Group::Expiry).in_categories("-")
         .says("Stops the clock of expiry: nothing expires and every time to live stands still \

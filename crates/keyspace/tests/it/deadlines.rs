@@ -349,14 +349,36 @@ fn a_step_of_the_wall_clock_changes_no_relative_deadline() {
 }
 
 #[test]
+fn a_forecast_is_readable() {
+    let mut rig = Rig::new();
+    rig.script(
+        "
+        EXPIRY FORECAST -> ['all with a deadline: 0 keys' 'without a deadline: 0 keys']
+        SET a:1 v PX 500 -> OK
+        SET a:2 v PX 999 -> OK
+        SET a:3 v EX 60 -> OK
+        SET b:1 v EX 7200 -> OK
+        SET c v EX 9999 -> OK
+        SET forever v -> OK
+        EXPIRY FORECAST -> ['within 1 s: 2 keys' '1 s to 10 s: 0 keys' '10 s to 1 min: 1 key' '1 min to 10 min: 0 keys' '10 min to 1 h: 0 keys' '1 h to 6 h: 2 keys' 'all with a deadline: 5 keys' 'without a deadline: 1 key']
+        EXPIRY FORECAST BY PREFIX -> ['a:: 3 keys, the next in 500 ms, the last in 1.0 min' '(no prefix): 1 key, the next in 2.8 h, the last in 2.8 h' 'b:: 1 key, the next in 2.0 h, the last in 2.0 h']
+        EXPIRY FORECAST BY PREFIX COUNT 1 DELIMITER : -> ['a:: 3 keys, the next in 500 ms, the last in 1.0 min']
+        EXPIRY FORECAST BY PREFIX COUNT 0 -> -ERR COUNT must be between 1 and 1000
+        EXPIRY FORECAST BY PREFIX COUNT -> -ERR syntax error
+        EXPIRY FORECAST BY KEY -> -ERR syntax error
+        ",
+    );
+}
+
+#[test]
 fn a_forecast_counts_keys_by_window() {
     let mut rig = Rig::new();
-    rig.script("EXPIRY FORECAST -> [[:0 :1 :0]]");
+    rig.script("EXPIRY FORECAST 1 -> [[:0 :-1 :0]]");
     for ms in [1, 2, 3, 5, 6, 7, 100, 1000] {
         rig.run(&format!("SET key:{ms} v PX {ms}"));
     }
     rig.run("SET forever v");
-    let Reply::Array(windows) = rig.words(&[b"EXPIRY", b"FORECAST"]) else {
+    let Reply::Array(windows) = rig.words(&[b"EXPIRY", b"FORECAST", b"11"]) else {
         panic!()
     };
     let rows: Vec<(i64, i64, i64)> = windows
@@ -374,7 +396,7 @@ fn a_forecast_counts_keys_by_window() {
         rows[..5],
         [(0, 1, 0), (1, 2, 1), (2, 4, 2), (4, 8, 3), (8, 16, 0)]
     );
-    assert_eq!(rows.last(), Some(&(512, 1024, 1)));
+    assert_eq!(rows.last(), Some(&(512, -1, 1)));
     rig.script(
         "
         EXPIRY FORECAST 2 -> [[:0 :1 :0] [:1 :-1 :8]]

@@ -1,6 +1,6 @@
 //! The store: blocks hold the entries, the index finds them, the wheel says when they end.
 
-use tidewheel_timer::{Forecast, HierarchicalWheel, Timer, TimerQueue, Timers};
+use tidewheel_timer::{Forecast, HierarchicalWheel, Span, Timer, TimerQueue, Timers};
 
 use super::blocks::Blocks;
 use super::entry;
@@ -229,6 +229,12 @@ impl<O> Store<O> {
     #[must_use]
     pub fn filed(&self) -> u32 {
         self.filed
+    }
+
+    /// Shows the registered deadlines, seen from `now`; what lies around one of `edges` as exactly
+    /// as is cheap.
+    pub fn spans(&self, now: u64, edges: &[u64], show: impl FnMut(Span)) {
+        self.wheel.spans(now, edges, show);
     }
 
     /// Adds the registered deadlines to the windows of `forecast`: see [`Forecast`].

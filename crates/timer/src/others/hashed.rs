@@ -19,7 +19,7 @@ use alloc::vec::Vec;
 
 use crate::marks::Marks;
 use crate::pool::{CHUNK_RECORDS, NIL, Pool, Record};
-use crate::queue::{Forecast, Progress, Timer, TimerQueue, Timers, forecast_window};
+use crate::queue::{Progress, Span, Timer, TimerQueue, Timers};
 
 /// Furthest tick ahead that a record is registered for.
 const HORIZON: u64 = 1 << 30;
@@ -361,10 +361,9 @@ impl TimerQueue for HashedWheel {
     }
 
     /// O(n): a slot does not know its rounds.
-    fn forecast(&self, now: u64, forecast: &mut Forecast) {
+    fn spans(&self, now: u64, _: &[u64], mut show: impl FnMut(Span)) {
         self.for_each_record(|record| {
-            let distance = self.tick_of(record.tick).saturating_sub(now);
-            forecast[forecast_window(distance)] += 1;
+            show(Span::one(self.tick_of(record.tick).saturating_sub(now)));
         });
     }
 

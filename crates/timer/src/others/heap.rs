@@ -9,7 +9,7 @@
 
 use alloc::vec::Vec;
 
-use crate::queue::{Forecast, Progress, Timer, TimerQueue, Timers, forecast_window};
+use crate::queue::{Progress, Span, Timer, TimerQueue, Timers};
 
 #[derive(Debug, Clone, Copy)]
 struct Node {
@@ -164,9 +164,9 @@ impl<const D: usize> TimerQueue for IndexedHeap<D> {
     }
 
     /// Exact. O(n).
-    fn forecast(&self, now: u64, forecast: &mut Forecast) {
+    fn spans(&self, now: u64, _: &[u64], mut show: impl FnMut(Span)) {
         for node in &self.nodes {
-            forecast[forecast_window(node.deadline.saturating_sub(now))] += 1;
+            show(Span::one(node.deadline.saturating_sub(now)));
         }
     }
 
