@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering::Re
 
 use crate::access::Recency;
 use crate::eviction::Policy;
+use crate::format::FileFormat;
 use crate::packing::Packing;
 
 /// A call that is expected to take longer is long.
@@ -37,6 +38,7 @@ pub struct Rules {
     /// [`set_active_expire`](crate::Keyspace::set_active_expire), which wakes the sleepers.
     pub(crate) active_expire: AtomicBool,
     policy: AtomicU8,
+    file_format: AtomicU8,
 }
 
 impl Default for Rules {
@@ -53,6 +55,7 @@ impl Default for Rules {
             packing: Packing::default(),
             active_expire: AtomicBool::new(true),
             policy: AtomicU8::new(Policy::NoEviction as u8),
+            file_format: AtomicU8::new(FileFormat::default() as u8),
         }
     }
 }
@@ -67,6 +70,17 @@ impl Rules {
     /// Changes the eviction policy of `maxmemory`.
     pub fn set_policy(&self, policy: Policy) {
         self.policy.store(policy as u8, Relaxed);
+    }
+
+    /// The form in which snapshots are written.
+    #[must_use]
+    pub fn file_format(&self) -> FileFormat {
+        FileFormat::from_index(self.file_format.load(Relaxed))
+    }
+
+    /// Changes the form in which snapshots are written from now on.
+    pub fn set_file_format(&self, format: FileFormat) {
+        self.file_format.store(format as u8, Relaxed);
     }
 
     /// The way in which accesses are recorded.

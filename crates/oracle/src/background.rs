@@ -3,7 +3,9 @@
 use std::io;
 use std::thread::JoinHandle;
 
-use tidewheel_keyspace::{Keyspace, Saved, Seat, SnapshotCourse, SnapshotLimits, Time, Walked};
+use tidewheel_keyspace::{
+    FileFormat, Keyspace, Saved, Seat, SnapshotCourse, SnapshotLimits, Time, Walked,
+};
 
 use crate::replay::{FIELDS, LIBRARY, Replica};
 
@@ -23,6 +25,9 @@ pub(crate) struct Background {
 impl Background {
     pub(crate) fn begin(keyspace: &Keyspace, seat: &mut Seat, clock: Time) -> Self {
         let alone = seat.exclusive();
+        let formats = FileFormat::all();
+        let format = formats[clock.tick as usize % formats.len()];
+        keyspace.rules().set_file_format(format);
         let mut file = Vec::new();
         let library = || [LIBRARY].into_iter();
         let saved = keyspace.save(&alone, clock, &FIELDS, library(), &mut file);

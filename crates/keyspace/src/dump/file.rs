@@ -6,25 +6,32 @@ use tidewheel_collections::{Hash, Set, Stream, ZSet};
 use tidewheel_store::Value;
 
 use super::envelope::OpenedPayload;
+use super::hash::FieldDeadlines;
 use super::reader::PayloadReader;
 use super::{Malformed, ReadParameters, RestoredValue, Writer, hash, load, set, stream, zset};
+use crate::format::FileFormat;
 use crate::time::Now;
 use crate::value::collection::view;
 use crate::value::{Object, TAG_HASH_TIMED, TAG_SET_TIMED, TAG_ZSET_TIMED};
 
-/// Writes a value, its type first, and the deadlines of its members if they have any.
+/// Writes a value, its type first. Deadlines of its members for which the format has no word are
+/// written apart.
 pub(crate) fn write_for_file(
     tag: u8,
     value: &Value<'_, Object>,
-    now: &Now,
+    (now, format): (&Now, FileFormat),
     (writer, members): (&mut Writer, &mut Writer),
 ) {
     let mut note = |deadline| members.deadline(deadline, now);
     if tag == TAG_HASH_TIMED
         && let Some(hash) = view::<Hash>(tag, value)
     {
-        hash.for_each(|field| note(field.deadline));
-        hash::write_plain(hash, writer);
+        let deadlines = FieldDeadlines::of(format, || hash::earliest(hash, now));
+        if deadlines == FieldDeadlines::Apart {
+            hash.for_each(|field| note(field.deadline));
+        }
+        writer.kind(deadlines.kind());
+        hash::write_as(hash, deadlines, now, writer);
     } else if tag == TAG_SET_TIMED
         && let Some(set) = view::<Set>(tag, value)
     {
@@ -36,8 +43,7 @@ pub(crate) fn write_for_file(
         zset.forward(0).for_each(|scored| note(scored.deadline));
         zset::write_plain(zset, writer);
     } else if let Some(stream) = view::<Stream>(tag, value) {
-        // Redis 7.0 reads no active times.
-        stream::write_plain(stream, writer);
+        stream::write_as(stream, format.has_active_times(), writer);
     } else {
         super::write(tag, value, now, writer);
     }

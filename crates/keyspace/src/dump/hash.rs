@@ -1,6 +1,6 @@
 //! Hashes. A field may have a deadline, as wall time in milliseconds.
 
-use tidewheel_collections::{Entry, Hash, HashRef};
+use tidewheel_collections::{Hash, HashRef};
 
 use super::envelope::{VERSION, VERSION_OF_FIELD_DEADLINES, is_valkey};
 use super::packed::listpack::{Builder, Listpack};
@@ -10,6 +10,7 @@ use super::packed::{Element, Elements};
 use super::reader::PayloadReader;
 use super::writer::Writer;
 use super::{Malformed, ReadParameters, kind};
+use crate::format::FileFormat;
 use crate::time::Now;
 
 pub(super) fn read(
@@ -148,7 +149,10 @@ impl<'a> Build<'a> {
 /// Writes a hash. Returns the version of the format that has the form.
 pub(super) fn write(hash: HashRef<'_>, now: &Now, writer: &mut Writer) -> u16 {
     if hash.is_timed() {
-        write_timed(hash, now, writer);
+        let earliest = earliest(hash, now);
+        let deadlines = FieldDeadlines::InFront { earliest };
+        writer.kind(deadlines.kind());
+        write_as(hash, deadlines, now, writer);
         return VERSION_OF_FIELD_DEADLINES;
     }
     match hash {
@@ -161,32 +165,94 @@ pub(super) fn write(hash: HashRef<'_>, now: &Now, writer: &mut Writer) -> u16 {
             writer.kind(kind::HASH_LISTPACK);
             writer.string(&listpack.finish());
         }
-        HashRef::Large(_) => write_plain(hash, writer),
+        HashRef::Large(_) => {
+            writer.kind(kind::HASH);
+            write_as(hash, FieldDeadlines::Apart, now, writer);
+        }
     }
     VERSION
 }
 
-/// Writes a hash without deadlines.
-pub(super) fn write_plain(hash: HashRef<'_>, writer: &mut Writer) {
-    writer.kind(kind::HASH);
-    writer.number(hash.len() as u64);
-    hash.for_each(|entry| {
-        writer.string(entry.key);
-        writer.string(entry.value);
-    });
+/// Where the deadlines of a hash's fields stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FieldDeadlines {
+    /// Not with the fields.
+    Apart,
+    /// In front of each field, counted from just before the earliest one. It may be said to be
+    /// earlier.
+    InFront { earliest: i64 },
+    /// Behind each value: Valkey's way.
+    Behind,
 }
 
-fn write_timed(hash: HashRef<'_>, now: &Now, writer: &mut Writer) {
-    let wall_of = |entry: Entry<'_>| entry.deadline.map(|deadline| now.wall_of(deadline).max(1));
+impl FieldDeadlines {
+    /// The way that files of a format have, of a hash whose earliest deadline is this one, or not
+    /// before.
+    pub(crate) fn of(format: FileFormat, earliest: impl FnOnce() -> i64) -> Self {
+        match format {
+            FileFormat::Redis10 | FileFormat::Redis11 => Self::Apart,
+            FileFormat::Redis12 => Self::InFront {
+                earliest: earliest(),
+            },
+            FileFormat::Valkey80 => Self::Behind,
+        }
+    }
+
+    /// The type of such a hash.
+    pub(crate) fn kind(self) -> u8 {
+        match self {
+            Self::Apart => kind::HASH,
+            Self::InFront { .. } => kind::HASH_METADATA,
+            Self::Behind => kind::HASH_2,
+        }
+    }
+
+    /// Writes what stands in front of the first of `len` fields.
+    pub(crate) fn begin(self, len: u64, writer: &mut Writer) {
+        if let Self::InFront { earliest } = self {
+            writer.bytes(&earliest.to_le_bytes());
+        }
+        writer.number(len);
+    }
+
+    /// Writes a field and its value, with its deadline as wall time.
+    pub(crate) fn field(self, (field, value): (&[u8], &[u8]), at: Option<i64>, to: &mut Writer) {
+        if let Self::InFront { earliest } = self {
+            let later = at.map_or(0, |wall_ms| wall_ms.saturating_sub(earliest).max(0) + 1);
+            to.number(later as u64);
+        }
+        to.string(field);
+        to.string(value);
+        if self == Self::Behind {
+            to.bytes(&at.unwrap_or(-1).to_le_bytes());
+        }
+    }
+}
+
+/// A field's deadline as wall time.
+pub(crate) fn wall_of(deadline: Option<u64>, now: &Now) -> Option<i64> {
+    deadline.map(|deadline| now.wall_of(deadline).max(1))
+}
+
+/// The earliest deadline of a hash's fields, as wall time.
+pub(super) fn earliest(hash: HashRef<'_>, now: &Now) -> i64 {
     let mut earliest = i64::MAX;
-    hash.for_each(|entry| earliest = wall_of(entry).map_or(earliest, |wall| wall.min(earliest)));
-    writer.kind(kind::HASH_METADATA);
-    writer.bytes(&earliest.to_le_bytes());
-    writer.number(hash.len() as u64);
     hash.for_each(|entry| {
-        let later = wall_of(entry).map_or(0, |wall| wall - earliest + 1);
-        writer.number(later as u64);
-        writer.string(entry.key);
-        writer.string(entry.value);
+        earliest = wall_of(entry.deadline, now).map_or(earliest, |wall| wall.min(earliest));
+    });
+    earliest
+}
+
+/// Writes a hash behind its type.
+pub(super) fn write_as(
+    hash: HashRef<'_>,
+    deadlines: FieldDeadlines,
+    now: &Now,
+    writer: &mut Writer,
+) {
+    deadlines.begin(hash.len() as u64, writer);
+    hash.for_each(|entry| {
+        let at = wall_of(entry.deadline, now);
+        deadlines.field((entry.key, entry.value), at, writer);
     });
 }

@@ -43,8 +43,10 @@ use self::envelope::VERSION;
 pub(crate) use self::envelope::{OpenedPayload, SkippedChecks, open};
 pub(crate) use self::file::{load_from_file, read_string, write_for_file};
 pub use self::functions::{read_functions, write_functions};
+pub(crate) use self::hash::{FieldDeadlines, wall_of};
 use self::reader::PayloadReader;
 pub(crate) use self::writer::Writer;
+use crate::format::FileFormat;
 use crate::time::{Now, TimeOrigin, Unit};
 use crate::value::collection::view;
 use crate::value::{self, Object};
@@ -204,7 +206,8 @@ pub(crate) fn of_value(tag: u8, value: &Value<'_, Object>, now: &Now) -> Vec<u8>
 /// As [`of_value`], for the servers that know no deadlines of members.
 pub(crate) fn of_value_without_deadlines(tag: u8, value: &Value<'_, Object>, now: &Now) -> Vec<u8> {
     let (mut writer, mut members) = (Writer::empty(), Writer::empty());
-    write_for_file(tag, value, now, (&mut writer, &mut members));
+    let format = FileFormat::default();
+    write_for_file(tag, value, (now, format), (&mut writer, &mut members));
     writer.seal(VERSION)
 }
 

@@ -132,12 +132,8 @@ pub(super) fn write(stream: &Stream, writer: &mut Writer) -> u16 {
     }
 }
 
-/// Writes a stream without active times.
-pub(super) fn write_plain(stream: &Stream, writer: &mut Writer) {
-    write_as(stream, false, writer);
-}
-
-fn write_as(stream: &Stream, has_active: bool, writer: &mut Writer) {
+/// Writes a stream, with the times at which consumers were active or without.
+pub(super) fn write_as(stream: &Stream, has_active: bool, writer: &mut Writer) {
     let kind = if has_active {
         kind::STREAM_3
     } else {

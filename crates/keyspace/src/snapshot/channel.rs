@@ -13,7 +13,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use tidewheel_collections::CopiedMembers;
 
 use super::batch::Batch;
-use super::output::Head;
+use super::output::Opened;
 use crate::value::Object;
 
 /// Bytes on the way from which on walks wait.
@@ -111,16 +111,6 @@ pub(super) enum Rest {
     In(Object),
     /// These.
     These(CopiedMembers),
-}
-
-/// A collection that is shown member by member.
-#[derive(Debug, Clone)]
-pub(super) struct Opened {
-    pub(super) db: u32,
-    pub(super) key: Box<[u8]>,
-    pub(super) head: Head,
-    /// The number of its members at the first instant.
-    pub(super) len: u64,
 }
 
 /// What those who copy and the thread that writes have in common.

@@ -12,9 +12,11 @@
 //!
 //! The values are those of DUMP. A key's deadline is wall time in milliseconds.
 //!
-//! Version 10 has no word for deadlines of members. They stand behind the value, in a field that
-//! other servers skip: eight bytes for each member, in the order of the members, 0 for none. So
-//! these members live for ever where a stock server loads the file.
+//! Version 10 has no word for deadlines of members, and no version has one for those of sets and
+//! sorted sets. They stand behind the value, in a field that other servers skip: eight bytes for
+//! each member, in the order of the members, 0 for none. So these members live for ever where a
+//! stock server loads the file. Versions 12 and 80 ([`FileFormat`](crate::FileFormat)) have a type
+//! for fields with deadlines.
 //!
 //! # Without a stall
 //!
@@ -75,9 +77,6 @@ pub(crate) use self::part::{Part, Stays};
 pub use self::reader::{Checksum, SnapshotItem, SnapshotKey, SnapshotReader};
 pub use self::value::{SnapshotPart, SnapshotValue, SnapshotValues};
 pub use self::write::Snapshot;
-
-/// The magic bytes and the version.
-const HEADER: &[u8; 9] = b"REDIS0010";
 
 /// The field with the deadlines of the members of the key before it.
 const MEMBERS: &[u8] = b"tidewheel-members";

@@ -5,9 +5,10 @@ use std::io::{self, Write};
 use tidewheel_collections::CopiedMembers;
 use tidewheel_store::{Slot, Value};
 
-use super::{HEADER, MEMBERS, mark};
+use super::{MEMBERS, mark};
 use crate::access::Recency;
-use crate::dump::{self, Crc64, Writer as Bytes};
+use crate::dump::{self, Crc64, FieldDeadlines, Writer as Bytes};
+use crate::format::FileFormat;
 use crate::keyspace::Keyspace;
 use crate::time::Now;
 use crate::value::{
@@ -22,7 +23,8 @@ const PORTION: usize = 256 << 10;
 pub struct Saved {
     /// Keys.
     pub keys: u64,
-    /// Keys some of whose members have deadlines, which stock servers do not read.
+    /// Keys some of whose members have deadlines for which the format has no word: stock servers do
+    /// not read them.
     pub with_member_deadlines: u64,
     /// Bytes of the file.
     pub bytes: u64,
@@ -47,6 +49,18 @@ impl Head {
     }
 }
 
+/// A collection that is shown member by member.
+#[derive(Debug, Clone)]
+pub(super) struct Opened {
+    pub(super) db: u32,
+    pub(super) key: Box<[u8]>,
+    pub(super) head: Head,
+    /// The number of its members at the first instant.
+    pub(super) len: u64,
+    /// No member's deadline is earlier.
+    pub(super) earliest: Option<u64>,
+}
+
 /// Keys of a database, and those that have a deadline.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Sizes {
@@ -59,6 +73,7 @@ pub(super) struct Sizes {
 pub(super) struct Setting {
     /// The moment that it shows.
     pub(super) now: Now,
+    format: FileFormat,
     /// What is written of the accesses to a key: what the policy in force evicts by.
     accesses: Option<Recency>,
     /// Of each database.
@@ -80,6 +95,7 @@ impl Setting {
         };
         Self {
             now,
+            format: keyspace.rules().file_format(),
             accesses: evicts_by_access.then(|| keyspace.recency()),
             sizes: (0..keyspace.databases() as u32).map(size).collect(),
         }
@@ -110,7 +126,7 @@ pub(super) struct Output<'w> {
 impl<'w> Output<'w> {
     pub(super) fn new(to: &'w mut dyn Write, setting: &'w Setting) -> Self {
         let mut bytes = Bytes::empty();
-        bytes.bytes(HEADER);
+        bytes.bytes(setting.format.header());
         Self {
             to,
             setting,
@@ -159,9 +175,9 @@ impl<'w> Output<'w> {
         value: &Value<'_, Object>,
     ) -> io::Result<()> {
         self.value.clear();
-        let now = &self.setting.now;
+        let setting = (&self.setting.now, self.setting.format);
         let parts = (&mut self.value, &mut self.members);
-        dump::write_for_file(head.tag, value, now, parts);
+        dump::write_for_file(head.tag, value, setting, parts);
         let kind = self.value.written()[0];
         self.begin(head, key, kind);
         self.bytes.bytes(&self.value.written()[1..]);
@@ -169,34 +185,56 @@ impl<'w> Output<'w> {
     }
 
     /// Begins an entry whose members come next.
-    pub(super) fn begin_collection(&mut self, head: Head, key: &[u8], len: u64) {
+    pub(super) fn begin_collection(&mut self, opened: &Opened) {
+        let Opened { head, key, len, .. } = opened;
+        let fields = self.field_deadlines(opened);
         let kind = match head.tag {
-            TAG_HASH | TAG_HASH_TIMED => dump::kind::HASH,
+            TAG_HASH | TAG_HASH_TIMED => fields.kind(),
             TAG_SET | TAG_SET_TIMED => dump::kind::SET,
             _ => dump::kind::ZSET_2,
         };
-        self.begin(head, key, kind);
-        self.bytes.number(len);
+        self.begin(*head, key, kind);
+        match head.tag {
+            TAG_HASH | TAG_HASH_TIMED => fields.begin(*len, &mut self.bytes),
+            _ => self.bytes.number(*len),
+        }
     }
 
     /// Goes on with it.
-    pub(super) fn members(&mut self, tag: u8, members: &CopiedMembers) -> io::Result<()> {
+    pub(super) fn members(&mut self, opened: &Opened, members: &CopiedMembers) -> io::Result<()> {
+        let fields = self.field_deadlines(opened);
         let Self { bytes, setting, .. } = self;
         let deadlines = &mut self.members;
         // Eight bytes a member, in memory until the collection's end.
-        let timed = matches!(tag, TAG_HASH_TIMED | TAG_SET_TIMED | TAG_ZSET_TIMED);
+        let timed = matches!(opened.head.tag, TAG_HASH_TIMED | TAG_SET_TIMED | TAG_ZSET_TIMED);
         members.for_each(|member, value, deadline| {
-            bytes.string(member);
-            match tag {
-                TAG_HASH | TAG_HASH_TIMED => bytes.string(value),
-                // A score; or nothing, of a set.
-                _ => bytes.bytes(value),
+            match opened.head.tag {
+                TAG_HASH | TAG_HASH_TIMED => {
+                    let at = dump::wall_of(deadline, &setting.now);
+                    fields.field((member, value), at, bytes);
+                }
+                _ => {
+                    bytes.string(member);
+                    // A score; or nothing, of a set.
+                    bytes.bytes(value);
+                }
             }
-            if timed {
+            if timed && fields == FieldDeadlines::Apart {
                 deadlines.deadline(deadline, &setting.now);
             }
         });
         self.flush(PORTION)
+    }
+
+    /// Where the deadlines of a collection's members stand.
+    fn field_deadlines(&self, opened: &Opened) -> FieldDeadlines {
+        let Setting { now, format, .. } = self.setting;
+        match opened.head.tag {
+            TAG_HASH_TIMED => {
+                FieldDeadlines::of(*format, || dump::wall_of(opened.earliest, now).unwrap_or(0))
+            }
+            _ => FieldDeadlines::Apart,
+        }
     }
 
     /// Ends the entry. The deadlines of its members stand behind it.

@@ -10,8 +10,8 @@ use tidewheel_collections::{CopiedMembers, Course, Walked};
 use tidewheel_store::Slot;
 
 use super::batch::Batch;
-use super::channel::{Emptied, Item, Opened, Rest, Shared, SnapshotFailure};
-use super::output::Head;
+use super::channel::{Emptied, Item, Rest, Shared, SnapshotFailure};
+use super::output::{Head, Opened};
 use crate::planted::forgets_before;
 use crate::time::Now;
 use crate::value::{Entries, Object};
@@ -90,13 +90,14 @@ impl Part {
             && let Some(members) = object.walked()
         {
             members.begin_walk();
-            let len = object.members() as u64;
+            let (len, earliest) = (object.members() as u64, object.next_deadline());
             let key: Box<[u8]> = entries.key(slot).into();
             let opened = Opened {
                 db: self.db,
                 key: Box::clone(&key),
                 head: Head::of(entries, slot),
                 len,
+                earliest,
             };
             self.opened.insert(key, opened);
             return;

@@ -7,8 +7,8 @@ use std::sync::mpsc::Receiver;
 
 use tidewheel_collections::CopiedMembers;
 
-use super::channel::{Item, Opened, Rest, Shared, SnapshotCourse, SnapshotFailure};
-use super::output::{Output, Saved, Setting};
+use super::channel::{Item, Rest, Shared, SnapshotCourse, SnapshotFailure};
+use super::output::{Opened, Output, Saved, Setting};
 
 /// Members that are walked over at once.
 const MEMBERS: usize = 1 << 10;
@@ -135,8 +135,7 @@ impl Writing<'_> {
 
     fn begin(&mut self, opened: Opened) {
         self.out.select(opened.db);
-        self.out
-            .begin_collection(opened.head, &opened.key, opened.len);
+        self.out.begin_collection(&opened);
         self.shown = Some(opened);
     }
 
@@ -148,7 +147,7 @@ impl Writing<'_> {
             .len
             .checked_sub(members.count())
             .ok_or_else(miscounted)?;
-        self.out.members(opened.head.tag, members)
+        self.out.members(opened, members)
     }
 
     fn rest(&mut self, rest: Rest) -> io::Result<()> {

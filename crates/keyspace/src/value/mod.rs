@@ -57,6 +57,16 @@ impl Object {
         }
     }
 
+    /// The earliest deadline of a member of a hash, a set or a sorted set, or one before it.
+    pub(crate) fn next_deadline(&self) -> Option<u64> {
+        match self {
+            Self::Bytes(_) | Self::List(_) | Self::Stream(_) => None,
+            Self::Hash(hash) => hash.of.get().next_deadline(),
+            Self::Set(set) => set.of.get().next_deadline(),
+            Self::ZSet(zset) => zset.of.get().next_deadline(),
+        }
+    }
+
     /// Bytes on the heap.
     pub(crate) fn bytes(&self) -> usize {
         OBJECT_OVERHEAD

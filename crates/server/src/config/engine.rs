@@ -13,6 +13,7 @@ pub(crate) fn apply(settings: &Settings, keyspace: &Keyspace) {
     keyspace.set_expired_streams(&settings.expired_streams.0);
     keyspace.set_tracking_keys_max(settings.tracking_keys_max);
     rules.set_policy(settings.max_memory_policy);
+    rules.set_file_format(settings.file_format);
     rules
         .maxmemory
         .store(settings.max_memory, Ordering::Relaxed);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tidewheel_keyspace::{NotifyFlags, Policy};
+use tidewheel_keyspace::{FileFormat, NotifyFlags, Policy};
 
 use super::collections::Collections;
 use super::diagnosis::Diagnosis;
@@ -69,6 +69,8 @@ pub(crate) struct Settings {
     /// Where snapshots are.
     pub(crate) folder: String,
     pub(crate) snapshot_file: String,
+    /// The form of snapshots.
+    pub(crate) file_format: FileFormat,
     /// Each change is logged.
     pub(crate) append_only: bool,
     /// The log's folder, in `folder`.
@@ -193,6 +195,7 @@ impl Default for Settings {
             log_level: LogLevel::Notice,
             folder: "tidewheel-data".to_owned(),
             snapshot_file: "dump.rdb".to_owned(),
+            file_format: FileFormat::default(),
             append_only: false,
             log_folder: "log".to_owned(),
             sync_policy: SyncPolicy::EverySecond,

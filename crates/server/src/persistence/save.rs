@@ -13,9 +13,6 @@ use crate::state::preface::{LOG, Preface};
 use crate::state::server::Server;
 use crate::state::snapshots::Snapshots;
 
-/// The version of the protocol's server that the file names: readers take their rules from it.
-const NAMED_VERSION: &str = "7.0.0";
-
 /// Writes all data to the snapshot file, while nobody else uses the keyspace. One that is being
 /// taken in the background ends without a file.
 ///
@@ -135,8 +132,8 @@ pub(super) fn tell(saved: &Saved, path: &Path) {
     );
     if saved.with_member_deadlines > 0 {
         tracing::warn!(
-            "{} keys have members with deadlines, which other servers do not read: those members would live for \
-             ever there",
+            "{} keys have members with deadlines for which this rdb-version has no word: those members would \
+             live for ever on other servers",
             saved.with_member_deadlines
         );
     }
@@ -144,9 +141,10 @@ pub(super) fn tell(saved: &Saved, path: &Path) {
 
 /// What a file that shows a moment says of itself, and its libraries of functions.
 pub(crate) fn preface(server: &Server, time: Time) -> Preface {
+    let format = server.keyspace.rules().file_format();
     let mut preface = Preface {
         fields: vec![
-            ("redis-ver", NAMED_VERSION.to_owned()),
+            ("redis-ver", format.named_server().to_owned()),
             ("redis-bits", "64".to_owned()),
             ("ctime", (time.wall_ms() / 1000).to_string()),
             ("used-mem", server.keyspace.used_memory().to_string()),

@@ -4,8 +4,9 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use crate::common::{Folder, Reply, Server, bulk, eventually, now, ok, program};
+use crate::common::{Client, Folder, Reply, Server, bulk, eventually, now, ok, program};
 use rustix::process::Signal;
+use tidewheel_engines::Engine;
 
 fn number(reply: &Reply) -> i64 {
     match reply {
@@ -255,7 +256,7 @@ fn what_was_acknowledged_before_a_shutdown_that_saves_is_saved() {
         let mut server = folder.server();
         let port = server.port;
         let count = move || {
-            let mut client = crate::common::Client::connect(port);
+            let mut client = Client::connect(port);
             let mut last = 0;
             while let Some(reply) = client.try_call(&["INCR", "counter"]) {
                 last = number(&reply);
@@ -293,7 +294,7 @@ fn a_reload_beside_writers_loses_nothing() {
     let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
     let stopped = std::sync::Arc::clone(&stop);
     let writer = std::thread::spawn(move || {
-        let mut client = crate::common::Client::connect(port);
+        let mut client = Client::connect(port);
         while !stopped.load(std::sync::atomic::Ordering::Relaxed) {
             client.call(&["SET", "k7", "w"]);
         }
@@ -363,6 +364,77 @@ fn a_snapshot_in_the_background_has_what_there_was_when_it_began() {
         assert_eq!(client.call(&["GET", &format!("key:{i}")]), bulk("before"));
         let field = format!("field:{i}");
         assert_eq!(client.call(&["HGET", "hash", &field]), bulk("before"));
+    }
+}
+
+/// Deadlines of the fields of a small hash and of a large one, as a server says them.
+fn field_deadlines(client: &mut Client) -> Vec<Reply> {
+    let fields = ["f0", "f1", "f2", "f3", "f699"];
+    let of = |key: &&str| {
+        let words = [&["HPEXPIRETIME", key, "FIELDS", "5"][..], &fields].concat();
+        client.call(&words)
+    };
+    ["small", "large"].iter().map(of).collect()
+}
+
+/// In version 10 the fields lived for ever where another server loaded the file.
+#[test]
+fn a_stock_server_keeps_deadlines_of_fields_if_the_version_has_them() {
+    let engines = [
+        (Engine::redis_8(), "12"),
+        (Engine::valkey(), "80"),
+        // Both load it, and have no deadlines then.
+        (Engine::valkey(), "11"),
+    ];
+    for (engine, version) in engines {
+        let Some(engine) = engine else { continue };
+        let folder = Folder::new(&format!("version-{version}"));
+        let flags = ["--dir", folder.text(), "--rdb-version", version];
+        let mut server = Server::start_logged(&flags);
+        let mut client = server.client();
+        for i in 0..700 {
+            client.call(&["HSET", "large", &format!("f{i}"), &format!("v{i}")]);
+        }
+        client.call(&["HSET", "small", "f0", "a", "f1", "b", "f2", "12"]);
+        for key in ["small", "large"] {
+            for (field, ms) in [("f2", "4102444800456"), ("f1", "4102444800123")] {
+                client.call(&["HPEXPIREAT", key, ms, "FIELDS", "1", field]);
+            }
+        }
+        client.call(&["HPEXPIRE", "large", "100000", "FIELDS", "1", "f699"]);
+        client.call(&["SADD", "set", "a", "b"]);
+        client.call(&["SPEXPIREAT", "set", "4102444800123", "MEMBERS", "1", "a"]);
+        let expected = field_deadlines(&mut client);
+        let reply = client.call(&["BGSAVE"]);
+        assert_eq!(reply, Reply::Simple("Background saving started".to_owned()));
+        eventually("the snapshot is written", || {
+            (client.info("persistence", "rdb_saves") == "1").then_some(())
+        });
+        let keys = if version == "11" { 3 } else { 1 };
+        server.logged(&format!("{keys} keys have members with deadlines"));
+        server.signal(Signal::KILL);
+        server.wait();
+
+        let stock = tidewheel_engines::Server::start(&engine, &["--dir", folder.text()]);
+        let mut there = Client::connect(stock.port);
+        assert_eq!(there.call(&["HLEN", "large"]), Reply::Integer(700));
+        let theirs = field_deadlines(&mut there);
+        match version {
+            "11" => assert_ne!(theirs, expected),
+            _ => assert_eq!(theirs, expected, "{} {version}", engine.name()),
+        }
+        assert_eq!(there.call(&["HGET", "large", "f7"]), bulk("v7"));
+        assert_eq!(there.call(&["SCARD", "set"]), Reply::Integer(2));
+        drop(stock);
+
+        let server = Server::start(&flags);
+        let mut client = server.client();
+        assert_eq!(field_deadlines(&mut client), expected, "{version}");
+        let ends = ["SPEXPIRETIME", "set", "MEMBERS", "1", "a"];
+        let ends = client.call(&ends);
+        assert_eq!(ends, Reply::Array(vec![Reply::Integer(4_102_444_800_123)]));
+        let other = client.call(&["CONFIG", "SET", "rdb-version", "13"]);
+        assert!(matches!(other, Reply::Error(_)));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tidewheel_keyspace::{NotifyFlags, Policy};
+use tidewheel_keyspace::{FileFormat, NotifyFlags, Policy};
 
 use super::{ChangeTime, ConfigKey, only, put};
 use crate::config::expired_streams::ExpiredStreams;
@@ -23,6 +23,14 @@ const DEBUG_ACCESS: &[(&str, DebugAccess)] = &[
 const DUMP_VERSIONS: &[(&str, bool)] = &[("strict", false), ("relaxed", true)];
 
 const CHANNELS: &[(&str, bool)] = &[("allchannels", true), ("resetchannels", false)];
+
+/// The values of `rdb-version`.
+const FILE_FORMATS: &[(&str, FileFormat)] = &[
+    ("10", FileFormat::Redis10),
+    ("11", FileFormat::Redis11),
+    ("12", FileFormat::Redis12),
+    ("80", FileFormat::Valkey80),
+];
 
 const SYNC_POLICIES: &[(&str, SyncPolicy)] = &[
     ("always", SyncPolicy::Always),
@@ -435,6 +443,14 @@ pub(super) static KEYS: &[ConfigKey] = &[
             long if long.len() > FILE_NAME_MAX => Err("the name is too long".to_owned()),
             name => put(&mut s.snapshot_file, text(name)?),
         },
+    },
+    ConfigKey {
+        name: "rdb-version",
+        value: "10|11|12|80",
+        help: "the format of snapshots: of Redis 7.0; 7.2; 7.4, with the deadlines of fields; or Valkey 9, with these too",
+        change: ChangeTime::Live,
+        get: |s| name_of(s.file_format, FILE_FORMATS),
+        set: |s, v| put(&mut s.file_format, word(v, FILE_FORMATS)?),
     },
     ConfigKey {
         name: "appendonly",
