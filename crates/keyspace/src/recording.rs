@@ -50,8 +50,10 @@ impl Keyspace {
     }
 
     /// Cuts the records at this moment: they are taken in two parts, and what comes later is in the
-    /// second one. A snapshot that begins now shows what the first part makes.
-    pub fn cut_records(&self, _alone: &Exclusive<'_>) {
+    /// second one. A snapshot that begins now shows what the first part makes: the events of
+    /// expired keys that wait are appended before the cut, since a snapshot has them too.
+    pub fn cut_records(&self, _alone: &Exclusive<'_>, time: Time) {
+        self.append_all_expired(Now::of(&self.timeline, time));
         self.shared.records.cut();
     }
 

@@ -274,3 +274,28 @@ fn entries_about_expired_keys_are_recorded_as_they_were_appended() {
         ]
     );
 }
+
+/// The snapshot had the entry, and so had what follows it: it could not be replayed, and the server
+/// did not start.
+#[test]
+fn an_event_that_waits_is_appended_before_the_records_are_cut() {
+    let mut rig = Rig::recording();
+    let stream = ExpiredStream {
+        db: 0,
+        name: (*b"gone").into(),
+        max_len: 1_000,
+        values: false,
+    };
+    rig.keyspace.set_expired_streams(&[stream]);
+    rig.recorded("SET k v PX 5 -> 0: SET k v PX 5\n pass 5\n GET k ->");
+    assert!(rig.keyspace.expired_pending());
+    let alone = rig.seat.exclusive();
+    rig.keyspace.cut_records(&alone, rig.time);
+    let mut file = Vec::new();
+    let none = std::iter::empty();
+    let saved = rig.keyspace.save(&alone, rig.time, &[], none, &mut file);
+    assert_eq!(saved.expect("memory takes it").keys, 1);
+    drop(alone);
+    assert_eq!(rig.records().len(), 1, "in front of the cut");
+    assert_eq!(rig.records(), [""; 0], "behind it");
+}

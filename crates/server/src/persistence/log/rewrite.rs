@@ -51,7 +51,7 @@ pub(crate) fn rewrite(server: &Server, alone: &Exclusive<'_>, time: Time) -> io:
     let preface = preface(server, time);
     let (tell_rolled, rolled) = channel();
     server.log.expect_cut(tell_rolled);
-    server.keyspace.cut_records(alone);
+    server.keyspace.cut_records(alone, time);
     let snapshot = server.keyspace.begin_snapshot(alone, time, limits);
     server.snapshots.begin(snapshot.course(), time.tick);
     server.log.is_rewriting.store(true, Relaxed);

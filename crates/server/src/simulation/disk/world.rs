@@ -557,7 +557,7 @@ impl World {
         match self.late.take() {
             Some(late) if self.dice.once_in(20) => {
                 server.log.expect_cut(late);
-                server.keyspace.cut_records(&alone);
+                server.keyspace.cut_records(&alone, server.clock.now());
             }
             Some(late) => self.late = Some(late),
             None if self.dice.once_in(50) && server.snapshots.background().is_none() => {
