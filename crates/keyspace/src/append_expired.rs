@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tidewheel_collections::{Keep, Trim};
-use tidewheel_resp::{Args, Writer};
+use tidewheel_resp::{Args, Writer, parse_i64};
 
 use crate::commands::stream::{AppendFn, append_to_stream};
 use crate::context::Context;
@@ -13,6 +13,7 @@ use crate::expired::{
 };
 use crate::gate::Seat;
 use crate::keyspace::Keyspace;
+use crate::records::Record;
 use crate::session::Session;
 use crate::shard::Hold;
 use crate::time::{Now, Time};
@@ -83,6 +84,33 @@ impl Keyspace {
             };
             self.append_in((shard, hold), now, db, &stream, true);
         }
+    }
+
+    /// A record was replayed. If it has appended the event of a key that has expired, the key
+    /// leaves, if it is there, and nothing is owed of it any more.
+    pub(crate) fn settle_expired(&self, seat: &mut Seat, record: &Record<'_>) {
+        let [b"XADD", _, _, b"key", key, b"deadline", at, b"fired", ..] = record.words() else {
+            return;
+        };
+        let (Some(wall_ms), db) = (parse_i64(at), record.db()) else {
+            return;
+        };
+        let _visit = seat.visit();
+        let mut session = Session {
+            db,
+            ..Session::default()
+        };
+        let (args, mut out) = (Args::from_slices(&[]), Writer::default());
+        let now = Now::of(&self.timeline, record.time());
+        let mut context = Context::new(self, &mut session, now, args, &mut out, None);
+        if context.step_in(key).is_ok() && context.locked().has_expired_stream(db) {
+            let only = context.only_key(key);
+            context.find_at(only, db);
+        }
+        context.finish();
+        let is_it =
+            |event: &ExpiredEvent| *event.key == **key && now.wall_of(event.deadline) == wall_ms;
+        self.shared.expired.settle(db, is_it);
     }
 
     /// `beside`: this thread has other shards locked.

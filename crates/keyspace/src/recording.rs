@@ -79,8 +79,10 @@ impl Keyspace {
     }
 
     /// Says whether records are replayed now. Meanwhile nothing is removed because time passes:
-    /// each record finds what its command has found.
+    /// each record finds what its command has found. Events for streams of expired keys wait, and
+    /// those that a record has appended are forgotten; the others are appended afterwards.
     pub fn set_replays(&self, _alone: &Exclusive<'_>, replays: bool) {
+        self.shared.expired.hold(replays);
         for shard in &*self.shards {
             shard.lock().set_replays(replays);
         }
@@ -109,7 +111,10 @@ impl Keyspace {
         }
         match out.as_bytes().first() {
             Some(b'-' | b'!') => Err(out.into_vec()),
-            _ => Ok(()),
+            _ => {
+                self.settle_expired(seat, record);
+                Ok(())
+            }
         }
     }
 }

@@ -84,7 +84,7 @@ impl Replica {
         replica
     }
 
-    /// Replays records, but not those of libraries, which are no data.
+    /// Replays records, but not those of libraries and settings, which are no data.
     ///
     /// # Panics
     ///
@@ -92,7 +92,7 @@ impl Replica {
     pub fn replay(&mut self, records: &[u8]) {
         for record in RecordReader::new(records) {
             let record = record.expect("it was just written");
-            if record.words().first() == Some(&&b"FUNCTION"[..]) {
+            if matches!(record.words(), [b"FUNCTION" | b"CONFIG", ..]) {
                 continue;
             }
             let words = record.words().join(&b' ');

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 use super::{
     APPENDED_BYTES_MAX, APPENDED_MAX, ExpiredStream, ExpiredStreamStats, ExpiredStreamTrouble,
@@ -39,6 +39,9 @@ pub(crate) struct Outbox {
     /// Events and bytes that wait, for those who have not locked it.
     waiting: AtomicUsize,
     waiting_bytes: AtomicUsize,
+    /// True while records are replayed: no event is appended, since a record may come that has done
+    /// so.
+    is_held: AtomicBool,
     state: Ranked<OutboxState>,
 }
 
@@ -61,22 +64,47 @@ impl Default for Outbox {
         Self {
             waiting: AtomicUsize::new(0),
             waiting_bytes: AtomicUsize::new(0),
+            is_held: AtomicBool::new(false),
             state: Ranked::new(Rank::Expired, OutboxState::default()),
         }
     }
 }
 
 impl Outbox {
-    /// True if events wait. Lock-free.
+    /// True if events wait that may be appended. Lock-free.
     #[inline]
     pub(crate) fn pending(&self) -> bool {
-        self.waiting.load(Relaxed) > 0
+        self.waiting.load(Relaxed) > 0 && !self.is_held.load(Relaxed)
     }
 
-    /// True if so many wait that passes of expiry wait too. Lock-free.
+    /// True if passes of expiry wait, since so many events do, or since all are held. Lock-free.
     pub(crate) fn is_full(&self) -> bool {
         self.waiting.load(Relaxed) >= WAITING_MAX
             || self.waiting_bytes.load(Relaxed) >= WAITING_BYTES_MAX
+            || self.is_held.load(Relaxed)
+    }
+
+    /// Holds all events back, or no longer.
+    pub(crate) fn hold(&self, is_held: bool) {
+        self.is_held.store(is_held, Relaxed);
+    }
+
+    /// Takes an event of a database out: a record has appended it.
+    pub(crate) fn settle(&self, db: u32, is_it: impl Fn(&ExpiredEvent) -> bool) {
+        let mut state = self.state.lock();
+        let state = &mut *state;
+        let Some(queue) = state.queues.get_mut(&db) else {
+            return;
+        };
+        let place = queue.iter().rposition(is_it);
+        if let Some(event) = place.and_then(|place| queue.remove(place)) {
+            state.stats.queued -= 1;
+            state.stats.queued_bytes -= event.bytes();
+        }
+        if queue.is_empty() {
+            state.queues.remove(&db);
+        }
+        self.publish(state);
     }
 
     /// Queues events of one database. The shard of their keys is locked.

@@ -206,7 +206,10 @@ impl<'w> Output<'w> {
         let Self { bytes, setting, .. } = self;
         let deadlines = &mut self.members;
         // Eight bytes a member, in memory until the collection's end.
-        let timed = matches!(opened.head.tag, TAG_HASH_TIMED | TAG_SET_TIMED | TAG_ZSET_TIMED);
+        let timed = matches!(
+            opened.head.tag,
+            TAG_HASH_TIMED | TAG_SET_TIMED | TAG_ZSET_TIMED
+        );
         members.for_each(|member, value, deadline| {
             match opened.head.tag {
                 TAG_HASH | TAG_HASH_TIMED => {

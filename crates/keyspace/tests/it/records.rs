@@ -280,13 +280,7 @@ fn entries_about_expired_keys_are_recorded_as_they_were_appended() {
 #[test]
 fn an_event_that_waits_is_appended_before_the_records_are_cut() {
     let mut rig = Rig::recording();
-    let stream = ExpiredStream {
-        db: 0,
-        name: (*b"gone").into(),
-        max_len: 1_000,
-        values: false,
-    };
-    rig.keyspace.set_expired_streams(&[stream]);
+    rig.keyspace.set_expired_streams(&[gone()]);
     rig.recorded("SET k v PX 5 -> 0: SET k v PX 5\n pass 5\n GET k ->");
     assert!(rig.keyspace.expired_pending());
     let alone = rig.seat.exclusive();
@@ -298,4 +292,70 @@ fn an_event_that_waits_is_appended_before_the_records_are_cut() {
     drop(alone);
     assert_eq!(rig.records().len(), 1, "in front of the cut");
     assert_eq!(rig.records(), [""; 0], "behind it");
+}
+
+fn gone() -> ExpiredStream {
+    ExpiredStream {
+        db: 0,
+        name: (*b"gone").into(),
+        max_len: 1_000,
+        values: false,
+    }
+}
+
+/// What had died just before a crash, and was not appended by then, was announced nowhere.
+#[test]
+fn each_expired_key_is_in_its_stream_once_whatever_the_log_has_by_a_crash() {
+    let append = |rig: &mut Rig| {
+        while rig.keyspace.append_expired(&mut rig.seat, rig.time) == AppendedExpired::Some {}
+    };
+    // Whether a command meets the dead key, or a pass of expiry, or nobody before the crash; and
+    // whether its event was appended before.
+    for (met, appends) in [
+        ("SET", true),
+        ("SET", false),
+        ("GET", true),
+        ("GET", false),
+        ("", true),
+        ("", false),
+        ("nobody", false),
+    ] {
+        let mut rig = Rig::recording();
+        rig.keyspace.set_expired_streams(&[gone()]);
+        rig.run("SET k v PX 5");
+        rig.pass(7);
+        match met {
+            "SET" => drop(rig.run("SET k again PX 90")),
+            "GET" => drop(rig.run("GET k")),
+            "" => drop(rig.expire_all()),
+            _ => {}
+        }
+        if appends {
+            append(&mut rig);
+        }
+        rig.run("SET other v");
+        let mut records = Vec::new();
+        rig.keyspace.take_records(&mut records);
+
+        let mut later = Rig::new();
+        later.keyspace.set_expired_streams(&[gone()]);
+        let replays = |rig: &mut Rig, on| rig.keyspace.set_replays(&rig.seat.exclusive(), on);
+        replays(&mut later, true);
+        for record in RecordReader::new(&records) {
+            let replayed = later
+                .keyspace
+                .replay(&mut later.seat, &record.expect("valid"));
+            replayed.expect("it runs again");
+            assert!(!later.keyspace.expired_pending(), "it may be appended yet");
+        }
+        later.pass(20);
+        later.expire_all();
+        replays(&mut later, false);
+        later.expire_all();
+        append(&mut later);
+        let shown = format!("{met:?}, appended: {appends}");
+        assert_eq!(later.run("XLEN gone"), ":1", "{shown}");
+        let keys = if met == "SET" { ":3" } else { ":2" };
+        assert_eq!(later.run("DBSIZE"), keys, "{shown}");
+    }
 }

@@ -21,6 +21,7 @@ mod value;
 
 pub(crate) use access::{ClientAccess, DENIED};
 pub(crate) use cli::{Asked, Invocation, LogForm, Refusal, ToolCall, asked};
+pub(crate) use expired_streams::ExpiredStreams;
 pub(crate) use file::read_users;
 pub(crate) use live::Live;
 pub(crate) use save_points::SavePoints;

@@ -9,7 +9,7 @@ use tidewheel_keyspace::{Exclusive, Saved, Snapshot, SnapshotFailure, SnapshotLi
 
 use super::anchor::{self, Anchor};
 use crate::process::system;
-use crate::state::preface::{LOG, Preface};
+use crate::state::preface::{EXPIRED_STREAMS, LOG, Preface};
 use crate::state::server::Server;
 use crate::state::snapshots::Snapshots;
 
@@ -142,6 +142,7 @@ pub(super) fn tell(saved: &Saved, path: &Path) {
 /// What a file that shows a moment says of itself, and its libraries of functions.
 pub(crate) fn preface(server: &Server, time: Time) -> Preface {
     let format = server.keyspace.rules().file_format();
+    let streams = server.config.current().expired_streams.to_string();
     let mut preface = Preface {
         fields: vec![
             ("redis-ver", format.named_server().to_owned()),
@@ -154,6 +155,7 @@ pub(crate) fn preface(server: &Server, time: Time) -> Preface {
                 anchor::TICK,
                 server.keyspace.engine_time(time).tick.to_string(),
             ),
+            (EXPIRED_STREAMS, streams),
         ],
         libraries: (server.libraries).look(|table| table.all().map(Arc::clone).collect()),
     };

@@ -10,6 +10,9 @@ pub(crate) const SEGMENT: &str = "tidewheel-segment";
 /// The field with the folder of the log that has all of the file too.
 pub(crate) const LOG: &str = "tidewheel-log";
 
+/// The field with the streams of expired keys.
+pub(crate) const EXPIRED_STREAMS: &str = "tidewheel-expired-stream";
+
 /// What a file says of itself, and the libraries of functions.
 #[derive(Debug)]
 pub(crate) struct Preface {

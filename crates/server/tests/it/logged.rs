@@ -328,6 +328,47 @@ fn a_key_that_died_while_no_server_ran_is_announced_once_and_others_are_not() {
     }
 }
 
+/// Nobody was told: it was not removed while clients were paused, and a frame was written later.
+#[test]
+fn a_key_that_was_dead_and_not_announced_at_a_crash_is_in_its_stream_once() {
+    let folder = Folder::new("log-owed");
+    let flags = ["--appendfsync", "always"];
+    let server = start(&folder, &flags);
+    let mut client = server.client();
+    client.call(&["SET", "without-stream", "v", "PX", "50"]);
+    eventually("it is removed", || {
+        (client.call(&["DBSIZE"]) == Reply::Integer(0)).then_some(())
+    });
+    let set = ["CONFIG", "SET", "expired-stream", "0 gone 1000"];
+    assert_eq!(client.call(&set), ok());
+    client.call(&["SET", "owed", "v", "PX", "100"]);
+    client.call(&["CLIENT", "PAUSE", "100000", "WRITE"]);
+    let log = folder.0.join("log");
+    let bytes = || {
+        let files = std::fs::read_dir(&log).expect("a folder").flatten();
+        files
+            .map(|file| file.metadata().map_or(0, |about| about.len()))
+            .sum::<u64>()
+    };
+    // When all is on disk, and nothing more comes, an empty frame says so.
+    std::thread::sleep(Duration::from_millis(150));
+    let before = bytes();
+    eventually("a frame is written", || (bytes() > before).then_some(()));
+    kill(server);
+    let flags = [&flags[..], &["--expired-stream", "0 gone 1000"]].concat();
+    for _ in 0..2 {
+        let server = start(&folder, &flags);
+        let mut client = server.client();
+        eventually("it is announced", || {
+            (client.call(&["XLEN", "gone"]) == Reply::Integer(1)).then_some(())
+        });
+        let range = client.call(&["XRANGE", "gone", "-", "+"]);
+        let owed = format!("{:?}", bulk("owed"));
+        assert!(format!("{range:?}").contains(&owed), "{range:?}");
+        kill(server);
+    }
+}
+
 #[test]
 fn without_a_log_nothing_of_it_is_there() {
     let folder = Folder::new("no-log");

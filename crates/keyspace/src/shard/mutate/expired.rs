@@ -64,6 +64,11 @@ impl Hold<'_> {
         self.state.expired_streams.as_ref()?.get(&db)
     }
 
+    /// True if a database has a stream of what expires.
+    pub(crate) fn has_expired_stream(&self, db: u32) -> bool {
+        self.expired_stream(db).is_some()
+    }
+
     /// True if keys of a database cannot expire now, because too many events wait.
     #[inline]
     pub(crate) fn waits_for_stream(&self, db: u32) -> bool {

@@ -6,6 +6,7 @@ use tidewheel_resp::Args;
 use super::HandlerResult;
 use crate::commands::turn::{CommandStep, Turn};
 use crate::config::{ChangeTime, ConfigKey, key, keys};
+use crate::persistence::log;
 
 impl Turn<'_> {
     pub(super) fn config_get(&mut self, args: Args<'_>) -> HandlerResult {
@@ -55,7 +56,7 @@ impl Turn<'_> {
             };
             changes.push((key, value));
         }
-        let server = &self.state.server;
+        let (server, time) = (&self.state.server, self.state.time);
         server.config.change(
             |settings| {
                 for (key, value) in &changes {
@@ -67,6 +68,12 @@ impl Turn<'_> {
                 })
             },
             |settings| {
+                if changes
+                    .iter()
+                    .any(|(key, _)| key.name.as_bytes() == log::STREAMS)
+                {
+                    log::record_streams(server, settings, time);
+                }
                 crate::config::engine::apply(settings, &server.keyspace);
                 let records = server.keyspace.records();
                 server.log.follow(settings, records, &server.loops);

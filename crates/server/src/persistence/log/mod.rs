@@ -17,7 +17,8 @@
 //!    `Link::send_output`.
 //! 5. A new base (BGREWRITEAOF, or when the log has grown enough): the records are cut while nobody
 //!    is inside, and a snapshot begins at the same moment. At the cut the writer begins a segment.
-//!    When the snapshot is on disk under that segment's name, what is older goes.
+//!    When the snapshot is on disk under that segment's name, the log is synced, with the time: the
+//!    snapshot may lack what has expired since it began. Then what is older goes.
 //!
 //! # A restart
 //!
@@ -26,6 +27,11 @@
 //! plus the time since, which a clock measures that nobody sets. So each key has the time left that
 //! it had, less what has passed. What had died before the last frame was announced then, and leaves
 //! in silence; what has died since is announced.
+//!
+//! An entry of a stream of expired keys is data, and is there once. `expired-stream` is recorded
+//! when it changes, so a replay knows which keys owe an entry. A record that appends one pays: the
+//! key leaves, if it is there, or its event, if another record has found it dead. Who still owes
+//! one at the end is announced.
 //!
 //! # When it cannot be written
 //!
@@ -48,6 +54,7 @@ mod rewrite;
 mod thread;
 mod writer;
 
+use tidewheel_keyspace::Time;
 use tidewheel_log::Moment;
 
 #[cfg(test)]
@@ -59,8 +66,12 @@ pub(crate) use self::rewrite::{folder, is_due, rewrite};
 pub(crate) use self::thread::LogThreads;
 #[cfg(test)]
 pub(crate) use self::thread::{Beside, LogThread, LogTurn};
+use crate::config::Settings;
 use crate::state::server::Server;
 use crate::time::clock::Clock;
+
+/// The setting that is recorded when it changes.
+pub(crate) const STREAMS: &[u8] = b"expired-stream";
 
 /// What a segment's header says: the form of the records, and which start of the machine it was.
 fn header(clock: &Clock) -> String {
@@ -76,6 +87,14 @@ fn boot_of(header: &[u8]) -> Option<&str> {
 /// True if this program knows the form of the records behind this header.
 pub(crate) fn are_known(header: &[u8]) -> bool {
     boot_of(header).is_some()
+}
+
+/// Has it recorded where what expires goes from now on: a restart must know which keys owe an
+/// entry.
+pub(crate) fn record_streams(server: &Server, settings: &Settings, time: Time) {
+    let text = settings.expired_streams.to_string();
+    let words = [&b"CONFIG"[..], b"SET", STREAMS, text.as_bytes()];
+    server.keyspace.record(time, &words);
 }
 
 /// This moment, as frames say it. Its tick is engine time.

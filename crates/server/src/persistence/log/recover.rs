@@ -6,9 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use anyhow::Context as _;
-use tidewheel_keyspace::{
-    ExpiredStream, Fields, NotifyFlags, Progress, Record, RecordReader, Seat, Time,
-};
+use tidewheel_keyspace::{Fields, NotifyFlags, Record, RecordReader, Seat, Time};
 use tidewheel_log::{File as _, Folder, Log, Moment, Opened, RealFolder, base_name};
 
 use super::super::anchor::{self, Anchor};
@@ -17,9 +15,9 @@ use super::super::save::preface;
 use super::super::watched::Watched;
 use super::file::InOrder;
 use super::rewrite::folder;
-use super::{boot_of, header, moment};
-use crate::config::engine;
-use crate::state::preface::{LOG, SEGMENT};
+use super::{STREAMS, boot_of, header, moment, record_streams};
+use crate::config::{ExpiredStreams, engine};
+use crate::state::preface::{EXPIRED_STREAMS, LOG, SEGMENT};
 use crate::state::server::{Server, StopReason};
 use crate::time::clock::ORIGIN_TICK;
 
@@ -97,6 +95,10 @@ pub(crate) fn recover_from<D: Folder>(
     }
     note_beginning(server, &mut log).with_context(|| explain(path))?;
     server.keyspace.start_recording(&seat.exclusive());
+    let settings = server.config.current();
+    if reader.streams != settings.expired_streams {
+        record_streams(server, &settings, server.clock.now());
+    }
     Ok(Recovered::Log(log))
 }
 
@@ -145,8 +147,20 @@ fn refuse_foreign(path: &Path) -> anyhow::Result<()> {
 
 /// The number of the segment that a base says it is in front of.
 fn segment_of(fields: &Fields) -> Option<u64> {
-    let (_, text) = fields.iter().find(|(name, _)| name == SEGMENT.as_bytes())?;
+    let text = field_of(fields, SEGMENT)?;
     std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+/// A field of a base.
+fn field_of<'a>(fields: &'a Fields, name: &str) -> Option<&'a [u8]> {
+    let found = fields.iter().find(|(of, _)| of == name.as_bytes());
+    found.map(|(_, text)| &text[..])
+}
+
+/// The streams of expired keys that a base or a record names.
+fn streams_of(text: &[u8]) -> anyhow::Result<ExpiredStreams> {
+    let streams = ExpiredStreams::parse(&String::from_utf8_lossy(text), u32::MAX.into());
+    streams.map_err(|why| anyhow::anyhow!("no streams of expired keys: {why}"))
 }
 
 /// Writes what was loaded from a snapshot as the base of a new log.
@@ -212,6 +226,8 @@ struct Replay<'s> {
     seat: Seat,
     /// Where engine time has come to.
     mark: Option<Mark>,
+    /// Where what expires goes, as the log says.
+    streams: ExpiredStreams,
     keys: u64,
     frames: u64,
     records: u64,
@@ -224,6 +240,7 @@ impl<'s> Replay<'s> {
         Self {
             seat: server.keyspace.seat(),
             mark: None,
+            streams: ExpiredStreams::default(),
             keys: 0,
             frames: 0,
             records: 0,
@@ -266,6 +283,9 @@ impl<'s> Replay<'s> {
             shown.display()
         );
         self.mark = Some(mark);
+        if let Some(text) = field_of(&loaded.fields, EXPIRED_STREAMS) {
+            self.streams = streams_of(text)?;
+        }
         self.keys = loaded.keys;
         server.log.base_bytes.store(len, Relaxed);
         load::load_functions(server, &loaded.functions, load::Stays::default())
@@ -277,9 +297,9 @@ impl<'s> Replay<'s> {
     /// a limit is lower than it was, and nobody is told.
     fn begin(&mut self) {
         let keyspace = &self.server.keyspace;
+        keyspace.set_expired_streams(&self.streams.0);
         keyspace.set_replays(&self.seat.exclusive(), true);
         keyspace.set_notify_flags(NotifyFlags::NONE);
-        keyspace.set_expired_streams(&Vec::<ExpiredStream>::new());
         keyspace.rules().proto_max_bulk_len.store(u64::MAX, Relaxed);
         keyspace.rules().maxmemory.store(0, Relaxed);
     }
@@ -314,6 +334,9 @@ impl<'s> Replay<'s> {
             let codes: Vec<_> = words[1..].iter().map(|code| code.to_vec()).collect();
             return load::load_functions(self.server, &codes, load::Stays::default());
         }
+        if let [b"CONFIG", b"SET", STREAMS, text] = words {
+            return self.follow_streams(text, record.time());
+        }
         let replayed = self.server.keyspace.replay(&mut self.seat, record);
         replayed.map_err(|reply| {
             let command = words.first().map_or(&b""[..], |word| word);
@@ -325,7 +348,18 @@ impl<'s> Replay<'s> {
         })
     }
 
-    /// Engine time goes on, and what had died before the last frame leaves in silence.
+    /// From here on what expires goes into these streams. What is dead by now in databases that get
+    /// one was not to go there.
+    fn follow_streams(&mut self, text: &[u8], now: Time) -> anyhow::Result<()> {
+        let streams = streams_of(text)?;
+        self.expire_silently(now);
+        self.server.keyspace.set_expired_streams(&streams.0);
+        self.streams = streams;
+        Ok(())
+    }
+
+    /// Engine time goes on. What had died before the last frame was announced then, and leaves in
+    /// silence; but a key that has a stream stays until its event is appended.
     fn end(&mut self, cut: u64) {
         let server = self.server;
         let keyspace = &server.keyspace;
@@ -337,16 +371,13 @@ impl<'s> Replay<'s> {
         }
         let time = server.clock.now();
         server.started.store(time.tick, Relaxed);
-        keyspace.set_replays(&self.seat.exclusive(), false);
         let last = self.mark.as_ref().map_or(0, |mark| mark.tick);
-        let told = Time {
+        self.expire_silently(Time {
             tick: last,
             micros: 0,
             ..time
-        };
-        for shard in 0..keyspace.shards() {
-            self.expire_silently(shard, told);
-        }
+        });
+        keyspace.set_replays(&self.seat.exclusive(), false);
         // That was not late.
         keyspace.reset_stats();
         engine::apply(&server.config.current(), keyspace);
@@ -358,13 +389,14 @@ impl<'s> Replay<'s> {
         tracing::info!(keys, records = self.records, ms, torn, "loaded the log");
     }
 
-    fn expire_silently(&mut self, shard: usize, told: Time) {
+    /// Removes what is dead in databases that have no stream of it: events wait, and so do passes.
+    fn expire_silently(&mut self, until: Time) {
         let keyspace = &self.server.keyspace;
-        loop {
-            let Progress { backlog, .. } = keyspace.expire(&mut self.seat, shard, told, 1 << 10);
-            if !backlog {
-                return;
-            }
+        for shard in 0..keyspace.shards() {
+            while keyspace
+                .expire(&mut self.seat, shard, until, 1 << 10)
+                .backlog
+            {}
         }
     }
 }
@@ -372,10 +404,7 @@ impl<'s> Replay<'s> {
 impl Mark {
     /// Of a base.
     fn of(fields: &Fields) -> Option<Self> {
-        let field = |name: &str| {
-            let found = fields.iter().find(|(of, _)| of == name.as_bytes());
-            found.map(|(_, text)| &text[..])
-        };
+        let field = |name| field_of(fields, name);
         let tick = std::str::from_utf8(field(anchor::TICK)?).ok()?;
         Some(Self {
             tick: tick.parse().ok()?,

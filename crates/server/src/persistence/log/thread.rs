@@ -179,6 +179,11 @@ impl<D: Folder> LogThread<D> {
             match self.requests.try_recv() {
                 Ok(LogRequest::Write(base)) => (self.bases)(base),
                 Ok(LogRequest::Rebase(segment, tell)) => {
+                    // A key that has expired since the base began may not be in it. Its stream's
+                    // entry is on disk first, and so is a time at which it was dead.
+                    self.writer.write(&self.server);
+                    self.writer.note_moment(&self.server);
+                    self.sync_here();
                     let rebased = self.writer.rebase(&self.server, segment);
                     // Who has given up needs no word.
                     let _ = tell.send(rebased);
@@ -191,6 +196,11 @@ impl<D: Folder> LogThread<D> {
 
     fn sync_now(&mut self) {
         self.end_sync_beside(true);
+        self.sync_here();
+    }
+
+    /// Syncs on this thread, whoever else does so.
+    fn sync_here(&mut self) {
         if let Some(sync) = self.writer.begin_sync() {
             self.synced_at = self.server.clock.now().tick;
             let done = sync.run();

@@ -156,6 +156,12 @@ impl<D: Folder> LogWriter<D> {
         !self.written.is_empty()
     }
 
+    /// Appends an empty frame, so that a restart does not go back behind this moment.
+    pub(super) fn note_moment(&mut self, server: &Server) {
+        // If that fails, the next records tell of it.
+        let _ = self.log.append(moment(server), &[]);
+    }
+
     /// True if all that was taken is on disk.
     pub(super) fn is_done(&self) -> bool {
         self.taken.is_empty() && self.log.written() == self.log.synced()

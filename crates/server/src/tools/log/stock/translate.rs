@@ -30,6 +30,9 @@ pub(super) fn run(printer: &mut Printer<'_>, time: Time, db: u32, record: &Recor
     if words.first() == Some(&&b"FUNCTION"[..]) {
         return libraries(printer, &words[1..]);
     }
+    if words.first() == Some(&&b"CONFIG"[..]) {
+        return Ok(());
+    }
     if let Err(reply) = printer.scratch.replay(record) {
         return Err(Trouble::Again {
             command: words
