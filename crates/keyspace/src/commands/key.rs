@@ -6,6 +6,7 @@ use crate::context::{Context, Key, Lookup};
 use crate::error::CommandError;
 use crate::events::Cause;
 use crate::shard::Stored;
+use crate::snapshot::MovedWalk;
 use crate::value::{self, Object};
 
 type Outcome = Result<(), CommandError>;
@@ -62,6 +63,8 @@ struct MovedEntry {
     deadline: Option<u64>,
     access: u32,
     value: MovedValue,
+    /// The walk of a snapshot over its members.
+    walk: Option<MovedWalk>,
 }
 
 enum MovedValue {
@@ -80,13 +83,14 @@ impl MovedEntry {
         };
         let (deadline, access) = (entries.deadline(slot), entries.access(slot));
         let (at, hold) = ctx.on_any(key, db);
-        hold.before_move(at, slot);
+        let walk = hold.before_move(at, slot);
         let object = hold.remove(at, slot, Cause::Silent);
         Self {
             tag,
             deadline,
             access,
             value: object.map_or(MovedValue::Inline(inline), MovedValue::Object),
+            walk,
         }
     }
 
@@ -104,6 +108,7 @@ impl MovedEntry {
             deadline: entries.deadline(slot),
             access: entries.access(slot),
             value,
+            walk: None,
         }
     }
 
@@ -124,6 +129,9 @@ impl MovedEntry {
         };
         let (at, hold) = ctx.on_any(key, db);
         hold.insert(at, stored, self.access, cause);
+        if let Some(walk) = self.walk {
+            hold.after_move(at, walk);
+        }
     }
 }
 

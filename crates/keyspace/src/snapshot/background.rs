@@ -42,11 +42,11 @@ impl Keyspace {
             .iter()
             .map(|shard| filled(&shard.lock()).len())
             .sum();
-        let (shared, from) = Shared::new(parts, setting.keys(), limits);
+        let (shared, from) = Shared::new(parts, setting.keys(), (now.tick, limits));
         for shard in &*self.shards {
             let mut hold = shard.lock();
             for db in filled(&hold) {
-                hold.begin_part(db, Part::new(db, &now, &shared));
+                hold.begin_part(db, Part::new(db, now.tick, &shared));
             }
         }
         Snapshot::new(shared, from, setting)

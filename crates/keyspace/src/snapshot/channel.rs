@@ -85,7 +85,8 @@ pub(super) enum Item {
     Left {
         opened: Opened,
         has_begun: bool,
-        rest: Rest,
+        /// Its walk goes on.
+        rest: Object,
     },
     /// A database that was emptied.
     Emptied(Box<dyn Emptied>),
@@ -104,15 +105,6 @@ pub(super) trait Emptied: Debug + Send {
     fn show(self: Box<Self>, to: &mut dyn FnMut(Item) -> io::Result<()>) -> io::Result<()>;
 }
 
-/// The members that were not shown.
-#[derive(Debug)]
-pub(super) enum Rest {
-    /// In the collection, whose walk goes on.
-    In(Object),
-    /// These.
-    These(CopiedMembers),
-}
-
 /// What those who copy and the thread that writes have in common.
 #[derive(Debug)]
 pub(super) struct Shared {
@@ -121,6 +113,8 @@ pub(super) struct Shared {
     on_the_way: AtomicUsize,
     kept: AtomicUsize,
     pub(super) limits: SnapshotLimits,
+    /// The tick of the first instant.
+    pub(super) tick: u64,
     /// Parts that are not shown yet.
     parts: AtomicUsize,
     /// Parts whose entries are not all walked over. Members are shown when there are none: what
@@ -139,7 +133,7 @@ impl Shared {
     pub(super) fn new(
         parts: usize,
         all: u64,
-        limits: SnapshotLimits,
+        (tick, limits): (u64, SnapshotLimits),
     ) -> (Arc<Self>, Receiver<Item>) {
         let (to, from) = channel();
         let shared = Self {
@@ -147,6 +141,7 @@ impl Shared {
             on_the_way: AtomicUsize::new(0),
             kept: AtomicUsize::new(0),
             limits,
+            tick,
             parts: AtomicUsize::new(parts),
             with_entries: AtomicUsize::new(parts),
             is_taken: AtomicBool::new(false),
@@ -213,6 +208,11 @@ impl Shared {
         self.is_taken.store(false, Relaxed);
     }
 
+    /// One more part is to be shown. Its entries are walked over.
+    pub(super) fn add_part(&self) {
+        self.parts.fetch_add(1, Relaxed);
+    }
+
     /// A part is shown.
     pub(super) fn end_part(&self) {
         if self.parts.fetch_sub(1, Relaxed) == 1 {
@@ -251,11 +251,12 @@ impl Item {
         match self {
             Self::Entries(_, batch) => batch.bytes(),
             Self::Members(members) => members.bytes(),
-            Self::Left { rest, .. } => match rest {
-                Rest::In(_) => 0,
-                Rest::These(members) => members.bytes(),
-            },
-            Self::Emptied(_) | Self::Begin(_) | Self::End | Self::Done | Self::Failed => 0,
+            Self::Left { .. }
+            | Self::Emptied(_)
+            | Self::Begin(_)
+            | Self::End
+            | Self::Done
+            | Self::Failed => 0,
         }
     }
 }

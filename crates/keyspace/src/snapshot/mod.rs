@@ -35,9 +35,9 @@
 //! A key that dies meanwhile need not be in the file: who reads it finds the key dead.
 //!
 //! **An object that is opened belongs to one part.** If its key is removed or overwritten, the
-//! object goes to the thread; before it moves to another key, its walk is finished on the spot:
-//! O(members), the only time that anybody waits for so long. A database that is emptied goes to the
-//! thread as a whole, with its part.
+//! object goes to the thread. If it moves to another key, it belongs to the part there from then
+//! on; if all was shown there already, a new part comes for it alone. The file has it under the key
+//! that it had. A database that is emptied goes to the thread as a whole, with its part.
 //!
 //! | file | idea |
 //! |---|---|
@@ -73,7 +73,7 @@ pub use self::channel::{SnapshotCourse, SnapshotFailure, SnapshotLimits};
 pub use self::error::SnapshotError;
 pub use self::load::{Fields, LoadRules, Loaded};
 pub use self::output::Saved;
-pub(crate) use self::part::{Part, Stays};
+pub(crate) use self::part::{MovedWalk, Part, Stays};
 pub use self::reader::{Checksum, SnapshotItem, SnapshotKey, SnapshotReader};
 pub use self::value::{SnapshotPart, SnapshotValue, SnapshotValues};
 pub use self::write::Snapshot;

@@ -10,10 +10,9 @@ use tidewheel_collections::{CopiedMembers, Course, Walked};
 use tidewheel_store::Slot;
 
 use super::batch::Batch;
-use super::channel::{Emptied, Item, Rest, Shared, SnapshotFailure};
+use super::channel::{Emptied, Item, Shared, SnapshotFailure};
 use super::output::{Head, Opened};
 use crate::planted::forgets_before;
-use crate::time::Now;
 use crate::value::{Entries, Object};
 
 /// Bytes of copies that are handed over at once.
@@ -43,7 +42,7 @@ pub(crate) struct Part {
     course: Course,
     /// Copies that are not handed over yet.
     batch: Batch,
-    /// The collections whose members are shown at the end.
+    /// The collections whose members are shown at the end, by the keys that they have now.
     opened: HashMap<Box<[u8]>, Opened>,
     /// The one of them whose members are being shown.
     shown: Option<Box<[u8]>>,
@@ -52,11 +51,20 @@ pub(crate) struct Part {
     shared: Arc<Shared>,
 }
 
+/// The walk over a collection that moves to another key.
+#[derive(Debug)]
+pub(crate) struct MovedWalk {
+    /// With the key and the database that it had at the first instant.
+    opened: Opened,
+    is_shown: bool,
+    shared: Arc<Shared>,
+}
+
 impl Part {
-    pub(super) fn new(db: u32, now: &Now, shared: &Arc<Shared>) -> Self {
+    pub(super) fn new(db: u32, tick: u64, shared: &Arc<Shared>) -> Self {
         Self {
             db,
-            tick: now.tick,
+            tick,
             course: Course::default(),
             batch: Batch::default(),
             opened: HashMap::new(),
@@ -125,6 +133,12 @@ impl Part {
         }
     }
 
+    /// True if it is of the same snapshot as a walk. One that has failed may not have seen that
+    /// yet.
+    pub(crate) fn is_of(&self, walk: &MovedWalk) -> bool {
+        Arc::ptr_eq(&self.shared, &walk.shared)
+    }
+
     /// True if a key's collection is shown member by member.
     pub(crate) fn has_opened(&self, key: &[u8]) -> bool {
         self.opened.contains_key(key)
@@ -135,22 +149,45 @@ impl Part {
         if let Some(walked) = object.walked() {
             self.shared.count_kept(walked.walk_bytes(), 0);
         }
-        self.end(key, Rest::In(object));
+        self.end(key, object);
     }
 
-    /// A collection that was opened is about to move to another key: it is shown to its end.
-    pub(crate) fn finish(&mut self, key: &[u8], object: &mut Object) {
-        let Some(walked) = object.walked() else {
-            return;
-        };
-        self.shared.count_kept(walked.walk_bytes(), 0);
-        let mut members = walked.take_kept();
-        while walked.walk_on(usize::MAX, &mut members) {}
-        walked.end_walk();
-        self.end(key, Rest::These(members));
+    /// A collection that was opened is about to move to another key. Its walk goes with it.
+    pub(crate) fn let_go(&mut self, key: &[u8]) -> Option<MovedWalk> {
+        let opened = self.opened.remove(key)?;
+        let is_shown = self.shown.as_deref() == Some(key);
+        if is_shown {
+            self.hand_over_members();
+            self.shown = None;
+        }
+        Some(MovedWalk {
+            opened,
+            is_shown,
+            shared: Arc::clone(&self.shared),
+        })
     }
 
-    fn end(&mut self, key: &[u8], rest: Rest) {
+    /// A collection that was opened elsewhere has come to a key. `part` is that of its database, if
+    /// there is one; if all is shown there, one comes for this collection alone.
+    pub(crate) fn take_in(part: &mut Option<Box<Self>>, key: &[u8], walk: MovedWalk) {
+        let MovedWalk {
+            opened,
+            is_shown,
+            shared,
+        } = walk;
+        let part = part.get_or_insert_with(|| {
+            shared.add_part();
+            let mut part = Self::new(opened.db, shared.tick, &shared);
+            part.course.go_to(None);
+            Box::new(part)
+        });
+        part.opened.insert(key.into(), opened);
+        if is_shown {
+            part.shown = Some(key.into());
+        }
+    }
+
+    fn end(&mut self, key: &[u8], rest: Object) {
         let Some(opened) = self.opened.remove(key) else {
             return;
         };
@@ -240,8 +277,8 @@ impl Part {
     }
 
     fn begin_members(&mut self) {
-        if let Some(opened) = self.opened.values().next() {
-            self.shown = Some(Box::clone(&opened.key));
+        if let Some((key, opened)) = self.opened.iter().next() {
+            self.shown = Some(Box::clone(key));
             self.shared.send(Item::Begin(opened.clone()));
         }
     }
@@ -343,11 +380,10 @@ impl Emptied for EmptiedDatabase {
     }
 }
 
-fn take_rest(entries: &mut Entries, key: &[u8]) -> io::Result<Rest> {
+fn take_rest(entries: &mut Entries, key: &[u8]) -> io::Result<Object> {
     let slot = entries.find(entries.hasher().hash(key), key);
     let object = slot.and_then(|slot| entries.remove(slot));
-    let object = object.ok_or_else(|| io::Error::other("an opened collection is not there"));
-    object.map(Rest::In)
+    object.ok_or_else(|| io::Error::other("an opened collection is not there"))
 }
 
 impl Object {

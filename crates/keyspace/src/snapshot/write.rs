@@ -7,8 +7,9 @@ use std::sync::mpsc::Receiver;
 
 use tidewheel_collections::CopiedMembers;
 
-use super::channel::{Item, Rest, Shared, SnapshotCourse, SnapshotFailure};
+use super::channel::{Item, Shared, SnapshotCourse, SnapshotFailure};
 use super::output::{Opened, Output, Saved, Setting};
+use crate::value::Object;
 
 /// Members that are walked over at once.
 const MEMBERS: usize = 1 << 10;
@@ -150,11 +151,7 @@ impl Writing<'_> {
         self.out.members(opened, members)
     }
 
-    fn rest(&mut self, rest: Rest) -> io::Result<()> {
-        let mut object = match rest {
-            Rest::These(members) => return self.members(&members),
-            Rest::In(object) => object,
-        };
+    fn rest(&mut self, mut object: Object) -> io::Result<()> {
         let Some(walked) = object.walked() else {
             return Ok(());
         };

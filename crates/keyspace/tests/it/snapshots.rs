@@ -642,3 +642,60 @@ fn members_are_shown_when_all_entries_are_walked_over() {
     }
     assert_eq!(writer.join().expect("it ends").expect("written").keys, 701);
 }
+
+/// The rest of its members was walked over on the spot: hundreds of milliseconds, of millions.
+#[test]
+fn a_large_collection_that_moves_is_shown_by_and_by_at_its_new_place() {
+    for end in [
+        "EXISTS key",
+        "DEL last",
+        "SELECT 1; FLUSHDB",
+        "SELECT 1; EXPIRE last 0",
+    ] {
+        let mut rig = Rig::new();
+        for i in 0..2_000 {
+            rig.run(&format!("HSET hash field:{i} value:{i}"));
+            rig.run(&format!("ZADD zset {i} member:{i}"));
+        }
+        rig.run("SET key v");
+        let mut expected = Rig::new();
+        expected.load(&rig.save()).expect("it is whole");
+        let limits = SnapshotLimits::of(0);
+        let snapshot = (rig.keyspace).begin_snapshot(&rig.seat.exclusive(), rig.time, limits);
+        let course = snapshot.course();
+        let walk = |rig: &mut Rig| {
+            for shard in 0..rig.keyspace.shards() {
+                rig.keyspace.walk_snapshot(&mut rig.seat, shard, 8);
+            }
+        };
+        let moves = "RENAME hash other; HSET other field:1 changed field:new v; RENAME zset other-zset; \
+                     MOVE other 1; SELECT 1; HDEL other field:2; RENAME other last; RENAMENX last key; SELECT 0; \
+                     RENAME other-zset hash; ZADD hash 7 member:1; RENAME hash zset";
+        for line in moves.split("; ").chain(end.split("; ")) {
+            walk(&mut rig);
+            let held = course.held_bytes();
+            let reply = rig.run(line);
+            assert!(!reply.starts_with('-'), "{line}: {reply}");
+            let now = course.held_bytes();
+            assert!(
+                now < held + 20_000,
+                "{line} has copied {} bytes",
+                now - held
+            );
+            walk(&mut rig);
+        }
+        let write = move || {
+            let mut file = Vec::new();
+            let saved = snapshot.write(&[], std::iter::empty(), &mut file);
+            saved.map(|_| file)
+        };
+        let writer = std::thread::spawn(write);
+        while !course.is_shown() {
+            walk(&mut rig);
+        }
+        let file = writer.join().expect("it ends").expect("written");
+        let mut loaded = Rig::new();
+        loaded.load(&file).expect("it is whole");
+        assert_eq!(loaded.digests(), expected.digests(), "{end}");
+    }
+}

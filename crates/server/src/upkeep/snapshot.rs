@@ -27,6 +27,9 @@ const SLICE_US: u64 = 100;
 /// Slices in a tick in which there is nothing else to do.
 const IDLE_SLICES: u32 = 4;
 
+/// Ticks after which shards that are shown are looked at again.
+const AGAIN_MS: u64 = 10;
+
 /// Ticks between two looks at the save points.
 const LOOK_MS: u64 = 1_000;
 
@@ -38,6 +41,9 @@ pub(crate) struct LoopSnapshot {
     begun: u64,
     /// The positions of the shards that are not shown yet, the next one first.
     left: VecDeque<usize>,
+    /// When all are shown, they are looked at again: a collection may move to one of them. The last
+    /// time is when the snapshot has ended.
+    looks_again: bool,
     /// The tick at which the walk goes on.
     goes_on_at: u64,
     /// Slices one after the other.
@@ -52,6 +58,7 @@ impl LoopSnapshot {
             left: VecDeque::new(),
             own,
             begun,
+            looks_again: false,
             goes_on_at: 0,
             slices: 0,
             look_at: 0,
@@ -60,7 +67,7 @@ impl LoopSnapshot {
 
     /// Returns the tick at which there is something to do.
     pub(crate) fn wake_at(&self, state: &LoopState) -> u64 {
-        let walks = !self.left.is_empty() || self.has_begun(state);
+        let walks = !self.left.is_empty() || self.looks_again || self.has_begun(state);
         let walk = if walks { self.goes_on_at } else { NEVER };
         walk.min(self.looks_at(state))
     }
@@ -83,9 +90,10 @@ impl LoopSnapshot {
             self.look(state);
         }
         let begun = state.server.snapshots.begun();
-        if self.begun != begun {
+        if self.begun != begun || self.left.is_empty() && self.looks_again {
             self.begun = begun;
             self.left = (0..self.own.count).collect();
+            self.looks_again = state.server.snapshots.background().is_some();
         }
         let end = clock::micros(state.time) + SLICE_US;
         self.slices += 1;
@@ -117,6 +125,7 @@ impl LoopSnapshot {
                 return;
             }
         }
+        self.goes_on_at = state.time.tick + AGAIN_MS;
     }
 
     fn looks_at(&self, state: &LoopState) -> u64 {

@@ -2,9 +2,9 @@
 
 use tidewheel_store::Slot;
 
-use super::{Hold, SNAPSHOT};
+use super::{Database, Hold, SNAPSHOT};
 use crate::key::At;
-use crate::snapshot::{Part, Stays};
+use crate::snapshot::{MovedWalk, Part, Stays};
 use crate::value::{Entries, Object};
 
 impl Hold<'_> {
@@ -126,18 +126,24 @@ impl Hold<'_> {
         }
     }
 
-    /// An entry is about to move to another key or database, with its object. If its members are
-    /// shown one by one, that is done now: O(members).
-    pub(crate) fn before_move(&mut self, at: At<'_>, slot: Slot) {
+    /// An entry is about to move to another key or database, with its object. Returns the walk over
+    /// its members, if they are shown one by one.
+    pub(crate) fn before_move(&mut self, at: At<'_>, slot: Slot) -> Option<MovedWalk> {
         self.before(at.db, at.key.hash, Some(slot));
-        if let Some(key) = self.opened_key(at.db, slot) {
-            let database = self.database(at.db);
-            if let Some(part) = &mut database.snapshot
-                && let Some(object) = database.entries.object_mut(slot)
-            {
-                part.finish(&key, object);
-            }
+        let key = self.opened_key(at.db, slot)?;
+        self.database(at.db).snapshot.as_mut()?.let_go(&key)
+    }
+
+    /// An entry has come to its new key: the walk goes on there.
+    pub(crate) fn after_move(&mut self, at: At<'_>, walk: MovedWalk) {
+        self.state.observers |= SNAPSHOT;
+        let Database {
+            entries, snapshot, ..
+        } = self.database(at.db);
+        if let Some(mut last) = snapshot.take_if(|part| !part.is_of(&walk)) {
+            last.give_up(entries);
         }
+        Part::take_in(snapshot, at.key.bytes, walk);
     }
 
     /// The entries of a database that is emptied, unless the snapshot has them from now on.
