@@ -57,6 +57,8 @@ pub(crate) struct MovedWalk {
     /// With the key and the database that it had at the first instant.
     opened: Opened,
     is_shown: bool,
+    /// Its members that are not handed over yet.
+    members: CopiedMembers,
     shared: Arc<Shared>,
 }
 
@@ -156,13 +158,15 @@ impl Part {
     pub(crate) fn let_go(&mut self, key: &[u8]) -> Option<MovedWalk> {
         let opened = self.opened.remove(key)?;
         let is_shown = self.shown.as_deref() == Some(key);
+        let mut members = CopiedMembers::default();
         if is_shown {
-            self.hand_over_members();
             self.shown = None;
+            members = mem::take(&mut self.members);
         }
         Some(MovedWalk {
             opened,
             is_shown,
+            members,
             shared: Arc::clone(&self.shared),
         })
     }
@@ -173,6 +177,7 @@ impl Part {
         let MovedWalk {
             opened,
             is_shown,
+            members,
             shared,
         } = walk;
         let part = part.get_or_insert_with(|| {
@@ -184,6 +189,7 @@ impl Part {
         part.opened.insert(key.into(), opened);
         if is_shown {
             part.shown = Some(key.into());
+            part.members = members;
         }
     }
 
