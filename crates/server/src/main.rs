@@ -15,7 +15,8 @@
 //! - `start/`: starting and stopping the loops; signals.
 //! - `loops/`: `event_loop/` is the shell of a loop, with poller, alarm and listeners. `loop_core/`
 //!   is the loop without sockets and clock: a turn over its connections, and expiry. `worker/`
-//!   serves one connection: read, run what is whole, send.
+//!   serves one connection: read, run what is whole, send. `handshakes/` has the threads that
+//!   accept at the port for TLS.
 //! - `commands/`: `dispatch.rs` runs one command, `turn.rs` is what it runs with. `host/` has the
 //!   commands about connections and the server. `foreign_protocol.rs` recognises input of other
 //!   protocols, which is not run.
@@ -31,8 +32,8 @@
 //! - `pubsub/`: channels, patterns, keyspace events. A message is encoded once and shared.
 //!   `loops/loop_core/invalidate.rs` tells clients that what they have cached is invalid.
 //! - `loop_handle/`: a loop's handle for other threads, with its alarm and its inbox.
-//! - `net/`, `process/`: accepting, and output that is not sent yet; open files, the log, a thread
-//!   that frees big memory, those that run long commands.
+//! - `net/`, `process/`: accepting, streams (plain, Unix, TLS), and output that is not sent yet;
+//!   open files, the log, a thread that frees big memory, those that run long commands.
 //! - `pages/`: metrics over HTTP. A thread that asks the server as any client does.
 //! - `users/`: who a client is, and what it may do (ACL).
 //! - `config/`: one table of keys; flag, file, environment, CONFIG and help follow from it.
@@ -118,7 +119,9 @@ mod users;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use crate::config::{Asked, Invocation, Refusal, Settings};
+use crate::config::{Asked, Invocation, Port, Refusal, Settings};
+use crate::loops::handshakes;
+use crate::net::listener::ListenerFacts;
 use crate::start::Running;
 use crate::state::server::StopReason;
 
@@ -183,7 +186,7 @@ fn serve(invocation: Invocation) -> ExitCode {
 }
 
 fn run(mut settings: Settings, file: Option<std::path::PathBuf>) -> anyhow::Result<StopReason> {
-    let listeners = settings.bind.len() + pages::files(&settings);
+    let listeners = listening_files(&settings) + pages::files(&settings);
     let own_files = process::system::own_files(settings.loops(), listeners);
     fit_open_files(&mut settings, own_files)?;
     let exposed = settings.bind.iter().any(|bind| !bind.ip().is_loopback());
@@ -227,6 +230,24 @@ fn run(mut settings: Settings, file: Option<std::path::PathBuf>) -> anyhow::Resu
     }
 }
 
+/// Returns the descriptors with which the server listens.
+fn listening_files(settings: &Settings) -> usize {
+    let each = |port| {
+        if port == Port::Off {
+            0
+        } else {
+            settings.bind.len()
+        }
+    };
+    let unix = usize::from(!settings.unix_socket.is_empty());
+    // The threads for handshakes have each a descriptor of each socket.
+    let tls = match each(settings.tls.port) {
+        0 => 0,
+        sockets => handshakes::THREADS * (sockets + handshakes::FILES),
+    };
+    each(settings.port) + tls + unix
+}
+
 /// Lowers `maxclients` to what the limit of open files allows. Not even one client is an error.
 fn fit_open_files(settings: &mut Settings, own: usize) -> anyhow::Result<()> {
     let files = process::system::raise_open_files(settings.max_clients, own);
@@ -252,10 +273,22 @@ fn fit_open_files(settings: &mut Settings, own: usize) -> anyhow::Result<()> {
 /// Says where the server listens and what to try first. It serves whether anybody reads that or
 /// not.
 fn announce(running: &Running) {
-    let addresses: Vec<String> = running.addresses.iter().map(ToString::to_string).collect();
     let server = &running.server;
+    let shown = |listener: &ListenerFacts| {
+        let tls = if listener.name == "tls" { " (TLS)" } else { "" };
+        listener.addresses.join(" and ") + tls
+    };
+    let addresses: Vec<String> = server.listeners.iter().map(shown).collect();
+    let first = server
+        .listeners
+        .first()
+        .map(|listener| match listener.name {
+            "tls" => format!("--tls -p {}", listener.port),
+            "unix" => format!("-s {}", listener.addresses.join("")),
+            _ => format!("-p {}", listener.port),
+        });
     let text = format!(
-        "tidewheel {} listens on {} ({} event loops, {} shards)\n{}{}\ntry: redis-cli -p {} SET tea hot PX 3000\n",
+        "tidewheel {} listens on {} ({} event loops, {} shards)\n{}{}\ntry: redis-cli {} SET tea hot PX 3000\n",
         env!("CARGO_PKG_VERSION"),
         addresses.join(" and "),
         server.loops.len(),
@@ -264,7 +297,7 @@ fn announce(running: &Running) {
         (running.pages()).map_or(String::new(), |address| format!(
             "\nmetrics: http://{address}/metrics"
         )),
-        server.port,
+        first.unwrap_or_default(),
     );
     if let Err(why) = std::io::stdout().write_all(text.as_bytes()) {
         tracing::debug!(%why, "nobody reads where the server listens");

@@ -110,6 +110,8 @@ pub(crate) struct Connection {
     pub(crate) above_soft_since: Option<u64>,
     /// The part of this connection's memory that the loop's sum includes, in bytes.
     pub(crate) accounted: usize,
+    /// Bytes that its stream holds itself, when it was looked at.
+    stream_bytes: usize,
     /// The memory that the registry was told before the last reply left.
     announced: Option<ClientMemory>,
     /// The tick under which the connection is filed in the loop's time-outs.
@@ -240,6 +242,7 @@ impl Connection {
             last_active: now,
             above_soft_since: None,
             accounted: 0,
+            stream_bytes: 0,
             announced: None,
             filed: None,
             readable: true,
@@ -512,7 +515,7 @@ impl Connection {
     fn memory(&self, names: usize) -> ClientMemory {
         let input = |pending: &PendingInput| pending.touched() + pending.parser.heap_bytes();
         ClientMemory {
-            input: self.pending.as_deref().map_or(0, input),
+            input: self.pending.as_deref().map_or(0, input) + self.stream_bytes,
             output: self.output_memory(),
             subscriptions: self
                 .subscriptions
@@ -545,6 +548,15 @@ impl Connection {
         self.traffic.output += reply as u64;
         self.announced = Some(self.publish_facts());
         self.traffic.output -= reply as u64;
+    }
+
+    /// Notes the bytes that its stream holds itself.
+    #[inline]
+    pub(crate) fn stream_holds(&mut self, bytes: usize) {
+        if self.stream_bytes != bytes {
+            self.stream_bytes = bytes;
+            self.announced = None;
+        }
     }
 
     /// Publishes the connection's facts, and updates the loop's sum of its clients' memory.

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BinaryHeap};
 use std::fmt::Write as _;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -11,6 +10,7 @@ use tidewheel_keyspace::{Ticket, WatchMark};
 use tidewheel_resp::Protocol;
 
 use crate::clients::tracking::TrackingFacts;
+use crate::config::Address;
 use crate::loop_handle::inbox::Target;
 use crate::users::Users;
 
@@ -18,8 +18,10 @@ use crate::users::Users;
 #[derive(Debug)]
 pub(crate) struct Client {
     pub(crate) id: u64,
-    pub(crate) peer: SocketAddr,
-    pub(crate) local: SocketAddr,
+    pub(crate) peer: Address,
+    pub(crate) local: Address,
+    /// The version of TLS that it speaks, as CLIENT LIST shows it; `no` if none.
+    pub(crate) tls: &'static str,
     pub(crate) descriptor: i64,
     /// The tick at which it connected.
     pub(crate) since: u64,
@@ -173,6 +175,7 @@ impl Client {
             (self.killed.load(Ordering::Relaxed), 'A'),
             (facts.no_evict, 'e'),
             (facts.no_touch, 'T'),
+            (self.peer.is_unix(), 'U'),
         ] {
             if is {
                 flags.push(letter);
@@ -241,7 +244,8 @@ impl Client {
         line.clear();
         let written = write!(
             line,
-            " tot-net-in={input} tot-net-out={output} tot-cmds={commands}"
+            " tot-net-in={input} tot-net-out={output} tot-cmds={commands} tls={}",
+            self.tls
         );
         debug_assert!(written.is_ok(), "a String takes everything");
         out.extend_from_slice(line.as_bytes());

@@ -122,7 +122,7 @@ impl Turn<'_> {
         conn: &Connection,
         protocol: foreign_protocol::ForeignProtocol,
     ) -> CommandStep {
-        let (client, address) = (conn.client.id, conn.client.peer);
+        let (client, address) = (conn.client.id, &conn.client.peer);
         tracing::warn!(client, %address, "closed: it speaks {protocol}, nothing of that was run");
         CommandStep::Close
     }

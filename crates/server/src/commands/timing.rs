@@ -116,7 +116,7 @@ impl LoopState {
                 at_s: self.time.wall_ms() / 1_000,
                 took_us,
                 args: args(),
-                peer: conn.client.peer,
+                peer: conn.client.peer.to_string(),
                 name: call::cut_argument(&conn.client.facts.lock().names.own),
             };
             let most = usize::try_from(settings.slow_log_len).unwrap_or(usize::MAX);

@@ -1,9 +1,7 @@
 //! Access: decides from the default user and protected mode whether a client is served.
 
-use std::net::SocketAddr;
-
+use super::address::Address;
 use super::settings::Settings;
-use super::value::is_local;
 
 /// A client's access to the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,11 +16,11 @@ pub(crate) enum ClientAccess {
 
 impl Settings {
     /// Returns the access of a client at this address.
-    pub(super) fn access(&self, peer: &SocketAddr) -> ClientAccess {
+    pub(super) fn access(&self, peer: &Address) -> ClientAccess {
         let default = self.users.default_user();
         if !default.needs_no_password {
             ClientAccess::WithPassword
-        } else if self.protected_mode && !is_local(peer) {
+        } else if self.protected_mode && !peer.is_local() {
             ClientAccess::Denied
         } else if default.is_open() {
             ClientAccess::Free

@@ -277,6 +277,7 @@ fn snapshot_file() -> Arg {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Port;
 
     fn parse(words: &[&str]) -> Result<Invocation, Refusal> {
         match ask(words)? {
@@ -374,7 +375,8 @@ mod tests {
             "127.0.0.1",
         ];
         let settings = parse(&words).unwrap().settings;
-        assert_eq!((settings.port, settings.max_memory), (7001, 10 << 20));
+        assert_eq!(settings.port, Port::Number(7001));
+        assert_eq!(settings.max_memory, 10 << 20);
         let names: Vec<&str> = settings.bind.iter().map(|a| a.name()).collect();
         assert_eq!(names, ["::1", "127.0.0.1"]);
     }
@@ -411,7 +413,8 @@ mod tests {
         let settings = parse(&["--config", file, "--port", "7003"])
             .unwrap()
             .settings;
-        assert_eq!((settings.port, settings.timeout_s), (7003, 9));
+        assert_eq!(settings.port, Port::Number(7003));
+        assert_eq!(settings.timeout_s, 9);
         std::fs::write(&path, "prot 7002\n").unwrap();
         let Err(Refusal::Configuration(text)) = parse(&["--config", file]) else {
             panic!()

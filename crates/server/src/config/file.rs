@@ -138,7 +138,7 @@ mod tests {
         let text = "# a comment\n\nport 7000\n  maxmemory   1gb\nrequirepass \"a b\"\n\
                     client-output-buffer-limit pubsub 1mb 0 0\nbind 127.0.0.1 -::1\nsave \"\"\n";
         assert_eq!(apply(text, &mut settings), Ok(ForeignLines::default()));
-        assert_eq!(settings.port, 7000);
+        assert_eq!(settings.port, crate::config::Port::Number(7000));
         assert_eq!(settings.max_memory, 1 << 30);
         assert_eq!(settings.password.text(), "a b");
         assert_eq!(settings.output_limits.pubsub.hard, 1 << 20);

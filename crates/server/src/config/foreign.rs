@@ -66,6 +66,17 @@ static GROUPS: &[(&str, &[&str])] = &[
             "replica-priority",
             "replica-read-only",
             "replica-serve-stale-data",
+            "tls-client-cert-file",
+            "tls-client-key-file",
+            "tls-client-key-file-pass",
+        ],
+    ),
+    (
+        "TLS sessions are in tickets that clients keep, and keys are agreed on by elliptic curves",
+        &[
+            "tls-dh-params-file",
+            "tls-session-cache-size",
+            "tls-session-cache-timeout",
         ],
     ),
     (

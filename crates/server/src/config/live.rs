@@ -1,12 +1,12 @@
 //! The settings in force, which CONFIG SET exchanges.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
 use super::access::ClientAccess;
+use super::address::Address;
 use super::settings::Settings;
 use crate::users::User;
 
@@ -44,7 +44,7 @@ impl Live {
     }
 
     /// Returns the access of a client at this address, by the settings in force.
-    pub(crate) fn access(&self, peer: &SocketAddr) -> ClientAccess {
+    pub(crate) fn access(&self, peer: &Address) -> ClientAccess {
         self.current.lock().access(peer)
     }
 

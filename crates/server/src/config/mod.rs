@@ -5,6 +5,7 @@
 //! 3. Each loop keeps a copy, and compares one number to know that it is still the newest.
 
 mod access;
+mod address;
 mod cli;
 mod collections;
 mod diagnosis;
@@ -17,9 +18,11 @@ mod password;
 mod save_points;
 mod settings;
 mod table;
+mod tls;
 mod value;
 
 pub(crate) use access::{ClientAccess, DENIED};
+pub(crate) use address::Address;
 pub(crate) use cli::{Asked, Invocation, LogForm, Refusal, ToolCall, asked};
 pub(crate) use expired_streams::ExpiredStreams;
 pub(crate) use file::read_users;
@@ -27,4 +30,7 @@ pub(crate) use live::Live;
 pub(crate) use save_points::SavePoints;
 pub(crate) use settings::Settings;
 pub(crate) use table::{ChangeTime, ConfigKey, key, keys};
-pub(crate) use value::{LogLevel, OutputLimit, SyncPolicy, memory};
+pub(crate) use tls::{ClientCertificates, TlsSettings};
+#[cfg(test)]
+pub(crate) use tls::{SUITES_12, SUITES_13};
+pub(crate) use value::{LogLevel, OutputLimit, Port, SyncPolicy, memory};

@@ -9,14 +9,22 @@ use super::diagnosis::Diagnosis;
 use super::expired_streams::ExpiredStreams;
 use super::password::Password;
 use super::save_points::SavePoints;
-use super::value::{BindAddress, DebugAccess, LogLevel, OutputLimits, SanitizeDump, SyncPolicy};
+use super::tls::TlsSettings;
+use super::value::{
+    BindAddress, DebugAccess, LogLevel, OutputLimits, Port, SanitizeDump, SyncPolicy,
+};
 use crate::users::Users;
 
 /// Every value that a key of the table sets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Settings {
-    pub(crate) port: u16,
+    pub(crate) port: Port,
     pub(crate) bind: Vec<BindAddress>,
+    /// The path of the Unix socket; empty: none.
+    pub(crate) unix_socket: String,
+    /// The permissions of its file; without, what the system's mask leaves.
+    pub(crate) unix_socket_mode: Option<u32>,
+    pub(crate) tls: TlsSettings,
     /// Event loops; 0 = one for each core.
     pub(crate) threads: usize,
     pub(crate) shards: usize,
@@ -158,8 +166,11 @@ impl Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            port: 6379,
+            port: Port::Number(6379),
             bind: vec![BindAddress::loopback()],
+            unix_socket: String::new(),
+            unix_socket_mode: None,
+            tls: TlsSettings::default(),
             threads: 0,
             shards: 64,
             databases: 16,

@@ -1,7 +1,9 @@
 //! Reads and writes the values of settings: numbers, memory sizes, words and client classes.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr};
+
+use super::address::Address;
 
 /// An address to listen on, with the name under which it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,10 +50,37 @@ impl BindAddress {
     }
 }
 
-/// Returns true if the address is a loopback address: the client is on this machine.
-pub(crate) fn is_local(peer: &SocketAddr) -> bool {
-    // A socket for both versions shows 127.0.0.1 as ::ffff:127.0.0.1.
-    peer.ip().to_canonical().is_loopback()
+/// A port to listen on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Port {
+    /// None: this door stays closed.
+    Off,
+    /// Any that is free.
+    Any,
+    Number(u16),
+}
+
+impl Port {
+    /// Reads a number, `0` for none, or `any`.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        if text.eq_ignore_ascii_case("any") {
+            return Ok(Self::Any);
+        }
+        Ok(match integer(text, 0, u64::from(u16::MAX))? as u16 {
+            0 => Self::Off,
+            port => Self::Number(port),
+        })
+    }
+}
+
+impl fmt::Display for Port {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Off => f.write_str("0"),
+            Self::Any => f.write_str("any"),
+            Self::Number(port) => port.fmt(f),
+        }
+    }
 }
 
 /// When the log is brought to disk.
@@ -75,10 +104,10 @@ pub(crate) enum DebugAccess {
 
 impl DebugAccess {
     /// Returns true if a client at this address may use DEBUG.
-    pub(crate) fn allows(self, peer: &SocketAddr) -> bool {
+    pub(crate) fn allows(self, peer: &Address) -> bool {
         match self {
             Self::Yes => true,
-            Self::Local => is_local(peer),
+            Self::Local => peer.is_local(),
             Self::No => false,
         }
     }

@@ -5,3 +5,4 @@ pub(crate) mod latency;
 pub(crate) mod metrics;
 pub(crate) mod slow_log;
 pub(crate) mod times;
+pub(crate) mod tls;

@@ -1,7 +1,6 @@
 //! The slow log: the newest calls that took long, for SLOWLOG.
 
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 
 use parking_lot::Mutex;
 use tidewheel_keyspace::Command;
@@ -14,7 +13,8 @@ pub(crate) struct SlowCall {
     pub(crate) took_us: u64,
     /// Its shortened arguments.
     pub(crate) args: Vec<Vec<u8>>,
-    pub(crate) peer: SocketAddr,
+    /// The client's address.
+    pub(crate) peer: String,
     /// The client's name.
     pub(crate) name: Vec<u8>,
 }
@@ -84,7 +84,7 @@ mod tests {
             at_s: 0,
             took_us,
             args: Vec::new(),
-            peer: SocketAddr::from(([127, 0, 0, 1], 1)),
+            peer: "127.0.0.1:1".to_owned(),
             name: Vec::new(),
         }
     }

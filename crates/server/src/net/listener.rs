@@ -5,26 +5,123 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use mio::event::Source;
 use mio::net::{TcpListener, TcpStream};
+use mio::{Interest, Registry, Token};
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 
-use crate::config::Settings;
+use super::stream::Stream;
+#[cfg(unix)]
+use super::unix_socket::{self, SocketFile};
+use crate::config::{Address, Port, Settings};
 
 /// Connections that may wait to be accepted (the system caps it, too).
 const BACKLOG: i32 = 4096;
 
 /// A connection that has just been made.
 #[derive(Debug)]
-pub(crate) struct Accepted<S = TcpStream> {
+pub(crate) struct Accepted<S = Stream> {
     pub(crate) stream: S,
-    pub(crate) peer: SocketAddr,
-    pub(crate) local: SocketAddr,
+    pub(crate) peer: Address,
+    pub(crate) local: Address,
 }
 
-/// Opens every address of `bind`, or says which one it cannot open and which flag changes it.
-pub(crate) fn open(settings: &Settings) -> anyhow::Result<Vec<TcpListener>> {
+/// All sockets at which the server listens.
+#[derive(Debug, Default)]
+pub(crate) struct Listeners {
+    pub(crate) plain: Vec<TcpListener>,
+    pub(crate) tls: Vec<TcpListener>,
+    #[cfg(unix)]
+    pub(crate) unix: Option<(mio::net::UnixListener, std::sync::Arc<str>)>,
+    /// Removes the Unix socket's file at the end.
+    #[cfg(unix)]
+    pub(crate) file: Option<SocketFile>,
+}
+
+/// Opens everything that the settings name, or says what it cannot open and which flag changes it.
+pub(crate) fn open(settings: &Settings) -> anyhow::Result<Listeners> {
+    let listeners = Listeners {
+        plain: open_port(settings, settings.port, "--port")?,
+        tls: open_port(settings, settings.tls.port, "--tls-port")?,
+        ..Listeners::default()
+    };
+    #[cfg(unix)]
+    let listeners = with_unix(listeners, settings)?;
+    if listeners.facts().is_empty() {
+        anyhow::bail!(
+            "there is nothing to listen at: --port is 0, and neither --tls-port nor --unixsocket is set (`--port any` \
+             is any free port)"
+        );
+    }
+    Ok(listeners)
+}
+
+/// Opens the Unix socket, if there is to be one.
+#[cfg(unix)]
+fn with_unix(mut listeners: Listeners, settings: &Settings) -> anyhow::Result<Listeners> {
+    if !settings.unix_socket.is_empty() {
+        let path = settings.unix_socket.as_str();
+        let (listener, file) = unix_socket::open(path, settings.unix_socket_mode, BACKLOG)?;
+        listeners.unix = Some((listener, path.into()));
+        listeners.file = Some(file);
+    }
+    Ok(listeners)
+}
+
+/// A kind of listener, and where its sockets are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ListenerFacts {
+    /// As INFO calls it.
+    pub(crate) name: &'static str,
+    pub(crate) addresses: Vec<String>,
+    /// 0 for a Unix socket.
+    pub(crate) port: u16,
+}
+
+impl Listeners {
+    /// Returns those whose connections are served without a handshake.
+    pub(crate) fn into_plain(self) -> Vec<Listener> {
+        let mut plain: Vec<Listener> = self.plain.into_iter().map(Listener::Network).collect();
+        #[cfg(unix)]
+        plain.extend(
+            self.unix
+                .map(|(listener, path)| Listener::Unix(listener, path)),
+        );
+        plain
+    }
+
+    /// Says where the server listens.
+    pub(crate) fn facts(&self) -> Vec<ListenerFacts> {
+        let mut facts = Vec::new();
+        for (name, listeners) in [("tcp", &self.plain), ("tls", &self.tls)] {
+            let found = listeners.iter().filter_map(|of| of.local_addr().ok());
+            let found: Vec<SocketAddr> = found.collect();
+            if let Some(first) = found.first() {
+                facts.push(ListenerFacts {
+                    name,
+                    port: first.port(),
+                    addresses: found.iter().map(ToString::to_string).collect(),
+                });
+            }
+        }
+        #[cfg(unix)]
+        facts.extend(self.unix.iter().map(|(_, path)| ListenerFacts {
+            name: "unix",
+            addresses: vec![path.to_string()],
+            port: 0,
+        }));
+        facts
+    }
+}
+
+/// Opens a port at every address of `bind`.
+fn open_port(settings: &Settings, port: Port, flag: &str) -> anyhow::Result<Vec<TcpListener>> {
     let mut listeners = Vec::new();
-    let mut port = settings.port;
+    let mut port = match port {
+        Port::Off => return Ok(listeners),
+        Port::Any => 0,
+        Port::Number(port) => port,
+    };
     for bind in &settings.bind {
         let (name, address) = (bind.name(), SocketAddr::new(bind.ip(), port));
         let opened = listen(address);
@@ -37,10 +134,10 @@ pub(crate) fn open(settings: &Settings) -> anyhow::Result<Vec<TcpListener>> {
         }
         let listener = opened.map_err(|why| match why.kind() {
             io::ErrorKind::AddrInUse => anyhow::anyhow!(
-                "port {port} of {name} is taken by another program; choose another with --port"
+                "port {port} of {name} is taken by another program; choose another with {flag}"
             ),
             io::ErrorKind::PermissionDenied => anyhow::anyhow!(
-                "port {port} of {name} is not allowed for this user; choose another with --port"
+                "port {port} of {name} is not allowed for this user; choose another with {flag}"
             ),
             io::ErrorKind::AddrNotAvailable => {
                 anyhow::anyhow!("this machine has no address {name}; choose another with --bind")
@@ -86,21 +183,72 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     Ok(TcpListener::from_std(socket.into()))
 }
 
-/// Accepts one connection; `None` when nobody is waiting.
-pub(crate) fn accept(listener: &TcpListener) -> io::Result<Option<Accepted>> {
-    loop {
-        match listener.accept() {
-            Ok((stream, peer)) => {
-                // Without an address it is gone already.
-                let Ok(local) = stream.local_addr() else {
-                    continue;
-                };
-                return Ok(Some(Accepted {
-                    stream,
-                    peer,
-                    local,
-                }));
+/// A socket whose connections are served without a handshake.
+#[derive(Debug)]
+pub(crate) enum Listener {
+    Network(TcpListener),
+    #[cfg(unix)]
+    Unix(mio::net::UnixListener, std::sync::Arc<str>),
+}
+
+impl Listener {
+    /// Accepts one connection; `None` when nobody is waiting.
+    pub(crate) fn accept(&self) -> io::Result<Option<Accepted>> {
+        match self {
+            Self::Network(listener) => Ok(accept(listener)?.map(|accepted| Accepted {
+                stream: Stream::Plain(accepted.stream),
+                peer: accepted.peer,
+                local: accepted.local,
+            })),
+            #[cfg(unix)]
+            Self::Unix(listener, path) => {
+                let accepted = waiting(|| listener.accept())?;
+                Ok(accepted.map(|(stream, _)| Accepted {
+                    stream: Stream::Unix(stream),
+                    peer: Address::Unix(path.clone()),
+                    local: Address::Unix(path.clone()),
+                }))
             }
+        }
+    }
+
+    /// Watches it.
+    pub(crate) fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
+        let source: &mut dyn Source = match self {
+            Self::Network(listener) => listener,
+            #[cfg(unix)]
+            Self::Unix(listener, _) => listener,
+        };
+        source.register(registry, token, Interest::READABLE)
+    }
+}
+
+/// Returns another descriptor of the same socket, for another thread.
+pub(crate) fn duplicate(listener: &TcpListener) -> io::Result<TcpListener> {
+    let socket = SockRef::from(listener).try_clone()?;
+    Ok(TcpListener::from_std(socket.into()))
+}
+
+/// Accepts one connection; `None` when nobody is waiting.
+pub(crate) fn accept(listener: &TcpListener) -> io::Result<Option<Accepted<TcpStream>>> {
+    while let Some((stream, peer)) = waiting(|| listener.accept())? {
+        // Without an address it is gone already.
+        if let Ok(local) = stream.local_addr() {
+            return Ok(Some(Accepted {
+                stream,
+                peer: peer.into(),
+                local: local.into(),
+            }));
+        }
+    }
+    Ok(None)
+}
+
+/// Calls `accept` until it has somebody; `None` when nobody is waiting.
+fn waiting<T>(accept: impl Fn() -> io::Result<T>) -> io::Result<Option<T>> {
+    loop {
+        match accept() {
+            Ok(accepted) => return Ok(Some(accepted)),
             Err(why) if why.kind() == io::ErrorKind::WouldBlock => return Ok(None),
             // The client gave up while it was waiting.
             Err(why)
@@ -118,7 +266,10 @@ const KEEPALIVE_MAX_S: u64 = 32_767;
 
 /// Sets what every client's socket needs: replies leave at once, and a peer that has vanished is
 /// noticed. A system that does not probe as asked is no reason to refuse anybody.
-pub(crate) fn tune(stream: &TcpStream, keepalive_s: u64) -> io::Result<()> {
+pub(crate) fn tune(stream: &Stream, keepalive_s: u64) -> io::Result<()> {
+    let Some(stream) = stream.tcp() else {
+        return Ok(());
+    };
     stream.set_nodelay(true)?;
     if keepalive_s > 0
         && let Err(why) = keep_alive(stream, keepalive_s.min(KEEPALIVE_MAX_S))
@@ -149,11 +300,13 @@ mod tests {
         for (asked, set) in [(7_200, 7_200), (32_768, 32_767), (i32::MAX as u64, 32_767)] {
             let stream = std::net::TcpStream::connect(address).expect("a connection");
             stream.set_nonblocking(true).expect("a socket");
-            let stream = TcpStream::from_std(stream);
+            let stream = Stream::Plain(TcpStream::from_std(stream));
             tune(&stream, asked).expect("nobody is refused");
             #[cfg(target_os = "linux")]
             assert_eq!(
-                SockRef::from(&stream).tcp_keepalive_time().expect("a time"),
+                SockRef::from(stream.tcp().expect("it is one"))
+                    .tcp_keepalive_time()
+                    .expect("a time"),
                 Duration::from_secs(set)
             );
             let _ = set;

@@ -14,6 +14,7 @@ use tokio::time::timeout;
 use super::access::Credentials;
 use crate::loop_handle::inbox::InboxItem;
 use crate::net::listener::Accepted;
+use crate::net::stream::Stream;
 use crate::state::server::Server;
 
 /// The longest time that a page waits for a reply.
@@ -131,9 +132,9 @@ fn connect(server: &Arc<Server>) -> io::Result<TcpStream> {
     server.connected.fetch_add(1, Ordering::Relaxed);
     handle.connections.fetch_add(1, Ordering::Relaxed);
     handle.post(InboxItem::Connection(Box::new(Accepted {
-        stream: mio::net::TcpStream::from_std(theirs),
-        peer,
-        local,
+        stream: Stream::Plain(mio::net::TcpStream::from_std(theirs)),
+        peer: peer.into(),
+        local: local.into(),
     })));
     TcpStream::from_std(ours)
 }

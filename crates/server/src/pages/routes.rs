@@ -58,7 +58,7 @@ pub(super) async fn answer<B>(
     let outcome = match request.uri().path() {
         "/healthz" => health(server).await,
         "/readyz" => Ok(readiness(server)),
-        "/metrics" if server.config.access(&peer) == ClientAccess::Denied => {
+        "/metrics" if server.config.access(&peer.into()) == ClientAccess::Denied => {
             Err(NoAnswer::Denied(DENIED.to_owned()))
         }
         "/metrics" => metrics_of(server, request.headers()).await,

@@ -142,7 +142,7 @@ impl Rig {
         let server = Arc::new(Server::new(ServerParts {
             settings,
             file: None,
-            port: 0,
+            listeners: Vec::new(),
             own_files: 0,
             clock,
             loops: handles.collect(),
@@ -186,8 +186,8 @@ impl Rig {
         let wire = Wire::new();
         let accepted = Accepted {
             stream: Socket(Rc::clone(&wire)),
-            peer: SocketAddr::new(from.parse().expect("an address"), 1),
-            local: SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 1),
+            peer: SocketAddr::new(from.parse().expect("an address"), 1).into(),
+            local: SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 1).into(),
         };
         self.server.connected.fetch_add(1, Ordering::Relaxed);
         let handle = &self.server.loops[owner];

@@ -6,6 +6,7 @@ use std::io::{self, Read, Write};
 use std::rc::Rc;
 
 use crate::loops::loop_core::Readiness;
+use crate::net::byte_stream::ByteStream;
 
 /// Both directions of one connection.
 #[derive(Debug)]
@@ -164,6 +165,12 @@ impl Read for Socket {
         let second = wire.to_server.read(&mut buffer[first..])?;
         wire.moved |= first > 0;
         Ok(first + second)
+    }
+}
+
+impl ByteStream for Socket {
+    fn is_drained(&self, filled: bool) -> bool {
+        !filled
     }
 }
 

@@ -9,15 +9,19 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use mio::net::TcpListener;
 use mio::{Poll, Waker};
 
 use crate::clients::checks;
 use crate::config::Settings;
 #[cfg(test)]
-use crate::config::{SavePoints, SyncPolicy};
+use crate::config::{Port, SavePoints, SyncPolicy};
 use crate::loop_handle::LoopHandle;
 use crate::loops::event_loop::{EventLoop, WAKER};
-use crate::net::listener;
+use crate::loops::handshakes::{self, Handshakes};
+use crate::net::listener::{self, Listener};
+#[cfg(unix)]
+use crate::net::unix_socket::SocketFile;
 use crate::pages::{self, Pages};
 use crate::persistence;
 use crate::persistence::log::{self, LogThreads, Recovered};
@@ -34,12 +38,15 @@ const WAIT: Duration = Duration::from_millis(1);
 #[derive(Debug)]
 pub(crate) struct Running {
     pub(crate) server: Arc<Server>,
-    /// The addresses at which it listens.
-    pub(crate) addresses: Vec<std::net::SocketAddr>,
     loops: Vec<JoinHandle<()>>,
+    /// They wake the threads for handshakes when the server stops.
+    wakers: Vec<Waker>,
     log: Option<LogThreads>,
     pages: Option<Pages>,
     stopped: Receiver<StopReason>,
+    /// Removes the Unix socket's file at the end.
+    #[cfg(unix)]
+    _socket_file: Option<SocketFile>,
 }
 
 /// Opens the sockets and starts the loops. `own_files`: descriptors that are no connections.
@@ -48,13 +55,8 @@ pub(crate) fn start(
     file: Option<std::path::PathBuf>,
     own_files: usize,
 ) -> anyhow::Result<Running> {
-    let listeners = listener::open(&settings)?;
+    let mut listeners = listener::open(&settings)?;
     let pages = pages::open(&settings)?;
-    let addresses = listeners
-        .iter()
-        .map(mio::net::TcpListener::local_addr)
-        .collect::<Result<Vec<_>, _>>()
-        .context("cannot ask where the server listens")?;
     let polls: Vec<Poll> = (0..settings.loops())
         .map(|_| Poll::new())
         .collect::<Result<_, _>>()
@@ -71,7 +73,7 @@ pub(crate) fn start(
         settings,
         file,
         own_files,
-        port: addresses.first().map_or(0, std::net::SocketAddr::port),
+        listeners: listeners.facts(),
         clock: Clock::start(),
         loops,
         reclaimer,
@@ -81,26 +83,57 @@ pub(crate) fn start(
     let server = Arc::new(Server::new(parts));
     // Clients come before the data.
     server.keyspace.gate().set(checks::LOADING);
+    server.tls_terms.renew(&server.config.current())?;
     long_threads::start(&server).context("cannot start a thread")?;
-    let loops = spawn(&server, polls, listeners)?;
+    #[cfg(unix)]
+    let socket_file = listeners.file.take();
+    let for_tls = std::mem::take(&mut listeners.tls);
+    let mut loops = spawn(&server, polls, listeners.into_plain())?;
+    let (handshakes, wakers) = spawn_handshakes(&server, for_tls)?;
+    loops.extend(handshakes);
     let pages = pages
         .map(|listener| Pages::start(&server, listener))
         .transpose()?;
     Ok(Running {
         server,
-        addresses,
         loops,
+        wakers,
         log: None,
         pages,
         stopped,
+        #[cfg(unix)]
+        _socket_file: socket_file,
     })
+}
+
+/// Starts the threads for handshakes, if TLS is spoken. All accept at the same sockets.
+fn spawn_handshakes(
+    server: &Arc<Server>,
+    listeners: Vec<TcpListener>,
+) -> anyhow::Result<(Vec<JoinHandle<()>>, Vec<Waker>)> {
+    let (mut threads, mut wakers) = (Vec::new(), Vec::new());
+    if listeners.is_empty() {
+        return Ok((threads, wakers));
+    }
+    for number in 0..handshakes::THREADS {
+        let own = listeners.iter().map(listener::duplicate);
+        let own = own.collect::<Result<_, _>>();
+        let own = own.context("cannot share the sockets for TLS")?;
+        let (handshakes, waker) = Handshakes::new(Arc::clone(server), own)
+            .context("cannot set a thread for handshakes up")?;
+        wakers.push(waker);
+        threads.push(watched(server, format!("tls-{number}"), || {
+            handshakes.run();
+        })?);
+    }
+    Ok((threads, wakers))
 }
 
 /// Starts a thread for each loop.
 fn spawn(
     server: &Arc<Server>,
     polls: Vec<Poll>,
-    listeners: Vec<mio::net::TcpListener>,
+    listeners: Vec<Listener>,
 ) -> anyhow::Result<Vec<JoinHandle<()>>> {
     let mut listeners = Some(listeners);
     let mut handles = Vec::new();
@@ -109,20 +142,22 @@ fn spawn(
         let listeners = listeners.take().unwrap_or_default();
         let event_loop = EventLoop::new(Arc::clone(server), index, poll, listeners)
             .context("cannot set an event loop up")?;
-        handles.push(watched(server, index, || event_loop.run())?);
+        handles.push(watched(server, format!("loop-{index}"), || {
+            event_loop.run();
+        })?);
     }
     Ok(handles)
 }
 
-/// Runs a loop in a thread of its own. If it ends without being asked, the whole server stops: the
-/// loop's connections and shards would wait for ever.
+/// Runs a loop, or handshakes, in a thread of its own. If it ends without being asked, the whole
+/// server stops: connections and shards would wait for ever.
 fn watched(
     server: &Arc<Server>,
-    index: usize,
+    name: String,
     run: impl FnOnce() + Send + 'static,
 ) -> anyhow::Result<JoinHandle<()>> {
     let server = Arc::clone(server);
-    let thread = std::thread::Builder::new().name(format!("loop-{index}"));
+    let thread = std::thread::Builder::new().name(name);
     let run = move || {
         let alarm = OnEnd(server);
         run();
@@ -230,12 +265,17 @@ impl Running {
         self.server.stopping.store(true, Ordering::Release);
         self.server.long_work.end();
         self.server.nudge_all();
+        for waker in &self.wakers {
+            if let Err(why) = waker.wake() {
+                tracing::error!(%why, "cannot wake a thread for handshakes");
+            }
+        }
         if let Some(pages) = self.pages {
             pages.stop();
         }
         for handle in self.loops {
             if handle.join().is_err() {
-                tracing::error!("an event loop ended by a panic");
+                tracing::error!("an event loop, or a thread for handshakes, ended by a panic");
             }
         }
         // Loops that end send what they have held back until then.
@@ -254,7 +294,7 @@ mod tests {
     fn with_always_replies_are_held_from_the_first_command_on() {
         let folder = std::env::temp_dir().join(format!("tidewheel-first-{}", std::process::id()));
         let settings = Settings {
-            port: 0,
+            port: Port::Any,
             threads: 1,
             folder: folder.to_string_lossy().into_owned(),
             append_only: true,
@@ -273,13 +313,13 @@ mod tests {
         let ends: [fn(); 2] = [|| (), || panic!("as a flaw of ours might")];
         for end in ends {
             let settings = Settings {
-                port: 0,
+                port: Port::Any,
                 threads: 2,
                 save_points: SavePoints::parse("").expect("none"),
                 ..Settings::default()
             };
             let mut running = start(settings, None, 0).expect("a server");
-            let thread = watched(&running.server, 2, end).expect("a thread");
+            let thread = watched(&running.server, "loop-2".to_owned(), end).expect("a thread");
             running.loops.push(thread);
             let patience = Duration::from_secs(60);
             assert_eq!(

@@ -1,4 +1,5 @@
-//! SIGTERM and SIGINT: the first asks the server to stop, the second ends it at once.
+//! SIGTERM and SIGINT: the first asks the server to stop, the second ends it at once. SIGHUP: the
+//! files of certificates are read again.
 
 use std::sync::Arc;
 
@@ -8,16 +9,21 @@ use crate::state::server::Server;
 #[cfg(unix)]
 pub(crate) fn watch(server: &Arc<Server>) -> anyhow::Result<()> {
     use anyhow::Context as _;
-    use signal_hook::consts::{SIGINT, SIGTERM};
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     use signal_hook::iterator::Signals;
 
     use crate::state::server::StopReason;
 
-    let mut signals = Signals::new([SIGTERM, SIGINT]).context("cannot watch for signals")?;
+    let mut signals =
+        Signals::new([SIGTERM, SIGINT, SIGHUP]).context("cannot watch for signals")?;
     let server = Arc::clone(server);
     let watch = move || {
         let mut asked = false;
         for signal in signals.forever() {
+            if signal == SIGHUP {
+                renew_certificates(&server);
+                continue;
+            }
             if asked {
                 // Somebody is in a hurry.
                 std::process::exit(1);
@@ -32,6 +38,21 @@ pub(crate) fn watch(server: &Arc<Server>) -> anyhow::Result<()> {
         .spawn(watch)
         .context("cannot start a thread")?;
     Ok(())
+}
+
+/// Reads the files of certificates again. What cannot be read leaves the old ones in force.
+#[cfg(unix)]
+fn renew_certificates(server: &Server) {
+    let settings = server.config.current();
+    match server.tls_terms.renew(&settings) {
+        Err(why) => {
+            tracing::error!("the certificates stay as they were: {why:#}");
+        }
+        Ok(()) if server.tls_terms.current().is_some() => {
+            tracing::info!("the files of certificates were read again (SIGHUP)");
+        }
+        Ok(()) => tracing::info!("there is nothing to read again (SIGHUP): no TLS is spoken"),
+    }
 }
 
 /// Does nothing: other systems end the process at once.

@@ -16,8 +16,11 @@ use crate::config::{Live, Settings};
 use crate::counters::latency::Latency;
 use crate::counters::metrics::{ExpiryRate, LoopTally};
 use crate::counters::slow_log::SlowLog;
+use crate::counters::tls::TlsCounts;
 use crate::loop_handle::LoopHandle;
 use crate::loop_handle::inbox::{InboxItem, Invalidations, Target, encode_keys};
+use crate::net::listener::ListenerFacts;
+use crate::net::tls::terms::TlsTerms;
 use crate::process::long_work::LongWork;
 use crate::process::reclaim::Reclaimer;
 use crate::pubsub::hub::Hub;
@@ -51,7 +54,10 @@ pub(crate) struct Server {
     /// SET-DISABLE-DENY-SCRIPTS`).
     pub(crate) scripts_debug: AtomicBool,
     pub(crate) run_id: String,
-    pub(crate) port: u16,
+    /// Where it listens.
+    pub(crate) listeners: Vec<ListenerFacts>,
+    pub(crate) tls_terms: TlsTerms,
+    pub(crate) tls_counts: TlsCounts,
     /// Descriptors that are no connections.
     pub(crate) own_files: usize,
     /// The tick at which the server started.
@@ -90,7 +96,8 @@ pub(crate) struct ServerParts {
     pub(crate) file: Option<std::path::PathBuf>,
     /// Descriptors that are no connections.
     pub(crate) own_files: usize,
-    pub(crate) port: u16,
+    /// Where it listens.
+    pub(crate) listeners: Vec<ListenerFacts>,
     pub(crate) clock: Clock,
     pub(crate) loops: Arc<[LoopHandle]>,
     pub(crate) reclaimer: Reclaimer,
@@ -209,7 +216,9 @@ impl Server {
             libraries: Libraries::default(),
             scripts_debug: AtomicBool::new(false),
             run_id: run_id(),
-            port: parts.port,
+            listeners: parts.listeners,
+            tls_terms: TlsTerms::default(),
+            tls_counts: TlsCounts::default(),
             own_files: parts.own_files,
             stats_base: Mutex::default(),
             peak_memory: AtomicU64::new(0),
@@ -225,6 +234,11 @@ impl Server {
             stop: parts.stop,
             observer: crate::state::observer::Observer::default(),
         }
+    }
+
+    /// Returns its TCP port: the one for TLS if there is no plain one, 0 if there is neither.
+    pub(crate) fn port(&self) -> u16 {
+        self.listeners.first().map_or(0, |listener| listener.port)
     }
 
     /// Asks the main thread to stop the server.

@@ -123,7 +123,7 @@ pub(crate) fn program(flags: &[&str]) -> Command {
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     let folder = format!("tidewheel-it-{}-{count}", std::process::id());
     let mut command = Command::new(env!("CARGO_BIN_EXE_tidewheel"));
-    command.args(["--port", "0", "--threads", "2"]);
+    command.args(["--port", "any", "--threads", "2"]);
     if !flags.contains(&"--dir") {
         command.arg("--dir").arg(std::env::temp_dir().join(folder));
     }

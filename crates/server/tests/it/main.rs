@@ -30,7 +30,10 @@ mod scripts;
 mod settings;
 mod snapshot_tools;
 mod stream_deaths;
+mod tls;
 mod tools;
 mod tracking;
 mod transactions;
+#[cfg(unix)]
+mod unix_socket;
 mod users;

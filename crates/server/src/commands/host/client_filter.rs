@@ -153,7 +153,7 @@ impl Condition<'_> {
         match *self {
             Self::Address(text) => client.peer.to_string().as_bytes() == text,
             Self::Local(text) => client.local.to_string().as_bytes() == text,
-            Self::Ip(text) => client.peer.ip().to_string().as_bytes() == text,
+            Self::Ip(text) => client.peer.ip().as_bytes() == text,
             Self::Name(name) => facts().names.own == name,
             Self::Library(name) => facts().names.lib == name,
             Self::LibraryVersion(version) => facts().names.lib_version == version,

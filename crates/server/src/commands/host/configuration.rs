@@ -63,8 +63,14 @@ impl Turn<'_> {
                     (key.set)(settings, value).map_err(|why| failed(key, &why))?;
                 }
                 let more = changes.iter().find(|(key, _)| key.name == "maxclients");
-                more.map_or(Ok(()), |(key, _)| {
-                    allow(key, settings.max_clients, server.own_files)
+                if let Some((key, _)) = more {
+                    allow(key, settings.max_clients, server.own_files)?;
+                }
+                // Nothing can fail behind this: new terms are in force at once.
+                let tls = changes.iter().find(|(key, _)| key.name.starts_with("tls-"));
+                tls.map_or(Ok(()), |(key, _)| {
+                    let renewed = server.tls_terms.renew(settings);
+                    renewed.map_err(|why| failed(key, &format!("{why:#}")))
                 })
             },
             |settings| {
@@ -93,6 +99,7 @@ impl Turn<'_> {
             handle.command_counts.reset();
         }
         self.state.server.keyspace.reset_stats();
+        self.state.server.tls_counts.reset();
         // This call is the first that is counted again.
         let row = tidewheel_keyspace::resolve(args)?;
         let state = &*self.state;

@@ -52,7 +52,7 @@ impl Turn<'_> {
             return;
         }
         let shown = (0..args.len()).map(|at| call::shown(row, args, at));
-        self.show_from(conn.session.db, &conn.client.peer, shown);
+        self.show_from(conn.session.db, &conn.client.peer.for_monitors(), shown);
     }
 
     /// Shows a command of this client to the monitors.

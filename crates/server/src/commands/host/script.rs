@@ -173,7 +173,11 @@ impl Turn<'_> {
     /// is none of that name.
     pub(super) fn show_call(&mut self, conn: &Connection, args: Args<'_>) {
         if self.state.seat.bits() & checks::MONITORED != 0 {
-            self.show_from(conn.session.db, &conn.client.peer, args.iter());
+            self.show_from(
+                conn.session.db,
+                &conn.client.peer.for_monitors(),
+                args.iter(),
+            );
         }
     }
 

@@ -23,7 +23,7 @@ impl Turn<'_> {
             for arg in &entry.args {
                 out.bulk(arg);
             }
-            out.bulk(entry.peer.to_string().as_bytes());
+            out.bulk(entry.peer.as_bytes());
             out.bulk(&entry.name);
         }
         Ok(CommandStep::Done)

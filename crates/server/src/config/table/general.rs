@@ -9,8 +9,8 @@ use crate::config::expired_streams::ExpiredStreams;
 use crate::config::password::Password;
 use crate::config::save_points::SavePoints;
 use crate::config::value::{
-    BindAddress, DebugAccess, LogLevel, SyncPolicy, integer, memory_within, name_of, name_of_bool,
-    percentage, word, yes_or_no,
+    BindAddress, DebugAccess, LogLevel, Port, SyncPolicy, integer, memory_within, name_of,
+    name_of_bool, percentage, word, yes_or_no,
 };
 
 const DEBUG_ACCESS: &[(&str, DebugAccess)] = &[
@@ -73,10 +73,10 @@ pub(super) static KEYS: &[ConfigKey] = &[
     ConfigKey {
         name: "port",
         value: "PORT",
-        help: "TCP port to listen on; 0 = any free one",
+        help: "TCP port to listen on; 0 = none, any = a free one",
         change: ChangeTime::AtStart,
         get: |s| s.port.to_string(),
-        set: |s, v| put(&mut s.port, integer(v, 0, 65_535)? as u16),
+        set: |s, v| put(&mut s.port, Port::parse(v)?),
     },
     ConfigKey {
         name: "bind",
@@ -94,6 +94,30 @@ pub(super) static KEYS: &[ConfigKey] = &[
                 return Err("name at least one address".to_owned());
             }
             put(&mut s.bind, addresses)
+        },
+    },
+    #[cfg(unix)]
+    ConfigKey {
+        name: "unixsocket",
+        value: "PATH",
+        help: "Unix socket to listen at; empty = none",
+        change: ChangeTime::AtStart,
+        get: |s| s.unix_socket.clone(),
+        set: |s, v| put(&mut s.unix_socket, v.to_owned()),
+    },
+    #[cfg(unix)]
+    ConfigKey {
+        name: "unixsocketperm",
+        value: "MODE",
+        help: "permissions of its file, e.g. 770; 0 = as the system's mask says",
+        change: ChangeTime::AtStart,
+        get: |s| format!("{:o}", s.unix_socket_mode.unwrap_or(0)),
+        set: |s, v| {
+            let digits = !v.is_empty() && v.bytes().all(|digit| digit.is_ascii_digit());
+            let mode = u32::from_str_radix(v, 8).ok().filter(|_| digits);
+            let mode = mode.filter(|mode| *mode <= 0o777);
+            let mode = mode.ok_or("argument must be permissions in octal, 0 to 777")?;
+            put(&mut s.unix_socket_mode, Some(mode).filter(|mode| *mode > 0))
         },
     },
     ConfigKey {

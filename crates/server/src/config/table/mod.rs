@@ -5,6 +5,7 @@ mod collections;
 mod diagnosis;
 mod general;
 mod ignored;
+mod tls;
 
 use super::settings::Settings;
 
@@ -64,6 +65,7 @@ static OLD_NAMES: &[(&str, &str)] = &[
 /// The chapters of the table, in the order of `--help`.
 static CHAPTERS: &[&[ConfigKey]] = &[
     general::KEYS,
+    tls::KEYS,
     collections::KEYS,
     diagnosis::KEYS,
     ignored::KEYS,

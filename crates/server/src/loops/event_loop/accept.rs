@@ -1,13 +1,7 @@
 //! Accepts new connections, and assigns them to the loops.
 
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
-
-use mio::net::TcpListener;
-
-use crate::loop_handle::LoopHandle;
-use crate::loop_handle::inbox::InboxItem;
-use crate::net::listener::{self, Accepted};
+use crate::loops::assign;
+use crate::net::listener::{Accepted, Listener};
 use crate::net::output::write_some;
 use crate::state::loop_state::LoopState;
 
@@ -20,7 +14,7 @@ const RETRY_MS: u64 = 100;
 /// The listeners of a loop.
 #[derive(Debug)]
 pub(super) struct Doors {
-    pub(super) listeners: Vec<TcpListener>,
+    pub(super) listeners: Vec<Listener>,
     /// Connections may wait at the listeners.
     pub(super) accepting: bool,
     /// The tick at which accepting is tried again.
@@ -34,7 +28,7 @@ impl Doors {
         let mut left = ACCEPTS_PER_TURN;
         let mut next = 0;
         while left > 0 && next < self.listeners.len() {
-            match listener::accept(&self.listeners[next]) {
+            match self.listeners[next].accept() {
                 Ok(Some(accepted)) => {
                     left -= 1;
                     own.extend(assign(state, accepted));
@@ -52,35 +46,16 @@ impl Doors {
     }
 }
 
-/// Gives a connection to the loop that has the fewest; those in a long script come last. Returns it
-/// if that is this one.
-fn assign(state: &mut LoopState, accepted: Accepted) -> Option<Accepted> {
+/// Gives a connection to the loop that has the fewest. Returns it if that is this one.
+fn assign(state: &mut LoopState, mut accepted: Accepted) -> Option<Accepted> {
     state.follow_settings();
-    let server = Arc::clone(&state.server);
-    if server.connected.load(Ordering::Relaxed) >= state.settings.max_clients {
+    if !assign::lets_in(&state.server, &state.settings) {
         state.tally.rejected += 1;
-        let mut stream = accepted.stream;
         let refusal = b"-ERR max number of clients reached\r\n";
-        if let Err(why) = write_some(&mut stream, refusal) {
+        if let Err(why) = write_some(&mut accepted.stream, refusal) {
             tracing::debug!(%why, "a client that was refused had gone already");
         }
         return None;
     }
-    server.connected.fetch_add(1, Ordering::Relaxed);
-    state.tally.connections += 1;
-    let load = |handle: &LoopHandle| {
-        let connections = handle.connections.load(Ordering::Relaxed);
-        (handle.script.long().is_some(), connections)
-    };
-    let loads = server.loops.iter().map(load).enumerate();
-    let emptiest = loads.min_by_key(|(_, load)| *load);
-    let emptiest = emptiest.map_or(state.index, |(i, _)| i);
-    server.loops[emptiest]
-        .connections
-        .fetch_add(1, Ordering::Relaxed);
-    if emptiest == state.index {
-        return Some(accepted);
-    }
-    server.loops[emptiest].post(InboxItem::Connection(Box::new(accepted)));
-    None
+    assign::to_emptiest(&state.server, accepted, Some(state.index))
 }

@@ -10,11 +10,11 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use mio::event::Event;
-use mio::net::{TcpListener, TcpStream};
-use mio::{Events, Interest, Poll, Token};
+use mio::{Events, Poll, Token};
 
 use crate::loops::loop_core::{LoopCore, Readiness, Shell};
-use crate::net::listener::Accepted;
+use crate::net::listener::{Accepted, Listener};
+use crate::net::stream::Stream;
 use crate::state::loop_state::LoopState;
 use crate::state::server::Server;
 use crate::time::sleep_timer::SleepTimer;
@@ -51,12 +51,11 @@ impl EventLoop {
         server: Arc<Server>,
         index: usize,
         poll: Poll,
-        mut listeners: Vec<TcpListener>,
+        mut listeners: Vec<Listener>,
     ) -> io::Result<Self> {
         let timer = SleepTimer::new(poll.registry(), TIMER)?;
         for (i, listener) in listeners.iter_mut().enumerate() {
-            poll.registry()
-                .register(listener, Token(LISTENERS - i), Interest::READABLE)?;
+            listener.register(poll.registry(), Token(LISTENERS - i))?;
         }
         let sockets = Registered::new(poll.registry().try_clone()?);
         Ok(Self {
@@ -188,7 +187,7 @@ struct Looking<'a> {
     doors: &'a mut Doors,
 }
 
-impl Shell<TcpStream> for Looking<'_> {
+impl Shell<Stream> for Looking<'_> {
     fn look(&mut self, note: &mut dyn FnMut(u32, Readiness)) {
         if let Err(why) = self.poll.poll(self.events, Some(Duration::ZERO)) {
             // The next look may succeed, or the loop's next turn says why not.

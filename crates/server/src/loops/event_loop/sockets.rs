@@ -2,12 +2,12 @@
 
 use std::io;
 
-use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
 
 use crate::config::Settings;
 use crate::loops::loop_core::Sockets;
 use crate::net::listener;
+use crate::net::stream::Stream;
 
 /// Sockets registered with one poller.
 #[derive(Debug)]
@@ -20,9 +20,9 @@ impl Registered {
 }
 
 impl Sockets for Registered {
-    type Stream = TcpStream;
+    type Stream = Stream;
 
-    fn register(&self, stream: &mut TcpStream, slot: u32, settings: &Settings) -> io::Result<()> {
+    fn register(&self, stream: &mut Stream, slot: u32, settings: &Settings) -> io::Result<()> {
         listener::tune(stream, settings.tcp_keepalive_s)?;
         // Both, once: edges come only when something changes, so interest need not follow the
         // state.
@@ -30,20 +30,13 @@ impl Sockets for Registered {
         self.0.register(stream, Token(slot as usize), interest)
     }
 
-    fn deregister(&self, stream: &mut TcpStream) {
+    fn deregister(&self, stream: &mut Stream) {
         if let Err(why) = self.0.deregister(stream) {
             tracing::debug!(%why, "cannot deregister a connection");
         }
     }
 
-    #[cfg(unix)]
-    fn descriptor(&self, stream: &TcpStream) -> i64 {
-        use std::os::fd::AsRawFd as _;
-        i64::from(stream.as_raw_fd())
-    }
-
-    #[cfg(not(unix))]
-    fn descriptor(&self, _: &TcpStream) -> i64 {
-        -1
+    fn descriptor(&self, stream: &Stream) -> i64 {
+        stream.descriptor()
     }
 }

@@ -1,7 +1,6 @@
 //! Makes a new connection a loop's own.
 
 use std::io::Write;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -12,7 +11,8 @@ use super::table::ConnectionTable;
 use crate::clients::checks;
 use crate::clients::connection::{Connection, Link};
 use crate::clients::registry::{Client, ClientFacts};
-use crate::config::{ClientAccess, DENIED};
+use crate::config::{Address, ClientAccess, DENIED};
+use crate::net::byte_stream::ByteStream as _;
 use crate::net::listener::Accepted;
 use crate::net::output::write_some;
 use crate::state::loop_state::LoopState;
@@ -30,11 +30,12 @@ pub(super) fn adopt<K: Sockets>(
         peer,
         local,
     } = accepted;
+    state.tally.connections += 1;
     // The settings in force decide, not the loop's copy: they may have changed since it was
     // accepted.
     let access = state.server.config.access(&peer);
     if access == ClientAccess::Denied {
-        reject(state, &mut stream, peer);
+        reject(state, &mut stream, &peer);
         return None;
     }
     let now = state.time.tick;
@@ -51,6 +52,7 @@ pub(super) fn adopt<K: Sockets>(
         id: state.server.clients.next_id(),
         peer,
         local,
+        tls: stream.tls(),
         descriptor: sockets.descriptor(&stream),
         since: now,
         owner: state.index,
@@ -72,7 +74,7 @@ pub(super) fn adopt<K: Sockets>(
 
 /// Refuses a connection from another machine.
 #[cold]
-fn reject<S: Write>(state: &mut LoopState, stream: &mut S, peer: SocketAddr) {
+fn reject<S: Write>(state: &mut LoopState, stream: &mut S, peer: &Address) {
     tracing::debug!(address = %peer, "refused: protected mode is on and no password is set");
     state.tally.rejected += 1;
     if let Err(why) = write_some(stream, format!("-{DENIED}\r\n").as_bytes()) {

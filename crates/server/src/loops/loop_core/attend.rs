@@ -10,6 +10,7 @@ use crate::clients::connection::Link;
 use crate::commands::turn::Others as _;
 use crate::loop_handle::inbox::Target;
 use crate::loops::worker::NextAction;
+use crate::net::byte_stream::ByteStream as _;
 use crate::state::observer::Observe as _;
 use crate::time::clock;
 
@@ -237,6 +238,7 @@ impl<K: Sockets> LoopCore<K> {
         let Some(mut link) = self.table.take(slot) else {
             return;
         };
+        link.stream.say_goodbye();
         self.sockets.deregister(&mut link.stream);
         let (server, index) = (&self.state.server, self.state.index);
         let target = link.conn.client.target();

@@ -38,6 +38,7 @@ use tidewheel_time::NEVER;
 use self::table::Answer;
 use self::waiting::ANSWERS;
 use crate::loop_handle::inbox::InboxItem;
+use crate::net::byte_stream::ByteStream as _;
 use crate::state::log::Trouble;
 use crate::upkeep::expired;
 use crate::upkeep::expiry::LoopExpiry;
@@ -351,6 +352,11 @@ impl<K: Sockets> LoopCore<K> {
         }
         self.state.refresh_time();
         let wait = ends.saturating_sub(self.now());
-        (left && wait > 0).then_some(if at_once { 0 } else { wait })
+        if !left || wait == 0 {
+            let all = self.table.iter_mut();
+            all.for_each(|link| link.stream.say_goodbye());
+            return None;
+        }
+        Some(if at_once { 0 } else { wait })
     }
 }

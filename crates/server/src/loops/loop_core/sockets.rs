@@ -1,16 +1,17 @@
 //! The interface of a loop to the shell that owns its sockets.
 
-use std::io::{self, Read, Write};
+use std::io;
 
 use crate::clients::connection::Connection;
 use crate::config::Settings;
+use crate::net::byte_stream::ByteStream;
 use crate::net::listener::Accepted;
 use crate::state::loop_state::LoopState;
 
 /// The loop's interface to the shell that owns its sockets.
 pub(crate) trait Sockets {
     /// A socket that never blocks.
-    type Stream: Read + Write;
+    type Stream: ByteStream;
 
     /// Starts to report the socket's changes under `slot`.
     fn register(&self, stream: &mut Self::Stream, slot: u32, settings: &Settings)

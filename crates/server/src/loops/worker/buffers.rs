@@ -71,6 +71,7 @@ impl LentBuffers<'_> {
 }
 
 impl Drop for LentBuffers<'_> {
+    #[inline]
     fn drop(&mut self) {
         let Buffers { replies, input } = &mut *self.0;
         if replies.capacity() > REPLIES_KEEP {

@@ -1,6 +1,6 @@
 //! Reads input: fresh input into the loop's buffer, or more of a command that is not whole yet.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 
 use tidewheel_resp::Parser;
 
@@ -8,6 +8,7 @@ use super::buffers::{INPUT_CHUNK, Input};
 use super::run::Halt;
 use crate::clients::connection::{Connection, Link, PendingInput};
 use crate::commands::turn::Turn;
+use crate::net::byte_stream::ByteStream;
 
 /// The most that one read adds to a command that has not arrived whole.
 const PENDING_CHUNK: usize = 1 << 20;
@@ -20,7 +21,7 @@ const UNAUTHENTICATED_INPUT: usize = 1 << 20;
 
 impl Turn<'_> {
     /// Reads into the loop's buffer and runs what is whole. Returns the bytes read.
-    pub(super) fn read_fresh<S: Read + Write>(
+    pub(super) fn read_fresh<S: ByteStream>(
         &mut self,
         link: &mut Link<S>,
         input: &mut Input,
@@ -63,7 +64,7 @@ impl Turn<'_> {
     }
 
     /// Reads more of a command that has not arrived whole. Returns the bytes read.
-    pub(super) fn read_more<S: Read + Write>(
+    pub(super) fn read_more<S: ByteStream>(
         &mut self,
         link: &mut Link<S>,
         input: &mut Input,
@@ -83,7 +84,7 @@ impl Turn<'_> {
     }
 
     /// Reads what comes after a command that waits for a key. Returns the bytes read.
-    pub(super) fn read_ahead<S: Read + Write>(
+    pub(super) fn read_ahead<S: ByteStream>(
         &mut self,
         link: &mut Link<S>,
         pending: Option<Box<PendingInput>>,
@@ -138,7 +139,7 @@ impl Turn<'_> {
     }
 
     /// Runs what is whole of the input that waits. Returns the bytes run.
-    pub(super) fn run_pending<S: Read + Write>(
+    pub(super) fn run_pending<S: ByteStream>(
         &mut self,
         link: &mut Link<S>,
         input: &mut Input,
@@ -195,7 +196,8 @@ fn make_room(conn: &Connection, pending: &mut PendingInput) -> (usize, Option<Ve
 
 /// Reads once. `None` when nothing has arrived; then, or at the end of the stream, the connection's
 /// state says so.
-fn read_once<S: Read>(link: &mut Link<S>, input: &mut Input) -> io::Result<Option<usize>> {
+#[inline(always)]
+fn read_once<S: ByteStream>(link: &mut Link<S>, input: &mut Input) -> io::Result<Option<usize>> {
     loop {
         match input.read(&mut link.stream) {
             Ok(0) => {
@@ -203,10 +205,9 @@ fn read_once<S: Read>(link: &mut Link<S>, input: &mut Input) -> io::Result<Optio
                 return Ok(None);
             }
             Ok(n) => {
-                // On Linux a short read has emptied the socket, and the poller will report more
-                // input. It does not report the end of the stream again if it did so together with
+                // The poller does not report the end of the stream again if it did so together with
                 // the data.
-                if cfg!(target_os = "linux") && n < INPUT_CHUNK && !link.conn.ending {
+                if link.stream.is_drained(n == INPUT_CHUNK) && !link.conn.ending {
                     link.conn.readable = false;
                 }
                 return Ok(Some(n));

@@ -18,13 +18,14 @@ mod prefetch;
 mod run;
 mod sending;
 
-use std::io::{self, Read, Write};
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use self::buffers::{Buffers, Input};
 pub(crate) use self::run::ADOPT_MIN;
 use crate::clients::connection::Link;
 use crate::commands::turn::{CommandNotes, Others, Turn};
+use crate::net::byte_stream::ByteStream;
 use crate::state::loop_state::LoopState;
 
 /// Input that one connection may have processed before the others get their turn.
@@ -53,7 +54,7 @@ impl Worker {
     ///
     /// If a command panics, by a mistake of ours, only its connection suffers. It is closed without
     /// an answer, because nobody knows how far the command came.
-    pub(crate) fn serve<S: Read + Write>(
+    pub(crate) fn serve<S: ByteStream>(
         &mut self,
         state: &mut LoopState,
         link: &mut Link<S>,
@@ -80,6 +81,7 @@ impl Worker {
             }
         };
         if next != NextAction::Close {
+            link.conn.stream_holds(link.stream.held_bytes());
             link.conn.account(&state.handle().client_memory);
         }
         next
@@ -87,7 +89,7 @@ impl Worker {
 }
 
 impl Turn<'_> {
-    fn work<S: Read + Write>(
+    fn work<S: ByteStream>(
         mut self,
         link: &mut Link<S>,
         input: &mut Input,
@@ -115,11 +117,7 @@ impl Turn<'_> {
     }
 
     /// Sends the replies and decides what to do with the connection. `again`: it has more to do.
-    fn finish<S: Read + Write>(
-        &mut self,
-        link: &mut Link<S>,
-        again: bool,
-    ) -> io::Result<NextAction> {
+    fn finish<S: ByteStream>(&mut self, link: &mut Link<S>, again: bool) -> io::Result<NextAction> {
         if self.over_limit {
             return Ok(NextAction::Close);
         }

@@ -1,6 +1,6 @@
 //! Runs the commands of a connection's input, and sends their replies.
 
-use std::io::{self, Read, Write};
+use std::io;
 
 use tidewheel_keyspace::{Call, IncrementalCommand};
 use tidewheel_resp::{Args, Limits, Parsed, Parser};
@@ -12,6 +12,7 @@ use crate::clients::connection::{Connection, Link, OUTPUT_SOFT_MARK};
 use crate::commands::foreign_protocol;
 use crate::commands::turn::{CommandStep, Turn};
 use crate::config::Settings;
+use crate::net::byte_stream::ByteStream;
 use crate::net::output::write_some;
 use crate::state::log::Trouble;
 use crate::state::loop_state::LoopState;
@@ -70,7 +71,7 @@ impl Halt {
 
 impl Turn<'_> {
     /// Goes one step on with a command that walks.
-    pub(super) fn continue_walk<S: Read + Write>(
+    pub(super) fn continue_walk<S: ByteStream>(
         &mut self,
         link: &mut Link<S>,
         walk: Box<IncrementalCommand>,
@@ -99,7 +100,7 @@ impl Turn<'_> {
     }
 
     /// Runs the commands of `input` in order. Returns the bytes consumed and why it stopped.
-    pub(super) fn run<S: Read + Write>(
+    pub(super) fn run<S: ByteStream>(
         &mut self,
         link: &mut Link<S>,
         cutter: &mut Cutter<'_>,
@@ -143,7 +144,7 @@ impl Turn<'_> {
 
     /// Runs the commands at the start of the input that can be cut ahead. Returns the bytes
     /// consumed, and why it stopped, unless a command is next that can not.
-    fn run_batch<S: Read + Write>(
+    fn run_batch<S: ByteStream>(
         &mut self,
         link: &mut Link<S>,
         cutter: &mut Cutter<'_>,
@@ -191,7 +192,7 @@ impl Turn<'_> {
 
     /// Runs the next command, of any shape. Returns the bytes consumed, and why no other may
     /// follow.
-    fn run_next<S: Read + Write>(
+    fn run_next<S: ByteStream>(
         &mut self,
         link: &mut Link<S>,
         parser: &mut Parser,
@@ -228,7 +229,7 @@ impl Turn<'_> {
     /// Runs the next part of the command at the start of the input. Returns why no other may
     /// follow.
     #[cold]
-    fn run_begun<S: Read + Write>(
+    fn run_begun<S: ByteStream>(
         &mut self,
         link: &mut Link<S>,
         parser: &mut Parser,
@@ -266,7 +267,7 @@ impl Turn<'_> {
 
     /// Runs one command of so many bytes of which nothing is known yet.
     #[inline(never)]
-    fn run_alone<S: Read + Write>(
+    fn run_alone<S: ByteStream>(
         &mut self,
         link: &mut Link<S>,
         args: Args<'_>,
@@ -277,7 +278,7 @@ impl Turn<'_> {
 
     /// Runs one command of so many bytes. Returns the bytes consumed, and why no other may follow.
     #[inline(always)]
-    fn run_cut<'b, S: Read + Write>(
+    fn run_cut<'b, S: ByteStream>(
         &mut self,
         link: &mut Link<S>,
         args: Args<'b>,
@@ -400,7 +401,7 @@ impl Turn<'_> {
     }
 
     /// Publishes what the batch has caused and sends its replies as far as the socket takes them.
-    pub(super) fn send<S: Read + Write>(&mut self, link: &mut Link<S>) -> io::Result<()> {
+    pub(super) fn send<S: ByteStream>(&mut self, link: &mut Link<S>) -> io::Result<()> {
         self.state.server.publish_events();
         if self.out.is_empty() {
             return Ok(());
@@ -434,7 +435,7 @@ impl Turn<'_> {
     /// refused, and other replies wait for nothing: they may tell of changes that nobody was told
     /// have been made, and that a crash takes back.
     #[cold]
-    fn hold<S: Read + Write>(&mut self, link: &mut Link<S>) -> io::Result<()> {
+    fn hold<S: ByteStream>(&mut self, link: &mut Link<S>) -> io::Result<()> {
         let server = &self.state.server;
         let records = server.keyspace.records();
         let output = &mut link.conn.output;

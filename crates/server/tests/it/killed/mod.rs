@@ -127,7 +127,7 @@ impl World {
         let log = log.open(self.folder.join("server.txt"));
         let mut command = Command::new(env!("CARGO_BIN_EXE_tidewheel"));
         command
-            .args(["--port", "0", "--threads", &threads, "--shards", &shards])
+            .args(["--port", "any", "--threads", &threads, "--shards", &shards])
             .args(["--save", "", "--appendonly", "yes"])
             .args(["--appendfsync", self.policy])
             .args(["--auto-aof-rewrite-min-size", min_size])

@@ -10,7 +10,7 @@ mod calls;
 mod memory;
 
 use std::fmt::Write as _;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use tidewheel_keyspace::{Quantiles, SnapshotCourse, Stats};
 use tidewheel_resp::Args;
@@ -168,7 +168,7 @@ fn server(state: &LoopState, _: &Stats, text: &mut String) -> std::fmt::Result {
         "process_id" = std::process::id(),
         "process_supervised" = "no",
         "run_id" = server.run_id,
-        "tcp_port" = server.port,
+        "tcp_port" = server.port(),
         "server_time_usec" = wall_us,
         "uptime_in_seconds" = uptime_s,
         "uptime_in_days" = uptime_s / 86_400,
@@ -178,6 +178,16 @@ fn server(state: &LoopState, _: &Stats, text: &mut String) -> std::fmt::Result {
         "config_file" = file,
         "io_threads_active" = 0,
     );
+    for (i, listener) in server.listeners.iter().enumerate() {
+        write!(text, "listener{i}:name={}", listener.name)?;
+        for address in &listener.addresses {
+            write!(text, ",bind={address}")?;
+        }
+        match listener.port {
+            0 => write!(text, "\r\n")?,
+            port => write!(text, ",port={port}\r\n")?,
+        }
+    }
     Ok(())
 }
 
@@ -189,7 +199,10 @@ fn clients(state: &LoopState, _: &Stats, text: &mut String) -> std::fmt::Result 
         .map(|handle| handle.paused.load(Ordering::Relaxed))
         .sum();
     let (mut pubsub, mut longest_input, mut longest_output) = (0, 0, 0);
+    let (mut by_tls, mut by_unix) = (0, 0);
     for client in server.clients.snapshot() {
+        by_tls += usize::from(client.tls != "no");
+        by_unix += usize::from(client.peer.is_unix());
         let facts = client.facts.lock();
         pubsub += usize::from(facts.is_subscriber());
         longest_input = longest_input.max(facts.holds.input);
@@ -219,6 +232,9 @@ fn clients(state: &LoopState, _: &Stats, text: &mut String) -> std::fmt::Result 
         },
         "tracking_clients" = server.keyspace.tracking_stats().clients,
         "pubsub_clients" = pubsub,
+        "tls_clients" = by_tls,
+        "tls_half_open" = server.tls_counts.half_open.load(Ordering::Relaxed),
+        "unix_clients" = by_unix,
     );
     for (i, handle) in server.loops.iter().enumerate() {
         let connections = handle.connections.load(Ordering::Relaxed);
@@ -310,6 +326,8 @@ fn stats(state: &LoopState, stats: &Stats, text: &mut String) -> std::fmt::Resul
         handle.counters.add_rate(state.time, &mut rate);
     }
     let tracking = server.keyspace.tracking_stats();
+    let handshakes = &server.tls_counts;
+    let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
     let [channels, patterns, shard_channels] =
         SubscriptionKind::ALL.map(|kind| server.hub.count(kind));
     let denied = |reason| server.denials.count(reason);
@@ -325,7 +343,11 @@ fn stats(state: &LoopState, stats: &Stats, text: &mut String) -> std::fmt::Resul
         "total_net_output_bytes" = totals.output_bytes,
         "instantaneous_input_kbps" = format_args!("{:.2}", rate.input_bytes as f64 / 1024.0),
         "instantaneous_output_kbps" = format_args!("{:.2}", rate.output_bytes as f64 / 1024.0),
-        "rejected_connections" = totals.rejected,
+        "rejected_connections" = totals.rejected + count(&handshakes.rejected),
+        "tls_handshakes" = count(&handshakes.done),
+        "tls_handshakes_failed" = count(&handshakes.failed),
+        "tls_handshakes_timed_out" = count(&handshakes.timed_out),
+        "tls_handshakes_crowded_out" = count(&handshakes.crowded_out),
         "sync_full" = 0,
         "sync_partial_ok" = 0,
         "sync_partial_err" = 0,

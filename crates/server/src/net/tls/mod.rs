@@ -1,0 +1,7 @@
+//! TLS: the terms on which it is spoken, made of certificates and settings, and a stream.
+//!
+//! A stream is made by a thread for handshakes (`loops/handshakes/`), which hands it to a loop when
+//! the handshake is over.
+
+pub(crate) mod stream;
+pub(crate) mod terms;
