@@ -82,6 +82,9 @@ pub(crate) struct TlsStream<S> {
     ended: bool,
     /// Nothing has arrived yet.
     fresh: bool,
+    /// The session has met an error. What it knows of its input is no longer true, so it is not
+    /// asked again.
+    failed: bool,
 }
 
 impl<S: std::fmt::Debug> std::fmt::Debug for TlsStream<S> {
@@ -144,6 +147,7 @@ impl<S: Read + Write> TlsStream<S> {
             emptied: false,
             ended: false,
             fresh: true,
+            failed: false,
         })
     }
 
@@ -177,7 +181,7 @@ impl<S: Read + Write> TlsStream<S> {
 
     /// Tells the peer that nothing more will come, if the socket takes it.
     pub(crate) fn say_goodbye(&mut self) {
-        if self.session.is_handshaking() || self.sealed_at < self.sealed.len() {
+        if self.failed || self.session.is_handshaking() || self.sealed_at < self.sealed.len() {
             return;
         }
         let said = ROOM.with_borrow_mut(|room| {
@@ -230,6 +234,7 @@ impl<S: Read + Write> TlsStream<S> {
             };
             let part = &bytes[used..];
             if part.len() > PART_MAX {
+                self.failed = true;
                 let why = "a message is too long";
                 return Err(io::Error::new(io::ErrorKind::InvalidData, why));
             }
@@ -265,6 +270,21 @@ impl<S: Read + Write> TlsStream<S> {
     /// Lets the session go on until it needs more input. Returns how much of the input is done
     /// with, and the length of what was sealed.
     fn process(
+        &mut self,
+        input: &mut [u8],
+        sink: &mut Sink<'_>,
+        seal: Seal<'_>,
+        room: &mut Vec<u8>,
+    ) -> io::Result<(usize, usize)> {
+        if self.failed {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        let done = self.go_on(input, sink, seal, room);
+        self.failed = done.is_err();
+        done
+    }
+
+    fn go_on(
         &mut self,
         input: &mut [u8],
         sink: &mut Sink<'_>,
@@ -479,8 +499,11 @@ impl<S: Read + Write> Write for TlsStream<S> {
 mod tests {
     use std::collections::VecDeque;
 
+    use rustls::crypto::cipher::{MessageEncrypter, OutboundChunks, OutboundPlainMessage};
     use rustls::pki_types::{CertificateDer, ServerName};
-    use rustls::{ClientConfig, ClientConnection, RootCertStore};
+    use rustls::{
+        ClientConfig, ClientConnection, ConnectionTrafficSecrets, ContentType, RootCertStore,
+    };
 
     use super::*;
     use crate::net::output::Output;
@@ -546,11 +569,12 @@ mod tests {
             let terms = terms.with_single_cert(vec![certificate.clone()], key);
             let mut roots = RootCertStore::empty();
             roots.add(certificate).expect("an authority");
-            let config = ClientConfig::builder_with_provider(provider)
+            let mut config = ClientConfig::builder_with_provider(provider)
                 .with_protocol_versions(&[version])
                 .expect("a version")
                 .with_root_certificates(roots)
                 .with_no_client_auth();
+            config.enable_secret_extraction = true;
             let name = ServerName::try_from("localhost").expect("a name");
             let wire = Wire {
                 room: usize::MAX,
@@ -732,7 +756,13 @@ mod tests {
         }
         let refused = ends.server.read(&mut [0; 100]).expect_err("it is wrong");
         assert_eq!(refused.kind(), io::ErrorKind::InvalidData);
-        assert!(!ends.server.socket.to_client.is_empty(), "an alert");
+        let said = ends.server.socket.to_client.len();
+        assert!(said > 0, "an alert");
+        // The session is not asked again.
+        assert!(ends.server.write(b"+OK\r\n").is_err());
+        assert!(ends.server.read(&mut [0; 100]).is_err());
+        ends.server.say_goodbye();
+        assert_eq!(ends.server.socket.to_client.len(), said);
     }
 
     #[test]
@@ -745,6 +775,104 @@ mod tests {
             assert_eq!(ends.server.read(&mut buffer).expect("it is there"), 6);
             ends.server.write_all(b"+PONG\r\n").expect("room");
             assert_eq!(ends.client_hears(), b"+PONG\r\n", "{round}");
+        }
+    }
+
+    /// A peer that has the keys, and keeps to no rule of what is in a record.
+    struct Hostile {
+        sealer: Box<dyn MessageEncrypter>,
+        number: u64,
+    }
+
+    impl Hostile {
+        /// Takes the client's place.
+        fn new(version: &'static rustls::SupportedProtocolVersion) -> (Self, TlsStream<Wire>) {
+            let Ends { server, client, .. } = Ends::new(version);
+            let suite = client.negotiated_cipher_suite().expect("one");
+            let secrets = client.dangerous_extract_secrets().expect("allowed");
+            let (number, secrets) = secrets.tx;
+            let ConnectionTrafficSecrets::Aes256Gcm { key, iv } = secrets else {
+                panic!("another suite")
+            };
+            let aead = suite.tls13().expect("TLS 1.3").aead_alg;
+            let sealer = aead.encrypter(key, iv);
+            (Self { sealer, number }, server)
+        }
+
+        fn says(&mut self, server: &mut TlsStream<Wire>, typ: ContentType, bytes: &[u8]) {
+            let message = OutboundPlainMessage {
+                typ,
+                version: ProtocolVersion::TLSv1_2,
+                payload: OutboundChunks::Single(bytes),
+            };
+            let record = self.sealer.encrypt(message, self.number).expect("a record");
+            self.number += 1;
+            server.socket.to_server.extend(record.encode());
+        }
+    }
+
+    /// The session knows where in its input the parts of a message are. It must find them there,
+    /// also when something is sealed meanwhile, and after an error.
+    #[test]
+    fn parts_of_messages_in_any_order_are_no_panic() {
+        let (handshake, data) = (ContentType::Handshake, ContentType::ApplicationData);
+        let renewal: &[u8] = &[24, 0, 0, 1, 0];
+        let unknown: &[u8] = &[24, 0, 0, 1, 7, 24, 0, 0, 1, 0, 24, 0];
+        for (records, serves) in [
+            (
+                vec![(handshake, &renewal[..3]), (handshake, &renewal[3..])],
+                true,
+            ),
+            (vec![(handshake, &renewal[..3]), (data, b"PING")], false),
+            (vec![(handshake, unknown)], false),
+            (vec![(handshake, &renewal[..2])], true),
+            (vec![(handshake, &[24, 255, 255, 255, 0])], false),
+            (vec![(data, b""), (ContentType::Alert, &[1, 0])], true),
+            (vec![(ContentType::Alert, &[2, 40])], false),
+            (vec![(data, b""); 40], false),
+            (vec![(handshake, renewal); 40], false),
+        ] {
+            let (mut peer, mut server) = Hostile::new(&rustls::version::TLS13);
+            let mut went_wrong = false;
+            for (typ, bytes) in &records {
+                peer.says(&mut server, *typ, bytes);
+                went_wrong |= matches!(
+                    server.read(&mut [0; 100]),
+                    Err(why) if why.kind() != io::ErrorKind::WouldBlock
+                );
+                went_wrong |= server.write(b"+OK\r\n").is_err();
+            }
+            assert_eq!(!went_wrong, serves, "{records:?}");
+            server.say_goodbye();
+        }
+    }
+
+    #[test]
+    fn records_of_any_content_are_no_panic() {
+        let mut state = 7_u64;
+        let mut dice = |most: u64| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (state >> 33) % most
+        };
+        for _ in 0..200 {
+            let (mut peer, mut server) = Hostile::new(&rustls::version::TLS13);
+            for _ in 0..8 {
+                let typ = ContentType::from(20 + dice(6) as u8);
+                let bytes: Vec<u8> = (0..dice(12))
+                    .map(|_| [0, 1, 2, 24][dice(4) as usize])
+                    .collect();
+                peer.says(&mut server, typ, &bytes);
+                if dice(2) == 0 {
+                    // Or it stays there, and several arrive together.
+                    drop(server.read(&mut [0; 100]));
+                }
+                if dice(2) == 0 {
+                    drop(server.write(b"+OK\r\n"));
+                }
+            }
+            server.say_goodbye();
         }
     }
 }
