@@ -116,10 +116,10 @@ mod tools;
 mod upkeep;
 mod users;
 
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::process::ExitCode;
 
-use crate::config::{Asked, Invocation, Port, Refusal, Settings};
+use crate::config::{Asked, ConfigFile, Invocation, Port, Refusal, Settings};
 use crate::loops::handshakes;
 use crate::net::listener::ListenerFacts;
 use crate::start::Running;
@@ -140,6 +140,13 @@ const MISUSED: u8 = 2;
 fn main() -> ExitCode {
     let invocation = match config::asked(std::env::args_os()) {
         Ok(Asked::Server(invocation)) => invocation,
+        Ok(Asked::Text(text)) => {
+            return match std::io::stdout().write_all(text.as_bytes()) {
+                // Who reads has read enough.
+                Err(why) if why.kind() != ErrorKind::BrokenPipe => ExitCode::from(FAILED),
+                _ => ExitCode::SUCCESS,
+            };
+        }
         Ok(Asked::Tool(tool)) => return ExitCode::from(tools::run(&tool)),
         Err(Refusal::Usage(why)) => {
             // Help and version are asked for, not mistakes, and go to standard output.
@@ -149,8 +156,8 @@ fn main() -> ExitCode {
                 _ => ExitCode::from(MISUSED),
             };
         }
-        Err(Refusal::Configuration(why)) => {
-            eprintln!("tidewheel: {why}");
+        Err(Refusal::Configuration(wrong)) => {
+            wrong.iter().for_each(|why| eprintln!("tidewheel: {why}"));
             return ExitCode::from(MISUSED);
         }
     };
@@ -162,18 +169,11 @@ fn serve(invocation: Invocation) -> ExitCode {
         settings,
         file,
         foreign,
-        check,
     } = invocation;
-    if check {
-        if let Some(text) = foreign.text() {
-            println!("these lines mean nothing here: {text}");
-        }
-        println!("the configuration is right");
-        return ExitCode::SUCCESS;
-    }
     process::log::start(settings.log_level);
     if let (Some(text), Some(file)) = (foreign.text(), &file) {
-        tracing::warn!("{}: these lines mean nothing here: {text}", file.display());
+        let file = file.path().display();
+        tracing::warn!("{file}: these lines mean nothing here: {text}");
     }
     match run(settings, file) {
         Ok(StopReason::Failure) => ExitCode::from(FAILED),
@@ -185,7 +185,7 @@ fn serve(invocation: Invocation) -> ExitCode {
     }
 }
 
-fn run(mut settings: Settings, file: Option<std::path::PathBuf>) -> anyhow::Result<StopReason> {
+fn run(mut settings: Settings, file: Option<ConfigFile>) -> anyhow::Result<StopReason> {
     let listeners = listening_files(&settings) + pages::files(&settings);
     let own_files = process::system::own_files(settings.loops(), listeners);
     fit_open_files(&mut settings, own_files)?;

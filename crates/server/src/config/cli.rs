@@ -1,13 +1,20 @@
 //! Reads the command line, and takes other values from the environment and the file.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use clap::ArgMatches;
+use clap::error::ErrorKind;
 use clap::parser::ValueSource;
-use clap::{Arg, ArgAction, ArgMatches, Command};
+use clap_complete::Shell;
 
-use super::file;
+use super::config_file::ConfigFile;
+use super::file::{self, FileSettings};
+use super::flags::command;
 use super::foreign::ForeignLines;
+use super::manual;
+use super::print::{FileForm, as_file};
 use super::settings::Settings;
 use super::table::keys;
 
@@ -18,6 +25,8 @@ pub(crate) enum Asked {
     Server(Box<Invocation>),
     /// A tool, which starts no server.
     Tool(ToolCall),
+    /// This text, and no server.
+    Text(String),
 }
 
 /// A tool, and what it works on.
@@ -57,11 +66,9 @@ pub(crate) enum LogForm {
 #[derive(Debug)]
 pub(crate) struct Invocation {
     pub(crate) settings: Settings,
-    pub(crate) file: Option<PathBuf>,
+    pub(crate) file: Option<ConfigFile>,
     /// Lines of the file that mean nothing here.
     pub(crate) foreign: ForeignLines,
-    /// The server only checks the configuration, and exits.
-    pub(crate) check: bool,
 }
 
 /// The reason for which the server cannot be started as asked.
@@ -69,8 +76,8 @@ pub(crate) struct Invocation {
 pub(crate) enum Refusal {
     /// Wrong flags, or a request for help or the version. The error prints itself.
     Usage(clap::Error),
-    /// A value that is not accepted.
-    Configuration(String),
+    /// All that is not accepted.
+    Configuration(Vec<String>),
 }
 
 /// Reads flags, then the environment, then the file, then defaults: the first that names a key
@@ -79,9 +86,43 @@ pub(crate) fn asked(arguments: impl IntoIterator<Item = OsString>) -> Result<Ask
     let matches = command()
         .try_get_matches_from(arguments)
         .map_err(Refusal::Usage)?;
-    match tool(&matches) {
-        Some(tool) => Ok(Asked::Tool(tool)),
-        None => invocation(&matches).map(|invocation| Asked::Server(Box::new(invocation))),
+    if let Some(text) = made_text(&matches) {
+        return Ok(Asked::Text(text));
+    }
+    if let Some(tool) = tool(&matches) {
+        return Ok(Asked::Tool(tool));
+    }
+    let invocation = invocation(&matches)?;
+    Ok(if matches.get_flag("print-config") {
+        Asked::Text(as_file(&invocation.settings, FileForm::InForce))
+    } else if matches.get_flag("check-config") {
+        Asked::Text(invocation.verdict())
+    } else {
+        Asked::Server(Box::new(invocation))
+    })
+}
+
+impl Invocation {
+    /// Says that the settings are right, and which lines of the file are none.
+    fn verdict(&self) -> String {
+        let foreign = self.foreign.text().map_or(String::new(), |text| {
+            format!("these lines mean nothing here: {text}\n")
+        });
+        format!("{foreign}the configuration is right\n")
+    }
+}
+
+/// Returns the text that packages take from the program, if one is asked for.
+fn made_text(matches: &ArgMatches) -> Option<String> {
+    match matches.subcommand()? {
+        ("man", _) => Some(manual::page()),
+        ("completions", matches) => {
+            let mut script = Vec::new();
+            let shell = matches.get_one::<Shell>("shell")?;
+            clap_complete::generate(*shell, &mut command(), "tidewheel", &mut script);
+            String::from_utf8(script).ok()
+        }
+        _ => None,
     }
 }
 
@@ -119,159 +160,76 @@ fn log_tool(matches: &ArgMatches) -> Option<ToolCall> {
 }
 
 fn invocation(matches: &ArgMatches) -> Result<Invocation, Refusal> {
-    let mut settings = Settings::default();
-    let file = matches.get_one::<PathBuf>("config").cloned();
-    let mut foreign = ForeignLines::default();
-    if let Some(path) = &file {
-        let text = std::fs::read_to_string(path).map_err(|why| {
-            Refusal::Configuration(format!("cannot read {}: {why}", path.display()))
-        })?;
-        foreign = file::apply(&text, &mut settings)
-            .map_err(|why| Refusal::Configuration(format!("{}: {why}", path.display())))?;
-    }
+    let path = file_of(matches)?;
+    let (said, mut wrong) = match path.map(file::read_file) {
+        None => (FileSettings::default(), Vec::new()),
+        Some(Ok(said)) => (said, Vec::new()),
+        Some(Err(wrong)) => (FileSettings::default(), wrong),
+    };
+    let mut settings = said.settings.clone();
+    let mut given = BTreeSet::new();
     for source in [ValueSource::EnvVariable, ValueSource::CommandLine] {
-        apply(matches, source, &mut settings).map_err(Refusal::Configuration)?;
+        apply(matches, source, &mut settings, &mut given, &mut wrong);
     }
-    if !settings.user_file.is_empty() {
-        settings.users = file::read_users(&settings).map_err(Refusal::Configuration)?;
+    if wrong.is_empty() {
+        wrong.extend(complete(&mut settings).err());
     }
-    settings.derive();
-    settings.check().map_err(Refusal::Configuration)?;
+    if !wrong.is_empty() {
+        return Err(Refusal::Configuration(wrong));
+    }
+    let path = path.filter(|path| **path != *Path::new("-"));
     Ok(Invocation {
         settings,
-        file,
-        foreign,
-        check: matches.get_flag("check-config"),
+        foreign: said.foreign.clone(),
+        file: path.map(|path| ConfigFile::new(path, given, said)),
     })
 }
 
-fn apply(matches: &ArgMatches, source: ValueSource, settings: &mut Settings) -> Result<(), String> {
+/// Returns the file that the command line names, or the environment.
+fn file_of(matches: &ArgMatches) -> Result<Option<&Path>, Refusal> {
+    let named = |name: &str| matches.get_one::<PathBuf>(name).map(PathBuf::as_path);
+    let by_flag = matches.value_source("config") == Some(ValueSource::CommandLine);
+    match named("file") {
+        Some(_) if by_flag => {
+            let why = "name one file: FILE or --config FILE\n";
+            let error = command().error(ErrorKind::ArgumentConflict, why);
+            Err(Refusal::Usage(error))
+        }
+        file => Ok(file.or(named("config"))),
+    }
+}
+
+/// Reads the users' file, computes what follows from other settings, and says what cannot be
+/// together.
+fn complete(settings: &mut Settings) -> Result<(), String> {
+    if !settings.user_file.is_empty() {
+        settings.users = file::read_users(settings)?;
+    }
+    settings.derive();
+    settings.check()
+}
+
+/// Reads what one source gives. Adds the names of its keys, and what is wrong with it.
+fn apply(
+    matches: &ArgMatches,
+    source: ValueSource,
+    settings: &mut Settings,
+    given: &mut BTreeSet<&'static str>,
+    wrong: &mut Vec<String>,
+) {
     for key in keys() {
         if matches.value_source(key.name) != Some(source) {
             continue;
         }
+        given.insert(key.name);
         let values = matches.get_many::<String>(key.name).unwrap_or_default();
         let text: Vec<&str> = values.map(String::as_str).collect();
-        (key.set)(settings, &text.join(" ")).map_err(|why| match source {
-            ValueSource::EnvVariable => format!("{}: {why}", key.env()),
-            _ => format!("--{}: {why}", key.name),
-        })?;
+        let name = match source {
+            ValueSource::EnvVariable => key.env(),
+            _ => format!("--{}", key.name),
+        };
+        wrong.extend(key.read(settings, &text.join(" "), &name).err());
     }
-    Ok(())
-}
-
-fn command() -> Command {
-    let defaults = Settings::default();
-    let flags = keys().map(|key| {
-        let default = (key.get)(&defaults);
-        let shown = if default.is_empty() { "none" } else { &default };
-        Arg::new(key.name)
-            .long(key.name)
-            .aliases(key.old_name())
-            .value_name(key.value)
-            .env(key.env())
-            .hide_env_values(true)
-            // Lists may be given as several words, as in the file.
-            .num_args(if key.value.contains(' ') || key.name == "bind" {
-                1..=8
-            } else {
-                1..=1
-            })
-            .allow_hyphen_values(key.name == "requirepass")
-            .help(format!("{} [default: {shown}]", key.help))
-    });
-    Command::new("tidewheel")
-        .version(env!("CARGO_PKG_VERSION"))
-        // The last one wins, so that scripts can append to a list of flags.
-        .args_override_self(true)
-        .about("A Redis-protocol server whose keys expire on time.")
-        .after_help(
-            "Flags win over the environment, the environment over the file.\n\
-             A line of the file is a flag without its dashes and its value: `maxmemory 1gb`.",
-        )
-        .arg(
-            Arg::new("config")
-                .long("config")
-                .value_name("FILE")
-                .env("TIDEWHEEL_CONFIG")
-                .value_parser(clap::value_parser!(PathBuf))
-                .help("Read settings from FILE"),
-        )
-        .arg(
-            Arg::new("check-config")
-                .long("check-config")
-                .action(ArgAction::SetTrue)
-                .help("Check the settings and exit"),
-        )
-        .args(flags)
-        .args_conflicts_with_subcommands(true)
-        .disable_help_subcommand(true)
-        .subcommand(
-            Command::new("check")
-                .about("Read a snapshot file, say what it holds and whether it is sound")
-                .arg(snapshot_file()),
-        )
-        .subcommand(
-            Command::new("dump")
-                .about("Print a line for each key of a snapshot file")
-                .arg(snapshot_file())
-                .arg(whole()),
-        )
-        .subcommand(log_command())
-}
-
-fn log_command() -> Command {
-    Command::new("log")
-        .about("Look into a log, or cut a damaged one")
-        .subcommand_required(true)
-        .arg_required_else_help(true)
-        .disable_help_subcommand(true)
-        .subcommand(
-            Command::new("print")
-                .about(
-                    "Print a log as commands, which another server loads as its append-only file",
-                )
-                .arg(log_folder())
-                .arg(
-                    flag("human")
-                        .help("Print a line for each record: time, database, command")
-                        .conflicts_with("without-field-deadlines"),
-                )
-                .arg(whole().requires("human"))
-                .arg(flag("without-field-deadlines").help(
-                    "Leave out HPEXPIREAT, which Redis below 7.4 and Valkey below 9 do not know",
-                )),
-        )
-        .subcommand(
-            Command::new("repair")
-                .about("Cut a damaged log at the first damage, and keep what was cut beside it")
-                .arg(log_folder())
-                .arg(flag("yes").help("Cut without a question")),
-        )
-}
-
-fn flag(name: &'static str) -> Arg {
-    Arg::new(name).long(name).action(ArgAction::SetTrue)
-}
-
-fn whole() -> Arg {
-    flag("whole").help("Print whole values, however long they are")
-}
-
-fn log_folder() -> Arg {
-    Arg::new("folder")
-        .value_name("FOLDER")
-        .required(true)
-        .value_parser(clap::value_parser!(PathBuf))
-        .help("The folder of a log: tidewheel-data/log")
-}
-
-fn snapshot_file() -> Arg {
-    Arg::new("file")
-        .value_name("FILE")
-        .required(true)
-        .value_parser(clap::value_parser!(PathBuf))
-        .help("A snapshot file (RDB)")
 }
 
 #[cfg(test)]
@@ -282,7 +240,7 @@ mod tests {
     fn parse(words: &[&str]) -> Result<Invocation, Refusal> {
         match ask(words)? {
             Asked::Server(invocation) => Ok(*invocation),
-            Asked::Tool(tool) => panic!("{tool:?}"),
+            other => panic!("{other:?}"),
         }
     }
 
@@ -383,10 +341,16 @@ mod tests {
 
     #[test]
     fn a_bad_value_names_its_flag() {
-        let Err(Refusal::Configuration(text)) = parse(&["--timeout", "soon"]) else {
+        let words = ["--timeout", "soon", "--requirepass", "x", "--shards", "3"];
+        let Err(Refusal::Configuration(mut wrong)) = parse(&words) else {
             panic!()
         };
-        assert!(text.starts_with("--timeout: "), "{text}");
+        let expected = [
+            "--timeout 'soon': argument couldn't be parsed into an integer",
+            "--shards '3': argument must be a power of two",
+        ];
+        wrong.sort_by_key(|why| why.contains("shards"));
+        assert_eq!(wrong, expected);
         assert!(matches!(
             parse(&["--io-threads", "10"]),
             Err(Refusal::Usage(_))
@@ -396,10 +360,10 @@ mod tests {
     #[test]
     fn the_log_and_the_snapshot_have_names_of_their_own_in_their_folder() {
         for name in ["dump.rdb", "dump.rdb.lock", "..", ".", "", "a/b", "/a"] {
-            let Err(Refusal::Configuration(text)) = parse(&["--appenddirname", name]) else {
+            let Err(Refusal::Configuration(wrong)) = parse(&["--appenddirname", name]) else {
                 panic!("{name}")
             };
-            assert!(text.starts_with("--appenddirname"), "{text}");
+            assert!(wrong[0].starts_with("--appenddirname"), "{wrong:?}");
         }
         let other = ["--dbfilename", "other", "--appenddirname", "dump.rdb"];
         assert!(parse(&other).is_ok());
@@ -410,16 +374,29 @@ mod tests {
         let path = std::env::temp_dir().join(format!("tidewheel-cli-{}.conf", std::process::id()));
         std::fs::write(&path, "port 7002\ntimeout 9\n").unwrap();
         let file = path.to_str().unwrap();
-        let settings = parse(&["--config", file, "--port", "7003"])
-            .unwrap()
-            .settings;
-        assert_eq!(settings.port, Port::Number(7003));
-        assert_eq!(settings.timeout_s, 9);
+        for words in [
+            &["--config", file, "--port", "7003"][..],
+            &[file, "-p", "7003"],
+        ] {
+            let read = parse(words).unwrap();
+            assert_eq!(read.settings.port, Port::Number(7003));
+            assert_eq!(read.settings.timeout_s, 9);
+            let known = read.file.expect("a file");
+            assert_eq!(known.path(), path);
+            assert!(known.is_overruled("port") && !known.is_overruled("timeout"));
+            assert_eq!(known.said.lock().settings.port, Port::Number(7002));
+        }
+        let twice = parse(&[file, "--config", file]);
+        assert!(matches!(twice, Err(Refusal::Usage(_))));
         std::fs::write(&path, "prot 7002\n").unwrap();
-        let Err(Refusal::Configuration(text)) = parse(&["--config", file]) else {
+        let Err(Refusal::Configuration(wrong)) = parse(&["--config", file, "--port", "x"]) else {
             panic!()
         };
-        assert!(text.ends_with("line 1: there is no key 'prot'"), "{text}");
+        assert!(
+            wrong[0].ends_with("line 1: there is no key 'prot': did you mean 'port'?"),
+            "{wrong:?}"
+        );
+        assert!(wrong[1].starts_with("--port 'x': "), "{wrong:?}");
         std::fs::remove_file(&path).unwrap();
     }
 }

@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 
 use super::access::ClientAccess;
 use super::address::Address;
+use super::config_file::ConfigFile;
 use super::settings::Settings;
 use crate::users::User;
 
@@ -16,12 +17,12 @@ use crate::users::User;
 pub(crate) struct Live {
     current: Mutex<Arc<Settings>>,
     version: AtomicU64,
-    /// The file that the server was started with, for INFO.
-    pub(crate) file: Option<std::path::PathBuf>,
+    /// The file that the server was started with.
+    pub(crate) file: Option<ConfigFile>,
 }
 
 impl Live {
-    pub(crate) fn new(settings: Settings, file: Option<std::path::PathBuf>) -> Self {
+    pub(crate) fn new(settings: Settings, file: Option<ConfigFile>) -> Self {
         Self {
             current: Mutex::new(Arc::new(settings)),
             version: AtomicU64::new(1),

@@ -143,6 +143,15 @@ impl Settings {
         format!("{}.lock", self.snapshot_file)
     }
 
+    /// Returns the users that there are without a line of any: the default user, with its password.
+    pub(crate) fn plain_users(&self) -> Users {
+        let mut users = Users::default();
+        if !self.password.text().is_empty() {
+            users.set_default_password(self.password.text());
+        }
+        users
+    }
+
     /// Says which settings cannot be together, if there are some.
     pub(crate) fn check(&self) -> Result<(), String> {
         let log = &self.log_folder;

@@ -13,7 +13,7 @@ use mio::net::TcpListener;
 use mio::{Poll, Waker};
 
 use crate::clients::checks;
-use crate::config::Settings;
+use crate::config::{ConfigFile, Settings};
 #[cfg(test)]
 use crate::config::{Port, SavePoints, SyncPolicy};
 use crate::loop_handle::LoopHandle;
@@ -52,7 +52,7 @@ pub(crate) struct Running {
 /// Opens the sockets and starts the loops. `own_files`: descriptors that are no connections.
 pub(crate) fn start(
     settings: Settings,
-    file: Option<std::path::PathBuf>,
+    file: Option<ConfigFile>,
     own_files: usize,
 ) -> anyhow::Result<Running> {
     let mut listeners = listener::open(&settings)?;

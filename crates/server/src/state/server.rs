@@ -12,7 +12,7 @@ use crate::clients::checks;
 use crate::clients::monitors::Monitors;
 use crate::clients::pause::Pause;
 use crate::clients::registry::Clients;
-use crate::config::{Live, Settings};
+use crate::config::{ConfigFile, Live, Settings};
 use crate::counters::latency::Latency;
 use crate::counters::metrics::{ExpiryRate, LoopTally};
 use crate::counters::slow_log::SlowLog;
@@ -93,7 +93,7 @@ pub(crate) enum StopReason {
 #[derive(Debug)]
 pub(crate) struct ServerParts {
     pub(crate) settings: Settings,
-    pub(crate) file: Option<std::path::PathBuf>,
+    pub(crate) file: Option<ConfigFile>,
     /// Descriptors that are no connections.
     pub(crate) own_files: usize,
     /// Where it listens.

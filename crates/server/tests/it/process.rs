@@ -32,21 +32,24 @@ fn a_wrong_configuration_names_its_key_and_exits_with_2() {
     for (arguments, expected) in [
         (
             &["--maxmemory", "lots"][..],
-            "--maxmemory: argument must be a memory value",
+            "--maxmemory 'lots': argument must be a memory value",
         ),
         (
             &["--shards", "3"],
-            "--shards: argument must be a power of two",
+            "--shards '3': argument must be a power of two",
         ),
         (&["--io-threads", "10"], "--io-threads"),
-        (&["--bind", "here"], "--bind: 'here' is not an IP address"),
+        (
+            &["--bind", "here"],
+            "--bind 'here': 'here' is not an IP address",
+        ),
         (
             &["--config", "/nonexistent/tidewheel.conf"],
             "cannot read /nonexistent/tidewheel.conf",
         ),
         (
             &["--appendfsync", "sometimes"],
-            "--appendfsync: argument(s) must be one of the following: always, everysec, no",
+            "--appendfsync 'sometimes': argument(s) must be one of the following: always, everysec, no",
         ),
     ] {
         let output = run(arguments);
@@ -70,29 +73,84 @@ fn a_configuration_can_be_checked_without_starting() {
     let file = std::env::temp_dir().join(format!("tidewheel-check-{}.conf", std::process::id()));
     let path = file.to_str().expect("a readable path");
     std::fs::write(&file, "port 0\nmaxmemory 1gb\n").expect("a file");
-    let output = run(&["--config", path, "--check-config"]);
-    assert_eq!(output.status.code(), Some(0));
-    std::fs::write(&file, "port 0\nmaxmemry 1gb\n").expect("a file");
-    let output = run(&["--config", path, "--check-config"]);
+    for arguments in [&["--config", path][..], &[path]] {
+        let output = run(&[arguments, &["--check-config"]].concat());
+        assert_eq!(output.status.code(), Some(0));
+    }
+    std::fs::write(&file, "port x\n\nmaxmemry 1gb\nrequirepass\n").expect("a file");
+    let output = run(&[path, "--check-config", "--timeout", "soon"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("line 2: there is no key 'maxmemry'"));
+    let said = stderr(&output);
+    let said: Vec<&str> = said.lines().collect();
+    let wrong = "argument couldn't be parsed into an integer";
+    assert_eq!(
+        said,
+        [
+            format!("tidewheel: {path}: line 1: port 'x': {wrong}"),
+            format!(
+                "tidewheel: {path}: line 3: there is no key 'maxmemry': did you mean 'maxmemory'?"
+            ),
+            format!("tidewheel: {path}: line 4: requirepass has no value"),
+            format!("tidewheel: --timeout 'soon': {wrong}"),
+        ]
+    );
     std::fs::remove_file(&file).expect("the file");
 }
 
 #[test]
-fn help_and_version_go_to_standard_output() {
-    let output = run(&["--help"]);
-    assert_eq!(output.status.code(), Some(0));
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    for word in [
-        "--maxmemory-policy",
-        "--config",
-        "TIDEWHEEL_PORT",
-        "[default: 6379]",
+fn what_the_program_is_asked_to_tell_goes_to_standard_output() {
+    for (arguments, words) in [
+        (
+            &["--help"][..],
+            &[
+                "--maxmemory-policy",
+                "-p, --port",
+                "--config",
+                "TIDEWHEEL_PORT",
+                "[default: 6379]",
+                "Memory and eviction:",
+            ][..],
+        ),
+        (
+            &["--version"],
+            &[concat!("tidewheel ", env!("CARGO_PKG_VERSION"))],
+        ),
+        (&["-v"], &["tidewheel "]),
+        (&["man"], &[".SH SETTINGS", "maxmemory\\-policy"]),
+        (
+            &["completions", "bash"],
+            &["--maxmemory-policy", "complete "],
+        ),
+        (&["completions", "zsh"], &["#compdef tidewheel"]),
+        (&["completions", "fish"], &["complete -c tidewheel"]),
+        (
+            &["--print-config", "-p", "7", "--requirepass", "secret"],
+            &["\nport 7\n", "# requirepass: it is set", "\nsave 3600 1 "],
+        ),
     ] {
-        assert!(said.contains(word), "{word}");
+        let output = run(arguments);
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}");
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        for word in words {
+            assert!(said.contains(word), "{arguments:?}: {word}");
+        }
+        assert!(!said.contains("secret"), "{arguments:?}");
     }
-    assert_eq!(run(&["--version"]).status.code(), Some(0));
+}
+
+#[test]
+fn a_file_may_come_by_standard_input_and_is_found_behind_the_name() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_tidewheel"))
+        .args(["-", "--print-config"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the program runs");
+    let mut stdin = child.stdin.take().expect("piped");
+    std::io::Write::write_all(&mut stdin, b"timeout 77\n").expect("it reads");
+    drop(stdin);
+    let output = child.wait_with_output().expect("it ends");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("\ntimeout 77\n"));
 }
 
 #[test]

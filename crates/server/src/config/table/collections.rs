@@ -1,6 +1,6 @@
 //! Rows about packed collections.
 
-use super::{ChangeTime, ConfigKey, put};
+use super::{ChangeTime, ConfigKey, Group, put};
 use crate::config::value::{integer, memory_within, signed};
 
 /// The largest number that the protocol's servers take for these.
@@ -11,6 +11,7 @@ pub(super) static KEYS: &[ConfigKey] = &[
         name: "hash-max-listpack-entries",
         value: "N",
         help: "fields of a hash that is stored in one piece",
+        group: Group::Collections,
         change: ChangeTime::Live,
         get: |s| s.collections.hash.entries.to_string(),
         set: |s, v| put(&mut s.collections.hash.entries, integer(v, 0, MAX)?),
@@ -19,6 +20,7 @@ pub(super) static KEYS: &[ConfigKey] = &[
         name: "hash-max-listpack-value",
         value: "BYTES",
         help: "longest field or value of a hash that is stored in one piece",
+        group: Group::Collections,
         change: ChangeTime::Live,
         get: |s| s.collections.hash.value.to_string(),
         set: |s, v| put(&mut s.collections.hash.value, memory_within(v, 0, MAX)?),
@@ -27,6 +29,7 @@ pub(super) static KEYS: &[ConfigKey] = &[
         name: "list-max-listpack-size",
         value: "N",
         help: "size of a piece of a list: elements, or -1 to -5 for 4 to 64 KiB",
+        group: Group::Collections,
         change: ChangeTime::Live,
         get: |s| s.collections.list_size.to_string(),
         set: |s, v| {
@@ -38,6 +41,7 @@ pub(super) static KEYS: &[ConfigKey] = &[
         name: "list-compress-depth",
         value: "N",
         help: "accepted, without effect: lists are not compressed",
+        group: Group::Ignored,
         change: ChangeTime::Live,
         get: |s| s.collections.list_compress_depth.to_string(),
         set: |s, v| {
@@ -49,6 +53,7 @@ pub(super) static KEYS: &[ConfigKey] = &[
         name: "set-max-intset-entries",
         value: "N",
         help: "members of a set of whole numbers that is stored in one piece",
+        group: Group::Collections,
         change: ChangeTime::Live,
         get: |s| s.collections.intset_entries.to_string(),
         set: |s, v| put(&mut s.collections.intset_entries, integer(v, 0, MAX)?),
@@ -57,6 +62,7 @@ pub(super) static KEYS: &[ConfigKey] = &[
         name: "set-max-listpack-entries",
         value: "N",
         help: "members of a set that is stored in one piece",
+        group: Group::Collections,
         change: ChangeTime::Live,
         get: |s| s.collections.set.entries.to_string(),
         set: |s, v| put(&mut s.collections.set.entries, integer(v, 0, MAX)?),
@@ -65,6 +71,7 @@ pub(super) static KEYS: &[ConfigKey] = &[
         name: "set-max-listpack-value",
         value: "BYTES",
         help: "longest member of a set that is stored in one piece",
+        group: Group::Collections,
         change: ChangeTime::Live,
         get: |s| s.collections.set.value.to_string(),
         set: |s, v| put(&mut s.collections.set.value, memory_within(v, 0, MAX)?),
@@ -73,6 +80,7 @@ pub(super) static KEYS: &[ConfigKey] = &[
         name: "zset-max-listpack-entries",
         value: "N",
         help: "members of a sorted set that is stored in one piece",
+        group: Group::Collections,
         change: ChangeTime::Live,
         get: |s| s.collections.zset.entries.to_string(),
         set: |s, v| put(&mut s.collections.zset.entries, integer(v, 0, MAX)?),
@@ -81,6 +89,7 @@ pub(super) static KEYS: &[ConfigKey] = &[
         name: "zset-max-listpack-value",
         value: "BYTES",
         help: "longest member of a sorted set that is stored in one piece",
+        group: Group::Collections,
         change: ChangeTime::Live,
         get: |s| s.collections.zset.value.to_string(),
         set: |s, v| put(&mut s.collections.zset.value, memory_within(v, 0, MAX)?),
@@ -89,6 +98,7 @@ pub(super) static KEYS: &[ConfigKey] = &[
         name: "hll-sparse-max-bytes",
         value: "BYTES",
         help: "longest HyperLogLog in the sparse form",
+        group: Group::Collections,
         change: ChangeTime::Live,
         get: |s| s.collections.hll_sparse_bytes.to_string(),
         set: |s, v| {
@@ -100,6 +110,7 @@ pub(super) static KEYS: &[ConfigKey] = &[
         name: "stream-node-max-bytes",
         value: "BYTES",
         help: "size of a piece of a stream; 0 is no limit",
+        group: Group::Collections,
         change: ChangeTime::Live,
         get: |s| s.collections.stream_bytes.to_string(),
         set: |s, v| put(&mut s.collections.stream_bytes, memory_within(v, 0, MAX)?),
@@ -108,6 +119,7 @@ pub(super) static KEYS: &[ConfigKey] = &[
         name: "stream-node-max-entries",
         value: "N",
         help: "entries of a piece of a stream; 0 is no limit",
+        group: Group::Collections,
         change: ChangeTime::Live,
         get: |s| s.collections.stream_entries.to_string(),
         set: |s, v| put(&mut s.collections.stream_entries, integer(v, 0, MAX)?),

@@ -4,10 +4,22 @@
 mod collections;
 mod diagnosis;
 mod general;
+mod group;
 mod ignored;
 mod tls;
 
+pub(crate) use group::Group;
+
 use super::settings::Settings;
+
+/// Names that are longer are like none of ours.
+const NAME_MAX: usize = 64;
+
+/// Thousandths of likeness from which on a name may have been meant.
+const MUCH_ALIKE: u32 = 900;
+
+/// How much of a wrong text is shown.
+const SHOWN_MAX: usize = 64;
 
 /// The time at which a key may change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +39,7 @@ pub(crate) struct ConfigKey {
     pub(crate) value: &'static str,
     /// One line for `--help` and the manual.
     pub(crate) help: &'static str,
+    pub(crate) group: Group,
     pub(crate) change: ChangeTime,
     /// Writes the value as CONFIG GET shows it.
     pub(crate) get: fn(&Settings) -> String,
@@ -41,6 +54,30 @@ impl ConfigKey {
             "TIDEWHEEL_{}",
             self.name.replace('-', "_").to_ascii_uppercase()
         )
+    }
+
+    /// Returns true if its value is shown to nobody but by CONFIG GET.
+    pub(crate) fn is_secret(&self) -> bool {
+        self.value == "PASSWORD"
+    }
+
+    /// Returns true if its value may be several words.
+    pub(crate) fn is_list(&self) -> bool {
+        self.value.contains(' ')
+    }
+
+    /// Reads a value. What is wrong is told with the value itself, behind `name`: that is the key as
+    /// the source of the value calls it.
+    pub(crate) fn read(
+        &self,
+        settings: &mut Settings,
+        value: &str,
+        name: &str,
+    ) -> Result<(), String> {
+        (self.set)(settings, value).map_err(|why| match self.is_secret() {
+            true => format!("{name}: {why}"),
+            false => format!("{name} '{}': {why}", shown(value)),
+        })
     }
 
     /// Returns the name that it had in earlier versions of the protocol, if it had one.
@@ -82,6 +119,41 @@ pub(crate) fn key(name: &str) -> Option<&'static ConfigKey> {
     keys().find(|key| is(key.name) || key.old_name().is_some_and(is))
 }
 
+/// Returns the settings of a group.
+pub(crate) fn keys_of(group: Group) -> impl Iterator<Item = &'static ConfigKey> {
+    keys().filter(move |key| key.group == group)
+}
+
+/// Returns the key whose name is most like `name`, if one is much like it.
+pub(crate) fn nearest(name: &str) -> Option<&'static str> {
+    if name.len() > NAME_MAX {
+        return None;
+    }
+    let name = name.to_ascii_lowercase();
+    let likeness = |key: &ConfigKey| (strsim::jaro_winkler(&name, key.name) * 1_000.0) as u32;
+    let found = keys().map(|key| (likeness(key), key.name)).max();
+    found
+        .filter(|(likeness, _)| *likeness >= MUCH_ALIKE)
+        .map(|(_, name)| name)
+}
+
+/// Returns the beginning of a text, in which a terminal finds nothing to obey.
+pub(crate) fn shown(text: &str) -> String {
+    let mut letters = text.chars();
+    let start = letters.by_ref().take(SHOWN_MAX);
+    let mut shown = String::new();
+    for letter in start {
+        match letter.is_control() {
+            true => shown.extend(letter.escape_default()),
+            false => shown.push(letter),
+        }
+    }
+    if letters.next().is_some() {
+        shown.push('…');
+    }
+    shown
+}
+
 fn put<T>(place: &mut T, value: T) -> Result<(), String> {
     *place = value;
     Ok(())
@@ -118,6 +190,31 @@ mod tests {
             assert!(known.insert(name), "{name}");
             assert_eq!(name, name.to_ascii_lowercase());
         }
+    }
+
+    #[test]
+    fn a_name_that_is_mistyped_has_a_nearest_one() {
+        for (name, expected) in [
+            ("maxmemry", Some("maxmemory")),
+            ("max-memory", Some("maxmemory")),
+            ("MaxMemory-Polic", Some("maxmemory-policy")),
+            ("append-only", Some("appendonly")),
+            ("auto-aof-rewrite-perc", Some("auto-aof-rewrite-percentage")),
+            ("prot", Some("port")),
+            ("masterauth", None),
+            ("replicaof", None),
+            ("cluster-enabled", None),
+            ("", None),
+        ] {
+            assert_eq!(nearest(name), expected, "{name}");
+        }
+        assert_eq!(nearest(&"port".repeat(1 << 20)), None);
+    }
+
+    #[test]
+    fn what_is_shown_of_a_text_is_short_and_harmless() {
+        assert_eq!(shown("a\u{1b}[2J'é"), "a\\u{1b}[2J'é");
+        assert_eq!(shown(&"é".repeat(65)), "é".repeat(64) + "…");
     }
 
     #[test]

@@ -146,7 +146,7 @@ fn server(state: &LoopState, _: &Stats, text: &mut String) -> std::fmt::Result {
         .saturating_sub(server.started.load(Ordering::Relaxed))
         / 1000;
     let file = server.config.file.as_ref();
-    let file = file.map_or(String::new(), |file| file.display().to_string());
+    let file = file.map_or(String::new(), |file| file.path().display().to_string());
     let executable = std::env::current_exe().unwrap_or_default();
     let executable = executable.display().to_string();
     let wall_us = state.time.wall_ms().saturating_mul(1000) + i64::from(state.time.micros);
