@@ -60,6 +60,10 @@ pub(super) const ROWS: &[Command] = &chapter(Group::Server, "@connection", [
         .since("2.0.0").in_categories("-")
         .hints("request_policy:all_nodes response_policy:all_succeeded")
         .says("Resets the server's statistics."),
+    row("config|rewrite", 2, "admin noscript loading stale", "")
+        .since("2.8.0").in_categories("-")
+        .hints("request_policy:all_nodes response_policy:all_succeeded")
+        .says("Persists the effective configuration to file."),
     row("config|set", -4, "admin noscript loading stale", "data(parameter value)...")
         .since("2.0.0").in_categories("-")
         .hints("request_policy:all_nodes response_policy:all_succeeded")

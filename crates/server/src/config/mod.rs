@@ -3,6 +3,7 @@
 //! 1. [`asked`] reads the command line, the environment and the file when the server starts.
 //! 2. [`Live`] holds the settings in force. CONFIG SET exchanges them.
 //! 3. Each loop keeps a copy, and compares one number to know that it is still the newest.
+//! 4. [`rewritten`] writes them into the text of their file.
 
 mod access;
 mod address;
@@ -20,6 +21,7 @@ mod manual;
 mod password;
 mod print;
 mod quote;
+mod rewrite;
 mod save_points;
 mod settings;
 mod table;
@@ -31,8 +33,9 @@ pub(crate) use address::Address;
 pub(crate) use cli::{Asked, Invocation, LogForm, Refusal, ToolCall, asked};
 pub(crate) use config_file::ConfigFile;
 pub(crate) use expired_streams::ExpiredStreams;
-pub(crate) use file::read_users;
+pub(crate) use file::{read, read_users};
 pub(crate) use live::Live;
+pub(crate) use rewrite::rewritten;
 pub(crate) use save_points::SavePoints;
 pub(crate) use settings::Settings;
 pub(crate) use table::{ChangeTime, ConfigKey, key, keys};

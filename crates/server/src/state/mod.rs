@@ -1,5 +1,6 @@
 //! The state of the server, which all loops share, and of each loop.
 
+pub(crate) mod changes;
 pub(crate) mod loading;
 pub(crate) mod log;
 pub(crate) mod long_script;

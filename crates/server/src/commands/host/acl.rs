@@ -1,7 +1,6 @@
 //! ACL: users, and what they may do.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use tidewheel_keyspace::rows::all_rows;
 use tidewheel_keyspace::{CATEGORIES, Command, CommandError};
@@ -12,7 +11,6 @@ use crate::clients::connection::Connection;
 use crate::commands::permission::explanation;
 use crate::commands::turn::{CommandStep, Turn};
 use crate::config::read_users;
-use crate::loop_handle::inbox::InboxItem;
 use crate::process::replace::replace_file;
 use crate::users::{self, DEFAULT, Selector, Users};
 
@@ -106,24 +104,7 @@ impl Turn<'_> {
         )?;
         self.state.follow_settings();
         conn.follow_users(&self.state.settings.users);
-        for client in server.clients.snapshot() {
-            let (user, listens) = {
-                let facts = client.facts.lock();
-                (Arc::clone(&facts.user), facts.is_subscriber())
-            };
-            let waits = client.waiting.lock().is_some();
-            let user = self.state.settings.users.get(&user);
-            let handle = &server.loops[client.owner];
-            match user {
-                None if client.id == conn.client.id => {}
-                None if client.killed.swap(true, Ordering::Relaxed) => {}
-                None => handle.post(InboxItem::Close(client.target())),
-                Some(user) if (listens || waits) && !user.is_unlimited() => {
-                    handle.post(InboxItem::UserChanged(client.target()));
-                }
-                Some(_) => {}
-            }
-        }
+        server.users_changed(&self.state.settings.users, Some(conn.client.id));
         outcome.ok_or_else(|| error("ERR nothing was changed"))
     }
 

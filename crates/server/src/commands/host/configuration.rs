@@ -1,11 +1,11 @@
-//! CONFIG GET, SET and RESETSTAT.
+//! CONFIG GET, SET, REWRITE and RESETSTAT.
 
 use tidewheel_keyspace::{CommandError, glob_match};
 use tidewheel_resp::Args;
 
-use super::HandlerResult;
+use super::{HandlerResult, error};
 use crate::commands::turn::{CommandStep, Turn};
-use crate::config::{ChangeTime, ConfigKey, key, keys};
+use crate::config::{ChangeTime, ConfigKey, Settings, key, keys};
 use crate::persistence::log;
 
 impl Turn<'_> {
@@ -57,38 +57,30 @@ impl Turn<'_> {
             changes.push((key, value));
         }
         let (server, time) = (&self.state.server, self.state.time);
-        server.config.change(
-            |settings| {
-                for (key, value) in &changes {
-                    (key.set)(settings, value).map_err(|why| failed(key, &why))?;
-                }
-                let more = changes.iter().find(|(key, _)| key.name == "maxclients");
-                if let Some((key, _)) = more {
-                    allow(key, settings.max_clients, server.own_files)?;
-                }
-                // Nothing can fail behind this: new terms are in force at once.
-                let tls = changes.iter().find(|(key, _)| key.name.starts_with("tls-"));
-                tls.map_or(Ok(()), |(key, _)| {
-                    let renewed = server.tls_terms.renew(settings);
-                    renewed.map_err(|why| failed(key, &format!("{why:#}")))
-                })
-            },
-            |settings| {
-                if changes
-                    .iter()
-                    .any(|(key, _)| key.name.as_bytes() == log::STREAMS)
-                {
-                    log::record_streams(server, settings, time);
-                }
-                crate::config::engine::apply(settings, &server.keyspace);
-                let records = server.keyspace.records();
-                server.log.follow(settings, records, &server.loops);
-            },
-        )?;
-        // A shorter time-out must not wait for the end of a long sleep.
-        server.nudge_all();
+        let applied = |settings: &Settings| log::record_changes(server, &changes, settings, time);
+        let changed = server.change_settings(&changes, |_| {}, applied);
+        changed.map_err(|(key, why)| failed(key, &why))?;
         self.state.follow_settings();
         self.done()
+    }
+
+    /// Writes the settings in force into the file that the server was started with.
+    pub(super) fn config_rewrite(&mut self) -> HandlerResult {
+        let server = &self.state.server;
+        let file = server.config.file.as_ref();
+        let file = file.ok_or(error("ERR The server is running without a config file"))?;
+        match server.rewrite_file(file) {
+            Ok(()) => {
+                tracing::info!(file = %file.path().display(), "wrote the settings into their file");
+                self.done()
+            }
+            Err(why) => {
+                tracing::error!(file = %file.path().display(), %why, "the settings were not written");
+                Err(CommandError::quoting(format!(
+                    "ERR Rewriting config file: {why}"
+                )))
+            }
+        }
     }
 
     pub(super) fn config_reset_stat(&mut self, args: Args<'_>) -> HandlerResult {
@@ -108,18 +100,6 @@ impl Turn<'_> {
             .add(row, || &state.handle().command_counts);
         self.done()
     }
-}
-
-/// Raises the system's limit of open files to what this number of clients needs.
-fn allow(key: &ConfigKey, clients: usize, own_files: usize) -> Result<(), CommandError> {
-    let fit = crate::process::system::raise_open_files(clients, own_files).connections;
-    if fit >= clients {
-        return Ok(());
-    }
-    let why = format!(
-        "The operating system is not able to handle the specified number of clients, try with {fit}"
-    );
-    Err(failed(key, &why))
 }
 
 fn failed(key: &ConfigKey, why: &str) -> CommandError {

@@ -85,6 +85,7 @@ const BY_NAME: &[(&str, CommandHandler)] = &[
     ("client|unpause", |turn, conn, _| turn.client_unpause(conn)),
     ("config|get", |turn, _, args| turn.config_get(args)),
     ("config|resetstat", |turn, _, args| turn.config_reset_stat(args)),
+    ("config|rewrite", |turn, _, _| turn.config_rewrite()),
     ("config|set", |turn, _, args| turn.config_set(args)),
     ("debug|error", |turn, conn, args| turn.debug_error(conn, args)),
     ("debug|help", |turn, conn, args| turn.debug_help(conn, args)),

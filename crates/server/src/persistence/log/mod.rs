@@ -66,7 +66,7 @@ pub(crate) use self::rewrite::{folder, is_due, rewrite};
 pub(crate) use self::thread::LogThreads;
 #[cfg(test)]
 pub(crate) use self::thread::{Beside, LogThread, LogTurn};
-use crate::config::Settings;
+use crate::config::{ConfigKey, Settings};
 use crate::state::server::Server;
 use crate::time::clock::Clock;
 
@@ -95,6 +95,21 @@ pub(crate) fn record_streams(server: &Server, settings: &Settings, time: Time) {
     let text = settings.expired_streams.to_string();
     let words = [&b"CONFIG"[..], b"SET", STREAMS, text.as_bytes()];
     server.keyspace.record(time, &words);
+}
+
+/// Has those changes of settings recorded that a restart must know.
+pub(crate) fn record_changes(
+    server: &Server,
+    changes: &[(&ConfigKey, &str)],
+    settings: &Settings,
+    time: Time,
+) {
+    if changes
+        .iter()
+        .any(|(key, _)| key.name.as_bytes() == STREAMS)
+    {
+        record_streams(server, settings, time);
+    }
 }
 
 /// This moment, as frames say it. Its tick is engine time.

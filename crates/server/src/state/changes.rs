@@ -1,0 +1,110 @@
+//! Changes of settings while the server runs: by CONFIG SET, by ACL, and by a file that is read
+//! again.
+
+use std::io::ErrorKind;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::server::Server;
+use crate::config::{ConfigFile, ConfigKey, Settings, read, rewritten};
+use crate::loop_handle::inbox::InboxItem;
+use crate::process::replace::replace_file;
+use crate::process::system::raise_open_files;
+use crate::users::Users;
+
+/// A key, and its new value.
+pub(crate) type Change<'a> = (&'static ConfigKey, &'a str);
+
+/// A key that cannot have its new value, and why.
+pub(crate) type Refused = (&'static ConfigKey, String);
+
+impl Server {
+    /// Sets keys, all or none, and then changes the users. `applied` sees the settings before anybody
+    /// else does.
+    pub(crate) fn change_settings(
+        &self,
+        changes: &[Change<'_>],
+        change_users: impl FnOnce(&mut Users),
+        applied: impl FnOnce(&Settings),
+    ) -> Result<(), Refused> {
+        self.config.change(
+            |settings| {
+                for (key, value) in changes {
+                    (key.set)(settings, value).map_err(|why| (*key, why))?;
+                }
+                change_users(Arc::make_mut(&mut settings.users));
+                let more = changes.iter().find(|(key, _)| key.name == "maxclients");
+                if let Some((key, _)) = more {
+                    self.allow(settings.max_clients)
+                        .map_err(|why| (*key, why))?;
+                }
+                // Nothing can fail behind this: new terms are in force at once.
+                let tls = changes.iter().find(|(key, _)| key.name.starts_with("tls-"));
+                tls.map_or(Ok(()), |(key, _)| {
+                    let renewed = self.tls_terms.renew(settings);
+                    renewed.map_err(|why| (*key, format!("{why:#}")))
+                })
+            },
+            |settings| {
+                applied(settings);
+                crate::config::engine::apply(settings, &self.keyspace);
+                let records = self.keyspace.records();
+                self.log.follow(settings, records, &self.loops);
+            },
+        )?;
+        // A shorter time-out must not wait for the end of a long sleep.
+        self.nudge_all();
+        Ok(())
+    }
+
+    /// Writes the settings in force into their file. Its lines and remarks that say the same stay.
+    pub(crate) fn rewrite_file(&self, file: &ConfigFile) -> Result<(), String> {
+        let mut said = file.said.lock();
+        let old = match file.text() {
+            Err(why) if why.kind() == ErrorKind::NotFound => Ok(String::new()),
+            old => old,
+        };
+        let old = old.map_err(|why| why.to_string())?;
+        let together = |wrong: Vec<String>| wrong.join("; ");
+        let new = rewritten(&old, &self.config.current()).map_err(together)?;
+        // What a link leads to is replaced, and not the link.
+        let target = file.path().canonicalize();
+        let target = target.unwrap_or_else(|_| file.path().to_owned());
+        replace_file(&target, new.as_bytes()).map_err(|why| why.to_string())?;
+        *said = read(&new).map_err(together)?;
+        Ok(())
+    }
+
+    /// Raises the system's limit of open files to what this number of clients needs.
+    fn allow(&self, clients: usize) -> Result<(), String> {
+        let fit = raise_open_files(clients, self.own_files).connections;
+        match fit >= clients {
+            true => Ok(()),
+            false => Err(format!(
+                "The operating system is not able to handle the specified number of clients, try with {fit}"
+            )),
+        }
+    }
+
+    /// Closes clients whose user is gone, or who listen to what theirs may not hear any more, and
+    /// tells those who wait for what it may not have. The client `own` is not closed.
+    pub(crate) fn users_changed(&self, users: &Users, own: Option<u64>) {
+        for client in self.clients.snapshot() {
+            let (user, listens) = {
+                let facts = client.facts.lock();
+                (Arc::clone(&facts.user), facts.is_subscriber())
+            };
+            let waits = client.waiting.lock().is_some();
+            let handle = &self.loops[client.owner];
+            match users.get(&user) {
+                None if Some(client.id) == own => {}
+                None if client.killed.swap(true, Ordering::Relaxed) => {}
+                None => handle.post(InboxItem::Close(client.target())),
+                Some(user) if (listens || waits) && !user.is_unlimited() => {
+                    handle.post(InboxItem::UserChanged(client.target()));
+                }
+                Some(_) => {}
+            }
+        }
+    }
+}
