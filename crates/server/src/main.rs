@@ -118,12 +118,14 @@ mod users;
 
 use std::io::{ErrorKind, Write as _};
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use crate::config::{Asked, ConfigFile, Invocation, Port, Refusal, Settings};
 use crate::loops::handshakes;
 use crate::net::listener::ListenerFacts;
 use crate::start::Running;
-use crate::state::server::StopReason;
+use crate::state::server::{Server, StopReason};
 
 /// Chosen by measurement, configured in `.cargo/config.toml`: see `Cargo.toml` beside the
 /// dependency.
@@ -170,7 +172,13 @@ fn serve(invocation: Invocation) -> ExitCode {
         file,
         foreign,
     } = invocation;
-    process::log::start(settings.log_level);
+    if let Err(why) = process::log::start(&settings.log) {
+        eprintln!(
+            "tidewheel: --logfile '{}': cannot open the file: {why}",
+            settings.log.file
+        );
+        return ExitCode::from(FAILED);
+    }
     if let (Some(text), Some(file)) = (foreign.text(), &file) {
         let file = file.path().display();
         tracing::warn!("{file}: these lines mean nothing here: {text}");
@@ -179,6 +187,9 @@ fn serve(invocation: Invocation) -> ExitCode {
         Ok(StopReason::Failure) => ExitCode::from(FAILED),
         Ok(_) => ExitCode::SUCCESS,
         Err(why) => {
+            if process::log::is_in_a_file() {
+                tracing::error!("{why:#}");
+            }
             eprintln!("tidewheel: {why:#}");
             ExitCode::from(FAILED)
         }
@@ -192,6 +203,7 @@ fn run(mut settings: Settings, file: Option<ConfigFile>) -> anyhow::Result<StopR
     let exposed = settings.bind.iter().any(|bind| !bind.ip().is_loopback());
     let protected = settings.protected_mode;
     let mut running = start::start(settings, file, own_files)?;
+    tell_start(&running);
     if exposed && running.server.config.needs_no_password() {
         tracing::warn!(
             "other machines can reach this server, and no password is set (--requirepass){}",
@@ -225,7 +237,10 @@ fn run(mut settings: Settings, file: Option<ConfigFile>) -> anyhow::Result<StopR
             );
             continue;
         }
+        let server = Arc::clone(&running.server);
         running.stop();
+        let uptime_s = server.clock.now().tick - server.started.load(Ordering::Relaxed);
+        tracing::info!(uptime_s = uptime_s / 1000, "stopped");
         return Ok(why);
     }
 }
@@ -246,6 +261,32 @@ fn listening_files(settings: &Settings) -> usize {
         sockets => handshakes::THREADS * (sockets + handshakes::FILES),
     };
     each(settings.port) + tls + unix
+}
+
+/// Returns where a server listens, in words.
+fn listens_at(server: &Server) -> String {
+    let shown = |listener: &ListenerFacts| {
+        let tls = if listener.name == "tls" { " (TLS)" } else { "" };
+        listener.addresses.join(" and ") + tls
+    };
+    let addresses: Vec<String> = server.listeners.iter().map(shown).collect();
+    addresses.join(" and ")
+}
+
+/// Logs what a server is that has begun to listen.
+fn tell_start(running: &Running) {
+    let server = &running.server;
+    let file = server.config.file.as_ref();
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        pid = std::process::id(),
+        listens = listens_at(server),
+        loops = server.loops.len(),
+        shards = server.keyspace.shards(),
+        maxmemory = server.config.current().max_memory,
+        file = file.map(|file| tracing::field::display(file.path().display())),
+        "started"
+    );
 }
 
 /// Lowers `maxclients` to what the limit of open files allows. Not even one client is an error.
@@ -274,11 +315,6 @@ fn fit_open_files(settings: &mut Settings, own: usize) -> anyhow::Result<()> {
 /// not.
 fn announce(running: &Running) {
     let server = &running.server;
-    let shown = |listener: &ListenerFacts| {
-        let tls = if listener.name == "tls" { " (TLS)" } else { "" };
-        listener.addresses.join(" and ") + tls
-    };
-    let addresses: Vec<String> = server.listeners.iter().map(shown).collect();
     let first = server
         .listeners
         .first()
@@ -290,7 +326,7 @@ fn announce(running: &Running) {
     let text = format!(
         "tidewheel {} listens on {} ({} event loops, {} shards)\n{}{}\ntry: redis-cli {} SET tea hot PX 3000\n",
         env!("CARGO_PKG_VERSION"),
-        addresses.join(" and "),
+        listens_at(server),
         server.loops.len(),
         server.keyspace.shards(),
         persistence::what_is_kept(server),
@@ -299,6 +335,7 @@ fn announce(running: &Running) {
         )),
         first.unwrap_or_default(),
     );
+    tracing::info!("ready: {}", persistence::what_is_kept(server));
     if let Err(why) = std::io::stdout().write_all(text.as_bytes()) {
         tracing::debug!(%why, "nobody reads where the server listens");
     }

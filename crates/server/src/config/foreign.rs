@@ -9,14 +9,13 @@ const NO_REPLICATION: &str = "there is no replication yet";
 /// Why lines mean nothing, and their names.
 static GROUPS: &[(&str, &[&str])] = &[
     (
-        "it stays in the foreground and logs to standard error: who starts it looks after its process",
+        "it stays in the foreground: who starts it looks after its process",
         &[
             "always-show-logo",
             "crash-log-enabled",
             "crash-memcheck-enabled",
             "disable-thp",
             "locale-collate",
-            "logfile",
             "oom-score-adj",
             "oom-score-adj-values",
             "pidfile",

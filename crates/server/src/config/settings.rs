@@ -7,12 +7,11 @@ use tidewheel_keyspace::{FileFormat, NotifyFlags, Policy};
 use super::collections::Collections;
 use super::diagnosis::Diagnosis;
 use super::expired_streams::ExpiredStreams;
+use super::logging::LogSettings;
 use super::password::Password;
 use super::save_points::SavePoints;
 use super::tls::TlsSettings;
-use super::value::{
-    BindAddress, DebugAccess, LogLevel, OutputLimits, Port, SanitizeDump, SyncPolicy,
-};
+use super::value::{BindAddress, DebugAccess, OutputLimits, Port, SanitizeDump, SyncPolicy};
 use crate::users::Users;
 
 /// Every value that a key of the table sets.
@@ -73,7 +72,7 @@ pub(crate) struct Settings {
     pub(crate) expiry_turn_us: u64,
     /// Keys that one hold of a shard's lock may expire.
     pub(crate) expiry_hold_keys: u32,
-    pub(crate) log_level: LogLevel,
+    pub(crate) log: LogSettings,
     /// Where snapshots are.
     pub(crate) folder: String,
     pub(crate) snapshot_file: String,
@@ -212,7 +211,7 @@ impl Default for Settings {
             debug_access: DebugAccess::No,
             expiry_turn_us: 25,
             expiry_hold_keys: 32,
-            log_level: LogLevel::Notice,
+            log: LogSettings::default(),
             folder: "tidewheel-data".to_owned(),
             snapshot_file: "dump.rdb".to_owned(),
             file_format: FileFormat::default(),

@@ -121,16 +121,6 @@ pub(crate) enum SanitizeDump {
     Clients,
 }
 
-/// Log levels, by the names that operators of Redis know.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LogLevel {
-    Debug,
-    Verbose,
-    Notice,
-    Warning,
-    Nothing,
-}
-
 /// The output limit of a class of clients: a client above it is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OutputLimit {

@@ -1,5 +1,5 @@
 //! SIGTERM and SIGINT: the first asks the server to stop, the second ends it at once. SIGHUP: the
-//! files of certificates are read again.
+//! files of certificates are read again. SIGUSR1 opens the log's file again.
 
 use std::sync::Arc;
 
@@ -9,28 +9,29 @@ use crate::state::server::Server;
 #[cfg(unix)]
 pub(crate) fn watch(server: &Arc<Server>) -> anyhow::Result<()> {
     use anyhow::Context as _;
-    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
     use signal_hook::iterator::Signals;
 
+    use crate::process::log;
     use crate::state::server::StopReason;
 
-    let mut signals =
-        Signals::new([SIGTERM, SIGINT, SIGHUP]).context("cannot watch for signals")?;
+    let signals = [SIGTERM, SIGINT, SIGHUP, SIGUSR1];
+    let mut signals = Signals::new(signals).context("cannot watch for signals")?;
     let server = Arc::clone(server);
     let watch = move || {
         let mut asked = false;
         for signal in signals.forever() {
-            if signal == SIGHUP {
-                renew_certificates(&server);
-                continue;
-            }
-            if asked {
+            match signal {
+                SIGHUP => renew_certificates(&server),
+                SIGUSR1 => log::reopen(),
                 // Somebody is in a hurry.
-                std::process::exit(1);
+                _ if asked => std::process::exit(1),
+                _ => {
+                    asked = true;
+                    tracing::info!(signal, "asked to stop");
+                    server.ask_to_stop(StopReason::Signal);
+                }
             }
-            asked = true;
-            tracing::info!(signal, "asked to stop");
-            server.ask_to_stop(StopReason::Signal);
         }
     };
     std::thread::Builder::new()

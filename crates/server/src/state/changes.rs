@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use super::server::Server;
 use crate::config::{ConfigFile, ConfigKey, Settings, read, rewritten};
 use crate::loop_handle::inbox::InboxItem;
+use crate::process::log;
 use crate::process::replace::replace_file;
 use crate::process::system::raise_open_files;
 use crate::users::Users;
@@ -50,6 +51,7 @@ impl Server {
                 crate::config::engine::apply(settings, &self.keyspace);
                 let records = self.keyspace.records();
                 self.log.follow(settings, records, &self.loops);
+                log::set_level(settings.log.level);
             },
         )?;
         // A shorter time-out must not wait for the end of a long sleep.

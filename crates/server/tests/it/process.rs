@@ -361,3 +361,98 @@ fn a_configuration_file_of_a_stock_server_starts() {
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     }
 }
+
+/// Lines of a log, once one of them has this text.
+fn lines_of(path: &std::path::Path, text: &str) -> Vec<String> {
+    eventually(text, || {
+        let lines = std::fs::read_to_string(path).ok()?;
+        lines
+            .contains(text)
+            .then(|| lines.lines().map(str::to_owned).collect())
+    })
+}
+
+#[test]
+fn the_log_goes_to_a_file_and_to_a_new_one_after_a_signal() {
+    let folder = std::env::temp_dir().join(format!("tidewheel-logs-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let (file, moved) = (folder.join("it.log"), folder.join("it.log.1"));
+    let path = file.to_str().expect("a path of text");
+    for format in ["json", "text"] {
+        let mut server = Server::start_logged(&[
+            "--logfile",
+            path,
+            "--log-format",
+            format,
+            "--loglevel",
+            "verbose",
+            "--requirepass",
+            "secret",
+        ]);
+        let mut client = server.client();
+        client.call(&["AUTH", "wrong"]);
+        assert_eq!(client.call(&["AUTH", "secret"]), ok());
+        let lines = lines_of(&file, "refused: a wrong name or password");
+        let address = client.stream.local_addr().expect("an address");
+        for what in ["connected", "refused: a wrong name or password"] {
+            let line = lines.iter().find(|line| line.contains(what)).expect(what);
+            assert!(line.contains(&address.to_string()), "{line}");
+        }
+        let start = lines.iter().find(|line| line.contains("started"));
+        let start = start.expect("the start is told");
+        for part in [&server.port.to_string(), env!("CARGO_PKG_VERSION"), "pid"] {
+            assert!(start.contains(part), "{start}");
+        }
+        assert!(
+            !lines
+                .iter()
+                .any(|line| line.contains("secret") || line.contains('\u{1b}'))
+        );
+        let is_json = |line: &String| line.starts_with("{\"timestamp\":\"") && line.ends_with('}');
+        assert!(
+            lines.iter().all(|line| is_json(line) == (format == "json")),
+            "{lines:?}"
+        );
+        std::fs::rename(&file, &moved).expect("it is there");
+        assert_eq!(client.call(&["CONFIG", "SET", "loglevel", "notice"]), ok());
+        server.signal(Signal::USR1);
+        lines_of(&file, "opened the log's file again");
+        drop(client);
+        // What is told of a client is not of this level.
+        assert_eq!(
+            server.client().call(&["PING"]),
+            error("NOAUTH Authentication required.")
+        );
+        server.signal(Signal::TERM);
+        assert_eq!(server.wait().code(), Some(0));
+        let lines = lines_of(&file, "stopped");
+        assert!(
+            !lines.iter().any(|line| line.contains("connected")),
+            "{lines:?}"
+        );
+        std::fs::remove_file(&file).expect("it is there");
+    }
+    std::fs::remove_dir_all(&folder).expect("it is there");
+    let output = run(&["--logfile", path]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains(&format!("--logfile '{path}': cannot open the file")));
+}
+
+#[test]
+fn a_signal_for_a_file_of_the_log_that_is_not_there_is_noted() {
+    let server = Server::start_logged(&[]);
+    server.signal(Signal::USR1);
+    server.logged("there is no file of the log");
+    assert_eq!(server.client().call(&["PING"]), simple("PONG"));
+}
+
+/// A client cannot make up a line of the log.
+#[test]
+fn a_line_of_the_log_has_one_line() {
+    let server = Server::start_logged(&["--enable-debug-command", "yes"]);
+    let text = "begin\nWARN a line \u{1b}[31m\r\nend";
+    assert_eq!(server.client().call(&["DEBUG", "LOG", text]), ok());
+    let lines = server.logged("DEBUG LOG");
+    assert!(lines[0].contains("begin\\nWARN") && lines[0].ends_with("\\r\\nend"));
+    assert!(!lines[0].contains('\u{1b}'), "{lines:?}");
+}

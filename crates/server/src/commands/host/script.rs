@@ -640,7 +640,8 @@ impl Run<'_, '_, '_> {
         let turn = &mut *self.turn;
         let server = &turn.state.server;
         if self.long.is_none() {
-            tracing::warn!(client = self.conn.client.id, "a script runs for long");
+            let (client, address) = (self.conn.client.id, &self.conn.client.peer);
+            tracing::warn!(client, %address, "a script runs for long");
             self.long = Some(LongScript::new(
                 Arc::clone(server),
                 turn.state.index,

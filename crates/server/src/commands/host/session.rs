@@ -41,6 +41,8 @@ impl Turn<'_> {
         command: &[u8],
     ) -> Result<(), CommandError> {
         let Some(user) = self.state.server.config.admitted(name, password) else {
+            let (client, address) = (conn.client.id, &conn.client.peer);
+            tracing::debug!(client, %address, "refused: a wrong name or password");
             self.note_denial(conn, Reason::Auth, command, name);
             return Err(error(WRONG));
         };

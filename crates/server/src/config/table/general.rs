@@ -9,8 +9,8 @@ use crate::config::expired_streams::ExpiredStreams;
 use crate::config::password::Password;
 use crate::config::save_points::SavePoints;
 use crate::config::value::{
-    BindAddress, DebugAccess, LogLevel, Port, SyncPolicy, integer, memory_within, name_of,
-    name_of_bool, percentage, word, yes_or_no,
+    BindAddress, DebugAccess, Port, SyncPolicy, integer, memory_within, name_of, name_of_bool,
+    percentage, word, yes_or_no,
 };
 
 const DEBUG_ACCESS: &[(&str, DebugAccess)] = &[
@@ -36,14 +36,6 @@ const SYNC_POLICIES: &[(&str, SyncPolicy)] = &[
     ("always", SyncPolicy::Always),
     ("everysec", SyncPolicy::EverySecond),
     ("no", SyncPolicy::Never),
-];
-
-const LOG_LEVELS: &[(&str, LogLevel)] = &[
-    ("debug", LogLevel::Debug),
-    ("verbose", LogLevel::Verbose),
-    ("notice", LogLevel::Notice),
-    ("warning", LogLevel::Warning),
-    ("nothing", LogLevel::Nothing),
 ];
 
 /// The most event loops: more are a mistake on any machine of today.
@@ -470,15 +462,6 @@ pub(super) static KEYS: &[ConfigKey] = &[
         change: ChangeTime::Live,
         get: |s| s.expiry_hold_keys.to_string(),
         set: |s, v| put(&mut s.expiry_hold_keys, integer(v, 1, 100_000)? as u32),
-    },
-    ConfigKey {
-        name: "loglevel",
-        value: "LEVEL",
-        help: "what to log: debug, verbose, notice, warning or nothing",
-        group: Group::Diagnosis,
-        change: ChangeTime::AtStart,
-        get: |s| name_of(s.log_level, LOG_LEVELS),
-        set: |s, v| put(&mut s.log_level, word(v, LOG_LEVELS)?),
     },
     ConfigKey {
         name: "dir",

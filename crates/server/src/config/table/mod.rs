@@ -6,6 +6,7 @@ mod diagnosis;
 mod general;
 mod group;
 mod ignored;
+mod logging;
 mod tls;
 
 pub(crate) use group::Group;
@@ -104,6 +105,7 @@ static CHAPTERS: &[&[ConfigKey]] = &[
     general::KEYS,
     tls::KEYS,
     collections::KEYS,
+    logging::KEYS,
     diagnosis::KEYS,
     ignored::KEYS,
 ];
@@ -200,6 +202,7 @@ mod tests {
             ("MaxMemory-Polic", Some("maxmemory-policy")),
             ("append-only", Some("appendonly")),
             ("auto-aof-rewrite-perc", Some("auto-aof-rewrite-percentage")),
+            ("logformat", Some("log-format")),
             ("prot", Some("port")),
             ("masterauth", None),
             ("replicaof", None),

@@ -51,6 +51,7 @@ fn assign(state: &mut LoopState, mut accepted: Accepted) -> Option<Accepted> {
     state.follow_settings();
     if !assign::lets_in(&state.server, &state.settings) {
         state.tally.rejected += 1;
+        tracing::debug!(address = %accepted.peer, "refused: there are maxclients clients");
         let refusal = b"-ERR max number of clients reached\r\n";
         if let Err(why) = write_some(&mut accepted.stream, refusal) {
             tracing::debug!(%why, "a client that was refused had gone already");

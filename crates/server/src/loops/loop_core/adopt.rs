@@ -61,6 +61,7 @@ pub(super) fn adopt<K: Sockets>(
         facts: Mutex::new(ClientFacts::new(now)),
         waiting: Mutex::default(),
     });
+    tracing::debug!(client = client.id, address = %client.peer, "connected");
     state.server.clients.add(Arc::clone(&client));
     let mut conn = Connection::new(client, now);
     conn.session.may_debug = may_debug;

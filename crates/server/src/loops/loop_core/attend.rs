@@ -150,6 +150,7 @@ impl<K: Sockets> LoopCore<K> {
             if link.conn.exceeds_output_limit(&self.state.settings, now) {
                 tracing::warn!(
                     client = link.conn.client.id,
+                    address = %link.conn.client.peer,
                     "closed: it does not read its replies"
                 );
                 self.state.tally.output_limit_closes += 1;
@@ -166,7 +167,8 @@ impl<K: Sockets> LoopCore<K> {
                 .time_out(&self.state.settings)
                 .is_some_and(|tick| tick <= now)
             {
-                tracing::debug!(client = link.conn.client.id, "closed: silent for too long");
+                let (client, address) = (link.conn.client.id, &link.conn.client.peer);
+                tracing::debug!(client, %address, "closed: silent for too long");
                 self.state.tally.idle_closes += 1;
                 self.close(slot);
             } else {
@@ -197,6 +199,7 @@ impl<K: Sockets> LoopCore<K> {
             if !link.keeps_up(&mut self.state) {
                 tracing::warn!(
                     client = link.conn.client.id,
+                    address = %link.conn.client.peer,
                     "closed: it holds more than it may now"
                 );
                 self.state.tally.output_limit_closes += 1;
@@ -242,6 +245,7 @@ impl<K: Sockets> LoopCore<K> {
         self.sockets.deregister(&mut link.stream);
         let (server, index) = (&self.state.server, self.state.index);
         let target = link.conn.client.target();
+        tracing::debug!(client = target.id, address = %link.conn.client.peer, "disconnected");
         if let Some(subscriptions) = link.conn.subscriptions.take() {
             self.ending.add(target, subscriptions);
             // Most clients have left with this.

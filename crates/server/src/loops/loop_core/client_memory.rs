@@ -49,7 +49,7 @@ impl<K: Sockets> LoopCore<K> {
     pub(super) fn evict_clients(&mut self) {
         let limit = self.state.settings.max_memory_clients;
         for client in self.server().clients.kill_biggest(limit) {
-            tracing::warn!(client = client.id, "closed: clients hold too much memory");
+            tracing::warn!(client = client.id, address = %client.peer, "closed: clients hold too much memory");
             self.state.tally.evicted_clients += 1;
             if client.owner == self.state.index {
                 self.close_target(client.target());

@@ -27,7 +27,8 @@ impl<K: Sockets> LoopCore<K> {
         };
         let before = link.conn.output.capacity();
         if !link.copy_messages(&mut self.state, run) {
-            tracing::warn!(client = target.id, "closed: it does not read its messages");
+            let address = &link.conn.client.peer;
+            tracing::warn!(client = target.id, %address, "closed: it does not read its messages");
             self.state.tally.output_limit_closes += 1;
             return self.close(target.slot);
         }

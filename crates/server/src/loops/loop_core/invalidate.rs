@@ -92,7 +92,8 @@ impl<K: Sockets> LoopCore<K> {
         let before = link.conn.output.capacity();
         parts.iter().for_each(|part| link.conn.output.append(part));
         if !link.keeps_up(&mut self.state) {
-            tracing::warn!(client = target.id, "closed: it does not read its messages");
+            let address = &link.conn.client.peer;
+            tracing::warn!(client = target.id, %address, "closed: it does not read its messages");
             self.state.tally.output_limit_closes += 1;
             return self.close(target.slot);
         }

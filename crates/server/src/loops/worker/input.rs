@@ -123,6 +123,7 @@ impl Turn<'_> {
             self.state.tally.input_limit_closes += 1;
             tracing::warn!(
                 client = link.conn.client.id,
+                address = %link.conn.client.peer,
                 "closed: its command is too long"
             );
             link.conn.closing = true;

@@ -41,8 +41,8 @@ impl LoopState {
         } else {
             self.tally.evicted_clients += 1;
         }
-        let (client, command) = (conn.client.id, conn.command);
-        tracing::warn!(client, command, "closed: its reply is too long");
+        let (client, address) = (conn.client.id, &conn.client.peer);
+        tracing::warn!(client, %address, command = conn.command, "closed: its reply is too long");
     }
 }
 

@@ -68,7 +68,8 @@ impl Worker {
         let next = match served {
             Ok(Ok(fate)) => fate,
             Ok(Err(why)) => {
-                tracing::debug!(client = link.conn.client.id, %why, "connection lost");
+                let (client, address) = (link.conn.client.id, &link.conn.client.peer);
+                tracing::debug!(client, %address, %why, "connection lost");
                 NextAction::Close
             }
             Err(_) => {
@@ -76,7 +77,8 @@ impl Worker {
                 state.seat.give_back();
                 state.seat.moves();
                 state.beside_script = false;
-                tracing::error!(client = link.conn.client.id, "closed: its command panicked");
+                let (client, address) = (link.conn.client.id, &link.conn.client.peer);
+                tracing::error!(client, %address, "closed: its command panicked");
                 NextAction::Close
             }
         };
@@ -144,6 +146,7 @@ impl Turn<'_> {
             self.state.tally.output_limit_closes += 1;
             tracing::warn!(
                 client = link.conn.client.id,
+                address = %link.conn.client.peer,
                 "closed: it does not read its replies"
             );
             return Ok(NextAction::Close);

@@ -365,7 +365,8 @@ impl Turn<'_> {
             self.out.error(&format!("ERR Protocol error: {why}"));
         }
         self.state.server.observer.refused(conn.client.id);
-        tracing::debug!(client = conn.client.id, %why, "closed: not the protocol");
+        let (client, address) = (conn.client.id, &conn.client.peer);
+        tracing::debug!(client, %address, %why, "closed: not the protocol");
     }
 
     #[inline(always)]
