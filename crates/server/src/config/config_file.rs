@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
 
-use super::file::{FileSettings, text_of};
+use super::file::{FileSettings, read, text_of};
 
 /// The file that the server was started with.
 #[derive(Debug)]
@@ -30,6 +30,16 @@ impl ConfigFile {
 
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Reads it again.
+    ///
+    /// # Errors
+    ///
+    /// With all that is wrong.
+    pub(crate) fn read(&self) -> Result<FileSettings, Vec<String>> {
+        let text = self.text().map_err(|why| vec![why.to_string()])?;
+        read(&text)
     }
 
     /// Returns its text. What is no file, such as a pipe, has been read to its end at the start.

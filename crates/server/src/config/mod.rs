@@ -3,7 +3,8 @@
 //! 1. [`asked`] reads the command line, the environment and the file when the server starts.
 //! 2. [`Live`] holds the settings in force. CONFIG SET exchanges them.
 //! 3. Each loop keeps a copy, and compares one number to know that it is still the newest.
-//! 4. [`rewritten`] writes them into the text of their file.
+//! 4. [`rewritten`] writes them into the text of their file. [`FileChanges`] are what the file says
+//!    otherwise than before.
 
 mod access;
 mod address;
@@ -22,6 +23,7 @@ mod manual;
 mod password;
 mod print;
 mod quote;
+mod reread;
 mod rewrite;
 mod save_points;
 mod settings;
@@ -37,6 +39,7 @@ pub(crate) use expired_streams::ExpiredStreams;
 pub(crate) use file::{read, read_users};
 pub(crate) use live::Live;
 pub(crate) use logging::{LogFormat, LogLevel, LogSettings};
+pub(crate) use reread::FileChanges;
 pub(crate) use rewrite::rewritten;
 pub(crate) use save_points::SavePoints;
 pub(crate) use settings::Settings;

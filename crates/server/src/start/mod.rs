@@ -1,5 +1,7 @@
 //! Starts the server's loops, each in a thread of its own, has the snapshot loaded, and stops them.
 
+#[cfg(unix)]
+mod reload;
 pub(crate) mod signals;
 
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! SIGTERM and SIGINT: the first asks the server to stop, the second ends it at once. SIGHUP: the
-//! files of certificates are read again. SIGUSR1 opens the log's file again.
+//! SIGTERM and SIGINT: the first asks the server to stop, the second ends it at once. SIGHUP reads
+//! the file of settings again, and those of certificates; SIGUSR1 opens the log's file again.
 
 use std::sync::Arc;
 
@@ -12,6 +12,7 @@ pub(crate) fn watch(server: &Arc<Server>) -> anyhow::Result<()> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
     use signal_hook::iterator::Signals;
 
+    use super::reload::reload;
     use crate::process::log;
     use crate::state::server::StopReason;
 
@@ -22,7 +23,10 @@ pub(crate) fn watch(server: &Arc<Server>) -> anyhow::Result<()> {
         let mut asked = false;
         for signal in signals.forever() {
             match signal {
-                SIGHUP => renew_certificates(&server),
+                SIGHUP => {
+                    reload(&server);
+                    renew_certificates(&server);
+                }
                 SIGUSR1 => log::reopen(),
                 // Somebody is in a hurry.
                 _ if asked => std::process::exit(1),
@@ -52,7 +56,7 @@ fn renew_certificates(server: &Server) {
         Ok(()) if server.tls_terms.current().is_some() => {
             tracing::info!("the files of certificates were read again (SIGHUP)");
         }
-        Ok(()) => tracing::info!("there is nothing to read again (SIGHUP): no TLS is spoken"),
+        Ok(()) => {}
     }
 }
 

@@ -1,6 +1,7 @@
 //! Changes of settings while the server runs: by CONFIG SET, by ACL, and by a file that is read
 //! again.
 
+use std::fmt;
 use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -11,39 +12,56 @@ use crate::loop_handle::inbox::InboxItem;
 use crate::process::log;
 use crate::process::replace::replace_file;
 use crate::process::system::raise_open_files;
-use crate::users::Users;
+use crate::users::{SetUserError, Users};
 
 /// A key, and its new value.
 pub(crate) type Change<'a> = (&'static ConfigKey, &'a str);
 
-/// A key that cannot have its new value, and why.
-pub(crate) type Refused = (&'static ConfigKey, String);
+/// Why settings are not changed.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    /// The key that cannot have its new value; without one it is about users.
+    pub(crate) key: Option<&'static ConfigKey>,
+    pub(crate) why: String,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.key.map_or("user", |key| key.name);
+        write!(f, "{name}: {}", self.why)
+    }
+}
 
 impl Server {
-    /// Sets keys, all or none, and then changes the users. `applied` sees the settings before anybody
-    /// else does.
+    /// Sets keys, and then changes what no key sets: the users. All or nothing. `applied` sees the
+    /// settings before anybody else does.
     pub(crate) fn change_settings(
         &self,
         changes: &[Change<'_>],
-        change_users: impl FnOnce(&mut Users),
+        change_users: impl FnOnce(&mut Settings) -> Result<(), SetUserError>,
         applied: impl FnOnce(&Settings),
     ) -> Result<(), Refused> {
+        let refused = |key: Option<&'static ConfigKey>| move |why| Refused { key, why };
         self.config.change(
             |settings| {
                 for (key, value) in changes {
-                    (key.set)(settings, value).map_err(|why| (*key, why))?;
+                    (key.set)(settings, value).map_err(refused(Some(key)))?;
                 }
-                change_users(Arc::make_mut(&mut settings.users));
+                change_users(settings)
+                    .map_err(|why| why.to_string())
+                    .map_err(refused(None))?;
                 let more = changes.iter().find(|(key, _)| key.name == "maxclients");
                 if let Some((key, _)) = more {
                     self.allow(settings.max_clients)
-                        .map_err(|why| (*key, why))?;
+                        .map_err(refused(Some(key)))?;
                 }
                 // Nothing can fail behind this: new terms are in force at once.
                 let tls = changes.iter().find(|(key, _)| key.name.starts_with("tls-"));
                 tls.map_or(Ok(()), |(key, _)| {
                     let renewed = self.tls_terms.renew(settings);
-                    renewed.map_err(|why| (*key, format!("{why:#}")))
+                    renewed
+                        .map_err(|why| format!("{why:#}"))
+                        .map_err(refused(Some(key)))
                 })
             },
             |settings| {

@@ -42,5 +42,5 @@ mod user;
 pub(crate) use denials::{Denial, DenialContext, Denials, Reason};
 pub(crate) use lines::{apply, as_lines, from_lines, merge_selectors, unmatched};
 pub(crate) use selector::{Denied, DeniedPart, Selector};
-pub(crate) use table::{DEFAULT, Users};
+pub(crate) use table::{DEFAULT, SetUserError, Users};
 pub(crate) use user::User;

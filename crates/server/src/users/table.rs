@@ -142,6 +142,15 @@ impl Users {
         Ok(())
     }
 
+    /// Takes a user from another table, in the place of its own of this name.
+    pub(crate) fn take(&mut self, user: &Arc<User>) -> Result<(), SetUserError> {
+        if self.all.len() >= USERS_MAX && self.get(&user.name).is_none() {
+            return Err(SetUserError::TooMany);
+        }
+        self.put(User::clone(user));
+        Ok(())
+    }
+
     fn put(&mut self, user: User) {
         self.all.insert((*user.name).into(), Arc::new(user));
         self.version = new_version();

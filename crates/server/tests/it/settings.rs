@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use crate::common::{Client, Reply, Server, array, error, ok, text};
+use rustix::process::Signal;
+
+use crate::common::{Client, Reply, Server, array, error, eventually, ok, text};
 
 /// A file of settings in a folder of its own, which goes at the end.
 struct File(PathBuf);
@@ -185,4 +187,86 @@ fn the_memory_of_clients_may_be_limited_in_percent_of_maxmemory() {
         ok()
     );
     assert_eq!(client.call(&get), array(&["maxmemory-clients", "1048576"]));
+}
+
+#[test]
+fn sighup_applies_lines_that_have_changed() {
+    let old =
+        "timeout 7\nmaxmemory 1gb\nuser guest on nopass ~* +@all\nuser gone on nopass +@all\n";
+    let file = File::new("sighup", old);
+    let server = Server::start_logged(&["--config", file.path()]);
+    let mut client = server.client();
+    let mut gone = server.client();
+    assert_eq!(gone.call(&["AUTH", "gone", "x"]), ok());
+    for words in [
+        &["CONFIG", "SET", "maxmemory", "5gb"][..],
+        &["ACL", "SETUSER", "other", "on"],
+    ] {
+        assert_eq!(client.call(words), ok());
+    }
+    file.write(
+        "timeout 8\nmaxmemory 1gb\nhz 50\nshards 8\nthreads 1\nrequirepass secret\n\
+         user guest on nopass ~* -@all +get\n",
+    );
+    server.signal(Signal::HUP);
+    let told = server.logged("again (SIGHUP)");
+    for name in ["timeout", "hz", "requirepass"] {
+        assert!(told[0].contains(name), "{told:?}");
+    }
+    assert!(!told[0].contains("secret"), "{told:?}");
+    let told = server.logged("restart for them");
+    assert!(told[0].ends_with("restart for them: shards"), "{told:?}");
+    let told = server.logged("a flag or the environment");
+    assert!(told[0].ends_with("otherwise: threads"), "{told:?}");
+    for (name, value) in [
+        ("timeout", "8"),
+        ("hz", "50"),
+        // Its line is as it was, so what CONFIG SET has said stays.
+        ("maxmemory", "5368709120"),
+        ("shards", "64"),
+    ] {
+        assert_eq!(get(&mut client, name), value, "{name}");
+    }
+    assert_eq!(gone.try_read(), None, "its user is gone");
+    let mut guest = server.client();
+    let denied = |reply| matches!(reply, Reply::Error(_));
+    assert!(denied(guest.call(&["PING"])), "a password is asked");
+    assert_eq!(guest.call(&["AUTH", "guest", "x"]), ok());
+    assert!(denied(guest.call(&["SET", "a", "b"])));
+    let Reply::Array(users) = client.call(&["ACL", "USERS"]) else {
+        panic!("a list")
+    };
+    let users: Vec<String> = users.iter().map(text).collect();
+    assert_eq!(users, ["default", "guest", "other"]);
+}
+
+#[test]
+fn sighup_with_a_wrong_file_or_without_one_changes_nothing() {
+    let file = File::new("wrong", "timeout 7\n");
+    let server = Server::start_logged(&["--config", file.path()]);
+    let mut client = server.client();
+    file.write("timeout 8\nhz x\nhzz 9\n");
+    server.signal(Signal::HUP);
+    server.logged("no setting was changed");
+    for why in ["line 2: hz 'x'", "line 3: there is no key 'hzz'"] {
+        assert_eq!(server.logged(why).len(), 1);
+    }
+    // What the file cannot know: the system has not so many files for clients.
+    file.write("timeout 8\nmaxclients 4000000000\n");
+    server.signal(Signal::HUP);
+    server.logged("maxclients: The operating system");
+    assert_eq!(get(&mut client, "timeout"), "7");
+    std::fs::remove_file(&file.0).expect("it is there");
+    server.signal(Signal::HUP);
+    eventually("told three times", || {
+        (server.logged("no setting was changed").len() == 3).then_some(())
+    });
+    file.write("timeout 9\n");
+    server.signal(Signal::HUP);
+    server.logged("again (SIGHUP)");
+    assert_eq!(get(&mut client, "timeout"), "9");
+    let server = Server::start_logged(&[]);
+    server.signal(Signal::HUP);
+    server.logged("there is no file of settings to read again");
+    assert_eq!(get(&mut server.client(), "timeout"), "0");
 }

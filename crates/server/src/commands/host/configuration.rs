@@ -7,6 +7,7 @@ use super::{HandlerResult, error};
 use crate::commands::turn::{CommandStep, Turn};
 use crate::config::{ChangeTime, ConfigKey, Settings, key, keys};
 use crate::persistence::log;
+use crate::state::changes::Refused;
 
 impl Turn<'_> {
     pub(super) fn config_get(&mut self, args: Args<'_>) -> HandlerResult {
@@ -58,8 +59,11 @@ impl Turn<'_> {
         }
         let (server, time) = (&self.state.server, self.state.time);
         let applied = |settings: &Settings| log::record_changes(server, &changes, settings, time);
-        let changed = server.change_settings(&changes, |_| {}, applied);
-        changed.map_err(|(key, why)| failed(key, &why))?;
+        let changed = server.change_settings(&changes, |_| Ok(()), applied);
+        changed.map_err(|Refused { key, why }| match key {
+            Some(key) => failed(key, &why),
+            None => CommandError::quoting(format!("ERR {why}")),
+        })?;
         self.state.follow_settings();
         self.done()
     }
