@@ -200,7 +200,8 @@ fn run(mut settings: Settings, file: Option<ConfigFile>) -> anyhow::Result<StopR
     let listeners = listening_files(&settings) + pages::files(&settings);
     let own_files = process::system::own_files(settings.loops(), listeners);
     fit_open_files(&mut settings, own_files)?;
-    let exposed = settings.bind.iter().any(|bind| !bind.ip().is_loopback());
+    let has_port = settings.port != Port::Off || settings.tls.port != Port::Off;
+    let exposed = has_port && settings.bind.iter().any(|bind| !bind.ip().is_loopback());
     let protected = settings.protected_mode;
     let mut running = start::start(settings, file, own_files)?;
     tell_start(&running);

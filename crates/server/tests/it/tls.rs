@@ -311,6 +311,8 @@ fn a_client_without_tls_is_told_so_and_one_with_tls_at_the_plain_port_is_logged(
     let tls = info
         .lines()
         .find(|line| line.starts_with("listener1:name=tls"));
+    let bind = format!("listener0:name=tcp,bind=127.0.0.1,port={plain}\r\n");
+    assert!(info.contains(&bind), "{info}");
     let (_, tls) = tls.expect("a listener").rsplit_once('=').expect("a port");
     let tls: u16 = tls.parse().expect("a number");
     let mut client = Client::connect(tls);

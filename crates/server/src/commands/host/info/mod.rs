@@ -181,7 +181,9 @@ fn server(state: &LoopState, _: &Stats, text: &mut String) -> std::fmt::Result {
     for (i, listener) in server.listeners.iter().enumerate() {
         write!(text, "listener{i}:name={}", listener.name)?;
         for address in &listener.addresses {
-            write!(text, ",bind={address}")?;
+            let port = format!(":{}", listener.port);
+            let host = address.strip_suffix(&port).unwrap_or(address);
+            write!(text, ",bind={}", host.trim_matches(['[', ']']))?;
         }
         match listener.port {
             0 => write!(text, "\r\n")?,
