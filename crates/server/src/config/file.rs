@@ -124,7 +124,10 @@ pub(super) fn meaning(line: &str, foreign: &mut ForeignLines) -> Result<Line, St
         return Ok(Line::Silent);
     }
     let words = split(line)?;
-    if words[0].eq_ignore_ascii_case(b"user") {
+    let Some(first) = words.first() else {
+        return Ok(Line::Silent);
+    };
+    if first.eq_ignore_ascii_case(b"user") {
         return Ok(Line::User(words));
     }
     let words = words.into_iter().map(String::from_utf8);
@@ -258,6 +261,17 @@ mod tests {
         let wrong = read(&"nothing\n".repeat(1_000)).expect_err("wrong");
         assert_eq!(wrong.len(), WRONG_MAX + 1);
         assert_eq!(wrong[WRONG_MAX], "900 more lines are wrong");
+    }
+
+    #[test]
+    fn every_short_line_is_read_or_refused() {
+        let letters = || (0_u8..128).map(char::from);
+        for start in ["", "port ", "user ", "\"\\x"] {
+            for line in letters().flat_map(|a| letters().map(move |b| format!("{start}{a}{b}"))) {
+                let told = read(&line).err().unwrap_or_default();
+                assert!(told.iter().all(|why| why.starts_with("line ")), "{line:?}");
+            }
+        }
     }
 
     #[test]

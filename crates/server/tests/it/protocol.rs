@@ -120,8 +120,8 @@ fn wrong_commands_are_named_and_the_connection_lives() {
             "ERR wrong number of arguments for 'client|kill' command",
         ),
         (
-            &["CONFIG", "REWRITE"],
-            "ERR unknown subcommand 'REWRITE'. Try CONFIG HELP.",
+            &["CONFIG", "REWIND"],
+            "ERR unknown subcommand 'REWIND'. Try CONFIG HELP.",
         ),
         (
             &["PING", "a", "b"],

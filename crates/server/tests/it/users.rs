@@ -24,7 +24,7 @@ fn rules_of(admin: &mut Client, name: &str) -> String {
     let start = format!("user {name} ");
     let lines = lines.iter().map(text);
     let mut found = lines.filter_map(|line| Some(line.strip_prefix(&start)?.to_owned()));
-    found.next().expect("the user")
+    found.next_back().expect("the user")
 }
 
 fn is_denied(reply: &Reply) -> bool {

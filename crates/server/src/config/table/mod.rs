@@ -67,8 +67,8 @@ impl ConfigKey {
         self.value.contains(' ')
     }
 
-    /// Reads a value. What is wrong is told with the value itself, behind `name`: that is the key as
-    /// the source of the value calls it.
+    /// Reads a value. What is wrong is told with the value itself, behind `name`: that is the key
+    /// as the source of the value calls it.
     pub(crate) fn read(
         &self,
         settings: &mut Settings,
