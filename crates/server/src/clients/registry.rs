@@ -140,6 +140,17 @@ impl ClientFacts {
 }
 
 impl Client {
+    /// Asks to close it. False if somebody else has asked before. From now on nothing is taken for
+    /// a command of its that waits.
+    pub(crate) fn kill(&self) -> bool {
+        let is_first = !self.killed.swap(true, Ordering::Relaxed);
+        if let Some(ticket) = &*self.waiting.lock() {
+            // If it was served already, the reply is lost with the connection.
+            let _ = ticket.end();
+        }
+        is_first
+    }
+
     pub(crate) fn target(&self) -> Target {
         Target {
             id: self.id,
@@ -303,7 +314,7 @@ impl Clients {
             sum -= held;
             let client = &all[&id];
             // Somebody else may have been quicker.
-            if !client.killed.swap(true, Ordering::Relaxed) {
+            if client.kill() {
                 killed.push(Arc::clone(client));
             }
         }

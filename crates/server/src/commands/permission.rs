@@ -5,7 +5,7 @@ use tidewheel_resp::Args;
 
 use crate::clients::connection::Connection;
 use crate::commands::turn::Turn;
-use crate::users::{Denial, DenialContext, Denied, DeniedPart, Reason, User};
+use crate::users::{Denial, DenialContext, DeniedPart, Reason};
 
 impl Turn<'_> {
     /// Returns why the connection's user may not run a call, and notes it.
@@ -30,7 +30,7 @@ impl Turn<'_> {
             }
         };
         self.note(conn, (reason, context), object, &conn.user.name);
-        let why = explanation(&conn.user, denied, row, None);
+        let why = conn.user.explain(denied, row, None);
         Some(CommandError::quoting(match context {
             DenialContext::Script => format!("NOPERM ACL failure in script: {why}"),
             DenialContext::TopLevel | DenialContext::Transaction => format!("NOPERM {why}"),
@@ -59,34 +59,5 @@ impl Turn<'_> {
         let denial = Denial::new(what, object, user, client, now_ms);
         let max = self.state.settings.denials_max;
         self.state.server.denials.add(denial, max);
-    }
-}
-
-/// Says what a user may not do. With `object` that names the key or the channel.
-pub(crate) fn explanation(
-    user: &User,
-    denied: Denied,
-    row: &Command,
-    object: Option<&[u8]>,
-) -> String {
-    let name = String::from_utf8_lossy(&user.name);
-    let kind = match denied.part {
-        DeniedPart::Command => {
-            return format!(
-                "User {name} has no permissions to run the '{}' command",
-                row.name
-            );
-        }
-        DeniedPart::OtherKeys(option) => {
-            return format!("{option} option of SORT denied due to insufficient ACL permissions.");
-        }
-        DeniedPart::Key => "key",
-        DeniedPart::Channel => "channel",
-    };
-    match object.map(String::from_utf8_lossy) {
-        Some(object) => {
-            format!("User {name} has no permissions to access the '{object}' {kind}")
-        }
-        None => format!("No permissions to access a {kind}"),
     }
 }

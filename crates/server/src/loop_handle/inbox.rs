@@ -51,8 +51,8 @@ pub(crate) enum InboxItem {
     Served(Box<Served>),
     /// A parked client whose shards are free now.
     GoOn(Target),
-    /// A client whose wait CLIENT UNBLOCK has ended: as its time-out does, or with an error.
-    Unblocked(Target, bool),
+    /// A client whose wait has been ended: as its time-out does, or with an error.
+    Unblocked(Target, Option<String>),
     /// Messages for all of these clients.
     Messages(Messages),
     /// Keys that are invalid for these clients.

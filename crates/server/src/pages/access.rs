@@ -20,10 +20,17 @@ impl std::fmt::Debug for Credentials {
 /// `http-hosts` has. A page of somebody else may have its own name lead to this address, and would
 /// then read what we answer: the name tells.
 pub(super) fn is_host(host: &str, names: &[String]) -> bool {
-    let name = match host.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or_default(),
-        None => host.rsplit_once(':').map_or(host, |(name, _)| name),
+    let (name, port) = match host.strip_prefix('[') {
+        Some(rest) => match rest.split_once(']') {
+            Some((name, port)) => (name, port),
+            None => return false,
+        },
+        None => host.split_at(host.find(':').unwrap_or(host.len())),
     };
+    let port = port.strip_prefix(':').unwrap_or(port);
+    if !port.bytes().all(|byte| byte.is_ascii_digit()) {
+        return false;
+    }
     let is = |known: &str| known.eq_ignore_ascii_case(name);
     name.parse::<std::net::IpAddr>().is_ok() || is("localhost") || names.iter().any(|own| is(own))
 }
@@ -61,6 +68,9 @@ mod tests {
             ("localhost.evil.example:8379", false),
             ("", false),
             ("[evil.example]", false),
+            ("[::1", false),
+            ("127.0.0.1:80@evil.example", false),
+            ("localhost:evil", false),
         ] {
             assert_eq!(is_host(host, &names), is_ours, "{host}");
         }

@@ -19,8 +19,8 @@ use crate::state::server::Server;
 /// The most connections at once. Others wait to be accepted.
 const CONNECTIONS_MAX: usize = 128;
 
-/// The longest time in which the head of a request comes, also behind an earlier one.
-const HEAD_TIME: Duration = Duration::from_secs(10);
+/// The longest time in which the head of a request comes.
+const HEAD_TIME: Duration = Duration::from_secs(5);
 
 /// The longest time that a connection stays.
 const CONNECTION_TIME: Duration = Duration::from_secs(300);
@@ -123,6 +123,8 @@ async fn serve(server: &Arc<Server>, listener: TcpListener) -> std::io::Result<(
             });
             let mut http = http1::Builder::new();
             http.timer(TokioTimer::new())
+                // Who idles keeps nobody out.
+                .keep_alive(false)
                 .header_read_timeout(HEAD_TIME)
                 .max_buf_size(HEAD_MAX);
             let connection = http.serve_connection(TokioIo::new(stream), answers);

@@ -4,15 +4,15 @@
 use std::fmt;
 use std::io::ErrorKind;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use super::server::Server;
+use crate::clients::registry::Client;
 use crate::config::{ConfigFile, ConfigKey, Settings, read, rewritten};
 use crate::loop_handle::inbox::InboxItem;
 use crate::process::log;
 use crate::process::replace::replace_file;
 use crate::process::system::raise_open_files;
-use crate::users::{SetUserError, Users};
+use crate::users::{SetUserError, User, Users};
 
 /// A key, and its new value.
 pub(crate) type Change<'a> = (&'static ConfigKey, &'a str);
@@ -114,17 +114,34 @@ impl Server {
                 let facts = client.facts.lock();
                 (Arc::clone(&facts.user), facts.is_subscriber())
             };
-            let waits = client.waiting.lock().is_some();
             let handle = &self.loops[client.owner];
             match users.get(&user) {
                 None if Some(client.id) == own => {}
-                None if client.killed.swap(true, Ordering::Relaxed) => {}
-                None => handle.post(InboxItem::Close(client.target())),
-                Some(user) if (listens || waits) && !user.is_unlimited() => {
-                    handle.post(InboxItem::UserChanged(client.target()));
+                None => {
+                    if client.kill() {
+                        handle.post(InboxItem::Close(client.target()));
+                    }
                 }
-                Some(_) => {}
+                Some(user) if user.is_unlimited() => {}
+                Some(user) => {
+                    if let Some(why) = ended_wait(&client, user) {
+                        handle.post(InboxItem::Unblocked(client.target(), Some(why)));
+                    }
+                    if listens {
+                        handle.post(InboxItem::UserChanged(client.target()));
+                    }
+                }
             }
         }
     }
+}
+
+/// Ends a client's wait for what its user may not do any more. Nobody serves it from then on.
+/// Returns what it is told.
+fn ended_wait(client: &Client, user: &User) -> Option<String> {
+    let ticket = client.waiting.lock().clone()?;
+    let row = tidewheel_keyspace::resolve(ticket.args()).ok()?;
+    let denied = user.check(row, ticket.args()).err()?;
+    let why = user.explain(denied, row, None);
+    ticket.end().then(|| format!("NOPERM {why}"))
 }

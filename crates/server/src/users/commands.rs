@@ -1,12 +1,23 @@
 //! A set of commands, and the rules that have made it.
 
-use tidewheel_keyspace::rows::{COUNT, Flags, all_rows, lookup, rows};
+use std::sync::LazyLock;
+
+use tidewheel_keyspace::rows::{COUNT, Flags, all_rows, lookup};
 use tidewheel_keyspace::{CATEGORIES, Command};
 use tidewheel_resp::Args;
 
-use super::rule_error::RuleError;
+use super::rule_error::{PARTS_MAX, RuleError};
 
 const WORDS: usize = COUNT.div_ceil(64);
+
+/// The rows of each category.
+static ROWS_OF: LazyLock<Vec<(&str, Vec<&Command>)>> = LazyLock::new(|| {
+    let of = |category| {
+        let is_in = |row: &&Command| row.all_categories().any(|name| name == category);
+        (category, all_rows().iter().filter(is_in).collect())
+    };
+    CATEGORIES.into_iter().map(of).collect()
+});
 
 /// Commands that may be run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,6 +89,10 @@ impl AllowedCommands {
     /// Follows a rule: a name or an `@category`.
     pub(super) fn change(&mut self, allow: bool, what: &[u8]) -> Result<(), RuleError> {
         let text = std::str::from_utf8(what).map_err(|_| RuleError::UnknownCommand)?;
+        let is_space = |letter: char| letter.is_whitespace() || letter == '\0';
+        if text.contains(is_space) {
+            return Err(RuleError::Syntax);
+        }
         let text = text.to_ascii_lowercase();
         if text.starts_with('@') {
             self.change_category(allow, &text)?;
@@ -99,14 +114,9 @@ impl AllowedCommands {
         if !CATEGORIES.contains(&category) {
             return Err(RuleError::UnknownCommand);
         }
-        let is_in = |row: &Command| row.all_categories().any(|name| name == category);
-        for row in rows() {
-            if is_in(row) {
-                self.set_whole(row, allow);
-            }
-            for sub in row.subcommands().iter().filter(|sub| is_in(sub)) {
-                self.set(sub, allow);
-            }
+        let rows = ROWS_OF.iter().find(|(name, _)| *name == category);
+        for row in rows.into_iter().flat_map(|(_, rows)| rows) {
+            self.set_whole(row, allow);
         }
         Ok(())
     }
@@ -124,6 +134,9 @@ impl AllowedCommands {
         }
         let new = (row.number, first.as_bytes().to_vec());
         if !self.first_arguments.contains(&new) {
+            if self.first_arguments.len() == PARTS_MAX {
+                return Err(RuleError::TooMany);
+            }
             self.first_arguments.push(new);
         }
         Ok(())

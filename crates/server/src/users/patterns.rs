@@ -2,6 +2,8 @@
 
 use tidewheel_keyspace::{KeyUse, glob_match};
 
+use super::rule_error::{PARTS_MAX, RuleError};
+
 /// Patterns of channels, or all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ChannelPatterns {
@@ -12,15 +14,18 @@ pub(super) enum ChannelPatterns {
 impl ChannelPatterns {
     pub(super) const NONE: Self = Self::These(Vec::new());
 
-    /// Adds a pattern. False if all are allowed already.
-    pub(super) fn add(&mut self, pattern: &[u8]) -> bool {
+    /// Adds a pattern.
+    pub(super) fn add(&mut self, pattern: &[u8]) -> Result<(), RuleError> {
         let Self::These(patterns) = self else {
-            return false;
+            return Err(RuleError::ChannelAfterAll);
         };
         if !patterns.iter().any(|known| known == pattern) {
+            if patterns.len() == PARTS_MAX {
+                return Err(RuleError::TooMany);
+            }
             patterns.push(pattern.to_vec());
         }
-        true
+        Ok(())
     }
 
     pub(super) fn allow(&self, channel: &[u8]) -> bool {
@@ -67,11 +72,12 @@ pub(super) enum KeyPatterns {
 impl KeyPatterns {
     pub(super) const NONE: Self = Self::These(Vec::new());
 
-    /// Adds a pattern. False if all are allowed already.
-    pub(super) fn add(&mut self, new: KeyPattern) -> bool {
+    /// Adds a pattern.
+    pub(super) fn add(&mut self, new: KeyPattern) -> Result<(), RuleError> {
         let Self::These(patterns) = self else {
-            return false;
+            return Err(RuleError::KeyAfterAll);
         };
+        let is_full = patterns.len() == PARTS_MAX;
         let known = patterns
             .iter_mut()
             .find(|known| known.pattern == new.pattern);
@@ -80,9 +86,10 @@ impl KeyPatterns {
                 known.reads |= new.reads;
                 known.writes |= new.writes;
             }
+            None if is_full => return Err(RuleError::TooMany),
             None => patterns.push(new),
         }
-        true
+        Ok(())
     }
 
     pub(super) fn allow(&self, key: &[u8], used: KeyUse) -> bool {

@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+/// The most passwords and selectors of a user, and patterns and first arguments of a selector.
+pub(super) const PARTS_MAX: usize = 1 << 10;
+
 /// What is wrong with a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RuleError {
@@ -39,7 +42,7 @@ impl fmt::Display for RuleError {
             Self::FirstArgumentOfSubcommand => {
                 "Allowing first-arg of a subcommand is not supported"
             }
-            Self::TooMany => "A user has at most 1024 passwords, and as many selectors",
+            Self::TooMany => "A user has at most 1024 passwords, selectors, patterns and first arguments",
         })
     }
 }

@@ -94,15 +94,10 @@ impl Selector {
             _ if is("allcommands") || is("+@all") => self.commands.allow_all(),
             _ if is("nocommands") || is("-@all") => self.commands = AllowedCommands::NONE,
             [b'~' | b'%', ..] => {
-                if !self.keys.add(key_pattern(rule)?) {
-                    return Err(RuleError::KeyAfterAll);
-                }
+                self.keys.add(key_pattern(rule)?)?;
             }
             [b'&', pattern @ ..] => {
-                if self.channels == ChannelPatterns::All {
-                    return Err(RuleError::ChannelAfterAll);
-                }
-                self.channels.add(plain(pattern)?);
+                self.channels.add(plain(pattern)?)?;
             }
             [b'+', what @ ..] => self.commands.change(true, what)?,
             [b'-', what @ ..] => self.commands.change(false, what)?,
@@ -132,6 +127,11 @@ impl Selector {
             && !self.keys.allow_reading_all()
         {
             return denied(DeniedPart::OtherKeys(option), 0);
+        }
+        // It shows the beginnings of all keys.
+        let by_prefix = call.row.name == "expiry|forecast" && call.args.len() > 3;
+        if by_prefix && !self.keys.allow_reading_all() {
+            return denied(DeniedPart::Key, 3);
         }
         let (channels, are_patterns) = call.channels();
         for at in channels {

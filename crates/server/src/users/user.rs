@@ -6,11 +6,8 @@ use tidewheel_keyspace::Command;
 use tidewheel_resp::Args;
 
 use super::password::PasswordHash;
-use super::rule_error::RuleError;
-use super::selector::{Denied, Selector, Use, plain};
-
-/// The most selectors and passwords of one user.
-const PARTS_MAX: usize = 1 << 10;
+use super::rule_error::{PARTS_MAX, RuleError};
+use super::selector::{Denied, DeniedPart, Selector, Use, plain};
 
 /// A user. It is never changed: a change makes another one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -159,6 +156,30 @@ impl User {
         closest.map_or(Ok(()), Err)
     }
 
+    /// Says what it may not do. With `object` that names the key or the channel.
+    pub(crate) fn explain(&self, denied: Denied, row: &Command, object: Option<&[u8]>) -> String {
+        let name = String::from_utf8_lossy(&self.name);
+        let kind = match denied.part {
+            DeniedPart::Command => {
+                let command = row.name;
+                return format!("User {name} has no permissions to run the '{command}' command");
+            }
+            DeniedPart::OtherKeys(option) => {
+                return format!(
+                    "{option} option of SORT denied due to insufficient ACL permissions."
+                );
+            }
+            DeniedPart::Key => "key",
+            DeniedPart::Channel => "channel",
+        };
+        match object.map(String::from_utf8_lossy) {
+            Some(object) => {
+                format!("User {name} has no permissions to access the '{object}' {kind}")
+            }
+            None => format!("No permissions to access a {kind}"),
+        }
+    }
+
     /// True if a client may listen to a channel, or to a pattern of channels.
     pub(crate) fn may_listen(&self, name: &[u8], is_pattern: bool) -> bool {
         self.selectors()
@@ -208,6 +229,10 @@ fn selector(rules: &[u8]) -> Result<Selector, RuleError> {
     let mut selector = Selector::NONE;
     let rules = rules.split(u8::is_ascii_whitespace);
     for rule in rules.filter(|rule| !rule.is_empty()) {
+        // It would not be read back from a line.
+        if rule.iter().any(|byte| matches!(byte, b'(' | b')')) {
+            return Err(RuleError::Syntax);
+        }
         selector.change(rule)?;
     }
     Ok(selector)
@@ -215,5 +240,5 @@ fn selector(rules: &[u8]) -> Result<Selector, RuleError> {
 
 /// True if a user may have that name.
 pub(super) fn is_name(name: &[u8]) -> bool {
-    plain(name).is_ok()
+    !name.is_empty() && plain(name).is_ok()
 }

@@ -111,6 +111,8 @@ fn a_wrong_rule_changes_nothing_and_names_itself() {
         ("%~a", "Syntax error"),
         ("%RR~a", "Syntax error"),
         ("~a b", "Syntax error"),
+        ("+select|0\nuser evil on", "Syntax error"),
+        ("(~q))", "Syntax error"),
         ("#abc", "The password hash must be exactly 64 characters"),
         (
             "<abc",
@@ -127,6 +129,12 @@ fn a_wrong_rule_changes_nothing_and_names_itself() {
     }
     let reply = text(&admin.call(&["ACL", "SETUSER", "u", "(+get", "~a"]));
     assert!(reply.starts_with("ERR Unmatched parenthesis"), "{reply}");
+    let many: Vec<String> = (0..1_025).map(|i| format!("~k{i}")).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    let reply = text(&admin.call(&[&["ACL", "SETUSER", "u"], &many[..]].concat()));
+    assert!(reply.contains("at most 1024"), "{reply}");
+    let reply = text(&admin.call(&["ACL", "SETUSER", "", "on"]));
+    assert!(reply.starts_with("ERR Usernames can't"), "{reply}");
     let reply = text(&admin.call(&["ACL", "SETUSER", "a b", "on"]));
     assert!(reply.starts_with("ERR Usernames can't contain"), "{reply}");
     let reply = text(&admin.call(&["ACL", "DELUSER", "default"]));
@@ -274,6 +282,12 @@ fn a_call_needs_its_command_all_its_keys_and_its_channels() {
     );
     set_user(&mut admin, "bob", &["%R~*"]);
     assert_eq!(bob.call(&["SORT_RO", "own:a", "BY", "own:*"]), array(&[]));
+    // So does what shows the beginnings of all keys.
+    let by_prefix = ["EXPIRY", "FORECAST", "BY", "PREFIX"];
+    assert_eq!(bob.call(&by_prefix), array(&[]));
+    set_user(&mut admin, "bob", &["resetkeys", "~own:*"]);
+    assert!(is_denied(&bob.call(&by_prefix)));
+    assert!(!is_denied(&bob.call(&by_prefix[..2])));
 }
 
 #[test]
@@ -380,17 +394,37 @@ fn who_may_not_hear_a_channel_any_more_is_closed() {
 
 #[test]
 fn who_waits_for_what_it_may_not_have_any_more_is_told() {
-    let (_server, mut admin, mut bob) = with_bob(&["+blpop", "~a", "~b"]);
+    let (server, mut admin, mut bob) = with_bob(&["+blpop", "~a", "~b"]);
     bob.send(&command(&["BLPOP", "a", "b", "0"]));
     eventually("it waits", || {
         let info = text(&admin.call(&["INFO", "clients"]));
         info.contains("blocked_clients:1\r\n").then_some(())
     });
-    set_user(&mut admin, "bob", &["-@all", "+blpop"]);
-    set_user(&mut admin, "bob", &["resetkeys", "~b"]);
+    // At once: what comes behind it finds nobody.
+    let denies = command(&["ACL", "SETUSER", "bob", "resetkeys", "~b"]);
+    admin.send(&[denies, command(&["LPUSH", "a", "1"])].concat());
+    assert_eq!((admin.read(), admin.read()), (ok(), Reply::Integer(1)));
     assert_eq!(bob.read(), error("NOPERM No permissions to access a key"));
-    assert_eq!(admin.call(&["LPUSH", "a", "1"]), Reply::Integer(1));
     assert_eq!(admin.call(&["LLEN", "a"]), Reply::Integer(1));
+    // So it is when its user goes, or when it is closed.
+    for ends in [
+        &["ACL", "DELUSER", "bob"][..],
+        &["CLIENT", "KILL", "TYPE", "normal"],
+    ] {
+        set_user(&mut admin, "bob", &["on", "nopass", "~b", "+blpop"]);
+        let mut waits = server.client();
+        assert_eq!(waits.call(&["AUTH", "bob", "x"]), ok());
+        waits.send(&command(&["BLPOP", "b", "0"]));
+        eventually("it waits", || {
+            let info = text(&admin.call(&["INFO", "clients"]));
+            info.contains("blocked_clients:1\r\n").then_some(())
+        });
+        admin.send(&[command(ends), command(&["LPUSH", "b", "1"])].concat());
+        let ended = admin.read();
+        assert!(matches!(ended, Reply::Integer(1..)), "{ended:?}");
+        assert_eq!(admin.read(), Reply::Integer(1), "{ends:?}");
+        assert_eq!(admin.call(&["DEL", "b"]), Reply::Integer(1), "{ends:?}");
+    }
 }
 
 #[test]

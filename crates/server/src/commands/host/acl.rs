@@ -8,7 +8,6 @@ use tidewheel_resp::{Args, Writer, parse_i64};
 
 use super::{HandlerResult, error};
 use crate::clients::connection::Connection;
-use crate::commands::permission::explanation;
 use crate::commands::turn::{CommandStep, Turn};
 use crate::config::read_users;
 use crate::process::replace::replace_file;
@@ -225,7 +224,7 @@ impl Turn<'_> {
             Ok(()) => self.out.ok(),
             Err(denied) => {
                 let object = call.get(denied.at);
-                let why = explanation(user, denied, row, object);
+                let why = user.explain(denied, row, object);
                 self.out.bulk(why.as_bytes());
             }
         }

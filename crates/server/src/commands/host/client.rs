@@ -1,7 +1,6 @@
 //! CLIENT: lists, closes, pauses and unblocks clients, and changes a client's own state.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use tidewheel_keyspace::CommandError;
 use tidewheel_resp::{Args, parse_i64};
@@ -14,6 +13,8 @@ use crate::clients::connection::{Connection, Replies};
 use crate::clients::registry::Client;
 use crate::commands::turn::{CommandStep, Turn};
 use crate::loop_handle::inbox::InboxItem;
+
+const UNBLOCKED: &str = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
 
 const BAD_ID: &str = "ERR client-id should be greater than 0";
 
@@ -129,7 +130,7 @@ impl Turn<'_> {
             if client.id == conn.client.id {
                 // The reply is sent first.
                 myself = true;
-            } else if !client.killed.swap(true, Ordering::Relaxed) {
+            } else if client.kill() {
                 self.state.server.loops[client.owner].post(InboxItem::Close(client.target()));
             }
         }
@@ -240,7 +241,8 @@ impl Turn<'_> {
             ticket.is_some_and(|ticket| !keyspace.holds_back(seat, &ticket) && ticket.end())
         });
         if let Some(client) = &ended {
-            let item = InboxItem::Unblocked(client.target(), with_error);
+            let item =
+                InboxItem::Unblocked(client.target(), with_error.then(|| UNBLOCKED.to_owned()));
             self.state.server.loops[client.owner].post(item);
         }
         self.out.integer(ended.is_some().into());

@@ -216,16 +216,14 @@ impl<K: Sockets> LoopCore<K> {
     }
 
     /// A client's user has changed. The client is closed if it listens to what it may not hear any
-    /// more, and told if it waits for what it may not have any more.
+    /// more.
     pub(super) fn user_changed(&mut self, target: Target) {
         let settings = self.state.server.config.current();
         let Some(link) = self.table.find(target) else {
             return;
         };
         link.conn.follow_users(&settings.users);
-        if link.conn.may_listen_on() {
-            self.end_denied_wait(target);
-        } else {
+        if !link.conn.may_listen_on() {
             self.close(target.slot);
         }
     }

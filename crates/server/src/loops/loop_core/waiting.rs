@@ -7,8 +7,7 @@ use super::parts::LoopCore;
 use super::sockets::Sockets;
 use super::table::Answer;
 use crate::clients::checks;
-use crate::clients::connection::{Connection, Replies, WaitingCommand};
-use crate::commands::permission::explanation;
+use crate::clients::connection::{Connection, Replies};
 use crate::commands::turn::CommandNotes;
 use crate::loop_handle::inbox::{Invalidations, Target, encode_keys};
 use crate::loops::worker::ADOPT_MIN;
@@ -20,8 +19,6 @@ const GOING_ON: usize = 64;
 pub(super) const ANSWERS: usize = 64;
 /// Bytes of invalidations that may stand behind answers.
 pub(crate) const INVALID_MAX: usize = 1 << 20;
-
-const UNBLOCKED: &str = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
 
 /// The end of a wait.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -113,39 +110,21 @@ impl<K: Sockets> LoopCore<K> {
         link.is_some_and(|link| link.conn.checks & checks::MUTED != 0)
     }
 
-    /// Ends a wait because of CLIENT UNBLOCK.
-    pub(super) fn unblocked(&mut self, target: Target, error: bool) {
+    /// Answers a wait that somebody has ended.
+    pub(super) fn unblocked(&mut self, target: Target, error: Option<&str>) {
         if let Some(link) = self.table.find(target) {
             let mut out = Writer::new(link.conn.protocol);
             let end = match error {
-                true => {
-                    out.error(UNBLOCKED);
+                Some(why) => {
+                    out.error(why);
                     WaitEnd::Refused
                 }
-                false => {
+                None => {
                     out.null_array();
                     WaitEnd::Nothing
                 }
             };
             self.end_wait(target, out, end);
-        }
-    }
-
-    /// Ends a wait for what the client's user may not do any more.
-    pub(super) fn end_denied_wait(&mut self, target: Target) {
-        let Some(link) = self.table.find(target) else {
-            return;
-        };
-        let Some(WaitingCommand { row, ticket, .. }) = link.conn.waiting.as_deref() else {
-            return;
-        };
-        if let Err(denied) = link.conn.user.check(row, ticket.args())
-            && ticket.end()
-        {
-            let mut out = Writer::new(link.conn.protocol);
-            let why = explanation(&link.conn.user, denied, row, None);
-            out.error(&format!("NOPERM {why}"));
-            self.end_wait(target, out, WaitEnd::Refused);
         }
     }
 
