@@ -39,7 +39,11 @@ impl ConfigFile {
     /// With all that is wrong.
     pub(crate) fn read(&self) -> Result<FileSettings, Vec<String>> {
         let text = self.text().map_err(|why| vec![why.to_string()])?;
-        read(&text)
+        // So is a file that somebody has begun to write. It would take the password away.
+        match text.trim().is_empty() {
+            true => Err(vec!["it is empty".to_owned()]),
+            false => read(&text),
+        }
     }
 
     /// Returns its text. What is no file, such as a pipe, has been read to its end at the start.

@@ -256,10 +256,13 @@ fn sighup_with_a_wrong_file_or_without_one_changes_nothing() {
     server.signal(Signal::HUP);
     server.logged("maxclients: The operating system");
     assert_eq!(get(&mut client, "timeout"), "7");
+    file.write("\n");
+    server.signal(Signal::HUP);
+    server.logged("it is empty");
     std::fs::remove_file(&file.0).expect("it is there");
     server.signal(Signal::HUP);
-    eventually("told three times", || {
-        (server.logged("no setting was changed").len() == 3).then_some(())
+    eventually("told four times", || {
+        (server.logged("no setting was changed").len() == 4).then_some(())
     });
     file.write("timeout 9\n");
     server.signal(Signal::HUP);
