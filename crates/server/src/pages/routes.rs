@@ -40,7 +40,9 @@ pub(super) async fn answer<B>(
     // These tell nothing, and balancers name no host.
     let is_health = matches!(request.uri().path(), "/healthz" | "/readyz");
     let is_one = request.headers().get_all(HOST).iter().count() == 1;
-    if !is_health && !(is_one && host.is_some_and(|host| is_host(host, &settings.http_hosts))) {
+    let is_ours = is_one && host.is_some_and(|host| is_host(host, &settings.http_hosts));
+    let is_heard = is_health || is_ours;
+    if !is_heard {
         return text(
             StatusCode::FORBIDDEN,
             "This server does not know itself by that name; see the setting http-hosts.\n",
