@@ -35,6 +35,12 @@ pub(super) fn is_host(host: &str, names: &[String]) -> bool {
     name.parse::<std::net::IpAddr>().is_ok() || is("localhost") || names.iter().any(|own| is(own))
 }
 
+/// True if a page of somebody else asks, as its browser says: it could not read the answer, but it
+/// would cost us.
+pub(super) fn is_foreign(site: Option<&[u8]>) -> bool {
+    site.is_some_and(|site| site != b"same-origin" && site != b"none")
+}
+
 /// Reads the header `Authorization: Basic …`.
 pub(super) fn credentials(header: &[u8]) -> Option<Credentials> {
     let (scheme, text) = header.split_at_checked(6)?;

@@ -45,6 +45,8 @@ impl From<io::Error> for NoAnswer {
 pub(super) struct Asker {
     stream: TcpStream,
     input: Vec<u8>,
+    /// A reply has not come in time: the next one might be taken for it.
+    is_out_of_step: bool,
 }
 
 impl Asker {
@@ -56,6 +58,7 @@ impl Asker {
         let mut asker = Self {
             stream: connect(server)?,
             input: Vec::new(),
+            is_out_of_step: false,
         };
         if let Some(Credentials { name, password }) = user {
             let reply = asker.call(&[b"AUTH", name, password]).await?;
@@ -88,21 +91,37 @@ impl Asker {
 
     /// Sends a command and reads its reply.
     pub(super) async fn call(&mut self, words: &[&[u8]]) -> Result<Reply, NoAnswer> {
-        let call = timeout(PATIENCE, self.call_now(words));
-        let late = || NoAnswer::Fails("the server does not answer".to_owned());
-        call.await.map_err(|_| late())?
+        let mut replies = self.call_all(&[words.to_vec()]).await?;
+        let none = || NoAnswer::Fails("there is no reply".to_owned());
+        replies.pop().ok_or_else(none)
     }
 
-    async fn call_now(&mut self, words: &[&[u8]]) -> Result<Reply, NoAnswer> {
+    /// Sends commands at once and reads their replies.
+    pub(super) async fn call_all(&mut self, calls: &[Vec<&[u8]>]) -> Result<Vec<Reply>, NoAnswer> {
+        if std::mem::replace(&mut self.is_out_of_step, true) {
+            return Err(NoAnswer::Fails("the server has not answered".to_owned()));
+        }
+        let late = |_| NoAnswer::Fails("the server does not answer".to_owned());
+        let replies = timeout(PATIENCE, self.exchange(calls)).await;
+        let replies = replies.map_err(late)??;
+        self.is_out_of_step = false;
+        Ok(replies)
+    }
+
+    async fn exchange(&mut self, calls: &[Vec<&[u8]>]) -> Result<Vec<Reply>, NoAnswer> {
         let mut out = Writer::new(Protocol::Resp2);
-        out.array(words.len());
-        words.iter().for_each(|word| out.bulk(word));
+        for words in calls {
+            out.array(words.len());
+            words.iter().for_each(|word| out.bulk(word));
+        }
         self.stream.write_all(out.as_bytes()).await?;
-        loop {
+        let mut replies = Vec::with_capacity(calls.len());
+        while replies.len() < calls.len() {
             let read = Reply::read(&self.input).map_err(io::Error::other)?;
             if let Some((reply, used)) = read {
                 self.input.drain(..used);
-                return Ok(reply);
+                replies.push(reply);
+                continue;
             }
             if self.input.len() > REPLY_MAX {
                 return Err(NoAnswer::Fails("the reply is too long".to_owned()));
@@ -111,6 +130,7 @@ impl Asker {
                 return Err(NoAnswer::Fails("the server has closed".to_owned()));
             }
         }
+        Ok(replies)
     }
 }
 

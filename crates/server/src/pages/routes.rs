@@ -4,42 +4,40 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use http_body_util::Full;
-use hyper::body::Bytes;
 use hyper::header::{
-    ALLOW, AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderMap,
-    HeaderValue, TRANSFER_ENCODING, WWW_AUTHENTICATE,
+    ALLOW, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, HOST, HeaderMap, HeaderValue, LOCATION,
+    TRANSFER_ENCODING, WWW_AUTHENTICATE,
 };
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::{Method, Request, StatusCode};
 
-use super::access::{Credentials, credentials, is_host};
+use super::access::{Credentials, credentials, is_foreign, is_host};
 use super::ask::{Asker, NoAnswer};
-use super::metrics;
+use super::desk::Desk;
+use super::moment::Wanted;
+use super::query::Query;
+use super::reply::{Page, json, json_text, own, text, whole};
+use super::{events, key, keys, metrics, moment};
 use crate::config::{ClientAccess, DENIED};
 use crate::state::log::Trouble;
 use crate::state::server::Server;
 
-const TEXT: &str = "text/plain; charset=utf-8";
-
 /// The form of metrics that every Prometheus reads.
 const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-pub(super) type Page = Response<Full<Bytes>>;
+const HTML: &str = include_str!("page/page.html");
+const STYLE: &str = include_str!("page/page.css");
+const SCRIPT: &str = include_str!("page/page.js");
+
+const PATHS: &str = "There are /, /metrics, /healthz and /readyz.\n";
 
 /// Answers a request.
-pub(super) async fn answer<B>(
-    server: &Arc<Server>,
-    peer: SocketAddr,
-    request: &Request<B>,
-) -> Page {
-    let settings = server.config.current();
-    let host = request
-        .headers()
-        .get(HOST)
-        .and_then(|host| host.to_str().ok());
+pub(super) async fn answer<B>(desk: &Arc<Desk>, peer: SocketAddr, request: &Request<B>) -> Page {
+    let settings = desk.server.config.current();
+    let headers = request.headers();
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok());
     // These tell nothing, and balancers name no host.
     let is_health = matches!(request.uri().path(), "/healthz" | "/readyz");
-    let is_one = request.headers().get_all(HOST).iter().count() == 1;
+    let is_one = headers.get_all(HOST).iter().count() == 1;
     let is_ours = is_one && host.is_some_and(|host| is_host(host, &settings.http_hosts));
     let is_heard = is_health || is_ours;
     if !is_heard {
@@ -54,23 +52,23 @@ pub(super) async fn answer<B>(
         page.headers_mut().insert(ALLOW, allowed);
         return page;
     }
-    if has_body(request.headers()) {
+    if has_body(headers) {
         let mut page = text(StatusCode::BAD_REQUEST, "A request has no body here.\n");
         let close = HeaderValue::from_static("close");
         page.headers_mut().insert(CONNECTION, close);
         return page;
     }
     let outcome = match request.uri().path() {
-        "/healthz" => health(server).await,
-        "/readyz" => Ok(readiness(server)),
-        "/metrics" if server.config.access(&peer.into()) == ClientAccess::Denied => {
+        "/healthz" => health(&desk.server).await,
+        "/readyz" => Ok(readiness(&desk.server)),
+        "/page.css" => Ok(own("text/css; charset=utf-8", STYLE)),
+        "/page.js" => Ok(own("text/javascript; charset=utf-8", SCRIPT)),
+        _ if desk.server.config.access(&peer.into()) == ClientAccess::Denied => {
             Err(NoAnswer::Denied(DENIED.to_owned()))
         }
-        "/metrics" => metrics_of(server, request.headers()).await,
-        _ => Ok(text(
-            StatusCode::NOT_FOUND,
-            "There are /metrics, /healthz and /readyz.\n",
-        )),
+        "/" => front(&desk.server, headers).await,
+        "/sign-in" => sign_in(&desk.server, headers).await,
+        path => data(desk, path, request).await,
     };
     outcome.unwrap_or_else(refused)
 }
@@ -101,14 +99,86 @@ fn readiness(server: &Server) -> Page {
     text(StatusCode::SERVICE_UNAVAILABLE, lacks)
 }
 
-async fn metrics_of(server: &Arc<Server>, headers: &HeaderMap) -> Result<Page, NoAnswer> {
-    let mut asker = Asker::connect(server, user(headers)?.as_ref()).await?;
+/// The page of time. It tells nothing itself, but a browser asks for a password here, if the
+/// server needs one.
+async fn front(server: &Arc<Server>, headers: &HeaderMap) -> Result<Page, NoAnswer> {
+    let known = async {
+        let mut asker = Asker::connect(server, user(headers)?.as_ref()).await?;
+        asker.ask(&[b"INFO", b"server"]).await
+    };
+    match known.await {
+        Err(NoAnswer::Unknown) => Err(NoAnswer::Unknown),
+        _ => Ok(own("text/html; charset=utf-8", HTML)),
+    }
+}
+
+/// Has the browser ask who somebody is, also where the default user needs no password.
+async fn sign_in(server: &Arc<Server>, headers: &HeaderMap) -> Result<Page, NoAnswer> {
+    let user = user(headers)?.ok_or(NoAnswer::Unknown)?;
+    Asker::connect(server, Some(&user)).await?;
+    let mut page = text(StatusCode::SEE_OTHER, "You are known.\n");
+    page.headers_mut()
+        .insert(LOCATION, HeaderValue::from_static("/"));
+    Ok(page)
+}
+
+/// What a user may know, by the commands that it may run.
+async fn data<B>(desk: &Arc<Desk>, path: &str, request: &Request<B>) -> Result<Page, NoAnswer> {
+    let headers = request.headers();
+    let site = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
+    if is_foreign(site) {
+        let why = "this is for the page of this server only".to_owned();
+        return Err(NoAnswer::Denied(why));
+    }
+    let known = [
+        "/metrics",
+        "/now",
+        "/hour",
+        "/events",
+        "/key",
+        "/forecast",
+        "/largest",
+    ];
+    if !known.contains(&path) {
+        return Ok(text(StatusCode::NOT_FOUND, PATHS));
+    }
+    let query = Query::of(request.uri().query());
+    let mut asker = Asker::connect(&desk.server, user(headers)?.as_ref()).await?;
+    // Who may not run SELECT may be shown the first database all the same.
+    if let Some(db) = query.bytes("db").filter(|db| *db != b"0") {
+        asker.ask(&[b"SELECT", db]).await?;
+    }
+    match path {
+        "/metrics" => metrics_of(&mut asker).await,
+        "/now" => Ok(json(
+            &moment::now(desk, &mut asker, &Wanted::of(&query)).await?,
+        )),
+        "/hour" => {
+            // The numbers are INFO's.
+            asker.ask(&[b"INFO", b"server"]).await?;
+            let every = query.number("every").unwrap_or(1).clamp(1, 3_600);
+            Ok(json_text(desk.hour.lock().write(every as usize)))
+        }
+        "/events" if request.method() == Method::GET => {
+            events::open(desk, asker, Wanted::of(&query)).await
+        }
+        "/key" => {
+            let key = query.bytes("key").unwrap_or_default();
+            Ok(json(&key::inspect(&mut asker, key).await?))
+        }
+        "/forecast" => Ok(json(&keys::due(desk, &mut asker, &query).await?)),
+        "/largest" => Ok(json(&keys::largest(desk, &mut asker, &query).await?)),
+        _ => Ok(text(StatusCode::NOT_FOUND, PATHS)),
+    }
+}
+
+async fn metrics_of(asker: &mut Asker) -> Result<Page, NoAnswer> {
     let info = asker.text(&[b"INFO", b"everything"]).await?;
     // A user may lack these rights, and while data is loaded there is no forecast.
     let times = asker.ask(&[b"LATENCY", b"HISTOGRAM"]).await.ok();
     let forecast = asker.ask(&[b"EXPIRY", b"FORECAST", b"65"]).await.ok();
     let text = metrics::write(&info, times.as_ref(), forecast.as_ref());
-    Ok(page(StatusCode::OK, METRICS, text))
+    Ok(whole(StatusCode::OK, METRICS, text))
 }
 
 /// The user that a request names, if it does.
@@ -133,25 +203,4 @@ fn refused(why: NoAnswer) -> Page {
         NoAnswer::Denied(why) => text(StatusCode::FORBIDDEN, &format!("{why}\n")),
         NoAnswer::Fails(why) => text(StatusCode::SERVICE_UNAVAILABLE, &format!("{why}\n")),
     }
-}
-
-fn text(status: StatusCode, text: &str) -> Page {
-    page(status, TEXT, text.to_owned())
-}
-
-fn page(status: StatusCode, kind: &'static str, body: String) -> Page {
-    let mut page = Response::new(Full::new(Bytes::from(body)));
-    *page.status_mut() = status;
-    let headers = page.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    for (name, value) in [
-        ("x-content-type-options", "nosniff"),
-        ("content-security-policy", "default-src 'none'"),
-        ("cross-origin-resource-policy", "same-origin"),
-        ("referrer-policy", "no-referrer"),
-    ] {
-        headers.insert(name, HeaderValue::from_static(value));
-    }
-    page
 }

@@ -12,7 +12,8 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::{sleep, timeout};
 
-use super::routes;
+use super::desk::Desk;
+use super::{hour, routes};
 use crate::config::Settings;
 use crate::state::server::Server;
 
@@ -73,9 +74,11 @@ impl Pages {
         let run = move || {
             crate::process::system::go_last();
             runtime.block_on(async {
-                let serving = serve(&server, listener);
+                let desk = Arc::new(Desk::of(&server));
+                let serving = serve(&desk, listener);
                 tokio::select! {
                     why = serving => tracing::error!(?why, "pages are not served any more"),
+                    () = hour::fill(&desk.hour, &server) => {}
                     _ = stopped => {}
                 }
             });
@@ -98,7 +101,7 @@ impl Pages {
     }
 }
 
-async fn serve(server: &Arc<Server>, listener: TcpListener) -> std::io::Result<()> {
+async fn serve(desk: &Arc<Desk>, listener: TcpListener) -> std::io::Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {
@@ -113,12 +116,12 @@ async fn serve(server: &Arc<Server>, listener: TcpListener) -> std::io::Result<(
                 continue;
             }
         };
-        let server = Arc::clone(server);
+        let desk = Arc::clone(desk);
         tokio::spawn(async move {
             let answers = service_fn(|request| {
-                let server = Arc::clone(&server);
+                let desk = Arc::clone(&desk);
                 async move {
-                    Ok::<_, std::convert::Infallible>(routes::answer(&server, peer, &request).await)
+                    Ok::<_, std::convert::Infallible>(routes::answer(&desk, peer, &request).await)
                 }
             });
             let mut http = http1::Builder::new();

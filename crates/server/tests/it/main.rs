@@ -4,6 +4,7 @@ mod applications;
 mod blocking;
 mod blocking_deaths;
 mod blocking_streams;
+mod browser;
 mod common;
 mod compatibility;
 mod connections;
@@ -21,6 +22,7 @@ mod logged;
 mod monitor;
 #[cfg(unix)]
 mod open_files;
+mod page;
 mod pages;
 mod persistence;
 mod process;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::common::{Folder, Server, eventually, have, ok};
 
 /// A server with pages, and their port.
-fn start(flags: &[&str]) -> (Server, u16) {
+pub(crate) fn start(flags: &[&str]) -> (Server, u16) {
     // Somebody else may take the port before the server does.
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let port = listener.local_addr().expect("an address").port();
@@ -19,7 +19,7 @@ fn start(flags: &[&str]) -> (Server, u16) {
     )
 }
 
-fn connect(port: u16) -> TcpStream {
+pub(crate) fn connect(port: u16) -> TcpStream {
     let stream = TcpStream::connect(SocketAddr::from(([127, 0, 0, 1], port))).expect("pages");
     let patience = Some(Duration::from_secs(20));
     stream.set_read_timeout(patience).expect("a socket");
@@ -36,13 +36,13 @@ fn exchange(port: u16, request: &[u8]) -> String {
     String::from_utf8_lossy(&reply).into_owned()
 }
 
-fn get(port: u16, path: &str, headers: &str) -> String {
+pub(crate) fn get(port: u16, path: &str, headers: &str) -> String {
     let request =
         format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{headers}\r\n");
     exchange(port, request.as_bytes())
 }
 
-fn status(reply: &str) -> &str {
+pub(crate) fn status(reply: &str) -> &str {
     reply.split(' ').nth(1).unwrap_or_default()
 }
 
