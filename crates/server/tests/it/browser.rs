@@ -42,8 +42,8 @@ impl Browser {
         let said = BufReader::new(program.stderr.take().expect("a pipe"));
         let mut lines = said.lines().map(|line| line.expect("text"));
         let line = lines.find(|line| line.contains("ws://")).expect("its port");
-        let port = line.split(['/', ':']).filter_map(|part| part.parse().ok());
-        let port: u16 = port.last().expect("a port");
+        let mut port = line.split(['/', ':']).filter_map(|part| part.parse().ok());
+        let port: u16 = port.next_back().expect("a port");
         // It goes on speaking, and must not wait for a reader.
         std::thread::spawn(move || lines.for_each(drop));
         let page = page_of(port);
@@ -140,11 +140,8 @@ fn page_of(port: u16) -> String {
         }
         assert!(read > 0, "{reply}");
     };
-    let pages = targets.as_array().expect("a list").iter();
-    let page = pages
-        .filter(|of| of["type"] == "page")
-        .next_back()
-        .expect("a page");
+    let mut pages = targets.as_array().expect("a list").iter();
+    let page = pages.rfind(|of| of["type"] == "page").expect("a page");
     let url = page["webSocketDebuggerUrl"].as_str().expect("an address");
     url[url.find("/devtools").expect("a path")..].to_owned()
 }
