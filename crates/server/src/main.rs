@@ -332,7 +332,7 @@ fn announce(running: &Running) {
         server.keyspace.shards(),
         persistence::what_is_kept(server),
         (running.pages()).map_or(String::new(), |address| format!(
-            "\nmetrics: http://{address}/metrics"
+            "\nlook: http://{address}/ (metrics: /metrics)"
         )),
         first.unwrap_or_default(),
     );
