@@ -43,6 +43,32 @@ impl Keyspace {
         self.shared.records.pushed()
     }
 
+    /// True if records may be taken, apart from those that were cut off.
+    #[inline]
+    #[must_use]
+    pub fn has_records(&self) -> bool {
+        self.shared.records.is_ready()
+    }
+
+    /// Says whether somebody tells what he has heard only when the [records](Self::records) that he
+    /// finds are on disk. Then a thread that tells of a change before it records it, for example by
+    /// an event, has its record counted before: those behind it are not taken until it is there.
+    pub fn set_promises(&self, count: bool) {
+        self.shared.records.set_promises(count);
+    }
+
+    /// The caller tells others of something within a [transaction](crate::Transaction), or is about
+    /// to. That is what the transaction records, in the end.
+    #[inline]
+    pub fn promise_record(&self) {
+        self.shared.records.promise();
+    }
+
+    /// A command has panicked on this thread, and records nothing.
+    pub fn forgo_record(&self) {
+        self.shared.records.release();
+    }
+
     /// Bytes of records that wait.
     #[must_use]
     pub fn waiting_record_bytes(&self) -> usize {

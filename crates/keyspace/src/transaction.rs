@@ -196,6 +196,12 @@ impl Keyspace {
         let since_ns = is_measured.then(|| self.hooks.stopwatch_ns());
         let records = &self.shared.records;
         let is_recording = records.is_on();
+        let opened = is_recording && whole && records.open_group();
+        if opened {
+            // Readers are told of each change as it happens. Nobody else records anything
+            // meanwhile.
+            records.promise();
+        }
         Begun::Runs(Transaction {
             keyspace: self,
             now,
@@ -203,7 +209,7 @@ impl Keyspace {
             whole,
             takes_gate,
             group: (is_recording && !whole).then(Box::default),
-            opened: is_recording && whole && records.open_group(),
+            opened,
             large: None,
             long: false,
             since_ns,

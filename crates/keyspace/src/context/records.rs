@@ -75,7 +75,7 @@ impl<'a> Context<'a, '_> {
                 (self.row).is_some_and(|row| matches!(handler(row), Handler::Whole(_))),
                 "other commands change data in one hold"
             );
-            return;
+            return self.keyspace.shared.records.release();
         }
         let queue = &self.keyspace.shared.records;
         let is_sent = |row: &Command| row.recorded == Recorded::AsSent;

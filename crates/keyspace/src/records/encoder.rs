@@ -54,6 +54,12 @@ impl Encoder {
         self.when = of.when;
     }
 
+    /// Appends what another one has written.
+    pub(super) fn append(&mut self, other: &Self) {
+        self.bytes.extend_from_slice(&other.bytes);
+        self.when = other.when.or(self.when);
+    }
+
     /// Hands over what was written, and begins anew in the memory of `into`.
     pub(super) fn take(&mut self, into: &mut Vec<u8>) {
         into.clear();

@@ -37,6 +37,7 @@
 mod encoder;
 mod queue;
 mod reader;
+mod waiting;
 
 pub(crate) use self::encoder::Encoder;
 pub(crate) use self::queue::RecordQueue;

@@ -3,14 +3,19 @@
 //! All threads share it. A record enters while the shards that it has changed are locked, so the
 //! records of one key stand in the order of its changes, and one that has seen another's effect
 //! stands behind that. So the order of the queue is the order of everything, and needs no stamps.
+//!
+//! Some changes are told before they are recorded: a script publishes a message, and its record is
+//! made when it ends. Such a thread *promises* a record: it takes a place in the queue, which
+//! counts as a record. What stands behind it is not taken before the place is filled. So who waits
+//! until all records are on disk that he finds counted waits for the promised one too.
 
-use std::collections::VecDeque;
 use std::sync::atomic::{
     AtomicBool, AtomicU64, AtomicUsize,
     Ordering::{Acquire, Relaxed, Release},
 };
 
 use super::Encoder;
+use super::waiting::Waiting;
 use crate::order::{Rank, Ranked};
 use crate::time::Now;
 
@@ -23,21 +28,21 @@ pub struct TakenRecords {
     pub is_cut: bool,
 }
 
-#[derive(Debug, Default)]
-struct Waiting {
-    last: Encoder,
-    /// What was cut off before: its bytes, and how many records there were by then.
-    cut: VecDeque<(Vec<u8>, u64)>,
-}
-
 /// Records that wait to be taken.
 #[derive(Debug)]
 pub(crate) struct RecordQueue {
     waiting: Ranked<Waiting>,
     /// How many records there ever were. Written while `waiting` is locked.
     pushed: AtomicU64,
+    /// How many of them may be taken, and how many were.
+    ready: AtomicU64,
+    taken: AtomicU64,
     /// Bytes that wait.
     bytes: AtomicUsize,
+    /// Places that were promised, and are not filled.
+    promised: AtomicUsize,
+    /// True if promises count: somebody waits for records before he tells what he has heard.
+    promises: AtomicBool,
     /// What one that has the whole keyspace has changed so far. Scripts within it add to that.
     open: Ranked<Option<Box<Encoder>>>,
     on: AtomicBool,
@@ -48,7 +53,11 @@ impl Default for RecordQueue {
         Self {
             waiting: Ranked::new(Rank::Records, Waiting::default()),
             pushed: AtomicU64::new(0),
+            ready: AtomicU64::new(0),
+            taken: AtomicU64::new(0),
             bytes: AtomicUsize::new(0),
+            promised: AtomicUsize::new(0),
+            promises: AtomicBool::new(false),
             open: Ranked::new(Rank::Records, None),
             on: AtomicBool::new(false),
         }
@@ -73,16 +82,60 @@ impl RecordQueue {
         db: u32,
         words: impl ExactSizeIterator<Item = &'w [u8]>,
     ) {
+        self.append(|encoder| encoder.command(now, db, words));
+    }
+
+    /// Appends a record, or fills the place that this thread was promised.
+    #[inline]
+    fn append(&self, write: impl FnOnce(&mut Encoder)) {
         let mut waiting = self.waiting.lock();
-        waiting.last.command(now, db, words);
+        waiting.append(write);
         self.count(&waiting);
     }
 
     #[inline]
     fn count(&self, waiting: &Waiting) {
-        self.bytes.store(waiting.last.len(), Relaxed);
+        self.bytes.store(waiting.bytes(), Relaxed);
+        self.ready.store(waiting.ready(), Relaxed);
+        self.promised.store(waiting.promised(), Relaxed);
         // Who sees a record's effect has locked its shard after this.
-        self.pushed.store(self.pushed.load(Relaxed) + 1, Release);
+        self.pushed.store(waiting.pushed(), Release);
+    }
+
+    /// Says whether promises count from now on.
+    pub(crate) fn set_promises(&self, count: bool) {
+        self.promises.store(count, Relaxed);
+    }
+
+    /// This thread is about to tell of a change that it records later: its next record counts from
+    /// now on.
+    #[inline]
+    pub(crate) fn promise(&self) {
+        if self.promises.load(Relaxed) && self.is_on() {
+            self.promise_now();
+        }
+    }
+
+    #[cold]
+    fn promise_now(&self) {
+        let mut waiting = self.waiting.lock();
+        waiting.promise();
+        self.count(&waiting);
+    }
+
+    /// This thread has changed nothing that it would have to record.
+    #[inline]
+    pub(crate) fn release(&self) {
+        if self.promised.load(Relaxed) > 0 {
+            self.release_now();
+        }
+    }
+
+    #[cold]
+    fn release_now(&self) {
+        let mut waiting = self.waiting.lock();
+        waiting.release();
+        self.count(&waiting);
     }
 
     /// How many records there ever were.
@@ -96,21 +149,25 @@ impl RecordQueue {
         self.bytes.load(Relaxed)
     }
 
+    /// True if records may be taken, apart from those that were cut off.
+    #[inline]
+    pub(crate) fn is_ready(&self) -> bool {
+        self.ready.load(Relaxed) != self.taken.load(Relaxed)
+    }
+
     /// Cuts the records off that wait. Nobody else is inside the keyspace.
     pub(crate) fn cut(&self) {
         let mut waiting = self.waiting.lock();
-        let mut bytes = Vec::new();
-        waiting.last.take(&mut bytes);
-        waiting.cut.push_back((bytes, self.pushed()));
-        self.bytes.store(0, Relaxed);
+        waiting.cut();
+        self.taken.store(waiting.ready(), Relaxed);
+        self.count(&waiting);
     }
 
     /// Appends records that are one. The shards that they have changed are locked.
     pub(crate) fn push_group(&self, group: &Encoder) {
-        if !group.is_empty() {
-            let mut waiting = self.waiting.lock();
-            waiting.last.group(group);
-            self.count(&waiting);
+        match group.is_empty() {
+            true => self.release(),
+            false => self.append(|encoder| encoder.group(group)),
         }
     }
 
@@ -136,16 +193,11 @@ impl RecordQueue {
     /// Takes all that wait, up to the first cut. Their bytes replace those of `into`.
     pub(crate) fn take(&self, into: &mut Vec<u8>) -> TakenRecords {
         let mut waiting = self.waiting.lock();
-        if let Some((bytes, until)) = waiting.cut.pop_front() {
-            *into = bytes;
-            let is_cut = true;
-            return TakenRecords { until, is_cut };
+        let taken = waiting.take(into);
+        if !taken.is_cut {
+            self.taken.store(taken.until, Relaxed);
         }
-        waiting.last.take(into);
-        self.bytes.store(0, Relaxed);
-        TakenRecords {
-            until: self.pushed(),
-            is_cut: false,
-        }
+        self.count(&waiting);
+        taken
     }
 }

@@ -474,6 +474,7 @@ impl Hold<'_> {
     #[cold]
     fn tell_new(&mut self, db: u32, key: &[u8], cause: Cause) {
         if self.state.observers & EVENTS != 0 {
+            self.shard.shared.records.promise();
             self.queue_event(db, key, Cause::New);
         }
         self.tell_observers(db, key, cause);
@@ -482,6 +483,9 @@ impl Hold<'_> {
     #[cold]
     fn tell_observers(&mut self, db: u32, key: &[u8], cause: Cause) {
         if self.state.observers & EVENTS != 0 {
+            if !cause.is_by_itself() {
+                self.shard.shared.records.promise();
+            }
             self.queue_event(db, key, cause);
         }
         if let Some(watched) = &self.state.watched {

@@ -359,3 +359,104 @@ fn each_expired_key_is_in_its_stream_once_whatever_the_log_has_by_a_crash() {
         assert_eq!(later.run("DBSIZE"), keys, "{shown}");
     }
 }
+
+/// A message left that told of what a crash took back: the record of a script is made at its end,
+/// and its events and messages were on their way before.
+#[test]
+fn who_hears_of_a_change_before_it_is_recorded_finds_the_record_counted() {
+    for reach in [Reach::Keys, Reach::Whole] {
+        let mut rig = Rig::recording();
+        rig.keyspace.set_promises(true);
+        rig.notify("KEA");
+        let words: [&[u8]; 2] = [b"INCR", b"a"];
+        let (incr, mut out) = (Args::from_slices(&words), Writer::new(Protocol::Resp2));
+        let keys = [&b"a"[..]].into_iter();
+        rig.seat.enter();
+        let begun = rig.keyspace.script(&mut rig.seat, rig.time, reach, keys);
+        let Begun::Runs(mut script) = begun else {
+            panic!("nobody else is there");
+        };
+        // Who has the whole keyspace may tell readers of each change, and so it has promised.
+        let has_promised = u64::from(reach == Reach::Whole);
+        assert_eq!(rig.keyspace.records(), has_promised);
+        script.call(
+            resolve(incr).expect("a command"),
+            &mut rig.session,
+            incr,
+            &mut out,
+        );
+        assert_eq!(rig.events(), ["0:incrby:a"]);
+        assert_eq!(rig.keyspace.records(), 1, "counted");
+        if reach == Reach::Keys {
+            // What others record meanwhile stands behind it.
+            std::thread::scope(|scope| {
+                scope.spawn(|| rig.keyspace.record(rig.time, &[b"PING"]));
+            });
+            assert_eq!(rig.keyspace.records(), 2);
+        }
+        assert!(!rig.keyspace.has_records());
+        assert_eq!(rig.records(), [""; 0], "not there yet");
+        script.end(&mut rig.seat, rig.time, &mut out);
+        rig.seat.leave();
+        assert!(rig.keyspace.has_records());
+        let expected = ["0: INCR a", "0: PING"];
+        let all = rig.keyspace.records() as usize;
+        assert_eq!(rig.records(), expected[..all]);
+    }
+}
+
+/// Those behind it would have waited for ever.
+#[test]
+fn a_promised_record_of_one_who_has_changed_nothing_is_none() {
+    let mut rig = Rig::recording();
+    rig.keyspace.set_promises(true);
+    for reach in [Reach::Keys, Reach::Whole] {
+        let before = rig.keyspace.records();
+        rig.seat.enter();
+        let keys = std::iter::empty();
+        let begun = rig.keyspace.script(&mut rig.seat, rig.time, reach, keys);
+        let Begun::Runs(script) = begun else {
+            panic!("nobody else is there");
+        };
+        rig.keyspace.promise_record();
+        rig.keyspace.promise_record();
+        assert_eq!(rig.keyspace.records(), before + 1);
+        let mut out = Writer::new(Protocol::Resp2);
+        script.end(&mut rig.seat, rig.time, &mut out);
+        rig.seat.leave();
+        assert!(rig.keyspace.has_records());
+        let mut bytes = Vec::new();
+        let until = rig.keyspace.take_records(&mut bytes).until;
+        assert_eq!((until, bytes.len()), (before + 1, 0));
+        assert!(!rig.keyspace.has_records());
+    }
+    rig.recorded("SET k v -> 0: SET k v");
+}
+
+#[test]
+fn every_command_that_tells_of_what_it_changes_keeps_its_promise() {
+    let mut rig = Rig::recording();
+    rig.keyspace.set_promises(true);
+    rig.notify("KEA");
+    for command in [
+        "MSET a 1 b 2 c 3",
+        "RENAME a d",
+        "COPY d e",
+        "HSET h f v",
+        "HDEL h f",
+        "SINTERSTORE s none none",
+        "FLUSHDB",
+        "SET k v",
+        "SWAPDB 0 1",
+        "FLUSHALL",
+        "SET k v EX 1",
+        "GETDEL k",
+        "BLPOP list 1",
+    ] {
+        rig.run(command);
+        rig.records();
+        let mut bytes = Vec::new();
+        let until = rig.keyspace.take_records(&mut bytes).until;
+        assert_eq!(until, rig.keyspace.records(), "{command}");
+    }
+}

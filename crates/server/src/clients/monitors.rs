@@ -18,32 +18,6 @@ use crate::pubsub::audience::Audience;
 /// Bytes of arguments that one line shows at most; what is more is counted.
 const SHOWN_MAX: usize = 4 << 20;
 
-/// Bytes of lines that wait for the end of their command.
-const WAITING_MAX: usize = 1 << 20;
-
-/// Lines that wait for the end of their command, when its record is made at the latest. A line that
-/// left before would tell of what may never be on disk.
-#[derive(Debug, Default)]
-pub(crate) struct Lines {
-    lines: Vec<Vec<u8>>,
-    bytes: usize,
-}
-
-impl Lines {
-    /// Keeps a line. False if they take too much: then nothing waits any more.
-    pub(crate) fn keep(&mut self, line: Vec<u8>) -> bool {
-        self.bytes += line.len();
-        self.lines.push(line);
-        self.bytes <= WAITING_MAX
-    }
-
-    /// Takes all that wait.
-    pub(crate) fn take(&mut self) -> Vec<Vec<u8>> {
-        self.bytes = 0;
-        std::mem::take(&mut self.lines)
-    }
-}
-
 /// The clients that are monitors.
 #[derive(Debug)]
 pub(crate) struct Monitors {

@@ -64,8 +64,6 @@ impl Turn<'_> {
             self.state.tally.commands -= 1;
             self.notes.counts.take_back();
             self.out.truncate(mark);
-            // They come again with it.
-            self.lines.take();
             return step;
         }
         // Time may have passed, so the clock is read before the next command: a command without
@@ -91,7 +89,6 @@ impl Turn<'_> {
         }
         if shared & checks::MONITORED != 0 {
             self.show(conn, row, args);
-            self.show_lines();
         }
         self.after(conn, Some(row), true, mark, step)
     }

@@ -3,7 +3,6 @@
 use tidewheel_resp::Writer;
 
 use crate::clients::connection::Connection;
-use crate::clients::monitors::Lines;
 use crate::counters::command_counts::CommandCounts;
 use crate::state::loop_state::LoopState;
 use crate::time::clock;
@@ -82,8 +81,6 @@ pub(crate) struct Turn<'a> {
     pub(crate) command_bytes: usize,
     /// A transaction runs: messages must not stand between its replies.
     pub(crate) in_transaction: bool,
-    /// Lines for monitors that tell of changes whose record may still be to be made.
-    pub(crate) lines: Lines,
     /// The command that has run was a short script, which has counted its time itself.
     pub(crate) ran_briefly: bool,
     /// The error of the script that has run is that of one of its calls, and was counted there.
@@ -111,7 +108,6 @@ impl<'a> Turn<'a> {
             out,
             command_bytes: 0,
             in_transaction: false,
-            lines: Lines::default(),
             ran_briefly: false,
             error_is_counted: false,
             over_limit: false,

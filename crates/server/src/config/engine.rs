@@ -32,5 +32,6 @@ pub(crate) fn apply(settings: &Settings, keyspace: &Keyspace) {
     rules
         .any_dump_version
         .store(settings.any_dump_version, Ordering::Relaxed);
+    keyspace.set_promises(settings.holds_replies());
     settings.collections.apply(&rules.packing);
 }

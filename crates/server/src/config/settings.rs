@@ -137,6 +137,11 @@ impl Settings {
         }
     }
 
+    /// True if replies wait until what they tell is on disk.
+    pub(crate) fn holds_replies(&self) -> bool {
+        self.append_only && self.sync_policy == SyncPolicy::Always
+    }
+
     /// The name of the file that is locked while a server may write the snapshot.
     pub(crate) fn snapshot_lock(&self) -> String {
         format!("{}.lock", self.snapshot_file)

@@ -58,6 +58,7 @@ pub(crate) fn run(server: &Server, seat: &mut Seat, ticket: Arc<Ticket>) {
         Ok(served) => InboxItem::Served(Box::new(served)),
         Err(_) => {
             seat.leave();
+            server.keyspace.forgo_record();
             tracing::error!(client = waiter.id, "closed: its command panicked");
             InboxItem::Close(Target {
                 id: waiter.id,

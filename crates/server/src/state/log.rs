@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use tidewheel_keyspace::Snapshot;
 
 use super::preface::Preface;
-use crate::config::{Settings, SyncPolicy};
+use crate::config::Settings;
 use crate::loop_handle::LoopHandle;
 
 /// What keeps the log from taking more.
@@ -141,7 +141,7 @@ impl LogState {
     /// moment at which none says so any more is on disk. Who changes settings calls this before
     /// anybody is answered.
     pub(crate) fn follow(&self, settings: &Settings, records: u64, loops: &[LoopHandle]) {
-        let holds = settings.append_only && settings.sync_policy == SyncPolicy::Always;
+        let holds = settings.holds_replies();
         let held = self.held.load(Relaxed);
         if holds == (held == u64::MAX) {
             return;

@@ -407,3 +407,69 @@ fn a_base_of_another_segment_is_refused() {
         "{said}"
     );
 }
+
+/// The record of a script or a transaction is made at its end. What left before had no record to
+/// wait for: it told of changes that a crash took back.
+#[test]
+fn with_always_no_word_of_a_script_leaves_before_what_it_changed_is_on_disk() {
+    let folder = Folder::new("log-words");
+    let flags = ["--appendfsync", "always", "--threads", "3"];
+    let more = [
+        "--notify-keyspace-events",
+        "KEA",
+        "--enable-debug-command",
+        "yes",
+    ];
+    let server = start(&folder, &[&flags[..], &more].concat());
+    let write = "redis.call('SET', KEYS[1], 'hot')";
+    let rest = "redis.call('PUBLISH', 'news', 'hot') \
+                local begun = os.clock() while os.clock() - begun < 1.2 do end";
+    let of_its_keys = format!("{write} {rest}");
+    let of_all = format!("redis.call('RANDOMKEY') {write} {rest}");
+    let alone = [
+        vec!["EVAL", &*of_its_keys, "1", "tea"],
+        vec!["EVAL", &*of_all, "1", "tea"],
+    ];
+    let multi = |body| {
+        let begin = [vec!["MULTI"], vec!["SET", "tea", "hot"]];
+        let tell = [vec!["PUBLISH", "news", "hot"], body, vec!["EXEC"]];
+        begin.into_iter().chain(tell).collect::<Vec<_>>()
+    };
+    let runs = [
+        vec![alone[0].clone()],
+        vec![alone[1].clone()],
+        multi(alone[0].clone()),
+        multi(vec!["DEBUG", "SLEEP", "1.2"]),
+    ];
+    for run in runs {
+        let mut client = server.client();
+        let (last, first) = run.split_last().expect("a command");
+        for words in first {
+            client.call(words);
+        }
+        let mut others: Vec<Client> = (0..4).map(|_| server.client()).collect();
+        for other in &mut others {
+            other.call(&["HELLO", "3"]);
+        }
+        for (at, other) in others.iter_mut().enumerate() {
+            match at {
+                0 => other.call(&["CLIENT", "TRACKING", "ON", "BCAST"]),
+                1 => other.call(&["SUBSCRIBE", "news"]),
+                2 => other.call(&["PSUBSCRIBE", "__key*__:*"]),
+                _ => other.call(&["MONITOR"]),
+            };
+        }
+        client.send(&command(last));
+        for (at, other) in others.iter_mut().enumerate() {
+            // Monitors on other loops are shown that a script begins.
+            if !other.is_silent() && at == 3 && first.is_empty() {
+                other.read();
+            }
+            assert!(other.is_silent(), "{at}: {run:?}");
+        }
+        client.read();
+        for other in &mut others {
+            assert!(!matches!(other.read(), Reply::Error(_)));
+        }
+    }
+}

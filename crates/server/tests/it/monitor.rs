@@ -1,6 +1,6 @@
 //! MONITOR: the commands that it shows, and the end of a monitor that does not read.
 
-use crate::common::{Client, Folder, Reply, Server, command, error, eventually, ok, simple, text};
+use crate::common::{Client, Reply, Server, error, eventually, ok, simple, text};
 
 /// A client that watches.
 fn monitor(server: &Server) -> Client {
@@ -139,30 +139,6 @@ fn a_monitor_that_does_not_read_is_closed_and_others_are_not_held_up() {
 }
 
 /// A script is shown before what it calls, once, also if it begins again with more locks.
-/// The lines were on their way while the script ran, and its record is made at the end: so they
-/// waited for no record.
-#[test]
-fn with_always_a_script_is_shown_when_what_it_changed_is_on_disk() {
-    let folder = Folder::new("monitor-always");
-    let log = ["--dir", folder.text(), "--appendonly", "yes"];
-    let flags = [&log[..], &["--appendfsync", "always", "--threads", "4"]].concat();
-    let server = Server::start_logged(&flags);
-    server.logged("loaded the log");
-    let mut monitors: Vec<Client> = (0..4).map(|_| monitor(&server)).collect();
-    let mut client = server.client();
-    let script = "redis.call('SET', KEYS[1], 'hot') \
-                  local begun = os.clock() while os.clock() - begun < 1 do end";
-    client.send(&command(&["EVAL", script, "1", "tea"]));
-    for monitor in &mut monitors {
-        assert!(monitor.is_silent(), "nothing is on disk yet");
-    }
-    assert!(matches!(client.read(), Reply::Null));
-    for monitor in &mut monitors {
-        assert!(seen(monitor).contains("EVAL"));
-        assert_eq!(seen(monitor), "0 lua \"SET\" \"tea\" \"hot\"");
-    }
-}
-
 #[test]
 fn a_script_is_shown_with_its_calls() {
     let server = Server::start(&["--threads", "2"]);

@@ -63,26 +63,12 @@ impl Turn<'_> {
         args: impl ExactSizeIterator<Item = &'a [u8]>,
     ) {
         let line = monitors::line(self.state.time, db, client, args);
-        self.show_line(line);
+        self.show_line(&line);
     }
 
-    /// Shows a line to the monitors: while replies wait for the log, when the command has ended.
-    /// The record of a transaction or a script is made at its end: until then monitors' output has
-    /// no record to wait for.
-    pub(super) fn show_line(&mut self, line: Vec<u8>) {
-        let server = &self.state.server;
-        if !server.log.holds_replies() {
-            return server.monitors.show(&line);
-        }
-        if !self.lines.keep(line) {
-            self.show_lines();
-        }
-    }
-
-    /// Shows the lines that have waited.
-    pub(crate) fn show_lines(&mut self) {
-        for line in self.lines.take() {
-            self.state.server.monitors.show(&line);
-        }
+    /// Shows a line to the monitors.
+    pub(super) fn show_line(&mut self, line: &[u8]) {
+        self.tells();
+        self.state.server.monitors.show(line);
     }
 }

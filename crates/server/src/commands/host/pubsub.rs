@@ -172,6 +172,7 @@ impl Turn<'_> {
     }
 
     pub(super) fn publish(&mut self, conn: &mut Connection, args: Args<'_>) -> HandlerResult {
+        self.tells();
         let receivers = self.state.server.hub.publish(&args[1], &args[2]);
         self.answer_publisher(conn, receivers)
     }
@@ -181,9 +182,18 @@ impl Turn<'_> {
         conn: &mut Connection,
         args: Args<'_>,
     ) -> HandlerResult {
+        self.tells();
         let hub = &self.state.server.hub;
         let receivers = hub.publish_to_shard(&args[1], &args[2]);
         self.answer_publisher(conn, receivers)
+    }
+
+    /// Others are about to be told of something. Within a transaction or a script, that waits for
+    /// its record.
+    pub(super) fn tells(&self) {
+        if self.in_transaction {
+            self.state.server.keyspace.promise_record();
+        }
     }
 
     fn answer_publisher(&mut self, conn: &mut Connection, receivers: usize) -> HandlerResult {

@@ -375,7 +375,7 @@ impl Turn<'_> {
             }
             code.learned().has_run();
             for line in calls_shown {
-                self.show_line(line);
+                self.show_line(&line);
             }
             // It has raised the error of a call, or returned it.
             self.error_is_counted =
@@ -628,7 +628,7 @@ impl Run<'_, '_, '_> {
         self.calls_shown.push(line);
         if self.acted || is_long || self.calls_shown.len() >= SHOWN_MAX {
             for line in self.calls_shown.drain(..) {
-                self.turn.show_line(line);
+                self.turn.show_line(&line);
             }
         }
     }

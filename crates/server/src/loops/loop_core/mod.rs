@@ -195,8 +195,10 @@ impl<K: Sockets> LoopCore<K> {
     #[inline]
     fn mind_log(&self) {
         let server = self.server();
-        if server.log.is_on() && server.keyspace.waiting_record_bytes() > 0 {
-            server.log.wake();
+        if server.log.is_on() {
+            if server.keyspace.has_records() {
+                server.log.wake();
+            }
             if server.keyspace.waiting_record_bytes() > RECORD_BYTES_MAX {
                 self.wait_for_log();
             }

@@ -76,6 +76,7 @@ impl Worker {
                 // It may have had the whole keyspace, or been a long script.
                 state.seat.give_back();
                 state.seat.moves();
+                state.server.keyspace.forgo_record();
                 state.beside_script = false;
                 let (client, address) = (link.conn.client.id, &link.conn.client.peer);
                 tracing::error!(client, %address, "closed: its command panicked");

@@ -14,7 +14,9 @@
 //! 4. With `always`, bytes leave a connection only when all records are on disk that had been made
 //!    before they were to leave. So no client sees what a crash takes back: neither its own changes
 //!    nor those of others. That is at the only two places where bytes leave, `Turn::send` and
-//!    `Link::send_output`.
+//!    `Link::send_output`. A script or a transaction is recorded at its end. If others are told of
+//!    something before, by a message, an event or a monitor's line, its record counts from then on,
+//!    and what they are told waits for it, and so does all that others record meanwhile.
 //! 5. A new base (BGREWRITEAOF, or when the log has grown enough): the records are cut while nobody
 //!    is inside, and a snapshot begins at the same moment. At the cut the writer begins a segment.
 //!    When the snapshot is on disk under that segment's name, the log is synced, with the time: the

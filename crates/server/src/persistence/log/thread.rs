@@ -258,7 +258,7 @@ impl<D: Folder> LogThread<D> {
             return;
         }
         log.fall_asleep();
-        if self.server.keyspace.waiting_record_bytes() == 0 && !log.is_wanted() {
+        if !self.server.keyspace.has_records() && !log.is_wanted() {
             std::thread::park_timeout(match self.writer.is_unsaid() {
                 true => GATHER,
                 false => REST,
@@ -272,7 +272,7 @@ impl<D: Folder> LogThread<D> {
 
     /// Says in the log that all is on disk, if that is so and nothing more has come.
     pub(crate) fn say_synced(&mut self) -> bool {
-        let is_idle = self.server.keyspace.waiting_record_bytes() == 0;
+        let is_idle = !self.server.keyspace.has_records();
         let says = is_idle && self.writer.is_done();
         if says {
             self.writer.say_synced(&self.server);

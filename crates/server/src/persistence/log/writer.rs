@@ -19,6 +19,8 @@ pub(super) struct LogWriter<D: Folder> {
     log: Log<D>,
     /// Records that were taken, and are not written yet.
     taken: VecDeque<(Vec<u8>, TakenRecords)>,
+    /// How many records there were up to the last that was taken.
+    until: u64,
     /// Positions of the log that are not on disk, and how many records there are up to each.
     written: VecDeque<(u64, u64)>,
     /// The position behind the base.
@@ -33,6 +35,7 @@ impl<D: Folder> LogWriter<D> {
             base: log.written(),
             log,
             taken: VecDeque::new(),
+            until: 0,
             written: VecDeque::new(),
             is_unsaid: false,
         }
@@ -48,15 +51,13 @@ impl<D: Folder> LogWriter<D> {
         while let Some((bytes, taken)) = self.taken.front() {
             let (until, is_cut) = (taken.until, taken.is_cut);
             if !bytes.is_empty() {
-                match self.log.append(moment(server), bytes) {
-                    Ok(position) => self.written.push_back((position, until)),
-                    Err(why) => {
-                        self.fail(server, &why);
-                        return has_written;
-                    }
+                if let Err(why) = self.log.append(moment(server), bytes) {
+                    self.fail(server, &why);
+                    return has_written;
                 }
                 self.is_unsaid = true;
             }
+            self.written.push_back((self.log.written(), until));
             has_written = true;
             self.taken.pop_front();
             if is_cut {
@@ -67,7 +68,7 @@ impl<D: Folder> LogWriter<D> {
             tracing::info!("the log can be written again");
             self.set_trouble(server, Trouble::None);
         }
-        self.count(server);
+        self.publish(server);
         has_written
     }
 
@@ -75,7 +76,8 @@ impl<D: Folder> LogWriter<D> {
         while self.taken.len() < TAKEN_MAX {
             let mut bytes = Vec::new();
             let taken = server.keyspace.take_records(&mut bytes);
-            if bytes.is_empty() && !taken.is_cut {
+            // A record that was promised may have no bytes.
+            if taken.until == std::mem::replace(&mut self.until, taken.until) && !taken.is_cut {
                 return;
             }
             server.observer.took(&bytes, taken);
