@@ -154,6 +154,12 @@ impl Keyspace {
         limit != 0 && self.used_memory() + incoming as u64 > limit
     }
 
+    /// True if more than `maxmemory` is used, whatever the policy. Lock-free.
+    #[must_use]
+    pub fn is_above_limit(&self) -> bool {
+        self.lacks(0)
+    }
+
     /// True if more than `maxmemory` is used and the policy may evict. Then
     /// [`shrink`](Self::shrink) is worth calling. Lock-free.
     #[must_use]

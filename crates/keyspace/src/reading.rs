@@ -1,5 +1,7 @@
 //! Readings of one shard's counters.
 
+use tidewheel_store::Forecast;
+
 use crate::shard::{Counters, Hold};
 use crate::time::Now;
 use crate::value::own_deadline;
@@ -33,6 +35,8 @@ pub(crate) struct DatabaseReading {
 pub(crate) struct ShardReading {
     pub(crate) counters: Counters,
     pub(crate) changes: u64,
+    /// Keys whose deadline is reached.
+    pub(crate) overdue: u64,
     pub(crate) databases: Vec<DatabaseReading>,
 }
 
@@ -42,11 +46,24 @@ impl ShardReading {
         Self {
             counters: hold.counters,
             changes: hold.changes,
+            overdue: overdue(hold, now),
             databases: databases
                 .map(|db| DatabaseReading::of(hold, db, now))
                 .collect(),
         }
     }
+}
+
+/// Keys whose deadline is reached. Nothing is looked at if there can be none.
+fn overdue(hold: &mut Hold<'_>, now: &Now) -> u64 {
+    if !now.reached(hold.published()) {
+        return 0;
+    }
+    let mut windows: Forecast = [0; 65];
+    for db in 0..hold.databases() {
+        hold.entries(db).forecast(now.tick, &mut windows);
+    }
+    windows[0]
 }
 
 impl DatabaseReading {

@@ -17,6 +17,8 @@ pub struct Stats {
     pub misses: u64,
     /// Keys removed because their deadline was reached, however it was noticed.
     pub expired: u64,
+    /// Keys whose deadline is reached, and which are not removed yet.
+    pub overdue: u64,
     /// Members removed because their deadline was reached.
     pub expired_members: u64,
     /// Keys removed to free memory.
@@ -79,6 +81,7 @@ impl Keyspace {
             }
             stats.add(&reading.counters);
             stats.changes += reading.changes;
+            stats.overdue += reading.overdue;
             for (sum, part) in databases.iter_mut().zip(&reading.databases) {
                 sum.add(part);
             }

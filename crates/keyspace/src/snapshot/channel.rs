@@ -112,6 +112,8 @@ pub(super) struct Shared {
     /// Bytes on the way, and those that are kept.
     on_the_way: AtomicUsize,
     kept: AtomicUsize,
+    /// The most of both together.
+    peak: AtomicUsize,
     pub(super) limits: SnapshotLimits,
     /// The tick of the first instant.
     pub(super) tick: u64,
@@ -140,6 +142,7 @@ impl Shared {
             to,
             on_the_way: AtomicUsize::new(0),
             kept: AtomicUsize::new(0),
+            peak: AtomicUsize::new(0),
             limits,
             tick,
             parts: AtomicUsize::new(parts),
@@ -158,6 +161,7 @@ impl Shared {
     /// Sends something. If nobody takes it, the snapshot has failed.
     pub(super) fn send(&self, item: Item) {
         self.on_the_way.fetch_add(item.bytes(), Relaxed);
+        self.note_peak();
         if self.to.send(item).is_err() {
             self.fail(SnapshotFailure::NotWritten);
         }
@@ -172,6 +176,14 @@ impl Shared {
     pub(super) fn count_kept(&self, before: usize, after: usize) {
         // Both are sums of the same parts, so their difference wraps around to the right one.
         self.kept.fetch_add(after.wrapping_sub(before), Relaxed);
+        self.note_peak();
+    }
+
+    fn note_peak(&self) {
+        let held = self.held_bytes();
+        if held > self.peak.load(Relaxed) {
+            self.peak.fetch_max(held, Relaxed);
+        }
     }
 
     /// Bytes that are kept in memory until they are in the file, about.
@@ -293,5 +305,11 @@ impl SnapshotCourse {
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         self.0.held_bytes()
+    }
+
+    /// The most that these were so far.
+    #[must_use]
+    pub fn peak_held_bytes(&self) -> usize {
+        self.0.peak.load(Relaxed)
     }
 }

@@ -77,8 +77,10 @@ counters! {
     errors,
     /// Turns of the event loop.
     turns,
-    /// Nanoseconds spent in turns.
-    busy_ns,
+    /// Microseconds spent in turns.
+    busy_us,
+    /// Microseconds spent on what has expired.
+    expiry_us,
     /// Turns that ended with expiry left to do.
     budget_hits,
     /// Keys expired on behalf of another loop.
@@ -96,9 +98,13 @@ struct RateWindow {
     commands: AtomicU64,
     input: AtomicU64,
     output: AtomicU64,
+    turns: AtomicU64,
+    busy_us: AtomicU64,
     commands_rate: AtomicU64,
     input_rate: AtomicU64,
     output_rate: AtomicU64,
+    turns_rate: AtomicU64,
+    busy_us_rate: AtomicU64,
 }
 
 /// Momentary rates, a second.
@@ -107,6 +113,8 @@ pub(crate) struct MomentaryRates {
     pub(crate) commands: u64,
     pub(crate) input_bytes: u64,
     pub(crate) output_bytes: u64,
+    pub(crate) turns: u64,
+    pub(crate) busy_us: u64,
 }
 
 impl RateWindow {
@@ -120,6 +128,8 @@ impl RateWindow {
             (&counters.commands, &self.commands, &self.commands_rate),
             (&counters.input_bytes, &self.input, &self.input_rate),
             (&counters.output_bytes, &self.output, &self.output_rate),
+            (&counters.turns, &self.turns, &self.turns_rate),
+            (&counters.busy_us, &self.busy_us, &self.busy_us_rate),
         ] {
             let count = counter.load(Ordering::Relaxed);
             let before = last.swap(count, Ordering::Relaxed);
@@ -143,6 +153,8 @@ impl LoopCounters {
         sum.commands += self.rates.commands_rate.load(Ordering::Relaxed);
         sum.input_bytes += self.rates.input_rate.load(Ordering::Relaxed);
         sum.output_bytes += self.rates.output_rate.load(Ordering::Relaxed);
+        sum.turns += self.rates.turns_rate.load(Ordering::Relaxed);
+        sum.busy_us += self.rates.busy_us_rate.load(Ordering::Relaxed);
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod command_counts;
 pub(crate) mod latency;
+pub(crate) mod memory_marks;
 pub(crate) mod metrics;
 pub(crate) mod slow_log;
 pub(crate) mod times;

@@ -60,6 +60,8 @@ pub(crate) struct LoopHandle {
     pub(crate) client_memory: AtomicUsize,
     /// Connections that CLIENT PAUSE holds back.
     pub(crate) paused: AtomicUsize,
+    /// Bytes of the Lua state, if there is one.
+    pub(crate) lua_bytes: AtomicUsize,
     pub(crate) counters: LoopCounters,
     pub(crate) command_counts: SharedCounts,
     /// The script that runs on the loop.
@@ -85,6 +87,7 @@ impl LoopHandle {
             connections: AtomicUsize::new(0),
             client_memory: AtomicUsize::new(0),
             paused: AtomicUsize::new(0),
+            lua_bytes: AtomicUsize::new(0),
             counters: LoopCounters::default(),
             command_counts: SharedCounts::default(),
             script: Running::default(),

@@ -51,7 +51,7 @@ const COLUMNS: &[Column] = &[
     ("connections", |of| of.totals.connections as f64),
     ("errors", |of| of.totals.errors as f64),
     ("turns", |of| of.totals.turns as f64),
-    ("busy_ns", |of| of.totals.busy_ns as f64),
+    ("busy_us", |of| of.totals.busy_us as f64),
     ("cpu_s", |of| of.cpu.user + of.cpu.system),
     ("hits", |of| of.stats.hits as f64),
     ("misses", |of| of.stats.misses as f64),

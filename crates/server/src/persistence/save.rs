@@ -109,6 +109,7 @@ fn write(server: &Server, snapshot: Snapshot, preface: &Preface, changes: u64, n
     if course.failure() == Some(SnapshotFailure::Cancelled) {
         tracing::info!("the snapshot was cancelled");
     } else {
+        snapshots.note_cost(server.clock.now().tick);
         conclude(server, &saved, changes, now_s);
     }
 }

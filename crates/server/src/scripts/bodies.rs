@@ -112,6 +112,8 @@ pub(crate) struct Bodies {
     state: Mutex<State>,
     /// Counts how often some were dropped.
     version: AtomicU64,
+    /// Counts those that made room for others.
+    evicted: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -131,7 +133,7 @@ impl Bodies {
         }
         state.bytes += body.text.len() + BODY_BYTES;
         let (name, body) = (body.name, Arc::new(body));
-        let mut dropped = false;
+        let mut dropped = 0;
         // Many at once: each loop forgets what it has compiled when some are dropped.
         let bound = match state.bytes > BYTES_MAX {
             true => BYTES_MAX / 8 * 7,
@@ -142,13 +144,14 @@ impl Bodies {
         {
             if let Some(old) = state.by_name.remove(&oldest) {
                 state.bytes -= old.text.len() + BODY_BYTES;
-                dropped = true;
+                dropped += 1;
             }
         }
         state.by_name.insert(name, Arc::clone(&body));
         state.order.push_back(name);
         drop(state);
-        if dropped {
+        if dropped > 0 {
+            self.evicted.fetch_add(dropped, Ordering::Relaxed);
             self.version.fetch_add(1, Ordering::Release);
         }
         body
@@ -170,7 +173,37 @@ impl Bodies {
         (state.by_name.len(), state.bytes)
     }
 
+    /// How many made room for others, since that was reset.
+    pub(crate) fn evicted(&self) -> u64 {
+        self.evicted.load(Ordering::Relaxed)
+    }
+
+    /// Begins to count anew (CONFIG RESETSTAT).
+    pub(crate) fn reset_evicted(&self) {
+        self.evicted.store(0, Ordering::Relaxed);
+    }
+
     pub(super) fn version(&self) -> u64 {
         self.version.load(Ordering::Acquire)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scripts_that_make_room_for_others_are_counted() {
+        let bodies = Bodies::default();
+        for first in [b'1', b'2', b'3'] {
+            let text = vec![first; BYTES_MAX * 2 / 5];
+            let body = Body::new(Sha::of(&[first]), &text, ScriptFlags::default());
+            bodies.add(body);
+        }
+        assert_eq!((bodies.evicted(), bodies.totals().0), (1, 2));
+        bodies.clear();
+        assert_eq!(bodies.evicted(), 1, "that was asked for");
+        bodies.reset_evicted();
+        assert_eq!(bodies.evicted(), 0);
     }
 }

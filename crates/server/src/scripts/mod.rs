@@ -65,6 +65,14 @@ pub(crate) fn put_back(mut interpreter: Box<Interpreter>) {
     INTERPRETER.set(Some(interpreter));
 }
 
+/// Returns the bytes of the thread's Lua state, unless there is none, or a script runs.
+pub(crate) fn lua_bytes() -> Option<usize> {
+    let interpreter = INTERPRETER.take()?;
+    let bytes = interpreter.engine.memory();
+    INTERPRETER.set(Some(interpreter));
+    Some(bytes)
+}
+
 /// One loop's scripts.
 #[derive(Debug, Default)]
 pub(crate) struct Scripts {

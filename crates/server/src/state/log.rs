@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{
-    AtomicBool, AtomicU8, AtomicU64,
+    AtomicBool, AtomicU8, AtomicU64, AtomicUsize,
     Ordering::{Relaxed, SeqCst},
 };
 use std::sync::mpsc::{Receiver, Sender};
@@ -78,6 +78,8 @@ pub(crate) struct LogState {
     pub(crate) rewrite_failures: AtomicU64,
     /// Milliseconds that the last attempt took; 0 before the first.
     pub(crate) rewrite_ms: AtomicU64,
+    /// The most bytes that were held for it.
+    pub(crate) rewrite_held: AtomicUsize,
     /// The tick from which on a base may be tried again.
     pub(crate) rewrite_from: AtomicU64,
     pub(crate) rewrites: AtomicU64,
@@ -105,6 +107,7 @@ impl Default for LogState {
             base_bytes: AtomicU64::new(0),
             rewrite_failures: AtomicU64::new(0),
             rewrite_ms: AtomicU64::new(0),
+            rewrite_held: AtomicUsize::new(0),
             rewrite_from: AtomicU64::new(0),
             rewrites: AtomicU64::new(0),
             is_syncing: AtomicBool::new(false),

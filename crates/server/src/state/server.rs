@@ -14,6 +14,7 @@ use crate::clients::pause::Pause;
 use crate::clients::registry::Clients;
 use crate::config::{ConfigFile, Live, Settings};
 use crate::counters::latency::Latency;
+use crate::counters::memory_marks::MemoryMarks;
 use crate::counters::metrics::{ExpiryRate, LoopTally};
 use crate::counters::slow_log::SlowLog;
 use crate::counters::tls::TlsCounts;
@@ -64,8 +65,7 @@ pub(crate) struct Server {
     pub(crate) started: AtomicU64,
     /// Counters at the last CONFIG RESETSTAT.
     pub(crate) stats_base: Mutex<LoopTally>,
-    /// The most memory that was in use whenever somebody asked.
-    pub(crate) peak_memory: AtomicU64,
+    pub(crate) memory_marks: MemoryMarks,
     pub(crate) expiry_rate: ExpiryRate,
     pub(crate) slow_log: SlowLog,
     pub(crate) denials: Denials,
@@ -221,7 +221,7 @@ impl Server {
             tls_counts: TlsCounts::default(),
             own_files: parts.own_files,
             stats_base: Mutex::default(),
-            peak_memory: AtomicU64::new(0),
+            memory_marks: MemoryMarks::default(),
             expiry_rate: ExpiryRate::default(),
             slow_log: SlowLog::default(),
             denials: Denials::default(),

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use parking_lot::Mutex;
 use tidewheel_keyspace::SnapshotCourse;
@@ -39,8 +39,10 @@ pub(crate) struct Snapshots {
     course: Mutex<Option<Background>>,
     /// How many were begun in the background. Loops see by it that there is something to walk over.
     begun: AtomicU64,
-    /// Milliseconds that the last one took; 0 before the first.
+    /// Milliseconds that the last one in the background took, 0 before the first, and the most
+    /// bytes that were held for it.
     took_ms: AtomicU64,
+    held: AtomicUsize,
     /// The tick at which the last one ended, or of the start.
     ended: AtomicU64,
 }
@@ -51,6 +53,13 @@ pub(crate) struct Background {
     pub(crate) course: SnapshotCourse,
     /// The tick at which it has begun.
     pub(crate) since: u64,
+}
+
+impl Background {
+    /// Milliseconds that it has taken until now. One that took no time was there nevertheless.
+    pub(crate) fn took_ms(&self, tick: u64) -> u64 {
+        tick.saturating_sub(self.since).max(1)
+    }
 }
 
 impl Snapshots {
@@ -70,6 +79,7 @@ impl Snapshots {
             course: Mutex::default(),
             begun: AtomicU64::new(0),
             took_ms: AtomicU64::new(0),
+            held: AtomicUsize::new(0),
             ended: AtomicU64::new(tick),
         }
     }
@@ -136,16 +146,24 @@ impl Snapshots {
 
     /// It has ended at a tick.
     pub(crate) fn end(&self, tick: u64) {
-        if let Some(background) = self.course.lock().take() {
-            let ms = tick.saturating_sub(background.since);
-            self.took_ms.store(ms, Relaxed);
+        if self.course.lock().take().is_some() {
             self.ended.store(tick, Relaxed);
         }
     }
 
-    /// Milliseconds that the last one took.
-    pub(crate) fn took_ms(&self) -> u64 {
-        self.took_ms.load(Relaxed)
+    /// Notes what the one in the background has taken until now.
+    pub(crate) fn note_cost(&self, tick: u64) {
+        if let Some(background) = self.background() {
+            self.took_ms.store(background.took_ms(tick), Relaxed);
+            self.held
+                .store(background.course.peak_held_bytes(), Relaxed);
+        }
+    }
+
+    /// Milliseconds that the last one in the background took, 0 before the first, and the most
+    /// bytes that were held for it.
+    pub(crate) fn cost(&self) -> (u64, usize) {
+        (self.took_ms.load(Relaxed), self.held.load(Relaxed))
     }
 
     /// True if a snapshot is due at a tick, by these points and so many changes.

@@ -122,6 +122,7 @@ impl LoopExpiry {
         let began_us = clock::micros(state.time);
         let (next, spent) = self.pass(state, shards, end);
         let took_us = clock::micros(state.time).saturating_sub(began_us);
+        state.tally.expiry_us += took_us;
         state.note_event(LatencyEvent::ExpireCycle, took_us);
         if let Some(steps) = spent {
             self.at = (first + steps) % own.count;
@@ -197,13 +198,15 @@ impl LoopExpiry {
         let Some(whom) = find_late_loop(state) else {
             return;
         };
-        let end = clock::micros(state.time) + state.settings.expiry_turn_us;
+        let began_us = clock::micros(state.time);
+        let end = began_us + state.settings.expiry_turn_us;
         let loops = state.server.loops.len();
         let theirs = LoopShards::of(whom, loops, state.server.keyspace.shards());
         let before = self.expired;
         let shards = (0..theirs.count).rev().map(|at| theirs.get(at));
         let (_, spent) = self.pass(state, shards, end);
         state.tally.helped += self.expired - before;
+        state.tally.expiry_us += clock::micros(state.time).saturating_sub(began_us);
         // A whole pass did not remove what is still due: it is not tried again within this tick.
         let floor = match spent {
             Some(_) => 0,

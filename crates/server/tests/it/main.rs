@@ -13,6 +13,7 @@ mod expired_streams;
 mod expiry;
 mod functions;
 mod hostile;
+mod info;
 mod inspect;
 #[cfg(unix)]
 mod killed;

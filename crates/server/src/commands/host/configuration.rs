@@ -96,6 +96,8 @@ impl Turn<'_> {
         }
         self.state.server.keyspace.reset_stats();
         self.state.server.tls_counts.reset();
+        self.state.server.scripts.reset_evicted();
+        self.state.server.memory_marks.reset(self.state.time);
         // This call is the first that is counted again.
         let row = tidewheel_keyspace::resolve(args)?;
         let state = &*self.state;

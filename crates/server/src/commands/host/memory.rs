@@ -1,7 +1,5 @@
 //! MEMORY STATS, DOCTOR, PURGE and MALLOC-STATS.
 
-use std::sync::atomic::Ordering;
-
 use tidewheel_keyspace::Stats;
 
 use super::HandlerResult;
@@ -19,8 +17,9 @@ const LITTLE: u64 = 5 << 20;
 pub(super) struct MemoryUsage {
     /// Bytes of the data.
     pub(super) used: u64,
-    /// The most bytes of the data at any moment in which somebody asked.
+    /// The most bytes of the data, and the wall time of that, in seconds.
     pub(super) peak: u64,
+    pub(super) peak_s: i64,
     /// Bytes of the process, as the system counts.
     pub(super) resident: u64,
     /// Bytes of the clients' buffers.
@@ -34,7 +33,8 @@ pub(super) struct MemoryUsage {
 impl MemoryUsage {
     pub(super) fn read(state: &LoopState, stats: &Stats) -> Self {
         let (server, used) = (&state.server, stats.used_memory);
-        let earlier = server.peak_memory.fetch_max(used, Ordering::Relaxed);
+        server.memory_marks.note(&server.keyspace, state.time);
+        let (peak, peak_s) = server.memory_marks.peak();
         let clients = server.clients.snapshot();
         let held = clients
             .iter()
@@ -43,7 +43,8 @@ impl MemoryUsage {
         let each = size_of::<crate::clients::registry::Client>() + size_of::<Connection>();
         Self {
             used,
-            peak: earlier.max(used),
+            peak: peak.max(used),
+            peak_s,
             resident: system::resident_bytes().unwrap_or(0),
             clients: held.sum(),
             overhead: connections * each as u64,
@@ -210,6 +211,7 @@ mod tests {
         let well = MemoryUsage {
             used: 10 << 20,
             peak: 11 << 20,
+            peak_s: 0,
             resident: 12 << 20,
             clients: 1 << 20,
             overhead: 0,

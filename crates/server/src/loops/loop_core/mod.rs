@@ -39,7 +39,9 @@ use self::table::Answer;
 use self::waiting::ANSWERS;
 use crate::loop_handle::inbox::InboxItem;
 use crate::net::byte_stream::ByteStream as _;
+use crate::scripts;
 use crate::state::log::Trouble;
+use crate::time::clock;
 use crate::upkeep::expired;
 use crate::upkeep::expiry::LoopExpiry;
 
@@ -114,6 +116,7 @@ impl<K: Sockets> LoopCore<K> {
     pub(crate) fn wake(&mut self) {
         self.handle().awake();
         self.state.refresh_time();
+        self.woken_us = clock::micros(self.state.time);
         self.state.tally.turns += 1;
         if self.now() != self.last_tick {
             self.new_tick();
@@ -139,6 +142,11 @@ impl<K: Sockets> LoopCore<K> {
         self.worker.notes.publish_counters(&mut self.state);
         let paused = self.table.paused.len();
         self.handle().paused.store(paused, Ordering::Relaxed);
+        if let Some(bytes) = scripts::lua_bytes() {
+            self.handle().lua_bytes.store(bytes, Ordering::Relaxed);
+        }
+        let (server, time) = (self.server(), self.state.time);
+        server.memory_marks.note(&server.keyspace, time);
     }
 
     /// Notes that a socket is ready, or broken.
@@ -267,6 +275,9 @@ impl<K: Sockets> LoopCore<K> {
         expired::append(&mut self.state);
         self.state.seat.leave();
         self.mind_log();
+        self.state.refresh_time();
+        let took_us = clock::micros(self.state.time).saturating_sub(self.woken_us);
+        self.state.tally.busy_us += took_us;
     }
 
     /// Runs the turn, unless somebody takes the whole keyspace for long.

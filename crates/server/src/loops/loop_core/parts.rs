@@ -50,6 +50,8 @@ pub(crate) struct LoopCore<K: Sockets> {
     pub(super) uncounted: UncountedCopies,
     /// The tick at which the wall clock was looked at, and counters were published.
     pub(super) last_tick: u64,
+    /// The engine microsecond at which the turn began.
+    pub(super) woken_us: u64,
     /// The tick at which a loop that stops lets its clients go.
     pub(super) drain_ends: Option<u64>,
 }
@@ -78,6 +80,7 @@ impl<K: Sockets> LoopCore<K> {
             memory_check: MemoryCheck::default(),
             uncounted: UncountedCopies::default(),
             last_tick: 0,
+            woken_us: 0,
             drain_ends: None,
         }
     }

@@ -115,9 +115,9 @@ pub(crate) fn conclude(server: &Server, course: &SnapshotCourse, based: io::Resu
     let tick = server.clock.now().tick;
     let log = &server.log;
     if let Some(background) = server.snapshots.background() {
-        let ms = tick.saturating_sub(background.since);
-        // One that took no time was there nevertheless.
-        log.rewrite_ms.store(ms.max(1), Relaxed);
+        log.rewrite_ms.store(background.took_ms(tick), Relaxed);
+        let held = background.course.peak_held_bytes();
+        log.rewrite_held.store(held, Relaxed);
     }
     server.snapshots.end(tick);
     log.is_rewriting.store(false, Relaxed);

@@ -8,10 +8,10 @@ use crate::common::{Client, Reply, Server, bulk, eventually, ok, simple};
 fn turns_of_half_a_second(server: &Server, asker: &mut Client) -> u64 {
     let mut listener = server.client();
     script(&mut listener, "PSUBSCRIBE __keyevent@0__:expired");
-    let before = number(asker, "stats", "event_loop_turns");
+    let before = number(asker, "stats", "eventloop_cycles");
     assert_eq!(asker.call(&["SET", "hourglass", "v", "PX", "500"]), ok());
     listener.read();
-    number(asker, "stats", "event_loop_turns") - before
+    number(asker, "stats", "eventloop_cycles") - before
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn turns_beside_a_stuck_loop(server: &Server) -> Option<u64> {
     let mut listener = client_of_loop(server, &mut boss, 0, &mut others);
     script(&mut listener, "PSUBSCRIBE __keyevent@0__:expired");
     stuck.send(b"DEBUG SLEEP 1.5\r\n");
-    let before = number(&mut free, "stats", "event_loop_turns");
+    let before = number(&mut free, "stats", "eventloop_cycles");
     let sets: String = (0..200)
         .map(|i| format!("SET key:{i} v PX 20\r\n"))
         .collect();
@@ -69,7 +69,7 @@ fn turns_beside_a_stuck_loop(server: &Server) -> Option<u64> {
         panic!("no message")
     };
     assert_eq!(items[3], bulk("hourglass"));
-    let turns = number(&mut free, "stats", "event_loop_turns") - before;
+    let turns = number(&mut free, "stats", "eventloop_cycles") - before;
     stuck.is_silent().then_some(turns)
 }
 

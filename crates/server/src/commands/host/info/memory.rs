@@ -1,6 +1,7 @@
 //! INFO memory.
 
 use std::fmt::Write as _;
+use std::sync::atomic::Ordering;
 
 use tidewheel_keyspace::Stats;
 
@@ -23,9 +24,13 @@ pub(super) fn memory(state: &LoopState, stats: &Stats, text: &mut String) -> std
     let max = state.settings.max_memory;
     let (scripts, script_bytes) = server.scripts.totals();
     let (libraries, functions, library_bytes) = server.libraries.look(Table::totals);
+    let loops = server.loops.iter();
+    let lua_bytes = loops.map(|handle| handle.lua_bytes.load(Ordering::Relaxed) as u64);
+    let lua_bytes: u64 = lua_bytes.sum();
     let MemoryUsage {
         used,
         peak,
+        peak_s,
         resident,
         clients,
         overhead,
@@ -39,6 +44,7 @@ pub(super) fn memory(state: &LoopState, stats: &Stats, text: &mut String) -> std
         "used_memory_rss_human" = Human(resident),
         "used_memory_peak" = peak,
         "used_memory_peak_human" = Human(peak),
+        "used_memory_peak_time" = peak_s,
         "used_memory_peak_perc" = Percent(used, peak),
         "used_memory_overhead" = clients + overhead,
         "used_memory_startup" = 0,
@@ -46,11 +52,14 @@ pub(super) fn memory(state: &LoopState, stats: &Stats, text: &mut String) -> std
         "used_memory_dataset_perc" = Percent(used, used),
         "total_system_memory" = total,
         "total_system_memory_human" = Human(total),
-        "used_memory_lua" = 0,
-        "used_memory_lua_human" = Human(0),
+        "used_memory_lua" = lua_bytes,
+        "used_memory_lua_human" = Human(lua_bytes),
+        "used_memory_vm_total" = lua_bytes,
+        "used_memory_vm_total_human" = Human(lua_bytes),
         "used_memory_scripts_eval" = script_bytes,
         "used_memory_functions" = library_bytes,
         "used_memory_scripts" = script_bytes + library_bytes,
+        "used_memory_scripts_human" = Human((script_bytes + library_bytes) as u64),
         "number_of_cached_scripts" = scripts,
         "number_of_functions" = functions,
         "number_of_libraries" = libraries,
@@ -67,7 +76,7 @@ pub(super) fn memory(state: &LoopState, stats: &Stats, text: &mut String) -> std
         "mem_clients_overhead" = overhead,
         "mem_tracking_tables" = server.keyspace.tracking_stats().bytes,
         "mem_cluster_links" = 0,
-        "mem_aof_buffer" = 0,
+        "mem_aof_buffer" = server.keyspace.waiting_record_bytes(),
         "mem_allocator" = ALLOCATOR,
         "active_defrag_running" = 0,
         "lazyfree_pending_objects" = server.reclaimer.pending(),

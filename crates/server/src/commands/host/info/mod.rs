@@ -201,12 +201,15 @@ fn clients(state: &LoopState, _: &Stats, text: &mut String) -> std::fmt::Result 
         .map(|handle| handle.paused.load(Ordering::Relaxed))
         .sum();
     let (mut pubsub, mut longest_input, mut longest_output) = (0, 0, 0);
+    let (mut watching, mut watched) = (0, 0);
     let (mut by_tls, mut by_unix) = (0, 0);
     for client in server.clients.snapshot() {
         by_tls += usize::from(client.tls != "no");
         by_unix += usize::from(client.peer.is_unix());
         let facts = client.facts.lock();
         pubsub += usize::from(facts.is_subscriber());
+        watching += usize::from(facts.watched > 0);
+        watched += facts.watched;
         longest_input = longest_input.max(facts.holds.input);
         longest_output = longest_output.max(facts.holds.output);
     }
@@ -234,6 +237,8 @@ fn clients(state: &LoopState, _: &Stats, text: &mut String) -> std::fmt::Result 
         },
         "tracking_clients" = server.keyspace.tracking_stats().clients,
         "pubsub_clients" = pubsub,
+        "watching_clients" = watching,
+        "total_watched_keys" = watched,
         "tls_clients" = by_tls,
         "tls_half_open" = server.tls_counts.half_open.load(Ordering::Relaxed),
         "unix_clients" = by_unix,
@@ -257,28 +262,33 @@ fn persistence(state: &LoopState, stats: &Stats, text: &mut String) -> std::fmt:
     let background = snapshots.background();
     let seconds = |ms: u64| i64::try_from(ms / 1000).unwrap_or(i64::MAX);
     let seconds_of_last = |ms| if ms == 0 { -1 } else { seconds(ms) };
-    let took_s = seconds_of_last(snapshots.took_ms());
+    let (took_ms, last_held) = snapshots.cost();
     let is_rewriting = log.is_rewriting.load(Ordering::Relaxed);
     let failures = log.rewrite_failures.load(Ordering::Relaxed);
+    // A new base of the log is a snapshot too, but none for the file.
+    let is_saving = background.is_some() && !is_rewriting;
     let since = background.as_ref().map(|of| of.since);
     let lasts_s = since.map_or(-1, |since| seconds(state.time.tick.saturating_sub(since)));
     let course = background.as_ref().map(|of| &of.course);
     let (walked, all) = course.map_or((0, 0), SnapshotCourse::walked);
     let held = course.map_or(0, SnapshotCourse::held_bytes);
+    let peak = course.map_or(0, SnapshotCourse::peak_held_bytes);
     lines!(
         text,
         "loading" = u8::from(state.server.is_loading()),
         "async_loading" = 0,
         "rdb_changes_since_last_save" = stats.changes.saturating_sub(changes),
-        "rdb_bgsave_in_progress" = u8::from(background.is_some()),
+        "rdb_bgsave_in_progress" = u8::from(is_saving),
         "rdb_last_save_time" = snapshots.last_s.load(Ordering::Relaxed),
         "rdb_last_bgsave_status" = status,
-        "rdb_last_bgsave_time_sec" = took_s,
-        "rdb_current_bgsave_time_sec" = lasts_s,
+        "rdb_last_bgsave_time_sec" = seconds_of_last(took_ms),
+        "rdb_current_bgsave_time_sec" = if is_saving { lasts_s } else { -1 },
+        "rdb_last_cow_size" = last_held,
         "rdb_saves" = snapshots.written.load(Ordering::Relaxed),
         "current_save_keys_processed" = walked,
         "current_save_keys_total" = all,
         "current_cow_size" = held,
+        "current_cow_peak" = peak,
         "rdb_last_load_keys_loaded" = snapshots.loaded.load(Ordering::Relaxed),
         "aof_enabled" = u8::from(log.is_on()),
         "aof_rewrite_in_progress" = u8::from(is_rewriting),
@@ -289,7 +299,7 @@ fn persistence(state: &LoopState, stats: &Stats, text: &mut String) -> std::fmt:
         "aof_rewrites" = log.rewrites.load(Ordering::Relaxed),
         "aof_rewrites_consecutive_failures" = failures,
         "aof_last_write_status" = status_of(log.trouble() != Trouble::None),
-        "aof_last_cow_size" = 0,
+        "aof_last_cow_size" = log.rewrite_held.load(Ordering::Relaxed),
         "module_fork_in_progress" = 0,
         "module_fork_last_cow_size" = 0,
     );
@@ -333,6 +343,9 @@ fn stats(state: &LoopState, stats: &Stats, text: &mut String) -> std::fmt::Resul
     let [channels, patterns, shard_channels] =
         SubscriptionKind::ALL.map(|kind| server.hub.count(kind));
     let denied = |reason| server.denials.count(reason);
+    let (above_ms, all_above_ms) = server.memory_marks.above_ms(state.time.tick);
+    let with_deadline = stats.databases.iter().map(|db| db.expires).sum();
+    let stale = 100.0 * ratio(stats.overdue, with_deadline).min(1.0);
     lines!(
         text,
         "total_connections_received" = totals.connections,
@@ -356,10 +369,14 @@ fn stats(state: &LoopState, stats: &Stats, text: &mut String) -> std::fmt::Resul
         "expired_keys" = stats.expired,
         "expired_fields" = stats.expired_members,
         "expired_subkeys" = stats.expired_members,
-        "expired_stale_perc" = "0.00",
+        "expired_stale_perc" = format_args!("{stale:.2}"),
         "expired_time_cap_reached_count" = totals.budget_hits,
+        "expire_cycle_cpu_milliseconds" = totals.expiry_us / 1_000,
         "evicted_keys" = stats.evicted,
         "evicted_clients" = totals.evicted_clients,
+        "evicted_scripts" = server.scripts.evicted(),
+        "total_eviction_exceeded_time" = all_above_ms,
+        "current_eviction_exceeded_time" = above_ms,
         "keyspace_hits" = stats.hits,
         "keyspace_misses" = stats.misses,
         "pubsub_channels" = channels,
@@ -387,7 +404,10 @@ fn stats(state: &LoopState, stats: &Stats, text: &mut String) -> std::fmt::Resul
         "client_query_buffer_limit_disconnections" = totals.input_limit_closes,
         "client_output_buffer_limit_disconnections" = totals.output_limit_closes,
         "client_idle_disconnections" = totals.idle_closes,
-        "event_loop_turns" = totals.turns,
+        "eventloop_cycles" = totals.turns,
+        "eventloop_duration_sum" = totals.busy_us,
+        "instantaneous_eventloop_cycles_per_sec" = rate.turns,
+        "instantaneous_eventloop_duration_usec" = rate.busy_us.checked_div(rate.turns).unwrap_or(0),
     );
     Ok(())
 }
