@@ -23,8 +23,11 @@ pub(super) const ROWS: &[Command] = &chapter(Group::Generic, "@keyspace", [
     row("expiry|forecast", -2, "readonly", "[form(buckets:int|BY by(PREFIX))] [DELIMITER delimiter] [COUNT count:int]")
         .since("7.2.0").in_group(Group::Expiry).in_categories("-")
         .says("Returns how many keys of the database expire within the next second, minute, hour \
-            and so on. With a number of buckets, in windows [from ms, to ms, keys] of which each is \
-            twice as long as the one before. BY PREFIX: how many of each prefix, and when.")
+            and so on. With a number of buckets, 1 to 65, in windows [from, to, keys]: from and to \
+            are milliseconds from now, each window is twice as long as the one before, and the last \
+            one ends at -1. BY PREFIX: how many of each prefix, and in how many milliseconds the next \
+            and the last of them expire (RESP3), or the same in words; a prefix has 256 bytes at \
+            most, and COUNT prefixes are shown (20, at most 1000).")
         .complexity("O(S+W) where S is the number of shards and W the occupied slots of their \
             timing wheels; independent of the number of keys. BY PREFIX: O(N) for N keys, in steps."),
     row("expiry|freeze", 2, "write admin fast", "")
