@@ -3,6 +3,7 @@
 //! the old ones in force.
 
 use std::collections::BTreeSet;
+use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
@@ -210,15 +211,40 @@ fn key(path: &str) -> anyhow::Result<PrivateKeyDer<'static>> {
 
 fn read(path: &Path, key: &str) -> anyhow::Result<Vec<u8>> {
     let mut text = Vec::new();
-    let file = std::fs::File::open(path);
-    file.and_then(|file| file.take(FILE_MAX).read_to_end(&mut text))
-        .with_context(|| format!("cannot read {} ({key})", path.display()))?;
+    let read = open(path).and_then(|file| file.take(FILE_MAX).read_to_end(&mut text));
+    read.with_context(|| format!("cannot read {} ({key})", path.display()))?;
     Ok(text)
+}
+
+/// Opens a file, and nothing else: opening a pipe would wait for who writes into it, and the whole
+/// server with it.
+fn open(path: &Path) -> std::io::Result<File> {
+    if std::fs::metadata(path)?.is_file() {
+        File::open(path)
+    } else {
+        let kind = std::io::ErrorKind::InvalidInput;
+        Err(std::io::Error::new(kind, "it is no regular file"))
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// CONFIG SET opened whatever it was told, and the server waited.
+    #[cfg(unix)]
+    #[test]
+    fn a_pipe_is_no_certificate_and_nobody_waits_for_it() {
+        let path = std::env::temp_dir().join(format!("tidewheel-terms-{}", std::process::id()));
+        let made = std::process::Command::new("mkfifo").arg(&path).status();
+        assert!(made.expect("mkfifo runs").success());
+        let refused = read(&path, "tls-cert-file").expect_err("it is a pipe");
+        std::fs::remove_file(&path).expect("it is there");
+        assert!(
+            format!("{refused:#}").contains("it is no regular file"),
+            "{refused:#}"
+        );
+    }
 
     #[test]
     fn every_suite_that_settings_name_is_there() {
