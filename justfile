@@ -11,13 +11,17 @@ test:
 gate:
     .ci/run
 
-# The tests that the gate leaves out: engines, applications, targets, search.
+# The tests that the gate leaves out: engines, applications, targets, search, packages, deny.
 deep *jobs:
     .ci/deep {{ jobs }}
 
 # Licences, known flaws and sources of what we depend on: `cargo install cargo-deny` first.
 deny:
     cargo deny check
+
+# What a release consists of, in target/dist: needs rustup and musl-tools.
+dist:
+    packaging/dist
 
 # Counts instructions and compares them with the committed table.
 instructions *arguments:

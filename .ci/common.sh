@@ -53,6 +53,11 @@ pip_install() {
     quietly "${install[@]}" "$@" || quietly "${install[@]}" --break-system-packages "$@"
 }
 
+# Installs a program of crates.io, in a fixed version.
+cargo_tool() {
+    have "$1" || quietly cargo install --quiet --locked "$1@$2"
+}
+
 # Runs `cargo test` with the arguments, and fails if one test binary takes more than 120 seconds: a
 # test that needs longer belongs into `.ci/deep`. On a machine that is busy with other things, which
 # shows in a load of more than twice its cores, that is only said.

@@ -33,7 +33,8 @@
 //!   `loops/loop_core/invalidate.rs` tells clients that what they have cached is invalid.
 //! - `loop_handle/`: a loop's handle for other threads, with its alarm and its inbox.
 //! - `net/`, `process/`: accepting, streams (plain, Unix, TLS), and output that is not sent yet;
-//!   open files, the log, a thread that frees big memory, those that run long commands.
+//!   open files, the log, a thread that frees big memory, those that run long commands, what
+//!   systemd is told.
 //! - `pages/`: metrics over HTTP. A thread that asks the server as any client does.
 //! - `users/`: who a client is, and what it may do (ACL).
 //! - `config/`: one table of keys; flag, file, environment, CONFIG and help follow from it.
@@ -124,6 +125,7 @@ use std::sync::atomic::Ordering;
 use crate::config::{Asked, ConfigFile, Invocation, Port, Refusal, Settings};
 use crate::loops::handshakes;
 use crate::net::listener::ListenerFacts;
+use crate::process::sd_notify;
 use crate::start::Running;
 use crate::state::server::{Server, StopReason};
 
@@ -219,7 +221,7 @@ fn run(mut settings: Settings, file: Option<ConfigFile>) -> anyhow::Result<StopR
     match running.load() {
         Ok(None) => announce(&running),
         Ok(Some(why)) => {
-            tracing::info!(?why, "stopping");
+            tell_stop(why);
             running.stop();
             return Ok(why);
         }
@@ -230,12 +232,13 @@ fn run(mut settings: Settings, file: Option<ConfigFile>) -> anyhow::Result<StopR
     }
     loop {
         let why = running.wait();
-        tracing::info!(?why, "stopping");
+        tell_stop(why);
         if why != StopReason::Failure && !running.save(why) {
             tracing::error!(
                 "the server goes on, since its data is not saved: free the disk, or stop it with SHUTDOWN NOSAVE, or \
                  with a second signal"
             );
+            sd_notify::status("goes on, since its data is not saved: see the log");
             continue;
         }
         let server = Arc::clone(&running.server);
@@ -290,6 +293,11 @@ fn tell_start(running: &Running) {
     );
 }
 
+fn tell_stop(why: StopReason) {
+    tracing::info!(?why, "stopping");
+    sd_notify::stopping();
+}
+
 /// Lowers `maxclients` to what the limit of open files allows. Not even one client is an error.
 fn fit_open_files(settings: &mut Settings, own: usize) -> anyhow::Result<()> {
     let files = process::system::raise_open_files(settings.max_clients, own);
@@ -337,6 +345,7 @@ fn announce(running: &Running) {
         first.unwrap_or_default(),
     );
     tracing::info!("ready: {}", persistence::what_is_kept(server));
+    sd_notify::ready(&format!("listens on {}", listens_at(server)));
     if let Err(why) = std::io::stdout().write_all(text.as_bytes()) {
         tracing::debug!(%why, "nobody reads where the server listens");
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use clap::ArgMatches;
@@ -47,6 +48,9 @@ pub(crate) enum ToolCall {
         folder: PathBuf,
         /// Nobody is asked.
         yes: bool,
+    },
+    Health {
+        address: SocketAddr,
     },
 }
 
@@ -130,6 +134,10 @@ fn tool(matches: &ArgMatches) -> Option<ToolCall> {
     let (name, matches) = matches.subcommand()?;
     if name == "log" {
         return log_tool(matches);
+    }
+    if name == "health" {
+        let address = *matches.get_one("address")?;
+        return Some(ToolCall::Health { address });
     }
     let file = matches.get_one::<PathBuf>("file")?.clone();
     Some(match name {
@@ -287,6 +295,12 @@ mod tests {
                     yes: true,
                 },
             ),
+            (
+                &["health"],
+                ToolCall::Health {
+                    address: SocketAddr::from(([127, 0, 0, 1], 8379)),
+                },
+            ),
         ] {
             let Ok(Asked::Tool(tool)) = ask(words) else {
                 panic!("{words:?}")
@@ -301,6 +315,7 @@ mod tests {
             &["log"],
             &["log", "print"],
             &["log", "print", "--whole", "a.rdb"],
+            &["health", "localhost"],
         ] {
             assert!(matches!(ask(wrong), Err(Refusal::Usage(_))), "{wrong:?}");
         }

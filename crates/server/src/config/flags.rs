@@ -1,5 +1,6 @@
 //! The words of the command line: flags made of the table of keys, and tools.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Arg, ArgAction, Command};
@@ -70,6 +71,17 @@ pub(crate) fn command() -> Command {
                 .arg(whole()),
         )
         .subcommand(log_command())
+        .subcommand(
+            Command::new("health")
+                .about("Ask a server whether it is well: 0 if it is, 1 if not")
+                .arg(
+                    Arg::new("address")
+                        .value_name("ADDRESS")
+                        .default_value("127.0.0.1:8379")
+                        .value_parser(clap::value_parser!(SocketAddr))
+                        .help("Where it is served over HTTP (--http-bind, --http-port)"),
+                ),
+        )
         .subcommand(
             Command::new("man")
                 .about("Print the manual page")

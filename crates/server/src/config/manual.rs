@@ -48,6 +48,9 @@ tidewheel \- a Redis-protocol server whose keys expire on time
 .br
 .B tidewheel log print
 .I FOLDER
+.br
+.B tidewheel health
+.RI [ ADDRESS ]
 .SH DESCRIPTION
 The server speaks the Redis protocol, RESP2 and RESP3. What is due is gone within a millisecond or two, although nobody
 touches it.
@@ -168,7 +171,7 @@ mod tests {
             let name = format!("\\-\\-{}\\fR", text(key.name));
             assert_eq!(page.matches(&name).count(), 1, "{}", key.name);
         }
-        for tool in ["check", "dump", "log", "log print", "log repair"] {
+        for tool in ["check", "dump", "log", "log print", "log repair", "health"] {
             assert!(page.contains(&format!("\\fB{tool}\\fR")), "{tool}");
         }
         for option in [

@@ -4,9 +4,10 @@
 use std::io::{self, Read};
 use std::sync::atomic::Ordering::Relaxed;
 
+use crate::process::sd_notify;
 use crate::state::server::{Server, StopReason};
 
-/// How often the log says how much is loaded.
+/// How often the log, and systemd, are told how much is loaded.
 const TELL_NS: u64 = 3_000_000_000;
 
 /// A file that is loaded.
@@ -25,6 +26,7 @@ impl<'a, R> Watched<'a, R> {
         server: &'a Server,
         stops: &'a dyn Fn() -> Option<StopReason>,
     ) -> Self {
+        sd_notify::loading(server.loading.percent());
         Self {
             file,
             server,
@@ -42,6 +44,7 @@ impl<'a, R> Watched<'a, R> {
         self.told_ns = now_ns;
         let loading = &self.server.loading;
         let now_s = self.server.clock.now().wall_ms() / 1000;
+        sd_notify::loading(loading.percent());
         tracing::info!(
             bytes = loading.read_bytes.load(Relaxed),
             seconds_left = loading.seconds_left(now_s),

@@ -1,8 +1,10 @@
-//! The process: its limits, its log, and its threads other than the event loops.
+//! The process: its limits, its log, its threads other than the event loops, and what it tells
+//! systemd.
 
 pub(crate) mod log;
 pub(crate) mod long_threads;
 pub(crate) mod long_work;
 pub(crate) mod reclaim;
 pub(crate) mod replace;
+pub(crate) mod sd_notify;
 pub(crate) mod system;

@@ -13,7 +13,7 @@ pub(crate) fn watch(server: &Arc<Server>) -> anyhow::Result<()> {
     use signal_hook::iterator::Signals;
 
     use super::reload::reload;
-    use crate::process::log;
+    use crate::process::{log, sd_notify};
     use crate::state::server::StopReason;
 
     let signals = [SIGTERM, SIGINT, SIGHUP, SIGUSR1];
@@ -24,8 +24,16 @@ pub(crate) fn watch(server: &Arc<Server>) -> anyhow::Result<()> {
         for signal in signals.forever() {
             match signal {
                 SIGHUP => {
+                    // Who is not ready yet, or not any more, does not become so by this.
+                    let is_ready = !asked && !server.is_loading();
+                    if is_ready {
+                        sd_notify::reloading(server.clock.monotonic_ns());
+                    }
                     reload(&server);
                     renew_certificates(&server);
+                    if is_ready {
+                        sd_notify::ready("the settings were read again");
+                    }
                 }
                 SIGUSR1 => log::reopen(),
                 // Somebody is in a hurry.

@@ -1,10 +1,12 @@
-//! What the program does beside serving: it reads what a server has written, and starts none.
+//! What the program does beside serving: it reads what a server has written, or asks one whether it
+//! is well, and starts none.
 //!
 //! ```sh
 //! tidewheel check dump.rdb        # is it sound, and what does it hold?
 //! tidewheel dump dump.rdb         # a line for each key
 //! tidewheel log print FOLDER      # a log, as commands or as lines
 //! tidewheel log repair FOLDER     # cuts a damaged log
+//! tidewheel health                # is the server of this machine well?
 //! ```
 //!
 //! A tool reads a snapshot from its start to its end, and has one key with its value in memory at a
@@ -18,12 +20,14 @@
 //! |---|---|
 //! | `check.rs` | what a file holds, in numbers |
 //! | `dump.rs` | a line for each key |
+//! | `health.rs` | is a server well? |
 //! | `log/` | a log: printed, or cut |
 //! | `source.rs` | the file, and how much of it was read |
 //! | `text.rs` | bytes, values and times as text |
 
 mod check;
 mod dump;
+mod health;
 mod log;
 #[cfg(test)]
 mod sample;
@@ -45,11 +49,18 @@ const FAILED: u8 = 1;
 /// Runs a tool. Returns the program's exit code.
 pub(crate) fn run(call: &ToolCall) -> u8 {
     let out = &mut io::stdout().lock();
-    let (ran, file) = match call {
-        ToolCall::Check { file } => (check::run(file, out), file),
-        ToolCall::Dump { file, whole } => (dump::run(file, *whole, out), file),
-        ToolCall::PrintLog { folder, form } => (log::print(folder, *form, out), folder),
-        ToolCall::RepairLog { folder, yes } => (log::repair(folder, *yes, out), folder),
+    let (ran, of) = match call {
+        ToolCall::Check { file } => (check::run(file, out), file.display().to_string()),
+        ToolCall::Dump { file, whole } => {
+            (dump::run(file, *whole, out), file.display().to_string())
+        }
+        ToolCall::PrintLog { folder, form } => {
+            (log::print(folder, *form, out), folder.display().to_string())
+        }
+        ToolCall::RepairLog { folder, yes } => {
+            (log::repair(folder, *yes, out), folder.display().to_string())
+        }
+        ToolCall::Health { address } => (health::run(*address, out), address.to_string()),
     };
     match ran {
         Ok(()) => 0,
@@ -57,7 +68,7 @@ pub(crate) fn run(call: &ToolCall) -> u8 {
         Err(Trouble::Output(why)) if why.kind() == io::ErrorKind::BrokenPipe => 0,
         Err(why) => {
             // Nobody may read that either.
-            let _ = writeln!(io::stderr(), "tidewheel: {}: {why}", file.display());
+            let _ = writeln!(io::stderr(), "tidewheel: {of}: {why}");
             FAILED
         }
     }
@@ -82,6 +93,10 @@ enum Trouble {
         command: String,
         reply: String,
     },
+    /// The server at an address does not answer.
+    Silent(io::Error),
+    /// A server says that it is not well.
+    Unwell(String),
     /// A log's frame has what is not known here.
     Frame {
         segment: u64,
@@ -103,6 +118,8 @@ impl std::fmt::Display for Trouble {
             ),
             Self::Log(why) => write!(f, "{why}"),
             Self::Refused(why) => f.write_str(why),
+            Self::Silent(why) => write!(f, "no answer: {why}"),
+            Self::Unwell(why) => write!(f, "it is not well: {why}"),
             Self::Again { command, reply } => {
                 write!(f, "{command} cannot be run again: {reply}")
             }

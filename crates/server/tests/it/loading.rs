@@ -12,14 +12,19 @@ use rustix::process::{Pid, Signal, kill_process};
 const KEYS: usize = 400_000;
 
 /// A server that has begun to load.
-struct Loading {
+pub(crate) struct Loading {
     folder: PathBuf,
-    child: Child,
+    pub(crate) child: Child,
     port: u16,
 }
 
 impl Loading {
     fn begin(name: &str, file: &[u8]) -> Self {
+        Self::begin_told(name, file, &[])
+    }
+
+    /// Begins with these variables in the environment.
+    pub(crate) fn begin_told(name: &str, file: &[u8], variables: &[(&str, &str)]) -> Self {
         let name = format!("tidewheel-loading-{name}-{}", std::process::id());
         let folder = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&folder).expect("a folder");
@@ -29,6 +34,7 @@ impl Loading {
         drop(free);
         let dir = folder.to_str().expect("a path of text");
         let child = program(&["--dir", dir, "--port", &port.to_string()])
+            .envs(variables.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -44,7 +50,7 @@ impl Loading {
         loading
     }
 
-    fn client(&self) -> Client {
+    pub(crate) fn client(&self) -> Client {
         Client::connect(self.port)
     }
 
@@ -60,7 +66,7 @@ impl Loading {
         assert!(line.contains("listens on"), "{line}");
     }
 
-    fn ends(&mut self) -> Option<i32> {
+    pub(crate) fn ends(&mut self) -> Option<i32> {
         let child = &mut self.child;
         let ended = eventually("it ends", || child.try_wait().expect("our child"));
         ended.code()
@@ -75,7 +81,7 @@ impl Drop for Loading {
     }
 }
 
-fn file(end: &[u8]) -> Vec<u8> {
+pub(crate) fn file(end: &[u8]) -> Vec<u8> {
     let mut file = b"REDIS0010\xfe\x00".to_vec();
     for i in 0..KEYS {
         file.extend(b"\x00\x0a");
@@ -86,9 +92,9 @@ fn file(end: &[u8]) -> Vec<u8> {
     file
 }
 
-const END: &[u8] = b"\xff\0\0\0\0\0\0\0\0";
+pub(crate) const END: &[u8] = b"\xff\0\0\0\0\0\0\0\0";
 
-fn refused() -> Reply {
+pub(crate) fn refused() -> Reply {
     Reply::Error("LOADING Redis is loading the dataset in memory".to_owned())
 }
 

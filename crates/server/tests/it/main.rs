@@ -30,6 +30,8 @@ mod process;
 mod protocol;
 mod pubsub;
 mod scripts;
+#[cfg(target_os = "linux")]
+mod sd_notify;
 mod settings;
 mod snapshot_tools;
 mod stream_deaths;

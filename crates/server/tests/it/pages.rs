@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::Command;
 use std::time::Duration;
 
 use crate::common::{Folder, Server, eventually, have, ok};
@@ -214,7 +215,7 @@ fn a_prometheus_reads_the_metrics_and_an_alert_fires() {
     };
     write("alerts.yml", &rules.join("\n"));
     write("prometheus.yml", &config);
-    let prometheus = std::process::Command::new("prometheus")
+    let prometheus = Command::new("prometheus")
         .arg(format!("--config.file={}/prometheus.yml", folder.text()))
         .arg(format!("--storage.tsdb.path={}/data", folder.text()))
         .arg(format!("--web.listen-address=127.0.0.1:{own}"))
@@ -232,4 +233,25 @@ fn a_prometheus_reads_the_metrics_and_an_alert_fires() {
     eventually("it is told", || {
         alerts().contains("TidewheelFrozen").then_some(())
     });
+}
+
+#[test]
+fn the_program_itself_asks_whether_a_server_is_well() {
+    let ask = |port: u16| {
+        let mut tool = Command::new(env!("CARGO_BIN_EXE_tidewheel"));
+        // As in a container, whose variables are those of its server.
+        tool.env("TIDEWHEEL_HTTP_PORT", port.to_string());
+        let address = format!("127.0.0.1:{port}");
+        tool.args(["health", &address]).output().expect("it runs")
+    };
+    let (mut server, port) = start(&["--requirepass", "secret"]);
+    let output = ask(port);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert_eq!(output.stdout, b"ok\n");
+    server.signal(rustix::process::Signal::TERM);
+    server.wait();
+    let output = ask(port);
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("no answer"), "{said}");
 }
