@@ -11,7 +11,8 @@
 //!   (BLPOP). Caches of clients (CLIENT TRACKING) equal the data whenever all is quiet. Each
 //!   expired key is in its stream once. A server that logs to a simulated disk crashes, and has
 //!   lost nothing that a client was told.
-//! - `tools/`: what the program does beside serving: `check` and `dump` read a snapshot file.
+//! - `tools/`: what the program does beside serving: `check` and `dump` read a snapshot file, and
+//!   `top/` is the page of time as text in a terminal.
 //! - `start/`: starting and stopping the loops; signals.
 //! - `loops/`: `event_loop/` is the shell of a loop, with poller, alarm and listeners. `loop_core/`
 //!   is the loop without sockets and clock: a turn over its connections, and expiry. `worker/`

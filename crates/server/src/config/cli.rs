@@ -18,6 +18,7 @@ use super::manual;
 use super::print::{FileForm, as_file};
 use super::settings::Settings;
 use super::table::keys;
+use super::top::{TopCall, top_call};
 
 /// What the command line asks for.
 #[derive(Debug)]
@@ -52,6 +53,7 @@ pub(crate) enum ToolCall {
     Health {
         address: SocketAddr,
     },
+    Top(TopCall),
 }
 
 /// How a log is printed.
@@ -132,12 +134,14 @@ fn made_text(matches: &ArgMatches) -> Option<String> {
 
 fn tool(matches: &ArgMatches) -> Option<ToolCall> {
     let (name, matches) = matches.subcommand()?;
-    if name == "log" {
-        return log_tool(matches);
-    }
-    if name == "health" {
-        let address = *matches.get_one("address")?;
-        return Some(ToolCall::Health { address });
+    match name {
+        "log" => return log_tool(matches),
+        "top" => return top_call(matches).map(ToolCall::Top),
+        "health" => {
+            let address = *matches.get_one("address")?;
+            return Some(ToolCall::Health { address });
+        }
+        _ => {}
     }
     let file = matches.get_one::<PathBuf>("file")?.clone();
     Some(match name {

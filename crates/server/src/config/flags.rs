@@ -8,6 +8,7 @@ use clap_complete::Shell;
 
 use super::settings::Settings;
 use super::table::{ConfigKey, Group, keys_of};
+use super::top::top_command;
 
 /// Returns what the program's command line may be.
 pub(crate) fn command() -> Command {
@@ -71,6 +72,7 @@ pub(crate) fn command() -> Command {
                 .arg(whole()),
         )
         .subcommand(log_command())
+        .subcommand(top_command())
         .subcommand(
             Command::new("health")
                 .about("Ask a server whether it is well: 0 if it is, 1 if not")

@@ -51,6 +51,12 @@ tidewheel \- a Redis-protocol server whose keys expire on time
 .br
 .B tidewheel health
 .RI [ ADDRESS ]
+.br
+.B tidewheel top
+.RB [ \-h
+.IR HOST ]
+.RB [ \-p
+.IR PORT ]
 .SH DESCRIPTION
 The server speaks the Redis protocol, RESP2 and RESP3. What is due is gone within a millisecond or two, although nobody
 touches it.
@@ -171,7 +177,7 @@ mod tests {
             let name = format!("\\-\\-{}\\fR", text(key.name));
             assert_eq!(page.matches(&name).count(), 1, "{}", key.name);
         }
-        for tool in ["check", "dump", "log", "log print", "log repair", "health"] {
+        for tool in ["check", "dump", "log", "log print", "log repair", "health", "top"] {
             assert!(page.contains(&format!("\\fB{tool}\\fR")), "{tool}");
         }
         for option in [

@@ -29,6 +29,7 @@ mod save_points;
 mod settings;
 mod table;
 mod tls;
+mod top;
 mod value;
 
 pub(crate) use access::{ClientAccess, DENIED};
@@ -47,4 +48,5 @@ pub(crate) use table::{ChangeTime, ConfigKey, key, keys};
 pub(crate) use tls::{ClientCertificates, TlsSettings};
 #[cfg(test)]
 pub(crate) use tls::{SUITES_12, SUITES_13};
+pub(crate) use top::{TopCall, TopTls};
 pub(crate) use value::{OutputLimit, Port, SyncPolicy, memory};

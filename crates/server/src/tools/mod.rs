@@ -1,5 +1,5 @@
-//! What the program does beside serving: it reads what a server has written, or asks one whether it
-//! is well, and starts none.
+//! What the program does beside serving: it reads what a server has written, watches one, or asks
+//! whether it is well, and starts none.
 //!
 //! ```sh
 //! tidewheel check dump.rdb        # is it sound, and what does it hold?
@@ -7,6 +7,7 @@
 //! tidewheel log print FOLDER      # a log, as commands or as lines
 //! tidewheel log repair FOLDER     # cuts a damaged log
 //! tidewheel health                # is the server of this machine well?
+//! tidewheel top                   # watches a server in a terminal
 //! ```
 //!
 //! A tool reads a snapshot from its start to its end, and has one key with its value in memory at a
@@ -23,6 +24,7 @@
 //! | `health.rs` | is a server well? |
 //! | `log/` | a log: printed, or cut |
 //! | `source.rs` | the file, and how much of it was read |
+//! | `top/` | a running server, in a terminal |
 //! | `text.rs` | bytes, values and times as text |
 
 mod check;
@@ -33,6 +35,7 @@ mod log;
 mod sample;
 mod source;
 mod text;
+mod top;
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -61,6 +64,7 @@ pub(crate) fn run(call: &ToolCall) -> u8 {
             (log::repair(folder, *yes, out), folder.display().to_string())
         }
         ToolCall::Health { address } => (health::run(*address, out), address.to_string()),
+        ToolCall::Top(call) => return top::run(call),
     };
     match ran {
         Ok(()) => 0,

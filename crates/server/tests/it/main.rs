@@ -37,6 +37,7 @@ mod snapshot_tools;
 mod stream_deaths;
 mod tls;
 mod tools;
+mod top;
 mod tracking;
 mod transactions;
 #[cfg(unix)]

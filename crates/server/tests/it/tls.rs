@@ -17,6 +17,7 @@ use crate::common::{
     Client, Folder, PATIENCE, Reply, Server, command, eventually, have, now, ok, program, simple,
     text,
 };
+use crate::top;
 
 /// Certificates in a folder of their own.
 struct Files {
@@ -723,4 +724,25 @@ fn stock_clients_are_served() {
     }
     let mut client = TlsClient::connect(server.port, files.client_config(BOTH, true));
     assert_eq!(client.call(&["PING"]), simple("PONG"));
+}
+
+#[test]
+fn top_speaks_tls_and_shows_its_certificate() {
+    let files = Files::new("top");
+    let server = files.server(&["--tls-auth-clients", "yes"]);
+    let (port, ca) = (server.port.to_string(), files.text("ca.crt"));
+    let (own, key) = (files.text("client.crt"), files.text("client.key"));
+    let known = ["-p", &port, "--tls", "--cacert", &ca];
+    let frame = top::once(
+        &[&known[..], &["--cert", &own, "--key", &key]].concat(),
+        &[],
+    );
+    let text = String::from_utf8_lossy(&frame.stdout).into_owned();
+    assert!(text.contains("clients 1"), "{text} {frame:?}");
+    let unknown = top::once(&["-p", &port, "--tls", "--cacert", &own], &[]);
+    let why = String::from_utf8_lossy(&unknown.stderr).into_owned();
+    assert!(why.contains("invalid peer certificate"), "{why}");
+    let unread = top::once(&["-p", &port, "--tls", "--cacert", "nowhere"], &[]);
+    let why = String::from_utf8_lossy(&unread.stderr).into_owned();
+    assert!(why.contains("cannot read nowhere (--cacert)"), "{why}");
 }

@@ -53,8 +53,8 @@ pub(crate) fn make(settings: &TlsSettings) -> anyhow::Result<ServerConfig> {
     });
     let versions = versions(settings);
     let clients = clients(settings, &provider)?;
-    let key = key(&settings.key)?;
-    let chain = chain(&settings.certificate)?;
+    let key = key(&settings.key, "tls-key-file")?;
+    let chain = chain(&settings.certificate, "tls-cert-file")?;
     let mut terms = ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(&versions)
         .context("no suite of tls-ciphers or tls-ciphersuites is of a version of tls-protocols")?
@@ -130,7 +130,11 @@ fn clients(
              tls-ca-cert-dir, or tls-auth-clients no"
         );
     }
-    let roots = Arc::new(authorities(file, folder)?);
+    let roots = Arc::new(authorities(
+        file,
+        folder,
+        ["tls-ca-cert-file", "tls-ca-cert-dir"],
+    )?);
     let clients = WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(provider));
     let clients = match settings.clients {
         ClientCertificates::Optional => clients.allow_unauthenticated(),
@@ -139,8 +143,12 @@ fn clients(
     clients.build().context("the authorities do not serve")
 }
 
-/// Reads the authorities of a file and of those in a folder.
-fn authorities(file: &str, folder: &str) -> anyhow::Result<RootCertStore> {
+/// Reads the authorities of a file and of those in a folder. Errors name what has set them.
+pub(super) fn authorities(
+    file: &str,
+    folder: &str,
+    [of_file, of_folder]: [&str; 2],
+) -> anyhow::Result<RootCertStore> {
     // The links of a folder that OpenSSL has numbered name each file twice.
     let mut found = BTreeSet::new();
     let ders = |certificates: Vec<CertificateDer<'_>>| {
@@ -148,14 +156,14 @@ fn authorities(file: &str, folder: &str) -> anyhow::Result<RootCertStore> {
         ders
     };
     if !file.is_empty() {
-        found.extend(ders(certificates(Path::new(file), "tls-ca-cert-file")?));
+        found.extend(ders(certificates(Path::new(file), of_file)?));
     }
     if !folder.is_empty() {
-        let of_folder = |why: &str| format!("cannot read {why}{folder} (tls-ca-cert-dir)");
-        for entry in std::fs::read_dir(folder).with_context(|| of_folder(""))? {
-            let path = entry.with_context(|| of_folder("in "))?.path();
+        let unread = |why: &str| format!("cannot read {why}{folder} ({of_folder})");
+        for entry in std::fs::read_dir(folder).with_context(|| unread(""))? {
+            let path = entry.with_context(|| unread("in "))?.path();
             if path.is_file() {
-                found.extend(ders(certificates(&path, "tls-ca-cert-dir")?));
+                found.extend(ders(certificates(&path, of_folder)?));
             }
         }
     }
@@ -175,13 +183,13 @@ fn authorities(file: &str, folder: &str) -> anyhow::Result<RootCertStore> {
 }
 
 /// Reads the certificate and those between it and the authority.
-fn chain(path: &str) -> anyhow::Result<Vec<CertificateDer<'static>>> {
+pub(super) fn chain(path: &str, setting: &str) -> anyhow::Result<Vec<CertificateDer<'static>>> {
     if path.is_empty() {
-        anyhow::bail!("TLS needs a certificate: set tls-cert-file");
+        anyhow::bail!("TLS needs a certificate: set {setting}");
     }
-    let chain = certificates(Path::new(path), "tls-cert-file")?;
+    let chain = certificates(Path::new(path), setting)?;
     if chain.is_empty() {
-        anyhow::bail!("there is no certificate in {path} (tls-cert-file)");
+        anyhow::bail!("there is no certificate in {path} ({setting})");
     }
     Ok(chain)
 }
@@ -193,11 +201,11 @@ fn certificates(path: &Path, key: &str) -> anyhow::Result<Vec<CertificateDer<'st
 }
 
 /// Reads the key of the certificate.
-fn key(path: &str) -> anyhow::Result<PrivateKeyDer<'static>> {
+pub(super) fn key(path: &str, setting: &str) -> anyhow::Result<PrivateKeyDer<'static>> {
     if path.is_empty() {
-        anyhow::bail!("TLS needs the key of the certificate: set tls-key-file");
+        anyhow::bail!("TLS needs the key of the certificate: set {setting}");
     }
-    let text = read(Path::new(path), "tls-key-file")?;
+    let text = read(Path::new(path), setting)?;
     let has = |mark: &str| text.windows(mark.len()).any(|part| part == mark.as_bytes());
     if has("BEGIN ENCRYPTED PRIVATE KEY") || has("Proc-Type: 4,ENCRYPTED") {
         anyhow::bail!(
@@ -206,7 +214,7 @@ fn key(path: &str) -> anyhow::Result<PrivateKeyDer<'static>> {
         );
     }
     PrivateKeyDer::from_pem_slice(&text)
-        .with_context(|| format!("there is no key in {path} (tls-key-file)"))
+        .with_context(|| format!("there is no key in {path} ({setting})"))
 }
 
 fn read(path: &Path, key: &str) -> anyhow::Result<Vec<u8>> {
