@@ -177,7 +177,15 @@ mod tests {
             let name = format!("\\-\\-{}\\fR", text(key.name));
             assert_eq!(page.matches(&name).count(), 1, "{}", key.name);
         }
-        for tool in ["check", "dump", "log", "log print", "log repair", "health", "top"] {
+        for tool in [
+            "check",
+            "dump",
+            "log",
+            "log print",
+            "log repair",
+            "health",
+            "top",
+        ] {
             assert!(page.contains(&format!("\\fB{tool}\\fR")), "{tool}");
         }
         for option in [
