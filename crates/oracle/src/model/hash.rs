@@ -207,6 +207,7 @@ impl Model {
     }
 
     fn hgetex(&mut self, w: &[&str]) -> Result<Expect, Reply> {
+        self.of_letter(w[1], "H")?;
         let (life, _, fields) = self.life(w)?;
         let tick = self.tick;
         let hash = self.hash_or_new(w[1])?;

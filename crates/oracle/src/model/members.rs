@@ -55,9 +55,6 @@ impl Model {
         let unit = Unit::of(verb);
         let first = w.iter().position(|word| *word == "FIELDS")? + 2;
         let expires = verb.contains("PIRE") && !verb.ends_with("TIME");
-        if let Some(Err(error)) = expires.then(|| self.member_end(w, w[2], unit)) {
-            return Some(Err(error));
-        }
         Some(self.of_letter(w[1], letter).and_then(|()| match verb {
             "PERSIST" => self.persist_members(w[1], &w[first..]),
             _ if expires => self.expire_members(w, unit, &w[first..]),
@@ -84,7 +81,7 @@ impl Model {
     }
 
     /// Whether a key has the type that a command's letter means, or does not exist.
-    fn of_letter(&mut self, key: &str, letter: &str) -> Result<(), Reply> {
+    pub(super) fn of_letter(&mut self, key: &str, letter: &str) -> Result<(), Reply> {
         match (
             self.entry(key.as_bytes()).map(|entry| entry.kind.name()),
             letter,

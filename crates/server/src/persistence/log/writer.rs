@@ -169,11 +169,14 @@ impl<D: Folder> LogWriter<D> {
         self.taken.is_empty() && self.log.written() == self.log.synced()
     }
 
+    /// Tells who waits how much is on disk. After a failed sync that is a base in the end, which
+    /// holds records that were never written.
     fn publish(&mut self, server: &Server) {
         let synced = self.log.synced();
         let mut records = None;
         while let Some((position, until)) = self.written.front()
             && *position <= synced
+            && !self.log.is_poisoned()
         {
             records = Some(*until);
             self.written.pop_front();

@@ -42,6 +42,8 @@ pub(super) struct Found {
 
 pub(super) struct Ledger {
     taken: Vec<Taken>,
+    /// How many records without bytes there were before the first that has some.
+    empty: u64,
     /// How much was taken before the last cut.
     cut: usize,
     bases: BTreeMap<u64, Base>,
@@ -96,6 +98,7 @@ impl Ledger {
     pub(super) fn new() -> Self {
         Self {
             taken: Vec::new(),
+            empty: 0,
             cut: 0,
             bases: BTreeMap::new(),
             start: 0,
@@ -109,9 +112,12 @@ impl Ledger {
     /// Notes what was taken to be written.
     pub(super) fn note_taken(&mut self, server: &Server) {
         for (bytes, taken) in server.observer.take_taken() {
-            if !bytes.is_empty() {
-                let until = self.start + taken.until;
-                self.taken.push(Taken { bytes, until });
+            let until = self.start + taken.until;
+            match self.taken.last_mut() {
+                // Records that were promised, and have no bytes.
+                Some(last) if bytes.is_empty() => last.until = until,
+                None if bytes.is_empty() => self.empty = until,
+                _ => self.taken.push(Taken { bytes, until }),
             }
             if taken.is_cut {
                 self.cut = self.taken.len();
@@ -127,7 +133,7 @@ impl Ledger {
 
     /// Records that were taken.
     pub(super) fn records(&self) -> u64 {
-        self.taken.last().map_or(0, |last| last.until)
+        self.taken.last().map_or(self.empty, |last| last.until)
     }
 
     /// A crash has left this: it must be a beginning of what was taken, and long enough. Returns

@@ -106,6 +106,12 @@ fn a_crash_takes_nothing_that_a_client_was_told() {
     }
 }
 
+/// What a new base would have held counted before the base was there.
+#[test]
+fn after_a_failed_sync_nothing_counts_before_the_base_that_replaces_it() {
+    episode(8_520_393_162_200_662_215, Plant::Nothing).expect("nothing is taken");
+}
+
 #[test]
 #[ignore = "runs for an hour"]
 fn crashes_take_nothing_for_an_hour() {
