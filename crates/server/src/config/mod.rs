@@ -45,7 +45,7 @@ pub(crate) use rewrite::rewritten;
 pub(crate) use save_points::SavePoints;
 pub(crate) use settings::Settings;
 pub(crate) use table::{ChangeTime, ConfigKey, key, keys};
-pub(crate) use tls::{ClientCertificates, TlsSettings};
+pub(crate) use tls::{CertifiedUser, ClientCertificates, TlsSettings};
 #[cfg(test)]
 pub(crate) use tls::{SUITES_12, SUITES_13};
 pub(crate) use top::{TopCall, TopTls};

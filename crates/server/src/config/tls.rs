@@ -13,6 +13,14 @@ pub(crate) enum ClientCertificates {
     Ignored,
 }
 
+/// What in a client's certificate names its user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CertifiedUser {
+    Nobody,
+    CommonName,
+    Uri,
+}
+
 /// The cipher suites of TLS 1.3, as settings name them.
 pub(crate) const SUITES_13: &[&str] = &[
     "TLS_AES_256_GCM_SHA384",
@@ -40,6 +48,7 @@ pub(crate) struct TlsSettings {
     pub(crate) authorities_file: String,
     pub(crate) authorities_folder: String,
     pub(crate) clients: ClientCertificates,
+    pub(crate) user: CertifiedUser,
     pub(crate) protocols: Protocols,
     /// Suites of TLS 1.3 by their names; empty: all.
     pub(crate) suites_13: Vec<&'static str>,
@@ -60,6 +69,7 @@ impl Default for TlsSettings {
             authorities_file: String::new(),
             authorities_folder: String::new(),
             clients: ClientCertificates::Required,
+            user: CertifiedUser::Nobody,
             protocols: Protocols::default(),
             suites_13: Vec::new(),
             suites_12: Vec::new(),

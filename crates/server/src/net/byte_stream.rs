@@ -2,6 +2,8 @@
 
 use std::io::{Read, Write};
 
+use rustls::pki_types::CertificateDer;
+
 /// A socket that never blocks.
 ///
 /// A `write` that does not take all that it is offered may have encrypted it already. What it has
@@ -19,6 +21,11 @@ pub(crate) trait ByteStream: Read + Write {
     /// Returns the version of TLS that it speaks; `no` if none.
     fn tls(&self) -> &'static str {
         "no"
+    }
+
+    /// Returns the certificate that the client has shown, if it has.
+    fn certificate(&self) -> Option<&CertificateDer<'static>> {
+        None
     }
 
     /// Says goodbye where the protocol has a word for it, before the socket is closed.

@@ -7,6 +7,7 @@ use mio::net::TcpStream;
 #[cfg(unix)]
 use mio::net::UnixStream;
 use mio::{Interest, Registry, Token};
+use rustls::pki_types::CertificateDer;
 
 use super::byte_stream::{ByteStream, empties_socket};
 use super::tls::stream::TlsStream;
@@ -80,6 +81,13 @@ impl ByteStream for Stream {
         match self {
             Self::Tls(stream) => stream.tls(),
             _ => "no",
+        }
+    }
+
+    fn certificate(&self) -> Option<&CertificateDer<'static>> {
+        match self {
+            Self::Tls(stream) => stream.certificate(),
+            _ => None,
         }
     }
 

@@ -39,6 +39,8 @@ const FIELDS: &[Field] = &[
     ("total_watched_keys", "redis_total_watched_keys", Gauge, "Keys that they watch."),
     ("client_recent_max_input_buffer", "redis_client_recent_max_input_buffer_bytes", Gauge, "The longest input that waits."),
     ("client_recent_max_output_buffer", "redis_client_recent_max_output_buffer_bytes", Gauge, "The longest output that waits."),
+    ("tls_server_cert_end_time", "tidewheel_tls_certificate_end_timestamp_seconds", Gauge, "When the server's certificate ends; 0: none."),
+    ("tls_ca_cert_end_time", "tidewheel_tls_authority_end_timestamp_seconds", Gauge, "When the first of the clients' authorities ends; 0: none."),
     ("used_memory", "redis_memory_used_bytes", Gauge, "Bytes of keys and values, and of what finds them."),
     ("used_memory_rss", "redis_memory_used_rss_bytes", Gauge, "Bytes of the process that are in RAM."),
     ("used_memory_peak", "redis_memory_used_peak_bytes", Gauge, "The most used memory so far."),

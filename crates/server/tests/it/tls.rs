@@ -8,7 +8,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, SanType};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
@@ -53,15 +53,24 @@ impl Files {
 
     /// Makes a new certificate and its key.
     fn make(&self, name: &str) {
+        self.make_for(name, name);
+    }
+
+    /// Makes a certificate for somebody of that common name, with two URIs.
+    fn make_for(&self, file: &str, name: &str) {
         let key = KeyPair::generate().expect("a key");
         let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
         let mut params = CertificateParams::new(names).expect("names");
         params.distinguished_name.push(DnType::CommonName, name);
+        for uri in ["urn:first", "urn:second"] {
+            let uri = SanType::URI(uri.try_into().expect("a URI"));
+            params.subject_alt_names.push(uri);
+        }
         let made = params
             .signed_by(&key, &self.authority)
             .expect("a certificate");
-        fs::write(self.path(&format!("{name}.crt")), made.pem()).expect("a file");
-        fs::write(self.path(&format!("{name}.key")), key.serialize_pem()).expect("a file");
+        fs::write(self.path(&format!("{file}.crt")), made.pem()).expect("a file");
+        fs::write(self.path(&format!("{file}.key")), key.serialize_pem()).expect("a file");
     }
 
     /// The flags of a server that speaks TLS at any free port, and nothing else.
@@ -424,6 +433,73 @@ fn clients_show_certificates_if_they_must() {
     ];
     assert_eq!(own.call(&set), ok());
     assert!(served(files.client_config(BOTH, true)));
+}
+
+#[test]
+fn a_client_is_the_user_whom_its_certificate_names() {
+    let files = Files::new("user");
+    let server = files.server(&["--tls-auth-clients", "optional", "--requirepass", "secret"]);
+    let mut boss = files.connect(server.port);
+    assert_eq!(boss.call(&["AUTH", "secret"]), ok());
+    let who = |config| {
+        let mut client = TlsClient::connect(server.port, config);
+        text(&client.call(&["ACL", "WHOAMI"]))
+    };
+    let named = |version| who(files.client_config(&[version], true));
+    for name in ["client", "urn:second"] {
+        let set = ["ACL", "SETUSER", name, "on", ">unknown", "+@all", "~*"];
+        assert_eq!(boss.call(&set), ok());
+    }
+    assert_eq!(boss.call(&["ACL", "SETUSER", "urn:first", "off"]), ok());
+    let stranger = "NOAUTH Authentication required.";
+    for (setting, user) in [("off", stranger), ("CN", "client"), ("URI", "urn:second")] {
+        let set = ["CONFIG", "SET", "tls-auth-clients-user", setting];
+        assert_eq!(boss.call(&set), ok());
+        for version in BOTH {
+            assert_eq!(named(version), user, "{setting}");
+        }
+        assert_eq!(who(files.client_config(BOTH, false)), stranger);
+    }
+    // A ticket names whom the certificate has named.
+    let config = files.client_config(BOTH, true);
+    assert_eq!(who(Arc::clone(&config)), "urn:second");
+    assert_eq!(who(config), "urn:second");
+    assert_eq!(boss.call(&["ACL", "SETUSER", "urn:second", "off"]), ok());
+    assert_eq!(named(BOTH[0]), stranger);
+}
+
+/// Read up to the NUL, it is another's.
+#[test]
+fn a_common_name_with_a_nul_is_nobodys() {
+    let files = Files::new("nul");
+    files.make_for("client", "client\0stranger");
+    let flags = ["--tls-auth-clients", "yes", "--tls-auth-clients-user", "CN"];
+    let server = files.server(&flags);
+    let mut client = TlsClient::connect(server.port, files.client_config(BOTH, true));
+    client.call(&["ACL", "SETUSER", "client", "on", "nopass", "+@all"]);
+    let mut again = TlsClient::connect(server.port, files.client_config(BOTH, true));
+    assert_eq!(text(&again.call(&["ACL", "WHOAMI"])), "default");
+}
+
+#[test]
+fn info_says_when_the_certificates_end() {
+    let files = Files::new("end");
+    let server = files.server(&["--tls-auth-clients", "optional"]);
+    let mut client = files.connect(server.port);
+    // rcgen's end in the year 4096.
+    for field in ["server", "ca"] {
+        let field = format!("tls_{field}_cert_expires_in_seconds");
+        assert!(client.info("tls", &field) > 2_000 * 31_536_000);
+    }
+    let info = text(&client.call(&["INFO", "tls"]));
+    assert!(!info.contains("serial:none"), "{info}");
+    assert_eq!(
+        client.call(&["CONFIG", "SET", "tls-auth-clients", "no"]),
+        ok()
+    );
+    let info = text(&client.call(&["INFO", "tls"]));
+    let none = "tls_ca_cert_serial:none\r\ntls_ca_cert_expires_in_seconds:0";
+    assert!(info.contains(none), "{info}");
 }
 
 /// A ticket of one that was let in does not let it in when it may not come in any more.

@@ -1,13 +1,21 @@
 //! Rows about TLS.
 
 use super::{ChangeTime, ConfigKey, Group, only, put};
-use crate::config::tls::{ClientCertificates, Protocols, SUITES_12, SUITES_13, suites};
+use crate::config::tls::{
+    CertifiedUser, ClientCertificates, Protocols, SUITES_12, SUITES_13, suites,
+};
 use crate::config::value::{Port, name_of, name_of_bool, word, yes_or_no};
 
 const CLIENTS: &[(&str, ClientCertificates)] = &[
     ("yes", ClientCertificates::Required),
     ("no", ClientCertificates::Ignored),
     ("optional", ClientCertificates::Optional),
+];
+
+const USERS: &[(&str, CertifiedUser)] = &[
+    ("off", CertifiedUser::Nobody),
+    ("CN", CertifiedUser::CommonName),
+    ("URI", CertifiedUser::Uri),
 ];
 
 pub(super) static KEYS: &[ConfigKey] = &[
@@ -77,6 +85,15 @@ pub(super) static KEYS: &[ConfigKey] = &[
         change: ChangeTime::Live,
         get: |s| name_of(s.tls.clients, CLIENTS),
         set: |s, v| put(&mut s.tls.clients, word(v, CLIENTS)?),
+    },
+    ConfigKey {
+        name: "tls-auth-clients-user",
+        value: "off|CN|URI",
+        help: "a client is the user whom its certificate names so, without a password, if there is such a user",
+        group: Group::Users,
+        change: ChangeTime::Live,
+        get: |s| name_of(s.tls.user, USERS),
+        set: |s, v| put(&mut s.tls.user, word(v, USERS)?),
     },
     ConfigKey {
         name: "tls-protocols",

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
+use rustls::pki_types::CertificateDer;
 
 use super::sockets::Sockets;
 use super::table::ConnectionTable;
@@ -15,6 +16,7 @@ use crate::config::{Address, ClientAccess, DENIED};
 use crate::net::byte_stream::ByteStream as _;
 use crate::net::listener::Accepted;
 use crate::net::output::write_some;
+use crate::net::tls::certificate;
 use crate::state::loop_state::LoopState;
 
 /// Makes a connection the loop's own. Returns its slot, `None` when it was lost or may not come
@@ -67,10 +69,30 @@ pub(super) fn adopt<K: Sockets>(
     conn.session.may_debug = may_debug;
     conn.become_user(state.server.config.default_user());
     conn.set(checks::UNAUTHENTICATED, access != ClientAccess::Free);
+    if let Some(certificate) = stream.certificate() {
+        become_certified(state, &mut conn, certificate);
+    }
     table.put(slot, Link { stream, conn });
     table.file(slot, &state.settings);
     table.enqueue(slot);
     Some(slot)
+}
+
+/// Makes a client the user whom its certificate names, if the settings say so and there is one.
+fn become_certified(
+    state: &LoopState,
+    conn: &mut Connection,
+    certificate: &CertificateDer<'static>,
+) {
+    let settings = state.server.config.current();
+    let names = certificate::names(certificate, settings.tls.user);
+    let mut users = names
+        .iter()
+        .filter_map(|name| settings.users.get(name.as_bytes()));
+    if let Some(user) = users.find(|user| user.is_on) {
+        conn.become_user(Arc::clone(user));
+        conn.set(checks::UNAUTHENTICATED, false);
+    }
 }
 
 /// Refuses a connection from another machine.

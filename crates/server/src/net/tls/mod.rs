@@ -4,5 +4,6 @@
 //! the handshake is over. `caller.rs` has the other side's terms, for tools.
 
 pub(crate) mod caller;
+pub(crate) mod certificate;
 pub(crate) mod stream;
 pub(crate) mod terms;

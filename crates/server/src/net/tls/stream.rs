@@ -22,6 +22,7 @@ use std::cell::RefCell;
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 
+use rustls::pki_types::CertificateDer;
 use rustls::server::{ServerConnectionData, UnbufferedServerConnection};
 use rustls::unbuffered::{
     ConnectionState, EncodeError, EncryptError, InsufficientSizeError, UnbufferedStatus,
@@ -372,6 +373,11 @@ impl<S> TlsStream<S> {
     /// Returns the memory of its buffers, in bytes.
     pub(crate) fn held_bytes(&self) -> usize {
         self.part.capacity() + self.plain.capacity() + self.sealed.capacity()
+    }
+
+    /// Returns the client's certificate, which was checked.
+    pub(crate) fn certificate(&self) -> Option<&CertificateDer<'static>> {
+        self.session.peer_certificates()?.first()
     }
 
     /// Returns the version of TLS that was agreed on.

@@ -17,6 +17,7 @@ use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::{RootCertStore, ServerConfig, SupportedCipherSuite, SupportedProtocolVersion};
 
+use super::certificate::{CertificateEnd, first_end};
 use crate::config::{ClientCertificates, Port, Settings, TlsSettings};
 
 /// The longest file of certificates or keys, in bytes.
@@ -25,36 +26,60 @@ const FILE_MAX: u64 = 16 << 20;
 /// The tickets that a client gets with TLS 1.3.
 const TICKETS: usize = 1;
 
+/// Terms that were made.
+#[derive(Debug)]
+struct Made {
+    terms: Arc<ServerConfig>,
+    ends: CertificateEnds,
+}
+
+/// When the certificates in force end: the first of the server's own, and of the authorities'.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct CertificateEnds {
+    pub(crate) own: Option<CertificateEnd>,
+    pub(crate) authority: Option<CertificateEnd>,
+}
+
 /// The terms in force, if TLS is spoken.
 #[derive(Debug, Default)]
-pub(crate) struct TlsTerms(Mutex<Option<Arc<ServerConfig>>>);
+pub(crate) struct TlsTerms(Mutex<Option<Made>>);
 
 impl TlsTerms {
     /// Returns the terms for the next connection.
     pub(crate) fn current(&self) -> Option<Arc<ServerConfig>> {
-        self.0.lock().clone()
+        let made = self.0.lock();
+        made.as_ref().map(|made| Arc::clone(&made.terms))
+    }
+
+    /// Returns when the certificates end.
+    pub(crate) fn ends(&self) -> CertificateEnds {
+        let made = self.0.lock();
+        made.as_ref()
+            .map(|made| made.ends.clone())
+            .unwrap_or_default()
     }
 
     /// Reads the files again, and puts the terms into force if they are right.
     pub(crate) fn renew(&self, settings: &Settings) -> anyhow::Result<()> {
         if settings.tls.port != Port::Off {
-            let terms = Arc::new(make(&settings.tls)?);
-            *self.0.lock() = Some(terms);
+            let made = make(&settings.tls)?;
+            *self.0.lock() = Some(made);
         }
         Ok(())
     }
 }
 
 /// Makes terms as the settings say, or says what is missing or wrong.
-pub(crate) fn make(settings: &TlsSettings) -> anyhow::Result<ServerConfig> {
+fn make(settings: &TlsSettings) -> anyhow::Result<Made> {
     let provider = Arc::new(CryptoProvider {
         cipher_suites: suites(settings),
         ..ring::default_provider()
     });
     let versions = versions(settings);
-    let clients = clients(settings, &provider)?;
+    let (clients, authority) = clients(settings, &provider)?;
     let key = key(&settings.key, "tls-key-file")?;
     let chain = chain(&settings.certificate, "tls-cert-file")?;
+    let own = first_end(chain.iter().map(AsRef::as_ref));
     let mut terms = ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(&versions)
         .context("no suite of tls-ciphers or tls-ciphersuites is of a version of tls-protocols")?
@@ -72,7 +97,10 @@ pub(crate) fn make(settings: &TlsSettings) -> anyhow::Result<ServerConfig> {
         // A new key: who may not come in any more cannot come in by a ticket either.
         terms.ticketer = ring::Ticketer::new().context("no random bytes for tickets")?;
     }
-    Ok(terms)
+    Ok(Made {
+        terms: Arc::new(terms),
+        ends: CertificateEnds { own, authority },
+    })
 }
 
 /// Returns the suites that the settings name, in their order.
@@ -115,13 +143,13 @@ fn versions(settings: &TlsSettings) -> Vec<&'static SupportedProtocolVersion> {
     v13.into_iter().chain(v12).collect()
 }
 
-/// Returns what clients must show.
+/// Returns what clients must show, and the authority that ends first.
 fn clients(
     settings: &TlsSettings,
     provider: &Arc<CryptoProvider>,
-) -> anyhow::Result<Arc<dyn ClientCertVerifier>> {
+) -> anyhow::Result<(Arc<dyn ClientCertVerifier>, Option<CertificateEnd>)> {
     if settings.clients == ClientCertificates::Ignored {
-        return Ok(WebPkiClientVerifier::no_client_auth());
+        return Ok((WebPkiClientVerifier::no_client_auth(), None));
     }
     let (file, folder) = (&settings.authorities_file, &settings.authorities_folder);
     if file.is_empty() && folder.is_empty() {
@@ -130,25 +158,33 @@ fn clients(
              tls-ca-cert-dir, or tls-auth-clients no"
         );
     }
-    let roots = Arc::new(authorities(
-        file,
-        folder,
-        ["tls-ca-cert-file", "tls-ca-cert-dir"],
-    )?);
+    let keys = ["tls-ca-cert-file", "tls-ca-cert-dir"];
+    let found = authority_certificates(file, folder, keys)?;
+    let end = first_end(found.iter().map(Vec::as_slice));
+    let roots = Arc::new(trusted(found, file, folder)?);
     let clients = WebPkiClientVerifier::builder_with_provider(roots, Arc::clone(provider));
     let clients = match settings.clients {
         ClientCertificates::Optional => clients.allow_unauthenticated(),
         _ => clients,
     };
-    clients.build().context("the authorities do not serve")
+    let clients = clients.build().context("the authorities do not serve")?;
+    Ok((clients, end))
 }
 
 /// Reads the authorities of a file and of those in a folder. Errors name what has set them.
 pub(super) fn authorities(
     file: &str,
     folder: &str,
-    [of_file, of_folder]: [&str; 2],
+    keys: [&str; 2],
 ) -> anyhow::Result<RootCertStore> {
+    trusted(authority_certificates(file, folder, keys)?, file, folder)
+}
+
+fn authority_certificates(
+    file: &str,
+    folder: &str,
+    [of_file, of_folder]: [&str; 2],
+) -> anyhow::Result<BTreeSet<Vec<u8>>> {
     // The links of a folder that OpenSSL has numbered name each file twice.
     let mut found = BTreeSet::new();
     let ders = |certificates: Vec<CertificateDer<'_>>| {
@@ -167,6 +203,10 @@ pub(super) fn authorities(
             }
         }
     }
+    Ok(found)
+}
+
+fn trusted(found: BTreeSet<Vec<u8>>, file: &str, folder: &str) -> anyhow::Result<RootCertStore> {
     let mut roots = RootCertStore::empty();
     let (added, unusable) =
         roots.add_parsable_certificates(found.into_iter().map(CertificateDer::from));

@@ -111,9 +111,9 @@ impl<D: Folder> LogWriter<D> {
     ///
     /// # Errors
     ///
-    /// Then the old one may still be in force. It stays so if a sync has failed since the base began:
-    /// this one may lack what has expired since, and nothing on disk would say that so much time has
-    /// passed.
+    /// Then the old one may still be in force. It stays so if a sync has failed since the base
+    /// began: this one may lack what has expired since, and nothing on disk would say that so much
+    /// time has passed.
     pub(super) fn rebase(&mut self, server: &Server, segment: u64) -> Result<(), String> {
         if !self.log.takes_frames() {
             return Err("a sync has failed since it began".to_owned());

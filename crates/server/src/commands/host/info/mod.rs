@@ -21,6 +21,7 @@ use super::HandlerResult;
 use super::session::REDIS_VERSION;
 use crate::commands::turn::{CommandStep, Turn};
 use crate::counters::metrics::MomentaryRates;
+use crate::net::tls::certificate::CertificateEnd;
 use crate::process::system;
 use crate::pubsub::subscriptions::SubscriptionKind;
 use crate::state::log::Trouble;
@@ -59,6 +60,11 @@ const SECTIONS: &[Section] = &[
         name: "Stats",
         by_default: true,
         write: stats,
+    },
+    Section {
+        name: "TLS",
+        by_default: true,
+        write: tls,
     },
     Section {
         name: "Replication",
@@ -327,6 +333,28 @@ fn persistence(state: &LoopState, stats: &Stats, text: &mut String) -> std::fmt:
             "loading_eta_seconds" = loading.seconds_left(now_s),
         );
     }
+    Ok(())
+}
+
+fn tls(state: &LoopState, _: &Stats, text: &mut String) -> std::fmt::Result {
+    let ends = state.server.tls_terms.ends();
+    let now = state.time.wall_ms() / 1000;
+    let serial = |end: &Option<CertificateEnd>| match end {
+        Some(end) => end.serial.clone(),
+        None => "none".to_owned(),
+    };
+    let end_of = |end: &Option<CertificateEnd>| end.as_ref().map_or(0, |end| end.second);
+    let left =
+        |end: &Option<CertificateEnd>| end.as_ref().map_or(0, |end| (end.second - now).max(0));
+    lines!(
+        text,
+        "tls_server_cert_serial" = serial(&ends.own),
+        "tls_server_cert_expires_in_seconds" = left(&ends.own),
+        "tls_server_cert_end_time" = end_of(&ends.own),
+        "tls_ca_cert_serial" = serial(&ends.authority),
+        "tls_ca_cert_expires_in_seconds" = left(&ends.authority),
+        "tls_ca_cert_end_time" = end_of(&ends.authority),
+    );
     Ok(())
 }
 

@@ -1,0 +1,65 @@
+//! What a certificate says: until when it holds, and whom it names.
+
+use rustls::pki_types::CertificateDer;
+use x509_parser::certificate::X509Certificate;
+use x509_parser::extensions::GeneralName;
+
+use crate::config::CertifiedUser;
+
+/// The serial number of a certificate and its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct CertificateEnd {
+    /// In hexadecimal.
+    pub(crate) serial: String,
+    /// The second of Unix time after which it does not hold.
+    pub(crate) second: i64,
+}
+
+/// Returns the one of these certificates that ends first.
+pub(super) fn first_end<'c>(
+    certificates: impl IntoIterator<Item = &'c [u8]>,
+) -> Option<CertificateEnd> {
+    let ends = certificates.into_iter().filter_map(|der| {
+        let certificate = parse(der)?;
+        Some(CertificateEnd {
+            serial: format!("{:X}", certificate.serial),
+            second: certificate.validity().not_after.timestamp(),
+        })
+    });
+    ends.min_by_key(|end| end.second)
+}
+
+/// Returns the users that a client's certificate names, in its order: its common name, or its URIs.
+/// A name with a control character is nobody's: another reader may see its first part only.
+pub(crate) fn names(certificate: &CertificateDer<'_>, by: CertifiedUser) -> Vec<String> {
+    let Some(certificate) = parse(certificate) else {
+        return Vec::new();
+    };
+    let mut found: Vec<String> = Vec::new();
+    match by {
+        CertifiedUser::Nobody => {}
+        CertifiedUser::CommonName => {
+            let names = certificate.subject().iter_common_name();
+            found.extend(
+                names
+                    .filter_map(|name| name.as_str().ok())
+                    .map(str::to_owned),
+            );
+        }
+        CertifiedUser::Uri => {
+            let names = certificate.subject_alternative_name().ok().flatten();
+            for name in names.iter().flat_map(|names| &names.value.general_names) {
+                if let GeneralName::URI(uri) = name {
+                    found.push((*uri).to_owned());
+                }
+            }
+        }
+    }
+    found.retain(|name| !name.contains(char::is_control));
+    found
+}
+
+fn parse(der: &[u8]) -> Option<X509Certificate<'_>> {
+    let (_, certificate) = x509_parser::parse_x509_certificate(der).ok()?;
+    Some(certificate)
+}
