@@ -42,6 +42,8 @@ pub(super) struct Town {
     pub(super) seen: BTreeMap<u64, u64>,
     /// Replies wait for the disk.
     pub(super) relies_on_replies: bool,
+    /// Marks that clients had queued who are gone: their EXEC may still run.
+    left: Vec<u64>,
     /// Elements that clients were given, and that must not come back.
     pub(super) popped: BTreeSet<u64>,
 }
@@ -50,6 +52,18 @@ impl Town {
     fn mark(&mut self) -> String {
         self.marks += 1;
         format!("mark:{}", self.marks)
+    }
+
+    /// A command of one who is gone has run.
+    pub(super) fn ran_late(&mut self, ran: &Ran, records: u64) {
+        let marks = ran.words.iter().flat_map(|word| marks_in(word));
+        if ran.reply == b"+QUEUED\r\n" {
+            self.left.extend(marks);
+        } else {
+            self.note(marks, records);
+            let left = std::mem::take(&mut self.left);
+            self.note(left, records);
+        }
     }
 
     fn note(&mut self, marks: impl IntoIterator<Item = u64>, records: u64) {
@@ -97,6 +111,12 @@ impl Person {
             Kind::Blocker => {}
         }
         person
+    }
+
+    /// It is gone.
+    pub(super) fn leave(&mut self, town: &mut Town) {
+        self.peer.wire.borrow_mut().reset();
+        town.left.append(&mut self.queued);
     }
 
     fn say(&mut self, line: &str) {

@@ -216,8 +216,10 @@ impl World {
         for seen in self.life.rig.server.observer.take() {
             let Seen::Ran(ran) = seen else { continue };
             self.done.commands += 1;
-            if let Some(at) = self.connections.get(&ran.client) {
-                self.people[*at].ran(&ran, start + ran.records, &mut self.town);
+            let records = start + ran.records;
+            match self.connections.get(&ran.client) {
+                Some(at) => self.people[*at].ran(&ran, records, &mut self.town),
+                None => self.town.ran_late(&ran, records),
             }
         }
         for (at, person) in self.people.iter_mut().enumerate() {
@@ -319,7 +321,7 @@ impl World {
             // A client is gone, and another one takes its place.
             _ => {
                 let at = self.dice.below(self.people.len());
-                self.people[at].peer.wire.borrow_mut().reset();
+                self.people[at].leave(&mut self.town);
                 let kind = self.people[at].kind;
                 self.people[at] = self.connect(at, kind);
             }
