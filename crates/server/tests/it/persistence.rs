@@ -42,8 +42,12 @@ fn what_was_saved_is_there_after_the_server_was_killed() {
         saved_s.to_string()
     );
     client.call(&["SET", "later", "lost"]);
-    let left = number(&client.call(&["PTTL", "ends"]));
-    let began = now();
+    let deadlines = [&["PTTL", "ends"][..], &["HPTTL", "h", "FIELDS", "1", "f"]];
+    let left_of = |client: &mut Client, deadline: &[&str]| match client.call(deadline) {
+        Reply::Array(items) => number(&items[0]),
+        one => number(&one),
+    };
+    let lefts = deadlines.map(|deadline| (left_of(&mut client, deadline), now()));
     server.signal(Signal::KILL);
     server.wait();
     std::thread::sleep(Duration::from_millis(100));
@@ -55,12 +59,8 @@ fn what_was_saved_is_there_after_the_server_was_killed() {
     assert_eq!(client.call(&["DBSIZE"]), Reply::Integer(3));
     assert_eq!(client.call(&["FCALL", "f", "0"]), Reply::Integer(7));
     assert_eq!(client.info("persistence", "rdb_last_load_keys_loaded"), "3");
-    for deadline in [&["PTTL", "ends"][..], &["HPTTL", "h", "FIELDS", "1", "f"]] {
-        let reply = client.call(deadline);
-        let is = match &reply {
-            Reply::Array(items) => number(&items[0]),
-            one => number(one),
-        };
+    for (deadline, (left, began)) in deadlines.into_iter().zip(lefts) {
+        let is = left_of(&mut client, deadline);
         let passed = began.elapsed().as_millis() as i64;
         let expected = left - passed;
         assert!(

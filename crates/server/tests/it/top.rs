@@ -315,7 +315,8 @@ mod terminal {
         let flags = ["--unixsocket", socket, "--dir", folder.text()];
         let server = Server::run(&mut program(&flags));
         let mut shown = Shown::start(&["-s", socket]);
-        shown.wait_for("every 100");
+        // It has answered.
+        shown.wait_for(", up ");
         drop(server);
         shown.wait_for("no answer for");
         let again = Server::run(&mut program(&flags));
