@@ -496,3 +496,15 @@ fn a_script_that_only_reads_publishes_nothing() {
     );
     assert_eq!(client.call(&["EVAL", body, "0"]), Reply::Integer(0));
 }
+
+/// Time stands still in a script, so it waited for ever.
+#[test]
+fn a_script_that_waits_by_time_ends_once_it_has_run_for_long() {
+    let server = Server::start(&["--busy-reply-threshold", "50"]);
+    let mut client = server.client();
+    let script = "local function now() local t = redis.call('TIME') return t[1] + t[2] / 1e6 end \
+                  local begun = now() \
+                  for _ = 1, 1000 do if now() ~= begun then return 0 end end \
+                  while now() < begun + 0.2 do end return 1";
+    assert_eq!(client.call(&["EVAL", script, "0"]), Reply::Integer(1));
+}
