@@ -56,6 +56,8 @@ fn clients_of_the_unix_socket_are_served_and_shown_by_its_path() {
     assert_eq!(mode & 0o777, 0o700);
     let (mut one, mut two) = (UnixClient::connect(&path), UnixClient::connect(&path));
     assert_eq!(one.call(&["SET", "key", "value"]), ok());
+    // Both are served by now.
+    assert_eq!(two.call(&["PING"]), simple("PONG"));
     let list = text(&one.call(&["CLIENT", "LIST"]));
     let line = list.lines().next().expect("a line");
     assert!(
