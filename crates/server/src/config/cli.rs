@@ -215,7 +215,7 @@ fn file_of(matches: &ArgMatches) -> Result<Option<&Path>, Refusal> {
 /// together.
 fn complete(settings: &mut Settings) -> Result<(), String> {
     if !settings.user_file.is_empty() {
-        settings.users = file::read_users(settings)?;
+        settings.users = file::read_users(settings, |path| std::fs::File::open(path))?;
     }
     settings.derive();
     settings.check()

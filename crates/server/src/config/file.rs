@@ -181,10 +181,15 @@ fn apply_user(words: &[Vec<u8>], settings: &mut Settings) -> Result<Vec<u8>, Str
 }
 
 /// Takes all users from the file of users, if there is one. The default user stays as it is if no
-/// line tells of it.
-pub(crate) fn read_users(settings: &Settings) -> Result<Arc<Users>, String> {
+/// line tells of it. The server starts with any file; while it serves, it must wait for none.
+pub(crate) fn read_users(
+    settings: &Settings,
+    open: impl FnOnce(&Path) -> io::Result<File>,
+) -> Result<Arc<Users>, String> {
     let name = &settings.user_file;
-    let text = std::fs::read(name).map_err(|why| format!("cannot read {name}: {why}"))?;
+    let mut text = Vec::new();
+    let read = open(Path::new(name)).and_then(|mut file| file.read_to_end(&mut text));
+    read.map_err(|why| format!("cannot read {name}: {why}"))?;
     let plain = settings.plain_users();
     users::from_lines(&text, name, settings.all_channels, plain).map(Arc::new)
 }

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
@@ -17,7 +17,7 @@ use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{Registry, fmt, reload};
 
-use crate::config::{LogFormat, LogLevel, LogSettings};
+use crate::config::{LogFormat, LogLevel, LogSettings, open_to_append};
 
 /// The log of this process, once it has begun.
 static LOG: OnceLock<Log> = OnceLock::new();
@@ -51,7 +51,7 @@ pub(crate) fn start(settings: &LogSettings) -> io::Result<()> {
         "" => Place::StandardError,
         path => Place::File(Arc::new(LogFile {
             path: path.into(),
-            file: Mutex::new(open(path.as_ref())?),
+            file: Mutex::new(open_to_append(path.as_ref())?),
         })),
     };
     let coloured = matches!(place, Place::StandardError) && io::stderr().is_terminal();
@@ -93,7 +93,7 @@ pub(crate) fn reopen() {
         tracing::info!("there is no file of the log to open again (--logfile)");
         return;
     };
-    match open(path) {
+    match open_to_append(path) {
         Ok(new) => {
             *file.lock() = new;
             tracing::info!(path = %path.display(), "opened the log's file again");
@@ -116,10 +116,6 @@ impl Log {
             Place::File(file) => Some(file),
         }
     }
-}
-
-fn open(path: &Path) -> io::Result<File> {
-    File::options().create(true).append(true).open(path)
 }
 
 fn filter(level: LogLevel) -> LevelFilter {

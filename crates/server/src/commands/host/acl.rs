@@ -9,7 +9,7 @@ use tidewheel_resp::{Args, Writer, parse_i64};
 use super::{HandlerResult, error};
 use crate::clients::connection::Connection;
 use crate::commands::turn::{CommandStep, Turn};
-use crate::config::read_users;
+use crate::config::{open_regular, read_users};
 use crate::process::replace::replace_file;
 use crate::users::{self, DEFAULT, Selector, Users};
 
@@ -54,7 +54,7 @@ impl Turn<'_> {
         if settings.user_file.is_empty() {
             return Err(error(NO_FILE));
         }
-        let read = read_users(&settings).map_err(|why| {
+        let read = read_users(&settings, open_regular).map_err(|why| {
             quoting(&format!(
                 "{why} WARNING: ACL errors detected, no change to the previously active ACL rules \
                  was performed"

@@ -3,7 +3,6 @@
 //! the old ones in force.
 
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
@@ -18,7 +17,7 @@ use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::{RootCertStore, ServerConfig, SupportedCipherSuite, SupportedProtocolVersion};
 
 use super::certificate::{CertificateEnd, first_end};
-use crate::config::{ClientCertificates, Port, Settings, TlsSettings};
+use crate::config::{ClientCertificates, Port, Settings, TlsSettings, open_regular};
 
 /// The longest file of certificates or keys, in bytes.
 const FILE_MAX: u64 = 16 << 20;
@@ -259,20 +258,9 @@ pub(super) fn key(path: &str, setting: &str) -> anyhow::Result<PrivateKeyDer<'st
 
 fn read(path: &Path, key: &str) -> anyhow::Result<Vec<u8>> {
     let mut text = Vec::new();
-    let read = open(path).and_then(|file| file.take(FILE_MAX).read_to_end(&mut text));
+    let read = open_regular(path).and_then(|file| file.take(FILE_MAX).read_to_end(&mut text));
     read.with_context(|| format!("cannot read {} ({key})", path.display()))?;
     Ok(text)
-}
-
-/// Opens a file, and nothing else: opening a pipe would wait for who writes into it, and the whole
-/// server with it.
-fn open(path: &Path) -> std::io::Result<File> {
-    if std::fs::metadata(path)?.is_file() {
-        File::open(path)
-    } else {
-        let kind = std::io::ErrorKind::InvalidInput;
-        Err(std::io::Error::new(kind, "it is no regular file"))
-    }
 }
 
 #[cfg(test)]
