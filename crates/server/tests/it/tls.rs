@@ -655,6 +655,33 @@ fn silent_handshakes_do_not_fill_maxclients() {
     }
 }
 
+/// A byte now and then counted as a sign of life, and new clients waited for ten seconds.
+#[test]
+fn hellos_byte_by_byte_keep_nobody_out() {
+    let files = Files::new("bytes");
+    let server = files.server(&["--maxclients", "40"]);
+    let mut slow: Vec<TcpStream> = (0..60).map(|_| socket(server.port)).collect();
+    let (stop, stopped) = std::sync::mpsc::channel::<()>();
+    let sender = std::thread::spawn(move || {
+        // The beginning of a long hello.
+        let mut hello = b"\x16\x03\x01\x20\x00\x01\x00\x1f\xfc\x03\x03".to_vec();
+        hello.resize(2_000, 0);
+        for byte in hello {
+            // Most are closed by and by.
+            slow.retain_mut(|stream| stream.write_all(&[byte]).is_ok());
+            let pause = stopped.recv_timeout(Duration::from_millis(20));
+            if pause != Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+                return;
+            }
+        }
+    });
+    let mut client = files.connect(server.port);
+    assert_eq!(client.call(&["PING"]), simple("PONG"));
+    assert_eq!(client.info("stats", "tls_handshakes_timed_out"), 0);
+    drop(stop);
+    sender.join().expect("it sends");
+}
+
 #[test]
 fn garbage_in_a_handshake_closes_only_its_own_connection() {
     let files = Files::new("garbage");

@@ -13,8 +13,10 @@ pub(super) struct HalfOpen {
     pub(super) local: Address,
     /// The tick at which it was accepted.
     pub(super) since: u64,
-    /// The tick since which it is the peer's turn.
-    pub(super) silent_since: u64,
+    /// The tick since which the peer's next message has not been whole.
+    pub(super) awaited_since: u64,
+    /// True if its hello was answered: what is awaited are its last messages.
+    pub(super) is_answered: bool,
 }
 
 /// All of one thread.
@@ -69,10 +71,10 @@ impl HalfOpens {
         self.first_by(|half| half.since, tick)
     }
 
-    /// Returns the one whose peer has been silent for longest, if that is since this tick or
+    /// Returns the one whose message has been awaited for longest, if that is since this tick or
     /// before.
-    pub(super) fn most_silent(&self, tick: u64) -> Option<usize> {
-        self.first_by(|half| half.silent_since, tick)
+    pub(super) fn longest_awaited(&self, tick: u64) -> Option<usize> {
+        self.first_by(|half| half.awaited_since, tick)
     }
 
     /// Looks at all of them: there are not many.

@@ -7,9 +7,10 @@
 //! # Half-open connections
 //!
 //! A connection whose handshake is not over is half-open. There is a limit to their number and to
-//! their age. Where the limit is reached, the one whose peer has been silent for longest makes room
-//! for a new one, if that was long enough for a client that is there. Otherwise new ones wait at
-//! the listener: then all who are half-open are busy, and it is the processor that is too slow.
+//! their age. Where the limit is reached, the one for whose message we have waited longest makes
+//! room for a new one, if that was long enough for a client that is there. Otherwise new ones wait
+//! at the listener: then all who are half-open are busy, and it is the processor that is too slow.
+//! Bytes are no message: who sends one now and then would stay for ever.
 //!
 //! So many silent connections keep nobody out, and when all clients come again at once they are
 //! served as fast as the processor can.
@@ -50,7 +51,8 @@ const PART_OF_CLIENTS: usize = 8;
 /// The time in which a handshake must be over.
 const HANDSHAKE_MS: u64 = 10_000;
 
-/// The silence after which a half-open connection may have to make room for another.
+/// The wait for a whole message after which a half-open connection may have to make room for
+/// another.
 const SILENCE_MS: u64 = 100;
 
 /// How often old ones are looked for.
@@ -193,7 +195,8 @@ impl Handshakes {
         let now = self.now();
         let part = (settings.max_clients / PART_OF_CLIENTS).max(1);
         if self.half_open.len() >= HALF_OPEN_MAX.min(part) {
-            let Some(silent) = self.half_open.most_silent(now.saturating_sub(SILENCE_MS)) else {
+            let waited = now.saturating_sub(SILENCE_MS);
+            let Some(silent) = self.half_open.longest_awaited(waited) else {
                 return Accepting::Later;
             };
             self.end(silent, "closed: newer connections need its place");
@@ -229,7 +232,8 @@ impl Handshakes {
                     peer,
                     local: accepted.local,
                     since: now,
-                    silent_since: now,
+                    awaited_since: now,
+                    is_answered: false,
                 },
             ),
             Err(why) => {
@@ -261,8 +265,12 @@ impl Handshakes {
             Ok(Ok(true)) => self.hand_over(slot),
             Ok(Ok(false)) => {
                 let now = self.now();
-                if let Some(half) = self.half_open.get(slot) {
-                    half.silent_since = now;
+                if let Some(half) = self.half_open.get(slot)
+                    && !half.is_answered
+                    && half.stream.has_answered()
+                {
+                    half.is_answered = true;
+                    half.awaited_since = now;
                 }
             }
             Ok(Err(why)) => self.fail(slot, &why),

@@ -173,6 +173,11 @@ impl<S: Read + Write> TlsStream<S> {
         }
     }
 
+    /// True if the peer's hello was whole, and was answered.
+    pub(crate) fn has_answered(&self) -> bool {
+        self.session.protocol_version().is_some()
+    }
+
     /// Tells a client that speaks without TLS what is wrong, in its own protocol.
     pub(crate) fn answer_plainly(&mut self, text: &str) {
         if let Err(why) = self.socket.write(text.as_bytes()) {
