@@ -17,7 +17,7 @@ use crate::net::tls::caller;
 /// The longest time until there is a connection, and until a reply is whole.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The longest reply.
+/// The longest reply, with the messages before it that nobody asked for.
 const REPLY_MAX: usize = 16 << 20;
 
 /// Bytes of one read. A reply is read again from its start after each, so they are many.
@@ -91,28 +91,30 @@ impl Asker {
         words.iter().for_each(|word| out.bulk(word));
         let sent = self.stream.write_all(out.as_bytes());
         sent.and_then(|()| self.stream.flush()).map_err(said)?;
-        loop {
-            match self.read()? {
-                Reply::Push(_) => {}
-                reply => return Ok(reply),
+        let until = monotonic_nanos() + PATIENCE.as_nanos() as u64;
+        let mut passed = 0;
+        while passed <= REPLY_MAX {
+            match self.read(until)? {
+                (Reply::Push(_), used) => passed += used,
+                (reply, _) => return Ok(reply),
             }
         }
+        Err(too_long())
     }
 
-    /// Reads a reply, whose length and time are limited.
-    fn read(&mut self) -> Result<Reply, String> {
-        let until = monotonic_nanos() + PATIENCE.as_nanos() as u64;
+    /// Reads a reply, whose length and time are limited, and says how many bytes it took.
+    fn read(&mut self, until: u64) -> Result<(Reply, usize), String> {
         loop {
+            if monotonic_nanos() > until {
+                return Err(said(io::ErrorKind::TimedOut.into()));
+            }
             let read = Reply::read(&self.input).map_err(|why| format!("no RESP: {why}"))?;
             if let Some((reply, used)) = read {
                 self.input.drain(..used);
-                return Ok(reply);
+                return Ok((reply, used));
             }
             if self.input.len() > REPLY_MAX {
-                return Err(format!("a reply is longer than {} MiB", REPLY_MAX >> 20));
-            }
-            if monotonic_nanos() > until {
-                return Err(said(io::ErrorKind::TimedOut.into()));
+                return Err(too_long());
             }
             match self.stream.read(&mut self.part).map_err(said)? {
                 0 => return Err("the server has closed the connection".to_owned()),
@@ -120,6 +122,10 @@ impl Asker {
             }
         }
     }
+}
+
+fn too_long() -> String {
+    format!("a reply is longer than {} MiB", REPLY_MAX >> 20)
 }
 
 /// An error in words.
@@ -242,6 +248,18 @@ mod tests {
         }
         let deep = asked(io::Cursor::new(b"*1\r\n".repeat(100))).expect_err("too deep");
         assert_eq!(deep, "no RESP: replies nest too deeply");
+    }
+
+    /// The time began anew with each of them.
+    #[test]
+    fn messages_without_end_are_an_error() {
+        let part = [&b">1\r\n$1048576\r\n"[..], &[b'x'; 1 << 20], b"\r\n"].concat();
+        let all = (0..20).fold(Box::new(io::empty()) as Box<dyn Read + Send>, |all, _| {
+            Box::new(all.chain(io::Cursor::new(part.clone())))
+        });
+        let said = all.chain(io::Cursor::new(b"+PONG\r\n"));
+        let why = asked(said).expect_err("too much");
+        assert_eq!(why, "a reply is longer than 16 MiB");
     }
 
     #[test]
