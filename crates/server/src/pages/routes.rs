@@ -38,7 +38,10 @@ pub(super) async fn answer<B>(desk: &Arc<Desk>, peer: SocketAddr, request: &Requ
     // These tell nothing, and balancers name no host.
     let is_health = matches!(request.uri().path(), "/healthz" | "/readyz");
     let is_one = headers.get_all(HOST).iter().count() == 1;
-    let is_ours = is_one && host.is_some_and(|host| is_host(host, &settings.http_hosts));
+    let is_ours = |host: &str| is_host(host, &settings.http_hosts);
+    // A proxy may ask for `http://HOST/PATH`, and then this is the name that counts.
+    let named = request.uri().authority().map(|named| named.as_str());
+    let is_ours = is_one && host.is_some_and(is_ours) && named.is_none_or(is_ours);
     let is_heard = is_health || is_ours;
     if !is_heard {
         return text(

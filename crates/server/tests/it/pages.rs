@@ -124,6 +124,8 @@ fn requests_of_other_peoples_pages_are_refused() {
     }
     for request in [
         "GET /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n",
+        // A proxy's form: what it asks for counts, not the header.
+        "GET http://evil.example/metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
         "GET /metrics HTTP/1.1\r\nHost : localhost\r\n\r\n",
         "*1\r\n$4\r\nPING\r\n",
         "\r\n\r\nGET\0",
