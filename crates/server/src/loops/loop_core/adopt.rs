@@ -12,7 +12,7 @@ use super::table::ConnectionTable;
 use crate::clients::checks;
 use crate::clients::connection::{Connection, Link};
 use crate::clients::registry::{Client, ClientFacts};
-use crate::config::{Address, ClientAccess, DENIED};
+use crate::config::{Address, CertifiedUser, ClientAccess, DENIED};
 use crate::net::byte_stream::ByteStream as _;
 use crate::net::listener::Accepted;
 use crate::net::output::write_some;
@@ -85,6 +85,9 @@ fn become_certified(
     certificate: &CertificateDer<'static>,
 ) {
     let settings = state.server.config.current();
+    if settings.tls.user == CertifiedUser::Nobody {
+        return;
+    }
     let names = certificate::names(certificate, settings.tls.user);
     let mut users = names
         .iter()
