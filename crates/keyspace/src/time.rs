@@ -1,5 +1,6 @@
 //! The keyspace's time, and all arithmetic on times to live.
 
+use tidewheel_resp::Writer;
 use tidewheel_time::{Engine, Timeline};
 
 /// A point in time, which the owner of the clock takes once per batch of commands.
@@ -18,6 +19,16 @@ impl Time {
     #[must_use]
     pub fn wall_ms(&self) -> i64 {
         self.wall_offset_ms.saturating_add_unsigned(self.tick)
+    }
+
+    /// Writes what TIME replies: seconds of Unix time, and microseconds within the second.
+    pub fn write(&self, out: &mut Writer) {
+        let wall_ms = self.wall_ms().max(0);
+        let micros = wall_ms % 1000 * 1000 + i64::from(self.micros);
+        let mut buffer = itoa::Buffer::new();
+        out.array(2);
+        out.bulk(buffer.format(wall_ms / 1000).as_bytes());
+        out.bulk(buffer.format(micros).as_bytes());
     }
 
     /// `ns` nanoseconds later, rounded down to microseconds.

@@ -112,11 +112,6 @@ pub(crate) fn swapdb(ctx: &mut Context<'_, '_>) -> Outcome {
 }
 
 pub(crate) fn time(ctx: &mut Context<'_, '_>) -> Outcome {
-    let wall_ms = ctx.now.wall_ms().max(0);
-    let micros = wall_ms % 1000 * 1000 + i64::from(ctx.now.time.micros);
-    let mut buffer = itoa::Buffer::new();
-    ctx.out.array(2);
-    ctx.out.bulk(buffer.format(wall_ms / 1000).as_bytes());
-    ctx.out.bulk(buffer.format(micros).as_bytes());
+    ctx.now.time.write(ctx.out);
     Ok(())
 }

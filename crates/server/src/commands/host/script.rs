@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 
 use tidewheel_keyspace::rows::Flags;
 use tidewheel_keyspace::{
-    Begun, Command, CommandError, Reach, Session, Time, Transaction, is_run_here, lookup,
+    Begun, Command, CommandError, Reach, Session, Transaction, is_run_here, lookup,
 };
 use tidewheel_resp::{Args, Writer, parse_i64};
 use tidewheel_scripts::{Engine, Host, ScriptError, ScriptFlags, Sha, shebang};
@@ -468,14 +468,6 @@ struct Limits {
 }
 
 /// Writes the answer to TIME.
-fn write_time(now: Time, out: &mut Writer) {
-    let wall_ms = now.wall_ms().max(0);
-    let micros = wall_ms % 1000 * 1000 + i64::from(now.micros);
-    out.array(2);
-    out.bulk((wall_ms / 1000).to_string().as_bytes());
-    out.bulk(micros.to_string().as_bytes());
-}
-
 /// One run of a script.
 struct Run<'r, 't, 'a> {
     turn: &'r mut Turn<'t>,
@@ -615,7 +607,7 @@ impl Run<'_, '_, '_> {
             std::mem::swap(turn.out, out);
         } else if self.long.is_some() && row.name == "time" {
             // One that waits by TIME would wait for ever.
-            write_time(turn.state.server.clock.now(), out);
+            turn.state.server.clock.now().write(out);
         } else {
             self.transaction.call(row, &mut self.session, args, out);
         }
