@@ -1,7 +1,5 @@
 //! Readings of one shard's counters.
 
-use tidewheel_store::Forecast;
-
 use crate::shard::{Counters, Hold};
 use crate::time::Now;
 use crate::value::own_deadline;
@@ -59,9 +57,15 @@ fn overdue(hold: &mut Hold<'_>, now: &Now) -> u64 {
     if !now.reached(hold.published()) {
         return 0;
     }
-    let mut windows: Forecast = [0; 65];
+    let edges = [0];
+    let mut windows = [0; 2];
     for db in 0..hold.databases() {
-        hold.entries(db).forecast(now.tick, &mut windows);
+        let entries = hold.entries(db);
+        entries.spans(now.tick, &edges, |span| {
+            if span.first == 0 {
+                span.spread(&edges, &mut windows);
+            }
+        });
     }
     windows[0]
 }
