@@ -260,6 +260,14 @@ impl<D: Folder> Log<D> {
         Ok(number)
     }
 
+    /// Removes the base of a segment that is not to be put in force.
+    pub fn drop_base(&self, segment: u64) {
+        if segment > self.manifest.first {
+            // What stays is removed with the next base that is put in force.
+            let _ = self.folder.remove(&base_name(segment));
+        }
+    }
+
     /// Puts the base of a segment in force, and removes what is in front of that segment. The
     /// caller has synced the base's file.
     ///

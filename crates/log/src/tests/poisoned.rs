@@ -61,6 +61,23 @@ fn it_takes_nothing_until_a_new_base_is_in_force() {
     assert_eq!(payloads(&disk), [b"behind a hole"]);
 }
 
+/// Each try to get rid of a poisoned log left a whole snapshot, until the disk was full.
+#[test]
+fn a_base_that_is_not_put_in_force_leaves_no_file() {
+    let disk = Disk::new(1);
+    let mut log = poisoned(&disk);
+    let in_force = log.first_segment();
+    let segment = log.roll().expect("a segment");
+    disk.create_new(&base_name(segment)).expect("a file");
+    log.drop_base(segment);
+    let names = disk.list().expect("a folder");
+    assert!(!names.contains(&base_name(segment)), "{names:?}");
+    disk.create_new(&base_name(in_force)).expect("a file");
+    log.drop_base(in_force);
+    let names = disk.list().expect("a folder");
+    assert!(names.contains(&base_name(in_force)), "it is in force");
+}
+
 #[test]
 fn what_is_behind_a_hole_is_not_read_with_the_old_base() {
     for seed in 0..50 {

@@ -116,6 +116,7 @@ impl<D: Folder> LogWriter<D> {
     /// time has passed.
     pub(super) fn rebase(&mut self, server: &Server, segment: u64) -> Result<(), String> {
         if !self.log.takes_frames() {
+            self.log.drop_base(segment);
             return Err("a sync has failed since it began".to_owned());
         }
         self.log.rebase(segment).map_err(|why| why.to_string())?;
@@ -174,8 +175,8 @@ impl<D: Folder> LogWriter<D> {
         self.taken.is_empty() && self.log.written() == self.log.synced()
     }
 
-    /// Tells who waits how much is on disk. After a failed sync that is a base in the end, which
-    /// holds records that were never written.
+    /// Tells who waits how much is on disk. After a failed sync nothing more counts as on disk
+    /// until a base is in force, which holds the records that the sync has lost.
     fn publish(&mut self, server: &Server) {
         let synced = self.log.synced();
         let mut records = None;
