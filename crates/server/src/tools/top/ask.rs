@@ -38,7 +38,7 @@ impl From<String> for NoEntry {
     }
 }
 
-trait Stream: Read + Write + Send {}
+pub(super) trait Stream: Read + Write + Send {}
 impl<S: Read + Write + Send> Stream for S {}
 
 /// A connection.
@@ -76,7 +76,7 @@ impl Asker {
         Ok(asker)
     }
 
-    fn over(stream: Box<dyn Stream>) -> Self {
+    pub(super) fn over(stream: Box<dyn Stream>) -> Self {
         Self {
             stream,
             input: Vec::new(),
@@ -154,15 +154,11 @@ fn stream(call: &TopCall) -> Result<Box<dyn Stream>, String> {
         }
     }
     let socket = last?;
-    let limits = [
-        socket.set_nodelay(true),
-        socket.set_read_timeout(Some(PATIENCE)),
-        socket.set_write_timeout(Some(PATIENCE)),
-    ];
-    limits
-        .into_iter()
-        .collect::<io::Result<()>>()
-        .map_err(said)?;
+    let limited = socket
+        .set_nodelay(true)
+        .and_then(|()| socket.set_read_timeout(Some(PATIENCE)))
+        .and_then(|()| socket.set_write_timeout(Some(PATIENCE)));
+    limited.map_err(said)?;
     match &call.tls {
         None => Ok(Box::new(socket)),
         Some(tls) => secured(socket, &call.host, tls),
@@ -181,16 +177,16 @@ fn secured(socket: TcpStream, host: &str, tls: &TopTls) -> Result<Box<dyn Stream
 
 #[cfg(unix)]
 fn unix(path: &std::path::Path) -> Result<Box<dyn Stream>, String> {
-    let socket = std::os::unix::net::UnixStream::connect(path).map_err(said)?;
-    let limits = [
-        socket.set_read_timeout(Some(PATIENCE)),
-        socket.set_write_timeout(Some(PATIENCE)),
-    ];
-    limits
-        .into_iter()
-        .collect::<io::Result<()>>()
-        .map_err(said)?;
-    Ok(Box::new(socket))
+    use socket2::{Domain, SockAddr, Socket, Type};
+
+    let connected = Socket::new(Domain::UNIX, Type::STREAM, None).and_then(|socket| {
+        socket.set_read_timeout(Some(PATIENCE))?;
+        // The system limits with this how long a connection waits for its turn, too.
+        socket.set_write_timeout(Some(PATIENCE))?;
+        socket.connect(&SockAddr::unix(path)?)?;
+        Ok(socket)
+    });
+    Ok(Box::new(connected.map_err(said)?))
 }
 
 #[cfg(not(unix))]

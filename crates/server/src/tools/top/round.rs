@@ -72,8 +72,8 @@ impl Rounds {
         wish: Wish,
         mut tell: impl FnMut(News) -> Result<(), Stop>,
     ) -> Result<(), Stop> {
-        // What a question takes that costs the server little: most of it is the way.
-        let mut least = Duration::MAX;
+        // The shortest time of a question in this round: most of it is the way.
+        let mut least = None;
         let began = now();
         for (at, question) in QUESTIONS.iter().enumerate() {
             if began < self.next[at] || (at == COMMANDS_AT && !wish.commands) {
@@ -86,15 +86,15 @@ impl Rounds {
                 REFUSED
             } else {
                 let rest = question.costly.map(|costly| {
-                    let rest = took.saturating_sub(least) * REST;
+                    let rest = took.saturating_sub(least.unwrap_or_default()) * REST;
                     tell(News::Every(costly, rest)).map(|()| rest)
                 });
                 // A round that begins a little early is one still.
-                let least = self.interval * 9 / 10;
-                rest.transpose()?.unwrap_or_default().max(least)
+                let shortest = self.interval * 9 / 10;
+                rest.transpose()?.unwrap_or_default().max(shortest)
             };
             self.next[at] = now() + pause;
-            least = least.min(took);
+            least = Some(least.map_or(took, |least: Duration| least.min(took)));
             tell(question.news(&reply))?;
         }
         Ok(())
@@ -161,4 +161,59 @@ fn rest(time: Duration, wish: &mut Wish, wishes: &Receiver<Wish>) -> Result<(), 
 /// The time, by the clock of this machine.
 pub(super) fn now() -> Duration {
     Duration::from_nanos(monotonic_nanos())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{self, Read, Write};
+
+    use super::*;
+    use crate::tools::top::questions::Costly;
+
+    /// A server that takes this long for each reply.
+    struct Slow(Duration);
+
+    impl Read for Slow {
+        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+            std::thread::sleep(self.0);
+            let reply = b"*0\r\n";
+            into[..reply.len()].copy_from_slice(reply);
+            Ok(reply.len())
+        }
+    }
+
+    impl Write for Slow {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// Its own time was taken for what the way costs, so it was asked in every round.
+    #[test]
+    fn a_costly_question_that_is_the_first_of_its_round_rests() {
+        let mut rounds = Rounds::new(Duration::from_millis(100));
+        for (at, question) in QUESTIONS.iter().enumerate() {
+            if question.costly.is_none() {
+                rounds.next[at] = Duration::MAX;
+            }
+        }
+        let took = Duration::from_millis(5);
+        let mut asker = Asker::over(Box::new(Slow(took)));
+        let mut rests = Vec::new();
+        let asked = rounds.ask(&mut asker, Wish::default(), |news| {
+            if let News::Every(costly, rest) = news {
+                rests.push((costly, rest));
+            }
+            Ok(())
+        });
+        assert!(asked.is_ok(), "{asked:?}");
+        let (first, rest) = rests[0];
+        assert_eq!(first, Costly::Forecast);
+        assert!(rest >= took * REST, "{rest:?}");
+        assert!(rounds.next[1] > now() + took * (REST - 1), "{rounds:?}");
+    }
 }
