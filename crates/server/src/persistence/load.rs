@@ -1,7 +1,7 @@
 //! Loads the snapshot file.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read as _};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,6 +14,7 @@ use tidewheel_keyspace::{
 
 use super::anchor::{self, Anchor};
 use super::watched::Watched;
+use crate::config::open_regular;
 use crate::process::system;
 use crate::scripts::Scripts;
 use crate::scripts::libraries::Table;
@@ -93,14 +94,7 @@ fn remove_leftovers(snapshots: &Snapshots) {
 
 /// Opens the file, if there is one.
 fn open(path: &Path) -> anyhow::Result<Option<File>> {
-    // Opening a pipe would wait for who writes into it.
-    let is_there = fs::metadata(path).map(|of| of.is_file());
-    anyhow::ensure!(
-        !matches!(is_there, Ok(false)),
-        "{} is no file",
-        path.display()
-    );
-    match File::open(path) {
+    match open_regular(path) {
         Ok(file) => Ok(Some(file)),
         Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(why) => Err(why).context(format!("cannot open {}", path.display())),
@@ -200,13 +194,9 @@ pub(crate) fn offset_of(fields: &Fields, now: &Anchor, time: Time) -> i64 {
 
 /// The bytes of the snapshot file.
 pub(crate) fn read(server: &Server) -> anyhow::Result<Vec<u8>> {
-    let path = server.snapshots.path();
-    anyhow::ensure!(
-        fs::metadata(&path)?.is_file(),
-        "{} is no file",
-        path.display()
-    );
-    Ok(fs::read(path)?)
+    let mut bytes = Vec::new();
+    open_regular(&server.snapshots.path())?.read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// Loads the bytes of a snapshot into a keyspace that nobody sees, to know whether they can be

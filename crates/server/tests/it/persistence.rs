@@ -327,7 +327,7 @@ fn a_pipe_in_place_of_a_file_hangs_nobody() {
         .output();
     let output = output.expect("the program runs");
     assert_eq!(output.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("is no file"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("is no regular file"));
 }
 
 #[test]
