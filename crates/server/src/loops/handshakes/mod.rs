@@ -15,6 +15,7 @@
 //! So many silent connections keep nobody out, and when all clients come again at once they are
 //! served as fast as the processor can.
 
+mod failure_lines;
 mod half_open;
 
 use std::io;
@@ -26,6 +27,7 @@ use std::time::Duration;
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token, Waker};
 
+use self::failure_lines::FailureLines;
 use self::half_open::{HalfOpen, HalfOpens};
 use super::assign;
 use crate::config::Settings;
@@ -79,6 +81,7 @@ pub(crate) struct Handshakes {
     /// But there was no room for them.
     full: bool,
     half_open: HalfOpens,
+    lines: FailureLines,
     /// The tick at which old ones were looked for.
     looked_at: u64,
 }
@@ -112,6 +115,7 @@ impl Handshakes {
             accepting: false,
             full: false,
             half_open: HalfOpens::default(),
+            lines: FailureLines::default(),
             looked_at: 0,
         };
         Ok((handshakes, waker))
@@ -302,18 +306,28 @@ impl Handshakes {
     /// Ends a handshake that has failed, and says why.
     fn fail(&mut self, slot: usize, why: &io::Error) {
         self.count(|counts| &counts.failed);
+        let now = self.now();
         let Some(half) = self.half_open.get(slot) else {
             return;
         };
         let address = &half.peer;
-        let cause = why.get_ref();
-        if cause.is_some_and(|cause| cause.is::<NotTls>()) {
-            tracing::warn!(%address, "closed: it speaks without TLS at the port for TLS (tls-port)");
-            half.stream.answer_plainly(
-                "-ERR this port is for TLS: connect with TLS, or to another port\r\n",
-            );
-        } else if cause.is_some() {
-            tracing::warn!(%address, %why, "closed: its TLS handshake has failed");
+        // Without a cause it is the client who has gone.
+        if let Some(cause) = why.get_ref() {
+            let is_plain = cause.is::<NotTls>();
+            let line = match is_plain {
+                true => "closed: it speaks without TLS at the port for TLS (tls-port)",
+                false => "closed: its TLS handshake has failed",
+            };
+            let why = (!is_plain).then(|| tracing::field::display(why));
+            if let Some(left_out) = self.lines.next(now) {
+                let failures_without_a_line = (left_out > 0).then_some(left_out);
+                tracing::warn!(%address, why, failures_without_a_line, "{line}");
+            }
+            if is_plain {
+                half.stream.answer_plainly(
+                    "-ERR this port is for TLS: connect with TLS, or to another port\r\n",
+                );
+            }
         }
         self.end(slot, "closed: its handshake has ended");
     }
