@@ -29,6 +29,7 @@
 //! | file | idea |
 //! |---|---|
 //! | `serve.rs` | the thread, its sockets and its limits |
+//! | `guests.rs` | who is connected, and who leaves when there is no place |
 //! | `routes.rs` | a path becomes a reply |
 //! | `reply.rs` | a reply's body and headers |
 //! | `desk.rs` | what all requests share |
@@ -47,6 +48,7 @@ mod access;
 mod ask;
 mod desk;
 mod events;
+mod guests;
 mod hour;
 mod key;
 mod keys;

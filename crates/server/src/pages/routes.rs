@@ -28,6 +28,9 @@ const HTML: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
 const SCRIPT: &str = include_str!("page/page.js");
 
+/// Where a stream of events is.
+pub(super) const EVENTS: &str = "/events";
+
 const PATHS: &str = "There are /, /metrics, /healthz and /readyz.\n";
 
 /// Answers a request.
@@ -137,7 +140,7 @@ async fn data<B>(desk: &Arc<Desk>, path: &str, request: &Request<B>) -> Result<P
         "/metrics",
         "/now",
         "/hour",
-        "/events",
+        EVENTS,
         "/key",
         "/forecast",
         "/largest",
@@ -162,7 +165,7 @@ async fn data<B>(desk: &Arc<Desk>, path: &str, request: &Request<B>) -> Result<P
             let every = query.number("every").unwrap_or(1).clamp(1, 3_600);
             Ok(json_text(desk.hour.lock().write(every as usize)))
         }
-        "/events" if request.method() == Method::GET => {
+        EVENTS if request.method() == Method::GET => {
             events::open(desk, asker, Wanted::of(&query)).await
         }
         "/key" => {

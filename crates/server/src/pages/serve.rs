@@ -13,11 +13,12 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio::time::{sleep, timeout};
 
 use super::desk::Desk;
+use super::guests::{Guests, Stage};
 use super::{hour, routes};
 use crate::config::Settings;
 use crate::state::server::Server;
 
-/// The most connections at once. Others wait to be accepted.
+/// The most connections at once. For one more another [leaves](Guests::make_room).
 const CONNECTIONS_MAX: usize = 128;
 
 /// The longest time in which the head of a request comes.
@@ -104,10 +105,8 @@ impl Pages {
 async fn serve(desk: &Arc<Desk>, listener: TcpListener) -> std::io::Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let mut guests = Guests::default();
     loop {
-        let Ok(place) = Arc::clone(&room).acquire_owned().await else {
-            return Ok(());
-        };
         let (stream, peer) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(why) => {
@@ -116,9 +115,19 @@ async fn serve(desk: &Arc<Desk>, listener: TcpListener) -> std::io::Result<()> {
                 continue;
             }
         };
-        let desk = Arc::clone(desk);
+        if room.available_permits() == 0 {
+            guests.make_room();
+        }
+        let Ok(place) = Arc::clone(&room).acquire_owned().await else {
+            return Ok(());
+        };
+        let (desk, guest) = (Arc::clone(desk), guests.welcome());
         tokio::spawn(async move {
             let answers = service_fn(|request| {
+                guest.reach(match request.uri().path() {
+                    routes::EVENTS => Stage::Stays,
+                    _ => Stage::Hears,
+                });
                 let desk = Arc::clone(&desk);
                 async move {
                     Ok::<_, std::convert::Infallible>(routes::answer(&desk, peer, &request).await)
@@ -128,11 +137,20 @@ async fn serve(desk: &Arc<Desk>, listener: TcpListener) -> std::io::Result<()> {
             http.timer(TokioTimer::new())
                 // Who idles keeps nobody out.
                 .keep_alive(false)
+                // Who has said all is answered.
+                .half_close(true)
                 .header_read_timeout(HEAD_TIME)
                 .max_buf_size(HEAD_MAX);
             let connection = http.serve_connection(TokioIo::new(stream), answers);
-            if let Ok(Err(why)) = timeout(CONNECTION_TIME, connection).await {
-                tracing::debug!(%why, "a connection for pages has ended");
+            tokio::select! {
+                ended = timeout(CONNECTION_TIME, connection) => {
+                    if let Ok(Err(why)) = ended {
+                        tracing::debug!(%why, "a connection for pages has ended");
+                    }
+                }
+                () = guest.told_to_leave() => {
+                    tracing::debug!(%peer, "a connection for pages has made room");
+                }
             }
             drop(place);
         });

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::Command;
 use std::time::Duration;
 
-use crate::common::{Folder, Server, eventually, have, ok};
+use crate::common::{Folder, Server, eventually, have, now, ok};
 
 /// A server with pages, and their port.
 pub(crate) fn start(flags: &[&str]) -> (Server, u16) {
@@ -141,15 +141,44 @@ fn requests_of_other_peoples_pages_are_refused() {
 #[test]
 fn slow_clients_keep_nobody_out() {
     let (_server, port) = start(&[]);
-    let mut slow: Vec<TcpStream> = (0..100).map(|_| connect(port)).collect();
+    let mut heard = connect(port);
+    heard
+        .write_all(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        .expect("it reads");
+    let mut first = [0; 12];
+    heard.read_exact(&mut first).expect("a stream of events");
+    let mut slow: Vec<TcpStream> = (0..1_000).map(|_| connect(port)).collect();
     for stream in &mut slow {
-        stream.write_all(b"GET /metrics HT").expect("it reads");
+        // It may have made room already.
+        let _ = stream.write_all(b"GET /metrics HT");
     }
+    let began = now();
     assert_eq!(status(&get(port, "/healthz", "")), "200");
-    // They are closed after ten seconds.
+    let took = began.elapsed();
+    assert!(took < Duration::from_secs(2), "{took:?}");
+    let mut event = [0; 1 << 10];
+    for _ in 0..5 {
+        assert_ne!(heard.read(&mut event).expect("more events"), 0);
+    }
+    // The last ones are closed after some seconds.
     let mut last = slow.pop().expect("one of them");
     let mut rest = Vec::new();
     last.read_to_end(&mut rest).expect("the end comes");
+}
+
+#[test]
+fn who_says_that_nothing_follows_is_answered() {
+    let (_server, port) = start(&[]);
+    let mut stream = connect(port);
+    stream
+        .write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        .expect("it reads");
+    stream
+        .shutdown(std::net::Shutdown::Write)
+        .expect("a socket");
+    let mut reply = String::new();
+    stream.read_to_string(&mut reply).expect("a reply");
+    assert_eq!(status(&reply), "200");
 }
 
 /// The folder with files for Prometheus and Grafana.
