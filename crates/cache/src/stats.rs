@@ -69,6 +69,9 @@ pub(crate) struct Counters {
     stripes: Box<[Stripe; STRIPES]>,
     /// The lateness of removed entries, in ticks.
     lateness: Histogram,
+    /// How long loaders took, in microseconds.
+    #[cfg(feature = "metrics")]
+    pub(crate) load_us: Histogram,
 }
 
 impl Counters {
@@ -76,6 +79,8 @@ impl Counters {
         Self {
             stripes: Box::new([const { Stripe::new() }; STRIPES]),
             lateness: Histogram::default(),
+            #[cfg(feature = "metrics")]
+            load_us: Histogram::default(),
         }
     }
 

@@ -68,6 +68,12 @@ impl Time {
         }
     }
 
+    /// The clock's own reading: it goes on while engine time is frozen.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn unfrozen(&self) -> Moment {
+        self.clock.now()
+    }
+
     /// As [`now`](Self::now), if the clock is a user's.
     #[inline]
     pub(crate) fn given_now(&self) -> Option<Moment> {

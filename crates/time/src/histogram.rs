@@ -1,6 +1,7 @@
 //! A log-linear histogram of small numbers, written by many threads: how late, how long.
 
 use std::fmt;
+use std::iter;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Each power of two is cut into this many equal parts: at most 12.5 % of error.
@@ -209,6 +210,17 @@ impl Counts {
         }
     }
 
+    /// The values that were recorded after an earlier reading. Its maximum is that of all.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        let before = earlier.counts.iter().copied().chain(iter::repeat(0));
+        let added = self.counts.iter().zip(before);
+        Self {
+            counts: added.map(|(now, then)| now.saturating_sub(then)).collect(),
+            max: self.max,
+        }
+    }
+
     /// Upper bounds and counts of the buckets that are not empty, least first.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let buckets = self.counts.iter().enumerate();
@@ -288,6 +300,7 @@ mod tests {
     fn quantiles_and_reset() {
         let h = Histogram::default();
         assert_eq!(h.quantiles(), Quantiles::default());
+        let empty = h.read();
         let mut runs = h.runs();
         for _ in 0..990 {
             runs.record(3);
@@ -300,6 +313,12 @@ mod tests {
         let q = h.quantiles();
         assert_eq!((q.count, q.p50, q.p99, q.max), (1000, 3, 3, 5_000));
         assert!((100..=112).contains(&q.p999), "{q:?}");
+        let earlier = h.read();
+        assert_eq!(earlier.since(&empty), earlier);
+        assert_eq!(earlier.since(&Counts::default()), earlier);
+        h.record(100, 7);
+        let since: Vec<_> = h.read().since(&earlier).buckets().collect();
+        assert_eq!(since, [(103, 7)]);
         h.reset();
         assert_eq!(h.quantiles(), Quantiles::default());
     }

@@ -1,5 +1,7 @@
 //! The counters' values that the `metrics` facade was given last.
 
+use tidewheel_time::Counts;
+
 use crate::stats::{Count, Counters, LATENESS_WINDOWS};
 use crate::sync::{Mutex, lock};
 
@@ -123,6 +125,9 @@ pub(crate) const COUNTERS: [Told; 21] = [
     ),
 ];
 
+/// What was added to the counters, to the windows of lateness, and to the durations of loads.
+pub(crate) type Added = ([u64; COUNTERS.len()], [u64; LATENESS_WINDOWS], Counts);
+
 /// The values that were published so far.
 #[derive(Default)]
 pub(crate) struct Published(Mutex<PublishedState>);
@@ -132,6 +137,7 @@ pub(crate) struct Published(Mutex<PublishedState>);
 struct PublishedState {
     counts: [u64; COUNTERS.len()],
     lateness: [u64; LATENESS_WINDOWS],
+    load_us: Counts,
     /// The tick at which the driver publishes next.
     #[cfg(feature = "system")]
     next: u64,
@@ -139,10 +145,7 @@ struct PublishedState {
 
 impl Published {
     /// Returns what was counted since the last call.
-    pub(crate) fn take(
-        &self,
-        counters: &Counters,
-    ) -> ([u64; COUNTERS.len()], [u64; LATENESS_WINDOWS]) {
+    pub(crate) fn take(&self, counters: &Counters) -> Added {
         let mut state = lock(&self.0);
         let mut counts = [0; COUNTERS.len()];
         for ((told, added), old) in COUNTERS.iter().zip(&mut counts).zip(&mut state.counts) {
@@ -160,7 +163,10 @@ impl Published {
             *added = sum.saturating_sub(*old);
             *old = sum.max(*old);
         }
-        (counts, lateness)
+        let load_us = counters.load_us.read();
+        let loads = load_us.since(&state.load_us);
+        state.load_us = load_us;
+        (counts, lateness, loads)
     }
 
     /// Returns whether a publication is due at this tick; the next one is `every` ticks later.

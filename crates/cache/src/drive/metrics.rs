@@ -19,7 +19,7 @@ const PUBLISH_EVERY: u64 = 1000;
 impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     pub(crate) fn publish_metrics(&self) {
         // The recorder is user code: counts are taken under the mutex and told after.
-        let (counts, lateness) = self.published.take(&self.counters);
+        let (counts, lateness, loads) = self.published.take(&self.counters);
         let name = &self.config.name;
         for (
             Told {
@@ -37,6 +37,11 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         for (window, added) in lateness.into_iter().enumerate().filter(|(_, n)| *n > 0) {
             let times = usize::try_from(added).unwrap_or(usize::MAX);
             late.record_many(window_end(window), times);
+        }
+        let took = histogram!("tidewheel_load_duration_seconds", "cache" => name.clone());
+        for (us, added) in loads.buckets() {
+            let times = usize::try_from(added).unwrap_or(usize::MAX);
+            took.record_many(us as f64 / 1e6, times);
         }
         let (mut entries, mut weight, mut negatives) = (0, 0, 0);
         for cell in &self.shards {
@@ -85,6 +90,11 @@ fn describe_the_rest() {
         "tidewheel_expiry_lateness_seconds",
         Unit::Seconds,
         "How long after its deadline an entry was removed."
+    );
+    describe_histogram!(
+        "tidewheel_load_duration_seconds",
+        Unit::Seconds,
+        "How long loaders took to answer, those that failed included."
     );
     describe_gauge!(
         "tidewheel_entries",

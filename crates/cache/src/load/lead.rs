@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use equivalent::Equivalent;
 use tidewheel_store::Attributes;
+#[cfg(feature = "metrics")]
+use tidewheel_time::Moment;
 
 use super::fetched::{Fetched, Outcome};
 use super::{Found, LoaderAnswer};
@@ -29,6 +31,9 @@ pub(super) struct Lead<'a, K: Hash + Eq, V, S: BuildHasher> {
     ended: bool,
     /// True if a loader is run, and no async closure.
     is_load: bool,
+    /// When that loader began.
+    #[cfg(feature = "metrics")]
+    begun: Moment,
     /// The tags of the live entry that is loaded again. If one is invalidated meanwhile, what the
     /// loader says may be as old as the entry.
     tags: Option<LentTags<'a>>,
@@ -54,6 +59,8 @@ impl<'a, K: Hash + Eq, V, S: BuildHasher> Lead<'a, K, V, S> {
             flight,
             ended: false,
             is_load: false,
+            #[cfg(feature = "metrics")]
+            begun: Moment(0),
             tags: None,
         }
     }
@@ -68,7 +75,18 @@ impl<'a, K: Hash + Eq, V, S: BuildHasher> Lead<'a, K, V, S> {
     pub(super) fn begin_load(mut self, key: Option<Arc<K>>) -> Self {
         self.inner.counters.add(Count::Load, 1);
         (self.key, self.is_load) = (key, true);
+        #[cfg(feature = "metrics")]
+        {
+            self.begun = self.inner.time.unfrozen();
+        }
         self
+    }
+
+    /// The loader has answered.
+    #[cfg(feature = "metrics")]
+    pub(super) fn record_duration(&self) {
+        let took = self.inner.time.unfrozen().0.saturating_sub(self.begun.0);
+        self.inner.counters.load_us.record(took / 1000, 1);
     }
 }
 
@@ -92,6 +110,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
         V: Clone,
         E: Send + Sync + 'static,
     {
+        #[cfg(feature = "metrics")]
+        self.record_duration();
         let answer = match answer {
             Ok(Presence::Present(loaded)) => Some(self.finish_loaded(loaded, inherited)),
             Ok(Presence::Absent) => self.fail(Negative::Absent, None),

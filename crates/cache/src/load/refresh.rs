@@ -326,6 +326,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Refresh<'_, K, V, S> {
     }
 
     fn store(&mut self, answer: Refreshed<V>) -> bool {
+        #[cfg(feature = "metrics")]
+        self.lead.record_duration();
         match answer {
             Ok(Presence::Present(loaded)) => self.store_value(loaded),
             // There is no such thing any more.
