@@ -108,8 +108,8 @@ impl<K, V, S> Builder<K, V, S> {
 }
 
 impl<K, V, S: BuildHasher + Clone> Builder<K, V, S> {
-    /// Sets the beginning of the threads' names (default `tidewheel`). With a NUL character no
-    /// thread can be started.
+    /// Sets the beginning of the threads' names, and the label of metrics (default `tidewheel`).
+    /// With a NUL character no thread can be started.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
@@ -261,6 +261,8 @@ impl<K, V, S: BuildHasher + Clone> Builder<K, V, S> {
             },
             counters: Counters::default(),
             handler,
+            #[cfg(feature = "metrics")]
+            published: (self.name, Default::default()),
         }))
     }
 }

@@ -3,6 +3,8 @@
 pub(crate) mod builder;
 pub(crate) mod handle;
 pub(crate) mod iter;
+#[cfg(feature = "metrics")]
+mod metrics;
 pub(crate) mod scheduler;
 pub(crate) mod serial;
 pub(crate) mod spawned;

@@ -18,8 +18,12 @@ use crate::core::tasks::Due;
 use crate::drive::queue::BackPressure;
 use crate::drive::queue::Queue;
 use crate::drive::shards::Shards;
+#[cfg(feature = "metrics")]
+use crate::ground::lateness::Lateness;
 use crate::ground::lateness::Recorder;
 use crate::ground::panics::survive;
+#[cfg(feature = "metrics")]
+use crate::ground::sync::Mutex;
 
 /// Timer records touched in one hold of a shard's lock.
 const RECORDS_PER_HOLD: u32 = 128;
@@ -124,6 +128,10 @@ pub(crate) struct Inner<K, V, S> {
     pub(crate) handler: Box<Handler<K, V, S>>,
     /// True if calls of `advance` run the tasks, and no threads.
     pub(crate) manual: bool,
+    /// The scheduler's name; the counters and the lateness that the `metrics` facade was given
+    /// last.
+    #[cfg(feature = "metrics")]
+    pub(crate) published: (String, Mutex<(Vec<u64>, Lateness)>),
 }
 
 impl<K, V, S> fmt::Debug for Inner<K, V, S> {

@@ -118,6 +118,13 @@ where
         }
     }
 
+    /// Hands the statistics to the `metrics` facade: see
+    /// [`Handle::publish_metrics`](crate::Handle::publish_metrics).
+    #[cfg(feature = "metrics")]
+    pub fn publish_metrics(&self) {
+        self.handle.publish(|| self.stats());
+    }
+
     /// Waits until everything so far is on disk. Only the ends of runs may not be: every other call
     /// waits for its own change.
     ///

@@ -58,6 +58,12 @@ impl Lateness {
         Duration::from_micros(self.0.at_rank(rank))
     }
 
+    /// The runs that were counted after an earlier reading.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn since(&self, earlier: &Self) -> Self {
+        Self(self.0.since(&earlier.0))
+    }
+
     /// Upper bounds and counts of the windows that are not empty, shortest first.
     pub fn windows(&self) -> impl Iterator<Item = (Duration, u64)> + '_ {
         let buckets = self.0.buckets();
