@@ -55,7 +55,8 @@ impl<S: TaskStore> Worker<S> {
 }
 
 impl<S: TaskStore> WorkerBuilder<S> {
-    /// Sets its name, for people who look into the engine (default: the number of the process).
+    /// Sets its name, for people who look into the engine, and the label of metrics (default: the
+    /// number of the process).
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.settings.name = name.into();

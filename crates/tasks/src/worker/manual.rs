@@ -12,7 +12,7 @@ use crate::store::TaskStore;
 
 /// A worker without threads. Dropping it is a crash: what it holds is not given back.
 pub struct ManualWorker<S: TaskStore> {
-    shared: Arc<Shared<S>>,
+    pub(super) shared: Arc<Shared<S>>,
     wheel: Scheduler<u64, ()>,
     engine_loop: Mutex<EngineLoop>,
 }

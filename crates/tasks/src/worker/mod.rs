@@ -13,6 +13,8 @@ mod held;
 mod late;
 mod mailbox;
 pub(crate) mod manual;
+#[cfg(feature = "metrics")]
+mod metrics;
 pub(crate) mod run;
 mod settings;
 mod shared;

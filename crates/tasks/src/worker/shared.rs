@@ -26,6 +26,8 @@ pub(crate) struct Shared<S> {
     pub(super) handler: Handler,
     pub(super) counters: Counters,
     pub(super) mailbox: Mailbox,
+    #[cfg(feature = "metrics")]
+    pub(super) published: super::metrics::Published,
     held: Mutex<Claims>,
     engine: Mutex<EngineClock>,
 }
@@ -40,6 +42,8 @@ impl<S> Shared<S> {
             handler,
             counters: Counters::default(),
             mailbox: Mailbox::default(),
+            #[cfg(feature = "metrics")]
+            published: Default::default(),
             engine: Mutex::default(),
         }
     }

@@ -79,7 +79,7 @@ pub(super) struct Counters {
     pub(super) extended: AtomicU64,
     pub(super) errors: AtomicU64,
     pub(super) skews: AtomicU64,
-    late_us: Histogram,
+    pub(super) late_us: Histogram,
 }
 
 impl Counters {
