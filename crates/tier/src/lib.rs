@@ -48,7 +48,7 @@
 //! - `valkey`: the engines. Without it there is [`Embedded`], in this process.
 //! - `postcard`, `json`: values by serde. [`Raw`] keeps bytes and text as they are.
 //! - `lz4`: `Tier::compress_above`.
-//! - `metrics`: the counters of [`TierStats`] through the `metrics` facade.
+//! - `metrics`: [`TierStats`], and what the first tier counts, through the `metrics` facade.
 //!
 //! # How it is built
 //!

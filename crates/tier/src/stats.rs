@@ -3,12 +3,12 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 macro_rules! counters {
-    ($($(#[$doc:meta])* $name:ident: $metric:literal,)*) => {
+    ($(#[doc = $doc:literal] $name:ident,)*) => {
         /// Counts of events in this process since its cache was built.
         #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
         #[non_exhaustive]
         pub struct TierStats {
-            $($(#[$doc])* pub $name: u64,)*
+            $(#[doc = $doc] pub $name: u64,)*
         }
 
         /// The counters.
@@ -24,36 +24,44 @@ macro_rules! counters {
 
             $(pub(crate) fn $name(&self) {
                 self.$name.fetch_add(1, Relaxed);
-                #[cfg(feature = "metrics")]
-                metrics::counter!($metric).increment(1);
             })*
         }
+
+        /// The counters as metrics: name, value, and what exporters say of it.
+        #[cfg(feature = "metrics")]
+        pub(crate) const METRICS: &[(&str, fn(&TierStats) -> u64, &str)] = &[
+            $((
+                concat!("tidewheel_tier_", stringify!($name), "_total"),
+                |stats| stats.$name,
+                $doc,
+            ),)*
+        ];
     };
 }
 
 counters! {
     /// Questions for values that the engine answered.
-    looks: "tidewheel_tier_looks_total",
+    looks,
     /// Looks of those that found a value.
-    found: "tidewheel_tier_found_total",
+    found,
     /// Loaders that ran.
-    loads: "tidewheel_tier_loads_total",
+    loads,
     /// Values that were stored in the engine after a load.
-    fills: "tidewheel_tier_fills_total",
+    fills,
     /// Values that were not: the lease was over, or a tag was invalidated during the load.
-    fills_refused: "tidewheel_tier_fills_refused_total",
+    fills_refused,
     /// Loads that waited for that of another process.
-    waits: "tidewheel_tier_waits_total",
+    waits,
     /// Loads that went without the engine.
-    alone: "tidewheel_tier_alone_total",
+    alone,
     /// Old values that were answered because a loader failed.
-    stale_on_error: "tidewheel_tier_stale_on_error_total",
+    stale_on_error,
     /// Entries of the first tier that could not be believed when they were read.
-    unbelieved: "tidewheel_tier_unbelieved_total",
+    unbelieved,
     /// Values that could not be read: of another program, or another codec.
-    unreadable: "tidewheel_tier_unreadable_total",
+    unreadable,
     /// Questions and orders that the engine did not answer, or refused.
-    engine_errors: "tidewheel_tier_engine_errors_total",
+    engine_errors,
     /// Keys for which an invalidation message was received.
-    changes: "tidewheel_tier_changes_total",
+    changes,
 }

@@ -55,6 +55,12 @@ impl Names {
         [&self.value, &self.tag]
     }
 
+    #[cfg(feature = "metrics")]
+    pub(crate) fn namespace(&self) -> String {
+        let end = self.value.len() - ":v:{=".len();
+        String::from_utf8_lossy(&self.value[..end]).into_owned()
+    }
+
     pub(crate) fn wire(&self, key: &[u8]) -> Wire {
         let value = join(&self.value, key);
         let slot = slot(&value);

@@ -55,6 +55,9 @@ pub(crate) struct Inner<K, V> {
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) breaker: Breaker,
     pub(crate) counters: Arc<Counters>,
+    /// The counters that the `metrics` facade was given last.
+    #[cfg(feature = "metrics")]
+    pub(crate) published: std::sync::Mutex<crate::stats::TierStats>,
     codec: Box<dyn Codec<V>>,
     settings: Settings,
     pub(crate) pending: Pending,
@@ -80,6 +83,8 @@ where
             backend,
             breaker: Breaker::default(),
             counters: Arc::default(),
+            #[cfg(feature = "metrics")]
+            published: Default::default(),
             codec,
             settings,
             pending: Pending::default(),

@@ -7,4 +7,6 @@ pub(crate) mod held;
 pub(crate) mod life;
 mod load;
 mod load_async;
+#[cfg(feature = "metrics")]
+mod metrics;
 mod write;
