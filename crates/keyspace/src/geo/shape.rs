@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::cell::STEPS;
-use super::{Cell, EARTH_RADIUS, Point, degrees, radians};
+use super::{Cell, EARTH_RADIUS, LATITUDE_MAX, Point, degrees, radians};
 
 /// Half of the equator, as the projection has it, in metres.
 const PROJECTION_MAX: f64 = 20_037_726.37;
@@ -79,12 +79,16 @@ impl Area {
 
     /// The cell around the middle, of a size at which it and those beside it cover the area.
     fn cell(&self, bounds: &Bounds) -> Cell {
-        let steps = self.steps();
-        let cell = Cell::around(self.middle, steps);
-        if steps > 1 && !bounds.are_covered_around(cell) {
-            return Cell::around(self.middle, steps - 1);
+        let mut steps = self.steps();
+        let around = |steps| Cell::around(self.middle, steps);
+        // Public servers look once. Where that is enough, the order of what is found is theirs.
+        if steps > 1 && !bounds.are_covered_around(around(steps)) {
+            steps -= 1;
         }
-        cell
+        while steps > 1 && !bounds.are_covered_by_three(around(steps)) {
+            steps -= 1;
+        }
+        around(steps)
     }
 
     /// An estimate of the number of halvings.
@@ -124,7 +128,11 @@ impl Area {
         } else {
             latitude + north
         };
-        let east = degrees(half_width / EARTH_RADIUS / radians(edge).cos());
+        // Around a pole lie all longitudes.
+        let east = match edge.abs() < 90.0 {
+            true => degrees(half_width / EARTH_RADIUS / radians(edge).cos()).min(180.0),
+            false => 180.0,
+        };
         Bounds {
             longitudes: longitude - east..longitude + east,
             latitudes: latitude - north..latitude + north,
@@ -141,6 +149,18 @@ impl Bounds {
             && cell.moved(-1, 0).longitudes().start <= self.longitudes.start
     }
 
+    /// True if three cells in each direction, the middle one of which is this, reach as far as the
+    /// bounds. They may lie on both sides of the map's edge.
+    fn are_covered_by_three(&self, cell: Cell) -> bool {
+        let covers = |cells: Range<f64>, bounds: &Range<f64>, max: f64| {
+            let size = cells.end - cells.start;
+            (cells.start - size).max(-max) <= bounds.start.max(-max)
+                && (cells.end + size).min(max) >= bounds.end.min(max)
+        };
+        covers(cell.longitudes(), &self.longitudes, f64::INFINITY)
+            && covers(cell.latitudes(), &self.latitudes, LATITUDE_MAX)
+    }
+
     /// True if the bounds reach from a cell into its neighbour. Cells of a half or a quarter of the
     /// earth always count.
     fn reach(&self, cell: Cell, east: i32, north: i32) -> bool {
@@ -152,5 +172,72 @@ impl Bounds {
             || north > 0 && rows.end > self.latitudes.end
             || east < 0 && columns.start < self.longitudes.start
             || east > 0 && columns.end > self.longitudes.end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn point() -> impl Strategy<Value = Point> {
+        let place = (-180.0..180.0, -LATITUDE_MAX..LATITUDE_MAX);
+        place.prop_filter_map("on the grid", |(lon, lat)| Point::new(lon, lat))
+    }
+
+    fn shape() -> impl Strategy<Value = Shape> {
+        let metres = || (0.0..7.5_f64).prop_map(|power| 10_f64.powf(power));
+        prop_oneof![
+            metres().prop_map(|radius| Shape::Circle { radius }),
+            (metres(), metres()).prop_map(|(width, height)| Shape::Box { width, height }),
+        ]
+    }
+
+    fn is_covered(area: &Area, point: Point) -> bool {
+        let score = Cell::of(point).score();
+        area.scores().any(|scores| scores.contains(&score))
+    }
+
+    /// Redis 7.0 and Valkey 9.1 do not find it either.
+    #[test]
+    fn an_area_around_a_pole_has_what_lies_on_its_other_side() {
+        let middle = Point::new(8.0, -80.0).expect("on the grid");
+        let shape = Shape::Circle {
+            radius: 1_160_001.0,
+        };
+        let area = Area { middle, shape };
+        let point = Point::new(-2.0, -74.0).expect("on the grid");
+        assert!(area.distance_within(point).is_some());
+        assert!(is_covered(&area, point));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4_000))]
+
+        #[test]
+        fn what_lies_within_an_area_lies_in_its_cells(
+            middle in point(),
+            shape in shape(),
+            points in proptest::collection::vec(point(), 64),
+            near in proptest::collection::vec((-1.0..1.0, -1.0..1.0), 64),
+        ) {
+            let area = Area { middle, shape };
+            let extent = match shape {
+                Shape::Circle { radius } => radius,
+                Shape::Box { width, height } => width.hypot(height),
+            };
+            let degrees = degrees(extent / EARTH_RADIUS).min(180.0);
+            let near = near.into_iter().filter_map(|(east, north): (f64, f64)| {
+                let longitude: f64 = middle.longitude + east * degrees * 3.0;
+                let longitude = (longitude + 540.0).rem_euclid(360.0) - 180.0;
+                Point::new(longitude, middle.latitude + north * degrees)
+            });
+            for point in points.into_iter().chain(near) {
+                if area.distance_within(point).is_some() {
+                    prop_assert!(is_covered(&area, point), "{:?}", point);
+                }
+            }
+        }
     }
 }
