@@ -235,9 +235,11 @@ fn run(mut settings: Settings, file: Option<ConfigFile>) -> anyhow::Result<StopR
         let why = running.wait();
         tell_stop(why);
         if why != StopReason::Failure && !running.save(why) {
+            // Who asks again asks for the same.
+            running.server.is_signalled.store(false, Ordering::SeqCst);
             tracing::error!(
-                "the server goes on, since its data is not saved: free the disk, or stop it with SHUTDOWN NOSAVE, or \
-                 with a second signal"
+                "the server goes on, since its data is not saved: free the disk and stop it again, or stop it with \
+                 SHUTDOWN NOSAVE"
             );
             sd_notify::status("goes on, since its data is not saved: see the log");
             continue;

@@ -2,6 +2,8 @@
 //! the file of settings again, and those of certificates; SIGUSR1 opens the log's file again.
 
 use std::sync::Arc;
+#[cfg(unix)]
+use std::sync::atomic::Ordering::SeqCst;
 
 use crate::state::server::Server;
 
@@ -20,12 +22,12 @@ pub(crate) fn watch(server: &Arc<Server>) -> anyhow::Result<()> {
     let mut signals = Signals::new(signals).context("cannot watch for signals")?;
     let server = Arc::clone(server);
     let watch = move || {
-        let mut asked = false;
         for signal in signals.forever() {
             match signal {
                 SIGHUP => {
                     // Who is not ready yet, or not any more, does not become so by this.
-                    let is_ready = !asked && !server.is_loading();
+                    let is_stopping = server.is_signalled.load(SeqCst);
+                    let is_ready = !is_stopping && !server.is_loading();
                     if is_ready {
                         sd_notify::reloading(server.clock.monotonic_ns());
                     }
@@ -37,9 +39,11 @@ pub(crate) fn watch(server: &Arc<Server>) -> anyhow::Result<()> {
                 }
                 SIGUSR1 => log::reopen(),
                 // Somebody is in a hurry.
-                _ if asked => std::process::exit(1),
+                _ if server.is_signalled.swap(true, SeqCst) => {
+                    tracing::warn!(signal, "ended by a second signal: nothing more is saved");
+                    std::process::exit(1);
+                }
                 _ => {
-                    asked = true;
                     tracing::info!(signal, "asked to stop");
                     server.ask_to_stop(StopReason::Signal);
                 }

@@ -76,6 +76,8 @@ pub(crate) struct Server {
     /// Connections that were accepted and not yet closed.
     pub(crate) connected: AtomicUsize,
     pub(crate) stopping: AtomicBool,
+    /// A signal has asked it to stop: the next one ends it at once.
+    pub(crate) is_signalled: AtomicBool,
     stop: Sender<StopReason>,
     pub(crate) observer: crate::state::observer::Observer,
 }
@@ -231,6 +233,7 @@ impl Server {
             log,
             connected: AtomicUsize::new(0),
             stopping: AtomicBool::new(false),
+            is_signalled: AtomicBool::new(false),
             stop: parts.stop,
             observer: crate::state::observer::Observer::default(),
         }

@@ -498,6 +498,24 @@ fn a_server_whose_data_cannot_be_saved_goes_on_after_a_signal() {
     assert!(server.wait().success());
 }
 
+/// The signal of before still counted, and the second one ended the server without its data.
+#[test]
+fn a_server_that_went_on_saves_when_it_is_stopped_again() {
+    let folder = Folder::new("unsavable-once");
+    let flags = ["--dir", folder.text(), "--save", "3600 1"];
+    let mut server = Server::start_logged(&flags);
+    let mut client = server.client();
+    client.call(&["SET", "tea", "hot"]);
+    std::fs::create_dir_all(folder.file().join("in the way")).expect("a folder");
+    server.signal(Signal::TERM);
+    server.logged("the server goes on");
+    std::fs::remove_dir_all(folder.file()).expect("it is there");
+    server.signal(Signal::TERM);
+    assert!(server.wait().success());
+    let server = Server::start_logged(&flags);
+    assert_eq!(server.client().call(&["GET", "tea"]), bulk("hot"));
+}
+
 #[test]
 fn a_save_point_takes_a_snapshot() {
     let folder = Folder::new("save-point");
