@@ -182,9 +182,9 @@ impl<D: Folder> LogThread<D> {
                     // A key that has expired since the base began may not be in it. Its stream's
                     // entry is on disk first, and so is a time at which it was dead.
                     self.writer.write(&self.server);
-                    self.writer.note_moment(&self.server);
+                    let noted = self.writer.note_moment(&self.server);
                     self.sync_here();
-                    let rebased = self.writer.rebase(&self.server, segment);
+                    let rebased = self.writer.rebase(&self.server, segment, noted);
                     // Who has given up needs no word.
                     let _ = tell.send(rebased);
                 }

@@ -112,12 +112,24 @@ impl<D: Folder> LogWriter<D> {
     /// # Errors
     ///
     /// Then the old one may still be in force. It stays so if a sync has failed since the base
-    /// began: this one may lack what has expired since, and nothing on disk would say that so much
-    /// time has passed.
-    pub(super) fn rebase(&mut self, server: &Server, segment: u64) -> Result<(), String> {
-        if !self.log.takes_frames() {
+    /// began, or this moment was not `noted`: this one may lack what has expired since, and nothing
+    /// on disk would say that so much time has passed.
+    pub(super) fn rebase(
+        &mut self,
+        server: &Server,
+        segment: u64,
+        noted: Result<(), Error>,
+    ) -> Result<(), String> {
+        let lacks = match noted {
+            Err(why) => Some(format!("the log cannot be written: {why}")),
+            Ok(()) if !self.log.takes_frames() => {
+                Some("a sync has failed since it began".to_owned())
+            }
+            Ok(()) => None,
+        };
+        if let Some(why) = lacks {
             self.log.drop_base(segment);
-            return Err("a sync has failed since it began".to_owned());
+            return Err(why);
         }
         self.log.rebase(segment).map_err(|why| why.to_string())?;
         self.base = self.log.written();
@@ -165,9 +177,8 @@ impl<D: Folder> LogWriter<D> {
     }
 
     /// Appends an empty frame, so that a restart does not go back behind this moment.
-    pub(super) fn note_moment(&mut self, server: &Server) {
-        // If that fails, the next records tell of it.
-        let _ = self.log.append(moment(server), &[]);
+    pub(super) fn note_moment(&mut self, server: &Server) -> Result<(), Error> {
+        self.log.append(moment(server), &[]).map(|_| ())
     }
 
     /// True if all that was taken is on disk.

@@ -118,6 +118,12 @@ fn a_base_is_not_put_in_force_when_its_own_segment_could_not_be_synced() {
     episode(4_984_621_666_565_975_473, Plant::Nothing).expect("nothing is taken");
 }
 
+/// The moment could not be written, of a base that lacked a key which had died since it began.
+#[test]
+fn a_base_is_not_put_in_force_when_its_moment_could_not_be_written() {
+    episode(3_261_962_458_551_420_484, Plant::Nothing).expect("nothing is taken");
+}
+
 #[test]
 #[ignore = "runs for an hour"]
 fn crashes_take_nothing_for_an_hour() {
