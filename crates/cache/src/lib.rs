@@ -246,9 +246,11 @@
 //!   value. Its head says how a load begins and ends.
 //! - `drive/`: the drivers, which remove due entries, call the listener and refresh. Its head has
 //!   the table of drivers.
-//! - `core/`: shards and their locks, liveness of entries, eviction and removal, delivery of
-//!   events. Its head describes a look-up and an insertion, step by step. `core/tags/` invalidates
-//!   by name in O(1).
+//! - `core/`: what the shards of a cache share: who locks them, and what is done after unlocking.
+//!   Its head describes a look-up and an insertion, step by step.
+//! - `events/`: the listener, and whose turn it is to tell it.
+//! - `shard/`: all rules, without a clock, a lock or a thread: liveness, storing, leaving, room,
+//!   flights. `shard/tags/` invalidates by name in O(1). `cell.rs` is a shard behind its lock.
 //! - `lifetime.rs`, `loaded.rs`, `time.rs`, `sync.rs`, `stats.rs`, `error.rs`: the ground.
 //!
 //! Invariants:
@@ -285,19 +287,22 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+mod cell;
 mod core;
 mod drive;
 mod error;
+mod events;
 mod handle;
 mod lifetime;
 mod load;
 mod loaded;
 mod quiet;
+mod removal;
+mod shard;
 mod stats;
 mod sync;
 mod time;
 
-pub use core::removal::{OnFull, Removal, RemovalCause};
 pub use drive::driver::Driver;
 pub use drive::expiry::Progress;
 pub use drive::shared::SharedDriver;
@@ -321,6 +326,8 @@ pub use load::latch::Compute;
 pub use load::loader_result::LoaderResult;
 pub use load::refreshed::RefresherResult;
 pub use loaded::{Loaded, Presence};
+pub use removal::{Removal, RemovalCause};
+pub use shard::event_room::OnFull;
 pub use stats::Stats;
 #[cfg(feature = "system")]
 pub use tidewheel_time::SystemClock;

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use foldhash::fast::RandomState;
 
-use crate::core::tags::{GivenTags, tag_index};
+use crate::shard::tags::{GivenTags, tag_index};
 
 /// An entry's lifetime, and its tags.
 ///

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use tidewheel_store::{SEATS, known_seat, seat};
+#[cfg(feature = "metrics")]
 use tidewheel_time::Histogram;
 
 /// The threads with the lowest numbers count in stripes of their own; the others share the last
@@ -61,14 +62,12 @@ pub(crate) enum Count {
 }
 
 impl Count {
-    const KINDS: usize = 21;
+    pub(crate) const KINDS: usize = 21;
 }
 
 /// The counters of one cache.
 pub(crate) struct Counters {
     stripes: Box<[Stripe; STRIPES]>,
-    /// The lateness of removed entries, in ticks.
-    lateness: Histogram,
     /// How long loaders took, in microseconds.
     #[cfg(feature = "metrics")]
     pub(crate) load_us: Histogram,
@@ -78,7 +77,6 @@ impl Counters {
     pub(crate) fn new() -> Self {
         Self {
             stripes: Box::new([const { Stripe::new() }; STRIPES]),
-            lateness: Histogram::default(),
             #[cfg(feature = "metrics")]
             load_us: Histogram::default(),
         }
@@ -113,16 +111,14 @@ impl Counters {
         }
     }
 
-    pub(crate) fn sum(&self, count: Count) -> u64 {
-        self.stripes
-            .iter()
-            .map(|stripe| stripe.counts[count as usize].load(Relaxed))
-            .fold(0, u64::wrapping_add)
-    }
-
-    /// Returns by how many ticks removed entries were past their deadline.
-    pub(crate) fn lateness(&self) -> &Histogram {
-        &self.lateness
+    pub(crate) fn sums(&self) -> [u64; Count::KINDS] {
+        let mut sums = [0u64; Count::KINDS];
+        for stripe in self.stripes.iter() {
+            for (sum, count) in sums.iter_mut().zip(&stripe.counts) {
+                *sum = sum.wrapping_add(count.load(Relaxed));
+            }
+        }
+        sums
     }
 }
 
@@ -418,7 +414,7 @@ mod tests {
                 .join()
                 .expect("counts");
         }
-        assert_eq!(counters.sum(Count::Hit), 3 * STRIPES as u64);
+        assert_eq!(counters.sums()[Count::Hit as usize], 3 * STRIPES as u64);
         let shared = counters.stripes[SHARED].counts[Count::Hit as usize].load(Relaxed);
         assert_eq!(shared, 0, "there were free stripes");
     }

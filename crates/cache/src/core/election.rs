@@ -4,7 +4,7 @@
 use std::future::poll_fn;
 use std::task::Poll;
 
-use crate::core::waiting::Waiting;
+use crate::events::waiting::Waiting;
 use crate::sync::{AtomicBool, Ordering::SeqCst};
 
 /// The election of a cache's driver among several tasks.

@@ -18,11 +18,14 @@ use std::sync::OnceLock;
 use std::sync::{Arc, Weak};
 
 use tidewheel_store::Slot;
+use tidewheel_time::Moment;
 
-use crate::core::hash::Hashed;
+use crate::cell::ShardCell;
 use crate::core::inner::Inner;
-use crate::core::renew::Renewal;
-use crate::core::shard::{Shard, ShardCell};
+use crate::shard::Shard;
+use crate::shard::hash::Hashed;
+use crate::shard::renew::Renewal;
+use crate::shard::rules::Rules;
 
 /// The hooks that the builder has set.
 pub(crate) struct Hooks<K, V, S> {
@@ -36,7 +39,7 @@ pub(crate) struct Hooks<K, V, S> {
 /// The hook for reads that change their entry's end.
 pub(crate) struct UseHook<K, V, S> {
     /// Slides the deadline; what to set when that takes the writer's lock.
-    pub(crate) slide: fn(&Inner<K, V, S>, &Shard<K, V>, Slot) -> Option<Renewal>,
+    pub(crate) slide: fn(&Shard<K, V>, &Rules<K, V, S>, Slot, Moment) -> Option<Renewal>,
     /// Sets that.
     pub(crate) renew: fn(&Inner<K, V, S>, Hashed, &dyn Fn(&K) -> bool, Renewal),
 }
@@ -51,7 +54,7 @@ pub(crate) struct ListenerHook<K, V, S> {
 
 /// The hook that refreshes stale entries.
 pub(crate) struct RefreshHook<K, V, S> {
-    pub(crate) wanted: fn(&Inner<K, V, S>, &Shard<K, V>, Hashed, Slot) -> Option<K>,
+    pub(crate) wanted: fn(&Inner<K, V, S>, &Shard<K, V>, Hashed, Slot, Moment) -> Option<K>,
     pub(crate) queue: fn(&Inner<K, V, S>, Hashed, K),
     /// Ends what is queued.
     pub(crate) stop: fn(&Inner<K, V, S>),

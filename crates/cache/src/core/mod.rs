@@ -64,39 +64,20 @@
 //! all, then for the slots', and then read or store one after the other, with one reading of the
 //! clock.
 
-pub(crate) mod by_hash;
-pub(crate) mod capacity;
-pub(crate) mod config;
-pub(crate) mod delivery;
+pub(crate) mod change;
+mod deliver;
 pub(crate) mod election;
-pub(crate) mod emptied;
-mod event_batch;
-pub(crate) mod flight;
-pub(crate) mod flights;
-pub(crate) mod fresh;
-pub(crate) mod hash;
 pub(crate) mod hooks;
 pub(crate) mod inner;
 pub(crate) mod insert;
-mod leave;
-pub(crate) mod life;
-mod listener_calls;
-pub(crate) mod live_on;
-pub(crate) mod negative;
-mod optimistic_read;
-mod overwrite;
+mod loans;
+mod prepare;
 #[cfg(feature = "metrics")]
 pub(crate) mod published;
-pub(crate) mod reentrancy;
+mod read;
 pub(crate) mod refreshes;
-pub(crate) mod removal;
-pub(crate) mod renew;
+mod renew;
 pub(crate) mod requests;
-pub(crate) mod retry;
-mod room;
-pub(crate) mod shard;
 pub(crate) mod sweeps;
-pub(crate) mod tags;
-pub(crate) mod waiting;
+pub(crate) mod totals;
 pub(crate) mod workers;
-mod write;

@@ -2,6 +2,7 @@
 
 use tidewheel_time::Counts;
 
+use crate::core::totals::Totals;
 use crate::stats::{Count, Counters, LATENESS_WINDOWS};
 use crate::sync::{Mutex, lock};
 
@@ -145,23 +146,19 @@ struct PublishedState {
 
 impl Published {
     /// Returns what was counted since the last call.
-    pub(crate) fn take(&self, counters: &Counters) -> Added {
+    pub(crate) fn take(&self, totals: &Totals, counters: &Counters) -> Added {
         let mut state = lock(&self.0);
         let mut counts = [0; COUNTERS.len()];
         for ((told, added), old) in COUNTERS.iter().zip(&mut counts).zip(&mut state.counts) {
-            let sum = counters.sum(told.count);
+            let sum = totals.of(told.count);
             *added = sum.saturating_sub(*old);
             *old = sum.max(*old);
         }
-        let windows = counters.lateness().by_power::<LATENESS_WINDOWS>();
         let mut lateness = [0; LATENESS_WINDOWS];
-        for ((sum, added), old) in windows
-            .into_iter()
-            .zip(&mut lateness)
-            .zip(&mut state.lateness)
-        {
+        let windows = totals.lateness.iter().zip(&mut lateness);
+        for ((sum, added), old) in windows.zip(&mut state.lateness) {
             *added = sum.saturating_sub(*old);
-            *old = sum.max(*old);
+            *old = (*sum).max(*old);
         }
         let load_us = counters.load_us.read();
         let loads = load_us.since(&state.load_us);

@@ -4,12 +4,12 @@ use std::future::{Future, poll_fn};
 use std::hash::{BuildHasher, Hash};
 use std::task::{Context, Poll};
 
-use crate::core::delivery::Delivered;
 use crate::core::inner::Inner;
-use crate::core::reentrancy;
-use crate::core::waiting::WaiterSlot;
 use crate::drive::task_set::TaskSet;
 use crate::drive::turns::TurnBudget;
+use crate::events::delivery::Delivered;
+use crate::events::reentrancy;
+use crate::events::waiting::WaiterSlot;
 use crate::sync::Ordering::SeqCst;
 
 /// The work that goes on while the driver sleeps.
@@ -115,7 +115,7 @@ where
 
     fn poll(&mut self, context: &mut Context<'_>) -> bool {
         self.poll_refreshes(context);
-        if !self.inner.delivery.is_async() || !self.inner.has_events() {
+        if !self.inner.rules.events.is_async() || !self.inner.has_events() {
             return false;
         }
         let task = (&mut self.place, &mut *context);
@@ -141,7 +141,7 @@ where
 impl<K, V, S> Inner<K, V, S> {
     /// Returns whether the listener has not been told of everything.
     fn has_events(&self) -> bool {
-        self.delivery.pending() > 0 || self.delivery.wanted.load(SeqCst)
+        self.rules.events.pending() > 0 || self.delivery.wanted.load(SeqCst)
     }
 
     /// Tells the listener of some events, as the driver. It must look again for events that another
@@ -167,7 +167,7 @@ impl<K, V, S> Inner<K, V, S> {
         budget: usize,
     ) -> Poll<()> {
         place.wait(context.waker());
-        let told = if self.delivery.is_async() {
+        let told = if self.rules.events.is_async() {
             match self.poll_deliver(budget, (place, &mut *context)) {
                 Poll::Ready(told) => told,
                 Poll::Pending => return Poll::Pending,

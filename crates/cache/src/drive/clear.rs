@@ -3,11 +3,12 @@
 use std::hash::{BuildHasher, Hash};
 use std::mem::needs_drop;
 
-use crate::core::emptied::Emptied;
+use crate::cell::ShardCell;
 use crate::core::inner::Inner;
-use crate::core::removal::{RECORDS_PER_HOLD, RemovalCause};
-use crate::core::shard::ShardCell;
 use crate::drive::turns::yield_now;
+use crate::removal::RemovalCause;
+use crate::shard::emptied::Emptied;
+use crate::shard::garbage::RECORDS_PER_HOLD;
 
 /// Entries that are dropped in one turn, when a cache that shares its driver is closed.
 const DROPS_PER_TURN: usize = 16;
@@ -17,7 +18,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     pub(crate) fn clear(&self) {
         for cell in &self.shards {
             self.remove_dead(cell);
-            self.write(cell, |shard| self.clear_shard(shard, RemovalCause::Cleared));
+            self.change(cell, |shard, _| {
+                shard.clear(&self.rules, RemovalCause::Cleared);
+            });
         }
     }
 
@@ -62,8 +65,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     fn close_shard(&self, cell: &ShardCell<K, V>) -> Option<Emptied<K, V>> {
         let store = self.hold(cell, |shard| {
             shard.closed = true;
-            self.clear_shard(shard, RemovalCause::Closed);
-            shard.garbage.take_store()
+            shard.clear(&self.rules, RemovalCause::Closed);
+            shard.effects.garbage.take_store()
         })?;
         self.release_tags(&*store);
         needs_drop::<(K, V)>().then_some(store)
@@ -81,7 +84,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         let now = self.time.now().tick();
         cell.next_deadline.get() <= now
             && self
-                .hold(cell, |shard| self.expire_some(shard, now, RECORDS_PER_HOLD))
+                .hold(cell, |shard| {
+                    shard.expire(&self.rules, now, RECORDS_PER_HOLD)
+                })
                 .backlog
     }
 }

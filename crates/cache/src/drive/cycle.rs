@@ -12,12 +12,12 @@ use std::time::Duration;
 use tidewheel_time::{Alarm, NEVER};
 
 use crate::core::inner::Inner;
-use crate::core::reentrancy;
 use crate::core::requests::Requests;
 use crate::drive::background::BackgroundWork;
 use crate::drive::expiry::Rounds;
 use crate::drive::step::Next;
 use crate::drive::turns::{TurnBudget, yield_now};
+use crate::events::reentrancy;
 use crate::quiet::forget_quietly;
 use crate::sync::Ordering::SeqCst;
 
@@ -107,7 +107,7 @@ where
                 }
                 Some(Next::Again) => yield_now().await,
                 // The delivery has made room.
-                Some(Next::Rest(_)) if !self.delivery.must_wait() => yield_now().await,
+                Some(Next::Rest(_)) if !self.rules.events.must_wait() => yield_now().await,
                 Some(_) if more => yield_now().await,
                 Some(next) => self.sleep(next, &mut task, background, sleep).await,
             }
@@ -142,7 +142,7 @@ where
             }
             if B::TELLS {
                 let has_more = background.poll(context) || self.may_tell();
-                if has_more || rests && !self.delivery.must_wait() {
+                if has_more || rests && !self.rules.events.must_wait() {
                     return Poll::Ready(());
                 }
             }

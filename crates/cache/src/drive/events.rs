@@ -4,9 +4,9 @@ use std::future::poll_fn;
 use std::hash::{BuildHasher, Hash};
 use std::task::Poll;
 
-use crate::core::delivery::Delivered;
 use crate::core::inner::Inner;
 use crate::drive::turns::yield_now;
+use crate::events::delivery::Delivered;
 use crate::sync::Ordering::SeqCst;
 
 impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {

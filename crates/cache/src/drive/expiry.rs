@@ -7,9 +7,9 @@ use std::time::Duration;
 use tidewheel_time::Moment;
 use tidewheel_timer::SPLIT_PER_TICK;
 
+use crate::cell::ShardCell;
 use crate::core::inner::Inner;
-use crate::core::removal::RECORDS_PER_HOLD;
-use crate::core::shard::ShardCell;
+use crate::shard::garbage::RECORDS_PER_HOLD;
 use crate::sync::Ordering::Relaxed;
 
 /// The result of one call of [`Cache::advance`](crate::Cache::advance).
@@ -86,16 +86,16 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         records: u32,
         budget: &mut u32,
     ) -> tidewheel_store::Progress {
-        if *budget == 0 || self.delivery.must_wait() {
+        if *budget == 0 || self.rules.events.must_wait() {
             return tidewheel_store::Progress {
                 backlog: true,
                 ..Default::default()
             };
         }
         let hold = records.min(*budget);
-        let progress = self.hold_briefly(cell, |shard| {
-            let progress = self.expire_some(shard, now, hold);
-            self.give_back(shard);
+        let progress = self.hold(cell, |shard| {
+            let progress = shard.expire(&self.rules, now, hold);
+            shard.give_back(&self.rules);
             progress
         });
         *budget -= (progress.fired + progress.moved).clamp(1, *budget);
@@ -143,7 +143,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             *budget -= hold;
             let more = self.hold(cell, |shard| {
                 shard.removals = 0;
-                let place_of = |key: &K| self.place_of(key);
+                let place_of = |key: &K| self.rules.place_of(key);
                 shard.store.maintain(hold, &place_of)
             });
             if !more {

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use tidewheel_time::waker_of;
 
-use crate::core::reentrancy;
 use crate::drive::task_set::{BoxFuture, TaskSet};
 use crate::drive::timers::{ThreadSleep, Timers};
+use crate::events::reentrancy;
 use crate::sync::{Mutex, lock};
 
 /// The queue and timers of one thread. Any thread may spawn a future on it.

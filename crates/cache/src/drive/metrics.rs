@@ -19,8 +19,9 @@ const PUBLISH_EVERY: u64 = 1000;
 impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     pub(crate) fn publish_metrics(&self) {
         // The recorder is user code: counts are taken under the mutex and told after.
-        let (counts, lateness, loads) = self.published.take(&self.counters);
-        let name = &self.config.name;
+        let totals = self.totals();
+        let (counts, lateness, loads) = self.published.take(&totals, &self.counters);
+        let name = &self.rules.config.name;
         for (
             Told {
                 name: metric, help, ..
@@ -43,20 +44,13 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             let times = usize::try_from(added).unwrap_or(usize::MAX);
             took.record_many(us as f64 / 1e6, times);
         }
-        let (mut entries, mut weight, mut negatives) = (0, 0, 0);
-        for cell in &self.shards {
-            let shard = self.read(cell);
-            entries += shard.store.len();
-            weight += shard.store.weight();
-            negatives += shard.negatives.len();
-        }
         let now = self.time.now().tick();
         let waiting = self
             .next_deadline()
             .map_or(0, |next| now.saturating_sub(next));
-        gauge!("tidewheel_entries", "cache" => name.clone()).set(entries as f64);
-        gauge!("tidewheel_weight", "cache" => name.clone()).set(weight as f64);
-        gauge!("tidewheel_negatives", "cache" => name.clone()).set(negatives as f64);
+        gauge!("tidewheel_entries", "cache" => name.clone()).set(totals.entries as f64);
+        gauge!("tidewheel_weight", "cache" => name.clone()).set(totals.weight as f64);
+        gauge!("tidewheel_negatives", "cache" => name.clone()).set(totals.negatives as f64);
         let refreshes = [
             ("tidewheel_refreshes_queued", self.refreshes.waiting()),
             ("tidewheel_refreshes_running", self.refreshes.running()),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::core::hooks::Runs;
-use crate::core::reentrancy;
+use crate::events::reentrancy;
 use crate::sync::{Condvar, Mutex, lock};
 
 /// The time that a thread other than the first waits for work before it ends.

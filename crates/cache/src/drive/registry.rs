@@ -12,13 +12,13 @@ use std::task::Poll;
 use std::time::Duration;
 
 use crate::core::inner::Inner;
-use crate::core::waiting::Waiting;
 use crate::core::workers::{WorkerGuard, WorkerKind};
 use crate::drive::background::Background;
 use crate::drive::cycle::{EmptyAtOnce, EmptyInTurns};
 use crate::drive::sleeper::Sleeper;
 use crate::drive::task_set::{BoxFuture, TaskSet};
 use crate::drive::turns::TurnBudget;
+use crate::events::waiting::Waiting;
 use crate::quiet::forget_quietly;
 use crate::sync::{Mutex, lock};
 

@@ -158,7 +158,8 @@ impl SharedDriver {
         V: Send + Sync + 'static,
         S: BuildHasher + Send + Sync + 'static,
     {
-        let threads = WorkerThreads::new(&inner.config.name, inner.refreshes.parallel().max(1));
+        let threads =
+            WorkerThreads::new(&inner.rules.config.name, inner.refreshes.parallel().max(1));
         threads
             .join::<_, _, _, EmptyAtOnce>(inner, TurnBudget::OWN)
             .map_err(not_started)?;

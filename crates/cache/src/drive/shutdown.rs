@@ -5,9 +5,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::core::hooks::ListenerHook;
 use crate::core::inner::Inner;
-use crate::core::reentrancy;
 use crate::core::workers::{Shutdown, Workers};
 use crate::drive::turns::TurnBudget;
+use crate::events::reentrancy;
 use crate::quiet::forget_quietly;
 use crate::sync::Ordering::SeqCst;
 

@@ -68,7 +68,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     /// Returns the next action when more is due: another pass, unless the listener must empty its
     /// queue first.
     fn go_on(&self, now: u64) -> Next {
-        if self.delivery.must_wait() {
+        if self.rules.events.must_wait() {
             Next::Rest(now + 1)
         } else {
             Next::Again

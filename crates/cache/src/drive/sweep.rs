@@ -12,14 +12,13 @@
 use std::hash::{BuildHasher, Hash};
 
 use equivalent::Equivalent;
-use tidewheel_store::Slot;
 
-use crate::core::hash::Hashed;
+use crate::cell::ShardCell;
 use crate::core::hooks::SweepHook;
 use crate::core::inner::Inner;
-use crate::core::removal::RemovalCause;
-use crate::core::shard::{Shard, ShardCell};
 use crate::core::sweeps::Sweep;
+use crate::removal::RemovalCause;
+use crate::shard::hash::Hashed;
 
 /// Slots that one hold of a shard's lock looks at.
 const ENTRIES_PER_HOLD: u32 = 32;
@@ -60,7 +59,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     /// remove.
     fn go_on_with(&self, mut at: Sweep, now: u64, budget: &mut u32) -> bool {
         while at.shard < self.shards.len() {
-            if *budget == 0 || self.delivery.must_wait() {
+            if *budget == 0 || self.rules.events.must_wait() {
                 self.requests.sweeps.pause(at);
                 return true;
             }
@@ -114,44 +113,24 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             .read(cell)
             .store
             .scan_labels(before, count, |_, label| {
-                found |= !self.tags.is_current(label);
+                found |= !self.rules.tags.is_current(label);
             });
         if found {
-            self.hold(cell, |shard| self.remove_invalidated(shard, before, count));
+            let now = self.time.now();
+            self.hold(cell, |shard| shard.sweep(&self.rules, before, count, now));
         }
         next
     }
 
     fn remove_key(&self, hash: Hashed, is: &dyn Fn(&K) -> bool) {
-        self.write(self.cell(hash), |shard| {
+        self.change(self.cell(hash), |shard, now| {
             let Some(slot) = shard.store.find(hash.place(), is) else {
                 return;
             };
-            if !self.tags.is_current(shard.store.label_of(slot)) {
-                let now = self.time.now().tick();
-                let (removed, dead_by) = self.take_slot(shard, hash.place(), slot);
-                let cause = dead_by.unwrap_or(RemovalCause::Invalidated);
-                self.file_removal(shard, removed, cause, now);
+            if !self.rules.tags.is_current(shard.store.label_of(slot)) {
+                let cause = RemovalCause::Invalidated;
+                shard.remove_slot(&self.rules, hash.place(), slot, cause, now);
             }
         });
-    }
-
-    /// Removes the invalidated ones of the next entries.
-    fn remove_invalidated(&self, shard: &mut Shard<K, V>, before: u32, count: u32) {
-        let mut invalidated: Vec<Slot> = Vec::new();
-        shard.store.scan_labels(before, count, |slot, label| {
-            if !self.tags.is_current(label) {
-                invalidated.push(slot);
-            }
-        });
-        let now = self.time.now().tick();
-        for slot in invalidated {
-            let place = shard.store.place(slot, &|key| self.place_of(key));
-            // Somebody removed it: slots and index do not part.
-            let Some(place) = place else { continue };
-            let (removed, dead_by) = self.take_slot(shard, place, slot);
-            let cause = dead_by.unwrap_or(RemovalCause::Invalidated);
-            self.file_removal(shard, removed, cause, now);
-        }
     }
 }

@@ -11,22 +11,26 @@ use tidewheel_time::{Clock, DefaultHashBuilder, ticks};
 
 use super::cache::Cache;
 use super::owner::Join;
-use crate::core::capacity::Account;
-use crate::core::config::{Config, GRACE_MAX};
-use crate::core::delivery::Delivery;
-use crate::core::emptied::emptied;
 use crate::core::hooks::{Hooks, ListenerHook, RefreshHook, UseHook};
 use crate::core::inner::Inner;
-use crate::core::negative::NEGATIVES_PER_SHARD;
-use crate::core::refreshes::{REFRESH_QUEUE, Refresher};
-use crate::core::removal::{Listener, ListenerFuture, OnFull, Removal};
-use crate::core::requests::Requests;
-use crate::core::retry::ERROR_BACKOFF;
+use crate::core::refreshes::REFRESH_QUEUE;
 use crate::drive::driver::Driver;
 use crate::drive::shared::SharedDriver;
 use crate::error::BuildError;
+use crate::events::delivery::Delivery;
+use crate::events::listener::{Listener, ListenerFuture};
 use crate::lifetime::{Expiry, Jitter, TtlBounds};
 use crate::load::refreshed::{RefresherResult, refreshed};
+use crate::removal::Removal;
+use crate::shard::capacity::Account;
+use crate::shard::config::{Config, GRACE_MAX};
+use crate::shard::emptied::emptied;
+use crate::shard::event_room::{EventRoom, Listens, OnFull};
+use crate::shard::negative::NEGATIVES_PER_SHARD;
+use crate::shard::refresher::Refresher;
+use crate::shard::retry::ERROR_BACKOFF;
+use crate::shard::rules::Rules;
+use crate::shard::tags::Tags;
 use crate::time::Time;
 
 /// Entries that a shard should be able to hold before there is another one.
@@ -739,16 +743,21 @@ where
             #[cfg(not(feature = "system"))]
             None => return Err(BuildError::NoClock),
         };
-        let inner = Inner::new(
-            shards,
-            self.hasher,
-            time,
-            self.config,
-            self.hooks,
-            Account::new(capacity, shards),
-            Delivery::new(self.listener, self.listener_queue, self.on_full, emptied),
-            Requests::new(),
-        );
+        let listens = match &self.listener {
+            None => Listens::Nobody,
+            Some(Listener::Blocking(_)) => Listens::Threads,
+            Some(Listener::Async(_)) => Listens::Task,
+        };
+        let rules = Rules {
+            hasher: self.hasher,
+            config: self.config,
+            account: Account::new(capacity, shards),
+            tags: Tags::new(),
+            events: EventRoom::new(listens, self.listener_queue, self.on_full),
+            new_emptied: emptied,
+        };
+        let delivery = Delivery::new(self.listener);
+        let inner = Inner::new(shards, rules, time, self.hooks, delivery);
         Cache::start(inner, self.driver, self.join)
     }
 }

@@ -7,20 +7,21 @@ use std::time::Duration;
 
 use equivalent::Equivalent;
 use tidewheel_store::{FirstLook, Found, Lens, Slot};
-use tidewheel_time::DefaultHashBuilder;
+use tidewheel_time::{DefaultHashBuilder, Moment};
 
 use super::builder::Builder;
 use super::owner::{Join, Owner};
-use crate::core::config::earlier;
-use crate::core::hash::Hashed;
+use crate::cell::ShardCell;
 use crate::core::inner::Inner;
-use crate::core::life::end_at;
-use crate::core::removal::RemovalCause;
-use crate::core::shard::{Shard, ShardCell};
 use crate::drive::driver::Driver;
 use crate::error::BuildError;
 use crate::lifetime::Lifetime;
 use crate::load::settle::AfterRead;
+use crate::removal::RemovalCause;
+use crate::shard::Shard;
+use crate::shard::config::earlier;
+use crate::shard::hash::Hashed;
+use crate::shard::life::end_at;
 use crate::stats::{Count, Stats};
 use crate::sync::ReadGuard;
 use crate::time::Bound;
@@ -323,7 +324,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     where
         Q: Hash + Equivalent<K> + ?Sized,
     {
-        match Inner::<K, V, S>::find(&shard, hash, key) {
+        match shard.find(hash, key) {
             Some(slot) => self.read_closely(key, hash, shard, slot, until, now, read),
             None => {
                 drop(shard);
@@ -358,10 +359,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         let refresh;
         let shard = shard;
         let entry = shard.store.found(slot);
-        let end = end_at(entry.deadline(), inner.grace_there(&shard.store, &entry));
+        let end = end_at(entry.deadline(), shard.grace_there(&inner.rules, &entry));
         let end = earlier(end, until(&entry));
         let over = end.is_some_and(|end| inner.time.reached_by(now, end));
-        let valid = inner.is_valid(&shard.store, &entry);
+        let valid = shard.is_valid(&inner.rules, &entry);
         if over || !valid {
             drop(shard);
             if !valid {
@@ -371,10 +372,11 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
             return None;
         }
         entry.hit();
-        let renewal = inner.used(&shard, slot);
-        let stale = entry.has_attributes() && inner.is_stale(&shard.store, slot);
+        let now = inner.time.now();
+        let renewal = inner.used(&shard, slot, now);
+        let stale = shard.is_stale(slot, now);
         refresh = if stale {
-            inner.refresh_wanted(&shard, hash, slot)
+            inner.refresh_wanted(&shard, hash, slot, now)
         } else {
             None
         };
@@ -421,11 +423,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     {
         let inner = &*self.inner;
         let hash = inner.hash(key);
-        let shard = inner.read(inner.cell(hash));
-        let slot = Inner::<K, V, S>::find(&shard, hash, key)?;
-        inner
-            .is_live(&shard.store, slot)
-            .then(|| look(&shard, slot))
+        let (shard, now) = inner.read_now(inner.cell(hash));
+        let slot = shard.find_live(&inner.rules, hash, key, now)?;
+        Some(look(&shard, slot))
     }
 }
 
@@ -480,18 +480,19 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         Q: Hash + Equivalent<K> + ?Sized,
         V: Clone,
     {
-        if self.inner.delivery.has_listener() {
+        if self.inner.rules.events.has_listener() {
             return self.remove_with(key, V::clone);
         }
         let inner = &*self.inner;
         let hash = inner.hash(key);
-        let now = inner.time.now().tick();
-        let (removed, is_live) = inner.write_key(hash, key, |shard| {
-            let (removed, dead_by) = inner.take(shard, hash, key)?;
+        let rules = &inner.rules;
+        let taken = self.change_certainly(key, hash, |shard, slot, now| {
+            let (removed, dead_by) = shard.take_slot(rules, hash.place(), slot, now);
             let cause = dead_by.unwrap_or(RemovalCause::Removed);
-            inner.count_removal(&removed, cause, now);
-            Some((removed, dead_by.is_none()))
-        })?;
+            shard.effects.count(rules, &removed, cause, now.tick());
+            (removed, dead_by.is_none())
+        });
+        let (removed, is_live) = taken?;
         // Here, outside the lock.
         inner.counters.discard(removed.key);
         if is_live {
@@ -515,17 +516,36 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     {
         let inner = &*self.inner;
         let hash = inner.hash(key);
-        let now = inner.time.now().tick();
-        inner.write_key(hash, key, |shard| {
-            let slot = Inner::<K, V, S>::find(shard, hash, key)?;
-            let dead_by = inner.dead_by(&shard.store, slot);
+        let rules = &inner.rules;
+        let looked = self.change_certainly(key, hash, |shard, slot, now| {
             // First: a clone that panics removes nothing.
-            let result = dead_by.is_none().then(|| look(shard.store.value(slot)));
-            let (removed, _) = inner.take_slot(shard, hash.place(), slot);
-            let cause = dead_by.unwrap_or(RemovalCause::Removed);
-            inner.file_removal(shard, removed, cause, now);
+            let is_live = shard.is_live(rules, slot, now);
+            let result = is_live.then(|| look(shard.store.value(slot)));
+            shard.remove_slot(rules, hash.place(), slot, RemovalCause::Removed, now);
             result
-        })
+        });
+        looked.flatten()
+    }
+
+    /// Changes a key's entry, dead or alive, if there is one. A load of the key is superseded also
+    /// if there is none.
+    fn change_certainly<Q, R>(
+        &self,
+        key: &Q,
+        hash: Hashed,
+        change: impl FnOnce(&mut Shard<K, V>, Slot, Moment) -> R,
+    ) -> Option<R>
+    where
+        Q: Hash + Equivalent<K> + ?Sized,
+    {
+        let concerned = |_: &Shard<K, V>, _| Some(());
+        let changed = self
+            .inner
+            .change_key(hash, key, concerned, |shard, (), now| {
+                let slot = shard.find(hash, key)?;
+                Some(change(shard, slot, now))
+            });
+        changed.flatten()
     }
 
     /// Removes everything. O(1) for each shard; entries are dropped, or handed to the listener,
@@ -576,7 +596,8 @@ impl<K, V, S> Cache<K, V, S> {
     #[must_use]
     pub fn stats(&self) -> Stats {
         let inner = &*self.inner;
-        let sum = |count| inner.counters.sum(count);
+        let totals = inner.totals();
+        let sum = |count| totals.of(count);
         let now = inner.time.now();
         let waiting = inner
             .next_deadline()
@@ -605,14 +626,10 @@ impl<K, V, S> Cache<K, V, S> {
             drop_panics: sum(Count::DropPanic),
             negative_hits: sum(Count::NegativeHit),
             negatives_evicted: sum(Count::NegativeEvicted),
-            negatives: inner
-                .shards
-                .iter()
-                .map(|cell| inner.read(cell).negatives.len())
-                .sum(),
-            entries: self.len() as u64,
-            weight: self.weight(),
-            lateness: inner.counters.lateness().by_power(),
+            negatives: totals.negatives,
+            entries: totals.entries,
+            weight: totals.weight,
+            lateness: totals.lateness,
             backlog: Duration::from_millis(waiting),
         }
     }
@@ -661,21 +678,26 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         let mut labels = Vec::new();
         for cell in &self.inner.shards {
             let shard = self.inner.read(cell);
-            shard.store.validate(&|key| self.inner.place_of(key));
-            shard.negatives.validate(&|key| self.inner.place_of(key));
+            shard.store.validate(&|key| self.inner.rules.place_of(key));
+            shard
+                .negatives
+                .validate(&|key| self.inner.rules.place_of(key));
             labels.extend(shard.store.labels());
-            shard.outbox.each_label(&mut |label| labels.push(label));
+            shard
+                .effects
+                .outbox
+                .each_label(&mut |label| labels.push(label));
             assert!(
                 shard.next_deadline() >= cell.next_deadline.get(),
                 "the published deadline is too late"
             );
         }
-        self.inner.tags.validate(labels.into_iter());
-        if let Some(capacity) = self.inner.account.capacity() {
+        self.inner.rules.tags.validate(labels.into_iter());
+        if let Some(capacity) = self.inner.rules.account.capacity() {
             let read = |cell| self.inner.read(cell).lent;
             let lent: u64 = self.inner.shards.iter().map(read).sum();
-            let free = self.inner.account.free();
-            let debt = self.inner.account.debt();
+            let free = self.inner.rules.account.free();
+            let debt = self.inner.rules.account.debt();
             assert_eq!(lent + free, capacity + debt, "what is lent and what is not");
         }
     }
@@ -693,8 +715,8 @@ impl<K, V, S> Clone for Cache<K, V, S> {
 impl<K, V, S> fmt::Debug for Cache<K, V, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Cache")
-            .field("config", &self.inner.config)
-            .field("capacity", &self.inner.account.capacity())
+            .field("config", &self.inner.rules.config)
+            .field("capacity", &self.inner.rules.account.capacity())
             .field("shards", &self.inner.shards.len())
             .finish_non_exhaustive()
     }

@@ -11,7 +11,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// Returns the capacity, in entries or in weight; `None` if it is unbounded.
     #[must_use]
     pub fn max_capacity(&self) -> Option<u64> {
-        self.inner.account.capacity()
+        self.inner.rules.account.capacity()
     }
 
     /// Changes how much the cache may hold, for example when the machine runs short of memory.
@@ -39,10 +39,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// ```
     pub fn set_max_capacity(&self, capacity: u64) -> bool {
         let inner = &*self.inner;
-        if inner.account.capacity().is_none() {
+        if inner.rules.account.capacity().is_none() {
             return false;
         }
-        inner.account.set_capacity(capacity);
+        inner.rules.account.set_capacity(capacity);
         inner.collect();
         true
     }

@@ -10,14 +10,14 @@ use std::hash::{BuildHasher, Hash};
 
 use equivalent::Equivalent;
 use tidewheel_store::Attributes;
+use tidewheel_time::Moment;
 
 use super::cache::Cache;
-use crate::core::hash::Hashed;
-use crate::core::inner::Inner;
-use crate::core::insert::Prepared;
-use crate::core::removal::RemovalCause;
-use crate::core::shard::Shard;
 use crate::lifetime::Lifetime;
+use crate::removal::RemovalCause;
+use crate::shard::Shard;
+use crate::shard::hash::Hashed;
+use crate::shard::write::Prepared;
 
 /// Tells one value of a key from those before and after it. Means nothing for another key or cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -61,11 +61,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         // Asked for the first time: it takes the writer's lock to keep it.
         let inner = &*self.inner;
         let hash = inner.hash(key);
-        inner.write(inner.cell(hash), |shard| {
-            let slot = Inner::<K, V, S>::find(shard, hash, key)?;
-            inner
-                .is_live(&shard.store, slot)
-                .then(|| Version(shard.store.assign_version(slot)))
+        inner.change(inner.cell(hash), |shard, now| {
+            let slot = shard.find_live(&inner.rules, hash, key, now)?;
+            Some(Version(shard.store.assign_version(slot)))
         })
     }
 
@@ -149,13 +147,13 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         let mut prepared = match lifetime {
             Some(lifetime) => inner.prepare(hash, &key, &value, lifetime),
             None => {
-                let weight = inner.config.weight(&key, &value);
+                let weight = inner.rules.config.weight(&key, &value);
                 Prepared {
                     attributes: Attributes {
                         weight,
                         ..Attributes::default()
                     },
-                    tags: inner.tags.hold_again(0),
+                    tags: inner.rules.tags.hold_again(0),
                     now: inner.time.now(),
                     fits: inner.fits(hash, &key, weight),
                 }
@@ -165,27 +163,34 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
             inner.counters.discard_pair(key, value);
             return Err(CompareError::TooHeavy);
         }
-        self.change(key, value, &mut prepared, |shard, prepared, key, value| {
-            let slot = Inner::<K, V, S>::find(shard, hash, &key)
-                .filter(|slot| inner.is_live(&shard.store, *slot));
-            let version = slot.map(|slot| shard.store.assign_version(slot));
-            let (Some(slot), Some(version)) = (slot, version) else {
-                return Err(((key, value), CompareError::Missing));
-            };
-            if version != expected.0 {
-                let error = CompareError::Changed(Version(version));
-                return Err(((key, value), error));
-            }
-            if lifetime.is_none() {
-                let old = shard.store.attributes(slot);
-                let attributes = Attributes {
-                    weight: prepared.attributes.weight,
-                    ..inner.config.attributes_after_overwrite(old, prepared.now)
+        self.change(
+            key,
+            value,
+            &mut prepared,
+            |shard, prepared, (key, value), now| {
+                let slot = shard.find_live(&inner.rules, hash, &key, now);
+                let version = slot.map(|slot| shard.store.assign_version(slot));
+                let (Some(slot), Some(version)) = (slot, version) else {
+                    return Err(((key, value), CompareError::Missing));
                 };
-                prepared.become_as(attributes, inner.tags.hold_again(attributes.label));
-            }
-            Ok((key, value))
-        })
+                if version != expected.0 {
+                    let error = CompareError::Changed(Version(version));
+                    return Err(((key, value), error));
+                }
+                if lifetime.is_none() {
+                    let old = shard.store.attributes(slot);
+                    let attributes = Attributes {
+                        weight: prepared.attributes.weight,
+                        ..inner
+                            .rules
+                            .config
+                            .attributes_after_overwrite(old, prepared.now)
+                    };
+                    prepared.become_as(attributes, inner.rules.tags.hold_again(attributes.label));
+                }
+                Ok((key, value))
+            },
+        )
     }
 
     /// Stores a value with the configured lifetime unless the key is there; tells whether it did. A
@@ -221,10 +226,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         mut prepared: Prepared<'_>,
     ) -> bool {
         let inner = &*self.inner;
-        let stored = self.change(key, value, &mut prepared, |shard, _, key, value| {
-            let there = Inner::<K, V, S>::find(shard, hash, &key)
-                .is_some_and(|slot| inner.is_live(&shard.store, slot));
-            if there || shard.closed {
+        let stored = self.change(key, value, &mut prepared, |shard, _, (key, value), now| {
+            let there = shard.find_live(&inner.rules, hash, &key, now);
+            if there.is_some() || shard.closed {
                 Err(((key, value), ()))
             } else {
                 Ok((key, value))
@@ -269,20 +273,17 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     {
         let inner = &*self.inner;
         let hash = inner.hash(key);
-        let now = inner.time.now().tick();
         // Most failures are seen without the writer's lock.
         if self.version(key) != Some(version) {
             return false;
         }
-        let unchanged = |shard: &Shard<K, V>| {
-            let slot = Inner::<K, V, S>::find(shard, hash, key)?;
-            let same = shard.store.version(slot) == Some(version.0);
-            (same && inner.is_live(&shard.store, slot)).then_some(slot)
+        let unchanged = |shard: &Shard<K, V>, now| {
+            let slot = shard.find_live(&inner.rules, hash, key, now)?;
+            (shard.store.version(slot) == Some(version.0)).then_some(slot)
         };
-        let removed = inner.change_key(hash, key, unchanged, |shard, slot| {
-            let (removed, dead_by) = inner.take_slot(shard, hash.place(), slot);
-            let cause = dead_by.unwrap_or(RemovalCause::Removed);
-            inner.file_removal(shard, removed, cause, now);
+        let removed = inner.change_key(hash, key, unchanged, |shard, slot, now| {
+            let cause = RemovalCause::Removed;
+            shard.remove_slot(&inner.rules, hash.place(), slot, cause, now)
         });
         removed.is_some()
     }
@@ -294,13 +295,13 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         key: K,
         value: V,
         prepared: &mut Prepared<'p>,
-        mut decide: impl FnMut(&mut Shard<K, V>, &mut Prepared<'p>, K, V) -> Decision<K, V, E>,
+        mut decide: impl FnMut(&mut Shard<K, V>, &mut Prepared<'p>, (K, V), Moment) -> Decision<K, V, E>,
     ) -> Result<Version, E> {
         let inner = &*self.inner;
         let hash = inner.hash(&key);
         let mut entry = Some((key, value));
         loop {
-            let done = inner.write(inner.cell(hash), |shard| {
+            let done = inner.change(inner.cell(hash), |shard, now| {
                 let Some((key, value)) = entry.take() else {
                     unreachable!("handed back whenever the loop goes on");
                 };
@@ -308,14 +309,14 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
                     entry = Some((key, value));
                     return Err(latch);
                 }
-                let (key, value) = match decide(shard, prepared, key, value) {
+                let (key, value) = match decide(shard, prepared, (key, value), now) {
                     Ok(decided) => decided,
                     Err((refused, error)) => return Ok((Some(refused), Err(error))),
                 };
                 // Only now that it is certain: a load of the key is superseded.
                 shard.writing(hash, |stored| *stored == key);
                 let before = shard.store.latest_version();
-                inner.put(shard, hash, key, value, prepared);
+                shard.put(&inner.rules, hash, key, value, prepared);
                 let after = shard.store.latest_version();
                 // Unless the value has gone at once, its version is the one given out last.
                 let version = if after == before {

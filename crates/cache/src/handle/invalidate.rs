@@ -4,14 +4,16 @@ use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
 
 use tidewheel_store::{Slot, TypedStore};
+use tidewheel_time::Moment;
 
 use super::cache::Cache;
-use crate::core::flight::Flight;
-use crate::core::hash::Hashed;
+use crate::cell::ShardCell;
 use crate::core::hooks::SweepHook;
 use crate::core::inner::Inner;
-use crate::core::removal::RemovalCause;
-use crate::core::shard::{Shard, ShardCell};
+use crate::removal::RemovalCause;
+use crate::shard::Shard;
+use crate::shard::flight::Flight;
+use crate::shard::hash::Hashed;
 
 /// Entries that a predicate is asked about in one hold of a shard's lock, about.
 const ENTRIES_PER_HOLD: usize = 32;
@@ -36,7 +38,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     pub fn invalidate_tag(&self, tag: &str) -> bool {
         // Before a reader finds an entry that was.
         self.inner.hooks.sweep.get_or_init(SweepHook::new);
-        let any = self.inner.tags.invalidate(tag);
+        let any = self.inner.rules.tags.invalidate(tag);
         if any {
             self.inner.requests.sweep_wanted();
         }
@@ -116,9 +118,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     ) -> Option<u32> {
         let mut judged = Vec::new();
         let (step, changes) = {
-            let shard = self.read(cell);
+            let (shard, now) = self.read_now(cell);
             let step = JudgedSlots::begin(&shard.store, from, |slot| {
-                if self.is_to_go(&shard.store, slot, invalidate) {
+                if self.is_to_go(&shard, slot, now, invalidate) {
                     judged.push(slot);
                 }
             });
@@ -128,12 +130,12 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             return step.next;
         }
         // Nearly always nobody has written in between, and slots are as they were.
-        let done = self.write(cell, |shard| {
+        let done = self.change(cell, |shard, now| {
             // This hold itself is a change.
             if shard.changes != changes.wrapping_add(1) {
                 return Err(None);
             }
-            self.remove_judged(shard, judged.into_iter(), removed)
+            self.remove_judged(shard, judged.into_iter(), removed, now)
         });
         if let Err(latch) = done {
             self.invalidate_versions(cell, step, latch, invalidate, removed);
@@ -155,19 +157,19 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             if let Some(latch) = latch {
                 latch.wait_open();
             }
-            self.write(cell, |shard| {
+            self.change(cell, |shard, _| {
                 for slot in step.slots(&shard.store) {
                     shard.store.assign_version(slot);
                 }
             });
             let judged = self.judge_versions(cell, step, invalidate);
-            let done = self.write(cell, |shard| {
+            let done = self.change(cell, |shard, now| {
                 let mut slots = step.slots(&shard.store);
                 slots.retain(|slot| {
                     let version = shard.store.version(*slot);
                     version.is_some_and(|version| judged.binary_search(&version).is_ok())
                 });
-                self.remove_judged(shard, slots.into_iter(), removed)
+                self.remove_judged(shard, slots.into_iter(), removed, now)
             });
             match done {
                 Ok(()) => return,
@@ -183,12 +185,11 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         step: JudgedSlots,
         invalidate: &mut impl FnMut(&K, &V) -> bool,
     ) -> Vec<u64> {
-        let shard = self.read(cell);
-        let store = &shard.store;
+        let (shard, now) = self.read_now(cell);
         let mut judged = Vec::new();
-        step.visit(store, |slot| {
-            let version = store.version(slot);
-            judged.extend(version.filter(|_| self.is_to_go(store, slot, invalidate)));
+        step.visit(&shard.store, |slot| {
+            let version = shard.store.version(slot);
+            judged.extend(version.filter(|_| self.is_to_go(&shard, slot, now, invalidate)));
         });
         judged.sort_unstable();
         judged
@@ -196,11 +197,13 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
 
     fn is_to_go(
         &self,
-        store: &TypedStore<K, V>,
+        shard: &Shard<K, V>,
         slot: Slot,
+        now: Moment,
         invalidate: &mut impl FnMut(&K, &V) -> bool,
     ) -> bool {
-        self.is_live(store, slot) && invalidate(store.key(slot), store.value(slot))
+        let store = &shard.store;
+        shard.is_live(&self.rules, slot, now) && invalidate(store.key(slot), store.value(slot))
     }
 
     /// Removes entries under the shard's lock, except for those whose next value a closure is
@@ -210,8 +213,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         shard: &mut Shard<K, V>,
         slots: impl Iterator<Item = Slot>,
         removed: &mut u64,
+        now: Moment,
     ) -> Result<(), Option<Arc<Flight<V>>>> {
-        let now = self.time.now().tick();
         let mut latched = None;
         for slot in slots {
             let hash = self.hash(shard.store.key(slot));
@@ -219,11 +222,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
                 latched = Some(latch);
                 continue;
             }
-            let (entry, dead_by) = self.take_slot(shard, hash.place(), slot);
+            let cause = RemovalCause::Invalidated;
+            let was_live = shard.remove_slot(&self.rules, hash.place(), slot, cause, now);
             // Its time may have ended since it was judged.
-            *removed += u64::from(dead_by.is_none());
-            let cause = dead_by.unwrap_or(RemovalCause::Invalidated);
-            self.file_removal(shard, entry, cause, now);
+            *removed += u64::from(was_live);
         }
         match latched {
             None => Ok(()),
@@ -237,9 +239,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             store,
             flights,
             negatives,
-            garbage,
+            effects,
             ..
         } = shard;
+        let garbage = &mut effects.garbage;
         let is = |key: &K| key == store.key(slot);
         let latch = flights.writing(hash.0, is, &mut garbage.keys);
         if latch.is_none() && !negatives.is_empty() {

@@ -16,9 +16,8 @@ use tidewheel_store::Slot;
 use tidewheel_time::DefaultHashBuilder;
 
 use super::cache::Cache;
-use crate::core::inner::Inner;
-use crate::core::shard::Shard;
 use crate::lifetime::Ttl;
+use crate::shard::Shard;
 
 /// Entries whose keys are noted in one hold of a shard's reader lock, about.
 const ENTRIES_PER_HOLD: usize = 32;
@@ -61,11 +60,11 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher, T> EntryScan<'_, K, V, S, T> {
             let cell = inner.shards.get(self.shard)?;
             while let Some(key) = self.noted.pop_front() {
                 let hash = inner.hash(&key);
-                let shard = inner.read(cell);
-                let Some(slot) = Inner::<K, V, S>::find(&shard, hash, &key) else {
+                let (shard, now) = inner.read_now(cell);
+                let Some(slot) = shard.find(hash, &key) else {
                     continue;
                 };
-                let ttl = inner.ttl_of(&shard.store, slot);
+                let ttl = shard.ttl_of(&inner.rules, slot, now);
                 if ttl != Ttl::Missing && is_met(&shard, slot) {
                     return Some((self.take)(key, shard.store.value(slot), ttl));
                 }
@@ -75,9 +74,10 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher, T> EntryScan<'_, K, V, S, T> {
                 self.cursor = Some(0);
                 continue;
             };
-            let (noted, shard) = (&mut self.noted, inner.read(cell));
+            let noted = &mut self.noted;
+            let (shard, now) = inner.read_now(cell);
             self.cursor = shard.store.scan(from, ENTRIES_PER_HOLD, |slot| {
-                if is_met(&shard, slot) && inner.is_live(&shard.store, slot) {
+                if is_met(&shard, slot) && shard.is_live(&inner.rules, slot, now) {
                     noted.push_back(shard.store.key(slot).clone());
                 }
             });

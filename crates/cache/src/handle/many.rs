@@ -6,10 +6,10 @@ use std::hash::{BuildHasher, Hash};
 use equivalent::Equivalent;
 
 use super::cache::Cache;
-use crate::core::hash::Hashed;
+use crate::cell::ShardCell;
 use crate::core::inner::Inner;
-use crate::core::shard::ShardCell;
 use crate::lifetime::Lifetime;
+use crate::shard::hash::Hashed;
 use crate::time::Bound;
 
 /// Keys that are looked for ahead of their turn.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tidewheel_time::ticks;
 
 use super::builder::Builder;
-use crate::core::negative::new_memory;
+use crate::shard::negative::new_memory;
 
 impl<K, V, S> Builder<K, V, S> {
     /// Keeps an entry for `limit` after its end, in case its loader fails; then it is served in

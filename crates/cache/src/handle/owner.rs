@@ -76,7 +76,7 @@ where
         self.inner.close();
         #[cfg(feature = "system")]
         if let Some((driver, DriverShare::Own)) = &self.driver {
-            if crate::core::reentrancy::is_free() {
+            if crate::events::reentrancy::is_free() {
                 driver.end();
             }
         }

@@ -5,7 +5,6 @@ use std::hash::{BuildHasher, Hash};
 use equivalent::Equivalent;
 
 use super::cache::Cache;
-use crate::core::inner::Inner;
 
 /// # Pinning
 impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
@@ -27,7 +26,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         Q: Hash + Equivalent<K> + ?Sized,
     {
         let is_there = self.set_pinned(key, false);
-        if self.inner.account.debt() > 0 {
+        if self.inner.rules.account.debt() > 0 {
             self.inner.collect();
         }
         is_there
@@ -48,9 +47,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     {
         let inner = &*self.inner;
         let hash = inner.hash(key);
-        inner.write(inner.cell(hash), |shard| {
-            let slot = Inner::<K, V, S>::find(shard, hash, key)
-                .filter(|slot| inner.is_live(&shard.store, *slot));
+        inner.change(inner.cell(hash), |shard, now| {
+            let slot = shard.find_live(&inner.rules, hash, key, now);
             if let Some(slot) = slot {
                 shard.store.set_pinned(slot, pinned);
             }

@@ -6,8 +6,8 @@ use std::hash::{BuildHasher, Hash};
 
 use super::builder::Builder;
 use crate::core::hooks::RefreshHook;
-use crate::core::refreshes::Refresher;
 use crate::load::refreshed::{RefresherResult, refreshed};
+use crate::shard::refresher::Refresher;
 
 impl<K, V, S> Builder<K, V, S>
 where

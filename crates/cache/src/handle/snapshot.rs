@@ -11,14 +11,15 @@ use std::hash::{BuildHasher, Hash};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
-use tidewheel_store::{Attributes, Slot, Soft, TypedStore};
+use tidewheel_store::{Attributes, Slot, Soft};
 
 use super::cache::Cache;
-use crate::core::config::own_grace;
-use crate::core::fresh::StatedLifetime;
 use crate::core::inner::Inner;
-use crate::core::insert::Prepared;
-use crate::core::tags::TAGS_PER_ENTRY_MAX;
+use crate::shard::Shard;
+use crate::shard::config::own_grace;
+use crate::shard::fresh::StatedLifetime;
+use crate::shard::tags::TAGS_PER_ENTRY_MAX;
+use crate::shard::write::Prepared;
 use tidewheel_time::{Moment, TICK_NANOS};
 
 /// The layout that is written, and the only one that is read.
@@ -125,10 +126,10 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
         for cell in &inner.shards {
             let mut cursor = Some(0);
             while let Some(from) = cursor {
-                let shard = inner.read(cell);
+                let (shard, present) = inner.read_now(cell);
                 cursor = shard.store.scan(from, ENTRIES_PER_HOLD, |slot| {
-                    if inner.is_live(&shard.store, slot) {
-                        entries.push(inner.kept(&shard.store, slot, now));
+                    if shard.is_live(&inner.rules, slot, present) {
+                        entries.push(inner.kept(&shard, slot, now));
                     }
                 });
             }
@@ -204,7 +205,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     fn restore_one(&self, kept: SavedEntry<K, V>, passed: u64, now: Moment) -> bool {
         let inner = &*self.inner;
         let own_grace = own_grace(kept.stale_for_ms.map(Duration::from_millis));
-        let grace = inner.config.grace(own_grace);
+        let grace = inner.rules.config.grace(own_grace);
         let stated = StatedLifetime::from_notes(kept.stated).with_cap(|left| {
             let end = now.tick().saturating_add(left);
             end.saturating_sub(passed / TICK_NANOS)
@@ -224,15 +225,15 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
             Soft::at(now.end(Duration::from_nanos(left.saturating_sub(passed))))
         });
         let hash = inner.hash(&kept.key);
-        let weight = inner.config.weight(&kept.key, &kept.value);
+        let weight = inner.rules.config.weight(&kept.key, &kept.value);
         let fits = inner.fits(hash, &kept.key, weight);
         if !fits {
             inner.counters.discard_pair(kept.key, kept.value);
             return false;
         }
         let tags = match kept.any_tag {
-            true => inner.tags.hold_any(),
-            false => inner.tags.hold_names(&kept.tags),
+            true => inner.rules.tags.hold_any(),
+            false => inner.rules.tags.hold_names(&kept.tags),
         };
         let prepared = Prepared {
             attributes: Attributes {
@@ -254,18 +255,19 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
 
 impl<K: Clone, V: Clone, S> Inner<K, V, S> {
     /// A copy of an entry. Runs under the reader lock.
-    fn kept(&self, store: &TypedStore<K, V>, slot: Slot, now: Moment) -> SavedEntry<K, V> {
+    fn kept(&self, shard: &Shard<K, V>, slot: Slot, now: Moment) -> SavedEntry<K, V> {
+        let store = &shard.store;
         let left = |tick| u64::try_from(now.until(tick).as_nanos()).unwrap_or(u64::MAX);
         let attributes = store.attributes(slot);
-        let tags = self.tags.names(attributes.label);
+        let tags = self.rules.tags.names(attributes.label);
         let stated = StatedLifetime::from_notes(attributes.notes);
         SavedEntry {
             key: store.key(slot).clone(),
             value: store.value(slot).clone(),
-            left_ns: self.end_of(store, slot).map(left),
+            left_ns: shard.end_of(&self.rules, slot).map(left),
             limit_ns: attributes
                 .limit
-                .map(|limit| left(limit.saturating_sub(self.config.grace(attributes.grace)))),
+                .map(|limit| left(limit.saturating_sub(self.rules.config.grace(attributes.grace)))),
             soft_ns: attributes.soft.tick().map(left),
             stated: stated
                 .with_cap(|end| end.saturating_sub(now.tick()))

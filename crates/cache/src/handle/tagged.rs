@@ -7,7 +7,7 @@ use tidewheel_time::DefaultHashBuilder;
 
 use super::cache::Cache;
 use super::iter::EntryScan;
-use crate::core::tags::LentTags;
+use crate::shard::tags::LentTags;
 
 /// Entries that one hold of a shard's reader lock looks at, about.
 const ENTRIES_PER_HOLD: usize = 64;
@@ -31,18 +31,17 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     #[must_use]
     pub fn count_tag(&self, tag: &str) -> u64 {
         let inner = &*self.inner;
-        let Some(tag) = inner.tags.lend_known(tag) else {
+        let Some(tag) = inner.rules.tags.lend_known(tag) else {
             return 0;
         };
         let mut count = 0;
         for cell in &inner.shards {
             let mut cursor = Some(0);
             while let Some(from) = cursor {
-                let shard = inner.read(cell);
-                let store = &shard.store;
-                cursor = store.scan(from, ENTRIES_PER_HOLD, |slot| {
-                    let has = inner.tags.has(store.label_of(slot), &tag);
-                    count += u64::from(has && inner.is_live(store, slot));
+                let (shard, now) = inner.read_now(cell);
+                cursor = shard.store.scan(from, ENTRIES_PER_HOLD, |slot| {
+                    let has = inner.rules.tags.has(shard.store.label_of(slot), &tag);
+                    count += u64::from(has && shard.is_live(&inner.rules, slot, now));
                 });
             }
         }
@@ -59,7 +58,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     {
         TaggedEntries {
             scan: EntryScan::new(self, |key, value, _| (key, value.clone())),
-            tag: self.inner.tags.lend_known(tag),
+            tag: self.inner.rules.tags.lend_known(tag),
         }
     }
 }
@@ -69,7 +68,7 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Iterator for TaggedEntries<'_, K, 
 
     fn next(&mut self) -> Option<(K, V)> {
         let tag = self.tag.as_ref()?;
-        let tags = &self.scan.cache().inner.tags;
+        let tags = &self.scan.cache().inner.rules.tags;
         self.scan
             .next(|shard, slot| tags.has(shard.store.label_of(slot), tag))
     }

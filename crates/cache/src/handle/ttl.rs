@@ -6,11 +6,10 @@ use std::time::{Duration, SystemTime};
 use equivalent::Equivalent;
 
 use super::cache::Cache;
-use crate::core::fresh::StatedTtl;
-use crate::core::life::end_at;
-use crate::core::removal::RemovalCause;
-use crate::core::shard::Shard;
 use crate::lifetime::{Condition, Ttl};
+use crate::removal::RemovalCause;
+use crate::shard::Shard;
+use crate::shard::fresh::StatedTtl;
 use tidewheel_time::{Moment, ticks};
 
 /// # Time to live
@@ -21,7 +20,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     where
         Q: Hash + Equivalent<K> + ?Sized,
     {
-        let end = self.look(key, |shard, slot| self.inner.end_of(&shard.store, slot));
+        let end = self.look(key, |shard, slot| shard.end_of(&self.inner.rules, slot));
         match end {
             None => Ttl::Missing,
             Some(None) => Ttl::Forever,
@@ -69,8 +68,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     where
         Q: Hash + Equivalent<K> + ?Sized,
     {
-        let now = self.inner.time.now();
-        self.set_end(key, None, Condition::IfSome, || StatedTtl::Never, now)
+        self.set_end(key, None, Condition::IfSome, || StatedTtl::Never)
     }
 
     fn expire_as<Q>(
@@ -83,48 +81,47 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     where
         Q: Hash + Equivalent<K> + ?Sized,
     {
-        let now = self.inner.time.now();
-        self.set_end(key, Some(now.end(ttl)), condition, stated, now)
+        self.set_end(key, Some(ttl), condition, stated)
     }
 
     fn set_end<Q>(
         &self,
         key: &Q,
-        end: Option<u64>,
+        ttl: Option<Duration>,
         condition: Condition,
         stated: impl FnOnce() -> StatedTtl,
-        now: Moment,
     ) -> bool
     where
         Q: Hash + Equivalent<K> + ?Sized,
     {
         let inner = &*self.inner;
         let hash = inner.hash(key);
-        let concerned = |shard: &Shard<K, V>| {
-            let entry = shard
-                .store
-                .look(hash.place(), move |stored| key.equivalent(stored))?;
-            let grace = inner.grace_there(&shard.store, &entry);
-            let old = end_at(entry.deadline(), grace);
-            let allowed = condition.allows(old, end.unwrap_or(u64::MAX));
-            let live = inner.is_there_till(&shard.store, &entry, old);
-            (allowed && live).then_some((entry.slot(), grace))
+        let rules = &inner.rules;
+        let end_of = |now: Moment| ttl.map(|ttl| now.end(ttl));
+        let concerned = |shard: &Shard<K, V>, now| {
+            let slot = shard.find_live(rules, hash, key, now)?;
+            let old = shard.end_of(rules, slot);
+            let end = end_of(now).unwrap_or(u64::MAX);
+            condition.allows(old, end).then_some(slot)
         };
-        let changed = inner.change_key(hash, key, concerned, |shard, (slot, grace)| {
+        let changed = inner.change_key(hash, key, concerned, |shard, slot, now| {
+            let end = end_of(now);
             if end.is_some_and(|end| end <= now.tick()) {
                 let mut removed = shard.store.remove(slot, hash.place());
                 removed.deadline = end;
-                inner.give_back(shard);
-                inner.file_removal(shard, removed, RemovalCause::Expired, now.tick());
+                shard.give_back(rules);
+                let cause = RemovalCause::Expired;
+                shard.effects.removed(rules, removed, cause, now.tick());
                 return;
             }
+            let grace = shard.grace_of(rules, slot);
             let deadline = end.map(|end| end.saturating_add(grace));
-            if inner.config.time_to_idle.is_some() {
+            if rules.config.time_to_idle.is_some() {
                 // A deadline that is given is the entry's end: reads no longer move it beyond.
                 shard.store.set_limit(slot, deadline);
             }
             shard.set_deadline(slot, deadline, now.tick());
-            inner.config.rebase(shard, slot, stated, end, now);
+            rules.config.rebase(shard, slot, stated, end, now);
         });
         changed.is_some()
     }

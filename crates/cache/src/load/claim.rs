@@ -4,18 +4,19 @@ use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
 
 use tidewheel_store::Slot;
+use tidewheel_time::Moment;
 
 use super::Found;
 use super::fetched::{Fetched, Outcome};
 use super::form::KeyForm;
 use super::lead::Lead;
-use crate::core::flight::{Ending, Flight, Phase, REENTRY, SUSPENDED, WaitEnd};
-use crate::core::hash::Hashed;
 use crate::core::inner::Inner;
-use crate::core::retry::may_fail;
-use crate::core::shard::Shard;
-use crate::core::tags::LentTags;
 use crate::quiet::Quiet;
+use crate::shard::Shard;
+use crate::shard::flight::{Ending, Flight, Phase, REENTRY, SUSPENDED, WaitEnd};
+use crate::shard::hash::Hashed;
+use crate::shard::retry::may_fail;
+use crate::shard::tags::LentTags;
 use crate::stats::Count;
 
 /// A caller's request for a key, after the first look-up.
@@ -157,21 +158,21 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         let hash = request.hash;
         let shared: &Arc<K> = request.key.as_ref().expect("taken by the call that leads");
         let key = &**shared;
-        let claim = self.hold(self.cell(hash), |shard| {
-            let there = Self::find(shard, hash, key);
-            let slot = there.filter(|slot| self.is_live(&shard.store, *slot));
+        let claim = self.change(self.cell(hash), |shard, now| {
+            let there = shard.find(hash, key);
+            let slot = there.filter(|slot| shard.is_live(&self.rules, *slot, now));
             let flight = shard.flights.find(hash.0, |stored| stored == key).cloned();
             if let Some(slot) = slot {
-                if flight.is_some() || !self.is_due(&shard.store, slot) {
+                if flight.is_some() || !shard.is_due(slot, now) {
                     return Ok(Claim::Again);
                 }
-            } else if self.is_answered::<E>(shard, there, request) {
+            } else if self.is_answered::<E>(shard, there, request, now) {
                 return Ok(Claim::Again);
             }
             match flight {
                 None => {
                     let label = slot.map_or(0, |slot| shard.store.label_of(slot));
-                    let tags = self.tags.lend_any(label);
+                    let tags = self.rules.tags.lend_any(label);
                     let flights = &mut shard.flights;
                     let flight = flights.start(hash.0, Arc::clone(shared), Phase::Running);
                     Ok(Claim::Lead(flight, tags))
@@ -196,16 +197,17 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         shard: &Shard<K, V>,
         old: Option<Slot>,
         request: &Request<'_, K>,
+        now: Moment,
     ) -> bool
     where
         E: Send + Sync + 'static,
     {
-        if may_fail::<E>() && old.is_some_and(|slot| self.is_put_off(&shard.store, slot)) {
+        if may_fail::<E>() && old.is_some_and(|slot| shard.is_put_off(&self.rules, slot, now)) {
             return true;
         }
         let place = request.hash.place();
         let is = |stored: &K| request.key.as_ref().is_some_and(|key| *stored == ***key);
-        let remembered = shard.negatives.find(place, is, &self.time);
+        let remembered = shard.negatives.find(place, is, now);
         remembered.is_some_and(|negative| negative.answers::<E>(request.absent))
     }
 

@@ -16,12 +16,12 @@ use super::lead::Lead;
 use super::many::Many;
 use super::old::{Old, end_load};
 use super::{CallerAnswer, Found, LoaderAnswer};
-use crate::core::flight::{Flight, Phase, WaitEnd};
-use crate::core::hash::Hashed;
 use crate::core::inner::Inner;
-use crate::core::reentrancy::LoaderGuard;
+use crate::events::reentrancy::LoaderGuard;
 use crate::loaded::Loaded;
 use crate::quiet::Quiet;
+use crate::shard::flight::{Flight, Phase, WaitEnd};
+use crate::shard::hash::Hashed;
 
 impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
     pub(crate) async fn load_async<E>(

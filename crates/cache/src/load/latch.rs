@@ -14,15 +14,16 @@ use tidewheel_store::{Attributes, Slot};
 use tidewheel_time::Moment;
 
 use super::computed::{Computed, sure};
-use crate::core::flight::{Flight, Phase};
-use crate::core::hash::Hashed;
 use crate::core::inner::Inner;
-use crate::core::insert::{Prepared, own};
-use crate::core::removal::RemovalCause;
-use crate::core::shard::Shard;
-use crate::core::tags::LentTags;
+use crate::core::insert::own;
 use crate::loaded::Loaded;
 use crate::quiet::Quiet;
+use crate::removal::RemovalCause;
+use crate::shard::Shard;
+use crate::shard::flight::{Flight, Phase};
+use crate::shard::hash::Hashed;
+use crate::shard::tags::LentTags;
+use crate::shard::write::Prepared;
 
 /// The decision of a closure of [`Entry::compute`](crate::Entry::compute).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,14 +60,14 @@ struct Latched<'a, K: Hash + Eq, V, S: BuildHasher> {
 impl<K: Hash + Eq, V, S: BuildHasher> Latched<'_, K, V, S> {
     /// Makes the last change under the shard's lock and opens the latch. `change` is told whether
     /// the shard was emptied meanwhile.
-    fn open<R>(mut self, change: impl FnOnce(&mut Shard<K, V>, bool) -> R) -> R {
+    fn open<R>(mut self, change: impl FnOnce(&mut Shard<K, V>, bool, Moment) -> R) -> R {
         let inner = self.inner;
-        let result = inner.write(inner.cell(self.hash), |shard| {
+        let result = inner.change(inner.cell(self.hash), |shard, now| {
             let ended = shard.flights.remove(self.hash.0, &self.flight);
             let cleared = ended.as_ref().is_some_and(|ended| ended.cleared);
             // The caller has the key too: this does not drop it.
             drop(ended);
-            change(shard, cleared)
+            change(shard, cleared, now)
         });
         self.open = true;
         self.flight.end(None);
@@ -113,12 +114,11 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
         let key = Quiet::new(Arc::new(key), &self.counters);
         let latched = self.latch(hash, &key);
         let (old, tags) = {
-            let shard = self.read(self.cell(hash));
-            let slot =
-                Self::find(&shard, hash, &**key).filter(|slot| self.is_live(&shard.store, *slot));
+            let (shard, now) = self.read_now(self.cell(hash));
+            let slot = shard.find_live(&self.rules, hash, &**key, now);
             let label = slot.map_or(0, |slot| shard.store.label_of(slot));
             let old = slot.map(|slot| shard.store.value(slot).clone());
-            (old, self.tags.lend_any(label))
+            (old, self.rules.tags.lend_any(label))
         };
         let old = Quiet::new(old, &self.counters);
         let (loaded, is_new) = match change(old.as_ref())? {
@@ -139,9 +139,10 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
         loop {
             let latch = self.hold(self.cell(hash), |shard| {
                 let Shard {
-                    flights, garbage, ..
+                    flights, effects, ..
                 } = shard;
-                match flights.writing(hash.0, |stored| *stored == **key, &mut garbage.keys) {
+                let keys = &mut effects.garbage.keys;
+                match flights.writing(hash.0, |stored| *stored == **key, keys) {
                     Some(other) => Err(other),
                     None => Ok(flights.latch(hash.0, Arc::clone(key))),
                 }
@@ -167,15 +168,9 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
         key: &K,
         old: Quiet<'_, Option<V>>,
     ) -> Computed<V> {
-        let now = self.time.now().tick();
-        let was_there = latched.open(|shard, _| {
+        let was_there = latched.open(|shard, _, now| {
             shard.forget_negative(hash, |stored| stored == key);
-            let Some((old, dead_by)) = self.take(shard, hash, key) else {
-                return false;
-            };
-            let cause = dead_by.unwrap_or(RemovalCause::Removed);
-            self.file_removal(shard, old, cause, now);
-            dead_by.is_none()
+            shard.remove(&self.rules, hash, key, RemovalCause::Removed, now)
         });
         match was_there {
             true => old.into_inner().map_or(Computed::Absent, Computed::Removed),
@@ -200,23 +195,22 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
         let result = value.clone();
         let prepared = self.prepare(hash, &key, &value, &lifetime);
         let mut value = Some(value);
-        let put = latched.open(|shard, cleared| {
-            let slot = Self::find(shard, hash, &*key);
+        let put = latched.open(|shard, cleared, now| {
+            let was_there = shard.find_live(&self.rules, hash, &*key, now).is_some();
             let puts = match put_if {
                 None => true,
                 // The entry may have been swept since.
-                Some(PutIf::NotInvalidated) => !cleared && !self.tags.are_overtaken(tags.as_ref()),
-                Some(PutIf::StillThere) => {
-                    slot.is_some_and(|slot| self.is_live(&shard.store, slot))
+                Some(PutIf::NotInvalidated) => {
+                    !cleared && !self.rules.tags.are_overtaken(tags.as_ref())
                 }
+                Some(PutIf::StillThere) => was_there,
             };
             if !puts {
                 return Err(key);
             }
-            let was_there = slot.is_some_and(|slot| self.is_live(&shard.store, slot));
             shard.forget_negative(hash, |stored| *stored == *key);
             let (key, new) = own(key, &mut value)?;
-            let is_stored = self.put(shard, hash, key, new, &prepared);
+            let is_stored = shard.put(&self.rules, hash, key, new, &prepared);
             Ok(is_stored.then_some(was_there))
         });
         self.computed(put, value, result, old)
@@ -231,20 +225,18 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
         old: Quiet<'_, Option<V>>,
     ) -> Computed<V> {
         let result = value.clone();
-        let weight = self.config.weight(&key, &value);
+        let weight = self.rules.config.weight(&key, &value);
         let fits = self.fits(hash, &key, weight);
         let now = self.time.now();
         let mut value = Some(value);
-        let put = latched.open(|shard, _| {
-            let Some(slot) =
-                Self::find(shard, hash, &*key).filter(|slot| self.is_live(&shard.store, *slot))
-            else {
+        let put = latched.open(|shard, _, present| {
+            let Some(slot) = shard.find_live(&self.rules, hash, &*key, present) else {
                 return Err(key);
             };
             let prepared = self.as_before(shard, slot, weight, fits, now);
             shard.forget_negative(hash, |stored| *stored == *key);
             let (key, new) = own(key, &mut value)?;
-            let is_stored = self.put(shard, hash, key, new, &prepared);
+            let is_stored = shard.put(&self.rules, hash, key, new, &prepared);
             Ok(is_stored.then_some(true))
         });
         self.computed(put, value, result, old)
@@ -262,12 +254,13 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
         let attributes = Attributes {
             weight,
             ..self
+                .rules
                 .config
                 .attributes_after_overwrite(shard.store.attributes(slot), now)
         };
         Prepared {
             attributes,
-            tags: self.tags.hold_again(attributes.label),
+            tags: self.rules.tags.hold_again(attributes.label),
             now,
             fits,
         }

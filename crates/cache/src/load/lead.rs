@@ -4,22 +4,21 @@ use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
 use std::time::Duration;
 
-use equivalent::Equivalent;
 use tidewheel_store::Attributes;
 #[cfg(feature = "metrics")]
 use tidewheel_time::Moment;
 
 use super::fetched::{Fetched, Outcome};
 use super::{Found, LoaderAnswer};
-use crate::core::flight::{Ending, Flight, Negative, Phase};
-use crate::core::fresh::Inherited;
-use crate::core::hash::Hashed;
 use crate::core::inner::Inner;
 use crate::core::insert::own;
-use crate::core::removal::RemovalCause;
-use crate::core::shard::Shard;
-use crate::core::tags::LentTags;
 use crate::loaded::{Loaded, LoadedKind, Presence};
+use crate::removal::RemovalCause;
+use crate::shard::Shard;
+use crate::shard::flight::{Ending, Flight, Negative, Phase};
+use crate::shard::fresh::Inherited;
+use crate::shard::hash::Hashed;
+use crate::shard::tags::LentTags;
 use crate::stats::Count;
 
 /// The lead of a flight. If it is dropped before the load has ended, another caller leads.
@@ -180,7 +179,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
         let Some(key) = self.key.take() else { return };
         // What is not stored is dropped after the lock is released.
         let mut value = Some(value);
-        let unused = inner.write(inner.cell(hash), |shard| {
+        let unused = inner.change(inner.cell(hash), |shard, _| {
             if !self.counts(shard, &key) {
                 return Some(key);
             }
@@ -190,8 +189,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
             };
             shard.forget_negative(hash, |stored| *stored == key);
             match lives_on {
-                true => inner.live_on(shard, hash, key, new, &prepared),
-                false => inner.put(shard, hash, key, new, &prepared),
+                true => shard.live_on(&inner.rules, hash, key, new, &prepared),
+                false => shard.put(&inner.rules, hash, key, new, &prepared),
             };
             None
         });
@@ -202,12 +201,11 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
     /// by themselves.
     pub(super) fn pass(&mut self) {
         let inner = self.inner;
-        let now = inner.time.now().tick();
         let Some(key) = self.key.take() else { return };
-        inner.write(inner.cell(self.hash), |shard| {
+        inner.change(inner.cell(self.hash), |shard, now| {
             if self.counts(shard, &key) {
                 shard.forget_negative(self.hash, |stored| *stored == *key);
-                inner.absent(shard, self.hash, &key, now);
+                shard.remove(&inner.rules, self.hash, &*key, RemovalCause::Removed, now);
             }
         });
         inner.counters.discard(key);
@@ -220,21 +218,23 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
         let inner = self.inner;
         let hash = self.hash;
         // The user's: this may panic. The key stays for `put_off`.
-        let ttl = inner.config.remembered_for(&negative, absent_for);
+        let ttl = inner.rules.config.remembered_for(&negative, absent_for);
         if matches!(negative, Negative::Error(_)) {
             inner.counters.add(Count::LoadError, 1);
         }
-        let now = inner.time.now();
         let key = self.key.take()?;
-        let unused = inner.write(inner.cell(hash), |shard| {
+        let unused = inner.change(inner.cell(hash), |shard, now| {
             if !self.counts(shard, &key) {
                 return Some(key);
             }
             match negative {
-                Negative::Absent => inner.absent(shard, hash, &key, now.tick()),
-                Negative::Error(_) => inner.try_later(shard, hash, &key, now.tick()),
+                // There is no such thing: an old value goes.
+                Negative::Absent => {
+                    shard.remove(&inner.rules, hash, &*key, RemovalCause::Removed, now);
+                }
+                Negative::Error(_) => shard.try_later(&inner.rules, hash, &key, now),
             }
-            let config = &inner.config;
+            let config = &inner.rules.config;
             let (Some(ttl), Some(new)) = (ttl, config.new_memory) else {
                 return Some(key);
             };
@@ -250,12 +250,12 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
                 (key, negative.clone()),
                 deadline,
                 now.tick(),
-                &|key| inner.place_of(key),
+                &|key| inner.rules.place_of(key),
             );
             if evicted.is_some() {
-                inner.counters.add(Count::NegativeEvicted, 1);
+                shard.effects.counts.add(Count::NegativeEvicted, 1);
             }
-            shard.garbage.forgotten(evicted);
+            shard.effects.garbage.forgotten(evicted);
             shard.scheduled(Some(deadline));
             None
         });
@@ -274,7 +274,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
     /// Returns whether a tag of the entry that is loaded again was invalidated since the load
     /// began.
     fn is_overtaken(&self) -> bool {
-        self.inner.tags.are_overtaken(self.tags.as_ref())
+        self.inner.rules.tags.are_overtaken(self.tags.as_ref())
     }
 
     /// Returns whether no writer has superseded the flight.
@@ -290,7 +290,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
         };
         // The table's is the same key, or that of the first leader.
         if !Arc::ptr_eq(&ended.key, key) {
-            shard.garbage.keys.push(ended.key);
+            shard.effects.garbage.keys.push(ended.key);
         }
         !self.is_overtaken()
     }
@@ -304,24 +304,15 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
     /// caught: it is called again later.
     pub(super) fn put_off(&self) {
         let Some(key) = &self.key else { return };
-        let now = self.inner.time.now().tick();
-        self.inner.write(self.inner.cell(self.hash), |shard| {
-            self.inner.try_later(shard, self.hash, key, now);
+        let inner = self.inner;
+        inner.change(inner.cell(self.hash), |shard, now| {
+            shard.try_later(&inner.rules, self.hash, key, now);
         });
     }
 
     pub(super) fn end(&mut self, ending: Option<Ending<V>>) {
         self.ended = true;
         self.flight.end(ending);
-    }
-}
-
-impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
-    /// The loader says that there is no such thing: an old value goes.
-    fn absent(&self, shard: &mut Shard<K, V>, hash: Hashed, key: &K, now: u64) {
-        if let Some((old, dead_by)) = self.take(shard, hash, key) {
-            self.file_removal(shard, old, dead_by.unwrap_or(RemovalCause::Removed), now);
-        }
     }
 }
 
@@ -339,22 +330,12 @@ impl<K: Hash + Eq, V, S: BuildHasher> Drop for Lead<'_, K, V, S> {
 }
 
 impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
-    /// Returns whether a key's next value is being loaded, or a load of it has just failed.
-    pub(super) fn is_being_loaded<Q>(&self, shard: &Shard<K, V>, hash: Hashed, key: &Q) -> bool
-    where
-        Q: Equivalent<K> + ?Sized,
-    {
-        let is = |stored: &K| key.equivalent(stored);
-        shard.flights.find(hash.0, is).is_some()
-            || shard.negatives.find(hash.place(), is, &self.time).is_some()
-    }
-
     /// Hands a flight without a leader to one of its waiters, or takes it out.
     pub(super) fn vacate(&self, hash: Hashed, flight: &Arc<Flight<V>>, from: Phase) {
         let wake = self.hold(self.cell(hash), |shard| {
             shard
                 .flights
-                .vacate(hash.0, flight, from, &mut shard.garbage.keys)
+                .vacate(hash.0, flight, from, &mut shard.effects.garbage.keys)
         });
         flight.wake(wake);
     }

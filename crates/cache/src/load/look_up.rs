@@ -5,15 +5,16 @@ use std::sync::Arc;
 
 use equivalent::Equivalent;
 use tidewheel_store::{FirstLook, Lens, Slot};
+use tidewheel_time::Moment;
 
 use super::Found;
 use super::fetched::{Fetched, Outcome};
 use super::settle::AfterRead;
-use crate::core::flight::Negative;
-use crate::core::hash::Hashed;
 use crate::core::inner::Inner;
-use crate::core::retry::may_fail;
-use crate::core::shard::Shard;
+use crate::shard::Shard;
+use crate::shard::flight::Negative;
+use crate::shard::hash::Hashed;
+use crate::shard::retry::may_fail;
 use crate::stats::Count;
 use crate::sync::ReadGuard;
 
@@ -107,15 +108,15 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         E: Send + Sync + 'static,
         Q: Equivalent<K> + ?Sized,
     {
-        let live = |slot: &Slot| self.is_live(&shard.store, *slot);
-        let Some(slot) = Self::find(&shard, hash, key).filter(live) else {
+        let now = self.time.now();
+        let Some(slot) = shard.find_live(&self.rules, hash, key, now) else {
             return self.answer_without_entry(shard, hash, key, absent, first);
         };
-        if self.is_stale(&shard.store, slot) {
-            return self.answer_with_stale(shard, slot, hash, key, first);
+        if shard.is_stale(slot, now) {
+            return self.answer_with_stale(shard, slot, hash, key, first, now);
         }
         shard.store.hit(slot);
-        let renewal = self.used(&shard, slot);
+        let renewal = self.used(&shard, slot, now);
         let value = shard.store.value(slot).clone();
         drop(shard);
         let after = AfterRead {
@@ -144,12 +145,14 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         E: Send + Sync + 'static,
         Q: Equivalent<K> + ?Sized,
     {
-        let put_off = Self::find(&shard, hash, key)
-            .filter(|slot| may_fail::<E>() && self.is_put_off(&shard.store, *slot))
+        let now = self.time.now();
+        let put_off = shard
+            .find(hash, key)
+            .filter(|slot| may_fail::<E>() && shard.is_put_off(&self.rules, *slot, now))
             .map(|slot| shard.store.value(slot).clone());
         let remembered = shard
             .negatives
-            .find(hash.place(), |stored| key.equivalent(stored), &self.time)
+            .find(hash.place(), |stored| key.equivalent(stored), now)
             .filter(|negative| negative.answers::<E>(absent))
             .cloned();
         drop(shard);
@@ -176,6 +179,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         hash: Hashed,
         key: &Q,
         first: bool,
+        now: Moment,
     ) -> Option<Found<V, E>>
     where
         V: Clone,
@@ -184,14 +188,14 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         // Declared before the lock: if the clone panics, the key in it is dropped without it.
         let refresh;
         let shard = shard;
-        refresh = self.refresh_wanted(&shard, hash, slot);
-        let stale = self.config.refresher.is_some()
-            || !self.is_due(&shard.store, slot)
-            || self.is_being_loaded(&shard, hash, key);
+        refresh = self.refresh_wanted(&shard, hash, slot, now);
+        let stale = self.rules.config.refresher.is_some()
+            || !shard.is_due(slot, now)
+            || shard.is_being_loaded(hash, key, now);
         let mut renewal = None;
         if stale {
             shard.store.hit(slot);
-            renewal = self.used(&shard, slot);
+            renewal = self.used(&shard, slot, now);
         }
         let found = stale.then(|| shard.store.value(slot).clone());
         drop(shard);
@@ -253,13 +257,12 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         Q: Equivalent<K> + ?Sized,
     {
         let old = {
-            let shard = self.read(self.cell(hash));
-            let store = &shard.store;
-            let slot = Self::find(&shard, hash, key)?;
-            if !self.is_kept(store, slot) {
+            let (shard, now) = self.read_now(self.cell(hash));
+            let slot = shard.find(hash, key)?;
+            if !shard.is_kept(&self.rules, slot, now) {
                 return None;
             }
-            store.value(slot).clone()
+            shard.store.value(slot).clone()
         };
         self.count_stale_on_error();
         Some(old)

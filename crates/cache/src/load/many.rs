@@ -19,10 +19,10 @@ use super::form::BorrowedKey;
 use super::future::Wait;
 use super::lead::Lead;
 use super::{CallerAnswer, LoaderAnswer};
-use crate::core::by_hash::ByHash;
-use crate::core::flight::{Flight, WaitEnd};
 use crate::core::inner::Inner;
 use crate::loaded::{Loaded, Presence};
+use crate::shard::by_hash::ByHash;
+use crate::shard::flight::{Flight, WaitEnd};
 
 /// The keys that one caller asks for, and what has come of them so far.
 pub(super) struct Many<'a, 'q, K: Hash + Eq, V, S: BuildHasher, E, Q: ?Sized> {

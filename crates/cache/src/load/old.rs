@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use super::lead::Lead;
 use super::{Found, LoaderAnswer};
-use crate::core::fresh::Inherited;
 use crate::core::inner::Inner;
+use crate::shard::fresh::Inherited;
 
 /// The old value of a key that is being loaded, and what it leaves to one that is the same.
 pub(super) struct Old<'a, K, V, S> {
@@ -27,12 +27,12 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
     pub(super) fn old_of<'a>(&'a self, lead: &Lead<'a, K, V, S>) -> Option<Old<'a, K, V, S>> {
         let key = lead.key.as_deref()?;
         let hash = lead.hash;
-        let shard = self.read(self.cell(hash));
-        let slot = Self::find(&shard, hash, key)?;
-        if !self.is_kept(&shard.store, slot) {
+        let (shard, now) = self.read_now(self.cell(hash));
+        let slot = shard.find(hash, key)?;
+        if !shard.is_kept(&self.rules, slot, now) {
             return None;
         }
-        let inherited = Inherited::of(self, &shard.store, slot);
+        let inherited = Inherited::of(&self.rules, &shard, slot);
         let value = shard.store.value(slot).clone();
         Some(Old { value, inherited })
     }

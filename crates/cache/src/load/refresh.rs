@@ -19,22 +19,24 @@ use std::sync::Arc;
 use std::sync::Weak;
 
 use tidewheel_store::Slot;
+use tidewheel_time::Moment;
 
 use super::future::PollGuard;
 use super::lead::Lead;
-use crate::core::flight::{Negative, Phase};
-use crate::core::fresh::Inherited;
-use crate::core::hash::Hashed;
 use crate::core::hooks::RefreshHook;
 #[cfg(feature = "system")]
 use crate::core::hooks::Runs;
 use crate::core::inner::Inner;
-use crate::core::refreshes::{Job, Load, Refreshed, Running};
-use crate::core::shard::Shard;
+use crate::core::refreshes::{Job, Running};
 #[cfg(feature = "system")]
 use crate::core::workers::{WorkerGuard, WorkerKind};
 use crate::loaded::{Loaded, LoadedKind, Presence};
 use crate::quiet::{Quiet, forget_quietly};
+use crate::shard::Shard;
+use crate::shard::flight::{Negative, Phase};
+use crate::shard::fresh::Inherited;
+use crate::shard::hash::Hashed;
+use crate::shard::refresher::{Load, Refreshed};
 use crate::stats::Count;
 
 impl<K, V, S> RefreshHook<K, V, S>
@@ -66,9 +68,10 @@ impl<K, V, S> Inner<K, V, S> {
         shard: &Shard<K, V>,
         hash: Hashed,
         slot: Slot,
+        now: Moment,
     ) -> Option<K> {
         let hook = self.hooks.refresh.as_ref()?;
-        (hook.wanted)(self, shard, hash, slot)
+        (hook.wanted)(self, shard, hash, slot, now)
     }
 
     /// Queues the refresh of a stale entry, unless that has been done meanwhile.
@@ -82,13 +85,19 @@ impl<K, V, S> Inner<K, V, S> {
 }
 
 impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
-    fn key_to_refresh(&self, shard: &Shard<K, V>, hash: Hashed, slot: Slot) -> Option<K> {
-        let refresher = self.config.refresher.as_ref()?;
-        if !self.is_due(&shard.store, slot) {
+    fn key_to_refresh(
+        &self,
+        shard: &Shard<K, V>,
+        hash: Hashed,
+        slot: Slot,
+        now: Moment,
+    ) -> Option<K> {
+        let refresher = self.rules.config.refresher.as_ref()?;
+        if !shard.is_due(slot, now) {
             return None;
         }
         let key = shard.store.key(slot);
-        if self.is_being_loaded(shard, hash, key) {
+        if shard.is_being_loaded(hash, key, now) {
             return None;
         }
         if self.refreshes.is_full() {
@@ -104,12 +113,11 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             return;
         };
         let key = Arc::new(key);
-        let flight = self.hold(self.cell(hash), |shard| {
-            let slot = Self::find(shard, hash, &*key)?;
+        let flight = self.change(self.cell(hash), |shard, now| {
+            let slot = shard.find_live(&self.rules, hash, &*key, now)?;
             let wanted = !shard.closed
-                && self.is_live(&shard.store, slot)
-                && self.is_due(&shard.store, slot)
-                && !self.is_being_loaded(shard, hash, &*key);
+                && shard.is_due(slot, now)
+                && !shard.is_being_loaded(hash, &*key, now);
             wanted.then(|| shard.flights.start(hash.0, Arc::clone(&key), Phase::Vacant))
         });
         self.counters.discard(key);
@@ -167,7 +175,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     }
 
     fn refresher_load(&self) -> Option<&Load<K, V>> {
-        Some(&self.config.refresher.as_ref()?.load)
+        Some(&self.rules.config.refresher.as_ref()?.load)
     }
 
     /// Leads the flight of a job, with the old value for a refresher that wants it; `None` if that
@@ -201,28 +209,26 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     /// A copy of the old value, if the refresher wants one; `None` if there is nothing to refresh
     /// any more.
     fn old_for(&self, job: &Job<V>) -> Option<Option<V>> {
-        let Some(clone) = self.config.refresher.as_ref()?.clone_old else {
+        let Some(clone) = self.rules.config.refresher.as_ref()?.clone_old else {
             return Some(None);
         };
-        let shard = self.read(self.cell(job.hash));
+        let (shard, now) = self.read_now(self.cell(job.hash));
         let key = shard.flights.key_of(job.hash.0, &job.flight)?;
-        let slot = Self::find(&shard, job.hash, &**key)
-            .filter(|slot| self.is_live(&shard.store, *slot))?;
+        let slot = shard.find_live(&self.rules, job.hash, &**key, now)?;
         Some(Some(clone(shard.store.value(slot))))
     }
 
     /// Takes the lead of a flight: its key, and what the next value has of the entry.
     fn take_flight(&self, job: &Job<V>) -> Option<(Arc<K>, Inherited<'_, K, V, S>)> {
         let Job { hash, flight } = job;
-        self.hold(self.cell(*hash), |shard| {
+        self.change(self.cell(*hash), |shard, now| {
             let key = Arc::clone(shard.flights.key_of(hash.0, flight)?);
-            let slot = Self::find(shard, *hash, &*key);
-            let slot = slot.filter(|slot| self.is_live(&shard.store, *slot));
+            let slot = shard.find_live(&self.rules, *hash, &*key, now);
             if let Some(slot) = slot.filter(|_| flight.take()) {
-                return Some((key, Inherited::of(self, &shard.store, slot)));
+                return Some((key, Inherited::of(&self.rules, shard, slot)));
             }
             // The table may let its own go before this one does.
-            shard.garbage.keys.push(key);
+            shard.effects.garbage.keys.push(key);
             None
         })
     }

@@ -5,9 +5,9 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use super::{LoaderAnswer, plain, plain_or_absent};
-use crate::core::flight::Negative;
-use crate::core::refreshes::Refreshed;
 use crate::loaded::{Loaded, Presence};
+use crate::shard::flight::Negative;
+use crate::shard::refresher::Refreshed;
 
 /// The result type of a refresher for [`Builder::refresh_with`](crate::Builder::refresh_with):
 ///

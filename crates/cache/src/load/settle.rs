@@ -4,9 +4,9 @@ use std::hash::{BuildHasher, Hash};
 
 use equivalent::Equivalent;
 
-use crate::core::hash::Hashed;
 use crate::core::inner::Inner;
-use crate::core::renew::Renewal;
+use crate::shard::hash::Hashed;
+use crate::shard::renew::Renewal;
 use crate::stats::Count;
 
 /// The work that a read leaves to do.

@@ -13,19 +13,21 @@ use std::slice::from_ref;
 use std::sync::Arc;
 
 use tidewheel_store::Slot;
+use tidewheel_time::Moment;
 
 use super::computed::Computed;
 use super::future::Wait;
 use super::latch::Compute;
 use super::lead::Lead;
-use crate::core::flight::{Flight, Phase, REENTRY, WaitEnd};
-use crate::core::hash::Hashed;
 use crate::core::inner::Inner;
-use crate::core::insert::Prepared;
-use crate::core::removal::RemovalCause;
-use crate::core::shard::Shard;
 use crate::loaded::Loaded;
 use crate::quiet::Quiet;
+use crate::removal::RemovalCause;
+use crate::shard::Shard;
+use crate::shard::flight::{Flight, Phase, REENTRY, WaitEnd};
+use crate::shard::hash::Hashed;
+use crate::shard::rules::Rules;
+use crate::shard::write::Prepared;
 
 /// A closure's decision was not carried out: the key was changed while it ran.
 struct Superseded;
@@ -136,10 +138,9 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Inner<K, V, S> {
 
     /// The live value of a key.
     fn value_now(&self, hash: Hashed, key: &K) -> Option<V> {
-        let shard = self.read(self.cell(hash));
-        let slot = Self::find(&shard, hash, key)?;
-        self.is_live(&shard.store, slot)
-            .then(|| shard.store.value(slot).clone())
+        let (shard, now) = self.read_now(self.cell(hash));
+        let slot = shard.find_live(&self.rules, hash, key, now)?;
+        Some(shard.store.value(slot).clone())
     }
 
     /// Does what a closure wants.
@@ -161,15 +162,12 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Inner<K, V, S> {
 
     fn remove_in_turn(&self, turn: &KeyTurn<'_, K, V, S>) -> Result<(), Superseded> {
         let KeyTurn { hash, key, .. } = *turn;
-        let now = self.time.now().tick();
-        self.write(self.cell(hash), |shard| {
-            let slot = turn.unchanged(self, shard)?;
+        self.change(self.cell(hash), |shard, now| {
+            let slot = turn.unchanged(&self.rules, shard, now)?;
             shard.forget_negative(hash, |stored| stored == key);
-            if slot.is_some() {
-                if let Some((old, dead_by)) = self.take(shard, hash, key) {
-                    let cause = dead_by.unwrap_or(RemovalCause::Removed);
-                    self.file_removal(shard, old, cause, now);
-                }
+            if let Some(slot) = slot {
+                let cause = RemovalCause::Removed;
+                shard.remove_slot(&self.rules, hash.place(), slot, cause, now);
             }
             Ok(())
         })
@@ -192,7 +190,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Inner<K, V, S> {
         turn: &KeyTurn<'_, K, V, S>,
         value: V,
     ) -> Result<AsyncComputed<V>, Superseded> {
-        let weight = self.config.weight(turn.key, &value);
+        let weight = self.rules.config.weight(turn.key, &value);
         let fits = self.fits(turn.hash, turn.key, weight);
         let now = self.time.now();
         self.store_in_turn(turn, value, |shard, slot| {
@@ -212,12 +210,12 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Inner<K, V, S> {
         let result = Quiet::new(value.clone(), &self.counters);
         // The table's key is not to be had: the flight is handed on.
         let mut entry = Some((key.clone(), value));
-        let stored = self.write(self.cell(hash), |shard| {
-            let slot = turn.unchanged(self, shard)?;
+        let stored = self.change(self.cell(hash), |shard, now| {
+            let slot = turn.unchanged(&self.rules, shard, now)?;
             let prepared = prepare(shard, slot);
             shard.forget_negative(hash, |stored| stored == key);
             let (key, value) = entry.take().expect("stored once");
-            Ok(self.put(shard, hash, key, value, &prepared))
+            Ok(shard.put(&self.rules, hash, key, value, &prepared))
         });
         self.counters.discard_pairs(entry.into_iter());
         Ok(match stored? {
@@ -247,11 +245,11 @@ impl<K: Hash + Eq, V, S: BuildHasher> KeyTurn<'_, K, V, S> {
     /// The place of the entry that the closure has seen, if it has seen one.
     fn unchanged(
         &self,
-        inner: &Inner<K, V, S>,
+        rules: &Rules<K, V, S>,
         shard: &Shard<K, V>,
+        now: Moment,
     ) -> Result<Option<Slot>, Superseded> {
-        let slot = Inner::<K, V, S>::find(shard, self.hash, self.key)
-            .filter(|slot| inner.is_live(&shard.store, *slot));
+        let slot = shard.find_live(rules, self.hash, self.key, now);
         if self.lead.stands(shard) && slot.is_some() == self.there {
             Ok(slot)
         } else {

@@ -11,8 +11,8 @@
 
 use std::sync::Arc;
 
-use crate::core::by_hash::ByHash;
-use crate::core::flight::{Flight, Phase, Wake};
+use super::by_hash::ByHash;
+use super::flight::{Flight, Phase, Wake};
 
 /// Places that an empty table keeps.
 const TABLE_KEPT: usize = 64;
@@ -169,7 +169,7 @@ mod tests {
     use std::task::Waker;
 
     use super::*;
-    use crate::core::flight::WaitEnd;
+    use crate::shard::flight::WaitEnd;
 
     #[test]
     fn a_writer_supersedes_a_load_and_waits_for_a_latch() {

@@ -7,16 +7,16 @@
 
 use std::any::{Any, TypeId};
 use std::convert::Infallible;
-use std::hash::{BuildHasher, Hash};
 use std::time::Duration;
 
 use tidewheel_store::{Slot, Soft, TypedStore};
+use tidewheel_time::Moment;
 
-use crate::core::config::Config;
-use crate::core::flight::Negative;
-use crate::core::hash::Hashed;
-use crate::core::inner::Inner;
-use crate::core::shard::Shard;
+use super::Shard;
+use super::config::Config;
+use super::flight::Negative;
+use super::hash::Hashed;
+use super::rules::Rules;
 
 /// The time for which a failing origin is not asked again if the builder sets none, in ticks.
 pub(crate) const ERROR_BACKOFF: u64 = 1000;
@@ -32,35 +32,25 @@ pub(crate) fn may_fail<E: 'static>() -> bool {
     TypeId::of::<E>() != TypeId::of::<Infallible>()
 }
 
-impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
+impl<K: Eq, V> Shard<K, V> {
     /// A load has failed. An old value that needs a new one is served in its place for a while.
-    pub(crate) fn try_later(&self, shard: &mut Shard<K, V>, hash: Hashed, key: &K, now: u64) {
-        let Some(slot) = Self::find(shard, hash, key) else {
+    pub(crate) fn try_later<S>(
+        &mut self,
+        rules: &Rules<K, V, S>,
+        hash: Hashed,
+        key: &K,
+        now: Moment,
+    ) {
+        let Some(slot) = self.find(hash, key) else {
             return;
         };
-        let store = &mut shard.store;
-        let is_live = self.is_live(store, slot);
-        let is_fresh = is_live && !self.is_due(store, slot);
-        if !is_fresh && self.is_kept(store, slot) {
-            self.config.put_off(store, slot, is_live, now);
+        let is_live = self.is_live(rules, slot, now);
+        let is_fresh = is_live && !self.is_due(slot, now);
+        if !is_fresh && self.is_kept(rules, slot, now) {
+            rules
+                .config
+                .put_off(&mut self.store, slot, is_live, now.tick());
         }
-    }
-}
-
-impl<K, V, S> Inner<K, V, S> {
-    /// Returns whether an entry, dead or alive, may be served because a load has failed.
-    pub(crate) fn is_kept(&self, store: &TypedStore<K, V>, slot: Slot) -> bool {
-        let deadline = store.deadline(slot);
-        let over = deadline.is_some_and(|deadline| self.time.reached(deadline));
-        !over && self.tags.is_current(store.label_of(slot))
-    }
-
-    /// Returns whether a dead entry is served without a load because the last load has just failed.
-    pub(crate) fn is_put_off(&self, store: &TypedStore<K, V>, slot: Slot) -> bool {
-        let soft = store.soft(slot);
-        soft.is_put_off()
-            && soft.due().is_some_and(|tick| !self.time.reached(tick))
-            && self.is_kept(store, slot)
     }
 }
 

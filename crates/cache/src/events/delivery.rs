@@ -5,33 +5,21 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
 
-use tidewheel_store::{Removed, TypedStore};
-
-use crate::core::emptied::NewEmptied;
-use crate::core::event_batch::EventBatch;
-use crate::core::reentrancy::{self, ListenerGuard, LoaderGuard};
-use crate::core::removal::{Event, Garbage, Listener, OnFull, Outbox, Removal, RemovalCause};
-use crate::core::waiting::{WaiterSlot, Waiting};
+use super::batch::EventBatch;
+use super::listener::Listener;
+use super::reentrancy::{self, ListenerGuard, LoaderGuard};
+use super::waiting::{WaiterSlot, Waiting};
 use crate::quiet::forget_quietly;
+use crate::removal::Removal;
+use crate::shard::event_room::EventRoom;
+use crate::shard::outbox::Event;
 use crate::stats::{Count, Counters};
-use crate::sync::{
-    AtomicBool, AtomicUsize, Condvar, Mutex, Ordering::Relaxed, Ordering::SeqCst, holds_a_shard,
-    lock,
-};
+use crate::sync::{AtomicBool, Condvar, Mutex, Ordering::SeqCst, lock};
 
-/// Events that a full queue of an async listener takes beyond its limit: what one hold of the
-/// driver may remove.
-const OVER_LIMIT: usize = 64;
-
-/// The listener's queue: how much is in it, who is delivering.
+/// The listener, and who is delivering to it.
 pub(crate) struct Delivery<K, V> {
     listener: Option<Listener<K, V>>,
-    limit: usize,
-    on_full: OnFull,
-    new_emptied: NewEmptied<K, V>,
-    pending: AtomicUsize,
     turns: Mutex<TurnState<K, V>>,
     /// The turn has become free.
     freed: Condvar,
@@ -89,6 +77,13 @@ impl<K, V> Drop for DeliveryTurn<'_, K, V> {
     }
 }
 
+/// Where a delivery is counted.
+#[derive(Clone, Copy)]
+pub(crate) struct Tally<'a> {
+    pub(crate) room: &'a EventRoom,
+    pub(crate) counters: &'a Counters,
+}
+
 /// The result of an attempt to deliver.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Delivered {
@@ -106,18 +101,9 @@ pub(crate) enum Delivered {
 }
 
 impl<K, V> Delivery<K, V> {
-    pub(crate) fn new(
-        listener: Option<Listener<K, V>>,
-        limit: usize,
-        on_full: OnFull,
-        new_emptied: NewEmptied<K, V>,
-    ) -> Self {
+    pub(crate) fn new(listener: Option<Listener<K, V>>) -> Self {
         Self {
             listener,
-            limit,
-            on_full,
-            new_emptied,
-            pending: AtomicUsize::new(0),
             turns: Mutex::new(TurnState {
                 taken: false,
                 missed: false,
@@ -129,119 +115,9 @@ impl<K, V> Delivery<K, V> {
         }
     }
 
-    #[inline]
-    pub(crate) fn has_listener(&self) -> bool {
-        self.listener.is_some()
-    }
-
-    /// Returns whether only a task can call the listener.
-    pub(crate) fn is_async(&self) -> bool {
-        self.listener.as_ref().is_some_and(Listener::is_async)
-    }
-
     /// A task's place among those who wait for the turn, or for the listener's answer.
     pub(crate) fn place(&self) -> WaiterSlot<'_> {
         self.waiting.place()
-    }
-
-    pub(crate) fn pending(&self) -> usize {
-        self.pending.load(Relaxed)
-    }
-
-    /// Returns whether the queue is full and the policy loses no event.
-    pub(crate) fn must_wait(&self) -> bool {
-        self.listener.is_some() && self.on_full == OnFull::Wait && self.pending() >= self.limit
-    }
-
-    /// Returns whether a thread that caused events must deliver some because the queue is full.
-    /// Never while it holds a lock of another cache, which the listener may need: then the next
-    /// writer delivers.
-    #[inline]
-    pub(crate) fn must_help(&self) -> bool {
-        self.must_wait() && !self.is_async() && !holds_a_shard()
-    }
-
-    /// Returns whether a thread that leaves a loader or closure has events to deliver: the queue is
-    /// full, or the cache is closed and no other thread will deliver.
-    #[inline]
-    pub(crate) fn is_behind(&self, is_closed: impl Fn() -> bool) -> bool {
-        let has_a_thread = self.listener.is_some() && !self.is_async();
-        has_a_thread && (self.must_help() || self.pending() > 0 && is_closed())
-    }
-
-    /// Returns whether the queue is full and the policy drops new events.
-    fn is_full_and_lossy(&self, cause: RemovalCause) -> bool {
-        match self.on_full {
-            OnFull::Drop => self.pending() >= self.limit,
-            // The driver has waited, and nobody else can call an async listener.
-            OnFull::Wait => {
-                cause != RemovalCause::Closed
-                    && self.pending() >= self.limit.saturating_add(OVER_LIMIT)
-                    && self.is_async()
-            }
-        }
-    }
-
-    /// Files an entry that has left: for the listener, or to be dropped outside the lock.
-    #[inline]
-    pub(crate) fn left(
-        &self,
-        outbox: &mut Outbox<K, V>,
-        garbage: &mut Garbage<K, V>,
-        removed: Removed<K, V>,
-        cause: RemovalCause,
-        now: u64,
-        counters: &Counters,
-    ) {
-        let Removed {
-            key,
-            value,
-            deadline,
-            ..
-        } = removed;
-        if self.listener.is_none() {
-            garbage.push(key, value);
-            return;
-        }
-        if self.is_full_and_lossy(cause) {
-            counters.add(Count::EventDropped, 1);
-            garbage.push(key, value);
-            return;
-        }
-        let lateness = match (cause, deadline) {
-            (RemovalCause::Expired, Some(deadline)) => {
-                Some(Duration::from_millis(now.saturating_sub(deadline)))
-            }
-            _ => None,
-        };
-        outbox.push(Event::One(Removal {
-            key,
-            value,
-            cause,
-            lateness,
-        }));
-        self.pending.fetch_add(1, Relaxed);
-    }
-
-    /// Files a whole shard's entries: all of them, or none where the queue is full and loses what
-    /// comes.
-    pub(crate) fn all_left(
-        &self,
-        outbox: &mut Outbox<K, V>,
-        garbage: &mut Garbage<K, V>,
-        store: TypedStore<K, V>,
-        cause: RemovalCause,
-        counters: &Counters,
-    ) {
-        if self.listener.is_none() || store.is_empty() || self.is_full_and_lossy(cause) {
-            if self.listener.is_some() {
-                counters.add(Count::EventDropped, store.len() as u64);
-            }
-            garbage.rare().stores.push((self.new_emptied)(store));
-            return;
-        }
-        self.pending.fetch_add(store.len(), Relaxed);
-        outbox.push(Event::All((self.new_emptied)(store), cause));
     }
 
     /// Delivers what `take` hands out until it hands out nothing, `budget` events at most. Only one
@@ -252,7 +128,7 @@ impl<K, V> Delivery<K, V> {
         cache: usize,
         wait: bool,
         budget: usize,
-        counters: &Counters,
+        tally: Tally<'_>,
         mut take: impl FnMut() -> VecDeque<Event<K, V>>,
     ) -> Delivered {
         let Some(Listener::Blocking(listener)) = &self.listener else {
@@ -270,10 +146,7 @@ impl<K, V> Delivery<K, V> {
             let Some(removal) = self.next_event(&mut turn, &mut take) else {
                 return Self::all_told(turn);
             };
-            self.told(
-                catch_unwind(AssertUnwindSafe(|| listener(removal))),
-                counters,
-            );
+            self.told(catch_unwind(AssertUnwindSafe(|| listener(removal))), tally);
         }
         Delivered::Some
     }
@@ -284,7 +157,7 @@ impl<K, V> Delivery<K, V> {
         &self,
         cache: usize,
         budget: usize,
-        counters: &Counters,
+        tally: Tally<'_>,
         (place, context): (&mut WaiterSlot<'_>, &mut Context<'_>),
         mut take: impl FnMut() -> VecDeque<Event<K, V>>,
     ) -> Poll<Delivered> {
@@ -302,7 +175,7 @@ impl<K, V> Delivery<K, V> {
             return Poll::Pending;
         };
         for _ in 0..budget {
-            if self.poll_answer(&mut turn.batch, counters).is_pending() {
+            if self.poll_answer(&mut turn.batch, tally).is_pending() {
                 return Poll::Pending;
             }
             let Some(removal) = self.next_event(&mut turn, &mut take) else {
@@ -312,7 +185,7 @@ impl<K, V> Delivery<K, V> {
             };
             match catch_unwind(AssertUnwindSafe(|| listener(removal))) {
                 Ok(answer) => turn.batch.answer = Some(answer),
-                Err(panic) => self.told(Err(panic), counters),
+                Err(panic) => self.told(Err(panic), tally),
             }
         }
         drop(turn);
@@ -329,7 +202,7 @@ impl<K, V> Delivery<K, V> {
 
     /// Polls the answer that is awaited, if there is one. All who wait for it are woken: any of
     /// them goes on.
-    fn poll_answer(&self, batch: &mut EventBatch<K, V>, counters: &Counters) -> Poll<()> {
+    fn poll_answer(&self, batch: &mut EventBatch<K, V>, tally: Tally<'_>) -> Poll<()> {
         let Some(answer) = &mut batch.answer else {
             return Poll::Ready(());
         };
@@ -341,8 +214,8 @@ impl<K, V> Delivery<K, V> {
             Ok(Poll::Ready(())) => Ok(()),
             Err(panic) => Err(panic),
         };
-        counters.discard(batch.answer.take());
-        self.told(told, counters);
+        tally.counters.discard(batch.answer.take());
+        self.told(told, tally);
         Poll::Ready(())
     }
 
@@ -367,10 +240,10 @@ impl<K, V> Delivery<K, V> {
     }
 
     /// The listener was told of one event, which may have made it panic.
-    fn told(&self, told: std::thread::Result<()>, counters: &Counters) {
-        self.pending.fetch_sub(1, Relaxed);
+    fn told(&self, told: std::thread::Result<()>, tally: Tally<'_>) {
+        tally.room.told();
         if let Err(panic) = told {
-            counters.add(Count::ListenerPanic, 1);
+            tally.counters.add(Count::ListenerPanic, 1);
             forget_quietly(panic);
         }
     }

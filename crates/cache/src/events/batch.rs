@@ -2,8 +2,10 @@
 
 use std::collections::VecDeque;
 
-use crate::core::emptied::Emptied;
-use crate::core::removal::{Event, ListenerFuture, Removal, RemovalCause, discard_pair};
+use super::listener::ListenerFuture;
+use crate::removal::{Removal, RemovalCause};
+use crate::shard::emptied::Emptied;
+use crate::shard::outbox::{Event, discard_pair};
 
 /// Events in order. It passes from one who delivers to the next.
 pub(crate) struct EventBatch<K, V> {

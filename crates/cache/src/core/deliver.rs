@@ -5,12 +5,12 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::task::{Context, Poll};
 
-use crate::core::delivery::Delivered;
 use crate::core::inner::Inner;
-use crate::core::reentrancy::LoaderGuard;
-use crate::core::removal::Event;
-use crate::core::waiting::WaiterSlot;
-use crate::sync::Ordering::SeqCst;
+use crate::events::delivery::{Delivered, Tally};
+use crate::events::reentrancy::LoaderGuard;
+use crate::events::waiting::WaiterSlot;
+use crate::shard::outbox::Event;
+use crate::sync::{Ordering::SeqCst, holds_a_shard};
 
 /// The progress of a delivery over the shards.
 #[derive(Default)]
@@ -50,7 +50,7 @@ impl<K, V, S> Inner<K, V, S> {
     pub(crate) fn deliver_some(&self, wait: bool, budget: usize) -> Delivered {
         let mut shards = Round::default();
         self.delivery
-            .deliver(self.id(), wait, budget, &self.counters, || {
+            .deliver(self.id(), wait, budget, self.counted_at(), || {
                 self.events(&mut shards)
             })
     }
@@ -63,7 +63,7 @@ impl<K, V, S> Inner<K, V, S> {
     ) -> Poll<Delivered> {
         let mut shards = Round::default();
         self.delivery
-            .poll_deliver(self.id(), budget, &self.counters, task, || {
+            .poll_deliver(self.id(), budget, self.counted_at(), task, || {
                 self.events(&mut shards)
             })
     }
@@ -88,11 +88,12 @@ impl<K, V, S> Inner<K, V, S> {
     fn next_events(&self, at: &mut usize) -> Option<VecDeque<Event<K, V>>> {
         while let Some(cell) = self.shards.get(*at) {
             let mut shard = cell.lock.write(self.id());
-            if shard.outbox.is_empty() {
+            let outbox = &mut shard.effects.outbox;
+            if outbox.is_empty() {
                 *at += 1;
                 continue;
             }
-            let events = shard.outbox.take(EVENTS_PER_HOLD);
+            let events = outbox.take(EVENTS_PER_HOLD);
             drop(shard);
             for event in &events {
                 if let Event::All(entries, _) = event {
@@ -115,10 +116,31 @@ impl<K, V, S> Inner<K, V, S> {
     }
 
     /// Delivers what this thread has caused and did not wait for.
+    /// That is so if the queue is full, or the cache is closed and no other thread will deliver.
     #[inline]
     pub(crate) fn relieve(&self) {
-        if self.delivery.is_behind(|| self.closed.load(SeqCst)) {
+        let room = &self.rules.events;
+        if !room.has_listener() || room.is_async() {
+            return;
+        }
+        if self.must_help() || room.pending() > 0 && self.closed.load(SeqCst) {
             self.deliver(true);
+        }
+    }
+
+    /// Returns whether a thread that caused events must deliver some because the queue is full.
+    /// Never while it holds a lock of another cache, which the listener may need: then the next
+    /// writer delivers.
+    #[inline]
+    pub(crate) fn must_help(&self) -> bool {
+        let room = &self.rules.events;
+        room.must_wait() && !room.is_async() && !holds_a_shard()
+    }
+
+    fn counted_at(&self) -> Tally<'_> {
+        Tally {
+            room: &self.rules.events,
+            counters: &self.counters,
         }
     }
 }

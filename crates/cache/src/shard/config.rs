@@ -3,9 +3,10 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::core::negative::NewNegativeStore;
-use crate::core::refreshes::Refresher;
-use crate::core::retry::ErrorTtl;
+use super::negative::NewNegativeStore;
+use super::refresher::Refresher;
+use super::retry::ErrorTtl;
+
 use crate::lifetime::{Expiry, Jitter, Lifetime, TtlBounds, TtlChoice};
 use tidewheel_store::TypedStore;
 use tidewheel_time::{Moment, ticks};

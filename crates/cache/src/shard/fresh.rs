@@ -7,12 +7,12 @@
 
 use std::time::Duration;
 
-use tidewheel_store::{Attributes, Slot, Soft, TypedStore};
+use tidewheel_store::{Attributes, Slot, Soft};
 
-use crate::core::config::Config;
-use crate::core::inner::Inner;
-use crate::core::shard::Shard;
-use crate::core::tags::{HeldTags, LentTags};
+use super::Shard;
+use super::config::Config;
+use super::rules::Rules;
+use super::tags::{HeldTags, LentTags};
 use crate::lifetime::{Lifetime, TtlChoice};
 use tidewheel_time::{Moment, ticks};
 
@@ -122,7 +122,7 @@ fn ticks_long(ticks: u64) -> Duration {
 /// The part of an entry that its next value inherits from it in a refresh. It is copied when the
 /// refresh begins, since the entry may be gone when it ends.
 pub(crate) struct Inherited<'a, K, V, S> {
-    inner: &'a Inner<K, V, S>,
+    rules: &'a Rules<K, V, S>,
     stated: StatedLifetime,
     end: Option<u64>,
     /// As the store keeps it.
@@ -132,15 +132,15 @@ pub(crate) struct Inherited<'a, K, V, S> {
 }
 
 impl<'a, K, V, S> Inherited<'a, K, V, S> {
-    /// Under the shard's lock.
-    pub(crate) fn of(inner: &'a Inner<K, V, S>, store: &TypedStore<K, V>, slot: Slot) -> Self {
-        let attributes = store.attributes(slot);
+    /// Of an entry, dead or alive.
+    pub(crate) fn of(rules: &'a Rules<K, V, S>, shard: &Shard<K, V>, slot: Slot) -> Self {
+        let attributes = shard.store.attributes(slot);
         Self {
-            inner,
+            rules,
             stated: StatedLifetime::from_notes(attributes.notes),
-            end: inner.config.hard_end(&attributes),
+            end: rules.config.hard_end(&attributes),
             grace: attributes.grace,
-            tags: inner.tags.lend_again(attributes.label),
+            tags: rules.tags.lend_again(attributes.label),
         }
     }
 
@@ -156,12 +156,12 @@ impl<'a, K, V, S> Inherited<'a, K, V, S> {
 
     /// The tags, for one who is to know whether one of them is invalidated.
     pub(crate) fn lend_tags(&self) -> Option<LentTags<'a>> {
-        self.inner.tags.lend_any(self.tags.label())
+        self.rules.tags.lend_any(self.tags.label())
     }
 
     /// The tags, for an entry that is stored without any.
     pub(crate) fn tags(&self) -> HeldTags<'a> {
-        self.inner.tags.hold_again(self.tags.label())
+        self.rules.tags.hold_again(self.tags.label())
     }
 }
 

@@ -12,11 +12,12 @@ use std::any::Any;
 use std::sync::Arc;
 
 use tidewheel_store::{Attributes, Progress, Removed, TypedStore};
+use tidewheel_time::Moment;
 
-use crate::core::flight::Negative;
-use crate::core::removal::Garbage;
+use super::flight::Negative;
+use super::garbage::Garbage;
+use super::life::is_over;
 use crate::stats::Counters;
-use crate::time::Time;
 
 /// Errors and absences that one shard remembers unless told otherwise.
 pub(crate) const NEGATIVES_PER_SHARD: u64 = 1024;
@@ -73,9 +74,9 @@ impl<K> Negatives<K> {
         &self,
         place: u32,
         is: impl Fn(&K) -> bool,
-        time: &Time,
+        now: Moment,
     ) -> Option<&Negative> {
-        self.0.as_ref()?.find(place, &is, time)
+        self.0.as_ref()?.find(place, &is, now)
     }
 
     /// Remembers what a key of which nothing is remembered has come to; returns what has made room
@@ -153,7 +154,7 @@ pub(crate) trait NegativeStore<K>: Send + Sync {
 
     fn next_deadline(&self) -> u64;
 
-    fn find(&self, place: u32, is: &dyn Fn(&K) -> bool, time: &Time) -> Option<&Negative>;
+    fn find(&self, place: u32, is: &dyn Fn(&K) -> bool, now: Moment) -> Option<&Negative>;
 
     fn remember(
         &mut self,
@@ -222,13 +223,10 @@ impl<K: Send + Sync + 'static> NegativeStore<K> for TypedNegatives<K> {
         self.store.next_deadline().unwrap_or(u64::MAX)
     }
 
-    fn find(&self, place: u32, is: &dyn Fn(&K) -> bool, time: &Time) -> Option<&Negative> {
+    fn find(&self, place: u32, is: &dyn Fn(&K) -> bool, now: Moment) -> Option<&Negative> {
         let slot = self.store.find(place, is)?;
-        let live = self
-            .store
-            .deadline(slot)
-            .is_some_and(|deadline| !time.reached(deadline));
-        live.then(|| self.store.value(slot))
+        let is_over = is_over(self.store.deadline(slot), now);
+        (!is_over).then(|| self.store.value(slot))
     }
 
     fn remember(

@@ -1,0 +1,181 @@
+//! One shard: all rules of a cache, without a clock, a lock or a thread.
+//!
+//! State in, effects out: each call is told what time it is, and by which [`Rules`](rules::Rules)
+//! to act. What it leaves to do (events, garbage, an earlier deadline, wishes to other shards)
+//! stays in the shard until its [cell](crate::cell) has released the lock.
+
+pub(crate) mod by_hash;
+pub(crate) mod capacity;
+pub(crate) mod config;
+pub(crate) mod effects;
+pub(crate) mod emptied;
+pub(crate) mod event_room;
+pub(crate) mod flight;
+pub(crate) mod flights;
+pub(crate) mod fresh;
+pub(crate) mod garbage;
+pub(crate) mod hash;
+mod leave;
+pub(crate) mod life;
+pub(crate) mod negative;
+pub(crate) mod outbox;
+pub(crate) mod refresher;
+pub(crate) mod renew;
+pub(crate) mod retry;
+mod room;
+pub(crate) mod rules;
+pub(crate) mod tags;
+pub(crate) mod write;
+
+use std::sync::Arc;
+
+use equivalent::Equivalent;
+use tidewheel_store::{Slot, TypedStore};
+use tidewheel_time::Moment;
+
+use self::effects::Effects;
+use self::flight::Flight;
+use self::flights::Flights;
+use self::hash::Hashed;
+use self::negative::Negatives;
+
+/// Insertions after which the published deadline is looked up again though none of them was
+/// earlier: the wheel asks for earlier wake-ups when many records lie in one slot.
+const REPUBLISH_EVERY: u32 = 64;
+
+/// Removals that make a shard worth tidying.
+const UNTIDY: u32 = 512;
+
+#[repr(C, align(64))]
+pub(crate) struct Shard<K, V> {
+    pub(crate) store: TypedStore<K, V>,
+    /// Weight that the account has lent.
+    pub(crate) lent: u64,
+    pub(crate) flights: Flights<K, V>,
+    pub(crate) negatives: Negatives<K>,
+    pub(crate) effects: Effects<K, V>,
+    /// The value that was published as the next deadline.
+    pub(crate) published: u64,
+    pub(crate) republish: bool,
+    unpublished: u32,
+    /// Removals since the last tidying.
+    pub(crate) removals: u32,
+    pub(crate) closed: bool,
+    /// Times that the lock was held for writing: nothing has changed while it stays the same.
+    pub(crate) changes: u64,
+}
+
+impl<K, V> Shard<K, V> {
+    pub(crate) fn new(lent: u64, store: TypedStore<K, V>) -> Self {
+        Self {
+            store,
+            lent,
+            flights: Flights::new(),
+            negatives: Negatives::new(),
+            effects: Effects::new(),
+            published: u64::MAX,
+            republish: false,
+            unpublished: 0,
+            removals: 0,
+            closed: false,
+            changes: 0,
+        }
+    }
+
+    /// Finds a key, dead or alive.
+    #[inline]
+    pub(crate) fn find<Q: Equivalent<K> + ?Sized>(&self, hash: Hashed, key: &Q) -> Option<Slot> {
+        let is = move |stored: &K| key.equivalent(stored);
+        self.store.find(hash.place(), is)
+    }
+
+    /// Notes that an entry got a deadline.
+    #[inline]
+    pub(crate) fn scheduled(&mut self, deadline: Option<u64>) {
+        let Some(deadline) = deadline else { return };
+        self.unpublished += 1;
+        if deadline < self.published || self.unpublished >= REPUBLISH_EVERY {
+            self.republish = true;
+            self.unpublished = 0;
+        }
+    }
+
+    /// A lower bound of the next deadline of an entry, or of an error or absence that is
+    /// remembered.
+    #[inline]
+    pub(crate) fn next_deadline(&self) -> u64 {
+        let next = self.store.next_deadline().unwrap_or(u64::MAX);
+        next.min(self.negatives.next_deadline())
+    }
+
+    /// Returns whether tidying has become worth while and the driver was not told.
+    #[inline(always)]
+    pub(crate) fn is_untidy(&self) -> bool {
+        self.removals >= UNTIDY
+    }
+
+    /// Returns whether a hold ends with nothing to publish, to drop or to tell.
+    #[inline(always)]
+    pub(crate) fn leaves_nothing(&self) -> bool {
+        let has_work = self.republish || self.effects.outbox.has_news() || self.store.has_freed();
+        !has_work && self.effects.garbage.is_empty()
+    }
+
+    /// Returns whether no key is being loaded or computed, and no error or absence is remembered.
+    #[inline]
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.flights.is_empty() && self.negatives.is_empty()
+    }
+
+    /// Tells that a writer is about to change a key: a latch that it must wait for first, if there
+    /// is one. A load in progress is superseded, an error or absence forgotten.
+    #[inline]
+    pub(crate) fn writing(
+        &mut self,
+        hash: Hashed,
+        is: impl Fn(&K) -> bool,
+    ) -> Option<Arc<Flight<V>>> {
+        if self.is_quiet() {
+            return None;
+        }
+        self.overtake(hash, is)
+    }
+
+    /// The slow path of [`writing`](Self::writing), apart from it so that a change with nothing in
+    /// progress takes a few instructions.
+    #[cold]
+    #[inline(never)]
+    fn overtake(&mut self, hash: Hashed, is: impl Fn(&K) -> bool) -> Option<Arc<Flight<V>>> {
+        let latch = self
+            .flights
+            .writing(hash.0, &is, &mut self.effects.garbage.keys);
+        if latch.is_none() {
+            self.forget_negative(hash, is);
+        }
+        latch
+    }
+
+    /// Forgets an error or absence that is remembered of a key.
+    pub(crate) fn forget_negative(&mut self, hash: Hashed, is: impl Fn(&K) -> bool) {
+        let forgotten = self.negatives.forget(hash.place(), is);
+        self.effects.garbage.forgotten(forgotten);
+    }
+
+    /// Returns whether a key's next value is being loaded, or a load of it has just failed.
+    pub(crate) fn is_being_loaded<Q: Equivalent<K> + ?Sized>(
+        &self,
+        hash: Hashed,
+        key: &Q,
+        now: Moment,
+    ) -> bool {
+        let is = |stored: &K| key.equivalent(stored);
+        self.flights.find(hash.0, is).is_some()
+            || self.negatives.find(hash.place(), is, now).is_some()
+    }
+
+    /// Gives an entry another deadline.
+    pub(crate) fn set_deadline(&mut self, slot: Slot, deadline: Option<u64>, now: u64) {
+        self.store.set_deadline(slot, deadline, now);
+        self.scheduled(deadline);
+    }
+}
