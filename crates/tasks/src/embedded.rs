@@ -18,6 +18,7 @@ use crate::shape::dead::DeadLetter;
 use crate::shape::error::StoreError;
 use crate::shape::many;
 use crate::shape::task::{Due, Priority, Task, check_id};
+use crate::shape::terms::Terms;
 use crate::shape::timestamp::Timestamp;
 use crate::store::{Ask, Failure, TaskStore, Wake};
 use crate::table::Table;
@@ -96,8 +97,13 @@ impl<J> fmt::Debug for JournalStore<J> {
     }
 }
 
-/// A journal keeps a task as its id and its bytes: priority, the due time of its run, payload.
+/// A journal keeps a task as its id and its bytes: priority, the due time of its run, payload. If
+/// it has terms, the first bit of the priority is set, and their length and text come before the
+/// payload.
 type Kept = (String, Vec<u8>);
+
+/// The bit of a priority that says that there are terms.
+const TERMS: u8 = 0x80;
 
 impl<J: Journal<String, Vec<u8>>> JournalStore<J> {
     /// Makes a store of the journal's contents, by a clock whose wall time is the engine's time.
@@ -232,6 +238,12 @@ impl Inside {
             record.status.due.into(),
             Timestamp(u64::from_le_bytes(*began)),
         );
+        let (text, payload) = match level & TERMS {
+            0 => (None, payload),
+            _ => text_of(payload)?,
+        };
+        let every = record.status.repeat.map(|repeat| repeat.period);
+        let terms = Terms::read(every, text);
         let (payload, attempt) = (payload.to_vec(), record.status.attempt);
         match kind {
             RecordKind::Task => self.table.put(
@@ -240,8 +252,8 @@ impl Inside {
                     due,
                     began,
                     payload,
-                    priority: Priority::of_level(level),
-                    every: record.status.repeat.map(|repeat| repeat.period),
+                    priority: Priority::of_level(level & !TERMS),
+                    terms,
                     attempt,
                     held: None,
                 },
@@ -249,7 +261,7 @@ impl Inside {
             RecordKind::Letter => {
                 let error = record.status.error.unwrap_or_default();
                 let mut letter = DeadLetter::new(&*id, attempt, error);
-                (letter.payload, letter.died) = (payload, due);
+                (letter.payload, letter.died, letter.terms) = (payload, due, terms);
                 self.table.restore_letter(letter);
             }
         }
@@ -269,9 +281,24 @@ fn changes(written: &Written) -> impl Iterator<Item = Change<'_, String, Vec<u8>
     end.into_iter().chain(set)
 }
 
-fn kept(id: &str, level: u8, began: Timestamp, payload: &[u8]) -> Kept {
-    let mut bytes = vec![level];
+/// The text of terms, and what comes after it.
+fn text_of(bytes: &[u8]) -> Result<(Option<&str>, &[u8]), StoreError> {
+    let split = bytes.split_first_chunk().and_then(|(length, rest)| {
+        let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
+        let (text, payload) = rest.split_at_checked(length)?;
+        Some((Some(str::from_utf8(text).ok()?), payload))
+    });
+    split.ok_or_else(|| StoreError::engine("the journal holds what is not a task"))
+}
+
+fn kept(id: &str, level: u8, began: Timestamp, terms: &Terms, payload: &[u8]) -> Kept {
+    let text = terms.text();
+    let mut bytes = vec![level | if text.is_empty() { 0 } else { TERMS }];
     bytes.extend(began.0.to_le_bytes());
+    if !text.is_empty() {
+        bytes.extend(u32::try_from(text.len()).unwrap_or(0).to_le_bytes());
+        bytes.extend(text.as_bytes());
+    }
     bytes.extend(payload);
     (id.to_owned(), bytes)
 }
@@ -279,18 +306,20 @@ fn kept(id: &str, level: u8, began: Timestamp, payload: &[u8]) -> Kept {
 fn kept_task(id: &str, row: &Row) -> (Kept, Status) {
     let mut status = Status::at(row.due.to_system_time());
     status.attempt = row.attempt;
-    status.repeat = row.every.map(|period| Repeat::every(period, CatchUp::Skip));
-    (
-        kept(id, row.priority.level(), row.began, &row.payload),
-        status,
-    )
+    status.repeat = row
+        .terms
+        .every()
+        .map(|period| Repeat::every(period, CatchUp::Skip));
+    let (level, began) = (row.priority.level(), row.began);
+    (kept(id, level, began, &row.terms, &row.payload), status)
 }
 
 fn kept_letter(letter: &DeadLetter) -> (Kept, Status) {
     let mut status = Status::at(letter.died.to_system_time());
     (status.attempt, status.place) = (letter.attempts, Place::Dead);
     status.error = Some(letter.error.clone());
-    (kept(&letter.id, 0, letter.died, &letter.payload), status)
+    let (id, died) = (&letter.id, letter.died);
+    (kept(id, 0, died, &letter.terms, &letter.payload), status)
 }
 
 impl<J: Journal<String, Vec<u8>> + 'static> TaskStore for JournalStore<J> {

@@ -33,7 +33,8 @@
 //! - **Retried** with back-off and jitter as [`Retry`] says; after the last attempt a task is a
 //!   [dead letter](DeadLetter).
 //! - **Periodic tasks survive**: the next run is filed in the same step in which the engine learns
-//!   of the end of this one.
+//!   of the end of this one. They run each period, or at the times of a `Cron` expression in a time
+//!   zone.
 //! - **Bounded**: a worker holds so many claims and no more. Of the tasks that could be claimed,
 //!   those with a high [`Priority`] come first.
 //!
@@ -118,9 +119,13 @@ pub use nats::{NatsBuilder, NatsStore};
 #[cfg(feature = "postgres")]
 pub use postgres::PostgresStore;
 pub use shape::claim::{Claim, Fence, Verdict};
+#[cfg(feature = "cron")]
+pub use shape::cron::Cron;
 pub use shape::dead::DeadLetter;
 pub use shape::error::StoreError;
+pub use shape::rhythm::Rhythm;
 pub use shape::task::{Due, Priority, Task};
+pub use shape::terms::Terms;
 pub use shape::timestamp::Timestamp;
 pub use store::{Ask, Failure, TaskStore, Wake};
 pub use tidewheel_scheduler::{

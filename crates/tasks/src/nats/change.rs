@@ -24,7 +24,7 @@ const TRIES: u32 = 5;
 impl Inner {
     pub(super) async fn schedule(&self, task: Task) -> Result<Timestamp, StoreError> {
         let now = self.about_now().await?;
-        let (id, due) = (task.id.clone(), task.due.at(now));
+        let (id, due) = (task.id.clone(), task.first_due(now));
         let order = Order::of(task, due);
         if due <= now.plus(COARSE) {
             let letter = order.hand_over(&self.subjects, &id);

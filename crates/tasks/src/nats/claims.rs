@@ -174,7 +174,7 @@ impl Inner {
         let mut claim = Claim::new(id, order.due, Fence(fence), self.trusted());
         claim.payload = order.payload.to_vec();
         (claim.began, claim.attempt) = (order.began, order.attempt);
-        (claim.priority, claim.every) = (order.priority, order.every);
+        (claim.priority, claim.terms) = (order.priority, order.terms);
         claim.is_damaged = !order.is_whole;
         claim.interruptions = delivered.interruptions;
         claim.receipt = reply.to_string();

@@ -1,14 +1,14 @@
 //! The stream has one message for each dead letter.
 
 use super::Inner;
-use super::order::{Order, SUM, number};
+use super::order::{Order, SUM, number, terms, with_terms};
 use super::subjects::{Subjects, id_of};
 use super::text::{decoded, encoded};
 use super::wire::{Kept, Letter, Put};
 use crate::shape::claim::Claim;
 use crate::shape::dead::DeadLetter;
 use crate::shape::error::StoreError;
-use crate::shape::sum::sum;
+use crate::shape::sum::{letter_sum, sum};
 use crate::shape::task::{Due, Task};
 use crate::shape::timestamp::Timestamp;
 
@@ -18,14 +18,15 @@ const ATTEMPTS: &str = "Tw-Attempts";
 
 /// A claim whose last attempt failed, as a message.
 pub(super) fn letter_of(subjects: &Subjects, claim: &Claim, error: &str, now: Timestamp) -> Letter {
-    // One that is damaged has another sum, and is never filed again.
-    let checksum = sum(&claim.id, &claim.payload, &[]) ^ u64::from(claim.is_damaged);
-    Letter::new(subjects.dead(&claim.id))
+    let terms = claim.terms.of_letter();
+    let checksum = letter_sum(claim, &terms.text());
+    let letter = Letter::new(subjects.dead(&claim.id))
         .header(ERROR, encoded(error))
         .header(DIED, now.0)
         .header(ATTEMPTS, claim.attempt)
         .header(SUM, checksum)
-        .payload(claim.payload.clone().into())
+        .payload(claim.payload.clone().into());
+    with_terms(letter, &terms)
 }
 
 fn read(kept: Kept) -> Option<DeadLetter> {
@@ -35,7 +36,7 @@ fn read(kept: Kept) -> Option<DeadLetter> {
         .get(ERROR)
         .and_then(|error| decoded(error.as_str()));
     let mut letter = DeadLetter::new(id_of(&kept.subject)?, attempts, error.unwrap_or_default());
-    letter.payload = kept.payload.to_vec();
+    (letter.payload, letter.terms) = (kept.payload.to_vec(), terms(&kept.headers));
     letter.died = Timestamp(number(&kept.headers, DIED)?);
     Some(letter)
 }
@@ -63,12 +64,13 @@ impl Inner {
         if self.handed_over(id).await?.is_some() {
             return Ok(false);
         }
-        if number(&letter.headers, SUM) != Some(sum(id, &letter.payload, &[])) {
+        let terms = terms(&letter.headers);
+        if number(&letter.headers, SUM) != Some(sum(id, &letter.payload, &[], &terms.text())) {
             return Err(StoreError::refused("it is damaged: schedule it anew"));
         }
         let now = self.about_now().await?;
         let mut task = Task::new(id, letter.payload.to_vec());
-        task.due = due;
+        (task.due, task.terms) = (due, terms);
         let order = Order::of(task, due.at(now));
         let from = order.due.minus(self.lookahead).max(now);
         let schedule = order.schedule(&self.subjects, id, from).expecting(0);

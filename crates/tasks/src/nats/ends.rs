@@ -14,7 +14,6 @@ use super::record::{Says, Step};
 use super::wire::Letter;
 use crate::shape::claim::{Claim, Verdict};
 use crate::shape::error::StoreError;
-use crate::shape::task::next_run;
 use crate::shape::timestamp::Timestamp;
 use crate::store::Failure;
 
@@ -118,11 +117,8 @@ fn one_by_one(told: Vec<Result<Verdict, StoreError>>) -> Result<Vec<Verdict>, St
         .collect())
 }
 
-/// A periodic task's next run; none of one that is damaged.
+/// A periodic task's next run; none of one that is damaged, or cannot be read.
 fn next_of(claim: &Claim, now: Timestamp) -> Option<Order> {
-    if claim.is_damaged {
-        return None;
-    }
-    let next = next_run(claim.began, claim.every?, now);
+    let next = claim.next_run(now)?;
     Some(Order::of_claim(claim).anew(next))
 }

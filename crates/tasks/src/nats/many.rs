@@ -39,7 +39,7 @@ impl Inner {
         let tasks = tasks.into_values();
         let (mut dues, mut soon, mut batches) = (HashMap::new(), Vec::new(), vec![Batch::new()]);
         for task in tasks {
-            let due = task.due.at(now);
+            let due = task.first_due(now);
             dues.insert(task.id.clone(), due);
             if due <= now.plus(COARSE) {
                 soon.push(task.at(due));

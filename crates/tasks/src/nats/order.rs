@@ -6,11 +6,12 @@ use async_nats::HeaderMap;
 use bytes::Bytes;
 
 use super::subjects::Subjects;
-use super::text::rfc3339;
+use super::text::{decoded, encoded, rfc3339};
 use super::wire::{Kept, Letter};
 use crate::shape::claim::Claim;
 use crate::shape::sum::sum;
 use crate::shape::task::{Priority, Task};
+use crate::shape::terms::Terms;
 use crate::shape::timestamp::Timestamp;
 
 /// The contents of a schedule, and of the message that is handed over.
@@ -18,7 +19,7 @@ use crate::shape::timestamp::Timestamp;
 pub(super) struct Order {
     pub(super) due: Timestamp,
     pub(super) began: Timestamp,
-    pub(super) every: Option<Duration>,
+    pub(super) terms: Terms,
     pub(super) attempt: u32,
     pub(super) priority: Priority,
     pub(super) payload: Bytes,
@@ -33,6 +34,7 @@ const EVERY: &str = "Tw-Every";
 const ATTEMPT: &str = "Tw-Attempt";
 const PRIORITY: &str = "Tw-Priority";
 pub(super) const SUM: &str = "Tw-Sum";
+const TERMS: &str = "Tw-Terms";
 
 /// The beginning of the year 2262. The server counts nanoseconds, and hands over at once what lies
 /// beyond what it can count.
@@ -43,7 +45,7 @@ impl Order {
         Self {
             due,
             began: due,
-            every: task.every,
+            terms: task.terms,
             attempt: 1,
             priority: task.priority,
             payload: task.payload.into(),
@@ -55,7 +57,7 @@ impl Order {
         Self {
             due: claim.due,
             began: claim.began,
-            every: claim.every,
+            terms: claim.terms.clone(),
             attempt: claim.attempt,
             priority: claim.priority,
             payload: claim.payload.clone().into(),
@@ -70,7 +72,7 @@ impl Order {
         let mut order = Self {
             due: Timestamp(due),
             began: Timestamp(number(headers, BEGAN).unwrap_or(due)),
-            every: number(headers, EVERY).map(Duration::from_millis),
+            terms: terms(headers),
             attempt: number(headers, ATTEMPT)?.try_into().ok()?,
             priority: Priority::of_level(level.unwrap_or(1)),
             payload,
@@ -87,12 +89,9 @@ impl Order {
 
     fn sum(&self, id: &str) -> u64 {
         let (attempt, level) = (self.attempt.into(), self.priority.level().into());
-        let every = self.every.map_or(0, millis);
-        sum(
-            id,
-            &self.payload,
-            &[self.due.0, self.began.0, attempt, level, every],
-        )
+        let every = self.terms.every().map_or(0, millis);
+        let numbers = [self.due.0, self.began.0, attempt, level, every];
+        sum(id, &self.payload, &numbers, &self.terms.text())
     }
 
     /// The same task, with its first attempt ahead.
@@ -127,11 +126,31 @@ impl Order {
             .header(PRIORITY, self.priority.level())
             .header(SUM, self.sum(id))
             .payload(self.payload.clone());
-        match self.every {
-            Some(period) => letter.header(EVERY, millis(period)),
-            None => letter,
-        }
+        with_terms(letter, &self.terms)
     }
+}
+
+/// A message with headers for a task's terms, if there is something to say.
+pub(super) fn with_terms(letter: Letter, terms: &Terms) -> Letter {
+    let text = terms.text();
+    let letter = match text.is_empty() {
+        true => letter,
+        false => letter.header(TERMS, encoded(&text)),
+    };
+    match terms.every() {
+        Some(period) => letter.header(EVERY, millis(period)),
+        None => letter,
+    }
+}
+
+/// The terms in a message's headers.
+pub(super) fn terms(headers: &HeaderMap) -> Terms {
+    let every = number(headers, EVERY).map(Duration::from_millis);
+    let text = headers.get(TERMS).map(|text| {
+        let text = text.as_str();
+        decoded(text).unwrap_or_else(|| text.to_owned())
+    });
+    Terms::read(every, text.as_deref())
 }
 
 fn millis(period: Duration) -> u64 {

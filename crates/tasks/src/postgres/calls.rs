@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::rows::{
-    Named, Order, Orders, When, claim, dues, extended, letter, micros, number, verdict,
+    Named, Order, Orders, When, claim, dues, extended, letter, micros, number, text, verdict,
+    verdicts,
 };
 use super::session::StatementName;
 use super::{Parameters, PostgresStore};
@@ -12,7 +13,7 @@ use crate::shape::claim::{Claim, Verdict};
 use crate::shape::dead::DeadLetter;
 use crate::shape::error::StoreError;
 use crate::shape::many::Many;
-use crate::shape::sum::set_aside;
+use crate::shape::sum::{letter_sum, set_aside};
 use crate::shape::task::{Due, Task, check_id};
 use crate::shape::timestamp::Timestamp;
 use crate::store::{Ask, Failure, TaskStore, Wake};
@@ -20,7 +21,7 @@ use crate::store::{Ask, Failure, TaskStore, Wake};
 impl TaskStore for PostgresStore {
     async fn schedule(&self, task: Task) -> Result<Timestamp, StoreError> {
         task.check()?;
-        let order = Order::of(task);
+        let order = Order::of(self.settled(task).await?);
         let rows = self
             .query(StatementName::Schedule, &order.parameters(&self.queue))
             .await?;
@@ -29,7 +30,7 @@ impl TaskStore for PostgresStore {
 
     async fn schedule_many(&self, tasks: Vec<Task>) -> Result<Vec<Timestamp>, StoreError> {
         let (ids, tasks) = Many::of(tasks)?.into_parts();
-        let orders = Orders::of(tasks.into_values());
+        let orders = Orders::of(self.all_settled(tasks).await?);
         let rows = self
             .query(StatementName::ScheduleMany, &orders.parameters(&self.queue))
             .await?;
@@ -72,7 +73,11 @@ impl TaskStore for PostgresStore {
     }
 
     async fn done(&self, claims: &[Arc<Claim>]) -> Result<Vec<Verdict>, StoreError> {
-        self.accept(StatementName::Done, claims).await
+        let named = Named::of(claims);
+        let nexts = self.next_runs(claims).await?;
+        let parameters: Parameters<'_> = &[&self.queue, &named.ids, &named.fences, &nexts];
+        let rows = self.query(StatementName::Done, parameters).await?;
+        Ok(verdicts(claims, &rows))
     }
 
     async fn fail(&self, claim: &Claim, failure: Failure) -> Result<Verdict, StoreError> {
@@ -86,7 +91,19 @@ impl TaskStore for PostgresStore {
             None => {
                 // A text has no such character.
                 let error = failure.error.replace('\0', "");
-                let parameters: Parameters<'_> = &[&self.queue, &ids, &fences, &error];
+                let nexts = self.next_runs(std::slice::from_ref(claim)).await?;
+                let terms = claim.terms.of_letter().text();
+                let checksum = letter_sum(claim, &terms).cast_signed();
+                let terms = text(terms);
+                let parameters: Parameters<'_> = &[
+                    &self.queue,
+                    &ids,
+                    &fences,
+                    &nexts,
+                    &error,
+                    &terms,
+                    &checksum,
+                ];
                 self.query(StatementName::Bury, parameters).await?
             }
         };

@@ -9,10 +9,12 @@
 //! seconds.
 
 mod calls;
+mod rhythms;
 mod rows;
 mod session;
 mod silence;
 mod sql;
+mod tables;
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,6 +24,7 @@ use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Config, GenericClient, NoTls, Row, Socket};
 
+use self::rhythms::settled_in;
 use self::rows::{Named, Order, Orders, dues, number, verdicts};
 use self::session::{Link, StatementName, engine_error};
 use crate::shape::claim::{Claim, Verdict};
@@ -117,7 +120,7 @@ impl PostgresStore {
         task: Task,
     ) -> Result<Timestamp, StoreError> {
         task.check()?;
-        let order = Order::of(task);
+        let order = Order::of(settled_in(client, task).await?);
         let parameters = order.parameters(&self.queue);
         let row = client.query_one(sql::SCHEDULE, &parameters).await;
         let row = row.map_err(engine_error)?;
@@ -135,7 +138,11 @@ impl PostgresStore {
         tasks: Vec<Task>,
     ) -> Result<Vec<Timestamp>, StoreError> {
         let (ids, tasks) = Many::of(tasks)?.into_parts();
-        let orders = Orders::of(tasks.into_values());
+        let mut settled = Vec::with_capacity(tasks.len());
+        for task in tasks.into_values() {
+            settled.push(settled_in(client, task).await?);
+        }
+        let orders = Orders::of(settled);
         let parameters = orders.parameters(&self.queue);
         let rows = client.query(sql::SCHEDULE_MANY, &parameters).await;
         Ok(Many::dues(&ids, &dues(&rows.map_err(engine_error)?)))

@@ -11,6 +11,7 @@ use crate::shape::claim::{Claim, Fence, Verdict};
 use crate::shape::dead::DeadLetter;
 use crate::shape::sum::sum;
 use crate::shape::task::{Due, Priority, Task};
+use crate::shape::terms::Terms;
 use crate::shape::timestamp::Timestamp;
 
 /// A due time, as two parameters of which one is null.
@@ -43,23 +44,26 @@ pub(super) struct Order {
     payload: Vec<u8>,
     priority: i16,
     every: Option<i64>,
+    terms: Option<String>,
     checksum: i64,
 }
 
 impl Order {
     pub(super) fn of(task: Task) -> Self {
-        let checksum = sum(&task.id, &task.payload, &[]).cast_signed();
+        let terms = task.terms.text();
+        let checksum = sum(&task.id, &task.payload, &[], &terms).cast_signed();
         Self {
             checksum,
+            terms: text(terms),
             id: task.id,
             when: When::of(task.due),
             payload: task.payload,
             priority: i16::from(task.priority.level()),
-            every: task.every.map(micros),
+            every: task.terms.every().map(micros),
         }
     }
 
-    pub(super) fn parameters<'a>(&'a self, queue: &'a String) -> [&'a (dyn ToSql + Sync); 8] {
+    pub(super) fn parameters<'a>(&'a self, queue: &'a String) -> [&'a (dyn ToSql + Sync); 9] {
         let When { wait, at } = &self.when;
         [
             queue,
@@ -69,6 +73,7 @@ impl Order {
             &self.payload,
             &self.priority,
             &self.every,
+            &self.terms,
             &self.checksum,
         ]
     }
@@ -83,6 +88,7 @@ pub(super) struct Orders {
     payloads: Vec<Vec<u8>>,
     priorities: Vec<i16>,
     periods: Vec<Option<i64>>,
+    terms: Vec<Option<String>>,
     checksums: Vec<i64>,
 }
 
@@ -96,12 +102,13 @@ impl Orders {
             orders.payloads.push(order.payload);
             orders.priorities.push(order.priority);
             orders.periods.push(order.every);
+            orders.terms.push(order.terms);
             orders.checksums.push(order.checksum);
         }
         orders
     }
 
-    pub(super) fn parameters<'a>(&'a self, queue: &'a String) -> [&'a (dyn ToSql + Sync); 8] {
+    pub(super) fn parameters<'a>(&'a self, queue: &'a String) -> [&'a (dyn ToSql + Sync); 9] {
         [
             queue,
             &self.ids,
@@ -110,6 +117,7 @@ impl Orders {
             &self.payloads,
             &self.priorities,
             &self.periods,
+            &self.terms,
             &self.checksums,
         ]
     }
@@ -188,10 +196,13 @@ pub(super) fn claim(row: &Row, lease: Duration) -> Claim {
     claim.payload = row.get(3);
     claim.priority = Priority::of_level(row.get::<_, i16>(4).try_into().unwrap_or(1));
     let every: Option<i64> = row.get(5);
-    claim.every = every.map(|us| Duration::from_micros(us.cast_unsigned()));
+    let every = every.map(|us| Duration::from_micros(us.cast_unsigned()));
+    let terms: Option<&str> = row.get(9);
+    claim.terms = Terms::read(every, terms);
     claim.attempt = row.get::<_, i32>(6).try_into().unwrap_or(u32::MAX);
     let checksum: i64 = row.get(8);
-    claim.is_damaged = sum(&claim.id, &claim.payload, &[]) != checksum.cast_unsigned();
+    claim.is_damaged =
+        sum(&claim.id, &claim.payload, &[], terms.unwrap_or_default()) != checksum.cast_unsigned();
     claim
 }
 
@@ -200,7 +211,13 @@ pub(super) fn letter(row: &Row) -> DeadLetter {
     let mut letter = DeadLetter::new(row.get::<_, String>(0), attempts, row.get::<_, String>(3));
     letter.payload = row.get(1);
     letter.died = Timestamp(number(row, 4));
+    letter.terms = Terms::read(None, row.get(5));
     letter
+}
+
+/// A text, null if it is empty.
+pub(super) fn text(text: String) -> Option<String> {
+    (!text.is_empty()).then_some(text)
 }
 
 /// A number that is not negative, from a column that could have others.

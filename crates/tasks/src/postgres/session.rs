@@ -11,7 +11,7 @@ use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::{AsyncMessage, Client, Config, Connection, Socket, Statement};
 
 use super::silence::Silence;
-use super::sql;
+use super::{sql, tables};
 use crate::shape::error::StoreError;
 use crate::store::Wake;
 
@@ -155,7 +155,10 @@ impl Link {
 async fn opened(connecting: Connecting) -> Result<Session, StoreError> {
     let opening = async {
         let (client, silence) = connecting.await?;
-        client.batch_execute(sql::TABLES).await?;
+        let found = client.query_one(tables::FOUND, &[]).await?;
+        if found.get::<_, Option<&str>>(0) != Some(tables::VERSION) {
+            client.batch_execute(tables::TABLES).await?;
+        }
         client.batch_execute(LIMITS).await?;
         client.batch_execute("LISTEN tidewheel_tasks").await?;
         let mut statements = Vec::with_capacity(STATEMENTS.len());

@@ -1,47 +1,5 @@
 //! The SQL statements. Times are microseconds since 1970, by the database's clock.
 
-/// Tables, indexes, the numbers of claims, the clock, and a time from now: the end of the year 9999
-/// at the latest. Several workers may start at the same time: one after another.
-pub(super) const TABLES: &str = "
-BEGIN;
-SELECT pg_advisory_xact_lock(7023485561);
-CREATE TABLE IF NOT EXISTS tidewheel_tasks (
-    queue text NOT NULL,
-    id text NOT NULL,
-    due bigint NOT NULL,
-    began bigint NOT NULL,
-    payload bytea NOT NULL,
-    priority smallint NOT NULL,
-    every bigint,
-    attempt integer NOT NULL DEFAULT 1,
-    fence bigint,
-    held_until bigint,
-    held_by text,
-    checksum bigint NOT NULL,
-    PRIMARY KEY (queue, id)
-);
-CREATE INDEX IF NOT EXISTS tidewheel_tasks_pending
-    ON tidewheel_tasks (queue, priority, due) WHERE held_until IS NULL;
-CREATE INDEX IF NOT EXISTS tidewheel_tasks_held
-    ON tidewheel_tasks (queue, held_until) WHERE held_until IS NOT NULL;
-CREATE TABLE IF NOT EXISTS tidewheel_dead (
-    queue text NOT NULL,
-    id text NOT NULL,
-    payload bytea NOT NULL,
-    attempts integer NOT NULL,
-    error text NOT NULL,
-    died bigint NOT NULL,
-    checksum bigint NOT NULL,
-    PRIMARY KEY (queue, id)
-);
-CREATE SEQUENCE IF NOT EXISTS tidewheel_fences;
-CREATE OR REPLACE FUNCTION tidewheel_now() RETURNS bigint LANGUAGE sql VOLATILE AS
-    'SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint';
-CREATE OR REPLACE FUNCTION tidewheel_after(wait bigint) RETURNS bigint LANGUAGE sql VOLATILE AS
-    'SELECT least(tidewheel_now() + wait, 253402300799999999)';
-COMMIT;
-";
-
 /// Has the planner look at the tasks.
 pub(super) const ANALYZE: &str = "ANALYZE tidewheel_tasks";
 
@@ -49,36 +7,38 @@ pub(super) const NOW: &str = "SELECT tidewheel_now()";
 
 pub(super) const COUNT: &str = "SELECT count(*) FROM tidewheel_tasks WHERE queue = $1";
 
-/// Queue, id, wait, point in time, payload, priority, period, checksum. Workers are told about what
-/// is due within two seconds.
+/// Queue, id, wait, point in time, payload, priority, period, terms, checksum. Workers are told
+/// about what is due within two seconds.
 pub(super) const SCHEDULE: &str = "
 WITH put AS (
-    INSERT INTO tidewheel_tasks AS t (queue, id, due, began, payload, priority, every, checksum)
-    SELECT $1, $2, d.due, d.due, $5, $6, $7, $8
+    INSERT INTO tidewheel_tasks AS t (queue, id, due, began, payload, priority, every, terms, checksum)
+    SELECT $1, $2, d.due, d.due, $5, $6, $7, $8, $9
     FROM (SELECT COALESCE($4::bigint, tidewheel_after($3::bigint)) AS due) AS d
     ON CONFLICT (queue, id) DO UPDATE SET
         due = excluded.due, began = excluded.due, payload = excluded.payload,
-        priority = excluded.priority, every = excluded.every, checksum = excluded.checksum, attempt = 1,
+        priority = excluded.priority, every = excluded.every, terms = excluded.terms,
+        checksum = excluded.checksum, attempt = 1,
         fence = NULL, held_until = NULL, held_by = NULL
     RETURNING due
 )
 SELECT due, CASE WHEN due < tidewheel_now() + 2000000 THEN pg_notify('tidewheel_tasks', $1) END
 FROM put";
 
-/// Queue; ids, waits, points in time, payloads, priorities, periods, checksums.
+/// Queue; ids, waits, points in time, payloads, priorities, periods, terms, checksums.
 pub(super) const SCHEDULE_MANY: &str = "
 WITH put AS (
-    INSERT INTO tidewheel_tasks AS t (queue, id, due, began, payload, priority, every, checksum)
-    SELECT $1, n.id, n.due, n.due, n.payload, n.priority, n.every, n.checksum
+    INSERT INTO tidewheel_tasks AS t (queue, id, due, began, payload, priority, every, terms, checksum)
+    SELECT $1, n.id, n.due, n.due, n.payload, n.priority, n.every, n.terms, n.checksum
     FROM (
         SELECT u.id, COALESCE(u.at, least((SELECT tidewheel_now()) + u.wait, 253402300799999999)) AS due,
-            u.payload, u.priority, u.every, u.checksum
-        FROM unnest($2::text[], $3::bigint[], $4::bigint[], $5::bytea[], $6::smallint[], $7::bigint[], $8::bigint[])
-            AS u (id, wait, at, payload, priority, every, checksum)
+            u.payload, u.priority, u.every, u.terms, u.checksum
+        FROM unnest($2::text[], $3::bigint[], $4::bigint[], $5::bytea[], $6::smallint[], $7::bigint[],
+            $8::text[], $9::bigint[]) AS u (id, wait, at, payload, priority, every, terms, checksum)
     ) AS n
     ON CONFLICT (queue, id) DO UPDATE SET
         due = excluded.due, began = excluded.due, payload = excluded.payload,
-        priority = excluded.priority, every = excluded.every, checksum = excluded.checksum, attempt = 1,
+        priority = excluded.priority, every = excluded.every, terms = excluded.terms,
+        checksum = excluded.checksum, attempt = 1,
         fence = NULL, held_until = NULL, held_by = NULL
     RETURNING t.id, t.due
 ), told AS (
@@ -132,19 +92,23 @@ WHERE t.ctid = ANY (ARRAY(
             ORDER BY due LIMIT $5 FOR UPDATE SKIP LOCKED) AS low
     ) AS soon LIMIT $5
 ))
-RETURNING t.id, t.due, t.began, t.payload, t.priority, t.every, t.attempt, t.fence, t.checksum";
+RETURNING t.id, t.due, t.began, t.payload, t.priority, t.every, t.attempt, t.fence,
+    t.checksum, t.terms";
 
-/// A statement about claims, named by queue, ids and fences. It never waits: what another
-/// transaction has locked, such as one that enqueues a task of the same id, is left out. It answers
-/// with the fences of those that it changed, and of those left out.
-macro_rules! about_claims {
-    ($act:literal) => {
+/// A statement about claims, named by queue, ids and fences; and their next runs, if `$claims` says
+/// so. It never waits: what another transaction has locked, such as one that enqueues a task of the
+/// same id, is left out. It answers with the fences of those that it changed, and of those left
+/// out.
+macro_rules! about {
+    ($claims:literal, $act:literal) => {
         concat!(
             "
-WITH c AS (SELECT DISTINCT id, fence FROM unnest($2::text[], $3::bigint[]) AS c (id, fence)),
+WITH c AS (",
+            $claims,
+            "),
 mine AS (
-    SELECT t.* FROM c CROSS JOIN LATERAL (
-        SELECT queue, id, fence FROM tidewheel_tasks
+    SELECT t.*, c.next FROM c CROSS JOIN LATERAL (
+        SELECT ctid AS at, queue, id, fence FROM tidewheel_tasks
         WHERE queue = $1 AND id = c.id AND fence = c.fence FOR UPDATE SKIP LOCKED
     ) AS t
 ),",
@@ -159,6 +123,28 @@ WHERE (SELECT count(*) FROM mine) < (SELECT count(*) FROM c)
     };
 }
 
+macro_rules! about_claims {
+    ($act:literal) => {
+        about!(
+            "SELECT DISTINCT id, fence, NULL::bigint AS next
+    FROM unnest($2::text[], $3::bigint[]) AS c (id, fence)",
+            $act
+        )
+    };
+}
+
+/// The ends of claims. What has a next run is pending again; the rest goes. Rows are found again by
+/// where they are, whatever the planner believes of how many have a next run.
+macro_rules! about_ends {
+    ($act:literal) => {
+        about!(
+            "SELECT DISTINCT ON (id, fence) id, fence, next
+    FROM unnest($2::text[], $3::bigint[], $4::bigint[]) AS c (id, fence, next)",
+            $act
+        )
+    };
+}
+
 /// And the lease.
 pub(super) const EXTEND: &str = about_claims!(
     "
@@ -168,19 +154,16 @@ kept AS (
 )"
 );
 
-/// A periodic task is due at the first time of its rhythm that lies ahead.
-pub(super) const DONE: &str = about_claims!(
+pub(super) const DONE: &str = about_ends!(
     "
 gone AS (
     DELETE FROM tidewheel_tasks AS t USING mine
-    WHERE t.queue = mine.queue AND t.id = mine.id AND t.every IS NULL
+    WHERE t.ctid = mine.at AND mine.next IS NULL
 ),
-next AS (
+again AS (
     UPDATE tidewheel_tasks AS t SET
-        (due, began) = (SELECT d, d FROM (SELECT t.began + t.every
-            * (greatest(tidewheel_now() - t.began, 0) / t.every + 1)) AS n (d)),
-        attempt = 1, fence = NULL, held_until = NULL, held_by = NULL
-    FROM mine WHERE t.queue = mine.queue AND t.id = mine.id AND t.every IS NOT NULL
+        due = mine.next, began = mine.next, attempt = 1, fence = NULL, held_until = NULL, held_by = NULL
+    FROM mine WHERE t.ctid = mine.at AND mine.next IS NOT NULL
 )"
 );
 
@@ -204,33 +187,31 @@ again AS (
 )"
 );
 
-/// And the error.
-pub(super) const BURY: &str = about_claims!(
+/// And the error, and the letter's terms and checksum.
+pub(super) const BURY: &str = about_ends!(
     "
 letter AS (
-    INSERT INTO tidewheel_dead (queue, id, payload, attempts, error, died, checksum)
-    SELECT t.queue, t.id, t.payload, t.attempt, $4, tidewheel_now(), t.checksum
+    INSERT INTO tidewheel_dead (queue, id, payload, attempts, error, died, terms, checksum)
+    SELECT t.queue, t.id, t.payload, t.attempt, $5, tidewheel_now(), $6, $7
     FROM tidewheel_tasks AS t JOIN mine ON t.queue = mine.queue AND t.id = mine.id
     ON CONFLICT (queue, id) DO UPDATE SET
-        payload = excluded.payload, attempts = excluded.attempts,
-        error = excluded.error, died = excluded.died, checksum = excluded.checksum
+        payload = excluded.payload, attempts = excluded.attempts, error = excluded.error,
+        died = excluded.died, terms = excluded.terms, checksum = excluded.checksum
 ),
 gone AS (
     DELETE FROM tidewheel_tasks AS t USING mine
-    WHERE t.queue = mine.queue AND t.id = mine.id AND t.every IS NULL
+    WHERE t.ctid = mine.at AND mine.next IS NULL
 ),
-next AS (
+again AS (
     UPDATE tidewheel_tasks AS t SET
-        (due, began) = (SELECT d, d FROM (SELECT t.began + t.every
-            * (greatest(tidewheel_now() - t.began, 0) / t.every + 1)) AS n (d)),
-        attempt = 1, fence = NULL, held_until = NULL, held_by = NULL
-    FROM mine WHERE t.queue = mine.queue AND t.id = mine.id AND t.every IS NOT NULL
+        due = mine.next, began = mine.next, attempt = 1, fence = NULL, held_until = NULL, held_by = NULL
+    FROM mine WHERE t.ctid = mine.at AND mine.next IS NOT NULL
 )"
 );
 
 /// Queue, how many.
 pub(super) const LETTERS: &str = "
-SELECT id, payload, attempts, error, died FROM tidewheel_dead
+SELECT id, payload, attempts, error, died, terms FROM tidewheel_dead
 WHERE queue = $1 ORDER BY id LIMIT $2";
 
 /// Queue, id, wait, point in time.
@@ -238,11 +219,11 @@ pub(super) const REQUEUE: &str = "
 WITH letter AS (
     DELETE FROM tidewheel_dead AS d WHERE d.queue = $1 AND d.id = $2 AND NOT EXISTS
         (SELECT FROM tidewheel_tasks AS t WHERE t.queue = $1 AND t.id = $2)
-    RETURNING payload, checksum
+    RETURNING payload, terms, checksum
 ),
 put AS (
-    INSERT INTO tidewheel_tasks (queue, id, due, began, payload, priority, checksum)
-    SELECT $1, $2, d.due, d.due, letter.payload, 1, letter.checksum FROM letter,
+    INSERT INTO tidewheel_tasks (queue, id, due, began, payload, priority, terms, checksum)
+    SELECT $1, $2, d.due, d.due, letter.payload, 1, letter.terms, letter.checksum FROM letter,
         (SELECT COALESCE($4::bigint, tidewheel_after($3::bigint)) AS due) AS d
     RETURNING due
 )

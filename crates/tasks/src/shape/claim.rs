@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::shape::task::Priority;
+use crate::shape::terms::Terms;
 use crate::shape::timestamp::Timestamp;
 
 /// The number of a claim: greater than those of all earlier claims of the same id, also after
@@ -25,8 +26,8 @@ pub struct Claim {
     pub payload: Vec<u8>,
     /// Its priority.
     pub priority: Priority,
-    /// The period, if it is periodic.
-    pub every: Option<Duration>,
+    /// What else the task says: its rhythm, if it is periodic.
+    pub terms: Terms,
     /// The due time of the run that a retry of a periodic task repeats. The rhythm goes on from
     /// there.
     pub began: Timestamp,
@@ -60,7 +61,7 @@ impl Claim {
             due,
             payload: Vec::new(),
             priority: Priority::Normal,
-            every: None,
+            terms: Terms::default(),
             began: due,
             attempt: 1,
             fence,
@@ -71,6 +72,13 @@ impl Claim {
             receipt: String::new(),
             is_damaged: false,
         }
+    }
+
+    /// The time of the task's next run, if it has one. One that is damaged has none.
+    #[cfg(any(feature = "postgres", feature = "nats"))]
+    pub(crate) fn next_run(&self, now: Timestamp) -> Option<Timestamp> {
+        let next = self.terms.next(self.began, now);
+        next.filter(|_| !self.is_damaged)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Tasks that are not tried any more.
 
+use crate::shape::terms::Terms;
 use crate::shape::timestamp::Timestamp;
 
 /// A task that is not tried any more, kept until somebody re-queues or removes it.
@@ -16,6 +17,8 @@ pub struct DeadLetter {
     pub error: String,
     /// The time of the last attempt, by the engine's clock.
     pub died: Timestamp,
+    /// What else the task says if it is tried again.
+    pub terms: Terms,
 }
 
 impl DeadLetter {
@@ -28,6 +31,7 @@ impl DeadLetter {
             attempts,
             error: error.into(),
             died: Timestamp(0),
+            terms: Terms::default(),
         }
     }
 }

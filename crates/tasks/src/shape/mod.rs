@@ -1,10 +1,14 @@
 //! The types that workers and stores exchange.
 
 pub(crate) mod claim;
+#[cfg(feature = "cron")]
+pub(crate) mod cron;
 pub(crate) mod dead;
 pub(crate) mod error;
 pub(crate) mod many;
+pub(crate) mod rhythm;
 #[cfg(any(feature = "postgres", feature = "nats"))]
 pub(crate) mod sum;
 pub(crate) mod task;
+pub(crate) mod terms;
 pub(crate) mod timestamp;

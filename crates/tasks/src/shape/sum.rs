@@ -8,22 +8,35 @@ use crate::store::{Failure, TaskStore};
 /// The error of a task that is not as it was scheduled, and so does not run.
 const DAMAGED: &str = "it is not as it was scheduled: damaged, or written by somebody else";
 
-/// The checksum of an id, a payload and numbers.
-pub(crate) fn sum(id: &str, payload: &[u8], numbers: &[u64]) -> u64 {
+/// The checksum of an id, a payload, numbers, and the text of terms.
+pub(crate) fn sum(id: &str, payload: &[u8], numbers: &[u64], terms: &str) -> u64 {
     // The parts are told apart: each is the seed of the next.
     let mut sum = XxHash3_64::oneshot(id.as_bytes());
     for number in numbers {
         sum = XxHash3_64::oneshot_with_seed(sum, &number.to_le_bytes());
     }
+    if !terms.is_empty() {
+        sum = XxHash3_64::oneshot_with_seed(sum, terms.as_bytes());
+    }
     XxHash3_64::oneshot_with_seed(sum, payload)
 }
 
-/// Makes dead letters of claims that are damaged, and returns the others. If that fails, they are
-/// claimed again later.
+/// The checksum of a letter. One that is damaged has another sum, and stays damaged when it is
+/// filed again.
+pub(crate) fn letter_sum(claim: &Claim, terms: &str) -> u64 {
+    sum(&claim.id, &claim.payload, &[], terms) ^ u64::from(claim.is_damaged)
+}
+
+/// Makes dead letters of claims that are damaged, or that this program cannot read, and returns the
+/// others. If that fails, they are claimed again later.
 pub(crate) async fn set_aside(store: &impl TaskStore, claims: Vec<Claim>) -> Vec<Claim> {
-    let (damaged, whole): (Vec<_>, Vec<_>) = claims.into_iter().partition(|claim| claim.is_damaged);
-    for claim in damaged {
-        let _ = store.fail(&claim, Failure::dead(DAMAGED)).await;
+    let mut whole = Vec::with_capacity(claims.len());
+    for claim in claims {
+        let damaged = claim.is_damaged.then(|| DAMAGED.to_owned());
+        match damaged.or_else(|| claim.terms.trouble()) {
+            Some(why) => drop(store.fail(&claim, Failure::dead(why)).await),
+            None => whole.push(claim),
+        }
     }
     whole
 }
@@ -34,12 +47,13 @@ mod tests {
 
     #[test]
     fn a_sum_tells_all_parts_apart() {
-        let one = sum("ab", b"c", &[1, 2]);
+        let one = sum("ab", b"c", &[1, 2], "");
         for other in [
-            sum("a", b"bc", &[1, 2]),
-            sum("ab", b"d", &[1, 2]),
-            sum("ab", b"c", &[2, 1]),
-            sum("ab", b"c", &[1]),
+            sum("a", b"bc", &[1, 2], ""),
+            sum("ab", b"d", &[1, 2], ""),
+            sum("ab", b"c", &[2, 1], ""),
+            sum("ab", b"c", &[1], ""),
+            sum("ab", b"c", &[1, 2], "c"),
         ] {
             assert_ne!(one, other);
         }

@@ -5,6 +5,8 @@ use std::time::Duration;
 use tidewheel_time::ticks;
 
 use crate::shape::error::StoreError;
+use crate::shape::rhythm::Rhythm;
+use crate::shape::terms::Terms;
 use crate::shape::timestamp::{LATEST, Timestamp};
 
 /// Bytes that an id may have.
@@ -90,8 +92,8 @@ pub struct Task {
     pub payload: Vec<u8>,
     /// The rank among those that could be claimed.
     pub priority: Priority,
-    /// The period, if it is periodic.
-    pub every: Option<Duration>,
+    /// What else it says: its rhythm, if it is periodic.
+    pub terms: Terms,
 }
 
 impl Task {
@@ -102,7 +104,7 @@ impl Task {
             due: Due::After(Duration::ZERO),
             payload: payload.into(),
             priority: Priority::Normal,
-            every: None,
+            terms: Terms::default(),
         }
     }
 
@@ -124,8 +126,42 @@ impl Task {
     /// in the past are left out.
     #[must_use]
     pub fn every(mut self, period: Duration) -> Self {
-        self.every = Some(Duration::from_millis(ticks(period)));
+        self.terms.rhythm = Some(Rhythm::Every(Duration::from_millis(ticks(period))));
         self
+    }
+
+    /// Runs again and again, at the times of a cron expression by the clocks of a time zone:
+    /// [`Cron`](crate::Cron) says what it may be. The first run is at the first such time that is
+    /// not before the due time. Runs that would have been in the past are left out.
+    ///
+    /// ```
+    /// use tidewheel_tasks::Task;
+    ///
+    /// let report = Task::new("report", "").cron("0 9 * * MON-FRI", "Europe/Berlin")?;
+    /// assert!(Task::new("report", "").cron("0 9 * * MON-FRY", "Europe/Berlin").is_err());
+    /// assert!(Task::new("report", "").cron("0 9 * * MON-FRI", "Europe/Berlim").is_err());
+    /// # Ok::<(), tidewheel_tasks::StoreError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Refused`], if the expression is wrong or has no time ever, or there is no such
+    /// zone.
+    #[cfg(feature = "cron")]
+    pub fn cron(mut self, expression: &str, zone: &str) -> Result<Self, StoreError> {
+        let cron = crate::shape::cron::Cron::new(expression, zone)?;
+        self.terms.rhythm = Some(Rhythm::Cron(cron));
+        Ok(self)
+    }
+
+    /// The time of its first run, if it is `now`.
+    #[must_use]
+    pub fn first_due(&self, now: Timestamp) -> Timestamp {
+        let due = self.due.at(now);
+        match &self.terms.rhythm {
+            Some(rhythm) => rhythm.first(due),
+            None => due,
+        }
     }
 
     /// Sets its rank among those that could be claimed.
@@ -146,7 +182,11 @@ impl Task {
         if self.payload.len() > PAYLOAD_MAX {
             return Err(StoreError::refused("a payload has 900,000 bytes at most"));
         }
-        if self.every.is_some_and(|period| period.as_millis() == 0) {
+        if self
+            .terms
+            .every()
+            .is_some_and(|period| period.as_millis() == 0)
+        {
             return Err(StoreError::refused("a period is a millisecond at least"));
         }
         Ok(())
@@ -163,29 +203,9 @@ pub(crate) fn check_id(id: &str) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The first run after `now` in the rhythm of a run that was due at `due`.
-#[must_use]
-pub(crate) fn next_run(due: Timestamp, period: Duration, now: Timestamp) -> Timestamp {
-    let us = u64::try_from(period.as_micros()).unwrap_or(u64::MAX).max(1);
-    let missed = now.0.saturating_sub(due.0) / us;
-    let passed = us.saturating_mul(missed.saturating_add(1));
-    Timestamp(due.0.saturating_add(passed)).min(LATEST)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_next_run_keeps_the_rhythm_and_lies_ahead() {
-        let next =
-            |due, now| next_run(Timestamp(due), Duration::from_micros(100), Timestamp(now)).0;
-        assert_eq!([next(1000, 1005), next(1000, 1099)], [1100, 1100]);
-        assert_eq!([next(1000, 1100), next(1000, 1730)], [1200, 1800]);
-        // A run that is held before its time.
-        assert_eq!(next(1000, 900), 1100);
-        assert_eq!(next(u64::MAX, 7), LATEST.0);
-    }
 
     #[test]
     fn stores_refuse_what_engines_could_not_keep() {
@@ -196,6 +216,6 @@ mod tests {
         assert!(Task::new("a", vec![0; PAYLOAD_MAX + 1]).check().is_err());
         assert!(Task::new("a", "").every(Duration::ZERO).check().is_err());
         let rounded = Task::new("a", "").every(Duration::from_micros(1001));
-        assert_eq!(rounded.every, Some(Duration::from_millis(2)));
+        assert_eq!(rounded.terms.every(), Some(Duration::from_millis(2)));
     }
 }

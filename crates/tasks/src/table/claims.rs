@@ -7,7 +7,6 @@ use super::Table;
 use super::row::{Lease, Row};
 use crate::shape::claim::{Claim, Fence, Verdict};
 use crate::shape::dead::DeadLetter;
-use crate::shape::task::next_run;
 use crate::shape::timestamp::Timestamp;
 use crate::store::{Ask, Failure};
 
@@ -15,10 +14,15 @@ impl Table {
     pub(crate) fn claim(&mut self, ask: &Ask, now: Timestamp) -> Vec<Claim> {
         let due = now.plus(ask.lookahead);
         let ids = self.order.claimable(now, due, ask.most);
-        let claims = ids
-            .iter()
-            .filter_map(|id| self.claim_one(id, ask.lease, now));
-        claims.collect()
+        let claims = ids.iter();
+        let claims = claims.filter_map(|id| self.claim_one(id, ask.lease, now));
+        let (unread, claims): (Vec<_>, Vec<_>) =
+            claims.partition(|claim: &Claim| claim.terms.trouble().is_some());
+        for claim in unread {
+            let why = claim.terms.trouble().unwrap_or_default();
+            self.fail(&claim, Failure::dead(why), now);
+        }
+        claims
     }
 
     fn claim_one(&mut self, id: &str, lease: Duration, now: Timestamp) -> Option<Claim> {
@@ -31,7 +35,7 @@ impl Table {
         let row = self.rows.get(id)?;
         let mut claim = Claim::new(id, row.due, Fence(fence), lease);
         claim.payload.clone_from(&row.payload);
-        (claim.priority, claim.every) = (row.priority, row.every);
+        (claim.priority, claim.terms) = (row.priority, row.terms.clone());
         (claim.began, claim.attempt) = (row.began, row.attempt);
         Some(claim)
     }
@@ -75,11 +79,8 @@ impl Table {
 
     /// Files the next run of a periodic task; the end of another one is written.
     fn go_on(&mut self, id: Arc<str>, row: Row, now: Timestamp) {
-        match row.every {
-            Some(period) => {
-                let next = next_run(row.began, period, now);
-                self.put(id, row.anew(next));
-            }
+        match row.terms.next(row.began, now) {
+            Some(next) => self.put(id, row.anew(next)),
             None => self.touched.push(id),
         }
     }
@@ -104,7 +105,7 @@ impl Table {
             None => {
                 let mut letter = DeadLetter::new(&*id, row.attempt, failure.error);
                 letter.payload.clone_from(&row.payload);
-                letter.died = now;
+                (letter.died, letter.terms) = (now, row.terms.of_letter());
                 self.dead.insert(Arc::clone(&id), letter);
                 self.go_on(id, row, now);
             }

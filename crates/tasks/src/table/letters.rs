@@ -23,8 +23,8 @@ impl Table {
             return false;
         };
         let mut task = Task::new(&*id, letter.payload);
-        task.due = due;
-        self.put(id, Row::of(task, now));
+        task.terms = letter.terms;
+        self.put(id, Row::of(task, now).anew(due.at(now)));
         true
     }
 

@@ -1,8 +1,7 @@
 //! A row is one task of the table.
 
-use std::time::Duration;
-
 use crate::shape::task::{Priority, Task};
+use crate::shape::terms::Terms;
 use crate::shape::timestamp::Timestamp;
 
 /// One task.
@@ -13,7 +12,7 @@ pub(crate) struct Row {
     pub(crate) began: Timestamp,
     pub(crate) payload: Vec<u8>,
     pub(crate) priority: Priority,
-    pub(crate) every: Option<Duration>,
+    pub(crate) terms: Terms,
     /// The number of the next run, from 1.
     pub(crate) attempt: u32,
     /// Its lease, if it is claimed.
@@ -30,13 +29,13 @@ pub(crate) struct Lease {
 impl Row {
     /// A new task.
     pub(crate) fn of(task: Task, now: Timestamp) -> Self {
-        let due = task.due.at(now);
+        let due = task.first_due(now);
         Self {
             due,
             began: due,
             payload: task.payload,
             priority: task.priority,
-            every: task.every,
+            terms: task.terms,
             attempt: 1,
             held: None,
         }

@@ -1,12 +1,13 @@
 //! Every store passes these tests: the same steps for each, in the store's own time.
 
 mod refusals;
+mod rhythms;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tidewheel_tasks::{
-    Ask, Claim, Due, Failure, Priority, StoreError, Task, TaskStore, Timestamp, wait,
+    Ask, Claim, Due, Failure, Priority, StoreError, Task, TaskStore, Terms, Timestamp, wait,
 };
 
 use crate::common::MS;
@@ -30,6 +31,9 @@ pub(crate) fn suite(store: &impl TaskStore, lease: Duration, pass: Pass<'_>) {
     suite.a_dead_letter_is_kept_requeued_and_removed();
     suite.a_periodic_task_goes_on_in_its_rhythm();
     suite.a_periodic_task_goes_on_after_its_run_is_dead();
+    suite.what_another_version_has_written_becomes_a_letter_that_has_all_of_it();
+    #[cfg(feature = "cron")]
+    suite.a_cron_task_runs_at_its_times_and_leaves_out_the_missed();
     suite.a_claim_that_is_cancelled_is_refused();
     suite.a_claim_that_is_moved_is_refused_and_runs_once_more();
     suite.every_end_of_a_claim_is_refused_once_its_id_is_scheduled_anew();
@@ -309,44 +313,6 @@ impl<S: TaskStore> Suite<'_, S> {
         );
     }
 
-    fn a_periodic_task_goes_on_in_its_rhythm(&self) {
-        self.schedule(Task::new("tick", "payload").every(MS(400)));
-        let first = self.claim("tick");
-        assert!(self.is_done(&first));
-        let second = self.claim("tick");
-        assert_eq!(second.due, first.due.plus(MS(400)));
-        assert_eq!(
-            (second.every, &*second.payload),
-            (Some(MS(400)), &b"payload"[..])
-        );
-        assert!(!self.is_done(&first));
-        // It is tried again, and keeps its rhythm.
-        assert!(self.fails(&second, Failure::retry(Due::After(MS(10)), "busy")));
-        let retry = self.claim("tick");
-        assert_eq!((retry.attempt, retry.began), (2, second.due));
-        assert!(self.is_done(&retry));
-        let third = self.claim("tick");
-        assert_eq!(third.attempt, 1);
-        let since = third.due.since(first.due).as_micros();
-        assert_eq!(since % 400_000, 0);
-        assert_eq!(wait(self.store.cancel("tick")), Ok(true));
-        assert!(!self.is_done(&third));
-        (self.pass)(MS(600));
-        self.claims_nothing();
-    }
-
-    fn a_periodic_task_goes_on_after_its_run_is_dead(&self) {
-        self.schedule(Task::new("tock", "").every(MS(300)));
-        let first = self.claim("tock");
-        assert!(self.fails(&first, Failure::dead("this time")));
-        let second = self.claim("tock");
-        assert_eq!((second.attempt, second.due), (1, first.due.plus(MS(300))));
-        assert_eq!(wait(self.store.remove_dead("tock")), Ok(true));
-        assert_eq!(wait(self.store.cancel("tock")), Ok(true));
-        (self.pass)(MS(500));
-        self.claims_nothing();
-    }
-
     fn a_claim_that_is_cancelled_is_refused(&self) {
         self.schedule(Task::new("recalled", ""));
         let claim = self.claim("recalled");
@@ -416,7 +382,10 @@ impl<S: TaskStore> Suite<'_, S> {
             self.schedule(Task::new("replaced", "new").after(MS(50)));
             assert!(!self.takes(end, &old), "{end}");
             let new = self.claim("replaced");
-            assert_eq!((new.every, &*new.payload), (None, &b"new"[..]));
+            assert_eq!(
+                (&new.terms, &*new.payload),
+                (&Terms::default(), &b"new"[..])
+            );
             assert!(self.is_done(&new));
         }
         (self.pass)(MS(500));

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tidewheel_scheduler::{Change, JournalError, MemoryJournal, Record};
 use tidewheel_tasks::{
-    Ask, Due, Failure, JournalStore, ManualClock, Priority, Task, TaskStore, wait,
+    Ask, Due, Failure, JournalStore, ManualClock, Priority, Rhythm, Task, TaskStore, wait,
 };
 
 use crate::common::{EPOCH, MS};
@@ -126,8 +126,8 @@ fn tasks_letters_attempts_and_fences_survive() {
                 .expect("claims")
     );
     assert_eq!(
-        (held.every, held.priority),
-        (Some(MS(60_000)), Priority::High)
+        (held.terms.rhythm.clone(), held.priority),
+        (Some(Rhythm::Every(MS(60_000))), Priority::High)
     );
     let fails = of("fails").expect("its retry");
     assert_eq!((fails.attempt, &*fails.payload), (2, &b"fails"[..]));

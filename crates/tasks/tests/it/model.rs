@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidewheel_tasks::{Ask, Claim, Due, Failure, Fence, Task, TaskStore, Verdict, wait};
+use tidewheel_tasks::{Ask, Claim, Due, Failure, Fence, Rhythm, Task, TaskStore, Verdict, wait};
 
 use crate::common::{MS, Random};
 use crate::conformance::Pass;
@@ -80,7 +80,7 @@ impl Model {
             (claim.attempt, &claim.payload),
             (known.attempt, &known.payload)
         );
-        assert_eq!(claim.every.is_some(), known.periodic);
+        assert_eq!(claim.terms.rhythm.is_some(), known.periodic);
         known.claim = Some(Arc::new(claim));
     }
 }
@@ -141,7 +141,7 @@ impl<S: TaskStore> Run<'_, S> {
         let mut task = Task::new(id, payload.clone());
         task.due = due;
         let periodic = self.random.one_in(4);
-        task.every = periodic.then_some(HOUR);
+        task.terms.rhythm = periodic.then_some(Rhythm::Every(HOUR));
         let (attempt, claim) = (1, None);
         let known = Known {
             near,

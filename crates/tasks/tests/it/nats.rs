@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tidewheel_engines::{Nats, eventually};
-use tidewheel_tasks::{Ask, Due, NatsStore, Task, TaskStore, Verdict, Worker, wait};
+use tidewheel_tasks::{Ask, Due, NatsStore, Rhythm, Task, TaskStore, Verdict, Worker, wait};
 use tokio::runtime::Runtime;
 
 use crate::common::proxy::Proxy;
@@ -99,7 +99,7 @@ fn an_end_that_fails_leaves_the_verdicts_of_the_others() {
         });
         if id == "b" {
             // Its next run is too large for a message.
-            claim.every = Some(MS(1000));
+            claim.terms.rhythm = Some(Rhythm::Every(MS(1000)));
             claim.payload = vec![0; 2_000_000];
         }
         Arc::new(claim)

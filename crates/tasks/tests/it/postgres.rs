@@ -4,7 +4,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tidewheel_engines::{Postgres, eventually};
-use tidewheel_tasks::{Ask, Clock, Due, PostgresStore, SystemClock, Task, TaskStore, Worker, wait};
+use tidewheel_tasks::{
+    Ask, Clock, Due, PostgresStore, Rhythm, SystemClock, Task, TaskStore, Worker, wait,
+};
 use tokio::runtime::Runtime;
 use tokio_postgres::NoTls;
 
@@ -82,6 +84,57 @@ fn a_task_comes_with_the_callers_transaction() {
             }
             assert_eq!(store.count().await, Ok(u64::from(commits)));
         }
+    });
+}
+
+#[test]
+fn tables_of_an_older_version_are_brought_up_and_keep_their_rows() {
+    let Some((server, runtime, store)) = start() else {
+        return;
+    };
+    let minute = Duration::from_secs(60);
+    wait(store.schedule(Task::new("old", "payload").every(minute))).expect("scheduled");
+    drop(store);
+    runtime.block_on(async {
+        let connected = tokio_postgres::connect(&server.url(), NoTls).await;
+        let (client, connection) = connected.expect("a client");
+        tokio::spawn(connection);
+        let older = "ALTER TABLE tidewheel_tasks DROP COLUMN terms;
+            ALTER TABLE tidewheel_dead DROP COLUMN terms;
+            COMMENT ON TABLE tidewheel_tasks IS NULL";
+        client.batch_execute(older).await.expect("as it was");
+    });
+    let url = server.url();
+    let connecting = PostgresStore::connect(&url, "tests");
+    let store = runtime.block_on(connecting).expect("a connection");
+    let ask = || Ask::new("w", MS(100), MS(5000), 10);
+    let claims = wait(store.claim(ask())).expect("claims");
+    assert_eq!((claims.len(), &*claims[0].payload), (1, &b"payload"[..]));
+    assert_eq!(claims[0].terms.rhythm, Some(Rhythm::Every(minute)));
+    let done = wait(store.done(&[Arc::new(claims[0].clone())])).expect("answered");
+    assert!(done[0].is_accepted());
+    assert_eq!(wait(store.count()), Ok(1));
+}
+
+/// Whoever connected waited for the transaction, and failed.
+#[test]
+fn an_open_transaction_with_a_task_holds_up_no_new_connection() {
+    let Some((server, runtime, store)) = start() else {
+        return;
+    };
+    runtime.block_on(async {
+        let connected = tokio_postgres::connect(&server.url(), NoTls).await;
+        let (mut client, connection) = connected.expect("a client");
+        tokio::spawn(connection);
+        let transaction = client.transaction().await.expect("a transaction");
+        let task = Task::new("mail", "").after(Duration::from_secs(60));
+        let enqueued = store.schedule_in(&transaction, task).await;
+        enqueued.expect("enqueued");
+        let other = PostgresStore::connect(&server.url(), "tests").await;
+        let other = other.expect("a connection");
+        assert_eq!(other.count().await, Ok(0));
+        transaction.commit().await.expect("committed");
+        assert_eq!(other.count().await, Ok(1));
     });
 }
 

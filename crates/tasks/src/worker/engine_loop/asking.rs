@@ -80,7 +80,7 @@ impl Asking {
 
     /// A claim is held no more: there is room again, or the task's next run may be near.
     pub(super) fn ended(&mut self, claim: &Claim) {
-        if std::mem::take(&mut self.full) || claim.every.is_some() {
+        if std::mem::take(&mut self.full) || claim.terms.rhythm.is_some() {
             self.at_once();
         }
     }

@@ -1,0 +1,63 @@
+//! The tables, and how they are made.
+
+/// The version of the tables, which a comment on them says. These statements take locks that an
+/// open transaction of a user's holds up, so they run only where the comment is another.
+pub(super) const VERSION: &str = "tidewheel 2";
+
+pub(super) const FOUND: &str = "SELECT obj_description(to_regclass('tidewheel_tasks'), 'pg_class')";
+
+/// Tables, indexes, the numbers of claims, the clock, and a time from now: the end of the year 9999
+/// at the latest. What an older version has made is brought up to this one, and keeps its rows.
+/// Several workers may start at the same time: one after another.
+pub(super) const TABLES: &str = "
+BEGIN;
+SELECT pg_advisory_xact_lock(7023485561);
+CREATE TABLE IF NOT EXISTS tidewheel_tasks (
+    queue text NOT NULL,
+    id text NOT NULL,
+    due bigint NOT NULL,
+    began bigint NOT NULL,
+    payload bytea NOT NULL,
+    priority smallint NOT NULL,
+    every bigint,
+    attempt integer NOT NULL DEFAULT 1,
+    fence bigint,
+    held_until bigint,
+    held_by text,
+    checksum bigint NOT NULL,
+    PRIMARY KEY (queue, id)
+);
+CREATE INDEX IF NOT EXISTS tidewheel_tasks_pending
+    ON tidewheel_tasks (queue, priority, due) WHERE held_until IS NULL;
+CREATE INDEX IF NOT EXISTS tidewheel_tasks_held
+    ON tidewheel_tasks (queue, held_until) WHERE held_until IS NOT NULL;
+CREATE TABLE IF NOT EXISTS tidewheel_dead (
+    queue text NOT NULL,
+    id text NOT NULL,
+    payload bytea NOT NULL,
+    attempts integer NOT NULL,
+    error text NOT NULL,
+    died bigint NOT NULL,
+    checksum bigint NOT NULL,
+    PRIMARY KEY (queue, id)
+);
+CREATE SEQUENCE IF NOT EXISTS tidewheel_fences;
+CREATE OR REPLACE FUNCTION tidewheel_now() RETURNS bigint LANGUAGE sql VOLATILE AS
+    'SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint';
+CREATE OR REPLACE FUNCTION tidewheel_after(wait bigint) RETURNS bigint LANGUAGE sql VOLATILE AS
+    'SELECT least(tidewheel_now() + wait, 253402300799999999)';
+ALTER TABLE tidewheel_tasks ADD COLUMN IF NOT EXISTS terms text;
+ALTER TABLE tidewheel_dead ADD COLUMN IF NOT EXISTS terms text;
+COMMENT ON TABLE tidewheel_tasks IS 'tidewheel 2';
+COMMIT;
+";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_comment_says_the_version() {
+        assert!(TABLES.contains(&format!("IS '{VERSION}'")));
+    }
+}

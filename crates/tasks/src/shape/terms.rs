@@ -1,0 +1,163 @@
+//! What a task says beside its time, its payload and its priority; and how stores write that.
+//!
+//! The text has a line for each, `name=value`. A store keeps it beside the task, and none if there
+//! is nothing to say. A period has a place of its own in each store, and a line only in a dead
+//! letter. What a newer program has written, and this one cannot read, is kept as it is.
+
+use std::time::Duration;
+
+use crate::shape::rhythm::Rhythm;
+use crate::shape::timestamp::Timestamp;
+
+/// What a task says beside its time, its payload and its priority.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Terms {
+    /// When it runs again, if it does.
+    pub rhythm: Option<Rhythm>,
+    /// The text that this program cannot read.
+    unread: Option<Unread>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Unread {
+    text: String,
+    why: String,
+}
+
+impl Terms {
+    /// Terms as a store has kept them, in a text that may be another version's: for tests.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn of_text(text: &str) -> Self {
+        Self::read(None, Some(text))
+    }
+
+    /// Reads what a store has kept: a period, and a text.
+    pub(crate) fn read(every: Option<Duration>, text: Option<&str>) -> Self {
+        let mut terms = Self {
+            rhythm: every.map(Rhythm::Every),
+            unread: None,
+        };
+        let text = text.unwrap_or_default();
+        let read = text.lines().try_for_each(|line| terms.read_line(line));
+        if let Err(why) = read {
+            let text = text.to_owned();
+            terms.unread = Some(Unread { text, why });
+        }
+        terms
+    }
+
+    fn read_line(&mut self, line: &str) -> Result<(), String> {
+        let (name, value) = line.split_once('=').unwrap_or((line, ""));
+        match name {
+            "every" => {
+                let ms = value.parse().map_err(|_| format!("{line:?}"))?;
+                self.rhythm = Some(Rhythm::Every(Duration::from_millis(ms)));
+                Ok(())
+            }
+            #[cfg(feature = "cron")]
+            "cron" => {
+                let (zone, expression) = value.split_once(' ').unwrap_or((value, ""));
+                let cron = crate::shape::cron::Cron::new(expression, zone);
+                self.rhythm = Some(Rhythm::Cron(cron.map_err(|error| error.to_string())?));
+                Ok(())
+            }
+            #[cfg(not(feature = "cron"))]
+            "cron" => Err("the feature `cron` is not built in".to_owned()),
+            _ => Err(format!("{line:?}")),
+        }
+    }
+
+    /// The period, which stores keep beside the text.
+    pub(crate) fn every(&self) -> Option<Duration> {
+        match self.rhythm {
+            Some(Rhythm::Every(period)) => Some(period),
+            _ => None,
+        }
+    }
+
+    /// The text, without a period; empty if there is nothing to say.
+    pub(crate) fn text(&self) -> String {
+        if let Some(unread) = &self.unread {
+            return unread.text.clone();
+        }
+        match &self.rhythm {
+            #[cfg(feature = "cron")]
+            Some(Rhythm::Cron(cron)) => format!("cron={} {}", cron.zone(), cron.expression()),
+            _ => String::new(),
+        }
+    }
+
+    /// The next run after one that was due at `began`, if it is `now`. What cannot be read has
+    /// none.
+    pub(crate) fn next(&self, began: Timestamp, now: Timestamp) -> Option<Timestamp> {
+        let rhythm = self.rhythm.as_ref().filter(|_| self.unread.is_none());
+        rhythm?.next(began, now)
+    }
+
+    /// What is wrong, if this program cannot read them.
+    pub(crate) fn trouble(&self) -> Option<String> {
+        let why = &self.unread.as_ref()?.why;
+        Some(format!(
+            "written by another version, and not readable: {why}"
+        ))
+    }
+
+    /// The terms of a dead letter. A periodic task goes on by itself, so its letter runs once. One
+    /// that cannot be read does not go on: its letter has all that was written.
+    pub(crate) fn of_letter(&self) -> Self {
+        let mut terms = self.clone();
+        let every = terms.every();
+        terms.rhythm = None;
+        if let (Some(unread), Some(period)) = (&mut terms.unread, every) {
+            let ms = period.as_millis();
+            unread.text = format!("every={ms}\n{}", unread.text);
+        }
+        terms
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_read_is_kept_as_it_is() {
+        let period = Some(Duration::from_millis(400));
+        let newer = "moon=full\ncolour=blue";
+        let terms = Terms::read(period, Some(newer));
+        assert_eq!((terms.every(), &*terms.text()), (period, newer));
+        let trouble = terms.trouble().expect("trouble");
+        assert!(trouble.contains("moon=full"), "{trouble}");
+        let letter = terms.of_letter();
+        let again = Terms::read(None, Some(&letter.text()));
+        assert_eq!(again.every(), period);
+        assert_eq!(again.text(), "every=400\nmoon=full\ncolour=blue");
+        assert!(again.trouble().is_some());
+        for wrong in ["every=x", "cron=UTC", "cron=Nowhere/Town * * * * *", "="] {
+            assert!(
+                Terms::read(None, Some(wrong)).trouble().is_some(),
+                "{wrong}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_period_is_not_in_the_text_and_ends_with_a_letter() {
+        let terms = Terms::read(Some(Duration::from_secs(1)), None);
+        assert_eq!((&*terms.text(), terms.trouble()), ("", None));
+        assert_eq!(terms.of_letter(), Terms::default());
+    }
+
+    #[cfg(feature = "cron")]
+    #[test]
+    fn an_expression_comes_back_from_its_text() {
+        let text = "cron=Europe/Berlin 0 9 * * MON-FRI";
+        let terms = Terms::read(None, Some(text));
+        assert_eq!((&*terms.text(), terms.trouble()), (text, None));
+        assert!(
+            matches!(&terms.rhythm, Some(Rhythm::Cron(cron)) if cron.zone() == "Europe/Berlin")
+        );
+    }
+}
