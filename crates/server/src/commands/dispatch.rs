@@ -459,6 +459,8 @@ impl Turn<'_> {
                 self.ends_now();
             }
             self.state.refresh_time();
+            // It may have been for a change of rights.
+            self.follow_users(conn);
         }
         // Read after giving way: it may have been for a pause.
         let shared = self.state.seat.bits();

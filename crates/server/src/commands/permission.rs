@@ -8,6 +8,13 @@ use crate::commands::turn::Turn;
 use crate::users::{Denial, DenialContext, DeniedPart, Reason};
 
 impl Turn<'_> {
+    /// Looks the client's user up again, if the users have changed.
+    #[inline]
+    pub(crate) fn follow_users(&mut self, conn: &mut Connection) {
+        self.state.follow_settings();
+        conn.follow_users(&self.state.settings.users);
+    }
+
     /// Returns why the connection's user may not run a call, and notes it.
     #[cold]
     pub(crate) fn denied(

@@ -515,3 +515,52 @@ fn users_stand_in_a_file() {
         "{reply}"
     );
 }
+
+/// A script looked at the rights that its user had when it began.
+#[test]
+fn a_running_script_loses_the_rights_that_are_taken_away() {
+    let server = Server::start(&["--threads", "4"]);
+    let script = "for i = 1, 1e9 do local got = redis.pcall('GET', KEYS[1]) \
+                  if got and got.err then return got.err end end";
+    for change in [
+        &["ACL", "SETUSER", "bob", "-get"][..],
+        &["ACL", "SETUSER", "bob", "resetkeys"],
+        &["ACL", "DELUSER", "bob"],
+    ] {
+        let (mut admin, mut bob) = (server.client(), server.client());
+        set_user(&mut admin, "bob", &["on", "nopass", "~*", "+@all"]);
+        assert_eq!(bob.call(&["AUTH", "bob", "x"]), ok());
+        bob.send(&command(&["EVAL", script, "1", "a1"]));
+        // It has begun by then.
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        assert!(matches!(
+            admin.call(change),
+            Reply::Simple(_) | Reply::Integer(1)
+        ));
+        match bob.try_read() {
+            Some(reply) => assert!(text(&reply).contains("NOPERM"), "{change:?}: {reply:?}"),
+            None => assert_eq!(change[1], "DELUSER", "it was closed"),
+        }
+    }
+}
+
+/// Commands of one pipeline ran by the rights of its beginning.
+#[test]
+fn no_command_of_a_pipeline_begins_by_rights_of_before() {
+    let server = Server::start(&["--threads", "4"]);
+    let mut admin = server.client();
+    let pipeline = command(&["GET", "k"]).repeat(2_000);
+    for round in 0..150 {
+        let mut bob = server.client();
+        set_user(&mut admin, "bob", &["reset", "on", "nopass", "~*", "+@all"]);
+        assert_eq!(bob.call(&["AUTH", "bob", "x"]), ok());
+        assert_eq!(admin.call(&["SET", "k", "known"]), ok());
+        bob.send(&pipeline);
+        std::thread::sleep(std::time::Duration::from_micros(round * 20));
+        set_user(&mut admin, "bob", &["-get"]);
+        assert_eq!(admin.call(&["SET", "k", "secret"]), ok());
+        for _ in 0..2_000 {
+            assert_ne!(bob.read(), bulk("secret"));
+        }
+    }
+}

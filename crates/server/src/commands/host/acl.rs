@@ -101,8 +101,9 @@ impl Turn<'_> {
             },
             |_| {},
         )?;
-        self.state.follow_settings();
-        conn.follow_users(&self.state.settings.users);
+        self.follow_users(conn);
+        // Others follow when they step aside: then no command begins by the rights of before.
+        self.state.seat.wait_for_commands();
         server.users_changed(&self.state.settings.users, Some(conn.client.id));
         outcome.ok_or_else(|| error("ERR nothing was changed"))
     }

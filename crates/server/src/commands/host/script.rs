@@ -583,6 +583,8 @@ impl Run<'_, '_, '_> {
             return Err(error(AGAIN));
         }
         self.calls += 1;
+        // Its user's rights may have been taken away while it runs.
+        self.turn.follow_users(self.conn);
         let row = self.row(args)?;
         self.reach(row, args)?;
         let tells = !is_run_here(row);
@@ -692,6 +694,7 @@ impl Host for Run<'_, '_, '_> {
     }
 
     fn may_call(&mut self, args: Args<'_>) -> Option<bool> {
+        self.turn.follow_users(self.conn);
         named_by(args).map(|row| self.conn.user.check(row, args).is_ok())
     }
 
