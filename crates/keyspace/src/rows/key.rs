@@ -98,7 +98,7 @@ pub(super) const ROWS: &[Command] = &chapter(Group::Generic, "@keyspace", [
         "key [BY by-pattern:pattern] [LIMIT limit(offset:int count:int)] [GET \
             get-pattern:pattern...] [order(ASC|DESC)] [sorting=ALPHA] [STORE destination:key2]")
         .key("RO access").cost(Cost::all(500)).slow().reaches().adds(Adds::Copy)
-        .in_categories("@keyspace @set @sortedset @list @dangerous")
+        .in_categories("@set @sortedset @list @dangerous")
         .says("Sorts the elements in a list, a set, or a sorted set, optionally storing the \
             result.")
         .complexity("O(N+M*log(M)) where N is the number of elements in the list or set to sort, \
@@ -108,7 +108,7 @@ pub(super) const ROWS: &[Command] = &chapter(Group::Generic, "@keyspace", [
         "key [BY by-pattern:pattern] [LIMIT limit(offset:int count:int)] [GET \
             get-pattern:pattern...] [order(ASC|DESC)] [sorting=ALPHA]")
         .since("7.0.0").key("RO access").cost(Cost::all(500)).slow().reaches()
-        .in_categories("@keyspace @set @sortedset @list @dangerous")
+        .in_categories("@set @sortedset @list @dangerous")
         .says("Returns the sorted elements of a list, a set, or a sorted set.")
         .complexity("O(N+M*log(M)) where N is the number of elements in the list or set to sort, \
             and M the number of returned elements. When the elements are not sorted, complexity is \
