@@ -15,6 +15,7 @@ use super::file::{self, FileSettings};
 use super::flags::command;
 use super::foreign::ForeignLines;
 use super::manual;
+use super::named_file::open_regular;
 use super::print::{FileForm, as_file};
 use super::settings::Settings;
 use super::table::keys;
@@ -215,7 +216,7 @@ fn file_of(matches: &ArgMatches) -> Result<Option<&Path>, Refusal> {
 /// together.
 fn complete(settings: &mut Settings) -> Result<(), String> {
     if !settings.user_file.is_empty() {
-        settings.users = file::read_users(settings, |path| std::fs::File::open(path))?;
+        settings.users = file::read_users(settings, open_regular)?;
     }
     settings.derive();
     settings.check()
