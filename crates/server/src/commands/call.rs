@@ -3,6 +3,8 @@
 use tidewheel_keyspace::Command;
 use tidewheel_resp::Args;
 
+use crate::config::{self, ConfigKey};
+
 /// The most arguments of a call that are kept; the last of them may give the number of the others.
 const ARGS_MAX: usize = 32;
 
@@ -56,9 +58,17 @@ fn is_secret(name: &str, args: Args<'_>, at: usize) -> bool {
         "auth" => at > 0,
         "acl|setuser" | "acl|deluser" | "acl|getuser" => at > 1,
         "hello" => (2.max(at.saturating_sub(2))..at).any(|before| is_word(args, before, "auth")),
-        "config|set" => at > 2 && at % 2 == 1 && is_word(args, at - 1, "requirepass"),
+        // What a user may run is tried with its words.
+        "acl|dryrun" => at > 3,
+        "config|set" => at > 2 && at % 2 == 1 && is_secret_setting(args, at - 1),
         _ => false,
     }
+}
+
+fn is_secret_setting(args: Args<'_>, at: usize) -> bool {
+    let name = args.get(at).and_then(|name| str::from_utf8(name).ok());
+    let key = name.and_then(config::key);
+    key.is_some_and(ConfigKey::is_secret)
 }
 
 fn is_word(args: Args<'_>, at: usize, word: &str) -> bool {
@@ -99,6 +109,14 @@ mod tests {
         assert_eq!(
             seen(&["CONFIG", "SET", "timeout", "1", "RequirePass", "p"]),
             ["CONFIG", "SET", "timeout", "1", "RequirePass", hidden]
+        );
+        assert_eq!(
+            seen(&["CONFIG", "SET", "tls-key-file-pass", "p"]),
+            ["CONFIG", "SET", "tls-key-file-pass", hidden]
+        );
+        assert_eq!(
+            seen(&["ACL", "DRYRUN", "u", "AUTH", "p"]),
+            ["ACL", "DRYRUN", "u", "AUTH", hidden]
         );
         assert_eq!(seen(&["SET", "auth", "p"]), ["SET", "auth", "p"]);
     }
