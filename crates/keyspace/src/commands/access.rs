@@ -132,11 +132,15 @@ fn flags_of_bitfield(call: Args<'_>) -> &'static str {
     "RO access"
 }
 
-/// SET reads the old value if it is asked to. A time that is spelt `GET` counts too, as in the
-/// public servers.
+/// SET reads the old value if it is asked to, and tells of it if it compares. A time that is spelt
+/// so counts too, as in the public servers.
 fn flags_of_set(call: Args<'_>) -> &'static str {
-    let mut options = call.iter().skip(3);
-    match options.any(|option| option.eq_ignore_ascii_case(b"GET")) {
+    let reads = ["GET", "IFEQ", "IFNE"];
+    let is_one = |option: &[u8]| {
+        let mut reads = reads.iter();
+        reads.any(|word| option.eq_ignore_ascii_case(word.as_bytes()))
+    };
+    match call.iter().skip(3).any(is_one) {
         true => "RW access update",
         false => "OW update",
     }

@@ -564,3 +564,14 @@ fn no_command_of_a_pipeline_begins_by_rights_of_before() {
         }
     }
 }
+
+#[test]
+fn who_may_only_write_compares_nothing() {
+    let (_server, mut admin, mut bob) = with_bob(&["%W~k", "+@all"]);
+    assert_eq!(admin.call(&["SET", "k", "secret"]), ok());
+    assert_eq!(bob.call(&["SET", "k", "v", "KEEPTTL"]), ok());
+    for option in [&["GET"][..], &["IFEQ", "guess"], &["ifne", "guess"]] {
+        let words = [&["SET", "k", "v"], option].concat();
+        assert!(is_denied(&bob.call(&words)), "{option:?}");
+    }
+}
