@@ -102,6 +102,10 @@ pub(crate) fn read(text: &str) -> Result<FileSettings, Vec<String>> {
     // Behind all other lines: what a line says of the default user holds more than requirepass.
     for (number, words) in users {
         match apply_user(&words, &mut file.settings) {
+            Ok(name) if file.users.contains(&name) => {
+                let name = String::from_utf8_lossy(&name);
+                wrong.push((number, format!("user '{}' comes twice", shown(&name))));
+            }
             Ok(name) => drop(file.users.insert(name)),
             Err(why) => wrong.push((number, why)),
         }
@@ -251,7 +255,7 @@ mod tests {
     #[test]
     fn every_mistake_is_named_with_its_line_its_key_and_its_value() {
         let text = "port 1\nmasterauth secret\nport x\nport\nuser\nrequirepass \"open\n*1\n\
-                    timeout 5\nmaxmemry 1\nuser a +nope\n";
+                    timeout 5\nmaxmemry 1\nuser a +nope\nuser b on\nuser b off\n";
         let expected = [
             "line 2: there is no key 'masterauth'",
             "line 3: port 'x': argument couldn't be parsed into an integer",
@@ -261,6 +265,7 @@ mod tests {
             "line 7: a key cannot begin with '*'",
             "line 9: there is no key 'maxmemry': did you mean 'maxmemory'?",
             "line 10: Error in ACL SETUSER modifier '+nope': Unknown command or category name in ACL",
+            "line 12: user 'b' comes twice",
         ];
         assert_eq!(read(text).expect_err("wrong"), expected);
         let wrong = read(&"nothing\n".repeat(1_000)).expect_err("wrong");

@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn users_keep_their_lines_change_come_and_go() {
-        let text = "user a on ~x\n# b\nuser b on >p (+get ~y)\nuser c on\nuser c off\n";
+        let text = "user a on ~x\n# b\nuser b on >p (+get ~y)\nuser c on\n";
         let mut settings = changed(text, &[]);
         set_user(&mut settings, "b", &["off", "resetpass"]);
         set_user(&mut settings, "d", &["~\"q\""]);
