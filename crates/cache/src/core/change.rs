@@ -130,6 +130,27 @@ impl<K, V, S> Inner<K, V, S> {
         result
     }
 
+    /// As [`begin`](Self::begin), and reads the clock under the lock.
+    fn begin_now<'a>(&'a self, cell: &'a ShardCell<K, V>) -> (Hold<'a, K, V, S>, Moment) {
+        // A user's clock may take its time.
+        let given = self.time.given_now();
+        let hold = self.begin(cell);
+        (hold, given.unwrap_or_else(|| self.time.now()))
+    }
+
+    /// As [`hold`](Self::hold), at a time that was read under the lock: for who claims a key. Once
+    /// it leads a flight it must not wait for a listener, which may wait for the flight.
+    pub(crate) fn hold_now<R>(
+        &self,
+        cell: &ShardCell<K, V>,
+        change: impl FnOnce(&mut Shard<K, V>, Moment) -> R,
+    ) -> R {
+        let (mut hold, now) = self.begin_now(cell);
+        let result = hold.change(|shard| change(shard, now));
+        hold.end();
+        result
+    }
+
     /// Ends a hold of a shard that has left something to be done.
     #[inline(never)]
     fn release(&self, cell: &ShardCell<K, V>, mut shard: WriteGuard<'_, Shard<K, V>>) {
@@ -189,10 +210,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         cell: &ShardCell<K, V>,
         change: impl FnOnce(&mut Shard<K, V>, Moment) -> R,
     ) -> R {
-        // A user's clock may take its time.
-        let given = self.time.given_now();
-        let mut hold = self.begin(cell);
-        let now = given.unwrap_or_else(|| self.time.now());
+        let (mut hold, now) = self.begin_now(cell);
         let (result, after) = hold.change_fully(|shard| change(shard, now));
         hold.end();
         self.finish(cell, after);

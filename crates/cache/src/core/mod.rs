@@ -1,5 +1,5 @@
-//! The core of a cache: shards and their locks, liveness of entries, eviction and removal, delivery
-//! of events.
+//! What the shards of a cache share: the rules, the clock, the listener, those who work for it.
+//! Here a shard is locked, and here is done what a change leaves to do after unlocking.
 //!
 //! # One look-up, step by step
 //!

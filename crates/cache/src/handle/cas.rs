@@ -309,6 +309,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
                     entry = Some((key, value));
                     return Err(latch);
                 }
+                prepared.now = now;
                 let (key, value) = match decide(shard, prepared, (key, value), now) {
                     Ok(decided) => decided,
                     Err((refused, error)) => return Ok((Some(refused), Err(error))),

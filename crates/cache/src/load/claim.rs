@@ -158,7 +158,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         let hash = request.hash;
         let shared: &Arc<K> = request.key.as_ref().expect("taken by the call that leads");
         let key = &**shared;
-        let claim = self.change(self.cell(hash), |shard, now| {
+        let claim = self.hold_now(self.cell(hash), |shard, now| {
             let there = shard.find(hash, key);
             let slot = there.filter(|slot| shard.is_live(&self.rules, *slot, now));
             let flight = shard.flights.find(hash.0, |stored| stored == key).cloned();

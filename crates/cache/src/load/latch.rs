@@ -193,7 +193,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
             value, lifetime, ..
         } = loaded;
         let result = value.clone();
-        let prepared = self.prepare(hash, &key, &value, &lifetime);
+        let mut prepared = self.prepare(hash, &key, &value, &lifetime);
         let mut value = Some(value);
         let put = latched.open(|shard, cleared, now| {
             let was_there = shard.find_live(&self.rules, hash, &*key, now).is_some();
@@ -210,6 +210,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
             }
             shard.forget_negative(hash, |stored| *stored == *key);
             let (key, new) = own(key, &mut value)?;
+            prepared.now = now;
             let is_stored = shard.put(&self.rules, hash, key, new, &prepared);
             Ok(is_stored.then_some(was_there))
         });
@@ -227,10 +228,9 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
         let result = value.clone();
         let weight = self.rules.config.weight(&key, &value);
         let fits = self.fits(hash, &key, weight);
-        let now = self.time.now();
         let mut value = Some(value);
-        let put = latched.open(|shard, _, present| {
-            let Some(slot) = shard.find_live(&self.rules, hash, &*key, present) else {
+        let put = latched.open(|shard, _, now| {
+            let Some(slot) = shard.find_live(&self.rules, hash, &*key, now) else {
                 return Err(key);
             };
             let prepared = self.as_before(shard, slot, weight, fits, now);

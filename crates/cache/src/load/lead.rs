@@ -179,7 +179,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
         let Some(key) = self.key.take() else { return };
         // What is not stored is dropped after the lock is released.
         let mut value = Some(value);
-        let unused = inner.change(inner.cell(hash), |shard, _| {
+        let unused = inner.change(inner.cell(hash), |shard, now| {
             if !self.counts(shard, &key) {
                 return Some(key);
             }
@@ -188,6 +188,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
                 Err(key) => return Some(key),
             };
             shard.forget_negative(hash, |stored| *stored == key);
+            prepared.now = now;
             match lives_on {
                 true => shard.live_on(&inner.rules, hash, key, new, &prepared),
                 false => shard.put(&inner.rules, hash, key, new, &prepared),

@@ -113,7 +113,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             return;
         };
         let key = Arc::new(key);
-        let flight = self.change(self.cell(hash), |shard, now| {
+        let flight = self.hold_now(self.cell(hash), |shard, now| {
             let slot = shard.find_live(&self.rules, hash, &*key, now)?;
             let wanted = !shard.closed
                 && shard.is_due(slot, now)
@@ -221,7 +221,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     /// Takes the lead of a flight: its key, and what the next value has of the entry.
     fn take_flight(&self, job: &Job<V>) -> Option<(Arc<K>, Inherited<'_, K, V, S>)> {
         let Job { hash, flight } = job;
-        self.change(self.cell(*hash), |shard, now| {
+        self.hold_now(self.cell(*hash), |shard, now| {
             let key = Arc::clone(shard.flights.key_of(hash.0, flight)?);
             let slot = shard.find_live(&self.rules, *hash, &*key, now);
             if let Some(slot) = slot.filter(|_| flight.take()) {

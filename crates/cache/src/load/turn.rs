@@ -182,7 +182,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Inner<K, V, S> {
             value, lifetime, ..
         } = loaded;
         let prepared = self.prepare(turn.hash, turn.key, &value, &lifetime);
-        self.store_in_turn(turn, value, |_, _| prepared)
+        self.store_in_turn(turn, value, |_, _, now| Prepared { now, ..prepared })
     }
 
     fn update_in_turn(
@@ -192,8 +192,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Inner<K, V, S> {
     ) -> Result<AsyncComputed<V>, Superseded> {
         let weight = self.rules.config.weight(turn.key, &value);
         let fits = self.fits(turn.hash, turn.key, weight);
-        let now = self.time.now();
-        self.store_in_turn(turn, value, |shard, slot| {
+        self.store_in_turn(turn, value, |shard, slot, now| {
             let slot = slot.expect("what the closure has seen is there");
             self.as_before(shard, slot, weight, fits, now)
         })
@@ -204,7 +203,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Inner<K, V, S> {
         &'p self,
         turn: &KeyTurn<'_, K, V, S>,
         value: V,
-        prepare: impl FnOnce(&Shard<K, V>, Option<Slot>) -> Prepared<'p>,
+        prepare: impl FnOnce(&Shard<K, V>, Option<Slot>, Moment) -> Prepared<'p>,
     ) -> Result<AsyncComputed<V>, Superseded> {
         let KeyTurn { hash, key, .. } = *turn;
         let result = Quiet::new(value.clone(), &self.counters);
@@ -212,7 +211,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Inner<K, V, S> {
         let mut entry = Some((key.clone(), value));
         let stored = self.change(self.cell(hash), |shard, now| {
             let slot = turn.unchanged(&self.rules, shard, now)?;
-            let prepared = prepare(shard, slot);
+            let prepared = prepare(shard, slot, now);
             shard.forget_negative(hash, |stored| stored == key);
             let (key, value) = entry.take().expect("stored once");
             Ok(shard.put(&self.rules, hash, key, value, &prepared))

@@ -18,6 +18,7 @@ pub(crate) struct Prepared<'a> {
     pub(crate) attributes: Attributes,
     /// The tags that `attributes.label` stands for.
     pub(crate) tags: HeldTags<'a>,
+    /// When it is stored, as far as that is known.
     pub(crate) now: Moment,
     /// True if the entry is no heavier than the whole capacity.
     pub(crate) fits: bool,

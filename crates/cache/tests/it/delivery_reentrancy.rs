@@ -195,3 +195,43 @@ fn a_loader_or_closure_that_closes_its_cache_and_panics_leaves_no_event_untold()
         assert_eq!(told(&told_of).len(), 10);
     }
 }
+
+/// Who began a load waited for its turn to call the listener, and the listener waited for the load.
+#[test]
+fn who_begins_a_load_waits_for_no_listener() {
+    ends("loader and listener are done", || {
+        let slot: Arc<OnceLock<WeakCache<u64, u64>>> = Arc::default();
+        let own = Arc::clone(&slot);
+        let (say, listening) = channel();
+        let (enter, entered) = channel::<()>();
+        let entered = Mutex::new(entered);
+        let (cache, told_of) = told_by(full_at(1).shards(1), move |removal| {
+            if removal.key == 5 {
+                say.send(()).expect("the test listens");
+                heard(&entered.lock().expect("whole"), "the load has begun");
+                let cache = own.get().and_then(WeakCache::upgrade).expect("it is open");
+                assert_eq!(cache.get_or_load(70, || 0), 71);
+            }
+        });
+        assert!(slot.set(cache.downgrade()).is_ok());
+        let remove = |key| {
+            let cache = cache.clone();
+            thread::spawn(move || cache.remove(&key))
+        };
+        let first = remove(5);
+        heard(&listening, "the listener is called");
+        // Its event waits in the shard, and it waits for the listener.
+        let second = remove(6);
+        while cache.contains_key(&6) {
+            thread::yield_now();
+        }
+        let loaded = cache.get_or_load(70, || {
+            enter.send(()).expect("the listener waits");
+            71
+        });
+        assert_eq!(loaded, 71);
+        assert_eq!(first.join().expect("no panic"), Some(5));
+        assert_eq!(second.join().expect("no panic"), Some(6));
+        assert_eq!(told(&told_of), [5, 6]);
+    });
+}
