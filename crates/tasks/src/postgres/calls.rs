@@ -1,5 +1,6 @@
 //! The calls of the trait, as statements.
 
+use std::slice::from_mut;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,9 +20,10 @@ use crate::shape::timestamp::Timestamp;
 use crate::store::{Ask, Failure, TaskStore, Wake};
 
 impl TaskStore for PostgresStore {
-    async fn schedule(&self, task: Task) -> Result<Timestamp, StoreError> {
+    async fn schedule(&self, mut task: Task) -> Result<Timestamp, StoreError> {
         task.check()?;
-        let order = Order::of(self.settled(task).await?);
+        self.settle(from_mut(&mut task)).await?;
+        let order = Order::of(task);
         let rows = self
             .query(StatementName::Schedule, &order.parameters(&self.queue))
             .await?;
@@ -30,7 +32,9 @@ impl TaskStore for PostgresStore {
 
     async fn schedule_many(&self, tasks: Vec<Task>) -> Result<Vec<Timestamp>, StoreError> {
         let (ids, tasks) = Many::of(tasks)?.into_parts();
-        let orders = Orders::of(self.all_settled(tasks).await?);
+        let mut tasks: Vec<Task> = tasks.into_values().collect();
+        self.settle(&mut tasks).await?;
+        let orders = Orders::of(tasks);
         let rows = self
             .query(StatementName::ScheduleMany, &orders.parameters(&self.queue))
             .await?;

@@ -17,6 +17,7 @@ mod sql;
 mod tables;
 
 use std::fmt;
+use std::slice::from_mut;
 use std::sync::Arc;
 
 use tokio_postgres::error::SqlState;
@@ -24,7 +25,7 @@ use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Config, GenericClient, NoTls, Row, Socket};
 
-use self::rhythms::settled_in;
+use self::rhythms::settle_in;
 use self::rows::{Named, Order, Orders, dues, number, verdicts};
 use self::session::{Link, StatementName, engine_error};
 use crate::shape::claim::{Claim, Verdict};
@@ -117,10 +118,11 @@ impl PostgresStore {
     pub async fn schedule_in(
         &self,
         client: &impl GenericClient,
-        task: Task,
+        mut task: Task,
     ) -> Result<Timestamp, StoreError> {
         task.check()?;
-        let order = Order::of(settled_in(client, task).await?);
+        settle_in(client, from_mut(&mut task)).await?;
+        let order = Order::of(task);
         let parameters = order.parameters(&self.queue);
         let row = client.query_one(sql::SCHEDULE, &parameters).await;
         let row = row.map_err(engine_error)?;
@@ -138,11 +140,9 @@ impl PostgresStore {
         tasks: Vec<Task>,
     ) -> Result<Vec<Timestamp>, StoreError> {
         let (ids, tasks) = Many::of(tasks)?.into_parts();
-        let mut settled = Vec::with_capacity(tasks.len());
-        for task in tasks.into_values() {
-            settled.push(settled_in(client, task).await?);
-        }
-        let orders = Orders::of(settled);
+        let mut tasks: Vec<Task> = tasks.into_values().collect();
+        settle_in(client, &mut tasks).await?;
+        let orders = Orders::of(tasks);
         let parameters = orders.parameters(&self.queue);
         let rows = client.query(sql::SCHEDULE_MANY, &parameters).await;
         Ok(Many::dues(&ids, &dues(&rows.map_err(engine_error)?)))

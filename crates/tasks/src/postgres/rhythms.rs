@@ -1,7 +1,6 @@
 //! Rhythms are computed here, and not by the database: by its time, which is asked for first.
 
 use std::borrow::Borrow;
-use std::collections::BTreeMap;
 
 use tokio_postgres::GenericClient;
 
@@ -20,47 +19,33 @@ fn is_open(task: &Task) -> bool {
     task.terms.rhythm.is_some() && task.terms.every().is_none()
 }
 
-fn settle(task: Task, now: Timestamp) -> Task {
-    let due = Due::At(task.first_due(now));
-    Task { due, ..task }
+/// Gives the first run of each open task its time.
+fn settle(tasks: &mut [Task], now: Timestamp) {
+    for task in tasks.iter_mut().filter(|task| is_open(task)) {
+        task.due = Due::At(task.first_due(now));
+    }
 }
 
-/// A task whose first run has its time, by a caller's own connection.
-pub(super) async fn settled_in(
+/// Gives first runs their times, by a caller's own connection, which is asked for the time once.
+pub(super) async fn settle_in(
     client: &impl GenericClient,
-    task: Task,
-) -> Result<Task, StoreError> {
-    if !is_open(&task) {
-        return Ok(task);
+    tasks: &mut [Task],
+) -> Result<(), StoreError> {
+    if tasks.iter().any(is_open) {
+        let row = client.query_one(sql::NOW, &[]).await;
+        let row = row.map_err(engine_error)?;
+        settle(tasks, Timestamp(number(&row, 0)));
     }
-    let row = client.query_one(sql::NOW, &[]).await;
-    let row = row.map_err(engine_error)?;
-    Ok(settle(task, Timestamp(number(&row, 0))))
+    Ok(())
 }
 
 impl PostgresStore {
-    /// A task whose first run has its time.
-    pub(super) async fn settled(&self, task: Task) -> Result<Task, StoreError> {
-        match is_open(&task) {
-            true => Ok(settle(task, self.now().await?)),
-            false => Ok(task),
+    /// Gives first runs their times.
+    pub(super) async fn settle(&self, tasks: &mut [Task]) -> Result<(), StoreError> {
+        if tasks.iter().any(is_open) {
+            settle(tasks, self.now().await?);
         }
-    }
-
-    /// Many such tasks, at the same time.
-    pub(super) async fn all_settled(
-        &self,
-        tasks: BTreeMap<String, Task>,
-    ) -> Result<Vec<Task>, StoreError> {
-        if !tasks.values().any(is_open) {
-            return Ok(tasks.into_values().collect());
-        }
-        let now = self.now().await?;
-        let settled = tasks.into_values().map(|task| match is_open(&task) {
-            true => settle(task, now),
-            false => task,
-        });
-        Ok(settled.collect())
+        Ok(())
     }
 
     /// The next runs of claims; null for those that have none.
