@@ -335,13 +335,6 @@ impl Seat {
         taken.then_some(Exclusive { seat: self, ends })
     }
 
-    /// Waits until every other thread has ended the command that it runs now, unless one of them
-    /// stays inside for long. What was published before is seen by all commands that begin
-    /// afterwards. Nothing may be locked.
-    pub fn wait_for_commands(&mut self) {
-        drop(self.try_exclusive());
-    }
-
     /// As [`exclusive`](Self::exclusive), until [`give_back`](Self::give_back): for several
     /// commands in a row. Meanwhile the seat counts as inside. False if another stays inside for
     /// long: then nothing has changed.

@@ -55,6 +55,17 @@ impl Keyspace {
         Ok(NoLongCommands(self))
     }
 
+    /// Waits until the commands have ended that other threads run now: those that begin afterwards
+    /// see what was published before. Nothing may be locked.
+    ///
+    /// If a long command or a script runs, it does not wait: everybody else would stand still for
+    /// as long.
+    pub fn wait_for_commands(&self, seat: &mut Seat) {
+        if let Ok(alone) = self.without_long_commands() {
+            drop(alone.alone(seat));
+        }
+    }
+
     /// Parks a client until no other has the shards that its command needs. Then
     /// [`Hooks::go_on`](crate::Hooks::go_on) is called once. `None` if it may try again at once:
     /// but others should have their turn before.

@@ -132,15 +132,14 @@ fn flags_of_bitfield(call: Args<'_>) -> &'static str {
     "RO access"
 }
 
-/// SET reads the old value if it is asked to, and tells of it if it compares. A time that is spelt
-/// so counts too, as in the public servers.
+/// SET reads the old value to reply it, or to compare it: the reply says how that ended. A time
+/// that is spelt as such an option counts too, as in the public servers.
 fn flags_of_set(call: Args<'_>) -> &'static str {
-    let reads = ["GET", "IFEQ", "IFNE"];
-    let is_one = |option: &[u8]| {
-        let mut reads = reads.iter();
-        reads.any(|word| option.eq_ignore_ascii_case(word.as_bytes()))
+    let reads = |option: &[u8]| {
+        let options: [&[u8]; 3] = [b"GET", b"IFEQ", b"IFNE"];
+        options.iter().any(|one| option.eq_ignore_ascii_case(one))
     };
-    match call.iter().skip(3).any(is_one) {
+    match call.iter().skip(3).any(reads) {
         true => "RW access update",
         false => "OW update",
     }

@@ -58,7 +58,7 @@ fn is_secret(name: &str, args: Args<'_>, at: usize) -> bool {
         "auth" => at > 0,
         "acl|setuser" | "acl|deluser" | "acl|getuser" => at > 1,
         "hello" => (2.max(at.saturating_sub(2))..at).any(|before| is_word(args, before, "auth")),
-        // What a user may run is tried with its words.
+        // The words after the user's name are another call, such as AUTH.
         "acl|dryrun" => at > 3,
         "config|set" => at > 2 && at % 2 == 1 && is_secret_setting(args, at - 1),
         _ => false,

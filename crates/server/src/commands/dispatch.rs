@@ -461,6 +461,8 @@ impl Turn<'_> {
             self.state.refresh_time();
             // It may have been for a change of rights.
             self.follow_users(conn);
+        } else if conn.checks & checks::LIMITED != 0 {
+            self.follow_users(conn);
         }
         // Read after giving way: it may have been for a pause.
         let shared = self.state.seat.bits();

@@ -575,3 +575,30 @@ fn who_may_only_write_compares_nothing() {
         assert!(is_denied(&bob.call(&words)), "{option:?}");
     }
 }
+
+/// The change waited for the command, and all loops for the change.
+#[test]
+fn a_change_of_rights_waits_for_no_long_command() {
+    let server = Server::start(&["--threads", "4"]);
+    let (mut admin, mut other, mut busy) = (server.client(), server.client(), server.client());
+    let members: Vec<String> = (0..300_000).map(|n| n.to_string()).collect();
+    for some in members.chunks(1_000) {
+        let words: Vec<&str> = ["SADD", "large"]
+            .into_iter()
+            .chain(some.iter().map(String::as_str))
+            .collect();
+        busy.call(&words);
+    }
+    busy.send(&command(&[
+        "SUNIONSTORE",
+        "copy",
+        "large",
+        "large",
+        "large",
+    ]));
+    std::thread::sleep(std::time::Duration::from_millis(30));
+    set_user(&mut admin, "bob", &["on", "nopass", "+get"]);
+    assert_eq!(other.call(&["PING"]), crate::common::simple("PONG"));
+    assert!(busy.is_silent(), "the command should take longer");
+    assert_eq!(busy.read(), Reply::Integer(300_000));
+}

@@ -103,7 +103,8 @@ impl Turn<'_> {
         )?;
         self.follow_users(conn);
         // Others follow when they step aside: then no command begins by the rights of before.
-        self.state.seat.wait_for_commands();
+        // Beside a long command they may, until their turns end.
+        server.keyspace.wait_for_commands(&mut self.state.seat);
         server.users_changed(&self.state.settings.users, Some(conn.client.id));
         outcome.ok_or_else(|| error("ERR nothing was changed"))
     }
