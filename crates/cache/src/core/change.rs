@@ -1,6 +1,7 @@
 //! A change of a shard: one hold of its lock, and what the change leaves to be done afterwards.
 
 use std::hash::{BuildHasher, Hash};
+use std::ops::{Deref, DerefMut};
 
 use equivalent::Equivalent;
 use tidewheel_time::Moment;
@@ -13,95 +14,83 @@ use crate::shard::garbage::Garbage;
 use crate::shard::hash::Hashed;
 use crate::sync::{Ordering::Relaxed, WriteGuard};
 
-/// A shard that is held for writing; what it has made necessary is done at its end, though a change
-/// has panicked.
+/// A hold gives up its shard only where it ends.
+const HELD: &str = "held to the end";
+
+/// A shard that is held for writing. When it is dropped, though a change has panicked, it
+/// publishes the next deadline, drops what was removed, and wakes who must know.
 pub(crate) struct Hold<'a, K, V, S> {
     inner: &'a Inner<K, V, S>,
     cell: &'a ShardCell<K, V>,
     shard: Option<WriteGuard<'a, Shard<K, V>>>,
 }
 
-/// What a caller does after it has released the lock.
-pub(crate) struct AfterUnlock {
-    /// What the entry that was stored last needs of other shards.
-    wanted: ShardRequest,
-    /// True if there are events to deliver.
-    events: bool,
+impl<K, V, S> Deref for Hold<'_, K, V, S> {
+    type Target = Shard<K, V>;
+
+    #[inline(always)]
+    fn deref(&self) -> &Shard<K, V> {
+        self.shard.as_ref().expect(HELD)
+    }
 }
 
-impl<K, V, S> Hold<'_, K, V, S> {
+impl<K, V, S> DerefMut for Hold<'_, K, V, S> {
     #[inline(always)]
-    pub(crate) fn change<R>(&mut self, change: impl FnOnce(&mut Shard<K, V>) -> R) -> R {
-        change(self.shard.as_mut().expect("held to the end"))
-    }
-
-    /// As [`change`](Self::change), by a caller who is to do more afterwards.
-    #[inline(always)]
-    pub(crate) fn change_fully<R>(
-        &mut self,
-        change: impl FnOnce(&mut Shard<K, V>) -> R,
-    ) -> (R, AfterUnlock) {
-        self.change(|shard| {
-            let result = change(shard);
-            let effects = &mut shard.effects;
-            let after = AfterUnlock {
-                wanted: std::mem::take(&mut effects.wanted),
-                events: !effects.outbox.is_empty(),
-            };
-            (result, after)
-        })
-    }
-
-    #[inline(always)]
-    pub(crate) fn cell(&self) -> &ShardCell<K, V> {
-        self.cell
-    }
-
-    #[inline(always)]
-    pub(crate) fn end(&mut self) {
-        let Some(mut shard) = self.shard.take() else {
-            return;
-        };
-        if shard.leaves_nothing() && !self.cell.became_untidy(&shard) {
-            shard.store.end_change();
-            return;
-        }
-        self.inner.release(self.cell, shard);
-    }
-
-    /// As [`end`](Self::end), for a hold in which nothing has left the store, and only a deadline
-    /// is to be published.
-    #[inline(always)]
-    pub(crate) fn end_soon(&mut self) {
-        if let Some(shard) = &mut self.shard {
-            if shard.republish {
-                return self.end_apart();
-            }
-            shard.store.end_change();
-            self.shard = None;
-        }
-    }
-
-    /// Ends the hold as usual, in a function of its own, so that the quick way is compiled into its
-    /// place.
-    #[cold]
-    #[inline(never)]
-    fn end_apart(&mut self) {
-        self.end();
+    fn deref_mut(&mut self) -> &mut Shard<K, V> {
+        self.shard.as_mut().expect(HELD)
     }
 }
 
 impl<K, V, S> Drop for Hold<'_, K, V, S> {
     #[inline(always)]
     fn drop(&mut self) {
-        if self.shard.is_some() {
-            self.end_apart();
+        if let Some(shard) = self.shard.take() {
+            self.inner.release(self.cell, shard);
         }
     }
 }
 
+impl<K: Hash + Eq, V, S: BuildHasher> Hold<'_, K, V, S> {
+    /// Ends a caller's hold. Afterwards, unlocked:
+    ///
+    /// 1. If the entry that was stored last lacks weight, it takes that from other shards, or
+    ///    evicts.
+    /// 2. If the capacity has shrunk, it takes back what shards owe.
+    /// 3. If the queue of events is full, it delivers some, unless this thread holds a shard of
+    ///    another cache, which the listener may need.
+    #[inline(always)]
+    pub(crate) fn settle(mut self) {
+        let Some(mut shard) = self.shard.take() else {
+            return;
+        };
+        let (inner, cell) = (self.inner, self.cell);
+        let wanted = std::mem::take(&mut shard.effects.wanted);
+        let events = !shard.effects.outbox.is_empty();
+        if shard.leaves_nothing() && !cell.became_untidy(&shard) {
+            shard.store.end_change();
+            drop(shard);
+        } else {
+            inner.release(cell, shard);
+        }
+        if wanted != ShardRequest::Nothing || events {
+            inner.help(cell, wanted);
+        }
+    }
+
+    /// As [`settle`](Self::settle), of a hold that has only overwritten a value, with nothing in
+    /// the way.
+    #[inline(always)]
+    pub(crate) fn settle_overwritten(mut self) {
+        if self.republish {
+            return;
+        }
+        self.store.end_change();
+        self.shard = None;
+    }
+}
+
 impl<K, V, S> Inner<K, V, S> {
-    /// Locks a shard for writing. Its end does what the changes have made necessary.
+    /// Locks a shard for writing.
     #[inline(always)]
     pub(crate) fn begin<'a>(&'a self, cell: &'a ShardCell<K, V>) -> Hold<'a, K, V, S> {
         let mut shard = cell.lock.write(self.id());
@@ -114,8 +103,7 @@ impl<K, V, S> Inner<K, V, S> {
         }
     }
 
-    /// Changes a shard under its lock, then publishes the next deadline, drops what was removed,
-    /// and wakes who must know.
+    /// Changes a shard under its lock.
     ///
     /// For drivers, which must not be kept waiting by a listener, nor call one while they drive;
     /// and for changes by which nothing leaves and nothing is stored.
@@ -124,13 +112,11 @@ impl<K, V, S> Inner<K, V, S> {
         cell: &ShardCell<K, V>,
         change: impl FnOnce(&mut Shard<K, V>) -> R,
     ) -> R {
-        let mut hold = self.begin(cell);
-        let result = hold.change(change);
-        hold.end();
-        result
+        change(&mut self.begin(cell))
     }
 
     /// As [`begin`](Self::begin), and reads the clock under the lock.
+    #[inline(always)]
     fn begin_now<'a>(&'a self, cell: &'a ShardCell<K, V>) -> (Hold<'a, K, V, S>, Moment) {
         // A user's clock may take its time.
         let given = self.time.given_now();
@@ -146,12 +132,10 @@ impl<K, V, S> Inner<K, V, S> {
         change: impl FnOnce(&mut Shard<K, V>, Moment) -> R,
     ) -> R {
         let (mut hold, now) = self.begin_now(cell);
-        let result = hold.change(|shard| change(shard, now));
-        hold.end();
-        result
+        change(&mut hold, now)
     }
 
-    /// Ends a hold of a shard that has left something to be done.
+    /// Ends a hold of a shard.
     #[inline(never)]
     fn release(&self, cell: &ShardCell<K, V>, mut shard: WriteGuard<'_, Shard<K, V>>) {
         let mut earlier = None;
@@ -197,38 +181,23 @@ impl<K, V, S> Inner<K, V, S> {
 }
 
 impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
-    /// Changes a shard as a caller: does what [`hold`](Self::hold) does, at a time that was read
-    /// under the lock. Afterwards, unlocked:
-    ///
-    /// 1. If the entry that `change` has stored lacks weight, it takes that from other shards, or
-    ///    evicts.
-    /// 2. If the capacity has shrunk, it takes back what shards owe.
-    /// 3. If the queue of events is full, it delivers some, unless this thread holds a shard of
-    ///    another cache, which the listener may need.
+    /// Changes a shard as a caller, at a time that was read under the lock, and
+    /// [settles](Hold::settle) what that leaves to do.
     pub(crate) fn change<R>(
         &self,
         cell: &ShardCell<K, V>,
         change: impl FnOnce(&mut Shard<K, V>, Moment) -> R,
     ) -> R {
         let (mut hold, now) = self.begin_now(cell);
-        let (result, after) = hold.change_fully(|shard| change(shard, now));
-        hold.end();
-        self.finish(cell, after);
+        let result = change(&mut hold, now);
+        hold.settle();
         result
     }
 
-    /// Does what is left to do after a caller's hold.
-    #[inline(always)]
-    pub(crate) fn finish(&self, cell: &ShardCell<K, V>, after: AfterUnlock) {
-        if after.wanted != ShardRequest::Nothing || after.events {
-            self.finish_apart(cell, after);
-        }
-    }
-
+    /// Does for other shards, and for the listener, what a caller's hold has left to do.
     #[cold]
     #[inline(never)]
-    fn finish_apart(&self, cell: &ShardCell<K, V>, after: AfterUnlock) {
-        let AfterUnlock { wanted, events } = after;
+    fn help(&self, cell: &ShardCell<K, V>, wanted: ShardRequest) {
         match wanted {
             ShardRequest::Nothing => {}
             ShardRequest::Room(weight) => self.find_room(cell, weight),
@@ -236,7 +205,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
                 self.collect_some();
             }
         }
-        if (events || wanted != ShardRequest::Nothing) && self.must_help() {
+        if self.must_help() {
             self.deliver(true);
         }
     }

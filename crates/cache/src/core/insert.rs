@@ -1,7 +1,6 @@
 //! Stores an entry: one hold of its shard, or more if a closure is computing the key's value.
 
 use std::hash::{BuildHasher, Hash};
-use std::mem::needs_drop;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,17 +11,8 @@ use crate::cell::ShardCell;
 use crate::core::change::Hold;
 use crate::core::inner::Inner;
 use crate::lifetime::{Lifetime, TtlChoice};
-use crate::shard::Shard;
-use crate::shard::flight::Flight;
 use crate::shard::hash::Hashed;
-use crate::shard::write::Prepared;
-
-/// An entry that is stored once a latch opens.
-struct DeferredInsert<K, V> {
-    latch: Arc<Flight<V>>,
-    key: K,
-    value: V,
-}
+use crate::shard::write::{Latched, Place, Prepared};
 
 /// A key and a value, if this is the last who has the key: the table of flights has just let it go.
 /// Else the key is for the caller to drop without the lock, and the value stays.
@@ -61,10 +51,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             true => self.time.given_now(),
             false => Some(Moment(0)),
         };
-        let mut hold = self.begin(cell);
-        hold.change(|shard| shard.store.expect(hash.place()));
+        let hold = self.begin(cell);
+        hold.store.expect(hash.place());
         let now = early.unwrap_or_else(|| self.time.now());
-        self.insert_held(&mut hold, hash, key, value, ttl, now);
+        self.insert_held(hold, hash, key, value, ttl, now);
     }
 
     /// As [`insert_plainly`](Self::insert_plainly), at a time that `clock` tells.
@@ -81,7 +71,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             true => clock(),
             false => Moment(0),
         };
-        self.insert_held(&mut self.begin(cell), hash, key, value, ttl, now);
+        self.insert_held(self.begin(cell), hash, key, value, ttl, now);
     }
 
     /// Returns whether the new entry, or any entry of the shard, has an end.
@@ -94,7 +84,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     #[inline(always)]
     fn insert_held(
         &self,
-        hold: &mut Hold<'_, K, V, S>,
+        mut hold: Hold<'_, K, V, S>,
         hash: Hashed,
         key: K,
         value: V,
@@ -102,135 +92,83 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         now: Moment,
     ) {
         let deadline = ttl.map(|ttl| now.end(ttl));
-        let tick = now.tick();
-        let rest =
-            hold.change(|shard| shard.overwrite(&self.rules, hash, &key, value, deadline, tick));
-        match rest {
-            Ok(()) => hold.end_soon(),
-            Err((value, true)) => self.insert_new(hold, hash, key, value, deadline, now),
-            Err((value, false)) => self.insert_closely(hold, hash, key, value, deadline, now),
+        match hold.overwrite(&self.rules, hash, &key, value, deadline, now.tick()) {
+            Ok(()) => hold.settle_overwritten(),
+            Err((value, place)) => {
+                self.insert_fully(hold, hash, key, value, deadline, now, place);
+            }
         }
     }
 
-    /// As [`insert_held`](Self::insert_held), of a key that has no entry, with nothing in the way.
+    /// As [`insert_held`](Self::insert_held), where no value could be overwritten: apart from it,
+    /// so that the quick way is compiled into its place.
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "what one caller knows, by value: an entry that is built before the call costs 4 %"
+    )]
     #[inline(never)]
-    fn insert_new(
+    fn insert_fully(
         &self,
-        hold: &mut Hold<'_, K, V, S>,
+        hold: Hold<'_, K, V, S>,
         hash: Hashed,
         key: K,
         value: V,
         deadline: Option<u64>,
         now: Moment,
+        place: Place,
     ) {
-        let prepared = self.prepared_plainly(deadline, now);
-        let ((), after) = hold.change_fully(|shard| {
-            let slot = shard.add(&self.rules, hash, key, value, &prepared);
-            shard.is_stored(&self.rules, slot, &prepared);
-        });
-        hold.end();
-        self.finish(hold.cell(), after);
-    }
-
-    /// As [`insert_held`](Self::insert_held), whatever is in the way.
-    #[inline(never)]
-    fn insert_closely(
-        &self,
-        hold: &mut Hold<'_, K, V, S>,
-        hash: Hashed,
-        key: K,
-        value: V,
-        deadline: Option<u64>,
-        now: Moment,
-    ) {
-        let prepared = self.prepared_plainly(deadline, now);
-        self.insert_prepared(hold, hash, key, value, &prepared);
-    }
-
-    #[inline(always)]
-    fn prepared_plainly(&self, deadline: Option<u64>, now: Moment) -> Prepared<'_> {
         let attributes = Attributes {
             deadline,
             ..Attributes::default()
         };
-        Prepared {
+        let prepared = Prepared {
             attributes,
             tags: self.rules.tags.hold_none(),
             now,
             fits: true,
-        }
+        };
+        self.insert_prepared(hold, hash, key, value, &prepared, place);
     }
 
     /// Stores a prepared entry.
     pub(crate) fn insert(&self, hash: Hashed, key: K, value: V, prepared: &Prepared<'_>) {
-        self.insert_prepared(&mut self.begin(self.cell(hash)), hash, key, value, prepared);
+        let hold = self.begin(self.cell(hash));
+        self.insert_prepared(hold, hash, key, value, prepared, Place::Unknown);
     }
 
     /// Stores a prepared entry in a shard that is held.
     #[inline(always)]
     fn insert_prepared(
         &self,
-        hold: &mut Hold<'_, K, V, S>,
+        mut hold: Hold<'_, K, V, S>,
         hash: Hashed,
         key: K,
         value: V,
         prepared: &Prepared<'_>,
+        place: Place,
     ) {
-        let (late, after) =
-            hold.change_fully(|shard| self.put_any(shard, hash, key, value, prepared));
-        hold.end();
-        self.finish(hold.cell(), after);
+        let late = match place {
+            Place::New => {
+                hold.put_new(&self.rules, hash, key, value, prepared);
+                None
+            }
+            Place::Unknown => hold.put_unless_latched(&self.rules, hash, key, value, prepared),
+        };
+        hold.settle();
         if let Some(late) = late {
             self.insert_late(hash, late, prepared);
         }
     }
 
-    /// As [`put_over`](Self::put_over), whether or not something is in progress.
-    #[inline(always)]
-    fn put_any(
-        &self,
-        shard: &mut Shard<K, V>,
-        hash: Hashed,
-        key: K,
-        value: V,
-        prepared: &Prepared<'_>,
-    ) -> Option<DeferredInsert<K, V>> {
-        // What nobody drops comes here seldom.
-        if needs_drop::<(K, V)>() && shard.is_quiet() {
-            shard.put_in_place(&self.rules, hash, key, value, prepared);
-            return None;
-        }
-        self.put_over(shard, hash, key, value, prepared)
-    }
-
-    /// As [`put`](Self::put), where something is in progress. Gives back what is to be stored once
-    /// a latch opens.
-    #[cold]
-    #[inline(never)]
-    fn put_over(
-        &self,
-        shard: &mut Shard<K, V>,
-        hash: Hashed,
-        key: K,
-        value: V,
-        prepared: &Prepared<'_>,
-    ) -> Option<DeferredInsert<K, V>> {
-        if let Some(latch) = shard.writing(hash, |stored| *stored == key) {
-            return Some(DeferredInsert { latch, key, value });
-        }
-        shard.put(&self.rules, hash, key, value, prepared);
-        None
-    }
-
     /// Waits until the key's latch is open, and stores the entry then.
     #[cold]
     #[inline(never)]
-    fn insert_late(&self, hash: Hashed, late: DeferredInsert<K, V>, prepared: &Prepared<'_>) {
+    fn insert_late(&self, hash: Hashed, late: Latched<K, V>, prepared: &Prepared<'_>) {
         let mut waiting = Some(late);
-        while let Some(DeferredInsert { latch, key, value }) = waiting {
+        while let Some(Latched { latch, key, value }) = waiting {
             latch.wait_open();
             waiting = self.change(self.cell(hash), |shard, _| {
-                self.put_over(shard, hash, key, value, prepared)
+                shard.put_unless_latched(&self.rules, hash, key, value, prepared)
             });
         }
     }

@@ -2,16 +2,33 @@
 
 use std::hash::{BuildHasher, Hash};
 use std::mem::needs_drop;
+use std::sync::Arc;
 
 use tidewheel_store::{Attributes, Overwritten, Removed, Slot};
 use tidewheel_time::Moment;
 
 use super::Shard;
+use super::flight::Flight;
 use super::hash::Hashed;
 use super::rules::Rules;
 use super::tags::HeldTags;
 use crate::removal::RemovalCause;
 use crate::stats::Count;
+
+/// What [`Shard::overwrite`] knows of a key whose value it has not overwritten.
+#[derive(Clone, Copy)]
+pub(crate) enum Place {
+    /// It has no entry, and nothing is in the way of a new one.
+    New,
+    Unknown,
+}
+
+/// An entry that is stored once a latch opens.
+pub(crate) struct Latched<K, V> {
+    pub(crate) latch: Arc<Flight<V>>,
+    pub(crate) key: K,
+    pub(crate) value: V,
+}
 
 /// An entry that is about to be stored.
 pub(crate) struct Prepared<'a> {
@@ -41,22 +58,25 @@ impl<'a> Prepared<'a> {
 }
 
 impl<K: Hash + Eq, V> Shard<K, V> {
-    /// Stores a prepared entry; tells whether it did. A closed cache drops
-    /// it.
-    pub(crate) fn put<S: BuildHasher>(
+    /// As [`put`](Self::put), of any key: a load of it is superseded, an error or absence
+    /// forgotten. Gives back what is to be stored once a latch opens.
+    pub(crate) fn put_unless_latched<S: BuildHasher>(
         &mut self,
         rules: &Rules<K, V, S>,
         hash: Hashed,
         key: K,
         value: V,
         prepared: &Prepared<'_>,
-    ) -> bool {
-        self.put_in_place(rules, hash, key, value, prepared)
+    ) -> Option<Latched<K, V>> {
+        if let Some(latch) = self.writing(hash, |stored| *stored == key) {
+            return Some(Latched { latch, key, value });
+        }
+        self.put(rules, hash, key, value, prepared);
+        None
     }
 
-    /// As [`put`](Self::put), compiled into its place.
-    #[inline(always)]
-    pub(crate) fn put_in_place<S: BuildHasher>(
+    /// Stores a prepared entry; tells whether it did. A closed cache drops it.
+    pub(crate) fn put<S: BuildHasher>(
         &mut self,
         rules: &Rules<K, V, S>,
         hash: Hashed,
@@ -73,18 +93,34 @@ impl<K: Hash + Eq, V> Shard<K, V> {
             self.turn_away(rules, hash, key, value, prepared);
             return prepared.fits;
         }
-        let slot = match self.find(hash, &key) {
-            Some(slot) => self.replace(rules, slot, key, value, prepared),
-            None => self.add_apart(rules, hash, key, value, prepared),
-        };
-        self.is_stored(rules, slot, prepared);
+        match self.find(hash, &key) {
+            Some(slot) => {
+                self.replace(rules, slot, key, value, prepared);
+                self.is_stored(rules, slot, prepared);
+            }
+            None => self.put_new(rules, hash, key, value, prepared),
+        }
         true
+    }
+
+    /// As [`put`](Self::put), of a key without an entry, with nothing in the way.
+    #[inline(always)]
+    pub(crate) fn put_new<S: BuildHasher>(
+        &mut self,
+        rules: &Rules<K, V, S>,
+        hash: Hashed,
+        key: K,
+        value: V,
+        prepared: &Prepared<'_>,
+    ) {
+        let slot = self.add(rules, hash, key, value, prepared);
+        self.is_stored(rules, slot, prepared);
     }
 
     /// Counts an entry that is in the store now, and makes room if it takes more than there is.
     // Not before it is: a user's `Eq` may have panicked.
     #[inline(always)]
-    pub(crate) fn is_stored<S: BuildHasher>(
+    fn is_stored<S: BuildHasher>(
         &mut self,
         rules: &Rules<K, V, S>,
         slot: Slot,
@@ -97,23 +133,10 @@ impl<K: Hash + Eq, V> Shard<K, V> {
         }
     }
 
-    /// As [`add`](Self::add), compiled once.
-    #[inline(never)]
-    fn add_apart<S: BuildHasher>(
-        &mut self,
-        rules: &Rules<K, V, S>,
-        hash: Hashed,
-        key: K,
-        value: V,
-        prepared: &Prepared<'_>,
-    ) -> Slot {
-        self.add(rules, hash, key, value, prepared)
-    }
-
     /// Stores an entry whose key is not in the store. If nothing but an eviction can make room for
     /// it, that is done in the same step.
     #[inline(always)]
-    pub(crate) fn add<S: BuildHasher>(
+    fn add<S: BuildHasher>(
         &mut self,
         rules: &Rules<K, V, S>,
         hash: Hashed,
@@ -164,7 +187,7 @@ impl<K: Hash + Eq, V> Shard<K, V> {
         key: K,
         value: V,
         prepared: &Prepared<'_>,
-    ) -> Slot {
+    ) {
         let Attributes { deadline, .. } = prepared.attributes;
         let tick = prepared.now.tick();
         if !prepared.attributes.is_plain() {
@@ -184,7 +207,6 @@ impl<K: Hash + Eq, V> Shard<K, V> {
                     label: 0,
                 };
                 self.effects.file(rules, old, RemovalCause::Replaced, tick);
-                slot
             }
             Err(value) => self.replace_closely(rules, slot, key, value, prepared),
         }
@@ -200,7 +222,7 @@ impl<K: Hash + Eq, V> Shard<K, V> {
         key: K,
         value: V,
         prepared: &Prepared<'_>,
-    ) -> Slot {
+    ) {
         let attributes = prepared.attributes;
         let tick = prepared.now.tick();
         let deadline = self.store.deadline(slot);
@@ -226,7 +248,6 @@ impl<K: Hash + Eq, V> Shard<K, V> {
             label,
         };
         self.effects.removed(rules, removed, cause, tick);
-        slot
     }
 
     /// Does not store an entry that is heavier than the whole capacity, or one whose time is over
@@ -261,8 +282,7 @@ impl<K: Hash + Eq, V> Shard<K, V> {
 
     /// Stores a value in the place of a live one, if neither of the two has more than its end, and
     /// nobody drops the old one or is told of it. Then nothing else is to be done. If it cannot,
-    /// the value comes back, and whether it is known that nothing has the key and nothing is in the
-    /// way of a new entry.
+    /// the value comes back, and what is known of the key.
     #[inline(always)]
     pub(crate) fn overwrite<S: BuildHasher>(
         &mut self,
@@ -272,21 +292,21 @@ impl<K: Hash + Eq, V> Shard<K, V> {
         value: V,
         deadline: Option<u64>,
         tick: u64,
-    ) -> Result<(), (V, bool)> {
+    ) -> Result<(), (V, Place)> {
         if needs_drop::<(K, V)>() || rules.events.has_listener() {
-            return Err((value, false));
+            return Err((value, Place::Unknown));
         }
         let is_over = deadline.is_some_and(|deadline| deadline <= tick);
         if self.closed || !self.is_quiet() || is_over {
-            return Err((value, false));
+            return Err((value, Place::Unknown));
         }
         let until = tick + rules.config.grace;
         let is = |stored: &K| stored == key;
         let store = &mut self.store;
         match store.overwrite(hash.place(), is, value, deadline, until, tick) {
             Overwritten::Done => {}
-            Overwritten::Nowhere(value) => return Err((value, true)),
-            Overwritten::Not(value) => return Err((value, false)),
+            Overwritten::Nowhere(value) => return Err((value, Place::New)),
+            Overwritten::Not(value) => return Err((value, Place::Unknown)),
         }
         self.effects.counts.add(Count::Insert, 1);
         self.scheduled(deadline);
