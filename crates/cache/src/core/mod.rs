@@ -16,11 +16,11 @@
 //!    to read.
 //!
 //! An entry that is not in its home bucket, may be over, has attributes, or slides takes a longer
-//! way from step 2 or 4 on, compiled apart (`read_elsewhere`, `read_closely`). So the usual way is
-//! straight and short. Each of its instructions counts twice in a large cache: a processor looks
-//! some 400 instructions ahead, and so fetches what the next look-up needs while it waits for this
-//! one, if they are few enough. Two cache lines of the data are touched: the bucket of the index,
-//! and the slot.
+//! way from step 2 or 4 on, compiled apart (`read_closely`). So the usual way is straight and
+//! short. Each of its instructions counts twice in a large cache: a processor looks some 400
+//! instructions ahead, and so fetches what the next look-up needs while it waits for this one, if
+//! they are few enough. Two cache lines of the data are touched: the bucket of the index, and the
+//! slot.
 //!
 //! # A look without the lock
 //!
@@ -74,10 +74,11 @@ mod loans;
 mod prepare;
 #[cfg(feature = "metrics")]
 pub(crate) mod published;
-mod read;
+pub(crate) mod read;
 pub(crate) mod refreshes;
 mod renew;
 pub(crate) mod requests;
+mod settle;
 pub(crate) mod sweeps;
 pub(crate) mod totals;
 pub(crate) mod workers;

@@ -1,14 +1,33 @@
-//! The first look at a key: without the shard's lock where that is possible, and else under the
-//! reader's.
+//! Reads an entry: without the shard's lock where that is possible, and else under the reader's.
+
+use std::hash::{BuildHasher, Hash};
 
 use equivalent::Equivalent;
-use tidewheel_store::{FirstLook, Found, OptimisticRead};
+use tidewheel_store::{FirstLook, Found, Lens, OptimisticRead, Slot};
+use tidewheel_time::Moment;
 
 use crate::cell::ShardCell;
 use crate::core::inner::Inner;
+use crate::core::settle::AfterRead;
 use crate::shard::Shard;
+use crate::shard::config::earlier;
 use crate::shard::hash::Hashed;
+use crate::shard::life::end_at;
+use crate::stats::Count;
+use crate::sync::ReadGuard;
 use crate::time::Bound;
+
+/// The reason of a look at a key.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// A value is wanted, fresh or stale.
+    Get,
+    /// The first look before a load. A stale value answers only if somebody else loads it again, or
+    /// did so in vain a moment ago.
+    Load,
+    /// A further look before the same load, which does not count as a look-up.
+    LoadStill,
+}
 
 impl<K, V, S> Inner<K, V, S> {
     /// The value of a key, or that it has none; `None` if it takes the lock to tell. Counts as a
@@ -17,7 +36,7 @@ impl<K, V, S> Inner<K, V, S> {
     /// If `clock` may take its time, the thread `lets_go` meanwhile: what others free then need not
     /// wait for it.
     #[inline(always)]
-    pub(crate) fn read_optimistically<Q>(
+    fn read_optimistically<Q>(
         &self,
         hash: Hashed,
         key: &Q,
@@ -49,30 +68,189 @@ impl<K, V, S> Inner<K, V, S> {
         }
     }
 
-    /// Looks a key up for reading, dead or alive; with it, what time it is. The clock is read once
-    /// the index has found the slot, and before the slot is looked at: while that is on its way to
-    /// the processor, nothing else is to be done.
-    #[inline(always)]
-    pub(crate) fn look<'a, Q: Equivalent<K> + ?Sized>(
-        clock: impl FnOnce() -> Bound,
-        shard: &'a Shard<K, V>,
-        hash: Hashed,
-        key: &Q,
-    ) -> FirstLook<'a, K, V, Bound> {
-        let is = |stored: &K| key.equivalent(stored);
-        shard.store.look_first(hash.place(), clock, is)
-    }
-
     /// Returns whether an entry is certainly alive and a read changes nothing but its hit count.
     #[inline(always)]
-    pub(crate) fn is_plainly_there(
-        &self,
-        entry: &Found<'_, K, V>,
-        until: Option<u64>,
-        now: Bound,
-    ) -> bool {
+    fn is_plainly_there(&self, entry: &Found<'_, K, V>, until: Option<u64>, now: Bound) -> bool {
         entry.lasts(|deadline| now.plus(self.ahead).is_before(deadline))
             && until.is_none_or(|until| until > now.tick())
             && !entry.has_attributes()
+    }
+}
+
+impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
+    /// What `make` makes of a key's value, and of whether that is stale. Without the lock, if that
+    /// is possible.
+    #[inline(always)]
+    pub(crate) fn read_value<Q, R>(
+        &self,
+        hash: Hashed,
+        key: &Q,
+        clock: impl Fn(&ShardCell<K, V>) -> Bound + Copy,
+        purpose: Purpose,
+        make: impl Fn(V, bool) -> R,
+    ) -> Option<R>
+    where
+        Q: Equivalent<K> + ?Sized,
+        V: Clone,
+    {
+        if !Lens::suits(move || self.cell(hash).lens.as_ref()) {
+            let cloned = |_: &_, entry: &Found<'_, K, V>, stale| make(entry.value().clone(), stale);
+            return self.read_entry(hash, key, clock, |_| None, purpose, cloned);
+        }
+        let Some(value) = self.read_optimistically(hash, key, self.time.is_given(), clock) else {
+            return self.read_copy_locked(hash, key, clock, purpose, make);
+        };
+        self.count_lookup(purpose, value.is_some());
+        Some(make(value?, false))
+    }
+
+    /// Reads a value under the lock where nearly all are read without.
+    #[cold]
+    #[inline(never)]
+    fn read_copy_locked<Q, R>(
+        &self,
+        hash: Hashed,
+        key: &Q,
+        clock: impl Fn(&ShardCell<K, V>) -> Bound,
+        purpose: Purpose,
+        make: impl Fn(V, bool) -> R,
+    ) -> Option<R>
+    where
+        Q: Equivalent<K> + ?Sized,
+        V: Clone,
+    {
+        let cloned = |_: &_, entry: &Found<'_, K, V>, stale| make(entry.value().clone(), stale);
+        self.read_entry(hash, key, clock, |_| None, purpose, cloned)
+    }
+
+    #[inline(always)]
+    fn count_lookup(&self, purpose: Purpose, found: bool) {
+        if purpose != Purpose::LoadStill {
+            let count = if found { Count::Hit } else { Count::Miss };
+            self.counters.add(count, 1);
+        }
+    }
+
+    /// Reads an entry that is live and has not reached a further end, as a use of it, at a time
+    /// that `clock` tells. `read` is told whether the entry is past its soft deadline.
+    // Into its callers: saving registers for a call would cost a hit a twentieth of its time.
+    #[inline(always)]
+    pub(crate) fn read_entry<Q, R>(
+        &self,
+        hash: Hashed,
+        key: &Q,
+        clock: impl Fn(&ShardCell<K, V>) -> Bound,
+        until: impl Fn(&Found<'_, K, V>) -> Option<u64>,
+        purpose: Purpose,
+        read: impl FnOnce(&Shard<K, V>, &Found<'_, K, V>, bool) -> R,
+    ) -> Option<R>
+    where
+        Q: Equivalent<K> + ?Sized,
+    {
+        let cell = self.cell(hash);
+        let shard = self.read(cell);
+        let is = |stored: &K| key.equivalent(stored);
+        // One straight way for nearly all reads; what goes another way begins anew. The clock is
+        // read once the index has found the slot, and before the slot is looked at: while that is
+        // on its way to the processor, nothing else is to be done.
+        let (slot, now) = match shard.store.look_first(hash.place(), || clock(cell), is) {
+            FirstLook::Found(entry, now) if self.is_plainly_there(&entry, until(&entry), now) => {
+                entry.hit();
+                let result = read(&shard, &entry, false);
+                drop(shard);
+                self.count_lookup(purpose, true);
+                return Some(result);
+            }
+            FirstLook::Found(entry, now) => (Some(entry.slot()), now),
+            FirstLook::Nowhere => {
+                drop(shard);
+                self.count_lookup(purpose, false);
+                return None;
+            }
+            FirstLook::Elsewhere => (None, clock(cell)),
+        };
+        self.read_closely(hash, key, (slot, now), until, purpose, shard, read)
+    }
+
+    /// Reads an entry that is not where nearly all are, or that may be over, or that a read does
+    /// more to than count a hit.
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "what its caller has at hand when it finds that it must look closely"
+    )]
+    #[cold]
+    #[inline(never)]
+    fn read_closely<Q, R>(
+        &self,
+        hash: Hashed,
+        key: &Q,
+        (slot, now): (Option<Slot>, Bound),
+        until: impl Fn(&Found<'_, K, V>) -> Option<u64>,
+        purpose: Purpose,
+        shard: ReadGuard<'_, Shard<K, V>>,
+        read: impl FnOnce(&Shard<K, V>, &Found<'_, K, V>, bool) -> R,
+    ) -> Option<R>
+    where
+        Q: Equivalent<K> + ?Sized,
+    {
+        // If `read` panics, the key in it is dropped without the lock.
+        let refresh;
+        let shard = shard;
+        let Some(slot) = slot.or_else(|| shard.find(hash, key)) else {
+            drop(shard);
+            self.count_lookup(purpose, false);
+            return None;
+        };
+        let entry = shard.store.found(slot);
+        let end = end_at(entry.deadline(), shard.grace_there(&self.rules, &entry));
+        let end = earlier(end, until(&entry));
+        let over = end.is_some_and(|end| self.time.reached_by(now, end));
+        let valid = shard.is_valid(&self.rules, &entry);
+        if over || !valid {
+            drop(shard);
+            // What a load stores removes it: who loads must not wait for a listener.
+            if !valid && purpose == Purpose::Get {
+                self.remove_if_invalidated(hash, key);
+            }
+            self.count_lookup(purpose, false);
+            return None;
+        }
+        let now = self.time.now();
+        let stale = shard.is_stale(slot, now);
+        if stale && purpose != Purpose::Get && self.must_load(&shard, hash, key, slot, now) {
+            drop(shard);
+            self.count_lookup(purpose, false);
+            return None;
+        }
+        entry.hit();
+        let renewal = self.used(&shard, slot, now);
+        refresh = match stale {
+            true => self.refresh_wanted(&shard, hash, slot, now),
+            false => None,
+        };
+        let result = read(&shard, &entry, stale);
+        drop(shard);
+        let after = AfterRead {
+            renewal,
+            stale,
+            refresh,
+        };
+        self.settle(hash, key, after);
+        self.count_lookup(purpose, true);
+        Some(result)
+    }
+
+    /// Returns whether a stale value's next one is for this caller to load.
+    fn must_load<Q: Equivalent<K> + ?Sized>(
+        &self,
+        shard: &Shard<K, V>,
+        hash: Hashed,
+        key: &Q,
+        slot: Slot,
+        now: Moment,
+    ) -> bool {
+        self.rules.config.refresher.is_none()
+            && shard.is_due(slot, now)
+            && !shard.is_being_loaded(hash, key, now)
     }
 }

@@ -6,25 +6,21 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use equivalent::Equivalent;
-use tidewheel_store::{FirstLook, Found, Lens, Slot};
+use tidewheel_store::{Found, Slot};
 use tidewheel_time::{DefaultHashBuilder, Moment};
 
 use super::builder::Builder;
 use super::owner::{Join, Owner};
 use crate::cell::ShardCell;
 use crate::core::inner::Inner;
+use crate::core::read::Purpose;
 use crate::drive::driver::Driver;
 use crate::error::BuildError;
 use crate::lifetime::Lifetime;
-use crate::load::settle::AfterRead;
 use crate::removal::RemovalCause;
 use crate::shard::Shard;
-use crate::shard::config::earlier;
 use crate::shard::hash::Hashed;
-use crate::shard::life::end_at;
 use crate::stats::{Count, Stats};
-use crate::sync::ReadGuard;
-use crate::time::Bound;
 
 /// A concurrent cache whose entries live exactly as long as you asked. See the [crate](crate) for a
 /// guide.
@@ -111,100 +107,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         V: Clone,
     {
         let hash = self.inner.hash(key);
-        self.get_at(key, hash, |cell| self.inner.time_in(cell))
-    }
-
-    /// As [`get`](Self::get), at a time that `clock` tells.
-    #[inline(always)]
-    pub(super) fn get_at<Q>(
-        &self,
-        key: &Q,
-        hash: Hashed,
-        clock: impl Fn(&ShardCell<K, V>) -> Bound + Copy,
-    ) -> Option<V>
-    where
-        Q: Hash + Equivalent<K> + ?Sized,
-        V: Clone,
-    {
-        if !Lens::suits(move || self.inner.cell(hash).lens.as_ref()) {
-            return self.get_locked(key, hash, clock);
-        }
-        if self.inner.time.is_given() {
-            return self.get_by_given(key, hash, clock);
-        }
-        self.get_in_passing(key, hash, false, clock)
-    }
-
-    /// A user's clock may take its time.
-    #[cold]
-    #[inline(never)]
-    fn get_by_given<Q>(
-        &self,
-        key: &Q,
-        hash: Hashed,
-        clock: impl Fn(&ShardCell<K, V>) -> Bound + Copy,
-    ) -> Option<V>
-    where
-        Q: Hash + Equivalent<K> + ?Sized,
-        V: Clone,
-    {
-        self.get_in_passing(key, hash, true, clock)
-    }
-
-    /// Reads a value without the lock, if that is possible.
-    #[inline(always)]
-    fn get_in_passing<Q>(
-        &self,
-        key: &Q,
-        hash: Hashed,
-        lets_go: bool,
-        clock: impl Fn(&ShardCell<K, V>) -> Bound + Copy,
-    ) -> Option<V>
-    where
-        Q: Hash + Equivalent<K> + ?Sized,
-        V: Clone,
-    {
-        let Some(value) = self.inner.read_optimistically(hash, key, lets_go, clock) else {
-            return self.get_apart(key, hash, clock);
-        };
-        let count = if value.is_some() {
-            Count::Hit
-        } else {
-            Count::Miss
-        };
-        self.inner.counters.add(count, 1);
-        value
-    }
-
-    #[inline(always)]
-    fn get_locked<Q>(
-        &self,
-        key: &Q,
-        hash: Hashed,
-        clock: impl Fn(&ShardCell<K, V>) -> Bound,
-    ) -> Option<V>
-    where
-        Q: Hash + Equivalent<K> + ?Sized,
-        V: Clone,
-    {
-        let clone = |_: &_, entry: &Found<'_, K, V>| entry.value().clone();
-        self.read_at(key, hash, clock, |_| None, clone)
-    }
-
-    /// Reads a value under the lock where nearly all are read without.
-    #[cold]
-    #[inline(never)]
-    fn get_apart<Q>(
-        &self,
-        key: &Q,
-        hash: Hashed,
-        clock: impl Fn(&ShardCell<K, V>) -> Bound,
-    ) -> Option<V>
-    where
-        Q: Hash + Equivalent<K> + ?Sized,
-        V: Clone,
-    {
-        self.get_locked(key, hash, clock)
+        let clock = |cell: &_| self.inner.time_in(cell);
+        self.inner
+            .read_value(hash, key, clock, Purpose::Get, |value, _| value)
     }
 
     /// Returns what a closure makes of a key's value, without cloning the value. Counts as a use of
@@ -242,8 +147,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         let until = |entry: &Found<'_, K, V>| Some(until(entry.value()));
         // Though none of the shard's entries may have a deadline.
         let clock = |_: &ShardCell<K, V>| inner.time.bound();
-        let read = |_: &_, entry: &Found<'_, K, V>| read(entry.value());
-        self.read_at(key, inner.hash(key), clock, until, read)
+        let read = |_: &_, entry: &Found<'_, K, V>, _| read(entry.value());
+        inner.read_entry(inner.hash(key), key, clock, until, Purpose::Get, read)
     }
 
     /// The tick that has begun, for [`view_until_tick`](Self::view_until_tick).
@@ -264,132 +169,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     where
         Q: Hash + Equivalent<K> + ?Sized,
     {
-        let hash = self.inner.hash(key);
-        let clock = |cell: &ShardCell<K, V>| self.inner.time_in(cell);
-        self.read_at(key, hash, clock, |_| None, read)
-    }
-
-    /// Reads an entry that is live and has not reached a further end, as a use of it, at a time
-    /// that `clock` tells.
-    #[inline(always)]
-    pub(super) fn read_at<Q, R>(
-        &self,
-        key: &Q,
-        hash: Hashed,
-        clock: impl Fn(&ShardCell<K, V>) -> Bound,
-        until: impl Fn(&Found<'_, K, V>) -> Option<u64>,
-        read: impl FnOnce(&Shard<K, V>, &Found<'_, K, V>) -> R,
-    ) -> Option<R>
-    where
-        Q: Hash + Equivalent<K> + ?Sized,
-    {
         let inner = &*self.inner;
-        let cell = inner.cell(hash);
-        let shard = inner.read(cell);
-        // One straight way for nearly all reads; what goes another way begins anew, in functions of
-        // its own.
-        match Inner::<K, V, S>::look(|| clock(cell), &shard, hash, key) {
-            FirstLook::Found(entry, now) if inner.is_plainly_there(&entry, until(&entry), now) => {
-                entry.hit();
-                let result = read(&shard, &entry);
-                drop(shard);
-                inner.counters.add(Count::Hit, 1);
-                Some(result)
-            }
-            FirstLook::Found(entry, now) => {
-                let slot = entry.slot();
-                self.read_closely(key, hash, shard, slot, until, now, read)
-            }
-            FirstLook::Nowhere => {
-                drop(shard);
-                inner.counters.add(Count::Miss, 1);
-                None
-            }
-            FirstLook::Elsewhere => self.read_elsewhere(key, hash, shard, clock(cell), until, read),
-        }
-    }
-
-    /// Reads an entry that is not where nearly all are.
-    #[cold]
-    #[inline(never)]
-    fn read_elsewhere<Q, R>(
-        &self,
-        key: &Q,
-        hash: Hashed,
-        shard: ReadGuard<'_, Shard<K, V>>,
-        now: Bound,
-        until: impl Fn(&Found<'_, K, V>) -> Option<u64>,
-        read: impl FnOnce(&Shard<K, V>, &Found<'_, K, V>) -> R,
-    ) -> Option<R>
-    where
-        Q: Hash + Equivalent<K> + ?Sized,
-    {
-        match shard.find(hash, key) {
-            Some(slot) => self.read_closely(key, hash, shard, slot, until, now, read),
-            None => {
-                drop(shard);
-                self.inner.counters.add(Count::Miss, 1);
-                None
-            }
-        }
-    }
-
-    /// Reads an entry that may be over, or that a read does more to than count a hit.
-    #[allow(
-        clippy::too_many_arguments,
-        reason = "what its callers have at hand when they find that they must look closely"
-    )]
-    #[cold]
-    #[inline(never)]
-    fn read_closely<Q, R>(
-        &self,
-        key: &Q,
-        hash: Hashed,
-        shard: ReadGuard<'_, Shard<K, V>>,
-        slot: Slot,
-        until: impl Fn(&Found<'_, K, V>) -> Option<u64>,
-        now: Bound,
-        read: impl FnOnce(&Shard<K, V>, &Found<'_, K, V>) -> R,
-    ) -> Option<R>
-    where
-        Q: Hash + Equivalent<K> + ?Sized,
-    {
-        let inner = &*self.inner;
-        // If `read` panics, the key in it is dropped without the lock.
-        let refresh;
-        let shard = shard;
-        let entry = shard.store.found(slot);
-        let end = end_at(entry.deadline(), shard.grace_there(&inner.rules, &entry));
-        let end = earlier(end, until(&entry));
-        let over = end.is_some_and(|end| inner.time.reached_by(now, end));
-        let valid = shard.is_valid(&inner.rules, &entry);
-        if over || !valid {
-            drop(shard);
-            if !valid {
-                inner.remove_if_invalidated(hash, key);
-            }
-            inner.counters.add(Count::Miss, 1);
-            return None;
-        }
-        entry.hit();
-        let now = inner.time.now();
-        let renewal = inner.used(&shard, slot, now);
-        let stale = shard.is_stale(slot, now);
-        refresh = if stale {
-            inner.refresh_wanted(&shard, hash, slot, now)
-        } else {
-            None
-        };
-        let result = read(&shard, &entry);
-        drop(shard);
-        let after = AfterRead {
-            renewal,
-            stale,
-            refresh,
-            lookup: Some(true),
-        };
-        inner.settle(hash, key, after);
-        Some(result)
+        let clock = |cell: &ShardCell<K, V>| inner.time_in(cell);
+        let read = |shard: &_, entry: &Found<'_, K, V>, _| read(shard, entry);
+        inner.read_entry(inner.hash(key), key, clock, |_| None, Purpose::Get, read)
     }
 
     /// The value of a key, without any effect on when it expires, whether it is evicted, or

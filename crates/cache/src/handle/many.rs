@@ -8,6 +8,7 @@ use equivalent::Equivalent;
 use super::cache::Cache;
 use crate::cell::ShardCell;
 use crate::core::inner::Inner;
+use crate::core::read::Purpose;
 use crate::lifetime::Lifetime;
 use crate::shard::hash::Hashed;
 use crate::time::Bound;
@@ -60,7 +61,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
                 false => Bound::NONE,
             };
             for (key, hash) in batch.drain(..) {
-                values.push(self.get_at(key, hash, clock));
+                values.push(inner.read_value(hash, key, clock, Purpose::Get, |value, _| value));
             }
         }
     }

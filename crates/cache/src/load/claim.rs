@@ -11,6 +11,7 @@ use super::fetched::{Fetched, Outcome};
 use super::form::KeyForm;
 use super::lead::Lead;
 use crate::core::inner::Inner;
+use crate::core::read::Purpose;
 use crate::quiet::Quiet;
 use crate::shard::Shard;
 use crate::shard::flight::{Ending, Flight, Phase, REENTRY, SUSPENDED, WaitEnd};
@@ -133,7 +134,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         E: Send + Sync + 'static,
     {
         let key: &Arc<K> = request.key.as_ref()?;
-        let found = self.look_up_again(request.hash, &**key, request.absent)?;
+        let found = self.look_up(request.hash, &**key, request.absent, Purpose::LoadStill)?;
         Some(request.adapt(found))
     }
 

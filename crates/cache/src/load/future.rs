@@ -17,6 +17,7 @@ use super::many::Many;
 use super::old::{Old, end_load};
 use super::{CallerAnswer, Found, LoaderAnswer};
 use crate::core::inner::Inner;
+use crate::core::read::Purpose;
 use crate::events::reentrancy::LoaderGuard;
 use crate::loaded::Loaded;
 use crate::quiet::Quiet;
@@ -35,7 +36,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
     {
         let key = Quiet::new(key, &self.counters);
         let hash = self.hash(key.sought());
-        if let Some(found) = self.look_up(hash, key.sought(), absent, true) {
+        if let Some(found) = self.look_up(hash, key.sought(), absent, Purpose::Load) {
             return found;
         }
         let request = self.request(hash, key.into_inner(), absent, false);
@@ -61,7 +62,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
         let load = Quiet::new(load, &self.counters);
         let key = Quiet::new(key, &self.counters);
         let hash = self.hash(key.sought());
-        if let Some(found) = self.look_up(hash, key.sought(), absent, true) {
+        if let Some(found) = self.look_up(hash, key.sought(), absent, Purpose::Load) {
             return found;
         }
         let request = self.request(hash, key.into_inner(), absent, false);

@@ -20,6 +20,7 @@ use super::future::Wait;
 use super::lead::Lead;
 use super::{CallerAnswer, LoaderAnswer};
 use crate::core::inner::Inner;
+use crate::core::read::Purpose;
 use crate::loaded::{Loaded, Presence};
 use crate::shard::by_hash::ByHash;
 use crate::shard::flight::{Flight, WaitEnd};
@@ -82,7 +83,7 @@ where
     fn claim_or_answer(&mut self, key: &'q Q, blocks: bool) {
         let hash = self.inner.hash(key);
         let place = self.answers.len();
-        if let Some(found) = self.inner.look_up(hash, key, true, true) {
+        if let Some(found) = self.inner.look_up(hash, key, true, Purpose::Load) {
             return self.answers.push(Some(found.value));
         }
         self.answers.push(None);

@@ -18,7 +18,6 @@ mod many;
 mod old;
 mod refresh;
 pub(crate) mod refreshed;
-pub(crate) mod settle;
 mod sync;
 mod turn;
 

@@ -12,6 +12,7 @@ use super::many::Many;
 use super::old::{Old, end_load};
 use super::{CallerAnswer, Found, LoaderAnswer};
 use crate::core::inner::Inner;
+use crate::core::read::Purpose;
 use crate::loaded::Loaded;
 use crate::quiet::Quiet;
 
@@ -29,7 +30,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
         let load = Quiet::new(load, &self.counters);
         let key = Quiet::new(key, &self.counters);
         let hash = self.hash(key.sought());
-        if let Some(found) = self.look_up(hash, key.sought(), absent, true) {
+        if let Some(found) = self.look_up(hash, key.sought(), absent, Purpose::Load) {
             return found;
         }
         self.load_missing(self.request(hash, key.into_inner(), absent, true), load)
@@ -66,7 +67,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Inner<K, V, S> {
         let load = Quiet::new(load, &self.counters);
         let key = Quiet::new(key, &self.counters);
         let hash = self.hash(key.sought());
-        if let Some(found) = self.look_up(hash, key.sought(), absent, true) {
+        if let Some(found) = self.look_up(hash, key.sought(), absent, Purpose::Load) {
             return found;
         }
         let mut request = self.request(hash, key.into_inner(), absent, true);

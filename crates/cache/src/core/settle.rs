@@ -17,8 +17,6 @@ pub(crate) struct AfterRead<K> {
     pub(crate) renewal: Option<Renewal>,
     /// The key whose refresh is to be queued.
     pub(crate) refresh: Option<K>,
-    /// True if the read found a value; `None` if it does not count as a look-up.
-    pub(crate) lookup: Option<bool>,
 }
 
 impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
@@ -37,10 +35,6 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         }
         if let Some(key) = after.refresh {
             self.refresh_soon(hash, key);
-        }
-        if let Some(found) = after.lookup {
-            let count = if found { Count::Hit } else { Count::Miss };
-            self.counters.add(count, 1);
         }
     }
 }
