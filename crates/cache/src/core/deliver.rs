@@ -59,7 +59,7 @@ impl<K, V, S> Inner<K, V, S> {
     pub(crate) fn poll_deliver(
         &self,
         budget: usize,
-        task: (&mut WaiterSlot<'_>, &mut Context<'_>),
+        task: (&mut WaiterSlot, &mut Context<'_>),
     ) -> Poll<Delivered> {
         let mut shards = Round::default();
         self.delivery

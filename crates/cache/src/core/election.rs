@@ -1,20 +1,16 @@
 //! Elects the one task that drives a cache: the first drives until it ends or is dropped, then the
 //! next.
 
-use std::future::poll_fn;
-use std::task::Poll;
+use std::sync::Arc;
 
-use crate::events::waiting::Waiting;
+use crate::events::waiting::{WaiterSlot, Waiting};
 use crate::sync::{AtomicBool, Ordering::SeqCst};
 
 /// The election of a cache's driver among several tasks.
 pub(crate) struct DriverElection {
     is_taken: AtomicBool,
-    waiting: Waiting,
+    waiting: Arc<Waiting>,
 }
-
-/// Held by the task that drives.
-pub(crate) struct ElectedDriver<'a>(&'a DriverElection);
 
 impl DriverElection {
     pub(crate) fn new() -> Self {
@@ -24,24 +20,19 @@ impl DriverElection {
         }
     }
 
-    /// Waits until no other task drives.
-    pub(crate) async fn won(&self) -> ElectedDriver<'_> {
-        let mut place = self.waiting.place();
-        poll_fn(|context| {
-            // First known, then a look: who leaves is seen, or wakes this.
-            place.wait(context.waker());
-            match self.is_taken.swap(true, SeqCst) {
-                true => Poll::Pending,
-                false => Poll::Ready(ElectedDriver(self)),
-            }
-        })
-        .await
+    /// A task's place among those that wait for their turn to drive.
+    pub(crate) fn place(&self) -> WaiterSlot {
+        self.waiting.place()
     }
-}
 
-impl Drop for ElectedDriver<'_> {
-    fn drop(&mut self) {
-        self.0.is_taken.store(false, SeqCst);
-        self.0.waiting.wake_all();
+    /// Lets the caller drive, unless another task does.
+    pub(crate) fn take(&self) -> bool {
+        !self.is_taken.swap(true, SeqCst)
+    }
+
+    /// The task that has driven leaves; those that wait try again.
+    pub(crate) fn leave(&self) {
+        self.is_taken.store(false, SeqCst);
+        self.waiting.wake_all();
     }
 }

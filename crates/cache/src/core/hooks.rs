@@ -9,10 +9,6 @@
     reason = "each of these types is one function's, and used once"
 )]
 
-#[cfg(feature = "system")]
-use std::future::Future;
-#[cfg(feature = "system")]
-use std::pin::Pin;
 use std::sync::OnceLock;
 #[cfg(feature = "system")]
 use std::sync::{Arc, Weak};
@@ -21,7 +17,11 @@ use tidewheel_store::Slot;
 use tidewheel_time::Moment;
 
 use crate::cell::ShardCell;
+#[cfg(feature = "system")]
+use crate::core::driven::Driven;
 use crate::core::inner::Inner;
+#[cfg(feature = "system")]
+use crate::core::workers::WorkerGuard;
 use crate::shard::Shard;
 use crate::shard::hash::Hashed;
 use crate::shard::renew::Renewal;
@@ -47,9 +47,9 @@ pub(crate) struct UseHook<K, V, S> {
 /// The hook that tells the listener.
 pub(crate) struct ListenerHook<K, V, S> {
     pub(crate) deliver: fn(&Inner<K, V, S>, bool),
-    /// Runs the listener's thread, with at most so many calls of the listener in a turn.
+    /// The work of the listener's thread, with at most so many calls of the listener in a turn.
     #[cfg(feature = "system")]
-    pub(crate) drive: fn(Arc<Inner<K, V, S>>, usize) -> Pin<Box<dyn Future<Output = ()> + Send>>,
+    pub(crate) drive: fn(Arc<Inner<K, V, S>>, usize, WorkerGuard) -> Box<dyn Driven>,
 }
 
 /// The hook that refreshes stale entries.

@@ -66,6 +66,7 @@
 
 pub(crate) mod change;
 mod deliver;
+pub(crate) mod driven;
 pub(crate) mod election;
 pub(crate) mod hooks;
 pub(crate) mod inner;

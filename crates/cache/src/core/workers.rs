@@ -40,7 +40,7 @@ pub(crate) struct Workers {
     counts: Mutex<Counts>,
     /// The last thread has left.
     gone: Condvar,
-    waiting: Waiting,
+    waiting: Arc<Waiting>,
 }
 
 #[derive(Default)]
@@ -114,7 +114,7 @@ impl Workers {
         }
     }
 
-    pub(crate) fn place(&self) -> WaiterSlot<'_> {
+    pub(crate) fn place(&self) -> WaiterSlot {
         self.waiting.place()
     }
 
@@ -122,7 +122,7 @@ impl Workers {
     /// this thread, it does not wait.
     pub(crate) fn poll_threads(
         &self,
-        place: &mut WaiterSlot<'_>,
+        place: &mut WaiterSlot,
         context: &mut Context<'_>,
     ) -> Poll<()> {
         place.wait(context.waker());

@@ -1,96 +1,104 @@
-//! The background work of a drive future beside expiry: it tells the listener, and polls refreshes.
+//! The work of a driver that is a task, beside expiry: it tells the listener, and polls refreshes.
 
-use std::future::{Future, poll_fn};
+use std::future::poll_fn;
 use std::hash::{BuildHasher, Hash};
-use std::task::{Context, Poll};
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 
 use crate::core::inner::Inner;
-use crate::drive::task_set::TaskSet;
-use crate::drive::turns::TurnBudget;
+use crate::drive::group::{Group, Polled};
+use crate::drive::timers::NoTimers;
 use crate::events::delivery::Delivered;
 use crate::events::reentrancy;
 use crate::events::waiting::WaiterSlot;
 use crate::sync::Ordering::SeqCst;
 
-/// The work that goes on while the driver sleeps.
-pub(crate) trait BackgroundWork: Send {
-    /// True if this work tells the listener.
-    const TELLS: bool;
-
-    /// A turn of everything; whether there is more to do at once.
-    fn turn(&mut self) -> impl Future<Output = bool> + Send;
-
-    /// Goes on with what can go on; whether there is more to do at once. A listener that blocks is
-    /// not called.
-    fn poll(&mut self, context: &mut Context<'_>) -> bool;
-
-    /// Drops the refreshes in flight.
-    fn cancel_refreshes(&mut self);
-
-    /// Tells the listener of everything that there is.
-    fn tell_all(&mut self) -> impl Future<Output = ()> + Send;
-}
-
-/// Other threads call the listener and refresh.
-#[cfg(feature = "system")]
-pub(crate) struct NoBackgroundWork;
-
-#[cfg(feature = "system")]
-impl BackgroundWork for NoBackgroundWork {
-    const TELLS: bool = false;
-
-    async fn turn(&mut self) -> bool {
-        false
-    }
-
-    fn poll(&mut self, _context: &mut Context<'_>) -> bool {
-        false
-    }
-
-    fn cancel_refreshes(&mut self) {}
-
-    async fn tell_all(&mut self) {}
-}
-
-/// All background work of a driver that is a task.
-pub(crate) struct Background<'a, K, V, S> {
-    inner: &'a Inner<K, V, S>,
-    budget: TurnBudget,
+/// The background work of one cache. With a driver of threads, other threads do it.
+pub(crate) struct Background {
+    /// Calls of the listener in one turn.
+    events: usize,
     /// Among those who wait for the listener.
-    place: WaiterSlot<'a>,
+    place: WaiterSlot,
     /// Refreshes in flight.
-    refreshes: TaskSet<'a>,
+    refreshes: Group<NoTimers>,
 }
 
-impl<'a, K, V, S> Background<'a, K, V, S>
-where
-    K: Hash + Eq + Send + Sync,
-    V: Send + Sync,
-    S: BuildHasher + Send + Sync,
-{
-    pub(crate) fn new(inner: &'a Inner<K, V, S>, budget: TurnBudget) -> Self {
+impl Background {
+    pub(crate) fn new<K, V, S>(inner: &Inner<K, V, S>, events: usize) -> Self {
         Self {
-            inner,
-            budget,
+            events,
             place: inner.delivery.place(),
-            refreshes: TaskSet::new(),
+            refreshes: Group::new(NoTimers),
         }
     }
 
+    /// Drops the refreshes in flight.
+    pub(crate) fn cancel_refreshes(&mut self) {
+        self.refreshes = Group::new(NoTimers);
+    }
+
+    /// A turn of everything; whether there is more to do at once.
+    pub(crate) fn turn<K, V, S>(&mut self, inner: &Arc<Inner<K, V, S>>, waker: &Waker) -> bool
+    where
+        K: Hash + Eq + Send + Sync + 'static,
+        V: Send + Sync + 'static,
+        S: BuildHasher + Send + Sync + 'static,
+    {
+        let told = inner.deliver_some(false, self.events);
+        // Events that another thread has passed are for this one: nothing else wakes it for them.
+        self.go_on(inner, waker) || matches!(told, Delivered::Some | Delivered::Again)
+    }
+
+    /// Goes on with what can go on; whether there is more to do at once. A listener that blocks is
+    /// not called.
+    pub(crate) fn go_on<K, V, S>(&mut self, inner: &Arc<Inner<K, V, S>>, waker: &Waker) -> bool
+    where
+        K: Hash + Eq + Send + Sync + 'static,
+        V: Send + Sync + 'static,
+        S: BuildHasher + Send + Sync + 'static,
+    {
+        self.poll_refreshes(inner, waker);
+        if !inner.rules.events.is_async() || !inner.has_events() {
+            return false;
+        }
+        let mut context = Context::from_waker(waker);
+        match inner.poll_deliver(self.events, (&mut self.place, &mut context)) {
+            Poll::Pending | Poll::Ready(Delivered::All | Delivered::Nothing | Delivered::Busy) => {
+                false
+            }
+            Poll::Ready(Delivered::Some | Delivered::Again) => true,
+        }
+    }
+
+    /// Tells the listener of everything that there is; pending until that has been done.
+    pub(crate) fn tell_all<K, V, S>(&mut self, inner: &Inner<K, V, S>, waker: &Waker) -> Poll<()> {
+        inner.poll_told(
+            &mut self.place,
+            &mut Context::from_waker(waker),
+            self.events,
+        )
+    }
+
     /// Polls the refreshes that can go on, and begins as many as there is room for.
-    fn poll_refreshes(&mut self, context: &mut Context<'_>) {
-        let inner = self.inner;
+    fn poll_refreshes<K, V, S>(&mut self, inner: &Arc<Inner<K, V, S>>, waker: &Waker)
+    where
+        K: Hash + Eq + Send + Sync + 'static,
+        V: Send + Sync + 'static,
+        S: BuildHasher + Send + Sync + 'static,
+    {
         if !inner.refreshes_are_async() {
             return;
         }
         loop {
-            self.refreshes.poll(context.waker());
+            self.refreshes.poll(waker);
             let mut began = false;
             while self.refreshes.len() < inner.refreshes.parallel() {
                 let Some(job) = inner.refreshes.pop() else {
                     break;
                 };
-                self.refreshes.push(Box::pin(inner.refresh_async(job)));
+                let inner = Arc::clone(inner);
+                let refresh = async move { inner.refresh_async(job).await };
+                self.refreshes.push(Box::new(Polled(Box::pin(refresh))));
                 began = true;
             }
             if !began {
@@ -100,69 +108,22 @@ where
     }
 }
 
-impl<K, V, S> BackgroundWork for Background<'_, K, V, S>
-where
-    K: Hash + Eq + Send + Sync,
-    V: Send + Sync,
-    S: BuildHasher + Send + Sync,
-{
-    const TELLS: bool = true;
-
-    async fn turn(&mut self) -> bool {
-        let told = self.inner.deliver_to_driver(self.budget.events);
-        poll_fn(|context| Poll::Ready(self.poll(context) || told == Delivered::Some)).await
-    }
-
-    fn poll(&mut self, context: &mut Context<'_>) -> bool {
-        self.poll_refreshes(context);
-        if !self.inner.rules.events.is_async() || !self.inner.has_events() {
-            return false;
-        }
-        let task = (&mut self.place, &mut *context);
-        match self.inner.poll_deliver(self.budget.events, task) {
-            Poll::Pending | Poll::Ready(Delivered::All | Delivered::Nothing | Delivered::Busy) => {
-                false
-            }
-            Poll::Ready(Delivered::Some | Delivered::Again) => true,
-        }
-    }
-
-    fn cancel_refreshes(&mut self) {
-        self.refreshes = TaskSet::new();
-    }
-
-    async fn tell_all(&mut self) {
-        self.inner
-            .tell_all(&mut self.place, self.budget.events)
-            .await;
-    }
-}
-
 impl<K, V, S> Inner<K, V, S> {
     /// Returns whether the listener has not been told of everything.
     fn has_events(&self) -> bool {
         self.rules.events.pending() > 0 || self.delivery.wanted.load(SeqCst)
     }
 
-    /// Tells the listener of some events, as the driver. It must look again for events that another
-    /// thread has passed, because nothing else wakes it for them.
-    fn deliver_to_driver(&self, budget: usize) -> Delivered {
-        let told = self.deliver_some(false, budget);
-        if told == Delivered::Again {
-            return Delivered::Some;
-        }
-        told
-    }
-
     /// Tells the listener of everything that there is, and waits until that has been done. If this
     /// is polled where somebody may be waiting for this thread, it waits for nothing.
-    pub(crate) async fn tell_all(&self, place: &mut WaiterSlot<'_>, budget: usize) {
-        poll_fn(|context| self.poll_told(place, context, budget)).await;
+    pub(crate) async fn tell_all(&self, budget: usize) {
+        let mut place = self.delivery.place();
+        poll_fn(|context| self.poll_told(&mut place, context, budget)).await;
     }
 
     fn poll_told(
         &self,
-        place: &mut WaiterSlot<'_>,
+        place: &mut WaiterSlot,
         context: &mut Context<'_>,
         budget: usize,
     ) -> Poll<()> {

@@ -5,13 +5,69 @@ use std::mem::needs_drop;
 
 use crate::cell::ShardCell;
 use crate::core::inner::Inner;
-use crate::drive::turns::yield_now;
 use crate::removal::RemovalCause;
 use crate::shard::emptied::Emptied;
 use crate::shard::garbage::RECORDS_PER_HOLD;
 
-/// Entries that are dropped in one turn, when a cache that shares its driver is closed.
-const DROPS_PER_TURN: usize = 16;
+/// A cache is being emptied for good, a few entries at a time: other caches of the same driver
+/// wait meanwhile.
+pub(crate) struct Emptying<K, V> {
+    shard: usize,
+    stage: Stage<K, V>,
+}
+
+/// What is done with a shard.
+enum Stage<K, V> {
+    /// What is due leaves, for its own cause.
+    Expire,
+    /// So does what was invalidated: the slots before this one.
+    Sweep(u32),
+    /// All other entries have left, and are dropped.
+    Drop(Emptied<K, V>),
+}
+
+impl<K: Hash + Eq, V> Emptying<K, V> {
+    pub(crate) fn new() -> Self {
+        Self {
+            shard: 0,
+            stage: Stage::Expire,
+        }
+    }
+
+    /// Removes the entries of one hold of a shard's lock, or drops up to `drops` of them; returns
+    /// whether there are more.
+    pub(crate) fn turn<S: BuildHasher>(&mut self, inner: &Inner<K, V, S>, drops: usize) -> bool {
+        let Some(cell) = inner.shards.get(self.shard) else {
+            inner.requests.emptied();
+            return false;
+        };
+        match &mut self.stage {
+            Stage::Expire if inner.remove_due_of(cell) => {}
+            Stage::Expire => self.stage = Stage::Sweep(u32::MAX),
+            Stage::Sweep(before) => match inner.sweep_some(cell, *before) {
+                Some(next) => *before = next,
+                None => match inner.close_shard(cell) {
+                    Some(entries) => self.stage = Stage::Drop(entries),
+                    None => self.next_shard(),
+                },
+            },
+            Stage::Drop(entries) => match entries.next() {
+                Some((key, value)) => {
+                    inner.counters.discard_pair(key, value);
+                    let some = std::iter::from_fn(|| entries.next());
+                    inner.counters.discard_pairs(some.take(drops - 1));
+                }
+                None => self.next_shard(),
+            },
+        }
+        true
+    }
+
+    fn next_shard(&mut self) {
+        self.shard += 1;
+        self.stage = Stage::Expire;
+    }
+}
 
 impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     /// Empties the cache.
@@ -26,38 +82,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
 
     /// Empties the cache for good: what comes later is dropped.
     pub(crate) fn close_shards(&self) {
-        for cell in &self.shards {
-            self.remove_dead(cell);
-            if let Some(entries) = self.close_shard(cell) {
-                entries.discard(&self.counters);
-            }
-        }
-        self.requests.emptied();
-    }
-
-    /// As [`close_shards`](Self::close_shards), in turns: other caches of the same driver wait for
-    /// a few entries at a time.
-    pub(crate) async fn close_shards_in_turns(&self) {
-        for cell in &self.shards {
-            while self.remove_due_of(cell) {
-                yield_now().await;
-            }
-            let mut slots = Some(u32::MAX);
-            while let Some(before) = slots {
-                slots = self.sweep_some(cell, before);
-                yield_now().await;
-            }
-            let Some(mut entries) = self.close_shard(cell) else {
-                continue;
-            };
-            while let Some((key, value)) = entries.next() {
-                self.counters.discard_pair(key, value);
-                let some = std::iter::from_fn(|| entries.next());
-                self.counters.discard_pairs(some.take(DROPS_PER_TURN - 1));
-                yield_now().await;
-            }
-        }
-        self.requests.emptied();
+        let mut emptying = Emptying::new();
+        while emptying.turn(self, usize::MAX) {}
     }
 
     /// Empties a shard for good; its entries, if no listener is to get them and somebody drops

@@ -13,10 +13,12 @@
 //! | shared threads | one thread for all its caches | one thread | threads that all its caches share |
 //! | shared task | the future of `SharedDriver::drive` | the same | the same |
 //!
-//! One loop, `cycle.rs`, is behind all of them: a future that removes what is due and sleeps until
-//! the next deadline. A thread is an executor of such futures with timers of its own
-//! (`worker_threads.rs`). A driver that many caches share polls the futures that were woken and no
-//! others (`task_set.rs`), so a step costs what is due, however many caches there are.
+//! One loop, `driving.rs`, is behind all of them. It is called in turns: each removes what is due
+//! and says how long to sleep, and nothing in it waits. A thread (`thread.rs`) and a shared task
+//! (`registry.rs`) have a group of such loops, and give a turn to those that were woken and no
+//! others (`group.rs`), so a step costs what is due, however many caches there are. The future of
+//! one cache gives it a turn at each poll. The sleeps are a thread's or a runtime's (`timers.rs`).
+//!
 //! `Driver::Thread` starts such threads for one cache. A turn of a cache on a shared driver ends
 //! after one hold of a shard's lock (16 entries) once it has taken 0.2 ms, and after 16 calls of
 //! the listener: that much others wait for it.
@@ -33,18 +35,15 @@
 //! dropped in the middle loses no event: the next drive future, or `close_async`, goes on with it.
 //!
 //! **Invariant: a wake-up is lost by neither of two layers.** Below is the alarm of each cache, as
-//! with one driver. Above, the end of a sleep puts the cache's future into the list of those to
-//! be polled and then wakes the poller, which looks at the list before it sleeps.
+//! with one driver. Above, the end of a sleep puts the cache into its group's list of those to have
+//! a turn and then wakes the poller, which looks at the list before it sleeps.
 
 mod background;
 mod clear;
-mod cycle;
 pub(crate) mod driver;
-#[cfg(feature = "system")]
-mod events;
+pub(crate) mod driving;
 pub(crate) mod expiry;
-#[cfg(feature = "system")]
-mod local_executor;
+pub(crate) mod group;
 #[cfg(feature = "metrics")]
 mod metrics;
 #[cfg(feature = "system")]
@@ -52,12 +51,13 @@ mod pool;
 mod registry;
 pub(crate) mod shared;
 mod shutdown;
-mod sleeper;
 mod step;
 pub(crate) mod sweep;
-mod task_set;
 #[cfg(feature = "system")]
-mod timers;
+mod telling;
+#[cfg(feature = "system")]
+mod thread;
+pub(crate) mod timers;
 pub(crate) mod turns;
 #[cfg(feature = "system")]
 mod worker_threads;

@@ -1,31 +1,28 @@
-//! The registry of a shared driver that is a task: it keeps its caches, each of which is a future
-//! in one task set.
+//! The registry of a shared driver that is a task: it keeps its caches, each of which is a member
+//! of one group.
 //!
 //! Most programs use no such driver. These functions are `#[inline]`, so that they are compiled
 //! only into programs that call them.
 
 use std::future::{Future, poll_fn};
 use std::hash::{BuildHasher, Hash};
-use std::panic::resume_unwind;
 use std::sync::{Arc, Weak};
 use std::task::Poll;
 use std::time::Duration;
 
+use crate::core::driven::Driven;
 use crate::core::inner::Inner;
-use crate::core::workers::{WorkerGuard, WorkerKind};
-use crate::drive::background::Background;
-use crate::drive::cycle::{EmptyAtOnce, EmptyInTurns};
-use crate::drive::sleeper::Sleeper;
-use crate::drive::task_set::{BoxFuture, TaskSet};
+use crate::drive::driving::Driving;
+use crate::drive::group::Group;
+use crate::drive::timers::TaskTimers;
 use crate::drive::turns::TurnBudget;
 use crate::events::waiting::Waiting;
-use crate::quiet::forget_quietly;
 use crate::sync::{Mutex, lock};
 
 /// A cache as a shared driver sees it.
 pub(crate) trait Member: Send + Sync {
-    /// A future that drives it, and is at work for it from now on.
-    fn work(self: Arc<Self>, sleeper: Sleeper) -> BoxFuture<'static>;
+    /// What drives it, and is at work for it from now on.
+    fn work(self: Arc<Self>) -> Option<Box<dyn Driven>>;
 }
 
 impl<K, V, S> Member for Inner<K, V, S>
@@ -34,50 +31,8 @@ where
     V: Send + Sync + 'static,
     S: BuildHasher + Send + Sync + 'static,
 {
-    fn work(self: Arc<Self>, sleeper: Sleeper) -> BoxFuture<'static> {
-        let sleep = move |duration| sleeper.sleep(duration);
-        Box::pin(self.drive_as_task(TurnBudget::SHARED, sleep))
-    }
-}
-
-impl<K, V, S> Inner<K, V, S>
-where
-    K: Hash + Eq + Send + Sync + 'static,
-    V: Send + Sync + 'static,
-    S: BuildHasher + Send + Sync + 'static,
-{
-    /// Drives the cache as a task. The task counts as a worker from this call on, polled or not,
-    /// because it may have been spawned. Does nothing if threads drive the cache: it would take
-    /// their alarm over.
-    pub(crate) fn drive_as_task<T, F>(
-        self: Arc<Self>,
-        budget: TurnBudget,
-        sleep: T,
-    ) -> impl Future<Output = ()> + use<T, F, K, V, S>
-    where
-        T: Fn(Duration) -> F,
-        F: Future<Output = ()>,
-    {
-        let drives = !self.requests.has_threads();
-        let guard = drives.then(|| WorkerGuard::join(&self, WorkerKind::Task));
-        async move {
-            // It leaves last.
-            let guard = guard;
-            if guard.is_none() {
-                return;
-            }
-            let elected = self.requests.election.won().await;
-            let background = Background::new(&*self, budget);
-            if budget.is_shared() {
-                self.drive::<_, _, EmptyInTurns>(background, budget, sleep)
-                    .await;
-            } else {
-                self.drive::<_, _, EmptyAtOnce>(background, budget, sleep)
-                    .await;
-            }
-            drop(elected);
-            drop(guard);
-        }
+    fn work(self: Arc<Self>) -> Option<Box<dyn Driven>> {
+        Some(Box::new(Driving::by_task(self, TurnBudget::SHARED)?))
     }
 }
 
@@ -85,12 +40,12 @@ where
 pub(crate) struct DriverRegistry {
     state: Mutex<RegistryState>,
     /// The tasks that poll drive futures.
-    pollers: Waiting,
+    pollers: Arc<Waiting>,
 }
 
 struct RegistryState {
     members: Vec<Weak<dyn Member>>,
-    /// The futures that drive them, polled or not.
+    /// The queues of the futures that drive them, polled or not.
     queues: Vec<Arc<JoinQueue>>,
     /// The number of members at which those that are gone are pruned.
     full_at: usize,
@@ -101,9 +56,8 @@ struct RegistryState {
 /// The queue of new members that wait for one future's next poll. Each has its worker guard
 /// already, so its cache does not end while it waits here, even if the last handle goes.
 struct JoinQueue {
-    sleeper: Sleeper,
     /// `None` once the future is no more.
-    joined: Mutex<Option<Vec<BoxFuture<'static>>>>,
+    joined: Mutex<Option<Vec<Box<dyn Driven>>>>,
 }
 
 /// A future that drives all members, from when it is made until it is dropped.
@@ -156,9 +110,8 @@ impl DriverRegistry {
     /// A future for all members that there are, and those that join. Who joins meanwhile is in the
     /// list that is read here, or sees this queue, and not both.
     #[inline]
-    pub(crate) fn begin(self: Arc<Self>, sleeper: Sleeper) -> DriveFuture {
+    pub(crate) fn begin(self: Arc<Self>) -> DriveFuture {
         let queue = Arc::new(JoinQueue {
-            sleeper,
             joined: Mutex::new(Some(Vec::new())),
         });
         let mut state = lock(&self.state);
@@ -184,14 +137,14 @@ impl DriverRegistry {
 impl JoinQueue {
     #[inline]
     fn add(&self, member: Arc<dyn Member>) {
-        let work = member.work(self.sleeper.clone());
+        let work = member.work();
         let mut joined = lock(&self.joined);
         let refused = match &mut *joined {
             Some(joined) => {
-                joined.push(work);
+                joined.extend(work);
                 None
             }
-            None => Some(work),
+            None => work,
         };
         drop(joined);
         // Not under the lock: it may be the last at work for its cache.
@@ -199,7 +152,7 @@ impl JoinQueue {
     }
 
     #[inline]
-    fn joined(&self) -> Vec<BoxFuture<'static>> {
+    fn joined(&self) -> Vec<Box<dyn Driven>> {
         let mut joined = lock(&self.joined);
         joined.as_mut().map(std::mem::take).unwrap_or_default()
     }
@@ -215,8 +168,12 @@ impl JoinQueue {
 impl DriveFuture {
     /// Drives all members, until they are closed and no cache joins any more.
     #[inline]
-    pub(crate) async fn run(self) {
-        let mut tasks = TaskSet::new();
+    pub(crate) async fn run<T, F>(self, sleep: T)
+    where
+        T: Fn(Duration) -> F,
+        F: Future<Output = ()>,
+    {
+        let mut group = Group::new(TaskTimers::new(sleep));
         let mut place = self.registry.pollers.place();
         poll_fn(|context| {
             // The waker is registered before the look: a cache that joins after the look wakes
@@ -224,14 +181,10 @@ impl DriveFuture {
             place.wait(context.waker());
             let over = self.registry.is_over();
             for work in self.queue.joined() {
-                tasks.push(work);
+                group.push(work);
             }
-            tasks.poll(context.waker());
-            // Without a timer no cache can go on.
-            if let Some(panic) = self.queue.sleeper.take_panic() {
-                resume_unwind(panic);
-            }
-            if over && tasks.len() == 0 {
+            group.poll(context.waker());
+            if over && group.len() == 0 {
                 return Poll::Ready(());
             }
             Poll::Pending
@@ -245,10 +198,6 @@ impl Drop for DriveFuture {
     fn drop(&mut self) {
         self.registry.leave(&self.queue);
         self.queue.close();
-        // Of a timer that was dropped with this.
-        if let Some(panic) = self.queue.sleeper.take_panic() {
-            forget_quietly(panic);
-        }
     }
 }
 

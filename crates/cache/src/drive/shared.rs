@@ -6,10 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::core::inner::Inner;
-#[cfg(feature = "system")]
-use crate::drive::cycle::{EmptyAtOnce, EmptyInTurns};
 use crate::drive::registry::DriverRegistry;
-use crate::drive::sleeper::Sleeper;
 #[cfg(feature = "system")]
 use crate::drive::turns::TurnBudget;
 #[cfg(feature = "system")]
@@ -137,11 +134,11 @@ impl SharedDriver {
         let driving = match &*self.0 {
             #[cfg(feature = "system")]
             DriverKind::Threads(_) => None,
-            DriverKind::Task(registry) => Some(Arc::clone(registry).begin(Sleeper::new(sleep))),
+            DriverKind::Task(registry) => Some(Arc::clone(registry).begin()),
         };
         async move {
             if let Some(driving) = driving {
-                driving.run().await;
+                driving.run(sleep).await;
             }
         }
     }
@@ -160,9 +157,7 @@ impl SharedDriver {
     {
         let threads =
             WorkerThreads::new(&inner.rules.config.name, inner.refreshes.parallel().max(1));
-        threads
-            .join::<_, _, _, EmptyAtOnce>(inner, TurnBudget::OWN)
-            .map_err(not_started)?;
+        threads.join(inner, TurnBudget::OWN).map_err(not_started)?;
         Ok(Self(Arc::new(DriverKind::Threads(threads))))
     }
 
@@ -175,9 +170,9 @@ impl SharedDriver {
     {
         match &*self.0 {
             #[cfg(feature = "system")]
-            DriverKind::Threads(threads) => threads
-                .join::<_, _, _, EmptyInTurns>(inner, TurnBudget::SHARED)
-                .map_err(not_started),
+            DriverKind::Threads(threads) => {
+                threads.join(inner, TurnBudget::SHARED).map_err(not_started)
+            }
             DriverKind::Task(registry) => {
                 registry.join(inner);
                 Ok(())

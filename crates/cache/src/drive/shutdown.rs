@@ -6,6 +6,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use crate::core::hooks::ListenerHook;
 use crate::core::inner::Inner;
 use crate::core::workers::{Shutdown, Workers};
+#[cfg(feature = "system")]
+use crate::drive::telling::Telling;
 use crate::drive::turns::TurnBudget;
 use crate::events::reentrancy;
 use crate::quiet::forget_quietly;
@@ -21,7 +23,7 @@ where
         Self {
             deliver: Inner::tell,
             #[cfg(feature = "system")]
-            drive: |inner, events| Box::pin(async move { inner.drive_events(events).await }),
+            drive: |inner, events, guard| Box::new(Telling::new(inner, events, guard)),
         }
     }
 }
@@ -81,7 +83,6 @@ where
         std::future::poll_fn(|context| self.workers.poll_threads(&mut threads, context)).await;
         drop(threads);
         self.close_shards();
-        let mut place = self.delivery.place();
-        self.tell_all(&mut place, TurnBudget::SHARED.events).await;
+        self.tell_all(TurnBudget::SHARED.events).await;
     }
 }

@@ -1,103 +1,187 @@
-//! The timers of a local executor. Its thread sleeps until the earliest one.
+//! The sleeps of a group's members: by the clock of a thread, or by the timer of a runtime.
 
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, OnceLock};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Waker};
 use std::time::Duration;
 
+#[cfg(feature = "system")]
 use tidewheel_time::{Readings, nanos};
 
-use crate::sync::{Mutex, lock};
+use crate::quiet::forget_quietly;
 
-/// The end of a sleep in nanoseconds, and a number that tells it from others with the same end.
-type SleepId = (u64, u64);
+/// One sleep at most of each member, which has a number.
+pub(crate) trait Timers {
+    /// A member sleeps from now on, instead of what it did. `waker` is called in the end.
+    fn begin(&mut self, member: usize, sleep: Duration, waker: &Waker);
 
-/// The sleeps of one thread's futures.
-pub(crate) struct Timers {
+    /// Returns whether a member's sleep is over, and forgets it then.
+    fn is_over(&mut self, member: usize, waker: &Waker) -> bool;
+
+    /// Forgets a member's sleep.
+    fn end(&mut self, member: usize);
+}
+
+/// Nobody sleeps.
+pub(crate) struct NoTimers;
+
+impl Timers for NoTimers {
+    fn begin(&mut self, _member: usize, _sleep: Duration, _waker: &Waker) {}
+
+    fn is_over(&mut self, _member: usize, _waker: &Waker) -> bool {
+        false
+    }
+
+    fn end(&mut self, _member: usize) {}
+}
+
+/// Sleeps by the system's clock. The thread sleeps until the earliest one ends.
+#[cfg(feature = "system")]
+pub(crate) struct ThreadTimers {
     /// Read from the first sleep on: where there is no clock, there is no thread either.
-    clock: OnceLock<Readings>,
-    /// The latest first. (A few words each: to move them is quick, though there be thousands.)
-    sleeps: Mutex<Vec<(SleepId, Waker)>>,
-    next_id: AtomicU64,
+    clock: Option<Readings>,
+    /// The ends in nanoseconds, each with its member. The latest is first. (Two words each: to move
+    /// them is quick, though there be thousands.)
+    ends: Vec<(u64, usize)>,
+    /// The end of each member's sleep; `None` if it does not sleep.
+    of: Vec<Option<u64>>,
 }
 
-/// One sleep.
-pub(crate) struct ThreadSleep {
-    timers: Arc<Timers>,
-    id: SleepId,
-}
-
-impl Timers {
+#[cfg(feature = "system")]
+impl ThreadTimers {
     pub(crate) fn new() -> Self {
         Self {
-            clock: OnceLock::new(),
-            sleeps: Mutex::new(Vec::new()),
-            next_id: AtomicU64::new(0),
+            clock: None,
+            ends: Vec::new(),
+            of: Vec::new(),
         }
     }
 
-    fn now(&self) -> u64 {
-        self.clock.get_or_init(Readings::system).now().0
+    fn now(&mut self) -> u64 {
+        self.clock.get_or_insert_with(Readings::system).now().0
     }
 
-    pub(crate) fn sleep(self: &Arc<Self>, duration: Duration) -> ThreadSleep {
-        let ends = self.now().saturating_add(nanos(duration));
-        ThreadSleep {
-            timers: Arc::clone(self),
-            id: (ends, self.next_id.fetch_add(1, Relaxed)),
+    /// Returns the members whose sleep is over, and the time until the next one's is.
+    pub(crate) fn due(&mut self) -> (Vec<usize>, Option<Duration>) {
+        if self.ends.is_empty() {
+            return (Vec::new(), None);
         }
-    }
-
-    /// Wakes those whose sleep is over; how long until the next one's is.
-    pub(crate) fn fire(&self) -> Option<Duration> {
         let now = self.now();
-        let mut sleeps = lock(&self.sleeps);
-        let later = sleeps.partition_point(|((ends, _), _)| *ends > now);
-        let over = sleeps.split_off(later);
-        let next = sleeps.last();
-        let left = next.map(|((ends, _), _)| Duration::from_nanos(ends - now));
-        drop(sleeps);
+        let later = self.ends.partition_point(|(end, _)| *end > now);
         // The earliest first.
-        over.into_iter().rev().for_each(|(_, waker)| waker.wake());
-        left
+        let due = self.ends[later..].iter().rev().map(|(_, member)| *member);
+        let left = later.checked_sub(1).map(|last| self.ends[last].0 - now);
+        (due.collect(), left.map(Duration::from_nanos))
     }
 }
 
-/// Returns the position of a sleep in the list, or the one at which to insert it.
-fn place(sleeps: &[(SleepId, Waker)], id: SleepId) -> Result<usize, usize> {
-    sleeps.binary_search_by(|(other, _)| id.cmp(other))
-}
-
-impl Future for ThreadSleep {
-    type Output = ();
-
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        if self.timers.now() >= self.id.0 {
-            return Poll::Ready(());
+#[cfg(feature = "system")]
+impl Timers for ThreadTimers {
+    fn begin(&mut self, member: usize, sleep: Duration, _waker: &Waker) {
+        self.end(member);
+        let end = self.now().saturating_add(nanos(sleep));
+        let own = (end, member);
+        let at = self.ends.partition_point(|other| *other > own);
+        self.ends.insert(at, own);
+        if self.of.len() <= member {
+            self.of.resize(member + 1, None);
         }
-        let waker = context.waker().clone();
-        let mut sleeps = lock(&self.timers.sleeps);
-        let old = match place(&sleeps, self.id) {
-            Ok(at) => Some(std::mem::replace(&mut sleeps[at].1, waker)),
-            Err(at) => {
-                sleeps.insert(at, (self.id, waker));
-                None
-            }
+        self.of[member] = Some(end);
+    }
+
+    fn is_over(&mut self, member: usize, _waker: &Waker) -> bool {
+        let Some(Some(end)) = self.of.get(member).copied() else {
+            return false;
         };
-        drop(sleeps);
-        drop(old);
-        Poll::Pending
+        let over = self.now() >= end;
+        if over {
+            self.end(member);
+        }
+        over
+    }
+
+    fn end(&mut self, member: usize) {
+        if let Some(end) = self.of.get_mut(member).and_then(Option::take) {
+            let own = (end, member);
+            let at = self.ends.partition_point(|other| *other > own);
+            self.ends.remove(at);
+        }
     }
 }
 
-impl Drop for ThreadSleep {
+/// Sleeps by a runtime's timer. A panic of it goes to the one who polls the group, and to no
+/// member.
+pub(crate) struct TaskTimers<T, F> {
+    sleep: T,
+    of: Vec<TaskSleep<F>>,
+}
+
+enum TaskSleep<F> {
+    None,
+    Runs(Pin<Box<F>>),
+    Over,
+}
+
+impl<F: Future<Output = ()>> TaskSleep<F> {
+    fn poll(&mut self, waker: &Waker) {
+        if let Self::Runs(sleep) = self {
+            if sleep
+                .as_mut()
+                .poll(&mut Context::from_waker(waker))
+                .is_ready()
+            {
+                *self = Self::Over;
+            }
+        }
+    }
+}
+
+impl<T: Fn(Duration) -> F, F: Future<Output = ()>> TaskTimers<T, F> {
+    pub(crate) fn new(sleep: T) -> Self {
+        let of = Vec::new();
+        Self { sleep, of }
+    }
+}
+
+impl<T: Fn(Duration) -> F, F: Future<Output = ()>> Timers for TaskTimers<T, F> {
+    fn begin(&mut self, member: usize, sleep: Duration, waker: &Waker) {
+        if self.of.len() <= member {
+            self.of.resize_with(member + 1, || TaskSleep::None);
+        }
+        let own = &mut self.of[member];
+        *own = TaskSleep::Runs(Box::pin((self.sleep)(sleep)));
+        own.poll(waker);
+        if matches!(own, TaskSleep::Over) {
+            waker.wake_by_ref();
+        }
+    }
+
+    fn is_over(&mut self, member: usize, waker: &Waker) -> bool {
+        let Some(own) = self.of.get_mut(member) else {
+            return false;
+        };
+        own.poll(waker);
+        let over = matches!(own, TaskSleep::Over);
+        if over {
+            *own = TaskSleep::None;
+        }
+        over
+    }
+
+    fn end(&mut self, member: usize) {
+        if let Some(own) = self.of.get_mut(member) {
+            *own = TaskSleep::None;
+        }
+    }
+}
+
+impl<T, F> Drop for TaskTimers<T, F> {
     fn drop(&mut self) {
-        let mut sleeps = lock(&self.timers.sleeps);
-        let own = place(&sleeps, self.id);
-        let own = own.ok().map(|at| sleeps.remove(at));
-        drop(sleeps);
-        drop(own);
+        for sleep in self.of.drain(..) {
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(sleep))) {
+                forget_quietly(panic);
+            }
+        }
     }
 }

@@ -1,8 +1,5 @@
 //! The budget of one turn of a driver, with and without other caches that wait.
 
-use std::future::poll_fn;
-use std::task::Poll;
-
 /// Nanoseconds after which a turn on a shared driver ends with the hold of a lock that it is in.
 const SHARED_TURN: u64 = 200_000;
 
@@ -17,6 +14,8 @@ pub(crate) struct TurnBudget {
     pub(crate) tidy: u32,
     /// Calls of a listener.
     pub(crate) events: usize,
+    /// Entries of a closed cache that are dropped.
+    pub(crate) drops: usize,
     /// Nanoseconds of the cache's clock, after which no hold of a lock begins.
     pub(crate) time: Option<u64>,
 }
@@ -29,6 +28,7 @@ impl TurnBudget {
         slots: 2048,
         tidy: 256,
         events: 256,
+        drops: 4096,
         time: None,
     };
 
@@ -38,25 +38,7 @@ impl TurnBudget {
         slots: 64,
         tidy: 64,
         events: 16,
+        drops: 16,
         time: Some(SHARED_TURN),
     };
-
-    /// Returns whether other caches wait.
-    pub(crate) fn is_shared(&self) -> bool {
-        self.time.is_some()
-    }
-}
-
-/// Lets the poller's other futures come first.
-pub(crate) async fn yield_now() {
-    let mut yielded = false;
-    poll_fn(|context| {
-        if yielded {
-            return Poll::Ready(());
-        }
-        yielded = true;
-        context.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
 }

@@ -9,22 +9,20 @@ use crate::core::hooks::Runs;
 use crate::core::inner::Inner;
 use crate::core::requests::Requests;
 use crate::core::workers::{WorkerGuard, WorkerKind};
-use crate::drive::background::NoBackgroundWork;
-use crate::drive::cycle::End;
-use crate::drive::local_executor::LocalExecutor;
+use crate::drive::driving::Driving;
 use crate::drive::pool::Pool;
-use crate::drive::task_set::BoxFuture;
+use crate::drive::thread::DrivingThread;
 use crate::drive::turns::TurnBudget;
 use crate::sync::{Mutex, lock};
 
 /// The threads of one driver. They start when a cache joins that needs them.
 pub(crate) struct WorkerThreads(Arc<SharedState>);
 
-/// The state that the threads share: their executors, their pool, and their handles.
+/// The state that the threads share: what they drive, their pool, and their handles.
 struct SharedState {
     name: String,
-    expiry: LocalExecutor,
-    events: LocalExecutor,
+    expiry: DrivingThread,
+    events: DrivingThread,
     refreshes: Pool,
     threads: Mutex<Threads>,
 }
@@ -40,15 +38,15 @@ impl WorkerThreads {
     pub(crate) fn new(name: &str, refresh_threads: usize) -> Self {
         Self(Arc::new(SharedState {
             name: name.to_string(),
-            expiry: LocalExecutor::new(),
-            events: LocalExecutor::new(),
+            expiry: DrivingThread::new(),
+            events: DrivingThread::new(),
             refreshes: Pool::new(refresh_threads),
             threads: Mutex::new(Threads::default()),
         }))
     }
 
-    /// Works for a cache from now on, until that is closed. `E` is how it ends.
-    pub(crate) fn join<K, V, S, E>(
+    /// Works for a cache from now on, until that is closed.
+    pub(crate) fn join<K, V, S>(
         &self,
         inner: &Arc<Inner<K, V, S>>,
         budget: TurnBudget,
@@ -57,7 +55,6 @@ impl WorkerThreads {
         K: Hash + Eq + Send + Sync + 'static,
         V: Send + Sync + 'static,
         S: BuildHasher + Send + Sync + 'static,
-        E: End,
     {
         let (listener, refresh) = (&inner.hooks.listener, &inner.hooks.refresh);
         self.0.start(listener.is_some(), refresh.is_some())?;
@@ -66,18 +63,12 @@ impl WorkerThreads {
             self.refresh(&inner.requests, (refresh.runs)(inner));
         }
         if let Some(listener) = listener {
-            let work = (listener.drive)(Arc::clone(inner), budget.events);
-            self.0.events.spawn(guarded(thread_of(inner), work));
+            let guard = WorkerGuard::join(inner, WorkerKind::Thread);
+            let work = (listener.drive)(Arc::clone(inner), budget.events, guard);
+            self.0.events.join(work);
         }
-        let guard = thread_of(inner);
-        let inner = Arc::clone(inner);
-        let sleep = self.0.expiry.sleeper();
-        let work = async move {
-            inner
-                .drive::<_, _, E>(NoBackgroundWork, budget, sleep)
-                .await;
-        };
-        self.0.expiry.spawn(guarded(guard, Box::pin(work)));
+        let work = Driving::by_thread(Arc::clone(inner), budget);
+        self.0.expiry.join(Box::new(work));
         Ok(())
     }
 
@@ -114,23 +105,6 @@ impl Drop for WorkerThreads {
     fn drop(&mut self) {
         self.end();
     }
-}
-
-fn thread_of<K, V, S>(inner: &Arc<Inner<K, V, S>>) -> WorkerGuard
-where
-    K: Hash + Eq + Send + Sync + 'static,
-    V: Send + Sync + 'static,
-    S: BuildHasher + Send + Sync + 'static,
-{
-    WorkerGuard::join(inner, WorkerKind::Thread)
-}
-
-/// A future that holds a guard until it is done.
-fn guarded(guard: WorkerGuard, work: BoxFuture<'static>) -> BoxFuture<'static> {
-    Box::pin(async move {
-        let _guard = guard;
-        work.await;
-    })
 }
 
 impl SharedState {

@@ -110,13 +110,13 @@ impl<K, V> Delivery<K, V> {
                 batch: EventBatch::new(),
             }),
             freed: Condvar::new(),
-            waiting: Arc::new(Waiting::new()),
+            waiting: Waiting::new(),
             wanted: AtomicBool::new(false),
         }
     }
 
     /// A task's place among those who wait for the turn, or for the listener's answer.
-    pub(crate) fn place(&self) -> WaiterSlot<'_> {
+    pub(crate) fn place(&self) -> WaiterSlot {
         self.waiting.place()
     }
 
@@ -158,7 +158,7 @@ impl<K, V> Delivery<K, V> {
         cache: usize,
         budget: usize,
         tally: Tally<'_>,
-        (place, context): (&mut WaiterSlot<'_>, &mut Context<'_>),
+        (place, context): (&mut WaiterSlot, &mut Context<'_>),
         mut take: impl FnMut() -> VecDeque<Event<K, V>>,
     ) -> Poll<Delivered> {
         let Some(Listener::Async(listener)) = &self.listener else {
@@ -195,7 +195,7 @@ impl<K, V> Delivery<K, V> {
 
     /// Wakes the other waiting tasks. This task may have taken the answer that they wait for before
     /// its waker was called, and then nothing else wakes them.
-    fn wake_others(&self, place: &WaiterSlot<'_>) {
+    fn wake_others(&self, place: &WaiterSlot) {
         place.leave();
         self.waiting.wake_all();
     }

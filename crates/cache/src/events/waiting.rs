@@ -15,25 +15,25 @@ struct Wakers {
 }
 
 /// One task's slot among the waiting tasks. Dropping it gives the slot up.
-pub(crate) struct WaiterSlot<'a> {
-    waiting: &'a Waiting,
+pub(crate) struct WaiterSlot {
+    waiting: Arc<Waiting>,
     id: u64,
 }
 
 impl Waiting {
-    pub(crate) fn new() -> Self {
-        Self(Mutex::new(Wakers {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self(Mutex::new(Wakers {
             all: Vec::new(),
             next_id: 0,
-        }))
+        })))
     }
 
     /// Returns a slot for one task, which does not wait yet.
-    pub(crate) fn place(&self) -> WaiterSlot<'_> {
+    pub(crate) fn place(self: &Arc<Self>) -> WaiterSlot {
         let mut wakers = lock(&self.0);
         wakers.next_id += 1;
         WaiterSlot {
-            waiting: self,
+            waiting: Arc::clone(self),
             id: wakers.next_id,
         }
     }
@@ -53,7 +53,7 @@ impl Wakers {
     }
 }
 
-impl WaiterSlot<'_> {
+impl WaiterSlot {
     /// The next [`Waiting::wake_all`] calls `waker`. Look at what is waited for after this call.
     pub(crate) fn wait(&mut self, waker: &Waker) {
         let waker = waker.clone();
@@ -71,7 +71,7 @@ impl WaiterSlot<'_> {
     }
 }
 
-impl Drop for WaiterSlot<'_> {
+impl Drop for WaiterSlot {
     fn drop(&mut self) {
         self.leave();
     }

@@ -8,7 +8,10 @@ use std::time::Duration;
 use tidewheel_time::Moment;
 
 use super::cache::Cache;
+use crate::drive::driving::Driving;
 use crate::drive::expiry::{Progress, Rounds};
+use crate::drive::group::drive_alone;
+use crate::drive::timers::TaskTimers;
 use crate::drive::turns::TurnBudget;
 use crate::sync::try_lock;
 
@@ -143,6 +146,11 @@ where
         T: Fn(Duration) -> F,
         F: Future<Output = ()>,
     {
-        Arc::clone(&self.inner).drive_as_task(TurnBudget::OWN, sleep)
+        let driving = Driving::by_task(Arc::clone(&self.inner), TurnBudget::OWN);
+        async move {
+            if let Some(driving) = driving {
+                drive_alone(driving, TaskTimers::new(sleep)).await;
+            }
+        }
     }
 }

@@ -1,38 +1,35 @@
-//! A local executor: one thread that polls futures, one for each cache that it works for. Between
-//! polls it sleeps.
+//! One thread of a driver: what it drives has turns, and between them the thread sleeps.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 use std::thread;
-use std::time::Duration;
 
 use tidewheel_time::waker_of;
 
-use crate::drive::task_set::{BoxFuture, TaskSet};
-use crate::drive::timers::{ThreadSleep, Timers};
+use crate::core::driven::Driven;
+use crate::drive::group::Group;
+use crate::drive::timers::ThreadTimers;
 use crate::events::reentrancy;
 use crate::sync::{Mutex, lock};
 
-/// The queue and timers of one thread. Any thread may spawn a future on it.
-pub(crate) struct LocalExecutor {
-    timers: Arc<Timers>,
+/// A thread as others see it: any thread may give it something to drive.
+pub(crate) struct DrivingThread {
     inbox: Mutex<Inbox>,
     thread: OnceLock<thread::Thread>,
 }
 
 struct Inbox {
-    spawned: Vec<BoxFuture<'static>>,
-    /// True if nothing more will be spawned.
+    joined: Vec<Box<dyn Driven>>,
+    /// True if nothing more will join.
     over: bool,
     /// True if the inbox changed since the thread looked.
     news: bool,
 }
 
-impl LocalExecutor {
+impl DrivingThread {
     pub(crate) fn new() -> Self {
         Self {
-            timers: Arc::new(Timers::new()),
             inbox: Mutex::new(Inbox {
-                spawned: Vec::new(),
+                joined: Vec::new(),
                 over: false,
                 news: false,
             }),
@@ -40,12 +37,12 @@ impl LocalExecutor {
         }
     }
 
-    /// Adds a future, for the thread to poll to its end.
-    pub(crate) fn spawn(&self, task: BoxFuture<'static>) {
-        self.tell(|inbox| inbox.spawned.push(task));
+    /// Lets the thread drive something to its end.
+    pub(crate) fn join(&self, work: Box<dyn Driven>) {
+        self.tell(|inbox| inbox.joined.push(work));
     }
 
-    /// The thread ends once all its futures have.
+    /// The thread ends once all that it drives has.
     pub(crate) fn end(&self) {
         self.tell(|inbox| inbox.over = true);
     }
@@ -65,12 +62,6 @@ impl LocalExecutor {
         }
     }
 
-    /// Returns the function by which futures of this thread sleep.
-    pub(crate) fn sleeper(&self) -> impl Fn(Duration) -> ThreadSleep + Send + Sync + 'static {
-        let timers = Arc::clone(&self.timers);
-        move |duration| timers.sleep(duration)
-    }
-
     /// The thread. `errand` is what it does beside, whenever it wakes.
     pub(crate) fn run(&self, errand: &dyn Fn()) {
         reentrancy::work_for_caches();
@@ -78,18 +69,18 @@ impl LocalExecutor {
         let waker = waker_of(own.clone());
         // Whoever comes before this is seen by the first look.
         let _ = self.thread.set(own);
-        let mut tasks = TaskSet::new();
+        let mut group = Group::new(ThreadTimers::new());
         loop {
-            let over = self.look(&mut tasks);
+            let over = self.look(&mut group);
             errand();
-            tasks.poll(&waker);
-            if over && tasks.len() == 0 {
+            group.poll(&waker);
+            if over && group.len() == 0 {
                 return;
             }
-            let next = self.timers.fire();
+            let next = group.fire();
             // A look just before the sleep: user code may have used up the call that was to prevent
             // it.
-            if tasks.is_woken() || lock(&self.inbox).news {
+            if group.is_woken() || lock(&self.inbox).news {
                 continue;
             }
             match next {
@@ -100,13 +91,13 @@ impl LocalExecutor {
     }
 
     /// Takes what has come; whether that was all.
-    fn look(&self, tasks: &mut TaskSet<'static>) -> bool {
+    fn look(&self, group: &mut Group<ThreadTimers>) -> bool {
         let mut inbox = lock(&self.inbox);
         inbox.news = false;
-        let spawned = std::mem::take(&mut inbox.spawned);
+        let joined = std::mem::take(&mut inbox.joined);
         let over = inbox.over;
         drop(inbox);
-        spawned.into_iter().for_each(|task| tasks.push(task));
+        joined.into_iter().for_each(|work| group.push(work));
         over
     }
 }
