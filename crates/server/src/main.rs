@@ -88,7 +88,8 @@
 //!   may come in (password, protected mode) follows from the settings in force, never from a loop's
 //!   copy.
 //! - **Commands that arrived whole before the end of the input are run and answered.** A client
-//!   that closes only its sending side still gets the reply of a command that waits.
+//!   that closes only its sending side still gets the reply of a long command, but none of one that
+//!   waits for a key or for the log.
 //! - **A message that a key is invalid follows every reply that was written before it** to its
 //!   client, and its author's reply. Loops take such messages from their inbox, between two turns.
 //! - **Background work never holds a shard's lock for more than its budget of records.** INFO

@@ -149,13 +149,16 @@ pub(crate) struct PartialCommand {
     pub(crate) bytes: usize,
 }
 
-/// WAITAOF, which waits until changes are on disk.
+/// WAITAOF, which waits until changes are on disk. It has not run: it stays at the start of the
+/// input, and is tried again.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LogWait {
     /// So many records.
     pub(crate) records: u64,
     /// The tick at which its time is over.
     pub(crate) until: Option<u64>,
+    /// It is to be tried again.
+    pub(crate) is_due: bool,
 }
 
 /// A command that waits for a key.
@@ -328,12 +331,13 @@ impl Connection {
     }
 
     /// Returns true if more input may be read or run. That is not so while the connection is
-    /// paused, waits for a key or for shards, is about to close, or has much output that nobody
-    /// reads.
+    /// paused, waits for a key, for shards or for the log, is about to close, or has much output
+    /// that nobody reads.
     pub(crate) fn takes_input(&self) -> bool {
         !self.paused
             && !self.closing
             && self.waiting.is_none()
+            && !self.waits_for_log()
             && self.parked.is_none()
             && self.output.len() < OUTPUT_SOFT_MARK
     }
@@ -344,6 +348,7 @@ impl Connection {
             || self.walk.is_some()
             || self.begun.is_some()
             || self.waiting.is_some()
+            || self.waits_for_log()
             || self.parked.is_some()
             || self.resumed.is_some()
             || self.events_follow
@@ -372,12 +377,17 @@ impl Connection {
                 .is_some_and(|pending| pending.wanted == 0)
     }
 
-    /// Ends the wait of a client that has closed its side while its command waits for a key: then
-    /// it is gone, as for the public server. Returns false if the command was served already, and
-    /// its reply is on the way.
+    /// Returns true if WAITAOF waits, and nothing has happened that might end that.
+    pub(crate) fn waits_for_log(&self) -> bool {
+        self.log_wait.is_some_and(|wait| !wait.is_due)
+    }
+
+    /// Ends the wait of a client that has closed its side while its command waits for a key or for
+    /// the log: then it is gone, as for the public server. Returns false if the command was served
+    /// already, and its reply is on the way.
     pub(crate) fn leaves_while_waiting(&self) -> bool {
         let waiting = self.waiting.as_ref();
-        waiting.is_some_and(|waiting| waiting.ticket.end())
+        self.waits_for_log() || waiting.is_some_and(|waiting| waiting.ticket.end())
     }
 
     /// Notes that a read has met the end of the input, if `ended`.
@@ -497,8 +507,8 @@ impl Connection {
     /// Returns the tick at which the loop must look at it although nothing arrives.
     pub(crate) fn time_out(&self, settings: &Settings) -> Option<u64> {
         let silence = settings.timeout_s.saturating_mul(1000);
-        let is_held =
-            self.paused || self.walk.is_some() || self.waiting.is_some() || self.parked.is_some();
+        let waits = self.waiting.is_some() || self.waits_for_log();
+        let is_held = self.paused || self.walk.is_some() || waits || self.parked.is_some();
         let idles_out = silence > 0 && !self.listens() && !is_held;
         // Ticks are rounded down: one more, and nobody is closed a fraction too early.
         let idle = idles_out.then(|| self.last_active.saturating_add(silence + 1));
@@ -584,7 +594,7 @@ impl Connection {
         facts.watched_changed = self.watching.as_ref().map(|watching| watching.mark());
         facts.watched = self.watching.as_ref().map_or(0, |watching| watching.len());
         facts.traffic = self.traffic;
-        facts.paused = self.paused || self.waiting.is_some();
+        facts.paused = self.paused || self.waiting.is_some() || self.waits_for_log();
         facts.monitor = self.is_monitor();
         facts.no_touch = self.session.no_touch;
         facts.holds = self.memory(facts.names.bytes());

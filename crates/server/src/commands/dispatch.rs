@@ -59,7 +59,7 @@ impl Turn<'_> {
             .add(row, || &state.handle().command_counts)
             .then(|| state.server.clock.monotonic_ns());
         let step = self.execute(conn, call, args);
-        if step == CommandStep::Blocked {
+        if matches!(step, CommandStep::Blocked | CommandStep::WaitsForLog) {
             // It counts when it runs.
             self.state.tally.commands -= 1;
             self.notes.counts.take_back();
@@ -133,6 +133,8 @@ impl Turn<'_> {
         row: Option<&'static Command>,
         why: CommandError,
     ) {
+        // If it has waited for the log, that is over.
+        conn.log_wait = None;
         if row.is_some_and(|row| row.name == "exec") {
             refused(&why).write(self.out);
             self.leave_transaction(conn);

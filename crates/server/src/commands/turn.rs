@@ -30,6 +30,8 @@ pub(crate) enum CommandStep {
     /// The command did not run, because shards that it needs are locked for long. It is parked, or
     /// tried again after the others.
     Blocked,
+    /// The command did not run, and is tried again when more of the log is on disk.
+    WaitsForLog,
     /// The command ran, and its connection is closed.
     Close,
 }

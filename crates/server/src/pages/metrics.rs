@@ -32,7 +32,7 @@ const FIELDS: &[Field] = &[
     ("process_id", "redis_process_id", Gauge, "The number of the process."),
     ("connected_clients", "redis_connected_clients", Gauge, "Connections of clients."),
     ("maxclients", "redis_max_clients", Gauge, "The most connections."),
-    ("blocked_clients", "redis_blocked_clients", Gauge, "Clients that wait for a key or for the end of a pause."),
+    ("blocked_clients", "redis_blocked_clients", Gauge, "Clients that wait for a key, for the log or for the end of a pause."),
     ("tracking_clients", "redis_tracking_clients", Gauge, "Clients that are told what they have cached is invalid."),
     ("pubsub_clients", "redis_pubsub_clients", Gauge, "Clients that listen to channels."),
     ("watching_clients", "redis_watching_clients", Gauge, "Clients that watch keys."),

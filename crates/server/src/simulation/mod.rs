@@ -21,6 +21,7 @@ mod half_close;
 mod hand_over;
 mod listener;
 mod loading;
+mod log_waits;
 mod long;
 mod long_scripts;
 mod max_memory;

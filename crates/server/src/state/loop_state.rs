@@ -1,5 +1,6 @@
 //! One loop's state: the server, the settings that it follows, the time and the counters.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tidewheel_keyspace::{Blocked, Seat, Time};
@@ -38,6 +39,8 @@ pub(crate) struct LoopState {
     pub(crate) scripts: Scripts,
     /// Connections whose output waits for the log.
     pub(crate) withheld: Vec<Target>,
+    /// Connections whose WAITAOF waits for the log.
+    pub(crate) log_waits: BTreeSet<Target>,
     /// Commands run beside a script of this loop, which has locked shards.
     pub(crate) beside_script: bool,
 }
@@ -55,6 +58,7 @@ impl LoopState {
             tally: LoopTally::default(),
             scripts: Scripts::default(),
             withheld: Vec::new(),
+            log_waits: BTreeSet::new(),
             beside_script: false,
             index,
             server,

@@ -24,8 +24,8 @@ impl Turn<'_> {
         Ok(CommandStep::Done)
     }
 
-    /// Answers when all that has changed so far is on disk. Until then the command is tried again,
-    /// as one that a pause holds back.
+    /// Answers when all that has changed so far is on disk. Until then the command is tried again
+    /// whenever more is.
     pub(super) fn wait_aof(&mut self, conn: &mut Connection, args: Args<'_>) -> HandlerResult {
         let local = parse_i64(&args[1]).filter(|local| (0..=1).contains(local));
         let local =
@@ -40,9 +40,10 @@ impl Turn<'_> {
             ));
         }
         let now = self.state.time.tick;
-        let wait = conn.log_wait.take().unwrap_or_else(|| LogWait {
+        let mut wait = conn.log_wait.take().unwrap_or_else(|| LogWait {
             records: server.keyspace.records(),
             until: (timeout > 0).then(|| now.saturating_add(timeout)),
+            is_due: false,
         });
         // From here on the loop is told when more is on disk.
         self.state.handle().await_log();
@@ -55,9 +56,10 @@ impl Turn<'_> {
             return Ok(CommandStep::Done);
         }
         server.log.want(wait.records);
+        wait.is_due = false;
         conn.log_wait = Some(wait);
-        self.state.tally.commands -= 1;
-        Ok(CommandStep::Paused)
+        self.state.log_waits.insert(conn.target());
+        Ok(CommandStep::WaitsForLog)
     }
 }
 

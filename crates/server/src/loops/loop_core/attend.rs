@@ -157,11 +157,13 @@ impl<K: Sockets> LoopCore<K> {
                 self.close(slot);
             } else if link.conn.waits_no_longer(now) {
                 self.wait_is_over(slot);
-            } else if let Some(wait) = &mut link.conn.log_wait
+            } else if let Some(wait) = &link.conn.log_wait
                 && wait.until.is_some_and(|until| until <= now)
             {
                 // It is tried again, and sees that its time is over.
-                self.table.enqueue(slot);
+                let target = link.conn.target();
+                self.state.log_waits.remove(&target);
+                self.retry_log_wait(target);
             } else if link
                 .conn
                 .time_out(&self.state.settings)
@@ -249,6 +251,7 @@ impl<K: Sockets> LoopCore<K> {
             // Most clients have left with this.
             self.ending.end_some(&server.hub, index);
         }
+        self.state.log_waits.remove(&target);
         if let Some(waiting) = link.conn.waiting.take() {
             // If it was served already, what it got is gone with it.
             let _ = waiting.ticket.end();

@@ -37,7 +37,7 @@ use tidewheel_time::NEVER;
 
 use self::table::Answer;
 use self::waiting::ANSWERS;
-use crate::loop_handle::inbox::InboxItem;
+use crate::loop_handle::inbox::{InboxItem, Target};
 use crate::net::byte_stream::ByteStream as _;
 use crate::scripts;
 use crate::state::log::Trouble;
@@ -140,7 +140,7 @@ impl<K: Sockets> LoopCore<K> {
             self.tidying.note_activity();
         }
         self.worker.notes.publish_counters(&mut self.state);
-        let paused = self.table.paused.len();
+        let paused = self.table.paused.len() + self.state.log_waits.len();
         self.handle().paused.store(paused, Ordering::Relaxed);
         if let Some(bytes) = scripts::lua_bytes() {
             self.handle().lua_bytes.store(bytes, Ordering::Relaxed);
@@ -154,8 +154,7 @@ impl<K: Sockets> LoopCore<K> {
         let Some(link) = self.table.get(slot) else {
             return;
         };
-        let waits_for_log = link.conn.log_wait.is_some();
-        if readiness.read_closed && (waits_for_log || link.conn.leaves_while_waiting()) {
+        if (readiness.read_closed || readiness.broken) && link.conn.leaves_while_waiting() {
             return self.close(slot);
         }
         if readiness.broken {
@@ -226,9 +225,10 @@ impl<K: Sockets> LoopCore<K> {
         }
     }
 
-    /// Looks at the connections again whose output waits for the log, if more is on disk.
+    /// Looks at the connections again whose output or WAITAOF waits for the log, if more is on
+    /// disk.
     fn release_withheld(&mut self) {
-        if self.state.withheld.is_empty() {
+        if self.state.withheld.is_empty() && self.state.log_waits.is_empty() {
             return;
         }
         let log = &self.server().log;
@@ -241,6 +241,19 @@ impl<K: Sockets> LoopCore<K> {
                 link.conn.withheld = false;
                 self.table.enqueue(target.slot);
             }
+        }
+        while let Some(target) = self.state.log_waits.pop_first() {
+            self.retry_log_wait(target);
+        }
+    }
+
+    /// Tries WAITAOF again.
+    pub(super) fn retry_log_wait(&mut self, target: Target) {
+        if let Some(link) = self.table.find(target)
+            && let Some(wait) = &mut link.conn.log_wait
+        {
+            wait.is_due = true;
+            self.table.enqueue(target.slot);
         }
     }
 

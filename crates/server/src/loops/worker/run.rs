@@ -34,6 +34,8 @@ pub(super) enum Halt {
     Spent,
     /// The next command was not run: shards that it needs are locked for long.
     Blocked,
+    /// The next command waits for the log.
+    WaitsForLog,
     /// A command goes on before the next one is run.
     Walking,
     /// A command has begun and stays in the input until it is done.
@@ -62,6 +64,7 @@ impl Halt {
             | Self::Unread
             | Self::Spent
             | Self::Blocked
+            | Self::WaitsForLog
             | Self::Walking
             | Self::Begun
             | Self::Waiting => {}
@@ -287,9 +290,12 @@ impl Turn<'_> {
     ) -> (usize, Option<Halt>) {
         self.command_bytes = len;
         if let Some(halt) = self.run_one(&mut link.conn, args, call) {
-            // A command that waits for the end of a pause, or for others, was not run, and one that
-            // has begun is not done.
-            let done = !matches!(halt, Halt::Paused | Halt::Blocked | Halt::Begun);
+            // A command that waits for the end of a pause, for others or for the log was not run,
+            // and one that has begun is not done.
+            let done = !matches!(
+                halt,
+                Halt::Paused | Halt::Blocked | Halt::WaitsForLog | Halt::Begun
+            );
             let used = if done { len } else { 0 };
             return (used, Some(halt));
         }
@@ -340,6 +346,7 @@ impl Turn<'_> {
             CommandStep::Waiting => Some(Halt::Waiting),
             CommandStep::Paused => Some(Halt::Paused),
             CommandStep::Blocked => Some(Halt::Blocked),
+            CommandStep::WaitsForLog => Some(Halt::WaitsForLog),
             CommandStep::Close => Some(Halt::Closing),
         }
     }
@@ -393,6 +400,7 @@ impl Turn<'_> {
                 | CommandStep::Paused
                 | CommandStep::Waiting
                 | CommandStep::Blocked
+                | CommandStep::WaitsForLog
         ) {
             let (clock, reply) = (&server.clock, (&*self.out, mark));
             server
