@@ -85,7 +85,8 @@ pub(crate) fn start(
     let server = Arc::new(Server::new(parts));
     // Clients come before the data.
     server.keyspace.gate().set(checks::LOADING);
-    server.tls_terms.renew(&server.config.current())?;
+    let now_s = server.clock.now().wall_ms() / 1_000;
+    server.tls_terms.renew(&server.config.current(), now_s)?;
     long_threads::start(&server).context("cannot start a thread")?;
     #[cfg(unix)]
     let socket_file = listeners.file.take();

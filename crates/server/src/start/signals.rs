@@ -61,7 +61,8 @@ pub(crate) fn watch(server: &Arc<Server>) -> anyhow::Result<()> {
 #[cfg(unix)]
 fn renew_certificates(server: &Server) {
     let settings = server.config.current();
-    match server.tls_terms.renew(&settings) {
+    let now_s = server.clock.now().wall_ms() / 1_000;
+    match server.tls_terms.renew(&settings, now_s) {
         Err(why) => {
             tracing::error!("the certificates stay as they were: {why:#}");
         }

@@ -58,7 +58,8 @@ impl Server {
                 // Nothing can fail behind this: new terms are in force at once.
                 let tls = changes.iter().find(|(key, _)| key.name.starts_with("tls-"));
                 tls.map_or(Ok(()), |(key, _)| {
-                    let renewed = self.tls_terms.renew(settings);
+                    let now_s = self.clock.now().wall_ms() / 1_000;
+                    let renewed = self.tls_terms.renew(settings, now_s);
                     renewed
                         .map_err(|why| format!("{why:#}"))
                         .map_err(refused(Some(key)))

@@ -29,6 +29,28 @@ pub(super) fn first_end<'c>(
     ends.min_by_key(|end| end.second)
 }
 
+/// Warns of each of the server's certificates that does not hold at this second of Unix time. It is
+/// served all the same: clients decide whether they accept it.
+pub(super) fn warn_of_untimely(chain: &[CertificateDer<'_>], now_s: i64) {
+    for certificate in chain.iter().filter_map(|der| parse(der)) {
+        let held = certificate.validity();
+        let (from, until) = (held.not_before, held.not_after);
+        let why = if now_s > until.timestamp() {
+            "has expired"
+        } else if now_s < from.timestamp() {
+            "is not valid yet"
+        } else {
+            continue;
+        };
+        tracing::warn!(
+            serial = format!("{:X}", certificate.serial),
+            %from,
+            %until,
+            "a certificate of tls-cert-file {why}: clients that check it do not connect"
+        );
+    }
+}
+
 /// Returns the users that a client's certificate names, in its order: its common name, or its URIs.
 /// A name with a control character is nobody's: another reader may see its first part only.
 pub(crate) fn names(certificate: &CertificateDer<'_>, by: CertifiedUser) -> Vec<String> {

@@ -16,11 +16,16 @@ use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::{RootCertStore, ServerConfig, SupportedCipherSuite, SupportedProtocolVersion};
 
-use super::certificate::{CertificateEnd, first_end};
+use super::certificate::{CertificateEnd, first_end, warn_of_untimely};
 use crate::config::{ClientCertificates, Port, Settings, TlsSettings, open_regular};
 
 /// The longest file of certificates or keys, in bytes.
 const FILE_MAX: u64 = 16 << 20;
+
+/// The most certificates of a chain, and the most bytes of all: what clients read of a server at
+/// least. OpenSSL reads 100 KiB, and rustls 64 KiB.
+const CHAIN_MAX: usize = 32;
+const CHAIN_BYTES_MAX: usize = 60 << 10;
 
 /// The tickets that a client gets with TLS 1.3.
 const TICKETS: usize = 1;
@@ -58,10 +63,11 @@ impl TlsTerms {
             .unwrap_or_default()
     }
 
-    /// Reads the files again, and puts the terms into force if they are right.
-    pub(crate) fn renew(&self, settings: &Settings) -> anyhow::Result<()> {
+    /// Reads the files again, and puts the terms into force if they are right. The time is a second
+    /// of Unix time.
+    pub(crate) fn renew(&self, settings: &Settings, now_s: i64) -> anyhow::Result<()> {
         if settings.tls.port != Port::Off {
-            let made = make(&settings.tls)?;
+            let made = make(&settings.tls, now_s)?;
             *self.0.lock() = Some(made);
         }
         Ok(())
@@ -69,7 +75,7 @@ impl TlsTerms {
 }
 
 /// Makes terms as the settings say, or says what is missing or wrong.
-fn make(settings: &TlsSettings) -> anyhow::Result<Made> {
+fn make(settings: &TlsSettings, now_s: i64) -> anyhow::Result<Made> {
     let provider = Arc::new(CryptoProvider {
         cipher_suites: suites(settings),
         ..ring::default_provider()
@@ -79,6 +85,7 @@ fn make(settings: &TlsSettings) -> anyhow::Result<Made> {
     let key = key(&settings.key, "tls-key-file")?;
     let chain = chain(&settings.certificate, "tls-cert-file")?;
     let own = first_end(chain.iter().map(AsRef::as_ref));
+    let shown = chain.clone();
     let mut terms = ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(&versions)
         .context("no suite of tls-ciphers or tls-ciphersuites is of a version of tls-protocols")?
@@ -96,6 +103,7 @@ fn make(settings: &TlsSettings) -> anyhow::Result<Made> {
         // A new key: who may not come in any more cannot come in by a ticket either.
         terms.ticketer = ring::Ticketer::new().context("no random bytes for tickets")?;
     }
+    warn_of_untimely(&shown, now_s);
     Ok(Made {
         terms: Arc::new(terms),
         ends: CertificateEnds { own, authority },
@@ -230,6 +238,14 @@ pub(super) fn chain(path: &str, setting: &str) -> anyhow::Result<Vec<Certificate
     if chain.is_empty() {
         anyhow::bail!("there is no certificate in {path} ({setting})");
     }
+    let (count, bytes) = (chain.len(), chain.iter().map(|of| of.len()).sum::<usize>());
+    if count > CHAIN_MAX || bytes > CHAIN_BYTES_MAX {
+        anyhow::bail!(
+            "the chain in {path} ({setting}) has {count} certificates and {bytes} bytes, more than the {CHAIN_MAX} \
+             and {CHAIN_BYTES_MAX} that all clients read: leave out those that are not between the first and its \
+             authority"
+        );
+    }
     Ok(chain)
 }
 
@@ -258,8 +274,12 @@ pub(super) fn key(path: &str, setting: &str) -> anyhow::Result<PrivateKeyDer<'st
 
 fn read(path: &Path, key: &str) -> anyhow::Result<Vec<u8>> {
     let mut text = Vec::new();
-    let read = open_regular(path).and_then(|file| file.take(FILE_MAX).read_to_end(&mut text));
-    read.with_context(|| format!("cannot read {} ({key})", path.display()))?;
+    let more = FILE_MAX + 1;
+    let read = open_regular(path).and_then(|file| file.take(more).read_to_end(&mut text));
+    let read = read.with_context(|| format!("cannot read {} ({key})", path.display()))?;
+    if read as u64 == more {
+        anyhow::bail!("{} ({key}) has more than {FILE_MAX} bytes", path.display());
+    }
     Ok(text)
 }
 

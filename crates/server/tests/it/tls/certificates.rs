@@ -4,6 +4,8 @@ use std::fs;
 use std::io::Write as _;
 use std::sync::Arc;
 
+use rcgen::SanType;
+
 use super::{BOTH, Files, TlsClient};
 use crate::common::{ok, simple, text};
 
@@ -169,6 +171,73 @@ fn info_says_when_the_certificates_end() {
     let info = text(&client.call(&["INFO", "tls"]));
     let none = "tls_ca_cert_serial:none\r\ntls_ca_cert_expires_in_seconds:0";
     assert!(info.contains(none), "{info}");
+}
+
+#[test]
+fn a_certificate_that_does_not_hold_now_is_served_with_a_warning() {
+    let files = Files::new("untimely");
+    let set = |from, until| {
+        files.make_with("server", "server", |params| {
+            params.not_before = rcgen::date_time_ymd(from, 3, 1);
+            params.not_after = rcgen::date_time_ymd(until, 3, 1);
+        });
+    };
+    set(2001, 2002);
+    let server = files.server(&[]);
+    let expired = &server.logged("has expired")[0];
+    for part in [
+        "WARN",
+        "Mar  1 00:00:00 2001",
+        "Mar  1 00:00:00 2002",
+        "serial=",
+    ] {
+        assert!(expired.contains(part), "{part}: {expired}");
+    }
+    // Who does not check it is served, so somebody can mend it.
+    set(3001, 3002);
+    server.signal(rustix::process::Signal::HUP);
+    let early = &server.logged("is not valid yet")[0];
+    assert!(early.contains("Mar  1 00:00:00 3001"), "{early}");
+    set(2001, 3001);
+    server.signal(rustix::process::Signal::HUP);
+    server.logged("read again");
+    let mut client = files.connect(server.port);
+    assert_eq!(client.call(&["PING"]), simple("PONG"));
+    set(2003, 2004);
+    let certificate = files.text("server.crt");
+    let set = ["CONFIG", "SET", "tls-cert-file", &certificate];
+    assert_eq!(client.call(&set), ok());
+    server.logged("Mar  1 00:00:00 2004");
+}
+
+/// Nobody could read them: the server seemed to be up, and each handshake failed.
+#[test]
+fn a_chain_that_clients_do_not_read_is_refused() {
+    let files = Files::new("chain");
+    let server = files.server(&[]);
+    let mut client = files.connect(server.port);
+    let one = fs::read_to_string(files.path("server.crt")).expect("a file");
+    let long = files.text("long.crt");
+    fs::write(&long, one.repeat(32)).expect("a file");
+    let set = ["CONFIG", "SET", "tls-cert-file", &long];
+    assert_eq!(client.call(&set), ok());
+    for (count, why) in [
+        (33, "33 certificates"),
+        (20_000, "20000 certificates"),
+        (40_000, "more than 16777216 bytes"),
+    ] {
+        fs::write(&long, one.repeat(count)).expect("a file");
+        let refused = text(&client.call(&set));
+        assert!(refused.contains(why), "{refused}");
+    }
+    files.make_with("long", "server", |params| {
+        let names = (0..3_000).map(|i| format!("host-{i}.example.org"));
+        let name = |name: String| SanType::DnsName(name.try_into().expect("a name"));
+        params.subject_alt_names.extend(names.map(name));
+    });
+    server.signal(rustix::process::Signal::HUP);
+    server.logged("the certificates stay as they were: the chain in");
+    assert_eq!(client.call(&["PING"]), simple("PONG"));
 }
 
 /// A ticket of one that was let in does not let it in when it may not come in any more.

@@ -61,6 +61,11 @@ impl Files {
 
     /// Makes a certificate for somebody of that common name, with two URIs.
     fn make_for(&self, file: &str, name: &str) {
+        self.make_with(file, name, |_| {});
+    }
+
+    /// The same; `change` sees what it will say.
+    fn make_with(&self, file: &str, name: &str, change: impl FnOnce(&mut CertificateParams)) {
         let key = KeyPair::generate().expect("a key");
         let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
         let mut params = CertificateParams::new(names).expect("names");
@@ -69,6 +74,7 @@ impl Files {
             let uri = SanType::URI(uri.try_into().expect("a URI"));
             params.subject_alt_names.push(uri);
         }
+        change(&mut params);
         let made = params
             .signed_by(&key, &self.authority)
             .expect("a certificate");
