@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rcgen::SanType;
 
 use super::{BOTH, Files, TlsClient};
-use crate::common::{ok, simple, text};
+use crate::common::{eventually, ok, simple, text};
 
 #[test]
 fn certificates_are_read_again_and_broken_ones_change_nothing() {
@@ -200,7 +200,9 @@ fn a_certificate_that_does_not_hold_now_is_served_with_a_warning() {
     assert!(early.contains("Mar  1 00:00:00 3001"), "{early}");
     set(2001, 3001);
     server.signal(rustix::process::Signal::HUP);
-    server.logged("read again");
+    eventually("the second reading", || {
+        (server.logged("certificates were read again").len() == 2).then_some(())
+    });
     let mut client = files.connect(server.port);
     assert_eq!(client.call(&["PING"]), simple("PONG"));
     set(2003, 2004);
