@@ -109,14 +109,12 @@
 //! [`Cache::get_or_load`], [`Cache::try_get_or_load`] and [`Cache::optionally_get_or_load`] run one
 //! loader for each key at a time, however many threads ask. The methods that end in `_async` do the
 //! same for tasks, on any runtime, and threads and tasks share one load. If a loader panics or is
-//! cancelled, another caller loads. Those with `_by_ref` take the key by reference: a hit allocates
-//! nothing. [`Cache::fetch`] has all of them too, and tells with the answer where it comes from
-//! ([`Outcome`]), for a header such as `X-Cache`.
+//! cancelled, another caller loads.
 //!
 //! The loaders of these methods return the value itself, so the compiler knows its type: `||
 //! "7".into()` and `|| Arc::new(handler)` for an `Arc<dyn Handler>` compile. A loader that also
 //! says how long its value lives, or by which tags it is invalidated, returns a [`Loaded`], to one
-//! method for all shapes of answers:
+//! method for all shapes of answers, [`Fetch::load_with`]:
 //!
 //! ```
 //! use std::{io, sync::Arc, time::Duration};
@@ -126,10 +124,10 @@
 //!     let cache = Cache::<u32, String>::builder().unbounded().no_default_ttl().build()?;
 //!     let name: String = cache.get_or_load(7, || "seven".into());
 //!     assert_eq!(name, "seven");
-//!     let name: Result<String, Arc<io::Error>> = cache.get_or_load_with(8, || {
+//!     let name: Result<String, Arc<io::Error>> = cache.fetch(8).load_with(|| {
 //!         let (name, seconds) = ask_the_server()?;
 //!         Ok(Loaded::new(name, Lifetime::ttl(Duration::from_secs(seconds)).tag("names")))
-//!     });
+//!     }).value;
 //!     assert_eq!(name?, "eight");
 //!     Ok(())
 //! }
@@ -139,8 +137,8 @@
 //! }
 //! ```
 //!
-//! - [`Cache::get_or_load_by_ref`] and its kin, and [`Cache::entry_by_ref`], take a key by
-//!   reference: a hit makes no key.
+//! - [`Cache::fetch_by_ref`] and [`Cache::entry_by_ref`] take a key by reference: a hit makes no
+//!   key.
 //! - [`Cache::get_or_load_many`] loads all keys that are missing with one call.
 //! - [`Cache::fetch`] tells beside the answer where it comes from ([`Outcome`]), for a header such
 //!   as `X-Cache`, and the error in whose place it answers an old value.

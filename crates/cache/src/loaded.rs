@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::lifetime::Lifetime;
 
 /// A value with a lifetime of its own, as the loader of
-/// [`Cache::get_or_load_with`](crate::Cache::get_or_load_with) returns it. Plain values convert
+/// [`Fetch::load_with`](crate::Fetch::load_with) returns it. Plain values convert
 /// into it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -126,10 +126,9 @@ impl<V> From<V> for Loaded<V> {
 ///     .negative_ttl(Duration::from_secs(1))
 ///     .build()?;
 /// for _ in 0..3 {
-///     let page = cache.get_or_load_with("/nowhere".to_string(), || {
-///         Presence::AbsentFor(Duration::from_secs(600))
-///     });
-///     assert_eq!(page, None);
+///     let absent = || Presence::AbsentFor(Duration::from_secs(600));
+///     let page = cache.fetch_by_ref("/nowhere").load_with(absent);
+///     assert_eq!(page.value, None);
 /// }
 /// assert_eq!(cache.stats().loads, 1);
 /// # Ok(())

@@ -16,7 +16,8 @@ use crate::load::{never, plain, plain_or_absent};
 
 /// A key whose value is asked for; made by [`Cache::fetch`] and [`Cache::fetch_by_ref`].
 ///
-/// Its methods are those of the cache, and tell the [`Outcome`](crate::Outcome) beside the answer.
+/// Its methods load as those of the cache do. They return a [`Fetched`]: the value, and the
+/// [`Outcome`](crate::Outcome) that says where it comes from.
 #[must_use = "nothing is looked up or loaded until one of its methods is called"]
 pub struct Fetch<'a, K, V, S = DefaultHashBuilder, Q = OwnedKey<K>> {
     cache: &'a Cache<K, V, S>,
@@ -45,8 +46,22 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
         Fetch { cache: self, key }
     }
 
-    /// As [`fetch`](Self::fetch), by reference: the key is made from it only where there is
-    /// something to load.
+    /// As [`fetch`](Self::fetch), by reference. If the value is there, nothing is allocated; else
+    /// the key is made from what it was asked by.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), tidewheel::BuildError> {
+    /// let cache = tidewheel::Cache::<String, usize>::builder().max_capacity(9).no_default_ttl().build()?;
+    /// let letters = cache.fetch_by_ref("tea").load(|| "tea".len()).value;
+    /// assert_eq!(letters, 3);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// A load, if `to_owned` panics.
+    #[doc(alias = "get_with_by_ref", alias = "get_or_insert_with")]
     pub fn fetch_by_ref<'a, Q>(&'a self, key: &'a Q) -> Fetch<'a, K, V, S, BorrowedKey<'a, Q>>
     where
         Q: Hash + Equivalent<K> + ToOwned<Owned = K> + ?Sized,
@@ -94,7 +109,25 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher, Q: KeyForm<K>> Fetch<'_, K, V, S, Q
         found.map(|answer| answer.unwrap_or_else(|error| never(&error)))
     }
 
-    /// [`Cache::get_or_load_with`].
+    /// [`Cache::get_or_load`], with a loader that says how long its value lives: it returns a
+    /// [`Loaded`](crate::Loaded), or that in `Option`, `Result`, or `Result<Option<_>, _>`. The
+    /// answer has the same shape: see [`LoaderResult`].
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tidewheel::{Cache, Lifetime, Loaded};
+    ///
+    /// # fn main() -> Result<(), tidewheel::BuildError> {
+    /// let cache = Cache::<String, String>::builder().max_capacity(9).no_default_ttl().build()?;
+    /// let minute = Lifetime::ttl(Duration::from_secs(60));
+    /// let page = cache.fetch_by_ref("/").load_with(|| Loaded::new("<p>".into(), minute.tag("home")));
+    /// assert_eq!(page.value, "<p>");
+    ///
+    /// let failed = cache.fetch_by_ref("/b").load_with(|| Err::<Loaded<_>, _>("timed out"));
+    /// assert_eq!(*failed.value.unwrap_err(), "timed out");
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Panics
     ///
@@ -109,8 +142,8 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher, Q: KeyForm<K>> Fetch<'_, K, V, S, Q
         found.map(R::answer)
     }
 
-    /// [`Cache::get_or_load_with`], with a loader that is given the old value: one past its soft
-    /// deadline, or past its end and kept by
+    /// As [`load_with`](Self::load_with), with a loader that is given the old value: one past its
+    /// soft deadline, or past its end and kept by
     /// [`Builder::stale_on_error`](crate::Builder::stale_on_error) or
     /// [`Lifetime::stale_for`](crate::Lifetime::stale_for). If that is still right, the loader
     /// returns [`Loaded::unchanged`](crate::Loaded::unchanged), which has an example.
@@ -178,11 +211,12 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher, Q: KeyForm<K>> Fetch<'_, K, V, S, Q
         found.map(|answer| answer.unwrap_or_else(|error| never(&error)))
     }
 
-    /// [`Cache::get_or_load_with_async`].
+    /// As [`load_with`](Self::load_with), with a future as the loader: see
+    /// [`Cache::get_or_load_async`].
     ///
     /// # Panics
     ///
-    /// As that.
+    /// As [`Cache::get_or_load_async`].
     pub async fn load_with_async<F, R>(self, load: F) -> Fetched<R::Answer, R::Error>
     where
         F: Future<Output = R>,

@@ -4,7 +4,6 @@ use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
 
 use super::cache::Cache;
-use crate::load::loader_result::LoaderResult;
 
 /// # Loading, on threads
 impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
@@ -26,7 +25,8 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     /// ([`Builder::refresh_with`](crate::Builder::refresh_with)) all get the old value.
     ///
     /// The value has the configured lifetime. A loader that says how long its value lives, or gives
-    /// it tags, is for [`get_or_load_with`](Self::get_or_load_with).
+    /// it tags, is for [`Fetch::load_with`](crate::Fetch::load_with); a key by reference, for
+    /// [`fetch_by_ref`](Self::fetch_by_ref).
     ///
     /// # Panics
     ///
@@ -88,35 +88,5 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
     #[doc(alias = "optionally_get_with")]
     pub fn optionally_get_or_load(&self, key: K, load: impl FnOnce() -> Option<V>) -> Option<V> {
         self.fetch(key).optionally_load(load).value
-    }
-
-    /// As [`get_or_load`](Self::get_or_load), with a loader that says how long its value lives: it
-    /// returns a [`Loaded`](crate::Loaded), or that in `Option`, `Result`, or `Result<Option<_>,
-    /// _>`. The answer has the same shape: see [`LoaderResult`].
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use tidewheel::{Cache, Lifetime, Loaded};
-    ///
-    /// # fn main() -> Result<(), tidewheel::BuildError> {
-    /// let cache = Cache::<String, String>::builder().max_capacity(9).no_default_ttl().build()?;
-    /// let minute = Lifetime::ttl(Duration::from_secs(60));
-    /// let page = cache.get_or_load_with("/".to_string(), || Loaded::new("<p>".into(), minute.tag("home")));
-    /// assert_eq!(page, "<p>");
-    ///
-    /// let failed = cache.get_or_load_with("/b".to_string(), || Err::<Loaded<_>, _>("timed out"));
-    /// assert_eq!(*failed.unwrap_err(), "timed out");
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Panics
-    ///
-    /// As [`get_or_load`](Self::get_or_load).
-    pub fn get_or_load_with<R>(&self, key: K, load: impl FnOnce() -> R) -> R::Answer
-    where
-        R: LoaderResult<V>,
-    {
-        self.fetch(key).load_with(load).value
     }
 }

@@ -5,7 +5,6 @@ use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
 
 use super::cache::Cache;
-use crate::load::loader_result::LoaderResult;
 
 /// # Loading, in tasks
 impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
@@ -64,19 +63,5 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
         F: Future<Output = Option<V>>,
     {
         self.fetch(key).optionally_load_async(load).await.value
-    }
-
-    /// As [`get_or_load_with`](Self::get_or_load_with), with a future as the loader: see
-    /// [`get_or_load_async`](Self::get_or_load_async).
-    ///
-    /// # Panics
-    ///
-    /// As [`get_or_load_async`](Self::get_or_load_async).
-    pub async fn get_or_load_with_async<F, R>(&self, key: K, load: F) -> R::Answer
-    where
-        F: Future<Output = R>,
-        R: LoaderResult<V>,
-    {
-        self.fetch(key).load_with_async(load).await.value
     }
 }

@@ -12,7 +12,6 @@ mod many;
 
 mod load;
 mod load_async;
-mod load_by_ref;
 mod load_many;
 
 pub(crate) mod fetch;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::{CallerAnswer, LoaderAnswer, never};
 use crate::loaded::{Loaded, Presence};
 
-/// The result type of a loader for [`Cache::get_or_load_with`](crate::Cache::get_or_load_with), and
+/// The result type of a loader for [`Fetch::load_with`](crate::Fetch::load_with), and
 /// the answer that the caller gets for it:
 ///
 /// | the loader returns | the caller gets |

@@ -77,8 +77,11 @@ fn a_presence_is_a_value_an_absence_or_an_error() {
         .build()
         .expect("valid");
     let present = Presence::from(Loaded::new(7, Lifetime::ttl(SECOND)));
-    assert_eq!(cache.get_or_load_with(1, || present.clone()), Some(7));
-    let failed = cache.get_or_load_with(2, || Err::<Presence<u64>, _>(Failure(1)));
+    assert_eq!(cache.fetch(1).load_with(|| present.clone()).value, Some(7));
+    let failed = cache
+        .fetch(2)
+        .load_with(|| Err::<Presence<u64>, _>(Failure(1)))
+        .value;
     assert_eq!(failed, Err(Arc::new(Failure(1))));
     let absent = Ok::<_, Failure>(Presence::from(None));
     let fetched = block_on(cache.fetch(3).load_with_async(ready(absent)));
@@ -86,8 +89,8 @@ fn a_presence_is_a_value_an_absence_or_an_error() {
         (fetched.value, fetched.outcome),
         (Ok(None), Outcome::Loaded)
     );
-    let found = block_on(cache.get_or_load_with_async(4, ready(present)));
-    assert_eq!(found, Some(7));
+    let found = block_on(cache.fetch(4).load_with_async(ready(present)));
+    assert_eq!(found.value, Some(7));
     assert_eq!(cache.ttl(&4), tidewheel::Ttl::Left(SECOND));
 }
 
@@ -102,8 +105,8 @@ fn absences_with_a_time_of_their_own_need_a_cache_that_remembers() {
             false => builder,
         };
         let cache = builder.build().expect("valid");
-        assert_eq!(cache.get_or_load_with(1, absent), None);
-        assert_eq!(cache.get_or_load_with(1, absent), None);
+        assert_eq!(cache.fetch(1).load_with(absent).value, None);
+        assert_eq!(cache.fetch(1).load_with(absent).value, None);
         assert_eq!(cache.stats().loads, loads);
         assert_eq!(cache.optionally_get_or_load(2, || None), None);
         assert_eq!(cache.optionally_get_or_load(2, || None), None);

@@ -88,19 +88,30 @@ fn a_plain_closures_value_is_inferred() {
 fn a_loader_with_a_lifetime_answers_in_its_own_shape() {
     let texts = cache::<String>();
     let minute = || Lifetime::ttl(MINUTE);
-    let plain: String = texts.get_or_load_with(1, || Loaded::new("a".into(), minute()));
+    let plain: String = texts
+        .fetch(1)
+        .load_with(|| Loaded::new("a".into(), minute()))
+        .value;
     assert_eq!(plain, "a");
-    let maybe: Option<String> = texts.get_or_load_with(2, || None::<Loaded<_>>);
+    let maybe: Option<String> = texts.fetch(2).load_with(|| None::<Loaded<_>>).value;
     assert_eq!(maybe, None);
-    let failed = texts.get_or_load_with(3, || Err::<Loaded<_>, _>("down"));
+    let failed = texts
+        .fetch(3)
+        .load_with(|| Err::<Loaded<_>, _>("down"))
+        .value;
     assert_eq!(failed, Err(Arc::new("down")));
-    let both = texts.get_or_load_with(4, || {
-        let number: u32 = "4".parse()?;
-        Ok::<_, std::num::ParseIntError>(Some(Loaded::new(number.to_string(), minute())))
-    });
+    let both = texts
+        .fetch(4)
+        .load_with(|| {
+            let number: u32 = "4".parse()?;
+            Ok::<_, std::num::ParseIntError>(Some(Loaded::new(number.to_string(), minute())))
+        })
+        .value;
     assert_eq!(both, Ok(Some("4".into())));
-    let later = texts.get_or_load_with_async(5, async { Some(Loaded::new("e".into(), minute())) });
-    assert_eq!(block_on(later).as_deref(), Some("e"));
+    let later = texts
+        .fetch(5)
+        .load_with_async(async { Some(Loaded::new("e".into(), minute())) });
+    assert_eq!(block_on(later).value.as_deref(), Some("e"));
     for key in [1, 4, 5] {
         assert_eq!(texts.ttl(&key), Ttl::Left(MINUTE), "of {key}");
     }

@@ -56,23 +56,37 @@ fn cache() -> Cache<Key, u64> {
 fn a_hit_by_reference_makes_no_key() {
     let cache = cache();
     let name = Name(1);
-    assert_eq!(cache.get_or_load_by_ref(&name, || 7), 7);
+    assert_eq!(cache.fetch_by_ref(&name).load(|| 7).value, 7);
     assert_eq!(made(), 1);
 
-    assert_eq!(cache.get_or_load_by_ref(&name, unreached), 7);
+    assert_eq!(cache.fetch_by_ref(&name).load(unreached).value, 7);
     let fails = || Err::<u64, _>("unreached");
-    assert_eq!(cache.try_get_or_load_by_ref(&name, fails), Ok(7));
-    assert_eq!(cache.optionally_get_or_load_by_ref(&name, || None), Some(7));
+    assert_eq!(cache.fetch_by_ref(&name).try_load(fails).value, Ok(7));
+    assert_eq!(
+        cache.fetch_by_ref(&name).optionally_load(|| None).value,
+        Some(7)
+    );
     block_on(async {
-        assert_eq!(cache.get_or_load_by_ref_async(&name, async { 8 }).await, 7);
+        assert_eq!(
+            cache
+                .fetch_by_ref(&name)
+                .load_async(async { 8 })
+                .await
+                .value,
+            7
+        );
         let fails = ready(Err::<u64, _>("unreached"));
         assert_eq!(
-            cache.try_get_or_load_by_ref_async(&name, fails).await,
+            cache.fetch_by_ref(&name).try_load_async(fails).await.value,
             Ok(7)
         );
         let none = ready(None);
         assert_eq!(
-            cache.optionally_get_or_load_by_ref_async(&name, none).await,
+            cache
+                .fetch_by_ref(&name)
+                .optionally_load_async(none)
+                .await
+                .value,
             Some(7)
         );
         let with = ready(Loaded::from(8));
@@ -92,13 +106,24 @@ fn a_hit_by_reference_makes_no_key() {
 fn what_is_remembered_is_answered_without_a_key() {
     let cache = cache();
     let (failing, absent) = (Name(1), Name(2));
-    let fails = || cache.try_get_or_load_by_ref(&failing, || Err::<u64, _>("down"));
+    let fails = || {
+        cache
+            .fetch_by_ref(&failing)
+            .try_load(|| Err::<u64, _>("down"))
+            .value
+    };
     assert_eq!(*fails().expect_err("fails"), "down");
-    assert_eq!(cache.optionally_get_or_load_by_ref(&absent, || None), None);
+    assert_eq!(
+        cache.fetch_by_ref(&absent).optionally_load(|| None).value,
+        None
+    );
     assert_eq!(made(), 2);
     assert_eq!(*fails().expect_err("remembered"), "down");
     assert_eq!(
-        cache.optionally_get_or_load_by_ref(&absent, || Some(1)),
+        cache
+            .fetch_by_ref(&absent)
+            .optionally_load(|| Some(1))
+            .value,
         None
     );
     assert_eq!(made(), 0);
@@ -127,7 +152,7 @@ fn owned_and_borrowed_keys_share_one_load() {
     let cache = cache();
     let name = Name(1);
     let go = AtomicBool::new(false);
-    let mut leader = Box::pin(cache.get_or_load_by_ref_async(&name, async {
+    let mut leader = Box::pin(cache.fetch_by_ref(&name).load_async(async {
         flagged(&go).await;
         7
     }));
@@ -136,7 +161,10 @@ fn owned_and_borrowed_keys_share_one_load() {
     assert!(poll(leader.as_mut(), &alarm).is_pending());
     assert!(poll(follower.as_mut(), &alarm).is_pending());
     go.store(true, SeqCst);
-    assert_eq!(poll(leader.as_mut(), &alarm), Poll::Ready(7));
+    let Poll::Ready(led) = poll(leader.as_mut(), &alarm) else {
+        panic!("it has loaded");
+    };
+    assert_eq!((led.value, led.outcome), (7, Outcome::Loaded));
     let Poll::Ready(found) = poll(follower.as_mut(), &alarm) else {
         panic!("the value is there");
     };
@@ -155,7 +183,7 @@ fn unsized_keys_are_borrowed() {
         .build()
         .expect("valid");
     let key: Arc<str> = "tea".into();
-    assert_eq!(cache.get_or_load_by_ref(&key, || 1), 1);
+    assert_eq!(cache.fetch_by_ref(&key).load(|| 1).value, 1);
     let cache: Cache<Vec<u8>, u64> = Cache::builder()
         .unbounded()
         .no_default_ttl()
@@ -163,7 +191,7 @@ fn unsized_keys_are_borrowed() {
         .clock(ManualClock::new())
         .build()
         .expect("valid");
-    assert_eq!(cache.get_or_load_by_ref(&b"tea"[..], || 1), 1);
+    assert_eq!(cache.fetch_by_ref(&b"tea"[..]).load(|| 1).value, 1);
     assert_eq!(
         cache
             .entry_by_ref([b't', b'e', b'a'].as_slice())

@@ -108,7 +108,7 @@ fn a_loaders_lifetime_and_soft_deadline_are_its_entrys_own() {
     let clock = ManualClock::new();
     let cache = manual(&clock).build().expect("valid");
     let lifetime = Lifetime::ttl(50 * MS).fresh_for(20 * MS);
-    cache.get_or_load_with(1, || Loaded::new(10_u64, lifetime));
+    cache.fetch(1).load_with(|| Loaded::new(10_u64, lifetime));
     assert_eq!(cache.ttl(&1), Ttl::Left(50 * MS));
     clock.advance(20 * MS);
     assert_eq!(cache.get_or_load(1, || 11_u64), 11);

@@ -395,18 +395,21 @@ fn an_answer_that_may_not_be_used_again_reaches_those_who_wait_and_is_not_stored
         Ok(value) => Poll::Ready(Loaded::new(value, Lifetime::ttl(Duration::ZERO))),
         Err(_) => Poll::Pending,
     });
-    let mut leads = pin!(cache.get_or_load_with_async(1, slow));
+    let mut leads = pin!(cache.fetch(1).load_with_async(slow));
     let mut waits = pin!(cache.get_or_load_async(1, async { unreachable!("it waits") }));
     let mut context = Context::from_waker(Waker::noop());
     assert!(leads.as_mut().poll(&mut context).is_pending());
     assert!(waits.as_mut().poll(&mut context).is_pending());
     send.send(10).expect("it is awaited");
-    assert_eq!((done(leads), done(waits)), (10, 10));
+    assert_eq!((done(leads).value, done(waits)), (10, 10));
 
     assert_eq!((cache.get(&1), cache.len()), (None, 1));
     assert_eq!(cache.get(&2), Some(20), "nobody made room for it");
     assert_eq!(
-        cache.get_or_load_with(1, || Loaded::new(11, Lifetime::ttl(Duration::ZERO))),
+        cache
+            .fetch(1)
+            .load_with(|| Loaded::new(11, Lifetime::ttl(Duration::ZERO)))
+            .value,
         11
     );
     // In place of an old value too.
@@ -430,8 +433,10 @@ fn an_answer_without_a_life_of_its_own_may_be_kept_for_errors() {
     let cache = kept(&clock).build().expect("valid");
     let lifetime = || Lifetime::ttl(Duration::ZERO).stale_for(60 * SECOND);
     for number in [10, 11] {
-        let answer =
-            cache.get_or_load_with(1, || Ok::<_, Failure>(Loaded::new(number, lifetime())));
+        let answer = cache
+            .fetch(1)
+            .load_with(|| Ok::<_, Failure>(Loaded::new(number, lifetime())))
+            .value;
         assert_eq!(answer, Ok(number), "asked for each time");
     }
     let origin = Down::default();

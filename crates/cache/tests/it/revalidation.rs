@@ -207,7 +207,7 @@ fn an_unchanged_value_is_a_new_one_where_there_was_none() {
     assert_eq!(cache.fetch(1).load_with_old(|_| say()).value, 7);
     cache.insert(2, 6);
     clock.advance(60 * MS);
-    assert_eq!(cache.get_or_load_with(2, say), 7);
+    assert_eq!(cache.fetch(2).load_with(say).value, 7);
     let many = cache.get_or_load_many([&3], |keys| keys.into_iter().map(|key| (key, say())));
     assert_eq!(many, [Some(7)]);
     cache.run_due();

@@ -333,11 +333,14 @@ fn a_tag_that_is_invalidated_during_a_reload_overtakes_it() {
             };
             assert_eq!(cache.get_or_load(1, load), 2, "the caller came before");
         }),
-        ("get_or_load_with", |cache, meanwhile| {
-            let loaded = cache.get_or_load_with(1, || {
-                meanwhile();
-                Loaded::new(2, Lifetime::configured().tag("a"))
-            });
+        ("load_with", |cache, meanwhile| {
+            let loaded = cache
+                .fetch(1)
+                .load_with(|| {
+                    meanwhile();
+                    Loaded::new(2, Lifetime::configured().tag("a"))
+                })
+                .value;
             assert_eq!(loaded, 2);
         }),
         ("get_or_load_many", |cache, meanwhile| {

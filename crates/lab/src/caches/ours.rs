@@ -25,6 +25,6 @@ impl<K: Key, V: Value> Subject<K, V> for Cache<K, V, Hasher> {
     fn get_or_load(&self, key: &K, ttl: Option<Duration>, load: &dyn Fn() -> V) -> V {
         let lifetime = ttl.map_or_else(Lifetime::forever, Lifetime::ttl);
         let load = || Loaded::new(load(), lifetime);
-        self.get_or_load_with(key.clone(), load)
+        self.fetch(key.clone()).load_with(load).value
     }
 }

@@ -117,7 +117,9 @@ impl Resolver {
 
     fn resolve(&self, name: &str) -> Result<Answer, Arc<ServFail>> {
         self.cache
-            .get_or_load_with(name.to_owned(), || self.upstream.query(name))
+            .fetch(name.to_owned())
+            .load_with(|| self.upstream.query(name))
+            .value
     }
 
     /// Resolves a name and prints a line of the timeline; returns what it was and how often the

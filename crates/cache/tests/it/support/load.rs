@@ -243,9 +243,18 @@ impl Model {
         } else {
             let mut loader = || loader(None);
             match load.asks {
-                Asks::Plainly => Some(cache.get_or_load_with(key, || loader().expect("loads"))),
-                Asks::Optionally => cache.get_or_load_with(key, loader),
-                Asks::Fallibly => cache.get_or_load_with(key, || loader().ok_or(Failed)).ok(),
+                Asks::Plainly => Some(
+                    cache
+                        .fetch(key)
+                        .load_with(|| loader().expect("loads"))
+                        .value,
+                ),
+                Asks::Optionally => cache.fetch(key).load_with(loader).value,
+                Asks::Fallibly => cache
+                    .fetch(key)
+                    .load_with(|| loader().ok_or(Failed))
+                    .value
+                    .ok(),
             }
         };
         found.map(|value| value.id)
