@@ -87,25 +87,6 @@ impl Time {
         Bound(self.timeline.bound(|| self.clock.bound().0))
     }
 
-    /// Returns whether a tick has begun; reads the exact clock only near it.
-    #[inline]
-    pub(crate) fn reached(&self, tick: u64) -> bool {
-        let begins = tick.saturating_mul(TICK_NANOS);
-        match self.timeline.read(|| self.clock.bounds()) {
-            Ok(((low, high), behind)) => {
-                let begins_at = begins.saturating_add(behind);
-                high.0 >= begins_at && (low.0 >= begins_at || self.now().0 >= begins)
-            }
-            Err(frozen) => frozen >= begins,
-        }
-    }
-
-    /// As [`reached`](Self::reached), where a reading is at hand.
-    #[inline]
-    pub(crate) fn reached_by(&self, now: Bound, tick: u64) -> bool {
-        now.tick() >= tick.min(Bound::NONE.tick()) && self.reached(tick)
-    }
-
     /// Returns the clock's reading when engine time began.
     pub(crate) fn origin(&self) -> Duration {
         self.clock.first()

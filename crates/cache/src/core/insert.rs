@@ -1,7 +1,6 @@
 //! Stores an entry: one hold of its shard, or more if a closure is computing the key's value.
 
 use std::hash::{BuildHasher, Hash};
-use std::sync::Arc;
 use std::time::Duration;
 
 use tidewheel_store::Attributes;
@@ -13,16 +12,6 @@ use crate::core::inner::Inner;
 use crate::lifetime::{Lifetime, TtlChoice};
 use crate::shard::hash::Hashed;
 use crate::shard::write::{Latched, Place, Prepared};
-
-/// A key and a value, if this is the last who has the key: the table of flights has just let it go.
-/// Else the key is for the caller to drop without the lock, and the value stays.
-pub(crate) fn own<K, V>(key: Arc<K>, value: &mut Option<V>) -> Result<(K, V), Arc<K>> {
-    let key = Arc::try_unwrap(key)?;
-    match value.take() {
-        Some(value) => Ok((key, value)),
-        None => Err(Arc::new(key)),
-    }
-}
 
 impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     /// The time to live of an entry of which nothing but its end is to be kept; `None` if there is

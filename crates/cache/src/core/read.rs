@@ -4,15 +4,13 @@ use std::hash::{BuildHasher, Hash};
 
 use equivalent::Equivalent;
 use tidewheel_store::{FirstLook, Found, Lens, OptimisticRead, Slot};
-use tidewheel_time::Moment;
 
 use crate::cell::ShardCell;
 use crate::core::inner::Inner;
 use crate::core::settle::AfterRead;
 use crate::shard::Shard;
-use crate::shard::config::earlier;
 use crate::shard::hash::Hashed;
-use crate::shard::life::end_at;
+use crate::shard::sight::Sight;
 use crate::stats::Count;
 use crate::sync::ReadGuard;
 use crate::time::Bound;
@@ -153,7 +151,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         // One straight way for nearly all reads; what goes another way begins anew. The clock is
         // read once the index has found the slot, and before the slot is looked at: while that is
         // on its way to the processor, nothing else is to be done.
-        let (slot, now) = match shard.store.look_first(hash.place(), || clock(cell), is) {
+        let slot = match shard.store.look_first(hash.place(), || clock(cell), is) {
             FirstLook::Found(entry, now) if self.is_plainly_there(&entry, until(&entry), now) => {
                 entry.hit();
                 let result = read(&shard, &entry, false);
@@ -161,15 +159,15 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
                 self.count_lookup(purpose, true);
                 return Some(result);
             }
-            FirstLook::Found(entry, now) => (Some(entry.slot()), now),
+            FirstLook::Found(entry, _) => Some(entry.slot()),
             FirstLook::Nowhere => {
                 drop(shard);
                 self.count_lookup(purpose, false);
                 return None;
             }
-            FirstLook::Elsewhere => (None, clock(cell)),
+            FirstLook::Elsewhere => None,
         };
-        self.read_closely(hash, key, (slot, now), until, purpose, shard, read)
+        self.read_closely(hash, key, slot, until, purpose, shard, read)
     }
 
     /// Reads an entry that is not where nearly all are, or that may be over, or that a read does
@@ -184,7 +182,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         &self,
         hash: Hashed,
         key: &Q,
-        (slot, now): (Option<Slot>, Bound),
+        slot: Option<Slot>,
         until: impl Fn(&Found<'_, K, V>) -> Option<u64>,
         purpose: Purpose,
         shard: ReadGuard<'_, Shard<K, V>>,
@@ -202,55 +200,38 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             return None;
         };
         let entry = shard.store.found(slot);
-        let end = end_at(entry.deadline(), shard.grace_there(&self.rules, &entry));
-        let end = earlier(end, until(&entry));
-        let over = end.is_some_and(|end| self.time.reached_by(now, end));
-        let valid = shard.is_valid(&self.rules, &entry);
-        if over || !valid {
+        let now = self.time.now();
+        let sight = shard.sight(&self.rules, &entry, until(&entry), now);
+        let Sight::Live { is_stale } = sight else {
             drop(shard);
             // What a load stores removes it: who loads must not wait for a listener.
-            if !valid && purpose == Purpose::Get {
+            if sight == Sight::Invalidated && purpose == Purpose::Get {
                 self.remove_if_invalidated(hash, key);
             }
             self.count_lookup(purpose, false);
             return None;
-        }
-        let now = self.time.now();
-        let stale = shard.is_stale(slot, now);
-        if stale && purpose != Purpose::Get && self.must_load(&shard, hash, key, slot, now) {
+        };
+        let loads = self.rules.config.refresher.is_none() && purpose != Purpose::Get;
+        if is_stale && loads && shard.needs_load(hash, key, slot, now) {
             drop(shard);
             self.count_lookup(purpose, false);
             return None;
         }
         entry.hit();
         let renewal = self.used(&shard, slot, now);
-        refresh = match stale {
+        refresh = match is_stale {
             true => self.refresh_wanted(&shard, hash, slot, now),
             false => None,
         };
-        let result = read(&shard, &entry, stale);
+        let result = read(&shard, &entry, is_stale);
         drop(shard);
         let after = AfterRead {
             renewal,
-            stale,
+            stale: is_stale,
             refresh,
         };
         self.settle(hash, key, after);
         self.count_lookup(purpose, true);
         Some(result)
-    }
-
-    /// Returns whether a stale value's next one is for this caller to load.
-    fn must_load<Q: Equivalent<K> + ?Sized>(
-        &self,
-        shard: &Shard<K, V>,
-        hash: Hashed,
-        key: &Q,
-        slot: Slot,
-        now: Moment,
-    ) -> bool {
-        self.rules.config.refresher.is_none()
-            && shard.is_due(slot, now)
-            && !shard.is_being_loaded(hash, key, now)
     }
 }

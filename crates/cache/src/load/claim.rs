@@ -3,9 +3,6 @@
 use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
 
-use tidewheel_store::Slot;
-use tidewheel_time::Moment;
-
 use super::Found;
 use super::fetched::{Fetched, Outcome};
 use super::form::KeyForm;
@@ -13,11 +10,9 @@ use super::lead::Lead;
 use crate::core::inner::Inner;
 use crate::core::read::Purpose;
 use crate::quiet::Quiet;
-use crate::shard::Shard;
-use crate::shard::flight::{Ending, Flight, Phase, REENTRY, SUSPENDED, WaitEnd};
+use crate::shard::claim::{Claim, Claimant};
+use crate::shard::flight::{Ending, Flight, WaitEnd};
 use crate::shard::hash::Hashed;
-use crate::shard::retry::may_fail;
-use crate::shard::tags::LentTags;
 use crate::stats::Count;
 
 /// A caller's request for a key, after the first look-up.
@@ -39,16 +34,6 @@ pub(super) enum NextStep<'a, K: Hash + Eq, V, S: BuildHasher, E> {
     Lead(Lead<'a, K, V, S>),
     /// Wait for the flight, which counts on it; then come again.
     Wait(Arc<Flight<V>>),
-}
-
-/// The result of a claim.
-enum Claim<'a, V> {
-    /// Look again: there is an answer now.
-    Again,
-    /// With the tags of a live entry.
-    Lead(Arc<Flight<V>>, Option<LentTags<'a>>),
-    /// Wait; the flight counts on it.
-    Join(Arc<Flight<V>>),
 }
 
 impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
@@ -156,60 +141,17 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     where
         E: Send + Sync + 'static,
     {
-        let hash = request.hash;
-        let shared: &Arc<K> = request.key.as_ref().expect("taken by the call that leads");
-        let key = &**shared;
-        let claim = self.hold_now(self.cell(hash), |shard, now| {
-            let there = shard.find(hash, key);
-            let slot = there.filter(|slot| shard.is_live(&self.rules, *slot, now));
-            let flight = shard.flights.find(hash.0, |stored| stored == key).cloned();
-            if let Some(slot) = slot {
-                if flight.is_some() || !shard.is_due(slot, now) {
-                    return Ok(Claim::Again);
-                }
-            } else if self.is_answered::<E>(shard, there, request, now) {
-                return Ok(Claim::Again);
-            }
-            match flight {
-                None => {
-                    let label = slot.map_or(0, |slot| shard.store.label_of(slot));
-                    let tags = self.rules.tags.lend_any(label);
-                    let flights = &mut shard.flights;
-                    let flight = flights.start(hash.0, Arc::clone(shared), Phase::Running);
-                    Ok(Claim::Lead(flight, tags))
-                }
-                // It has a flight, so it has no live entry: see above.
-                Some(flight) if flight.take() => Ok(Claim::Lead(flight, None)),
-                Some(flight) if flight.is_own() => Err(REENTRY),
-                Some(flight) if request.blocks && flight.is_suspended_here() => Err(SUSPENDED),
-                Some(flight) => {
-                    flight.join();
-                    Ok(Claim::Join(flight))
-                }
-            }
+        let by = Claimant {
+            hash: request.hash,
+            key: request.key.as_ref().expect("taken by the call that leads"),
+            absent: request.absent,
+            blocks: request.blocks,
+        };
+        let cell = self.cell(by.hash);
+        let claim = self.hold_now(cell, |shard, now| {
+            shard.claim::<E, _>(&self.rules, &by, now)
         });
         claim.unwrap_or_else(|why| panic!("{why}"))
-    }
-
-    /// Returns whether a caller whose key has no live entry needs no load: an old value is served
-    /// for now, or an error or absence is remembered.
-    fn is_answered<E>(
-        &self,
-        shard: &Shard<K, V>,
-        old: Option<Slot>,
-        request: &Request<'_, K>,
-        now: Moment,
-    ) -> bool
-    where
-        E: Send + Sync + 'static,
-    {
-        if may_fail::<E>() && old.is_some_and(|slot| shard.is_put_off(&self.rules, slot, now)) {
-            return true;
-        }
-        let place = request.hash.place();
-        let is = |stored: &K| request.key.as_ref().is_some_and(|key| *stored == ***key);
-        let remembered = shard.negatives.find(place, is, now);
-        remembered.is_some_and(|negative| negative.answers::<E>(request.absent))
     }
 
     /// Converts the result of a flight into the answer of a waiter; `None` means: look again.

@@ -15,13 +15,13 @@ use tidewheel_time::Moment;
 
 use super::computed::{Computed, sure};
 use crate::core::inner::Inner;
-use crate::core::insert::own;
 use crate::loaded::Loaded;
 use crate::quiet::Quiet;
 use crate::removal::RemovalCause;
 use crate::shard::Shard;
 use crate::shard::flight::{Flight, Phase};
 use crate::shard::hash::Hashed;
+use crate::shard::landing::own;
 use crate::shard::tags::LentTags;
 use crate::shard::write::Prepared;
 

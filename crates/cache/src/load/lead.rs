@@ -11,13 +11,12 @@ use tidewheel_time::Moment;
 use super::fetched::{Fetched, Outcome};
 use super::{Found, LoaderAnswer};
 use crate::core::inner::Inner;
-use crate::core::insert::own;
 use crate::loaded::{Loaded, LoadedKind, Presence};
-use crate::removal::RemovalCause;
 use crate::shard::Shard;
 use crate::shard::flight::{Ending, Flight, Negative, Phase};
 use crate::shard::fresh::Inherited;
 use crate::shard::hash::Hashed;
+use crate::shard::landing::Landing;
 use crate::shard::tags::LentTags;
 use crate::stats::Count;
 
@@ -180,20 +179,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
         // What is not stored is dropped after the lock is released.
         let mut value = Some(value);
         let unused = inner.change(inner.cell(hash), |shard, now| {
-            if !self.counts(shard, &key) {
-                return Some(key);
-            }
-            let (key, new) = match own(key, &mut value) {
-                Ok(entry) => entry,
-                Err(key) => return Some(key),
-            };
-            shard.forget_negative(hash, |stored| *stored == key);
             prepared.now = now;
-            match lives_on {
-                true => shard.live_on(&inner.rules, hash, key, new, &prepared),
-                false => shard.put(&inner.rules, hash, key, new, &prepared),
-            };
-            None
+            let landing = self.landing();
+            shard.land_value(&inner.rules, &landing, key, &mut value, &prepared, lives_on)
         });
         inner.counters.discard_pair(unused, value);
     }
@@ -204,10 +192,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
         let inner = self.inner;
         let Some(key) = self.key.take() else { return };
         inner.change(inner.cell(self.hash), |shard, now| {
-            if self.counts(shard, &key) {
-                shard.forget_negative(self.hash, |stored| *stored == *key);
-                shard.remove(&inner.rules, self.hash, &*key, RemovalCause::Removed, now);
-            }
+            shard.land_private(&inner.rules, &self.landing(), &key, now);
         });
         inner.counters.discard(key);
         self.end_for_waiters(|| Ending::Private);
@@ -225,40 +210,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
         }
         let key = self.key.take()?;
         let unused = inner.change(inner.cell(hash), |shard, now| {
-            if !self.counts(shard, &key) {
-                return Some(key);
-            }
-            match negative {
-                // There is no such thing: an old value goes.
-                Negative::Absent => {
-                    shard.remove(&inner.rules, hash, &*key, RemovalCause::Removed, now);
-                }
-                Negative::Error(_) => shard.try_later(&inner.rules, hash, &key, now),
-            }
-            let config = &inner.rules.config;
-            let (Some(ttl), Some(new)) = (ttl, config.new_memory) else {
-                return Some(key);
-            };
-            if shard.closed {
-                return Some(key);
-            }
-            let key = Arc::into_inner(key)?;
-            let deadline = now.end(ttl);
-            shard.forget_negative(hash, |stored| *stored == key);
-            let evicted = shard.negatives.remember(
-                (new, config.negatives_per_shard),
-                hash.place(),
-                (key, negative.clone()),
-                deadline,
-                now.tick(),
-                &|key| inner.rules.place_of(key),
-            );
-            if evicted.is_some() {
-                shard.effects.counts.add(Count::NegativeEvicted, 1);
-            }
-            shard.effects.garbage.forgotten(evicted);
-            shard.scheduled(Some(deadline));
-            None
+            shard.land_negative(&inner.rules, &self.landing(), key, &negative, ttl, now)
         });
         inner.counters.discard(unused);
         self.end_for_waiters(|| Ending::Negative(negative));
@@ -283,17 +235,12 @@ impl<K: Hash + Eq, V, S: BuildHasher> Lead<'_, K, V, S> {
         shard.flights.key_of(self.hash.0, &self.flight).is_some()
     }
 
-    /// Takes the flight out of the table. Whether what the loader says counts: no writer has
-    /// superseded the load, and no invalidation has overtaken it.
-    fn counts(&self, shard: &mut Shard<K, V>, key: &Arc<K>) -> bool {
-        let Some(ended) = shard.flights.remove(self.hash.0, &self.flight) else {
-            return false;
-        };
-        // The table's is the same key, or that of the first leader.
-        if !Arc::ptr_eq(&ended.key, key) {
-            shard.effects.garbage.keys.push(ended.key);
+    fn landing(&self) -> Landing<'_, V> {
+        Landing {
+            hash: self.hash,
+            flight: &self.flight,
+            tags: self.tags.as_ref(),
         }
-        !self.is_overtaken()
     }
 
     /// The loader has panicked, and the panic was caught: another caller leads.

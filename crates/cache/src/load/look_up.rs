@@ -11,18 +11,8 @@ use crate::core::inner::Inner;
 use crate::core::read::Purpose;
 use crate::shard::flight::Negative;
 use crate::shard::hash::Hashed;
-use crate::shard::retry::may_fail;
+use crate::shard::sight::StandIn;
 use crate::stats::Count;
-
-impl Negative {
-    /// Returns whether this answers a caller whose loader fails with `E`.
-    pub(super) fn answers<E: Send + Sync + 'static>(&self, absent: bool) -> bool {
-        match self {
-            Self::Absent => absent,
-            Self::Error(_) => self.is_error::<E>(),
-        }
-    }
-}
 
 impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     /// Looks for an answer, under the reader lock if it takes that. Counts the lookup if it is the
@@ -62,22 +52,17 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         Q: Equivalent<K> + ?Sized,
     {
         let (shard, now) = self.read_now(self.cell(hash));
-        let put_off = shard
-            .find(hash, key)
-            .filter(|slot| may_fail::<E>() && shard.is_put_off(&self.rules, *slot, now))
-            .map(|slot| shard.store.value(slot).clone());
-        let remembered = shard
-            .negatives
-            .find(hash.place(), |stored| key.equivalent(stored), now)
-            .filter(|negative| negative.answers::<E>(absent))
-            .cloned();
+        let negative = match shard.stand_in::<E, _, _>(&self.rules, hash, key, absent, now)? {
+            StandIn::Old(slot, error) => {
+                let old = shard.store.value(slot).clone();
+                let error = error.and_then(Negative::as_error);
+                drop(shard);
+                self.count_stale_on_error();
+                return Some(Fetched::stale(Ok(Some(old)), error));
+            }
+            StandIn::Remembered(negative) => negative.clone(),
+        };
         drop(shard);
-        if let Some(old) = put_off {
-            self.count_stale_on_error();
-            let error = remembered.as_ref().and_then(Negative::as_error);
-            return Some(Fetched::stale(Ok(Some(old)), error));
-        }
-        let negative = remembered?;
         self.counters.add(Count::NegativeHit, 1);
         self.negative_answer(hash, key, &negative)
     }

@@ -93,11 +93,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         now: Moment,
     ) -> Option<K> {
         let refresher = self.rules.config.refresher.as_ref()?;
-        if !shard.is_due(slot, now) {
-            return None;
-        }
         let key = shard.store.key(slot);
-        if shard.is_being_loaded(hash, key, now) {
+        if !shard.needs_load(hash, key, slot, now) {
             return None;
         }
         if self.refreshes.is_full() {
@@ -115,9 +112,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         let key = Arc::new(key);
         let flight = self.hold_now(self.cell(hash), |shard, now| {
             let slot = shard.find_live(&self.rules, hash, &*key, now)?;
-            let wanted = !shard.closed
-                && shard.is_due(slot, now)
-                && !shard.is_being_loaded(hash, &*key, now);
+            let wanted = !shard.closed && shard.needs_load(hash, &*key, slot, now);
             wanted.then(|| shard.flights.start(hash.0, Arc::clone(&key), Phase::Vacant))
         });
         self.counters.discard(key);

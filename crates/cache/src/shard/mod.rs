@@ -6,6 +6,7 @@
 
 pub(crate) mod by_hash;
 pub(crate) mod capacity;
+pub(crate) mod claim;
 pub(crate) mod config;
 pub(crate) mod effects;
 pub(crate) mod emptied;
@@ -15,6 +16,7 @@ pub(crate) mod flights;
 pub(crate) mod fresh;
 pub(crate) mod garbage;
 pub(crate) mod hash;
+pub(crate) mod landing;
 mod leave;
 pub(crate) mod life;
 pub(crate) mod negative;
@@ -24,6 +26,7 @@ pub(crate) mod renew;
 pub(crate) mod retry;
 mod room;
 pub(crate) mod rules;
+pub(crate) mod sight;
 pub(crate) mod tags;
 pub(crate) mod write;
 
@@ -31,7 +34,6 @@ use std::sync::Arc;
 
 use equivalent::Equivalent;
 use tidewheel_store::{Slot, TypedStore};
-use tidewheel_time::Moment;
 
 use self::effects::Effects;
 use self::flight::Flight;
@@ -159,18 +161,6 @@ impl<K, V> Shard<K, V> {
     pub(crate) fn forget_negative(&mut self, hash: Hashed, is: impl Fn(&K) -> bool) {
         let forgotten = self.negatives.forget(hash.place(), is);
         self.effects.garbage.forgotten(forgotten);
-    }
-
-    /// Returns whether a key's next value is being loaded, or a load of it has just failed.
-    pub(crate) fn is_being_loaded<Q: Equivalent<K> + ?Sized>(
-        &self,
-        hash: Hashed,
-        key: &Q,
-        now: Moment,
-    ) -> bool {
-        let is = |stored: &K| key.equivalent(stored);
-        self.flights.find(hash.0, is).is_some()
-            || self.negatives.find(hash.place(), is, now).is_some()
     }
 
     /// Gives an entry another deadline.

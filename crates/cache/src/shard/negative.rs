@@ -41,9 +41,13 @@ impl Negative {
         }
     }
 
-    /// Returns whether this answers a caller whose loader fails with `E`.
-    pub(crate) fn is_error<E: Send + Sync + 'static>(&self) -> bool {
-        matches!(self, Self::Error(error) if error.is::<E>())
+    /// Returns whether this answers a caller whose loader fails with `E`; `absent` if an absence is
+    /// an answer to it.
+    pub(crate) fn answers<E: Send + Sync + 'static>(&self, absent: bool) -> bool {
+        match self {
+            Self::Absent => absent,
+            Self::Error(error) => error.is::<E>(),
+        }
     }
 }
 

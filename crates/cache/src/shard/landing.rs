@@ -1,0 +1,137 @@
+//! A load ends: its flight leaves the table, and what the loader says is stored or remembered,
+//! unless a writer has superseded the load or an invalidation has overtaken it.
+
+use std::hash::{BuildHasher, Hash};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidewheel_time::Moment;
+
+use super::Shard;
+use super::flight::{Flight, Negative};
+use super::hash::Hashed;
+use super::rules::Rules;
+use super::tags::LentTags;
+use super::write::Prepared;
+use crate::removal::RemovalCause;
+use crate::stats::Count;
+
+/// The load that ends.
+pub(crate) struct Landing<'a, V> {
+    pub(crate) hash: Hashed,
+    pub(crate) flight: &'a Arc<Flight<V>>,
+    /// The tags of the live entry that was loaded again. If one was invalidated meanwhile, what the
+    /// loader says may be as old as the entry.
+    pub(crate) tags: Option<&'a LentTags<'a>>,
+}
+
+/// A key and a value, if this is the last who has the key: the table of flights has just let it go.
+/// Else the key is for the caller to drop without the lock, and the value stays.
+pub(crate) fn own<K, V>(key: Arc<K>, value: &mut Option<V>) -> Result<(K, V), Arc<K>> {
+    let key = Arc::try_unwrap(key)?;
+    match value.take() {
+        Some(value) => Ok((key, value)),
+        None => Err(Arc::new(key)),
+    }
+}
+
+impl<K: Hash + Eq, V> Shard<K, V> {
+    /// Takes the flight out of the table; tells whether what the loader says counts.
+    fn land<S>(&mut self, rules: &Rules<K, V, S>, landing: &Landing<'_, V>, key: &Arc<K>) -> bool {
+        let Some(ended) = self.flights.remove(landing.hash.0, landing.flight) else {
+            return false;
+        };
+        // The table's is the same key, or that of the first leader.
+        if !Arc::ptr_eq(&ended.key, key) {
+            self.effects.garbage.keys.push(ended.key);
+        }
+        !rules.tags.are_overtaken(landing.tags)
+    }
+
+    /// Stores a loaded value; `lives_on` if it is the old one, which has not changed. Gives the key
+    /// back if the value does not count; it stays where it was then.
+    pub(crate) fn land_value<S: BuildHasher>(
+        &mut self,
+        rules: &Rules<K, V, S>,
+        landing: &Landing<'_, V>,
+        key: Arc<K>,
+        value: &mut Option<V>,
+        prepared: &Prepared<'_>,
+        lives_on: bool,
+    ) -> Option<Arc<K>> {
+        if !self.land(rules, landing, &key) {
+            return Some(key);
+        }
+        let (key, new) = match own(key, value) {
+            Ok(entry) => entry,
+            Err(key) => return Some(key),
+        };
+        let hash = landing.hash;
+        self.forget_negative(hash, |stored| *stored == key);
+        match lives_on {
+            true => self.live_on(rules, hash, key, new, prepared),
+            false => self.put(rules, hash, key, new, prepared),
+        };
+        None
+    }
+
+    /// The value is for its caller alone: an old one goes.
+    pub(crate) fn land_private<S>(
+        &mut self,
+        rules: &Rules<K, V, S>,
+        landing: &Landing<'_, V>,
+        key: &Arc<K>,
+        now: Moment,
+    ) {
+        if self.land(rules, landing, key) {
+            self.forget_negative(landing.hash, |stored| *stored == **key);
+            self.remove(rules, landing.hash, &**key, RemovalCause::Removed, now);
+        }
+    }
+
+    /// There is no value: an absence removes an old one, an error keeps it for a while. Remembers
+    /// it for `ttl`. Gives the key back if it is not kept.
+    pub(crate) fn land_negative<S: BuildHasher>(
+        &mut self,
+        rules: &Rules<K, V, S>,
+        landing: &Landing<'_, V>,
+        key: Arc<K>,
+        negative: &Negative,
+        ttl: Option<Duration>,
+        now: Moment,
+    ) -> Option<Arc<K>> {
+        if !self.land(rules, landing, &key) {
+            return Some(key);
+        }
+        let hash = landing.hash;
+        match negative {
+            Negative::Absent => {
+                self.remove(rules, hash, &*key, RemovalCause::Removed, now);
+            }
+            Negative::Error(_) => self.try_later(rules, hash, &key, now),
+        }
+        let (Some(ttl), Some(new)) = (ttl, rules.config.new_memory) else {
+            return Some(key);
+        };
+        if self.closed {
+            return Some(key);
+        }
+        let key = Arc::into_inner(key)?;
+        let deadline = now.end(ttl);
+        self.forget_negative(hash, |stored| *stored == key);
+        let evicted = self.negatives.remember(
+            (new, rules.config.negatives_per_shard),
+            hash.place(),
+            (key, negative.clone()),
+            deadline,
+            now.tick(),
+            &|key| rules.place_of(key),
+        );
+        if evicted.is_some() {
+            self.effects.counts.add(Count::NegativeEvicted, 1);
+        }
+        self.effects.garbage.forgotten(evicted);
+        self.scheduled(Some(deadline));
+        None
+    }
+}
