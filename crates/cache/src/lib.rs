@@ -247,8 +247,10 @@
 //! - `core/`: what the shards of a cache share: who locks them, and what is done after unlocking.
 //!   Its head describes a look-up and an insertion, step by step.
 //! - `events/`: the listener, and whose turn it is to tell it.
-//! - `shard/`: all rules, without a clock, a lock or a thread: liveness, storing, leaving, room,
-//!   flights. `shard/tags/` invalidates by name in O(1). `cell.rs` is a shard behind its lock.
+//! - `shard/`: all rules, without a clock, a lock or a thread: what a reader sees (`sight`), who
+//!   loads (`claim`) and how that ends (`landing`), storing, leaving, room. `shard/tags/`
+//!   invalidates by name in O(1). `shard/tests/` compares a shard alone with a naive model, and
+//!   finds the faults of `planted.rs`. `cell.rs` is a shard behind its lock.
 //! - `lifetime.rs`, `loaded.rs`, `time.rs`, `sync.rs`, `stats.rs`, `error.rs`: the ground.
 //!
 //! Invariants:
@@ -294,6 +296,7 @@ mod handle;
 mod lifetime;
 mod load;
 mod loaded;
+mod planted;
 mod quiet;
 mod removal;
 mod shard;

@@ -7,9 +7,6 @@ use crate::shard::flight::Flight;
 use crate::shard::hash::Hashed;
 use crate::sync::{AtomicBool, AtomicUsize, Mutex, Ordering::Relaxed, Ordering::SeqCst, lock};
 
-/// Refreshes that wait at a time unless told otherwise.
-pub(crate) const REFRESH_QUEUE: usize = 1024;
-
 /// The queue of refreshes.
 pub(crate) struct Refreshes<V> {
     state: Mutex<RefreshState<V>>,

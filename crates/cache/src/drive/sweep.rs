@@ -17,7 +17,6 @@ use crate::cell::ShardCell;
 use crate::core::hooks::SweepHook;
 use crate::core::inner::Inner;
 use crate::core::sweeps::Sweep;
-use crate::removal::RemovalCause;
 use crate::shard::hash::Hashed;
 
 /// Slots that one hold of a shard's lock looks at.
@@ -124,13 +123,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
 
     fn remove_key(&self, hash: Hashed, is: &dyn Fn(&K) -> bool) {
         self.change(self.cell(hash), |shard, now| {
-            let Some(slot) = shard.store.find(hash.place(), is) else {
-                return;
-            };
-            if !self.rules.tags.is_current(shard.store.label_of(slot)) {
-                let cause = RemovalCause::Invalidated;
-                shard.remove_slot(&self.rules, hash.place(), slot, cause, now);
-            }
+            shard.remove_invalidated(&self.rules, hash, is, now);
         });
     }
 }

@@ -13,7 +13,6 @@ use super::cache::Cache;
 use super::owner::Join;
 use crate::core::hooks::{Hooks, ListenerHook, RefreshHook, UseHook};
 use crate::core::inner::Inner;
-use crate::core::refreshes::REFRESH_QUEUE;
 use crate::drive::driver::Driver;
 use crate::drive::shared::SharedDriver;
 use crate::error::BuildError;
@@ -26,9 +25,7 @@ use crate::shard::capacity::Account;
 use crate::shard::config::{Config, GRACE_MAX};
 use crate::shard::emptied::emptied;
 use crate::shard::event_room::{EventRoom, Listens, OnFull};
-use crate::shard::negative::NEGATIVES_PER_SHARD;
 use crate::shard::refresher::Refresher;
-use crate::shard::retry::ERROR_BACKOFF;
 use crate::shard::rules::Rules;
 use crate::shard::tags::Tags;
 use crate::time::Time;
@@ -96,27 +93,7 @@ impl<K, V> Builder<K, V> {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            config: Config {
-                name: String::from("tidewheel"),
-                time_to_live: None,
-                time_to_idle: None,
-                expiry: None,
-                weigher: None,
-                jitter: None,
-                bounds: None,
-                refresh_after: None,
-                grace: 0,
-                error_backoff: ERROR_BACKOFF,
-                negative_ttl: None,
-                error_ttls: Vec::new(),
-                negatives_per_shard: NEGATIVES_PER_SHARD,
-                new_memory: None,
-                refresher: None,
-                refresh_queue: REFRESH_QUEUE,
-                refresh_parallelism: None,
-                new_store: TypedStore::published,
-                huge_pages: false,
-            },
+            config: Config::new(TypedStore::published),
             ttl_answered: false,
             capacity: None,
             hasher: DefaultHashBuilder::default(),

@@ -461,15 +461,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         let mut labels = Vec::new();
         for cell in &self.inner.shards {
             let shard = self.inner.read(cell);
-            shard.store.validate(&|key| self.inner.rules.place_of(key));
-            shard
-                .negatives
-                .validate(&|key| self.inner.rules.place_of(key));
-            labels.extend(shard.store.labels());
-            shard
-                .effects
-                .outbox
-                .each_label(&mut |label| labels.push(label));
+            shard.validate(&self.inner.rules, &mut labels);
             assert!(
                 shard.next_deadline() >= cell.next_deadline.get(),
                 "the published deadline is too late"

@@ -9,6 +9,7 @@ use super::flight::{Flight, Phase, REENTRY, SUSPENDED};
 use super::hash::Hashed;
 use super::rules::Rules;
 use super::tags::LentTags;
+use crate::planted::{Fault, is_planted};
 
 /// A caller without an answer.
 pub(crate) struct Claimant<'a, K> {
@@ -49,6 +50,7 @@ impl<K: Eq, V> Shard<K, V> {
         let (hash, key) = (by.hash, &**by.key);
         let slot = self.find_live(rules, hash, key, now);
         let flight = self.flights.find(hash.0, |stored| stored == key).cloned();
+        let flight = flight.filter(|_| !is_planted(Fault::TwoLeads));
         let is_answered = match slot {
             Some(slot) => flight.is_some() || !self.is_due(slot, now),
             None => {

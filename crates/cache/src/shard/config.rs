@@ -3,9 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::negative::NewNegativeStore;
+use super::negative::{NEGATIVES_PER_SHARD, NewNegativeStore};
 use super::refresher::Refresher;
-use super::retry::ErrorTtl;
+use super::retry::{ERROR_BACKOFF, ErrorTtl};
 
 use crate::lifetime::{Expiry, Jitter, Lifetime, TtlBounds, TtlChoice};
 use tidewheel_store::TypedStore;
@@ -13,6 +13,9 @@ use tidewheel_time::{Moment, ticks};
 
 /// The longest grace period: half of what deadlines can be told in, 17 years of milliseconds.
 pub(crate) const GRACE_MAX: u64 = 1 << 39;
+
+/// Refreshes that wait at a time unless told otherwise.
+const REFRESH_QUEUE: usize = 1024;
 
 type Weigher<K, V> = Box<dyn Fn(&K, &V) -> u32 + Send + Sync>;
 
@@ -71,6 +74,31 @@ impl<K, V> fmt::Debug for Config<K, V> {
 }
 
 impl<K, V> Config<K, V> {
+    /// What holds where the user says nothing.
+    pub(crate) fn new(new_store: fn() -> TypedStore<K, V>) -> Self {
+        Self {
+            name: String::from("tidewheel"),
+            time_to_live: None,
+            time_to_idle: None,
+            expiry: None,
+            weigher: None,
+            jitter: None,
+            bounds: None,
+            refresh_after: None,
+            grace: 0,
+            error_backoff: ERROR_BACKOFF,
+            negative_ttl: None,
+            error_ttls: Vec::new(),
+            negatives_per_shard: NEGATIVES_PER_SHARD,
+            new_memory: None,
+            refresher: None,
+            refresh_queue: REFRESH_QUEUE,
+            refresh_parallelism: None,
+            new_store,
+            huge_pages: false,
+        }
+    }
+
     /// Returns whether the time to live alone decides an entry's attributes.
     pub(crate) fn stores_plainly(&self) -> bool {
         self.time_to_idle.is_none()

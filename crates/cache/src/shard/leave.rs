@@ -11,6 +11,7 @@ use super::Shard;
 use super::hash::Hashed;
 use super::outbox::Event;
 use super::rules::Rules;
+use crate::planted::{Fault, is_planted};
 use crate::removal::RemovalCause;
 use crate::stats::Count;
 
@@ -20,6 +21,9 @@ impl<K, V> Shard<K, V> {
         let surplus = rules.account.surplus(self.lent, self.store.weight());
         if surplus > 0 {
             self.lent -= surplus;
+            if is_planted(Fault::WeightLeak) {
+                return;
+            }
             rules.account.give_back(surplus);
         }
     }
@@ -82,6 +86,25 @@ impl<K, V> Shard<K, V> {
         dead_by.is_none()
     }
 
+    /// Removes a key's entry if a tag of it was invalidated. Another one may have come since that
+    /// was seen.
+    pub(crate) fn remove_invalidated<S>(
+        &mut self,
+        rules: &Rules<K, V, S>,
+        hash: Hashed,
+        is: &dyn Fn(&K) -> bool,
+        now: Moment,
+    ) {
+        let slot = self.store.find(hash.place(), is);
+        let slot = slot.filter(|slot| {
+            !rules.tags.is_current(self.store.label_of(*slot)) || is_planted(Fault::LazyDelete)
+        });
+        if let Some(slot) = slot {
+            let cause = RemovalCause::Invalidated;
+            self.remove_slot(rules, hash.place(), slot, cause, now);
+        }
+    }
+
     /// As [`remove_slot`](Self::remove_slot), of a key, which may not be there.
     pub(crate) fn remove<Q: Equivalent<K> + ?Sized, S>(
         &mut self,
@@ -140,7 +163,7 @@ impl<K: Hash + Eq, V> Shard<K, V> {
     ) {
         let mut invalidated: Vec<Slot> = Vec::new();
         self.store.scan_labels(before, count, |slot, label| {
-            if !rules.tags.is_current(label) {
+            if !rules.tags.is_current(label) && !is_planted(Fault::Sweep) {
                 invalidated.push(slot);
             }
         });

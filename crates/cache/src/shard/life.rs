@@ -9,6 +9,7 @@ use super::Shard;
 use super::hash::Hashed;
 use super::rules::Rules;
 use crate::lifetime::Ttl;
+use crate::planted::{Fault, is_planted};
 use crate::removal::RemovalCause;
 
 impl<K, V> Shard<K, V> {
@@ -94,7 +95,8 @@ impl<K, V> Shard<K, V> {
     /// Returns whether a live entry is past its soft deadline.
     #[inline]
     pub(crate) fn is_stale(&self, slot: Slot, now: Moment) -> bool {
-        self.store.has_attributes(slot) && is_over(self.store.soft(slot).tick(), now)
+        let soft = || self.store.soft(slot).tick();
+        self.store.has_attributes(slot) && is_over(soft(), now) && !is_planted(Fault::Stale)
     }
 
     /// Returns whether a live entry's next value should be loaded: it is stale, and no load has

@@ -28,8 +28,11 @@ mod room;
 pub(crate) mod rules;
 pub(crate) mod sight;
 pub(crate) mod tags;
+#[cfg(test)]
+mod tests;
 pub(crate) mod write;
 
+use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
 
 use equivalent::Equivalent;
@@ -40,6 +43,7 @@ use self::flight::Flight;
 use self::flights::Flights;
 use self::hash::Hashed;
 use self::negative::Negatives;
+use self::rules::Rules;
 
 /// Insertions after which the published deadline is looked up again though none of them was
 /// earlier: the wheel asks for earlier wake-ups when many records lie in one slot.
@@ -161,6 +165,19 @@ impl<K, V> Shard<K, V> {
     pub(crate) fn forget_negative(&mut self, hash: Hashed, is: impl Fn(&K) -> bool) {
         let forgotten = self.negatives.forget(hash.place(), is);
         self.effects.garbage.forgotten(forgotten);
+    }
+
+    /// Panics if the structure is broken. Adds the labels of all entries that are here. For tests.
+    pub(crate) fn validate<S: BuildHasher>(&self, rules: &Rules<K, V, S>, labels: &mut Vec<u64>)
+    where
+        K: Hash,
+    {
+        let place_of = |key: &K| rules.place_of(key);
+        self.store.validate(&place_of);
+        self.negatives.validate(&place_of);
+        labels.extend(self.store.labels());
+        let outbox = &self.effects.outbox;
+        outbox.each_label(&mut |label| labels.push(label));
     }
 
     /// Gives an entry another deadline.

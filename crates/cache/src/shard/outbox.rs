@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::emptied::Emptied;
+use crate::planted::{Fault, is_planted};
 use crate::quiet::forget_quietly;
 use crate::removal::{Removal, RemovalCause};
 
@@ -30,7 +31,10 @@ impl<K, V> Outbox<K, V> {
 
     #[inline]
     pub(crate) fn push(&mut self, event: Event<K, V>) {
-        self.events.push_back(event);
+        match is_planted(Fault::EventOrder) {
+            true => self.events.push_front(event),
+            false => self.events.push_back(event),
+        }
         self.news = true;
     }
 

@@ -1,0 +1,36 @@
+//! Faults that tests plant, to see that they are found. Outside of tests there are none.
+
+/// A step that is left out, or done wrongly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// What replaced an invalidated entry after it was seen is removed in its place.
+    LazyDelete,
+    /// A sweep leaves what it finds.
+    Sweep,
+    /// Who asks for a key that is being loaded leads another load.
+    TwoLeads,
+    /// The latest event comes first.
+    EventOrder,
+    /// Weight that a shard gives back is lost.
+    WeightLeak,
+    /// A value is fresh after its soft deadline.
+    Stale,
+}
+
+#[cfg(test)]
+thread_local! {
+    pub(crate) static PLANTED: std::cell::Cell<Option<Fault>> = const { std::cell::Cell::new(None) };
+}
+
+/// True if a test has planted this fault in this thread.
+#[cfg(test)]
+pub(crate) fn is_planted(fault: Fault) -> bool {
+    PLANTED.get() == Some(fault)
+}
+
+/// There are none.
+#[cfg(not(test))]
+#[inline(always)]
+pub(crate) const fn is_planted(_: Fault) -> bool {
+    false
+}
