@@ -35,6 +35,7 @@
 //! - **Periodic tasks survive**: the next run is filed in the same step in which the engine learns
 //!   of the end of this one. They run each period, or at the times of a `Cron` expression in a time
 //!   zone.
+//! - **Queues**: a worker claims from those that it was told of, or from all.
 //! - **Bounded**: a worker holds so many claims and no more. Of the tasks that could be claimed,
 //!   those with a high [`Priority`] come first.
 //!

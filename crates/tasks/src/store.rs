@@ -23,6 +23,8 @@ pub struct Ask {
     pub lease: Duration,
     /// The greatest number of claims.
     pub most: usize,
+    /// The queues whose tasks are claimed; none for all.
+    pub queues: Vec<String>,
 }
 
 impl Ask {
@@ -38,7 +40,21 @@ impl Ask {
             lookahead,
             lease,
             most,
+            queues: Vec::new(),
         }
+    }
+
+    /// Asks for tasks of these queues only; of none for tasks of all.
+    #[must_use]
+    pub fn queues(mut self, queues: impl IntoIterator<Item: Into<String>>) -> Self {
+        self.queues = queues.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// True if tasks of a queue are asked for.
+    #[must_use]
+    pub fn admits(&self, queue: &str) -> bool {
+        self.queues.is_empty() || self.queues.iter().any(|asked| asked == queue)
     }
 }
 
@@ -123,7 +139,13 @@ pub trait TaskStore: Send + Sync + 'static {
         0
     }
 
-    /// Takes tasks that are due soon, those of higher priority first.
+    /// Takes tasks that are due soon, of the queues that are asked for, those of higher priority
+    /// first. Of one priority, those of several queues come in the order of their times, as far as
+    /// the engine knows it: NATS takes turns among the queues.
+    ///
+    /// A question costs by the number of queues that it is about. On NATS each queue that there
+    /// ever was has three consumers, and those of a store's process are pulled from side by side:
+    /// tens of queues are fine there, thousands are not.
     fn claim(&self, ask: Ask) -> impl Future<Output = Result<Vec<Claim>, StoreError>> + Send;
 
     /// Lets claims last `lease` from now on. One verdict for each claim.

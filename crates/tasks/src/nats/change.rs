@@ -23,6 +23,7 @@ const TRIES: u32 = 5;
 
 impl Inner {
     pub(super) async fn schedule(&self, task: Task) -> Result<Timestamp, StoreError> {
+        self.line(&task.terms.queue).await?;
         let now = self.about_now().await?;
         let (id, due) = (task.id.clone(), task.first_due(now));
         let order = Order::of(task, due);

@@ -10,9 +10,10 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use tidewheel_time::{monotonic_nanos, nanos};
 
 use super::Inner;
+use super::lines::Line;
 use super::order::Order;
 use super::pump::Delivered;
-use super::receipt::{Delivery, fenced, receipt, reply_of};
+use super::receipt::{Delivery, consumer_of, fenced, receipt, reply_of};
 use super::record::{Fenced, Says, Step, says};
 use super::subjects::id_of;
 use crate::shape::claim::{Claim, Fence, Verdict};
@@ -37,6 +38,7 @@ struct Leased {
     until: u64,
     /// The record that it comes after, 0 for none.
     record: u64,
+    line: Arc<Line>,
 }
 
 /// Claims on their way to the worker.
@@ -51,36 +53,43 @@ impl Inner {
     /// Makes claims of what was delivered, and looks which of them may be handed out. They wait in
     /// `claimed` meanwhile: a call that is given up loses none.
     pub(super) async fn claim(&self, ask: &Ask) -> Result<(), StoreError> {
-        self.asked.now();
+        let lines = self.lines_of(ask).await?;
+        lines.iter().for_each(|line| self.pull(line));
         // All are asked: each tells once.
-        let lost = self
-            .consumers
-            .iter()
-            .filter(|consumer| consumer.take_lost());
+        let consumers = lines.iter().flat_map(|line| &line.consumers);
+        let lost = consumers.filter(|consumer| consumer.take_lost());
         if lost.count() > 0 {
             return Err(StoreError::engine("a consumer was deleted, and made anew"));
         }
         let now = self.about_now().await?;
         let mut delivered = Vec::new();
-        for buffer in &self.buffers {
-            delivered.extend(buffer.take(ask.most - delivered.len()));
+        for level in 0..3 {
+            for line in &lines {
+                let messages = line.buffers[level].take(ask.most - delivered.len());
+                delivered.extend(
+                    messages
+                        .into_iter()
+                        .map(|message| (Arc::clone(line), message)),
+                );
+            }
         }
         let claims = delivered
             .into_iter()
-            .map(|message| self.claim_one(message, ask, now));
+            .map(|(line, message)| self.claim_one(line, message, ask, now));
         let claims = stream::iter(claims).buffered(AT_ONCE);
         let claims: Vec<_> = claims.filter_map(|claim| async { claim }).collect().await;
         self.claimed().unchecked.extend(claims);
-        self.check(ask.most).await
+        self.check(ask).await
     }
 
     /// Leaves out what was cancelled or moved after it was delivered.
-    async fn check(&self, most: usize) -> Result<(), StoreError> {
+    async fn check(&self, ask: &Ask) -> Result<(), StoreError> {
         let claims: Vec<_> = self
             .claimed()
             .unchecked
             .iter()
-            .take(most)
+            .filter(|leased| ask.admits(&leased.line.queue))
+            .take(ask.most)
             .cloned()
             .collect();
         if claims.is_empty() {
@@ -114,7 +123,9 @@ impl Inner {
 
     /// Gives back what was fetched: the pumps see to what was not looked at.
     pub(super) async fn leave(&self) -> Result<(), StoreError> {
-        self.asked.no_more();
+        for line in self.lines.all() {
+            line.asked.no_more();
+        }
         let Claimed { unchecked, ready } = std::mem::take(&mut *self.claimed());
         let claims: Vec<_> = unchecked
             .into_iter()
@@ -129,10 +140,10 @@ impl Inner {
     }
 
     /// Hands out what may be: each for what is left of its lease.
-    pub(super) fn take_ready(&self, most: usize) -> Vec<Claim> {
+    pub(super) fn take_ready(&self, ask: &Ask) -> Vec<Claim> {
         let mut claimed = self.claimed();
-        let count = most.min(claimed.ready.len());
-        let ready = claimed.ready.drain(..count);
+        let is_asked = |leased: &mut Leased| ask.admits(&leased.line.queue);
+        let ready = claimed.ready.extract_if(.., is_asked).take(ask.most);
         let now = monotonic_nanos();
         let ready = ready.filter_map(|leased| {
             let left = leased.until.checked_sub(now)?;
@@ -146,7 +157,13 @@ impl Inner {
     }
 
     /// A message as a claim. What cannot be claimed now is delivered again when its lease ends.
-    async fn claim_one(&self, delivered: Delivered, ask: &Ask, now: Timestamp) -> Option<Leased> {
+    async fn claim_one(
+        &self,
+        line: Arc<Line>,
+        delivered: Delivered,
+        ask: &Ask,
+        now: Timestamp,
+    ) -> Option<Leased> {
         let until = delivered.at.saturating_add(nanos(self.trusted()));
         let Message {
             subject,
@@ -164,7 +181,7 @@ impl Inner {
             self.put_off(&reply, order.due.since(now)).await;
             return None;
         }
-        let consumer = &self.consumers[usize::from(order.priority.level())];
+        let consumer = &line.consumers[usize::from(order.priority.level())];
         let is_first = delivery.count == 1 && !consumer.may_be_younger(delivery.kept);
         let fence = if is_first && !self.may_be_old(delivery, now) {
             delivery.sequence
@@ -182,6 +199,7 @@ impl Inner {
             claim: Arc::new(claim),
             until,
             record: 0,
+            line,
         })
     }
 
@@ -248,7 +266,7 @@ impl Inner {
         // all.
         let mut last = HashMap::new();
         for claim in claims.iter().filter(|claim| fenced(claim).is_some()) {
-            if let Some(claim) = last.insert(claim.priority, claim) {
+            if let Some(claim) = last.insert(consumer_of(claim), claim) {
                 let sent = self
                     .wire
                     .client

@@ -1,4 +1,5 @@
-//! There is one consumer for each priority. One that a stranger has deleted is made anew.
+//! There is one consumer for each priority of each queue. One that a stranger has deleted is made
+//! anew.
 //!
 //! A new consumer delivers what the one before it had delivered, and counts from one again. So the
 //! first delivery of a message that is older than the consumer may be the second one, which must
@@ -9,7 +10,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::subjects::Subjects;
+use super::subjects::{Subjects, line};
 use super::text::parsed;
 use super::wire::Wire;
 use crate::shape::error::StoreError;
@@ -40,9 +41,14 @@ const NOT_FOUND: u64 = 10014;
 const PATIENCE: Duration = Duration::from_millis(250);
 
 impl Consumer {
-    pub(super) fn of(subjects: &Subjects, priority: Priority, lease: Duration) -> Self {
-        let name = format!("p{}", priority.level());
-        let filter = subjects.handed_all(priority);
+    pub(super) fn of(
+        subjects: &Subjects,
+        queue: &str,
+        priority: Priority,
+        lease: Duration,
+    ) -> Self {
+        let name = format!("p{}", line(priority, queue));
+        let filter = subjects.handed_all(priority, queue);
         let config = json!({
             "durable_name": name,
             "name": name,

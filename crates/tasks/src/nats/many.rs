@@ -39,6 +39,7 @@ impl Inner {
         let tasks = tasks.into_values();
         let (mut dues, mut soon, mut batches) = (HashMap::new(), Vec::new(), vec![Batch::new()]);
         for task in tasks {
+            self.line(&task.terms.queue).await?;
             let due = task.first_due(now);
             dues.insert(task.id.clone(), due);
             if due <= now.plus(COARSE) {

@@ -26,6 +26,7 @@ mod claims;
 mod consumer;
 mod dead;
 mod ends;
+mod lines;
 mod many;
 mod order;
 mod pump;
@@ -46,8 +47,8 @@ use tidewheel_time::monotonic_nanos;
 use tokio::runtime::Handle;
 
 use self::claims::Claimed;
-use self::consumer::Consumer;
-use self::pump::{Asked, Buffer, Wakes};
+use self::lines::Lines;
+use self::pump::Wakes;
 pub use self::start::NatsBuilder;
 use self::subjects::Subjects;
 use self::text::parsed;
@@ -77,7 +78,7 @@ const LIMIT: Duration = Duration::from_secs(5);
 /// use tidewheel_tasks::{NatsStore, Task, TaskStore};
 ///
 /// # async fn start() -> Result<(), tidewheel_tasks::StoreError> {
-/// let store = NatsStore::builder("mails").replicas(3).connect("nats://n1,nats://n2,nats://n3").await?;
+/// let store = NatsStore::builder("shop").replicas(3).connect("nats://n1,nats://n2,nats://n3").await?;
 /// store.schedule(Task::new("mail-7", "").after(Duration::from_secs(60))).await?;
 /// # Ok(())
 /// # }
@@ -97,12 +98,8 @@ struct Inner {
     /// The consumers wait so long for an acknowledgement.
     lease: Duration,
     clock: Mutex<EngineClock>,
-    /// The consumers, by priority.
-    consumers: [Arc<Consumer>; 3],
-    /// The messages that the consumers have delivered.
-    buffers: [Arc<Buffer>; 3],
+    lines: Lines,
     wakes: Arc<Wakes>,
-    asked: Arc<Asked>,
     claimed: Mutex<Claimed>,
 }
 
@@ -196,10 +193,10 @@ impl TaskStore for NatsStore {
     }
 
     async fn claim(&self, ask: Ask) -> Result<Vec<Claim>, StoreError> {
-        let most = ask.most;
-        self.run(|inner| async move { inner.claim(&ask).await })
+        let asked = ask.clone();
+        self.run(|inner| async move { inner.claim(&asked).await })
             .await?;
-        Ok(set_aside(self, self.inner.take_ready(most)).await)
+        Ok(set_aside(self, self.inner.take_ready(&ask)).await)
     }
 
     async fn extend(&self, claims: &[Arc<Claim>], _: Duration) -> Result<Vec<Verdict>, StoreError> {

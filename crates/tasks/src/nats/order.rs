@@ -109,13 +109,17 @@ impl Order {
         let from = from.min(LAST_HAND_OVER);
         let letter = Letter::new(subjects.pending(id))
             .header("Nats-Schedule", format_args!("@at {}", rfc3339(from)))
-            .header("Nats-Schedule-Target", subjects.handed(id, self.priority));
+            .header("Nats-Schedule-Target", self.handed(subjects, id));
         self.write(id, letter)
     }
 
     /// Makes the message that is handed over at once.
     pub(super) fn hand_over(&self, subjects: &Subjects, id: &str) -> Letter {
-        self.write(id, Letter::new(subjects.handed(id, self.priority)))
+        self.write(id, Letter::new(self.handed(subjects, id)))
+    }
+
+    fn handed(&self, subjects: &Subjects, id: &str) -> String {
+        subjects.handed(id, self.priority, &self.terms.queue)
     }
 
     fn write(&self, id: &str, letter: Letter) -> Letter {

@@ -22,7 +22,7 @@ impl Delivery {
     /// before the stream, and a random token at the end.
     pub(super) fn of(reply: &str) -> Option<Self> {
         let tokens: Vec<&str> = reply.split('.').collect();
-        let at = if tokens.len() >= 11 { 6 } else { 4 };
+        let at = count_at(&tokens);
         let number = |at: usize| tokens.get(at)?.parse::<u64>().ok();
         Some(Self {
             count: number(at)?,
@@ -30,6 +30,20 @@ impl Delivery {
             kept: Timestamp(number(at + 3)? / 1000),
         })
     }
+}
+
+/// The place of the count among the tokens.
+fn count_at(tokens: &[&str]) -> usize {
+    if tokens.len() >= 11 { 6 } else { 4 }
+}
+
+/// The consumer that has delivered a claim.
+pub(super) fn consumer_of(claim: &Claim) -> &str {
+    let tokens: Vec<&str> = reply_of(claim).split('.').collect();
+    tokens
+        .get(count_at(&tokens) - 1)
+        .copied()
+        .unwrap_or_default()
 }
 
 /// The receipt of a claim, with its reply so far: where its message is acknowledged, the record
@@ -82,6 +96,7 @@ mod tests {
         claim.receipt = "$JS.ACK.x".to_owned();
         claim.receipt = receipt(&claim, 7);
         assert_eq!(reply_of(&claim), "$JS.ACK.x");
+        assert_eq!(consumer_of(&claim), "");
         let known = fenced(&claim).map(|fenced| (fenced.fence, fenced.known));
         assert_eq!(known, Some((9, 7)));
         for forged in [("a", 8), ("a", 10), ("b", 9)] {

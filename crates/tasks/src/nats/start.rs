@@ -8,14 +8,13 @@ use async_nats::{ConnectOptions, ToServerAddrs};
 use serde_json::json;
 use tokio::runtime::Handle;
 
-use super::consumer::Consumer;
-use super::pump::{Asked, Buffer, Wakes, pump};
+use super::lines::Lines;
+use super::pump::Wakes;
 use super::subjects::Subjects;
 use super::wire::{Letter, Wire};
 use super::{Inner, NatsStore};
 use crate::engine_clock::EngineClock;
 use crate::shape::error::StoreError;
-use crate::shape::task::Priority;
 
 /// The time limit of a call.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -24,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// an answer, the connection is made anew.
 const PING: Duration = Duration::from_secs(2);
 
-/// Bytes that a queue's name may have, and the longest lease.
+/// Bytes that a space's name may have, and the longest lease.
 const NAME_MAX: usize = 200;
 const LEASE_MAX: Duration = Duration::from_secs(24 * 3600);
 
@@ -37,7 +36,7 @@ const RECONNECT: Duration = Duration::from_millis(200);
 /// Options of a [`NatsStore`].
 #[derive(Clone)]
 pub struct NatsBuilder {
-    queue: String,
+    space: String,
     replicas: usize,
     lookahead: Duration,
     lease: Duration,
@@ -47,19 +46,19 @@ pub struct NatsBuilder {
 impl fmt::Debug for NatsBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("NatsBuilder")
-            .field("queue", &self.queue)
+            .field("space", &self.space)
             .field("replicas", &self.replicas)
             .finish_non_exhaustive()
     }
 }
 
 impl NatsStore {
-    /// Options of a store for one queue: letters, digits, `-` and `_`. Its stream is `TW_` and the
-    /// queue's name.
+    /// Options of a store for one *space*: letters, digits, `-` and `_`. Its stream is `TW_` and
+    /// the space's name. Stores of other spaces have nothing of it, and each has queues of its own.
     #[must_use]
-    pub fn builder(queue: impl Into<String>) -> NatsBuilder {
+    pub fn builder(space: impl Into<String>) -> NatsBuilder {
         NatsBuilder {
-            queue: queue.into(),
+            space: space.into(),
             replicas: 1,
             lookahead: Duration::from_secs(24),
             lease: Duration::from_secs(16),
@@ -110,12 +109,12 @@ impl NatsBuilder {
     /// When no server can be reached, or the stream cannot be made.
     pub async fn connect(self, servers: impl ToServerAddrs) -> Result<NatsStore, StoreError> {
         let is_name = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-        if self.queue.is_empty() || !self.queue.chars().all(is_name) {
-            return Err(StoreError::refused("a queue has letters, digits, - and _"));
+        if self.space.is_empty() || !self.space.chars().all(is_name) {
+            return Err(StoreError::refused("a space has letters, digits, - and _"));
         }
-        if self.queue.len() > NAME_MAX || self.lease > LEASE_MAX {
+        if self.space.len() > NAME_MAX || self.lease > LEASE_MAX {
             return Err(StoreError::refused(
-                "a queue's name has 200 bytes at most, and a lease lasts a day",
+                "a space's name has 200 bytes at most, and a lease lasts a day",
             ));
         }
         let options = self
@@ -129,10 +128,9 @@ impl NatsBuilder {
                 RECONNECT.min(Duration::from_millis(10) * u32::try_from(tries).unwrap_or(u32::MAX))
             });
         let client = options.connect(servers).await.map_err(StoreError::engine)?;
-        let stream = format!("TW_{}", self.queue);
+        let stream = format!("TW_{}", self.space);
         let inner = self.inner(Wire::new(client, stream, self.replicas == 1));
         inner.make(self.replicas).await?;
-        inner.start();
         let runtime = Handle::current();
         Ok(NatsStore {
             runtime,
@@ -141,18 +139,14 @@ impl NatsBuilder {
     }
 
     fn inner(&self, wire: Wire) -> Inner {
-        let subjects = Subjects::of(&self.queue);
-        let consumer = |priority| Arc::new(Consumer::of(&subjects, priority, self.lease));
         Inner {
             wire,
-            consumers: Priority::ALL.map(consumer),
-            subjects,
+            subjects: Subjects::of(&self.space),
             lookahead: self.lookahead,
             lease: self.lease,
             clock: Mutex::new(EngineClock::default()),
-            buffers: [(); 3].map(|()| Arc::new(Buffer::default())),
+            lines: Lines::default(),
             wakes: Arc::new(Wakes::default()),
-            asked: Arc::new(Asked::default()),
             claimed: Mutex::default(),
         }
     }
@@ -177,9 +171,7 @@ impl Inner {
         self.wire
             .call(&format!("STREAM.CREATE.{stream}"), config)
             .await?;
-        for consumer in &self.consumers {
-            self.make_consumer(consumer).await?;
-        }
+        self.make_line().await?;
         self.reach().await
     }
 
@@ -198,24 +190,16 @@ impl Inner {
         }
     }
 
-    /// Makes a consumer: nodes that have just started may take some seconds to agree.
-    async fn make_consumer(&self, consumer: &Consumer) -> Result<(), StoreError> {
+    /// Makes the default queue's line: nodes that have just started may take some seconds to agree.
+    async fn make_line(&self) -> Result<(), StoreError> {
         let mut tries = 0;
         loop {
             tries += 1;
-            match consumer.make(&self.wire).await {
-                Ok(()) => return Ok(()),
+            match self.line("").await {
+                Ok(_) => return Ok(()),
                 Err(error) if tries == TRIES => return Err(error),
                 Err(_) => tokio::time::sleep(PATIENCE / 4).await,
             }
-        }
-    }
-
-    fn start(&self) {
-        for (consumer, buffer) in self.consumers.iter().zip(&self.buffers) {
-            let (consumer, buffer) = (Arc::clone(consumer), Arc::downgrade(buffer));
-            let told = (Arc::clone(&self.asked), Arc::clone(&self.wakes));
-            tokio::spawn(pump(self.wire.clone(), consumer, buffer, told));
         }
     }
 }

@@ -2,23 +2,23 @@
 //!
 //! | subject | what it says |
 //! |---|---|
-//! | `tw.QUEUE.s.ID` | the task is pending: a schedule of JetStream's, which becomes the next when its time comes |
-//! | `tw.QUEUE.d.PRIORITY.ID` | the task is handed over: consumers deliver it, until it is acknowledged |
-//! | `tw.QUEUE.c.ID` | the record of the task's latest claim: claimed again, ended, or void |
-//! | `tw.QUEUE.x.ID` | a dead letter |
+//! | `tw.SPACE.s.ID` | the task is pending: a schedule of JetStream's, which becomes the next when its time comes |
+//! | `tw.SPACE.d.PRIORITY.ID` | the task is handed over: consumers deliver it, until it is acknowledged; of a queue with a name it is `PRIORITY-QUEUE` |
+//! | `tw.SPACE.c.ID` | the record of the task's latest claim: claimed again, ended, or void |
+//! | `tw.SPACE.x.ID` | a dead letter |
 
 use super::text::{decoded, encoded};
 use crate::shape::task::Priority;
 
-/// The subjects of one queue.
+/// The subjects of one space.
 #[derive(Debug, Clone)]
 pub(super) struct Subjects {
     prefix: String,
 }
 
 impl Subjects {
-    pub(super) fn of(queue: &str) -> Self {
-        let prefix = format!("tw.{queue}");
+    pub(super) fn of(space: &str) -> Self {
+        let prefix = format!("tw.{space}");
         Self { prefix }
     }
 
@@ -30,18 +30,23 @@ impl Subjects {
         format!("{}.s.{}", self.prefix, encoded(id))
     }
 
-    pub(super) fn handed(&self, id: &str, priority: Priority) -> String {
-        format!("{}.d.{}.{}", self.prefix, priority.level(), encoded(id))
+    pub(super) fn handed(&self, id: &str, priority: Priority, queue: &str) -> String {
+        format!(
+            "{}.d.{}.{}",
+            self.prefix,
+            line(priority, queue),
+            encoded(id)
+        )
     }
 
-    /// The subject of any priority.
+    /// The subject of any priority and queue.
     pub(super) fn handed_any(&self, id: &str) -> String {
         format!("{}.d.*.{}", self.prefix, encoded(id))
     }
 
     /// The subject of all ids.
-    pub(super) fn handed_all(&self, priority: Priority) -> String {
-        format!("{}.d.{}.>", self.prefix, priority.level())
+    pub(super) fn handed_all(&self, priority: Priority, queue: &str) -> String {
+        format!("{}.d.{}.>", self.prefix, line(priority, queue))
     }
 
     pub(super) fn record(&self, id: &str) -> String {
@@ -54,6 +59,24 @@ impl Subjects {
 
     pub(super) fn dead_all(&self) -> String {
         format!("{}.x.>", self.prefix)
+    }
+}
+
+/// The token of a priority and a queue. The default queue's is the priority alone, as it was before
+/// there were others.
+pub(super) fn line(priority: Priority, queue: &str) -> String {
+    let level = priority.level();
+    if queue.is_empty() {
+        return level.to_string();
+    }
+    format!("{level}-{}", encoded(queue))
+}
+
+/// The queue of such a token.
+pub(super) fn queue_of_line(line: &str) -> Option<String> {
+    match line.split_once('-') {
+        Some((_, queue)) => decoded(queue),
+        None => Some(String::new()),
     }
 }
 

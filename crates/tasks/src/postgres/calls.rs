@@ -25,7 +25,7 @@ impl TaskStore for PostgresStore {
         self.settle(from_mut(&mut task)).await?;
         let order = Order::of(task);
         let rows = self
-            .query(StatementName::Schedule, &order.parameters(&self.queue))
+            .query(StatementName::Schedule, &order.parameters(&self.space))
             .await?;
         Ok(Timestamp(rows.first().map_or(0, |row| number(row, 0))))
     }
@@ -36,21 +36,21 @@ impl TaskStore for PostgresStore {
         self.settle(&mut tasks).await?;
         let orders = Orders::of(tasks);
         let rows = self
-            .query(StatementName::ScheduleMany, &orders.parameters(&self.queue))
+            .query(StatementName::ScheduleMany, &orders.parameters(&self.space))
             .await?;
         Ok(Many::dues(&ids, &dues(&rows)))
     }
 
     async fn cancel(&self, id: &str) -> Result<bool, StoreError> {
         check_id(id)?;
-        self.changes(StatementName::Cancel, &[&self.queue, &id])
+        self.changes(StatementName::Cancel, &[&self.space, &id])
             .await
     }
 
     async fn reschedule(&self, id: &str, due: Due) -> Result<bool, StoreError> {
         check_id(id)?;
         let When { wait, at } = When::of(due);
-        self.changes(StatementName::Reschedule, &[&self.queue, &id, &wait, &at])
+        self.changes(StatementName::Reschedule, &[&self.space, &id, &wait, &at])
             .await
     }
 
@@ -58,7 +58,8 @@ impl TaskStore for PostgresStore {
         let (ahead, lease) = (micros(ask.lookahead), micros(ask.lease));
         let most = i64::try_from(ask.most).unwrap_or(i64::MAX);
         let worker = ask.worker.replace('\0', "");
-        let parameters: Parameters<'_> = &[&self.queue, &ahead, &lease, &worker, &most];
+        let queues = (!ask.queues.is_empty()).then_some(&ask.queues);
+        let parameters: Parameters<'_> = &[&self.space, &ahead, &lease, &worker, &most, &queues];
         let rows = self.query(StatementName::Claim, parameters).await?;
         let claims = rows.iter().map(|row| claim(row, ask.lease)).collect();
         Ok(set_aside(self, claims).await)
@@ -71,7 +72,7 @@ impl TaskStore for PostgresStore {
     ) -> Result<Vec<Verdict>, StoreError> {
         let named = Named::of(claims);
         let lease = micros(lease);
-        let parameters: Parameters<'_> = &[&self.queue, &named.ids, &named.fences, &lease];
+        let parameters: Parameters<'_> = &[&self.space, &named.ids, &named.fences, &lease];
         let rows = self.query(StatementName::Extend, parameters).await?;
         Ok(extended(claims, &rows))
     }
@@ -79,7 +80,7 @@ impl TaskStore for PostgresStore {
     async fn done(&self, claims: &[Arc<Claim>]) -> Result<Vec<Verdict>, StoreError> {
         let named = Named::of(claims);
         let nexts = self.next_runs(claims).await?;
-        let parameters: Parameters<'_> = &[&self.queue, &named.ids, &named.fences, &nexts];
+        let parameters: Parameters<'_> = &[&self.space, &named.ids, &named.fences, &nexts];
         let rows = self.query(StatementName::Done, parameters).await?;
         Ok(verdicts(claims, &rows))
     }
@@ -89,7 +90,7 @@ impl TaskStore for PostgresStore {
         let rows = match failure.retry {
             Some(due) => {
                 let When { wait, at } = When::of(due);
-                let parameters: Parameters<'_> = &[&self.queue, &ids, &fences, &wait, &at];
+                let parameters: Parameters<'_> = &[&self.space, &ids, &fences, &wait, &at];
                 self.query(StatementName::Retry, parameters).await?
             }
             None => {
@@ -100,7 +101,7 @@ impl TaskStore for PostgresStore {
                 let checksum = letter_sum(claim, &terms).cast_signed();
                 let terms = text(terms);
                 let parameters: Parameters<'_> = &[
-                    &self.queue,
+                    &self.space,
                     &ids,
                     &fences,
                     &nexts,
@@ -126,7 +127,7 @@ impl TaskStore for PostgresStore {
     async fn dead_letters(&self, most: usize) -> Result<Vec<DeadLetter>, StoreError> {
         let most = i64::try_from(most).unwrap_or(i64::MAX);
         let rows = self
-            .query(StatementName::Letters, &[&self.queue, &most])
+            .query(StatementName::Letters, &[&self.space, &most])
             .await?;
         Ok(rows.iter().map(letter).collect())
     }
@@ -134,13 +135,13 @@ impl TaskStore for PostgresStore {
     async fn requeue(&self, id: &str, due: Due) -> Result<bool, StoreError> {
         check_id(id)?;
         let When { wait, at } = When::of(due);
-        self.changes(StatementName::Requeue, &[&self.queue, &id, &wait, &at])
+        self.changes(StatementName::Requeue, &[&self.space, &id, &wait, &at])
             .await
     }
 
     async fn remove_dead(&self, id: &str) -> Result<bool, StoreError> {
         check_id(id)?;
-        self.changes(StatementName::RemoveDead, &[&self.queue, &id])
+        self.changes(StatementName::RemoveDead, &[&self.space, &id])
             .await
     }
 

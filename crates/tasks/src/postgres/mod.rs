@@ -43,14 +43,14 @@ type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
 ///
 /// A call waits for a lock for a second at most, and for the database for four. Then it fails.
 ///
-/// Its tables are `tidewheel_tasks` and `tidewheel_dead`. A *queue* is a name within them: only
-/// workers of that queue claim its tasks.
+/// Its tables are `tidewheel_tasks` and `tidewheel_dead`. A *space* is a name within them: stores
+/// of other spaces have nothing of it, and each has queues of its own.
 ///
 /// ```no_run
 /// use tidewheel_tasks::{PostgresStore, Task};
 ///
 /// # async fn order(client: &mut tokio_postgres::Client) -> Result<(), Box<dyn std::error::Error>> {
-/// let store = PostgresStore::connect("host=/run/postgresql user=shop", "mails").await?;
+/// let store = PostgresStore::connect("host=/run/postgresql user=shop", "shop").await?;
 /// // The task is there if, and only if, the order is.
 /// let transaction = client.transaction().await?;
 /// transaction.execute("INSERT INTO orders VALUES (7)", &[]).await?;
@@ -65,13 +65,13 @@ pub struct PostgresStore {
     link: Arc<Link>,
     /// The connection for calls of workers, which wait for nobody.
     work: Arc<Link>,
-    queue: String,
+    space: String,
 }
 
 impl fmt::Debug for PostgresStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PostgresStore")
-            .field("queue", &self.queue)
+            .field("space", &self.space)
             .finish_non_exhaustive()
     }
 }
@@ -83,8 +83,8 @@ impl PostgresStore {
     /// # Errors
     ///
     /// When the server cannot be reached, or the tables cannot be made.
-    pub async fn connect(config: &str, queue: &str) -> Result<Self, StoreError> {
-        Self::connect_by(config, queue, NoTls).await
+    pub async fn connect(config: &str, space: &str) -> Result<Self, StoreError> {
+        Self::connect_by(config, space, NoTls).await
     }
 
     /// Connects as [`connect`](Self::connect) does, encrypted by a connector such as that of
@@ -93,7 +93,7 @@ impl PostgresStore {
     /// # Errors
     ///
     /// As `connect`.
-    pub async fn connect_by<T>(config: &str, queue: &str, tls: T) -> Result<Self, StoreError>
+    pub async fn connect_by<T>(config: &str, space: &str, tls: T) -> Result<Self, StoreError>
     where
         T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,
         T::Stream: Send,
@@ -101,12 +101,12 @@ impl PostgresStore {
         <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
     {
         let config: Config = config.parse().map_err(StoreError::refused)?;
-        let queue = queue.to_owned();
-        let link = Arc::new(Link::new(config.clone(), tls.clone(), queue.clone()));
-        let work = Arc::new(Link::new(config, tls, queue.clone()));
+        let space = space.to_owned();
+        let link = Arc::new(Link::new(config.clone(), tls.clone(), space.clone()));
+        let work = Arc::new(Link::new(config, tls, space.clone()));
         link.session().await?;
         work.session().await?;
-        Ok(Self { link, work, queue })
+        Ok(Self { link, work, space })
     }
 
     /// Keeps a task by the caller's own connection or transaction: with that the task comes, or
@@ -123,7 +123,7 @@ impl PostgresStore {
         task.check()?;
         settle_in(client, from_mut(&mut task)).await?;
         let order = Order::of(task);
-        let parameters = order.parameters(&self.queue);
+        let parameters = order.parameters(&self.space);
         let row = client.query_one(sql::SCHEDULE, &parameters).await;
         let row = row.map_err(engine_error)?;
         Ok(Timestamp(number(&row, 0)))
@@ -143,7 +143,7 @@ impl PostgresStore {
         let mut tasks: Vec<Task> = tasks.into_values().collect();
         settle_in(client, &mut tasks).await?;
         let orders = Orders::of(tasks);
-        let parameters = orders.parameters(&self.queue);
+        let parameters = orders.parameters(&self.space);
         let rows = client.query(sql::SCHEDULE_MANY, &parameters).await;
         Ok(Many::dues(&ids, &dues(&rows.map_err(engine_error)?)))
     }
@@ -154,7 +154,7 @@ impl PostgresStore {
     ///
     /// When the engine fails.
     pub async fn count(&self) -> Result<u64, StoreError> {
-        let rows = self.query(StatementName::Count, &[&self.queue]).await?;
+        let rows = self.query(StatementName::Count, &[&self.space]).await?;
         Ok(rows.first().map_or(0, |row| number(row, 0)))
     }
 
@@ -199,7 +199,7 @@ impl PostgresStore {
         claims: &[Arc<Claim>],
     ) -> Result<Vec<Verdict>, StoreError> {
         let named = Named::of(claims);
-        let parameters: Parameters<'_> = &[&self.queue, &named.ids, &named.fences];
+        let parameters: Parameters<'_> = &[&self.space, &named.ids, &named.fences];
         let rows = self.query(of, parameters).await?;
         Ok(verdicts(claims, &rows))
     }

@@ -46,6 +46,7 @@ pub(super) struct Order {
     every: Option<i64>,
     terms: Option<String>,
     checksum: i64,
+    queue: String,
 }
 
 impl Order {
@@ -60,13 +61,14 @@ impl Order {
             payload: task.payload,
             priority: i16::from(task.priority.level()),
             every: task.terms.every().map(micros),
+            queue: task.terms.queue,
         }
     }
 
-    pub(super) fn parameters<'a>(&'a self, queue: &'a String) -> [&'a (dyn ToSql + Sync); 9] {
+    pub(super) fn parameters<'a>(&'a self, space: &'a String) -> [&'a (dyn ToSql + Sync); 10] {
         let When { wait, at } = &self.when;
         [
-            queue,
+            space,
             &self.id,
             wait,
             at,
@@ -75,6 +77,7 @@ impl Order {
             &self.every,
             &self.terms,
             &self.checksum,
+            &self.queue,
         ]
     }
 }
@@ -90,6 +93,7 @@ pub(super) struct Orders {
     periods: Vec<Option<i64>>,
     terms: Vec<Option<String>>,
     checksums: Vec<i64>,
+    queues: Vec<String>,
 }
 
 impl Orders {
@@ -104,13 +108,14 @@ impl Orders {
             orders.periods.push(order.every);
             orders.terms.push(order.terms);
             orders.checksums.push(order.checksum);
+            orders.queues.push(order.queue);
         }
         orders
     }
 
-    pub(super) fn parameters<'a>(&'a self, queue: &'a String) -> [&'a (dyn ToSql + Sync); 9] {
+    pub(super) fn parameters<'a>(&'a self, space: &'a String) -> [&'a (dyn ToSql + Sync); 10] {
         [
-            queue,
+            space,
             &self.ids,
             &self.waits,
             &self.ats,
@@ -119,6 +124,7 @@ impl Orders {
             &self.periods,
             &self.terms,
             &self.checksums,
+            &self.queues,
         ]
     }
 }

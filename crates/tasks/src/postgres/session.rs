@@ -101,7 +101,7 @@ pub(super) struct Link {
 }
 
 impl Link {
-    pub(super) fn new<T>(config: Config, tls: T, queue: String) -> Self
+    pub(super) fn new<T>(config: Config, tls: T, space: String) -> Self
     where
         T: MakeTlsConnect<Socket> + Clone + Send + Sync + 'static,
         T::Stream: Send,
@@ -111,12 +111,12 @@ impl Link {
         let wakes = Arc::new(Mutex::new(Vec::new()));
         let wakers = Arc::clone(&wakes);
         let connect = move || -> Connecting {
-            let (config, tls, queue) = (config.clone(), tls.clone(), queue.clone());
+            let (config, tls, space) = (config.clone(), tls.clone(), space.clone());
             let wakes = Arc::clone(&wakers);
             Box::pin(async move {
                 let (client, connection) = config.connect(tls).await?;
                 let silence = Arc::new(Silence::new());
-                tokio::spawn(drive(connection, queue, wakes, Arc::clone(&silence)));
+                tokio::spawn(drive(connection, space, wakes, Arc::clone(&silence)));
                 Ok((client, silence))
             })
         };
@@ -189,7 +189,7 @@ pub(super) fn engine_error(error: tokio_postgres::Error) -> StoreError {
 /// silent is left.
 async fn drive<S, T>(
     mut connection: Connection<S, T>,
-    queue: String,
+    space: String,
     wakes: Arc<Mutex<Vec<Wake>>>,
     silence: Arc<Silence>,
 ) where
@@ -202,7 +202,7 @@ async fn drive<S, T>(
         let next = poll_fn(|context| connection.poll_message(context));
         match tokio::time::timeout(LOOK, next).await {
             Err(_) => {}
-            Ok(Some(Ok(AsyncMessage::Notification(note)))) if note.payload() == queue => {
+            Ok(Some(Ok(AsyncMessage::Notification(note)))) if note.payload() == space => {
                 let wakes = wakes.lock().unwrap_or_else(PoisonError::into_inner).clone();
                 wakes.iter().for_each(|wake| wake());
             }

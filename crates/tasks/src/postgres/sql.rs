@@ -7,38 +7,39 @@ pub(super) const NOW: &str = "SELECT tidewheel_now()";
 
 pub(super) const COUNT: &str = "SELECT count(*) FROM tidewheel_tasks WHERE queue = $1";
 
-/// Queue, id, wait, point in time, payload, priority, period, terms, checksum. Workers are told
-/// about what is due within two seconds.
+/// Space, id, wait, point in time, payload, priority, period, terms, checksum, queue. Workers are
+/// told about what is due within two seconds.
 pub(super) const SCHEDULE: &str = "
 WITH put AS (
-    INSERT INTO tidewheel_tasks AS t (queue, id, due, began, payload, priority, every, terms, checksum)
-    SELECT $1, $2, d.due, d.due, $5, $6, $7, $8, $9
+    INSERT INTO tidewheel_tasks AS t (queue, id, due, began, payload, priority, every, terms, checksum, lane)
+    SELECT $1, $2, d.due, d.due, $5, $6, $7, $8, $9, $10
     FROM (SELECT COALESCE($4::bigint, tidewheel_after($3::bigint)) AS due) AS d
     ON CONFLICT (queue, id) DO UPDATE SET
         due = excluded.due, began = excluded.due, payload = excluded.payload,
         priority = excluded.priority, every = excluded.every, terms = excluded.terms,
-        checksum = excluded.checksum, attempt = 1,
+        checksum = excluded.checksum, lane = excluded.lane, attempt = 1,
         fence = NULL, held_until = NULL, held_by = NULL
     RETURNING due
 )
 SELECT due, CASE WHEN due < tidewheel_now() + 2000000 THEN pg_notify('tidewheel_tasks', $1) END
 FROM put";
 
-/// Queue; ids, waits, points in time, payloads, priorities, periods, terms, checksums.
+/// Space; ids, waits, points in time, payloads, priorities, periods, terms, checksums, queues.
 pub(super) const SCHEDULE_MANY: &str = "
 WITH put AS (
-    INSERT INTO tidewheel_tasks AS t (queue, id, due, began, payload, priority, every, terms, checksum)
-    SELECT $1, n.id, n.due, n.due, n.payload, n.priority, n.every, n.terms, n.checksum
+    INSERT INTO tidewheel_tasks AS t (queue, id, due, began, payload, priority, every, terms, checksum, lane)
+    SELECT $1, n.id, n.due, n.due, n.payload, n.priority, n.every, n.terms, n.checksum, n.lane
     FROM (
         SELECT u.id, COALESCE(u.at, least((SELECT tidewheel_now()) + u.wait, 253402300799999999)) AS due,
-            u.payload, u.priority, u.every, u.terms, u.checksum
+            u.payload, u.priority, u.every, u.terms, u.checksum, u.lane
         FROM unnest($2::text[], $3::bigint[], $4::bigint[], $5::bytea[], $6::smallint[], $7::bigint[],
-            $8::text[], $9::bigint[]) AS u (id, wait, at, payload, priority, every, terms, checksum)
+            $8::text[], $9::bigint[], $10::text[])
+            AS u (id, wait, at, payload, priority, every, terms, checksum, lane)
     ) AS n
     ON CONFLICT (queue, id) DO UPDATE SET
         due = excluded.due, began = excluded.due, payload = excluded.payload,
         priority = excluded.priority, every = excluded.every, terms = excluded.terms,
-        checksum = excluded.checksum, attempt = 1,
+        checksum = excluded.checksum, lane = excluded.lane, attempt = 1,
         fence = NULL, held_until = NULL, held_by = NULL
     RETURNING t.id, t.due
 ), told AS (
@@ -50,7 +51,7 @@ SELECT put.id, put.due, told FROM put LEFT JOIN told ON true";
 pub(super) const CANCEL: &str =
     "DELETE FROM tidewheel_tasks WHERE queue = $1 AND id = $2 RETURNING id";
 
-/// Queue, id, wait, point in time.
+/// Space, id, wait, point in time.
 pub(super) const RESCHEDULE: &str = "
 WITH moved AS (
     UPDATE tidewheel_tasks SET
@@ -62,40 +63,73 @@ WITH moved AS (
 SELECT due, CASE WHEN due < tidewheel_now() + 2000000 THEN pg_notify('tidewheel_tasks', $1) END
 FROM moved";
 
-/// Queue, lookahead, lease, worker, how many. First what a lease has ended of, then by priority.
-/// Each part is an ordered walk of an index, and ends when there are enough. The rows are found
+/// The rows of one priority that are due soon: those of each queue in an ordered walk of an index,
+/// then together.
+macro_rules! soon {
+    ($priority:literal) => {
+        concat!(
+            "
+        UNION ALL (
+            SELECT s.at FROM lanes CROSS JOIN LATERAL (
+                SELECT ctid AS at, due FROM tidewheel_tasks
+                WHERE queue = $1 AND lane = lanes.lane AND held_until IS NULL AND priority = ",
+            $priority,
+            " AND due <= (SELECT tidewheel_now()) + $2::bigint
+                ORDER BY due LIMIT $5 FOR UPDATE SKIP LOCKED) AS s
+            ORDER BY s.due LIMIT $5)"
+        )
+    };
+}
+
+/// Space, lookahead, lease, worker, how many, queues or null for all. First what a lease has ended
+/// of, then by priority.
+///
+/// The queues that have tasks are found by steps over an index, a step for each. Each part is an
+/// ordered walk of an index for each of them, and ends when there are enough. The rows are found
 /// again by where they are: whatever the planner believes of the table, that costs the same for
 /// each.
-pub(super) const CLAIM: &str = "
+pub(super) const CLAIM: &str = concat!(
+    "
+WITH RECURSIVE pending AS (
+    (SELECT lane FROM tidewheel_tasks
+        WHERE queue = $1 AND held_until IS NULL AND $6::text[] IS NULL ORDER BY lane LIMIT 1)
+    UNION ALL
+    SELECT (SELECT t.lane FROM tidewheel_tasks AS t
+        WHERE t.queue = $1 AND t.held_until IS NULL AND t.lane > p.lane ORDER BY t.lane LIMIT 1)
+    FROM pending AS p WHERE p.lane IS NOT NULL
+), held AS (
+    (SELECT lane FROM tidewheel_tasks
+        WHERE queue = $1 AND held_until IS NOT NULL AND $6::text[] IS NULL ORDER BY lane LIMIT 1)
+    UNION ALL
+    SELECT (SELECT t.lane FROM tidewheel_tasks AS t
+        WHERE t.queue = $1 AND t.held_until IS NOT NULL AND t.lane > h.lane ORDER BY t.lane LIMIT 1)
+    FROM held AS h WHERE h.lane IS NOT NULL
+), lanes AS MATERIALIZED (
+    SELECT lane FROM pending WHERE lane IS NOT NULL
+    UNION SELECT lane FROM held WHERE lane IS NOT NULL
+    UNION SELECT a.lane FROM unnest($6::text[]) AS a (lane)
+)
 UPDATE tidewheel_tasks AS t SET
     fence = nextval('tidewheel_fences'), held_until = tidewheel_now() + $3::bigint, held_by = $4
 WHERE t.ctid = ANY (ARRAY(
     SELECT at FROM (
-        SELECT * FROM (
-            SELECT ctid AS at FROM tidewheel_tasks
-            WHERE queue = $1 AND held_until <= (SELECT tidewheel_now())
-            ORDER BY held_until LIMIT $5 FOR UPDATE SKIP LOCKED) AS ended
-        UNION ALL SELECT * FROM (
-            SELECT ctid FROM tidewheel_tasks
-            WHERE queue = $1 AND held_until IS NULL AND priority = 0
-                AND due <= (SELECT tidewheel_now()) + $2::bigint
-            ORDER BY due LIMIT $5 FOR UPDATE SKIP LOCKED) AS high
-        UNION ALL SELECT * FROM (
-            SELECT ctid FROM tidewheel_tasks
-            WHERE queue = $1 AND held_until IS NULL AND priority = 1
-                AND due <= (SELECT tidewheel_now()) + $2::bigint
-            ORDER BY due LIMIT $5 FOR UPDATE SKIP LOCKED) AS normal
-        UNION ALL SELECT * FROM (
-            SELECT ctid FROM tidewheel_tasks
-            WHERE queue = $1 AND held_until IS NULL AND priority = 2
-                AND due <= (SELECT tidewheel_now()) + $2::bigint
-            ORDER BY due LIMIT $5 FOR UPDATE SKIP LOCKED) AS low
+        (
+            SELECT e.at FROM lanes CROSS JOIN LATERAL (
+                SELECT ctid AS at, held_until FROM tidewheel_tasks
+                WHERE queue = $1 AND lane = lanes.lane AND held_until <= (SELECT tidewheel_now())
+                ORDER BY held_until LIMIT $5 FOR UPDATE SKIP LOCKED) AS e
+            ORDER BY e.held_until LIMIT $5)",
+    soon!("0"),
+    soon!("1"),
+    soon!("2"),
+    "
     ) AS soon LIMIT $5
 ))
 RETURNING t.id, t.due, t.began, t.payload, t.priority, t.every, t.attempt, t.fence,
-    t.checksum, t.terms";
+    t.checksum, t.terms"
+);
 
-/// A statement about claims, named by queue, ids and fences; and their next runs, if `$claims` says
+/// A statement about claims, named by space, ids and fences; and their next runs, if `$claims` says
 /// so. It never waits: what another transaction has locked, such as one that enqueues a task of the
 /// same id, is left out. It answers with the fences of those that it changed, and of those left
 /// out.
@@ -191,12 +225,13 @@ again AS (
 pub(super) const BURY: &str = about_ends!(
     "
 letter AS (
-    INSERT INTO tidewheel_dead (queue, id, payload, attempts, error, died, terms, checksum)
-    SELECT t.queue, t.id, t.payload, t.attempt, $5, tidewheel_now(), $6, $7
+    INSERT INTO tidewheel_dead (queue, id, payload, attempts, error, died, terms, checksum, lane)
+    SELECT t.queue, t.id, t.payload, t.attempt, $5, tidewheel_now(), $6, $7, t.lane
     FROM tidewheel_tasks AS t JOIN mine ON t.queue = mine.queue AND t.id = mine.id
     ON CONFLICT (queue, id) DO UPDATE SET
         payload = excluded.payload, attempts = excluded.attempts, error = excluded.error,
-        died = excluded.died, terms = excluded.terms, checksum = excluded.checksum
+        died = excluded.died, terms = excluded.terms, checksum = excluded.checksum,
+        lane = excluded.lane
 ),
 gone AS (
     DELETE FROM tidewheel_tasks AS t USING mine
@@ -209,21 +244,21 @@ again AS (
 )"
 );
 
-/// Queue, how many.
+/// Space, how many.
 pub(super) const LETTERS: &str = "
 SELECT id, payload, attempts, error, died, terms FROM tidewheel_dead
 WHERE queue = $1 ORDER BY id LIMIT $2";
 
-/// Queue, id, wait, point in time.
+/// Space, id, wait, point in time.
 pub(super) const REQUEUE: &str = "
 WITH letter AS (
     DELETE FROM tidewheel_dead AS d WHERE d.queue = $1 AND d.id = $2 AND NOT EXISTS
         (SELECT FROM tidewheel_tasks AS t WHERE t.queue = $1 AND t.id = $2)
-    RETURNING payload, terms, checksum
+    RETURNING payload, terms, checksum, lane
 ),
 put AS (
-    INSERT INTO tidewheel_tasks (queue, id, due, began, payload, priority, terms, checksum)
-    SELECT $1, $2, d.due, d.due, letter.payload, 1, letter.terms, letter.checksum FROM letter,
+    INSERT INTO tidewheel_tasks (queue, id, due, began, payload, priority, terms, checksum, lane)
+    SELECT $1, $2, d.due, d.due, letter.payload, 1, letter.terms, letter.checksum, letter.lane FROM letter,
         (SELECT COALESCE($4::bigint, tidewheel_after($3::bigint)) AS due) AS d
     RETURNING due
 )

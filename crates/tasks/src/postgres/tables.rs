@@ -1,8 +1,9 @@
-//! The tables, and how they are made.
+//! The tables, and how they are made. A column `queue` has the name of the *space*, and `lane` that
+//! of the task's queue: an older version knew no queues within a space.
 
 /// The version of the tables, which a comment on them says. These statements take locks that an
 /// open transaction of a user's holds up, so they run only where the comment is another.
-pub(super) const VERSION: &str = "tidewheel 2";
+pub(super) const VERSION: &str = "tidewheel 3";
 
 pub(super) const FOUND: &str = "SELECT obj_description(to_regclass('tidewheel_tasks'), 'pg_class')";
 
@@ -27,10 +28,6 @@ CREATE TABLE IF NOT EXISTS tidewheel_tasks (
     checksum bigint NOT NULL,
     PRIMARY KEY (queue, id)
 );
-CREATE INDEX IF NOT EXISTS tidewheel_tasks_pending
-    ON tidewheel_tasks (queue, priority, due) WHERE held_until IS NULL;
-CREATE INDEX IF NOT EXISTS tidewheel_tasks_held
-    ON tidewheel_tasks (queue, held_until) WHERE held_until IS NOT NULL;
 CREATE TABLE IF NOT EXISTS tidewheel_dead (
     queue text NOT NULL,
     id text NOT NULL,
@@ -48,7 +45,14 @@ CREATE OR REPLACE FUNCTION tidewheel_after(wait bigint) RETURNS bigint LANGUAGE 
     'SELECT least(tidewheel_now() + wait, 253402300799999999)';
 ALTER TABLE tidewheel_tasks ADD COLUMN IF NOT EXISTS terms text;
 ALTER TABLE tidewheel_dead ADD COLUMN IF NOT EXISTS terms text;
-COMMENT ON TABLE tidewheel_tasks IS 'tidewheel 2';
+ALTER TABLE tidewheel_tasks ADD COLUMN IF NOT EXISTS lane text NOT NULL DEFAULT '';
+ALTER TABLE tidewheel_dead ADD COLUMN IF NOT EXISTS lane text NOT NULL DEFAULT '';
+CREATE INDEX IF NOT EXISTS tidewheel_tasks_ready
+    ON tidewheel_tasks (queue, lane, priority, due) WHERE held_until IS NULL;
+CREATE INDEX IF NOT EXISTS tidewheel_tasks_leased
+    ON tidewheel_tasks (queue, lane, held_until) WHERE held_until IS NOT NULL;
+DROP INDEX IF EXISTS tidewheel_tasks_pending, tidewheel_tasks_held;
+COMMENT ON TABLE tidewheel_tasks IS 'tidewheel 3';
 COMMIT;
 ";
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use tidewheel_time::ticks;
 
 use crate::shape::error::StoreError;
+use crate::shape::queue::check_queue;
 use crate::shape::rhythm::Rhythm;
 use crate::shape::terms::Terms;
 use crate::shape::timestamp::{LATEST, Timestamp};
@@ -171,14 +172,25 @@ impl Task {
         self
     }
 
+    /// Puts it into a queue (default: the one whose name is empty). A worker claims from the queues
+    /// that it was told of, or from all. A name has 64 bytes at most, and no control characters.
+    ///
+    /// An id is that of one task in all queues of a store.
+    #[must_use]
+    pub fn queue(mut self, queue: impl Into<String>) -> Self {
+        self.terms.queue = queue.into();
+        self
+    }
+
     /// Checks that stores take it: 1 to 200 bytes of id, 900,000 of payload, a period of a
-    /// millisecond or more.
+    /// millisecond or more, 64 bytes of queue.
     ///
     /// # Errors
     ///
     /// [`StoreError::Refused`] with what is wrong.
     pub fn check(&self) -> Result<(), StoreError> {
         check_id(&self.id)?;
+        check_queue(&self.terms.queue)?;
         if self.payload.len() > PAYLOAD_MAX {
             return Err(StoreError::refused("a payload has 900,000 bytes at most"));
         }
@@ -214,6 +226,12 @@ mod tests {
             assert!(Task::new(id, "").check().is_err(), "{id:?}");
         }
         assert!(Task::new("a", vec![0; PAYLOAD_MAX + 1]).check().is_err());
+        for queue in ["a\nb", &"x".repeat(65)] {
+            assert!(
+                Task::new("a", "").queue(queue).check().is_err(),
+                "{queue:?}"
+            );
+        }
         assert!(Task::new("a", "").every(Duration::ZERO).check().is_err());
         let rounded = Task::new("a", "").every(Duration::from_micros(1001));
         assert_eq!(rounded.terms.every(), Some(Duration::from_millis(2)));

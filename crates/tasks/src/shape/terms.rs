@@ -15,6 +15,8 @@ use crate::shape::timestamp::Timestamp;
 pub struct Terms {
     /// When it runs again, if it does.
     pub rhythm: Option<Rhythm>,
+    /// Its queue; empty for the default queue.
+    pub queue: String,
     /// The text that this program cannot read.
     unread: Option<Unread>,
 }
@@ -37,12 +39,13 @@ impl Terms {
     pub(crate) fn read(every: Option<Duration>, text: Option<&str>) -> Self {
         let mut terms = Self {
             rhythm: every.map(Rhythm::Every),
-            unread: None,
+            ..Self::default()
         };
         let text = text.unwrap_or_default();
-        let read = text.lines().try_for_each(|line| terms.read_line(line));
-        if let Err(why) = read {
-            let text = text.to_owned();
+        let unread = text.lines().filter_map(|line| terms.read_line(line).err());
+        let whys: Vec<_> = unread.collect();
+        if !whys.is_empty() {
+            let (text, why) = (text.to_owned(), whys.join(", "));
             terms.unread = Some(Unread { text, why });
         }
         terms
@@ -51,6 +54,10 @@ impl Terms {
     fn read_line(&mut self, line: &str) -> Result<(), String> {
         let (name, value) = line.split_once('=').unwrap_or((line, ""));
         match name {
+            "queue" => {
+                value.clone_into(&mut self.queue);
+                Ok(())
+            }
             "every" => {
                 let ms = value.parse().map_err(|_| format!("{line:?}"))?;
                 self.rhythm = Some(Rhythm::Every(Duration::from_millis(ms)));
@@ -82,11 +89,14 @@ impl Terms {
         if let Some(unread) = &self.unread {
             return unread.text.clone();
         }
-        match &self.rhythm {
+        let queue = (!self.queue.is_empty()).then(|| format!("queue={}", self.queue));
+        let rhythm = match &self.rhythm {
             #[cfg(feature = "cron")]
-            Some(Rhythm::Cron(cron)) => format!("cron={} {}", cron.zone(), cron.expression()),
-            _ => String::new(),
-        }
+            Some(Rhythm::Cron(cron)) => Some(format!("cron={} {}", cron.zone(), cron.expression())),
+            _ => None,
+        };
+        let lines: Vec<_> = queue.into_iter().chain(rhythm).collect();
+        lines.join("\n")
     }
 
     /// The next run after one that was due at `began`, if it is `now`. What cannot be read has
@@ -150,10 +160,20 @@ mod tests {
         assert_eq!(terms.of_letter(), Terms::default());
     }
 
+    #[test]
+    fn a_queue_is_a_line_and_stays_with_a_letter() {
+        let terms = Terms::read(Some(Duration::from_secs(1)), Some("queue=a = b"));
+        assert_eq!((&*terms.queue, &*terms.text()), ("a = b", "queue=a = b"));
+        assert_eq!(
+            (&*terms.of_letter().queue, terms.trouble()),
+            ("a = b", None)
+        );
+    }
+
     #[cfg(feature = "cron")]
     #[test]
     fn an_expression_comes_back_from_its_text() {
-        let text = "cron=Europe/Berlin 0 9 * * MON-FRI";
+        let text = "queue=mails\ncron=Europe/Berlin 0 9 * * MON-FRI";
         let terms = Terms::read(None, Some(text));
         assert_eq!((&*terms.text(), terms.trouble()), (text, None));
         assert!(

@@ -13,7 +13,8 @@ use crate::store::{Ask, Failure};
 impl Table {
     pub(crate) fn claim(&mut self, ask: &Ask, now: Timestamp) -> Vec<Claim> {
         let due = now.plus(ask.lookahead);
-        let ids = self.order.claimable(now, due, ask.most);
+        let admits = |queue: &str| ask.admits(queue);
+        let ids = self.order.claimable(admits, (now, due), ask.most);
         let claims = ids.iter();
         let claims = claims.filter_map(|id| self.claim_one(id, ask.lease, now));
         let (unread, claims): (Vec<_>, Vec<_>) =

@@ -1,7 +1,7 @@
 //! The order in which tasks are claimed: the pending by priority and time, the claimed by the end
-//! of their lease.
+//! of their lease. Each queue has its own.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::row::Row;
@@ -10,34 +10,76 @@ use crate::shape::timestamp::Timestamp;
 /// A time, and a task's id.
 type OrderKey = (Timestamp, Arc<str>);
 
-/// The sorted sets of all tasks.
+/// The sorted sets of all tasks, by queue. A queue without tasks has none.
 #[derive(Debug, Default)]
-pub(super) struct Order {
+pub(super) struct Order(BTreeMap<String, Sorted>);
+
+/// The sorted sets of one queue.
+#[derive(Debug, Default)]
+struct Sorted {
     pending: [BTreeSet<OrderKey>; 3],
     held: BTreeSet<OrderKey>,
 }
 
 impl Order {
     pub(super) fn insert(&mut self, id: &Arc<str>, row: &Row) {
-        let (places, at) = self.place(row);
-        places.insert((at, Arc::clone(id)));
+        if !self.0.contains_key(&row.terms.queue) {
+            self.0.insert(row.terms.queue.clone(), Sorted::default());
+        }
+        if let Some(sorted) = self.0.get_mut(&row.terms.queue) {
+            let (places, at) = sorted.place(row);
+            places.insert((at, Arc::clone(id)));
+        }
     }
 
     pub(super) fn remove(&mut self, id: &Arc<str>, row: &Row) {
-        let (places, at) = self.place(row);
+        let Some(sorted) = self.0.get_mut(&row.terms.queue) else {
+            return;
+        };
+        let (places, at) = sorted.place(row);
         places.remove(&(at, Arc::clone(id)));
+        if sorted.is_empty() {
+            self.0.remove(&row.terms.queue);
+        }
     }
 
-    /// The tasks that may be claimed: first those whose lease has ended, then by priority those
-    /// that are due until `due`.
-    pub(super) fn claimable(&self, now: Timestamp, due: Timestamp, most: usize) -> Vec<Arc<str>> {
-        let ended = self.held.iter().take_while(|(until, _)| *until <= now);
-        let soon = self.pending.iter();
-        let soon = soon.flat_map(|places| places.iter().take_while(|(at, _)| *at <= due));
-        let ids = ended.chain(soon).map(|(_, id)| Arc::clone(id));
-        ids.take(most).collect()
+    /// The tasks that may be claimed, of the queues that `admits` names: first those whose lease
+    /// has ended, then by priority those that are due until `due`.
+    pub(super) fn claimable(
+        &self,
+        admits: impl Fn(&str) -> bool,
+        (now, due): (Timestamp, Timestamp),
+        most: usize,
+    ) -> Vec<Arc<str>> {
+        let queues = self.0.iter().filter(|(queue, _)| admits(queue));
+        let queues: Vec<_> = queues.map(|(_, sorted)| sorted).collect();
+        let mut ids = first(queues.iter().map(|sorted| (&sorted.held, now)), most);
+        for level in 0..3 {
+            let pending = queues.iter().map(|sorted| (&sorted.pending[level], due));
+            ids.extend(first(pending, most - ids.len()));
+        }
+        ids
     }
+}
 
+/// The first of several sets together, each until a time.
+fn first<'a>(
+    sets: impl Iterator<Item = (&'a BTreeSet<OrderKey>, Timestamp)>,
+    most: usize,
+) -> Vec<Arc<str>> {
+    let of_each = |(set, until): (&'a BTreeSet<OrderKey>, Timestamp)| {
+        set.iter()
+            .take_while(move |(at, _)| *at <= until)
+            .take(most)
+    };
+    let mut keys: Vec<_> = sets.flat_map(of_each).collect();
+    // One set is in order.
+    keys.sort();
+    keys.truncate(most);
+    keys.into_iter().map(|(_, id)| Arc::clone(id)).collect()
+}
+
+impl Sorted {
     fn place(&mut self, row: &Row) -> (&mut BTreeSet<OrderKey>, Timestamp) {
         match row.held {
             Some(held) => (&mut self.held, held.until),
@@ -46,5 +88,9 @@ impl Order {
                 row.due,
             ),
         }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.held.is_empty() && self.pending.iter().all(BTreeSet::is_empty)
     }
 }

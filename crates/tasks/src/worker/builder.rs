@@ -17,6 +17,7 @@ use super::manual::ManualWorker;
 use super::run::{Handler, Run};
 use super::settings::Settings;
 use super::shared::{AnyClock, Shared, Wheel};
+use crate::shape::queue::check_queue;
 use crate::store::TaskStore;
 
 /// Longest pause between two questions for claims.
@@ -93,6 +94,14 @@ impl<S: TaskStore> WorkerBuilder<S> {
     #[must_use]
     pub fn held(mut self, held: usize) -> Self {
         self.settings.held = held;
+        self
+    }
+
+    /// Sets the queues that it claims from (default: all). [`Task::queue`](crate::Task::queue) says
+    /// what a name may be; the default queue's is empty.
+    #[must_use]
+    pub fn queues(mut self, queues: impl IntoIterator<Item: Into<String>>) -> Self {
+        self.settings.queues = queues.into_iter().map(Into::into).collect();
         self
     }
 
@@ -211,6 +220,13 @@ impl<S: TaskStore> WorkerBuilder<S> {
         let settings = &self.settings;
         if settings.name.contains('\0') {
             return Err(Error::Config("a worker's name has no zero byte"));
+        }
+        if settings
+            .queues
+            .iter()
+            .any(|queue| check_queue(queue).is_err())
+        {
+            return Err(Error::Config("a queue has no such name"));
         }
         if settings.held == 0 {
             return Err(Error::Config("a worker holds at least one claim"));

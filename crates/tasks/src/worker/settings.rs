@@ -13,6 +13,8 @@ pub(crate) struct Settings {
     pub(crate) lease: Duration,
     /// Claims that are held or running, at most.
     pub(crate) held: usize,
+    /// The queues that it claims from; none for all.
+    pub(crate) queues: Vec<String>,
     /// The time from one question for claims to the next.
     pub(crate) poll: Duration,
     /// The time limit of a call of the engine.
@@ -30,6 +32,7 @@ impl Default for Settings {
             lookahead: Duration::from_secs(10),
             lease: Duration::from_secs(8),
             held: 10_000,
+            queues: Vec::new(),
             poll: Duration::from_millis(500),
             limit: Duration::from_secs(2),
             retry: Retry::default(),

@@ -1,5 +1,6 @@
 //! Every store passes these tests: the same steps for each, in the store's own time.
 
+mod queues;
 mod refusals;
 mod rhythms;
 
@@ -40,6 +41,10 @@ pub(crate) fn suite(store: &impl TaskStore, lease: Duration, pass: Pass<'_>) {
     suite.a_periodic_task_is_replaced_while_it_is_claimed();
     suite.what_is_due_at_the_end_of_time_is_kept();
     suite.higher_priorities_are_claimed_first();
+    suite.only_queues_that_are_asked_for_are_claimed_from();
+    suite.a_task_keeps_its_queue_until_another_replaces_it();
+    suite.priorities_come_before_queues();
+    suite.any_name_of_a_queue_is_kept_or_refused();
     suite.any_id_and_payload_comes_back();
     suite.an_id_that_cannot_be_kept_is_refused_by_every_call();
     suite.a_claim_that_was_not_given_out_is_refused();
@@ -77,6 +82,25 @@ impl<S: TaskStore> Suite<'_, S> {
             (self.pass)(MS(25));
         }
         panic!("nobody claims {id}");
+    }
+
+    /// As [`ask`](Self::ask), of queues only.
+    fn ask_of(&self, queues: &[&str]) -> Vec<Claim> {
+        let ask = Ask::new("suite", MS(100), self.lease, 100);
+        wait(self.store.claim(ask.queues(queues.iter().copied()))).expect("claimed")
+    }
+
+    /// Claims from queues until there is one.
+    fn claim_of(&self, queues: &[&str]) -> Arc<Claim> {
+        for _ in 0..200 {
+            let mut claims = self.ask_of(queues).into_iter();
+            if let Some(claim) = claims.next() {
+                assert_eq!(claims.next(), None);
+                return Arc::new(claim);
+            }
+            (self.pass)(MS(25));
+        }
+        panic!("nobody claims from {queues:?}");
     }
 
     fn claims_nothing(&self) {

@@ -15,6 +15,8 @@ use crate::conformance::Pass;
 const IDS: u64 = 5;
 const STEPS: u64 = 80;
 const LEASE: Duration = Duration::from_secs(60);
+/// The queues of tasks; one of them is never asked for alone.
+const QUEUES: [&str; 3] = ["", "mails", "reports"];
 const HOUR: Duration = Duration::from_secs(3600);
 
 /// A task as the model has it.
@@ -22,6 +24,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 struct Known {
     near: bool,
     periodic: bool,
+    queue: &'static str,
     payload: Vec<u8>,
     attempt: u32,
     claim: Option<Arc<Claim>>,
@@ -30,8 +33,8 @@ struct Known {
 #[derive(Debug, Default)]
 struct Model {
     tasks: BTreeMap<String, Known>,
-    /// Attempts and payload.
-    letters: BTreeMap<String, (u32, Vec<u8>)>,
+    /// Attempts, payload and queue.
+    letters: BTreeMap<String, (u32, Vec<u8>, String)>,
     /// Claims that are over.
     over: Vec<Arc<Claim>>,
     fences: BTreeMap<String, Fence>,
@@ -61,9 +64,10 @@ impl Model {
     }
 
     /// The tasks that are to be claimed.
-    fn claimable(&self) -> usize {
+    fn claimable(&self, ask: &Ask) -> usize {
         let tasks = self.tasks.values();
-        let claimable = tasks.filter(|known| known.near && known.claim.is_none());
+        let claimable =
+            tasks.filter(|known| known.near && known.claim.is_none() && ask.admits(known.queue));
         claimable.count()
     }
 
@@ -81,6 +85,7 @@ impl Model {
             (known.attempt, &known.payload)
         );
         assert_eq!(claim.terms.rhythm.is_some(), known.periodic);
+        assert_eq!(claim.terms.queue, known.queue);
         known.claim = Some(Arc::new(claim));
     }
 }
@@ -126,7 +131,7 @@ impl<S: TaskStore> Run<'_, S> {
             3 => self.schedule_many(),
             4 => self.cancel(),
             5 => self.reschedule(),
-            6..9 => self.claim(),
+            6..9 => self.claim_some(),
             9..13 => self.end_one(),
             13 => self.end_what_is_over(),
             14 => self.requeue(),
@@ -142,10 +147,13 @@ impl<S: TaskStore> Run<'_, S> {
         task.due = due;
         let periodic = self.random.one_in(4);
         task.terms.rhythm = periodic.then_some(Rhythm::Every(HOUR));
+        let queue = QUEUES[self.random.below(3) as usize];
+        task.terms.queue = queue.to_owned();
         let (attempt, claim) = (1, None);
         let known = Known {
             near,
             periodic,
+            queue,
             payload,
             attempt,
             claim,
@@ -187,12 +195,23 @@ impl<S: TaskStore> Run<'_, S> {
         }
     }
 
-    /// Claims all that there is.
-    fn claim(&mut self) {
+    /// Claims all that there is, in all queues or some.
+    fn claim_some(&mut self) {
+        let queues: &[&str] = match self.random.below(4) {
+            0 => &QUEUES[..1],
+            1 => &QUEUES[..2],
+            2 => &["mails", "nobody's"],
+            _ => &[],
+        };
+        self.claim(queues);
+    }
+
+    fn claim(&mut self, queues: &[&str]) {
         for _ in 0..1000 {
-            let ask = Ask::new("model", MS(100), LEASE, 10);
-            let claims = wait(self.store.claim(ask)).expect("claims");
-            let last = self.model.claimable() == 0;
+            let ask = Ask::new("model", MS(100), LEASE, 10).queues(queues.iter().copied());
+            let claims = wait(self.store.claim(ask.clone())).expect("claims");
+            assert!(claims.iter().all(|claim| ask.admits(&claim.terms.queue)));
+            let last = self.model.claimable(&ask) == 0;
             assert!(!last || claims.is_empty(), "{claims:?}");
             for claim in claims {
                 self.model.claimed(claim);
@@ -239,7 +258,8 @@ impl<S: TaskStore> Run<'_, S> {
     }
 
     fn died(&mut self, claim: &Claim) {
-        let letter = (claim.attempt, claim.payload.clone());
+        let queue = claim.terms.queue.clone();
+        let letter = (claim.attempt, claim.payload.clone(), queue);
         self.model.letters.insert(claim.id.clone(), letter);
         self.model.ended(&claim.id);
     }
@@ -274,9 +294,11 @@ impl<S: TaskStore> Run<'_, S> {
         let has_letter = self.model.letters.contains_key(&id);
         let expected = has_letter && !self.model.tasks.contains_key(&id);
         assert_eq!(wait(self.store.requeue(&id, due)), Ok(expected));
-        if let (true, Some((_, payload))) = (expected, self.model.letters.get(&id)) {
+        if let (true, Some((_, payload, queue))) = (expected, self.model.letters.get(&id)) {
+            let queue = QUEUES.into_iter().find(|known| known == queue);
             let known = Known {
                 near,
+                queue: queue.expect("a queue"),
                 payload: payload.clone(),
                 attempt: 1,
                 ..Known::default()
@@ -292,13 +314,16 @@ impl<S: TaskStore> Run<'_, S> {
         assert_eq!(removed, Ok(self.model.letters.remove(&id).is_some()));
         let letters = wait(self.store.dead_letters(100)).expect("letters");
         let letters = letters.into_iter();
-        let letters = letters.map(|letter| (letter.id, (letter.attempts, letter.payload)));
+        let letters = letters.map(|letter| {
+            let kept = (letter.attempts, letter.payload, letter.terms.queue);
+            (letter.id, kept)
+        });
         assert_eq!(letters.collect::<BTreeMap<_, _>>(), self.model.letters);
     }
 
     /// Everything goes, and no more is there than the model has.
     fn end(&mut self) {
-        self.claim();
+        self.claim(&[]);
         for n in 0..IDS {
             let id = format!("{}-{n}", self.seed);
             let known = self.model.tasks.contains_key(&id);

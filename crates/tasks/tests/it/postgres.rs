@@ -99,7 +99,7 @@ fn tables_of_an_older_version_are_brought_up_and_keep_their_rows() {
         let connected = tokio_postgres::connect(&server.url(), NoTls).await;
         let (client, connection) = connected.expect("a client");
         tokio::spawn(connection);
-        let older = "ALTER TABLE tidewheel_tasks DROP COLUMN terms;
+        let older = "ALTER TABLE tidewheel_tasks DROP COLUMN terms, DROP COLUMN lane;
             ALTER TABLE tidewheel_dead DROP COLUMN terms;
             COMMENT ON TABLE tidewheel_tasks IS NULL";
         client.batch_execute(older).await.expect("as it was");

@@ -316,6 +316,27 @@ fn what_is_held_goes_back_when_a_worker_stops() {
 }
 
 #[test]
+fn a_worker_claims_from_its_queues_only() {
+    let (clock, store) = engine();
+    let ran = Ran::default();
+    let worker = |queues: &[&str]| {
+        let builder = Worker::builder(Arc::clone(&store)).queues(queues.iter().copied());
+        builder.manual(&clock, noting(&ran))
+    };
+    assert!(worker(&["a\nb"]).is_err());
+    let (mails, all) = (worker(&["mails", ""]), worker(&[]));
+    for queue in ["", "mails", "reports"] {
+        schedule(&store, Task::new(format!("in {queue}"), "").queue(queue));
+    }
+    mails.expect("a worker").turn();
+    let mut so_far = names(&ran);
+    so_far.sort();
+    assert_eq!(so_far, ["in 1", "in mails1"]);
+    all.expect("a worker").turn();
+    assert_eq!(names(&ran).pop().as_deref(), Some("in reports1"));
+}
+
+#[test]
 fn a_worker_holds_no_more_than_it_may() {
     let (clock, store) = engine();
     let ran = Ran::default();

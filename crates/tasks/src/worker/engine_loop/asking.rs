@@ -156,7 +156,8 @@ impl Asking {
         };
         self.asked += 1;
         self.at = sent + jittered(poll, settings, self.asked);
-        Ask::new(&settings.name, lookahead, settings.lease, most)
+        let ask = Ask::new(&settings.name, lookahead, settings.lease, most);
+        ask.queues(&settings.queues)
     }
 
     /// Looks at what has come: is there more?

@@ -1,0 +1,100 @@
+//! Every store claims from the queues that are asked for, and from no others.
+
+use std::sync::Arc;
+
+use tidewheel_tasks::{Due, Failure, Priority, StoreError, Task, TaskStore, wait};
+
+use super::Suite;
+use crate::common::MS;
+
+impl<S: TaskStore> Suite<'_, S> {
+    pub(super) fn only_queues_that_are_asked_for_are_claimed_from(&self) {
+        for queue in ["", "mails", "reports"] {
+            self.schedule(Task::new(format!("in {queue}"), "").queue(queue));
+        }
+        assert_eq!(self.ask_of(&["nobody's"]), []);
+        let mail = self.claim_of(&["mails", "nobody's"]);
+        assert_eq!((&*mail.id, &*mail.terms.queue), ("in mails", "mails"));
+        assert_eq!(self.ask_of(&["mails", "nobody's"]), []);
+        let default = self.claim_of(&[""]);
+        assert_eq!(default.id, "in ");
+        // All queues are those that are left.
+        let report = self.claim("in reports");
+        for claim in [mail, default, report] {
+            assert!(self.extends(&claim));
+            assert!(self.is_done(&claim));
+        }
+        self.claims_nothing();
+    }
+
+    pub(super) fn a_task_keeps_its_queue_until_another_replaces_it(&self) {
+        self.schedule(Task::new("queued", "").queue("mails"));
+        let first = self.claim_of(&["mails"]);
+        assert!(self.fails(&first, Failure::retry(Due::After(MS(10)), "busy")));
+        let second = self.claim_of(&["mails"]);
+        assert_eq!(second.attempt, 2);
+        let released = wait(self.store.release(&[Arc::clone(&second)]));
+        assert!(released.expect("answered")[0].is_accepted());
+        let third = self.claim_of(&["mails"]);
+        assert!(self.fails(&third, Failure::dead("gone")));
+        let letters = wait(self.store.dead_letters(10)).expect("letters");
+        assert_eq!(letters[0].terms.queue, "mails");
+        assert_eq!(
+            wait(self.store.requeue("queued", Due::After(MS(0)))),
+            Ok(true)
+        );
+        let again = self.claim_of(&["mails"]);
+        assert_eq!((&*again.id, again.attempt), ("queued", 1));
+        assert_eq!(
+            wait(self.store.reschedule("queued", Due::After(MS(350)))),
+            Ok(true)
+        );
+        let moved = self.claim_of(&["mails"]);
+        assert_eq!(moved.id, "queued");
+        // Its lease ends.
+        (self.pass)(self.lease + MS(50));
+        let left = self.claim_of(&["mails"]);
+        assert!(left.fence > moved.fence);
+        // The same id in another queue is another task instead of it.
+        self.schedule(Task::new("queued", "new").queue("reports"));
+        assert!(!self.is_done(&left));
+        let other = self.claim_of(&["reports"]);
+        assert_eq!(other.payload, b"new");
+        assert_eq!(self.ask_of(&["mails"]), []);
+        assert!(self.is_done(&other));
+        self.claims_nothing();
+    }
+
+    pub(super) fn priorities_come_before_queues(&self) {
+        let low = [
+            ("a", Priority::Low),
+            ("z", Priority::High),
+            ("m", Priority::Normal),
+        ];
+        for (queue, priority) in low {
+            let task = Task::new(queue, "").queue(queue).priority(priority);
+            self.schedule(task.after(MS(400)));
+        }
+        self.claims_nothing();
+        (self.pass)(MS(800));
+        for id in ["z", "m", "a"] {
+            let claim = self.claim(id);
+            assert!(self.is_done(&claim));
+        }
+        self.claims_nothing();
+    }
+
+    pub(super) fn any_name_of_a_queue_is_kept_or_refused(&self) {
+        for queue in ["a.b", "*", ">", "ä 漢=%41-1", "'; --", "-", &"x".repeat(64)] {
+            self.schedule(Task::new("named", "").queue(queue));
+            let claim = self.claim_of(&[queue]);
+            assert_eq!((&*claim.id, &*claim.terms.queue), ("named", queue));
+            assert!(self.is_done(&claim));
+        }
+        for queue in ["a\nb", "a\0b", &"x".repeat(65)] {
+            let refused = wait(self.store.schedule(Task::new("named", "").queue(queue)));
+            assert!(matches!(refused, Err(StoreError::Refused(_))), "{queue:?}");
+        }
+        self.claims_nothing();
+    }
+}
