@@ -4,7 +4,7 @@
 //! epoch, a number that grows at each opening. So a fence is greater than all that were given
 //! before a crash.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::future::{Future, ready};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,6 +17,7 @@ use crate::shape::claim::{Claim, Verdict};
 use crate::shape::dead::DeadLetter;
 use crate::shape::error::StoreError;
 use crate::shape::many;
+use crate::shape::queue::{QueueChange, QueueRules, check_queue};
 use crate::shape::task::{Due, Priority, Task, check_id};
 use crate::shape::terms::Terms;
 use crate::shape::timestamp::Timestamp;
@@ -84,11 +85,12 @@ struct Inside {
     wakes: Vec<Wake>,
 }
 
-/// A journal record holds a task or a dead letter.
+/// A journal record holds a task, a dead letter or a note.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum RecordKind {
     Task,
     Letter,
+    Note,
 }
 
 impl<J> fmt::Debug for JournalStore<J> {
@@ -192,6 +194,8 @@ impl Inside {
             written.extend(self.record(id, RecordKind::Task, task));
             let letter = self.table.letter(id).map(kept_letter);
             written.extend(self.record(id, RecordKind::Letter, letter));
+            let note = self.table.note(id).map(|note| kept_note(id, note));
+            written.extend(self.record(id, RecordKind::Note, note));
         }
         if written.is_empty() {
             return Ok(None);
@@ -221,13 +225,19 @@ impl Inside {
     /// Puts back what the journal has kept.
     fn restore(&mut self, record: Record<String, Vec<u8>>) -> Result<(), StoreError> {
         let id: Arc<str> = Arc::from(&*record.key);
-        let kind = if record.status.place == Place::Dead {
+        let kind = if Table::is_note(&id) {
+            RecordKind::Note
+        } else if record.status.place == Place::Dead {
             RecordKind::Letter
         } else {
             RecordKind::Task
         };
         self.next_name = self.next_name.max(record.id + 1);
         self.names.insert((Arc::clone(&id), kind), record.id);
+        if kind == RecordKind::Note {
+            self.table.restore_note(&id, &record.value);
+            return Ok(());
+        }
         let Some((&level, rest)) = record.value.split_first() else {
             return Err(StoreError::engine("the journal holds what is not a task"));
         };
@@ -258,7 +268,7 @@ impl Inside {
                     held: None,
                 },
             ),
-            RecordKind::Letter => {
+            RecordKind::Letter | RecordKind::Note => {
                 let error = record.status.error.unwrap_or_default();
                 let mut letter = DeadLetter::new(&*id, attempt, error);
                 (letter.payload, letter.died, letter.terms) = (payload, due, terms);
@@ -320,6 +330,11 @@ fn kept_letter(letter: &DeadLetter) -> (Kept, Status) {
     status.error = Some(letter.error.clone());
     let (id, died) = (&letter.id, letter.died);
     (kept(id, 0, died, &letter.terms, &letter.payload), status)
+}
+
+fn kept_note(key: &str, bytes: Vec<u8>) -> (Kept, Status) {
+    let status = Status::at(std::time::UNIX_EPOCH);
+    ((key.to_owned(), bytes), status)
 }
 
 impl<J: Journal<String, Vec<u8>> + 'static> TaskStore for JournalStore<J> {
@@ -420,6 +435,23 @@ impl<J: Journal<String, Vec<u8>> + 'static> TaskStore for JournalStore<J> {
 
     fn remove_dead(&self, id: &str) -> impl Future<Output = Result<bool, StoreError>> + Send {
         ready(self.step_of(id, |table, _| table.remove_dead(id)))
+    }
+
+    fn change_queue(
+        &self,
+        queue: &str,
+        change: QueueChange,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send {
+        let changed = check_queue(queue)
+            .and_then(|()| self.step(|table, _| table.change_queue(queue, change)));
+        self.wake();
+        ready(changed)
+    }
+
+    fn queue_rules(
+        &self,
+    ) -> impl Future<Output = Result<BTreeMap<String, QueueRules>, StoreError>> + Send {
+        ready(self.step(|table, _| table.queue_rules()))
     }
 
     fn on_arrival(&self, wake: Wake) {

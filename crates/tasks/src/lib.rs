@@ -35,7 +35,8 @@
 //! - **Periodic tasks survive**: the next run is filed in the same step in which the engine learns
 //!   of the end of this one. They run each period, or at the times of a `Cron` expression in a time
 //!   zone.
-//! - **Queues**: a worker claims from those that it was told of, or from all.
+//! - **Queues**: a worker claims from those that it was told of, or from all. One can be
+//!   [paused](TaskStore::pause).
 //! - **Bounded**: a worker holds so many claims and no more. Of the tasks that could be claimed,
 //!   those with a high [`Priority`] come first.
 //!
@@ -124,6 +125,7 @@ pub use shape::claim::{Claim, Fence, Verdict};
 pub use shape::cron::Cron;
 pub use shape::dead::DeadLetter;
 pub use shape::error::StoreError;
+pub use shape::queue::{QueueChange, QueueRules};
 pub use shape::rhythm::Rhythm;
 pub use shape::task::{Due, Priority, Task};
 pub use shape::terms::Terms;

@@ -1,5 +1,6 @@
 //! A store in memory, with the time of any clock: for tests, and for tasks that need not survive.
 
+use std::collections::BTreeMap;
 use std::future::{Future, ready};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -10,6 +11,7 @@ use crate::shape::claim::{Claim, Verdict};
 use crate::shape::dead::DeadLetter;
 use crate::shape::error::StoreError;
 use crate::shape::many;
+use crate::shape::queue::{QueueChange, QueueRules, check_queue};
 use crate::shape::task::{Due, Task, check_id};
 use crate::shape::timestamp::Timestamp;
 use crate::store::{Ask, Failure, TaskStore, Wake};
@@ -212,6 +214,25 @@ impl TaskStore for MemoryStore {
 
     fn remove_dead(&self, id: &str) -> impl Future<Output = Result<bool, StoreError>> + Send {
         self.step_of(id, |table, _| table.remove_dead(id))
+    }
+
+    fn change_queue(
+        &self,
+        queue: &str,
+        change: QueueChange,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send {
+        if let Err(refused) = check_queue(queue) {
+            return ready(Err(refused));
+        }
+        let changed = self.step(|table, _| table.change_queue(queue, change));
+        self.wake();
+        changed
+    }
+
+    fn queue_rules(
+        &self,
+    ) -> impl Future<Output = Result<BTreeMap<String, QueueRules>, StoreError>> + Send {
+        self.step(|table, _| table.queue_rules())
     }
 
     fn on_arrival(&self, wake: Wake) {

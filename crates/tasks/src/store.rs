@@ -1,5 +1,6 @@
 //! `TaskStore` is the interface of an engine that keeps tasks.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,6 +9,7 @@ use crate::shape::claim::{Claim, Verdict};
 use crate::shape::dead::DeadLetter;
 use crate::shape::error::StoreError;
 use crate::shape::many;
+use crate::shape::queue::{QueueChange, QueueRules};
 use crate::shape::task::{Due, Task};
 use crate::shape::timestamp::Timestamp;
 
@@ -196,6 +198,50 @@ pub trait TaskStore: Send + Sync + 'static {
     /// Removes a dead letter. `false` if there is none.
     fn remove_dead(&self, id: &str) -> impl Future<Output = Result<bool, StoreError>> + Send;
 
+    /// Changes a queue's rules, and keeps them until the next change. A store that keeps none
+    /// refuses: all of this crate keep them.
+    ///
+    /// [`pause`](Self::pause) and [`resume`](Self::resume) are calls of it.
+    fn change_queue(
+        &self,
+        queue: &str,
+        change: QueueChange,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send {
+        let _ = (queue, change);
+        std::future::ready(Err(StoreError::refused("it keeps no rules of queues")))
+    }
+
+    /// The queues that have rules other than the default, and their rules.
+    fn queue_rules(
+        &self,
+    ) -> impl Future<Output = Result<BTreeMap<String, QueueRules>, StoreError>> + Send {
+        std::future::ready(Ok(BTreeMap::new()))
+    }
+
+    /// Pauses a queue: nothing is claimed from it until it is resumed, and what runs goes on. Its
+    /// tasks stay, and new ones are taken. A worker that holds claims of it that have not begun
+    /// gives them back when it learns of it: it looks each `poll`, half a second by default. Until
+    /// then they may begin.
+    ///
+    /// On NATS other processes hand out what they have fetched for half a second at most.
+    fn pause(&self, queue: &str) -> impl Future<Output = Result<(), StoreError>> + Send {
+        self.change_queue(queue, QueueChange::Pause)
+    }
+
+    /// Resumes a queue that was paused. What has become due meanwhile is late.
+    fn resume(&self, queue: &str) -> impl Future<Output = Result<(), StoreError>> + Send {
+        self.change_queue(queue, QueueChange::Resume)
+    }
+
+    /// The queues that are paused, in the order of their names.
+    fn paused(&self) -> impl Future<Output = Result<Vec<String>, StoreError>> + Send {
+        async move {
+            let rules = self.queue_rules().await?.into_iter();
+            let paused = rules.filter(|(_, rules)| rules.paused);
+            Ok(paused.map(|(queue, _)| queue).collect())
+        }
+    }
+
     /// A worker claims nothing more, at least for now: a store gives back what it has fetched for
     /// later claims, which others can have.
     fn leave(&self) -> impl Future<Output = Result<(), StoreError>> + Send {
@@ -289,6 +335,20 @@ impl<S: TaskStore> TaskStore for Arc<S> {
 
     fn remove_dead(&self, id: &str) -> impl Future<Output = Result<bool, StoreError>> + Send {
         (**self).remove_dead(id)
+    }
+
+    fn change_queue(
+        &self,
+        queue: &str,
+        change: QueueChange,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send {
+        (**self).change_queue(queue, change)
+    }
+
+    fn queue_rules(
+        &self,
+    ) -> impl Future<Output = Result<BTreeMap<String, QueueRules>, StoreError>> + Send {
+        (**self).queue_rules()
     }
 
     fn leave(&self) -> impl Future<Output = Result<(), StoreError>> + Send {

@@ -53,7 +53,7 @@ impl Inner {
     /// Makes claims of what was delivered, and looks which of them may be handed out. They wait in
     /// `claimed` meanwhile: a call that is given up loses none.
     pub(super) async fn claim(&self, ask: &Ask) -> Result<(), StoreError> {
-        let lines = self.lines_of(ask).await?;
+        let lines = self.open_lines(self.lines_of(ask).await?).await?;
         lines.iter().for_each(|line| self.pull(line));
         // All are asked: each tells once.
         let consumers = lines.iter().flat_map(|line| &line.consumers);
@@ -132,6 +132,19 @@ impl Inner {
             .chain(ready)
             .map(|leased| leased.claim)
             .collect();
+        self.give_back(&claims).await
+    }
+
+    /// Gives back what was fetched of a line, and is on its way to the worker.
+    pub(super) async fn give_back_of(&self, line: &Line) -> Result<(), StoreError> {
+        let claims: Vec<_> = {
+            let mut claimed = self.claimed();
+            let Claimed { unchecked, ready } = &mut *claimed;
+            let is_its = |leased: &mut Leased| leased.line.queue == line.queue;
+            let unchecked = unchecked.extract_if(.., is_its);
+            let claims = unchecked.chain(ready.extract_if(.., is_its));
+            claims.map(|leased| leased.claim).collect()
+        };
         self.give_back(&claims).await
     }
 
@@ -324,6 +337,9 @@ impl Inner {
     }
 
     pub(super) async fn give_back(&self, claims: &[Arc<Claim>]) -> Result<(), StoreError> {
+        if claims.is_empty() {
+            return Ok(());
+        }
         for claim in claims {
             let reply = reply_of(claim).to_owned();
             let sent = self.wire.client.publish(reply, "-NAK".into());

@@ -30,6 +30,7 @@ mod lines;
 mod many;
 mod order;
 mod pump;
+mod queues;
 mod receipt;
 mod record;
 mod start;
@@ -37,6 +38,7 @@ mod subjects;
 mod text;
 mod wire;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -49,6 +51,7 @@ use tokio::runtime::Handle;
 use self::claims::Claimed;
 use self::lines::Lines;
 use self::pump::Wakes;
+use self::queues::Rules;
 pub use self::start::NatsBuilder;
 use self::subjects::Subjects;
 use self::text::parsed;
@@ -58,6 +61,7 @@ use crate::shape::claim::{Claim, Verdict};
 use crate::shape::dead::DeadLetter;
 use crate::shape::error::StoreError;
 use crate::shape::many::Many;
+use crate::shape::queue::{QueueChange, QueueRules, check_queue};
 use crate::shape::sum::set_aside;
 use crate::shape::task::{Due, Task, check_id};
 use crate::shape::timestamp::Timestamp;
@@ -99,6 +103,7 @@ struct Inner {
     lease: Duration,
     clock: Mutex<EngineClock>,
     lines: Lines,
+    rules: Rules,
     wakes: Arc<Wakes>,
     claimed: Mutex<Claimed>,
 }
@@ -243,6 +248,18 @@ impl TaskStore for NatsStore {
         check_id(id)?;
         let id = id.to_owned();
         self.run(|inner| async move { inner.remove_dead(&id).await })
+            .await
+    }
+
+    async fn change_queue(&self, queue: &str, change: QueueChange) -> Result<(), StoreError> {
+        check_queue(queue)?;
+        let queue = queue.to_owned();
+        self.run(|inner| async move { inner.change_queue(&queue, change).await })
+            .await
+    }
+
+    async fn queue_rules(&self) -> Result<BTreeMap<String, QueueRules>, StoreError> {
+        self.run(|inner| async move { inner.queue_rules().await })
             .await
     }
 

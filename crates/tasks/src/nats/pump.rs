@@ -106,7 +106,7 @@ impl Wakes {
             .push(wake);
     }
 
-    fn tell(&self) {
+    pub(super) fn tell(&self) {
         let wakes = self
             .0
             .lock()

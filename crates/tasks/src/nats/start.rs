@@ -10,6 +10,7 @@ use tokio::runtime::Handle;
 
 use super::lines::Lines;
 use super::pump::Wakes;
+use super::queues::Rules;
 use super::subjects::Subjects;
 use super::wire::{Letter, Wire};
 use super::{Inner, NatsStore};
@@ -146,6 +147,7 @@ impl NatsBuilder {
             lease: self.lease,
             clock: Mutex::new(EngineClock::default()),
             lines: Lines::default(),
+            rules: Rules::default(),
             wakes: Arc::new(Wakes::default()),
             claimed: Mutex::default(),
         }

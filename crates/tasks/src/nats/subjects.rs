@@ -6,6 +6,7 @@
 //! | `tw.SPACE.d.PRIORITY.ID` | the task is handed over: consumers deliver it, until it is acknowledged; of a queue with a name it is `PRIORITY-QUEUE` |
 //! | `tw.SPACE.c.ID` | the record of the task's latest claim: claimed again, ended, or void |
 //! | `tw.SPACE.x.ID` | a dead letter |
+//! | `tw.SPACE.q.QUEUE` | the rules of a queue; the default queue's token is `%` |
 
 use super::text::{decoded, encoded};
 use crate::shape::task::Priority;
@@ -57,8 +58,32 @@ impl Subjects {
         format!("{}.x.{}", self.prefix, encoded(id))
     }
 
+    pub(super) fn rules(&self, queue: &str) -> String {
+        let token = if queue.is_empty() {
+            NO_NAME.to_owned()
+        } else {
+            encoded(queue)
+        };
+        format!("{}.q.{token}", self.prefix)
+    }
+
+    pub(super) fn rules_all(&self) -> String {
+        format!("{}.q.*", self.prefix)
+    }
+
     pub(super) fn dead_all(&self) -> String {
         format!("{}.x.>", self.prefix)
+    }
+}
+
+/// The token of the default queue: no name is encoded like this.
+const NO_NAME: &str = "%";
+
+/// The queue at the end of a subject.
+pub(super) fn queue_of(subject: &str) -> Option<String> {
+    match subject.rsplit('.').next()? {
+        NO_NAME => Some(String::new()),
+        token => decoded(token),
     }
 }
 

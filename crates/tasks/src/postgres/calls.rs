@@ -1,5 +1,6 @@
 //! The calls of the trait, as statements.
 
+use std::collections::BTreeMap;
 use std::slice::from_mut;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +15,7 @@ use crate::shape::claim::{Claim, Verdict};
 use crate::shape::dead::DeadLetter;
 use crate::shape::error::StoreError;
 use crate::shape::many::Many;
+use crate::shape::queue::{QueueChange, QueueRules, check_queue};
 use crate::shape::sum::{letter_sum, set_aside};
 use crate::shape::task::{Due, Task, check_id};
 use crate::shape::timestamp::Timestamp;
@@ -143,6 +145,15 @@ impl TaskStore for PostgresStore {
         check_id(id)?;
         self.changes(StatementName::RemoveDead, &[&self.space, &id])
             .await
+    }
+
+    async fn change_queue(&self, queue: &str, change: QueueChange) -> Result<(), StoreError> {
+        check_queue(queue)?;
+        self.change(queue, change).await
+    }
+
+    async fn queue_rules(&self) -> Result<BTreeMap<String, QueueRules>, StoreError> {
+        self.rules().await
     }
 
     fn on_arrival(&self, wake: Wake) {

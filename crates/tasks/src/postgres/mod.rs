@@ -9,6 +9,7 @@
 //! seconds.
 
 mod calls;
+mod queues;
 mod rhythms;
 mod rows;
 mod session;

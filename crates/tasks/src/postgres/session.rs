@@ -46,18 +46,23 @@ pub(super) enum StatementName {
     Letters,
     Requeue,
     RemoveDead,
+    Rules,
+    ChangeQueue,
 }
 
 impl StatementName {
     /// True if workers call it, and it waits for nobody's lock.
     pub(super) fn is_of_workers(self) -> bool {
-        use StatementName::{Bury, Claim, Done, Extend, Now, Release, Retry};
-        matches!(self, Now | Claim | Extend | Done | Release | Retry | Bury)
+        use StatementName::{Bury, Claim, Done, Extend, Now, Release, Retry, Rules};
+        matches!(
+            self,
+            Now | Claim | Extend | Done | Release | Retry | Bury | Rules
+        )
     }
 }
 
 /// All statements, in the order of [`StatementName`].
-const STATEMENTS: [&str; 15] = [
+const STATEMENTS: [&str; 17] = [
     sql::NOW,
     sql::COUNT,
     sql::SCHEDULE,
@@ -73,6 +78,8 @@ const STATEMENTS: [&str; 15] = [
     sql::LETTERS,
     sql::REQUEUE,
     sql::REMOVE_DEAD,
+    sql::RULES,
+    sql::CHANGE_QUEUE,
 ];
 
 /// A connection, and its prepared statements.

@@ -82,7 +82,7 @@ macro_rules! soon {
 }
 
 /// Space, lookahead, lease, worker, how many, queues or null for all. First what a lease has ended
-/// of, then by priority.
+/// of, then by priority; nothing of queues that are paused.
 ///
 /// The queues that have tasks are found by steps over an index, a step for each. Each part is an
 /// ordered walk of an index for each of them, and ends when there are enough. The rows are found
@@ -105,9 +105,13 @@ WITH RECURSIVE pending AS (
         WHERE t.queue = $1 AND t.held_until IS NOT NULL AND t.lane > h.lane ORDER BY t.lane LIMIT 1)
     FROM held AS h WHERE h.lane IS NOT NULL
 ), lanes AS MATERIALIZED (
-    SELECT lane FROM pending WHERE lane IS NOT NULL
-    UNION SELECT lane FROM held WHERE lane IS NOT NULL
-    UNION SELECT a.lane FROM unnest($6::text[]) AS a (lane)
+    SELECT found.lane FROM (
+        SELECT lane FROM pending WHERE lane IS NOT NULL
+        UNION SELECT lane FROM held WHERE lane IS NOT NULL
+        UNION SELECT a.lane FROM unnest($6::text[]) AS a (lane)
+    ) AS found
+    WHERE NOT EXISTS (SELECT FROM tidewheel_queues AS q
+        WHERE q.queue = $1 AND q.lane = found.lane AND q.paused)
 )
 UPDATE tidewheel_tasks AS t SET
     fence = nextval('tidewheel_fences'), held_until = tidewheel_now() + $3::bigint, held_by = $4
@@ -266,3 +270,20 @@ SELECT due, pg_notify('tidewheel_tasks', $1) FROM put";
 
 pub(super) const REMOVE_DEAD: &str =
     "DELETE FROM tidewheel_dead WHERE queue = $1 AND id = $2 RETURNING id";
+
+/// Space.
+pub(super) const RULES: &str = "SELECT lane, rules FROM tidewheel_queues WHERE queue = $1";
+
+/// Space, queue, the rules as they were or null, as they are to be, whether it is paused.
+pub(super) const CHANGE_QUEUE: &str = "
+WITH put AS (
+    INSERT INTO tidewheel_queues AS q (queue, lane, rules, paused)
+    SELECT $1, $2, $4, $5 WHERE $3::text IS NULL
+    ON CONFLICT (queue, lane) DO NOTHING
+    RETURNING true
+), changed AS (
+    UPDATE tidewheel_queues SET rules = $4, paused = $5
+    WHERE queue = $1 AND lane = $2 AND rules = $3
+    RETURNING true
+)
+SELECT true, pg_notify('tidewheel_tasks', $1) FROM (SELECT FROM put UNION ALL SELECT FROM changed) AS done";

@@ -38,6 +38,13 @@ CREATE TABLE IF NOT EXISTS tidewheel_dead (
     checksum bigint NOT NULL,
     PRIMARY KEY (queue, id)
 );
+CREATE TABLE IF NOT EXISTS tidewheel_queues (
+    queue text NOT NULL,
+    lane text NOT NULL,
+    paused boolean NOT NULL DEFAULT false,
+    rules text NOT NULL,
+    PRIMARY KEY (queue, lane)
+);
 CREATE SEQUENCE IF NOT EXISTS tidewheel_fences;
 CREATE OR REPLACE FUNCTION tidewheel_now() RETURNS bigint LANGUAGE sql VOLATILE AS
     'SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint';

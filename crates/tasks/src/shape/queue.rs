@@ -1,9 +1,63 @@
-//! The names of queues.
+//! A queue: its name, and the rules that a store keeps for it.
 
 use crate::shape::error::StoreError;
 
 /// Bytes that a queue's name may have: engines write some of them as three.
 const NAME_MAX: usize = 64;
+
+/// The rules of a queue, which a store keeps. One that it was told nothing of has the default.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct QueueRules {
+    /// True if nothing is claimed from it.
+    pub paused: bool,
+}
+
+/// A change of a queue's rules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum QueueChange {
+    /// Nothing is claimed from it any more.
+    Pause,
+    /// Its tasks are claimed again.
+    Resume,
+}
+
+impl QueueRules {
+    /// The rules after a change.
+    #[must_use]
+    pub fn after(mut self, change: QueueChange) -> Self {
+        match change {
+            QueueChange::Pause => self.paused = true,
+            QueueChange::Resume => self.paused = false,
+        }
+        self
+    }
+
+    /// True if there are no rules.
+    #[must_use]
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The text by which a store keeps them: a line for each. A line that this program cannot read
+    /// is left out.
+    pub(crate) fn text(&self) -> String {
+        let paused = self.paused.then(|| "paused".to_owned());
+        let lines: Vec<_> = paused.into_iter().collect();
+        lines.join("\n")
+    }
+
+    pub(crate) fn read(text: &str) -> Self {
+        let mut rules = Self::default();
+        for line in text.lines() {
+            if line == "paused" {
+                rules.paused = true;
+            }
+        }
+        rules
+    }
+}
 
 /// Checks that stores take a queue's name. The empty one is the default queue's.
 pub(crate) fn check_queue(queue: &str) -> Result<(), StoreError> {
@@ -13,4 +67,18 @@ pub(crate) fn check_queue(queue: &str) -> Result<(), StoreError> {
         ));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_come_back_from_their_text() {
+        let paused = QueueRules::default().after(QueueChange::Pause);
+        for rules in [QueueRules::default(), paused.clone()] {
+            assert_eq!(QueueRules::read(&rules.text()), rules);
+        }
+        assert!(paused.after(QueueChange::Resume).is_default());
+    }
 }

@@ -13,7 +13,7 @@ use crate::store::{Ask, Failure};
 impl Table {
     pub(crate) fn claim(&mut self, ask: &Ask, now: Timestamp) -> Vec<Claim> {
         let due = now.plus(ask.lookahead);
-        let admits = |queue: &str| ask.admits(queue);
+        let admits = |queue: &str| ask.admits(queue) && !self.is_paused(queue);
         let ids = self.order.claimable(admits, (now, due), ask.most);
         let claims = ids.iter();
         let claims = claims.filter_map(|id| self.claim_one(id, ask.lease, now));

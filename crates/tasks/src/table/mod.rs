@@ -6,6 +6,7 @@
 
 mod claims;
 mod letters;
+mod notes;
 mod order;
 pub(crate) mod row;
 
@@ -13,6 +14,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use crate::shape::dead::DeadLetter;
+use crate::shape::queue::QueueRules;
 use crate::shape::task::{Due, Task};
 use crate::shape::timestamp::Timestamp;
 
@@ -25,6 +27,8 @@ pub(crate) struct Table {
     rows: HashMap<Arc<str>, Row>,
     order: Order,
     dead: BTreeMap<Arc<str>, DeadLetter>,
+    /// The queues' rules that are not the default.
+    rules: BTreeMap<String, QueueRules>,
     /// The latest fence.
     fence: u64,
     /// The ids of what has changed since [`take_touched`](Self::take_touched).

@@ -174,6 +174,18 @@ impl Claims {
         keys
     }
 
+    /// Ends claims of some queues that have not begun.
+    pub(super) fn end_of_queues(&mut self, is_ended: impl Fn(&str) -> bool) -> Vec<u64> {
+        let held = |key: &u64| self.claims.get(key);
+        let keys = self.waiting.iter().map(|(_, key)| *key);
+        let is_its = |key: &u64| held(key).is_some_and(|held| is_ended(&held.claim.terms.queue));
+        let keys: Vec<_> = keys.filter(is_its).collect();
+        for key in &keys {
+            self.set_stage(*key, Stage::Ended);
+        }
+        keys
+    }
+
     /// The engine has given another lease, which was asked for at `asked`. If it loses that, the
     /// one before still holds.
     pub(super) fn extended(&mut self, key: u64, asked: Duration) {

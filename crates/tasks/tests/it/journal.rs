@@ -108,9 +108,11 @@ fn tasks_letters_attempts_and_fences_survive() {
     let retry = Failure::retry(Due::After(MS(100)), "busy");
     assert!(wait(store.fail(claim("fails"), retry)).is_ok());
     assert!(wait(store.fail(claim("dies"), Failure::dead("gone"))).is_ok());
+    assert_eq!(wait(store.pause("mails")), Ok(()));
     drop(store);
 
     let store = open(&journal, &clock);
+    assert_eq!(wait(store.paused()), Ok(vec!["mails".to_owned()]));
     let letters = wait(store.dead_letters(10)).expect("letters");
     assert_eq!((letters.len(), &*letters[0].error), (1, "gone"));
     let again = wait(store.claim(ask())).expect("claims");

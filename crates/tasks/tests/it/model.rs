@@ -3,7 +3,7 @@
 //! A task is *near*, due at once, or *far*, due in an hour. Leases do not end meanwhile. So what
 //! the store has to answer follows from the calls before alone, however fast the engine is.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,6 +38,7 @@ struct Model {
     /// Claims that are over.
     over: Vec<Arc<Claim>>,
     fences: BTreeMap<String, Fence>,
+    paused: BTreeSet<&'static str>,
 }
 
 impl Model {
@@ -66,8 +67,9 @@ impl Model {
     /// The tasks that are to be claimed.
     fn claimable(&self, ask: &Ask) -> usize {
         let tasks = self.tasks.values();
-        let claimable =
-            tasks.filter(|known| known.near && known.claim.is_none() && ask.admits(known.queue));
+        let is_open = |queue| ask.admits(queue) && !self.paused.contains(queue);
+        let claimable = tasks.filter(|known| known.near && known.claim.is_none());
+        let claimable = claimable.filter(|known| is_open(known.queue));
         claimable.count()
     }
 
@@ -126,7 +128,7 @@ impl<S: TaskStore> Run<'_, S> {
     }
 
     fn step(&mut self) {
-        match self.random.below(16) {
+        match self.random.below(17) {
             0..3 => self.schedule(),
             3 => self.schedule_many(),
             4 => self.cancel(),
@@ -135,6 +137,7 @@ impl<S: TaskStore> Run<'_, S> {
             9..13 => self.end_one(),
             13 => self.end_what_is_over(),
             14 => self.requeue(),
+            15 => self.pause_or_resume(),
             _ => self.remove(),
         }
         (self.pass)(MS(1));
@@ -308,6 +311,19 @@ impl<S: TaskStore> Run<'_, S> {
         }
     }
 
+    fn pause_or_resume(&mut self) {
+        let queue = QUEUES[self.random.below(3) as usize];
+        let changed = if self.model.paused.insert(queue) {
+            wait(self.store.pause(queue))
+        } else {
+            self.model.paused.remove(queue);
+            wait(self.store.resume(queue))
+        };
+        assert_eq!(changed, Ok(()));
+        let paused = wait(self.store.paused()).expect("answered");
+        assert_eq!(paused, Vec::from_iter(self.model.paused.clone()));
+    }
+
     fn remove(&mut self) {
         let id = self.id();
         let removed = wait(self.store.remove_dead(&id));
@@ -323,6 +339,9 @@ impl<S: TaskStore> Run<'_, S> {
 
     /// Everything goes, and no more is there than the model has.
     fn end(&mut self) {
+        for queue in std::mem::take(&mut self.model.paused) {
+            assert_eq!(wait(self.store.resume(queue)), Ok(()));
+        }
         self.claim(&[]);
         for n in 0..IDS {
             let id = format!("{}-{n}", self.seed);

@@ -337,6 +337,42 @@ fn a_worker_claims_from_its_queues_only() {
 }
 
 #[test]
+fn what_is_held_of_a_queue_that_is_paused_goes_back_and_what_runs_goes_on() {
+    let store = Arc::new(MemoryStore::new());
+    let (open, gate) = mpsc::channel::<()>();
+    let (gate, ran) = (Mutex::new(gate), Ran::default());
+    let note = noting(&ran);
+    let worker = Worker::builder(Arc::clone(&store)).threads(2).poll(MS(20));
+    let worker = worker.start(move |run| {
+        note(run);
+        let _ = gate.lock().map(|gate| gate.recv());
+    });
+    let worker = worker.expect("a worker");
+    schedule(&store, Task::new("runs", "").queue("mails"));
+    for (id, queue) in [("held", "mails"), ("other", "")] {
+        schedule(&store, Task::new(id, "").queue(queue).after(MS(2000)));
+    }
+    eventually("one runs and two are held", || {
+        let stats = worker.stats();
+        (stats.running == 1 && stats.held == 3).then_some(())
+    });
+    assert_eq!(wait(store.pause("mails")), Ok(()));
+    eventually("one goes back", || {
+        (worker.stats().released == 1).then_some(())
+    });
+    drop(open);
+    eventually("the others run", || {
+        (worker.stats().done == 2).then_some(())
+    });
+    let mut so_far = names(&ran);
+    so_far.sort();
+    assert_eq!(so_far, ["other1", "runs1"]);
+    assert_eq!(wait(store.resume("mails")), Ok(()));
+    eventually("all have run", || store.is_empty().then_some(()));
+    let _ = worker.stop(MS(2000));
+}
+
+#[test]
 fn a_worker_holds_no_more_than_it_may() {
     let (clock, store) = engine();
     let ran = Ran::default();

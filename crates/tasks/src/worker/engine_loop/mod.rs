@@ -1,15 +1,16 @@
 //! The engine loop makes all calls of the engine, one after another, each within a limit of time.
 //!
 //! A turn is: take what has come; tell the engine how runs have ended; extend leases of which a
-//! quarter is over, many at a time; give back what no thread has begun in time; ask for the time;
-//! claim. A call that fails is made again in a later turn, after a pause that doubles up to a
-//! quarter of a second. What ends while the engine is away, or what it does not take just now,
-//! waits here: it is bounded by the number of claims.
+//! quarter is over, many at a time; give back what no thread has begun in time; ask for the time,
+//! and which queues are paused; claim. A call that fails is made again in a later turn, after a
+//! pause that doubles up to a quarter of a second. What ends while the engine is away, or what it
+//! does not take just now, waits here: it is bounded by the number of claims.
 
 mod asking;
 mod failure;
 mod leases;
 mod pace;
+mod pauses;
 mod telling;
 
 use std::future::Future;
@@ -49,7 +50,7 @@ const PAUSE_MAX: Duration = Duration::from_millis(250);
 pub(super) struct EngineLoop {
     telling: Telling,
     asking: Asking,
-    /// The time at which the engine's time is asked for next.
+    /// The time at which the engine's time, and its paused queues, are asked for next.
     observe_at: Duration,
     /// The pause after the latest failure.
     pause: Duration,
@@ -120,6 +121,7 @@ impl EngineLoop {
         let now = shared.clock.now();
         if now >= self.observe_at {
             observe(shared)?;
+            pauses::look(shared, wheel)?;
             self.observe_at = now.saturating_add(shared.settings.poll);
         }
         if !closing && now >= self.asking.at() {

@@ -84,6 +84,51 @@ impl<S: TaskStore> Suite<'_, S> {
         self.claims_nothing();
     }
 
+    pub(super) fn a_paused_queue_gives_no_claims_and_what_runs_goes_on(&self) {
+        let paused = || wait(self.store.paused()).expect("answered");
+        assert_eq!(paused(), [""; 0]);
+        for queue in ["mails", ""] {
+            let other = if queue.is_empty() { "mails" } else { "" };
+            for id in ["runs", "back", "ends"] {
+                self.schedule(Task::new(id, "").queue(queue));
+            }
+            let mut claims = Vec::new();
+            while claims.len() < 3 {
+                claims.extend(self.ask_of(&[queue]).into_iter().map(Arc::new));
+                (self.pass)(MS(25));
+            }
+            claims.sort_by(|a, b| a.id.cmp(&b.id));
+            assert_eq!(wait(self.store.pause(queue)), Ok(()));
+            assert_eq!(wait(self.store.pause(queue)), Ok(()), "twice");
+            assert_eq!(paused(), [queue]);
+            // What runs goes on, and what goes back stays.
+            assert!(self.extends(&claims[2]));
+            assert!(self.is_done(&claims[2]));
+            assert!(self.is_done(&claims[1]));
+            let back = wait(self.store.release(&claims[..1])).expect("answered");
+            assert!(back[0].is_accepted());
+            self.schedule(Task::new("new", "").queue(queue));
+            self.schedule(Task::new("other", "").queue(other));
+            let of_other = self.claim("other");
+            assert!(self.is_done(&of_other));
+            (self.pass)(MS(400));
+            self.claims_nothing();
+            assert_eq!(self.ask_of(&[queue]), []);
+            assert_eq!(wait(self.store.cancel("new")), Ok(true));
+            assert_eq!(wait(self.store.resume(queue)), Ok(()));
+            assert_eq!(wait(self.store.resume(queue)), Ok(()), "twice");
+            assert_eq!(paused(), [""; 0]);
+            let back = self.claim("back");
+            assert!(self.is_done(&back));
+            self.claims_nothing();
+        }
+        let refused = wait(self.store.pause("a\nb"));
+        assert!(
+            matches!(refused, Err(StoreError::Refused(_))),
+            "{refused:?}"
+        );
+    }
+
     pub(super) fn any_name_of_a_queue_is_kept_or_refused(&self) {
         for queue in ["a.b", "*", ">", "ä 漢=%41-1", "'; --", "-", &"x".repeat(64)] {
             self.schedule(Task::new("named", "").queue(queue));
