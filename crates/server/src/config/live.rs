@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
+use tokio::sync::watch;
 
 use super::access::ClientAccess;
 use super::address::Address;
@@ -17,6 +18,8 @@ use crate::users::User;
 pub(crate) struct Live {
     current: Mutex<Arc<Settings>>,
     version: AtomicU64,
+    /// Wakes those who wait for a change.
+    changed: watch::Sender<()>,
     /// The file that the server was started with.
     pub(crate) file: Option<ConfigFile>,
 }
@@ -26,6 +29,7 @@ impl Live {
         Self {
             current: Mutex::new(Arc::new(settings)),
             version: AtomicU64::new(1),
+            changed: watch::Sender::new(()),
             file,
         }
     }
@@ -33,6 +37,11 @@ impl Live {
     /// Changes whenever the settings do.
     pub(crate) fn version(&self) -> u64 {
         self.version.load(Ordering::Acquire)
+    }
+
+    /// Tells of each change from now on.
+    pub(crate) fn changes(&self) -> watch::Receiver<()> {
+        self.changed.subscribe()
     }
 
     pub(crate) fn current(&self) -> Arc<Settings> {
@@ -74,6 +83,8 @@ impl Live {
         applied(&next);
         *current = Arc::new(next);
         self.version.fetch_add(1, Ordering::Release);
+        drop(current);
+        self.changed.send_replace(());
         Ok(())
     }
 }

@@ -5,6 +5,9 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
+use super::rights::Rights;
+use crate::users::Users;
+
 /// How far a connection is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
@@ -23,12 +26,25 @@ pub(super) enum Stage {
 pub(super) struct Guest {
     stage: Mutex<Stage>,
     leave: Notify,
+    /// What its user must go on to be allowed.
+    rights: Mutex<Option<Rights>>,
 }
 
 impl Guest {
     /// Notes how far it is.
     pub(super) fn reach(&self, stage: Stage) {
         *self.stage.lock() = stage;
+    }
+
+    /// Notes what its user must go on to be allowed.
+    pub(super) fn needs(&self, rights: Rights) {
+        *self.rights.lock() = Some(rights);
+    }
+
+    /// True if these users let it hear its reply to the end.
+    pub(super) fn may_hear(&self, users: &Users) -> bool {
+        let rights = self.rights.lock();
+        rights.as_ref().is_none_or(|rights| rights.are_held(users))
     }
 
     /// Waits until it is to leave.
@@ -47,6 +63,7 @@ impl Guests {
         let guest = Arc::new(Guest {
             stage: Mutex::new(Stage::Asks),
             leave: Notify::new(),
+            rights: Mutex::new(None),
         });
         self.0.retain(|guest| guest.strong_count() > 0);
         self.0.push(Arc::downgrade(&guest));

@@ -24,7 +24,9 @@
 //! | `/largest?cursor=` | who may run SCAN and MEMORY USAGE | the largest keys of a walk |
 //! | `/key?key=` | each part: who may run its command | one key |
 //!
-//! All that tell of keys take `db=` too.
+//! All that tell of keys take `db=` too. A request that is being answered ends at once, unsent
+//! bytes included, when it would not be answered so any more: when its user is removed, switched
+//! off or has another password, or may not run one of its commands.
 //!
 //! | file | idea |
 //! |---|---|
@@ -34,6 +36,7 @@
 //! | `reply.rs` | a reply's body and headers |
 //! | `desk.rs` | what all requests share |
 //! | `access.rs` | which requests are heard: their host, their user |
+//! | `rights.rs` | what its user must go on to be allowed |
 //! | `query.rs` | what stands behind the question mark |
 //! | `ask.rs` | a connection to the server within the process |
 //! | `parts.rs` | replies become JSON |
@@ -57,6 +60,7 @@ mod moment;
 mod parts;
 mod query;
 mod reply;
+mod rights;
 mod routes;
 mod serve;
 mod walk;

@@ -13,9 +13,11 @@ use hyper::{Method, Request, StatusCode};
 use super::access::{Credentials, credentials, is_foreign, is_host};
 use super::ask::{Asker, NoAnswer};
 use super::desk::Desk;
+use super::guests::Guest;
 use super::moment::Wanted;
 use super::query::Query;
 use super::reply::{Page, json, json_text, own, text, whole};
+use super::rights::{Call, Rights};
 use super::{events, key, keys, metrics, moment};
 use crate::config::{ClientAccess, DENIED};
 use crate::state::log::Trouble;
@@ -31,10 +33,17 @@ const SCRIPT: &str = include_str!("page/page.js");
 /// Where a stream of events is.
 pub(super) const EVENTS: &str = "/events";
 
+const HISTOGRAM: Call<'_> = &[b"LATENCY", b"HISTOGRAM"];
+const FORECAST: Call<'_> = &[b"EXPIRY", b"FORECAST", b"65"];
+
 const PATHS: &str = "There are /, /metrics, /healthz and /readyz.\n";
 
 /// Answers a request.
-pub(super) async fn answer<B>(desk: &Arc<Desk>, peer: SocketAddr, request: &Request<B>) -> Page {
+pub(super) async fn answer<B>(
+    desk: &Arc<Desk>,
+    (peer, guest): (SocketAddr, &Guest),
+    request: &Request<B>,
+) -> Page {
     let settings = desk.server.config.current();
     let headers = request.headers();
     let host = headers.get(HOST).and_then(|host| host.to_str().ok());
@@ -74,7 +83,7 @@ pub(super) async fn answer<B>(desk: &Arc<Desk>, peer: SocketAddr, request: &Requ
         }
         "/" => front(&desk.server, headers).await,
         "/sign-in" => sign_in(&desk.server, headers).await,
-        path => data(desk, path, request).await,
+        path => data(desk, guest, path, request).await,
     };
     outcome.unwrap_or_else(refused)
 }
@@ -129,7 +138,12 @@ async fn sign_in(server: &Arc<Server>, headers: &HeaderMap) -> Result<Page, NoAn
 }
 
 /// What a user may know, by the commands that it may run.
-async fn data<B>(desk: &Arc<Desk>, path: &str, request: &Request<B>) -> Result<Page, NoAnswer> {
+async fn data<B>(
+    desk: &Arc<Desk>,
+    guest: &Guest,
+    path: &str,
+    request: &Request<B>,
+) -> Result<Page, NoAnswer> {
     let headers = request.headers();
     let site = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
     if is_foreign(site) {
@@ -149,7 +163,17 @@ async fn data<B>(desk: &Arc<Desk>, path: &str, request: &Request<B>) -> Result<P
         return Ok(text(StatusCode::NOT_FOUND, PATHS));
     }
     let query = Query::of(request.uri().query());
-    let mut asker = Asker::connect(&desk.server, user(headers)?.as_ref()).await?;
+    let user = user(headers)?;
+    let mut asker = Asker::connect(&desk.server, user.as_ref()).await?;
+    let key = query.bytes("key").unwrap_or_default();
+    let settings = desk.server.config.current();
+    let of_key: [Call<'_>; 2] = [&[b"TYPE", key], &[b"PTTL", key]];
+    let calls = match path {
+        "/key" => &of_key,
+        _ => calls(path),
+    };
+    let rights = Rights::of(&settings.users, user.as_ref(), calls);
+    guest.needs(rights.ok_or(NoAnswer::Unknown)?);
     // Who may not run SELECT may be shown the first database all the same.
     if let Some(db) = query.bytes("db").filter(|db| *db != b"0") {
         asker.ask(&[b"SELECT", db]).await?;
@@ -168,21 +192,36 @@ async fn data<B>(desk: &Arc<Desk>, path: &str, request: &Request<B>) -> Result<P
         EVENTS if request.method() == Method::GET => {
             events::open(desk, asker, Wanted::of(&query)).await
         }
-        "/key" => {
-            let key = query.bytes("key").unwrap_or_default();
-            Ok(json(&key::inspect(&mut asker, key).await?))
-        }
+        "/key" => Ok(json(&key::inspect(&mut asker, key).await?)),
         "/forecast" => Ok(json(&keys::due(desk, &mut asker, &query).await?)),
         "/largest" => Ok(json(&keys::largest(desk, &mut asker, &query).await?)),
         _ => Ok(text(StatusCode::NOT_FOUND, PATHS)),
     }
 }
 
+/// The calls that show what there is at a path; those of one key name it.
+fn calls(path: &str) -> &'static [Call<'static>] {
+    match path {
+        "/metrics" => &[&[b"INFO", b"everything"], HISTOGRAM, FORECAST],
+        "/hour" => &[&[b"INFO", b"server"]],
+        EVENTS => &[&[b"INFO", b"keyspace"], FORECAST],
+        "/now" => &[
+            &[b"INFO", b"keyspace"],
+            FORECAST,
+            HISTOGRAM,
+            &[b"SLOWLOG", b"GET"],
+            &[b"CLIENT", b"LIST"],
+        ],
+        "/forecast" | "/largest" => &[&[b"SCAN", b"0"]],
+        _ => &[],
+    }
+}
+
 async fn metrics_of(asker: &mut Asker) -> Result<Page, NoAnswer> {
     let info = asker.text(&[b"INFO", b"everything"]).await?;
     // A user may lack these rights, and while data is loaded there is no forecast.
-    let times = asker.ask(&[b"LATENCY", b"HISTOGRAM"]).await.ok();
-    let forecast = asker.ask(&[b"EXPIRY", b"FORECAST", b"65"]).await.ok();
+    let times = asker.ask(HISTOGRAM).await.ok();
+    let forecast = asker.ask(FORECAST).await.ok();
     let text = metrics::write(&info, times.as_ref(), forecast.as_ref());
     Ok(whole(StatusCode::OK, METRICS, text))
 }

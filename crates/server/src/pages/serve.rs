@@ -9,11 +9,11 @@ use anyhow::Context as _;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::time::{sleep, timeout};
 
 use super::desk::Desk;
-use super::guests::{Guests, Stage};
+use super::guests::{Guest, Guests, Stage};
 use super::{hour, routes};
 use crate::config::Settings;
 use crate::state::server::Server;
@@ -122,15 +122,17 @@ async fn serve(desk: &Arc<Desk>, listener: TcpListener) -> std::io::Result<()> {
             return Ok(());
         };
         let (desk, guest) = (Arc::clone(desk), guests.welcome());
+        let changes = desk.server.config.changes();
         tokio::spawn(async move {
             let answers = service_fn(|request| {
                 guest.reach(match request.uri().path() {
                     routes::EVENTS => Stage::Stays,
                     _ => Stage::Hears,
                 });
-                let desk = Arc::clone(&desk);
+                let (desk, guest) = (Arc::clone(&desk), Arc::clone(&guest));
                 async move {
-                    Ok::<_, std::convert::Infallible>(routes::answer(&desk, peer, &request).await)
+                    let page = routes::answer(&desk, (peer, &guest), &request).await;
+                    Ok::<_, std::convert::Infallible>(page)
                 }
             });
             let mut http = http1::Builder::new();
@@ -151,8 +153,23 @@ async fn serve(desk: &Arc<Desk>, listener: TcpListener) -> std::io::Result<()> {
                 () = guest.told_to_leave() => {
                     tracing::debug!(%peer, "a connection for pages has made room");
                 }
+                () = lost_rights(&desk, &guest, changes) => {
+                    tracing::debug!(%peer, "a request has ended with the rights of its user");
+                }
             }
             drop(place);
         });
     }
+}
+
+/// Waits until a guest's user may not hear its reply any more. A guest that reads slowly is not
+/// waited for: what is not sent by then is not sent.
+async fn lost_rights(desk: &Desk, guest: &Guest, mut changes: watch::Receiver<()>) {
+    while changes.changed().await.is_ok() {
+        if !guest.may_hear(&desk.server.config.current().users) {
+            return;
+        }
+    }
+    // The settings live as long as the server.
+    std::future::pending::<()>().await;
 }

@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use serde_json::{Value, json};
 
 use crate::browser::Browser;
-use crate::common::{Client, eventually, have, ok};
+use crate::common::{Client, Reply, eventually, have, ok};
 use crate::pages::{connect, get, start, status};
 
 /// What a path answers as JSON, for who sends these headers.
@@ -296,6 +296,65 @@ fn a_stream_tells_of_each_second() {
         assert!(read > 0, "it ended: {told}");
         told.push_str(&String::from_utf8_lossy(&more[..read]));
     }
+}
+
+/// Reads to the end of a stream, which comes before its next event.
+fn ends_at_once(stream: &mut TcpStream, what: &str) {
+    let mut rest = Vec::new();
+    // It may be reset.
+    let _ = stream.read_to_end(&mut rest);
+    let rest = String::from_utf8_lossy(&rest);
+    assert!(!rest.contains("data:"), "{what}: {rest}");
+}
+
+/// It went on until the next second, and without an end if its user was only switched off.
+#[test]
+fn a_stream_of_events_ends_at_once_with_the_rights_of_its_user() {
+    let (server, port) = start(&[]);
+    let mut admin = server.client();
+    for change in [
+        &["ACL", "DELUSER", "mon"][..],
+        &["ACL", "SETUSER", "mon", "off"],
+        &["ACL", "SETUSER", "mon", "-info"],
+        &["ACL", "SETUSER", "mon", "-@all"],
+        &["ACL", "SETUSER", "mon", "reset"],
+        &["ACL", "SETUSER", "mon", "<m", ">n"],
+    ] {
+        let [(_, mon), ..] = users(&mut admin);
+        let mut viewer = connect(port);
+        let request = format!("GET /events HTTP/1.1\r\nHost: localhost\r\n{mon}\r\n");
+        viewer.write_all(request.as_bytes()).expect("it reads");
+        // What takes nothing away ends nothing.
+        let mut told = String::new();
+        let more = |viewer: &mut TcpStream, told: &mut String, events: usize| {
+            let mut more = [0; 4096];
+            while told.matches("data:").count() < events || !told.ends_with("\n\n\r\n") {
+                let read = viewer.read(&mut more).expect("the next second comes");
+                assert!(read > 0, "it ended: {told}");
+                told.push_str(&String::from_utf8_lossy(&more[..read]));
+            }
+        };
+        more(&mut viewer, &mut told, 1);
+        let adds = ["ACL", "SETUSER", "mon", "+expiry|forecast", "+get", "~x"];
+        assert_eq!(admin.call(&adds), ok());
+        assert_eq!(admin.call(&["CONFIG", "SET", "timeout", "100"]), ok());
+        more(&mut viewer, &mut told, 2);
+        assert!(matches!(
+            admin.call(change),
+            Reply::Simple(_) | Reply::Integer(1)
+        ));
+        ends_at_once(&mut viewer, &change.join(" "));
+        admin.call(&["ACL", "DELUSER", "mon"]);
+    }
+    // Who gives no name is the default user.
+    let (mut viewer, mut told) = stream(port);
+    while !told.ends_with("\n\n\r\n") {
+        let mut more = [0; 4096];
+        let read = viewer.read(&mut more).expect("the first second");
+        told.push_str(&String::from_utf8_lossy(&more[..read]));
+    }
+    assert_eq!(admin.call(&["CONFIG", "SET", "requirepass", "x"]), ok());
+    ends_at_once(&mut viewer, "requirepass");
 }
 
 #[test]
