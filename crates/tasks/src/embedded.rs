@@ -17,7 +17,7 @@ use crate::shape::claim::{Claim, Verdict};
 use crate::shape::dead::DeadLetter;
 use crate::shape::error::StoreError;
 use crate::shape::many;
-use crate::shape::queue::{QueueChange, QueueRules, check_queue};
+use crate::shape::queue::{QueueChange, QueueRules};
 use crate::shape::task::{Due, Priority, Task, check_id};
 use crate::shape::terms::Terms;
 use crate::shape::timestamp::Timestamp;
@@ -442,7 +442,8 @@ impl<J: Journal<String, Vec<u8>> + 'static> TaskStore for JournalStore<J> {
         queue: &str,
         change: QueueChange,
     ) -> impl Future<Output = Result<(), StoreError>> + Send {
-        let changed = check_queue(queue)
+        let changed = change
+            .check(queue)
             .and_then(|()| self.step(|table, _| table.change_queue(queue, change)));
         self.wake();
         ready(changed)

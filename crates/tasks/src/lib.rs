@@ -36,7 +36,7 @@
 //!   of the end of this one. They run each period, or at the times of a `Cron` expression in a time
 //!   zone.
 //! - **Queues**: a worker claims from those that it was told of, or from all. One can be
-//!   [paused](TaskStore::pause).
+//!   [paused](TaskStore::pause), or [limited](TaskStore::limit) to so many runs in each period.
 //! - **Bounded**: a worker holds so many claims and no more. Of the tasks that could be claimed,
 //!   those with a high [`Priority`] come first.
 //!
@@ -126,6 +126,7 @@ pub use shape::cron::Cron;
 pub use shape::dead::DeadLetter;
 pub use shape::error::StoreError;
 pub use shape::queue::{QueueChange, QueueRules};
+pub use shape::rate::Rate;
 pub use shape::rhythm::Rhythm;
 pub use shape::task::{Due, Priority, Task};
 pub use shape::terms::Terms;

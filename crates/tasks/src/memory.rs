@@ -11,7 +11,7 @@ use crate::shape::claim::{Claim, Verdict};
 use crate::shape::dead::DeadLetter;
 use crate::shape::error::StoreError;
 use crate::shape::many;
-use crate::shape::queue::{QueueChange, QueueRules, check_queue};
+use crate::shape::queue::{QueueChange, QueueRules};
 use crate::shape::task::{Due, Task, check_id};
 use crate::shape::timestamp::Timestamp;
 use crate::store::{Ask, Failure, TaskStore, Wake};
@@ -221,7 +221,7 @@ impl TaskStore for MemoryStore {
         queue: &str,
         change: QueueChange,
     ) -> impl Future<Output = Result<(), StoreError>> + Send {
-        if let Err(refused) = check_queue(queue) {
+        if let Err(refused) = change.check(queue) {
             return ready(Err(refused));
         }
         let changed = self.step(|table, _| table.change_queue(queue, change));

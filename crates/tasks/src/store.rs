@@ -10,6 +10,7 @@ use crate::shape::dead::DeadLetter;
 use crate::shape::error::StoreError;
 use crate::shape::many;
 use crate::shape::queue::{QueueChange, QueueRules};
+use crate::shape::rate::Rate;
 use crate::shape::task::{Due, Task};
 use crate::shape::timestamp::Timestamp;
 
@@ -201,7 +202,7 @@ pub trait TaskStore: Send + Sync + 'static {
     /// Changes a queue's rules, and keeps them until the next change. A store that keeps none
     /// refuses: all of this crate keep them.
     ///
-    /// [`pause`](Self::pause) and [`resume`](Self::resume) are calls of it.
+    /// [`pause`](Self::pause), [`resume`](Self::resume) and [`limit`](Self::limit) are calls of it.
     fn change_queue(
         &self,
         queue: &str,
@@ -240,6 +241,36 @@ pub trait TaskStore: Send + Sync + 'static {
             let paused = rules.filter(|(_, rules)| rules.paused);
             Ok(paused.map(|(queue, _)| queue).collect())
         }
+    }
+
+    /// Limits a queue: of its tasks, so many may begin in each period, whoever runs them; `None`
+    /// ends the limit. The limit holds at the claim: each has a *slot*, the first time from its due
+    /// time on whose period has room, and that is the [due time](crate::Claim::due) of the claim.
+    /// What has no slot within the lookahead stays pending.
+    ///
+    /// The precision:
+    ///
+    /// - Periods are counted from 1970 by the engine's clock. So in any stretch as long as a period
+    ///   there are twice as many at most.
+    /// - A run begins at its slot or later. A worker that is late may begin it in the next period.
+    /// - A claim that goes back frees its slot; that of a worker that died counts.
+    /// - Slots that were given before the limit was set, or was given another period, do not count,
+    ///   and a store of one process forgets them when it is opened anew.
+    /// - On Postgres and NATS other processes learn of a limit within half a second. On Postgres
+    ///   they claim nothing of the queue until then; on NATS they claim as before.
+    ///
+    /// Slots go by priority within one claim, and before those of later claims. Each limited queue
+    /// costs a question for claims two more calls on Postgres, or three, and two on NATS.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Refused`] if a number of the [`Rate`] is out of range.
+    fn limit(
+        &self,
+        queue: &str,
+        rate: Option<Rate>,
+    ) -> impl Future<Output = Result<(), StoreError>> + Send {
+        self.change_queue(queue, QueueChange::Limit(rate))
     }
 
     /// A worker claims nothing more, at least for now: a store gives back what it has fetched for

@@ -10,9 +10,9 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use tidewheel_time::{monotonic_nanos, nanos};
 
 use super::Inner;
+use super::limits::WithSlot;
 use super::lines::Line;
 use super::order::Order;
-use super::pump::Delivered;
 use super::receipt::{Delivery, consumer_of, fenced, receipt, reply_of};
 use super::record::{Fenced, Says, Step, says};
 use super::subjects::id_of;
@@ -54,7 +54,6 @@ impl Inner {
     /// `claimed` meanwhile: a call that is given up loses none.
     pub(super) async fn claim(&self, ask: &Ask) -> Result<(), StoreError> {
         let lines = self.open_lines(self.lines_of(ask).await?).await?;
-        lines.iter().for_each(|line| self.pull(line));
         // All are asked: each tells once.
         let consumers = lines.iter().flat_map(|line| &line.consumers);
         let lost = consumers.filter(|consumer| consumer.take_lost());
@@ -62,10 +61,15 @@ impl Inner {
             return Err(StoreError::engine("a consumer was deleted, and made anew"));
         }
         let now = self.about_now().await?;
+        for line in &lines {
+            self.set_room(line, ask, now).await?;
+            self.pull(line);
+        }
         let mut delivered = Vec::new();
         for level in 0..3 {
             for line in &lines {
                 let messages = line.buffers[level].take(ask.most - delivered.len());
+                let messages = self.with_slots(line, messages, ask, now).await;
                 delivered.extend(
                     messages
                         .into_iter()
@@ -173,7 +177,7 @@ impl Inner {
     async fn claim_one(
         &self,
         line: Arc<Line>,
-        delivered: Delivered,
+        (delivered, slot): WithSlot,
         ask: &Ask,
         now: Timestamp,
     ) -> Option<Leased> {
@@ -206,6 +210,9 @@ impl Inner {
         (claim.began, claim.attempt) = (order.began, order.attempt);
         (claim.priority, claim.terms) = (order.priority, order.terms);
         claim.is_damaged = !order.is_whole;
+        if let Some(slot) = slot {
+            (claim.due, claim.has_slot) = (slot, true);
+        }
         claim.interruptions = delivered.interruptions;
         claim.receipt = reply.to_string();
         Some(Leased {
@@ -253,7 +260,7 @@ impl Inner {
     }
 
     /// Has a message delivered again later.
-    async fn put_off(&self, reply: &str, wait: Duration) {
+    pub(super) async fn put_off(&self, reply: &str, wait: Duration) {
         let body = format!("-NAK {{\"delay\": {}}}", wait.as_nanos());
         let _ = self
             .wire

@@ -63,9 +63,14 @@ impl Inner {
         &self,
         claims: Vec<Arc<Claim>>,
     ) -> Result<Vec<Verdict>, StoreError> {
-        let released = claims.into_iter();
+        let released = claims.iter().map(Arc::clone);
         let released = released.map(|claim| async move { self.release_one(claim).await });
-        one_by_one(stream::iter(released).buffered(AT_ONCE).collect().await)
+        let verdicts = one_by_one(stream::iter(released).buffered(AT_ONCE).collect().await)?;
+        let accepted = claims.into_iter().zip(&verdicts);
+        let accepted = accepted.filter(|(_, verdict)| verdict.is_accepted());
+        self.free_slots(&accepted.map(|(claim, _)| claim).collect::<Vec<_>>())
+            .await;
+        Ok(verdicts)
     }
 
     async fn release_one(&self, claim: Arc<Claim>) -> Result<Verdict, StoreError> {

@@ -26,6 +26,7 @@ mod claims;
 mod consumer;
 mod dead;
 mod ends;
+mod limits;
 mod lines;
 mod many;
 mod order;
@@ -61,7 +62,7 @@ use crate::shape::claim::{Claim, Verdict};
 use crate::shape::dead::DeadLetter;
 use crate::shape::error::StoreError;
 use crate::shape::many::Many;
-use crate::shape::queue::{QueueChange, QueueRules, check_queue};
+use crate::shape::queue::{QueueChange, QueueRules};
 use crate::shape::sum::set_aside;
 use crate::shape::task::{Due, Task, check_id};
 use crate::shape::timestamp::Timestamp;
@@ -252,7 +253,7 @@ impl TaskStore for NatsStore {
     }
 
     async fn change_queue(&self, queue: &str, change: QueueChange) -> Result<(), StoreError> {
-        check_queue(queue)?;
+        change.check(queue)?;
         let queue = queue.to_owned();
         self.run(|inner| async move { inner.change_queue(&queue, change).await })
             .await

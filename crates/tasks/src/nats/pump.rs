@@ -3,7 +3,7 @@
 //! A *pull* asks a consumer for so many messages, for a second. When nothing has come for a bit
 //! longer than that, the pull was lost with a node, and another one is made.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -67,12 +67,24 @@ pub(super) struct Delivered {
 }
 
 /// The messages that one consumer has delivered.
-#[derive(Debug, Default)]
-pub(super) struct Buffer(Mutex<Vec<Delivered>>);
+#[derive(Debug)]
+pub(super) struct Buffer {
+    waiting: Mutex<Vec<Delivered>>,
+    most: AtomicUsize,
+}
+
+impl Default for Buffer {
+    fn default() -> Self {
+        Self {
+            waiting: Mutex::default(),
+            most: AtomicUsize::new(ROOM),
+        }
+    }
+}
 
 impl Buffer {
     fn lock(&self) -> MutexGuard<'_, Vec<Delivered>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes so many at most, the oldest first.
@@ -89,8 +101,14 @@ impl Buffer {
         waiting.len().is_multiple_of(MANY)
     }
 
+    /// Sets how many may wait.
+    pub(super) fn set_most(&self, most: usize) {
+        self.most.store(most.min(ROOM), Relaxed);
+    }
+
     fn room(&self) -> usize {
-        ROOM.saturating_sub(self.lock().len())
+        let most = self.most.load(Relaxed);
+        most.saturating_sub(self.lock().len())
     }
 }
 

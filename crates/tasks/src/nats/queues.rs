@@ -14,6 +14,7 @@ use super::text::{decoded, encoded};
 use super::wire::{Letter, Put};
 use crate::shape::error::StoreError;
 use crate::shape::queue::{QueueChange, QueueRules};
+use crate::shape::rate::Rate;
 
 /// Rules that were read are used for so long.
 const AGE: Duration = Duration::from_millis(500);
@@ -39,6 +40,10 @@ impl Rules {
 
     pub(super) fn is_paused(&self, queue: &str) -> bool {
         self.known().get(queue).is_some_and(|rules| rules.paused)
+    }
+
+    pub(super) fn limit(&self, queue: &str) -> Option<Rate> {
+        self.known().get(queue)?.limit
     }
 
     fn is_young(&self) -> bool {

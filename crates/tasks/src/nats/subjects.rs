@@ -7,6 +7,7 @@
 //! | `tw.SPACE.c.ID` | the record of the task's latest claim: claimed again, ended, or void |
 //! | `tw.SPACE.x.ID` | a dead letter |
 //! | `tw.SPACE.q.QUEUE` | the rules of a queue; the default queue's token is `%` |
+//! | `tw.SPACE.l.QUEUE` | the slots of a limited queue that were given away |
 
 use super::text::{decoded, encoded};
 use crate::shape::task::Priority;
@@ -59,12 +60,11 @@ impl Subjects {
     }
 
     pub(super) fn rules(&self, queue: &str) -> String {
-        let token = if queue.is_empty() {
-            NO_NAME.to_owned()
-        } else {
-            encoded(queue)
-        };
-        format!("{}.q.{token}", self.prefix)
+        format!("{}.q.{}", self.prefix, token(queue))
+    }
+
+    pub(super) fn spent(&self, queue: &str) -> String {
+        format!("{}.l.{}", self.prefix, token(queue))
     }
 
     pub(super) fn rules_all(&self) -> String {
@@ -78,6 +78,14 @@ impl Subjects {
 
 /// The token of the default queue: no name is encoded like this.
 const NO_NAME: &str = "%";
+
+/// The token of a queue alone.
+fn token(queue: &str) -> String {
+    match queue {
+        "" => NO_NAME.to_owned(),
+        name => encoded(name),
+    }
+}
 
 /// The queue at the end of a subject.
 pub(super) fn queue_of(subject: &str) -> Option<String> {

@@ -6,8 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::rows::{
-    Named, Order, Orders, When, claim, dues, extended, letter, micros, number, text, verdict,
-    verdicts,
+    Named, Order, Orders, When, dues, extended, letter, micros, number, text, verdict, verdicts,
 };
 use super::session::StatementName;
 use super::{Parameters, PostgresStore};
@@ -15,7 +14,7 @@ use crate::shape::claim::{Claim, Verdict};
 use crate::shape::dead::DeadLetter;
 use crate::shape::error::StoreError;
 use crate::shape::many::Many;
-use crate::shape::queue::{QueueChange, QueueRules, check_queue};
+use crate::shape::queue::{QueueChange, QueueRules};
 use crate::shape::sum::{letter_sum, set_aside};
 use crate::shape::task::{Due, Task, check_id};
 use crate::shape::timestamp::Timestamp;
@@ -57,13 +56,7 @@ impl TaskStore for PostgresStore {
     }
 
     async fn claim(&self, ask: Ask) -> Result<Vec<Claim>, StoreError> {
-        let (ahead, lease) = (micros(ask.lookahead), micros(ask.lease));
-        let most = i64::try_from(ask.most).unwrap_or(i64::MAX);
-        let worker = ask.worker.replace('\0', "");
-        let queues = (!ask.queues.is_empty()).then_some(&ask.queues);
-        let parameters: Parameters<'_> = &[&self.space, &ahead, &lease, &worker, &most, &queues];
-        let rows = self.query(StatementName::Claim, parameters).await?;
-        let claims = rows.iter().map(|row| claim(row, ask.lease)).collect();
+        let claims = self.claims(&ask).await?;
         Ok(set_aside(self, claims).await)
     }
 
@@ -118,7 +111,7 @@ impl TaskStore for PostgresStore {
     }
 
     async fn release(&self, claims: &[Arc<Claim>]) -> Result<Vec<Verdict>, StoreError> {
-        self.accept(StatementName::Release, claims).await
+        self.give_back(claims).await
     }
 
     async fn now(&self) -> Result<Timestamp, StoreError> {
@@ -148,7 +141,7 @@ impl TaskStore for PostgresStore {
     }
 
     async fn change_queue(&self, queue: &str, change: QueueChange) -> Result<(), StoreError> {
-        check_queue(queue)?;
+        change.check(queue)?;
         self.change(queue, change).await
     }
 

@@ -9,6 +9,7 @@
 //! seconds.
 
 mod calls;
+mod limits;
 mod queues;
 mod rhythms;
 mod rows;
@@ -26,10 +27,10 @@ use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Config, GenericClient, NoTls, Row, Socket};
 
+use self::limits::Limited;
 use self::rhythms::settle_in;
-use self::rows::{Named, Order, Orders, dues, number, verdicts};
+use self::rows::{Order, Orders, dues, number};
 use self::session::{Link, StatementName, engine_error};
-use crate::shape::claim::{Claim, Verdict};
 use crate::shape::error::StoreError;
 use crate::shape::many::Many;
 use crate::shape::task::Task;
@@ -67,6 +68,7 @@ pub struct PostgresStore {
     /// The connection for calls of workers, which wait for nobody.
     work: Arc<Link>,
     space: String,
+    limited: Arc<Limited>,
 }
 
 impl fmt::Debug for PostgresStore {
@@ -107,7 +109,12 @@ impl PostgresStore {
         let work = Arc::new(Link::new(config, tls, space.clone()));
         link.session().await?;
         work.session().await?;
-        Ok(Self { link, work, space })
+        Ok(Self {
+            link,
+            work,
+            space,
+            limited: Arc::default(),
+        })
     }
 
     /// Keeps a task by the caller's own connection or transaction: with that the task comes, or
@@ -191,17 +198,5 @@ impl PostgresStore {
         parameters: Parameters<'_>,
     ) -> Result<bool, StoreError> {
         Ok(!self.query(of, parameters).await?.is_empty())
-    }
-
-    /// A call for many claims, which answers with the fences that it accepted.
-    async fn accept(
-        &self,
-        of: StatementName,
-        claims: &[Arc<Claim>],
-    ) -> Result<Vec<Verdict>, StoreError> {
-        let named = Named::of(claims);
-        let parameters: Parameters<'_> = &[&self.space, &named.ids, &named.fences];
-        let rows = self.query(of, parameters).await?;
-        Ok(verdicts(claims, &rows))
     }
 }

@@ -27,9 +27,11 @@ impl PostgresStore {
         for _ in 0..TRIES {
             let before = self.rows_of_rules().await?.remove(queue);
             let rules = QueueRules::read(before.as_deref().unwrap_or_default()).after(change);
-            let (text, paused) = (rules.text(), rules.paused);
-            let parameters: Parameters<'_> = &[&self.space, &queue, &before, &text, &paused];
+            let (text, paused, limited) = (rules.text(), rules.paused, rules.limit.is_some());
+            let parameters: Parameters<'_> =
+                &[&self.space, &queue, &before, &text, &paused, &limited];
             if self.changes(StatementName::ChangeQueue, parameters).await? {
+                self.limited.forget();
                 return Ok(());
             }
         }

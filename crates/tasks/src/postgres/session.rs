@@ -48,21 +48,23 @@ pub(super) enum StatementName {
     RemoveDead,
     Rules,
     ChangeQueue,
+    Limit,
+    Spend,
 }
 
 impl StatementName {
     /// True if workers call it, and it waits for nobody's lock.
     pub(super) fn is_of_workers(self) -> bool {
-        use StatementName::{Bury, Claim, Done, Extend, Now, Release, Retry, Rules};
+        use StatementName::{Bury, Claim, Done, Extend, Limit, Now, Release, Retry, Rules, Spend};
         matches!(
             self,
-            Now | Claim | Extend | Done | Release | Retry | Bury | Rules
+            Now | Claim | Extend | Done | Release | Retry | Bury | Rules | Limit | Spend
         )
     }
 }
 
 /// All statements, in the order of [`StatementName`].
-const STATEMENTS: [&str; 17] = [
+const STATEMENTS: [&str; 19] = [
     sql::NOW,
     sql::COUNT,
     sql::SCHEDULE,
@@ -80,6 +82,8 @@ const STATEMENTS: [&str; 17] = [
     sql::REMOVE_DEAD,
     sql::RULES,
     sql::CHANGE_QUEUE,
+    sql::LIMIT,
+    sql::SPEND,
 ];
 
 /// A connection, and its prepared statements.
@@ -235,8 +239,8 @@ mod tests {
             [sql::BURY, sql::REMOVE_DEAD]
         );
         assert_eq!(
-            [at(StatementName::Done), at(StatementName::Letters)],
-            [sql::DONE, sql::LETTERS]
+            [at(StatementName::Done), at(StatementName::Spend)],
+            [sql::DONE, sql::SPEND]
         );
     }
 }

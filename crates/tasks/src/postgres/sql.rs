@@ -81,8 +81,8 @@ macro_rules! soon {
     };
 }
 
-/// Space, lookahead, lease, worker, how many, queues or null for all. First what a lease has ended
-/// of, then by priority; nothing of queues that are paused.
+/// Space, lookahead, lease, worker, how many, queues or null for all, whether limited ones too.
+/// First what a lease has ended of, then by priority; nothing of queues that are paused.
 ///
 /// The queues that have tasks are found by steps over an index, a step for each. Each part is an
 /// ordered walk of an index for each of them, and ends when there are enough. The rows are found
@@ -111,7 +111,7 @@ WITH RECURSIVE pending AS (
         UNION SELECT a.lane FROM unnest($6::text[]) AS a (lane)
     ) AS found
     WHERE NOT EXISTS (SELECT FROM tidewheel_queues AS q
-        WHERE q.queue = $1 AND q.lane = found.lane AND q.paused)
+        WHERE q.queue = $1 AND q.lane = found.lane AND (q.paused OR q.limited AND NOT $7))
 )
 UPDATE tidewheel_tasks AS t SET
     fence = nextval('tidewheel_fences'), held_until = tidewheel_now() + $3::bigint, held_by = $4
@@ -205,12 +205,13 @@ again AS (
 )"
 );
 
+/// And whether others are told.
 pub(super) const RELEASE: &str = about_claims!(
     "
 back AS (
     UPDATE tidewheel_tasks AS t SET fence = NULL, held_until = NULL, held_by = NULL
     FROM mine WHERE t.queue = mine.queue AND t.id = mine.id
-    RETURNING pg_notify('tidewheel_tasks', $1)
+    RETURNING CASE WHEN $4 THEN pg_notify('tidewheel_tasks', $1) END
 )"
 );
 
@@ -274,16 +275,25 @@ pub(super) const REMOVE_DEAD: &str =
 /// Space.
 pub(super) const RULES: &str = "SELECT lane, rules FROM tidewheel_queues WHERE queue = $1";
 
-/// Space, queue, the rules as they were or null, as they are to be, whether it is paused.
+/// Space, queue, the rules as they were or null, as they are to be, whether it is paused, and
+/// limited.
 pub(super) const CHANGE_QUEUE: &str = "
 WITH put AS (
-    INSERT INTO tidewheel_queues AS q (queue, lane, rules, paused)
-    SELECT $1, $2, $4, $5 WHERE $3::text IS NULL
+    INSERT INTO tidewheel_queues AS q (queue, lane, rules, paused, limited)
+    SELECT $1, $2, $4, $5, $6 WHERE $3::text IS NULL
     ON CONFLICT (queue, lane) DO NOTHING
     RETURNING true
 ), changed AS (
-    UPDATE tidewheel_queues SET rules = $4, paused = $5
+    UPDATE tidewheel_queues SET rules = $4, paused = $5, limited = $6
     WHERE queue = $1 AND lane = $2 AND rules = $3
     RETURNING true
 )
 SELECT true, pg_notify('tidewheel_tasks', $1) FROM (SELECT FROM put UNION ALL SELECT FROM changed) AS done";
+
+/// Space, queue.
+pub(super) const LIMIT: &str = "
+SELECT tidewheel_now(), rules, spent FROM tidewheel_queues WHERE queue = $1 AND lane = $2";
+
+/// Space, queue, the slots that were given away as they were, and as they are to be.
+pub(super) const SPEND: &str = "
+UPDATE tidewheel_queues SET spent = $4 WHERE queue = $1 AND lane = $2 AND spent = $3 RETURNING lane";

@@ -41,8 +41,10 @@ CREATE TABLE IF NOT EXISTS tidewheel_dead (
 CREATE TABLE IF NOT EXISTS tidewheel_queues (
     queue text NOT NULL,
     lane text NOT NULL,
-    paused boolean NOT NULL DEFAULT false,
+    paused boolean NOT NULL,
+    limited boolean NOT NULL,
     rules text NOT NULL,
+    spent text NOT NULL DEFAULT '',
     PRIMARY KEY (queue, lane)
 );
 CREATE SEQUENCE IF NOT EXISTS tidewheel_fences;

@@ -20,7 +20,7 @@ pub struct Fence(pub u64);
 pub struct Claim {
     /// The task's name.
     pub id: String,
-    /// The due time, by the engine's clock.
+    /// The due time, by the engine's clock. If its queue is limited, it is the time of its slot.
     pub due: Timestamp,
     /// The payload for the handler.
     pub payload: Vec<u8>,
@@ -50,6 +50,8 @@ pub struct Claim {
     /// True if it is not as it was scheduled: a store hands it to no worker.
     #[cfg_attr(not(any(feature = "postgres", feature = "nats")), allow(dead_code))]
     pub(crate) is_damaged: bool,
+    /// True if its due time is a slot of its queue's limit.
+    pub(crate) has_slot: bool,
 }
 
 impl Claim {
@@ -71,6 +73,7 @@ impl Claim {
             interruptions: 0,
             receipt: String::new(),
             is_damaged: false,
+            has_slot: false,
         }
     }
 

@@ -7,6 +7,7 @@ pub(crate) mod dead;
 pub(crate) mod error;
 pub(crate) mod many;
 pub(crate) mod queue;
+pub(crate) mod rate;
 pub(crate) mod rhythm;
 #[cfg(any(feature = "postgres", feature = "nats"))]
 pub(crate) mod sum;

@@ -1,6 +1,7 @@
 //! A queue: its name, and the rules that a store keeps for it.
 
 use crate::shape::error::StoreError;
+use crate::shape::rate::Rate;
 
 /// Bytes that a queue's name may have: engines write some of them as three.
 const NAME_MAX: usize = 64;
@@ -11,6 +12,8 @@ const NAME_MAX: usize = 64;
 pub struct QueueRules {
     /// True if nothing is claimed from it.
     pub paused: bool,
+    /// How many of its tasks may begin in each period.
+    pub limit: Option<Rate>,
 }
 
 /// A change of a queue's rules.
@@ -21,6 +24,19 @@ pub enum QueueChange {
     Pause,
     /// Its tasks are claimed again.
     Resume,
+    /// So many of its tasks may begin in each period; `None` if as many as there are.
+    Limit(Option<Rate>),
+}
+
+impl QueueChange {
+    /// Checks that stores take it for a queue.
+    pub(crate) fn check(self, queue: &str) -> Result<(), StoreError> {
+        check_queue(queue)?;
+        match self {
+            Self::Limit(Some(rate)) => rate.check(),
+            _ => Ok(()),
+        }
+    }
 }
 
 impl QueueRules {
@@ -30,6 +46,7 @@ impl QueueRules {
         match change {
             QueueChange::Pause => self.paused = true,
             QueueChange::Resume => self.paused = false,
+            QueueChange::Limit(limit) => self.limit = limit,
         }
         self
     }
@@ -44,15 +61,18 @@ impl QueueRules {
     /// is left out.
     pub(crate) fn text(&self) -> String {
         let paused = self.paused.then(|| "paused".to_owned());
-        let lines: Vec<_> = paused.into_iter().collect();
+        let limit = self.limit.map(|rate| format!("limit={}", rate.text()));
+        let lines: Vec<_> = paused.into_iter().chain(limit).collect();
         lines.join("\n")
     }
 
     pub(crate) fn read(text: &str) -> Self {
         let mut rules = Self::default();
         for line in text.lines() {
-            if line == "paused" {
-                rules.paused = true;
+            match line.split_once('=').unwrap_or((line, "")) {
+                ("paused", _) => rules.paused = true,
+                ("limit", rate) => rules.limit = Rate::read(rate),
+                _ => {}
             }
         }
         rules
@@ -76,7 +96,9 @@ mod tests {
     #[test]
     fn rules_come_back_from_their_text() {
         let paused = QueueRules::default().after(QueueChange::Pause);
-        for rules in [QueueRules::default(), paused.clone()] {
+        let limit = Rate::new(3, std::time::Duration::from_secs(1));
+        let limited = paused.clone().after(QueueChange::Limit(Some(limit)));
+        for rules in [QueueRules::default(), paused.clone(), limited] {
             assert_eq!(QueueRules::read(&rules.text()), rules);
         }
         assert!(paused.after(QueueChange::Resume).is_default());

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Table;
+use super::limits::Slot;
 use super::row::{Lease, Row};
 use crate::shape::claim::{Claim, Fence, Verdict};
 use crate::shape::dead::DeadLetter;
@@ -13,10 +14,13 @@ use crate::store::{Ask, Failure};
 impl Table {
     pub(crate) fn claim(&mut self, ask: &Ask, now: Timestamp) -> Vec<Claim> {
         let due = now.plus(ask.lookahead);
-        let admits = |queue: &str| ask.admits(queue) && !self.is_paused(queue);
-        let ids = self.order.claimable(admits, (now, due), ask.most);
+        let room = |queue: &str| match ask.admits(queue) {
+            true => self.room(queue, now, due),
+            false => 0,
+        };
+        let ids = self.order.claimable(room, (now, due), ask.most);
         let claims = ids.iter();
-        let claims = claims.filter_map(|id| self.claim_one(id, ask.lease, now));
+        let claims = claims.filter_map(|id| self.claim_one(id, ask.lease, (now, due)));
         let (unread, claims): (Vec<_>, Vec<_>) =
             claims.partition(|claim: &Claim| claim.terms.trouble().is_some());
         for claim in unread {
@@ -26,7 +30,18 @@ impl Table {
         claims
     }
 
-    fn claim_one(&mut self, id: &str, lease: Duration, now: Timestamp) -> Option<Claim> {
+    fn claim_one(
+        &mut self,
+        id: &str,
+        lease: Duration,
+        (now, until): (Timestamp, Timestamp),
+    ) -> Option<Claim> {
+        let row = self.rows.get(id)?;
+        let (queue, due) = (row.terms.queue.clone(), row.due);
+        let slot = self.slot(&queue, (due, now, until));
+        if slot == Slot::None {
+            return None;
+        }
         self.fence += 1;
         let fence = self.fence;
         self.hold(id, |_| Lease {
@@ -38,6 +53,9 @@ impl Table {
         claim.payload.clone_from(&row.payload);
         (claim.priority, claim.terms) = (row.priority, row.terms.clone());
         (claim.began, claim.attempt) = (row.began, row.attempt);
+        if let Slot::At(slot) = slot {
+            (claim.due, claim.has_slot) = (slot, true);
+        }
         Some(claim)
     }
 
@@ -118,6 +136,7 @@ impl Table {
         let Some((id, row)) = self.ended(claim) else {
             return Verdict::Refused;
         };
+        self.give_slot_back(claim);
         let row = Row { held: None, ..row };
         self.order.insert(&id, &row);
         self.rows.insert(id, row);

@@ -6,6 +6,7 @@
 
 mod claims;
 mod letters;
+mod limits;
 mod notes;
 mod order;
 pub(crate) mod row;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 
 use crate::shape::dead::DeadLetter;
 use crate::shape::queue::QueueRules;
+use crate::shape::rate::Spent;
 use crate::shape::task::{Due, Task};
 use crate::shape::timestamp::Timestamp;
 
@@ -29,6 +31,8 @@ pub(crate) struct Table {
     dead: BTreeMap<Arc<str>, DeadLetter>,
     /// The queues' rules that are not the default.
     rules: BTreeMap<String, QueueRules>,
+    /// The slots of limited queues that were given away.
+    spent: BTreeMap<String, Spent>,
     /// The latest fence.
     fence: u64,
     /// The ids of what has changed since [`take_touched`](Self::take_touched).

@@ -15,6 +15,9 @@ const QUEUE: &str = "\0queue/";
 impl Table {
     pub(crate) fn change_queue(&mut self, queue: &str, change: QueueChange) {
         let rules = self.rules.remove(queue).unwrap_or_default().after(change);
+        if rules.limit.is_none() {
+            self.spent.remove(queue);
+        }
         if !rules.is_default() {
             self.rules.insert(queue.to_owned(), rules);
         }
@@ -23,10 +26,6 @@ impl Table {
 
     pub(crate) fn queue_rules(&self) -> BTreeMap<String, QueueRules> {
         self.rules.clone()
-    }
-
-    pub(super) fn is_paused(&self, queue: &str) -> bool {
-        self.rules.get(queue).is_some_and(|rules| rules.paused)
     }
 
     /// True if a key is that of a note.

@@ -43,34 +43,37 @@ impl Order {
         }
     }
 
-    /// The tasks that may be claimed, of the queues that `admits` names: first those whose lease
-    /// has ended, then by priority those that are due until `due`.
+    /// The tasks that may be claimed, of each queue about so many as `room` says: first those whose
+    /// lease has ended, then by priority those that are due until `due`.
     pub(super) fn claimable(
         &self,
-        admits: impl Fn(&str) -> bool,
+        room: impl Fn(&str) -> usize,
         (now, due): (Timestamp, Timestamp),
         most: usize,
     ) -> Vec<Arc<str>> {
-        let queues = self.0.iter().filter(|(queue, _)| admits(queue));
-        let queues: Vec<_> = queues.map(|(_, sorted)| sorted).collect();
-        let mut ids = first(queues.iter().map(|sorted| (&sorted.held, now)), most);
+        let queues = self.0.iter().map(|(queue, sorted)| (room(queue), sorted));
+        let queues: Vec<_> = queues.filter(|(room, _)| *room > 0).collect();
+        let held = queues
+            .iter()
+            .map(|(room, sorted)| (*room, &sorted.held, now));
+        let mut ids = first(held, most);
         for level in 0..3 {
-            let pending = queues.iter().map(|sorted| (&sorted.pending[level], due));
+            let pending = queues.iter();
+            let pending = pending.map(|(room, sorted)| (*room, &sorted.pending[level], due));
             ids.extend(first(pending, most - ids.len()));
         }
         ids
     }
 }
 
-/// The first of several sets together, each until a time.
+/// The first of several sets together, of each so many at most, and until a time.
 fn first<'a>(
-    sets: impl Iterator<Item = (&'a BTreeSet<OrderKey>, Timestamp)>,
+    sets: impl Iterator<Item = (usize, &'a BTreeSet<OrderKey>, Timestamp)>,
     most: usize,
 ) -> Vec<Arc<str>> {
-    let of_each = |(set, until): (&'a BTreeSet<OrderKey>, Timestamp)| {
-        set.iter()
-            .take_while(move |(at, _)| *at <= until)
-            .take(most)
+    let of_each = |(room, set, until): (usize, &'a BTreeSet<OrderKey>, Timestamp)| {
+        let soon = set.iter().take_while(move |(at, _)| *at <= until);
+        soon.take(most.min(room))
     };
     let mut keys: Vec<_> = sets.flat_map(of_each).collect();
     // One set is in order.

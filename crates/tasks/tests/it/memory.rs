@@ -1,6 +1,10 @@
 //! The store in memory.
 
-use crate::common::{MS, engine};
+use std::sync::Arc;
+
+use tidewheel_tasks::MemoryStore;
+
+use crate::common::{MS, engine, shares_a_limit};
 use crate::conformance::suite;
 use crate::model::models;
 
@@ -16,4 +20,10 @@ fn the_memory_answers_as_the_model_does() {
     let (clock, store) = engine();
     models(&*store, 0..300, &|time| clock.advance(time));
     assert!(store.is_empty());
+}
+
+#[test]
+fn a_limit_holds_over_workers() {
+    let store = Arc::new(MemoryStore::new());
+    shares_a_limit(&[Arc::clone(&store), store]);
 }

@@ -7,7 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidewheel_tasks::{Ask, Claim, Due, Failure, Fence, Rhythm, Task, TaskStore, Verdict, wait};
+use tidewheel_tasks::{
+    Ask, Claim, Due, Failure, Fence, Rate, Rhythm, Task, TaskStore, Verdict, wait,
+};
 
 use crate::common::{MS, Random};
 use crate::conformance::Pass;
@@ -128,7 +130,7 @@ impl<S: TaskStore> Run<'_, S> {
     }
 
     fn step(&mut self) {
-        match self.random.below(17) {
+        match self.random.below(18) {
             0..3 => self.schedule(),
             3 => self.schedule_many(),
             4 => self.cancel(),
@@ -138,6 +140,7 @@ impl<S: TaskStore> Run<'_, S> {
             13 => self.end_what_is_over(),
             14 => self.requeue(),
             15 => self.pause_or_resume(),
+            16 => self.limit(),
             _ => self.remove(),
         }
         (self.pass)(MS(1));
@@ -324,6 +327,13 @@ impl<S: TaskStore> Run<'_, S> {
         assert_eq!(paused, Vec::from_iter(self.model.paused.clone()));
     }
 
+    /// A limit that is never reached: claims go the way of those that are limited.
+    fn limit(&mut self) {
+        let queue = QUEUES[self.random.below(3) as usize];
+        let rate = self.random.one_in(2).then(|| Rate::new(1_000_000, LEASE));
+        assert_eq!(wait(self.store.limit(queue, rate)), Ok(()));
+    }
+
     fn remove(&mut self) {
         let id = self.id();
         let removed = wait(self.store.remove_dead(&id));
@@ -341,6 +351,9 @@ impl<S: TaskStore> Run<'_, S> {
     fn end(&mut self) {
         for queue in std::mem::take(&mut self.model.paused) {
             assert_eq!(wait(self.store.resume(queue)), Ok(()));
+        }
+        for queue in QUEUES {
+            assert_eq!(wait(self.store.limit(queue, None)), Ok(()));
         }
         self.claim(&[]);
         for n in 0..IDS {

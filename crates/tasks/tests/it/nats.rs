@@ -8,7 +8,7 @@ use tidewheel_tasks::{Ask, Due, NatsStore, Rhythm, Task, TaskStore, Verdict, Wor
 use tokio::runtime::Runtime;
 
 use crate::common::proxy::Proxy;
-use crate::common::{MS, goes_on_after_silence, shares_what_is_due};
+use crate::common::{MS, goes_on_after_silence, shares_a_limit, shares_what_is_due};
 use crate::conformance::suite;
 use crate::model::models;
 
@@ -80,6 +80,19 @@ fn an_idle_worker_gets_what_a_busy_one_cannot_begin() {
         runtime.block_on(connecting).expect("a connection")
     };
     shares_what_is_due(&[0, 1].map(connect));
+}
+
+#[test]
+fn a_limit_holds_over_processes() {
+    let Some(nats) = Nats::single() else {
+        return;
+    };
+    let runtime = runtime();
+    let connect = |_| {
+        let connecting = NatsStore::builder("limit").connect(nats.urls());
+        runtime.block_on(connecting).expect("a connection")
+    };
+    shares_a_limit(&[0, 1].map(connect));
 }
 
 /// A batch failed as a whole, and what had ended in it was refused when it was told again.

@@ -11,7 +11,7 @@ use tokio::runtime::Runtime;
 use tokio_postgres::NoTls;
 
 use crate::common::proxy::Proxy;
-use crate::common::{MS, goes_on_after_silence, shares_what_is_due};
+use crate::common::{MS, goes_on_after_silence, shares_a_limit, shares_what_is_due};
 use crate::conformance::suite;
 use crate::model::models;
 
@@ -58,6 +58,16 @@ fn an_idle_worker_gets_what_a_busy_one_cannot_begin() {
     };
     shares_what_is_due(&[store.clone(), store.clone()]);
     assert_eq!(wait(store.count()), Ok(0));
+}
+
+#[test]
+fn a_limit_holds_over_processes() {
+    let Some((server, runtime, store)) = start() else {
+        return;
+    };
+    let url = server.url();
+    let other = runtime.block_on(PostgresStore::connect(&url, "tests"));
+    shares_a_limit(&[store, other.expect("a connection")]);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use tidewheel_engines::eventually;
-use tidewheel_tasks::{ManualClock, MemoryStore, Task, TaskStore, Worker, wait};
+use tidewheel_tasks::{Ask, ManualClock, MemoryStore, Rate, Task, TaskStore, Worker, wait};
 
 /// A worker's store falls silent, and what another one schedules meanwhile runs soon after.
 #[cfg(any(feature = "nats", feature = "postgres"))]
@@ -70,6 +70,42 @@ pub(crate) fn shares_what_is_due<S: TaskStore + Clone>(stores: &[S; 2]) {
     });
     let (busy, idle) = (busy.stop(MS(2000)), idle.stop(MS(2000)));
     assert_eq!((busy.left, idle.left), (0, 0));
+}
+
+/// Two that claim at the same time, by connections of their own, claim no more than a queue's
+/// limit.
+pub(crate) fn shares_a_limit<S: TaskStore>(stores: &[S; 2]) {
+    const TASKS: usize = 30;
+    let rate = Rate::new(4, MS(300));
+    assert_eq!(wait(stores[0].limit("mails", Some(rate))), Ok(()));
+    let tasks = (0..TASKS).map(|n| Task::new(format!("{n}"), "").queue("mails"));
+    wait(stores[0].schedule_many(tasks.collect())).expect("scheduled");
+    // Another process learns of the limit.
+    eventually("both know the limit", || {
+        let rules = wait(stores[1].queue_rules()).ok()?;
+        rules.contains_key("mails").then_some(())
+    });
+    let slots = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for store in stores {
+            let slots = &slots;
+            scope.spawn(move || {
+                eventually("all are claimed", || {
+                    let ask = Ask::new("w", MS(1000), Duration::from_secs(60), 10);
+                    let claims = wait(store.claim(ask)).unwrap_or_default();
+                    let claims: Vec<_> = claims.into_iter().map(Arc::new).collect();
+                    let mut slots = slots.lock().expect("no panic");
+                    slots.extend(claims.iter().map(|claim| claim.due.0 / 300_000));
+                    (slots.len() == TASKS).then_some(())
+                });
+            });
+        }
+    });
+    let slots = slots.into_inner().expect("no panic");
+    for slot in &slots {
+        let times = slots.iter().filter(|other| *other == slot).count();
+        assert!(times <= 4, "{slots:?}");
+    }
 }
 
 pub(crate) const MS: fn(u64) -> Duration = Duration::from_millis;

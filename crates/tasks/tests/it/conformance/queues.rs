@@ -1,8 +1,10 @@
 //! Every store claims from the queues that are asked for, and from no others.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
-use tidewheel_tasks::{Due, Failure, Priority, StoreError, Task, TaskStore, wait};
+use tidewheel_tasks::{Due, Failure, Priority, Rate, StoreError, Task, TaskStore, wait};
 
 use super::Suite;
 use crate::common::MS;
@@ -127,6 +129,73 @@ impl<S: TaskStore> Suite<'_, S> {
             matches!(refused, Err(StoreError::Refused(_))),
             "{refused:?}"
         );
+    }
+
+    pub(super) fn a_limited_queue_gives_so_many_slots_in_each_period(&self) {
+        let rate = Rate::new(3, MS(400));
+        assert_eq!(wait(self.store.limit("mails", Some(rate))), Ok(()));
+        let rules = wait(self.store.queue_rules()).expect("answered");
+        assert_eq!(rules.get("mails").and_then(|rules| rules.limit), Some(rate));
+        for n in 0..8 {
+            self.schedule(Task::new(format!("{n}"), "").queue("mails"));
+        }
+        let due = self.schedule(Task::new("free", ""));
+        let (mut slots, mut free) = (Vec::new(), Vec::new());
+        for _ in 0..400 {
+            let claims: Vec<_> = self.ask(10).into_iter().map(Arc::new).collect();
+            let done = wait(self.store.done(&claims)).expect("answered");
+            assert!(done.iter().all(|verdict| verdict.is_accepted()));
+            for claim in claims {
+                match &*claim.terms.queue {
+                    "mails" => slots.push(claim.due.0 / 400_000),
+                    _ => free.push(claim.due),
+                }
+            }
+            if slots.len() + free.len() == 9 {
+                break;
+            }
+            (self.pass)(MS(25));
+        }
+        assert_eq!((slots.len(), free), (8, vec![due]));
+        for slot in &slots {
+            let times = slots.iter().filter(|other| *other == slot).count();
+            assert!(times <= 3, "{slots:?}");
+        }
+        assert_eq!(wait(self.store.limit("mails", None)), Ok(()));
+        assert_eq!(wait(self.store.queue_rules()), Ok(BTreeMap::new()));
+        for wrong in [Rate::new(0, MS(400)), Rate::new(1, MS(99))] {
+            let refused = wait(self.store.limit("mails", Some(wrong)));
+            assert!(matches!(refused, Err(StoreError::Refused(_))), "{wrong:?}");
+        }
+        self.claims_nothing();
+    }
+
+    pub(super) fn a_claim_that_goes_back_frees_its_slot(&self) {
+        // A test that runs at the end of a week has bad luck.
+        let rate = Rate::new(2, Duration::from_secs(7 * 86_400));
+        assert_eq!(wait(self.store.limit("mails", Some(rate))), Ok(()));
+        for n in 0..3 {
+            self.schedule(Task::new(format!("{n}"), "").queue("mails"));
+        }
+        let mut claims = Vec::new();
+        while claims.len() < 2 {
+            claims.extend(self.ask_of(&["mails"]).into_iter().map(Arc::new));
+            (self.pass)(MS(25));
+        }
+        assert_eq!(claims.len(), 2);
+        (self.pass)(MS(100));
+        self.claims_nothing();
+        let back = wait(self.store.release(&claims[..1])).expect("answered");
+        assert!(back[0].is_accepted());
+        let again = self.claim_of(&["mails"]);
+        self.claims_nothing();
+        assert!(self.is_done(&again));
+        assert!(self.is_done(&claims[1]));
+        self.claims_nothing();
+        assert_eq!(wait(self.store.limit("mails", None)), Ok(()));
+        let last = self.claim_of(&["mails"]);
+        assert!(self.is_done(&last));
+        self.claims_nothing();
     }
 
     pub(super) fn any_name_of_a_queue_is_kept_or_refused(&self) {

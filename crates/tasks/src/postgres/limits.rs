@@ -1,0 +1,225 @@
+//! Claims, also of limited queues: these get slots after they were claimed.
+//!
+//! The slots that a queue has given away are a text in its row, which is changed only if it is
+//! still as it was. A worker that was not the first reads it again. It claims no more than there
+//! are slots, and puts back quietly what gets none.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tidewheel_time::{monotonic_nanos, nanos};
+
+use super::rows::{Named, claim, micros, number, verdicts};
+use super::session::StatementName;
+use super::{Parameters, PostgresStore};
+use crate::shape::claim::{Claim, Verdict};
+use crate::shape::error::StoreError;
+use crate::shape::queue::QueueRules;
+use crate::shape::rate::Spent;
+use crate::shape::timestamp::Timestamp;
+use crate::store::Ask;
+
+/// The list of limited queues is used for so long.
+const AGE: Duration = Duration::from_millis(500);
+
+/// The number of tries to take slots, or to free them.
+const TRIES: u32 = 20;
+
+/// The limited queues, as they were read last.
+#[derive(Debug, Default)]
+pub(super) struct Limited(Mutex<Option<(u64, Vec<String>)>>);
+
+impl Limited {
+    fn young(&self) -> Option<Vec<String>> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (read, queues) = known.as_ref()?;
+        let is_young = monotonic_nanos().saturating_sub(*read) < nanos(AGE);
+        is_young.then(|| queues.clone())
+    }
+
+    fn learn(&self, queues: Option<Vec<String>>) {
+        let queues = queues.map(|queues| (monotonic_nanos(), queues));
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = queues;
+    }
+
+    /// The list has changed.
+    pub(super) fn forget(&self) {
+        self.learn(None);
+    }
+}
+
+/// What a queue's row says of its limit.
+struct State {
+    now: Timestamp,
+    /// `None` if nothing may be claimed of it.
+    spent: Option<Spent>,
+    text: String,
+}
+
+impl PostgresStore {
+    pub(super) async fn claims(&self, ask: &Ask) -> Result<Vec<Claim>, StoreError> {
+        let queues = (!ask.queues.is_empty()).then_some(&ask.queues);
+        let mut claims = self.claim_of(ask, queues, ask.most, false).await?;
+        for queue in self.limited_queues().await.unwrap_or_default() {
+            let room = ask.most - claims.len();
+            if room > 0 && ask.admits(&queue) {
+                // If that fails, it is asked again. What was claimed is not to be lost.
+                let more = self.claim_limited(ask, &queue, room).await;
+                claims.extend(more.unwrap_or_default());
+            }
+        }
+        Ok(claims)
+    }
+
+    async fn claim_of(
+        &self,
+        ask: &Ask,
+        queues: Option<&Vec<String>>,
+        most: usize,
+        limited: bool,
+    ) -> Result<Vec<Claim>, StoreError> {
+        let (ahead, lease) = (micros(ask.lookahead), micros(ask.lease));
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        let worker = ask.worker.replace('\0', "");
+        let parameters: Parameters<'_> = &[
+            &self.space,
+            &ahead,
+            &lease,
+            &worker,
+            &most,
+            &queues,
+            &limited,
+        ];
+        let rows = self.query(StatementName::Claim, parameters).await?;
+        Ok(rows.iter().map(|row| claim(row, ask.lease)).collect())
+    }
+
+    async fn limited_queues(&self) -> Result<Vec<String>, StoreError> {
+        if let Some(queues) = self.limited.young() {
+            return Ok(queues);
+        }
+        let rules = self.rules().await?.into_iter();
+        let limited = rules.filter(|(_, rules)| rules.limit.is_some());
+        let queues: Vec<_> = limited.map(|(queue, _)| queue).collect();
+        self.limited.learn(Some(queues.clone()));
+        Ok(queues)
+    }
+
+    async fn state(&self, queue: &str) -> Result<State, StoreError> {
+        let rows = self
+            .query(StatementName::Limit, &[&self.space, &queue])
+            .await?;
+        let Some(row) = rows.first() else {
+            let (now, spent, text) = (Timestamp(0), None, String::new());
+            return Ok(State { now, spent, text });
+        };
+        let (rules, text) = (QueueRules::read(row.get(1)), row.get::<_, String>(2));
+        let rate = rules.limit.filter(|_| !rules.paused);
+        Ok(State {
+            now: Timestamp(number(row, 0)),
+            spent: rate.map(|rate| Spent::read(&text, rate)),
+            text,
+        })
+    }
+
+    /// `false` if the slots have changed meanwhile.
+    async fn spend(&self, queue: &str, before: &str, spent: &Spent) -> Result<bool, StoreError> {
+        let parameters: Parameters<'_> = &[&self.space, &queue, &before, &spent.text()];
+        self.changes(StatementName::Spend, parameters).await
+    }
+
+    async fn claim_limited(
+        &self,
+        ask: &Ask,
+        queue: &str,
+        room: usize,
+    ) -> Result<Vec<Claim>, StoreError> {
+        let mut state = self.state(queue).await?;
+        let until = |state: &State| state.now.plus(ask.lookahead);
+        let free = |state: &State| {
+            let spent = state.spent.as_ref();
+            spent.map_or(0, |spent| spent.free(state.now, until(state)))
+        };
+        let most = free(&state).min(room);
+        if most == 0 {
+            return Ok(Vec::new());
+        }
+        let queues = vec![queue.to_owned()];
+        let mut claims = self.claim_of(ask, Some(&queues), most, true).await?;
+        claims.sort_by_key(|claim| (claim.priority, claim.due));
+        for _ in 0..TRIES {
+            let Some(mut spent) = state.spent.take().filter(|_| !claims.is_empty()) else {
+                break;
+            };
+            let slots = claims.iter();
+            let slots = slots.map(|claim| spent.slot(claim.due, state.now, until(&state)));
+            let slots: Vec<_> = slots.collect();
+            if self.spend(queue, &state.text, &spent).await? {
+                let (some, none): (Vec<_>, Vec<_>) = claims
+                    .into_iter()
+                    .zip(slots)
+                    .partition(|(_, slot)| slot.is_some());
+                let none = none.into_iter().map(|(claim, _)| Arc::new(claim));
+                self.put_back(&none.collect::<Vec<_>>(), false).await?;
+                let some = some.into_iter().filter_map(|(mut claim, slot)| {
+                    (claim.due, claim.has_slot) = (slot?, true);
+                    Some(claim)
+                });
+                return Ok(some.collect());
+            }
+            state = self.state(queue).await?;
+        }
+        let claims: Vec<_> = claims.into_iter().map(Arc::new).collect();
+        self.put_back(&claims, false).await?;
+        Ok(Vec::new())
+    }
+
+    /// Puts claims back; others may be told.
+    async fn put_back(
+        &self,
+        claims: &[Arc<Claim>],
+        told: bool,
+    ) -> Result<Vec<Verdict>, StoreError> {
+        if claims.is_empty() {
+            return Ok(Vec::new());
+        }
+        let named = Named::of(claims);
+        let parameters: Parameters<'_> = &[&self.space, &named.ids, &named.fences, &told];
+        let rows = self.query(StatementName::Release, parameters).await?;
+        Ok(verdicts(claims, &rows))
+    }
+
+    /// Puts claims back, and frees their slots.
+    pub(super) async fn give_back(
+        &self,
+        claims: &[Arc<Claim>],
+    ) -> Result<Vec<Verdict>, StoreError> {
+        let verdicts = self.put_back(claims, true).await?;
+        let accepted = claims.iter().zip(&verdicts);
+        let accepted = accepted.filter(|(claim, verdict)| claim.has_slot && verdict.is_accepted());
+        let mut slots: BTreeMap<&str, Vec<Timestamp>> = BTreeMap::new();
+        for (claim, _) in accepted {
+            slots.entry(&claim.terms.queue).or_default().push(claim.due);
+        }
+        for (queue, slots) in slots {
+            // If that fails, they count as if they had run.
+            let _ = self.free_slots(queue, &slots).await;
+        }
+        Ok(verdicts)
+    }
+
+    async fn free_slots(&self, queue: &str, slots: &[Timestamp]) -> Result<(), StoreError> {
+        for _ in 0..TRIES {
+            let state = self.state(queue).await?;
+            let Some(mut spent) = state.spent else {
+                return Ok(());
+            };
+            slots.iter().for_each(|slot| spent.give_back(*slot));
+            if self.spend(queue, &state.text, &spent).await? {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+}
