@@ -341,7 +341,8 @@ impl<J: Journal<String, Vec<u8>> + 'static> TaskStore for JournalStore<J> {
     fn schedule(&self, task: Task) -> impl Future<Output = Result<Timestamp, StoreError>> + Send {
         let kept = task
             .check()
-            .and_then(|()| self.step(|table, now| table.schedule(task, now)));
+            .and_then(|()| self.step(|table, now| table.schedule(task, now)))
+            .and_then(|kept| kept);
         self.wake();
         ready(kept)
     }
@@ -350,14 +351,14 @@ impl<J: Journal<String, Vec<u8>> + 'static> TaskStore for JournalStore<J> {
         &self,
         tasks: Vec<Task>,
     ) -> impl Future<Output = Result<Vec<Timestamp>, StoreError>> + Send {
-        let kept = many::check(&tasks).and_then(|()| {
+        let kept: Result<Result<_, _>, _> = many::check(&tasks).and_then(|()| {
             self.step(|table, now| {
                 let tasks = tasks.into_iter();
                 tasks.map(|task| table.schedule(task, now)).collect()
             })
         });
         self.wake();
-        ready(kept)
+        ready(kept.and_then(|kept| kept))
     }
 
     fn cancel(&self, id: &str) -> impl Future<Output = Result<bool, StoreError>> + Send {

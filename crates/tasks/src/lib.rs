@@ -37,6 +37,8 @@
 //!   zone.
 //! - **Queues**: a worker claims from those that it was told of, or from all. One can be
 //!   [paused](TaskStore::pause), or [limited](TaskStore::limit) to so many runs in each period.
+//! - **Unique for a while**, if that is wanted: a second task of the same id is
+//!   [refused](Task::unique_for).
 //! - **Bounded**: a worker holds so many claims and no more. Of the tasks that could be claimed,
 //!   those with a high [`Priority`] come first.
 //!

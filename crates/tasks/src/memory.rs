@@ -123,7 +123,7 @@ impl TaskStore for MemoryStore {
         }
         let answer = self.step(|table, now| table.schedule(task, now));
         self.wake();
-        answer
+        ready(answer.into_inner().and_then(|kept| kept))
     }
 
     fn schedule_many(
@@ -138,7 +138,7 @@ impl TaskStore for MemoryStore {
             tasks.map(|task| table.schedule(task, now)).collect()
         });
         self.wake();
-        answer
+        ready(answer.into_inner().and_then(|kept: Result<_, _>| kept))
     }
 
     fn cancel(&self, id: &str) -> impl Future<Output = Result<bool, StoreError>> + Send {

@@ -102,11 +102,17 @@ pub type Wake = Arc<dyn Fn() + Send + Sync>;
 pub trait TaskStore: Send + Sync + 'static {
     /// Keeps a task. A pending task of the same id is replaced. If that id's task is claimed, this
     /// is another task; the claimed one may still run. Returns when the task is due.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Duplicate`] if it is [to be unique](Task::unique_for), and is not. On NATS an
+    /// id may stay unique for some milliseconds longer.
     fn schedule(&self, task: Task) -> impl Future<Output = Result<Timestamp, StoreError>> + Send;
 
     /// Keeps up to 10,000 tasks, much faster than one after another. Of several with one id it is
     /// the last that counts. Returns when each is due, in their order. An engine may take them in
     /// several steps: after an error it may have some of them, and the same call may be made again.
+    /// Tasks that are to be unique are refused.
     fn schedule_many(
         &self,
         tasks: Vec<Task>,

@@ -26,10 +26,15 @@ impl Inner {
         self.line(&task.terms.queue).await?;
         let now = self.about_now().await?;
         let (id, due) = (task.id.clone(), task.first_due(now));
+        let unique_for = task.terms.unique_for;
+        let keep = async |letter| match unique_for {
+            Some(time) => self.put_unique(&id, letter, (time, now)).await,
+            None => self.kept(self.put_anew(&id, letter).await?),
+        };
         let order = Order::of(task, due);
         if due <= now.plus(COARSE) {
             let letter = order.hand_over(&self.subjects, &id);
-            let sequence = self.kept(self.put_anew(&id, letter).await?)?;
+            let sequence = keep(letter).await?;
             let pending = self.subjects.pending(&id);
             if self.wire.last(&pending).await?.is_some() {
                 self.wire.purge(&pending, Some(sequence)).await?;
@@ -37,7 +42,7 @@ impl Inner {
         } else {
             let from = due.minus(self.lookahead).max(now);
             let letter = order.schedule(&self.subjects, &id, from);
-            let sequence = self.kept(self.put_anew(&id, letter).await?)?;
+            let sequence = keep(letter).await?;
             self.forget_handed(&id, sequence).await?;
         }
         Ok(due)

@@ -37,6 +37,7 @@ mod record;
 mod start;
 mod subjects;
 mod text;
+mod unique;
 mod wire;
 
 use std::collections::BTreeMap;

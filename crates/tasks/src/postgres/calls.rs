@@ -24,11 +24,17 @@ impl TaskStore for PostgresStore {
     async fn schedule(&self, mut task: Task) -> Result<Timestamp, StoreError> {
         task.check()?;
         self.settle(from_mut(&mut task)).await?;
+        let is_unique = task.terms.unique_for.is_some();
         let order = Order::of(task);
         let rows = self
             .query(StatementName::Schedule, &order.parameters(&self.space))
             .await?;
-        Ok(Timestamp(rows.first().map_or(0, |row| number(row, 0))))
+        if is_unique {
+            // What this forgets is over; whether it did is nobody's business.
+            let _ = self.query(StatementName::Forget, &[]).await;
+        }
+        let due = rows.first().map(|row| Timestamp(number(row, 0)));
+        due.ok_or(StoreError::Duplicate)
     }
 
     async fn schedule_many(&self, tasks: Vec<Task>) -> Result<Vec<Timestamp>, StoreError> {

@@ -132,8 +132,8 @@ impl PostgresStore {
         settle_in(client, from_mut(&mut task)).await?;
         let order = Order::of(task);
         let parameters = order.parameters(&self.space);
-        let row = client.query_one(sql::SCHEDULE, &parameters).await;
-        let row = row.map_err(engine_error)?;
+        let row = client.query_opt(sql::SCHEDULE, &parameters).await;
+        let row = row.map_err(engine_error)?.ok_or(StoreError::Duplicate)?;
         Ok(Timestamp(number(&row, 0)))
     }
 

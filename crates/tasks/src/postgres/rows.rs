@@ -47,6 +47,7 @@ pub(super) struct Order {
     terms: Option<String>,
     checksum: i64,
     queue: String,
+    unique_for: Option<i64>,
 }
 
 impl Order {
@@ -61,11 +62,12 @@ impl Order {
             payload: task.payload,
             priority: i16::from(task.priority.level()),
             every: task.terms.every().map(micros),
+            unique_for: task.terms.unique_for.map(micros),
             queue: task.terms.queue,
         }
     }
 
-    pub(super) fn parameters<'a>(&'a self, space: &'a String) -> [&'a (dyn ToSql + Sync); 10] {
+    pub(super) fn parameters<'a>(&'a self, space: &'a String) -> [&'a (dyn ToSql + Sync); 11] {
         let When { wait, at } = &self.when;
         [
             space,
@@ -78,6 +80,7 @@ impl Order {
             &self.terms,
             &self.checksum,
             &self.queue,
+            &self.unique_for,
         ]
     }
 }

@@ -50,21 +50,24 @@ pub(super) enum StatementName {
     ChangeQueue,
     Limit,
     Spend,
+    Forget,
 }
 
 impl StatementName {
     /// True if workers call it, and it waits for nobody's lock.
     pub(super) fn is_of_workers(self) -> bool {
-        use StatementName::{Bury, Claim, Done, Extend, Limit, Now, Release, Retry, Rules, Spend};
+        use StatementName::{
+            Bury, Claim, Done, Extend, Forget, Limit, Now, Release, Retry, Rules, Spend,
+        };
         matches!(
             self,
-            Now | Claim | Extend | Done | Release | Retry | Bury | Rules | Limit | Spend
+            Now | Claim | Extend | Done | Release | Retry | Bury | Rules | Limit | Spend | Forget
         )
     }
 }
 
 /// All statements, in the order of [`StatementName`].
-const STATEMENTS: [&str; 19] = [
+const STATEMENTS: [&str; 20] = [
     sql::NOW,
     sql::COUNT,
     sql::SCHEDULE,
@@ -84,6 +87,7 @@ const STATEMENTS: [&str; 19] = [
     sql::CHANGE_QUEUE,
     sql::LIMIT,
     sql::SPEND,
+    sql::FORGET,
 ];
 
 /// A connection, and its prepared statements.

@@ -7,13 +7,21 @@ pub(super) const NOW: &str = "SELECT tidewheel_now()";
 
 pub(super) const COUNT: &str = "SELECT count(*) FROM tidewheel_tasks WHERE queue = $1";
 
-/// Space, id, wait, point in time, payload, priority, period, terms, checksum, queue. Workers are
-/// told about what is due within two seconds.
+/// Space, id, wait, point in time, payload, priority, period, terms, checksum, queue, for how long
+/// it is to be unique or null. Workers are told about what is due within two seconds. No row if it
+/// is not unique.
 pub(super) const SCHEDULE: &str = "
-WITH put AS (
+WITH mark AS (
+    INSERT INTO tidewheel_unique AS u (queue, id, until)
+    SELECT $1, $2, tidewheel_now() + $11 WHERE $11::bigint IS NOT NULL
+    ON CONFLICT (queue, id) DO UPDATE SET until = excluded.until WHERE u.until <= tidewheel_now()
+    RETURNING true
+),
+put AS (
     INSERT INTO tidewheel_tasks AS t (queue, id, due, began, payload, priority, every, terms, checksum, lane)
     SELECT $1, $2, d.due, d.due, $5, $6, $7, $8, $9, $10
     FROM (SELECT COALESCE($4::bigint, tidewheel_after($3::bigint)) AS due) AS d
+    WHERE $11 IS NULL OR EXISTS (SELECT FROM mark)
     ON CONFLICT (queue, id) DO UPDATE SET
         due = excluded.due, began = excluded.due, payload = excluded.payload,
         priority = excluded.priority, every = excluded.every, terms = excluded.terms,
@@ -297,3 +305,9 @@ SELECT tidewheel_now(), rules, spent FROM tidewheel_queues WHERE queue = $1 AND 
 /// Space, queue, the slots that were given away as they were, and as they are to be.
 pub(super) const SPEND: &str = "
 UPDATE tidewheel_queues SET spent = $4 WHERE queue = $1 AND lane = $2 AND spent = $3 RETURNING lane";
+
+/// Forgets some ids whose time is over.
+pub(super) const FORGET: &str = "
+DELETE FROM tidewheel_unique WHERE ctid = ANY (ARRAY(
+    SELECT ctid FROM tidewheel_unique WHERE until <= (SELECT tidewheel_now())
+    ORDER BY until LIMIT 8 FOR UPDATE SKIP LOCKED))";

@@ -47,6 +47,13 @@ CREATE TABLE IF NOT EXISTS tidewheel_queues (
     spent text NOT NULL DEFAULT '',
     PRIMARY KEY (queue, lane)
 );
+CREATE TABLE IF NOT EXISTS tidewheel_unique (
+    queue text NOT NULL,
+    id text NOT NULL,
+    until bigint NOT NULL,
+    PRIMARY KEY (queue, id)
+);
+CREATE INDEX IF NOT EXISTS tidewheel_unique_until ON tidewheel_unique (until);
 CREATE SEQUENCE IF NOT EXISTS tidewheel_fences;
 CREATE OR REPLACE FUNCTION tidewheel_now() RETURNS bigint LANGUAGE sql VOLATILE AS
     'SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint';

@@ -13,6 +13,9 @@ pub enum StoreError {
     TimedOut,
     /// The store takes no such task. Nothing was changed.
     Refused(String),
+    /// A task of this id was scheduled a while ago, and is
+    /// [unique for longer](crate::Task::unique_for). Nothing was changed.
+    Duplicate,
 }
 
 impl StoreError {
@@ -33,6 +36,7 @@ impl fmt::Display for StoreError {
             Self::Engine(error) => write!(f, "the engine failed: {error}"),
             Self::TimedOut => f.write_str("the engine did not answer in time"),
             Self::Refused(why) => write!(f, "the task is refused: {why}"),
+            Self::Duplicate => f.write_str("a task of this id was scheduled a while ago"),
         }
     }
 }

@@ -46,5 +46,10 @@ pub(crate) fn check(tasks: &[Task]) -> Result<(), StoreError> {
     if tasks.len() > TASKS_MAX {
         return Err(StoreError::refused("one call takes 10,000 tasks at most"));
     }
+    if tasks.iter().any(|task| task.terms.unique_for.is_some()) {
+        return Err(StoreError::refused(
+            "what is to be unique is scheduled alone",
+        ));
+    }
     tasks.iter().try_for_each(Task::check)
 }

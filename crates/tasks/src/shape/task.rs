@@ -16,6 +16,9 @@ const ID_MAX: usize = 200;
 /// Bytes that a payload may have: what NATS takes in one message by default, with room for headers.
 const PAYLOAD_MAX: usize = 900_000;
 
+/// The longest time for which an id is unique.
+const UNIQUE_MAX: Duration = Duration::from_secs(366 * 86_400);
+
 /// The due time of a task, by the engine's clock: at the end of the year 9999 at the latest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Due {
@@ -182,8 +185,21 @@ impl Task {
         self
     }
 
+    /// Makes its id unique for so long (rounded up to milliseconds; 366 days at most), counted by
+    /// the engine's clock from when it is scheduled. Until then another task of this id that is to
+    /// be unique too is refused as a [`Duplicate`](StoreError::Duplicate), in whatever process, and
+    /// also after this one has ended or was cancelled.
+    ///
+    /// A task that is not to be unique replaces the one of its id, as always. `schedule_many`
+    /// takes no task that is to be unique.
+    #[must_use]
+    pub fn unique_for(mut self, time: Duration) -> Self {
+        self.terms.unique_for = Some(Duration::from_millis(ticks(time)));
+        self
+    }
+
     /// Checks that stores take it: 1 to 200 bytes of id, 900,000 of payload, a period of a
-    /// millisecond or more, 64 bytes of queue.
+    /// millisecond or more, 64 bytes of queue, a year of being unique.
     ///
     /// # Errors
     ///
@@ -200,6 +216,10 @@ impl Task {
             .is_some_and(|period| period.as_millis() == 0)
         {
             return Err(StoreError::refused("a period is a millisecond at least"));
+        }
+        let is_short = |time: Duration| time <= UNIQUE_MAX;
+        if !self.terms.unique_for.is_none_or(is_short) {
+            return Err(StoreError::refused("an id is unique for 366 days at most"));
         }
         Ok(())
     }
@@ -232,6 +252,8 @@ mod tests {
                 "{queue:?}"
             );
         }
+        let unique = |time| Task::new("a", "").unique_for(time).check();
+        assert!(unique(UNIQUE_MAX).is_ok() && unique(Duration::MAX).is_err());
         assert!(Task::new("a", "").every(Duration::ZERO).check().is_err());
         let rounded = Task::new("a", "").every(Duration::from_micros(1001));
         assert_eq!(rounded.terms.every(), Some(Duration::from_millis(2)));

@@ -17,6 +17,8 @@ pub struct Terms {
     pub rhythm: Option<Rhythm>,
     /// Its queue; empty for the default queue.
     pub queue: String,
+    /// For how long its id is unique after it was scheduled, in whole milliseconds.
+    pub unique_for: Option<Duration>,
     /// The text that this program cannot read.
     unread: Option<Unread>,
 }
@@ -58,9 +60,13 @@ impl Terms {
                 value.clone_into(&mut self.queue);
                 Ok(())
             }
-            "every" => {
+            "every" | "unique" => {
                 let ms = value.parse().map_err(|_| format!("{line:?}"))?;
-                self.rhythm = Some(Rhythm::Every(Duration::from_millis(ms)));
+                let time = Duration::from_millis(ms);
+                match name {
+                    "every" => self.rhythm = Some(Rhythm::Every(time)),
+                    _ => self.unique_for = Some(time),
+                }
                 Ok(())
             }
             #[cfg(feature = "cron")]
@@ -95,8 +101,11 @@ impl Terms {
             Some(Rhythm::Cron(cron)) => Some(format!("cron={} {}", cron.zone(), cron.expression())),
             _ => None,
         };
-        let lines: Vec<_> = queue.into_iter().chain(rhythm).collect();
-        lines.join("\n")
+        let unique = self
+            .unique_for
+            .map(|time| format!("unique={}", time.as_millis()));
+        let lines = [queue, unique, rhythm];
+        lines.into_iter().flatten().collect::<Vec<_>>().join("\n")
     }
 
     /// The next run after one that was due at `began`, if it is `now`. What cannot be read has
@@ -173,7 +182,7 @@ mod tests {
     #[cfg(feature = "cron")]
     #[test]
     fn an_expression_comes_back_from_its_text() {
-        let text = "queue=mails\ncron=Europe/Berlin 0 9 * * MON-FRI";
+        let text = "queue=mails\nunique=7\ncron=Europe/Berlin 0 9 * * MON-FRI";
         let terms = Terms::read(None, Some(text));
         assert_eq!((&*terms.text(), terms.trouble()), (text, None));
         assert!(

@@ -13,6 +13,7 @@ use crate::store::{Ask, Failure};
 
 impl Table {
     pub(crate) fn claim(&mut self, ask: &Ask, now: Timestamp) -> Vec<Claim> {
+        self.forget(now);
         let due = now.plus(ask.lookahead);
         let room = |queue: &str| match ask.admits(queue) {
             true => self.room(queue, now, due),

@@ -10,11 +10,13 @@ mod limits;
 mod notes;
 mod order;
 pub(crate) mod row;
+mod unique;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use crate::shape::dead::DeadLetter;
+use crate::shape::error::StoreError;
 use crate::shape::queue::QueueRules;
 use crate::shape::rate::Spent;
 use crate::shape::task::{Due, Task};
@@ -22,6 +24,7 @@ use crate::shape::timestamp::Timestamp;
 
 use self::order::Order;
 use self::row::{Lease, Row};
+use self::unique::Unique;
 
 /// All tasks of one store.
 #[derive(Debug, Default)]
@@ -33,6 +36,7 @@ pub(crate) struct Table {
     rules: BTreeMap<String, QueueRules>,
     /// The slots of limited queues that were given away.
     spent: BTreeMap<String, Spent>,
+    unique: Unique,
     /// The latest fence.
     fence: u64,
     /// The ids of what has changed since [`take_touched`](Self::take_touched).
@@ -48,12 +52,19 @@ impl Table {
         }
     }
 
-    pub(crate) fn schedule(&mut self, task: Task, now: Timestamp) -> Timestamp {
+    /// An error if it is to be unique, and is not.
+    pub(crate) fn schedule(&mut self, task: Task, now: Timestamp) -> Result<Timestamp, StoreError> {
+        self.forget(now);
         let id = self.shared(&task.id);
+        if let Some(time) = task.terms.unique_for
+            && !self.mark(&id, time, now)
+        {
+            return Err(StoreError::Duplicate);
+        }
         let row = Row::of(task, now);
         let due = row.due;
         self.put(id, row);
-        due
+        Ok(due)
     }
 
     pub(crate) fn cancel(&mut self, id: &str) -> bool {

@@ -5,12 +5,17 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::Table;
 use crate::shape::queue::{QueueChange, QueueRules};
+use crate::shape::timestamp::Timestamp;
 
 /// The beginning of a queue's key.
 const QUEUE: &str = "\0queue/";
+
+/// That of an id that is unique for a while.
+const UNIQUE: &str = "\0unique/";
 
 impl Table {
     pub(crate) fn change_queue(&mut self, queue: &str, change: QueueChange) {
@@ -24,6 +29,23 @@ impl Table {
         self.touched.push(Arc::from(format!("{QUEUE}{queue}")));
     }
 
+    /// Forgets some notes whose time is over.
+    pub(super) fn forget(&mut self, now: Timestamp) {
+        let ids = self.unique.forget(now).into_iter();
+        let keys = ids.map(|id| Arc::from(format!("{UNIQUE}{id}")));
+        self.touched.extend(keys);
+    }
+
+    /// Makes an id unique for so long. `false` if it is already.
+    pub(super) fn mark(&mut self, id: &Arc<str>, time: Duration, now: Timestamp) -> bool {
+        let is_free = self.unique.until(id).is_none_or(|until| until <= now);
+        if is_free {
+            self.unique.put(Arc::clone(id), now.plus(time));
+            self.touched.push(Arc::from(format!("{UNIQUE}{id}")));
+        }
+        is_free
+    }
+
     pub(crate) fn queue_rules(&self) -> BTreeMap<String, QueueRules> {
         self.rules.clone()
     }
@@ -35,8 +57,13 @@ impl Table {
 
     /// The bytes of a note, if there is one.
     pub(crate) fn note(&self, key: &str) -> Option<Vec<u8>> {
-        let rules = self.rules.get(key.strip_prefix(QUEUE)?)?;
-        Some(rules.text().into_bytes())
+        let text = if let Some(queue) = key.strip_prefix(QUEUE) {
+            self.rules.get(queue)?.text()
+        } else {
+            let until = self.unique.until(key.strip_prefix(UNIQUE)?)?;
+            until.0.to_string()
+        };
+        Some(text.into_bytes())
     }
 
     /// Puts a note back that a journal has kept. What another version has written is left alone.
@@ -44,6 +71,9 @@ impl Table {
         let text = String::from_utf8_lossy(bytes);
         if let Some(queue) = key.strip_prefix(QUEUE) {
             self.rules.insert(queue.to_owned(), QueueRules::read(&text));
+        }
+        if let (Some(id), Ok(until)) = (key.strip_prefix(UNIQUE), text.parse()) {
+            self.unique.put(Arc::from(id), Timestamp(until));
         }
     }
 }

@@ -3,6 +3,7 @@
 mod queues;
 mod refusals;
 mod rhythms;
+mod unique;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,6 +48,8 @@ pub(crate) fn suite(store: &impl TaskStore, lease: Duration, pass: Pass<'_>) {
     suite.a_paused_queue_gives_no_claims_and_what_runs_goes_on();
     suite.a_limited_queue_gives_so_many_slots_in_each_period();
     suite.a_claim_that_goes_back_frees_its_slot();
+    suite.an_id_is_unique_for_a_while();
+    suite.of_many_that_schedule_a_unique_task_one_does();
     suite.any_name_of_a_queue_is_kept_or_refused();
     suite.any_id_and_payload_comes_back();
     suite.an_id_that_cannot_be_kept_is_refused_by_every_call();

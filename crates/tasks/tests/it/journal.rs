@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use tidewheel_scheduler::{Change, JournalError, MemoryJournal, Record};
 use tidewheel_tasks::{
-    Ask, Due, Failure, JournalStore, ManualClock, Priority, Rhythm, Task, TaskStore, wait,
+    Ask, Due, Failure, JournalStore, ManualClock, Priority, Rhythm, StoreError, Task, TaskStore,
+    wait,
 };
 
 use crate::common::{EPOCH, MS};
@@ -109,10 +110,13 @@ fn tasks_letters_attempts_and_fences_survive() {
     assert!(wait(store.fail(claim("fails"), retry)).is_ok());
     assert!(wait(store.fail(claim("dies"), Failure::dead("gone"))).is_ok());
     assert_eq!(wait(store.pause("mails")), Ok(()));
+    let unique = || Task::new("unique", "").after(MS(9000)).unique_for(MS(9000));
+    assert!(wait(store.schedule(unique())).is_ok());
     drop(store);
 
     let store = open(&journal, &clock);
     assert_eq!(wait(store.paused()), Ok(vec!["mails".to_owned()]));
+    assert_eq!(wait(store.schedule(unique())), Err(StoreError::Duplicate));
     let letters = wait(store.dead_letters(10)).expect("letters");
     assert_eq!((letters.len(), &*letters[0].error), (1, "gone"));
     let again = wait(store.claim(ask())).expect("claims");

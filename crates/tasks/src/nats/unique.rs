@@ -1,0 +1,53 @@
+//! An id that is unique for a while has a message, which goes when its time is over.
+//!
+//! It comes with the task, in one batch, and only if there is none.
+
+use std::time::Duration;
+
+use super::Inner;
+use super::order::number;
+use super::record::Says;
+use super::wire::{Letter, Put};
+use crate::shape::error::StoreError;
+use crate::shape::timestamp::Timestamp;
+
+/// The header that says until when.
+const UNTIL: &str = "Tw-Until";
+
+/// The number of tries, while others schedule the same id, and the pause after each.
+const TRIES: u32 = 20;
+const PAUSE: Duration = Duration::from_millis(10);
+
+impl Inner {
+    /// Keeps a task whose id is to be unique for so long. Returns its sequence.
+    pub(super) async fn put_unique(
+        &self,
+        id: &str,
+        letter: Letter,
+        (time, now): (Duration, Timestamp),
+    ) -> Result<u64, StoreError> {
+        let subject = self.subjects.unique(id);
+        // The stream counts in seconds.
+        let seconds = time.as_secs() + 1;
+        let mut after = 0;
+        for _ in 0..TRIES {
+            let mark = Letter::new(subject.clone())
+                .header(UNTIL, now.plus(time).0)
+                .header("Nats-TTL", format_args!("{seconds}s"))
+                .expecting(after);
+            let record = self.record_anyway(id, Says::Over);
+            let batch = vec![mark, record, letter.clone()];
+            if let Put::Kept(sequence) = self.wire.put_all(batch).await? {
+                return Ok(sequence);
+            }
+            let mark = self.wire.last(&subject).await?;
+            let until = mark.as_ref().and_then(|mark| number(&mark.headers, UNTIL));
+            if until.is_some_and(|until| Timestamp(until) > now) {
+                return Err(StoreError::Duplicate);
+            }
+            after = mark.map_or(0, |mark| mark.sequence);
+            tokio::time::sleep(PAUSE).await;
+        }
+        Err(StoreError::engine("the id is scheduled all the time"))
+    }
+}
