@@ -102,7 +102,12 @@ pub(crate) fn as_lines(users: &Users) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use tidewheel_oracle::Dice;
+
     use super::*;
+    use crate::config::{Settings, rewritten};
 
     #[test]
     fn users_are_written_and_read_back() {
@@ -112,6 +117,77 @@ mod tests {
         let users =
             from_lines(text.as_bytes(), "users.acl", false, Users::default()).expect("sound");
         assert_eq!(String::from_utf8(as_lines(&users)).expect("text"), text);
+    }
+
+    /// `%RW~* ~a` was written as `~* ~a`, which is no rule.
+    #[test]
+    fn whatever_rules_are_accepted_are_read_back() {
+        const STARTS: [&str; 14] = [
+            "~", "%R~", "%W~", "%RW~", "&", "+get|", "+select|", "+module|", "-", ">", "(~", "(&",
+            "(%R~", "(+get ~",
+        ];
+        const WORDS: [&str; 18] = [
+            "on",
+            "off",
+            "nopass",
+            "reset",
+            "+@read",
+            "-@write",
+            "allkeys",
+            "resetkeys",
+            "&*",
+            "~*",
+            "%R~*",
+            "%W~*",
+            "%RW~*",
+            "+@all",
+            "skip-sanitize-payload",
+            "clearselectors",
+            "(+@all ~* &*)",
+            "(%R~* %W~* ~a)",
+        ];
+        const LETTERS: &[u8] = b"\"'\\#()<>!+-~&%* ax0\n\x0b\0\xff\xc2\xa0";
+        let name = |dice: &mut Dice| -> Vec<u8> {
+            let letters = (0..1 + dice.below(3_usize)).map(|_| match dice.once_in(2) {
+                true => dice.below(256_usize) as u8,
+                false => *dice.pick(LETTERS),
+            });
+            letters.collect()
+        };
+        let rule = |dice: &mut Dice| {
+            if dice.once_in(3) {
+                return dice.pick(&WORDS).as_bytes().to_vec();
+            }
+            let start = *dice.pick(&STARTS);
+            let end = if start.starts_with('(') { ")" } else { "" };
+            [start.as_bytes(), &name(dice), end.as_bytes()].concat()
+        };
+        let (mut dice, mut accepted) = (Dice::new(7), 0);
+        for _ in 0..300 {
+            let mut users = Users::default();
+            for _ in 0..20 {
+                let who = name(&mut dice);
+                for _ in 0..3 {
+                    let rule = rule(&mut dice);
+                    accepted += usize::from(users.set(&who, [&rule[..]], false).is_ok());
+                }
+            }
+            let lines = as_lines(&users);
+            let shown = lines.escape_ascii();
+            let read = from_lines(&lines, "f", false, Users::default());
+            let read = read.unwrap_or_else(|why| panic!("{why}: {shown}"));
+            assert_eq!(
+                as_lines(&read).escape_ascii().to_string(),
+                shown.to_string()
+            );
+            let settings = Settings {
+                users: Arc::new(users),
+                ..Settings::default()
+            };
+            // It is compared there with what is in force.
+            rewritten("", &settings).unwrap_or_else(|why| panic!("{why:?}: {shown}"));
+        }
+        assert!(accepted > 5_000, "{accepted}");
     }
 
     #[test]

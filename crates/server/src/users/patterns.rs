@@ -123,6 +123,8 @@ impl KeyPatterns {
             let start = match (pattern.reads, pattern.writes) {
                 (true, false) => &b"%R~"[..],
                 (false, true) => b"%W~",
+                // By itself `~*` is the rule behind which there are no others.
+                _ if pattern.pattern == b"*" => b"%RW~",
                 _ => b"~",
             };
             [start, &pattern.pattern].concat()
