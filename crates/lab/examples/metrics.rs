@@ -5,8 +5,8 @@ use std::{error::Error, net::TcpListener, time::Duration};
 
 use metrics_exporter_prometheus::PrometheusBuilder as Exporter;
 use tidewheel::Cache;
-use tidewheel_scheduler::{CatchUp, Outcome, Scheduler};
-use tidewheel_tasks::{MemoryStore, Task, TaskStore, Worker, wait};
+use tidewheel_scheduler::{CatchUp, Scheduler};
+use tidewheel_tasks::{MemoryStore, Outcome, Task, TaskStore, Worker, wait};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let port = std::env::args().nth(1).ok_or("which port?")?.parse()?;

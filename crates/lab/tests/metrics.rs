@@ -87,7 +87,6 @@ tests:
   - interval: 1m
     input_series:
       - { series: 'tidewheel_tasks_dead_total{worker="mails"}', values: '0x4 1x20' }
-      - { series: 'tidewheel_scheduler_dead{scheduler="jobs"}', values: '3x25' }
       - { series: 'tidewheel_expiry_lateness_seconds_bucket{cache="pages",le="0.032768"}', values: '0+9x4 36x20' }
       - { series: 'tidewheel_expiry_lateness_seconds_bucket{cache="pages",le="0.065536"}', values: '0+9x25' }
       - { series: 'tidewheel_expiry_lateness_seconds_bucket{cache="pages",le="+Inf"}', values: '0+9x25' }

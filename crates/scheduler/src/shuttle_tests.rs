@@ -11,7 +11,7 @@ use shuttle::thread;
 use tidewheel_time::Alarm;
 
 use crate::core::tasks::Due;
-use crate::drive::queue::{Queue, Taken};
+use crate::drive::queue::Queue;
 use crate::drive::shards::Shards;
 
 const RANDOM_RUNS: usize = 5000;
@@ -143,9 +143,7 @@ fn a_timing_thread_that_found_no_room_is_told_when_there_is() {
         let worker = {
             let queue = Arc::clone(&queue);
             thread::spawn(move || {
-                let Some(Taken::Job { wake_timing, .. }) = queue.take() else {
-                    panic!("a job waits");
-                };
+                let (_, wake_timing) = queue.take().expect("a task waits");
                 queue.done();
                 wake_timing
             })
@@ -201,25 +199,6 @@ fn due(value: u64) -> Due<u64, u64> {
     }
 }
 
-/// A worker that passes every run on to `ends`, and executes the ends that come back.
-fn work(queue: &Queue<u64, u64>, pass_on: impl Fn()) -> u64 {
-    let mut ends = 0;
-    while let Some(taken) = queue.take() {
-        match taken {
-            Taken::Job { .. } => {
-                queue.defer();
-                pass_on();
-                queue.done();
-            }
-            Taken::End(end) => {
-                end();
-                ends += 1;
-            }
-        }
-    }
-    ends
-}
-
 #[test]
 fn a_worker_that_found_too_many_unfinished_runs_goes_on_when_one_ends() {
     check(|| {
@@ -229,54 +208,30 @@ fn a_worker_that_found_too_many_unfinished_runs_goes_on_when_one_ends() {
         let workers: Vec<_> = (0..2)
             .map(|_| {
                 let (queue, passed) = (Arc::clone(&queue), passed.clone());
-                thread::spawn(move || work(&queue, || passed.send(()).expect("received")))
+                thread::spawn(move || {
+                    while queue.take().is_some() {
+                        queue.defer();
+                        passed.send(()).expect("received");
+                        queue.done();
+                    }
+                })
             })
             .collect();
         drop(passed);
         let mut ended = 0;
         while ended < 2 {
-            // An executor that acknowledges, as soon as there is something.
+            // A runtime that ends futures, as soon as there is one.
             if runs.try_recv().is_ok() {
-                let of_end = Arc::clone(&queue);
-                let end = queue.end(Box::new(move || of_end.ended()));
-                assert!(end.is_ok(), "the queue is open");
+                queue.ended();
                 ended += 1;
             } else {
                 thread::yield_now();
             }
         }
         queue.close();
-        let ends: u64 = workers
-            .into_iter()
-            .map(|worker| worker.join().expect("no panic"))
-            .sum();
-        assert_eq!((ends, queue.load()), (2, (0, 0, 0)));
-    });
-}
-
-#[test]
-fn the_end_of_a_run_is_written_once_while_the_queue_closes() {
-    check(|| {
-        let queue = Arc::new(Queue::<u64, u64>::new(8, 8));
-        queue.defer();
-        let worker = {
-            let queue = Arc::clone(&queue);
-            thread::spawn(move || work(&queue, || ()))
-        };
-        let acknowledging = {
-            let queue = Arc::clone(&queue);
-            thread::spawn(move || {
-                let of_end = Arc::clone(&queue);
-                if let Err(end) = queue.end(Box::new(move || of_end.ended())) {
-                    end();
-                    return 1;
-                }
-                0
-            })
-        };
-        queue.close();
-        let here = acknowledging.join().expect("no panic");
-        let there = worker.join().expect("no panic");
-        assert_eq!((here + there, queue.load()), (1, (0, 0, 0)));
+        for worker in workers {
+            worker.join().expect("no panic");
+        }
+        assert_eq!(queue.load(), (0, 0, 0));
     });
 }

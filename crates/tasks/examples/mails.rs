@@ -2,17 +2,17 @@
 //! for one machine. For many it is `PostgresStore::connect(url, "mails")` or a `NatsStore`, and
 //! each machine starts such a worker.
 //!
-//! `cargo run -p tidewheel-tasks --features embedded --example mails`
+//! `cargo run -p tidewheel-tasks --example mails`
 
 use std::sync::Arc;
 use std::thread::sleep;
 use std::time::Duration;
 
-use tidewheel_tasks::{EmbeddedStore, Priority, Task, TaskStore, Worker, wait};
+use tidewheel_tasks::{FileStore, Priority, Task, TaskStore, Worker, wait};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = std::env::temp_dir().join("tidewheel-example-mails.redb");
-    let store = Arc::new(EmbeddedStore::open(&path)?);
+    let store = Arc::new(FileStore::open(&path)?);
     // Strict: the engine is asked before each run, so what was cancelled does not run.
     let worker = Worker::builder(Arc::clone(&store))
         .strict(true)

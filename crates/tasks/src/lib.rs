@@ -1,9 +1,9 @@
-//! Tasks for many machines: a coarse engine keeps them, a fine wheel runs them.
+//! Durable tasks, on one machine or many: a coarse engine keeps them, a fine wheel runs them.
 //!
-//! An engine that you already run ([`TaskStore`]: NATS JetStream, Postgres, or a file for one
-//! machine) keeps the tasks. Each [`Worker`] *claims* those that become due within the next
-//! seconds, holds them in a local timing wheel, and runs each at its millisecond. It tells the
-//! engine afterwards. So an engine that fails over for a few seconds delays nothing.
+//! An engine ([`TaskStore`]: a file for one machine, Postgres, NATS JetStream) keeps the tasks.
+//! Each [`Worker`] *claims* those that become due within the next seconds, holds them in a local
+//! timing wheel, and runs each at its millisecond. It tells the engine afterwards. So an engine
+//! that fails over for a few seconds delays nothing.
 //!
 //! ```
 //! use std::sync::{Arc, mpsc};
@@ -22,6 +22,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! [`Jobs`] has keys and values of a program's own types, over any store.
+//!
 //! # What is promised
 //!
 //! - **Never early**, by the engine's clock. A worker's wall clock decides nothing.
@@ -31,7 +33,7 @@
 //!   the same id. An engine refuses the end of a run whose fence is no longer the latest. Handlers
 //!   can pass it on.
 //! - **Retried** with back-off and jitter as [`Retry`] says; after the last attempt a task is a
-//!   [dead letter](DeadLetter).
+//!   [dead letter](DeadLetter). A run ends when its handler does, or when its [`Ack`] says so.
 //! - **Periodic tasks survive**: the next run is filed in the same step in which the engine learns
 //!   of the end of this one. They run each period, or at the times of a `Cron` expression in a time
 //!   zone.
@@ -46,12 +48,14 @@
 //!
 //! This section is for those who change the crate. From the top down:
 //!
+//! - `typed/`: keys and values of a program's own types, over a store.
 //! - `worker/`: the engine loop, the claims that are held, what happens when the wheel fires.
 //! - `postgres/`, `nats/`: stores on engines, behind features.
-//! - `memory.rs`, `embedded.rs`: stores over the table, without a disk and with a journal of the
-//!   scheduler's. `table/` is tasks of one process in an engine's time.
+//! - `memory.rs`, `file/`: stores over the table, without a disk and with a journal in a file.
+//!   `table/` is tasks of one process in an engine's time.
 //! - `engine_clock.rs`: what time it is by the engine's clock, without asking it.
-//! - `store.rs`: what an engine must do. `shape/`: task, claim, fence, dead letter, time, error.
+//! - `store.rs`: what an engine must do. `shape/`: task, claim, fence, dead letter, time, error;
+//!   how a run ends, and when it is tried again.
 //!
 //! **One task's way.**
 //!
@@ -101,8 +105,9 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-mod embedded;
 mod engine_clock;
+#[cfg(feature = "file")]
+mod file;
 mod memory;
 #[cfg(feature = "nats")]
 mod nats;
@@ -111,12 +116,16 @@ mod postgres;
 mod shape;
 mod store;
 mod table;
+mod typed;
 mod wait;
 mod worker;
 
-#[cfg(feature = "embedded")]
-pub use embedded::EmbeddedStore;
-pub use embedded::JournalStore;
+/// What tests of crashes have instead of a file.
+#[cfg(feature = "file")]
+#[doc(hidden)]
+pub use file::journal;
+#[cfg(feature = "file")]
+pub use file::{FileStore, Salvaged};
 pub use memory::MemoryStore;
 #[cfg(feature = "nats")]
 pub use nats::{NatsBuilder, NatsStore};
@@ -127,17 +136,23 @@ pub use shape::claim::{Claim, Fence, Verdict};
 pub use shape::cron::Cron;
 pub use shape::dead::DeadLetter;
 pub use shape::error::StoreError;
+pub use shape::outcome::{IntoOutcome, Outcome};
+pub use shape::pending::Pending;
 pub use shape::queue::{QueueChange, QueueRules};
 pub use shape::rate::Rate;
+pub use shape::retry::Retry;
 pub use shape::rhythm::Rhythm;
 pub use shape::task::{Due, Priority, Task};
 pub use shape::terms::Terms;
 pub use shape::timestamp::Timestamp;
 pub use store::{Ask, Failure, TaskStore, Wake};
-pub use tidewheel_scheduler::{
-    Clock, Error, IntoOutcome, ManualClock, Outcome, Retry, SystemClock,
-};
+pub use tidewheel_scheduler::{Clock, Error, ManualClock, SystemClock};
+pub use typed::codec::{Codec, Key};
+#[cfg(feature = "serde")]
+pub use typed::json::Json;
+pub use typed::{Job, Jobs, PendingJob};
 pub use wait::wait;
+pub use worker::ack::Ack;
 pub use worker::builder::{RunFuture, WorkerBuilder};
 pub use worker::manual::ManualWorker;
 pub use worker::run::Run;

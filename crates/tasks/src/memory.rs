@@ -11,6 +11,7 @@ use crate::shape::claim::{Claim, Verdict};
 use crate::shape::dead::DeadLetter;
 use crate::shape::error::StoreError;
 use crate::shape::many;
+use crate::shape::pending::Pending;
 use crate::shape::queue::{QueueChange, QueueRules};
 use crate::shape::task::{Due, Task, check_id};
 use crate::shape::timestamp::Timestamp;
@@ -82,6 +83,13 @@ impl MemoryStore {
         self.len() == 0
     }
 
+    /// Looks at tasks, pending or claimed, in the order of their ids: so many at most, those after
+    /// the given id.
+    #[must_use]
+    pub fn list(&self, after: Option<&str>, most: usize) -> Vec<Pending> {
+        self.lock().table.list(after, most)
+    }
+
     fn lock(&self) -> MutexGuard<'_, Inside> {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -139,6 +147,19 @@ impl TaskStore for MemoryStore {
         });
         self.wake();
         ready(answer.into_inner().and_then(|kept: Result<_, _>| kept))
+    }
+
+    fn ensure(&self, task: Task) -> impl Future<Output = Result<bool, StoreError>> + Send {
+        if let Err(refused) = task.check() {
+            return ready(Err(refused));
+        }
+        let answer = self.step(|table, now| table.ensure(task, now));
+        self.wake();
+        ready(answer.into_inner().and_then(|kept| kept))
+    }
+
+    fn look(&self, id: &str) -> impl Future<Output = Result<Option<Pending>, StoreError>> + Send {
+        self.step_of(id, |table, _| table.look(id))
     }
 
     fn cancel(&self, id: &str) -> impl Future<Output = Result<bool, StoreError>> + Send {

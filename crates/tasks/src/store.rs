@@ -9,6 +9,7 @@ use crate::shape::claim::{Claim, Verdict};
 use crate::shape::dead::DeadLetter;
 use crate::shape::error::StoreError;
 use crate::shape::many;
+use crate::shape::pending::Pending;
 use crate::shape::queue::{QueueChange, QueueRules};
 use crate::shape::rate::Rate;
 use crate::shape::task::{Due, Task};
@@ -89,7 +90,7 @@ impl Failure {
 /// is called from any thread, and never waits.
 pub type Wake = Arc<dyn Fn() + Send + Sync>;
 
-/// An engine that keeps tasks. `NatsStore`, `PostgresStore`, `EmbeddedStore` and
+/// An engine that keeps tasks. `NatsStore`, `PostgresStore`, `FileStore` and
 /// [`MemoryStore`](crate::MemoryStore) are such; the tests of this crate have a suite that each of
 /// them passes.
 ///
@@ -125,6 +126,27 @@ pub trait TaskStore: Send + Sync + 'static {
             }
             Ok(dues)
         }
+    }
+
+    /// Keeps a periodic task, unless there is one of its id with the same rhythm: that goes on as
+    /// it is. Any other task of the id is replaced. Tells whether it was kept. For the start of a
+    /// program. If two programs start at the same time, both may keep theirs: the later one counts.
+    fn ensure(&self, task: Task) -> impl Future<Output = Result<bool, StoreError>> + Send {
+        async move {
+            task.check()?;
+            let there = self.look(&task.id).await?;
+            if there.is_some_and(|there| there.terms.rhythm == task.terms.rhythm) {
+                return Ok(false);
+            }
+            self.schedule(task).await?;
+            Ok(true)
+        }
+    }
+
+    /// Looks at a task, pending or claimed. The default is a store that cannot.
+    fn look(&self, id: &str) -> impl Future<Output = Result<Option<Pending>, StoreError>> + Send {
+        let _ = id;
+        std::future::ready(Err(StoreError::refused("this store cannot look at a task")))
     }
 
     /// Ends a task, pending or claimed. `false` if there was none. If it returned `true` before the
@@ -307,6 +329,14 @@ impl<S: TaskStore> TaskStore for Arc<S> {
         tasks: Vec<Task>,
     ) -> impl Future<Output = Result<Vec<Timestamp>, StoreError>> + Send {
         (**self).schedule_many(tasks)
+    }
+
+    fn ensure(&self, task: Task) -> impl Future<Output = Result<bool, StoreError>> + Send {
+        (**self).ensure(task)
+    }
+
+    fn look(&self, id: &str) -> impl Future<Output = Result<Option<Pending>, StoreError>> + Send {
+        (**self).look(id)
     }
 
     fn cancel(&self, id: &str) -> impl Future<Output = Result<bool, StoreError>> + Send {

@@ -90,21 +90,6 @@ impl<K, V, S> Builder<K, V, S> {
         self.in_flight = runs;
         self
     }
-
-    /// The same options for other tasks.
-    pub(crate) fn retyped<L, W, T>(self, hasher: impl FnOnce(S) -> T) -> Builder<L, W, T> {
-        Builder {
-            name: self.name,
-            workers: self.workers,
-            queue: self.queue,
-            back_pressure: self.back_pressure,
-            shards: self.shards,
-            in_flight: self.in_flight,
-            clock: self.clock,
-            hasher: hasher(self.hasher),
-            tasks: PhantomData,
-        }
-    }
 }
 
 impl<K, V, S: BuildHasher + Clone> Builder<K, V, S> {
@@ -156,7 +141,17 @@ impl<K, V, S: BuildHasher + Clone> Builder<K, V, S> {
     /// Sets another hasher.
     #[must_use]
     pub fn hasher<T: BuildHasher + Clone>(self, hasher: T) -> Builder<K, V, T> {
-        self.retyped(|_| hasher)
+        Builder {
+            name: self.name,
+            workers: self.workers,
+            queue: self.queue,
+            back_pressure: self.back_pressure,
+            shards: self.shards,
+            in_flight: self.in_flight,
+            clock: self.clock,
+            hasher,
+            tasks: PhantomData,
+        }
     }
 
     /// Starts the timing thread and the workers. `handler` runs on them, and may call the scheduler
@@ -175,29 +170,12 @@ impl<K, V, S: BuildHasher + Clone> Builder<K, V, S> {
         V: Send + 'static,
         S: Send + Sync + 'static,
     {
-        let handler = move |handle: &Handle<K, V, S>, run, _| handler(handle, run);
-        self.start_filled(handler, |_| Ok(()))
-    }
-
-    /// Starts it as [`start`](Self::start) does, after `fill` has set tasks: no handler runs before
-    /// it is done. The handler gets the deadline too, in ticks.
-    pub(crate) fn start_filled(
-        self,
-        handler: impl Fn(&Handle<K, V, S>, Run<K, V>, u64) + Send + Sync + 'static,
-        fill: impl FnOnce(&Handle<K, V, S>) -> Result<(), Error>,
-    ) -> Result<Scheduler<K, V, S>, Error>
-    where
-        K: Hash + Eq + Send + 'static,
-        V: Send + 'static,
-        S: Send + Sync + 'static,
-    {
         if self.workers == 0 || self.workers > WORKERS_MAX {
             return Err(Error::Config("the number of workers lies in 1..=4096"));
         }
         let (name, workers) = (self.name.clone(), self.workers);
         let inner = self.inner(boxed(handler), None)?;
         let handle = Handle::of(inner);
-        fill(&handle)?;
         let threads = Threads::start(handle.inner(), &name, workers)?;
         Ok(Scheduler::new(handle, threads))
     }
@@ -217,21 +195,8 @@ impl<K, V, S: BuildHasher + Clone> Builder<K, V, S> {
     where
         K: Hash + Eq,
     {
-        let handler = move |handle: &Handle<K, V, S>, run, _| handler(handle, run);
-        self.manual_filled(clock, handler, |_| Ok(()))
-    }
-
-    /// Makes a [`manual`](Self::manual) one, with what [`start_filled`](Self::start_filled) adds.
-    pub(crate) fn manual_filled(
-        self,
-        clock: &ManualClock,
-        handler: impl Fn(&Handle<K, V, S>, Run<K, V>, u64) + Send + Sync + 'static,
-        fill: impl FnOnce(&Handle<K, V, S>) -> Result<(), Error>,
-    ) -> Result<Scheduler<K, V, S>, Error> {
         let inner = self.inner(boxed(handler), Some(clock.clone()))?;
-        let handle = Handle::of(inner);
-        fill(&handle)?;
-        Ok(Scheduler::new(handle, Threads::default()))
+        Ok(Scheduler::new(Handle::of(inner), Threads::default()))
     }
 
     fn inner(
@@ -269,7 +234,7 @@ impl<K, V, S: BuildHasher + Clone> Builder<K, V, S> {
 
 /// The user's handler as the scheduler's threads call it: each call gets a handle.
 fn boxed<K, V, S>(
-    handler: impl Fn(&Handle<K, V, S>, Run<K, V>, u64) + Send + Sync + 'static,
+    handler: impl Fn(&Handle<K, V, S>, Run<K, V>) + Send + Sync + 'static,
 ) -> Box<Handler<K, V, S>> {
-    Box::new(move |inner, run, deadline| handler(&Handle::of(Arc::clone(inner)), run, deadline))
+    Box::new(move |inner, run| handler(&Handle::of(Arc::clone(inner)), run))
 }

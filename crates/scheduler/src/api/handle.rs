@@ -317,7 +317,6 @@ impl<K: Hash + Eq, V, S: BuildHasher> Handle<K, V, S> {
             recalled: counted.recalled,
             missed: counts.missed,
             lateness: counters.lateness.read(),
-            ..Stats::default()
         }
     }
 

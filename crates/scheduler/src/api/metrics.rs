@@ -15,27 +15,25 @@ use crate::ground::sync::lock;
 type Told<T> = (&'static str, fn(&Stats) -> T, &'static str);
 
 #[rustfmt::skip] // A line for each.
-const COUNTERS: [Told<u64>; 11] = [
+const COUNTERS: [Told<u64>; 10] = [
     ("tidewheel_scheduler_set_total", |s| s.set, "Calls that set a task, new or replaced."),
     ("tidewheel_scheduler_moved_total", |s| s.moved, "Calls that moved a task."),
     ("tidewheel_scheduler_removed_total", |s| s.removed, "Tasks that were removed before their time."),
     ("tidewheel_scheduler_fired_total", |s| s.fired, "Tasks whose time has come."),
     ("tidewheel_scheduler_completed_total", |s| s.completed, "Handlers that came back."),
     ("tidewheel_scheduler_panicked_total", |s| s.panicked, "Handlers that panicked."),
-    ("tidewheel_scheduler_failed_total", |s| s.failed, "Runs of jobs that failed, and async runs that panicked or were dropped."),
-    ("tidewheel_scheduler_retried_total", |s| s.retried, "Failed runs of jobs that are tried again."),
+    ("tidewheel_scheduler_failed_total", |s| s.failed, "Async runs that panicked or were dropped."),
     ("tidewheel_scheduler_dropped_total", |s| s.dropped, "Tasks dropped because the queue was full."),
     ("tidewheel_scheduler_recalled_total", |s| s.recalled, "Periodic runs not begun, because their task was removed first."),
     ("tidewheel_scheduler_missed_total", |s| s.missed, "Periodic runs left out because they were too late."),
 ];
 
 #[rustfmt::skip] // A line for each.
-const GAUGES: [Told<usize>; 5] = [
+const GAUGES: [Told<usize>; 4] = [
     ("tidewheel_scheduler_pending", |s| s.pending, "Tasks that wait for their time."),
     ("tidewheel_scheduler_queued", |s| s.queued, "Tasks that are due and wait for a worker."),
     ("tidewheel_scheduler_running", |s| s.running, "Handlers that run."),
     ("tidewheel_scheduler_deferred", |s| s.deferred, "Runs that go on after their handler."),
-    ("tidewheel_scheduler_dead", |s| s.dead, "Dead letters."),
 ];
 
 const LATENESS: &str = "tidewheel_scheduler_lateness_seconds";
@@ -51,16 +49,12 @@ impl<K: Hash + Eq, V, S: BuildHasher> Handle<K, V, S> {
     /// [README](https://github.com/tidewheel/tidewheel/blob/main/crates/scheduler/README.md#metrics)
     /// lists them.
     pub fn publish_metrics(&self) {
-        self.publish(|| self.stats());
-    }
-
-    pub(crate) fn publish(&self, stats: impl FnOnce() -> Stats) {
         let (name, last) = &self.inner().published;
         let (stats, before) = {
             // Read under the lock, so that readings follow each other. The recorder is the user's
             // code, and is told after.
             let mut last = lock(last);
-            let stats = stats();
+            let stats = self.stats();
             let counts = COUNTERS.map(|(_, read, _)| read(&stats)).to_vec();
             let before = mem::replace(&mut *last, (counts, stats.lateness.clone()));
             (stats, before)

@@ -52,8 +52,8 @@ pub struct Stopped<K, V> {
     /// Tasks that did not run: key, value, and how long they had to wait. That is zero if their
     /// time had come.
     pub pending: Vec<(K, V, Duration)>,
-    /// Handlers that were still running when the limit was reached, durable runs whose
-    /// [`Ack`](crate::Ack) was held, and futures of async handlers. They run on.
+    /// Handlers that were still running when the limit was reached, and futures of async handlers.
+    /// They run on.
     pub running: usize,
 }
 

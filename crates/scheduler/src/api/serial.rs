@@ -10,9 +10,7 @@ use crate::ground::error::Error;
 
 /// A key for tasks that have none: a number that nobody else has got.
 ///
-/// [`Handle::add`], [`DurableHandle::add`](crate::DurableHandle::add) and `TaskStream::add` give
-/// one to each task. The serials of a durable scheduler are unique in its journal, across restarts
-/// too; all others are unique in this process.
+/// [`Handle::add`] and `TaskStream::add` give one to each task. It is unique in this process.
 ///
 /// ```
 /// use std::time::Duration;

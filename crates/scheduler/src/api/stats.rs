@@ -19,16 +19,10 @@ pub struct Stats {
     pub queued: usize,
     /// Handlers that are running.
     pub running: usize,
-    /// Runs that go on after their handler: of durable jobs whose [`Ack`](crate::Ack) somebody
-    /// holds, and futures of async handlers.
+    /// Runs that go on after their handler: futures of async handlers.
     pub deferred: usize,
-    /// Dead letters.
-    pub dead: usize,
-    /// Runs of durable jobs that failed; futures of other async handlers that panicked, or that
-    /// their runtime dropped.
+    /// Futures of async handlers that panicked, or that their runtime dropped.
     pub failed: u64,
-    /// The number of those that are retried.
-    pub retried: u64,
     /// Calls that set a task, a replaced one included.
     pub set: u64,
     /// Calls that moved a task.

@@ -30,9 +30,7 @@ const RECORDS_PER_HOLD: u32 = 128;
 
 /// The user's handler. It gets its [`Handle`](crate::Handle) from the builder, which makes one of
 /// these.
-///
-/// Its last argument is the deadline, in ticks.
-pub(crate) type Handler<K, V, S> = dyn Fn(&Arc<Inner<K, V, S>>, Run<K, V>, u64) + Send + Sync;
+pub(crate) type Handler<K, V, S> = dyn Fn(&Arc<Inner<K, V, S>>, Run<K, V>) + Send + Sync;
 
 /// The counters that are not kept in the shards.
 ///
@@ -251,7 +249,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
                 late,
                 missed: due.missed,
             };
-            (self.handler)(self, run, due.deadline);
+            (self.handler)(self, run);
         });
         IS_WORKER.set(was_worker);
         let count = match outcome {

@@ -15,26 +15,19 @@ pub enum BackPressure {
     /// room.
     #[default]
     RunLate,
-    /// The same, and a call that sets a task waits until there is room. Handlers do not wait. Nor
-    /// do calls of the handle that the handler of a durable job gets, from whichever thread or
-    /// future. Nobody waits while as many runs are unfinished as
-    /// [`in_flight`](crate::DurableBuilder::in_flight) allows and somebody holds an
-    /// [`Ack`](crate::Ack) among them: the caller may be the one that has to settle it. What is set
-    /// without waiting is pending, so only the callers bound how much that is, as under `RunLate`.
+    /// The same, and a call that sets a task waits until there is room. Handlers do not wait.
+    /// Nobody waits while as many runs are unfinished as [`in_flight`](crate::Builder::in_flight)
+    /// allows and a future is among them: the caller may be that future. What is set without
+    /// waiting is pending, so only the callers bound how much that is, as under `RunLate`.
     Wait,
     /// Due tasks that do not fit are dropped and counted. Their `Drop` runs on the timing thread,
     /// so it should be cheap.
     Drop,
 }
 
-/// The end of a run that its handler has passed on: to be called once, by a worker.
-pub(crate) type End = Box<dyn FnOnce() + Send>;
-
-/// The jobs that wait, and the counts of workers and runs.
+/// The tasks that wait, and the counts of workers and runs.
 struct State<K, V> {
-    jobs: VecDeque<Due<K, V>>,
-    /// Runs that have ended elsewhere: not more than are `deferred`.
-    ends: VecDeque<End>,
+    tasks: VecDeque<Due<K, V>>,
     /// Handlers that are running.
     running: usize,
     /// Runs that go on after their handler.
@@ -51,32 +44,22 @@ pub(crate) struct Queue<K, V> {
     capacity: usize,
     /// The bound of unfinished runs, deferred ones included.
     runs_max: usize,
-    /// A job has come, or none will.
+    /// A task has come, or none will.
     work: Condvar,
-    /// A job was taken out of a full queue, the workers wait for an `Ack`, or the queue was closed.
+    /// A task was taken out of a full queue, the workers wait for a future, or the queue was
+    /// closed.
     room: Condvar,
     /// Signals that nothing waits and nothing runs.
     idle: Condvar,
 }
 
-/// A worker's next action.
-pub(crate) enum Taken<K, V> {
-    Job {
-        job: Due<K, V>,
-        /// The timing thread waits for room, and there is enough now.
-        wake_timing: bool,
-    },
-    End(End),
-}
-
 impl<K, V> State<K, V> {
     fn is_idle(&self) -> bool {
-        self.running + self.deferred == 0 && self.jobs.is_empty()
+        self.running + self.deferred == 0 && self.tasks.is_empty()
     }
 
-    /// True if as many runs are unfinished as may be, and somebody outside of the workers has to
-    /// end one of them.
-    fn hangs_on_an_ack(&self, runs_max: usize) -> bool {
+    /// True if as many runs are unfinished as may be, and a future has to end one of them.
+    fn hangs_on_a_future(&self, runs_max: usize) -> bool {
         self.deferred > 0 && self.running + self.deferred >= runs_max
     }
 }
@@ -86,8 +69,7 @@ impl<K, V> Queue<K, V> {
         Self {
             runs_max,
             state: Mutex::new(State {
-                jobs: VecDeque::new(),
-                ends: VecDeque::new(),
+                tasks: VecDeque::new(),
                 running: 0,
                 deferred: 0,
                 closed: false,
@@ -100,21 +82,21 @@ impl<K, V> Queue<K, V> {
         }
     }
 
-    /// The number of jobs that still fit. If none does, the timing thread is woken when the queue
+    /// The number of tasks that still fit. If none does, the timing thread is woken when the queue
     /// is half empty.
     pub(crate) fn room(&self) -> usize {
         let mut state = lock(&self.state);
-        let room = self.capacity - state.jobs.len().min(self.capacity);
+        let room = self.capacity - state.tasks.len().min(self.capacity);
         state.starved = room == 0;
         room
     }
 
-    /// Adds jobs while there is room and returns what did not fit in `jobs`.
-    pub(crate) fn push(&self, jobs: &mut Vec<Due<K, V>>) {
+    /// Adds tasks while there is room and returns what did not fit in `tasks`.
+    pub(crate) fn push(&self, tasks: &mut Vec<Due<K, V>>) {
         let mut state = lock(&self.state);
-        let room = self.capacity - state.jobs.len().min(self.capacity);
-        let count = jobs.len().min(room);
-        state.jobs.extend(jobs.drain(..count));
+        let room = self.capacity - state.tasks.len().min(self.capacity);
+        let count = tasks.len().min(room);
+        state.tasks.extend(tasks.drain(..count));
         drop(state);
         match count {
             0 => {}
@@ -123,32 +105,30 @@ impl<K, V> Queue<K, V> {
         }
     }
 
-    /// Waits for something to do; `None` when nothing will come any more.
-    pub(crate) fn take(&self) -> Option<Taken<K, V>> {
+    /// Waits for a task; `None` when none will come any more. It comes with whether the timing
+    /// thread waits for room, and there is enough now.
+    pub(crate) fn take(&self) -> Option<(Due<K, V>, bool)> {
         let mut state = lock(&self.state);
         loop {
-            if let Some(end) = state.ends.pop_front() {
-                return Some(Taken::End(end));
-            }
             let may_run = state.running + state.deferred < self.runs_max;
-            let job = if may_run {
-                state.jobs.pop_front()
+            let task = if may_run {
+                state.tasks.pop_front()
             } else {
                 None
             };
-            if let Some(job) = job {
+            if let Some(task) = task {
                 state.running += 1;
-                let waiting = state.jobs.len();
+                let waiting = state.tasks.len();
                 let wake_timing = state.starved && waiting <= self.capacity / 2;
                 state.starved &= !wake_timing;
-                let hangs = state.hangs_on_an_ack(self.runs_max);
+                let hangs = state.hangs_on_a_future(self.runs_max);
                 drop(state);
                 if hangs || waiting + 1 == self.capacity {
                     self.room.notify_all();
                 }
-                return Some(Taken::Job { job, wake_timing });
+                return Some((task, wake_timing));
             }
-            if state.closed && state.jobs.is_empty() {
+            if state.closed && state.tasks.is_empty() {
                 return None;
             }
             state = self
@@ -169,27 +149,14 @@ impl<K, V> Queue<K, V> {
     pub(crate) fn defer(&self) {
         let mut state = lock(&self.state);
         state.deferred += 1;
-        let hangs = state.hangs_on_an_ack(self.runs_max);
+        let hangs = state.hangs_on_a_future(self.runs_max);
         drop(state);
         if hangs {
             self.room.notify_all();
         }
     }
 
-    /// A deferred run has ended; hands its end to a worker. It comes back when there is none any
-    /// more.
-    pub(crate) fn end(&self, end: End) -> Result<(), End> {
-        let mut state = lock(&self.state);
-        if state.closed {
-            return Err(end);
-        }
-        state.ends.push_back(end);
-        drop(state);
-        self.work.notify_one();
-        Ok(())
-    }
-
-    /// The end of a deferred run is through.
+    /// A run that went on after its handler has ended.
     pub(crate) fn ended(&self) {
         let mut state = lock(&self.state);
         state.deferred -= 1;
@@ -214,13 +181,13 @@ impl<K, V> Queue<K, V> {
         self.runs_max.saturating_sub(state.running + state.deferred)
     }
 
-    /// Waits until a job would fit, or the queue is closed; not while the workers wait for an
-    /// [`Ack`](crate::Ack), which may be the caller's.
+    /// Waits until a task would fit, or the queue is closed; not while the workers wait for a
+    /// future, which may be the caller.
     pub(crate) fn wait_for_room(&self) {
         let mut state = lock(&self.state);
-        while state.jobs.len() >= self.capacity
+        while state.tasks.len() >= self.capacity
             && !state.closed
-            && !state.hangs_on_an_ack(self.runs_max)
+            && !state.hangs_on_a_future(self.runs_max)
         {
             state = self
                 .room
@@ -229,10 +196,10 @@ impl<K, V> Queue<K, V> {
         }
     }
 
-    /// Waiting, running and deferred jobs.
+    /// Waiting, running and deferred tasks.
     pub(crate) fn load(&self) -> (usize, usize, usize) {
         let state = lock(&self.state);
-        (state.jobs.len(), state.running, state.deferred)
+        (state.tasks.len(), state.running, state.deferred)
     }
 
     /// Closes the queue: workers end when it is empty.
@@ -265,9 +232,9 @@ impl<K, V> Queue<K, V> {
 
     /// Takes what still waits.
     pub(crate) fn take_all(&self) -> VecDeque<Due<K, V>> {
-        let jobs = std::mem::take(&mut lock(&self.state).jobs);
+        let tasks = std::mem::take(&mut lock(&self.state).tasks);
         // Workers that waited for a run to end find nothing to do.
         self.work.notify_all();
-        jobs
+        tasks
     }
 }

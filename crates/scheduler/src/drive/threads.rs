@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use crate::drive::inner::Inner;
-use crate::drive::queue::Taken;
 use crate::drive::timing::keep_time;
 use crate::ground::error::Error;
 
@@ -55,17 +54,12 @@ impl Threads {
 
 /// A worker: runs tasks from the queue until the queue is closed and empty.
 fn work<K: Hash + Eq, V, S: BuildHasher>(inner: &Arc<Inner<K, V, S>>) {
-    while let Some(taken) = inner.queue.take() {
-        match taken {
-            Taken::Job { job, wake_timing } => {
-                if wake_timing {
-                    inner.alarm.ask();
-                }
-                inner.run(job);
-                inner.queue.done();
-            }
-            Taken::End(end) => end(),
+    while let Some((task, wake_timing)) = inner.queue.take() {
+        if wake_timing {
+            inner.alarm.ask();
         }
+        inner.run(task);
+        inner.queue.done();
     }
 }
 

@@ -1,14 +1,10 @@
-//! Locks and atomics: std's, or shuttle's in its tests.
+//! Locks: std's, or shuttle's in its tests.
 
-#[cfg(not(all(shuttle, feature = "shuttle")))]
-pub(crate) use std::sync::atomic::{AtomicU64, Ordering};
 #[cfg(not(all(shuttle, feature = "shuttle")))]
 pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};
 #[cfg(not(all(shuttle, feature = "shuttle")))]
 pub(crate) use std::thread_local;
 
-#[cfg(all(shuttle, feature = "shuttle"))]
-pub(crate) use shuttle::sync::atomic::{AtomicU64, Ordering};
 #[cfg(all(shuttle, feature = "shuttle"))]
 pub(crate) use shuttle::sync::{Condvar, Mutex, MutexGuard};
 #[cfg(all(shuttle, feature = "shuttle"))]

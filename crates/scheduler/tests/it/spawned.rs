@@ -1,15 +1,36 @@
-//! Async handlers without a journal: runs that go on as futures.
+//! Async handlers: runs that go on as futures.
 
 use std::future::pending;
+use std::pin::pin;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
-use std::thread;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
 use std::time::Duration;
 
-use tidewheel_scheduler::{JobFuture, Scheduler};
+use tidewheel_scheduler::{BackPressure, JobFuture, Scheduler};
 
 use crate::common::{MS, PATIENCE, eventually};
-use crate::jobs_threads::block_on;
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// Runs a future on this thread, without a runtime.
+fn block_on<F: Future>(future: F) -> F::Output {
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut future = pin!(future);
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            return output;
+        }
+        thread::park_timeout(PATIENCE);
+    }
+}
 
 fn on_a_thread(future: JobFuture) {
     drop(thread::spawn(|| block_on(future)));
@@ -126,4 +147,38 @@ fn a_stop_waits_for_futures_as_long_as_it_may() {
     assert_eq!(scheduler.stop(10 * MS).running, 1);
     open();
     assert_eq!(scheduler.stop(PATIENCE).running, 0);
+}
+
+/// A future waited for room that only its own end could make.
+#[test]
+fn an_async_handler_sets_tasks_under_wait() {
+    let (ran, runs) = channel();
+    // An executor of one thread: what waits there stops everything.
+    let (spawned, futures) = channel::<JobFuture>();
+    let executor = thread::spawn(move || futures.iter().for_each(block_on));
+    let spawn = move |future| spawned.send(future).expect("the executor lives");
+    let builder = Scheduler::<u64, ()>::builder().workers(1).queue(2);
+    let builder = builder.back_pressure(BackPressure::Wait).in_flight(2);
+    let scheduler = builder.start_async(spawn, move |scheduler, run| {
+        let ran = ran.clone();
+        async move {
+            ran.send(run.key).expect("the test lives");
+            for next in 0..5 {
+                if run.key < 100 {
+                    let key = 100 + run.key * 5 + next;
+                    scheduler.set(key, (), Duration::ZERO).expect("set");
+                }
+            }
+        }
+    });
+    let scheduler = scheduler.expect("starts");
+    for key in 0..20 {
+        scheduler.set(key, (), MS).expect("set");
+    }
+    for _ in 0..120 {
+        runs.recv_timeout(PATIENCE).expect("the executor goes on");
+    }
+    assert_eq!(scheduler.stop(PATIENCE).running, 0);
+    drop(scheduler);
+    executor.join().expect("no panic");
 }

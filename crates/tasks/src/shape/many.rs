@@ -9,7 +9,7 @@ use crate::shape::task::Task;
 use crate::shape::timestamp::Timestamp;
 
 /// Tasks in one call.
-const TASKS_MAX: usize = 10_000;
+pub(crate) const TASKS_MAX: usize = 10_000;
 
 /// Many tasks: of those with the same id the last. In the order of their ids, so that two calls
 /// lock them in the same order.

@@ -6,8 +6,11 @@ pub(crate) mod cron;
 pub(crate) mod dead;
 pub(crate) mod error;
 pub(crate) mod many;
+pub(crate) mod outcome;
+pub(crate) mod pending;
 pub(crate) mod queue;
 pub(crate) mod rate;
+pub(crate) mod retry;
 pub(crate) mod rhythm;
 #[cfg(any(feature = "postgres", feature = "nats"))]
 pub(crate) mod sum;

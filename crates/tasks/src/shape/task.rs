@@ -1,6 +1,6 @@
 //! A task is a user's order to run something at a time.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use tidewheel_time::ticks;
 
@@ -36,6 +36,24 @@ impl Due {
             Self::After(wait) => now.plus(wait),
             Self::At(at) => at.min(LATEST),
         }
+    }
+}
+
+impl From<Duration> for Due {
+    fn from(wait: Duration) -> Self {
+        Self::After(wait)
+    }
+}
+
+impl From<Timestamp> for Due {
+    fn from(at: Timestamp) -> Self {
+        Self::At(at)
+    }
+}
+
+impl From<SystemTime> for Due {
+    fn from(at: SystemTime) -> Self {
+        Self::At(at.into())
     }
 }
 
@@ -76,7 +94,7 @@ impl Priority {
 /// A task: what is run when.
 ///
 /// ```
-/// use std::time::Duration;
+/// use std::time::{Duration, SystemTime};
 /// use tidewheel_tasks::{Priority, Task};
 ///
 /// let report = Task::new("report", "")

@@ -91,6 +91,10 @@ impl Terms {
     }
 
     /// The text, without a period; empty if there is nothing to say.
+    #[cfg_attr(
+        not(any(feature = "file", feature = "postgres", feature = "nats")),
+        allow(dead_code)
+    )]
     pub(crate) fn text(&self) -> String {
         if let Some(unread) = &self.unread {
             return unread.text.clone();

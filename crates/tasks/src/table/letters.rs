@@ -35,6 +35,7 @@ impl Table {
     }
 
     /// Puts a letter back that a journal has kept.
+    #[cfg_attr(not(feature = "file"), allow(dead_code))]
     pub(crate) fn restore_letter(&mut self, letter: DeadLetter) {
         self.dead.insert(Arc::from(&*letter.id), letter);
     }

@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 use crate::shape::dead::DeadLetter;
 use crate::shape::error::StoreError;
+use crate::shape::pending::Pending;
 use crate::shape::queue::QueueRules;
 use crate::shape::rate::Spent;
 use crate::shape::task::{Due, Task};
@@ -45,6 +46,7 @@ pub(crate) struct Table {
 
 impl Table {
     /// An empty table whose first fence comes after the given number.
+    #[cfg_attr(not(feature = "file"), allow(dead_code))]
     pub(crate) fn after(fence: u64) -> Self {
         Self {
             fence,
@@ -84,15 +86,50 @@ impl Table {
         true
     }
 
+    /// Keeps a task unless there is one with the same rhythm.
+    pub(crate) fn ensure(&mut self, task: Task, now: Timestamp) -> Result<bool, StoreError> {
+        let there = self.rows.get(&*task.id);
+        if there.is_some_and(|row| row.terms.rhythm == task.terms.rhythm) {
+            return Ok(false);
+        }
+        self.schedule(task, now).map(|_| true)
+    }
+
+    /// A task as somebody who looks sees it.
+    pub(crate) fn look(&self, id: &str) -> Option<Pending> {
+        let row = self.rows.get(id)?;
+        let mut pending = Pending::new(id, row.due, row.payload.clone());
+        (pending.priority, pending.attempt) = (row.priority, row.attempt);
+        pending.terms.clone_from(&row.terms);
+        Some(pending)
+    }
+
+    /// So many tasks at most, in the order of their ids, those after the given one. It looks at all
+    /// ids: it is for people and for tests.
+    pub(crate) fn list(&self, after: Option<&str>, most: usize) -> Vec<Pending> {
+        let ids = self.rows.keys().map(|id| &**id);
+        let mut ids: Vec<&str> = ids
+            .filter(|id| after.is_none_or(|after| *id > after))
+            .collect();
+        if most < ids.len() {
+            ids.select_nth_unstable(most);
+            ids.truncate(most);
+        }
+        ids.sort_unstable();
+        ids.into_iter().filter_map(|id| self.look(id)).collect()
+    }
+
     /// Tasks that are pending or claimed.
     pub(crate) fn len(&self) -> usize {
         self.rows.len()
     }
 
+    #[cfg_attr(not(feature = "file"), allow(dead_code))]
     pub(crate) fn row(&self, id: &str) -> Option<&Row> {
         self.rows.get(id)
     }
 
+    #[cfg_attr(not(feature = "file"), allow(dead_code))]
     pub(crate) fn letter(&self, id: &str) -> Option<&DeadLetter> {
         self.dead.get(id)
     }

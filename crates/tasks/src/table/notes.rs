@@ -50,12 +50,8 @@ impl Table {
         self.rules.clone()
     }
 
-    /// True if a key is that of a note.
-    pub(crate) fn is_note(key: &str) -> bool {
-        key.starts_with('\0')
-    }
-
     /// The bytes of a note, if there is one.
+    #[cfg_attr(not(feature = "file"), allow(dead_code))]
     pub(crate) fn note(&self, key: &str) -> Option<Vec<u8>> {
         let text = if let Some(queue) = key.strip_prefix(QUEUE) {
             self.rules.get(queue)?.text()
@@ -67,6 +63,7 @@ impl Table {
     }
 
     /// Puts a note back that a journal has kept. What another version has written is left alone.
+    #[cfg_attr(not(feature = "file"), allow(dead_code))]
     pub(crate) fn restore_note(&mut self, key: &str, bytes: &[u8]) {
         let text = String::from_utf8_lossy(bytes);
         if let Some(queue) = key.strip_prefix(QUEUE) {

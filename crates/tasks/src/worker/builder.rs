@@ -7,17 +7,18 @@ use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::Duration;
 
-use tidewheel_scheduler::{Builder, Error, IntoOutcome, ManualClock, Retry, Scheduler};
+use tidewheel_scheduler::{Builder, Error, ManualClock, Scheduler};
 use tidewheel_time::{Clock, SystemClock};
 
 use super::Worker;
-use super::ends::Ending;
 use super::engine_loop::{EngineLoop, Next};
 use super::manual::ManualWorker;
 use super::run::{Handler, Run};
 use super::settings::Settings;
 use super::shared::{AnyClock, Shared, Wheel};
+use crate::shape::outcome::IntoOutcome;
 use crate::shape::queue::check_queue;
+use crate::shape::retry::Retry;
 use crate::store::TaskStore;
 
 /// Longest pause between two questions for claims.
@@ -171,11 +172,12 @@ impl<S: TaskStore> WorkerBuilder<S> {
     where
         F: Future<Output: IntoOutcome> + Send + 'static,
     {
-        self.start_boxed(Box::new(move |run: Run, mut ending: Ending| {
+        self.start_boxed(Box::new(move |run: Run| {
+            let going = run.slot.clone().guard();
             let future = handler(run);
             spawn(Box::pin(async move {
                 let outcome = future.await.into_outcome();
-                ending.say(outcome);
+                going.end(outcome);
             }));
         }))
     }
@@ -254,7 +256,7 @@ fn wheel_builder(name: &str) -> Builder<u64, ()> {
 }
 
 fn synchronous<R: IntoOutcome>(handler: impl Fn(&Run) -> R + Send + Sync + 'static) -> Handler {
-    Box::new(move |run, ending| ending.of(|| handler(&run)))
+    Box::new(move |run: Run| run.slot.clone().of(|| handler(&run)))
 }
 
 /// The wheel's handler, which fires the claims that are due.

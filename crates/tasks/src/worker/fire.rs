@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tidewheel_time::Clock;
 
-use super::ends::Ending;
+use super::ends::Slot;
 use super::run::Run;
 use super::shared::{Shared, Wheel};
 use super::stats::count;
@@ -113,7 +113,7 @@ impl<S: TaskStore> Shared<S> {
         let late = now.since(claim.due);
         self.counters.record_late(late);
         count(&self.counters.ran);
-        let ending = Ending::new(Arc::clone(self) as _, key);
-        (self.handler)(Run::new(claim, late), ending);
+        let slot = Slot::new(Arc::clone(self) as _, key);
+        (self.handler)(Run::new(claim, late, slot));
     }
 }

@@ -15,6 +15,8 @@ pub(super) enum Stage {
     Waits,
     /// With its handler.
     Runs,
+    /// Its handler has come back, and its run goes on: somebody has its acknowledgement.
+    GoesOn,
     /// On its way back to the engine.
     Ended,
 }
@@ -59,6 +61,8 @@ pub(super) struct Claims {
     /// The claims not yet begun, by due time: before it they wait for it, after it for a thread.
     waiting: BTreeSet<(Duration, u64)>,
     running: usize,
+    /// Of those that run, those that keep no thread any more.
+    passed_on: usize,
     /// The time at which the latest run began.
     begun: Duration,
     /// Threads, each of which a handler keeps as long as it runs; `None` if handlers are futures,
@@ -81,6 +85,7 @@ impl Claims {
             leases: BTreeSet::new(),
             waiting: BTreeSet::new(),
             running: 0,
+            passed_on: 0,
             ahead: 0,
             latest: 0,
         }
@@ -126,8 +131,10 @@ impl Claims {
             return;
         };
         self.ahead -= usize::from(held.stage == Stage::Waits && !held.late);
-        self.running -= usize::from(held.stage == Stage::Runs);
-        self.running += usize::from(stage == Stage::Runs);
+        let runs = |stage| matches!(stage, Stage::Runs | Stage::GoesOn);
+        self.running = self.running + usize::from(runs(stage)) - usize::from(runs(held.stage));
+        self.passed_on -= usize::from(held.stage == Stage::GoesOn);
+        self.passed_on += usize::from(stage == Stage::GoesOn);
         held.stage = stage;
         let lease = (held.listed, key);
         if stage != Stage::Waits {
@@ -152,9 +159,19 @@ impl Claims {
         waits
     }
 
+    /// Notes that the handler of a claim has come back, unless its run has ended since.
+    pub(super) fn pass_on(&mut self, key: u64) {
+        let held = self.claims.get(&key);
+        if held.is_some_and(|held| held.stage == Stage::Runs) {
+            self.set_stage(key, Stage::GoesOn);
+            self.late.ended(key);
+        }
+    }
+
     /// The time since which all threads have been busy with the same runs; `None` if one is free.
     pub(super) fn stuck_since(&self) -> Option<Duration> {
-        let is_full = self.threads.is_some_and(|threads| self.running >= threads);
+        let busy = self.running - self.passed_on;
+        let is_full = self.threads.is_some_and(|threads| busy >= threads);
         is_full.then_some(self.begun)
     }
 

@@ -3,7 +3,7 @@
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tidewheel_scheduler::Outcome;
+use crate::shape::outcome::Outcome;
 
 /// The end of a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]

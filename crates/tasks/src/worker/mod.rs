@@ -5,6 +5,7 @@
 //! claims, extends their leases, and takes the ends of runs back. The threads of the wheel run
 //! handlers; they never wait for the engine, unless the worker is strict.
 
+pub(crate) mod ack;
 pub(crate) mod builder;
 mod ends;
 mod engine_loop;

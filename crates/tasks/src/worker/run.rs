@@ -4,19 +4,20 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::ends::Ending;
+use super::ack::Ack;
+use super::ends::Slot;
 use crate::shape::claim::{Claim, Fence};
 use crate::shape::timestamp::Timestamp;
 
-/// The function that is called with a run. It reports the run's end through the `Ending`, at once
-/// or later; one that is dropped reports a failure.
-pub(super) type Handler = Box<dyn Fn(Run, Ending) + Send + Sync>;
+/// The function that is called with a run, and says how it ended, at once or later.
+pub(super) type Handler = Box<dyn Fn(Run) + Send + Sync>;
 
 /// One run of a task. Clones are the same run.
 #[derive(Clone)]
 pub struct Run {
     claim: Arc<Claim>,
     late: Duration,
+    pub(super) slot: Slot,
 }
 
 impl fmt::Debug for Run {
@@ -32,8 +33,44 @@ impl fmt::Debug for Run {
 }
 
 impl Run {
-    pub(super) fn new(claim: Arc<Claim>, late: Duration) -> Self {
-        Self { claim, late }
+    pub(super) fn new(claim: Arc<Claim>, late: Duration, slot: Slot) -> Self {
+        Self { claim, late, slot }
+    }
+
+    /// Takes over the end of this run: it goes on until the [`Ack`] is settled or dropped, and what
+    /// the handler returns does not matter any more. For work that goes on after the handler, on a
+    /// runtime or on another thread. So many runs may be unfinished as a worker may
+    /// [hold](crate::WorkerBuilder::held).
+    ///
+    /// ```
+    /// use std::sync::{Arc, mpsc};
+    /// use std::thread;
+    /// use std::time::Duration;
+    /// use tidewheel_tasks::{MemoryStore, Task, TaskStore, Worker, wait};
+    ///
+    /// let store = Arc::new(MemoryStore::new());
+    /// let (sent, mails) = mpsc::channel();
+    /// let worker = Worker::builder(Arc::clone(&store)).start(move |run| {
+    ///     let (run, sent, ack) = (run.clone(), sent.clone(), run.ack());
+    ///     thread::spawn(move || {
+    ///         let _ = sent.send(run.id().to_owned());
+    ///         // If this thread panicked before, the task would be retried.
+    ///         ack.done();
+    ///     });
+    /// })?;
+    /// wait(store.schedule(Task::new("mail-7", "to: you")))?;
+    /// assert_eq!(mails.recv().as_deref(), Ok("mail-7"));
+    /// assert_eq!(worker.stop(Duration::from_secs(5)).left, 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// When it was called before, or the handler has returned: then the run has an end already.
+    #[must_use = "a task whose acknowledgement is dropped has failed"]
+    pub fn ack(&self) -> Ack {
+        let ending = self.slot.take();
+        Ack::of(ending.expect("a run is acknowledged once, and before its handler has returned"))
     }
 
     /// The task's name.
@@ -52,6 +89,14 @@ impl Run {
     #[must_use]
     pub fn due(&self) -> Timestamp {
         self.claim.due
+    }
+
+    /// The due time of its first attempt. Together with the name it is the same in all attempts of
+    /// this run, and differs from that of a periodic task's other runs: a receiver can tell by both
+    /// that it has had this run before.
+    #[must_use]
+    pub fn began(&self) -> Timestamp {
+        self.claim.began
     }
 
     /// The number of its claim: to be passed on to whatever the handler changes.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tidewheel_scheduler::Retry;
+use crate::shape::retry::Retry;
 
 /// The numbers of a worker.
 #[derive(Debug, Clone)]

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tidewheel_engines::{Folder, eventually};
-use tidewheel_tasks::{EmbeddedStore, Run, Task, TaskStore, Worker, wait};
+use tidewheel_tasks::{FileStore, Run, Task, TaskStore, Worker, wait};
 
 use crate::common::{MS, Random};
 
@@ -60,7 +60,7 @@ fn process_with_a_file() {
     let mut log = OpenOptions::new();
     let log = log.create(true).append(true).open(folder.join("log"));
     let log = Arc::new(Mutex::new(log.expect("a log")));
-    let store = EmbeddedStore::open(folder.join("tasks"));
+    let store = FileStore::open(folder.join("tasks"));
     let store = Arc::new(store.expect("a file"));
     let runs = Arc::clone(&log);
     let worker = Worker::builder(Arc::clone(&store)).threads(2);
@@ -74,7 +74,7 @@ fn process_with_a_file() {
 }
 
 /// Keeps tasks one by one and many at a time, and cancels some of them long before they are due.
-fn fill(store: &EmbeddedStore, log: &Mutex<File>, round: &str) {
+fn fill(store: &FileStore, log: &Mutex<File>, round: &str) {
     for n in 0..500 {
         let name = |what: &str, part: u64| format!("{round}-{n}-{what}-{part}");
         let task = |what, part| Task::new(name(what, part), "payload").after(MS(n % 40));

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tidewheel_engines::{Folder, Nats, Postgres, Process, since};
 use tidewheel_tasks::{
-    Ask, Claim, EmbeddedStore, MemoryStore, NatsStore, PostgresStore, Task, TaskStore, wait,
+    Ask, Claim, FileStore, MemoryStore, NatsStore, PostgresStore, Task, TaskStore, wait,
 };
 use tidewheel_time::monotonic_nanos;
 use tokio::runtime::Runtime;
@@ -151,7 +151,7 @@ fn a_million_in_memory() {
 #[ignore = "measures"]
 fn many_in_a_file() {
     let folder = Folder::new("million");
-    let store = EmbeddedStore::open(folder.path().join("tasks")).expect("a file");
+    let store = FileStore::open(folder.path().join("tasks")).expect("a file");
     let (before, begin) = (resident(std::process::id()), monotonic_nanos());
     let mut count = 0;
     while count < MILLION && since(begin) < PATIENCE {

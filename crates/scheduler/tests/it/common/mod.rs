@@ -1,6 +1,4 @@
-//! Helpers of the tests with threads: waiting on a condition, a gate, a journal in memory.
-
-pub(crate) mod memory;
+//! Helpers of the tests with threads: waiting on a condition, a gate.
 
 use std::sync::{Condvar, Mutex};
 use std::thread;

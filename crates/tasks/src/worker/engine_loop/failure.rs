@@ -1,8 +1,7 @@
 //! A run that failed is tried again, or becomes a dead letter.
 
-use tidewheel_scheduler::Outcome;
-
 use crate::shape::claim::Claim;
+use crate::shape::outcome::Outcome;
 use crate::shape::task::Due;
 use crate::store::Failure;
 use crate::worker::shared::Shared;

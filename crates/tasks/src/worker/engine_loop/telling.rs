@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use tidewheel_scheduler::Outcome;
 use tidewheel_time::Clock;
 
 use super::asking::Asking;
@@ -13,6 +12,7 @@ use super::failure::{bounded, failure};
 use super::{BATCH, PAUSE_MIN, call, claims_of};
 use crate::shape::claim::{Claim, Verdict};
 use crate::shape::error::StoreError;
+use crate::shape::outcome::Outcome;
 use crate::store::{Failure, TaskStore};
 use crate::worker::mailbox::End;
 use crate::worker::shared::Shared;

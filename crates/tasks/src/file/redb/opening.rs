@@ -1,0 +1,82 @@
+//! A store's file is opened, or refused with a reason.
+
+use std::io;
+use std::path::Path;
+
+use redb::{Database, DatabaseError, StorageError};
+
+use super::survive;
+use crate::file::journal::JournalError;
+
+/// The reason why a file is not opened.
+pub(super) enum Refused {
+    /// The file is not as it was written.
+    Damaged(String),
+    /// Another process has it open, or this one.
+    Busy,
+    Error(JournalError),
+}
+
+impl Refused {
+    /// The error of a refused file: what is wrong, and what to do.
+    pub(super) fn message(self, path: &Path) -> JournalError {
+        let path = path.display();
+        match self {
+            Self::Damaged(why) => JournalError::new(format_args!(
+                "{path} is damaged ({why}): FileStore::open_salvaging keeps the tasks that are whole"
+            )),
+            Self::Busy => JournalError::new(format_args!(
+                "{path} is open already, and one store at a time may have it: stop the other program, drop the other \
+                 store of this one, or use another file"
+            )),
+            Self::Error(error) => JournalError::new(format_args!("{path}: {error}")),
+        }
+    }
+
+    /// The same of a file that is open.
+    pub(super) fn plain(self) -> JournalError {
+        match self {
+            Self::Error(error) => error,
+            Self::Damaged(why) => JournalError::new(format_args!("the file is damaged ({why})")),
+            Self::Busy => JournalError::new("the file is open already"),
+        }
+    }
+}
+
+impl From<DatabaseError> for Refused {
+    fn from(error: DatabaseError) -> Self {
+        match error {
+            DatabaseError::DatabaseAlreadyOpen => Self::Busy,
+            DatabaseError::Storage(StorageError::Corrupted(_))
+            | DatabaseError::UpgradeRequired(_) => Self::Damaged(error.to_string()),
+            DatabaseError::Storage(StorageError::Io(error)) => Self::from(error),
+            error => Self::Error(JournalError::new(error)),
+        }
+    }
+}
+
+impl From<io::Error> for Refused {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            // Its end is missing, or the bytes say that it has another one.
+            io::ErrorKind::UnexpectedEof
+            | io::ErrorKind::InvalidData
+            | io::ErrorKind::InvalidInput => Self::Damaged(error.to_string()),
+            _ => Self::Error(JournalError::new(error)),
+        }
+    }
+}
+
+/// Opens a file or makes one, and compares what is in use of it with its checksums.
+pub(super) fn open(path: &Path) -> Result<Database, Refused> {
+    let mut database = Database::create(path)?;
+    // What was not as it should be and could be put right has nothing to do with tasks: pages in
+    // use were taken for free ones.
+    database.check_integrity()?;
+    Ok(database)
+}
+
+/// redb panics at some damages of its file.
+pub(super) fn unless_it_panics<R>(read: impl FnOnce() -> Result<R, Refused>) -> Result<R, Refused> {
+    survive(read).unwrap_or_else(|| Err(Refused::Damaged("redb panicked".to_owned())))
+}
