@@ -146,7 +146,7 @@ pub use shape::task::{Due, Priority, Task};
 pub use shape::terms::Terms;
 pub use shape::timestamp::Timestamp;
 pub use store::{Ask, Failure, TaskStore, Wake};
-pub use tidewheel_scheduler::{Clock, Error, ManualClock, SystemClock};
+pub use tidewheel_scheduler::{CatchUp, Clock, Error, ManualClock, SystemClock};
 pub use typed::codec::{Codec, Key};
 #[cfg(feature = "serde")]
 pub use typed::json::Json;

@@ -135,7 +135,7 @@ pub trait TaskStore: Send + Sync + 'static {
         async move {
             task.check()?;
             let there = self.look(&task.id).await?;
-            if there.is_some_and(|there| there.terms.rhythm == task.terms.rhythm) {
+            if there.is_some_and(|there| there.terms.is_as_often(&task.terms)) {
                 return Ok(false);
             }
             self.schedule(task).await?;

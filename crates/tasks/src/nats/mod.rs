@@ -28,6 +28,7 @@ mod dead;
 mod ends;
 mod limits;
 mod lines;
+mod look;
 mod many;
 mod order;
 mod pump;
@@ -63,6 +64,7 @@ use crate::shape::claim::{Claim, Verdict};
 use crate::shape::dead::DeadLetter;
 use crate::shape::error::StoreError;
 use crate::shape::many::Many;
+use crate::shape::pending::Pending;
 use crate::shape::queue::{QueueChange, QueueRules};
 use crate::shape::sum::set_aside;
 use crate::shape::task::{Due, Task, check_id};
@@ -183,6 +185,12 @@ impl TaskStore for NatsStore {
         let many = Many::of(tasks)?;
         self.run(|inner| async move { inner.schedule_many(many).await })
             .await
+    }
+
+    async fn look(&self, id: &str) -> Result<Option<Pending>, StoreError> {
+        check_id(id)?;
+        let id = id.to_owned();
+        self.run(|inner| async move { inner.look(&id).await }).await
     }
 
     async fn cancel(&self, id: &str) -> Result<bool, StoreError> {

@@ -14,6 +14,7 @@ use crate::shape::claim::{Claim, Verdict};
 use crate::shape::dead::DeadLetter;
 use crate::shape::error::StoreError;
 use crate::shape::many::Many;
+use crate::shape::pending::Pending;
 use crate::shape::queue::{QueueChange, QueueRules};
 use crate::shape::sum::{letter_sum, set_aside};
 use crate::shape::task::{Due, Task, check_id};
@@ -46,6 +47,11 @@ impl TaskStore for PostgresStore {
             .query(StatementName::ScheduleMany, &orders.parameters(&self.space))
             .await?;
         Ok(Many::dues(&ids, &dues(&rows)))
+    }
+
+    async fn look(&self, id: &str) -> Result<Option<Pending>, StoreError> {
+        check_id(id)?;
+        self.look_at(id).await
     }
 
     async fn cancel(&self, id: &str) -> Result<bool, StoreError> {

@@ -10,6 +10,7 @@
 
 mod calls;
 mod limits;
+mod look;
 mod queues;
 mod rhythms;
 mod rows;

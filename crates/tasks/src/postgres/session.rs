@@ -11,7 +11,7 @@ use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::{AsyncMessage, Client, Config, Connection, Socket, Statement};
 
 use super::silence::Silence;
-use super::{sql, tables};
+use super::{look, sql, tables};
 use crate::shape::error::StoreError;
 use crate::store::Wake;
 
@@ -51,6 +51,7 @@ pub(super) enum StatementName {
     Limit,
     Spend,
     Forget,
+    Look,
 }
 
 impl StatementName {
@@ -67,7 +68,7 @@ impl StatementName {
 }
 
 /// All statements, in the order of [`StatementName`].
-const STATEMENTS: [&str; 20] = [
+const STATEMENTS: [&str; 21] = [
     sql::NOW,
     sql::COUNT,
     sql::SCHEDULE,
@@ -88,6 +89,7 @@ const STATEMENTS: [&str; 20] = [
     sql::LIMIT,
     sql::SPEND,
     sql::FORGET,
+    look::LOOK,
 ];
 
 /// A connection, and its prepared statements.

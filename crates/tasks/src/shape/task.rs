@@ -2,6 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
+use tidewheel_scheduler::CatchUp;
 use tidewheel_time::ticks;
 
 use crate::shape::error::StoreError;
@@ -145,10 +146,22 @@ impl Task {
     }
 
     /// Runs again and again, each `period`, rounded up to milliseconds. Runs that would have been
-    /// in the past are left out.
+    /// in the past are left out, unless [`catch_up`](Self::catch_up) says something else.
     #[must_use]
     pub fn every(mut self, period: Duration) -> Self {
         self.terms.rhythm = Some(Rhythm::Every(Duration::from_millis(ticks(period))));
+        self
+    }
+
+    /// Sets what is done about runs of a [period](Self::every) that were missed, because no worker
+    /// was there or the run before took too long (default [`CatchUp::Skip`]). Those that are made
+    /// up come one after another: one run of an id at a time.
+    ///
+    /// With [`CatchUp::Delay`] the next run comes a period after the end of one that was late by a
+    /// period.
+    #[must_use]
+    pub fn catch_up(mut self, catch_up: CatchUp) -> Self {
+        self.terms.catch_up = catch_up;
         self
     }
 

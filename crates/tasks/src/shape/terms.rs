@@ -6,6 +6,8 @@
 
 use std::time::Duration;
 
+use tidewheel_scheduler::CatchUp;
+
 use crate::shape::rhythm::Rhythm;
 use crate::shape::timestamp::Timestamp;
 
@@ -15,6 +17,8 @@ use crate::shape::timestamp::Timestamp;
 pub struct Terms {
     /// When it runs again, if it does.
     pub rhythm: Option<Rhythm>,
+    /// What is done about runs of a period that were missed.
+    pub catch_up: CatchUp,
     /// Its queue; empty for the default queue.
     pub queue: String,
     /// For how long its id is unique after it was scheduled, in whole milliseconds.
@@ -58,6 +62,16 @@ impl Terms {
         match name {
             "queue" => {
                 value.clone_into(&mut self.queue);
+                Ok(())
+            }
+            "catch-up" => {
+                self.catch_up = match value.split_once(' ') {
+                    None if value == "delay" => CatchUp::Delay,
+                    Some(("burst", most)) => {
+                        CatchUp::Burst(most.parse().map_err(|_| format!("{line:?}"))?)
+                    }
+                    _ => return Err(format!("{line:?}")),
+                };
                 Ok(())
             }
             "every" | "unique" => {
@@ -105,10 +119,15 @@ impl Terms {
             Some(Rhythm::Cron(cron)) => Some(format!("cron={} {}", cron.zone(), cron.expression())),
             _ => None,
         };
+        let catch_up = match self.catch_up {
+            CatchUp::Burst(most) => Some(format!("catch-up=burst {most}")),
+            CatchUp::Delay => Some("catch-up=delay".to_owned()),
+            _ => None,
+        };
         let unique = self
             .unique_for
             .map(|time| format!("unique={}", time.as_millis()));
-        let lines = [queue, unique, rhythm];
+        let lines = [queue, unique, rhythm, catch_up];
         lines.into_iter().flatten().collect::<Vec<_>>().join("\n")
     }
 
@@ -116,7 +135,12 @@ impl Terms {
     /// none.
     pub(crate) fn next(&self, began: Timestamp, now: Timestamp) -> Option<Timestamp> {
         let rhythm = self.rhythm.as_ref().filter(|_| self.unread.is_none());
-        rhythm?.next(began, now)
+        rhythm?.next(began, now, self.catch_up)
+    }
+
+    /// True if a task with the others runs when this one does.
+    pub(crate) fn is_as_often(&self, other: &Self) -> bool {
+        (&self.rhythm, self.catch_up) == (&other.rhythm, other.catch_up)
     }
 
     /// What is wrong, if this program cannot read them.
@@ -132,7 +156,7 @@ impl Terms {
     pub(crate) fn of_letter(&self) -> Self {
         let mut terms = self.clone();
         let every = terms.every();
-        terms.rhythm = None;
+        (terms.rhythm, terms.catch_up) = (None, CatchUp::Skip);
         if let (Some(unread), Some(period)) = (&mut terms.unread, every) {
             let ms = period.as_millis();
             unread.text = format!("every={ms}\n{}", unread.text);
@@ -171,6 +195,24 @@ mod tests {
         let terms = Terms::read(Some(Duration::from_secs(1)), None);
         assert_eq!((&*terms.text(), terms.trouble()), ("", None));
         assert_eq!(terms.of_letter(), Terms::default());
+    }
+
+    #[test]
+    fn what_is_done_about_missed_runs_is_a_line_and_ends_with_a_letter() {
+        for text in ["catch-up=burst 7", "catch-up=delay"] {
+            let terms = Terms::read(Some(Duration::from_secs(1)), Some(text));
+            assert_eq!((&*terms.text(), terms.trouble()), (text, None));
+            assert_eq!(terms.of_letter(), Terms::default());
+        }
+        for wrong in [
+            "catch-up=",
+            "catch-up=burst",
+            "catch-up=burst x",
+            "catch-up=skip 7",
+        ] {
+            let terms = Terms::read(None, Some(wrong));
+            assert!(terms.trouble().is_some(), "{wrong}");
+        }
     }
 
     #[test]

@@ -89,7 +89,7 @@ impl Table {
     /// Keeps a task unless there is one with the same rhythm.
     pub(crate) fn ensure(&mut self, task: Task, now: Timestamp) -> Result<bool, StoreError> {
         let there = self.rows.get(&*task.id);
-        if there.is_some_and(|row| row.terms.rhythm == task.terms.rhythm) {
+        if there.is_some_and(|row| row.terms.is_as_often(&task.terms)) {
             return Ok(false);
         }
         self.schedule(task, now).map(|_| true)

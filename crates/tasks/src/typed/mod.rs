@@ -13,6 +13,8 @@ use std::ops::Deref;
 use std::pin::Pin;
 use std::time::Duration;
 
+use tidewheel_scheduler::CatchUp;
+
 use self::codec::{Codec, Key};
 use crate::shape::dead::DeadLetter;
 use crate::shape::error::StoreError;
@@ -176,7 +178,8 @@ impl<S: TaskStore, K: Key, V: Codec> Jobs<S, K, V> {
         Ok(count)
     }
 
-    /// Sets a job that runs at `first` and then each `period`. This begins a new rhythm: to keep
+    /// Sets a job that runs at `first` and then each `period`; of the runs that are missed,
+    /// `catch_up` says which are made up ([`Task::catch_up`]). This begins a new rhythm: to keep
     /// the one from before a restart, call [`ensure_periodic`](Self::ensure_periodic).
     ///
     /// # Errors
@@ -188,27 +191,28 @@ impl<S: TaskStore, K: Key, V: Codec> Jobs<S, K, V> {
         value: &V,
         first: impl Into<Due>,
         period: Duration,
+        catch_up: CatchUp,
     ) -> Result<Timestamp, StoreError> {
-        let task = self.periodic(key, value, first.into(), period)?;
+        let task = self.periodic(key, value, first.into(), (period, catch_up))?;
         self.store.schedule(task).await
     }
 
-    /// Sets a periodic job unless its key has one with this period, which keeps its value and goes
-    /// on in its rhythm. Any other job of the key is replaced. Tells whether one was set. For the
-    /// start of a program:
+    /// Sets a periodic job unless its key has one with this period and `catch_up`, which keeps its
+    /// value and goes on in its rhythm. Any other job of the key is replaced. Tells whether one was
+    /// set. For the start of a program:
     ///
     /// ```
     /// use std::sync::Arc;
     /// use std::time::Duration;
-    /// use tidewheel_tasks::{Jobs, MemoryStore, wait};
+    /// use tidewheel_tasks::{CatchUp, Jobs, MemoryStore, wait};
     ///
     /// let jobs = Jobs::<_, String, ()>::new(MemoryStore::new());
     /// let (report, hour) = ("report".to_owned(), Duration::from_secs(3600));
-    /// assert!(wait(jobs.ensure_periodic(&report, &(), hour, hour))?);
+    /// assert!(wait(jobs.ensure_periodic(&report, &(), hour, hour, CatchUp::Skip))?);
     /// // The next start of the program.
-    /// assert!(!wait(jobs.ensure_periodic(&report, &(), hour, hour))?);
+    /// assert!(!wait(jobs.ensure_periodic(&report, &(), hour, hour, CatchUp::Skip))?);
     /// // A later version of it wants the report twice as often.
-    /// assert!(wait(jobs.ensure_periodic(&report, &(), hour, hour / 2))?);
+    /// assert!(wait(jobs.ensure_periodic(&report, &(), hour, hour / 2, CatchUp::Skip))?);
     /// # Ok::<(), tidewheel_tasks::StoreError>(())
     /// ```
     ///
@@ -221,8 +225,9 @@ impl<S: TaskStore, K: Key, V: Codec> Jobs<S, K, V> {
         value: &V,
         first: impl Into<Due>,
         period: Duration,
+        catch_up: CatchUp,
     ) -> Result<bool, StoreError> {
-        let task = self.periodic(key, value, first.into(), period)?;
+        let task = self.periodic(key, value, first.into(), (period, catch_up))?;
         self.store.ensure(task).await
     }
 
@@ -231,9 +236,9 @@ impl<S: TaskStore, K: Key, V: Codec> Jobs<S, K, V> {
         key: &K,
         value: &V,
         first: Due,
-        period: Duration,
+        (period, catch_up): (Duration, CatchUp),
     ) -> Result<Task, StoreError> {
-        let mut task = self.task(key, value)?.every(period);
+        let mut task = self.task(key, value)?.every(period).catch_up(catch_up);
         task.due = first;
         Ok(task)
     }

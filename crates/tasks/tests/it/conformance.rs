@@ -1,5 +1,6 @@
 //! Every store passes these tests: the same steps for each, in the store's own time.
 
+mod looks;
 mod queues;
 mod refusals;
 mod rhythms;
@@ -32,10 +33,13 @@ pub(crate) fn suite(store: &impl TaskStore, lease: Duration, pass: Pass<'_>) {
     suite.a_failure_is_tried_again_and_counted();
     suite.a_dead_letter_is_kept_requeued_and_removed();
     suite.a_periodic_task_goes_on_in_its_rhythm();
+    suite.missed_runs_are_made_up_one_after_another_as_the_task_says();
     suite.a_periodic_task_goes_on_after_its_run_is_dead();
     suite.what_another_version_has_written_becomes_a_letter_that_has_all_of_it();
     #[cfg(feature = "cron")]
     suite.a_cron_task_runs_at_its_times_and_leaves_out_the_missed();
+    suite.a_task_is_looked_at_wherever_it_is();
+    suite.a_rhythm_that_is_ensured_goes_on_until_it_changes();
     suite.a_claim_that_is_cancelled_is_refused();
     suite.a_claim_that_is_moved_is_refused_and_runs_once_more();
     suite.every_end_of_a_claim_is_refused_once_its_id_is_scheduled_anew();

@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidewheel_tasks::{
-    Ask, Claim, DeadLetter, Due, Failure, FileStore, ManualClock, Pending, Priority, StoreError,
-    Task, TaskStore, wait,
+    Ask, CatchUp, Claim, DeadLetter, Due, Failure, FileStore, ManualClock, Pending, Priority,
+    StoreError, Task, TaskStore, wait,
 };
 
 use crate::common::{EPOCH, MS, Random};
@@ -58,6 +58,14 @@ enum Call {
 impl Call {
     /// Makes the call; returns what was claimed.
     fn make(&self, store: &FileStore) -> Result<Vec<Claim>, StoreError> {
+        match self.make_once(store) {
+            // That is an answer, too.
+            Err(StoreError::Duplicate) => Ok(Vec::new()),
+            made => made,
+        }
+    }
+
+    fn make_once(&self, store: &FileStore) -> Result<Vec<Claim>, StoreError> {
         let mut claims = Vec::new();
         match self.clone() {
             Self::Schedule(task) => drop(wait(store.schedule(task))?),
@@ -129,7 +137,12 @@ impl World {
             task = task.queue(QUEUE);
         }
         match self.random.one_in(3) {
-            true => task.every(MS(1 + self.random.below(3) * 100)),
+            true => {
+                let burst = CatchUp::Burst(self.random.below(3) as u32);
+                let catch_up = [CatchUp::Skip, burst, CatchUp::Delay];
+                let task = task.every(MS(1 + self.random.below(3) * 100));
+                task.catch_up(catch_up[self.random.below(3) as usize])
+            }
             false => task,
         }
     }
@@ -144,7 +157,11 @@ impl World {
     fn call(&mut self) -> Call {
         let has_claims = !self.claims.is_empty();
         match self.random.below(18) {
-            0..3 => Call::Schedule(self.task()),
+            0..2 => Call::Schedule(self.task()),
+            2 => {
+                let time = MS(1 + self.random.below(2000));
+                Call::Schedule(self.task().unique_for(time))
+            }
             3 => Call::ScheduleMany((0..3).map(|_| self.task()).collect()),
             4 => Call::Ensure(self.task()),
             5 => Call::Cancel(self.id()),

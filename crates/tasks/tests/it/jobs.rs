@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use tidewheel_tasks::{
-    Due, Jobs, ManualWorker, MemoryStore, Outcome, Retry, Rhythm, Task, TaskStore, Timestamp,
-    Worker, wait,
+    CatchUp, Due, Jobs, ManualWorker, MemoryStore, Outcome, Retry, Rhythm, Task, TaskStore,
+    Timestamp, Worker, wait,
 };
 
 use crate::common::{EPOCH, MS, engine};
@@ -127,7 +127,8 @@ fn a_job_that_is_tried_again_is_the_same_to_its_receiver() {
     let worker = Worker::builder(Arc::clone(&store));
     let worker = worker.retry(Retry::default().attempts(3).base(MS(100)));
     let worker = worker.manual(&clock, handler).expect("a worker");
-    let due = wait(jobs.set_periodic(&7, &text("report"), MS(10), MS(10_000))).expect("set");
+    let due = wait(jobs.set_periodic(&7, &text("report"), MS(10), MS(10_000), CatchUp::Skip))
+        .expect("set");
     for _ in 0..30 {
         worker.turn();
         clock.advance(MS(20));
@@ -141,7 +142,8 @@ fn a_job_that_is_tried_again_is_the_same_to_its_receiver() {
 fn a_periodic_job_that_is_ensured_at_each_start_keeps_its_rhythm_until_its_period_changes() {
     let (clock, store) = engine();
     let jobs = Mails::new(Arc::clone(&store));
-    let ensure = |period| wait(jobs.ensure_periodic(&1, &text("report"), MS(500), period));
+    let ensure =
+        |period| wait(jobs.ensure_periodic(&1, &text("report"), MS(500), period, CatchUp::Skip));
     let due = || wait(jobs.look(&1)).expect("answered").map(|job| job.due);
     assert_eq!(ensure(HOUR), Ok(true));
     let first = due();

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidewheel_tasks::{
-    Ask, Claim, DeadLetter, Due, Failure, StoreError, Task, TaskStore, Timestamp, Verdict, Wake,
+    Ask, Claim, DeadLetter, Due, Failure, Pending, StoreError, Task, TaskStore, Timestamp, Verdict,
+    Wake,
 };
 
 /// A failure that the store never takes.
@@ -24,6 +25,14 @@ where
 
     async fn schedule(&self, task: Task) -> Result<Timestamp, StoreError> {
         self.0.schedule(task).await
+    }
+
+    async fn ensure(&self, task: Task) -> Result<bool, StoreError> {
+        self.0.ensure(task).await
+    }
+
+    async fn look(&self, id: &str) -> Result<Option<Pending>, StoreError> {
+        self.0.look(id).await
     }
 
     async fn cancel(&self, id: &str) -> Result<bool, StoreError> {

@@ -1,6 +1,8 @@
 //! Every store goes on with tasks that have a rhythm, and keeps what it cannot read.
 
-use tidewheel_tasks::{Due, Failure, Rhythm, Task, TaskStore, Terms, wait};
+use std::sync::Arc;
+
+use tidewheel_tasks::{CatchUp, Claim, Due, Failure, Rhythm, Task, TaskStore, Terms, wait};
 
 use super::Suite;
 use crate::common::MS;
@@ -29,6 +31,40 @@ impl<S: TaskStore> Suite<'_, S> {
         assert_eq!(wait(self.store.cancel("tick")), Ok(true));
         assert!(!self.is_done(&third));
         (self.pass)(MS(600));
+        self.claims_nothing();
+    }
+
+    /// A run that takes so many fifths of a second.
+    fn runs_long(&self, id: &str, fifths: u64) -> Arc<Claim> {
+        let claim = self.claim(id);
+        for _ in 0..fifths {
+            (self.pass)(MS(200));
+            assert!(self.extends(&claim));
+        }
+        assert!(self.is_done(&claim));
+        claim
+    }
+
+    pub(super) fn missed_runs_are_made_up_one_after_another_as_the_task_says(&self) {
+        let task = Task::new("missed", "").every(MS(600));
+        self.schedule(task.clone().catch_up(CatchUp::Burst(2)));
+        let first = self.runs_long("missed", 10);
+        // Of the three that were missed, the latest two; then those that come.
+        let second = self.runs_long("missed", 0);
+        let behind = second.due.since(first.due);
+        assert_eq!(behind.as_micros() % 600_000, 0);
+        assert!(behind > MS(600), "{behind:?}");
+        let third = self.runs_long("missed", 0);
+        assert_eq!(third.due, second.due.plus(MS(600)));
+        assert_eq!(third.terms.catch_up, CatchUp::Burst(2));
+        assert_eq!(wait(self.store.cancel("missed")), Ok(true));
+
+        self.schedule(task.catch_up(CatchUp::Delay));
+        let late = self.runs_long("missed", 4);
+        let next = wait(self.store.look("missed")).expect("answered");
+        let due = next.expect("pending").due;
+        assert!(due >= late.due.plus(MS(1400)), "{due} {late:?}");
+        assert_eq!(wait(self.store.cancel("missed")), Ok(true));
         self.claims_nothing();
     }
 
