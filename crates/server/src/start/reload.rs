@@ -27,10 +27,12 @@ pub(crate) fn reload(server: &Server) {
     let changes = FileChanges::of(file, &said, &new, &server.config.current());
     let live = changes.live.iter();
     let live: Vec<_> = live.map(|(key, value)| (*key, value.as_str())).collect();
+    let mut new_users = None;
     let change_users = |settings: &mut Settings| {
         let mut users = Arc::clone(&settings.users);
         changes.change_users(&new, settings, Arc::make_mut(&mut users))?;
         settings.users = users;
+        new_users = Some(Arc::clone(&settings.users));
         Ok(())
     };
     let time = server.clock.now();
@@ -40,8 +42,8 @@ pub(crate) fn reload(server: &Server) {
         tracing::error!("{path}: {refused}: no setting was changed");
         return;
     }
-    if !changes.users.is_empty() {
-        server.users_changed(&server.config.current().users, None);
+    if let Some(users) = new_users.filter(|_| !changes.users.is_empty()) {
+        server.users_changed(&users, None);
     }
     *said = new;
     tell(&changes, &path.to_string());

@@ -58,6 +58,8 @@ pub(crate) struct Server {
     /// Where it listens.
     pub(crate) listeners: Vec<ListenerFacts>,
     pub(crate) tls_terms: TlsTerms,
+    /// Who reads or writes the file of users holds this, and waits for nothing but the disk then.
+    pub(crate) users_file: Mutex<()>,
     pub(crate) tls_counts: TlsCounts,
     /// Descriptors that are no connections.
     pub(crate) own_files: usize,
@@ -220,6 +222,7 @@ impl Server {
             run_id: run_id(),
             listeners: parts.listeners,
             tls_terms: TlsTerms::default(),
+            users_file: Mutex::default(),
             tls_counts: TlsCounts::default(),
             own_files: parts.own_files,
             stats_base: Mutex::default(),

@@ -11,6 +11,7 @@ mod connections;
 mod diagnosis;
 mod expired_streams;
 mod expiry;
+mod files_of_users;
 mod functions;
 mod hostile;
 mod info;

@@ -576,6 +576,25 @@ fn who_may_only_write_compares_nothing() {
     }
 }
 
+/// It went on as the new one, without its password, if that was made before the clients of the old
+/// one had been looked for.
+#[test]
+fn who_has_lost_its_user_is_closed_also_if_another_of_that_name_is_made_at_once() {
+    let server = Server::start(&["--threads", "4"]);
+    let mut admin = server.client();
+    let mut others: Vec<Client> = (0..4).map(|_| server.client()).collect();
+    for round in 0..400 {
+        let mut bob = server.client();
+        set_user(&mut admin, "bob", &["reset", "on", "nopass", "+@all"]);
+        assert_eq!(bob.call(&["AUTH", "bob", "x"]), ok());
+        let other = &mut others[round % 4];
+        admin.send(&command(&["ACL", "DELUSER", "bob"]));
+        other.send(&command(&["ACL", "SETUSER", "bob", "on", ">new", "+@all"]));
+        assert_eq!((admin.read(), other.read()), (Reply::Integer(1), ok()));
+        assert_eq!(bob.try_read(), None, "it is closed");
+    }
+}
+
 /// The change waited for the command, and all loops for the change.
 #[test]
 fn a_change_of_rights_waits_for_no_long_command() {

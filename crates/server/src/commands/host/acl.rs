@@ -54,22 +54,29 @@ impl Turn<'_> {
         if settings.user_file.is_empty() {
             return Err(error(NO_FILE));
         }
+        let server = Arc::clone(&self.state.server);
+        // What is saved between the two would be lost.
+        let alone = server.users_file.lock();
         let read = read_users(&settings, open_regular).map_err(|why| {
             quoting(&format!(
                 "{why} WARNING: ACL errors detected, no change to the previously active ACL rules \
                  was performed"
             ))
         })?;
-        self.change_users(conn, |users, _| {
+        let (users, ()) = self.new_users(|users, _| {
             *users = Users::clone(&read);
             Ok(())
         })?;
+        drop(alone);
+        self.users_changed(conn, &users);
         self.out.ok();
         Ok(self.last_step(conn))
     }
 
     pub(super) fn acl_save(&mut self) -> HandlerResult {
-        let settings = self.state.server.config.current();
+        let server = Arc::clone(&self.state.server);
+        let _alone = server.users_file.lock();
+        let settings = server.config.current();
         if settings.user_file.is_empty() {
             return Err(error(NO_FILE));
         }
@@ -91,22 +98,38 @@ impl Turn<'_> {
         conn: &mut Connection,
         change: impl FnOnce(&mut Users, bool) -> Result<R, CommandError>,
     ) -> Result<R, CommandError> {
-        let server = Arc::clone(&self.state.server);
+        let (users, outcome) = self.new_users(change)?;
+        self.users_changed(conn, &users);
+        Ok(outcome)
+    }
+
+    /// Changes the table only, and returns it.
+    fn new_users<R>(
+        &self,
+        change: impl FnOnce(&mut Users, bool) -> Result<R, CommandError>,
+    ) -> Result<(Arc<Users>, R), CommandError> {
         let mut outcome = None;
-        server.config.change(
+        self.state.server.config.change(
             |settings| {
                 let users = Arc::make_mut(&mut settings.users);
-                outcome = Some(change(users, settings.all_channels)?);
+                let changed = change(users, settings.all_channels)?;
+                outcome = Some((Arc::clone(&settings.users), changed));
                 Ok::<_, CommandError>(())
             },
             |_| {},
         )?;
+        outcome.ok_or_else(|| error("ERR nothing was changed"))
+    }
+
+    /// What follows after the table has become this one. Another may be in force already: who was
+    /// removed from this one is closed all the same.
+    fn users_changed(&mut self, conn: &mut Connection, users: &Users) {
+        let server = Arc::clone(&self.state.server);
         self.follow_users(conn);
         // Others follow when they step aside: then no command begins by the rights of before.
         // Beside a long command they may, until their turns end.
         server.keyspace.wait_for_commands(&mut self.state.seat);
-        server.users_changed(&self.state.settings.users, Some(conn.client.id));
-        outcome.ok_or_else(|| error("ERR nothing was changed"))
+        server.users_changed(users, Some(conn.client.id));
     }
 
     /// What follows after a change of the table: a client whose own user is gone is closed.
