@@ -482,6 +482,7 @@ impl Turn<'_> {
                 true => DenialContext::Transaction,
                 false => DenialContext::TopLevel,
             };
+            conn.command = row.name;
             if let Some(why) = self.denied(conn, (row, args), context) {
                 self.refuse_call(conn, Some(row), why);
                 return Some(CommandStep::Done);

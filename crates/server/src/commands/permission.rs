@@ -61,6 +61,8 @@ impl Turn<'_> {
 
     fn note(&self, conn: &Connection, what: (Reason, DenialContext), object: &[u8], user: &[u8]) {
         let mut client = Vec::new();
+        // It says which command it is.
+        self.publish_running(conn);
         conn.client.describe(self.state.time.tick, &mut client);
         let now_ms = self.state.time.wall_ms();
         let denial = Denial::new(what, object, user, client, now_ms);

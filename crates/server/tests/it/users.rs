@@ -458,6 +458,11 @@ fn denials_are_listed_and_counted() {
         assert!(text(&field(entry, "client-info")).contains("user=bob"));
     }
     assert_eq!(entries.len(), 3);
+    // Each tells of the command that was denied, not of the one before.
+    for (entry, cmd) in entries.iter().zip(["auth", "set", "get"]) {
+        let client = text(&field(entry, "client-info"));
+        assert!(client.contains(&format!(" cmd={cmd} ")), "{client}");
+    }
     let info = text(&admin.call(&["INFO", "stats"]));
     for line in ["auth:1", "cmd:1", "key:3", "channel:0"] {
         assert!(

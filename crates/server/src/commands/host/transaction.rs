@@ -227,7 +227,6 @@ impl Turn<'_> {
         args: Args<'_>,
     ) -> CommandStep {
         let mark = self.out.mark();
-        conn.command = row.name;
         let state = &mut *self.state;
         let counted = self
             .notes
@@ -237,8 +236,12 @@ impl Turn<'_> {
         // What the user may do can have changed since it was queued.
         let denied = match conn.checks & checks::LIMITED {
             0 => None,
-            _ => self.denied(conn, (row, args), DenialContext::Transaction),
+            _ => {
+                conn.command = "exec";
+                self.denied(conn, (row, args), DenialContext::Transaction)
+            }
         };
+        conn.command = row.name;
         let may_run = denied.is_none();
         let step = if let Some(why) = denied {
             why.write(self.out);
