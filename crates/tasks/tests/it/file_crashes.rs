@@ -9,6 +9,7 @@
 //!
 //! A failure prints the setting that replays it: `TIDEWHEEL_SIM=seed:crash`, 0 for any crash.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -87,6 +88,14 @@ impl Call {
         }
         Ok(claims)
     }
+}
+
+/// What there is after a call.
+#[derive(Debug)]
+struct State {
+    contents: Contents,
+    records: BTreeSet<(Arc<str>, Vec<u8>)>,
+    appended: u64,
 }
 
 struct World {
@@ -189,7 +198,7 @@ impl World {
         let (store, reference) = (self.open(&self.disk), self.open(&self.right));
         assert_eq!(contents(&store), contents(&reference), "at the start");
         self.claims.clear();
-        let mut states = vec![(contents(&reference), self.right.appended())];
+        let mut states = vec![self.state(&reference)];
         for _ in 0..CALLS {
             self.clock.advance(MS(self.random.below(60)));
             let count = if together && self.random.one_in(3) {
@@ -202,7 +211,7 @@ impl World {
             let mut claims = Vec::new();
             for call in &calls {
                 claims.extend(call.make(&reference).expect("no faults"));
-                states.push((contents(&reference), self.right.appended()));
+                states.push(self.state(&reference));
             }
             let answered = self.make(&store, &calls);
             let is_over = !self.disk.has_power();
@@ -216,9 +225,18 @@ impl World {
             assert_eq!(answered, claims, "{calls:?}");
             self.claims.extend(claims.into_iter().map(Arc::new));
             states.drain(..states.len() - 1);
-            assert_eq!(contents(&store), states[0].0, "{calls:?}");
+            assert_eq!(contents(&store), states[0].contents, "{calls:?}");
+            assert_eq!(self.disk.records(), states[0].records, "{calls:?}");
         }
         false
+    }
+
+    fn state(&self, reference: &FileStore) -> State {
+        State {
+            contents: contents(reference),
+            records: self.right.records(),
+            appended: self.right.appended(),
+        }
     }
 
     /// Makes the calls: in their order, but each before the one before it is on disk.
@@ -251,18 +269,19 @@ impl World {
     }
 
     /// The power has failed in one of the calls after the first of these states.
-    fn die(&mut self, states: &[(Contents, u64)]) {
+    fn die(&mut self, states: &[State]) {
         self.disk.lose_power(&mut self.random);
-        let found = contents(&self.open(&self.disk));
-        // Of states that are equal, the last: what was on disk was answered or is there.
-        let at = states.iter().rposition(|(state, _)| *state == found);
-        let at = at.unwrap_or_else(|| panic!("{found:#?}\nis none of\n{states:#?}"));
+        let (store, records) = (self.open(&self.disk), self.disk.records());
+        let at = states.iter().rposition(|state| state.records == records);
+        let at = at.unwrap_or_else(|| panic!("{records:#?}\nis none of\n{states:#?}"));
+        assert_eq!(contents(&store), states[at].contents);
+        drop(store);
         match at {
             0 => self.undone += 1,
             _ => self.kept += 1,
         }
-        let appended = states.last().map_or(0, |(_, appended)| *appended);
-        self.right.forget((appended - states[at].1) as usize);
+        let appended = states.last().map_or(0, |state| state.appended);
+        self.right.forget((appended - states[at].appended) as usize);
         drop(self.open(&self.right));
     }
 }
@@ -330,7 +349,7 @@ fn crashes_at_random_lose_nothing_that_was_answered() {
     if replays() {
         return;
     }
-    let seeds = if is_deep() { 5_000 } else { 300 };
+    let seeds = if is_deep() { 2_000 } else { 300 };
     let runs = (1_000..1_000 + seeds).map(|seed| checked(seed, None, true));
     let (kept, undone) = runs.fold((0, 0), |all, (_, kept, undone)| {
         (all.0 + kept, all.1 + undone)

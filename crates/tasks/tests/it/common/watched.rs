@@ -1,4 +1,4 @@
-//! A store whose claims a test sees, and may change, before the worker gets them.
+//! A store whose claims and ends a test sees. It may change claims before the worker gets them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,14 +11,29 @@ use tidewheel_tasks::{
 /// A failure that the store never takes.
 pub(crate) const NEVER: &str = "never";
 
-/// A store, and what is called with each claim.
-pub(crate) struct Watched<S, F>(pub(crate) S, pub(crate) F);
+/// What sees the calls of a store.
+pub(crate) trait Watch: Send + Sync + 'static {
+    /// A claim, on its way to the worker.
+    fn claimed(&self, claim: &mut Claim) {
+        let _ = claim;
+    }
 
-impl<S, F> TaskStore for Watched<S, F>
-where
-    S: TaskStore,
-    F: Fn(&mut Claim) + Send + Sync + 'static,
-{
+    /// The store has answered.
+    fn done(&self, claims: &[Arc<Claim>], verdicts: &[Verdict]) {
+        let _ = (claims, verdicts);
+    }
+}
+
+impl<F: Fn(&mut Claim) + Send + Sync + 'static> Watch for F {
+    fn claimed(&self, claim: &mut Claim) {
+        self(claim);
+    }
+}
+
+/// A store, and what sees its calls.
+pub(crate) struct Watched<S, W>(pub(crate) S, pub(crate) W);
+
+impl<S: TaskStore, W: Watch> TaskStore for Watched<S, W> {
     fn interruptions(&self) -> u64 {
         self.0.interruptions()
     }
@@ -45,7 +60,7 @@ where
 
     async fn claim(&self, ask: Ask) -> Result<Vec<Claim>, StoreError> {
         let mut claims = self.0.claim(ask).await?;
-        claims.iter_mut().for_each(&self.1);
+        claims.iter_mut().for_each(|claim| self.1.claimed(claim));
         Ok(claims)
     }
 
@@ -54,7 +69,9 @@ where
     }
 
     async fn done(&self, claims: &[Arc<Claim>]) -> Verdicts {
-        self.0.done(claims).await
+        let verdicts = self.0.done(claims).await?;
+        self.1.done(claims, &verdicts);
+        Ok(verdicts)
     }
 
     async fn fail(&self, claim: &Claim, failure: Failure) -> Result<Verdict, StoreError> {
