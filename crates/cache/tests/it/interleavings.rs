@@ -1,5 +1,5 @@
-//! Bulk loads and async closures of a few keys, polled and dropped in a random order, against a
-//! model.
+//! Loads, bulk loads and async closures of a few keys, polled and dropped in a random order,
+//! against a model.
 //!
 //! Everything runs on one thread, so the model knows the order: a change happens in the poll that
 //! reports it. In the end only those futures are polled that were woken: a wake-up that was lost
@@ -7,15 +7,16 @@
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 use std::task::Poll;
 
-use tidewheel::{Cache, Compute, ManualClock};
+use tidewheel::{Cache, Compute, ManualClock, Outcome};
 
-use crate::loading::manual;
+use crate::loading::{Failure, MS, manual};
 use crate::manual_poll::{Alarm, poll};
 use crate::support::{is_deep, mixed};
 
@@ -41,6 +42,10 @@ impl Random {
 struct Gate {
     /// True if it may go on.
     open: Cell<bool>,
+    /// True if its loader has begun.
+    ran: Cell<bool>,
+    /// True if it has not ended at once.
+    waited: Cell<bool>,
     /// The keys for which its loader or closure runs.
     inside: RefCell<Vec<u64>>,
     /// Those of them that no writer has overtaken.
@@ -49,8 +54,18 @@ struct Gate {
 
 impl Gate {
     fn enter(&self, keys: Vec<u64>) {
+        self.ran.set(true);
         self.inside.replace(keys.clone());
         self.counts_for.replace(keys);
+    }
+
+    /// How a load ends that is answered.
+    fn outcome(&self) -> Outcome {
+        match (self.ran.get(), self.waited.get()) {
+            (true, _) => Outcome::Loaded,
+            (false, true) => Outcome::Joined,
+            (false, false) => Outcome::Hit,
+        }
     }
 
     fn leave(&self) {
@@ -60,8 +75,25 @@ impl Gate {
 
 enum Done {
     Loaded(Vec<(u64, Option<u64>)>),
-    /// The key, and the value of which it said that it is there.
-    Changed(u64, Option<u64>),
+    /// A loader has failed: this one, or that of another caller.
+    Failed,
+    /// The loader or closure has panicked.
+    Panicked,
+    Changed {
+        key: u64,
+        /// The value of which it said that it is there.
+        now: Option<u64>,
+        /// True if the closure wanted to change nothing.
+        kept: bool,
+    },
+}
+
+/// What a loader says.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Says {
+    Value,
+    Error,
+    Panic,
 }
 
 struct Task<'a> {
@@ -73,6 +105,7 @@ struct Task<'a> {
 
 struct World<'a> {
     cache: &'a Cache<u64, u64>,
+    clock: ManualClock,
     /// The value that is stored for each key.
     model: [Option<u64>; KEYS as usize],
     tasks: Vec<Task<'a>>,
@@ -91,6 +124,7 @@ async fn opened(gate: &Gate) {
 fn add(old: Option<u64>) -> Compute<u64> {
     match old {
         Some(old) if old % 7 == 6 => Compute::Remove,
+        Some(old) if old % 7 == 5 => Compute::Keep,
         Some(old) => Compute::Update(old + 1),
         None => Compute::Put(1.into()),
     }
@@ -129,17 +163,54 @@ impl<'a> World<'a> {
         self.spawn(Box::pin(future), gate);
     }
 
-    fn change(&mut self, key: u64) {
+    /// One key, whose loader may fail or panic.
+    fn load_one(&mut self, key: u64, says: Says) {
+        let (cache, calls) = (self.cache, Rc::clone(&self.calls));
+        let gate = Rc::new(Gate::default());
+        let (own, asks) = (Rc::clone(&gate), Rc::clone(&gate));
+        let future = async move {
+            let load = async {
+                let call = LOADED + calls.replace(calls.get() + 1);
+                own.enter(vec![key]);
+                opened(&own).await;
+                match says {
+                    Says::Value => Ok(call),
+                    Says::Error => Err(Failure(1)),
+                    Says::Panic => std::panic::resume_unwind(Box::new("meant")),
+                }
+            };
+            let fetched = cache.fetch(key).try_load_async(load).await;
+            assert_eq!(fetched.outcome, asks.outcome());
+            let own_error = says == Says::Error && asks.ran.get();
+            match fetched.value {
+                Err(_) if own_error || asks.waited.get() => Done::Failed,
+                value if own_error => panic!("{value:?} is no answer of its own"),
+                value => Done::Loaded(vec![(key, value.ok())]),
+            }
+        };
+        self.spawn(Box::pin(future), gate);
+    }
+
+    fn change(&mut self, key: u64, panics: bool) {
         let cache = self.cache;
         let gate = Rc::new(Gate::default());
         let own = Rc::clone(&gate);
         let future = async move {
+            let kept = Cell::new(false);
             let change = async |old| {
+                assert!(!kept.get(), "after that nothing runs again");
                 own.enter(vec![key]);
                 opened(&own).await;
-                add(old)
+                if panics {
+                    std::panic::resume_unwind(Box::new("meant"));
+                }
+                let wanted = add(old);
+                kept.set(wanted == Compute::Keep);
+                wanted
             };
-            Done::Changed(key, cache.entry(key).compute_async(change).await)
+            let now = cache.entry(key).compute_async(change).await;
+            let kept = kept.get();
+            Done::Changed { key, now, kept }
         };
         self.spawn(Box::pin(future), gate);
     }
@@ -148,16 +219,23 @@ impl<'a> World<'a> {
     fn poll(&mut self, at: usize) {
         let task = &mut self.tasks[at];
         task.woken = task.alarm.woken.load(SeqCst);
-        let done = match poll(task.future.as_mut(), &task.alarm) {
-            Poll::Pending => None,
+        let (future, alarm) = (task.future.as_mut(), &task.alarm);
+        let polled = catch_unwind(AssertUnwindSafe(|| poll(future, alarm)));
+        let done = match polled.unwrap_or(Poll::Ready(Done::Panicked)) {
+            Poll::Pending => {
+                task.gate.waited.set(true);
+                None
+            }
             Poll::Ready(done) => {
-                self.tasks.swap_remove(at);
+                self.forget(at);
                 Some(done)
             }
         };
         match done {
-            Some(Done::Changed(key, now)) => {
-                let expected = match add(self.model[key as usize]) {
+            Some(Done::Changed { key, now, kept }) => {
+                let there = self.model[key as usize];
+                let expected = match add(there) {
+                    _ if kept => there,
                     Compute::Update(new) => Some(new),
                     Compute::Put(new) => Some(new.value),
                     _ => None,
@@ -170,7 +248,7 @@ impl<'a> World<'a> {
                     assert!(answer.is_some() || key == 3, "key {key} was loaded");
                 }
             }
-            None => {}
+            Some(Done::Failed | Done::Panicked) | None => {}
         }
         self.compare();
     }
@@ -194,17 +272,54 @@ impl<'a> World<'a> {
         self.cache.validate();
     }
 
-    fn write(&mut self, key: u64, value: Option<u64>) {
-        match value {
-            Some(value) => self.cache.insert(key, value),
-            None => _ = self.cache.remove(&key),
-        }
-        self.model[key as usize] = value;
-        for task in &self.tasks {
-            task.gate
-                .counts_for
-                .borrow_mut()
-                .retain(|counts| *counts != key);
+    /// Drops a future, which leaves no waker behind.
+    fn forget(&mut self, at: usize) {
+        let Task { future, alarm, .. } = self.tasks.swap_remove(at);
+        drop(future);
+        assert_eq!(Arc::strong_count(&alarm), 1, "a waker has leaked");
+    }
+
+    /// Another writer, which waits for nobody; `how` says which.
+    fn write(&mut self, key: u64, how: u64) {
+        let (cache, there) = (self.cache, self.model[key as usize]);
+        let value = match how {
+            0..4 => {
+                cache.insert(key, 10 * how);
+                Some(10 * how)
+            }
+            4 => {
+                assert_eq!(cache.remove(&key), there);
+                None
+            }
+            5 => {
+                let updated = cache.update(&key, |old| old + 10);
+                assert_eq!(updated, there.map(|there| there + 10));
+                updated
+            }
+            6 => cache.entry(key).compute(|_| Compute::Put(70.into())),
+            7 => {
+                let removed = cache.invalidate_if(|stored, _| *stored == key);
+                assert_eq!(removed, u64::from(there.is_some()));
+                None
+            }
+            8 => {
+                cache.invalidate_all();
+                None
+            }
+            _ => {
+                self.clock.advance(100 * MS);
+                None
+            }
+        };
+        let is_for_all = how >= 8;
+        // What changes nothing supersedes nothing; nor does time.
+        let is_write = how < 9 && !(there.is_none() && matches!(how, 5 | 7));
+        for other in (0..KEYS).filter(|other| *other == key || is_for_all) {
+            self.model[other as usize] = value;
+            for task in self.tasks.iter().filter(|_| is_write) {
+                let mut counts_for = task.gate.counts_for.borrow_mut();
+                counts_for.retain(|counts| *counts != other);
+            }
         }
         self.compare();
     }
@@ -212,13 +327,15 @@ impl<'a> World<'a> {
     fn step(&mut self, random: &mut Random) {
         let (key, other) = (random.below(KEYS), random.below(KEYS));
         let task = random.below(self.tasks.len().max(1) as u64) as usize;
-        match random.below(12) {
-            0 | 1 => self.load(vec![key, other, random.below(KEYS)]),
-            2 | 3 => self.change(key),
-            4 => self.write(key, Some(10 * random.below(10))),
-            5 => self.write(key, None),
+        match random.below(13) {
+            0 => self.load(vec![key, other, random.below(KEYS)]),
+            1 => self.load_one(key, Says::Value),
+            2 if random.below(2) == 0 => self.load_one(key, Says::Error),
+            2 => self.load_one(key, Says::Panic),
+            3 => self.change(key, random.below(8) == 0),
+            4 | 5 => self.write(key, random.below(10)),
             6 if task < self.tasks.len() => {
-                self.tasks.swap_remove(task);
+                self.forget(task);
                 self.compare();
             }
             7 | 8 if task < self.tasks.len() => {
@@ -249,15 +366,17 @@ impl<'a> World<'a> {
 fn every_order_of_polls_drops_and_writes_agrees_with_the_model() {
     let seeds = if is_deep() { SEEDS_DEEP } else { SEEDS };
     for seed in 0..seeds {
-        let cache = manual(&ManualClock::new()).build().expect("valid");
+        let clock = ManualClock::new();
+        let cache = manual(&clock).build().expect("valid");
         let mut random = Random(mixed(seed));
         let mut world = World {
             cache: &cache,
+            clock,
             model: [None; KEYS as usize],
             tasks: Vec::new(),
             calls: Rc::new(Cell::new(0)),
         };
-        let run = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let run = catch_unwind(AssertUnwindSafe(|| {
             for _ in 0..STEPS {
                 world.step(&mut random);
             }

@@ -37,6 +37,7 @@ mod manual_poll;
 mod many;
 mod matrix;
 mod model;
+mod numbers;
 mod outages;
 mod outcomes;
 mod panic_injection;

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use tidewheel::Condition;
 
-use crate::support::op::{Life, Op, Tags};
+use crate::support::load::Load;
+use crate::support::op::{At, Life, Op, Tags};
 use crate::support::setup::Setup;
 use crate::support::{check::COMPARED, is_deep, mixed};
 
@@ -140,16 +141,19 @@ fn what_is_read_is_refreshed_and_keeps_its_tags_and_lifetime() {
         for round in 0..2 {
             let bits = mixed(seed ^ round);
             for key in 0..6 {
-                ops.push(Op::Insert {
-                    key,
-                    weight: 1,
-                    life: match bits >> (key * 2) & 3 {
+                let bits = bits >> (key * 4);
+                ops.push(Op::Store(Load {
+                    life: match bits & 3 {
                         0 => Life::For(Duration::from_millis(40)),
                         1 => Life::Forever,
+                        2 => Life::Until(At::After(Duration::from_millis(45))),
                         _ => Life::Configured,
                     },
                     tags: Tags(1 << (key % 4)),
-                });
+                    fresh: (bits & 12 == 4).then_some(Duration::from_millis(9)),
+                    stale: (bits & 12 == 8).then_some(Duration::from_millis(70)),
+                    ..Load::of(key)
+                }));
             }
             for tick in 0..14 {
                 ops.push(Op::Drive { nanos: 3_000_000 });
@@ -164,6 +168,14 @@ fn what_is_read_is_refreshed_and_keeps_its_tags_and_lifetime() {
                     });
                 }
             }
+            // What is over is served in place of errors, or not.
+            ops.push(Op::Drive { nanos: 60_000_000 });
+            ops.extend((0..6).map(|key| {
+                Op::Load(Load {
+                    succeeds: false,
+                    ..Load::of(key)
+                })
+            }));
             let tag = (bits >> 50) as u8 % 4;
             ops.push(Op::InvalidateTag { tag });
             ops.extend((0..6).map(|key| Op::Get { key }));

@@ -1,8 +1,8 @@
 //! Random operations on caches of any configuration against a naive model, compared after every
 //! step, in virtual time.
 
-use crate::support::op::{Life, Op, Tags};
-use crate::support::setup::Setup;
+use crate::support::op::{KEYS, Life, Op, Tags};
+use crate::support::setup::{Listening, Room, Setup, Shape};
 use proptest::prelude::*;
 
 proptest! {
@@ -15,6 +15,37 @@ proptest! {
     ) {
         crate::support::run(&setup, &ops);
     }
+
+    /// Where old values are served: loads of few keys, and what time and other calls do to them.
+    #[test]
+    fn loads_behave_like_the_model(
+        setup in any::<u64>().prop_map(with_old_values),
+        ops in prop::collection::vec(any::<u64>().prop_map(about_loads), 1..200),
+    ) {
+        crate::support::run(&setup, &ops);
+    }
+}
+
+fn with_old_values(bits: u64) -> Setup {
+    let shapes = [Shape::Grace, Shape::Soft, Shape::Refresh, Shape::All];
+    Setup {
+        room: Room::Unbounded,
+        shape: shapes[(bits >> 16) as usize % shapes.len()],
+        listener: Listening::Everything,
+        prompt: true,
+        ..Setup::from_bits(bits)
+    }
+}
+
+fn about_loads(bits: u64) -> Op {
+    // Load, Store, Get, Refresh, Change, Expire, Persist, Pass, Drive.
+    const KINDS: [u64; 16] = [
+        14, 14, 14, 14, 12, 12, 20, 20, 25, 25, 31, 36, 43, 47, 47, 55,
+    ];
+    let kind = KINDS[(bits % 16) as usize];
+    let (key, more) = (bits >> 8 & 1, bits >> 9 & 0x3ff);
+    let fields = more * u64::from(KEYS) + key;
+    Op::from_bits(bits >> 24 << 24 | fields << 8 | kind)
 }
 
 /// Found by fuzzing: the end of such a value may be rounded to now or to the next tick.

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use tidewheel::RemovalCause;
 
-use super::model::{Effects, Leaving, Model};
-use super::op::KEYS;
+use super::model::{Effects, Entry, Leaving, Model};
+use super::op::{KEYS, TAGS};
 use super::setup::{Event, Listening};
 use super::value::Probe;
 
@@ -35,18 +35,34 @@ impl Model {
             self.count();
         }
         if self.steps.is_multiple_of(8) {
-            let now = self.tick();
-            let mut keys: Vec<u16> = self.cache.keys().map(|key| key.number).collect();
-            keys.sort_unstable();
-            let live = self.entries.iter();
-            let live = live.filter(|(_, entry)| entry.is_live(now) == Some(true));
-            assert!(
-                keys.into_iter().eq(live.map(|(key, _)| *key)),
-                "an iteration over all keys"
-            );
-        }
-        if self.steps.is_multiple_of(8) {
+            self.walk();
             self.cache.validate();
+        }
+    }
+
+    /// Iterations over all entries, and over those with a tag.
+    fn walk(&self) {
+        let now = self.tick();
+        let live = |wanted: &dyn Fn(&Entry) -> bool| -> Vec<(u16, u64)> {
+            let live = self.entries.iter();
+            let live = live.filter(|(_, entry)| entry.is_live(now) == Some(true) && wanted(entry));
+            live.map(|(key, entry)| (*key, entry.id)).collect()
+        };
+        let mut met = Vec::new();
+        for (key, value, ttl) in self.cache.entries() {
+            assert_eq!(ttl, self.cache.ttl(&Probe(key.number)));
+            met.push((key.number, value.id));
+        }
+        met.sort_unstable();
+        assert_eq!(met, live(&|_| true), "an iteration over all entries");
+        for tag in 0..TAGS {
+            let name = tag.to_string();
+            let tagged = self.cache.entries_with_tag(&name);
+            let mut met: Vec<_> = tagged.map(|(key, value)| (key.number, value.id)).collect();
+            met.sort_unstable();
+            let has = |entry: &Entry| entry.tags.0 >> tag & 1 == 1;
+            assert_eq!(met, live(&has), "an iteration over a tag");
+            assert_eq!(self.cache.count_tag(&name), met.len() as u64);
         }
     }
 
@@ -106,7 +122,7 @@ impl Model {
 
     /// Every key is visible exactly as the model says; where the cache may choose, its choice is
     /// learnt.
-    fn see(&mut self, effects: &Effects, told: bool) {
+    pub(super) fn see(&mut self, effects: &Effects, told: bool) {
         let now = self.tick();
         assert_eq!(self.cache.now(), Duration::from_nanos(self.now()));
         for key in 0..KEYS {
@@ -197,6 +213,7 @@ impl Model {
         assert_eq!(stats.hits, self.counts.hits, "hits");
         assert_eq!(stats.misses, self.counts.misses, "misses");
         assert_eq!(stats.stale_hits, self.counts.stale, "stale hits");
+        assert_eq!(stats.stale_on_error, self.counts.stale_on_error);
         assert_eq!(stats.loads, self.counts.loads, "loads");
         assert_eq!(stats.load_errors, self.counts.load_errors, "load errors");
         assert_eq!(stats.rejected, self.counts.rejected, "rejected");
@@ -222,7 +239,7 @@ impl Model {
         let due = |slack: u64| {
             self.entries
                 .values()
-                .filter_map(super::model::Entry::gone_at)
+                .filter_map(Entry::gone_at)
                 .filter(|gone| *gone <= now + slack)
                 .count()
         };
@@ -239,10 +256,7 @@ impl Model {
             }
         }
         // Unless events are behind, nobody would be missed by who sleeps until the next deadline.
-        let ends = self
-            .entries
-            .values()
-            .filter_map(super::model::Entry::gone_at);
+        let ends = self.entries.values().filter_map(Entry::gone_at);
         if told && let Some(gone) = ends.min() {
             let next = self.cache.next_deadline().expect("a deadline is pending");
             let end = Duration::from_millis(gone);

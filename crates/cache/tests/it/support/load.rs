@@ -3,10 +3,12 @@
 
 use std::time::Duration;
 
-use tidewheel::{Condition, Loaded, Presence, RemovalCause};
+use tidewheel::{Condition, Fetched, Lifetime, Loaded, Outcome, Presence, RemovalCause};
 
 use super::model::{Effects, Entry, Model};
+use super::once;
 use super::op::{Life, Tags};
+use super::refresh::StatedEnd;
 use super::setup::{ABSENT, NEGATIVE};
 use super::value::{Key, Probe, Value};
 
@@ -28,7 +30,43 @@ pub(crate) struct Load {
     /// True if the loader is given the old value, and says that it has not changed.
     pub(crate) sees_old: bool,
     pub(crate) unchanged: bool,
+    /// True if a value that is no old one is for the caller alone.
+    pub(crate) private: bool,
+    pub(crate) is_async: bool,
+    /// True if a loader that may find nothing is called as one of many keys.
+    pub(crate) in_bulk: bool,
     pub(crate) meanwhile: Meanwhile,
+}
+
+impl Load {
+    /// A value, or an error, of which nothing more is said.
+    pub(crate) fn of(key: u16) -> Self {
+        Self {
+            key,
+            asks: Asks::Fallibly,
+            succeeds: true,
+            weight: 1,
+            life: Life::Configured,
+            fresh: None,
+            stale: None,
+            tags: Tags::NONE,
+            sees_old: false,
+            unchanged: false,
+            private: false,
+            is_async: false,
+            in_bulk: false,
+            meanwhile: Meanwhile::Nothing,
+        }
+    }
+
+    /// What a loader says of an absence that it may say more of.
+    fn absent_for(&self) -> Duration {
+        if self.weight == 0 {
+            Duration::ZERO
+        } else {
+            ABSENT
+        }
+    }
 }
 
 /// The ways to ask for a value.
@@ -47,8 +85,10 @@ pub(crate) enum Meanwhile {
     Remove,
     InvalidateAll,
     InvalidateTag(u8),
-    /// A change of its end that changes nothing.
+    /// Calls that change nothing.
     Idle,
+    /// A change of its end.
+    Expire,
 }
 
 /// The result that is remembered of a key.
@@ -203,7 +243,9 @@ impl Model {
             over: over.map(|entry| entry.tags),
             ..Run::default()
         };
-        let answer = self.ask_for(load, &mut run, effects);
+        let (answer, outcome) = self.ask_for(load, &mut run, effects);
+        let answer = answer.map(|value| value.id);
+        let (ran, stale_before) = (run.ran, self.counts.stale);
         assert!(
             expected.is_none_or(|expected| expected == run.ran),
             "whether the loader of {load:?} runs: {:?}, {negative:?}, at {now}",
@@ -218,46 +260,82 @@ impl Model {
             self.counts.misses += 1;
             self.answered(load, negative, answer);
         }
+        let is_stale = self.counts.stale > stale_before;
+        let expected = match (ran, live) {
+            (true, _) | (_, false) if is_stale => Outcome::StaleOnError,
+            (true, _) => Outcome::Loaded,
+            (_, false) => Outcome::Negative,
+            _ if is_stale => Outcome::Stale,
+            _ => Outcome::Hit,
+        };
+        let outcome = outcome.unwrap_or(expected);
+        assert_eq!(outcome, expected, "the outcome of {load:?}");
+        self.counts.stale_on_error += u64::from(outcome == Outcome::StaleOnError);
     }
 
     /// Calls the cache. `None` is an absence or an error.
-    fn ask_for(&mut self, load: &Load, run: &mut Run, effects: &mut Effects) -> Option<u64> {
+    fn ask_for(&mut self, load: &Load, run: &mut Run, effects: &mut Effects) -> Told {
+        fn told<T, E>(fetched: Fetched<T, E>, value: impl FnOnce(T) -> Option<Value>) -> Told {
+            (value(fetched.value), Some(fetched.outcome))
+        }
         let cache = self.cache.clone();
         let key = Key::new(load.key, &self.ledger);
         let mut loader = |old| self.loader(load, old, run, effects);
-        let found = if load.sees_old {
-            let fetch = cache.fetch(key);
-            let mut loader = |old| loader(Some(old));
-            match load.asks {
-                Asks::Plainly => Some(fetch.load_with_old(|old| loader(old).expect("loads")).value),
-                Asks::Optionally => {
-                    let absent = Presence::AbsentFor(ABSENT);
-                    let load = |old| loader(old).map_or(absent, Presence::Present);
-                    fetch.load_with_old(load).value
-                }
-                Asks::Fallibly => {
-                    let load = |old| loader(old).ok_or(Failed);
-                    fetch.load_with_old(load).value.ok()
-                }
+        let absent = Presence::AbsentFor(load.absent_for());
+        match (load.asks, load.sees_old, load.is_async) {
+            (Asks::Optionally, false, false) if load.in_bulk => {
+                let load = |_| Some((key.clone(), loader(None)?));
+                (cache.get_or_load_many([&key], load).remove(0), None)
             }
-        } else {
-            let mut loader = || loader(None);
-            match load.asks {
-                Asks::Plainly => Some(
-                    cache
-                        .fetch(key)
-                        .load_with(|| loader().expect("loads"))
-                        .value,
-                ),
-                Asks::Optionally => cache.fetch(key).load_with(loader).value,
-                Asks::Fallibly => cache
-                    .fetch(key)
-                    .load_with(|| loader().ok_or(Failed))
-                    .value
-                    .ok(),
+            (Asks::Plainly, false, false) => {
+                let load = || loader(None).expect("loads");
+                told(cache.fetch(key).load_with(load), Some)
             }
-        };
-        found.map(|value| value.id)
+            (Asks::Plainly, false, true) => {
+                let load = async { loader(None).expect("loads") };
+                told(once(cache.fetch(key).load_with_async(load)), Some)
+            }
+            (Asks::Plainly, true, false) => {
+                let load = |old| loader(Some(old)).expect("loads");
+                told(cache.fetch(key).load_with_old(load), Some)
+            }
+            (Asks::Plainly, true, true) => {
+                let load = async |old| loader(Some(old)).expect("loads");
+                told(once(cache.fetch(key).load_with_old_async(load)), Some)
+            }
+            (Asks::Optionally, false, false) => {
+                told(cache.fetch(key).load_with(|| loader(None)), |found| found)
+            }
+            (Asks::Optionally, false, true) => {
+                let load = async { loader(None) };
+                told(once(cache.fetch(key).load_with_async(load)), |found| found)
+            }
+            (Asks::Optionally, true, false) => {
+                let load = |old| loader(Some(old)).map_or(absent, Presence::Present);
+                told(cache.fetch(key).load_with_old(load), |found| found)
+            }
+            (Asks::Optionally, true, true) => {
+                let load = async |old| loader(Some(old)).map_or(absent, Presence::Present);
+                let load = once(cache.fetch(key).load_with_old_async(load));
+                told(load, |found| found)
+            }
+            (Asks::Fallibly, false, false) => {
+                let load = || loader(None).ok_or(Failed);
+                told(cache.fetch(key).load_with(load), Result::ok)
+            }
+            (Asks::Fallibly, false, true) => {
+                let load = async { loader(None).ok_or(Failed) };
+                told(once(cache.fetch(key).load_with_async(load)), Result::ok)
+            }
+            (Asks::Fallibly, true, false) => {
+                let load = |old| loader(Some(old)).ok_or(Failed);
+                told(cache.fetch(key).load_with_old(load), Result::ok)
+            }
+            (Asks::Fallibly, true, true) => {
+                let load = async |old| loader(Some(old)).ok_or(Failed);
+                told(once(cache.fetch(key).load_with_old_async(load)), Result::ok)
+            }
+        }
     }
 
     fn loader(
@@ -279,19 +357,28 @@ impl Model {
         }
         let succeeds = load.succeeds || load.asks == Asks::Plainly;
         succeeds.then(|| {
-            let (value, mut lifetime, mut entry) =
-                self.plan(load.key, load.weight, load.life, load.tags);
-            if let Some(fresh) = load.fresh {
-                lifetime = lifetime.fresh_for(fresh);
-                entry.is_fresh_for(self.soft(load.fresh, entry.hard), load.fresh);
-            }
-            if let Some(stale) = load.stale {
-                lifetime = lifetime.stale_for(stale);
-                entry.grace = stale.as_millis() as u64;
-            }
+            let (value, lifetime, entry) = self.plan_load(load);
             run.entry = Some(entry);
-            Loaded::new(value, lifetime)
+            match load.private {
+                true => Loaded::private(value),
+                false => Loaded::new(value, lifetime),
+            }
         })
+    }
+
+    /// As [`plan`](Self::plan), with all that is said of a value.
+    pub(super) fn plan_load(&mut self, load: &Load) -> (Value, Lifetime, Entry) {
+        let (value, mut lifetime, mut entry) =
+            self.plan(load.key, load.weight, load.life, load.tags);
+        if let Some(fresh) = load.fresh {
+            lifetime = lifetime.fresh_for(fresh);
+            entry.is_fresh_for(self.soft(load.fresh, entry.hard), load.fresh);
+        }
+        if let Some(stale) = load.stale {
+            lifetime = lifetime.stale_for(stale);
+            entry.grace = stale.as_millis() as u64;
+        }
+        (value, lifetime, entry)
     }
 
     fn meanwhile(&mut self, load: &Load, run: &mut Run, effects: &mut Effects) {
@@ -312,6 +399,13 @@ impl Model {
                 // One of the tags of the entry that is loaded again.
                 run.overtaken = run.over.is_some_and(|tags| tags.are_hit_by(tag));
             }
+            Meanwhile::Expire => {
+                let ttl = Duration::from_millis(90);
+                let changed = self.cache.expire(&Probe(key), ttl, Condition::Always);
+                let expected = self.expire(key, ttl, Condition::Always, StatedEnd::For(ttl));
+                assert_eq!(changed, expected, "expire of {key} while it is loaded");
+                run.overtaken = changed;
+            }
             Meanwhile::Idle | Meanwhile::Nothing => run.overtaken = false,
         }
         if load.meanwhile == Meanwhile::Idle {
@@ -324,6 +418,7 @@ impl Model {
                     .expire(&Probe(key), Duration::from_millis(5), Condition::IfNone)
             };
             assert!(!changed, "it has an end, or is not there");
+            assert!(!self.cache.remove_if(&Probe(key), |_| false));
         }
     }
 
@@ -351,6 +446,11 @@ impl Model {
             (Some(entry), _) => {
                 assert_eq!(answer, Some(entry.id), "what was loaded is the answer");
                 match run.unchanged {
+                    false if load.private => {
+                        if !run.overtaken {
+                            self.leaves(key, RemovalCause::Removed);
+                        }
+                    }
                     true if run.overtaken => effects.makes_room = true,
                     true => self.lives_on(key, entry, effects),
                     false => self.loaded(key, entry, run.overtaken, effects),
@@ -360,7 +460,11 @@ impl Model {
                 assert_eq!(answer, None);
                 if !run.overtaken {
                     self.leaves(key, RemovalCause::Removed);
-                    let time = if load.sees_old { ABSENT } else { NEGATIVE };
+                    let time = if load.sees_old {
+                        load.absent_for()
+                    } else {
+                        NEGATIVE
+                    };
                     self.remember(key, Negative::Absent, time);
                 }
             }
@@ -369,7 +473,7 @@ impl Model {
                 self.old_in_place_of_an_error(key, answer);
                 if !run.overtaken {
                     self.try_later(key);
-                    self.remember(key, Negative::Error, NEGATIVE);
+                    self.remember(key, Negative::Error, self.setup.error_time());
                 }
             }
         }
@@ -472,6 +576,9 @@ impl Model {
         }
     }
 }
+
+/// A call's answer, and where that comes from.
+type Told = (Option<Value>, Option<Outcome>);
 
 /// The result of a loader's run.
 #[derive(Debug, Default)]

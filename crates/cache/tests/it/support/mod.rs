@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "the fuzz target uses a part")]
 
 pub(crate) mod check;
+pub(crate) mod closures;
 pub(crate) mod labels;
 pub(crate) mod load;
 pub(crate) mod model;
@@ -11,6 +12,10 @@ pub(crate) mod setup;
 pub(crate) mod unchanged;
 pub(crate) mod value;
 pub(crate) mod versions;
+
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
 
 use op::Op;
 use setup::Setup;
@@ -23,6 +28,14 @@ pub(crate) fn run(setup: &Setup, ops: &[Op]) {
         model.step(op);
     }
     model.finish();
+}
+
+/// Polls a future that has nobody to wait for.
+fn once<T>(future: impl Future<Output = T>) -> T {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(value) => value,
+        Poll::Pending => panic!("it waits"),
+    }
 }
 
 /// Well-mixed bits of a seed: operations for tests that are to be replayed by their seed.

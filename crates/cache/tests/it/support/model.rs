@@ -91,6 +91,7 @@ pub(super) struct Counts {
     pub(crate) hits: u64,
     pub(crate) misses: u64,
     pub(crate) stale: u64,
+    pub(crate) stale_on_error: u64,
     pub(crate) loads: u64,
     pub(crate) load_errors: u64,
     pub(crate) rejected: u64,
@@ -263,6 +264,11 @@ impl Model {
                 tags,
             } => self.insert(key, weight, life, tags, &mut effects),
             Op::Load(ref load) => self.load(load, &mut effects),
+            Op::Store(ref load) => {
+                let planned = self.plan_load(load);
+                self.store(load.key, planned, &mut effects);
+            }
+            Op::Change(ref change) => self.change(change, &mut effects),
             Op::Refresh => self.refresh(&mut effects),
             Op::InvalidateTag { tag } => self.invalidate_tag(tag),
             Op::Pin { key, pinned } => {
@@ -387,7 +393,7 @@ impl Model {
         effects
     }
 
-    fn pass(&mut self, nanos: u64) {
+    pub(super) fn pass(&mut self, nanos: u64) {
         self.clock.advance(Duration::from_nanos(nanos));
         self.nanos += nanos;
         self.wall += nanos;
@@ -557,7 +563,16 @@ impl Model {
         tags: Tags,
         effects: &mut Effects,
     ) {
-        let (value, lifetime, entry) = self.plan(key, weight, life, tags);
+        let planned = self.plan(key, weight, life, tags);
+        self.store(key, planned, effects);
+    }
+
+    fn store(
+        &mut self,
+        key: u16,
+        (value, lifetime, entry): (Value, Lifetime, Entry),
+        effects: &mut Effects,
+    ) {
         let own = Key::new(key, &self.ledger);
         if key % 3 == 0 {
             self.cache.insert_many_with([(own, value)], &lifetime);
@@ -661,7 +676,13 @@ impl Model {
         }
     }
 
-    fn expire(&mut self, key: u16, ttl: Duration, condition: Condition, stated: StatedEnd) -> bool {
+    pub(super) fn expire(
+        &mut self,
+        key: u16,
+        ttl: Duration,
+        condition: Condition,
+        stated: StatedEnd,
+    ) -> bool {
         if !self.is_live(key) {
             return false;
         }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tidewheel::{Condition, Lifetime};
 
+use super::closures::{Aside, Change, Wants};
 use super::load::{Asks, Load, Meanwhile};
 
 /// Keys are below this.
@@ -24,6 +25,10 @@ pub(crate) enum Op {
         life: Life,
         tags: Tags,
     },
+    /// As a loader's value, by hand.
+    Store(Load),
+    /// A closure decides what becomes of a key.
+    Change(Change),
     Get {
         key: u16,
     },
@@ -178,17 +183,20 @@ impl Op {
     /// The operation that bits stand for.
     pub(crate) fn from_bits(bits: u64) -> Self {
         let key = ((bits >> 8) as u16) % KEYS;
+        // Often the same few keys, so that calls meet what others have left.
+        let often = if bits >> 22 & 1 == 0 { key % 4 } else { key };
         let low = (bits >> 24) as u16;
         let high = (bits >> 40) as u32;
         match bits % 64 {
             14..=19 => Self::Load(loading(key, low, high, (bits >> 8) as u16 / KEYS)),
-            0..=13 => Self::Insert {
+            12 | 13 => Self::Store(loading(key, low, high, (bits >> 8) as u16 / KEYS)),
+            0..=11 => Self::Insert {
                 key,
                 weight: weight(high),
                 life: life(low),
                 tags: Tags::from_bits(high >> 10),
             },
-            20..=24 => Self::Get { key },
+            20..=24 => Self::Get { key: often },
             25 => Self::Refresh,
             26 => Self::InvalidateTag {
                 tag: (bits >> 8) as u8 % TAGS,
@@ -200,10 +208,11 @@ impl Op {
                 key,
                 pinned: !low.is_multiple_of(3),
             },
-            28 => Self::versioned(key, low, high),
-            29 => Self::Touch { key },
-            30 => Self::Update { key },
-            31..=33 => Self::Remove { key },
+            28 => Self::versioned(often, low, high),
+            29 => Self::Touch { key: often },
+            30 if high.is_multiple_of(8) => Self::Update { key: often },
+            30 | 31 => Self::Change(changing(key, low, high, (bits >> 8) as u16 / KEYS)),
+            32 | 33 => Self::Remove { key },
             34 => Self::Invalidate { key },
             35 => match low % 4 {
                 0 => Self::InvalidateAll,
@@ -211,16 +220,16 @@ impl Op {
                 _ => Self::Refresh,
             },
             36..=41 => Self::Expire {
-                key,
+                key: often,
                 ttl: ttl(low),
                 condition: condition(high),
             },
             42 => Self::ExpireAt {
-                key,
+                key: often,
                 at: at(low),
                 condition: condition(high),
             },
-            43 | 44 => Self::Persist { key },
+            43 | 44 => Self::Persist { key: often },
             45..=50 => Self::Pass { nanos: nanos(low) },
             51..=54 => Self::Advance {
                 behind: if high.is_multiple_of(8) {
@@ -279,7 +288,7 @@ impl Op {
 }
 
 fn loading(key: u16, low: u16, high: u32, more: u16) -> Load {
-    // Often the same few keys, so that answers and soft deadlines are met.
+    // As above.
     let key = if high & 1 == 0 { key % 4 } else { key };
     Load {
         key,
@@ -297,14 +306,43 @@ fn loading(key: u16, low: u16, high: u32, more: u16) -> Load {
         tags: Tags::from_bits(high >> 10),
         sees_old: more.is_multiple_of(2),
         unchanged: more.is_multiple_of(4),
+        private: more % 11 == 4,
+        is_async: more % 5 == 1,
+        in_bulk: more % 5 == 2,
         meanwhile: match high >> 14 & 15 {
             0 => Meanwhile::Insert,
             1 => Meanwhile::Remove,
             2 => Meanwhile::InvalidateAll,
             3 | 4 => Meanwhile::Idle,
             5 => Meanwhile::InvalidateTag((more % u16::from(TAGS)) as u8),
+            6 => Meanwhile::Expire,
             _ => Meanwhile::Nothing,
         },
+    }
+}
+
+fn changing(key: u16, low: u16, high: u32, more: u16) -> Change {
+    Change {
+        next: loading(key, low, high, more),
+        wants: match more % 8 {
+            0 => Wants::Keep,
+            1 => Wants::Fail,
+            2 => Wants::Remove,
+            3 | 4 => Wants::Update,
+            5 => Wants::Replace,
+            _ => Wants::Put,
+        },
+        aside: match more / 8 % 12 {
+            0 => Aside::InvalidateAll,
+            1 => Aside::InvalidateTag((low % u16::from(TAGS)) as u8),
+            2 | 3 => Aside::Pass { nanos: nanos(low) },
+            4 | 5 => Aside::Drive { nanos: nanos(low) },
+            6 | 7 => Aside::Insert {
+                key: (key + 1) % KEYS,
+            },
+            _ => Aside::Nothing,
+        },
+        is_async: more / 96 % 2 == 1,
     }
 }
 

@@ -61,6 +61,8 @@ enum NoNews {
     Failed,
     Absent,
     AbsentFor(Duration),
+    /// A value that is not to be stored.
+    Private,
 }
 
 impl News {
@@ -77,6 +79,7 @@ impl News {
         Ok(match number % 7 {
             0 if number % 4 == 1 => return Err(NoNews::Absent),
             0 if number % 4 == 2 => return Err(NoNews::AbsentFor(ABSENT)),
+            0 if number % 4 == 3 => return Err(NoNews::Private),
             0 => return Err(NoNews::Failed),
             1 => Self {
                 life: Life::For(Duration::from_millis(33)),
@@ -112,6 +115,7 @@ impl Origin {
             Err(NoNews::Failed) => return Err(Failed),
             Err(NoNews::Absent) => return Ok(Presence::Absent),
             Err(NoNews::AbsentFor(time)) => return Ok(Presence::AbsentFor(time)),
+            Err(NoNews::Private) => return Ok(Loaded::private(old).into()),
         };
         let mut lifetime = news.life.plain();
         if let Some(fresh) = news.fresh {
@@ -175,10 +179,11 @@ impl Model {
                 self.flights.remove(&key);
                 self.counts.load_errors += 1;
                 self.try_later(key);
-                self.remember(key, Negative::Error, NEGATIVE);
+                self.remember(key, Negative::Error, self.setup.error_time());
             }
             Err(NoNews::Absent) => self.refreshed_away(key, NEGATIVE),
             Err(NoNews::AbsentFor(time)) => self.refreshed_away(key, time),
+            Err(NoNews::Private) => _ = self.leaves(key, RemovalCause::Removed),
         }
     }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tidewheel::{Cache, Driver, Expiry, Jitter, ManualClock, OnFull, Removal, RemovalCause};
 
+use super::load::Failed;
 use super::refresh::Origin;
 use super::value::{Hashing, Key, Value};
 
@@ -21,6 +22,8 @@ pub(crate) const GRACE: Duration = Duration::from_millis(13);
 pub(crate) const NEGATIVE: Duration = Duration::from_millis(9);
 /// The same of an absence whose loader says how long.
 pub(crate) const ABSENT: Duration = Duration::from_millis(17);
+/// The same of an error, where errors have a time of their own.
+const FAILED: Duration = Duration::from_millis(5);
 /// The time for which a failing origin is left alone while there is an old value.
 const BACKOFF: Duration = Duration::from_millis(4);
 pub(crate) const JITTER: f64 = 0.3;
@@ -62,6 +65,7 @@ pub(crate) enum Ends {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Shape {
     Plain,
+    /// With a soft deadline too.
     Grace,
     Shorten,
     Lengthen,
@@ -215,7 +219,7 @@ impl Setup {
     /// The fraction of a TTL after which an entry is stale.
     pub(crate) fn refresh_after(&self) -> Option<f64> {
         match self.shape {
-            Shape::Soft | Shape::Refresh => Some(0.4),
+            Shape::Grace | Shape::Soft | Shape::Refresh => Some(0.4),
             Shape::All => Some(0.5),
             _ => None,
         }
@@ -224,6 +228,14 @@ impl Setup {
     /// Returns whether errors and absences are remembered.
     pub(crate) fn is_negative(&self) -> bool {
         matches!(self.shape, Shape::Soft | Shape::Refresh | Shape::All)
+    }
+
+    /// Returns the time for which errors are remembered, where anything is.
+    pub(crate) fn error_time(&self) -> Duration {
+        match self.shape {
+            Shape::All => FAILED,
+            _ => NEGATIVE,
+        }
     }
 
     pub(crate) fn has_refresher(&self) -> bool {
@@ -283,7 +295,7 @@ impl Setup {
         };
         builder = match self.shape {
             Shape::Plain => builder,
-            Shape::Grace => builder.stale_on_error(GRACE),
+            Shape::Grace => builder.stale_on_error(GRACE).refresh_after(0.4),
             Shape::Shorten => builder.jitter(JITTER),
             Shape::Lengthen => builder.jitter(Jitter::lengthen(JITTER)),
             Shape::Bounds => builder.ttl_bounds(BOUNDS.0, BOUNDS.1),
@@ -292,6 +304,7 @@ impl Setup {
                 .jitter(JITTER)
                 .ttl_bounds(BOUNDS.0, BOUNDS.1)
                 .negative_ttl(NEGATIVE)
+                .error_ttl(|_: &Failed| FAILED)
                 .refresh_after(0.5),
             Shape::Soft => builder.negative_ttl(NEGATIVE).refresh_after(0.4),
             Shape::Refresh => {
