@@ -41,6 +41,8 @@
 //!   [paused](TaskStore::pause), or [limited](TaskStore::limit) to so many runs in each period.
 //! - **Unique for a while**, if that is wanted: a second task of the same id is
 //!   [refused](Task::unique_for).
+//! - **Long runs** learn that they were [cancelled](Run::cancelled), tell their
+//!   [progress](Run::progress), and leave a [result](Run::keep): [`TaskStore::look`] reads it.
 //! - **Bounded**: a worker holds so many claims and no more. Of the tasks that could be claimed,
 //!   those with a high [`Priority`] come first.
 //!
@@ -136,8 +138,8 @@ pub use shape::claim::{Claim, Fence, Verdict};
 pub use shape::cron::Cron;
 pub use shape::dead::DeadLetter;
 pub use shape::error::StoreError;
+pub use shape::look::{Look, State};
 pub use shape::outcome::{IntoOutcome, Outcome};
-pub use shape::pending::Pending;
 pub use shape::queue::{QueueChange, QueueRules};
 pub use shape::rate::Rate;
 pub use shape::retry::Retry;

@@ -10,8 +10,8 @@ use tidewheel_time::{Clock, SystemClock};
 use crate::shape::claim::{Claim, Verdict};
 use crate::shape::dead::DeadLetter;
 use crate::shape::error::StoreError;
+use crate::shape::look::{Look, check_note};
 use crate::shape::many;
-use crate::shape::pending::Pending;
 use crate::shape::queue::{QueueChange, QueueRules};
 use crate::shape::task::{Due, Task, check_id};
 use crate::shape::timestamp::Timestamp;
@@ -86,8 +86,9 @@ impl MemoryStore {
     /// Looks at tasks, pending or claimed, in the order of their ids: so many at most, those after
     /// the given id.
     #[must_use]
-    pub fn list(&self, after: Option<&str>, most: usize) -> Vec<Pending> {
-        self.lock().table.list(after, most)
+    pub fn list(&self, after: Option<&str>, most: usize) -> Vec<Look> {
+        let now = Timestamp::from(self.clock.wall());
+        self.lock().table.list(after, most, now)
     }
 
     fn lock(&self) -> MutexGuard<'_, Inside> {
@@ -156,10 +157,6 @@ impl TaskStore for MemoryStore {
         let answer = self.step(|table, now| table.ensure(task, now));
         self.wake();
         ready(answer.into_inner().and_then(|kept| kept))
-    }
-
-    fn look(&self, id: &str) -> impl Future<Output = Result<Option<Pending>, StoreError>> + Send {
-        self.step_of(id, |table, _| table.look(id))
     }
 
     fn cancel(&self, id: &str) -> impl Future<Output = Result<bool, StoreError>> + Send {
@@ -235,6 +232,21 @@ impl TaskStore for MemoryStore {
 
     fn remove_dead(&self, id: &str) -> impl Future<Output = Result<bool, StoreError>> + Send {
         self.step_of(id, |table, _| table.remove_dead(id))
+    }
+
+    fn progress(
+        &self,
+        claim: &Claim,
+        progress: Vec<u8>,
+    ) -> impl Future<Output = Result<Verdict, StoreError>> + Send {
+        if let Err(refused) = check_note(&progress) {
+            return ready(Err(refused));
+        }
+        self.step(|table, _| table.progress(claim, progress))
+    }
+
+    fn look(&self, id: &str) -> impl Future<Output = Result<Option<Look>, StoreError>> + Send {
+        self.step_of(id, |table, now| table.look(id, now))
     }
 
     fn change_queue(

@@ -8,8 +8,8 @@ use std::time::Duration;
 use crate::shape::claim::{Claim, Verdict};
 use crate::shape::dead::DeadLetter;
 use crate::shape::error::StoreError;
+use crate::shape::look::Look;
 use crate::shape::many;
-use crate::shape::pending::Pending;
 use crate::shape::queue::{QueueChange, QueueRules};
 use crate::shape::rate::Rate;
 use crate::shape::task::{Due, Task};
@@ -135,7 +135,7 @@ pub trait TaskStore: Send + Sync + 'static {
         async move {
             task.check()?;
             let there = self.look(&task.id).await?;
-            if there.is_some_and(|there| there.terms.is_as_often(&task.terms)) {
+            if there.is_some_and(|there| there.is_ahead() && there.terms.is_as_often(&task.terms)) {
                 return Ok(false);
             }
             self.schedule(task).await?;
@@ -143,10 +143,11 @@ pub trait TaskStore: Send + Sync + 'static {
         }
     }
 
-    /// Looks at a task, pending or claimed. The default is a store that cannot.
-    fn look(&self, id: &str) -> impl Future<Output = Result<Option<Pending>, StoreError>> + Send {
+    /// Looks at one id: where the task is, how far it has come, what it has left. `None` if there
+    /// is nothing. On NATS that is up to five calls.
+    fn look(&self, id: &str) -> impl Future<Output = Result<Option<Look>, StoreError>> + Send {
         let _ = id;
-        std::future::ready(Err(StoreError::refused("this store cannot look at a task")))
+        std::future::ready(Err(StoreError::refused("it cannot be looked into")))
     }
 
     /// Ends a task, pending or claimed. `false` if there was none. If it returned `true` before the
@@ -226,6 +227,22 @@ pub trait TaskStore: Send + Sync + 'static {
 
     /// Removes a dead letter. `false` if there is none.
     fn remove_dead(&self, id: &str) -> impl Future<Output = Result<bool, StoreError>> + Send;
+
+    /// Keeps the progress of a run, instead of what it said before: 100,000 bytes at most. Progress
+    /// goes with the attempt: with its end, or when the task is scheduled anew or moved. A file
+    /// keeps it in memory only, and NATS for a day.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Refused`] if it is too long, or the store keeps none.
+    fn progress(
+        &self,
+        claim: &Claim,
+        progress: Vec<u8>,
+    ) -> impl Future<Output = Result<Verdict, StoreError>> + Send {
+        let _ = (claim, progress);
+        std::future::ready(Err(StoreError::refused("it keeps no progress")))
+    }
 
     /// Changes a queue's rules, and keeps them until the next change. A store that keeps none
     /// refuses: all of this crate keep them.
@@ -335,7 +352,7 @@ impl<S: TaskStore> TaskStore for Arc<S> {
         (**self).ensure(task)
     }
 
-    fn look(&self, id: &str) -> impl Future<Output = Result<Option<Pending>, StoreError>> + Send {
+    fn look(&self, id: &str) -> impl Future<Output = Result<Option<Look>, StoreError>> + Send {
         (**self).look(id)
     }
 
@@ -402,6 +419,14 @@ impl<S: TaskStore> TaskStore for Arc<S> {
 
     fn remove_dead(&self, id: &str) -> impl Future<Output = Result<bool, StoreError>> + Send {
         (**self).remove_dead(id)
+    }
+
+    fn progress(
+        &self,
+        claim: &Claim,
+        progress: Vec<u8>,
+    ) -> impl Future<Output = Result<Verdict, StoreError>> + Send {
+        (**self).progress(claim, progress)
     }
 
     fn change_queue(

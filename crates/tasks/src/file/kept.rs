@@ -85,6 +85,7 @@ pub(super) fn read(id: &str, mut bytes: &[u8]) -> Option<Kept> {
                 payload: bytes.to_vec(),
                 priority: Priority::of_level(level),
                 attempt,
+                progress: None,
                 held: None,
             }))
         }

@@ -27,8 +27,8 @@ pub use self::redb::salvage::Salvaged;
 use crate::shape::claim::{Claim, Verdict};
 use crate::shape::dead::DeadLetter;
 use crate::shape::error::StoreError;
+use crate::shape::look::{Look, check_note};
 use crate::shape::many;
-use crate::shape::pending::Pending;
 use crate::shape::queue::{QueueChange, QueueRules};
 use crate::shape::task::{Due, Task, check_id};
 use crate::shape::timestamp::Timestamp;
@@ -195,8 +195,8 @@ impl FileStore {
     /// # Errors
     ///
     /// When the file could not be written before.
-    pub fn list(&self, after: Option<&str>, most: usize) -> Result<Vec<Pending>, StoreError> {
-        self.step(|table, _| table.list(after, most))
+    pub fn list(&self, after: Option<&str>, most: usize) -> Result<Vec<Look>, StoreError> {
+        self.step(|table, now| table.list(after, most, now))
     }
 
     /// A step about an id, if it is one.
@@ -334,8 +334,8 @@ impl TaskStore for FileStore {
         ready(kept)
     }
 
-    fn look(&self, id: &str) -> impl Future<Output = Result<Option<Pending>, StoreError>> + Send {
-        ready(self.step_of(id, |table, _| table.look(id)))
+    fn look(&self, id: &str) -> impl Future<Output = Result<Option<Look>, StoreError>> + Send {
+        ready(self.step_of(id, |table, now| table.look(id, now)))
     }
 
     fn cancel(&self, id: &str) -> impl Future<Output = Result<bool, StoreError>> + Send {
@@ -413,6 +413,16 @@ impl TaskStore for FileStore {
 
     fn remove_dead(&self, id: &str) -> impl Future<Output = Result<bool, StoreError>> + Send {
         ready(self.step_of(id, |table, _| table.remove_dead(id)))
+    }
+
+    fn progress(
+        &self,
+        claim: &Claim,
+        progress: Vec<u8>,
+    ) -> impl Future<Output = Result<Verdict, StoreError>> + Send {
+        let kept = check_note(&progress)
+            .and_then(|()| self.step(|table, _| table.progress(claim, progress)));
+        ready(kept)
     }
 
     fn change_queue(

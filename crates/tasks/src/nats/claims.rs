@@ -27,6 +27,9 @@ pub(super) const AT_ONCE: usize = 64;
 /// Records are asked for one by one if they are no more than this.
 const FEW: usize = 16;
 
+/// The time until what could not be claimed is delivered again.
+const AGAIN: Duration = Duration::from_millis(100);
+
 /// Records that are asked for in one call: the server answers for 1,024 at most.
 const ASKED: usize = 1000;
 
@@ -173,7 +176,7 @@ impl Inner {
         ready.collect()
     }
 
-    /// A message as a claim. What cannot be claimed now is delivered again when its lease ends.
+    /// A message as a claim. What cannot be claimed now is delivered again.
     async fn claim_one(
         &self,
         line: Arc<Line>,
@@ -203,7 +206,14 @@ impl Inner {
         let fence = if is_first && !self.may_be_old(delivery, now) {
             delivery.sequence
         } else {
-            self.claim_again(&id, delivery, &reply).await?
+            match self.claim_again(&id, delivery, &reply).await {
+                Ok(fence) => fence?,
+                Err(_) => {
+                    // Otherwise it would come back when its lease ends.
+                    self.put_off(&reply, AGAIN).await;
+                    return None;
+                }
+            }
         };
         let mut claim = Claim::new(id, order.due, Fence(fence), self.trusted());
         claim.payload = order.payload.to_vec();
@@ -237,14 +247,19 @@ impl Inner {
 
     /// Claims what may have been delivered before, by a record. `None` if it is over, or somebody
     /// else was quicker.
-    async fn claim_again(&self, id: &str, delivery: Delivery, reply: &str) -> Option<u64> {
-        let last = self.last_record(id).await.ok()?;
+    async fn claim_again(
+        &self,
+        id: &str,
+        delivery: Delivery,
+        reply: &str,
+    ) -> Result<Option<u64>, StoreError> {
+        let last = self.last_record(id).await?;
         let newer = last
             .as_ref()
             .filter(|kept| kept.sequence > delivery.sequence);
         if newer.is_some_and(|kept| says(kept) == Says::Over) {
             self.acknowledge(reply).await;
-            return None;
+            return Ok(None);
         }
         let known = last.map_or(0, |kept| kept.sequence);
         let claim = Fenced {
@@ -253,9 +268,9 @@ impl Inner {
             known,
         };
         let step = self.put_record(claim, |after| vec![self.record(id, Says::Claimed, after)]);
-        match step.await.ok()? {
-            Step::Kept(sequence) => Some(sequence),
-            Step::Refused => None,
+        match step.await? {
+            Step::Kept(sequence) => Ok(Some(sequence)),
+            Step::Refused => Ok(None),
         }
     }
 

@@ -29,7 +29,7 @@ pub(super) fn letter_of(subjects: &Subjects, claim: &Claim, error: &str, now: Ti
     with_terms(letter, &terms)
 }
 
-fn read(kept: Kept) -> Option<DeadLetter> {
+pub(super) fn read(kept: Kept) -> Option<DeadLetter> {
     let attempts = number(&kept.headers, ATTEMPTS)?.try_into().ok()?;
     let error = kept
         .headers

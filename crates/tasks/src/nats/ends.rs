@@ -8,6 +8,7 @@ use futures_util::{StreamExt, stream};
 use super::Inner;
 use super::claims::AT_ONCE;
 use super::dead::letter_of;
+use super::looks::result_of;
 use super::order::Order;
 use super::receipt::{fenced, reply_of};
 use super::record::{Says, Step};
@@ -27,7 +28,8 @@ impl Inner {
 
     async fn done_one(&self, claim: &Claim, now: Timestamp) -> Result<Verdict, StoreError> {
         let next = next_of(claim, now).map(|order| self.next(claim, &order, now));
-        self.end(claim, None, next).await
+        let result = result_of(&self.subjects, claim, now);
+        self.end(claim, result, next).await
     }
 
     pub(super) async fn fail(
@@ -86,7 +88,7 @@ impl Inner {
         Ok(accepted.into())
     }
 
-    /// Ends a run: with a dead letter, and with the next run.
+    /// Ends a run: with a result or a dead letter, and with the next run.
     async fn end(
         &self,
         claim: &Claim,

@@ -28,7 +28,7 @@ mod dead;
 mod ends;
 mod limits;
 mod lines;
-mod look;
+mod looks;
 mod many;
 mod order;
 mod pump;
@@ -63,8 +63,8 @@ use crate::engine_clock::{Answer, EngineClock};
 use crate::shape::claim::{Claim, Verdict};
 use crate::shape::dead::DeadLetter;
 use crate::shape::error::StoreError;
+use crate::shape::look::{Look, check_note};
 use crate::shape::many::Many;
-use crate::shape::pending::Pending;
 use crate::shape::queue::{QueueChange, QueueRules};
 use crate::shape::sum::set_aside;
 use crate::shape::task::{Due, Task, check_id};
@@ -187,12 +187,6 @@ impl TaskStore for NatsStore {
             .await
     }
 
-    async fn look(&self, id: &str) -> Result<Option<Pending>, StoreError> {
-        check_id(id)?;
-        let id = id.to_owned();
-        self.run(|inner| async move { inner.look(&id).await }).await
-    }
-
     async fn cancel(&self, id: &str) -> Result<bool, StoreError> {
         check_id(id)?;
         let id = id.to_owned();
@@ -259,6 +253,19 @@ impl TaskStore for NatsStore {
         let id = id.to_owned();
         self.run(|inner| async move { inner.remove_dead(&id).await })
             .await
+    }
+
+    async fn progress(&self, claim: &Claim, progress: Vec<u8>) -> Result<Verdict, StoreError> {
+        check_note(&progress)?;
+        let claim = claim.clone();
+        self.run(|inner| async move { inner.progress(&claim, progress).await })
+            .await
+    }
+
+    async fn look(&self, id: &str) -> Result<Option<Look>, StoreError> {
+        check_id(id)?;
+        let id = id.to_owned();
+        self.run(|inner| async move { inner.look(&id).await }).await
     }
 
     async fn change_queue(&self, queue: &str, change: QueueChange) -> Result<(), StoreError> {

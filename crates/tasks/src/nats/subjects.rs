@@ -6,6 +6,8 @@
 //! | `tw.SPACE.d.PRIORITY.ID` | the task is handed over: consumers deliver it, until it is acknowledged; of a queue with a name it is `PRIORITY-QUEUE` |
 //! | `tw.SPACE.c.ID` | the record of the task's latest claim: claimed again, ended, or void |
 //! | `tw.SPACE.x.ID` | a dead letter |
+//! | `tw.SPACE.p.ID` | the progress of a run |
+//! | `tw.SPACE.r.ID` | the result of a run |
 //! | `tw.SPACE.u.ID` | the id is unique for a while |
 //! | `tw.SPACE.q.QUEUE` | the rules of a queue; the default queue's token is `%` |
 //! | `tw.SPACE.l.QUEUE` | the slots of a limited queue that were given away |
@@ -58,6 +60,14 @@ impl Subjects {
 
     pub(super) fn dead(&self, id: &str) -> String {
         format!("{}.x.{}", self.prefix, encoded(id))
+    }
+
+    pub(super) fn progress(&self, id: &str) -> String {
+        format!("{}.p.{}", self.prefix, encoded(id))
+    }
+
+    pub(super) fn result(&self, id: &str) -> String {
+        format!("{}.r.{}", self.prefix, encoded(id))
     }
 
     pub(super) fn unique(&self, id: &str) -> String {

@@ -6,15 +6,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::rows::{
-    Named, Order, Orders, When, dues, extended, letter, micros, number, text, verdict, verdicts,
+    Named, Order, Orders, When, dues, extended, letter, look, micros, number, text, verdict,
+    verdicts,
 };
 use super::session::StatementName;
 use super::{Parameters, PostgresStore};
 use crate::shape::claim::{Claim, Verdict};
 use crate::shape::dead::DeadLetter;
 use crate::shape::error::StoreError;
+use crate::shape::look::{Look, State, check_note};
 use crate::shape::many::Many;
-use crate::shape::pending::Pending;
 use crate::shape::queue::{QueueChange, QueueRules};
 use crate::shape::sum::{letter_sum, set_aside};
 use crate::shape::task::{Due, Task, check_id};
@@ -31,8 +32,7 @@ impl TaskStore for PostgresStore {
             .query(StatementName::Schedule, &order.parameters(&self.space))
             .await?;
         if is_unique {
-            // What this forgets is over; whether it did is nobody's business.
-            let _ = self.query(StatementName::Forget, &[]).await;
+            self.forget().await;
         }
         let due = rows.first().map(|row| Timestamp(number(row, 0)));
         due.ok_or(StoreError::Duplicate)
@@ -47,11 +47,6 @@ impl TaskStore for PostgresStore {
             .query(StatementName::ScheduleMany, &orders.parameters(&self.space))
             .await?;
         Ok(Many::dues(&ids, &dues(&rows)))
-    }
-
-    async fn look(&self, id: &str) -> Result<Option<Pending>, StoreError> {
-        check_id(id)?;
-        self.look_at(id).await
     }
 
     async fn cancel(&self, id: &str) -> Result<bool, StoreError> {
@@ -87,8 +82,22 @@ impl TaskStore for PostgresStore {
     async fn done(&self, claims: &[Arc<Claim>]) -> Result<Vec<Verdict>, StoreError> {
         let named = Named::of(claims);
         let nexts = self.next_runs(claims).await?;
-        let parameters: Parameters<'_> = &[&self.space, &named.ids, &named.fences, &nexts];
+        let keep = |claim: &Arc<Claim>| claim.terms.keep_result.map(micros);
+        let keeps: Vec<_> = claims.iter().map(keep).collect();
+        let results = claims.iter().map(|claim| claim.result.as_deref());
+        let results: Vec<_> = results.collect();
+        let parameters: Parameters<'_> = &[
+            &self.space,
+            &named.ids,
+            &named.fences,
+            &nexts,
+            &keeps,
+            &results,
+        ];
         let rows = self.query(StatementName::Done, parameters).await?;
+        if keeps.iter().any(Option::is_some) {
+            self.forget().await;
+        }
         Ok(verdicts(claims, &rows))
     }
 
@@ -150,6 +159,29 @@ impl TaskStore for PostgresStore {
         check_id(id)?;
         self.changes(StatementName::RemoveDead, &[&self.space, &id])
             .await
+    }
+
+    async fn progress(&self, claim: &Claim, progress: Vec<u8>) -> Result<Verdict, StoreError> {
+        check_note(&progress)?;
+        let Named { ids, fences } = Named::one(claim);
+        let parameters: Parameters<'_> = &[&self.space, &ids, &fences, &progress];
+        let rows = self.query(StatementName::Progress, parameters).await?;
+        Ok(verdict(rows.first().map(|row| row.get::<_, bool>(1))))
+    }
+
+    async fn look(&self, id: &str) -> Result<Option<Look>, StoreError> {
+        check_id(id)?;
+        let rows = self.query(StatementName::Look, &[&self.space, &id]).await?;
+        let [mut task, mut done, mut dead] = [const { None }; 3];
+        for row in &rows {
+            let found = look(row)?;
+            match found.state {
+                State::Done => done = Some(found),
+                State::Dead => dead = Some(found),
+                _ => task = Some(found),
+            }
+        }
+        Ok(Look::first_of(task, done, dead))
     }
 
     async fn change_queue(&self, queue: &str, change: QueueChange) -> Result<(), StoreError> {

@@ -10,7 +10,6 @@
 
 mod calls;
 mod limits;
-mod look;
 mod queues;
 mod rhythms;
 mod rows;
@@ -190,6 +189,11 @@ impl PostgresStore {
             let _ = session.client.batch_execute(sql::ANALYZE).await;
         }
         rows.map_err(engine_error)
+    }
+
+    /// Forgets what is over. Whether it did is nobody's business.
+    async fn forget(&self) {
+        let _ = self.query(StatementName::Forget, &[]).await;
     }
 
     /// A call that changes one row, or none.

@@ -9,6 +9,8 @@ use tokio_postgres::types::ToSql;
 
 use crate::shape::claim::{Claim, Fence, Verdict};
 use crate::shape::dead::DeadLetter;
+use crate::shape::error::StoreError;
+use crate::shape::look::{Look, State};
 use crate::shape::sum::sum;
 use crate::shape::task::{Due, Priority, Task};
 use crate::shape::terms::Terms;
@@ -222,6 +224,32 @@ pub(super) fn letter(row: &Row) -> DeadLetter {
     letter.died = Timestamp(number(row, 4));
     letter.terms = Terms::read(None, row.get(5));
     letter
+}
+
+/// A row of looks.
+pub(super) fn look(row: &Row) -> Result<Look, StoreError> {
+    let due = Timestamp(number(row, 3));
+    let mut look = Look::new(row.get::<_, String>(1), due, row.get(9));
+    look.state = match row.get::<_, i16>(0) {
+        1 => State::Done,
+        2 => State::Dead,
+        _ if row.get::<_, Option<bool>>(5) == Some(true) => State::Claimed,
+        _ => State::Pending,
+    };
+    look.priority = Priority::of_level(row.get::<_, i16>(10).try_into().unwrap_or(1));
+    let every: Option<i64> = row.get(11);
+    let every = every.map(|us| Duration::from_micros(us.cast_unsigned()));
+    let terms: Option<&str> = row.get(12);
+    look.terms = Terms::read(every, terms);
+    look.terms.queue = row.get(2);
+    look.attempt = row.get::<_, i32>(4).try_into().unwrap_or(u32::MAX);
+    (look.progress, look.result, look.error) = (row.get(6), row.get(7), row.get(8));
+    let is = sum(&look.id, &look.payload, &[], terms.unwrap_or_default());
+    let checksum: Option<i64> = row.get(13);
+    if checksum.is_some_and(|checksum| is != checksum.cast_unsigned()) {
+        return Err(StoreError::engine("it is damaged, or no task of ours"));
+    }
+    Ok(look)
 }
 
 /// A text, null if it is empty.

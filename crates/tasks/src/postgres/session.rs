@@ -11,7 +11,7 @@ use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::{AsyncMessage, Client, Config, Connection, Socket, Statement};
 
 use super::silence::Silence;
-use super::{look, sql, tables};
+use super::{sql, tables};
 use crate::shape::error::StoreError;
 use crate::store::Wake;
 
@@ -51,6 +51,7 @@ pub(super) enum StatementName {
     Limit,
     Spend,
     Forget,
+    Progress,
     Look,
 }
 
@@ -58,17 +59,27 @@ impl StatementName {
     /// True if workers call it, and it waits for nobody's lock.
     pub(super) fn is_of_workers(self) -> bool {
         use StatementName::{
-            Bury, Claim, Done, Extend, Forget, Limit, Now, Release, Retry, Rules, Spend,
+            Bury, Claim, Done, Extend, Forget, Limit, Now, Progress, Release, Retry, Rules, Spend,
         };
         matches!(
             self,
-            Now | Claim | Extend | Done | Release | Retry | Bury | Rules | Limit | Spend | Forget
+            Now | Claim
+                | Extend
+                | Done
+                | Release
+                | Retry
+                | Bury
+                | Progress
+                | Rules
+                | Limit
+                | Spend
+                | Forget
         )
     }
 }
 
 /// All statements, in the order of [`StatementName`].
-const STATEMENTS: [&str; 21] = [
+const STATEMENTS: [&str; 22] = [
     sql::NOW,
     sql::COUNT,
     sql::SCHEDULE,
@@ -89,7 +100,8 @@ const STATEMENTS: [&str; 21] = [
     sql::LIMIT,
     sql::SPEND,
     sql::FORGET,
-    look::LOOK,
+    sql::PROGRESS,
+    sql::LOOK,
 ];
 
 /// A connection, and its prepared statements.

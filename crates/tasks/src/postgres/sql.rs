@@ -25,7 +25,7 @@ put AS (
     ON CONFLICT (queue, id) DO UPDATE SET
         due = excluded.due, began = excluded.due, payload = excluded.payload,
         priority = excluded.priority, every = excluded.every, terms = excluded.terms,
-        checksum = excluded.checksum, lane = excluded.lane, attempt = 1,
+        checksum = excluded.checksum, lane = excluded.lane, attempt = 1, progress = NULL,
         fence = NULL, held_until = NULL, held_by = NULL
     RETURNING due
 )
@@ -47,7 +47,7 @@ WITH put AS (
     ON CONFLICT (queue, id) DO UPDATE SET
         due = excluded.due, began = excluded.due, payload = excluded.payload,
         priority = excluded.priority, every = excluded.every, terms = excluded.terms,
-        checksum = excluded.checksum, lane = excluded.lane, attempt = 1,
+        checksum = excluded.checksum, lane = excluded.lane, attempt = 1, progress = NULL,
         fence = NULL, held_until = NULL, held_by = NULL
     RETURNING t.id, t.due
 ), told AS (
@@ -64,7 +64,7 @@ pub(super) const RESCHEDULE: &str = "
 WITH moved AS (
     UPDATE tidewheel_tasks SET
         (due, began) = (SELECT d, d FROM (SELECT COALESCE($4::bigint, tidewheel_after($3::bigint))) AS n (d)),
-        attempt = 1, fence = NULL, held_until = NULL, held_by = NULL
+        attempt = 1, progress = NULL, fence = NULL, held_until = NULL, held_by = NULL
     WHERE queue = $1 AND id = $2
     RETURNING due
 )
@@ -141,20 +141,22 @@ RETURNING t.id, t.due, t.began, t.payload, t.priority, t.every, t.attempt, t.fen
     t.checksum, t.terms"
 );
 
-/// A statement about claims, named by space, ids and fences; and their next runs, if `$claims` says
-/// so. It never waits: what another transaction has locked, such as one that enqueues a task of the
+/// A statement about claims, named by space, ids and fences; and what `$more` names of `$claims`.
+/// It never waits: what another transaction has locked, such as one that enqueues a task of the
 /// same id, is left out. It answers with the fences of those that it changed, and of those left
 /// out.
 macro_rules! about {
-    ($claims:literal, $act:literal) => {
+    ($claims:literal, $more:literal, $act:expr) => {
         concat!(
             "
 WITH c AS (",
             $claims,
             "),
 mine AS (
-    SELECT t.*, c.next FROM c CROSS JOIN LATERAL (
-        SELECT ctid AS at, queue, id, fence FROM tidewheel_tasks
+    SELECT t.*",
+            $more,
+            " FROM c CROSS JOIN LATERAL (
+        SELECT ctid AS at, queue, lane, id, fence FROM tidewheel_tasks
         WHERE queue = $1 AND id = c.id AND fence = c.fence FOR UPDATE SKIP LOCKED
     ) AS t
 ),",
@@ -172,21 +174,34 @@ WHERE (SELECT count(*) FROM mine) < (SELECT count(*) FROM c)
 macro_rules! about_claims {
     ($act:literal) => {
         about!(
-            "SELECT DISTINCT id, fence, NULL::bigint AS next
-    FROM unnest($2::text[], $3::bigint[]) AS c (id, fence)",
+            "SELECT DISTINCT id, fence FROM unnest($2::text[], $3::bigint[]) AS c (id, fence)",
+            "",
             $act
         )
     };
 }
 
-/// The ends of claims. What has a next run is pending again; the rest goes. Rows are found again by
-/// where they are, whatever the planner believes of how many have a next run.
+/// The ends of claims, with their next runs. What has one is pending again; the rest goes. Rows are
+/// found again by where they are, whatever the planner believes of how many have a next run.
 macro_rules! about_ends {
-    ($act:literal) => {
+    ($claims:literal, $more:literal, $act:literal) => {
         about!(
-            "SELECT DISTINCT ON (id, fence) id, fence, next
-    FROM unnest($2::text[], $3::bigint[], $4::bigint[]) AS c (id, fence, next)",
-            $act
+            $claims,
+            $more,
+            concat!(
+                $act,
+                "
+gone AS (
+    DELETE FROM tidewheel_tasks AS t USING mine
+    WHERE t.ctid = mine.at AND mine.next IS NULL
+),
+again AS (
+    UPDATE tidewheel_tasks AS t SET
+        due = mine.next, began = mine.next, attempt = 1, progress = NULL,
+        fence = NULL, held_until = NULL, held_by = NULL
+    FROM mine WHERE t.ctid = mine.at AND mine.next IS NOT NULL
+)"
+            )
         )
     };
 }
@@ -200,16 +215,28 @@ kept AS (
 )"
 );
 
+/// And for how long each result is kept, or null, and the results.
 pub(super) const DONE: &str = about_ends!(
+    "SELECT DISTINCT ON (id, fence) id, fence, next, keep, result
+    FROM unnest($2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bytea[])
+        AS c (id, fence, next, keep, result)",
+    ", c.next, c.keep, c.result",
     "
-gone AS (
-    DELETE FROM tidewheel_tasks AS t USING mine
-    WHERE t.ctid = mine.at AND mine.next IS NULL
-),
-again AS (
-    UPDATE tidewheel_tasks AS t SET
-        due = mine.next, began = mine.next, attempt = 1, fence = NULL, held_until = NULL, held_by = NULL
-    FROM mine WHERE t.ctid = mine.at AND mine.next IS NOT NULL
+kept AS (
+    INSERT INTO tidewheel_done (queue, id, lane, result, ended, until)
+    SELECT queue, id, lane, COALESCE(result, ''), n.now, n.now + keep
+    FROM mine, (SELECT tidewheel_now() AS now) AS n WHERE keep IS NOT NULL
+    ON CONFLICT (queue, id) DO UPDATE SET
+        lane = excluded.lane, result = excluded.result, ended = excluded.ended, until = excluded.until
+),"
+);
+
+/// And the progress.
+pub(super) const PROGRESS: &str = about_claims!(
+    "
+told AS (
+    UPDATE tidewheel_tasks AS t SET progress = $4
+    FROM mine WHERE t.queue = mine.queue AND t.id = mine.id
 )"
 );
 
@@ -229,13 +256,16 @@ pub(super) const RETRY: &str = about_claims!(
 again AS (
     UPDATE tidewheel_tasks AS t SET
         due = COALESCE($5::bigint, tidewheel_after($4::bigint)), attempt = attempt + 1,
-        fence = NULL, held_until = NULL, held_by = NULL
+        progress = NULL, fence = NULL, held_until = NULL, held_by = NULL
     FROM mine WHERE t.queue = mine.queue AND t.id = mine.id
 )"
 );
 
 /// And the error, and the letter's terms and checksum.
 pub(super) const BURY: &str = about_ends!(
+    "SELECT DISTINCT ON (id, fence) id, fence, next
+    FROM unnest($2::text[], $3::bigint[], $4::bigint[]) AS c (id, fence, next)",
+    ", c.next",
     "
 letter AS (
     INSERT INTO tidewheel_dead (queue, id, payload, attempts, error, died, terms, checksum, lane)
@@ -245,16 +275,7 @@ letter AS (
         payload = excluded.payload, attempts = excluded.attempts, error = excluded.error,
         died = excluded.died, terms = excluded.terms, checksum = excluded.checksum,
         lane = excluded.lane
-),
-gone AS (
-    DELETE FROM tidewheel_tasks AS t USING mine
-    WHERE t.ctid = mine.at AND mine.next IS NULL
-),
-again AS (
-    UPDATE tidewheel_tasks AS t SET
-        due = mine.next, began = mine.next, attempt = 1, fence = NULL, held_until = NULL, held_by = NULL
-    FROM mine WHERE t.ctid = mine.at AND mine.next IS NOT NULL
-)"
+),"
 );
 
 /// Space, how many.
@@ -306,8 +327,26 @@ SELECT tidewheel_now(), rules, spent FROM tidewheel_queues WHERE queue = $1 AND 
 pub(super) const SPEND: &str = "
 UPDATE tidewheel_queues SET spent = $4 WHERE queue = $1 AND lane = $2 AND spent = $3 RETURNING lane";
 
-/// Forgets some ids whose time is over.
+/// Forgets some unique ids and results whose time is over.
 pub(super) const FORGET: &str = "
+WITH results AS (
+    DELETE FROM tidewheel_done WHERE ctid = ANY (ARRAY(
+        SELECT ctid FROM tidewheel_done WHERE until <= (SELECT tidewheel_now())
+        ORDER BY until LIMIT 8 FOR UPDATE SKIP LOCKED))
+)
 DELETE FROM tidewheel_unique WHERE ctid = ANY (ARRAY(
     SELECT ctid FROM tidewheel_unique WHERE until <= (SELECT tidewheel_now())
     ORDER BY until LIMIT 8 FOR UPDATE SKIP LOCKED))";
+
+/// Space, id. Rows of looks: which table, id, queue, time, attempt, whether it is claimed,
+/// progress, result, error; payload, priority, period, terms, checksum.
+pub(super) const LOOK: &str = "
+SELECT 0::smallint, id, lane, due, attempt, held_until > tidewheel_now(), progress, NULL::bytea, NULL::text,
+    payload, priority, every, terms, checksum
+FROM tidewheel_tasks WHERE queue = $1 AND id = $2
+UNION ALL
+SELECT 1::smallint, id, lane, ended, 0, false, NULL, result, NULL, ''::bytea, 1::smallint, NULL, NULL, NULL
+FROM tidewheel_done WHERE queue = $1 AND id = $2 AND until > tidewheel_now()
+UNION ALL
+SELECT 2::smallint, id, lane, died, attempts, false, NULL, NULL, error, payload, 1::smallint, NULL, terms, NULL
+FROM tidewheel_dead WHERE queue = $1 AND id = $2";

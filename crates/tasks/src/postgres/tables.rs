@@ -53,6 +53,16 @@ CREATE TABLE IF NOT EXISTS tidewheel_unique (
     until bigint NOT NULL,
     PRIMARY KEY (queue, id)
 );
+CREATE TABLE IF NOT EXISTS tidewheel_done (
+    queue text NOT NULL,
+    id text NOT NULL,
+    lane text NOT NULL,
+    result bytea NOT NULL,
+    ended bigint NOT NULL,
+    until bigint NOT NULL,
+    PRIMARY KEY (queue, id)
+);
+CREATE INDEX IF NOT EXISTS tidewheel_done_until ON tidewheel_done (until);
 CREATE INDEX IF NOT EXISTS tidewheel_unique_until ON tidewheel_unique (until);
 CREATE SEQUENCE IF NOT EXISTS tidewheel_fences;
 CREATE OR REPLACE FUNCTION tidewheel_now() RETURNS bigint LANGUAGE sql VOLATILE AS
@@ -62,6 +72,7 @@ CREATE OR REPLACE FUNCTION tidewheel_after(wait bigint) RETURNS bigint LANGUAGE 
 ALTER TABLE tidewheel_tasks ADD COLUMN IF NOT EXISTS terms text;
 ALTER TABLE tidewheel_dead ADD COLUMN IF NOT EXISTS terms text;
 ALTER TABLE tidewheel_tasks ADD COLUMN IF NOT EXISTS lane text NOT NULL DEFAULT '';
+ALTER TABLE tidewheel_tasks ADD COLUMN IF NOT EXISTS progress bytea;
 ALTER TABLE tidewheel_dead ADD COLUMN IF NOT EXISTS lane text NOT NULL DEFAULT '';
 CREATE INDEX IF NOT EXISTS tidewheel_tasks_ready
     ON tidewheel_tasks (queue, lane, priority, due) WHERE held_until IS NULL;

@@ -45,6 +45,8 @@ pub struct Claim {
     pub sure: Duration,
     /// [`TaskStore::interruptions`](crate::TaskStore::interruptions) when it was given out.
     pub interruptions: u64,
+    /// The result of its run, if it succeeds: for a task that [keeps it](crate::Task::keep_result).
+    pub result: Option<Vec<u8>>,
     /// The store's own data, by which it finds the claim again.
     pub receipt: String,
     /// True if it is not as it was scheduled: a store hands it to no worker.
@@ -71,6 +73,7 @@ impl Claim {
             remaining: lease,
             sure: Duration::MAX,
             interruptions: 0,
+            result: None,
             receipt: String::new(),
             is_damaged: false,
             has_slot: false,

@@ -1,5 +1,6 @@
 //! Tasks that are not tried any more.
 
+use crate::shape::look::{Look, State};
 use crate::shape::terms::Terms;
 use crate::shape::timestamp::Timestamp;
 
@@ -33,5 +34,12 @@ impl DeadLetter {
             died: Timestamp(0),
             terms: Terms::default(),
         }
+    }
+
+    pub(crate) fn look(&self) -> Look {
+        let mut look = Look::new(&*self.id, self.died, self.payload.clone());
+        (look.state, look.attempt) = (State::Dead, self.attempts);
+        (look.terms, look.error) = (self.terms.clone(), Some(self.error.clone()));
+        look
     }
 }

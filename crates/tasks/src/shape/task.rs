@@ -17,8 +17,8 @@ const ID_MAX: usize = 200;
 /// Bytes that a payload may have: what NATS takes in one message by default, with room for headers.
 const PAYLOAD_MAX: usize = 900_000;
 
-/// The longest time for which an id is unique.
-const UNIQUE_MAX: Duration = Duration::from_secs(366 * 86_400);
+/// The longest time for which an id is unique, or a result is kept.
+const TIME_MAX: Duration = Duration::from_secs(366 * 86_400);
 
 /// The due time of a task, by the engine's clock: at the end of the year 9999 at the latest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -229,8 +229,18 @@ impl Task {
         self
     }
 
+    /// Keeps the result of its runs that succeed: for so long (rounded up to milliseconds; 366 days
+    /// at most), or until the next one. [`Run::keep`](crate::Run::keep) says what the result is,
+    /// and [`look`](crate::TaskStore::look) reads it.
+    #[must_use]
+    pub fn keep_result(mut self, time: Duration) -> Self {
+        self.terms.keep_result = Some(Duration::from_millis(ticks(time)));
+        self
+    }
+
     /// Checks that stores take it: 1 to 200 bytes of id, 900,000 of payload, a period of a
-    /// millisecond or more, 64 bytes of queue, a year of being unique.
+    /// millisecond or more, 64 bytes of queue, a year of being unique
+    /// and of keeping results.
     ///
     /// # Errors
     ///
@@ -248,9 +258,11 @@ impl Task {
         {
             return Err(StoreError::refused("a period is a millisecond at least"));
         }
-        let is_short = |time: Duration| time <= UNIQUE_MAX;
-        if !self.terms.unique_for.is_none_or(is_short) {
-            return Err(StoreError::refused("an id is unique for 366 days at most"));
+        let times = [self.terms.unique_for, self.terms.keep_result];
+        if times.into_iter().flatten().any(|time| time > TIME_MAX) {
+            return Err(StoreError::refused(
+                "an id is unique, and a result is kept, for 366 days at most",
+            ));
         }
         Ok(())
     }
@@ -284,7 +296,7 @@ mod tests {
             );
         }
         let unique = |time| Task::new("a", "").unique_for(time).check();
-        assert!(unique(UNIQUE_MAX).is_ok() && unique(Duration::MAX).is_err());
+        assert!(unique(TIME_MAX).is_ok() && unique(Duration::MAX).is_err());
         assert!(Task::new("a", "").every(Duration::ZERO).check().is_err());
         let rounded = Task::new("a", "").every(Duration::from_micros(1001));
         assert_eq!(rounded.terms.every(), Some(Duration::from_millis(2)));

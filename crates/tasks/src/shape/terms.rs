@@ -23,6 +23,8 @@ pub struct Terms {
     pub queue: String,
     /// For how long its id is unique after it was scheduled, in whole milliseconds.
     pub unique_for: Option<Duration>,
+    /// For how long the result of a run is kept, in whole milliseconds.
+    pub keep_result: Option<Duration>,
     /// The text that this program cannot read.
     unread: Option<Unread>,
 }
@@ -74,12 +76,13 @@ impl Terms {
                 };
                 Ok(())
             }
-            "every" | "unique" => {
+            "every" | "unique" | "keep" => {
                 let ms = value.parse().map_err(|_| format!("{line:?}"))?;
                 let time = Duration::from_millis(ms);
                 match name {
                     "every" => self.rhythm = Some(Rhythm::Every(time)),
-                    _ => self.unique_for = Some(time),
+                    "unique" => self.unique_for = Some(time),
+                    _ => self.keep_result = Some(time),
                 }
                 Ok(())
             }
@@ -124,10 +127,10 @@ impl Terms {
             CatchUp::Delay => Some("catch-up=delay".to_owned()),
             _ => None,
         };
-        let unique = self
-            .unique_for
-            .map(|time| format!("unique={}", time.as_millis()));
-        let lines = [queue, unique, rhythm, catch_up];
+        let ms =
+            |name, time: Option<Duration>| time.map(|time| format!("{name}={}", time.as_millis()));
+        let (unique, keep) = (ms("unique", self.unique_for), ms("keep", self.keep_result));
+        let lines = [queue, unique, keep, rhythm, catch_up];
         lines.into_iter().flatten().collect::<Vec<_>>().join("\n")
     }
 
@@ -228,7 +231,7 @@ mod tests {
     #[cfg(feature = "cron")]
     #[test]
     fn an_expression_comes_back_from_its_text() {
-        let text = "queue=mails\nunique=7\ncron=Europe/Berlin 0 9 * * MON-FRI";
+        let text = "queue=mails\nunique=7\nkeep=9\ncron=Europe/Berlin 0 9 * * MON-FRI";
         let terms = Terms::read(None, Some(text));
         assert_eq!((&*terms.text(), terms.trouble()), (text, None));
         assert!(

@@ -93,6 +93,7 @@ impl Table {
         let Some((id, row)) = self.ended(claim) else {
             return Verdict::Refused;
         };
+        self.keep_result(&id, claim, now);
         self.go_on(id, row, now);
         Verdict::Accepted
     }
@@ -117,6 +118,7 @@ impl Table {
                     Row {
                         due,
                         attempt,
+                        progress: None,
                         held: None,
                         ..row
                     },

@@ -7,17 +7,18 @@
 mod claims;
 mod letters;
 mod limits;
+mod looks;
 mod notes;
 mod order;
 pub(crate) mod row;
-mod unique;
+mod timed;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use crate::shape::dead::DeadLetter;
 use crate::shape::error::StoreError;
-use crate::shape::pending::Pending;
+use crate::shape::finished::Finished;
 use crate::shape::queue::QueueRules;
 use crate::shape::rate::Spent;
 use crate::shape::task::{Due, Task};
@@ -25,7 +26,7 @@ use crate::shape::timestamp::Timestamp;
 
 use self::order::Order;
 use self::row::{Lease, Row};
-use self::unique::Unique;
+use self::timed::Timed;
 
 /// All tasks of one store.
 #[derive(Debug, Default)]
@@ -37,7 +38,8 @@ pub(crate) struct Table {
     rules: BTreeMap<String, QueueRules>,
     /// The slots of limited queues that were given away.
     spent: BTreeMap<String, Spent>,
-    unique: Unique,
+    unique: Timed<()>,
+    finished: Timed<Finished>,
     /// The latest fence.
     fence: u64,
     /// The ids of what has changed since [`take_touched`](Self::take_touched).
@@ -93,30 +95,6 @@ impl Table {
             return Ok(false);
         }
         self.schedule(task, now).map(|_| true)
-    }
-
-    /// A task as somebody who looks sees it.
-    pub(crate) fn look(&self, id: &str) -> Option<Pending> {
-        let row = self.rows.get(id)?;
-        let mut pending = Pending::new(id, row.due, row.payload.clone());
-        (pending.priority, pending.attempt) = (row.priority, row.attempt);
-        pending.terms.clone_from(&row.terms);
-        Some(pending)
-    }
-
-    /// So many tasks at most, in the order of their ids, those after the given one. It looks at all
-    /// ids: it is for people and for tests.
-    pub(crate) fn list(&self, after: Option<&str>, most: usize) -> Vec<Pending> {
-        let ids = self.rows.keys().map(|id| &**id);
-        let mut ids: Vec<&str> = ids
-            .filter(|id| after.is_none_or(|after| *id > after))
-            .collect();
-        if most < ids.len() {
-            ids.select_nth_unstable(most);
-            ids.truncate(most);
-        }
-        ids.sort_unstable();
-        ids.into_iter().filter_map(|id| self.look(id)).collect()
     }
 
     /// Tasks that are pending or claimed.

@@ -15,6 +15,8 @@ pub(crate) struct Row {
     pub(crate) terms: Terms,
     /// The number of the next run, from 1.
     pub(crate) attempt: u32,
+    /// The progress of this attempt.
+    pub(crate) progress: Option<Vec<u8>>,
     /// Its lease, if it is claimed.
     pub(crate) held: Option<Lease>,
 }
@@ -37,6 +39,7 @@ impl Row {
             priority: task.priority,
             terms: task.terms,
             attempt: 1,
+            progress: None,
             held: None,
         }
     }
@@ -47,6 +50,7 @@ impl Row {
             due,
             began: due,
             attempt: 1,
+            progress: None,
             held: None,
             ..self
         }

@@ -18,6 +18,7 @@ use tidewheel_scheduler::CatchUp;
 use self::codec::{Codec, Key};
 use crate::shape::dead::DeadLetter;
 use crate::shape::error::StoreError;
+use crate::shape::look::Look;
 use crate::shape::many::TASKS_MAX;
 use crate::shape::outcome::{IntoOutcome, Outcome};
 use crate::shape::task::{Due, Task};
@@ -288,7 +289,7 @@ impl<S: TaskStore, K: Key, V: Codec> Jobs<S, K, V> {
     ///
     /// Those of the store; [`StoreError::Engine`], if its value was not written as this type.
     pub async fn look(&self, key: &K) -> Result<Option<PendingJob<V>>, StoreError> {
-        let Some(pending) = self.store.look(&id(key)?).await? else {
+        let Some(pending) = self.store.look(&id(key)?).await?.filter(Look::is_ahead) else {
             return Ok(None);
         };
         let value = V::of_bytes(&pending.payload).ok_or_else(|| StoreError::engine(OTHER_VALUE))?;

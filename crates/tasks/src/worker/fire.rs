@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tidewheel_time::Clock;
 
+use super::control::Control;
 use super::ends::Slot;
 use super::run::Run;
 use super::shared::{Shared, Wheel};
@@ -113,7 +114,9 @@ impl<S: TaskStore> Shared<S> {
         let late = now.since(claim.due);
         self.counters.record_late(late);
         count(&self.counters.ran);
+        let control = Arc::new(Control::new(key, Arc::clone(&self.mailbox)));
+        self.held().set_control(key, Arc::clone(&control));
         let slot = Slot::new(Arc::clone(self) as _, key);
-        (self.handler)(Run::new(claim, late, slot));
+        (self.handler)(Run::new(claim, late, (slot, control)));
     }
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::control::Control;
 use super::late::Late;
 use crate::shape::claim::Claim;
 
@@ -41,6 +42,8 @@ pub(super) struct HeldClaim {
     listed: Duration,
     /// Its due time, or the time at which it came if it was late.
     due: Duration,
+    /// How its handler is spoken with, once it runs.
+    control: Option<Arc<Control>>,
 }
 
 impl HeldClaim {
@@ -113,6 +116,7 @@ impl Claims {
             until: asked.saturating_add(claim.remaining),
             sure: asked.saturating_add(claim.sure),
             claim: Arc::new(claim),
+            control: None,
         };
         held.listed = held.extend_at();
         self.leases.insert((held.listed, self.latest));
@@ -166,6 +170,17 @@ impl Claims {
             self.set_stage(key, Stage::GoesOn);
             self.late.ended(key);
         }
+    }
+
+    pub(super) fn set_control(&mut self, key: u64, control: Arc<Control>) {
+        if let Some(held) = self.claims.get_mut(&key) {
+            held.control = Some(control);
+        }
+    }
+
+    /// How the handler of a claim is spoken with.
+    pub(super) fn control(&self, key: u64) -> Option<Arc<Control>> {
+        self.claims.get(&key)?.control.clone()
     }
 
     /// The time since which all threads have been busy with the same runs; `None` if one is free.

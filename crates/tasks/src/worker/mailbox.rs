@@ -19,6 +19,8 @@ pub(super) enum End {
 #[derive(Debug, Default)]
 pub(super) struct Mail {
     pub(super) ends: Vec<(u64, End)>,
+    /// The runs that have come further: each once until the engine loop has taken what it says.
+    pub(super) progress: Vec<u64>,
     pub(super) arrived: bool,
     /// True if nothing more is claimed.
     pub(super) closing: bool,
@@ -50,8 +52,16 @@ impl Mailbox {
     }
 
     pub(super) fn end(&self, key: u64, end: End) {
+        self.note(|mail| mail.ends.push((key, end)));
+    }
+
+    pub(super) fn progress(&self, key: u64) {
+        self.note(|mail| mail.progress.push(key));
+    }
+
+    fn note(&self, change: impl FnOnce(&mut Mail)) {
         let mut mail = self.lock();
-        mail.ends.push((key, end));
+        change(&mut mail);
         let wakes = !std::mem::replace(&mut mail.news, true);
         drop(mail);
         // Whoever waits for more ends is not woken by each of them.

@@ -7,6 +7,7 @@
 
 pub(crate) mod ack;
 pub(crate) mod builder;
+mod control;
 mod ends;
 mod engine_loop;
 mod fire;

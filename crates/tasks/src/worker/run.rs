@@ -1,12 +1,16 @@
 //! A run is one call of a task's handler.
 
 use std::fmt;
+use std::future::{Future, poll_fn};
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::ack::Ack;
+use super::control::Control;
 use super::ends::Slot;
 use crate::shape::claim::{Claim, Fence};
+use crate::shape::error::StoreError;
+use crate::shape::look::check_note;
 use crate::shape::timestamp::Timestamp;
 
 /// The function that is called with a run, and says how it ended, at once or later.
@@ -18,6 +22,7 @@ pub struct Run {
     claim: Arc<Claim>,
     late: Duration,
     pub(super) slot: Slot,
+    control: Arc<Control>,
 }
 
 impl fmt::Debug for Run {
@@ -33,8 +38,17 @@ impl fmt::Debug for Run {
 }
 
 impl Run {
-    pub(super) fn new(claim: Arc<Claim>, late: Duration, slot: Slot) -> Self {
-        Self { claim, late, slot }
+    pub(super) fn new(
+        claim: Arc<Claim>,
+        late: Duration,
+        (slot, control): (Slot, Arc<Control>),
+    ) -> Self {
+        Self {
+            claim,
+            late,
+            slot,
+            control,
+        }
     }
 
     /// Takes over the end of this run: it goes on until the [`Ack`] is settled or dropped, and what
@@ -116,5 +130,47 @@ impl Run {
     #[must_use]
     pub fn late(&self) -> Duration {
         self.late
+    }
+
+    /// True if the task is not this worker's any more: it was cancelled, moved or replaced, or the
+    /// worker was thought dead and another one has it. The end of this run will be refused, so the
+    /// handler may stop. The worker learns of it when it extends the lease: when a quarter of it is
+    /// over, after 2 s of 8 s by default, and on NATS after 3 s.
+    #[must_use]
+    pub fn cancelled(&self) -> bool {
+        self.control.is_cancelled()
+    }
+
+    /// Waits until the task is not this worker's any more: to be raced with what an async handler
+    /// does. It is pending for ever if that never happens.
+    pub fn until_cancelled(&self) -> impl Future<Output = ()> + Send + use<> {
+        let control = Arc::clone(&self.control);
+        poll_fn(move |context| control.poll_cancelled(context.waker()))
+    }
+
+    /// Says how far the run has come, for those who [look](crate::TaskStore::look): bytes that the
+    /// program knows. The engine is told soon, of the latest only, ten times a second at most.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Refused`] if they are more than 100,000.
+    pub fn progress(&self, progress: impl Into<Vec<u8>>) -> Result<(), StoreError> {
+        let progress = progress.into();
+        check_note(&progress)?;
+        self.control.set_progress(progress);
+        Ok(())
+    }
+
+    /// Sets the result of the run, which counts if it succeeds and its task
+    /// [keeps results](crate::Task::keep_result). Of several it is the last.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Refused`] if it has more than 100,000 bytes.
+    pub fn keep(&self, result: impl Into<Vec<u8>>) -> Result<(), StoreError> {
+        let result = result.into();
+        check_note(&result)?;
+        self.control.set_result(result);
+        Ok(())
     }
 }

@@ -25,7 +25,7 @@ pub(crate) struct Shared<S> {
     pub(super) clock: AnyClock,
     pub(super) handler: Handler,
     pub(super) counters: Counters,
-    pub(super) mailbox: Mailbox,
+    pub(super) mailbox: Arc<Mailbox>,
     #[cfg(feature = "metrics")]
     pub(super) published: super::metrics::Published,
     held: Mutex<Claims>,
@@ -41,7 +41,7 @@ impl<S> Shared<S> {
             clock,
             handler,
             counters: Counters::default(),
-            mailbox: Mailbox::default(),
+            mailbox: Arc::default(),
             #[cfg(feature = "metrics")]
             published: Default::default(),
             engine: Mutex::default(),

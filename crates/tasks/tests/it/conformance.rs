@@ -54,6 +54,9 @@ pub(crate) fn suite(store: &impl TaskStore, lease: Duration, pass: Pass<'_>) {
     suite.a_claim_that_goes_back_frees_its_slot();
     suite.an_id_is_unique_for_a_while();
     suite.of_many_that_schedule_a_unique_task_one_does();
+    suite.a_look_says_where_a_task_is_and_what_it_has_left();
+    suite.progress_goes_with_its_attempt();
+    suite.a_result_is_kept_for_a_time();
     suite.any_name_of_a_queue_is_kept_or_refused();
     suite.any_id_and_payload_comes_back();
     suite.an_id_that_cannot_be_kept_is_refused_by_every_call();

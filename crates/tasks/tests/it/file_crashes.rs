@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidewheel_tasks::{
-    Ask, CatchUp, Claim, DeadLetter, Due, Failure, FileStore, ManualClock, Pending, Priority,
+    Ask, CatchUp, Claim, DeadLetter, Due, Failure, FileStore, Look, ManualClock, Priority, State,
     StoreError, Task, TaskStore, wait,
 };
 
@@ -30,10 +30,13 @@ const LIVES: u64 = 4;
 const TOGETHER: u64 = 4;
 
 /// What a store has, without its leases: these end with the process.
-type Contents = (Vec<Pending>, Vec<DeadLetter>, Vec<String>);
+type Contents = (Vec<Look>, Vec<DeadLetter>, Vec<String>);
 
 fn contents(store: &FileStore) -> Contents {
-    let tasks = store.list(None, usize::MAX).expect("listed");
+    let mut tasks = store.list(None, usize::MAX).expect("listed");
+    tasks
+        .iter_mut()
+        .for_each(|look| look.state = State::Pending);
     let letters = wait(store.dead_letters(usize::MAX)).expect("listed");
     (tasks, letters, wait(store.paused()).expect("listed"))
 }

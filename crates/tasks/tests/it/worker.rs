@@ -577,3 +577,60 @@ fn an_idle_worker_gets_what_a_busy_one_cannot_begin() {
     shares_what_is_due(&[Arc::clone(&store), Arc::clone(&store)]);
     assert!(store.is_empty());
 }
+
+/// Runs a worker of two threads until its test has seen what it waits for.
+fn with_worker(
+    store: &Arc<MemoryStore>,
+    handler: impl Fn(&tidewheel_tasks::Run) + Send + Sync + 'static,
+    test: impl FnOnce(),
+) {
+    let worker = Worker::builder(Arc::clone(store)).threads(2).lease(MS(100));
+    let worker = worker.start(handler).expect("a worker");
+    test();
+    assert_eq!(worker.stop(Duration::from_secs(5)).left, 0);
+}
+
+#[test]
+fn a_handler_learns_that_its_task_was_cancelled() {
+    let store = Arc::new(MemoryStore::new());
+    let (told, heard) = mpsc::channel();
+    let handler = move |run: &tidewheel_tasks::Run| {
+        let _ = told.send(run.cancelled());
+        wait(run.until_cancelled());
+        let _ = told.send(run.cancelled());
+    };
+    with_worker(&store, handler, || {
+        schedule(&store, Task::new("long", ""));
+        assert_eq!(heard.recv(), Ok(false));
+        assert_eq!(wait(store.cancel("long")), Ok(true));
+        assert_eq!(heard.recv(), Ok(true));
+    });
+}
+
+#[test]
+fn a_handler_tells_its_progress_and_leaves_a_result() {
+    let store = Arc::new(MemoryStore::new());
+    let (go, gate) = mpsc::channel::<()>();
+    let gate = Mutex::new(gate);
+    let handler = move |run: &tidewheel_tasks::Run| {
+        for step in 0..100u32 {
+            run.progress(step.to_string()).expect("short");
+        }
+        assert!(run.progress(vec![0; 100_001]).is_err());
+        let _ = gate.lock().map(|gate| gate.recv());
+        run.progress("the end").expect("short");
+        run.keep("7").expect("short");
+    };
+    with_worker(&store, handler, || {
+        let task = Task::new("counts", "").keep_result(Duration::from_secs(60));
+        schedule(&store, task);
+        let look = || wait(store.look("counts")).expect("answered");
+        eventually("the last progress is there", || {
+            (look()?.progress.as_deref() == Some(b"99")).then_some(())
+        });
+        drop(go);
+        eventually("the result is there", || {
+            (look()?.result.as_deref() == Some(b"7")).then_some(())
+        });
+    });
+}

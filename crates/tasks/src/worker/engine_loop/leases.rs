@@ -50,6 +50,14 @@ fn extended<S: TaskStore>(
         count(&shared.counters.recalled);
     } else {
         // It runs: its end will be refused.
-        shared.held().give_up(key);
+        let control = {
+            let mut held = shared.held();
+            held.give_up(key);
+            held.control(key)
+        };
+        // Wakers are called without a lock.
+        if let Some(control) = control {
+            control.cancel();
+        }
     }
 }

@@ -1,16 +1,18 @@
 //! The engine loop makes all calls of the engine, one after another, each within a limit of time.
 //!
-//! A turn is: take what has come; tell the engine how runs have ended; extend leases of which a
-//! quarter is over, many at a time; give back what no thread has begun in time; ask for the time,
-//! and which queues are paused; claim. A call that fails is made again in a later turn, after a
-//! pause that doubles up to a quarter of a second. What ends while the engine is away, or what it
-//! does not take just now, waits here: it is bounded by the number of claims.
+//! A turn is: take what has come; tell the engine how runs have ended, and how far others have
+//! come; extend leases of which a quarter is over, many at a time; give back what no thread has
+//! begun in time; ask for the time, and which queues are paused; claim. A call that fails is made
+//! again in a later turn, after a pause that doubles up to a quarter of a second. What ends while
+//! the engine is away, or what it does not take just now, waits here: it is bounded by the number
+//! of claims.
 
 mod asking;
 mod failure;
 mod leases;
 mod pace;
 mod pauses;
+mod progress;
 mod telling;
 
 use std::future::Future;
@@ -21,6 +23,7 @@ use tidewheel_time::Clock;
 
 use self::asking::Asking;
 use self::leases::extend;
+use self::progress::Progress;
 use self::telling::Telling;
 use super::shared::{Shared, Wheel};
 use super::stats::count;
@@ -49,6 +52,7 @@ const PAUSE_MAX: Duration = Duration::from_millis(250);
 #[derive(Debug)]
 pub(super) struct EngineLoop {
     telling: Telling,
+    progress: Progress,
     asking: Asking,
     /// The time at which the engine's time, and its paused queues, are asked for next.
     observe_at: Duration,
@@ -71,6 +75,7 @@ impl EngineLoop {
     pub(super) fn new<S>(shared: &Shared<S>) -> Self {
         Self {
             telling: Telling::default(),
+            progress: Progress::default(),
             asking: Asking::new(&shared.settings),
             observe_at: Duration::ZERO,
             pause: Duration::ZERO,
@@ -83,6 +88,7 @@ impl EngineLoop {
         let mail = shared.mailbox.take();
         self.asking.ran(&mail.ends);
         self.telling.add(mail.ends);
+        self.progress.add(mail.progress);
         if mail.arrived {
             self.asking.at_once();
         }
@@ -115,6 +121,7 @@ impl EngineLoop {
         if let Err(StoreError::TimedOut) = told {
             return told;
         }
+        self.progress.tell(shared)?;
         if !closing {
             self.asking.give_back(shared, wheel)?;
         }
@@ -148,8 +155,12 @@ impl EngineLoop {
         } else {
             self.asking.next(shared)
         };
-        let end = self.telling.next();
-        let next = extend.into_iter().chain(end).fold(other, Duration::min);
+        let (end, progress) = (self.telling.next(), self.progress.next());
+        let next = extend
+            .into_iter()
+            .chain(end)
+            .chain(progress)
+            .fold(other, Duration::min);
         next.max(self.resume_at).saturating_sub(now)
     }
 

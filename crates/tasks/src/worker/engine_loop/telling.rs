@@ -42,6 +42,17 @@ impl Untold {
     }
 }
 
+/// A claim whose run has succeeded, with its result if that is kept.
+fn with_result<S>(shared: &Shared<S>, (key, claim): Keyed) -> Keyed {
+    if claim.terms.keep_result.is_none() {
+        return (key, claim);
+    }
+    let control = shared.held().control(key);
+    let mut claim = Claim::clone(&claim);
+    claim.result = control.and_then(|control| control.result());
+    (key, Arc::new(claim))
+}
+
 /// A claim, and its number.
 type Keyed = (u64, Arc<Claim>);
 
@@ -114,7 +125,7 @@ impl Telling {
             let keyed = (*key, claim);
             match &untold.end {
                 _ if untold.at > now => {}
-                End::Ran(Outcome::Done) => ready.done.push(keyed),
+                End::Ran(Outcome::Done) => ready.done.push(with_result(shared, keyed)),
                 End::Ran(outcome) => ready.failed.push((untold.tries, keyed, outcome.clone())),
                 End::Back => ready.back.push(keyed),
             }

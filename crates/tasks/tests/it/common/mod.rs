@@ -78,7 +78,8 @@ pub(crate) fn shares_a_limit<S: TaskStore>(stores: &[S; 2]) {
     const TASKS: usize = 30;
     let rate = Rate::new(4, MS(300));
     assert_eq!(wait(stores[0].limit("mails", Some(rate))), Ok(()));
-    let tasks = (0..TASKS).map(|n| Task::new(format!("{n}"), "").queue("mails"));
+    let task = |n| Task::new(format!("{n}"), "").queue("mails").after(MS(500));
+    let tasks = (0..TASKS).map(task);
     wait(stores[0].schedule_many(tasks.collect())).expect("scheduled");
     // Another process learns of the limit.
     eventually("both know the limit", || {

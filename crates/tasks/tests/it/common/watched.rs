@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidewheel_tasks::{
-    Ask, Claim, DeadLetter, Due, Failure, Pending, StoreError, Task, TaskStore, Timestamp, Verdict,
+    Ask, Claim, DeadLetter, Due, Failure, Look, StoreError, Task, TaskStore, Timestamp, Verdict,
     Wake,
 };
 
@@ -46,7 +46,7 @@ impl<S: TaskStore, W: Watch> TaskStore for Watched<S, W> {
         self.0.ensure(task).await
     }
 
-    async fn look(&self, id: &str) -> Result<Option<Pending>, StoreError> {
+    async fn look(&self, id: &str) -> Result<Option<Look>, StoreError> {
         self.0.look(id).await
     }
 

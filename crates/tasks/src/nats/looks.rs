@@ -1,0 +1,113 @@
+//! Looks at one id; progress and results, which are messages that go when their time is over.
+
+use super::Inner;
+use super::dead;
+use super::order::{Order, number};
+use super::receipt::fenced;
+use super::subjects::Subjects;
+use super::text::{decoded, encoded};
+use super::wire::{Kept, Letter};
+use crate::shape::claim::{Claim, Verdict};
+use crate::shape::error::StoreError;
+use crate::shape::finished::Finished;
+use crate::shape::look::{Look, State};
+use crate::shape::timestamp::Timestamp;
+
+const ENDED: &str = "Tw-Ended";
+const UNTIL: &str = "Tw-Until";
+const QUEUE: &str = "Tw-Queue";
+
+/// Progress is kept for so long.
+const PROGRESS_FOR: &str = "86400s";
+
+/// A result as a message. The stream counts in seconds.
+pub(super) fn result_of(subjects: &Subjects, claim: &Claim, now: Timestamp) -> Option<Letter> {
+    let finished = Finished::of(claim, now)?;
+    let seconds = finished.until.since(now).as_secs() + 1;
+    let letter = Letter::new(subjects.result(&claim.id))
+        .header(ENDED, finished.at.0)
+        .header(UNTIL, finished.until.0)
+        .header(QUEUE, encoded(&finished.queue))
+        .header("Nats-TTL", format_args!("{seconds}s"));
+    Some(letter.payload(finished.result.into()))
+}
+
+/// A result that was kept, if its time is not over.
+pub(super) fn finished(kept: Kept, now: Timestamp) -> Option<Finished> {
+    let queue = kept.headers.get(QUEUE)?.as_str();
+    let finished = Finished {
+        queue: decoded(queue)?,
+        result: kept.payload.to_vec(),
+        at: Timestamp(number(&kept.headers, ENDED)?),
+        until: Timestamp(number(&kept.headers, UNTIL)?),
+    };
+    (finished.until > now).then_some(finished)
+}
+
+/// Looks at a task that is not found: it may be on its way from one subject to the other, and then
+/// back.
+const TRIES: u32 = 2;
+
+/// A task's message as a look.
+pub(super) fn task(id: &str, state: State, kept: Kept) -> Result<Look, StoreError> {
+    let order = Order::of_kept(id, kept);
+    let order = order.ok_or_else(|| StoreError::engine("it is damaged, or no task of ours"))?;
+    let mut look = Look::new(id, order.due, order.payload.to_vec());
+    (look.state, look.attempt) = (state, order.attempt);
+    (look.priority, look.terms) = (order.priority, order.terms);
+    Ok(look)
+}
+
+impl Inner {
+    pub(super) async fn progress(
+        &self,
+        claim: &Claim,
+        progress: Vec<u8>,
+    ) -> Result<Verdict, StoreError> {
+        let Some(own) = fenced(claim) else {
+            return Ok(Verdict::Refused);
+        };
+        let record = self.last_record(&claim.id).await?;
+        if record.is_some_and(|record| record.sequence > own.fence) {
+            return Ok(Verdict::Refused);
+        }
+        // If it ends just now, its message is older than the next one, and not looked at.
+        let letter =
+            Letter::new(self.subjects.progress(&claim.id)).header("Nats-TTL", PROGRESS_FOR);
+        self.kept(self.wire.put(letter.payload(progress.into())).await?)?;
+        Ok(Verdict::Accepted)
+    }
+
+    pub(super) async fn look(&self, id: &str) -> Result<Option<Look>, StoreError> {
+        let now = self.about_now().await?;
+        let mut look = None;
+        for _ in 0..TRIES {
+            look = self.look_ahead(id).await?;
+            if look.is_some() {
+                break;
+            }
+        }
+        let done = self.wire.last(&self.subjects.result(id)).await?;
+        let done = done.and_then(|kept| finished(kept, now));
+        let done = done.map(|finished| finished.look(id));
+        let dead = self.wire.last(&self.subjects.dead(id)).await?;
+        let dead = dead.and_then(dead::read).map(|letter| letter.look());
+        Ok(Look::first_of(look, done, dead))
+    }
+
+    /// Looks at a task that has not ended.
+    async fn look_ahead(&self, id: &str) -> Result<Option<Look>, StoreError> {
+        if let Some(pending) = self.wire.last(&self.subjects.pending(id)).await? {
+            return task(id, State::Pending, pending).map(Some);
+        }
+        let Some(handed) = self.handed_over(id).await? else {
+            return Ok(None);
+        };
+        let sequence = handed.sequence;
+        let mut look = task(id, State::Claimed, handed)?;
+        let progress = self.wire.last(&self.subjects.progress(id)).await?;
+        let progress = progress.filter(|kept| kept.sequence > sequence);
+        look.progress = progress.map(|kept| kept.payload.to_vec());
+        Ok(Some(look))
+    }
+}
