@@ -95,7 +95,7 @@ impl Call {
 
 /// What there is after a call.
 #[derive(Debug)]
-struct State {
+struct Moment {
     contents: Contents,
     records: BTreeSet<(Arc<str>, Vec<u8>)>,
     appended: u64,
@@ -234,8 +234,8 @@ impl World {
         false
     }
 
-    fn state(&self, reference: &FileStore) -> State {
-        State {
+    fn state(&self, reference: &FileStore) -> Moment {
+        Moment {
             contents: contents(reference),
             records: self.right.records(),
             appended: self.right.appended(),
@@ -272,7 +272,7 @@ impl World {
     }
 
     /// The power has failed in one of the calls after the first of these states.
-    fn die(&mut self, states: &[State]) {
+    fn die(&mut self, states: &[Moment]) {
         self.disk.lose_power(&mut self.random);
         let (store, records) = (self.open(&self.disk), self.disk.records());
         let at = states.iter().rposition(|state| state.records == records);
