@@ -1,0 +1,161 @@
+//! The commands, each of which is a call or two of a store.
+
+use std::net::{IpAddr, SocketAddr};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use clap::Subcommand;
+use serde_json::Value;
+use tidewheel_console::{Console, shown};
+use tidewheel_tasks::{Due, Rate, StoreError, TaskStore};
+
+use crate::print::Printer;
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// One task.
+    Look { id: String },
+    /// Dead letters.
+    Dead {
+        /// So many at most.
+        #[arg(long, default_value_t = 100)]
+        most: usize,
+    },
+    /// Ends tasks, pending or claimed.
+    Cancel {
+        #[arg(required = true)]
+        ids: Vec<String>,
+    },
+    /// Makes tasks due now.
+    Run {
+        #[arg(required = true)]
+        ids: Vec<String>,
+    },
+    /// Tries dead letters again.
+    Requeue {
+        /// All of them, 10,000 at most.
+        #[arg(long, conflicts_with = "ids")]
+        all: bool,
+        #[arg(required_unless_present = "all")]
+        ids: Vec<String>,
+    },
+    /// Removes dead letters.
+    Remove {
+        #[arg(required = true)]
+        ids: Vec<String>,
+    },
+    /// Queues that are paused or limited.
+    Queues,
+    /// Pauses a queue; the default queue's name is empty.
+    Pause { queue: String },
+    /// Resumes a queue.
+    Resume { queue: String },
+    /// Limits a queue to so many runs in each period; without them, ends its limit.
+    Limit {
+        queue: String,
+        #[arg(requires = "period_ms")]
+        times: Option<u32>,
+        period_ms: Option<u64>,
+    },
+    /// Serves the page, on the loopback interface alone: whoever can open it can do all of this.
+    Serve {
+        #[arg(long, default_value = "127.0.0.1:8080")]
+        listen: SocketAddr,
+    },
+}
+
+/// Carries a command out. The exit code is 1 where something was not there.
+pub(crate) async fn run<S: TaskStore>(command: Command, json: bool, store: S) -> Result<ExitCode> {
+    let mut printer = Printer::new(json, store.now().await?);
+    let now = Due::After(Duration::ZERO);
+    match command {
+        Command::Look { id } => match store.look(&id).await? {
+            Some(task) => printer.one(&shown::task(&task)),
+            None => printer.not_there(&id),
+        },
+        Command::Dead { most } => {
+            let letters = store.dead_letters(most).await?;
+            printer.rows(letters.iter().map(shown::letter));
+        }
+        Command::Cancel { ids } => {
+            each(&mut printer, ids, async |id| store.cancel(id).await).await?;
+        }
+        Command::Run { ids } => {
+            each(&mut printer, ids, async |id| {
+                store.reschedule(id, now).await
+            })
+            .await?;
+        }
+        Command::Requeue { all, mut ids } => {
+            if all {
+                let letters = store.dead_letters(10_000).await?;
+                ids = letters.into_iter().map(|letter| letter.id).collect();
+            }
+            each(&mut printer, ids, async |id| store.requeue(id, now).await).await?;
+        }
+        Command::Remove { ids } => {
+            each(&mut printer, ids, async |id| store.remove_dead(id).await).await?;
+        }
+        Command::Queues => {
+            let queues = store.queue_rules().await?;
+            printer.rows(queues.iter().map(|(name, rules)| {
+                let mut row = shown::rules(rules);
+                row["queue"] = Value::from(name.clone());
+                row
+            }));
+        }
+        Command::Pause { queue } => store.pause(&queue).await?,
+        Command::Resume { queue } => store.resume(&queue).await?,
+        Command::Limit {
+            queue,
+            times,
+            period_ms,
+        } => {
+            let rate = times.zip(period_ms);
+            let rate = rate.map(|(times, ms)| Rate::new(times, Duration::from_millis(ms)));
+            store.limit(&queue, rate).await?;
+        }
+        Command::Serve { listen } => serve(store, listen).await?,
+    }
+    Ok(printer.end())
+}
+
+async fn each(
+    printer: &mut Printer,
+    ids: Vec<String>,
+    call: impl AsyncFn(&str) -> Result<bool, StoreError>,
+) -> Result<()> {
+    for id in ids {
+        match call(&id).await? {
+            true => printer.done(&id),
+            false => printer.not_there(&id),
+        }
+    }
+    Ok(())
+}
+
+fn is_loopback(listen: SocketAddr) -> bool {
+    match listen.ip() {
+        IpAddr::V4(ip) => ip.is_loopback(),
+        IpAddr::V6(ip) => ip.is_loopback(),
+    }
+}
+
+async fn serve<S: TaskStore>(store: S, listen: SocketAddr) -> Result<()> {
+    if !is_loopback(listen) {
+        bail!(
+            "{listen} is not on the loopback interface: mount the page in a service that knows its users"
+        );
+    }
+    let listener = tokio::net::TcpListener::bind(listen);
+    let listener = listener
+        .await
+        .with_context(|| format!("{listen} cannot be listened on"))?;
+    println!("http://{}/", listener.local_addr()?);
+    let router = Console::new(Arc::new(store)).router();
+    axum::serve(listener, router)
+        .await
+        .context("the page is not served any more")
+}

@@ -1,0 +1,145 @@
+//! Answers in a terminal: a table for people, lines of JSON for programs.
+
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+
+use serde_json::{Map, Value};
+use tidewheel_tasks::Timestamp;
+
+pub(crate) struct Printer {
+    json: bool,
+    /// The engine's time.
+    now: Timestamp,
+    is_missing: bool,
+}
+
+impl Printer {
+    pub(crate) fn new(json: bool, now: Timestamp) -> Self {
+        let is_missing = false;
+        Self {
+            json,
+            now,
+            is_missing,
+        }
+    }
+
+    /// One thing, a line for each of its members.
+    pub(crate) fn one(&mut self, thing: &Value) {
+        match thing.as_object() {
+            Some(members) if !self.json => {
+                for name in in_order(members) {
+                    let value = self.text(name, &members[name]);
+                    say(&format!("{}: {value}", title(name)));
+                }
+            }
+            _ => say(&thing.to_string()),
+        }
+    }
+
+    /// A table.
+    pub(crate) fn rows(&mut self, rows: impl Iterator<Item = Value>) {
+        let rows: Vec<Value> = rows.collect();
+        if self.json {
+            rows.iter().for_each(|row| say(&row.to_string()));
+            return;
+        }
+        let Some(Value::Object(first)) = rows.first() else {
+            say("none");
+            return;
+        };
+        let names = in_order(first);
+        let head = names.iter().map(|name| title(name).to_owned()).collect();
+        let mut table: Vec<Vec<String>> = vec![head];
+        table.extend(rows.iter().map(|row| {
+            let cells = names
+                .iter()
+                .map(|name| self.text(name, &row[name.as_str()]));
+            cells.collect()
+        }));
+        let width = |column: usize| {
+            let widths = table
+                .iter()
+                .map(|row: &Vec<String>| row[column].chars().count());
+            widths.max().unwrap_or(0)
+        };
+        let widths: Vec<usize> = (0..names.len()).map(width).collect();
+        for row in &table {
+            let cells = row.iter().zip(&widths);
+            let line: Vec<String> = cells
+                .map(|(cell, width)| format!("{cell:width$}"))
+                .collect();
+            say(line.join("  ").trim_end());
+        }
+    }
+
+    pub(crate) fn done(&mut self, id: &str) {
+        match self.json {
+            true => say(&serde_json::json!({ "id": id, "done": true }).to_string()),
+            false => say(&format!("{}: done", plain(id))),
+        }
+    }
+
+    pub(crate) fn not_there(&mut self, id: &str) {
+        self.is_missing = true;
+        match self.json {
+            true => say(&serde_json::json!({ "id": id, "done": false }).to_string()),
+            false => eprintln!("{}: it is not there", plain(id)),
+        }
+    }
+
+    /// A member; a point in time as the time until it, or since.
+    fn text(&self, name: &str, value: &Value) -> String {
+        match value {
+            Value::Null => String::new(),
+            Value::Number(us) if name.ends_with("_us") => {
+                let at = Timestamp(us.as_u64().unwrap_or(0));
+                match at > self.now {
+                    true => format!("in {:.1} s", at.since(self.now).as_secs_f64()),
+                    false => format!("{:.1} s ago", self.now.since(at).as_secs_f64()),
+                }
+            }
+            Value::String(text) => plain(text),
+            Value::Object(limit) => {
+                let members = limit.iter().map(|(name, value)| format!("{name}={value}"));
+                members.collect::<Vec<_>>().join(" ")
+            }
+            other => other.to_string(),
+        }
+    }
+
+    /// 1 if something was not there.
+    pub(crate) fn end(self) -> ExitCode {
+        ExitCode::from(u8::from(self.is_missing))
+    }
+}
+
+/// The members that are looked for first.
+const FIRST: [&str; 6] = ["id", "state", "queue", "due_us", "died_us", "error"];
+
+fn in_order(members: &Map<String, Value>) -> Vec<&String> {
+    let mut names: Vec<&String> = members.keys().collect();
+    names.sort_by_key(|name| {
+        FIRST
+            .iter()
+            .position(|first| first == name)
+            .unwrap_or(FIRST.len())
+    });
+    names
+}
+
+fn title(name: &str) -> &str {
+    name.strip_suffix("_us").unwrap_or(name)
+}
+
+/// A line, to whoever still reads.
+fn say(line: &str) {
+    if writeln!(io::stdout(), "{line}").is_err() {
+        std::process::exit(0);
+    }
+}
+
+/// What a terminal shows as text: no payload moves its cursor.
+fn plain(text: &str) -> String {
+    let shown = |c: char| if c.is_control() { '\u{fffd}' } else { c };
+    text.chars().map(shown).collect()
+}

@@ -1,0 +1,121 @@
+//! The command, on a file.
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+use std::time::Duration;
+
+use tidewheel_tasks::{Ask, Failure, FileStore, Task, TaskStore, wait};
+
+struct File(PathBuf);
+
+impl Drop for File {
+    fn drop(&mut self) {
+        // It is in a folder for such.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+impl File {
+    fn new(name: &str) -> Self {
+        let file = format!("tidewheel-console-{name}-{}.redb", std::process::id());
+        Self(std::env::temp_dir().join(file))
+    }
+
+    fn open(&self) -> FileStore {
+        FileStore::open(&self.0).expect("opens")
+    }
+
+    fn call(&self, arguments: &[&str]) -> Output {
+        let store = format!("file:{}", self.0.display());
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tidewheel-tasks"));
+        command.args(["--store", &store]).args(arguments);
+        command.output().expect("runs")
+    }
+
+    fn says(&self, arguments: &[&str]) -> String {
+        let output = self.call(arguments);
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        String::from_utf8(output.stdout).expect("text")
+    }
+}
+
+#[test]
+fn what_is_dead_is_shown_and_tried_again() {
+    let file = File::new("dead");
+    let store = file.open();
+    for id in ["mail-7", "mail-8"] {
+        wait(store.schedule(Task::new(id, "to:\u{1b}[2J you"))).expect("scheduled");
+    }
+    let ask = Ask::new("w", Duration::ZERO, Duration::from_secs(9), 9);
+    for claim in wait(store.claim(ask)).expect("claims") {
+        assert!(wait(store.fail(&claim, Failure::dead("no route"))).is_ok());
+    }
+    drop(store);
+
+    let table = file.says(&["dead"]);
+    assert!(
+        table.starts_with("id ") && table.lines().count() == 3,
+        "{table}"
+    );
+    assert!(
+        table.contains("no route") && table.contains(" s ago"),
+        "{table}"
+    );
+    assert!(!table.contains('\u{1b}'), "a payload moves no cursor");
+    let lines = file.says(&["dead", "--json", "--most", "1"]);
+    assert!(
+        lines.starts_with('{') && lines.lines().count() == 1,
+        "{lines}"
+    );
+    assert_eq!(file.says(&["requeue", "--all"]).lines().count(), 2);
+    assert_eq!(file.says(&["dead"]), "none\n");
+    let look = file.says(&["look", "mail-7"]);
+    assert!(
+        look.contains("id: mail-7\n") && look.contains("attempt: 1\n"),
+        "{look}"
+    );
+
+    let output = file.call(&["cancel", "mail-7", "mail-9"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "mail-7: done\n");
+    assert_eq!(
+        String::from_utf8_lossy(&output.stderr),
+        "mail-9: it is not there\n"
+    );
+}
+
+#[test]
+fn queues_are_paused_limited_and_resumed() {
+    let file = File::new("queues");
+    drop(file.open());
+    assert_eq!(file.says(&["queues"]), "none\n");
+    file.says(&["pause", "mails"]);
+    file.says(&["limit", "mails", "3", "1000"]);
+    let lines = file.says(&["queues", "--json"]);
+    let expected = r#"{"limit":{"period_ms":1000,"times":3},"paused":true,"queue":"mails"}"#;
+    assert_eq!(lines.trim_end(), expected);
+    file.says(&["resume", "mails"]);
+    file.says(&["limit", "mails"]);
+    assert_eq!(file.says(&["queues"]), "none\n");
+}
+
+#[test]
+fn what_cannot_be_opened_is_named_and_nothing_is_made() {
+    let file = File::new("missing");
+    let output = file.call(&["dead"]);
+    assert_eq!(output.status.code(), Some(2));
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        error.contains("missing") && error.contains("no such file"),
+        "{error}"
+    );
+    assert!(!file.0.exists());
+    let store = file.open();
+    let output = file.call(&["dead"]);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(error.contains("is open already"), "{error}");
+    drop(store);
+    let output = file.call(&["serve", "--listen", "0.0.0.0:0"]);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(error.contains("loopback"), "{error}");
+}
