@@ -6,6 +6,8 @@
 
 use std::time::Duration;
 
+use futures_util::future::try_join;
+
 use super::Inner;
 use super::order::Order;
 use super::record::{Says, says};
@@ -35,10 +37,12 @@ impl Inner {
         if due <= now.plus(COARSE) {
             let letter = order.hand_over(&self.subjects, &id);
             let sequence = keep(letter).await?;
-            let pending = self.subjects.pending(&id);
-            if self.wire.last(&pending).await?.is_some() {
-                self.wire.purge(&pending, Some(sequence)).await?;
-            }
+            // What was handed over of another priority or queue has a subject of its own.
+            try_join(
+                self.forget_pending(&id, sequence),
+                self.forget_handed(&id, sequence),
+            )
+            .await?;
         } else {
             let from = due.minus(self.lookahead).max(now);
             let letter = order.schedule(&self.subjects, &id, from);
@@ -55,11 +59,21 @@ impl Inner {
         }
     }
 
+    /// Removes what was pending before a sequence.
+    async fn forget_pending(&self, id: &str, before: u64) -> Result<(), StoreError> {
+        let pending = self.subjects.pending(id);
+        if self.wire.last(&pending).await?.is_some() {
+            self.wire.purge(&pending, Some(before)).await?;
+        }
+        Ok(())
+    }
+
     /// Removes what was handed over before a sequence.
     pub(super) async fn forget_handed(&self, id: &str, before: u64) -> Result<(), StoreError> {
         let handed = self.subjects.handed_any(id);
-        let found = self.wire.last(&handed).await?;
-        if found.is_some_and(|kept| kept.sequence < before) {
+        // There may be one of each priority and queue.
+        let first = self.wire.next(&handed, 1).await?;
+        if first.is_some_and(|kept| kept.sequence < before) {
             self.wire.purge(&handed, Some(before)).await?;
         }
         Ok(())

@@ -95,7 +95,7 @@ impl Inner {
             .claimed()
             .unchecked
             .iter()
-            .filter(|leased| ask.admits(&leased.line.queue))
+            .filter(|leased| self.is_asked(ask, leased))
             .take(ask.most)
             .cloned()
             .collect();
@@ -142,17 +142,10 @@ impl Inner {
         self.give_back(&claims).await
     }
 
-    /// Gives back what was fetched of a line, and is on its way to the worker.
-    pub(super) async fn give_back_of(&self, line: &Line) -> Result<(), StoreError> {
-        let claims: Vec<_> = {
-            let mut claimed = self.claimed();
-            let Claimed { unchecked, ready } = &mut *claimed;
-            let is_its = |leased: &mut Leased| leased.line.queue == line.queue;
-            let unchecked = unchecked.extract_if(.., is_its);
-            let claims = unchecked.chain(ready.extract_if(.., is_its));
-            claims.map(|leased| leased.claim).collect()
-        };
-        self.give_back(&claims).await
+    /// True if a question is about a claim's queue, and that is not paused.
+    fn is_asked(&self, ask: &Ask, leased: &Leased) -> bool {
+        let queue = &leased.line.queue;
+        ask.admits(queue) && !self.rules.is_paused(queue)
     }
 
     fn claimed(&self) -> MutexGuard<'_, Claimed> {
@@ -162,7 +155,7 @@ impl Inner {
     /// Hands out what may be: each for what is left of its lease.
     pub(super) fn take_ready(&self, ask: &Ask) -> Vec<Claim> {
         let mut claimed = self.claimed();
-        let is_asked = |leased: &mut Leased| ask.admits(&leased.line.queue);
+        let is_asked = |leased: &mut Leased| self.is_asked(ask, leased);
         let ready = claimed.ready.extract_if(.., is_asked).take(ask.most);
         let now = monotonic_nanos();
         let ready = ready.filter_map(|leased| {

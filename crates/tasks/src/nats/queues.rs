@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tidewheel_time::{monotonic_nanos, nanos};
@@ -93,21 +93,21 @@ impl Inner {
         Ok(rules)
     }
 
-    /// Those of some lines that are not paused. What was fetched of the others goes back.
+    /// Those of some lines that are not paused. What was fetched of the others stays here for a
+    /// while: nobody else may claim it either.
+    ///
+    /// It does not go back at once, because the server forgets what it has to deliver again when
+    /// somebody purges a subject, as each cancel does. It remembers when the lease ends.
     pub(super) async fn open_lines(
         &self,
-        lines: Vec<std::sync::Arc<Line>>,
-    ) -> Result<Vec<std::sync::Arc<Line>>, StoreError> {
+        lines: Vec<Arc<Line>>,
+    ) -> Result<Vec<Arc<Line>>, StoreError> {
         if !self.rules.is_young() {
             self.queue_rules().await?;
         }
-        let (paused, open): (Vec<_>, Vec<_>) = lines
-            .into_iter()
-            .partition(|line| self.rules.is_paused(&line.queue));
-        for line in paused {
-            line.asked.no_more();
-            self.give_back_of(&line).await?;
-        }
-        Ok(open)
+        let lines = lines.into_iter();
+        Ok(lines
+            .filter(|line| !self.rules.is_paused(&line.queue))
+            .collect())
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidewheel_tasks::{
-    Ask, Claim, Due, Failure, Fence, Rate, Rhythm, Task, TaskStore, Verdict, wait,
+    Ask, Claim, Due, Failure, Fence, Priority, Rate, Rhythm, Task, TaskStore, Verdict, wait,
 };
 
 use crate::common::{MS, Random};
@@ -155,6 +155,7 @@ impl<S: TaskStore> Run<'_, S> {
         task.terms.rhythm = periodic.then_some(Rhythm::Every(HOUR));
         let queue = QUEUES[self.random.below(3) as usize];
         task.terms.queue = queue.to_owned();
+        task.priority = Priority::ALL[self.random.below(3) as usize];
         let (attempt, claim) = (1, None);
         let known = Known {
             near,
