@@ -13,11 +13,8 @@ use super::settings::Settings;
 use super::table::{ConfigKey, key, nearest, shown};
 use crate::users::{self, Users};
 
-/// The longest line, in bytes: a longer one is an error.
-const LINE_MAX: usize = 64 << 10;
-
 /// The longest file, in bytes.
-const FILE_MAX: u64 = 64 << 20;
+pub(super) const FILE_MAX: u64 = 64 << 20;
 
 /// The most wrong lines that are told.
 const WRONG_MAX: usize = 100;
@@ -204,7 +201,8 @@ fn split(line: &str) -> Result<Vec<Vec<u8>>, String> {
         return Err("a key cannot begin with '*'".to_owned());
     }
     let limits = Limits {
-        inline: LINE_MAX,
+        // A user's line may be long.
+        inline: FILE_MAX as usize,
         ..Limits::DEFAULT
     };
     let bytes = format!("{line}\n").into_bytes();

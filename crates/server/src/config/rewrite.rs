@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::file::{FileSettings, Line, meaning, read};
+use super::file::{FILE_MAX, FileSettings, Line, meaning, read};
 use super::foreign::ForeignLines;
 use super::quote;
 use super::settings::Settings;
@@ -66,6 +66,9 @@ pub(crate) fn rewritten(text: &str, settings: &Settings) -> Result<String, Vec<S
         push(&mut new, REMARK);
     }
     rest.for_each(|line| push(&mut new, line));
+    if new.len() as u64 > FILE_MAX {
+        return Err(vec![format!("it would be longer than {FILE_MAX} bytes")]);
+    }
     check(&new, settings)?;
     Ok(new)
 }
@@ -206,6 +209,18 @@ mod tests {
             .replace("timeout 9\n", "timeout 0\nhz 11\n")
             .replace("save 5 5 6 6", "save \"\"");
         assert_eq!(again, expected);
+    }
+
+    /// A thousand patterns were too long for a line.
+    #[test]
+    fn a_user_with_all_that_it_may_have_fits_into_a_line() {
+        let mut settings = Settings::default();
+        let rules = (0..1_024).map(|i| format!("~{i}:{}", "x".repeat(100)));
+        let rules: Vec<String> = rules.collect();
+        let rules: Vec<&str> = rules.iter().map(String::as_str).collect();
+        set_user(&mut settings, "a", &rules);
+        let new = rewritten("", &settings).expect("it is read back");
+        assert_eq!(rewritten(&new, &settings), Ok(new.clone()));
     }
 
     #[test]
