@@ -3,7 +3,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::future::{Future, pending, ready};
+use std::future::{Future, ready};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
@@ -12,7 +12,7 @@ use std::task::Poll;
 use std::thread;
 use std::time::Duration;
 
-use tidewheel::{Cache, Compute, Driver, Lifetime, Loaded, ManualClock, Ttl};
+use tidewheel::{Cache, Compute, Driver, ManualClock};
 
 use crate::loading::{Failure, MS, manual};
 use crate::manual_poll::{Alarm, block_on, flagged, poll};
@@ -116,55 +116,6 @@ fn what_the_loader_leaves_out_is_absent_and_what_nobody_asked_for_is_dropped() {
 }
 
 #[test]
-fn values_may_have_lifetimes() {
-    let cache = cache();
-    let loaded = |key| {
-        (
-            key,
-            Loaded::new(key, Lifetime::ttl(key as u32 * MS).tag("t")),
-        )
-    };
-    cache.get_or_load_many(&[20, 30], |missing| missing.into_iter().map(loaded));
-    assert_eq!(cache.ttl(&20), Ttl::Left(20 * MS));
-    assert_eq!(cache.ttl(&30), Ttl::Left(30 * MS));
-    assert!(cache.invalidate_tag("t"));
-    assert_eq!(cache.get(&20), None);
-}
-
-#[test]
-fn a_key_that_another_caller_loads_is_joined() {
-    let cache = cache();
-    let (go, calls) = (AtomicBool::new(false), RefCell::new(Vec::new()));
-    let never = AtomicBool::new(true);
-    let mut first = slow(&cache, &[1, 2], &go, &calls);
-    let mut second = slow(&cache, &[3, 2], &never, &calls);
-    let mut single = Box::pin(cache.get_or_load_async(1, pending()));
-    let alarms = [Alarm::new(), Alarm::new(), Alarm::new()];
-    assert!(poll(first.as_mut(), &alarms[0]).is_pending());
-    assert!(poll(second.as_mut(), &alarms[1]).is_pending());
-    assert!(poll(single.as_mut(), &alarms[2]).is_pending());
-    assert_eq!(*calls.borrow(), [vec![1, 2], vec![3]]);
-    assert_eq!(
-        cache.get(&3),
-        Some(30),
-        "it waits only once its own is loaded"
-    );
-    go.store(true, SeqCst);
-    assert_eq!(
-        poll(first.as_mut(), &alarms[0]),
-        Poll::Ready(vec![Some(10), Some(20)])
-    );
-    assert_eq!(alarms[1].woken.load(SeqCst), 1);
-    assert_eq!(
-        poll(second.as_mut(), &alarms[1]),
-        Poll::Ready(vec![Some(30), Some(20)])
-    );
-    assert_eq!(poll(single.as_mut(), &alarms[2]), Poll::Ready(10));
-    assert_eq!(cache.stats().loads, 3);
-    cache.validate();
-}
-
-#[test]
 fn callers_with_the_same_keys_in_other_orders_do_not_wait_for_each_other() {
     let (done, ended) = mpsc::channel();
     thread::spawn(move || {
@@ -258,45 +209,6 @@ fn a_panic_leaves_the_keys_to_others_and_keeps_what_was_said_until_then() {
 }
 
 #[test]
-fn a_dropped_future_leaves_its_keys_to_one_who_waits_for_them() {
-    let cache = cache();
-    let (never, now) = (AtomicBool::new(false), AtomicBool::new(true));
-    let calls = RefCell::new(Vec::new());
-    let mut first = slow(&cache, &[1, 2, 3], &never, &calls);
-    let mut second = slow(&cache, &[3, 4, 2, 1], &now, &calls);
-    let mut third = slow(&cache, &[2, 1], &now, &calls);
-    let alarms = [Alarm::new(), Alarm::new(), Alarm::new()];
-    for (future, alarm) in [&mut first, &mut second, &mut third]
-        .into_iter()
-        .zip(&alarms)
-    {
-        assert!(poll(future.as_mut(), alarm).is_pending());
-    }
-    drop(first);
-    // Key 3 is left to the second one, which takes key 1 with it, and key 2 to the third one.
-    assert_eq!(
-        [&alarms[1], &alarms[2]].map(|alarm| alarm.woken.load(SeqCst)),
-        [1, 1]
-    );
-    assert!(poll(second.as_mut(), &alarms[1]).is_pending());
-    assert_eq!(
-        poll(third.as_mut(), &alarms[2]),
-        Poll::Ready(vec![Some(20), Some(10)])
-    );
-    let expected = vec![Some(30), Some(40), Some(20), Some(10)];
-    assert_eq!(poll(second.as_mut(), &alarms[1]), Poll::Ready(expected));
-    assert_eq!(
-        *calls.borrow(),
-        [vec![1, 2, 3], vec![4], vec![3, 1], vec![2]]
-    );
-    drop((second, third));
-    for alarm in &alarms {
-        assert_eq!(Arc::strong_count(alarm), 1, "a waker has leaked");
-    }
-    cache.validate();
-}
-
-#[test]
 fn all_that_another_one_leaves_is_loaded_with_one_call() {
     let cache = cache();
     let (never, now) = (AtomicBool::new(false), AtomicBool::new(true));
@@ -310,67 +222,6 @@ fn all_that_another_one_leaves_is_loaded_with_one_call() {
     let expected = vec![Some(10), Some(20), Some(30)];
     assert_eq!(poll(second.as_mut(), &alarms[1]), Poll::Ready(expected));
     assert_eq!(*calls.borrow(), [[1, 2, 3], [1, 2, 3]]);
-}
-
-/// A future that waits for key 1 must not be the one that key 2 is left to.
-#[test]
-fn a_key_that_was_left_is_not_kept_for_one_who_waits_for_another_key() {
-    let cache = cache();
-    let mut one = Box::pin(cache.get_or_load_async(1, pending::<u64>()));
-    let mut two = Box::pin(cache.get_or_load_async(2, pending::<u64>()));
-    let now = AtomicBool::new(true);
-    let calls = RefCell::new(Vec::new());
-    let mut both = slow(&cache, &[1, 2], &now, &calls);
-    let mut other = Box::pin(cache.get_or_load_async(2, ready(22)));
-    let alarms = [Alarm::new(), Alarm::new()];
-    assert!(poll(one.as_mut(), &alarms[0]).is_pending());
-    assert!(poll(two.as_mut(), &alarms[0]).is_pending());
-    assert!(poll(both.as_mut(), &alarms[0]).is_pending());
-    assert!(poll(other.as_mut(), &alarms[1]).is_pending());
-    drop(two);
-    assert_eq!(alarms[1].woken.load(SeqCst), 1);
-    assert_eq!(poll(other.as_mut(), &alarms[1]), Poll::Ready(22));
-    drop(one);
-    assert_eq!(
-        poll(both.as_mut(), &alarms[0]),
-        Poll::Ready(vec![Some(10), Some(22)])
-    );
-    assert_eq!(*calls.borrow(), [[1]]);
-    cache.validate();
-}
-
-#[test]
-fn a_writer_supersedes_the_load_of_its_key_only() {
-    let cache = cache();
-    let (go, calls) = (AtomicBool::new(false), RefCell::new(Vec::new()));
-    let mut bulk = slow(&cache, &[1, 2], &go, &calls);
-    let alarm = Alarm::new();
-    assert!(poll(bulk.as_mut(), &alarm).is_pending());
-    cache.insert(1, 5);
-    go.store(true, SeqCst);
-    assert_eq!(
-        poll(bulk.as_mut(), &alarm),
-        Poll::Ready(vec![Some(10), Some(20)])
-    );
-    assert_eq!((cache.get(&1), cache.get(&2)), (Some(5), Some(20)));
-}
-
-#[test]
-fn a_stale_value_is_loaded_again_by_one_caller_and_served_to_the_others() {
-    let clock = ManualClock::new();
-    let cache = manual(&clock).refresh_after(0.5).build().expect("valid");
-    cache.insert(1, 5);
-    clock.advance(50 * MS);
-    let (go, calls) = (AtomicBool::new(false), RefCell::new(Vec::new()));
-    let mut bulk = slow(&cache, &[1, 2], &go, &calls);
-    let alarm = Alarm::new();
-    assert!(poll(bulk.as_mut(), &alarm).is_pending());
-    assert_eq!(cache.get_or_load_many(&[1], |_| [(1, 0)]), [Some(5)]);
-    go.store(true, SeqCst);
-    assert_eq!(
-        poll(bulk.as_mut(), &alarm),
-        Poll::Ready(vec![Some(10), Some(20)])
-    );
 }
 
 #[test]
@@ -389,32 +240,6 @@ fn a_loader_that_asks_for_one_of_its_keys_panics_instead_of_waiting_for_itself()
     });
     assert_eq!(other, [Some(10), Some(20)]);
     cache.validate();
-}
-
-#[test]
-fn a_bulk_load_waits_for_an_async_closure() {
-    let cache = cache();
-    let go = AtomicBool::new(false);
-    let mut change = Box::pin(cache.entry(1).compute_async(async |_| {
-        flagged(&go).await;
-        Compute::Put(5.into())
-    }));
-    let alarms = [Alarm::new(), Alarm::new()];
-    assert!(poll(change.as_mut(), &alarms[0]).is_pending());
-    let calls = RefCell::new(Vec::new());
-    let mut bulk = slow(&cache, &[1, 2], &go, &calls);
-    assert!(poll(bulk.as_mut(), &alarms[1]).is_pending());
-    go.store(true, SeqCst);
-    assert!(
-        poll(bulk.as_mut(), &alarms[1]).is_pending(),
-        "2 is loaded, 1 is waited for"
-    );
-    assert_eq!(poll(change.as_mut(), &alarms[0]), Poll::Ready(Some(5)));
-    assert_eq!(
-        poll(bulk.as_mut(), &alarms[1]),
-        Poll::Ready(vec![Some(5), Some(20)])
-    );
-    assert_eq!(*calls.borrow(), [[2]]);
 }
 
 #[test]

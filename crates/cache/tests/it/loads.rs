@@ -2,13 +2,12 @@
 
 use std::future::{Future, pending, poll_fn, ready};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Barrier};
 use std::task::Poll;
 use std::thread;
 
-use tidewheel::{Cache, Driver, ManualClock};
+use tidewheel::{Cache, ManualClock};
 
 use crate::loading::{Failure, manual, unreached, until};
 use crate::manual_poll::{Alarm, block_on, flagged, poll};
@@ -115,79 +114,6 @@ fn a_leader_that_panics_hands_over_to_one_waiter() {
 }
 
 #[test]
-fn a_leader_that_is_dropped_hands_over_and_a_waiter_that_is_dropped_does_not_matter() {
-    let cache = cache();
-    let alarms: Vec<_> = (0..4).map(|_| Alarm::new()).collect();
-    let mut futures: Vec<Pin<Box<dyn Future<Output = u64> + '_>>> = Vec::new();
-    futures.push(Box::pin(cache.get_or_load_async(1, pending::<u64>())));
-    for number in 1..4 {
-        let load = poll_fn(move |_| Poll::Ready(number * 10));
-        futures.push(Box::pin(cache.get_or_load_async(1, load)));
-    }
-    for (future, alarm) in futures.iter_mut().zip(&alarms) {
-        assert!(poll(future.as_mut(), alarm).is_pending());
-    }
-    // A waiter goes; then the leader; then the waiter that was chosen, before it was polled.
-    drop(futures.remove(2));
-    drop(futures.remove(0));
-    let woken: Vec<_> = alarms
-        .iter()
-        .map(|alarm| alarm.woken.load(SeqCst))
-        .collect();
-    assert_eq!(woken, [0, 1, 0, 0]);
-    drop(futures.remove(0));
-    assert_eq!(alarms[3].woken.load(SeqCst), 1);
-    let last = futures[0].as_mut();
-    assert_eq!(poll(last, &alarms[3]), Poll::Ready(30));
-    drop(futures);
-    for alarm in &alarms {
-        assert_eq!(Arc::strong_count(alarm), 1, "a waker has leaked");
-    }
-    assert_eq!(cache.get(&1), Some(30));
-    assert_eq!(cache.stats().load_errors, 0);
-}
-
-#[test]
-fn futures_dropped_before_and_after_every_poll_leave_nothing_behind() {
-    let cache = cache();
-    for polls in 0..4 {
-        let alarm = Alarm::new();
-        for _ in 0..100 {
-            let left = AtomicUsize::new(2);
-            let slow = poll_fn(|_| match left.fetch_sub(1, SeqCst) {
-                0 => Poll::Ready(1_u64),
-                _ => Poll::Pending,
-            });
-            let mut leader = Box::pin(cache.get_or_load_async(9, slow));
-            let mut waiter = Box::pin(cache.get_or_load_async(9, pending::<u64>()));
-            for _ in 0..polls {
-                let ready = poll(leader.as_mut(), &alarm).is_ready();
-                if ready {
-                    break;
-                }
-                assert!(poll(waiter.as_mut(), &alarm).is_pending());
-            }
-            drop(leader);
-            drop(waiter);
-            cache.remove(&9);
-        }
-        assert_eq!(Arc::strong_count(&alarm), 1);
-    }
-    // Nobody leads any more: a caller does not wait.
-    assert_eq!(cache.get_or_load(9, || 4_u64), 4);
-}
-
-#[test]
-fn a_lazy_loader_is_not_polled_on_a_hit() {
-    let cache = cache();
-    cache.insert(1, 10);
-    let load = poll_fn(|_| -> Poll<u64> { unreachable!("nothing to load") });
-    assert_eq!(block_on(cache.get_or_load_async(1, load)), 10);
-    assert_eq!(cache.get_or_load(1, unreached), 10);
-    assert_eq!(cache.stats().loads, 0);
-}
-
-#[test]
 fn loading_futures_may_move_between_threads() {
     fn is_send<T: Send>(future: T) -> T {
         future
@@ -201,31 +127,6 @@ fn loading_futures_may_move_between_threads() {
         loaded.join().expect("no panic")
     });
     assert_eq!(loaded, (1, Ok(2), Some(3)));
-}
-
-#[test]
-fn an_asynchronous_loader_that_panics_hands_over() {
-    let cache = cache();
-    let alarm = Alarm::new();
-    let go = AtomicBool::new(false);
-    let mut leader = Box::pin(cache.get_or_load_async(1, async {
-        flagged(&go).await;
-        if go.load(SeqCst) {
-            std::panic::resume_unwind(Box::new("loader"));
-        }
-        1_u64
-    }));
-    let mut waiter = Box::pin(cache.get_or_load_async(1, ready(2_u64)));
-    assert!(poll(leader.as_mut(), &alarm).is_pending());
-    assert!(poll(waiter.as_mut(), &alarm).is_pending());
-    go.store(true, SeqCst);
-    let panicked = catch_unwind(AssertUnwindSafe(|| poll(leader.as_mut(), &alarm)));
-    assert!(panicked.is_err());
-    assert_eq!(alarm.woken.load(SeqCst), 1);
-    assert_eq!(poll(waiter.as_mut(), &alarm), Poll::Ready(2));
-    assert_eq!(cache.stats().load_errors, 1);
-    drop((leader, waiter));
-    assert_eq!(Arc::strong_count(&alarm), 1);
 }
 
 #[test]
@@ -420,51 +321,6 @@ fn a_waiter_with_another_error_type_loads_itself() {
     assert_eq!(cache.get(&1), Some(8));
 }
 
-/// Runs `change` while a load of key 1 is in progress that has one waiter; returns what both got.
-fn superseded(cache: &Cache<u64, u64>, change: impl Fn()) -> (u64, u64) {
-    let go = AtomicBool::new(false);
-    let alarm = Alarm::new();
-    let mut leader = Box::pin(cache.get_or_load_async(1, async {
-        flagged(&go).await;
-        10_u64
-    }));
-    let mut waiter = Box::pin(cache.get_or_load_async(1, pending::<u64>()));
-    assert!(poll(leader.as_mut(), &alarm).is_pending());
-    assert!(poll(waiter.as_mut(), &alarm).is_pending());
-    change();
-    go.store(true, SeqCst);
-    let Poll::Ready(led) = poll(leader.as_mut(), &alarm) else {
-        panic!("the flag is set")
-    };
-    let Poll::Ready(waited) = poll(waiter.as_mut(), &alarm) else {
-        panic!("the load is over")
-    };
-    (led, waited)
-}
-
-#[test]
-fn a_superseded_load_answers_its_waiters_and_is_not_stored() {
-    let cache = cache();
-    assert_eq!(superseded(&cache, || cache.insert(1, 99)), (10, 10));
-    assert_eq!(cache.remove(&1), Some(99));
-    let removed = || assert_eq!(cache.remove(&1), None);
-    assert_eq!(superseded(&cache, removed), (10, 10));
-    assert_eq!(cache.peek(&1), None);
-    assert_eq!(superseded(&cache, || cache.invalidate_all()), (10, 10));
-    assert_eq!(cache.peek(&1), None);
-    let computed = || assert_eq!(cache.entry(1).or_insert(42_u64), 42);
-    assert_eq!(superseded(&cache, computed), (10, 10));
-    assert_eq!(cache.remove(&1), Some(42));
-    // A call after the removal gets a load of its own.
-    let asks_again = || {
-        cache.invalidate(&1);
-        assert_eq!(cache.get_or_load(1, || 20_u64), 20);
-    };
-    assert_eq!(superseded(&cache, asks_again), (10, 10));
-    assert_eq!(cache.get(&1), Some(20));
-    cache.validate();
-}
-
 #[test]
 fn the_waiters_of_a_superseded_load_whose_leader_fails_look_again() {
     let cache = cache();
@@ -495,50 +351,6 @@ fn a_load_goes_on_when_the_cache_is_closed_and_is_not_stored() {
     assert_eq!((value, cache.len()), (10, 0));
     assert_eq!(cache.get_or_load(1, || 11_u64), 11);
     assert_eq!(cache.len(), 0);
-}
-
-#[test]
-fn loads_of_heavy_values_keep_within_the_capacity() {
-    let cache: Cache<u64, u64> = Cache::builder()
-        .max_capacity(100)
-        .weigher(|_, value| u32::try_from(*value).unwrap_or(u32::MAX))
-        .no_default_ttl()
-        .clock(ManualClock::new())
-        .driver(Driver::Manual)
-        .build()
-        .expect("valid");
-    for key in 0..50 {
-        assert_eq!(cache.get_or_load(key, || 30_u64), 30);
-        assert!(cache.weight() <= 100);
-    }
-    assert_eq!(cache.get_or_load(99, || 101_u64), 101);
-    assert_eq!(cache.peek(&99), None);
-    assert_eq!(cache.stats().rejected, 1);
-    cache.validate();
-}
-
-/// It ran its loader, beside that of the load that has begun since.
-#[test]
-fn a_waiter_that_was_chosen_for_a_load_that_is_superseded_looks_again() {
-    let cache = cache();
-    let go = AtomicBool::new(false);
-    let alarms = [Alarm::new(), Alarm::new()];
-    let mut first = Box::pin(cache.get_or_load_async(1, pending::<u64>()));
-    let mut chosen = Box::pin(cache.get_or_load_async(1, async { unreached() }));
-    assert!(poll(first.as_mut(), &alarms[0]).is_pending());
-    assert!(poll(chosen.as_mut(), &alarms[0]).is_pending());
-    drop(first);
-    assert_eq!(cache.remove(&1), None);
-    let mut next = Box::pin(cache.get_or_load_async(1, async {
-        flagged(&go).await;
-        5
-    }));
-    assert!(poll(next.as_mut(), &alarms[1]).is_pending());
-    assert!(poll(chosen.as_mut(), &alarms[0]).is_pending());
-    go.store(true, SeqCst);
-    assert_eq!(poll(next.as_mut(), &alarms[1]), Poll::Ready(5));
-    assert_eq!(poll(chosen.as_mut(), &alarms[0]), Poll::Ready(5));
-    cache.validate();
 }
 
 /// Nobody can tell it from one that is polled later. Who comes after the next write of the key has

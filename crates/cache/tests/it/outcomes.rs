@@ -7,7 +7,7 @@ use std::task::Poll;
 use std::thread;
 use std::time::Duration;
 
-use tidewheel::{Fetched, Lifetime, Loaded, ManualClock, Outcome};
+use tidewheel::{Fetched, Loaded, ManualClock, Outcome};
 
 use crate::loading::{Failure, MS, manual, unreached, until};
 use crate::manual_poll::{Alarm, block_on, flagged, poll};
@@ -23,21 +23,6 @@ fn ready_now<T, E>(poll: Poll<Fetched<T, E>>) -> (T, Outcome) {
         Poll::Ready(fetched) => told(fetched),
         Poll::Pending => panic!("pending"),
     }
-}
-
-#[test]
-fn the_first_loads_and_the_next_one_hits() {
-    let cache = manual(&ManualClock::new()).build().expect("valid");
-    assert_eq!(told(cache.fetch(1).load(|| 5)), (5, Outcome::Loaded));
-    assert_eq!(told(cache.fetch(1).load(unreached)), (5, Outcome::Hit));
-    let optional = told(cache.fetch(2).optionally_load(|| None));
-    assert_eq!(optional, (None, Outcome::Loaded));
-    let failed = told(cache.fetch(2).try_load(|| Err(Failure(1))));
-    assert_eq!(failed, (Err(Arc::new(Failure(1))), Outcome::Loaded));
-    let with = cache
-        .fetch(2)
-        .load_with(|| Some(Loaded::new(6, Lifetime::forever())));
-    assert_eq!(told(with), (Some(6), Outcome::Loaded));
 }
 
 #[test]
@@ -116,61 +101,6 @@ fn a_private_value_is_for_the_one_alone_who_has_loaded_it() {
     assert_eq!(told(cache.fetch(1).load(unreached)), (8, Outcome::Hit));
 }
 
-/// An old value goes, whatever bounds there are, also if a refresher says so; what was written
-/// meanwhile stays.
-#[test]
-fn a_private_value_is_not_stored_and_an_old_one_goes() {
-    let clock = ManualClock::new();
-    let build = |refresher: bool| {
-        let builder = manual(&clock)
-            .refresh_after(0.5)
-            .ttl_bounds(50 * MS, SECOND)
-            .stale_on_error(SECOND);
-        let builder = match refresher {
-            true => builder.refresh_with(|key: &u64| Loaded::private(*key)),
-            false => builder,
-        };
-        let cache = builder.build().expect("valid");
-        cache.insert(1, 5);
-        clock.advance(60 * MS);
-        cache
-    };
-    let cache = build(false);
-    let private = cache.fetch(1).load_with(|| Loaded::private(6));
-    assert_eq!(told(private), (6, Outcome::Loaded));
-    let failed = cache.fetch(1).try_load(|| Err(Failure(1)));
-    assert_eq!(told(failed).0, Err(Arc::new(Failure(1))), "nothing is kept");
-    let overtaken = cache.fetch(2).load_with(|| {
-        cache.insert(2, 20);
-        Loaded::private(6)
-    });
-    assert_eq!(told(overtaken), (6, Outcome::Loaded));
-    assert_eq!(cache.peek(&2), Some(20));
-
-    let cache = build(true);
-    assert_eq!(told(cache.fetch(1).load(unreached)), (5, Outcome::Stale));
-    cache.run_refreshes(1);
-    assert_eq!(cache.peek(&1), None);
-}
-
-/// It has waited, and finds what the one wrote that has superseded the load.
-#[test]
-fn one_who_waited_for_a_superseded_refresh_has_joined() {
-    let clock = ManualClock::new();
-    let cache = manual(&clock).build().expect("valid");
-    let mut dropped = Box::pin(cache.fetch(1).load_async(std::future::pending()));
-    let mut waiting = Box::pin(cache.fetch(1).load_async(ready(6)));
-    let alarm = Alarm::new();
-    assert!(poll(dropped.as_mut(), &alarm).is_pending());
-    assert!(poll(waiting.as_mut(), &alarm).is_pending());
-    cache.insert(1, 7);
-    drop(dropped);
-    assert_eq!(
-        ready_now(poll(waiting.as_mut(), &alarm)),
-        (7, Outcome::Joined)
-    );
-}
-
 #[test]
 fn an_old_value_is_stale_while_another_caller_loads_it_again() {
     let clock = ManualClock::new();
@@ -182,51 +112,6 @@ fn an_old_value_is_stale_while_another_caller_loads_it_again() {
     assert_eq!(told(cache.fetch(1).load(unreached)), (5, Outcome::Stale));
     drop(leader);
     assert_eq!(told(cache.fetch(1).load(|| 6)), (6, Outcome::Loaded));
-}
-
-#[test]
-fn an_old_value_is_stale_while_the_refresher_has_the_key() {
-    let clock = ManualClock::new();
-    let cache = manual(&clock)
-        .refresh_after(0.5)
-        .refresh_with(|key: &u64| Ok::<_, Failure>(key + 10))
-        .build()
-        .expect("valid");
-    cache.insert(1, 5);
-    clock.advance(50 * MS);
-    assert_eq!(told(cache.fetch(1).load(unreached)), (5, Outcome::Stale));
-    cache.run_refreshes(10);
-    assert_eq!(told(cache.fetch(1).load(unreached)), (11, Outcome::Hit));
-}
-
-#[test]
-fn what_is_served_in_place_of_an_error_says_so() {
-    let clock = ManualClock::new();
-    let cache = manual(&clock)
-        .stale_on_error(100 * MS)
-        .negative_ttl(10 * MS)
-        .build()
-        .expect("valid");
-    cache.insert(1, 5);
-    clock.advance(100 * MS);
-    let fails = || told(cache.fetch(1).try_load(|| Err(Failure(1))));
-    assert_eq!(fails(), (Ok(5), Outcome::StaleOnError));
-    assert_eq!(fails(), (Ok(5), Outcome::StaleOnError), "remembered");
-    assert_eq!(cache.stats().loads, 1);
-}
-
-#[test]
-fn what_is_remembered_is_negative() {
-    let cache = manual(&ManualClock::new())
-        .negative_ttl(10 * MS)
-        .build()
-        .expect("valid");
-    let fails = || told(cache.fetch(1).try_load(|| Err(Failure(1))));
-    assert_eq!(fails(), (Err(Arc::new(Failure(1))), Outcome::Loaded));
-    assert_eq!(fails(), (Err(Arc::new(Failure(1))), Outcome::Negative));
-    let absent = || told(cache.fetch(2).optionally_load(|| None));
-    assert_eq!(absent(), (None, Outcome::Loaded));
-    assert_eq!(absent(), (None, Outcome::Negative));
 }
 
 /// Nothing told old values in place of errors from those past their soft deadline.
