@@ -13,62 +13,6 @@ use crate::manual_poll::{Alarm, block_on, flagged, poll};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A 404 with `max-age`.
-#[test]
-fn an_absence_is_remembered_for_as_long_as_its_loader_says() {
-    let clock = ManualClock::new();
-    let cache = manual(&clock)
-        .negative_ttl(100 * MS)
-        .build()
-        .expect("valid");
-    let say = |key, presence: Presence<u64>| cache.fetch(key).load_with(|| presence).outcome;
-    let said = [
-        (1, Presence::Absent),
-        (2, Presence::AbsentFor(SECOND)),
-        (3, Presence::AbsentFor(MS)),
-        (4, Presence::AbsentFor(Duration::ZERO)),
-        (5, Presence::AbsentFor(Duration::MAX)),
-        (6, Presence::AbsentFor(Duration::from_nanos(1))),
-    ];
-    for (key, presence) in said {
-        assert_eq!(say(key, presence), Outcome::Loaded);
-    }
-    let remembered = || -> Vec<u64> {
-        let asked = |key: &u64| cache.fetch(*key).optionally_load(|| None).outcome;
-        // To ask for the others would have them remembered anew.
-        let known = (1..=6).filter(|key| [2, 5].contains(key) || cache.stats().negatives > 0);
-        known
-            .filter(|key| asked(key) == Outcome::Negative)
-            .collect()
-    };
-    assert_eq!(cache.stats().negatives, 5);
-    for (key, millis) in [(6, 0), (3, 0), (1, 0)] {
-        clock.advance(Duration::from_millis(millis));
-        assert_eq!(say(key, Presence::Absent), Outcome::Negative);
-    }
-    assert_eq!(say(4, Presence::AbsentFor(Duration::ZERO)), Outcome::Loaded);
-    clock.advance(MS);
-    for key in [3, 6] {
-        assert_eq!(
-            say(key, Presence::AbsentFor(Duration::ZERO)),
-            Outcome::Loaded
-        );
-    }
-    clock.advance(98 * MS);
-    assert_eq!(say(1, Presence::Absent), Outcome::Negative);
-    clock.advance(MS);
-    assert_eq!(say(1, Presence::AbsentFor(Duration::ZERO)), Outcome::Loaded);
-    clock.advance(899 * MS);
-    assert_eq!(remembered(), [2, 5]);
-    clock.advance(MS);
-    assert_eq!(say(2, Presence::AbsentFor(Duration::ZERO)), Outcome::Loaded);
-    clock.advance(Duration::from_secs(86_400 * 365));
-    assert_eq!(say(5, Presence::Absent), Outcome::Negative);
-    cache.run_due();
-    assert_eq!(cache.stats().negatives, 1);
-    cache.validate();
-}
-
 /// Both shapes, on threads and in tasks, and a value all the same.
 #[test]
 fn a_presence_is_a_value_an_absence_or_an_error() {
