@@ -89,26 +89,6 @@ fn a_clock_that_counts_from_the_unix_epoch_ends_nothing_early() {
     }
 }
 
-#[test]
-fn a_clock_that_is_set_back_ends_nothing_and_time_goes_on() {
-    let clock = Shows::new(SINCE_EPOCH);
-    let cache = cache(&clock);
-    clock.advance(HOUR);
-    cache.insert_with_ttl(1, 10, HOUR);
-    for earlier in [SINCE_EPOCH, SINCE_EPOCH - 10 * DAY, Duration::ZERO] {
-        clock.set(earlier);
-        drive(&cache);
-        assert_eq!(cache.ttl(&1), Ttl::Left(HOUR), "time stands still");
-        cache.insert_with_ttl(2, 20, 30 * MS);
-        assert_eq!(cache.get(&2), Some(20));
-    }
-    clock.advance(HOUR - MS);
-    assert_eq!(cache.get(&1), Some(10));
-    clock.advance(MS);
-    drive(&cache);
-    assert!(cache.is_empty());
-}
-
 /// A device without a battery starts in 1970, and learns the time later.
 #[test]
 fn a_leap_forward_ends_what_has_a_deadline_and_what_is_stored_later_lives() {
@@ -147,45 +127,6 @@ fn a_leap_forward_ends_what_has_a_deadline_and_what_is_stored_later_lives() {
     assert_eq!(cache.get(&4), None);
     drive(&cache);
     assert_eq!(cache.len(), 1);
-}
-
-/// A clock whose bounds are far apart.
-#[derive(Debug)]
-struct Loose(Shows);
-
-impl Clock for Loose {
-    fn now(&self) -> Duration {
-        self.0.now()
-    }
-
-    fn bounds(&self) -> (Duration, Duration) {
-        (self.0.now().saturating_sub(HOUR), Duration::MAX)
-    }
-
-    fn wall(&self) -> SystemTime {
-        self.0.wall()
-    }
-}
-
-#[test]
-fn a_lower_bound_far_in_the_past_is_not_taken_for_a_clock_that_was_set_back() {
-    let clock = Shows::new(SINCE_EPOCH);
-    let cache: Cache<u32, u32> = Cache::builder()
-        .max_capacity(10)
-        .time_to_live(10 * DAY)
-        .clock(Loose(clock.clone()))
-        .driver(Driver::Manual)
-        .build()
-        .expect("valid");
-    cache.insert(1, 1);
-    for _ in 0..9 {
-        clock.advance(DAY);
-        assert_eq!(cache.get(&1), Some(1));
-    }
-    clock.advance(DAY - MS);
-    assert_eq!(cache.get(&1), Some(1));
-    clock.advance(MS);
-    assert_eq!(cache.get(&1), None);
 }
 
 #[test]

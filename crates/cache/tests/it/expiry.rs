@@ -1,9 +1,9 @@
-//! Entries cease to be visible at their deadline, and are gone a tick later.
+//! Times to live, and the events that tell of their ends.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tidewheel::{Cache, Condition, Driver, Lifetime, ManualClock, RemovalCause, Ttl};
+use tidewheel::{Cache, Driver, Lifetime, ManualClock, RemovalCause, Ttl};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -13,25 +13,6 @@ fn manual(clock: &ManualClock) -> tidewheel::Builder<u64, u64> {
         .time_to_live(Duration::from_secs(1))
         .clock(clock.clone())
         .driver(Driver::Manual)
-}
-
-#[test]
-fn an_entry_is_visible_until_its_deadline_and_gone_after_the_next_pass() {
-    let clock = ManualClock::new();
-    let cache = manual(&clock).build().expect("valid");
-    cache.insert(1, 10);
-    cache.insert_with_ttl(2, 20, 10 * MS);
-    clock.advance(9 * MS);
-    assert_eq!(cache.get(&2), Some(20));
-    assert_eq!(cache.ttl(&2), Ttl::Left(MS));
-    clock.advance(MS);
-    assert_eq!(cache.get(&2), None);
-    assert_eq!(cache.len(), 2);
-    let progress = cache.advance(cache.now(), 100);
-    assert_eq!((progress.expired, cache.len()), (1, 1));
-    let next = progress.next.expect("an entry is left");
-    assert!(next > Duration::ZERO && next <= 990 * MS, "{next:?}");
-    cache.validate();
 }
 
 #[test]
@@ -50,50 +31,6 @@ fn a_time_to_live_may_have_begun_before_the_entry_is_stored() {
     assert_eq!(cache.ttl(&3), Ttl::Left(5 * MS), "not from a time to come");
     clock.advance(10 * MS);
     assert_eq!(cache.get(&1), None);
-    cache.validate();
-}
-
-#[test]
-fn deadlines_move_under_conditions() {
-    let clock = ManualClock::new();
-    let cache = manual(&clock).build().expect("valid");
-    cache.insert(1, 10);
-    assert!(!cache.expire(&1, 5 * MS, Condition::IfNone));
-    assert!(!cache.expire(&1, 5 * MS, Condition::IfLater));
-    assert!(cache.expire(&1, 5 * MS, Condition::IfEarlier));
-    assert_eq!(cache.ttl(&1), Ttl::Left(5 * MS));
-    assert!(cache.persist(&1));
-    assert!(!cache.persist(&1));
-    assert_eq!(cache.ttl(&1), Ttl::Forever);
-    assert!(cache.expire(&1, 7 * MS, Condition::IfNone));
-    clock.advance(7 * MS);
-    assert_eq!(cache.ttl(&1), Ttl::Missing);
-    cache.validate();
-}
-
-#[test]
-fn every_read_of_an_idle_timed_entry_renews_it_up_to_its_time_to_live() {
-    let clock = ManualClock::new();
-    let cache: Cache<u64, u64> = Cache::builder()
-        .max_capacity(1000)
-        .time_to_live(100 * MS)
-        .time_to_idle(30 * MS)
-        .clock(clock.clone())
-        .driver(Driver::Manual)
-        .build()
-        .expect("valid");
-    cache.insert(1, 1);
-    cache.insert(2, 2);
-    for _ in 0..4 {
-        clock.advance(20 * MS);
-        cache.advance(cache.now(), u32::MAX);
-        assert_eq!(cache.get(&1), Some(1));
-    }
-    assert_eq!(cache.peek(&2), None);
-    clock.advance(20 * MS);
-    assert_eq!(cache.get(&1), None, "the time to live bounds the idle time");
-    cache.advance(cache.now(), u32::MAX);
-    assert_eq!(cache.len(), 0);
     cache.validate();
 }
 
@@ -157,4 +94,22 @@ fn capacity_is_kept_and_events_tell_why() {
     assert_eq!(count(RemovalCause::Replaced), 1);
     assert_eq!(count(RemovalCause::Removed), 1);
     cache.validate();
+}
+
+/// The grace period was added to each deadline, up to the latest one that fits. Readers subtract it
+/// again, and so found every entry dead.
+#[test]
+fn an_endless_grace_period_ends_no_entry_early() {
+    for grace in [Duration::MAX, Duration::from_secs(40 * 365 * 86_400)] {
+        let clock = ManualClock::new();
+        // To refuse it would be as good.
+        let Ok(cache) = manual(&clock).stale_on_error(grace).build() else {
+            continue;
+        };
+        cache.insert(1, 1);
+        clock.advance(999 * MS);
+        assert_eq!(cache.get(&1), Some(1), "dead before its time");
+        clock.advance(MS);
+        assert_eq!(cache.get(&1), None);
+    }
 }

@@ -18,7 +18,6 @@ mod delivery_reentrancy;
 mod due_first;
 #[cfg(not(target_family = "wasm"))]
 mod endings;
-mod ends;
 mod entry;
 mod expiry;
 mod handles;
@@ -64,6 +63,5 @@ mod twelve_bugs;
 #[cfg(not(target_family = "wasm"))]
 mod two_drivers;
 mod user_code;
-mod visibility;
 #[cfg(not(target_family = "wasm"))]
 mod with_timeout;

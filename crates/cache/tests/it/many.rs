@@ -16,25 +16,6 @@ fn cache(clock: &ManualClock) -> Cache<u64, u64> {
     manual(clock).build().expect("valid")
 }
 
-#[test]
-fn many_keys_are_answered_in_their_order_and_counted_one_by_one() {
-    let cache = cache(&ManualClock::new());
-    for count in [0, 1, 3, 4, 15, 16, 17, MANY] {
-        cache.invalidate_all();
-        let before = cache.stats();
-        cache.insert_many((0..count).map(|key| (key, 10 * key)));
-        assert_eq!(cache.len() as u64, count);
-        let keys: Vec<u64> = (0..2 * count).rev().collect();
-        let expected = keys.iter().map(|key| (*key < count).then_some(10 * key));
-        assert_eq!(cache.get_many(&keys), expected.collect::<Vec<_>>());
-        let stats = cache.stats();
-        assert_eq!(stats.hits - before.hits, count);
-        assert_eq!(stats.misses - before.misses, count);
-        assert_eq!(stats.inserts - before.inserts, count);
-        cache.validate();
-    }
-}
-
 /// Found by an attack: what such an iterator gave after its first `None` was stored, and answered.
 #[test]
 fn an_iterator_that_goes_on_after_its_end_is_not_asked_again() {
@@ -55,37 +36,6 @@ fn an_iterator_that_goes_on_after_its_end_is_not_asked_again() {
         assert_eq!(cache.get_many(keys).len(), end - 1);
         assert_eq!(asked, end);
     }
-}
-
-#[test]
-fn of_two_values_for_a_key_the_last_one_stays() {
-    let cache = cache(&ManualClock::new());
-    cache.insert_many((0..MANY).map(|number| (number % 3, number)));
-    let last = [Some(MANY - 1), Some(MANY - 3), Some(MANY - 2), None];
-    assert_eq!(cache.get_many(&[0, 1, 2, 3]), last);
-}
-
-#[test]
-fn many_entries_live_as_long_as_was_said_and_are_read_until_then() {
-    let clock = ManualClock::new();
-    let cache = cache(&clock);
-    cache.insert(MANY, 1);
-    cache.insert_many_with(
-        (0..MANY).map(|key| (key, key)),
-        &Lifetime::ttl(10 * MS).tag("some"),
-    );
-    let keys: Vec<u64> = (0..=MANY).collect();
-    let there = |cache: &Cache<u64, u64>| cache.get_many(&keys).iter().flatten().count() as u64;
-    clock.advance(10 * MS - Duration::from_nanos(1));
-    assert_eq!(there(&cache), MANY + 1);
-    cache.invalidate_tag("none");
-    assert_eq!(there(&cache), MANY + 1);
-    clock.advance(Duration::from_nanos(1));
-    assert_eq!(there(&cache), 1);
-    cache.insert_many_with([(1, 1), (2, 2)], &Lifetime::forever().tag("some"));
-    assert_eq!(there(&cache), 3);
-    cache.invalidate_tag("some");
-    assert_eq!(there(&cache), 1);
 }
 
 #[test]

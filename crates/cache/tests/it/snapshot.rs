@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::{Duration, UNIX_EPOCH};
 
 use serde_json::{Value, json};
-use tidewheel::{Builder, Cache, Driver, Lifetime, ManualClock, RestoreError, Snapshot, Ttl};
+use tidewheel::{
+    Builder, Cache, Driver, Expiry, Lifetime, ManualClock, RestoreError, Snapshot, Ttl,
+};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -144,6 +146,36 @@ fn idle_entries_keep_their_limit() {
         Ttl::Left(5 * MS),
         "100 ms after it was stored"
     );
+}
+
+#[test]
+fn a_restored_entry_still_ends_with_its_time_to_live() {
+    /// So many milliseconds as the value says, and a minute more with each read.
+    struct Says;
+    impl Expiry<String, u64> for Says {
+        fn expire_after_create(&self, _: &String, value: &u64) -> Option<Duration> {
+            Some(Duration::from_millis(*value))
+        }
+
+        fn expire_after_read(&self, _: &String, _: &u64, _: Option<Duration>) -> Option<Duration> {
+            Some(60_000 * MS)
+        }
+    }
+    let build = |clock: &ManualClock| {
+        let builder = manual(clock).time_to_live(100 * MS).expire_after(Says);
+        builder.build().expect("valid")
+    };
+    let clock = ManualClock::new();
+    let cache = build(&clock);
+    cache.insert(key("a"), 90);
+    clock.advance(40 * MS);
+    let later = ManualClock::new();
+    later.advance(60_000 * MS);
+    let restored = build(&later);
+    assert_eq!(restored.restore_after(cache.snapshot(), 20 * MS), Ok(1));
+    assert_eq!(restored.ttl("a"), Ttl::Left(30 * MS));
+    restored.get("a");
+    assert_eq!(restored.ttl("a"), Ttl::Left(40 * MS));
 }
 
 #[test]
