@@ -1,7 +1,6 @@
 //! A listener that is a future: in order, one at a time, and nobody waits for it who must not.
 
 use std::future::{Future, pending, poll_fn};
-use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
@@ -9,6 +8,7 @@ use std::thread;
 
 use tidewheel::{Builder, Cache, Driver, ManualClock, OnFull, RemovalCause};
 
+use crate::manual_poll::turn;
 use crate::with_timeout::{MS, block_on, in_time, sleep, until};
 
 type Numbers = Cache<u64, u64>;
@@ -44,13 +44,6 @@ impl Door {
             Poll::Pending
         })
         .await;
-    }
-}
-
-fn turn<F: Future>(drive: &mut Pin<Box<F>>) {
-    for _ in 0..8 {
-        let mut context = Context::from_waker(Waker::noop());
-        assert!(drive.as_mut().poll(&mut context).is_pending());
     }
 }
 

@@ -13,6 +13,7 @@ use tidewheel::{
     Builder, Cache, Driver, ManualClock, OnFull, Removal, RemovalCause, SharedDriver, WeakCache,
 };
 
+use crate::manual_poll::turn;
 use crate::with_timeout::{MS, block_on, heard, in_time, sleep, until};
 
 type Numbers = Cache<u64, u64>;
@@ -483,13 +484,6 @@ fn three_events(driver: impl Into<Driver>, is_async: bool) -> (Numbers, Arc<Atom
     (cache, told)
 }
 
-fn poll_some<F: Future<Output = ()>>(drive: &mut std::pin::Pin<Box<F>>) {
-    for _ in 0..16 {
-        let mut context = Context::from_waker(Waker::noop());
-        assert!(drive.as_mut().poll(&mut context).is_pending());
-    }
-}
-
 #[test]
 fn a_cache_that_ends_before_its_task_sees_it_loses_no_event() {
     for (is_async, is_polled) in [(true, true), (true, false), (false, true), (false, false)] {
@@ -497,12 +491,12 @@ fn a_cache_that_ends_before_its_task_sees_it_loses_no_event() {
         let driver = SharedDriver::task();
         let mut drive = Box::pin(driver.drive(|_| std::future::pending()));
         if is_polled {
-            poll_some(&mut drive);
+            turn(&mut drive);
         }
         let (cache, told) = three_events(&driver, is_async);
         drop(cache);
         assert_eq!(told.load(SeqCst), 0, "the task is to do it: {what}");
-        poll_some(&mut drive);
+        turn(&mut drive);
         assert_eq!(told.load(SeqCst), 3, "{what}");
         drop(driver);
         block_on(drive);

@@ -53,6 +53,14 @@ pub(crate) fn poll<F: Future + ?Sized>(future: Pin<&mut F>, alarm: &Arc<Alarm>) 
     future.poll(&mut Context::from_waker(&waker))
 }
 
+/// Polls a driver as an executor would that is told to, again and again.
+pub(crate) fn turn<F: Future>(drive: &mut Pin<Box<F>>) {
+    for _ in 0..16 {
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(drive.as_mut().poll(&mut context).is_pending());
+    }
+}
+
 /// A future that is ready once a flag is set; whoever sets it polls again by hand.
 pub(crate) async fn flagged(flag: &AtomicBool) {
     poll_fn(|_| {

@@ -9,10 +9,10 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 
 use tidewheel::{
-    BuildError, Builder, Cache, Driver, Loaded, ManualClock, Outcome, RefresherResult,
-    RemovalCause, SharedDriver,
+    BuildError, Builder, Cache, Driver, Loaded, ManualClock, RefresherResult, SharedDriver,
 };
 
+use crate::manual_poll::turn;
 use crate::with_timeout::{MS, block_on, heard, in_time, sleep, until};
 
 type Numbers = Cache<u64, u64>;
@@ -92,34 +92,6 @@ fn threads_refresh_in_parallel_up_to_the_limit_and_statistics_tell() {
     });
 }
 
-#[cfg(feature = "system")]
-#[test]
-fn a_hundred_hot_keys_of_a_slow_origin_miss_nothing_with_threads_enough() {
-    in_time("three lifetimes are over", || {
-        let cache: Numbers = Cache::builder()
-            .max_capacity(1000)
-            .time_to_live(600 * MS)
-            .refresh_after(0.3)
-            .refresh_parallelism(32)
-            .refresh_with(|key: &u64| {
-                thread::sleep(10 * MS);
-                Ok::<_, String>(*key)
-            })
-            .build()
-            .expect("valid");
-        (0..100).for_each(|key| cache.insert(key, key));
-        for _ in 0..60 {
-            (0..100).for_each(|key| {
-                cache.get(&key);
-            });
-            thread::sleep(20 * MS);
-        }
-        let stats = cache.stats();
-        assert!(stats.refreshes_done >= 100, "{stats:?}");
-        assert!(stats.misses < 100, "{stats:?}");
-    });
-}
-
 fn on_a_task(
     builder: Builder<u64, u64>,
     load: impl Fn(u64) -> Pin<Box<dyn Future<Output = Result<u64, String>> + Send>>
@@ -133,14 +105,6 @@ fn on_a_task(
         .refresh_with_async(load)
         .build()
         .expect("valid")
-}
-
-/// Polls a driver a few times, as an executor would that is told to each time.
-fn turn<F: Future>(drive: &mut Pin<Box<F>>) {
-    for _ in 0..8 {
-        let mut context = Context::from_waker(Waker::noop());
-        assert!(drive.as_mut().poll(&mut context).is_pending());
-    }
 }
 
 #[test]
@@ -347,40 +311,6 @@ fn without_a_task_to_poll_it_an_async_refresher_or_listener_is_refused() {
     }
     let none = stale().refresh_parallelism(0).build();
     assert!(matches!(none, Err(BuildError::OutOfRange { .. })));
-}
-
-/// An old value that the origin no longer has was served until its end.
-#[test]
-fn what_a_refresher_says_is_gone_goes_and_is_remembered() {
-    let clock = ManualClock::new();
-    let gone = Arc::new(Mutex::new(Vec::new()));
-    let told = Arc::clone(&gone);
-    let cache: Numbers = stale()
-        .negative_ttl(10 * MS)
-        .refresh_with(|key: &u64| Ok::<_, String>((*key != 1).then_some(key + 10)))
-        .eviction_listener(move |removal| {
-            told.lock().unwrap().push((removal.key, removal.cause));
-        })
-        .clock(clock.clone())
-        .driver(Driver::Manual)
-        .build()
-        .expect("valid");
-    for key in 1..=2 {
-        cache.insert(key, key);
-        assert_eq!(cache.get(&key), Some(key));
-    }
-    cache.run_refreshes(10);
-    assert_eq!((cache.get(&1), cache.get(&2)), (None, Some(12)));
-    let again = cache
-        .fetch(1)
-        .optionally_load(|| unreachable!("remembered"));
-    assert_eq!((again.value, again.outcome), (None, Outcome::Negative));
-    cache.advance(MS, 1000);
-    let events = gone.lock().unwrap().clone();
-    assert!(events.contains(&(1, RemovalCause::Removed)), "{events:?}");
-    let stats = cache.stats();
-    assert_eq!((stats.refreshes_done, stats.refreshes_failed), (2, 0));
-    assert_eq!(stats.load_errors, 0);
 }
 
 /// The same of futures; and what was written meanwhile stays.

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use tidewheel::{Builder, Cache, ManualClock, SharedDriver};
 
+use crate::manual_poll::turn;
 use crate::with_timeout::{MS, block_on, heard, in_time, sleep, until};
 
 fn numbers(driver: &SharedDriver) -> Builder<u64, u64> {
@@ -289,13 +290,6 @@ fn a_task_that_is_dropped_and_made_anew_goes_on() {
     }
     drop(caches);
     drop(driver);
-}
-
-fn turn<F: Future>(drive: &mut Pin<Box<F>>) {
-    for _ in 0..8 {
-        let mut context = Context::from_waker(Waker::noop());
-        assert!(drive.as_mut().poll(&mut context).is_pending());
-    }
 }
 
 /// Notes who asks a clock what time it is: only caches that are looked at.

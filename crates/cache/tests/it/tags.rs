@@ -1,12 +1,12 @@
 //! Entries that are invalidated by their tags: invisible at once, removed by the driver.
 
-use std::future::{Future, pending};
-use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::future::pending;
 use std::task::{Context, Waker};
 use std::time::Duration;
 
-use tidewheel::{Builder, Cache, Driver, Lifetime, ManualClock, RemovalCause, Ttl};
+use tidewheel::{Builder, Cache, Driver, Lifetime, ManualClock};
+
+use crate::manual_poll::turn;
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -16,86 +16,6 @@ fn manual() -> Builder<u64, u64> {
         .no_default_ttl()
         .clock(ManualClock::new())
         .driver(Driver::Manual)
-}
-
-fn drive(cache: &Cache<u64, u64>) {
-    while cache.advance(cache.now(), 100).backlog {}
-}
-
-#[test]
-fn entries_with_the_tag_are_invisible_at_once_and_others_stay() {
-    let cache = manual().build().expect("valid");
-    for key in 0..1000 {
-        let user = format!("user:{}", key % 10);
-        cache.insert_with(key, key, Lifetime::ttl(1000 * MS).tag(user).tag("page"));
-    }
-    cache.insert(5000, 1);
-    assert!(cache.invalidate_tag("user:3"));
-    assert!(!cache.invalidate_tag("user:77"));
-    for key in 0..1000 {
-        let there = key % 10 != 3;
-        assert_eq!(cache.peek(&key).is_some(), there, "{key}");
-        assert_eq!(cache.contains_key(&key), there);
-        assert_eq!(cache.ttl(&key) == Ttl::Missing, !there);
-    }
-    assert_eq!(cache.len(), 1001);
-    assert_eq!(cache.get(&3), None);
-    assert_eq!(cache.len(), 1000, "a reader that meets one removes it");
-    drive(&cache);
-    assert_eq!(cache.len(), 901);
-    assert!(cache.invalidate_tag("page"));
-    assert_eq!(cache.get(&1), None);
-    drive(&cache);
-    assert_eq!((cache.len(), cache.get(&5000)), (1, Some(1)));
-    assert!(!cache.invalidate_tag("page"), "nobody has the tag any more");
-    cache.validate();
-}
-
-#[test]
-fn an_entry_that_is_stored_again_is_visible_again() {
-    let cache = manual().build().expect("valid");
-    cache.insert_with(1, 1, Lifetime::forever().tag("a"));
-    cache.invalidate_tag("a");
-    cache.insert_with(1, 2, Lifetime::forever().tag("a"));
-    assert_eq!(cache.get(&1), Some(2));
-    drive(&cache);
-    assert_eq!(cache.get(&1), Some(2));
-    cache.invalidate_tag("a");
-    assert_eq!(cache.remove(&1), None);
-    cache.insert(1, 3);
-    assert!(!cache.invalidate_tag("a"));
-    assert_eq!(cache.get(&1), Some(3));
-    cache.validate();
-}
-
-#[test]
-fn the_listener_is_told_of_invalidation_once_for_each_entry() {
-    let events = Arc::new(Mutex::new(Vec::new()));
-    let seen = Arc::clone(&events);
-    let cache = manual()
-        .eviction_listener(move |removal| {
-            seen.lock()
-                .expect("unpoisoned")
-                .push((removal.key, removal.cause));
-        })
-        .build()
-        .expect("valid");
-    for key in 0..500 {
-        cache.insert_with(key, key, Lifetime::forever().tag("a"));
-    }
-    cache.invalidate_tag("a");
-    // Writers that meet an invalidated entry report it too.
-    cache.insert(0, 1);
-    assert_eq!(cache.remove(&1), None);
-    drive(&cache);
-    let mut events = events.lock().expect("unpoisoned").clone();
-    events.sort_unstable_by_key(|(key, _)| *key);
-    let expected: Vec<_> = (0..500)
-        .map(|key| (key, RemovalCause::Invalidated))
-        .collect();
-    assert_eq!(events, expected);
-    assert_eq!(cache.len(), 1);
-    cache.validate();
 }
 
 #[test]
@@ -117,13 +37,6 @@ fn a_sweep_keeps_to_its_budget() {
     assert!(cache.is_empty());
 }
 
-fn poll<F: Future<Output = ()>>(drive: &mut Pin<Box<F>>) {
-    for _ in 0..4 {
-        let mut context = Context::from_waker(Waker::noop());
-        assert!(drive.as_mut().poll(&mut context).is_pending());
-    }
-}
-
 fn tagged(keys: std::ops::Range<u64>, cache: &Cache<u64, u64>) {
     for key in keys {
         cache.insert_with(key, key, Lifetime::forever().tag("a"));
@@ -139,7 +52,7 @@ fn run_due_removes_what_was_invalidated_though_a_task_has_put_the_sweep_off() {
         for _ in 0..3 {
             tagged(0..10, &cache);
             cache.invalidate_tag("a");
-            poll(&mut drive);
+            turn(&mut drive);
             cache.run_due();
             assert_eq!(cache.len(), 0);
         }
@@ -162,7 +75,7 @@ fn a_sweep_that_a_task_has_begun_is_ended_by_whoever_drives_after_it() {
         assert!(left > 0 && left < 50_000, "{left}");
         if by_task {
             let mut drive = Box::pin(cache.drive(|_| pending()));
-            (0..200).for_each(|_| poll(&mut drive));
+            (0..200).for_each(|_| turn(&mut drive));
             assert_eq!(cache.len(), 0);
         } else {
             cache.run_due();
@@ -186,7 +99,7 @@ fn a_cache_is_sound_while_a_refresh_runs_and_while_somebody_walks_by_tag() {
     clock.advance(60 * MS);
     cache.get(&1);
     let mut drive = Box::pin(cache.drive(|_| pending()));
-    poll(&mut drive);
+    turn(&mut drive);
     assert_eq!(cache.stats().refreshes_running, 1);
     cache.validate();
     let walk = cache.entries_with_tag("a");
@@ -221,24 +134,6 @@ fn the_thread_removes_invalidated_entries_though_nobody_calls() {
         assert_eq!(cache.len() as u64, round + 1);
     }
     cache.validate();
-}
-
-#[test]
-fn clearing_forgets_the_tags_of_what_was_there() {
-    let cache = manual().build().expect("valid");
-    for key in 0..5000 {
-        cache.insert_with(key, key, Lifetime::forever().tag(format!("{key}")));
-    }
-    cache.invalidate_all();
-    cache.validate();
-    assert!(!cache.invalidate_tag("7"));
-    for key in 0..100 {
-        cache.insert_with(key, key, Lifetime::ttl(MS).tag("a").tag("b").tag("c"));
-    }
-    cache.close();
-    cache.insert_with(1, 1, Lifetime::forever().tag("a"));
-    cache.validate();
-    assert!(!cache.invalidate_tag("a"));
 }
 
 #[test]

@@ -1,10 +1,10 @@
 //! User code that calls the cache it is called from.
 
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
-use tidewheel::{Cache, Driver, ManualClock, OnFull};
+use tidewheel::ManualClock;
 
 use super::hooks::*;
 
@@ -58,46 +58,6 @@ fn the_same_closures_may_call_another_cache() {
     }
     is_usable(&cache, &clock, &living);
     is_usable(&other, &clock, &other_living);
-}
-
-#[test]
-fn a_listener_may_call_its_cache() {
-    let clock = ManualClock::new();
-    let slot: Arc<Mutex<Option<Cache<u32, u32>>>> = Arc::default();
-    let mine = Arc::clone(&slot);
-    let told = Arc::new(AtomicU64::new(0));
-    let count = Arc::clone(&told);
-    let cache: Cache<u32, u32> = Cache::builder()
-        .max_capacity(8)
-        .no_default_ttl()
-        .clock(clock.clone())
-        .driver(Driver::Manual)
-        .listener_queue(2, OnFull::Wait)
-        .eviction_listener(move |removal| {
-            count.fetch_add(1, SeqCst);
-            let cache = mine.lock().expect("unpoisoned").clone();
-            let Some(cache) = cache else { return };
-            assert_eq!(cache.get(&removal.key), None, "told too early");
-            if removal.value < 100 {
-                // The listener stores another entry in its place.
-                cache.insert(1000 + removal.key, removal.value + 100);
-                cache.remove(&(1000 + removal.key));
-            }
-            cache.advance(cache.now(), u32::MAX);
-        })
-        .build()
-        .expect("valid");
-    *slot.lock().expect("unpoisoned") = Some(cache.clone());
-    for key in 0..100 {
-        cache.insert(key, key);
-    }
-    while cache.advance(cache.now(), u32::MAX).backlog {}
-    let stats = cache.stats();
-    assert_eq!(stats.listener_panics, 0);
-    assert_eq!(told.load(SeqCst), stats.evictions + stats.removals);
-    assert!(stats.evictions >= 92);
-    slot.lock().expect("unpoisoned").take();
-    cache.validate();
 }
 
 #[test]
