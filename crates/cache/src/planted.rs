@@ -3,11 +3,11 @@
 /// A step that is left out, or done wrongly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// What replaced an invalidated entry after it was seen is removed in its place.
+    /// A removal of an invalidated entry removes a newer one that has taken its place.
     LazyDelete,
     /// A sweep leaves what it finds.
     Sweep,
-    /// Who asks for a key that is being loaded leads another load.
+    /// A caller leads a second load of a key that is being loaded.
     TwoLeads,
     /// The latest event comes first.
     EventOrder,

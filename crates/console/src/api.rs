@@ -1,4 +1,4 @@
-//! What the page asks for, and what it does.
+//! The answers to the page, and the changes that it asks for.
 
 use std::future::Future;
 use std::sync::Arc;

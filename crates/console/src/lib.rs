@@ -55,7 +55,7 @@ use tidewheel_tasks::{Stats, TaskStore};
 /// A worker's numbers, now.
 type Numbers = Box<dyn Fn() -> Stats + Send + Sync>;
 
-/// What the page shows.
+/// The store and the workers that the page shows.
 pub struct Console<S> {
     store: Arc<S>,
     workers: Vec<(String, Numbers)>,

@@ -6,7 +6,7 @@ use tidewheel_tasks::{DeadLetter, Look, QueueRules, Rate, Rhythm, Stats, Terms};
 /// Characters of a payload that are shown.
 const PAYLOAD_SHOWN: usize = 1000;
 
-/// What a store says of a task. Times are microseconds since 1970.
+/// A task. Times are microseconds since 1970.
 #[must_use]
 pub fn task(task: &Look) -> Value {
     let note = |bytes: &Option<Vec<u8>>| bytes.as_deref().map(text);

@@ -16,9 +16,9 @@ pub(crate) struct Emptying<K, V> {
     stage: Stage<K, V>,
 }
 
-/// What is done with a shard.
+/// The treatment of a shard.
 enum Stage<K, V> {
-    /// What is due leaves, for its own cause.
+    /// Entries that are due leave, for their own cause.
     Expire,
     /// So does what was invalidated: the slots before this one.
     Sweep(u32),

@@ -26,7 +26,7 @@ use crate::sync::Ordering::SeqCst;
 /// listener: a tick.
 const RECOVERY: Duration = Duration::from_millis(1);
 
-/// What drives one cache, from when it is made until it is dropped.
+/// The driver of one cache, from when it is made until it is dropped.
 pub(crate) struct Driving<K: Hash + Eq, V, S: BuildHasher> {
     inner: Arc<Inner<K, V, S>>,
     /// `None` if other threads call the listener and refresh.

@@ -21,7 +21,7 @@ use crate::sync::{Mutex, lock};
 
 /// A cache as a shared driver sees it.
 pub(crate) trait Member: Send + Sync {
-    /// What drives it, and is at work for it from now on.
+    /// Its driver, which is at work for it from now on.
     fn work(self: Arc<Self>) -> Option<Box<dyn Driven>>;
 }
 

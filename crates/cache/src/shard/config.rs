@@ -74,7 +74,7 @@ impl<K, V> fmt::Debug for Config<K, V> {
 }
 
 impl<K, V> Config<K, V> {
-    /// What holds where the user says nothing.
+    /// The settings of a user who says nothing.
     pub(crate) fn new(new_store: fn() -> TypedStore<K, V>) -> Self {
         Self {
             name: String::from("tidewheel"),

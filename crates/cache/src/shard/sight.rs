@@ -1,4 +1,4 @@
-//! What there is for one who asks for a key: a value, or an answer in its place.
+//! A reader's view of a key: a value, or an answer in its place.
 
 use equivalent::Equivalent;
 use tidewheel_store::{Found, Slot};
@@ -25,7 +25,7 @@ pub(crate) enum Sight {
     Invalidated,
 }
 
-/// What answers a caller whose key has no live entry.
+/// An answer for a caller whose key has no live entry.
 pub(crate) enum StandIn<'s> {
     /// The old value, for the last load has just failed; with its error, if that is remembered.
     Old(Slot, Option<&'s Negative>),
@@ -67,7 +67,7 @@ impl<K, V> Shard<K, V> {
             && self.negatives.find(hash.place(), is, now).is_none()
     }
 
-    /// What answers a caller whose loader may fail with `E`, for a key without a live entry.
+    /// The answer for a caller whose loader may fail with `E`, if the key has no live entry.
     /// `absent`: an absence is an answer.
     pub(crate) fn stand_in<E, Q, S>(
         &self,

@@ -196,7 +196,8 @@ fn a_loader_or_closure_that_closes_its_cache_and_panics_leaves_no_event_untold()
     }
 }
 
-/// Who began a load waited for its turn to call the listener, and the listener waited for the load.
+/// A caller that began a load waited for its turn to call the listener, and the listener waited for
+/// the load.
 #[test]
 fn who_begins_a_load_waits_for_no_listener() {
     ends("loader and listener are done", || {

@@ -29,7 +29,7 @@ impl Setup {
     }
 }
 
-/// What a load comes to.
+/// The end of a load.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Says {
     Value(New),
@@ -66,7 +66,7 @@ pub(super) enum Call {
     Pass(u64),
     Insert(u32, New),
     Get(u32),
-    /// What a look at an invalidated entry has left to do.
+    /// The removal that a look at an invalidated entry has left to do.
     RemoveInvalidated(u32),
     Remove(u32),
     Move(u32, Option<u64>),

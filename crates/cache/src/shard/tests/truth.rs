@@ -1,10 +1,10 @@
-//! What a shard should hold: a naive model, which says what may leave and why.
+//! A naive model of a shard's contents, which knows which entry may leave, and why.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::removal::{Removal, RemovalCause};
 
-/// What is stored under a key.
+/// The entry of a key.
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
     pub(super) value: u64,
@@ -18,7 +18,7 @@ pub(super) struct Entry {
     pub(super) tag: Option<(usize, u32)>,
 }
 
-/// What is remembered of a key without a value.
+/// A remembered error or absence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Negative {
     Absent,
@@ -33,7 +33,7 @@ pub(super) enum Phase {
     Over(Option<Told>),
 }
 
-/// What a load has come to, for those who wait.
+/// The result of a load, for those who wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Told {
     Value(u64),
@@ -71,7 +71,7 @@ pub(super) struct Truth {
     pub(super) table: BTreeMap<u32, usize>,
     pub(super) latches: BTreeSet<u32>,
     pub(super) flights: Vec<Flight>,
-    /// What must leave by this call, in this order.
+    /// The entries that must leave by this call, in this order.
     pub(super) due: VecDeque<Left>,
 }
 
@@ -198,7 +198,7 @@ impl Truth {
         self.entries.remove(&key);
     }
 
-    /// What who asks for a key is told if its loader may fail, and an absence is an answer if
+    /// The answer for a caller whose loader may fail. An absence is an answer if
     /// `absent`.
     pub(super) fn answer(&self, key: u32, absent: bool) -> Answer {
         if let Some(entry) = self.live(key) {

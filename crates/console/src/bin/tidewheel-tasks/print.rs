@@ -138,7 +138,7 @@ fn say(line: &str) {
     }
 }
 
-/// What a terminal shows as text: no payload moves its cursor.
+/// The text without control characters: no payload moves a terminal's cursor.
 fn plain(text: &str) -> String {
     let shown = |c: char| if c.is_control() { '\u{fffd}' } else { c };
     text.chars().map(shown).collect()
