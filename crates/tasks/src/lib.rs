@@ -134,6 +134,7 @@ pub use nats::{NatsBuilder, NatsStore};
 #[cfg(feature = "postgres")]
 pub use postgres::PostgresStore;
 pub use shape::claim::{Claim, Fence, Verdict};
+pub use shape::counts::Counts;
 #[cfg(feature = "cron")]
 pub use shape::cron::Cron;
 pub use shape::dead::DeadLetter;

@@ -8,9 +8,10 @@ use std::time::Duration;
 use tidewheel_time::{Clock, SystemClock};
 
 use crate::shape::claim::{Claim, Verdict};
+use crate::shape::counts::Counts;
 use crate::shape::dead::DeadLetter;
 use crate::shape::error::StoreError;
-use crate::shape::look::{Look, check_note};
+use crate::shape::look::{Look, State, check_note};
 use crate::shape::many;
 use crate::shape::queue::{QueueChange, QueueRules};
 use crate::shape::task::{Due, Task, check_id};
@@ -83,14 +84,6 @@ impl MemoryStore {
         self.len() == 0
     }
 
-    /// Looks at tasks, pending or claimed, in the order of their ids: so many at most, those after
-    /// the given id.
-    #[must_use]
-    pub fn list(&self, after: Option<&str>, most: usize) -> Vec<Look> {
-        let now = Timestamp::from(self.clock.wall());
-        self.lock().table.list(after, most, now)
-    }
-
     fn lock(&self) -> MutexGuard<'_, Inside> {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -157,6 +150,20 @@ impl TaskStore for MemoryStore {
         let answer = self.step(|table, now| table.ensure(task, now));
         self.wake();
         ready(answer.into_inner().and_then(|kept| kept))
+    }
+
+    fn list(
+        &self,
+        state: State,
+        queue: Option<&str>,
+        after: Option<&str>,
+        most: usize,
+    ) -> impl Future<Output = Result<Vec<Look>, StoreError>> + Send {
+        self.step(|table, now| table.list((state, queue), after, most, now))
+    }
+
+    fn counts(&self) -> impl Future<Output = Result<BTreeMap<String, Counts>, StoreError>> + Send {
+        self.step(|table, now| table.counts(now))
     }
 
     fn cancel(&self, id: &str) -> impl Future<Output = Result<bool, StoreError>> + Send {

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::shape::claim::{Claim, Verdict};
+use crate::shape::counts::Counts;
 use crate::shape::dead::DeadLetter;
 use crate::shape::error::StoreError;
-use crate::shape::look::Look;
+use crate::shape::look::{Look, State};
 use crate::shape::many;
 use crate::shape::queue::{QueueChange, QueueRules};
 use crate::shape::rate::Rate;
@@ -147,6 +148,39 @@ pub trait TaskStore: Send + Sync + 'static {
     /// is nothing. On NATS that is up to five calls.
     fn look(&self, id: &str) -> impl Future<Output = Result<Option<Look>, StoreError>> + Send {
         let _ = id;
+        std::future::ready(Err(StoreError::refused("it cannot be looked into")))
+    }
+
+    /// Lists what is in a state, of one queue or of all: so many at most, in the order of their
+    /// ids, those after the given one. The last id of a page is the `after` of the next.
+    ///
+    /// In memory and in a file that costs by the number of tasks, and nothing else goes on
+    /// meanwhile. On Postgres it costs by what is passed over, which is of other queues or states.
+    /// On NATS it does so too, and the order is that in which the messages were kept.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Refused`] on NATS, if what `after` names is not in that state any more: begin
+    /// anew.
+    fn list(
+        &self,
+        state: State,
+        queue: Option<&str>,
+        after: Option<&str>,
+        most: usize,
+    ) -> impl Future<Output = Result<Vec<Look>, StoreError>> + Send {
+        let _ = (state, queue, after, most);
+        std::future::ready(Err(StoreError::refused("it cannot be looked into")))
+    }
+
+    /// Counts what each queue has, by state; a queue that has nothing is left out. It costs by the
+    /// number of tasks on Postgres, and of results and letters in memory and in a file.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Refused`] on NATS, if there are more than 100,000 of a state: it has to read
+    /// them all.
+    fn counts(&self) -> impl Future<Output = Result<BTreeMap<String, Counts>, StoreError>> + Send {
         std::future::ready(Err(StoreError::refused("it cannot be looked into")))
     }
 
@@ -354,6 +388,20 @@ impl<S: TaskStore> TaskStore for Arc<S> {
 
     fn look(&self, id: &str) -> impl Future<Output = Result<Option<Look>, StoreError>> + Send {
         (**self).look(id)
+    }
+
+    fn list(
+        &self,
+        state: State,
+        queue: Option<&str>,
+        after: Option<&str>,
+        most: usize,
+    ) -> impl Future<Output = Result<Vec<Look>, StoreError>> + Send {
+        (**self).list(state, queue, after, most)
+    }
+
+    fn counts(&self) -> impl Future<Output = Result<BTreeMap<String, Counts>, StoreError>> + Send {
+        (**self).counts()
     }
 
     fn cancel(&self, id: &str) -> impl Future<Output = Result<bool, StoreError>> + Send {

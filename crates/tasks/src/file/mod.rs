@@ -25,9 +25,10 @@ use self::kept::Kept;
 use self::redb::RedbJournal;
 pub use self::redb::salvage::Salvaged;
 use crate::shape::claim::{Claim, Verdict};
+use crate::shape::counts::Counts;
 use crate::shape::dead::DeadLetter;
 use crate::shape::error::StoreError;
-use crate::shape::look::{Look, check_note};
+use crate::shape::look::{Look, State, check_note};
 use crate::shape::many;
 use crate::shape::queue::{QueueChange, QueueRules};
 use crate::shape::task::{Due, Task, check_id};
@@ -189,16 +190,6 @@ impl FileStore {
         self.len() == 0
     }
 
-    /// Looks at tasks, pending or claimed, in the order of their ids: so many at most, those after
-    /// the given id.
-    ///
-    /// # Errors
-    ///
-    /// When the file could not be written before.
-    pub fn list(&self, after: Option<&str>, most: usize) -> Result<Vec<Look>, StoreError> {
-        self.step(|table, now| table.list(after, most, now))
-    }
-
     /// A step about an id, if it is one.
     fn step_of<T>(
         &self,
@@ -336,6 +327,20 @@ impl TaskStore for FileStore {
 
     fn look(&self, id: &str) -> impl Future<Output = Result<Option<Look>, StoreError>> + Send {
         ready(self.step_of(id, |table, now| table.look(id, now)))
+    }
+
+    fn list(
+        &self,
+        state: State,
+        queue: Option<&str>,
+        after: Option<&str>,
+        most: usize,
+    ) -> impl Future<Output = Result<Vec<Look>, StoreError>> + Send {
+        ready(self.step(|table, now| table.list((state, queue), after, most, now)))
+    }
+
+    fn counts(&self) -> impl Future<Output = Result<BTreeMap<String, Counts>, StoreError>> + Send {
+        ready(self.step(|table, now| table.counts(now)))
     }
 
     fn cancel(&self, id: &str) -> impl Future<Output = Result<bool, StoreError>> + Send {

@@ -28,6 +28,7 @@ mod dead;
 mod ends;
 mod limits;
 mod lines;
+mod lists;
 mod looks;
 mod many;
 mod order;
@@ -61,9 +62,10 @@ use self::text::parsed;
 use self::wire::Wire;
 use crate::engine_clock::{Answer, EngineClock};
 use crate::shape::claim::{Claim, Verdict};
+use crate::shape::counts::Counts;
 use crate::shape::dead::DeadLetter;
 use crate::shape::error::StoreError;
-use crate::shape::look::{Look, check_note};
+use crate::shape::look::{Look, State, check_note};
 use crate::shape::many::Many;
 use crate::shape::queue::{QueueChange, QueueRules};
 use crate::shape::sum::set_aside;
@@ -266,6 +268,22 @@ impl TaskStore for NatsStore {
         check_id(id)?;
         let id = id.to_owned();
         self.run(|inner| async move { inner.look(&id).await }).await
+    }
+
+    async fn list(
+        &self,
+        state: State,
+        queue: Option<&str>,
+        after: Option<&str>,
+        most: usize,
+    ) -> Result<Vec<Look>, StoreError> {
+        let [queue, after] = [queue, after].map(|text| text.map(ToOwned::to_owned));
+        self.run(|inner| async move { inner.list(state, queue, after, most).await })
+            .await
+    }
+
+    async fn counts(&self) -> Result<BTreeMap<String, Counts>, StoreError> {
+        self.run(|inner| async move { inner.counts().await }).await
     }
 
     async fn change_queue(&self, queue: &str, change: QueueChange) -> Result<(), StoreError> {

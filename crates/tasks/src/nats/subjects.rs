@@ -13,6 +13,7 @@
 //! | `tw.SPACE.l.QUEUE` | the slots of a limited queue that were given away |
 
 use super::text::{decoded, encoded};
+use crate::shape::look::State;
 use crate::shape::task::Priority;
 
 /// The subjects of one space.
@@ -84,6 +85,26 @@ impl Subjects {
 
     pub(super) fn rules_all(&self) -> String {
         format!("{}.q.*", self.prefix)
+    }
+
+    /// The subject of all tasks in a state.
+    pub(super) fn all_of(&self, state: State) -> String {
+        match state {
+            State::Pending => format!("{}.s.*", self.prefix),
+            State::Claimed => format!("{}.d.*.*", self.prefix),
+            State::Done => format!("{}.r.*", self.prefix),
+            State::Dead => self.dead_all(),
+        }
+    }
+
+    /// The subject of one.
+    pub(super) fn one_of(&self, state: State, id: &str) -> String {
+        match state {
+            State::Pending => self.pending(id),
+            State::Claimed => self.handed_any(id),
+            State::Done => self.result(id),
+            State::Dead => self.dead(id),
+        }
     }
 
     pub(super) fn dead_all(&self) -> String {

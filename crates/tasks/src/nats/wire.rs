@@ -204,11 +204,27 @@ impl Wire {
 
     /// The last messages of many subjects, as some node has them: perhaps not the latest.
     pub(super) async fn direct(&self, subjects: &[String]) -> Result<Vec<Message>, StoreError> {
+        self.several(json!({ "multi_last": subjects })).await
+    }
+
+    /// The messages of a subject from a sequence on, so many at most, as some node has them.
+    pub(super) async fn page(
+        &self,
+        subject: &str,
+        from: u64,
+        most: usize,
+    ) -> Result<Vec<Kept>, StoreError> {
+        let page = json!({ "seq": from, "batch": most, "next_by_subj": subject });
+        let messages = self.several(page).await?.into_iter();
+        Ok(messages.filter_map(kept_directly).collect())
+    }
+
+    async fn several(&self, which: Value) -> Result<Vec<Message>, StoreError> {
         use futures_util::StreamExt;
         let inbox = self.client.new_inbox();
         let subscribed = self.client.subscribe(inbox.clone()).await;
         let mut answers = subscribed.map_err(StoreError::engine)?;
-        let body = json!({ "multi_last": subjects }).to_string();
+        let body = which.to_string();
         let what = format!("$JS.API.DIRECT.GET.{}", self.stream);
         let asked = self
             .client
@@ -264,6 +280,17 @@ fn kept(message: &Value) -> Result<Kept, StoreError> {
         sequence: message["seq"].as_u64().ok_or_else(broken)?,
         headers: headers(&base64(text("hdrs")).ok_or_else(broken)?),
         payload: base64(text("data")).ok_or_else(broken)?.into(),
+    })
+}
+
+/// A message that a node has answered with.
+fn kept_directly(message: Message) -> Option<Kept> {
+    let headers = message.headers?;
+    Some(Kept {
+        subject: headers.get("Nats-Subject")?.as_str().to_owned(),
+        sequence: headers.get("Nats-Sequence")?.as_str().parse().ok()?,
+        payload: message.payload,
+        headers,
     })
 }
 

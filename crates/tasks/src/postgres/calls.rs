@@ -12,6 +12,7 @@ use super::rows::{
 use super::session::StatementName;
 use super::{Parameters, PostgresStore};
 use crate::shape::claim::{Claim, Verdict};
+use crate::shape::counts::Counts;
 use crate::shape::dead::DeadLetter;
 use crate::shape::error::StoreError;
 use crate::shape::look::{Look, State, check_note};
@@ -182,6 +183,40 @@ impl TaskStore for PostgresStore {
             }
         }
         Ok(Look::first_of(task, done, dead))
+    }
+
+    async fn list(
+        &self,
+        state: State,
+        queue: Option<&str>,
+        after: Option<&str>,
+        most: usize,
+    ) -> Result<Vec<Look>, StoreError> {
+        // A text has no zero byte, and so neither has a queue or an id.
+        let [queue, after] = [queue, after].map(|text| text.map(|text| text.replace('\0', "")));
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        let is_claimed = state == State::Claimed;
+        let parameters: Parameters<'_> = &[&self.space, &queue, &after, &most];
+        let rows = match state {
+            State::Done => self.query(StatementName::ListDone, parameters).await?,
+            State::Dead => self.query(StatementName::ListDead, parameters).await?,
+            _ => {
+                let parameters = [parameters, &[&is_claimed]].concat();
+                self.query(StatementName::ListTasks, &parameters).await?
+            }
+        };
+        rows.iter().map(look).collect()
+    }
+
+    async fn counts(&self) -> Result<BTreeMap<String, Counts>, StoreError> {
+        let rows = self.query(StatementName::Counts, &[&self.space]).await?;
+        let mut counts = BTreeMap::<String, Counts>::new();
+        for row in &rows {
+            let state = State::ALL[row.get::<_, i16>(1).clamp(0, 3) as usize];
+            let queue = counts.entry(row.get(0)).or_default();
+            queue.add(state, number(row, 2));
+        }
+        Ok(counts)
     }
 
     async fn change_queue(&self, queue: &str, change: QueueChange) -> Result<(), StoreError> {

@@ -53,6 +53,10 @@ pub(super) enum StatementName {
     Forget,
     Progress,
     Look,
+    ListTasks,
+    ListDone,
+    ListDead,
+    Counts,
 }
 
 impl StatementName {
@@ -79,7 +83,7 @@ impl StatementName {
 }
 
 /// All statements, in the order of [`StatementName`].
-const STATEMENTS: [&str; 22] = [
+const STATEMENTS: [&str; 26] = [
     sql::NOW,
     sql::COUNT,
     sql::SCHEDULE,
@@ -102,6 +106,10 @@ const STATEMENTS: [&str; 22] = [
     sql::FORGET,
     sql::PROGRESS,
     sql::LOOK,
+    sql::LIST_TASKS,
+    sql::LIST_DONE,
+    sql::LIST_DEAD,
+    sql::COUNTS,
 ];
 
 /// A connection, and its prepared statements.

@@ -338,15 +338,64 @@ DELETE FROM tidewheel_unique WHERE ctid = ANY (ARRAY(
     SELECT ctid FROM tidewheel_unique WHERE until <= (SELECT tidewheel_now())
     ORDER BY until LIMIT 8 FOR UPDATE SKIP LOCKED))";
 
-/// Space, id. Rows of looks: which table, id, queue, time, attempt, whether it is claimed,
-/// progress, result, error; payload, priority, period, terms, checksum.
-pub(super) const LOOK: &str = "
+/// Rows of looks at tasks, results and letters: which table, id, queue, time, attempt, whether it
+/// is claimed, progress, result, error; payload, priority, period, terms, checksum.
+macro_rules! looks {
+    (tasks $which:literal) => {
+        concat!(
+            "
 SELECT 0::smallint, id, lane, due, attempt, held_until > tidewheel_now(), progress, NULL::bytea, NULL::text,
     payload, priority, every, terms, checksum
-FROM tidewheel_tasks WHERE queue = $1 AND id = $2
+FROM tidewheel_tasks WHERE queue = $1 AND ",
+            $which
+        )
+    };
+    (done $which:literal) => {
+        concat!(
+            "
+SELECT 1::smallint, id, lane, ended, 0, false, NULL::bytea, result, NULL::text,
+    ''::bytea, 1::smallint, NULL::bigint, NULL::text, NULL::bigint
+FROM tidewheel_done WHERE queue = $1 AND until > tidewheel_now() AND ",
+            $which
+        )
+    };
+    (dead $which:literal) => {
+        concat!(
+            "
+SELECT 2::smallint, id, lane, died, attempts, false, NULL::bytea, NULL::bytea, error,
+    payload, 1::smallint, NULL::bigint, terms, NULL::bigint
+FROM tidewheel_dead WHERE queue = $1 AND ",
+            $which
+        )
+    };
+}
+
+/// Space, id.
+pub(super) const LOOK: &str = concat!(
+    looks!(tasks "id = $2"),
+    " UNION ALL ",
+    looks!(done "id = $2"),
+    " UNION ALL ",
+    looks!(dead "id = $2")
+);
+
+/// Space, queue or null, the id before or null, how many, whether they are claimed.
+pub(super) const LIST_TASKS: &str = looks!(tasks
+    "($2::text IS NULL OR lane = $2) AND ($3::text IS NULL OR id > $3)
+    AND (held_until IS NOT NULL AND held_until > tidewheel_now()) = $5 ORDER BY id LIMIT $4");
+
+/// Space, queue or null, the id before or null, how many.
+pub(super) const LIST_DONE: &str = looks!(done
+    "($2::text IS NULL OR lane = $2) AND ($3::text IS NULL OR id > $3) ORDER BY id LIMIT $4");
+pub(super) const LIST_DEAD: &str = looks!(dead
+    "($2::text IS NULL OR lane = $2) AND ($3::text IS NULL OR id > $3) ORDER BY id LIMIT $4");
+
+/// Space. Queues, states (pending, claimed, done, dead) and numbers.
+pub(super) const COUNTS: &str = "
+SELECT lane, CASE WHEN held_until > tidewheel_now() THEN 1 ELSE 0 END::smallint, count(*)
+FROM tidewheel_tasks WHERE queue = $1 GROUP BY 1, 2
 UNION ALL
-SELECT 1::smallint, id, lane, ended, 0, false, NULL, result, NULL, ''::bytea, 1::smallint, NULL, NULL, NULL
-FROM tidewheel_done WHERE queue = $1 AND id = $2 AND until > tidewheel_now()
+SELECT lane, 2::smallint, count(*) FROM tidewheel_done
+WHERE queue = $1 AND until > tidewheel_now() GROUP BY 1
 UNION ALL
-SELECT 2::smallint, id, lane, died, attempts, false, NULL, NULL, error, payload, 1::smallint, NULL, terms, NULL
-FROM tidewheel_dead WHERE queue = $1 AND id = $2";
+SELECT lane, 3::smallint, count(*) FROM tidewheel_dead WHERE queue = $1 GROUP BY 1";

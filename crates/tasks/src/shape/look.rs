@@ -33,6 +33,11 @@ pub enum State {
     Dead,
 }
 
+impl State {
+    /// All states.
+    pub const ALL: [Self; 4] = [Self::Pending, Self::Claimed, Self::Done, Self::Dead];
+}
+
 /// What a store says of an id. Of several things that it has under it, a task that is pending or
 /// claimed comes first, then what ended last.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! The types that workers and stores exchange.
 
 pub(crate) mod claim;
+pub(crate) mod counts;
 #[cfg(feature = "cron")]
 pub(crate) mod cron;
 pub(crate) mod dead;

@@ -43,6 +43,17 @@ impl Order {
         }
     }
 
+    /// How many tasks of each queue are pending, and how many are claimed.
+    pub(super) fn counts(&self, now: Timestamp) -> impl Iterator<Item = (&str, u64, u64)> {
+        self.0.iter().map(move |(queue, sorted)| {
+            let ended = sorted.held.iter().take_while(|(until, _)| *until <= now);
+            let ended = ended.count();
+            let pending: usize = sorted.pending.iter().map(BTreeSet::len).sum();
+            let claimed = sorted.held.len() - ended;
+            (&**queue, (pending + ended) as u64, claimed as u64)
+        })
+    }
+
     /// The tasks that may be claimed, of each queue about so many as `room` says: first those whose
     /// lease has ended, then by priority those that are due until `due`.
     pub(super) fn claimable(

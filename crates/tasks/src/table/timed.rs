@@ -30,6 +30,13 @@ impl<T> Timed<T> {
         self.things.get(id)
     }
 
+    /// All things whose time is not over.
+    pub(super) fn iter(&self, now: Timestamp) -> impl Iterator<Item = (&Arc<str>, &T)> {
+        let things = self.things.iter();
+        let things = things.filter(move |(_, (until, _))| *until > now);
+        things.map(|(id, (_, thing))| (id, thing))
+    }
+
     /// Puts a thing in, instead of what was there.
     pub(super) fn put(&mut self, id: Arc<str>, until: Timestamp, thing: T) {
         if let Some((before, _)) = self.things.insert(Arc::clone(&id), (until, thing)) {

@@ -1,5 +1,6 @@
 //! Every store passes these tests: the same steps for each, in the store's own time.
 
+mod lists;
 mod looks;
 mod queues;
 mod refusals;
@@ -57,6 +58,7 @@ pub(crate) fn suite(store: &impl TaskStore, lease: Duration, pass: Pass<'_>) {
     suite.a_look_says_where_a_task_is_and_what_it_has_left();
     suite.progress_goes_with_its_attempt();
     suite.a_result_is_kept_for_a_time();
+    suite.lists_and_counts_say_what_is_there();
     suite.any_name_of_a_queue_is_kept_or_refused();
     suite.any_id_and_payload_comes_back();
     suite.an_id_that_cannot_be_kept_is_refused_by_every_call();

@@ -9,7 +9,7 @@ use std::time::Duration;
 use redb::{Database, ReadableTable, TableDefinition};
 use tidewheel_engines::{Folder, eventually};
 use tidewheel_tasks::{
-    Ask, Claim, Clock, Due, Failure, FileStore, ManualClock, StoreError, SystemClock, Task,
+    Ask, Claim, Clock, Due, Failure, FileStore, ManualClock, State, StoreError, SystemClock, Task,
     TaskStore, wait,
 };
 
@@ -22,7 +22,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 type Truth = BTreeMap<String, String>;
 
 fn truth(store: &FileStore) -> Result<Truth, StoreError> {
-    let tasks = store.list(None, usize::MAX)?.into_iter();
+    let tasks = wait(store.list(State::Pending, None, None, usize::MAX))?.into_iter();
     let letters = wait(store.dead_letters(usize::MAX))?.into_iter();
     let tasks = tasks.map(|task| (task.id.clone(), format!("{task:?}")));
     let letters = letters.map(|letter| (format!("{} is dead", letter.id), format!("{letter:?}")));

@@ -7,8 +7,8 @@ use std::time::Duration;
 use redb::{Database, ReadableDatabase, ReadableTableMetadata, TableDefinition};
 use tidewheel_engines::Folder;
 use tidewheel_tasks::{
-    Ask, Clock, Due, Failure, FileStore, ManualClock, Priority, Rhythm, StoreError, SystemClock,
-    Task, TaskStore, wait,
+    Ask, Clock, Due, Failure, FileStore, ManualClock, Priority, Rhythm, State, StoreError,
+    SystemClock, Task, TaskStore, wait,
 };
 
 use crate::common::{EPOCH, MS};
@@ -160,7 +160,7 @@ fn what_could_not_be_written_is_neither_claimed_nor_answered() {
     disk.set_full(false);
     let ask = || Ask::new("w", Duration::from_secs(1), MS(5000), 10);
     assert!(wait(store.claim(ask())).is_err());
-    assert!(store.list(None, 9).is_err());
+    assert!(wait(store.list(State::Pending, None, None, 9)).is_err());
     drop(store);
     let store = over(&disk, &clock);
     let claims = wait(store.claim(ask())).expect("claims");
@@ -218,7 +218,9 @@ fn tasks_are_listed_in_the_order_of_their_ids() {
     let (disk, clock) = (Disk::default(), clock());
     let store = over(&disk, &clock);
     let ids = |after, most| {
-        let listed = store.list(after, most).expect("listed").into_iter();
+        let listed = wait(store.list(State::Pending, None, after, most))
+            .expect("listed")
+            .into_iter();
         listed.map(|task| task.id).collect::<Vec<_>>()
     };
     let tasks = ["c", "a", "d", "b"].map(|id| Task::new(id, "").after(HOUR));

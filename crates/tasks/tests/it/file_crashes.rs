@@ -33,7 +33,9 @@ const TOGETHER: u64 = 4;
 type Contents = (Vec<Look>, Vec<DeadLetter>, Vec<String>);
 
 fn contents(store: &FileStore) -> Contents {
-    let mut tasks = store.list(None, usize::MAX).expect("listed");
+    let list = |state| wait(store.list(state, None, None, usize::MAX)).expect("listed");
+    let mut tasks = [list(State::Pending), list(State::Claimed)].concat();
+    tasks.sort_by(|a, b| a.id.cmp(&b.id));
     tasks
         .iter_mut()
         .for_each(|look| look.state = State::Pending);

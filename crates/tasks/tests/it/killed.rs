@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use tidewheel_engines::{Folder, eventually};
 use tidewheel_tasks::{
-    Claim, Clock, FileStore, Outcome, Retry, Run, SystemClock, Task, TaskStore, Timestamp, Verdict,
-    Worker, wait,
+    Claim, Clock, FileStore, Outcome, Retry, Run, State, SystemClock, Task, TaskStore, Timestamp,
+    Verdict, Worker, wait,
 };
 
 use crate::common::watched::{Watch, Watched};
@@ -45,7 +45,7 @@ fn a_killed_process_loses_no_task_of_its_file_and_ends_each_once() {
     log.check();
     assert!(log.kept.len() > 50, "too little happens");
     let store = FileStore::open(folder.path().join("tasks")).expect("a file");
-    let left = store.list(None, 10).expect("listed");
+    let left = wait(store.list(State::Pending, None, None, 10)).expect("listed");
     let left: Vec<_> = left.iter().map(|task| &*task.id).collect();
     assert_eq!(left, ["tick"], "all others have ended");
     assert_eq!(wait(store.dead_letters(10)), Ok(vec![]));

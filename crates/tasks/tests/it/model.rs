@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidewheel_tasks::{
-    Ask, Claim, Due, Failure, Fence, Priority, Rate, Rhythm, Task, TaskStore, Verdict, wait,
+    Ask, Claim, Due, Failure, Fence, Priority, Rate, Rhythm, State, Task, TaskStore, Verdict, wait,
 };
 
 use crate::common::{MS, Random};
@@ -335,8 +335,18 @@ impl<S: TaskStore> Run<'_, S> {
         assert_eq!(wait(self.store.limit(queue, rate)), Ok(()));
     }
 
+    /// All ids of a state.
+    fn listed(&self, state: State) -> Vec<String> {
+        let listed = wait(self.store.list(state, None, None, 100)).expect("listed");
+        listed.into_iter().map(|look| look.id).collect()
+    }
+
     fn remove(&mut self) {
         let id = self.id();
+        // What fires meanwhile is in one of them, or in both.
+        let (pending, claimed) = (self.listed(State::Pending), self.listed(State::Claimed));
+        let ids: BTreeSet<_> = pending.into_iter().chain(claimed).collect();
+        assert_eq!(ids, self.model.tasks.keys().cloned().collect());
         let removed = wait(self.store.remove_dead(&id));
         assert_eq!(removed, Ok(self.model.letters.remove(&id).is_some()));
         let letters = wait(self.store.dead_letters(100)).expect("letters");
