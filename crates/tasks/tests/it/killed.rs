@@ -33,7 +33,11 @@ fn a_killed_process_loses_no_task_of_its_file_and_ends_each_once() {
     let (folder, mut random) = (Folder::new("killed"), Random(7));
     for round in 0..kills {
         let mut child = start(folder.path(), &round.to_string());
-        std::thread::sleep(MS(30 + random.below(250)));
+        // While it opens the file, or when so much has happened.
+        let until = length(folder.path()) + random.below(8000);
+        eventually("it has worked for a while", || {
+            (length(folder.path()) >= until).then_some(())
+        });
         // SIGKILL, on Unix.
         child.kill().expect("it ran");
         child.wait().expect("it has ended");
@@ -50,6 +54,11 @@ fn a_killed_process_loses_no_task_of_its_file_and_ends_each_once() {
     assert_eq!(left, ["tick"], "all others have ended");
     assert_eq!(wait(store.dead_letters(10)), Ok(vec![]));
     println!("{kills} kills: {}", log.figures());
+}
+
+/// Bytes of the log.
+fn length(folder: &Path) -> u64 {
+    std::fs::metadata(folder.join("log")).map_or(0, |log| log.len())
 }
 
 /// The round in which nobody kills the process, and it keeps no new tasks.
