@@ -16,9 +16,9 @@ use tidewheel_tasks::{Due, StoreError, TaskStore};
 
 use crate::{Console, shown};
 
-/// Dead letters that one answer has.
-const LETTERS: usize = 100;
-const LETTERS_MAX: usize = 10_000;
+/// Tasks, or dead letters, that one answer has.
+const ROWS: usize = 100;
+const ROWS_MAX: usize = 10_000;
 
 /// The page loads nothing from elsewhere, and nobody shows it within his own.
 const POLICY: &str = "default-src 'none'; connect-src 'self'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; \
@@ -64,6 +64,14 @@ struct Queue {
 }
 
 #[derive(Deserialize)]
+struct List {
+    state: Option<String>,
+    queue: Option<String>,
+    after: Option<String>,
+    most: Option<usize>,
+}
+
+#[derive(Deserialize)]
 struct Most {
     most: Option<usize>,
 }
@@ -74,6 +82,8 @@ pub(crate) fn router<S: TaskStore>(console: Arc<Console<S>>) -> Router {
         .route("/api/now", get(now::<S>))
         .route("/api/dead", get(dead::<S>))
         .route("/api/task", get(task::<S>))
+        .route("/api/tasks", get(tasks::<S>))
+        .route("/api/counts", get(counts::<S>))
         .route("/api/cancel", post(cancel::<S>))
         .route("/api/run", post(run::<S>))
         .route("/api/requeue", post(requeue::<S>))
@@ -127,7 +137,7 @@ async fn now<S: TaskStore>(State(console): Shared<S>) -> Answer {
 }
 
 async fn dead<S: TaskStore>(State(console): Shared<S>, Query(query): Query<Most>) -> Answer {
-    let most = query.most.unwrap_or(LETTERS).min(LETTERS_MAX);
+    let most = query.most.unwrap_or(ROWS).min(ROWS_MAX);
     let letters = console.store.dead_letters(most).await?;
     Ok(Json(letters.iter().map(shown::letter).collect()))
 }
@@ -135,6 +145,25 @@ async fn dead<S: TaskStore>(State(console): Shared<S>, Query(query): Query<Most>
 async fn task<S: TaskStore>(State(console): Shared<S>, Query(query): Query<Id>) -> Answer {
     let task = console.store.look(&query.id).await?;
     task.map_or(Err(Failed::NotThere), |task| Ok(Json(shown::task(&task))))
+}
+
+async fn tasks<S: TaskStore>(State(console): Shared<S>, Query(query): Query<List>) -> Answer {
+    let state = query.state.as_deref().unwrap_or("pending");
+    let state = shown::state(state)
+        .ok_or_else(|| StoreError::refused("a state is pending, claimed, done or dead"))?;
+    let (queue, after) = (query.queue.as_deref(), query.after.as_deref());
+    let most = query.most.unwrap_or(ROWS).min(ROWS_MAX);
+    let tasks = console.store.list(state, queue, after, most).await?;
+    Ok(Json(tasks.iter().map(shown::task).collect()))
+}
+
+async fn counts<S: TaskStore>(State(console): Shared<S>) -> Answer {
+    let counts = console.store.counts().await?;
+    let counts = counts
+        .iter()
+        .map(|(name, counts)| (name.clone(), shown::counts(counts)));
+    let counts: serde_json::Map<_, _> = counts.collect();
+    Ok(Json(Value::Object(counts)))
 }
 
 /// The answer of a call that says whether there was something to do.

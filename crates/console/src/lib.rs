@@ -31,6 +31,8 @@
 //! | `GET /api/now` | the engine's time, queues with rules, the workers' numbers |
 //! | `GET /api/dead?most=` | dead letters, 100 unless told otherwise, 10,000 at most |
 //! | `GET /api/task?id=` | one task |
+//! | `GET /api/tasks?state=&queue=&after=&most=` | a page of those in a state (`pending` unless told otherwise, `claimed`, `done`, `dead`) |
+//! | `GET /api/counts` | how much each queue has, by state: asked each 10 s, since it costs by the number of tasks |
 //! | `POST /api/cancel?id=`, `/api/run?id=` | ends a task; makes it due now |
 //! | `POST /api/requeue?id=`, `/api/remove?id=` | tries a dead letter again; removes it |
 //! | `POST /api/pause?queue=`, `/api/resume?queue=` | pauses a queue; resumes it |

@@ -1,7 +1,7 @@
 //! Tasks as they are shown, on the page and in a terminal: as JSON.
 
 use serde_json::{Value, json};
-use tidewheel_tasks::{DeadLetter, Look, QueueRules, Rate, Rhythm, Stats, Terms};
+use tidewheel_tasks::{Counts, DeadLetter, Look, QueueRules, Rate, Rhythm, State, Stats, Terms};
 
 /// Characters of a payload that are shown.
 const PAYLOAD_SHOWN: usize = 1000;
@@ -37,6 +37,29 @@ pub fn letter(letter: &DeadLetter) -> Value {
     add(&mut shown, terms(&letter.terms));
     add(&mut shown, payload(&letter.payload));
     shown
+}
+
+/// A state, by the name that it is shown with.
+#[must_use]
+pub fn state(name: &str) -> Option<State> {
+    Some(match name {
+        "pending" => State::Pending,
+        "claimed" => State::Claimed,
+        "done" => State::Done,
+        "dead" => State::Dead,
+        _ => return None,
+    })
+}
+
+/// How much a queue has.
+#[must_use]
+pub fn counts(counts: &Counts) -> Value {
+    json!({
+        "pending": counts.pending,
+        "claimed": counts.claimed,
+        "done": counts.done,
+        "dead": counts.dead,
+    })
 }
 
 /// A queue's rules.

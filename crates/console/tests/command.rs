@@ -67,6 +67,13 @@ fn what_is_dead_is_shown_and_tried_again() {
         lines.starts_with('{') && lines.lines().count() == 1,
         "{lines}"
     );
+    let counts = file.says(&["counts", "--json"]);
+    assert!(
+        counts.contains("\"dead\":2") && counts.contains("\"pending\":0"),
+        "{counts}"
+    );
+    assert_eq!(file.says(&["list", "dead"]).lines().count(), 3);
+    assert_eq!(file.says(&["list"]), "none\n");
     assert_eq!(file.says(&["requeue", "--all"]).lines().count(), 2);
     assert_eq!(file.says(&["dead"]), "none\n");
     let look = file.says(&["look", "mail-7"]);

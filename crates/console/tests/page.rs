@@ -89,6 +89,35 @@ async fn a_task_is_shown_run_and_cancelled() {
 }
 
 #[tokio::test]
+async fn tasks_are_listed_page_by_page_and_counted() {
+    let store = store().await;
+    for n in 0..5 {
+        let task = Task::new(format!("n{n}"), "").after(HOUR);
+        store.schedule(task).await.expect("scheduled");
+    }
+    let page = Console::new(Arc::clone(&store)).router();
+    let ids = async |path: &str| {
+        let tasks = json_of(&page, path).await;
+        let tasks = tasks.as_array().expect("a list").iter();
+        tasks
+            .map(|task| task["id"].as_str().expect("text").to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(ids("/api/tasks?most=3").await, ["later", "n0", "n1"]);
+    assert_eq!(ids("/api/tasks?most=3&after=n1").await, ["n2", "n3", "n4"]);
+    assert_eq!(ids("/api/tasks?queue=mails").await, ["later"]);
+    assert_eq!(ids("/api/tasks?state=dead").await, ["a/b c&d"]);
+    let (status, why) = ask(&page, "GET", "/api/tasks?state=lost").await;
+    assert_eq!(status, StatusCode::BAD_REQUEST, "{why}");
+    let counts = json_of(&page, "/api/counts").await;
+    assert_eq!(
+        (&counts[""]["pending"], &counts[""]["dead"]),
+        (&json!(5), &json!(1))
+    );
+    assert_eq!(counts["mails"]["pending"], 1);
+}
+
+#[tokio::test]
 async fn a_dead_letter_is_tried_again_or_removed() {
     let store = store().await;
     let page = Console::new(Arc::clone(&store)).router();

@@ -17,6 +17,23 @@ use crate::print::Printer;
 pub(crate) enum Command {
     /// One task.
     Look { id: String },
+    /// Tasks, in the order of their ids.
+    List {
+        /// `pending`, `claimed`, `done` (their results are kept) or `dead`.
+        #[arg(default_value = "pending", value_parser = ["pending", "claimed", "done", "dead"])]
+        state: String,
+        /// Of this queue alone; the default queue's name is empty.
+        #[arg(long)]
+        queue: Option<String>,
+        /// Those after this id.
+        #[arg(long)]
+        after: Option<String>,
+        /// So many at most.
+        #[arg(long, default_value_t = 100)]
+        most: usize,
+    },
+    /// How many tasks each queue has, by state. On NATS it reads all of them.
+    Counts,
     /// Dead letters.
     Dead {
         /// So many at most.
@@ -75,6 +92,26 @@ pub(crate) async fn run<S: TaskStore>(command: Command, json: bool, store: S) ->
             Some(task) => printer.one(&shown::task(&task)),
             None => printer.not_there(&id),
         },
+        Command::List {
+            state,
+            queue,
+            after,
+            most,
+        } => {
+            let state = shown::state(&state).context("it is one of four")?;
+            let tasks = store
+                .list(state, queue.as_deref(), after.as_deref(), most)
+                .await?;
+            printer.rows(tasks.iter().map(shown::task));
+        }
+        Command::Counts => {
+            let counts = store.counts().await?;
+            printer.rows(counts.iter().map(|(name, counts)| {
+                let mut row = shown::counts(counts);
+                row["queue"] = Value::from(name.clone());
+                row
+            }));
+        }
         Command::Dead { most } => {
             let letters = store.dead_letters(most).await?;
             printer.rows(letters.iter().map(shown::letter));
