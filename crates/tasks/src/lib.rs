@@ -156,6 +156,7 @@ pub use typed::json::Json;
 pub use typed::{Job, Jobs, PendingJob};
 pub use wait::wait;
 pub use worker::ack::Ack;
+pub use worker::around::Around;
 pub use worker::builder::{RunFuture, WorkerBuilder};
 pub use worker::manual::ManualWorker;
 pub use worker::run::Run;

@@ -11,6 +11,7 @@ use tidewheel_scheduler::{Builder, Error, ManualClock, Scheduler};
 use tidewheel_time::{Clock, SystemClock};
 
 use super::Worker;
+use super::around::{Around, Arounds};
 use super::engine_loop::{EngineLoop, Next};
 use super::manual::ManualWorker;
 use super::run::{Handler, Run};
@@ -33,6 +34,7 @@ pub struct WorkerBuilder<S> {
     settings: Settings,
     threads: Option<usize>,
     clock: Option<AnyClock>,
+    around: Arounds,
 }
 
 impl<S> fmt::Debug for WorkerBuilder<S> {
@@ -52,6 +54,7 @@ impl<S: TaskStore> Worker<S> {
             settings: Settings::default(),
             threads: None,
             clock: None,
+            around: Arounds::default(),
         }
     }
 }
@@ -133,6 +136,14 @@ impl<S: TaskStore> WorkerBuilder<S> {
     #[must_use]
     pub fn strict(mut self, strict: bool) -> Self {
         self.settings.strict = strict;
+        self
+    }
+
+    /// Adds what is done around each run. Of several the first is the outermost: its
+    /// [`before`](Around::before) is called first, its [`after`](Around::after) last.
+    #[must_use]
+    pub fn around(mut self, around: impl Around) -> Self {
+        self.around.add(around);
         self
     }
 
@@ -236,7 +247,12 @@ impl<S: TaskStore> WorkerBuilder<S> {
         if settings.lease < Duration::from_millis(100) {
             return Err(Error::Config("a lease lasts a tenth of a second at least"));
         }
-        let shared = Arc::new(Shared::new(self.store, self.settings, clock, handler));
+        let shared = Arc::new(Shared::new(
+            self.store,
+            self.settings,
+            clock,
+            (handler, self.around),
+        ));
         let mailbox = Arc::downgrade(&shared);
         shared.store.on_arrival(Arc::new(move || {
             if let Some(shared) = Weak::upgrade(&mailbox) {

@@ -1,7 +1,7 @@
 //! What a handler and the engine loop tell each other of a run: its progress and result one way,
 //! its cancellation the other.
 
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
@@ -17,6 +17,8 @@ pub(super) struct Control {
     /// The latest progress that the engine was not told.
     progress: Mutex<Option<Vec<u8>>>,
     result: Mutex<Option<Vec<u8>>>,
+    /// How many of those around the run have let it pass.
+    passed: AtomicUsize,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -32,7 +34,16 @@ impl Control {
             wakers: Mutex::default(),
             progress: Mutex::default(),
             result: Mutex::default(),
+            passed: AtomicUsize::new(0),
         }
+    }
+
+    pub(super) fn set_passed(&self, passed: usize) {
+        self.passed.store(passed, SeqCst);
+    }
+
+    pub(super) fn passed(&self) -> usize {
+        self.passed.load(SeqCst)
     }
 
     /// The engine says that the claim is not the worker's any more.

@@ -26,6 +26,16 @@ pub(super) trait Ends: Send + Sync {
 
 impl<S: TaskStore> Ends for Shared<S> {
     fn ended(&self, key: u64, outcome: Outcome) {
+        let (claim, control) = {
+            let held = self.held();
+            let claim = held.get(key).map(|held| Arc::clone(&held.claim));
+            (claim, held.control(key))
+        };
+        // The user's code is called without a lock.
+        let outcome = match (claim, control) {
+            (Some(claim), Some(control)) => self.around.after(control.passed(), &claim, outcome),
+            _ => outcome,
+        };
         self.held().set_stage(key, Stage::Ended);
         self.mailbox.end(key, End::Ran(outcome));
     }

@@ -117,6 +117,16 @@ impl<S: TaskStore> Shared<S> {
         let control = Arc::new(Control::new(key, Arc::clone(&self.mailbox)));
         self.held().set_control(key, Arc::clone(&control));
         let slot = Slot::new(Arc::clone(self) as _, key);
-        (self.handler)(Run::new(claim, late, (slot, control)));
+        let run = Run::new(claim, late, (slot, Arc::clone(&control)));
+        let (passed, ended) = self.around.before(&run);
+        control.set_passed(passed);
+        match ended {
+            None => (self.handler)(run),
+            Some(outcome) => {
+                if let Some(mut ending) = run.slot.take() {
+                    ending.say(outcome);
+                }
+            }
+        }
     }
 }

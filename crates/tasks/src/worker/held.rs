@@ -206,6 +206,21 @@ impl Claims {
         keys
     }
 
+    /// Ends claims that are due later and have not begun.
+    pub(super) fn end_later(&mut self, now: Duration) -> Vec<u64> {
+        let later = self.waiting.iter().filter(|(due, _)| *due > now);
+        let keys: Vec<_> = later.map(|(_, key)| *key).collect();
+        for key in &keys {
+            self.set_stage(*key, Stage::Ended);
+        }
+        keys
+    }
+
+    /// The number of claims that have not begun, or run.
+    pub(super) fn unfinished(&self) -> usize {
+        self.waiting.len() + self.running
+    }
+
     /// Ends claims of some queues that have not begun.
     pub(super) fn end_of_queues(&mut self, is_ended: impl Fn(&str) -> bool) -> Vec<u64> {
         let held = |key: &u64| self.claims.get(key);

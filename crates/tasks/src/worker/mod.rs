@@ -6,6 +6,7 @@
 //! handlers; they never wait for the engine, unless the worker is strict.
 
 pub(crate) mod ack;
+pub(crate) mod around;
 pub(crate) mod builder;
 mod control;
 mod ends;
@@ -24,7 +25,7 @@ pub(crate) mod stats;
 
 use std::fmt;
 use std::sync::Arc;
-use std::thread::JoinHandle;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use tidewheel_scheduler::Scheduler;
@@ -34,6 +35,9 @@ use self::shared::Shared;
 use self::stats::Stats;
 use crate::store::TaskStore;
 
+/// A worker that drains looks so often whether all has run.
+const LOOK: Duration = Duration::from_millis(5);
+
 /// A running worker. Dropping it is [`stop`](Self::stop) without waiting for handlers.
 pub struct Worker<S: TaskStore> {
     shared: Arc<Shared<S>>,
@@ -41,7 +45,7 @@ pub struct Worker<S: TaskStore> {
     engine_loop: Option<JoinHandle<()>>,
 }
 
-/// The result of [`Worker::stop`].
+/// The result of [`Worker::stop`] and [`Worker::drain`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stopped {
@@ -79,6 +83,30 @@ impl<S: TaskStore> Worker<S> {
     #[must_use = "it tells what was left"]
     pub fn stop(mut self, limit: Duration) -> Stopped {
         self.end(limit)
+    }
+
+    /// Stops as [`stop`](Self::stop) does; but first it runs what it holds that is due by now, and
+    /// only what is due later goes back: within `limit`, after which the rest goes back too.
+    #[must_use = "it tells what was left"]
+    pub fn drain(mut self, limit: Duration) -> Stopped {
+        let now = self.shared.clock.now();
+        let until = now.saturating_add(limit);
+        let before = self.shared.stats().released;
+        self.shared.mailbox.stop_claiming();
+        let later = self.shared.held().end_later(now);
+        for key in &later {
+            // It is not there if it has fired.
+            let _ = self.wheel.remove(key);
+        }
+        self.shared.give_back(later.into_iter());
+        let is_busy = || self.shared.held().unfinished() > 0;
+        while is_busy() && self.shared.clock.now() < until {
+            thread::sleep(LOOK);
+        }
+        let left = until.saturating_sub(self.shared.clock.now());
+        let mut stopped = self.end(left);
+        stopped.released = self.shared.stats().released - before;
+        stopped
     }
 
     fn end(&mut self, limit: Duration) -> Stopped {

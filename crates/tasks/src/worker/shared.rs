@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 use tidewheel_scheduler::Handle;
 use tidewheel_time::Clock;
 
+use super::around::Arounds;
 use super::held::{Claims, Stage};
 use super::mailbox::{End, Mailbox};
 use super::run::Handler;
@@ -24,6 +25,7 @@ pub(crate) struct Shared<S> {
     pub(super) settings: Settings,
     pub(super) clock: AnyClock,
     pub(super) handler: Handler,
+    pub(super) around: Arounds,
     pub(super) counters: Counters,
     pub(super) mailbox: Arc<Mailbox>,
     #[cfg(feature = "metrics")]
@@ -33,13 +35,19 @@ pub(crate) struct Shared<S> {
 }
 
 impl<S> Shared<S> {
-    pub(super) fn new(store: S, settings: Settings, clock: AnyClock, handler: Handler) -> Self {
+    pub(super) fn new(
+        store: S,
+        settings: Settings,
+        clock: AnyClock,
+        (handler, around): (Handler, Arounds),
+    ) -> Self {
         Self {
             held: Mutex::new(Claims::new(settings.threads)),
             store,
             settings,
             clock,
             handler,
+            around,
             counters: Counters::default(),
             mailbox: Arc::default(),
             #[cfg(feature = "metrics")]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tidewheel_engines::eventually;
 use tidewheel_tasks::{
-    Claim, Due, ManualWorker, MemoryStore, Outcome, Retry, Task, TaskStore, Worker, wait,
+    Around, Claim, Due, ManualWorker, MemoryStore, Outcome, Retry, Task, TaskStore, Worker, wait,
 };
 
 use crate::common::watched::{NEVER, Watched};
@@ -633,4 +633,99 @@ fn a_handler_tells_its_progress_and_leaves_a_result() {
             (look()?.result.as_deref() == Some(b"7")).then_some(())
         });
     });
+}
+
+/// Notes what it sees under its name, and ends runs whose id is its name.
+struct Seen(&'static str, Arc<Mutex<Vec<String>>>);
+
+impl Seen {
+    fn note(&self, what: String) {
+        self.1.lock().expect("no panic").push(what);
+    }
+}
+
+impl Around for Seen {
+    fn before(&self, run: &tidewheel_tasks::Run) -> Option<Outcome> {
+        self.note(format!("{} before {}", self.0, run.id()));
+        assert!(run.id() != "panics" || self.0 != "b", "before");
+        (run.id() == self.0).then(|| Outcome::dead("refused"))
+    }
+
+    fn after(&self, claim: &Claim, outcome: Outcome) -> Outcome {
+        self.note(format!("{} after {} {outcome:?}", self.0, claim.id));
+        match claim.id.as_str() {
+            "fails" if self.0 == "b" => Outcome::Done,
+            _ => outcome,
+        }
+    }
+}
+
+#[test]
+fn what_is_around_a_run_is_called_in_order_and_may_end_it() {
+    let (clock, store) = engine();
+    let (ran, seen) = (Ran::default(), Arc::<Mutex<Vec<String>>>::default());
+    let note = noting(&ran);
+    let builder = Worker::builder(Arc::clone(&store))
+        .around(Seen("a", Arc::clone(&seen)))
+        .around(Seen("b", Arc::clone(&seen)))
+        .retry(Retry::default().attempts(1));
+    let worker = builder.manual(&clock, move |run| {
+        note(run);
+        match run.id() {
+            "fails" => Outcome::failed("busy"),
+            _ => Outcome::Done,
+        }
+    });
+    let worker = worker.expect("a worker");
+    let run = |id: &str| {
+        schedule(&store, Task::new(id, ""));
+        worker.turn();
+        std::mem::take(&mut *seen.lock().expect("no panic")).join(", ")
+    };
+    assert_eq!(
+        run("x"),
+        "a before x, b before x, b after x Done, a after x Done"
+    );
+    let fails = run("fails");
+    assert!(fails.ends_with("a after fails Done"), "{fails}");
+    assert_eq!(wait(store.dead_letters(9)).expect("letters"), []);
+    let early = run("b");
+    assert!(
+        early.starts_with("a before b, b before b, a after b Dead"),
+        "{early}"
+    );
+    assert_eq!(run("a"), "a before a");
+    let panics = run("panics");
+    assert!(panics.contains("a after panics Failed"), "{panics}");
+    let letters = wait(store.dead_letters(9)).expect("letters");
+    let ids: Vec<_> = letters.iter().map(|letter| &*letter.id).collect();
+    assert_eq!(
+        (ids, names(&ran)),
+        (vec!["a", "b", "panics"], vec!["x1".into(), "fails1".into()])
+    );
+}
+
+#[test]
+fn a_worker_that_drains_runs_what_is_due_and_gives_back_the_rest() {
+    let store = Arc::new(MemoryStore::new());
+    let (open, gate) = mpsc::channel::<()>();
+    let (gate, ran) = (Mutex::new(gate), Ran::default());
+    let note = noting(&ran);
+    let worker = Worker::builder(Arc::clone(&store)).threads(1);
+    let worker = worker.start(move |run| {
+        let _ = gate.lock().map(|gate| gate.recv());
+        note(run);
+    });
+    let worker = worker.expect("a worker");
+    let tasks = ["1", "2", "3"].map(|id| Task::new(id, ""));
+    wait(store.schedule_many(tasks.into())).expect("scheduled");
+    schedule(&store, Task::new("later", "").after(Duration::from_secs(9)));
+    eventually("all are held", || {
+        let stats = worker.stats();
+        (stats.running == 1 && stats.held == 4).then_some(())
+    });
+    drop(open);
+    let stopped = worker.drain(Duration::from_secs(30));
+    assert_eq!((stopped.left, stopped.released), (0, 1));
+    assert_eq!((names(&ran).len(), store.len()), (3, 1));
 }
