@@ -128,18 +128,6 @@ fn statistics_print_how_much_and_how_late() {
 }
 
 #[test]
-fn remembered_answers_are_counted() {
-    let clock = ManualClock::new();
-    let cache = manual(&clock).no_default_ttl().negative_ttl(10 * MS);
-    let cache = cache.build().expect("valid");
-    for _ in 0..3 {
-        assert_eq!(cache.optionally_get_or_load(1, || None), None);
-        assert!(cache.try_get_or_load(2, || Err("down")).is_err());
-    }
-    assert_eq!((cache.stats().loads, cache.stats().negative_hits), (2, 4));
-}
-
-#[test]
 fn what_is_due_goes_in_one_call() {
     let clock = ManualClock::new();
     let heard = Arc::new(Mutex::new(0));
@@ -190,57 +178,4 @@ fn a_listener_may_ask_for_what_is_due() {
     cache.run_due();
     assert_eq!(cache.len(), 0);
     slot.lock().expect("unpoisoned").take();
-}
-
-#[test]
-fn entries_are_found_by_their_tag() {
-    let clock = ManualClock::new();
-    let cache = manual(&clock).no_default_ttl().build().expect("valid");
-    for key in 0..300 {
-        let mut lifetime = Lifetime::forever();
-        if key % 2 == 0 {
-            lifetime = lifetime.tag("even");
-        }
-        if key % 3 == 0 {
-            lifetime = lifetime.tag("three").tag(format!("key:{key}"));
-        }
-        cache.insert_with(key, u64::from(key), lifetime);
-    }
-    let found = |tag: &str| {
-        let mut keys: Vec<u32> = cache.entries_with_tag(tag).map(|(key, _)| key).collect();
-        keys.sort_unstable();
-        assert_eq!(keys.len() as u64, cache.count_tag(tag), "{tag}");
-        keys
-    };
-    assert_eq!(found("even"), (0..300).step_by(2).collect::<Vec<_>>());
-    assert_eq!(found("three"), (0..300).step_by(3).collect::<Vec<_>>());
-    assert_eq!(
-        (found("key:6"), found("key:7"), found("")),
-        (vec![6], vec![], vec![])
-    );
-    cache.invalidate_tag("three");
-    assert_eq!(found("three"), Vec::<u32>::new());
-    assert_eq!(
-        found("even").len(),
-        100,
-        "but those that were divisible by three"
-    );
-    // What is stored again has the tag again, though a sweep has not met the others yet.
-    cache.insert_with(3, 0, Lifetime::forever().tag("three"));
-    assert_eq!(found("three"), [3]);
-    let begun = cache.entries_with_tag("three");
-    cache.invalidate_all();
-    drop(begun);
-    assert_eq!(found("three"), Vec::<u32>::new());
-    cache.validate();
-}
-
-#[test]
-fn an_entry_with_too_many_tags_is_found_by_none() {
-    let clock = ManualClock::new();
-    let cache = manual(&clock).no_default_ttl().build().expect("valid");
-    let many = (0..33).fold(Lifetime::forever(), |life, tag| life.tag(tag.to_string()));
-    cache.insert_with(1, 1, many);
-    cache.insert_with(2, 2, Lifetime::forever().tag("1"));
-    assert_eq!(cache.entries_with_tag("1").collect::<Vec<_>>(), [(2, 2)]);
 }

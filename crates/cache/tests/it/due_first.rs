@@ -62,13 +62,6 @@ fn left_when_half_is_due(moved: u64) -> BTreeMap<(&'static str, String), u32> {
     left.lock().expect("unpoisoned").clone()
 }
 
-#[test]
-fn no_live_entry_is_evicted_while_half_of_the_cache_is_over() {
-    let left = left_when_half_is_due(0);
-    let expected = BTreeMap::from([(("due", "Expired".to_owned()), CAPACITY / 2)]);
-    assert_eq!(left, expected);
-}
-
 /// Before the record of an expired entry there may be records of deadlines that were moved. A
 /// search looks at a bounded number of records.
 #[test]

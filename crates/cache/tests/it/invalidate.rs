@@ -1,58 +1,9 @@
 //! Invalidation by a predicate removes exactly what was judged.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, mpsc};
-use std::time::Duration;
+use std::sync::mpsc;
 
-use tidewheel::{Builder, Cache, Driver, Lifetime, ManualClock, RemovalCause};
-
-const MS: Duration = Duration::from_millis(1);
-
-fn manual(clock: &ManualClock) -> Builder<u64, u64> {
-    Cache::builder()
-        .max_capacity(100_000)
-        .no_default_ttl()
-        .clock(clock.clone())
-        .driver(Driver::Manual)
-}
-
-#[test]
-fn entries_that_match_the_predicate_are_removed_and_no_others() {
-    let events = Arc::new(Mutex::new(Vec::new()));
-    let seen = Arc::clone(&events);
-    let clock = ManualClock::new();
-    let cache = manual(&clock)
-        .eviction_listener(move |removal| {
-            seen.lock()
-                .expect("unpoisoned")
-                .push((removal.key, removal.cause));
-        })
-        .build()
-        .expect("valid");
-    for key in 0..10_000 {
-        cache.insert(key, key % 7);
-    }
-    cache.insert_with(20_000, 3, Lifetime::ttl(MS));
-    cache.insert_with(20_001, 3, Lifetime::forever().tag("gone"));
-    cache.invalidate_tag("gone");
-    clock.advance(MS);
-    let expected = (0..10_000).filter(|key| key % 7 == 3).count() as u64;
-    let removed = cache.invalidate_if(|key, value| {
-        assert!(*key < 10_000, "a dead entry is not judged");
-        *value == 3
-    });
-    assert_eq!(removed, expected);
-    assert!((0..10_000).all(|key| cache.contains_key(&key) == (key % 7 != 3)));
-    assert_eq!(cache.invalidate_if(|_, value| *value == 3), 0);
-    cache.advance(cache.now(), u32::MAX);
-    let events = events.lock().expect("unpoisoned");
-    let invalidated = events
-        .iter()
-        .filter(|(_, cause)| *cause == RemovalCause::Invalidated)
-        .count() as u64;
-    assert_eq!(invalidated, expected + 1);
-    cache.validate();
-}
+use tidewheel::Cache;
 
 #[test]
 fn a_value_that_does_not_match_is_never_removed_though_writers_are_busy() {

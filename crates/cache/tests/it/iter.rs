@@ -1,6 +1,6 @@
 //! Iteration, and the forecast of what will expire.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::time::Duration;
 
 use tidewheel::{Builder, Cache, Driver, Lifetime, ManualClock, Ttl};
@@ -13,35 +13,6 @@ fn manual(clock: &ManualClock) -> Builder<u64, u64> {
         .no_default_ttl()
         .clock(clock.clone())
         .driver(Driver::Manual)
-}
-
-#[test]
-fn all_live_entries_are_met_once() {
-    let clock = ManualClock::new();
-    let cache = manual(&clock).build().expect("valid");
-    assert_eq!(cache.iter().next(), None);
-    for key in 0..5000 {
-        if key % 3 == 0 {
-            cache.insert_with_ttl(key, key + 1, (10 + key % 2 * 10) as u32 * MS);
-        } else {
-            cache.insert(key, key + 1);
-        }
-    }
-    clock.advance(10 * MS);
-    let mut met = HashMap::new();
-    for (key, value, ttl) in cache.entries() {
-        let expected = match key % 3 {
-            0 => Ttl::Left(10 * MS),
-            _ => Ttl::Forever,
-        };
-        assert_eq!((value, ttl), (key + 1, expected));
-        assert!(met.insert(key, ()).is_none(), "{key} was met twice");
-    }
-    let alive = |key: &u64| !key.is_multiple_of(3) || key % 2 == 1;
-    assert_eq!(met.len(), (0..5000).filter(alive).count());
-    let keys: HashSet<u64> = cache.keys().collect();
-    assert!(keys.iter().all(|key| met.contains_key(key)) && keys.len() == met.len());
-    assert_eq!((&cache).into_iter().count(), met.len());
 }
 
 #[test]
