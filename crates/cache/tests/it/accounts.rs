@@ -12,8 +12,6 @@ use tidewheel::{
 
 const MS: Duration = Duration::from_millis(1);
 
-type Act = fn(&Cache<u64, u64>, &ManualClock);
-
 type Events = Arc<Mutex<Vec<(u64, u64, RemovalCause)>>>;
 
 /// A cache of one shard with room for two; a value of 1000 and more is too heavy.
@@ -58,99 +56,6 @@ fn balanced(cache: &Cache<u64, u64>, events: &Events) {
     assert_eq!(evicted, stats.evictions + stats.rejected, "{events:?}");
     assert_eq!(heard(RemovalCause::Expired), stats.expirations);
     cache.validate();
-}
-
-/// The ways in which a key leaves while a closure computes its next value.
-const LEAVINGS: [Act; 6] = [
-    |_, clock| clock.advance(10 * MS),
-    |cache, clock| {
-        clock.advance(10 * MS);
-        drive(cache);
-    },
-    |cache, _| assert!(cache.invalidate_tag("a")),
-    |cache, _| {
-        cache.invalidate_tag("a");
-        drive(cache);
-    },
-    |cache, _| cache.invalidate_all(),
-    |cache, _| cache.close(),
-];
-
-#[test]
-fn an_update_never_answers_a_value_that_was_not_stored() {
-    for (number, leave) in LEAVINGS.iter().enumerate() {
-        for new in [11, 1000] {
-            let (cache, clock, events) = cache();
-            let old = || Lifetime::ttl(5 * MS).tag("a");
-            cache.insert_with(1, 10, old());
-            let updated = cache.update(&1, |_| {
-                leave(&cache, &clock);
-                new
-            });
-            assert_eq!(updated, None, "update, {number}, {new}");
-            cache.insert_with(2, 20, old());
-            let computed = cache.entry(2).compute(|_| {
-                leave(&cache, &clock);
-                Compute::Update(new)
-            });
-            assert_eq!(computed, None, "compute, {number}, {new}");
-            assert_eq!((cache.peek(&1), cache.peek(&2)), (None, None));
-            assert_eq!(
-                cache.stats().rejected,
-                0,
-                "nothing was announced as refused"
-            );
-            balanced(&cache, &events);
-            let events = events.lock().expect("unpoisoned");
-            assert!(events.iter().all(|event| event.1 != new), "{events:?}");
-        }
-    }
-}
-
-#[test]
-fn an_update_of_an_evicted_key_answers_none() {
-    let (cache, _, events) = cache();
-    cache.insert(1, 10);
-    let updated = cache.update(&1, |_| {
-        for key in [2, 3] {
-            cache.insert(key, key);
-            cache.pin(&key);
-        }
-        11
-    });
-    assert_eq!((updated, cache.peek(&1)), (None, None));
-    balanced(&cache, &events);
-}
-
-#[test]
-fn an_update_to_a_value_that_is_too_heavy_answers_none_and_the_value_is_announced() {
-    let (cache, _, events) = cache();
-    cache.insert(1, 10);
-    assert_eq!(cache.update(&1, |_| 1000), None);
-    cache.insert(2, 20);
-    let computed = cache.entry(2).compute(|_| Compute::Put(1001.into()));
-    assert_eq!(computed, None);
-    // These promise a value, stored or not.
-    assert_eq!(cache.entry(3).or_insert(1002_u64), 1002);
-    assert_eq!(
-        cache.entry(3).and_update(|old| old + 1).or_insert(1003_u64),
-        1003
-    );
-    assert_eq!(cache.len(), 0);
-    assert_eq!(cache.stats().rejected, 4);
-    balanced(&cache, &events);
-}
-
-#[test]
-fn a_value_that_is_too_heavy_is_no_eviction() {
-    let (cache, _, events) = cache();
-    cache.insert(1, 1000);
-    cache.insert(2, 20);
-    cache.insert(2, 1001);
-    drive(&cache);
-    let stats = cache.stats();
-    assert_eq!((stats.rejected, stats.evictions, stats.inserts), (2, 0, 1));
-    balanced(&cache, &events);
 }
 
 #[test]
@@ -207,42 +112,6 @@ fn a_lossy_queue_that_is_full_takes_no_shard_that_is_emptied() {
     assert_eq!(cache.stats().events_dropped, 180);
     assert!(!cache.invalidate_tag("a"), "nobody has the tag");
     cache.validate();
-}
-
-/// The ways in which an entry that was invalidated by its tag, and not swept yet, may leave.
-const ENDS: [Act; 6] = [
-    |cache, _| drive(cache),
-    |cache, _| cache.close(),
-    |cache, _| cache.invalidate_all(),
-    |cache, _| cache.insert(1, 11),
-    |_, clock| clock.advance(20 * MS),
-    |cache, _| {
-        // Evicted at the latest when nothing else is left.
-        cache.insert(2, 2);
-        cache.pin(&2);
-        cache.insert(3, 3);
-    },
-];
-
-#[test]
-fn an_entry_invalidated_by_tag_is_announced_as_such_however_it_leaves() {
-    for (number, end) in ENDS.iter().enumerate() {
-        let (cache, clock, events) = cache();
-        cache.insert_with(1, 100, Lifetime::ttl(5 * MS).tag("a"));
-        cache.invalidate_tag("a");
-        end(&cache, &clock);
-        if number == 4 {
-            // As a pass of the driver that has no budget left for the sweep, or an insertion.
-            cache.advance(cache.now(), 1);
-        }
-        balanced(&cache, &events);
-        let heard = events.lock().expect("unpoisoned");
-        let first = heard.iter().find(|event| event.1 == 100).copied();
-        assert_eq!(first, Some((1, 100, RemovalCause::Invalidated)), "{number}");
-        drop(heard);
-        let stats = cache.stats();
-        assert_eq!((stats.expirations, stats.evictions), (0, 0), "{number}");
-    }
 }
 
 #[test]

@@ -8,28 +8,15 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
-use std::time::Duration;
 
 use tidewheel::{Builder, Cache, Compute, Driver, Loaded, OnFull, Removal};
 
-const MS: Duration = Duration::from_millis(1);
-
-use super::setups::full_at;
-
-/// The time-out for something that happens at once unless it never does.
-const LONG: Duration = Duration::from_secs(20);
+use crate::loading::{full_at, heard, until};
 
 /// The key whose removal makes the listener go on as the test wants.
 const CUE: u64 = 50;
 
 type Numbers = Cache<u64, u64>;
-
-fn heard<T>(from: &Receiver<T>, what: &str) -> T {
-    match from.recv_timeout(LONG) {
-        Ok(heard) => heard,
-        Err(_) => panic!("waited in vain until {what}"),
-    }
-}
 
 /// A cache whose listener, when it hears of the cue, says so and then calls `answer`.
 struct Stage {
@@ -356,16 +343,6 @@ impl Wake for Count {
 
 fn poll_once<F: Future>(future: F) -> Poll<F::Output> {
     pin!(future).poll(&mut Context::from_waker(Waker::noop()))
-}
-
-fn until(what: &str, holds: impl Fn() -> bool) {
-    for _ in 0..10_000 {
-        if holds() {
-            return;
-        }
-        thread::park_timeout(2 * MS);
-    }
-    panic!("waited in vain until {what}");
 }
 
 /// A cache that notes which threads call its listener.

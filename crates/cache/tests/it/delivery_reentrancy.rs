@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::pin;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::task::{Context, Waker};
 use std::thread;
@@ -13,10 +13,7 @@ use std::time::Duration;
 
 use tidewheel::{Builder, Cache, Driver, Removal, WeakCache};
 
-/// The time-out for something that happens at once unless it never does.
-const LONG: Duration = Duration::from_secs(20);
-
-use super::setups::full_at;
+use crate::loading::{full_at, heard};
 
 type Numbers = Cache<u64, u64>;
 
@@ -44,13 +41,6 @@ fn told_by(
 
 fn told(to: &Told) -> Vec<u64> {
     to.lock().expect("whole").clone()
-}
-
-fn heard<T>(from: &Receiver<T>, what: &str) -> T {
-    match from.recv_timeout(LONG) {
-        Ok(heard) => heard,
-        Err(_) => panic!("waited in vain until {what}"),
-    }
 }
 
 /// Runs `act` on a thread of its own; fails if that never ends.

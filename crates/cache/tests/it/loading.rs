@@ -1,9 +1,10 @@
-//! Helpers for tests of loads: caches on a clock moved by hand, loaders that fail or must not run.
+//! What several files of tests begin with: caches on a clock moved by hand, loaders that fail or
+//! must not run, waits for other threads.
 
 use std::sync::mpsc;
 use std::time::Duration;
 
-use tidewheel::{Builder, Cache, Driver, ManualClock};
+use tidewheel::{Builder, Cache, Driver, ManualClock, OnFull};
 
 /// The clock's tick.
 pub(crate) const MS: Duration = Duration::from_millis(1);
@@ -29,6 +30,24 @@ pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
         assert!(pause.is_err());
     }
     panic!("waited in vain until {what}");
+}
+
+/// Returns what another thread says; a panic if it says nothing.
+pub(crate) fn heard<T>(from: &mpsc::Receiver<T>, what: &str) -> T {
+    match from.recv_timeout(Duration::from_secs(20)) {
+        Ok(heard) => heard,
+        Err(_) => panic!("waited in vain until {what}"),
+    }
+}
+
+/// A cache whose writers wait while `limit` events are in the listener's queue.
+pub(crate) fn full_at(limit: usize) -> Builder<u64, u64> {
+    Cache::builder()
+        .max_capacity(1000)
+        .no_default_ttl()
+        .clock(ManualClock::new())
+        .driver(Driver::Manual)
+        .listener_queue(limit, OnFull::Wait)
 }
 
 /// A loader for what is there already.

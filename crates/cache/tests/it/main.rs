@@ -50,7 +50,6 @@ mod refused;
 mod revalidation;
 #[cfg(all(feature = "system", not(target_family = "wasm")))]
 mod runtimes;
-mod setups;
 #[cfg(not(target_family = "wasm"))]
 mod shared_driver;
 #[cfg(feature = "serde")]
