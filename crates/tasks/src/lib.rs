@@ -43,6 +43,7 @@
 //!   [refused](Task::unique_for).
 //! - **Long runs** learn that they were [cancelled](Run::cancelled), tell their
 //!   [progress](Run::progress), and leave a [result](Run::keep): [`TaskStore::look`] reads it.
+//! - **Parents** [wait](TaskStore::batch) until their children have ended.
 //! - **Bounded**: a worker holds so many claims and no more. Of the tasks that could be claimed,
 //!   those with a high [`Priority`] come first.
 //!
@@ -148,6 +149,7 @@ pub use shape::rhythm::Rhythm;
 pub use shape::task::{Due, Priority, Task};
 pub use shape::terms::Terms;
 pub use shape::timestamp::Timestamp;
+pub use shape::waits::Waits;
 pub use store::{Ask, Failure, TaskStore, Wake};
 pub use tidewheel_scheduler::{CatchUp, Clock, Error, ManualClock, SystemClock};
 pub use typed::codec::{Codec, Key};

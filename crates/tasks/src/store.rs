@@ -71,19 +71,43 @@ pub struct Failure {
     pub retry: Option<Due>,
     /// The error of the run.
     pub error: String,
+    /// False if the retry is no further attempt: the task had to wait, and did not run.
+    pub counts: bool,
 }
 
 impl Failure {
     /// The task runs again.
     pub fn retry(at: Due, error: impl Into<String>) -> Self {
-        let (retry, error) = (Some(at), error.into());
-        Self { retry, error }
+        let (retry, error, counts) = (Some(at), error.into(), true);
+        Self {
+            retry,
+            error,
+            counts,
+        }
     }
 
     /// The task is a dead letter. A periodic task goes on with its next run.
     pub fn dead(error: impl Into<String>) -> Self {
-        let (retry, error) = (None, error.into());
-        Self { retry, error }
+        let (retry, error, counts) = (None, error.into(), true);
+        Self {
+            retry,
+            error,
+            counts,
+        }
+    }
+
+    /// The task did not run, and is tried again: with the same attempt.
+    #[must_use]
+    pub fn put_off(at: Due) -> Self {
+        Self {
+            counts: false,
+            ..Self::retry(at, "it waits")
+        }
+    }
+
+    /// The number of the next attempt.
+    pub(crate) fn next_attempt(&self, attempt: u32) -> u32 {
+        attempt.saturating_add(u32::from(self.counts))
     }
 }
 
@@ -126,6 +150,34 @@ pub trait TaskStore: Send + Sync + 'static {
                 dues.push(self.schedule(task).await?);
             }
             Ok(dues)
+        }
+    }
+
+    /// Keeps a parent and its children: the parent, when it is due, [waits](Task::waits_for) until
+    /// all children have ended. If it says what it waits or [needs](Task::needs) itself, that
+    /// counts. They are kept as by [`schedule_many`](Self::schedule_many); after an error the same
+    /// call may be made again.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Refused`] also for more than 100 children, and for a periodic one.
+    fn batch(
+        &self,
+        parent: Task,
+        children: Vec<Task>,
+    ) -> impl Future<Output = Result<Vec<Timestamp>, StoreError>> + Send {
+        async move {
+            if children.iter().any(|child| child.terms.rhythm.is_some()) {
+                return Err(StoreError::refused("a periodic task does not end"));
+            }
+            let ids = children.iter().map(|child| child.id.clone());
+            let parent = match parent.terms.waits {
+                None => parent.waits_for(ids.collect::<Vec<_>>()),
+                Some(_) => parent,
+            };
+            let mut tasks = children;
+            tasks.push(parent);
+            self.schedule_many(tasks).await
         }
     }
 

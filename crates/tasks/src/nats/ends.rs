@@ -41,7 +41,7 @@ impl Inner {
         match failure.retry {
             Some(due) => {
                 let mut order = Order::of_claim(claim);
-                (order.due, order.attempt) = (due.at(now), claim.attempt.saturating_add(1));
+                (order.due, order.attempt) = (due.at(now), failure.next_attempt(claim.attempt));
                 self.end(claim, None, Some(self.next(claim, &order, now)))
                     .await
             }

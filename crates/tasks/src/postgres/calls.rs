@@ -107,7 +107,8 @@ impl TaskStore for PostgresStore {
         let rows = match failure.retry {
             Some(due) => {
                 let When { wait, at } = When::of(due);
-                let parameters: Parameters<'_> = &[&self.space, &ids, &fences, &wait, &at];
+                let more = i32::from(failure.counts);
+                let parameters: Parameters<'_> = &[&self.space, &ids, &fences, &wait, &at, &more];
                 self.query(StatementName::Retry, parameters).await?
             }
             None => {

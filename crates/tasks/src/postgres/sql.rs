@@ -250,12 +250,12 @@ back AS (
 )"
 );
 
-/// And wait, point in time.
+/// And wait, point in time, and how many attempts that makes more.
 pub(super) const RETRY: &str = about_claims!(
     "
 again AS (
     UPDATE tidewheel_tasks AS t SET
-        due = COALESCE($5::bigint, tidewheel_after($4::bigint)), attempt = attempt + 1,
+        due = COALESCE($5::bigint, tidewheel_after($4::bigint)), attempt = attempt + $6,
         progress = NULL, fence = NULL, held_until = NULL, held_by = NULL
     FROM mine WHERE t.queue = mine.queue AND t.id = mine.id
 )"

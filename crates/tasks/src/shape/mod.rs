@@ -19,3 +19,4 @@ pub(crate) mod sum;
 pub(crate) mod task;
 pub(crate) mod terms;
 pub(crate) mod timestamp;
+pub(crate) mod waits;

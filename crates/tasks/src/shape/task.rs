@@ -10,6 +10,7 @@ use crate::shape::queue::check_queue;
 use crate::shape::rhythm::Rhythm;
 use crate::shape::terms::Terms;
 use crate::shape::timestamp::{LATEST, Timestamp};
+use crate::shape::waits::Waits;
 
 /// Bytes that an id may have.
 const ID_MAX: usize = 200;
@@ -238,6 +239,27 @@ impl Task {
         self
     }
 
+    /// Lets it wait, when it is due, until other tasks have ended: 100 at most. One has ended when
+    /// it is not pending and not claimed any more, so also if it was cancelled, is a dead letter,
+    /// or never was there. See [`batch`](crate::TaskStore::batch).
+    ///
+    /// Its worker looks for them one after another, and puts it off as long as one is there: by an
+    /// eighth of the time that it has waited, a quarter of a second at least and 30 seconds at
+    /// most. So it begins late by that. What is periodic cannot wait.
+    #[must_use]
+    pub fn waits_for(mut self, ids: impl IntoIterator<Item: Into<String>>) -> Self {
+        self.terms.waits = Some(Waits::new(ids, false));
+        self
+    }
+
+    /// Waits as [`waits_for`](Self::waits_for) does, and becomes a dead letter without a run if one
+    /// of the others is a dead letter then.
+    #[must_use]
+    pub fn needs(mut self, ids: impl IntoIterator<Item: Into<String>>) -> Self {
+        self.terms.waits = Some(Waits::new(ids, true));
+        self
+    }
+
     /// Checks that stores take it: 1 to 200 bytes of id, 900,000 of payload, a period of a
     /// millisecond or more, 64 bytes of queue, a year of being unique
     /// and of keeping results.
@@ -257,6 +279,12 @@ impl Task {
             .is_some_and(|period| period.as_millis() == 0)
         {
             return Err(StoreError::refused("a period is a millisecond at least"));
+        }
+        if let Some(waits) = &self.terms.waits {
+            waits.check()?;
+            if self.terms.rhythm.is_some() {
+                return Err(StoreError::refused("a periodic task waits for none"));
+            }
         }
         let times = [self.terms.unique_for, self.terms.keep_result];
         if times.into_iter().flatten().any(|time| time > TIME_MAX) {

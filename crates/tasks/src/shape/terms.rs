@@ -10,6 +10,7 @@ use tidewheel_scheduler::CatchUp;
 
 use crate::shape::rhythm::Rhythm;
 use crate::shape::timestamp::Timestamp;
+use crate::shape::waits::Waits;
 
 /// What a task says beside its time, its payload and its priority.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -25,6 +26,8 @@ pub struct Terms {
     pub unique_for: Option<Duration>,
     /// For how long the result of a run is kept, in whole milliseconds.
     pub keep_result: Option<Duration>,
+    /// The tasks that it waits for.
+    pub waits: Option<Waits>,
     /// The text that this program cannot read.
     unread: Option<Unread>,
 }
@@ -64,6 +67,10 @@ impl Terms {
         match name {
             "queue" => {
                 value.clone_into(&mut self.queue);
+                Ok(())
+            }
+            "waits" | "needs" => {
+                self.waits = Some(Waits::read(value, name == "needs"));
                 Ok(())
             }
             "catch-up" => {
@@ -130,7 +137,8 @@ impl Terms {
         let ms =
             |name, time: Option<Duration>| time.map(|time| format!("{name}={}", time.as_millis()));
         let (unique, keep) = (ms("unique", self.unique_for), ms("keep", self.keep_result));
-        let lines = [queue, unique, keep, rhythm, catch_up];
+        let waits = self.waits.as_ref().map(Waits::line);
+        let lines = [queue, unique, keep, waits, rhythm, catch_up];
         lines.into_iter().flatten().collect::<Vec<_>>().join("\n")
     }
 

@@ -112,7 +112,7 @@ impl Table {
         };
         match failure.retry {
             Some(due) => {
-                let (due, attempt) = (due.at(now), row.attempt.saturating_add(1));
+                let (due, attempt) = (due.at(now), failure.next_attempt(row.attempt));
                 self.put(
                     id,
                     Row {

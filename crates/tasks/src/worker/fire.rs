@@ -10,6 +10,7 @@ use super::ends::Slot;
 use super::run::Run;
 use super::shared::{Shared, Wheel};
 use super::stats::count;
+use super::waits::Turn;
 use crate::shape::claim::{Claim, Verdict};
 use crate::store::TaskStore;
 use crate::wait::wait_for;
@@ -69,7 +70,16 @@ impl<S: TaskStore> Shared<S> {
             }
             // Somebody else may have run it, under a higher fence.
             None if !is_sure => self.file(wheel, key, ASK_AGAIN),
-            _ => self.begin(key, claim),
+            _ => match self.turn_of(&claim) {
+                Turn::Now => self.begin(key, claim),
+                Turn::Later => drop(self.held().remove(key)),
+                Turn::Unknown => self.file(wheel, key, ASK_AGAIN),
+                Turn::Never(outcome) => {
+                    if self.held().begin(key, self.clock.now()) {
+                        Slot::new(Arc::clone(self) as _, key).of(|| outcome);
+                    }
+                }
+            },
         }
     }
 

@@ -22,6 +22,7 @@ pub(crate) mod run;
 mod settings;
 mod shared;
 pub(crate) mod stats;
+mod waits;
 
 use std::fmt;
 use std::sync::Arc;

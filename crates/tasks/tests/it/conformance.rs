@@ -58,6 +58,7 @@ pub(crate) fn suite(store: &impl TaskStore, lease: Duration, pass: Pass<'_>) {
     suite.a_look_says_where_a_task_is_and_what_it_has_left();
     suite.progress_goes_with_its_attempt();
     suite.a_result_is_kept_for_a_time();
+    suite.what_is_put_off_keeps_its_attempt_and_whom_it_waits_for();
     suite.lists_and_counts_say_what_is_there();
     suite.any_name_of_a_queue_is_kept_or_refused();
     suite.any_id_and_payload_comes_back();

@@ -729,3 +729,57 @@ fn a_worker_that_drains_runs_what_is_due_and_gives_back_the_rest() {
     assert_eq!((stopped.left, stopped.released), (0, 1));
     assert_eq!((names(&ran).len(), store.len()), (3, 1));
 }
+
+#[test]
+fn a_parent_runs_when_its_children_have_ended() {
+    let (clock, store) = engine();
+    let ran = Ran::default();
+    let note = noting(&ran);
+    let builder = Worker::builder(Arc::clone(&store)).retry(Retry::default().attempts(1));
+    let worker = builder.manual(&clock, move |run| {
+        note(run);
+        match run.id() {
+            "dies" => Outcome::failed("no"),
+            _ => Outcome::Done,
+        }
+    });
+    let worker = worker.expect("a worker");
+    let turns = |count: u64| {
+        for _ in 0..count {
+            worker.turn();
+            clock.advance(MS(50));
+        }
+    };
+    let children = || {
+        ["a", "dies", "c\nd"]
+            .map(|id| Task::new(id, "").after(MS(900)))
+            .to_vec()
+    };
+    let parent = Task::new("parent", "");
+    assert_eq!(
+        wait(store.batch(parent, children())).map(|dues| dues.len()),
+        Ok(4)
+    );
+    turns(16);
+    assert_eq!(names(&ran), [""; 0]);
+    turns(20);
+    let so_far = std::mem::take(&mut *ran.lock().expect("no panic"));
+    assert_eq!(
+        (so_far.len(), so_far.last()),
+        (4, Some(&("parent".to_owned(), 1)))
+    );
+    assert_eq!(wait(store.remove_dead("dies")), Ok(true));
+    // It needs all of them, and one is dead.
+    let parent = Task::new("parent", "").needs(["a", "dies", "c\nd"]);
+    assert!(wait(store.batch(parent, children())).is_ok());
+    turns(36);
+    assert_eq!(names(&ran).len(), 3);
+    let letters = wait(store.dead_letters(9)).expect("letters");
+    let ids: Vec<_> = letters.iter().map(|letter| &*letter.id).collect();
+    assert_eq!(ids, ["dies", "parent"]);
+    let periodic = vec![Task::new("tick", "").every(MS(1000))];
+    assert!(wait(store.batch(Task::new("parent", ""), periodic)).is_err());
+    let many = (0..101).map(|n| Task::new(format!("{n}"), ""));
+    assert!(wait(store.batch(Task::new("parent", ""), many.collect())).is_err());
+    assert!(store.is_empty());
+}

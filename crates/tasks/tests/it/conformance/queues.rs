@@ -198,6 +198,29 @@ impl<S: TaskStore> Suite<'_, S> {
         self.claims_nothing();
     }
 
+    pub(super) fn what_is_put_off_keeps_its_attempt_and_whom_it_waits_for(&self) {
+        let parent = Task::new("parent", "payload").needs(["a b", "c\nd"]);
+        let children = vec![Task::new("a b", "").after(MS(60_000))];
+        let dues = wait(self.store.batch(parent.clone(), children)).expect("scheduled");
+        assert_eq!(dues.len(), 2);
+        let first = self.claim("parent");
+        assert_eq!(first.terms, parent.terms);
+        assert!(self.fails(&first, Failure::put_off(Due::After(MS(400)))));
+        self.claims_nothing();
+        let second = self.claim("parent");
+        assert_eq!((second.attempt, second.began), (1, first.due));
+        assert_eq!(
+            (&second.terms, &*second.payload),
+            (&parent.terms, &b"payload"[..])
+        );
+        assert!(self.fails(&second, Failure::retry(Due::After(MS(0)), "busy")));
+        let third = self.claim("parent");
+        assert_eq!(third.attempt, 2);
+        assert!(self.is_done(&third));
+        assert_eq!(wait(self.store.cancel("a b")), Ok(true));
+        self.claims_nothing();
+    }
+
     pub(super) fn any_name_of_a_queue_is_kept_or_refused(&self) {
         for queue in ["a.b", "*", ">", "ä 漢=%41-1", "'; --", "-", &"x".repeat(64)] {
             self.schedule(Task::new("named", "").queue(queue));

@@ -1,0 +1,77 @@
+//! A task that waits for others: a parent, and its children.
+
+use crate::shape::error::StoreError;
+use crate::shape::task::check_id;
+
+/// Children that a task may have.
+const CHILDREN_MAX: usize = 100;
+
+/// The tasks that a task waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Waits {
+    /// Their ids: 100 at most.
+    pub ids: Vec<String>,
+    /// True if it becomes a dead letter as soon as one of them is; otherwise that one has ended,
+    /// too.
+    pub needs_all: bool,
+}
+
+impl Waits {
+    /// Waits for these tasks to end.
+    pub(crate) fn new(ids: impl IntoIterator<Item: Into<String>>, needs_all: bool) -> Self {
+        let ids = ids.into_iter().map(Into::into).collect();
+        Self { ids, needs_all }
+    }
+
+    pub(crate) fn check(&self) -> Result<(), StoreError> {
+        if self.ids.len() > CHILDREN_MAX {
+            return Err(StoreError::refused("a task waits for 100 others at most"));
+        }
+        self.ids.iter().try_for_each(|id| check_id(id))
+    }
+
+    /// The line by which stores keep it.
+    pub(crate) fn line(&self) -> String {
+        let ids: Vec<_> = self.ids.iter().map(|id| escaped(id)).collect();
+        let name = if self.needs_all { "needs" } else { "waits" };
+        format!("{name}={}", ids.join(" "))
+    }
+
+    /// Reads the value of such a line.
+    pub(crate) fn read(value: &str, needs_all: bool) -> Self {
+        let ids = value.split(' ').filter(|id| !id.is_empty()).map(unescaped);
+        Self::new(ids, needs_all)
+    }
+}
+
+/// The characters that would end a line or an id, and what is written for them.
+const ESCAPES: [(char, &str); 4] = [('%', "%25"), (' ', "%20"), ('\n', "%0A"), ('\r', "%0D")];
+
+fn escaped(id: &str) -> String {
+    let escapes = ESCAPES.into_iter();
+    escapes.fold(id.to_owned(), |id, (letter, code)| id.replace(letter, code))
+}
+
+fn unescaped(id: &str) -> String {
+    let escapes = ESCAPES.into_iter().rev();
+    escapes.fold(id.to_owned(), |id, (letter, code)| {
+        id.replace(code, letter.encode_utf8(&mut [0; 4]))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_ids_come_back_from_the_line() {
+        for needs_all in [false, true] {
+            let waits = Waits::new(["a b", "%20", "a\nb\r", "%250A"], needs_all);
+            let line = waits.line();
+            let value = line.split_once('=').map_or("", |(_, value)| value);
+            assert_eq!(line.lines().count(), 1);
+            assert_eq!(Waits::read(value, needs_all), waits);
+        }
+    }
+}
