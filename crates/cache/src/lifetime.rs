@@ -106,6 +106,18 @@ impl Lifetime {
     /// [`Builder::refresh_after`](crate::Builder::refresh_after). It belongs to the value: neither
     /// reads nor [`Cache::expire`](crate::Cache::expire) or
     /// [`Cache::persist`](crate::Cache::persist) move it, and an entry without an end has it too.
+    ///
+    /// It is HTTP's `stale-while-revalidate` (RFC 5861), counted from the other end:
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tidewheel::Lifetime;
+    ///
+    /// // Cache-Control: max-age=600, stale-while-revalidate=30
+    /// let page = Lifetime::ttl(Duration::from_secs(630)).fresh_for(Duration::from_secs(600));
+    /// # let _ = page;
+    /// ```
+    #[doc(alias = "stale_while_revalidate", alias = "stale-while-revalidate")]
     #[must_use]
     pub fn fresh_for(mut self, fresh_for: Duration) -> Self {
         self.fresh_for = Some(fresh_for);

@@ -27,6 +27,7 @@ pub enum RemovalCause {
 
 impl RemovalCause {
     /// Returns whether the cache itself removed the entry, and no caller did.
+    #[doc(alias = "was_evicted")]
     #[must_use]
     pub fn is_automatic(self) -> bool {
         matches!(self, Self::Expired | Self::Evicted)

@@ -84,7 +84,10 @@ fn what_is_dead_is_shown_and_tried_again() {
 
     let output = file.call(&["cancel", "mail-7", "mail-9"]);
     assert_eq!(output.status.code(), Some(1));
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "mail-7: done\n");
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        "mail-7: cancelled\n"
+    );
     assert_eq!(
         String::from_utf8_lossy(&output.stderr),
         "mail-9: it is not there\n"

@@ -124,7 +124,13 @@ impl<K, V, S> Builder<K, V, S> {
     /// weight. It must be at least 1. With several shards the cache may evict a little earlier,
     /// with up to one per cent still free: a shard borrows in portions, and one may lack what
     /// another has not used yet.
-    #[doc(alias = "maximumSize", alias = "maximumWeight", alias = "maximum_size")]
+    #[doc(
+        alias = "maximumSize",
+        alias = "maximumWeight",
+        alias = "maximum_size",
+        alias = "initial_capacity",
+        alias = "eviction_policy"
+    )]
     #[must_use]
     pub fn max_capacity(mut self, capacity: u64) -> Self {
         self.capacity = Some(Some(capacity));
@@ -569,6 +575,7 @@ where
     /// ([`listener_queue`](Self::listener_queue)), the driver removes nothing more until there is
     /// room (what is due stays in memory, and invisible), and the events that callers cause are
     /// dropped and counted: see [`OnFull::Wait`].
+    #[doc(alias = "async_eviction_listener")]
     #[must_use]
     pub fn eviction_listener_async<F>(
         mut self,

@@ -114,6 +114,7 @@ impl<K: Hash + Eq, V: Clone, S: BuildHasher> Cache<K, V, S> {
 impl<'a, K: Hash + Eq, V: Clone, S: BuildHasher, Q: KeyForm<K>> Entry<'a, K, V, S, Q> {
     /// The value; if there is none, this one, which is stored. (It is returned all the same if it
     /// is heavier than the whole capacity, or the cache is closed.)
+    #[doc(alias = "or_default", alias = "into_value")]
     pub fn or_insert(self, value: V) -> V {
         self.or_insert_with(|| value)
     }
@@ -178,7 +179,14 @@ impl<'a, K: Hash + Eq, V: Clone, S: BuildHasher, Q: KeyForm<K>> Entry<'a, K, V, 
     /// # Panics
     ///
     /// As [`Cache::update`].
-    #[doc(alias = "and_compute_with", alias = "and_upsert_with")]
+    #[doc(
+        alias = "and_compute_with",
+        alias = "and_upsert_with",
+        alias = "get_with_if",
+        alias = "or_insert_with_if",
+        alias = "or_optionally_insert_with",
+        alias = "or_try_insert_with"
+    )]
     pub fn compute(self, change: impl FnOnce(Option<&V>) -> Compute<V>) -> Option<V> {
         let inner = &self.cache.inner;
         let computed = inner.compute(self.key.into_key(), PutIf::NotInvalidated, change);

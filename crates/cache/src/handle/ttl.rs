@@ -14,7 +14,8 @@ use tidewheel_time::{Moment, ticks};
 
 /// # Time to live
 impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
-    /// Returns the time that a key has left.
+    /// Returns the time that a key has left. An end is a whole millisecond, rounded up: what is
+    /// left of a second may be up to 1.001 s.
     #[doc(alias = "getExpiresAfter")]
     pub fn ttl<Q>(&self, key: &Q) -> Ttl
     where

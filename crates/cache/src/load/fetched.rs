@@ -26,6 +26,7 @@ use std::sync::Arc;
 /// # Ok(())
 /// # }
 /// ```
+#[doc(alias = "is_fresh")]
 #[derive(Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Fetched<T, E = Infallible> {

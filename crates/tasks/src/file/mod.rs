@@ -43,6 +43,9 @@ const FENCES: u32 = 40;
 /// then it blocks the thread. While a transaction is on its way to the disk, further changes are
 /// collected, and go into the next one together.
 ///
+/// Claims are not written: they end with the process. Whoever opens the file after a crash can
+/// claim at once what was not done, with the attempts that it had.
+///
 /// ```
 /// use std::sync::Arc;
 /// use std::time::Duration;

@@ -117,10 +117,13 @@ pub(crate) async fn run<S: TaskStore>(command: Command, json: bool, store: S) ->
             printer.rows(letters.iter().map(shown::letter));
         }
         Command::Cancel { ids } => {
-            each(&mut printer, ids, async |id| store.cancel(id).await).await?;
+            each(&mut printer, "cancelled", ids, async |id| {
+                store.cancel(id).await
+            })
+            .await?;
         }
         Command::Run { ids } => {
-            each(&mut printer, ids, async |id| {
+            each(&mut printer, "due now", ids, async |id| {
                 store.reschedule(id, now).await
             })
             .await?;
@@ -130,10 +133,16 @@ pub(crate) async fn run<S: TaskStore>(command: Command, json: bool, store: S) ->
                 let letters = store.dead_letters(10_000).await?;
                 ids = letters.into_iter().map(|letter| letter.id).collect();
             }
-            each(&mut printer, ids, async |id| store.requeue(id, now).await).await?;
+            each(&mut printer, "pending again", ids, async |id| {
+                store.requeue(id, now).await
+            })
+            .await?;
         }
         Command::Remove { ids } => {
-            each(&mut printer, ids, async |id| store.remove_dead(id).await).await?;
+            each(&mut printer, "removed", ids, async |id| {
+                store.remove_dead(id).await
+            })
+            .await?;
         }
         Command::Queues => {
             let queues = store.queue_rules().await?;
@@ -161,12 +170,13 @@ pub(crate) async fn run<S: TaskStore>(command: Command, json: bool, store: S) ->
 
 async fn each(
     printer: &mut Printer,
+    is: &str,
     ids: Vec<String>,
     call: impl AsyncFn(&str) -> Result<bool, StoreError>,
 ) -> Result<()> {
     for id in ids {
         match call(&id).await? {
-            true => printer.done(&id),
+            true => printer.done(&id, is),
             false => printer.not_there(&id),
         }
     }

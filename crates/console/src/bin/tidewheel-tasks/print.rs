@@ -72,10 +72,10 @@ impl Printer {
         }
     }
 
-    pub(crate) fn done(&mut self, id: &str) {
+    pub(crate) fn done(&mut self, id: &str, is: &str) {
         match self.json {
             true => say(&serde_json::json!({ "id": id, "done": true }).to_string()),
-            false => say(&format!("{}: done", plain(id))),
+            false => say(&format!("{}: {is}", plain(id))),
         }
     }
 
