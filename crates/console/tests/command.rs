@@ -1,9 +1,12 @@
 //! The command, on a file.
 
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
+use serde_json::{Value, json};
 use tidewheel_tasks::{Ask, Failure, FileStore, Task, TaskStore, wait};
 
 struct File(PathBuf);
@@ -102,11 +105,58 @@ fn queues_are_paused_limited_and_resumed() {
     file.says(&["pause", "mails"]);
     file.says(&["limit", "mails", "3", "1000"]);
     let lines = file.says(&["queues", "--json"]);
-    let expected = r#"{"limit":{"period_ms":1000,"times":3},"paused":true,"queue":"mails"}"#;
-    assert_eq!(lines.trim_end(), expected);
+    let queue: Value = serde_json::from_str(&lines).expect("one line of JSON");
+    let limit = json!({ "times": 3, "period_ms": 1000 });
+    assert_eq!(
+        queue,
+        json!({ "queue": "mails", "paused": true, "limit": limit })
+    );
     file.says(&["resume", "mails"]);
     file.says(&["limit", "mails"]);
     assert_eq!(file.says(&["queues"]), "none\n");
+}
+
+/// A page elsewhere could give its own name the address of this machine.
+#[test]
+fn the_page_is_served_to_who_asks_for_this_host() {
+    let file = File::new("serve");
+    drop(file.open());
+    let store = format!("file:{}", file.0.display());
+    let mut server = Command::new(env!("CARGO_BIN_EXE_tidewheel-tasks"))
+        .args(["--store", &store, "serve", "--listen", "127.0.0.1:0"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("runs");
+    let mut address = String::new();
+    let output = server.stdout.take().expect("piped");
+    BufReader::new(output)
+        .read_line(&mut address)
+        .expect("says where it is");
+    let address = address
+        .trim()
+        .trim_start_matches("http://")
+        .trim_end_matches('/');
+    let ask = |host: &str| {
+        let mut socket = TcpStream::connect(address).expect("listens");
+        let request =
+            format!("GET /api/dead HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        socket.write_all(request.as_bytes()).expect("sent");
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).expect("answered");
+        answer
+    };
+    for (host, status) in [
+        (address, "HTTP/1.1 200"),
+        ("localhost:1", "HTTP/1.1 200"),
+        ("[::1]:1", "HTTP/1.1 200"),
+        ("tasks.example.org", "HTTP/1.1 421"),
+        ("127.0.0.1.example.org:80", "HTTP/1.1 421"),
+        ("", "HTTP/1.1 421"),
+    ] {
+        assert!(ask(host).starts_with(status), "{host}: {}", ask(host));
+    }
+    server.kill().expect("ends");
+    server.wait().expect("ended");
 }
 
 #[test]
