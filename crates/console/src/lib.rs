@@ -3,7 +3,8 @@
 //! letters tried again or removed, queues paused and resumed.
 //!
 //! It is an [`axum::Router`], to be mounted in a service of yours, behind whatever decides who may
-//! come in: whoever can open the page can do all that it does.
+//! come in: whoever can open the page can do all that it does. A call of a file's store blocks its
+//! thread until the disk has it, and so does a request here.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -32,7 +33,7 @@
 //! | `GET /api/dead?most=` | dead letters, 100 unless told otherwise, 10,000 at most |
 //! | `GET /api/task?id=` | one task |
 //! | `GET /api/tasks?state=&queue=&after=&most=` | a page of those in a state (`pending` unless told otherwise, `claimed`, `done`, `dead`) |
-//! | `GET /api/counts` | how much each queue has, by state: asked each 10 s, since it costs by the number of tasks |
+//! | `GET /api/counts` | how much each queue has, by state: the page asks each 30 s, since it may cost by the number of tasks |
 //! | `POST /api/cancel?id=`, `/api/run?id=` | ends a task; makes it due now |
 //! | `POST /api/requeue?id=`, `/api/remove?id=` | tries a dead letter again; removes it |
 //! | `POST /api/pause?queue=`, `/api/resume?queue=` | pauses a queue; resumes it |

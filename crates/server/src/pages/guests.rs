@@ -26,7 +26,7 @@ pub(super) enum Stage {
 pub(super) struct Guest {
     stage: Mutex<Stage>,
     leave: Notify,
-    /// What its user must go on to be allowed.
+    /// The rights that its user must keep.
     rights: Mutex<Option<Rights>>,
 }
 

@@ -1,4 +1,4 @@
-//! What the user of a request must go on to be allowed, as long as the request is answered.
+//! The rights that the user of a request must keep as long as the request is answered.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::users::{User, Users};
 /// A call, as words.
 pub(super) type Call<'a> = &'a [&'a [u8]];
 
-/// Who asks, and the calls that show what is answered.
+/// The user that asks, and the calls that show what is answered.
 #[derive(Debug)]
 pub(super) struct Rights {
     credentials: Option<Credentials>,

@@ -58,7 +58,8 @@ pub(crate) struct Server {
     /// Where it listens.
     pub(crate) listeners: Vec<ListenerFacts>,
     pub(crate) tls_terms: TlsTerms,
-    /// Who reads or writes the file of users holds this, and waits for nothing but the disk then.
+    /// Held by a command that reads or writes the file of users. It waits for nothing but the disk
+    /// then.
     pub(crate) users_file: Mutex<()>,
     pub(crate) tls_counts: TlsCounts,
     /// Descriptors that are no connections.

@@ -49,7 +49,7 @@ impl Limited {
     }
 }
 
-/// What a queue's row says of its limit.
+/// The limit in a queue's row.
 struct State {
     now: Timestamp,
     /// `None` if nothing may be claimed of it.

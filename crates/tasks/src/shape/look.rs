@@ -1,4 +1,4 @@
-//! What a store says to somebody who looks at an id.
+//! A store's answer to somebody who looks at an id.
 
 use crate::shape::error::StoreError;
 use crate::shape::task::Priority;

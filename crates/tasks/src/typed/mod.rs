@@ -99,7 +99,7 @@ impl<K, V> Deref for Job<K, V> {
     }
 }
 
-/// What [`Jobs::look`] has found.
+/// A job as [`Jobs::look`] has found it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PendingJob<V> {

@@ -1,4 +1,4 @@
-//! What a program does around each run: before its handler, and when it has ended.
+//! A program's hooks around each run: before its handler, and when it has ended.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -6,7 +6,7 @@ use super::run::Run;
 use crate::shape::claim::Claim;
 use crate::shape::outcome::Outcome;
 
-/// What a program does around each run of a worker: measure, log, refuse. See
+/// A program's hooks around each run of a worker: measure, log, refuse. See
 /// [`WorkerBuilder::around`](crate::WorkerBuilder::around).
 ///
 /// ```

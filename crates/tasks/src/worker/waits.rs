@@ -15,7 +15,7 @@ use crate::wait::wait_for;
 const SHORTEST: Duration = Duration::from_millis(250);
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// Whether a claim may run.
+/// The answer to whether a claim may run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Turn {
     Now,

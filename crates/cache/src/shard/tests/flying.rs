@@ -204,7 +204,7 @@ impl World<'_> {
         }
     }
 
-    /// All who wait for one load look; the first of them is the one at `at`.
+    /// All look that wait for the same load as the one at `at`.
     pub(super) fn poll(&mut self, at: usize) {
         let Some(number) = self.waits.get(at).map(|wait| wait.number) else {
             return;
