@@ -5,11 +5,11 @@
 //! draws some entries at random. What is more urgent than the least urgent candidate becomes one.
 //! So a few visits know the most urgent keys of the whole shard, whatever its size:
 //!
-//! - A shard of 30,000 keys with deadlines has 230 candidates. 135 records or more are read for
+//! - A shard of 30,000 keys with deadlines has 230 candidates. 150 records or more are read for
 //!   each victim, so all of them are read before more keys are evicted than are known. Until all
 //!   were read once, 1,020 are read for each, for fewer candidates.
-//! - A record says before which tick its key is not due. Most are not urgent enough by that alone,
-//!   and no key is looked at.
+//! - The place of a record says before which tick its key is not due. Most are not urgent enough by
+//!   that alone, and no key is looked at.
 //!
 //! A key that is given a near deadline becomes a candidate at once.
 //!
@@ -51,9 +51,9 @@ const FEWEST: usize = 128;
 const MOST: usize = 1_024;
 const FIRST: usize = 64;
 
-/// The most chunks of 15 timer records that are read for one victim: enough for a million keys with
+/// The most chunks of 30 timer records that are read for one victim: enough for a million keys with
 /// deadlines in a shard.
-const CHUNKS_MAX: u32 = 68;
+const CHUNKS_MAX: u32 = 34;
 
 /// Chunks that are read at a time, as long as not all were read once.
 const FIRST_CHUNKS: u32 = CHUNKS_MAX;
@@ -214,7 +214,7 @@ mod tests {
     fn all_records_are_read_before_the_candidates_are_used_up() {
         for timed in [1, 100, 3_000, 100_000, 1_000_000] {
             let candidates = of(Policy::VolatileTtl, timed);
-            let chunks = (timed / 15) as u32;
+            let chunks = (timed / 30) as u32;
             let read = candidates.chunks_to_read(chunks) as usize;
             assert!(read * candidates.most >= chunks as usize, "{timed}");
         }

@@ -150,8 +150,8 @@ pub(crate) struct VictimChoice {
     pub(crate) samples: u32,
 }
 
-/// Chunks of 15 timer records that are looked at for one victim when few keys have deadlines.
-const CHUNKS: u32 = 64;
+/// Chunks of 30 timer records that are looked at for one victim when few keys have deadlines.
+const CHUNKS: u32 = 32;
 
 /// The most samples that a configuration can ask for.
 const SAMPLES_MAX: u32 = 64;

@@ -3,15 +3,18 @@
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 
-use crate::pool::{NIL, Pool, Record, Taken};
-use crate::queue::{Span, Timer, Timers};
+use crate::pool::{NIL, Pool};
+use crate::queue::{BATCH_MAX, Span, Timer, Timers};
 use crate::ring::{Ring, SLOTS};
 
 /// Levels of 8 bits that cover a `u64`.
 pub(crate) const LEVELS: usize = 8;
 
-/// Up to this level a record's 32 bits tell its whole tick.
-pub(crate) const LEVEL_EXACT: usize = 4;
+/// Records a chunk holds: they are handed out together.
+pub(crate) const CHUNK_RECORDS: usize = BATCH_MAX;
+
+/// Records that were taken out of a slot: the ids of their timers.
+pub(crate) type Taken = crate::pool::Taken<u32, CHUNK_RECORDS>;
 
 /// Records per tick at which a large coming slot is split; sets how early its wake-ups begin.
 pub const SPLIT_PER_TICK: u32 = 256;
@@ -23,7 +26,7 @@ const LOOKED_AT_MAX: u32 = 1_024;
 #[derive(Debug)]
 pub(crate) struct Levels {
     pub(crate) rings: [Option<Box<Ring>>; LEVELS],
-    pub(crate) pool: Pool,
+    pub(crate) pool: Pool<u32, CHUNK_RECORDS>,
     /// The position: every tick before it is done with.
     pub(crate) elapsed: u64,
     /// No occupied slot starts before this; `u64::MAX` may also mean that nothing is filed.
@@ -69,10 +72,9 @@ impl Levels {
         level
     }
 
-    /// Files a record under `tick`.
+    /// Files a record of a timer under `tick`, which is not before the position.
     #[inline]
-    pub(crate) fn file(&mut self, tick: u64, record: Record) {
-        let tick = tick.max(self.elapsed);
+    pub(crate) fn file(&mut self, tick: u64, id: u32) {
         let level = self.level_of(tick);
         let shift = 8 * level;
         let slot = (tick >> shift) as usize % SLOTS;
@@ -80,7 +82,8 @@ impl Levels {
             Some(ring) => ring,
             none => none.insert(new_ring()),
         };
-        self.pool.push(&mut ring.heads[slot], record);
+        self.pool
+            .push(&mut ring.heads[slot], chain(level, slot), id);
         ring.added(slot);
         self.records += 1;
         self.next = self.next.min((tick >> shift) << shift);
@@ -149,7 +152,7 @@ impl Levels {
     }
 
     /// The records of the slot of a level that starts at `start`.
-    pub(crate) fn records_of(&self, level: usize, start: u64) -> impl Iterator<Item = Record> + '_ {
+    pub(crate) fn records_of(&self, level: usize, start: u64) -> impl Iterator<Item = u32> + '_ {
         let slot = (start >> (8 * level)) as usize % SLOTS;
         let head = self.rings[level]
             .as_ref()
@@ -157,9 +160,16 @@ impl Levels {
         self.pool.records_of(head)
     }
 
-    /// Shows what is filed, slot by slot. A slot that has an edge in it is shown record by record,
-    /// if those are not too many.
-    pub(crate) fn spans(&self, now: u64, edges: &[u64], mut show: impl FnMut(Span)) {
+    /// Shows what is filed, slot by slot. Of a slot that has an edge in it the timers are asked, if
+    /// they are not too many. One that has moved out of the slot, or is gone, is shown at the end
+    /// of the slot that is nearer.
+    pub(crate) fn spans<T: Timers>(
+        &self,
+        timers: &T,
+        now: u64,
+        edges: &[u64],
+        mut show: impl FnMut(Span),
+    ) {
         for (level, ring) in self.rings.iter().enumerate() {
             let Some(ring) = ring else { continue };
             let at = self.elapsed >> (8 * level);
@@ -173,18 +183,31 @@ impl Levels {
                         last: last.saturating_sub(now),
                         count: count.into(),
                     };
-                    let looks = level <= LEVEL_EXACT && count <= LOOKED_AT_MAX;
-                    if !looks || !span.has_edge(edges) {
+                    if count > LOOKED_AT_MAX || !span.has_edge(edges) {
                         show(span);
                         continue;
                     }
-                    for record in self.records_of(level, start) {
-                        let tick = start + (u64::from(record.tick) & (last - start));
+                    for id in self.records_of(level, start) {
+                        let deadline = timers.timer(id).map_or(start, |timer| timer.deadline);
+                        let tick = deadline.clamp(start, last);
                         show(Span::one(tick.saturating_sub(now)));
                     }
                 }
             }
         }
+    }
+
+    /// The records of `count` chunks from chunk `from` on: each with the first tick of the slot
+    /// that its chunk was made for. Some may be out of date.
+    pub(crate) fn records_near(&self, from: u32, count: u32) -> impl Iterator<Item = (u32, u64)> {
+        self.pool.chunks_near(from, count).flat_map(|chunk| {
+            let (level, slot) = (
+                usize::from(chunk.chain) / SLOTS,
+                usize::from(chunk.chain) % SLOTS,
+            );
+            let first = slot_start(self.elapsed, level, slot);
+            chunk.records().iter().map(move |id| (*id, first))
+        })
     }
 
     pub(crate) fn bytes(&self) -> usize {
@@ -210,18 +233,17 @@ impl Levels {
                     chunks += 1;
                     let chunk = self.pool.chunk(head);
                     assert!(!chunk.records().is_empty(), "an empty chunk is in a chain");
-                    for record in chunk.records() {
+                    for &id in chunk.records() {
                         count += 1;
-                        let timer = timers.timer(record.id);
-                        let Some(timer) = timer.filter(|t| is_live::<T>(t, record)) else {
+                        let Some(timer) = timers.timer(id) else {
                             continue;
                         };
+                        if !may_be_live::<T>(timer, self.elapsed, level, start) {
+                            continue;
+                        }
                         live += 1;
-                        // A dead record may look alive when its 32 bits happen to be those of the
-                        // timer that has its id now; then the true one is there as well.
-                        let first = first_start
-                            .entry(record.id)
-                            .or_insert((start, timer.deadline));
+                        // Several records of a timer may look alive: one of them is in time.
+                        let first = first_start.entry(id).or_insert((start, timer.deadline));
                         first.0 = first.0.min(start);
                         assert!(
                             self.next <= timer.deadline.max(self.elapsed),
@@ -256,6 +278,11 @@ impl Levels {
     }
 }
 
+/// The name of a slot's chain.
+fn chain(level: usize, slot: usize) -> u16 {
+    (level * SLOTS + slot) as u16
+}
+
 /// Apart from where records are filed: it is made on the stack, which is touched for that.
 #[cold]
 #[inline(never)]
@@ -271,17 +298,58 @@ pub(crate) fn slot_start(elapsed: u64, level: usize, slot: usize) -> u64 {
     (at + distance as u64) << (8 * level)
 }
 
-/// The tick at which a record of a slot is met at the latest: there it fires, or it is filed again.
+/// Returns whether a slot's record of a timer may be the one under which the timer is registered,
+/// as far as the bits tell that the owner keeps of the registration. If it may be, the timer is met
+/// in time by this record alone: an earlier deadline is filed anew, since
+/// [`registered_tick`] is not before the slot.
 #[inline]
-pub(crate) fn met_at(level: usize, slot_start: u64, record: Record) -> u64 {
-    if level == 0 || level > LEVEL_EXACT {
-        return slot_start;
-    }
-    slot_start + u64::from(record.tick.wrapping_sub(slot_start as u32))
+pub(crate) fn may_be_live<T: Timers>(
+    timer: Timer,
+    elapsed: u64,
+    level: usize,
+    slot_start: u64,
+) -> bool {
+    // All ticks of a slot have these bits in common.
+    let common = u32::MAX.checked_shl(8 * level as u32).unwrap_or(0) & T::REGISTRATION_BITS;
+    let differs = (timer.registration ^ slot_start as u32) & common != 0;
+    !differs && (slot_start <= elapsed || registered_tick::<T>(timer, elapsed) >= slot_start)
 }
 
-/// Returns whether a record is the one under which its timer is registered.
+/// The full tick of a timer's registration if its bits tell; else one that is not before it.
 #[inline]
-pub(crate) fn is_live<T: Timers>(timer: &Timer, record: &Record) -> bool {
-    timer.registration == record.tick & T::REGISTRATION_BITS
+pub(crate) fn registered_tick<T: Timers>(timer: Timer, elapsed: u64) -> u64 {
+    if T::REGISTRATION_BITS != u32::MAX {
+        return latest_with(timer, T::REGISTRATION_BITS);
+    }
+    if timer.registration == timer.deadline as u32 {
+        return timer.deadline;
+    }
+    if timer.deadline.saturating_sub(elapsed) > u64::from(u32::MAX) {
+        // Several ticks have these 32 bits. The latest is the one that is safe to assume.
+        return timer.deadline;
+    }
+    let ahead = timer.registration.wrapping_sub(elapsed as u32);
+    elapsed.saturating_add(u64::from(ahead))
+}
+
+/// The latest tick that a timer may be registered under, of whose registration the owner keeps
+/// these `bits`: the latest one with these bits that is not after the deadline.
+#[inline]
+fn latest_with(timer: Timer, bits: u32) -> u64 {
+    let Timer {
+        deadline,
+        registration,
+    } = timer;
+    if bits == 0 {
+        return deadline;
+    }
+    // All ticks of a block have the same bits. So many blocks before the deadline's is the latest
+    // one with these.
+    let shift = bits.trailing_zeros();
+    let number = deadline >> shift;
+    let back = number.wrapping_sub(u64::from(registration >> shift)) & u64::from(bits >> shift);
+    let last = (1 << shift) - 1;
+    number
+        .checked_sub(back)
+        .map_or(deadline, |block| (block << shift | last).min(deadline))
 }

@@ -36,12 +36,13 @@
 //!
 //! # How it is built
 //!
-//! A queue owns *records*, which hold an id and 32 bits of a tick. The timers themselves belong to
-//! an owner, and a queue reaches them through the trait [`Timers`]. The store is such an owner: its
-//! entries hold their timers. [`TimerSet`] is a slab of timers for programs without such entries.
+//! A queue owns *records*: those of the wheel are a timer's id, in the slot of a tick. The timers
+//! themselves belong to an owner, and a queue reaches them through the trait [`Timers`]. The store
+//! is such an owner: its entries hold their timers. [`TimerSet`] is a slab of timers for programs
+//! without such entries.
 //!
 //! - `wheel.rs` has the picture of the wheel, its rule, and the life of a record. `levels.rs` and
-//!   `ring.rs` keep the records around the position, `pool.rs` gives them memory: chunks of 15
+//!   `ring.rs` keep the records around the position, `pool.rs` gives them memory: chunks of 30
 //!   records in two cache lines, in pages that go back.
 //! - `sweep.rs` drops dead records a few chunks at a time; `marks.rs` knows which ids a pass has
 //!   met.
@@ -54,8 +55,8 @@
 //!   line. When the wheel meets the record, it finds the later deadline and files the record again,
 //!   for 9,000.
 //! - *It is moved to 2,000.* A second record is filed, for 2,000, and the owner's *registration*
-//!   now says 2,000. The first record differs from the registration, so the wheel will know that it
-//!   is dead.
+//!   now says 2,000. The first record is in a slot without that tick, so the wheel will know that
+//!   it is dead.
 //! - *It is cancelled.* The wheel does nothing. Its record is dead too.
 //!
 //! **Invariant: nothing fires early.** A record is due when its timer's deadline is at or before
@@ -98,10 +99,9 @@ pub use bitset::BitSet;
 pub use levels::SPLIT_PER_TICK;
 #[cfg(feature = "others")]
 pub use others::{HashedWheel, IndexedHeap};
-pub use pool::FreedRecords;
-pub use queue::{Forecast, Progress, Span, Timer, TimerQueue, Timers, forecast_window};
+pub use queue::{BATCH_MAX, Forecast, Progress, Span, Timer, TimerQueue, Timers, forecast_window};
 #[cfg(feature = "set")]
 pub use set::TimerSet;
 #[cfg(feature = "set")]
 pub use slab::TimerId;
-pub use wheel::HierarchicalWheel;
+pub use wheel::{FreedRecords, HierarchicalWheel};

@@ -3,14 +3,14 @@
 //! A slot of a wheel is a chain of chunks:
 //!
 //! ```text
-//! slot → [ 7 records, room for 8 more ] → [ 15 records ] → [ 15 records ]
+//! slot → [ 7 records, room for 23 more ] → [ 30 records ] → [ 30 records ]
 //! ```
 //!
 //! Why chunks, and not a linked list with one node a record? Filing a record writes behind the one
-//! before it, to a cache line that is at hand. Moving a slot's records reads them in sequence.
-//! Firing a slot loads the timers of a chunk at once, since no load waits for another. A chunk is
-//! two cache lines (the pair that current x86 cores fetch together) and holds 15 records, so a
-//! record costs 8.53 bytes in a full chunk.
+//! before it, to a cache line that is at hand. Moving and firing a slot's records loads the timers
+//! of a chunk at once, since no load waits for another. A chunk is two cache lines (the pair that
+//! current x86 cores fetch together) and holds 30 ids, so a record costs 4.27 bytes in a full
+//! chunk.
 //!
 //! Chunks are in pages. New chunks come from the lowest page with room, empty pages go back to the
 //! allocator, and [`crate::HierarchicalWheel::maintain`] moves chunks to lower pages.
@@ -24,9 +24,6 @@ use crate::bitset::BitSet;
 /// "No chunk".
 pub(crate) const NIL: u32 = u32::MAX;
 
-/// Records a chunk holds.
-pub(crate) const CHUNK_RECORDS: usize = 15;
-
 /// Chunks a page holds: 8 KiB.
 const PAGE_CHUNKS: u32 = 64;
 
@@ -34,37 +31,36 @@ const PAGE_CHUNKS: u32 = 64;
 /// so that a queue of a few timers costs little.
 const FIRST_CHUNKS: u32 = 4;
 
-/// A timer's id and the low 32 bits of the tick that it is registered for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Record {
-    pub(crate) id: u32,
-    pub(crate) tick: u32,
-}
-
-/// Up to fifteen records and the chain's next (older) chunk.
+/// Up to `N` records, as many as two cache lines have room for, and the chain's next (older) chunk.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(128))]
-pub(crate) struct Chunk {
+pub(crate) struct Chunk<R, const N: usize> {
     pub(crate) next: u32,
-    len: u32,
-    records: [Record; CHUNK_RECORDS],
+    len: u16,
+    /// The chain that the chunk was made for, as its owner calls it.
+    pub(crate) chain: u16,
+    records: [R; N],
 }
 
-const EMPTY: Chunk = Chunk {
-    next: NIL,
-    len: 0,
-    records: [Record { id: 0, tick: 0 }; CHUNK_RECORDS],
-};
+impl<R: Copy + Default, const N: usize> Chunk<R, N> {
+    fn empty() -> Self {
+        const { assert!(size_of::<Self>() == 128, "two cache lines") };
+        Self {
+            next: NIL,
+            len: 0,
+            chain: 0,
+            records: [R::default(); N],
+        }
+    }
 
-impl Chunk {
-    pub(crate) fn records(&self) -> &[Record] {
+    pub(crate) fn records(&self) -> &[R] {
         &self.records[..self.len as usize]
     }
 }
 
 #[derive(Debug)]
-struct Page {
-    chunks: Box<[Chunk]>,
+struct Page<R, const N: usize> {
+    chunks: Box<[Chunk<R, N>]>,
     /// Head of the free chunks, linked through `next`.
     free: u32,
     used: u32,
@@ -72,8 +68,8 @@ struct Page {
 
 /// All chunks of one queue.
 #[derive(Debug)]
-pub(crate) struct Pool {
-    pages: Vec<Option<Page>>,
+pub(crate) struct Pool<R, const N: usize> {
+    pages: Vec<Option<Page<R, N>>>,
     /// Bit `p`: page `p` has a free chunk.
     open: BitSet,
     /// Bit `p`: there is no page `p`, though `p < pages.len()`.
@@ -83,16 +79,14 @@ pub(crate) struct Pool {
     chunks: usize,
     used: usize,
     /// Memory of freed pages, if frees are deferred.
-    freed: Vec<Box<[Chunk]>>,
+    freed: Freed<R, N>,
     defers_frees: bool,
 }
 
-/// Memory that a wheel no longer needs. Dropping it frees it.
-#[derive(Debug)]
-#[allow(dead_code, reason = "kept to be dropped")]
-pub struct FreedRecords(Vec<Box<[Chunk]>>);
+/// Chunks that a pool no longer needs.
+pub(crate) type Freed<R, const N: usize> = Vec<Box<[Chunk<R, N>]>>;
 
-impl Pool {
+impl<R: Copy + Default, const N: usize> Pool<R, N> {
     pub(crate) const fn new() -> Self {
         Self {
             pages: Vec::new(),
@@ -121,30 +115,31 @@ impl Pool {
     }
 
     #[inline]
-    pub(crate) fn take_freed(&mut self) -> Option<FreedRecords> {
-        (!self.freed.is_empty()).then(|| FreedRecords(core::mem::take(&mut self.freed)))
+    pub(crate) fn take_freed(&mut self) -> Option<Freed<R, N>> {
+        (!self.freed.is_empty()).then(|| core::mem::take(&mut self.freed))
     }
 
-    /// Puts a record at the head of the chain that starts at `head`.
+    /// Puts a record at the head of the chain that starts at `head` and is called `chain`.
     #[inline]
-    pub(crate) fn push(&mut self, head: &mut u32, record: Record) {
+    pub(crate) fn push(&mut self, head: &mut u32, chain: u16, record: R) {
         if *head != NIL {
             let chunk = self.chunk_mut(*head);
-            if (chunk.len as usize) < CHUNK_RECORDS {
+            if (chunk.len as usize) < N {
                 chunk.records[chunk.len as usize] = record;
                 chunk.len += 1;
                 return;
             }
         }
-        self.push_chunk(head, record);
+        self.push_chunk(head, chain, record);
     }
 
     #[cold]
-    fn push_chunk(&mut self, head: &mut u32, record: Record) {
+    fn push_chunk(&mut self, head: &mut u32, chain: u16, record: R) {
         let at = self.allocate();
         let next = *head;
         let chunk = self.chunk_mut(at);
         chunk.next = next;
+        chunk.chain = chain;
         chunk.len = 1;
         chunk.records[0] = record;
         *head = at;
@@ -152,18 +147,18 @@ impl Pool {
 
     /// Takes at most `limit` (> 0) records from the head chunk of a chain that is not empty.
     #[inline]
-    pub(crate) fn pop(&mut self, head: &mut u32, limit: u32) -> Taken {
+    pub(crate) fn pop(&mut self, head: &mut u32, limit: u32) -> Taken<R, N> {
         let at = *head;
         let chunk = self.chunk_mut(at);
-        let count = chunk.len.min(limit);
-        let start = (chunk.len - count) as usize;
+        let count = u32::from(chunk.len).min(limit);
+        let start = usize::from(chunk.len) - count as usize;
         let mut taken = Taken {
-            records: [Record::default(); CHUNK_RECORDS],
+            records: [R::default(); N],
             len: count as usize,
         };
         taken.records[..count as usize]
             .copy_from_slice(&chunk.records[start..start + count as usize]);
-        chunk.len -= count;
+        chunk.len -= count as u16;
         if chunk.len == 0 {
             *head = chunk.next;
             self.release(at);
@@ -172,7 +167,7 @@ impl Pool {
     }
 
     #[inline]
-    pub(crate) fn chunk(&self, at: u32) -> &Chunk {
+    pub(crate) fn chunk(&self, at: u32) -> &Chunk<R, N> {
         let page = self.pages[(at / PAGE_CHUNKS) as usize]
             .as_ref()
             .expect("chunk of a freed page");
@@ -180,7 +175,7 @@ impl Pool {
     }
 
     #[inline]
-    fn chunk_mut(&mut self, at: u32) -> &mut Chunk {
+    fn chunk_mut(&mut self, at: u32) -> &mut Chunk<R, N> {
         let page = self.pages[(at / PAGE_CHUNKS) as usize]
             .as_mut()
             .expect("chunk of a freed page");
@@ -196,21 +191,24 @@ impl Pool {
         }
     }
 
-    /// The records of `count` chunks from chunk `from` on; behind the last chunk comes the first
-    /// again. No chunk comes twice. A free chunk gives the records that it held last.
-    pub(crate) fn records_near(&self, from: u32, count: u32) -> impl Iterator<Item = Record> + '_ {
+    /// `count` chunks from chunk `from` on; behind the last one comes the first again. None comes
+    /// twice. A free chunk has the records that it held last.
+    pub(crate) fn chunks_near(
+        &self,
+        from: u32,
+        count: u32,
+    ) -> impl Iterator<Item = &Chunk<R, N>> + '_ {
         let end = self.end();
-        (0..count.min(end)).flat_map(move |i| {
+        (0..count.min(end)).filter_map(move |i| {
             let at = (u64::from(from) + u64::from(i)) % u64::from(end);
             let (page, chunk) = (at as u32 / PAGE_CHUNKS, at as u32 % PAGE_CHUNKS);
-            let page = self.pages[page as usize].as_ref();
-            let records = page.map(|page| page.chunks[chunk as usize].records());
-            records.unwrap_or_default().iter().copied()
+            let page = self.pages[page as usize].as_ref()?;
+            Some(&page.chunks[chunk as usize])
         })
     }
 
     /// The records of a chain, in the order in which they are taken out.
-    pub(crate) fn records_of(&self, head: u32) -> impl Iterator<Item = Record> + '_ {
+    pub(crate) fn records_of(&self, head: u32) -> impl Iterator<Item = R> + '_ {
         let chunk = |at: u32| (at != NIL).then_some(at);
         let chunks = core::iter::successors(chunk(head), move |at| chunk(self.chunk(*at).next));
         chunks.flat_map(|at| self.chunk(at).records().iter().rev().copied())
@@ -226,12 +224,12 @@ impl Pool {
     }
 
     /// Keeps the records of a chunk that `keep` wants; returns how many went.
-    pub(crate) fn retain(&mut self, at: u32, mut keep: impl FnMut(Record) -> bool) -> u32 {
+    pub(crate) fn retain(&mut self, at: u32, mut keep: impl FnMut(R) -> bool) -> u32 {
         let chunk = self.chunk_mut(at);
         // First ask about every record: an answer loads the record's timer, and so the cache misses
         // overlap. Then close the gaps without a branch, since the processor could not predict the
         // answers.
-        let mut wanted = [false; CHUNK_RECORDS];
+        let mut wanted = [false; N];
         for (wanted, &record) in wanted.iter_mut().zip(chunk.records()) {
             *wanted = keep(record);
         }
@@ -240,9 +238,9 @@ impl Pool {
             chunk.records[kept] = chunk.records[i];
             kept += usize::from(wanted);
         }
-        let gone = chunk.len - kept as u32;
-        chunk.len = kept as u32;
-        gone
+        let gone = usize::from(chunk.len) - kept;
+        chunk.len = kept as u16;
+        gone as u32
     }
 
     /// Moves the records of `from` into `into`, if all of them fit. Returns whether they did.
@@ -250,7 +248,7 @@ impl Pool {
         let source = *self.chunk(from);
         let target = self.chunk_mut(into);
         let (have, add) = (target.len as usize, source.len as usize);
-        if have + add > CHUNK_RECORDS {
+        if have + add > N {
             return false;
         }
         target.records[have..have + add].copy_from_slice(source.records());
@@ -306,8 +304,8 @@ impl Pool {
 
     /// Heap bytes held.
     pub(crate) fn bytes(&self) -> usize {
-        self.chunks * size_of::<Chunk>()
-            + self.pages.capacity() * size_of::<Option<Page>>()
+        self.chunks * size_of::<Chunk<R, N>>()
+            + self.pages.capacity() * size_of::<Option<Page<R, N>>>()
             + self.open.bytes()
             + self.holes.bytes()
     }
@@ -338,7 +336,7 @@ impl Pool {
         if old == PAGE_CHUNKS as usize {
             return None;
         }
-        let mut chunks = vec![EMPTY; 2 * old].into_boxed_slice();
+        let mut chunks = vec![Chunk::empty(); 2 * old].into_boxed_slice();
         chunks[..old].copy_from_slice(&page.chunks);
         link_free(&mut chunks[old..], old as u32);
         page.free = old as u32;
@@ -365,7 +363,7 @@ impl Pool {
             PAGE_CHUNKS
         };
         let base = index * PAGE_CHUNKS;
-        let mut chunks = vec![EMPTY; count as usize].into_boxed_slice();
+        let mut chunks = vec![Chunk::empty(); count as usize].into_boxed_slice();
         link_free(&mut chunks, base);
         let page = Some(Page {
             chunks,
@@ -386,7 +384,7 @@ impl Pool {
 }
 
 /// Makes a chain of free chunks, the first of which has the number `first`.
-fn link_free(chunks: &mut [Chunk], first: u32) {
+fn link_free<R, const N: usize>(chunks: &mut [Chunk<R, N>], first: u32) {
     let Some((_, linked)) = chunks.split_last_mut() else {
         return;
     };
@@ -397,13 +395,13 @@ fn link_free(chunks: &mut [Chunk], first: u32) {
 
 /// Records taken out of a chain.
 #[derive(Debug)]
-pub(crate) struct Taken {
-    records: [Record; CHUNK_RECORDS],
+pub(crate) struct Taken<R, const N: usize> {
+    records: [R; N],
     len: usize,
 }
 
-impl Taken {
-    pub(crate) fn records(&self) -> &[Record] {
+impl<R, const N: usize> Taken<R, N> {
+    pub(crate) fn records(&self) -> &[R] {
         &self.records[..self.len]
     }
 }

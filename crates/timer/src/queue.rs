@@ -110,6 +110,9 @@ impl Span {
     }
 }
 
+/// The most ids that a queue hands to a sink at once.
+pub const BATCH_MAX: usize = 30;
+
 /// A set of deadlines over timers that somebody else owns.
 ///
 /// Ids are the owner's. Time is an argument: the owner says what a tick is (a millisecond in
@@ -136,8 +139,9 @@ pub trait TimerQueue {
     /// call.
     fn cancel<T: Timers>(&mut self, timers: &mut T, id: u32, old: Timer);
 
-    /// Hands every timer with `deadline <= now` to `sink`, in batches of ids. The owner must clear
-    /// their timers inside the sink: their registrations mean nothing from then on.
+    /// Hands every timer with `deadline <= now` to `sink`, in batches of [`BATCH_MAX`] ids at most.
+    /// The owner must clear their timers inside the sink: their registrations mean nothing from
+    /// then on.
     ///
     /// `budget` bounds the records touched: fired, moved and dropped ones alike. Deadlines come in
     /// ascending order, also when the work is split over several calls.
@@ -160,12 +164,12 @@ pub trait TimerQueue {
     fn next_deadline(&self) -> Option<u64>;
 
     /// Shows the registered deadlines, seen from `now`. What lies around one of `edges`, in ticks
-    /// from now and ascending, is shown as exactly as is cheap.
-    fn spans(&self, now: u64, edges: &[u64], show: impl FnMut(Span));
+    /// from now and ascending, is shown as exactly as is cheap: for that, timers are looked at.
+    fn spans<T: Timers>(&self, timers: &T, now: u64, edges: &[u64], show: impl FnMut(Span));
 
     /// Adds them to the windows of `forecast`.
-    fn forecast(&self, now: u64, forecast: &mut Forecast) {
-        self.spans(now, &[], |span| span.spread(&EDGES, forecast));
+    fn forecast<T: Timers>(&self, timers: &T, now: u64, forecast: &mut Forecast) {
+        self.spans(timers, now, &[], |span| span.spread(&EDGES, forecast));
     }
 
     /// Does about `budget` units of tidying at most: drops dead records, closes gaps. Tells whether

@@ -165,7 +165,7 @@ impl<Q: TimerQueue> TimerSet<Q> {
     /// See [`TimerQueue::forecast`].
     pub fn forecast(&self, now: u64) -> Forecast {
         let mut forecast = [0; 65];
-        self.queue.forecast(now, &mut forecast);
+        self.queue.forecast(&self.slab, now, &mut forecast);
         forecast
     }
 

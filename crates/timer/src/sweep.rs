@@ -1,6 +1,6 @@
 //! The sweep: it goes through the wheel chunk by chunk, and drops dead records.
 
-use crate::levels::{LEVELS, Levels, is_live, met_at, slot_start};
+use crate::levels::{CHUNK_RECORDS, LEVELS, Levels, may_be_live, slot_start};
 use crate::marks::Marks;
 use crate::pool::{NIL, Pool};
 use crate::queue::Timers;
@@ -68,18 +68,18 @@ impl Sweep {
     }
 
     /// Sweeps one chunk, or goes on to the next slot with records: drops dead records, joins
-    /// half-empty chunks, moves chunks down. Returns how many records it has dropped.
-    pub(crate) fn step<T: Timers>(&mut self, levels: &mut Levels, timers: &T) -> usize {
+    /// half-empty chunks, moves chunks down.
+    pub(crate) fn step<T: Timers>(&mut self, levels: &mut Levels, timers: &T) {
         let (level, slot) = (self.level, self.slot);
         if level == LEVELS {
             self.restart();
-            return 0;
+            return;
         }
         let elapsed = levels.elapsed;
         let pool = &mut levels.pool;
         let Some(ring) = levels.rings[level].as_mut().filter(|ring| ring.records > 0) else {
             self.enter(level + 1, 0);
-            return 0;
+            return;
         };
         let head = &mut ring.heads[slot];
         let at = if self.previous == NIL {
@@ -89,22 +89,20 @@ impl Sweep {
         };
         if at == NIL {
             self.leave_slot(ring);
-            return 0;
+            return;
         }
         let first = slot_start(elapsed, level, slot);
-        let gone = pool.retain(at, |record| {
-            timers.timer(record.id).is_some_and(|timer| {
-                is_live::<T>(&timer, &record)
-                    && met_at(level, first, record) <= timer.deadline.max(elapsed)
-                    && self.kept.insert(record.id)
-            })
+        let gone = pool.retain(at, |id| {
+            timers
+                .timer(id)
+                .is_some_and(|timer| may_be_live::<T>(timer, elapsed, level, first))
+                && self.kept.insert(id)
         });
         self.previous = tidy_chunk(pool, head, self.previous, at);
         if gone > 0 {
             ring.removed(slot, gone);
             levels.records -= gone as usize;
         }
-        gone as usize
     }
 
     /// Goes on to the next slot worth a sweep: the next occupied one, or the next level's first.
@@ -125,7 +123,7 @@ impl Sweep {
 
 /// Joins a chunk to the one before it if both fit into one, or moves it down. Returns the chunk
 /// that now comes before the rest of the chain.
-fn tidy_chunk(pool: &mut Pool, head: &mut u32, previous: u32, at: u32) -> u32 {
+fn tidy_chunk(pool: &mut Pool<u32, CHUNK_RECORDS>, head: &mut u32, previous: u32, at: u32) -> u32 {
     let next = pool.chunk(at).next;
     let empty = pool.chunk(at).records().is_empty();
     if empty || previous != NIL && pool.merge(previous, at) {

@@ -33,23 +33,28 @@
 //!
 //! # The life of a record
 //!
-//! A record is eight bytes: the timer's id and the low 32 bits of a tick. The timer's owner keeps
-//! the same bits as the timer's *registration*. A record is alive if and only if it equals the
-//! registration.
+//! A record is four bytes: the timer's id. The slot that it lies in tells the rest. The timer's
+//! owner keeps the low 32 bits of the tick under which the timer was filed last, or some of them,
+//! as its *registration*. A record is dead if its slot has no tick with these bits.
 //!
 //! 1. *Insert* files a record for the deadline and registers the timer for it.
-//! 2. *Split* moves the record down, at most once for each level. Up to level 4 the record's 32
-//!    bits tell where to, so the timer is not looked at.
-//! 3. *Fire* meets the record at its tick and compares it with its timer. If the timer is due, it
-//!    goes to the caller. If the timer was moved later, a record for the new deadline is filed.
+//! 2. *Split* looks at the timer, and files the record again, for the deadline that the timer has
+//!    by then: at a lower level, unless the timer was moved far ahead. So a record moves at most
+//!    once for each level.
+//! 3. *Fire* meets the record at its tick. If its timer is due, that goes to the caller. If it was
+//!    moved later, a record for the new deadline is filed.
 //! 4. A record *dies* when its timer is cancelled, or moved earlier, in which case a second record
 //!    is filed. The wheel does nothing about a dead record until it meets it, and then drops it.
 //!
-//! Dead records are counted. When they outnumber the living ones, every insert and every
-//! [`maintain`](TimerQueue::maintain) *sweep* a few chunks of records: they drop the dead ones and
-//! free sparse pages. A dead record may look alive, because its id was given to another timer whose
-//! registration has the same bits. So a pass of the sweep keeps only one record of each timer: the
-//! first that looks alive and is met by the deadline.
+//! There are more records than timers by those that are dead. When they outnumber the timers, every
+//! insert and every [`maintain`](TimerQueue::maintain) *sweep* a few chunks of records: they drop
+//! the dead ones and free sparse pages.
+//!
+//! A dead record may look alive: its slot spans many ticks, and its id may have been given to
+//! another timer. That costs moves and memory, and nothing else. A timer is due when its deadline
+//! has passed, whichever record leads to it. A split registers the timer anew, so that its other
+//! record is the dead one. And a pass of the sweep keeps only one record of each timer, the first
+//! that looks alive: it is met by the deadline, or the wheel is told of an earlier one.
 //!
 //! # Invariants
 //!
@@ -67,8 +72,10 @@
 //! Sources: Varghese & Lauck, "Hashed and Hierarchical Timing Wheels" (1987), scheme 7. The doubled
 //! ring follows Erlang's two-wheel timer service, the chunks follow an MSD radix sort.
 
-use crate::levels::{LEVEL_EXACT, LEVELS, Levels, SPLIT_PER_TICK, is_live};
-use crate::pool::{CHUNK_RECORDS, FreedRecords, Record, Taken};
+use crate::levels::{
+    CHUNK_RECORDS, LEVELS, Levels, SPLIT_PER_TICK, Taken, may_be_live, registered_tick,
+};
+use crate::pool::Freed;
 use crate::queue::{Progress, Span, Timer, TimerQueue, Timers};
 use crate::ring::SLOTS;
 use crate::sweep::Sweep;
@@ -89,9 +96,15 @@ pub struct HierarchicalWheel {
     levels: Levels,
     /// The latest clock seen, never before the position.
     latest: u64,
-    dead: usize,
+    /// Timers that are pending. There is a record for each, and there are dead ones.
+    timers: usize,
     sweep: Sweep,
 }
+
+/// Memory that a wheel no longer needs. Dropping it frees it.
+#[derive(Debug)]
+#[allow(dead_code, reason = "kept to be dropped")]
+pub struct FreedRecords(Freed<u32, CHUNK_RECORDS>);
 
 impl HierarchicalWheel {
     /// An empty wheel that stands at `now`. Allocates nothing.
@@ -100,7 +113,7 @@ impl HierarchicalWheel {
         Self {
             levels: Levels::new(now),
             latest: now,
-            dead: 0,
+            timers: 0,
             sweep: Sweep::new(),
         }
     }
@@ -109,7 +122,11 @@ impl HierarchicalWheel {
     /// behind.
     #[must_use]
     pub fn dead(&self) -> usize {
-        self.dead
+        debug_assert!(
+            self.timers <= self.levels.records,
+            "a timer without a record"
+        );
+        self.levels.records.saturating_sub(self.timers)
     }
 
     /// Records filed at each level, dead ones included; a slot of level `l` spans `256^l` ticks.
@@ -118,18 +135,14 @@ impl HierarchicalWheel {
         core::array::from_fn(|level| self.levels.records_at(level))
     }
 
-    #[inline]
-    fn file(&mut self, tick: u64, record: Record) {
-        self.levels.file(tick, record);
-        self.sweep.filed(record.id);
-    }
-
     /// Files a record for a timer's deadline and registers the timer for it.
     #[inline]
     fn register<T: Timers>(&mut self, timers: &mut T, id: u32, deadline: u64) {
-        let tick = deadline as u32;
-        timers.set_registration(id, tick);
-        self.file(deadline, Record { id, tick });
+        // What has passed waits in the position's own slot.
+        let tick = deadline.max(self.levels.elapsed);
+        timers.set_registration(id, tick as u32);
+        self.levels.file(tick, id);
+        self.sweep.filed(id);
     }
 
     /// From now on the wheel keeps the memory that it no longer needs, until
@@ -150,13 +163,13 @@ impl HierarchicalWheel {
     /// deferred.
     #[inline]
     pub fn take_freed(&mut self) -> Option<FreedRecords> {
-        self.levels.pool.take_freed()
+        self.levels.pool.take_freed().map(FreedRecords)
     }
 
     /// Visits some of the pending timers, in no order, until `visit` returns false. They are those
-    /// whose records lie in `chunks` chunks of 15 records, from chunk number `from` on. Behind the
+    /// whose records lie in `chunks` chunks of 30 records, from chunk number `from` on. Behind the
     /// last chunk comes the first again. So calls whose `from` grows by `chunks` visit every timer
-    /// that stays, some more than once. Dead records are skipped.
+    /// that stays, some more than once.
     pub fn sample<T: Timers>(
         &self,
         timers: &T,
@@ -164,36 +177,28 @@ impl HierarchicalWheel {
         chunks: u32,
         mut visit: impl FnMut(u32) -> bool,
     ) {
-        for record in self.levels.pool.records_near(from, chunks) {
-            let timer = timers.timer(record.id);
-            if timer.is_some_and(|timer| is_live::<T>(&timer, &record)) && !visit(record.id) {
+        for (id, _) in self.levels.records_near(from, chunks) {
+            if timers.timer(id).is_some() && !visit(id) {
                 return;
             }
         }
     }
 
-    /// The chunks of 15 records that there are, for [`scan`](Self::scan). Some may be empty.
+    /// The chunks of 30 records that there are, for [`scan`](Self::scan). Some may be empty.
     #[must_use]
     pub fn chunks(&self) -> u32 {
         self.levels.pool.end()
     }
 
-    /// Shows the ids in `chunks` chunks of 15 records, from chunk number `from` on, each with the
-    /// earliest tick for which its record may be filed. An id may be out of date, or come twice.
+    /// Shows the ids in `chunks` chunks of 30 records, from chunk number `from` on, each with the
+    /// first tick of the slot in which its record lies. An id may be out of date, or come twice.
     /// Returns where to go on; `None` at the end. So calls that go on until then show every timer
     /// that stays, at least once with a tick that is not after its deadline. No timer is looked at.
     pub fn scan(&self, from: u32, chunks: u32, mut visit: impl FnMut(u32, u64)) -> Option<u32> {
         let end = self.levels.pool.end();
         let until = from.saturating_add(chunks).min(end);
-        let elapsed = self.levels.elapsed;
-        for record in self
-            .levels
-            .pool
-            .records_near(from, until.saturating_sub(from))
-        {
-            let ahead = record.tick.wrapping_sub(elapsed as u32);
-            visit(record.id, elapsed.saturating_add(ahead.into()));
-        }
+        let records = self.levels.records_near(from, until.saturating_sub(from));
+        records.for_each(|(id, first)| visit(id, first));
         (until < end).then_some(until)
     }
 
@@ -203,12 +208,11 @@ impl HierarchicalWheel {
     #[must_use]
     pub fn find_due<T: Timers>(&self, timers: &T, now: u64, look: usize) -> Option<u32> {
         let (start, level) = self.levels.earliest().filter(|(start, _)| *start <= now)?;
-        let mut records = self.levels.records_of(level, start).take(look);
-        let due = records.find(|record| {
-            let timer = timers.timer(record.id);
-            timer.is_some_and(|timer| timer.deadline <= now && is_live::<T>(&timer, record))
-        });
-        due.map(|record| record.id)
+        let mut ids = self.levels.records_of(level, start).take(look);
+        ids.find(|id| {
+            let timer = timers.timer(*id);
+            timer.is_some_and(|timer| timer.deadline <= now)
+        })
     }
 
     /// Returns whether the wheel has to be told that a timer moves to a deadline. If not, its
@@ -216,7 +220,7 @@ impl HierarchicalWheel {
     #[inline(always)]
     #[must_use]
     pub fn must_hear<T: Timers>(&self, old: Timer, deadline: u64) -> bool {
-        deadline < self.registered_tick::<T>(old)
+        deadline < registered_tick::<T>(old, self.levels.elapsed)
     }
 
     /// Takes up to `limit` records out of a slot.
@@ -238,56 +242,50 @@ impl HierarchicalWheel {
     ) {
         let slot = self.levels.elapsed as usize % SLOTS;
         while *left > 0 && self.levels.count(0, slot) > 0 {
+            // Else no timer has two records.
+            let has_dead = self.dead() > 0;
             let taken = self.take(0, slot, *left);
-            let records = taken.records();
-            *left -= records.len() as u32;
-            // First load all timers, so that their cache misses overlap; then act.
-            let mut found = [None; CHUNK_RECORDS];
-            for (found, record) in found.iter_mut().zip(records) {
-                *found = timers.timer(record.id);
-            }
+            *left -= taken.records().len() as u32;
+            let found = load(timers, &taken);
             let mut due = [0; CHUNK_RECORDS];
             let mut count = 0;
-            for (timer, record) in found.iter().zip(records) {
-                match timer {
-                    Some(timer) if is_live::<T>(timer, record) => {
-                        if timer.deadline <= self.levels.elapsed {
-                            // A second record of the same registration must not fire it twice.
-                            if !due[..count].contains(&record.id) {
-                                due[count] = record.id;
-                                count += 1;
-                                continue;
-                            }
-                        } else {
-                            // Moved later. It may still be due in this call: then it comes in its
-                            // order.
-                            self.register(timers, record.id, timer.deadline);
-                            progress.moved += 1;
-                            continue;
-                        }
-                        self.drop_dead(progress);
+            for (timer, &id) in found.iter().zip(taken.records()) {
+                let Some(timer) = *timer else {
+                    progress.moved += 1;
+                    continue;
+                };
+                if timer.deadline <= self.levels.elapsed {
+                    // A second record of a timer must not fire it twice.
+                    if !has_dead || !due[..count].contains(&id) {
+                        due[count] = id;
+                        count += 1;
+                        continue;
                     }
-                    _ => self.drop_dead(progress),
+                } else if self.may_be_live::<T>(timer, 0, self.levels.elapsed) {
+                    // Moved later. It may still be due in this call: then it comes in its order.
+                    self.register(timers, id, timer.deadline);
                 }
+                progress.moved += 1;
             }
             if count > 0 {
                 progress.fired += count as u32;
+                self.ended(count);
                 sink(timers, &due[..count]);
             }
         }
     }
 
-    fn drop_dead(&mut self, progress: &mut Progress) {
-        self.count_dropped(1);
-        progress.moved += 1;
+    /// Timers are no longer pending. A release build that has counted too few goes on with 0: then
+    /// the sweep begins earlier, but nothing else is wrong.
+    #[inline]
+    fn ended(&mut self, count: usize) {
+        debug_assert!(self.timers >= count, "more timers ended than there were");
+        self.timers = self.timers.saturating_sub(count);
     }
 
-    /// Dead records have been dropped. A release build whose count is too low goes on with 0: then
-    /// the sweep begins later, but nothing else is wrong.
     #[inline]
-    fn count_dropped(&mut self, count: usize) {
-        debug_assert!(self.dead >= count, "more records were dropped than died");
-        self.dead = self.dead.saturating_sub(count);
+    fn may_be_live<T: Timers>(&self, timer: Timer, level: usize, slot_start: u64) -> bool {
+        may_be_live::<T>(timer, self.levels.elapsed, level, slot_start)
     }
 
     /// Moves the records of a slot above level 0 to the levels below.
@@ -305,18 +303,11 @@ impl HierarchicalWheel {
             let taken = self.take(level, slot, *left);
             *left -= taken.records().len() as u32;
             progress.moved += taken.records().len() as u32;
-            for &record in taken.records() {
-                if level <= LEVEL_EXACT {
-                    let ahead = record.tick.wrapping_sub(start as u32);
-                    self.file(start + u64::from(ahead), record);
-                    continue;
-                }
-                // The record's 32 bits do not tell a tick this far ahead: ask the timer.
-                match timers.timer(record.id) {
-                    Some(timer) if is_live::<T>(&timer, &record) => {
-                        self.register(timers, record.id, timer.deadline);
-                    }
-                    _ => self.count_dropped(1),
+            for (timer, &id) in load(timers, &taken).iter().zip(taken.records()) {
+                if let Some(timer) = *timer
+                    && self.may_be_live::<T>(timer, level, start)
+                {
+                    self.register(timers, id, timer.deadline);
                 }
             }
         }
@@ -335,32 +326,14 @@ impl HierarchicalWheel {
     }
 
     fn has_garbage(&self) -> bool {
-        self.dead > self.levels.records / 2 + DEAD_FLOOR || self.levels.pool.is_sparse()
+        self.dead() > self.levels.records / 2 + DEAD_FLOOR || self.levels.pool.is_sparse()
     }
 
     /// Sweeps `chunks` chunks.
     fn sweep<T: Timers>(&mut self, timers: &T, chunks: u32) {
         for _ in 0..chunks {
-            let dropped = self.sweep.step(&mut self.levels, timers);
-            self.count_dropped(dropped);
+            self.sweep.step(&mut self.levels, timers);
         }
-    }
-
-    /// The full tick of a timer's registration if its bits tell; else one that is not before it.
-    #[inline]
-    fn registered_tick<T: Timers>(&self, timer: Timer) -> u64 {
-        if T::REGISTRATION_BITS != u32::MAX {
-            return latest_with(timer, T::REGISTRATION_BITS);
-        }
-        if timer.registration == timer.deadline as u32 {
-            return timer.deadline;
-        }
-        if timer.deadline.saturating_sub(self.levels.elapsed) > u64::from(u32::MAX) {
-            // Several ticks have these 32 bits. The latest is the one that is safe to assume.
-            return timer.deadline;
-        }
-        let ahead = timer.registration.wrapping_sub(self.levels.elapsed as u32);
-        self.levels.elapsed.saturating_add(u64::from(ahead))
     }
 
     /// Moves the position towards `now`, up to the first occupied slot. So new records are filed at
@@ -373,36 +346,25 @@ impl HierarchicalWheel {
     }
 }
 
-/// The latest tick that a timer may be registered under, of whose registration the owner keeps
-/// these `bits`: the latest one with these bits that is not after the deadline.
+/// Loads all timers of what was taken, so that their cache misses overlap.
 #[inline]
-fn latest_with(timer: Timer, bits: u32) -> u64 {
-    let Timer {
-        deadline,
-        registration,
-    } = timer;
-    if bits == 0 {
-        return deadline;
+fn load<T: Timers>(timers: &T, taken: &Taken) -> [Option<Timer>; CHUNK_RECORDS] {
+    let mut found = [None; CHUNK_RECORDS];
+    for (found, &id) in found.iter_mut().zip(taken.records()) {
+        *found = timers.timer(id);
     }
-    // All ticks of a block have the same bits. So many blocks before the deadline's is the latest
-    // one with these.
-    let shift = bits.trailing_zeros();
-    let number = deadline >> shift;
-    let back = number.wrapping_sub(u64::from(registration >> shift)) & u64::from(bits >> shift);
-    let last = (1 << shift) - 1;
-    number
-        .checked_sub(back)
-        .map_or(deadline, |block| (block << shift | last).min(deadline))
+    found
 }
 
 impl TimerQueue for HierarchicalWheel {
     #[inline]
     fn insert<T: Timers>(&mut self, timers: &mut T, id: u32, deadline: u64, now: u64) {
         // Before the new record is filed: the owner may not show its timer yet.
-        if self.dead > DEAD_FLOOR && self.has_garbage() {
+        if self.dead() > DEAD_FLOOR && self.has_garbage() {
             self.sweep(timers, SWEEP_PER_INSERT);
         }
         self.follow_clock(now);
+        self.timers += 1;
         self.register(timers, id, deadline);
     }
 
@@ -420,13 +382,13 @@ impl TimerQueue for HierarchicalWheel {
         if deadline >= old.deadline || !self.must_hear::<T>(old, deadline) {
             return;
         }
-        self.dead += 1;
+        self.ended(1);
         self.insert(timers, id, deadline, now);
     }
 
     #[inline]
     fn cancel<T: Timers>(&mut self, _timers: &mut T, _id: u32, _old: Timer) {
-        self.dead += 1;
+        self.ended(1);
     }
 
     fn advance<T: Timers>(
@@ -476,12 +438,10 @@ impl TimerQueue for HierarchicalWheel {
             for slot in 0..SLOTS {
                 while self.levels.count(level, slot) > 0 {
                     let taken = self.take(level, slot, u32::MAX);
-                    for record in taken.records() {
-                        if timers
-                            .timer(record.id)
-                            .is_some_and(|timer| is_live::<T>(&timer, record))
-                        {
-                            sink(timers, &[record.id]);
+                    for &id in taken.records() {
+                        if timers.timer(id).is_some() {
+                            self.ended(1);
+                            sink(timers, &[id]);
                         }
                     }
                 }
@@ -489,7 +449,6 @@ impl TimerQueue for HierarchicalWheel {
         }
         self.levels.clear();
         self.sweep.restart();
-        self.dead = 0;
     }
 
     #[inline]
@@ -506,8 +465,8 @@ impl TimerQueue for HierarchicalWheel {
         Some(wake)
     }
 
-    fn spans(&self, now: u64, edges: &[u64], show: impl FnMut(Span)) {
-        self.levels.spans(now, edges, show);
+    fn spans<T: Timers>(&self, timers: &T, now: u64, edges: &[u64], show: impl FnMut(Span)) {
+        self.levels.spans(timers, now, edges, show);
     }
 
     fn maintain<T: Timers>(&mut self, timers: &mut T, budget: u32) -> bool {
@@ -524,11 +483,7 @@ impl TimerQueue for HierarchicalWheel {
     }
 
     fn len(&self) -> usize {
-        debug_assert!(
-            self.dead <= self.levels.records,
-            "more dead records than records"
-        );
-        self.levels.records.saturating_sub(self.dead)
+        self.timers
     }
 
     fn bytes(&self) -> usize {

@@ -3,13 +3,13 @@
 //! ```text
 //! byte 0      flags: 0x01 in use · 0x06 deadline form · 0x08 the value is an object · 0xf0 the tag
 //! bytes 1–3   the caller's access history
-//! deadline    form 1: registration (4) + 48-bit deadline (6); form 2: registration (4) + u64 (8)
+//! deadline    form 1: registration (1) + 48-bit deadline (6); form 2: registration (1) + u64 (8)
 //! key length  LEB128
 //! value       LEB128 length, or the object's number (4 bytes) after the key
 //! key bytes, value bytes
 //! ```
 //!
-//! An entry with a 16-byte key, a 32-byte value and a deadline has 64 bytes, of which 16 are the
+//! An entry with a 16-byte key, a 32-byte value and a deadline has 61 bytes, of which 13 are the
 //! header.
 
 use tidewheel_timer::Timer;
@@ -20,8 +20,16 @@ const FORM: u8 = 0x06;
 const OBJECT: u8 = 0x08;
 const TAG_SHIFT: u8 = 4;
 
-/// First byte of the deadline's fields.
-const DEADLINE_AT: usize = 4;
+/// First byte of the deadline's fields: the registration.
+const REGISTRATION_AT: usize = 4;
+
+/// The deadline itself.
+const DEADLINE_AT: usize = REGISTRATION_AT + 1;
+
+/// The bits of the wheel's registration that an entry keeps: quarters of a second. They tell in
+/// which of the last 65 s before its deadline a timer is registered. So if it gets an earlier
+/// deadline which is still after that, the wheel need not be told.
+pub(crate) const REGISTRATION_BITS: u32 = 0xff00;
 
 /// The forms in which an entry keeps its deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,7 +75,7 @@ impl Form {
     #[inline(always)]
     fn bytes(self) -> usize {
         // A table, since every access to an entry needs it.
-        const BYTES: [u8; 3] = [0, 10, 12];
+        const BYTES: [u8; 3] = [0, 7, 9];
         BYTES[self as usize].into()
     }
 }
@@ -139,7 +147,7 @@ fn varint(block: &[u8], at: usize) -> (usize, usize) {
 
 /// Bytes of an entry with these parts; an object counts 4.
 pub(crate) fn bytes(form: Form, key_len: usize, value_len: Option<usize>) -> usize {
-    DEADLINE_AT
+    REGISTRATION_AT
         + form.bytes()
         + varint_len(key_len)
         + value_len.map_or(0, varint_len)
@@ -159,7 +167,7 @@ pub(crate) fn write(
     let object = if value_len.is_none() { OBJECT } else { 0 };
     block[0] = IN_USE | (form as u8) << FORM_SHIFT | object | tag << TAG_SHIFT;
     set_access(block, access);
-    let mut at = put_varint(block, DEADLINE_AT + form.bytes(), key.len());
+    let mut at = put_varint(block, REGISTRATION_AT + form.bytes(), key.len());
     if let Some(len) = value_len {
         at = put_varint(block, at, len);
     }
@@ -206,7 +214,7 @@ pub(crate) fn set_access(block: &mut [u8], access: u32) {
 // Every access to an entry goes through it. The compiler does not inline it by itself.
 #[inline(always)]
 pub(crate) fn layout(block: &[u8]) -> Layout {
-    let (key_len, at) = varint(block, DEADLINE_AT + form(block).bytes());
+    let (key_len, at) = varint(block, REGISTRATION_AT + form(block).bytes());
     let (value_len, key_at) = if is_object(block) {
         (4, at)
     } else {
@@ -220,33 +228,36 @@ pub(crate) fn layout(block: &[u8]) -> Layout {
 }
 
 /// The header in the first 16 bytes, if it is of the commonest shapes: a key's length of one byte,
-/// no long deadline, and a value's length of one byte, or of two where there is no deadline. It
-/// takes two loads and few branches.
+/// a value's length of one or two, and no long deadline. It takes two loads and few branches.
 #[inline(always)]
 pub(crate) fn short_head(first: &[u8; 16]) -> Option<Head> {
-    const LONG_LENGTH: u16 = 0x8080;
-    const LONG_VALUE: u16 = 0x8000;
+    const LONG_KEY: u64 = 0x80;
+    const LONG_VALUE: u64 = 0x8000;
     const SHORT: u64 = (Form::Short as u64) << FORM_SHIFT;
     let word = u128::from_le_bytes(*first);
-    let (low, high) = (word as u64, (word >> 64) as u64);
-    let (lengths, lengths_at, end) = match low & FORM as u64 {
-        0 => ((low >> 32) as u16, DEADLINE_AT, NO_END),
-        SHORT => ((high >> 48) as u16, DEADLINE_AT + 10, high & NO_END),
+    let low = word as u64;
+    let (lengths_at, end) = match low & FORM as u64 {
+        0 => (REGISTRATION_AT, NO_END),
+        SHORT => (
+            REGISTRATION_AT + 7,
+            (word >> (8 * DEADLINE_AT)) as u64 & NO_END,
+        ),
         _ => return None,
     };
+    let lengths = (word >> (8 * lengths_at)) as u64;
     let is_object = low & u64::from(OBJECT) != 0;
-    let (key_at, value_len) = match lengths & LONG_LENGTH {
+    // Of an object the second byte is the key's first. The few that look like a length are read the
+    // long way.
+    let (key_at, value_len) = match lengths & (LONG_KEY | LONG_VALUE) {
         0 if is_object => (lengths_at + 1, 4),
-        0 => (lengths_at + 2, (lengths >> 8).into()),
-        // Of an object the second byte is the key's first. The few that look like a length are read
-        // the long way.
-        LONG_VALUE if !is_object && lengths_at == DEADLINE_AT => (lengths_at + 3, two_bytes(low)?),
+        0 => (lengths_at + 2, (lengths >> 8 & 0x7f) as usize),
+        LONG_VALUE if !is_object => (lengths_at + 3, two_bytes(lengths >> 8)?),
         _ => return None,
     };
     Some(Head {
         layout: Layout {
             key_at,
-            key_len: (lengths & 0xff).into(),
+            key_len: (lengths & 0x7f) as usize,
             value_len,
         },
         is_object,
@@ -256,10 +267,10 @@ pub(crate) fn short_head(first: &[u8; 16]) -> Option<Head> {
     })
 }
 
-/// The value's length in the sixth and the seventh byte, if it takes no more.
+/// A length of two bytes, if it takes no more.
 #[inline(always)]
-fn two_bytes(low: u64) -> Option<usize> {
-    let (first, second) = (low >> 40 & 0x7f, low >> 48 & 0xff);
+fn two_bytes(bytes: u64) -> Option<usize> {
+    let (first, second) = (bytes & 0x7f, bytes >> 8 & 0xff);
     (second < 0x80).then_some((first | second << 7) as usize)
 }
 
@@ -319,7 +330,7 @@ pub(crate) fn deadline(block: &[u8]) -> Option<u64> {
         return None;
     }
     // In the short form the last two of these eight bytes are not the deadline's: they are masked.
-    let bytes: &[u8; 8] = block[DEADLINE_AT + 4..].first_chunk()?;
+    let bytes: &[u8; 8] = block[DEADLINE_AT..].first_chunk()?;
     let deadline = match form {
         Form::Long => u64::from_le_bytes(*bytes),
         _ => u64::from_le_bytes(*bytes) & NO_END,
@@ -331,10 +342,9 @@ pub(crate) fn deadline(block: &[u8]) -> Option<u64> {
 #[inline]
 pub(crate) fn timer(block: &[u8]) -> Option<Timer> {
     let deadline = deadline(block)?;
-    let registration: &[u8; 4] = block[DEADLINE_AT..].first_chunk()?;
     Some(Timer {
         deadline,
-        registration: u32::from_le_bytes(*registration),
+        registration: u32::from(block[REGISTRATION_AT]) << 8,
     })
 }
 
@@ -358,7 +368,7 @@ pub(crate) fn set_deadline(block: &mut [u8], deadline: Option<u64>) {
 /// Stores a deadline in the entry's form, which holds it.
 #[inline(always)]
 pub(crate) fn set_end(block: &mut [u8], form: Form, end: u64) {
-    let at = DEADLINE_AT + 4;
+    let at = DEADLINE_AT;
     let bytes = end.to_le_bytes();
     match form {
         Form::None => {}
@@ -368,7 +378,7 @@ pub(crate) fn set_end(block: &mut [u8], form: Form, end: u64) {
 }
 
 pub(crate) fn set_registration(block: &mut [u8], registration: u32) {
-    block[DEADLINE_AT..DEADLINE_AT + 4].copy_from_slice(&registration.to_le_bytes());
+    block[REGISTRATION_AT] = (registration >> 8) as u8;
 }
 
 /// Changes the value's length where that leaves the key where it is; returns whether it did.

@@ -1,6 +1,6 @@
 //! Expiry: due entries are removed, or handed back to the caller.
 
-use tidewheel_timer::{Progress, TimerQueue};
+use tidewheel_timer::{BATCH_MAX, Progress, TimerQueue};
 
 use super::entry;
 use super::store::{Store, object_number};
@@ -60,7 +60,7 @@ impl<O> Store<O> {
         wheel.advance(blocks, now, budget, |blocks, due| {
             // Where each is in the index, and where its key begins and ends; [`STAYS`] for one that
             // is handed back.
-            let mut places = [STAYS; 16];
+            let mut places = [STAYS; BATCH_MAX];
             // First find all buckets, so that their cache misses overlap; then remove.
             let mut warmth = 0;
             for (place, &id) in places.iter_mut().zip(due) {

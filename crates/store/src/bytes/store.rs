@@ -13,7 +13,7 @@ use crate::slot::Slot;
 /// Bytes of the index for each entry, about.
 const INDEX_BYTES: usize = 10;
 /// Bytes of a timer record, about.
-const TIMER_BYTES: usize = 9;
+const TIMER_BYTES: usize = 5;
 
 /// One shard of expiring data. See the [crate](crate) for a tour.
 #[derive(Debug)]
@@ -33,6 +33,8 @@ pub struct Store<O> {
 }
 
 impl Timers for Blocks {
+    const REGISTRATION_BITS: u32 = entry::REGISTRATION_BITS;
+
     #[inline]
     fn timer(&self, id: u32) -> Option<Timer> {
         entry::timer(self.check(id)?)
@@ -234,12 +236,12 @@ impl<O> Store<O> {
     /// Shows the registered deadlines, seen from `now`; what lies around one of `edges` as exactly
     /// as is cheap.
     pub fn spans(&self, now: u64, edges: &[u64], show: impl FnMut(Span)) {
-        self.wheel.spans(now, edges, show);
+        self.wheel.spans(&self.blocks, now, edges, show);
     }
 
     /// Adds the registered deadlines to the windows of `forecast`: see [`Forecast`].
     pub fn forecast(&self, now: u64, forecast: &mut Forecast) {
-        self.wheel.forecast(now, forecast);
+        self.wheel.forecast(&self.blocks, now, forecast);
     }
 
     /// Visits entries in the order of their hashes, from `cursor` on: at least `count`, or all up
@@ -263,7 +265,7 @@ impl<O> Store<O> {
     }
 
     /// Visits some of the entries that have a deadline, in no order, until `visit` returns false.
-    /// They are those of at most 15 times `chunks` timer records, from chunk number `from` on.
+    /// They are those of at most 30 times `chunks` timer records, from chunk number `from` on.
     /// Behind the last chunk comes the first again: calls whose `from` grows by `chunks` visit
     /// every such entry that stays.
     pub fn sample_timed(&self, from: u32, chunks: u32, mut visit: impl FnMut(Slot) -> bool) {
@@ -277,11 +279,11 @@ impl<O> Store<O> {
         self.wheel.chunks()
     }
 
-    /// Shows the slots in `chunks` chunks of 15 timer records, from chunk number `from` on, each
-    /// with the record's tick. A slot may be out of date ([`is_in_use`](Self::is_in_use)), or come
-    /// twice. Returns where to go on; `None` at the end. Calls that go on until then show every
-    /// entry with a deadline that stays where it is, with a tick that is not after the deadline at
-    /// least once. No entry is looked at.
+    /// Shows the slots in `chunks` chunks of 30 timer records, from chunk number `from` on, each
+    /// with the first tick that the record may stand for. A slot may be out of date
+    /// ([`is_in_use`](Self::is_in_use)), or come twice. Returns where to go on; `None` at the end.
+    /// Calls that go on until then show every entry with a deadline that stays where it is, with a
+    /// tick that is not after the deadline at least once. No entry is looked at.
     pub fn scan_timed(
         &self,
         from: u32,

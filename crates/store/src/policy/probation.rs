@@ -11,6 +11,10 @@ use super::region::Region;
 use super::residents::{Resident, Residents};
 use super::weight::Weight;
 
+/// A full queue grows by this part of itself: it is a twelfth of the entries, and holds half as
+/// much in vain as one that doubles.
+const GROWTH: usize = 4;
+
 /// Places that one insertion may tidy while more places are stale than live.
 const TIDIED_PER_INSERT: usize = 2;
 
@@ -46,8 +50,18 @@ impl Probation {
     /// Queues an entry that was [expected](Self::expect).
     #[inline]
     pub(super) fn push<R: Residents>(&mut self, residents: &R, place: QueuedEntry) {
+        if self.places.len() == self.places.capacity() {
+            self.grow();
+        }
         self.places.push_back(place);
         self.tidy(residents);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self) {
+        self.places
+            .reserve_exact(self.places.len() / GROWTH + GROWTH);
     }
 
     /// Takes out the place of the entry that has waited longest. Skips stale places; each place

@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use tidewheel_timer::{Progress, TimerQueue};
+use tidewheel_timer::{BATCH_MAX, Progress, TimerQueue};
 
 use super::attributes::Removed;
 use super::entries::IntoEntries;
@@ -37,7 +37,7 @@ impl<K, V> TypedStore<K, V> {
             ..
         } = self;
         wheel.advance(slots, now, budget, |slots, due| {
-            let mut places = [0; 16];
+            let mut places = [0; BATCH_MAX];
             // First find all buckets, so that their cache misses overlap; then remove.
             let hashed = catch_unwind(AssertUnwindSafe(|| {
                 let mut warmth = 0;

@@ -484,7 +484,7 @@ impl<K, V> TypedStore<K, V> {
 
     /// Adds the registered deadlines to the windows of `forecast`: see [`Forecast`].
     pub fn forecast(&self, now: u64, forecast: &mut Forecast) {
-        self.wheel.forecast(now, forecast);
+        self.wheel.forecast(&self.slots, now, forecast);
     }
 
     /// Visits entries in the order of their places, from `cursor` on: at least `count`, or all up

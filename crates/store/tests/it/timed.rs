@@ -57,7 +57,7 @@ fn a_walk_of_timers_ends_when_it_is_told_to_and_when_there_are_none() {
     assert_eq!(met, 5);
 }
 
-/// Deadlines were moved both ways, some beyond what a record's bits tell, and keys are gone.
+/// Deadlines were moved both ways, some far ahead, and keys are gone.
 #[test]
 fn a_scan_of_timer_records_shows_every_key_and_its_first_tick_is_not_after_its_deadline() {
     let hasher = KeyHasher::new(3);

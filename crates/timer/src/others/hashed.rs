@@ -8,9 +8,9 @@
 //! lies `r` turns ahead is touched `r` times, and `next_deadline` asks for a wake-up in each of
 //! those turns.
 //!
-//! Records are those of the hierarchical wheel: a timer that is cancelled or moved later leaves its
-//! record where it is. A record's 32 bits tell its tick within 2^31 ticks of the position. A timer
-//! further ahead is registered 2^30 ticks ahead, and filed again when it is met there.
+//! As in the hierarchical wheel, a timer that is cancelled or moved later leaves its record where
+//! it is. A record's 32 bits tell its tick within 2^31 ticks of the position. A timer further ahead
+//! is registered 2^30 ticks ahead, and filed again when it is met there.
 //!
 //! Source: Varghese & Lauck, "Hashed and Hierarchical Timing Wheels" (1987), scheme 6.
 
@@ -18,11 +18,17 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use crate::marks::Marks;
-use crate::pool::{CHUNK_RECORDS, NIL, Pool, Record};
+use crate::pool::{NIL, Pool};
 use crate::queue::{Progress, Span, Timer, TimerQueue, Timers};
 
 /// Furthest tick ahead that a record is registered for.
 const HORIZON: u64 = 1 << 30;
+
+/// Records a chunk holds.
+const CHUNK_RECORDS: usize = 15;
+
+/// Nobody asks a chunk for its chain.
+const CHAIN: u16 = 0;
 
 /// This many dead records are tolerated, even beside fewer living ones.
 const DEAD_FLOOR: usize = 1024;
@@ -30,12 +36,19 @@ const DEAD_FLOOR: usize = 1024;
 /// it.
 const DEAD_SLOTS: usize = 16;
 
+/// A timer's id and the low 32 bits of the tick that it is registered for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Record {
+    id: u32,
+    tick: u32,
+}
+
 /// A single-level timing wheel with rounds over timers that somebody else owns.
 #[derive(Debug)]
 pub struct HashedWheel {
     heads: Vec<u32>,
     occupied: Vec<u64>,
-    pool: Pool,
+    pool: Pool<Record, CHUNK_RECORDS>,
     elapsed: u64,
     /// The latest clock seen, never before `elapsed`.
     latest: u64,
@@ -89,7 +102,7 @@ impl HashedWheel {
             tick: tick as u32,
         };
         if tick == self.elapsed {
-            self.pool.push(&mut self.due, record);
+            self.pool.push(&mut self.due, CHAIN, record);
         } else {
             self.push(tick, record);
         }
@@ -98,7 +111,7 @@ impl HashedWheel {
 
     fn push(&mut self, tick: u64, record: Record) {
         let slot = self.slot(tick);
-        self.pool.push(&mut self.heads[slot], record);
+        self.pool.push(&mut self.heads[slot], CHAIN, record);
         self.occupied[slot / 64] |= 1 << (slot % 64);
     }
 
@@ -168,7 +181,7 @@ impl HashedWheel {
                     .is_some_and(|t| t.registration == record.tick);
                 // Within the horizon equal bits are the same tick.
                 if is_live && met.insert(record.id) {
-                    self.pool.push(&mut kept, record);
+                    self.pool.push(&mut kept, CHAIN, record);
                 } else {
                     self.records -= 1;
                     self.count_dropped();
@@ -361,7 +374,7 @@ impl TimerQueue for HashedWheel {
     }
 
     /// O(n): a slot does not know its rounds.
-    fn spans(&self, now: u64, _: &[u64], mut show: impl FnMut(Span)) {
+    fn spans<T: Timers>(&self, _: &T, now: u64, _: &[u64], mut show: impl FnMut(Span)) {
         self.for_each_record(|record| {
             show(Span::one(self.tick_of(record.tick).saturating_sub(now)));
         });

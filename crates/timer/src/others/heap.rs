@@ -164,7 +164,7 @@ impl<const D: usize> TimerQueue for IndexedHeap<D> {
     }
 
     /// Exact. O(n).
-    fn spans(&self, now: u64, _: &[u64], mut show: impl FnMut(Span)) {
+    fn spans<T: Timers>(&self, _: &T, now: u64, _: &[u64], mut show: impl FnMut(Span)) {
         for node in &self.nodes {
             show(Span::one(node.deadline.saturating_sub(now)));
         }

@@ -212,7 +212,7 @@ impl<Q: TimerQueue, const BITS: u32> Subject for Entries<Q, BITS> {
 
     fn forecast(&self, now: u64) -> Forecast {
         let mut forecast = [0; 65];
-        self.queue.forecast(now, &mut forecast);
+        self.queue.forecast(&self.cells, now, &mut forecast);
         forecast
     }
 
