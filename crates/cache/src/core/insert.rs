@@ -98,7 +98,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     #[inline(never)]
     fn insert_fully(
         &self,
-        hold: Hold<'_, K, V, S>,
+        mut hold: Hold<'_, K, V, S>,
         hash: Hashed,
         key: K,
         value: V,
@@ -106,6 +106,13 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         now: Moment,
         place: Place,
     ) {
+        let left = match place {
+            Place::New => hold.exchange(&self.rules, hash, key, value, deadline, now.tick()),
+            Place::Unknown => Some((key, value)),
+        };
+        let Some((key, value)) = left else {
+            return hold.settle();
+        };
         let attributes = Attributes {
             deadline,
             ..Attributes::default()

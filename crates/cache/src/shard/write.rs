@@ -113,8 +113,16 @@ impl<K: Hash + Eq, V> Shard<K, V> {
         value: V,
         prepared: &Prepared<'_>,
     ) {
-        let slot = self.add(rules, hash, key, value, prepared);
-        self.is_stored(rules, slot, prepared);
+        let Attributes { deadline, .. } = prepared.attributes;
+        let tick = prepared.now.tick();
+        let left = match prepared.attributes.is_plain() {
+            true => self.exchange(rules, hash, key, value, deadline, tick),
+            false => Some((key, value)),
+        };
+        if let Some((key, value)) = left {
+            let slot = self.add(rules, hash, key, value, prepared);
+            self.is_stored(rules, slot, prepared);
+        }
     }
 
     /// Counts an entry that is in the store now, and makes room if it takes more than there is.
@@ -133,8 +141,7 @@ impl<K: Hash + Eq, V> Shard<K, V> {
         }
     }
 
-    /// Stores an entry whose key is not in the store. If nothing but an eviction can make room for
-    /// it, that is done in the same step.
+    /// Stores an entry whose key is not in the store.
     #[inline(always)]
     fn add<S: BuildHasher>(
         &mut self,
@@ -144,38 +151,49 @@ impl<K: Hash + Eq, V> Shard<K, V> {
         value: V,
         prepared: &Prepared<'_>,
     ) -> Slot {
-        let place_of = |key: &K| rules.place_of(key);
         let (lent, tick) = (self.lent, prepared.now.tick());
-        let place = hash.place();
-        let must_evict = self.must_evict_for(rules, prepared.attributes.weight, tick);
-        let store = &mut self.store;
-        let slot = if must_evict {
-            let (slot, evicted) = store.exchange(
-                place,
-                key,
-                value,
-                prepared.attributes,
-                tick,
-                lent,
-                &place_of,
-            );
-            if let Some(evicted) = evicted {
-                self.evicted(rules, evicted, tick);
-            }
-            slot
-        } else {
-            store.insert(
-                place,
-                key,
-                value,
-                prepared.attributes,
-                tick,
-                lent,
-                &place_of,
-            )
-        };
+        let slot = self.store.insert(
+            hash.place(),
+            key,
+            value,
+            prepared.attributes,
+            tick,
+            lent,
+            &|key: &K| rules.place_of(key),
+        );
         prepared.tags.pass_on();
         slot
+    }
+
+    /// Stores an entry of which nothing but its end is to be kept, and whose key has none, with
+    /// nothing in the way: in the slot of one that is evicted for it. If more than one eviction is
+    /// to be done, or none, it gives key and value back.
+    #[inline(never)]
+    pub(crate) fn exchange<S: BuildHasher>(
+        &mut self,
+        rules: &Rules<K, V, S>,
+        hash: Hashed,
+        key: K,
+        value: V,
+        deadline: Option<u64>,
+        tick: u64,
+    ) -> Option<(K, V)> {
+        if !self.must_evict_for(rules, 1, tick) {
+            return Some((key, value));
+        }
+        let place_of = |key: &K| rules.place_of(key);
+        let (lent, place) = (self.lent, hash.place());
+        let store = &mut self.store;
+        let (slot, evicted) = store.exchange(place, key, value, deadline, tick, lent, &place_of);
+        if let Some(evicted) = evicted {
+            self.evicted(rules, evicted, tick);
+        }
+        self.effects.counts.add(Count::Insert, 1);
+        self.scheduled(deadline);
+        if self.store.weight() > self.lent {
+            self.make_room(rules, slot, tick);
+        }
+        None
     }
 
     /// Stores an entry in the place of another one, dead or alive, which leaves.

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidewheel::{BuildError, Builder, Cache, Driver, Lifetime, ManualClock, Ttl};
+use tidewheel::{BuildError, Builder, Cache, Driver, ManualClock, Ttl};
 
 use crate::loading::{Failure, MS};
 
@@ -105,7 +105,7 @@ fn a_restored_entry_is_kept_as_long_after_its_end_as_was_said() {
     let clock = ManualClock::new();
     let build = || kept(&clock).build().expect("valid");
     let cache = build();
-    cache.insert_with(1, 10, Lifetime::configured().stale_for(2 * HOUR));
+    cache.insert_with(1, 10, tidewheel::Lifetime::configured().stale_for(2 * HOUR));
     clock.advance(SECOND);
     let restored = build();
     restored.restore(cache.snapshot()).expect("this version's");

@@ -237,6 +237,19 @@ impl Index {
         }
     }
 
+    /// As [`prefetch`](Self::prefetch), with the bucket into which the home bucket spills: for who
+    /// will change what is there.
+    #[inline]
+    pub(crate) fn prefetch_run(&self, place: u32) {
+        let Some(segment) = self.segment(place) else {
+            return;
+        };
+        let home = segment.home(place);
+        for bucket in segment.buckets.iter().skip(home).take(2) {
+            crate::prefetch::prefetch(bucket);
+        }
+    }
+
     /// Where to look first. Nearly all look-ups end there.
     #[inline(always)]
     pub(crate) fn first(&self, place: u32) -> First {

@@ -15,9 +15,9 @@ use crate::shared::DEADLINE_MAX;
 use crate::slot::Slot;
 
 impl<K, V> TypedStore<K, V> {
-    /// As [`insert`](Self::insert) and then [`evict`](Self::evict), in one step: for a store whose
-    /// weight would be above its capacity. Returns the new entry's slot, and the entry that was
-    /// evicted; none if all are pinned. O(1).
+    /// As [`insert`](Self::insert) and then [`evict`](Self::evict), in one step: for a new entry
+    /// that has no attribute but its deadline, in a store whose weight would be above its capacity.
+    /// Returns the new entry's slot, and the entry that was evicted; none if all are pinned. O(1).
     #[allow(
         clippy::too_many_arguments,
         reason = "each is a different kind of fact, and the one caller has them all at hand"
@@ -28,20 +28,19 @@ impl<K, V> TypedStore<K, V> {
         place: u32,
         key: K,
         value: V,
-        attributes: Attributes,
+        deadline: Option<u64>,
         now: u64,
         capacity: u64,
         place_of: &impl Fn(&K) -> u32,
     ) -> (Slot, Option<Removed<K, V>>) {
-        let total = self.weight + u64::from(attributes.weight);
-        let admitted = self.policy.admit(place, attributes.weight, total, capacity);
+        let admitted = self.policy.admit(place, 1, self.weight + 1, capacity);
         let mut view = View {
             slots: &mut self.slots,
             place_of,
             kept: 0,
         };
         let Some(victim) = self.policy.victim(&mut view) else {
-            let slot = self.add_apart(place, key, value, attributes, now, place_of, admitted);
+            let slot = self.add_apart(place, key, value, deadline, now, place_of, admitted);
             return (slot, None);
         };
         let id = victim.id;
@@ -49,7 +48,7 @@ impl<K, V> TypedStore<K, V> {
         let (mut entry, has_columns) = self.slots.own(id).expect("a victim is there");
         let old_deadline = entry.deadline();
         // Its timer stays, and its record: it comes before the new deadline, or the wheel is told.
-        let is_timed = match attributes.deadline {
+        let is_timed = match deadline {
             Some(deadline) => entry.prolong(deadline.min(DEADLINE_MAX)),
             None => old_deadline.is_none(),
         };
@@ -59,12 +58,9 @@ impl<K, V> TypedStore<K, V> {
             true => self.slots.strip_columns(id),
             false => (1, 0),
         };
-        if has_columns || !attributes.is_plain() {
-            self.fill_columns(id, attributes);
-        }
-        self.weight = self.weight - u64::from(weight) + u64::from(attributes.weight);
+        self.weight = self.weight - u64::from(weight) + 1;
         if !is_timed {
-            self.set_deadline(Slot(id), attributes.deadline, now);
+            self.set_deadline(Slot(id), deadline, now);
         }
         self.settle(id, place, place_of, admitted);
         self.expect_eviction();
@@ -87,11 +83,15 @@ impl<K, V> TypedStore<K, V> {
         place: u32,
         key: K,
         value: V,
-        attributes: Attributes,
+        deadline: Option<u64>,
         now: u64,
         place_of: &impl Fn(&K) -> u32,
         admitted: Admitted,
     ) -> Slot {
+        let attributes = Attributes {
+            deadline,
+            ..Attributes::default()
+        };
         self.add(place, key, value, attributes, now, place_of, admitted)
     }
 

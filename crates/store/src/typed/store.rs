@@ -223,7 +223,7 @@ impl<K, V> TypedStore<K, V> {
     #[inline]
     pub fn expect(&self, place: u32) {
         if self.slots.len() >= LARGE {
-            self.index.prefetch(place);
+            self.index.prefetch_run(place);
             self.policy.prefetch(place);
         }
     }
@@ -236,7 +236,7 @@ impl<K, V> TypedStore<K, V> {
             return;
         }
         if let Some((id, place)) = self.policy.next() {
-            self.index.prefetch(place);
+            self.index.prefetch_run(place);
             self.policy.prefetch(place);
             self.slots.prefetch(id);
         }

@@ -334,9 +334,10 @@ impl<V: Carrier> Run<V> {
             };
             let value = V::carry(value);
             let store = &mut self.store;
-            let slot = if self.values % 3 == 1 {
+            let slot = if self.values % 3 == 1 && attributes.is_plain() {
+                let deadline = attributes.deadline;
                 let (slot, evicted) =
-                    store.exchange(place, key, value, attributes, now, capacity, &place_of);
+                    store.exchange(place, key, value, deadline, now, capacity, &place_of);
                 match evicted {
                     Some(evicted) => self.evicted(&evicted),
                     None => assert!(self.model.values().all(|kept| kept.pinned)),

@@ -159,9 +159,8 @@ where
                 if let Some(slot) = find(store, old) {
                     store.remove(slot, place(old));
                 }
-                let attributes = Attributes::default();
                 let value = value(new.get() - 1, turn);
-                store.exchange(place(new), new, value, attributes, 0, 4, &|key| place(*key));
+                store.exchange(place(new), new, value, None, 0, 4, &|key| place(*key));
             });
             if turn % 8 == 2 {
                 change(&|store| {
@@ -218,7 +217,6 @@ fn types_of_ones_own_are_read_under_the_lock_unless_somebody_says_that_they_are_
 #[test]
 fn nothing_is_written_before_a_change_begins() {
     let mut store = Store::<Quote>::published_by_copy();
-    let attributes = Attributes::default;
     let place_of = |key: &NonZeroU64| place(*key);
     let panics = |write: &mut dyn FnMut()| catch_unwind(AssertUnwindSafe(write)).is_err();
     assert!(panics(&mut || insert(&mut store, key(1), quote(1, 1))));
@@ -229,7 +227,7 @@ fn nothing_is_written_before_a_change_begins() {
     assert!(panics(&mut || insert(&mut store, key(1), quote(1, 2))));
     assert!(panics(&mut || {
         let (place, key) = (place(key(2)), key(2));
-        store.exchange(place, key, quote(2, 2), attributes(), 0, 1, &place_of);
+        store.exchange(place, key, quote(2, 2), None, 0, 1, &place_of);
     }));
     // What was taken out is read by nobody.
     store.begin_change();
