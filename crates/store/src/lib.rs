@@ -53,7 +53,7 @@
 //! - `shared/` is memory that is read without the lock while another thread changes it. It is the
 //!   only module with unsafe code.
 //!
-//! A slot has 8 bits of the wheel's registration, those of quarters of a second. They tell the
+//! An entry has 8 bits of the wheel's registration, those of quarters of a second. They tell the
 //! wheel under which tick of the last 65 s before its deadline a timer is registered: an earlier
 //! deadline that is still after that needs no new record. A dead record looks alive more often than
 //! with all 32 bits. That costs moves until a sweep drops it; no deadline comes early or is lost,
