@@ -21,11 +21,6 @@ impl Rate {
         }
     }
 
-    /// True after every so many outcomes.
-    pub(super) fn is_every(self, outcomes: u32) -> bool {
-        self.all % outcomes == 0
-    }
-
     /// The fraction in parts of `whole`, at most 2^16; `None` before there were enough outcomes.
     pub(super) fn of(self, whole: u16) -> Option<u32> {
         // Windows are at most 2^16 outcomes.

@@ -35,8 +35,6 @@ const MARGINAL_WINDOW: (usize, usize) = (64, 8192);
 const LEEWAY_PART: u64 = 512;
 /// Probation's share is its entries' rate of being hit, times this.
 const SHARE_PER_HIT_RATE: u32 = 2;
-/// The share follows the rate after each hit, and after every so many outcomes.
-const MISSES_PER_SHARE: u32 = 8;
 /// Outcomes after which the rate of hits on probation fades: the number of entries, but within
 /// these limits.
 const PROBATION_WINDOW: (usize, usize) = (64, 4096);
@@ -94,10 +92,6 @@ impl Share {
         let (least, most) = PROBATION_WINDOW;
         let window = entries.clamp(least, most) as u32;
         self.hit_on_probation.count(was_hit, window);
-        // A single miss changes nearly nothing, and to divide takes as long as all else here.
-        if !was_hit && !self.hit_on_probation.is_every(MISSES_PER_SHARE) {
-            return;
-        }
         if let Some(rate) = self.hit_on_probation.of(WHOLE) {
             let extra = self.extra / FINE;
             let least = (MIN_SHARE + extra / EXTRA_PER_LEAST).min(MAX_LEAST_SHARE);
