@@ -14,8 +14,9 @@ use super::limits::WithSlot;
 use super::lines::Line;
 use super::order::Order;
 use super::receipt::{Delivery, consumer_of, fenced, receipt, reply_of};
-use super::record::{Fenced, Says, Step, says};
-use super::subjects::id_of;
+use super::record::{Fenced, Known, Says, Step, says};
+use super::subjects::task_of;
+use super::wire::Kept;
 use crate::shape::claim::{Claim, Fence, Verdict};
 use crate::shape::error::StoreError;
 use crate::shape::timestamp::Timestamp;
@@ -39,6 +40,8 @@ struct Leased {
     claim: Arc<Claim>,
     /// The end of its lease by the monotonic clock, in nanoseconds.
     until: u64,
+    /// The generation of its task.
+    generation: u64,
     /// The record that it comes after, 0 for none.
     record: u64,
     line: Arc<Line>,
@@ -107,25 +110,38 @@ impl Inner {
             .map(|leased| Arc::clone(&leased.claim))
             .collect();
         let records = self.records(&shared).await?;
-        let mut claimed = self.claimed();
         let records: HashMap<_, _> = shared
             .iter()
             .map(|claim| claim.fence.0)
             .zip(records)
             .collect();
+        for old in self.sort(&records) {
+            self.acknowledge(&old).await;
+        }
+        Ok(())
+    }
+
+    /// Sorts what was checked by its records. Returns where those are acknowledged that were
+    /// replaced before they were handed over.
+    fn sort(&self, records: &HashMap<u64, Known>) -> Vec<String> {
+        let mut claimed = self.claimed();
+        let mut replaced = Vec::new();
         // Another call may have checked some of them meanwhile: those are no longer here.
         for mut leased in std::mem::take(&mut claimed.unchecked) {
             let fence = leased.claim.fence.0;
             match records.get(&fence) {
                 None => claimed.unchecked.push(leased),
-                Some(record) if *record <= fence => {
-                    leased.record = *record;
+                Some(record) if record.generation > leased.generation => {
+                    replaced.push(leased.claim.receipt.clone());
+                }
+                Some(record) if record.sequence <= fence => {
+                    leased.record = record.sequence;
                     claimed.ready.push(leased);
                 }
                 Some(_) => {}
             }
         }
-        Ok(())
+        replaced
     }
 
     /// Gives back what was fetched: the pumps see to what was not looked at.
@@ -161,7 +177,7 @@ impl Inner {
         let ready = ready.filter_map(|leased| {
             let left = leased.until.checked_sub(now)?;
             let mut claim = Arc::unwrap_or_clone(leased.claim);
-            claim.receipt = receipt(&claim, leased.record);
+            claim.receipt = receipt(&claim, leased.record, leased.generation);
             claim.remaining = Duration::from_nanos(left);
             claim.sure = claim.remaining + self.lease / 4;
             Some(claim)
@@ -185,7 +201,7 @@ impl Inner {
             payload,
             ..
         } = delivered.message;
-        let (reply, id) = (reply?, id_of(&subject)?);
+        let (reply, (id, generation)) = (reply?, task_of(&subject)?);
         let delivery = Delivery::of(&reply)?;
         let order = Order::read(&id, &headers?, payload)?;
         // How far ahead it was handed over is the stream's business, unless nothing is to be
@@ -199,7 +215,7 @@ impl Inner {
         let fence = if is_first && !self.may_be_old(delivery, now) {
             delivery.sequence
         } else {
-            match self.claim_again(&id, delivery, &reply).await {
+            match self.claim_again((&id, generation), delivery, &reply).await {
                 Ok(fence) => fence?,
                 Err(_) => {
                     // Otherwise it would come back when its lease ends.
@@ -221,6 +237,7 @@ impl Inner {
         Some(Leased {
             claim: Arc::new(claim),
             until,
+            generation,
             record: 0,
             line,
         })
@@ -242,25 +259,30 @@ impl Inner {
     /// else was quicker.
     async fn claim_again(
         &self,
-        id: &str,
+        of: (&str, u64),
         delivery: Delivery,
         reply: &str,
     ) -> Result<Option<u64>, StoreError> {
+        let (id, generation) = of;
         let last = self.last_record(id).await?;
         let newer = last
             .as_ref()
             .filter(|kept| kept.sequence > delivery.sequence);
-        if newer.is_some_and(|kept| says(kept) == Says::Over) {
+        let is_over = newer.is_some_and(|kept| says(kept) == Says::Over);
+        let known = Known::of(last.as_ref());
+        if is_over || known.generation > generation {
             self.acknowledge(reply).await;
             return Ok(None);
         }
-        let known = last.map_or(0, |kept| kept.sequence);
+        let known = known.sequence;
         let claim = Fenced {
             id,
+            generation,
             fence: known,
             known,
         };
-        let step = self.put_record(claim, |after| vec![self.record(id, Says::Claimed, after)]);
+        let record = |after, _: Option<&Kept>| vec![self.record(of, Says::Claimed, after)];
+        let step = self.put_record(claim, record);
         match step.await? {
             Step::Kept(sequence) => Ok(Some(sequence)),
             Step::Refused => Ok(None),
@@ -317,19 +339,20 @@ impl Inner {
     async fn still_latest(&self, claims: &[Arc<Claim>]) -> Result<Vec<Verdict>, StoreError> {
         let records = self.records(claims).await?;
         let latest = claims.iter().zip(records);
-        let is_latest =
-            |claim: &Claim, record| fenced(claim).is_some_and(|own| record <= own.fence);
+        let is_latest = |claim: &Claim, record: Known| {
+            fenced(claim).is_some_and(|own| record.sequence <= own.fence)
+        };
         let latest = latest.map(|(claim, record)| is_latest(claim, record).into());
         Ok(latest.collect())
     }
 
-    /// The sequences of the claims' records, 0 for none. Of a few, the stream's leader is asked; of
+    /// The claims' records. Of a few, the stream's leader is asked; of
     /// many, any node, which may not know the latest yet.
-    async fn records(&self, claims: &[Arc<Claim>]) -> Result<Vec<u64>, StoreError> {
+    async fn records(&self, claims: &[Arc<Claim>]) -> Result<Vec<Known>, StoreError> {
         if claims.len() <= FEW {
             let records = claims.iter().map(Arc::clone).map(|claim| async move {
                 let last = self.last_record(&claim.id).await?;
-                Ok(last.map_or(0, |kept| kept.sequence))
+                Ok(Known::of(last.as_ref()))
             });
             return stream::iter(records).buffered(AT_ONCE).try_collect().await;
         }
@@ -340,15 +363,20 @@ impl Inner {
         Ok(records)
     }
 
-    async fn records_somewhere(&self, claims: &[Arc<Claim>]) -> Result<Vec<u64>, StoreError> {
+    async fn records_somewhere(&self, claims: &[Arc<Claim>]) -> Result<Vec<Known>, StoreError> {
         let subjects: Vec<_> = claims
             .iter()
             .map(|claim| self.subjects.record(&claim.id))
             .collect();
         let found = self.wire.direct(&subjects).await?;
-        let found: HashMap<_, _> = found.iter().filter_map(sequence_of).collect();
-        let sequence = |subject: &String| found.get(subject.as_str()).copied().unwrap_or(0);
-        Ok(subjects.iter().map(sequence).collect())
+        let record = |message: &'_ Message| {
+            let (subject, sequence) = sequence_of(message)?;
+            let headers = message.headers.as_ref()?;
+            Some((subject.to_owned(), Known::read(sequence, headers)))
+        };
+        let found: HashMap<_, _> = found.iter().filter_map(record).collect();
+        let record = |subject: &String| found.get(subject).copied().unwrap_or_default();
+        Ok(subjects.iter().map(record).collect())
     }
 
     pub(super) async fn give_back(&self, claims: &[Arc<Claim>]) -> Result<(), StoreError> {

@@ -1,6 +1,7 @@
 //! The stream has one message for each dead letter.
 
 use super::Inner;
+use super::generation::{generation, generation_of, is_task};
 use super::order::{Order, SUM, number, terms, with_terms};
 use super::subjects::{Subjects, id_of};
 use super::text::{decoded, encoded};
@@ -68,13 +69,19 @@ impl Inner {
         if number(&letter.headers, SUM) != Some(sum(id, &letter.payload, &[], &terms.text())) {
             return Err(StoreError::refused("it is damaged: schedule it anew"));
         }
+        let pending = self.pending(id).await?;
+        if pending.as_ref().is_some_and(is_task) {
+            return Ok(false);
+        }
         let now = self.about_now().await?;
+        let generation = generation(now, generation_of(pending.as_ref()));
         let mut task = Task::new(id, letter.payload.to_vec());
         (task.due, task.terms) = (due, terms);
         let order = Order::of(task, due.at(now));
         let from = order.due.minus(self.lookahead).max(now);
-        let schedule = order.schedule(&self.subjects, id, from).expecting(0);
-        if let Put::Conflict(_) = self.put_anew(id, schedule).await? {
+        let of = (id, generation);
+        let schedule = order.schedule(&self.subjects, of, from);
+        if let Put::Conflict(_) = self.put_anew(of, schedule, pending.as_ref()).await? {
             return Ok(false);
         }
         self.wire.purge(&dead, Some(letter.sequence + 1)).await?;

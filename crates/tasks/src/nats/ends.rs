@@ -8,11 +8,12 @@ use futures_util::{StreamExt, stream};
 use super::Inner;
 use super::claims::AT_ONCE;
 use super::dead::letter_of;
+use super::generation::generation;
 use super::looks::result_of;
 use super::order::Order;
 use super::receipt::{fenced, reply_of};
 use super::record::{Says, Step};
-use super::wire::Letter;
+use super::wire::{Kept, Letter};
 use crate::shape::claim::{Claim, Verdict};
 use crate::shape::error::StoreError;
 use crate::shape::timestamp::Timestamp;
@@ -27,9 +28,8 @@ impl Inner {
     }
 
     async fn done_one(&self, claim: &Claim, now: Timestamp) -> Result<Verdict, StoreError> {
-        let next = next_of(claim, now).map(|order| self.next(claim, &order, now));
         let result = result_of(&self.subjects, claim, now);
-        self.end(claim, result, next).await
+        self.end(claim, now, result, next_of(claim, now)).await
     }
 
     pub(super) async fn fail(
@@ -42,21 +42,14 @@ impl Inner {
             Some(due) => {
                 let mut order = Order::of_claim(claim);
                 (order.due, order.attempt) = (due.at(now), failure.next_attempt(claim.attempt));
-                self.end(claim, None, Some(self.next(claim, &order, now)))
-                    .await
+                self.end(claim, now, None, Some(order)).await
             }
             None => {
                 let letter = letter_of(&self.subjects, claim, &failure.error, now);
-                let next = next_of(claim, now).map(|order| self.next(claim, &order, now));
-                self.end(claim, Some(letter), next).await
+                self.end(claim, now, Some(letter), next_of(claim, now))
+                    .await
             }
         }
-    }
-
-    /// The task's next run.
-    fn next(&self, claim: &Claim, order: &Order, now: Timestamp) -> Letter {
-        let from = order.due.minus(self.lookahead).max(now);
-        order.schedule(&self.subjects, &claim.id, from).expecting(0)
     }
 
     /// Has messages delivered again, if their claims are the latest. Each gets a record: otherwise
@@ -79,7 +72,8 @@ impl Inner {
         let Some(fenced) = fenced(&claim) else {
             return Ok(Verdict::Refused);
         };
-        let record = |after| vec![self.record(&claim.id, Says::Claimed, after)];
+        let of = (&*claim.id, fenced.generation);
+        let record = |after, _: Option<&Kept>| vec![self.record(of, Says::Claimed, after)];
         let step = self.put_record(fenced, record).await?;
         let accepted = matches!(step, Step::Kept(_));
         if accepted {
@@ -92,16 +86,24 @@ impl Inner {
     async fn end(
         &self,
         claim: &Claim,
+        now: Timestamp,
         letter: Option<Letter>,
-        next: Option<Letter>,
+        next: Option<Order>,
     ) -> Result<Verdict, StoreError> {
         let Some(fenced) = fenced(claim) else {
             return Ok(Verdict::Refused);
         };
-        let letters = |after| {
-            let record = self.record(&claim.id, Says::Over, after);
-            let beside = letter.iter().chain(&next).cloned();
-            std::iter::once(record).chain(beside).collect()
+        let of = (&*claim.id, generation(now, fenced.generation));
+        let next = next.map(|order| {
+            let from = order.due.minus(self.lookahead).max(now);
+            order.schedule(&self.subjects, of, from)
+        });
+        let letters = |after, blank: Option<&Kept>| {
+            let mut letters = vec![self.record(of, Says::Over, after)];
+            letters.extend(letter.clone());
+            let next = next.clone();
+            letters.extend(next.map_or_else(Vec::new, |next| self.instead_of(blank, of.0, next)));
+            letters
         };
         let step = self.put_record(fenced, letters).await?;
         let accepted = matches!(step, Step::Kept(_));

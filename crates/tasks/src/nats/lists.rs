@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::Inner;
 use super::dead;
 use super::looks::{finished, task};
-use super::subjects::id_of;
+use super::subjects::{id_of, task_of};
 use super::wire::Kept;
 use crate::shape::counts::Counts;
 use crate::shape::error::StoreError;
@@ -100,10 +100,12 @@ impl Inner {
 
 /// What a message says; nothing if its time is over, or it is no message of ours.
 fn look_of(state: State, kept: Kept, now: Timestamp) -> Option<Look> {
-    let id = id_of(&kept.subject)?;
     match state {
-        State::Done => finished(kept, now).map(|finished| finished.look(&id)),
+        State::Done => {
+            let id = id_of(&kept.subject)?;
+            finished(kept, now).map(|finished| finished.look(&id))
+        }
         State::Dead => dead::read(kept).map(|letter| letter.look()),
-        _ => task(&id, state, kept).ok(),
+        _ => task(&task_of(&kept.subject)?.0, state, kept).ok(),
     }
 }

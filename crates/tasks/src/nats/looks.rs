@@ -97,7 +97,7 @@ impl Inner {
 
     /// Looks at a task that has not ended.
     async fn look_ahead(&self, id: &str) -> Result<Option<Look>, StoreError> {
-        if let Some(pending) = self.wire.last(&self.subjects.pending(id)).await? {
+        if let Some(pending) = self.pending_task(id).await? {
             return task(id, State::Pending, pending).map(Some);
         }
         let Some(handed) = self.handed_over(id).await? else {

@@ -8,9 +8,11 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use super::Inner;
 use super::change::COARSE;
 use super::claims::{AT_ONCE, sequence_of};
+use super::generation::{PAUSE, TRIES, generation, generation_of};
 use super::order::Order;
 use super::record::Says;
-use super::wire::Letter;
+use super::subjects::task_of;
+use super::wire::{Kept, Letter, Put, kept_directly};
 use crate::shape::error::StoreError;
 use crate::shape::many::Many;
 use crate::shape::task::Task;
@@ -29,8 +31,8 @@ const PAUSES_MS: [u64; 4] = [0, 20, 100, 500];
 /// Questions to the leader at a time.
 const FEW: usize = 8;
 
-/// Ids and schedules of one batch.
-type Batch = Vec<(String, Letter)>;
+/// Ids and tasks of one batch, and when each is handed over.
+type Batch = Vec<(String, (Order, Timestamp))>;
 
 impl Inner {
     pub(super) async fn schedule_many(&self, many: Many) -> Result<Vec<Timestamp>, StoreError> {
@@ -52,7 +54,8 @@ impl Inner {
         let kept = stream::iter(soon).buffer_unordered(AT_ONCE);
         kept.try_collect::<Vec<_>>().await?;
         batches.retain(|batch| !batch.is_empty());
-        let batches = batches.into_iter().map(|batch| self.schedule_batch(batch));
+        let batches = batches.into_iter();
+        let batches = batches.map(|batch| self.schedule_batch(batch, now));
         let kept = stream::iter(batches).buffer_unordered(BATCHES);
         kept.try_collect::<()>().await?;
         Ok(Many::dues(&ids, &dues))
@@ -61,35 +64,74 @@ impl Inner {
     /// Adds a schedule to the last batch; to another one if that is full.
     fn add(&self, batches: &mut Vec<Batch>, task: Task, due: Timestamp, now: Timestamp) {
         let (id, from) = (task.id.clone(), due.minus(self.lookahead).max(now));
-        let letter = Order::of(task, due).schedule(&self.subjects, &id, from);
+        let order = Order::of(task, due);
         let last = batches.last().map_or(&[][..], |last| last);
-        let bytes: usize = last.iter().map(|(_, letter)| letter.payload.len()).sum();
-        if last.len() >= BATCH || bytes + letter.payload.len() > BATCH_BYTES {
+        let bytes: usize = last.iter().map(|(_, (order, _))| order.payload.len()).sum();
+        if last.len() >= BATCH || bytes + order.payload.len() > BATCH_BYTES {
             batches.push(Batch::new());
         }
         if let Some(last) = batches.last_mut() {
-            last.push((id, letter));
+            last.push((id, (order, from)));
         }
     }
 
-    async fn schedule_batch(&self, batch: Batch) -> Result<(), StoreError> {
-        let (ids, schedules): (Vec<_>, Vec<_>) = batch.into_iter().unzip();
-        let records = ids.iter().map(|id| self.record_anyway(id, Says::Over));
-        // Each record comes before its schedule: what was claimed before is over.
-        let letters = records.zip(schedules);
-        let letters: Vec<_> = letters.flat_map(<[_; 2]>::from).collect();
-        let count = letters.len() as u64;
-        let last = self.kept(self.wire.put_all(letters).await?)?;
-        // A batch is kept as one: its sequences follow each other.
-        let first = (last + 1).saturating_sub(count);
-        self.forget_all(&ids, first, last).await
+    async fn schedule_batch(&self, batch: Batch, now: Timestamp) -> Result<(), StoreError> {
+        let (ids, orders): (Vec<_>, Vec<_>) = batch.into_iter().unzip();
+        // Mostly nothing of these ids is pending.
+        let mut pending = HashMap::new();
+        for _ in 0..TRIES {
+            let letters = ids.iter().zip(&orders);
+            let letters = letters.map(|(id, order)| self.anew(id, order, pending.get(id), now));
+            let letters: Vec<_> = letters.flatten().collect();
+            let count = letters.len() as u64;
+            if let Put::Kept(last) = self.wire.put_all(letters).await? {
+                // A batch is kept as one: its sequences follow each other.
+                let first = (last + 1).saturating_sub(count);
+                return self.forget_all(&ids, first, last).await;
+            }
+            pending = self.pending_of(&ids).await?;
+            tokio::time::sleep(PAUSE).await;
+        }
+        Err(StoreError::engine("the ids are scheduled all the time"))
+    }
+
+    /// A task's record and its schedule, in this order: what was claimed before is over.
+    fn anew(
+        &self,
+        id: &str,
+        (order, from): &(Order, Timestamp),
+        old: Option<&Kept>,
+        now: Timestamp,
+    ) -> Vec<Letter> {
+        let of = (id, generation(now, generation_of(old)));
+        let mut letters = vec![self.record_anyway(of, Says::Over)];
+        let schedule = order.schedule(&self.subjects, of, *from);
+        letters.extend(self.instead_of(old, id, schedule));
+        letters
+    }
+
+    /// What is pending of many ids, as some node has it: the latest of each.
+    async fn pending_of(&self, ids: &[String]) -> Result<HashMap<String, Kept>, StoreError> {
+        let subjects: Vec<_> = ids.iter().map(|id| self.subjects.pending_any(id)).collect();
+        let found = self.wire.direct(&subjects).await?;
+        let mut latest = HashMap::<String, Kept>::new();
+        for kept in found.into_iter().filter_map(kept_directly) {
+            let Some((id, _)) = task_of(&kept.subject) else {
+                continue;
+            };
+            let before = latest.get(&id).map(|before| before.sequence);
+            if before.is_none_or(|before| before < kept.sequence) {
+                latest.insert(id, kept);
+            }
+        }
+        Ok(latest)
     }
 
     /// Removes what was handed over of these ids before a sequence. Any node is asked, again if it
     /// does not have the batch yet: a follower may hear of it a moment later.
     async fn forget_all(&self, ids: &[String], first: u64, last: u64) -> Result<(), StoreError> {
         let handed = ids.iter().map(|id| self.subjects.handed_any(id));
-        let proof = ids.last().map(|id| self.subjects.pending(id));
+        let proof = ids.last().map(|id| self.subjects.pending_any(id));
         let subjects: Vec<_> = handed.chain(proof).collect();
         for pause in PAUSES_MS {
             tokio::time::sleep(Duration::from_millis(pause)).await;

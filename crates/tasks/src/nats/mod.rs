@@ -26,6 +26,7 @@ mod claims;
 mod consumer;
 mod dead;
 mod ends;
+mod generation;
 mod limits;
 mod lines;
 mod lists;

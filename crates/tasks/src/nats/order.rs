@@ -105,21 +105,27 @@ impl Order {
     }
 
     /// Makes the schedule: it becomes a message that is handed over at `from`.
-    pub(super) fn schedule(&self, subjects: &Subjects, id: &str, from: Timestamp) -> Letter {
+    pub(super) fn schedule(
+        &self,
+        subjects: &Subjects,
+        (id, generation): (&str, u64),
+        from: Timestamp,
+    ) -> Letter {
         let from = from.min(LAST_HAND_OVER);
-        let letter = Letter::new(subjects.pending(id))
+        let target = self.handed(subjects, (id, generation));
+        let letter = Letter::new(subjects.pending(id, generation))
             .header("Nats-Schedule", format_args!("@at {}", rfc3339(from)))
-            .header("Nats-Schedule-Target", self.handed(subjects, id));
+            .header("Nats-Schedule-Target", target);
         self.write(id, letter)
     }
 
     /// Makes the message that is handed over at once.
-    pub(super) fn hand_over(&self, subjects: &Subjects, id: &str) -> Letter {
-        self.write(id, Letter::new(self.handed(subjects, id)))
+    pub(super) fn hand_over(&self, subjects: &Subjects, of: (&str, u64)) -> Letter {
+        self.write(of.0, Letter::new(self.handed(subjects, of)))
     }
 
-    fn handed(&self, subjects: &Subjects, id: &str) -> String {
-        subjects.handed(id, self.priority, &self.terms.queue)
+    fn handed(&self, subjects: &Subjects, of: (&str, u64)) -> String {
+        subjects.handed(of, self.priority, &self.terms.queue)
     }
 
     fn write(&self, id: &str, letter: Letter) -> Letter {

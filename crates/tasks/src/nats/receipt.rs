@@ -1,5 +1,5 @@
 //! A claim's receipt has the subject of its acknowledgement, the record that it comes after, its
-//! fence and its id.
+//! generation, its fence and its id.
 
 use super::record::Fenced;
 use super::text::encoded;
@@ -47,10 +47,10 @@ pub(super) fn consumer_of(claim: &Claim) -> &str {
 }
 
 /// The receipt of a claim, with its reply so far: where its message is acknowledged, the record
-/// that it comes after, 0 for none, and what it is for: its fence and its id.
-pub(super) fn receipt(claim: &Claim, record: u64) -> String {
-    let (reply, fence) = (&claim.receipt, claim.fence.0);
-    format!("{reply} {record} {fence} {}", encoded(&claim.id))
+/// that it comes after, 0 for none, and what it is for: its generation, its fence and its id.
+pub(super) fn receipt(claim: &Claim, record: u64, generation: u64) -> String {
+    let (reply, fence, id) = (&claim.receipt, claim.fence.0, encoded(&claim.id));
+    format!("{reply} {record} {generation} {fence} {id}")
 }
 
 /// The subject on which a claim's message is acknowledged.
@@ -64,10 +64,16 @@ pub(super) fn reply_of(claim: &Claim) -> &str {
 pub(super) fn fenced(claim: &Claim) -> Option<Fenced<'_>> {
     let mut words = claim.receipt.split(' ').skip(1);
     let known = words.next()?.parse().ok()?;
+    let generation = words.next()?.parse().ok()?;
     let fence = words.next()?.parse().ok()?;
     let is_its = claim.fence.0 == fence && words.next()? == encoded(&claim.id);
     let id = &claim.id;
-    is_its.then_some(Fenced { id, fence, known })
+    is_its.then_some(Fenced {
+        id,
+        generation,
+        fence,
+        known,
+    })
 }
 
 #[cfg(test)]
@@ -94,11 +100,11 @@ mod tests {
         let mut claim = Claim::new("a", Timestamp(0), Fence(9), Duration::ZERO);
         assert!(fenced(&claim).is_none());
         claim.receipt = "$JS.ACK.x".to_owned();
-        claim.receipt = receipt(&claim, 7);
+        claim.receipt = receipt(&claim, 7, 8);
         assert_eq!(reply_of(&claim), "$JS.ACK.x");
         assert_eq!(consumer_of(&claim), "");
-        let known = fenced(&claim).map(|fenced| (fenced.fence, fenced.known));
-        assert_eq!(known, Some((9, 7)));
+        let known = fenced(&claim).map(|own| (own.fence, own.generation, own.known));
+        assert_eq!(known, Some((9, 8, 7)));
         for forged in [("a", 8), ("a", 10), ("b", 9)] {
             (claim.id, claim.fence) = (forged.0.to_owned(), Fence(forged.1));
             assert!(fenced(&claim).is_none(), "{forged:?}");

@@ -1,6 +1,10 @@
 //! The record of an id's latest task or claim: a small message that the next one must know.
 
+use async_nats::HeaderMap;
+
 use super::Inner;
+use super::generation::is_task;
+use super::order::number;
 use super::wire::{Kept, Letter, Put};
 use crate::shape::error::StoreError;
 
@@ -18,28 +22,38 @@ pub(super) enum Says {
 }
 
 const SAYS: &str = "Tw-Says";
+const GENERATION: &str = "Tw-Generation";
 
 impl Inner {
     /// A record, kept only after the one of the given sequence; 0 for none.
-    pub(super) fn record(&self, id: &str, says: Says, after: u64) -> Letter {
-        self.record_anyway(id, says).expecting(after)
+    pub(super) fn record(&self, of: (&str, u64), says: Says, after: u64) -> Letter {
+        self.record_anyway(of, says).expecting(after)
     }
 
-    /// A record, whatever was there.
-    pub(super) fn record_anyway(&self, id: &str, says: Says) -> Letter {
+    /// A record of an id and its latest generation, whatever was there.
+    pub(super) fn record_anyway(&self, (id, generation): (&str, u64), says: Says) -> Letter {
         let says = match says {
             Says::Claimed => "claimed",
             Says::Over => "over",
         };
         let letter = Letter::new(self.subjects.record(id));
-        letter.header(SAYS, says).header("Nats-TTL", KEPT_FOR)
+        letter
+            .header(SAYS, says)
+            .header(GENERATION, generation)
+            .header("Nats-TTL", KEPT_FOR)
     }
 
     /// Keeps a schedule, or what is handed over, as another task: what was claimed before is over.
-    /// Returns its sequence.
-    pub(super) async fn put_anew(&self, id: &str, letter: Letter) -> Result<Put, StoreError> {
-        let record = self.record_anyway(id, Says::Over);
-        self.wire.put_all(vec![record, letter]).await
+    /// `old` is what it replaces among the schedules.
+    pub(super) async fn put_anew(
+        &self,
+        of: (&str, u64),
+        letter: Letter,
+        old: Option<&Kept>,
+    ) -> Result<Put, StoreError> {
+        let mut letters = vec![self.record_anyway(of, Says::Over)];
+        letters.extend(self.instead_of(old, of.0, letter));
+        self.wire.put_all(letters).await
     }
 
     /// The record as the stream's leader has it.
@@ -48,16 +62,16 @@ impl Inner {
     }
 
     /// Keeps letters of which the first is a record after whatever record is not newer than a
-    /// claim. `letters` makes them for the sequence of the record that they come after; `known` is
-    /// the first guess.
+    /// claim. `letters` makes them for the sequence of the record that they come after, and for the
+    /// blank among the schedules, if there is one; `known` is the first guess.
     pub(super) async fn put_record(
         &self,
         claim: Fenced<'_>,
-        letters: impl Fn(u64) -> Vec<Letter>,
+        letters: impl Fn(u64, Option<&Kept>) -> Vec<Letter>,
     ) -> Result<Step, StoreError> {
-        let mut after = claim.known;
+        let (mut after, mut blank) = (claim.known, None);
         for _ in 0..TRIES {
-            let mut batch = letters(after);
+            let mut batch = letters(after, blank.as_ref());
             let is_single = batch.len() == 1;
             let put = match batch.pop() {
                 Some(letter) if is_single => self.wire.put(letter).await?,
@@ -81,8 +95,13 @@ impl Inner {
             };
             match last {
                 newer if newer > claim.fence => return Ok(Step::Refused),
-                // Another task of the id is pending.
-                same if same == after && !is_single => return Ok(Step::Refused),
+                // Another task of the id is pending, or was a moment ago.
+                same if same == after && !is_single => {
+                    blank = self.pending(claim.id).await?;
+                    if blank.as_ref().is_some_and(is_task) {
+                        return Ok(Step::Refused);
+                    }
+                }
                 older => after = older,
             }
         }
@@ -98,6 +117,7 @@ const TRIES: u32 = 4;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Fenced<'a> {
     pub(super) id: &'a str,
+    pub(super) generation: u64,
     pub(super) fence: u64,
     /// The sequence of the last record, as far as the claim knows; 0 for none.
     pub(super) known: u64,
@@ -110,6 +130,29 @@ pub(super) enum Step {
     Kept(u64),
     /// There is a newer record or task: somebody else has claimed it, or it is over.
     Refused,
+}
+
+/// A record as it is compared with a task: its sequence and its generation, 0 for none.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Known {
+    pub(super) sequence: u64,
+    pub(super) generation: u64,
+}
+
+impl Known {
+    pub(super) fn of(record: Option<&Kept>) -> Self {
+        record.map_or_else(Self::default, |kept| {
+            Self::read(kept.sequence, &kept.headers)
+        })
+    }
+
+    pub(super) fn read(sequence: u64, headers: &HeaderMap) -> Self {
+        let generation = number(headers, GENERATION).unwrap_or(0);
+        Self {
+            sequence,
+            generation,
+        }
+    }
 }
 
 /// The contents of a record that was kept.

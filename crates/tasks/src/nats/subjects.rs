@@ -2,8 +2,8 @@
 //!
 //! | subject | what it says |
 //! |---|---|
-//! | `tw.SPACE.s.ID` | the task is pending: a schedule of JetStream's, which becomes the next when its time comes |
-//! | `tw.SPACE.d.PRIORITY.ID` | the task is handed over: consumers deliver it, until it is acknowledged; of a queue with a name it is `PRIORITY-QUEUE` |
+//! | `tw.SPACE.s.ID.GENERATION` | the task is pending: a schedule of JetStream's, which becomes the next when its time comes |
+//! | `tw.SPACE.d.PRIORITY.ID.GENERATION` | the task is handed over: consumers deliver it, until it is acknowledged; of a queue with a name it is `PRIORITY-QUEUE` |
 //! | `tw.SPACE.c.ID` | the record of the task's latest claim: claimed again, ended, or void |
 //! | `tw.SPACE.x.ID` | a dead letter |
 //! | `tw.SPACE.p.ID` | the progress of a run |
@@ -11,6 +11,12 @@
 //! | `tw.SPACE.u.ID` | the id is unique for a while |
 //! | `tw.SPACE.q.QUEUE` | the rules of a queue; the default queue's token is `%` |
 //! | `tw.SPACE.l.QUEUE` | the slots of a limited queue that were given away |
+//!
+//! Each schedule has a *generation* of its own. A schedule that fires while it is replaced comes
+//! later than its replacement. It removes the message of its own subject alone, and is written to
+//! one of its own.
+
+use std::fmt::Display;
 
 use super::text::{decoded, encoded};
 use crate::shape::look::State;
@@ -32,22 +38,33 @@ impl Subjects {
         format!("{}.>", self.prefix)
     }
 
-    pub(super) fn pending(&self, id: &str) -> String {
-        format!("{}.s.{}", self.prefix, encoded(id))
+    pub(super) fn pending(&self, id: &str, generation: impl Display) -> String {
+        format!("{}.s.{}.{generation}", self.prefix, encoded(id))
     }
 
-    pub(super) fn handed(&self, id: &str, priority: Priority, queue: &str) -> String {
-        format!(
-            "{}.d.{}.{}",
-            self.prefix,
-            line(priority, queue),
-            encoded(id)
-        )
+    /// The subject of any generation.
+    pub(super) fn pending_any(&self, id: &str) -> String {
+        self.pending(id, "*")
+    }
+
+    pub(super) fn handed(
+        &self,
+        (id, generation): (&str, u64),
+        priority: Priority,
+        queue: &str,
+    ) -> String {
+        let (line, id) = (line(priority, queue), encoded(id));
+        format!("{}.d.{line}.{id}.{generation}", self.prefix)
+    }
+
+    /// The subject of any priority, queue and generation.
+    pub(super) fn handed_any(&self, id: &str) -> String {
+        self.handed_of(id, "*")
     }
 
     /// The subject of any priority and queue.
-    pub(super) fn handed_any(&self, id: &str) -> String {
-        format!("{}.d.*.{}", self.prefix, encoded(id))
+    pub(super) fn handed_of(&self, id: &str, generation: impl Display) -> String {
+        format!("{}.d.*.{}.{generation}", self.prefix, encoded(id))
     }
 
     /// The subject of all ids.
@@ -90,8 +107,8 @@ impl Subjects {
     /// The subject of all tasks in a state.
     pub(super) fn all_of(&self, state: State) -> String {
         match state {
-            State::Pending => format!("{}.s.*", self.prefix),
-            State::Claimed => format!("{}.d.*.*", self.prefix),
+            State::Pending => format!("{}.s.*.*", self.prefix),
+            State::Claimed => format!("{}.d.*.*.*", self.prefix),
             State::Done => format!("{}.r.*", self.prefix),
             State::Dead => self.dead_all(),
         }
@@ -100,7 +117,7 @@ impl Subjects {
     /// The subject of one.
     pub(super) fn one_of(&self, state: State, id: &str) -> String {
         match state {
-            State::Pending => self.pending(id),
+            State::Pending => self.pending_any(id),
             State::Claimed => self.handed_any(id),
             State::Done => self.result(id),
             State::Dead => self.dead(id),
@@ -147,6 +164,12 @@ pub(super) fn queue_of_line(line: &str) -> Option<String> {
         Some((_, queue)) => decoded(queue),
         None => Some(String::new()),
     }
+}
+
+/// Id and generation at the end of the subject of a task.
+pub(super) fn task_of(subject: &str) -> Option<(String, u64)> {
+    let (rest, generation) = subject.rsplit_once('.')?;
+    Some((id_of(rest)?, generation.parse().ok()?))
 }
 
 /// The id at the end of a subject.

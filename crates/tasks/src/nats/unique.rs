@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use super::Inner;
+use super::generation::{PAUSE, TRIES, generation, generation_of};
 use super::order::number;
 use super::record::Says;
 use super::wire::{Letter, Put};
@@ -14,29 +15,27 @@ use crate::shape::timestamp::Timestamp;
 /// The header that says until when.
 const UNTIL: &str = "Tw-Until";
 
-/// The number of tries, while others schedule the same id, and the pause after each.
-const TRIES: u32 = 20;
-const PAUSE: Duration = Duration::from_millis(10);
-
 impl Inner {
     /// Keeps a task whose id is to be unique for so long. Returns its sequence.
     pub(super) async fn put_unique(
         &self,
         id: &str,
-        letter: Letter,
+        letter: impl Fn(u64) -> Letter,
         (time, now): (Duration, Timestamp),
     ) -> Result<u64, StoreError> {
         let subject = self.subjects.unique(id);
         // The stream counts in seconds.
         let seconds = time.as_secs() + 1;
-        let mut after = 0;
+        let (mut after, mut old) = (0, None);
         for _ in 0..TRIES {
             let mark = Letter::new(subject.clone())
                 .header(UNTIL, now.plus(time).0)
                 .header("Nats-TTL", format_args!("{seconds}s"))
                 .expecting(after);
-            let record = self.record_anyway(id, Says::Over);
-            let batch = vec![mark, record, letter.clone()];
+            let generation = generation(now, generation_of(old.as_ref()));
+            let record = self.record_anyway((id, generation), Says::Over);
+            let mut batch = vec![mark, record];
+            batch.extend(self.instead_of(old.as_ref(), id, letter(generation)));
             if let Put::Kept(sequence) = self.wire.put_all(batch).await? {
                 return Ok(sequence);
             }
@@ -46,6 +45,7 @@ impl Inner {
                 return Err(StoreError::Duplicate);
             }
             after = mark.map_or(0, |mark| mark.sequence);
+            old = self.pending(id).await?;
             tokio::time::sleep(PAUSE).await;
         }
         Err(StoreError::engine("the id is scheduled all the time"))

@@ -81,6 +81,12 @@ impl Letter {
     pub(super) fn expecting(self, sequence: u64) -> Self {
         self.header("Nats-Expected-Last-Subject-Sequence", sequence)
     }
+
+    /// Kept only if this is the last sequence of other subjects; 0 for none.
+    pub(super) fn expecting_of(self, subjects: String, sequence: u64) -> Self {
+        self.header("Nats-Expected-Last-Subject-Sequence-Subject", subjects)
+            .expecting(sequence)
+    }
 }
 
 impl Wire {
@@ -284,7 +290,7 @@ fn kept(message: &Value) -> Result<Kept, StoreError> {
 }
 
 /// A message that a node has answered with.
-fn kept_directly(message: Message) -> Option<Kept> {
+pub(super) fn kept_directly(message: Message) -> Option<Kept> {
     let headers = message.headers?;
     Some(Kept {
         subject: headers.get("Nats-Subject")?.as_str().to_owned(),

@@ -141,7 +141,7 @@ fn a_message_that_is_not_as_it_was_scheduled_becomes_a_dead_letter_and_never_run
             .for_each(|sum| headers.insert("Tw-Sum", sum));
         runtime.block_on(async {
             let stranger = async_nats::connect(nats.urls()).await.expect("a client");
-            let subject = format!("tw.strange.d.1.{id}");
+            let subject = format!("tw.strange.d.1.{id}.1");
             let put = stranger.publish_with_headers(subject, headers, "payload".into());
             put.await.expect("sent");
             stranger.flush().await.expect("sent");
