@@ -33,7 +33,8 @@
 //!   the same id. An engine refuses the end of a run whose fence is no longer the latest. Handlers
 //!   can pass it on.
 //! - **Retried** with back-off and jitter as [`Retry`] says; after the last attempt a task is a
-//!   [dead letter](DeadLetter). A run ends when its handler does, or when its [`Ack`] says so.
+//!   [dead letter](DeadLetter). A run ends when its handler does, or when its [`Ack`] says so. One
+//!   that ends its process each time becomes a dead letter, too.
 //! - **Periodic tasks survive**: the next run is filed in the same step in which the engine learns
 //!   of the end of this one. They run each period, or at the times of a `Cron` expression in a time
 //!   zone.
@@ -78,6 +79,10 @@
 //!    time. The engine compares the fence. A periodic task is filed for its next run in the same
 //!    step.
 //! 6. A run that failed is filed again, as [`Retry`] says, or becomes a dead letter.
+//! 7. What is never answered is claimed again, and *doubtful*: its run may have ended the process.
+//!    The worker has the engine note the start of a doubtful claim, and waits for that. If that run
+//!    is not answered either, it counts as a failed attempt. So a run costs no write at its start
+//!    until there is a doubt, and a task that only waited beside such a run counts nothing.
 //!
 //! **Whose clock.** The worker asks the engine for its time twice a second; `engine_clock.rs` says
 //! what may be concluded from the answer. The worker's wall clock is compared with the engine's: if
@@ -97,8 +102,9 @@
 //! - **A worker runs no claim whose lease has ended** by its own monotonic clock, counted from when
 //!   the lease was asked for. A run that has begun goes on; the fence tells whether it counts.
 //! - **What a worker holds is bounded**, and so is its mailbox: each claim ends once.
-//! - **Threads of the wheel do not wait for the engine**, unless the worker is `strict` or not sure
-//!   of the claim: then the run waits for one answer, before it begins.
+//! - **Threads of the wheel do not wait for the engine**, unless the worker is `strict`, or not
+//!   sure of the claim, or the claim is doubtful: then the run waits for one answer, before it
+//!   begins.
 //! - **Nothing costs by the number of claims that are held**: leases are in an ordered set by the
 //!   time of their extension.
 #![forbid(unsafe_code)]

@@ -210,6 +210,13 @@ impl TaskStore for MemoryStore {
         self.step(|table, now| table.fail(claim, failure, now))
     }
 
+    fn note_start(
+        &self,
+        claim: &Arc<Claim>,
+    ) -> impl Future<Output = Result<Verdict, StoreError>> + Send {
+        self.step(|table, _| table.note_start(claim))
+    }
+
     fn release(
         &self,
         claims: &[Arc<Claim>],

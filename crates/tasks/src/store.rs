@@ -71,7 +71,7 @@ pub struct Failure {
     pub retry: Option<Due>,
     /// The error of the run.
     pub error: String,
-    /// False if the retry is no further attempt: the task had to wait, and did not run.
+    /// False if the claim's attempt does not count: it did not run.
     pub counts: bool,
 }
 
@@ -108,6 +108,11 @@ impl Failure {
     /// The number of the next attempt.
     pub(crate) fn next_attempt(&self, attempt: u32) -> u32 {
         attempt.saturating_add(u32::from(self.counts))
+    }
+
+    /// The number of attempts, of which the last has the given number.
+    pub(crate) fn attempts(&self, attempt: u32) -> u32 {
+        attempt.saturating_sub(u32::from(!self.counts))
     }
 }
 
@@ -272,6 +277,23 @@ pub trait TaskStore: Send + Sync + 'static {
         claims: &[Arc<Claim>],
         lease: Duration,
     ) -> impl Future<Output = Result<Vec<Verdict>, StoreError>> + Send;
+
+    /// Notes that a claim's run begins. If nothing is heard of that run any more, it counts as an
+    /// attempt when the task is claimed again. Workers call it for a claim that is
+    /// [doubtful](Claim::doubtful), and run it if that is accepted; so the runs of a task cost
+    /// nothing more until one of its claims was not answered.
+    ///
+    /// A store that counts no such runs extends the lease.
+    fn note_start(
+        &self,
+        claim: &Arc<Claim>,
+    ) -> impl Future<Output = Result<Verdict, StoreError>> + Send {
+        async move {
+            let claims = std::slice::from_ref(claim);
+            let verdicts = self.extend(claims, claim.lease).await?;
+            Ok(verdicts.first().copied().unwrap_or(Verdict::Busy))
+        }
+    }
 
     /// Ends tasks that have run. A periodic one is pending again, in the same step. One verdict for
     /// each claim.
@@ -478,6 +500,13 @@ impl<S: TaskStore> TaskStore for Arc<S> {
         lease: Duration,
     ) -> impl Future<Output = Result<Vec<Verdict>, StoreError>> + Send {
         (**self).extend(claims, lease)
+    }
+
+    fn note_start(
+        &self,
+        claim: &Arc<Claim>,
+    ) -> impl Future<Output = Result<Verdict, StoreError>> + Send {
+        (**self).note_start(claim)
     }
 
     fn done(

@@ -2,7 +2,8 @@
 //!
 //! | bytes | a task (kind 0) | a dead letter (kind 1) |
 //! |---|---|---|
-//! | 1 | kind | kind |
+//! | 1 | kind; 3 for a task of which a start is noted | kind |
+//! | 4 | of kind 3: how many attempts were lost before | – |
 //! | 8 | due time in microseconds since 1970 | time of death |
 //! | 4 | number of the next attempt, from 1 | number of attempts |
 //! | 8 | due time of the run that is tried again | – |
@@ -18,11 +19,12 @@ use crate::shape::dead::DeadLetter;
 use crate::shape::task::Priority;
 use crate::shape::terms::Terms;
 use crate::shape::timestamp::Timestamp;
-use crate::table::row::Row;
+use crate::table::row::{Row, Start};
 
 const TASK: u8 = 0;
 const LETTER: u8 = 1;
 const NOTE: u8 = 2;
+const STARTED: u8 = 3;
 
 /// What a record holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,6 +39,10 @@ pub(super) fn of_task(row: &Row) -> Vec<u8> {
     let every = row.terms.every().map_or(0, |period| period.as_millis());
     let every_ms = u64::try_from(every).unwrap_or(u64::MAX);
     let mut bytes = vec![TASK];
+    if row.start == Start::Noted {
+        bytes = vec![STARTED];
+        bytes.extend(row.lost.to_le_bytes());
+    }
     bytes.extend(row.due.0.to_le_bytes());
     bytes.extend(row.attempt.to_le_bytes());
     bytes.extend(row.began.0.to_le_bytes());
@@ -70,10 +76,15 @@ pub(super) fn read(id: &str, mut bytes: &[u8]) -> Option<Kept> {
     if kind == NOTE {
         return Some(Kept::Note(bytes.to_vec()));
     }
+    let (mut lost, mut start) = (0, Start::None);
+    if kind == STARTED {
+        lost = u32::from_le_bytes(*front(bytes)?);
+        start = Start::Noted;
+    }
     let at = Timestamp(number(bytes)?);
     let attempt = u32::from_le_bytes(*front(bytes)?);
     match kind {
-        TASK => {
+        TASK | STARTED => {
             let began = Timestamp(number(bytes)?);
             let every_ms = number(bytes)?;
             let [level] = *front(bytes)?;
@@ -85,6 +96,8 @@ pub(super) fn read(id: &str, mut bytes: &[u8]) -> Option<Kept> {
                 payload: bytes.to_vec(),
                 priority: Priority::of_level(level),
                 attempt,
+                lost,
+                start,
                 progress: None,
                 held: None,
             }))
@@ -135,7 +148,9 @@ mod tests {
         (row.attempt, row.began) = (3, Timestamp(40));
         let mut newer = row.clone();
         newer.terms = Terms::read(None, Some("moon=full"));
-        for row in [row, newer] {
+        let mut started = row.clone();
+        (started.lost, started.start) = (2, Start::Noted);
+        for row in [row, newer, started] {
             let bytes = of_task(&row);
             assert_eq!(read("a", &bytes), Some(Kept::Task(row)));
             let payload = "payload".len();

@@ -35,6 +35,7 @@ use crate::shape::task::{Due, Task, check_id};
 use crate::shape::timestamp::Timestamp;
 use crate::store::{Ask, Failure, TaskStore, Wake};
 use crate::table::Table;
+use crate::table::row::Start;
 
 /// Fences of one opening of a file.
 const FENCES: u32 = 40;
@@ -44,7 +45,9 @@ const FENCES: u32 = 40;
 /// collected, and go into the next one together.
 ///
 /// Claims are not written: they end with the process. Whoever opens the file after a crash can
-/// claim at once what was not done, with the attempts that it had.
+/// claim at once what was not done, with the attempts that it had. Of what was due by then, workers
+/// note the start before they run it, which costs a write each. If the process ends again during
+/// such a run, that counts as an attempt.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -162,6 +165,7 @@ impl FileStore {
     #[doc(hidden)]
     pub fn over(journal: impl Journal, clock: impl Clock) -> Result<Self, StoreError> {
         let records = journal.load().map_err(StoreError::engine)?;
+        let now = Timestamp::from(clock.wall());
         let mut inside = Inside {
             table: Table::after(journal.epoch() << FENCES),
             names: HashMap::new(),
@@ -171,7 +175,7 @@ impl FileStore {
         };
         let restored = records
             .into_iter()
-            .try_for_each(|record| inside.restore(record));
+            .try_for_each(|record| inside.restore(record, now));
         restored?;
         inside.table.take_touched();
         Ok(Self {
@@ -271,12 +275,16 @@ impl Inside {
     }
 
     /// Puts back what the journal has kept.
-    fn restore(&mut self, record: Record) -> Result<(), StoreError> {
+    fn restore(&mut self, record: Record, now: Timestamp) -> Result<(), StoreError> {
         let Record { name, id, value } = record;
         let kept = kept::read(&id, &value);
         let kept = kept.ok_or_else(|| StoreError::engine("the file holds what is not a task"))?;
         let kind = match kept {
-            Kept::Task(row) => {
+            Kept::Task(mut row) => {
+                // Claims are not written: what was due may have run when the process ended.
+                if row.due <= now && row.start == Start::None {
+                    row.start = Start::Doubtful;
+                }
                 self.table.put(Arc::clone(&id), row);
                 Kind::Task
             }
@@ -373,6 +381,13 @@ impl TaskStore for FileStore {
             let extended = claims.iter().map(|claim| table.extend(claim, lease, now));
             extended.collect()
         }))
+    }
+
+    fn note_start(
+        &self,
+        claim: &Arc<Claim>,
+    ) -> impl Future<Output = Result<Verdict, StoreError>> + Send {
+        ready(self.step(|table, _| table.note_start(claim)))
     }
 
     fn done(

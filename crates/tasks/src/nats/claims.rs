@@ -6,6 +6,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_nats::Message;
+use futures_util::future::try_join;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use tidewheel_time::{monotonic_nanos, nanos};
 
@@ -212,11 +213,11 @@ impl Inner {
         }
         let consumer = &line.consumers[usize::from(order.priority.level())];
         let is_first = delivery.count == 1 && !consumer.may_be_younger(delivery.kept);
-        let fence = if is_first && !self.may_be_old(delivery, now) {
-            delivery.sequence
+        let (fence, lost, doubtful) = if is_first && !self.may_be_old(delivery, now) {
+            (delivery.sequence, 0, false)
         } else {
             match self.claim_again((&id, generation), delivery, &reply).await {
-                Ok(fence) => fence?,
+                Ok(again) => again?,
                 Err(_) => {
                     // Otherwise it would come back when its lease ends.
                     self.put_off(&reply, AGAIN).await;
@@ -226,7 +227,8 @@ impl Inner {
         };
         let mut claim = Claim::new(id, order.due, Fence(fence), self.trusted());
         claim.payload = order.payload.to_vec();
-        (claim.began, claim.attempt) = (order.began, order.attempt);
+        (claim.began, claim.attempt) = (order.began, order.attempt.saturating_add(lost));
+        (claim.lost, claim.doubtful) = (lost, doubtful);
         (claim.priority, claim.terms) = (order.priority, order.terms);
         claim.is_damaged = !order.is_whole;
         if let Some(slot) = slot {
@@ -255,20 +257,23 @@ impl Inner {
         now.since(delivery.kept) > self.lease / 2
     }
 
-    /// Claims what may have been delivered before, by a record. `None` if it is over, or somebody
-    /// else was quicker.
+    /// Claims what may have been delivered before, by a record. Returns its fence, how many of its
+    /// attempts were lost, and whether it is doubtful. `None` if it is over, or somebody else was
+    /// quicker.
     async fn claim_again(
         &self,
         of: (&str, u64),
         delivery: Delivery,
         reply: &str,
-    ) -> Result<Option<u64>, StoreError> {
+    ) -> Result<Option<(u64, u32, bool)>, StoreError> {
         let (id, generation) = of;
-        let last = self.last_record(id).await?;
+        let (last, lost) = try_join(self.last_record(id), self.lost(of)).await?;
         let newer = last
             .as_ref()
             .filter(|kept| kept.sequence > delivery.sequence);
-        let is_over = newer.is_some_and(|kept| says(kept) == Says::Over);
+        let newest = newer.map(says);
+        let is_over = newest == Some(Says::Over);
+        let is_doubtful = lost > 0 || delivery.count > 1 && newest != Some(Says::Back);
         let known = Known::of(last.as_ref());
         if is_over || known.generation > generation {
             self.acknowledge(reply).await;
@@ -284,7 +289,7 @@ impl Inner {
         let record = |after, _: Option<&Kept>| vec![self.record(of, Says::Claimed, after)];
         let step = self.put_record(claim, record);
         match step.await? {
-            Step::Kept(sequence) => Ok(Some(sequence)),
+            Step::Kept(sequence) => Ok(Some((sequence, lost, is_doubtful))),
             Step::Refused => Ok(None),
         }
     }

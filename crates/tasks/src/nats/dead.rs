@@ -12,19 +12,25 @@ use crate::shape::error::StoreError;
 use crate::shape::sum::{letter_sum, sum};
 use crate::shape::task::{Due, Task};
 use crate::shape::timestamp::Timestamp;
+use crate::store::Failure;
 
 const ERROR: &str = "Tw-Error";
 const DIED: &str = "Tw-Died";
 const ATTEMPTS: &str = "Tw-Attempts";
 
 /// A claim whose last attempt failed, as a message.
-pub(super) fn letter_of(subjects: &Subjects, claim: &Claim, error: &str, now: Timestamp) -> Letter {
+pub(super) fn letter_of(
+    subjects: &Subjects,
+    claim: &Claim,
+    failure: &Failure,
+    now: Timestamp,
+) -> Letter {
     let terms = claim.terms.of_letter();
     let checksum = letter_sum(claim, &terms.text());
     let letter = Letter::new(subjects.dead(&claim.id))
-        .header(ERROR, encoded(error))
+        .header(ERROR, encoded(&failure.error))
         .header(DIED, now.0)
-        .header(ATTEMPTS, claim.attempt)
+        .header(ATTEMPTS, failure.attempts(claim.attempt))
         .header(SUM, checksum)
         .payload(claim.payload.clone().into());
     with_terms(letter, &terms)

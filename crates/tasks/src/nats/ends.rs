@@ -45,7 +45,7 @@ impl Inner {
                 self.end(claim, now, None, Some(order)).await
             }
             None => {
-                let letter = letter_of(&self.subjects, claim, &failure.error, now);
+                let letter = letter_of(&self.subjects, claim, &failure, now);
                 self.end(claim, now, Some(letter), next_of(claim, now))
                     .await
             }
@@ -73,7 +73,7 @@ impl Inner {
             return Ok(Verdict::Refused);
         };
         let of = (&*claim.id, fenced.generation);
-        let record = |after, _: Option<&Kept>| vec![self.record(of, Says::Claimed, after)];
+        let record = |after, _: Option<&Kept>| vec![self.record(of, Says::Back, after)];
         let step = self.put_record(fenced, record).await?;
         let accepted = matches!(step, Step::Kept(_));
         if accepted {

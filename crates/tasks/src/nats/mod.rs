@@ -38,6 +38,7 @@ mod queues;
 mod receipt;
 mod record;
 mod start;
+mod starts;
 mod subjects;
 mod text;
 mod unique;
@@ -214,6 +215,12 @@ impl TaskStore for NatsStore {
     async fn extend(&self, claims: &[Arc<Claim>], _: Duration) -> Result<Vec<Verdict>, StoreError> {
         let claims = claims.to_vec();
         self.run(|inner| async move { inner.extend(&claims).await })
+            .await
+    }
+
+    async fn note_start(&self, claim: &Arc<Claim>) -> Result<Verdict, StoreError> {
+        let claim = Arc::clone(claim);
+        self.run(|inner| async move { inner.note_start(&claim).await })
             .await
     }
 

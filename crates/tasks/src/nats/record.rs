@@ -14,15 +14,16 @@ const KEPT_FOR: &str = "600s";
 /// The contents of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Says {
-    /// The task was delivered again, and is claimed under this record's sequence; or it was given
-    /// back.
+    /// The task was delivered again, and is claimed under this record's sequence.
     Claimed,
+    /// The claim was given back.
+    Back,
     /// The task that was handed over has ended, was cancelled, moved, or replaced.
     Over,
 }
 
 const SAYS: &str = "Tw-Says";
-const GENERATION: &str = "Tw-Generation";
+pub(super) const GENERATION: &str = "Tw-Generation";
 
 impl Inner {
     /// A record, kept only after the one of the given sequence; 0 for none.
@@ -34,6 +35,7 @@ impl Inner {
     pub(super) fn record_anyway(&self, (id, generation): (&str, u64), says: Says) -> Letter {
         let says = match says {
             Says::Claimed => "claimed",
+            Says::Back => "back",
             Says::Over => "over",
         };
         let letter = Letter::new(self.subjects.record(id));
@@ -159,6 +161,7 @@ impl Known {
 pub(super) fn says(kept: &Kept) -> Says {
     match kept.headers.get(SAYS).map(|value| value.as_str()) {
         Some("claimed") => Says::Claimed,
+        Some("back") => Says::Back,
         _ => Says::Over,
     }
 }

@@ -5,6 +5,7 @@
 //! | `tw.SPACE.s.ID.GENERATION` | the task is pending: a schedule of JetStream's, which becomes the next when its time comes |
 //! | `tw.SPACE.d.PRIORITY.ID.GENERATION` | the task is handed over: consumers deliver it, until it is acknowledged; of a queue with a name it is `PRIORITY-QUEUE` |
 //! | `tw.SPACE.c.ID` | the record of the task's latest claim: claimed again, ended, or void |
+//! | `tw.SPACE.b.ID` | a run of a doubtful claim has begun |
 //! | `tw.SPACE.x.ID` | a dead letter |
 //! | `tw.SPACE.p.ID` | the progress of a run |
 //! | `tw.SPACE.r.ID` | the result of a run |
@@ -74,6 +75,10 @@ impl Subjects {
 
     pub(super) fn record(&self, id: &str) -> String {
         format!("{}.c.{}", self.prefix, encoded(id))
+    }
+
+    pub(super) fn start(&self, id: &str) -> String {
+        format!("{}.b.{}", self.prefix, encoded(id))
     }
 
     pub(super) fn dead(&self, id: &str) -> String {

@@ -80,6 +80,13 @@ impl TaskStore for PostgresStore {
         Ok(extended(claims, &rows))
     }
 
+    async fn note_start(&self, claim: &Arc<Claim>) -> Result<Verdict, StoreError> {
+        let Named { ids, fences } = Named::one(claim);
+        let parameters: Parameters<'_> = &[&self.space, &ids, &fences];
+        let rows = self.query(StatementName::NoteStart, parameters).await?;
+        Ok(verdict(rows.first().map(|row| row.get::<_, bool>(1))))
+    }
+
     async fn done(&self, claims: &[Arc<Claim>]) -> Result<Vec<Verdict>, StoreError> {
         let named = Named::of(claims);
         let nexts = self.next_runs(claims).await?;
@@ -118,6 +125,8 @@ impl TaskStore for PostgresStore {
                 let terms = claim.terms.of_letter().text();
                 let checksum = letter_sum(claim, &terms).cast_signed();
                 let terms = text(terms);
+                let attempts = failure.attempts(claim.attempt);
+                let attempts = i32::try_from(attempts).unwrap_or(i32::MAX);
                 let parameters: Parameters<'_> = &[
                     &self.space,
                     &ids,
@@ -126,6 +135,7 @@ impl TaskStore for PostgresStore {
                     &error,
                     &terms,
                     &checksum,
+                    &attempts,
                 ];
                 self.query(StatementName::Bury, parameters).await?
             }

@@ -211,6 +211,8 @@ pub(super) fn claim(row: &Row, lease: Duration) -> Claim {
     let terms: Option<&str> = row.get(9);
     claim.terms = Terms::read(every, terms);
     claim.attempt = row.get::<_, i32>(6).try_into().unwrap_or(u32::MAX);
+    claim.lost = row.get::<_, i32>(10).try_into().unwrap_or(0);
+    claim.doubtful = row.get::<_, i16>(11) > 0;
     let checksum: i64 = row.get(8);
     claim.is_damaged =
         sum(&claim.id, &claim.payload, &[], terms.unwrap_or_default()) != checksum.cast_unsigned();

@@ -39,6 +39,7 @@ pub(super) enum StatementName {
     Reschedule,
     Claim,
     Extend,
+    NoteStart,
     Done,
     Release,
     Retry,
@@ -63,12 +64,14 @@ impl StatementName {
     /// True if workers call it, and it waits for nobody's lock.
     pub(super) fn is_of_workers(self) -> bool {
         use StatementName::{
-            Bury, Claim, Done, Extend, Forget, Limit, Now, Progress, Release, Retry, Rules, Spend,
+            Bury, Claim, Done, Extend, Forget, Limit, NoteStart, Now, Progress, Release, Retry,
+            Rules, Spend,
         };
         matches!(
             self,
             Now | Claim
                 | Extend
+                | NoteStart
                 | Done
                 | Release
                 | Retry
@@ -83,7 +86,7 @@ impl StatementName {
 }
 
 /// All statements, in the order of [`StatementName`].
-const STATEMENTS: [&str; 26] = [
+const STATEMENTS: [&str; 27] = [
     sql::NOW,
     sql::COUNT,
     sql::SCHEDULE,
@@ -92,6 +95,7 @@ const STATEMENTS: [&str; 26] = [
     sql::RESCHEDULE,
     sql::CLAIM,
     sql::EXTEND,
+    sql::NOTE_START,
     sql::DONE,
     sql::RELEASE,
     sql::RETRY,

@@ -25,7 +25,7 @@ put AS (
     ON CONFLICT (queue, id) DO UPDATE SET
         due = excluded.due, began = excluded.due, payload = excluded.payload,
         priority = excluded.priority, every = excluded.every, terms = excluded.terms,
-        checksum = excluded.checksum, lane = excluded.lane, attempt = 1, progress = NULL,
+        checksum = excluded.checksum, lane = excluded.lane, attempt = 1, lost = 0, start = 0, progress = NULL,
         fence = NULL, held_until = NULL, held_by = NULL
     RETURNING due
 )
@@ -47,7 +47,7 @@ WITH put AS (
     ON CONFLICT (queue, id) DO UPDATE SET
         due = excluded.due, began = excluded.due, payload = excluded.payload,
         priority = excluded.priority, every = excluded.every, terms = excluded.terms,
-        checksum = excluded.checksum, lane = excluded.lane, attempt = 1, progress = NULL,
+        checksum = excluded.checksum, lane = excluded.lane, attempt = 1, lost = 0, start = 0, progress = NULL,
         fence = NULL, held_until = NULL, held_by = NULL
     RETURNING t.id, t.due
 ), told AS (
@@ -64,7 +64,8 @@ pub(super) const RESCHEDULE: &str = "
 WITH moved AS (
     UPDATE tidewheel_tasks SET
         (due, began) = (SELECT d, d FROM (SELECT COALESCE($4::bigint, tidewheel_after($3::bigint))) AS n (d)),
-        attempt = 1, progress = NULL, fence = NULL, held_until = NULL, held_by = NULL
+        attempt = 1, lost = 0, start = 0, progress = NULL,
+        fence = NULL, held_until = NULL, held_by = NULL
     WHERE queue = $1 AND id = $2
     RETURNING due
 )
@@ -96,6 +97,9 @@ macro_rules! soon {
 /// ordered walk of an index for each of them, and ends when there are enough. The rows are found
 /// again by where they are: whatever the planner believes of the table, that costs the same for
 /// each.
+///
+/// What was held before may have run: `start` is 1. Where a start was noted, it is 2, and that run
+/// counts as an attempt.
 pub(super) const CLAIM: &str = concat!(
     "
 WITH RECURSIVE pending AS (
@@ -122,7 +126,9 @@ WITH RECURSIVE pending AS (
         WHERE q.queue = $1 AND q.lane = found.lane AND (q.paused OR q.limited AND NOT $7))
 )
 UPDATE tidewheel_tasks AS t SET
-    fence = nextval('tidewheel_fences'), held_until = tidewheel_now() + $3::bigint, held_by = $4
+    fence = nextval('tidewheel_fences'), held_until = tidewheel_now() + $3::bigint, held_by = $4,
+    attempt = attempt + (start = 2)::int, lost = lost + (start = 2)::int,
+    start = CASE WHEN held_until IS NULL AND start = 0 THEN 0 ELSE 1 END
 WHERE t.ctid = ANY (ARRAY(
     SELECT at FROM (
         (
@@ -138,7 +144,7 @@ WHERE t.ctid = ANY (ARRAY(
     ) AS soon LIMIT $5
 ))
 RETURNING t.id, t.due, t.began, t.payload, t.priority, t.every, t.attempt, t.fence,
-    t.checksum, t.terms"
+    t.checksum, t.terms, t.lost, t.start"
 );
 
 /// A statement about claims, named by space, ids and fences; and what `$more` names of `$claims`.
@@ -197,7 +203,7 @@ gone AS (
 ),
 again AS (
     UPDATE tidewheel_tasks AS t SET
-        due = mine.next, began = mine.next, attempt = 1, progress = NULL,
+        due = mine.next, began = mine.next, attempt = 1, lost = 0, start = 0, progress = NULL,
         fence = NULL, held_until = NULL, held_by = NULL
     FROM mine WHERE t.ctid = mine.at AND mine.next IS NOT NULL
 )"
@@ -231,6 +237,14 @@ kept AS (
 ),"
 );
 
+pub(super) const NOTE_START: &str = about_claims!(
+    "
+noted AS (
+    UPDATE tidewheel_tasks AS t SET start = 2
+    FROM mine WHERE t.queue = mine.queue AND t.id = mine.id
+)"
+);
+
 /// And the progress.
 pub(super) const PROGRESS: &str = about_claims!(
     "
@@ -244,7 +258,8 @@ told AS (
 pub(super) const RELEASE: &str = about_claims!(
     "
 back AS (
-    UPDATE tidewheel_tasks AS t SET fence = NULL, held_until = NULL, held_by = NULL
+    UPDATE tidewheel_tasks AS t SET
+        start = least(start, 1), fence = NULL, held_until = NULL, held_by = NULL
     FROM mine WHERE t.queue = mine.queue AND t.id = mine.id
     RETURNING CASE WHEN $4 THEN pg_notify('tidewheel_tasks', $1) END
 )"
@@ -256,12 +271,12 @@ pub(super) const RETRY: &str = about_claims!(
 again AS (
     UPDATE tidewheel_tasks AS t SET
         due = COALESCE($5::bigint, tidewheel_after($4::bigint)), attempt = attempt + $6,
-        progress = NULL, fence = NULL, held_until = NULL, held_by = NULL
+        lost = 0, start = 0, progress = NULL, fence = NULL, held_until = NULL, held_by = NULL
     FROM mine WHERE t.queue = mine.queue AND t.id = mine.id
 )"
 );
 
-/// And the error, and the letter's terms and checksum.
+/// And the error, the letter's terms and checksum, and the number of attempts.
 pub(super) const BURY: &str = about_ends!(
     "SELECT DISTINCT ON (id, fence) id, fence, next
     FROM unnest($2::text[], $3::bigint[], $4::bigint[]) AS c (id, fence, next)",
@@ -269,7 +284,7 @@ pub(super) const BURY: &str = about_ends!(
     "
 letter AS (
     INSERT INTO tidewheel_dead (queue, id, payload, attempts, error, died, terms, checksum, lane)
-    SELECT t.queue, t.id, t.payload, t.attempt, $5, tidewheel_now(), $6, $7, t.lane
+    SELECT t.queue, t.id, t.payload, $8, $5, tidewheel_now(), $6, $7, t.lane
     FROM tidewheel_tasks AS t JOIN mine ON t.queue = mine.queue AND t.id = mine.id
     ON CONFLICT (queue, id) DO UPDATE SET
         payload = excluded.payload, attempts = excluded.attempts, error = excluded.error,

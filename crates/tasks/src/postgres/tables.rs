@@ -3,7 +3,7 @@
 
 /// The version of the tables, which a comment on them says. These statements take locks that an
 /// open transaction of a user's holds up, so they run only where the comment is another.
-pub(super) const VERSION: &str = "tidewheel 3";
+pub(super) const VERSION: &str = "tidewheel 4";
 
 pub(super) const FOUND: &str = "SELECT obj_description(to_regclass('tidewheel_tasks'), 'pg_class')";
 
@@ -73,13 +73,15 @@ ALTER TABLE tidewheel_tasks ADD COLUMN IF NOT EXISTS terms text;
 ALTER TABLE tidewheel_dead ADD COLUMN IF NOT EXISTS terms text;
 ALTER TABLE tidewheel_tasks ADD COLUMN IF NOT EXISTS lane text NOT NULL DEFAULT '';
 ALTER TABLE tidewheel_tasks ADD COLUMN IF NOT EXISTS progress bytea;
+ALTER TABLE tidewheel_tasks ADD COLUMN IF NOT EXISTS lost integer NOT NULL DEFAULT 0;
+ALTER TABLE tidewheel_tasks ADD COLUMN IF NOT EXISTS start smallint NOT NULL DEFAULT 0;
 ALTER TABLE tidewheel_dead ADD COLUMN IF NOT EXISTS lane text NOT NULL DEFAULT '';
 CREATE INDEX IF NOT EXISTS tidewheel_tasks_ready
     ON tidewheel_tasks (queue, lane, priority, due) WHERE held_until IS NULL;
 CREATE INDEX IF NOT EXISTS tidewheel_tasks_leased
     ON tidewheel_tasks (queue, lane, held_until) WHERE held_until IS NOT NULL;
 DROP INDEX IF EXISTS tidewheel_tasks_pending, tidewheel_tasks_held;
-COMMENT ON TABLE tidewheel_tasks IS 'tidewheel 3';
+COMMENT ON TABLE tidewheel_tasks IS 'tidewheel 4';
 COMMIT;
 ";
 

@@ -31,8 +31,14 @@ pub struct Claim {
     /// The due time of the run that a retry of a periodic task repeats. The rhythm goes on from
     /// there.
     pub began: Timestamp,
-    /// The number of this attempt, from 1. Only failures count, not leases that ended.
+    /// The number of this attempt, from 1. What counts are failures, and runs that were
+    /// [noted](crate::TaskStore::note_start) and whose process then ended.
     pub attempt: u32,
+    /// How many of the attempts since the last failure ended with their process.
+    pub lost: u32,
+    /// True if an earlier claim of this attempt may never have been answered: its run may have
+    /// ended the process. So the worker has the store note the start before it runs it.
+    pub doubtful: bool,
     /// The number of this claim.
     pub fence: Fence,
     /// The length of the lease after each extension.
@@ -68,6 +74,8 @@ impl Claim {
             terms: Terms::default(),
             began: due,
             attempt: 1,
+            lost: 0,
+            doubtful: false,
             fence,
             lease,
             remaining: lease,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::Table;
 use super::limits::Slot;
-use super::row::{Lease, Row};
+use super::row::{Lease, Row, Start};
 use crate::shape::claim::{Claim, Fence, Verdict};
 use crate::shape::dead::DeadLetter;
 use crate::shape::timestamp::Timestamp;
@@ -45,15 +45,14 @@ impl Table {
         }
         self.fence += 1;
         let fence = self.fence;
-        self.hold(id, |_| Lease {
-            fence,
-            until: now.plus(lease),
-        })?;
+        let until = now.plus(lease);
+        self.hold(id, |row| row.claimed(Lease { fence, until }))?;
         let row = self.rows.get(id)?;
         let mut claim = Claim::new(id, row.due, Fence(fence), lease);
         claim.payload.clone_from(&row.payload);
         (claim.priority, claim.terms) = (row.priority, row.terms.clone());
         (claim.began, claim.attempt) = (row.began, row.attempt);
+        (claim.lost, claim.doubtful) = (row.lost, row.start != Start::None);
         if let Slot::At(slot) = slot {
             (claim.due, claim.has_slot) = (slot, true);
         }
@@ -61,13 +60,9 @@ impl Table {
     }
 
     /// Changes who holds a task. Claims are not on disk, so that nothing is touched.
-    fn hold(&mut self, id: &str, change: impl FnOnce(Lease) -> Lease) -> Option<()> {
-        let (id, mut row) = self.take(id)?;
-        let nobody = Lease {
-            fence: 0,
-            until: Timestamp(0),
-        };
-        row.held = Some(change(row.held.unwrap_or(nobody)));
+    fn hold(&mut self, id: &str, change: impl FnOnce(Row) -> Row) -> Option<()> {
+        let (id, row) = self.take(id)?;
+        let row = change(row);
         self.order.insert(&id, &row);
         self.rows.insert(id, row);
         Some(())
@@ -78,9 +73,22 @@ impl Table {
             return Verdict::Refused;
         }
         let until = now.plus(lease);
-        self.hold(&claim.id, |held| Lease { until, ..held })
+        let fence = claim.fence.0;
+        let held = Some(Lease { fence, until });
+        self.hold(&claim.id, |row| Row { held, ..row })
             .is_some()
             .into()
+    }
+
+    /// A run begins.
+    pub(crate) fn note_start(&mut self, claim: &Claim) -> Verdict {
+        if !self.holds(&claim.id, claim.fence.0) {
+            return Verdict::Refused;
+        }
+        let start = Start::Noted;
+        let noted = self.hold(&claim.id, |row| Row { start, ..row });
+        self.touched.push(self.shared(&claim.id));
+        noted.is_some().into()
     }
 
     /// The task of a claim, if its fence is the latest.
@@ -113,11 +121,14 @@ impl Table {
         match failure.retry {
             Some(due) => {
                 let (due, attempt) = (due.at(now), failure.next_attempt(row.attempt));
+                let (lost, start) = (0, Start::None);
                 self.put(
                     id,
                     Row {
                         due,
                         attempt,
+                        lost,
+                        start,
                         progress: None,
                         held: None,
                         ..row
@@ -125,7 +136,8 @@ impl Table {
                 );
             }
             None => {
-                let mut letter = DeadLetter::new(&*id, row.attempt, failure.error);
+                let attempts = failure.attempts(row.attempt);
+                let mut letter = DeadLetter::new(&*id, attempts, failure.error);
                 letter.payload.clone_from(&row.payload);
                 (letter.died, letter.terms) = (now, row.terms.of_letter());
                 self.dead.insert(Arc::clone(&id), letter);
@@ -140,7 +152,15 @@ impl Table {
             return Verdict::Refused;
         };
         self.give_slot_back(claim);
-        let row = Row { held: None, ..row };
+        let (held, was) = (None, row.start);
+        let start = match was {
+            Start::Noted => Start::Doubtful,
+            other => other,
+        };
+        let row = Row { held, start, ..row };
+        if was == Start::Noted {
+            self.touched.push(Arc::clone(&id));
+        }
         self.order.insert(&id, &row);
         self.rows.insert(id, row);
         Verdict::Accepted

@@ -15,10 +15,24 @@ pub(crate) struct Row {
     pub(crate) terms: Terms,
     /// The number of the next run, from 1.
     pub(crate) attempt: u32,
+    /// How many of its attempts since the last failure ended with their process.
+    pub(crate) lost: u32,
+    pub(crate) start: Start,
     /// The progress of this attempt.
     pub(crate) progress: Option<Vec<u8>>,
     /// Its lease, if it is claimed.
     pub(crate) held: Option<Lease>,
+}
+
+/// What is known of the start of a run that was not answered yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Start {
+    #[default]
+    None,
+    /// An earlier claim was not answered. It may not have run.
+    Doubtful,
+    /// A run has begun, which counts as an attempt if it is not answered.
+    Noted,
 }
 
 /// The lease of a claim: its fence and its end.
@@ -39,6 +53,8 @@ impl Row {
             priority: task.priority,
             terms: task.terms,
             attempt: 1,
+            lost: 0,
+            start: Start::None,
             progress: None,
             held: None,
         }
@@ -50,8 +66,26 @@ impl Row {
             due,
             began: due,
             attempt: 1,
+            lost: 0,
+            start: Start::None,
             progress: None,
             held: None,
+            ..self
+        }
+    }
+
+    /// Claimed: a run that was begun before, and not answered, counts.
+    pub(crate) fn claimed(self, lease: Lease) -> Self {
+        let is_lost = self.start == Start::Noted;
+        let is_doubtful = self.held.is_some() || self.start != Start::None;
+        Self {
+            attempt: self.attempt.saturating_add(is_lost.into()),
+            lost: self.lost.saturating_add(is_lost.into()),
+            start: match is_doubtful {
+                true => Start::Doubtful,
+                false => Start::None,
+            },
+            held: Some(lease),
             ..self
         }
     }

@@ -7,6 +7,8 @@ use tidewheel_time::Clock;
 
 use super::control::Control;
 use super::ends::Slot;
+use super::held::Stage;
+use super::mailbox::End;
 use super::run::Run;
 use super::shared::{Shared, Wheel};
 use super::stats::count;
@@ -58,7 +60,8 @@ impl<S: TaskStore> Shared<S> {
             return;
         }
         let is_sure = now < sure && claim.interruptions == self.store.interruptions();
-        let is_ours = if self.settings.strict || !is_sure {
+        // One that is doubtful is asked about when its start is noted.
+        let is_ours = if !claim.doubtful && (self.settings.strict || !is_sure) {
             self.is_still_ours(&claim)
         } else {
             Some(true)
@@ -73,10 +76,15 @@ impl<S: TaskStore> Shared<S> {
             _ => match self.turn_of(&claim) {
                 Turn::Now => self.begin(key, claim),
                 Turn::Later => drop(self.held().remove(key)),
+                Turn::Lost => {
+                    self.held().remove(key);
+                    count(&self.counters.recalled);
+                }
                 Turn::Unknown => self.file(wheel, key, ASK_AGAIN),
                 Turn::Never(outcome) => {
                     if self.held().begin(key, self.clock.now()) {
-                        Slot::new(Arc::clone(self) as _, key).of(|| outcome);
+                        self.held().set_stage(key, Stage::Ended);
+                        self.mailbox.end(key, End::Never(outcome));
                     }
                 }
             },

@@ -10,6 +10,8 @@ use crate::shape::outcome::Outcome;
 pub(super) enum End {
     /// Its handler ended it.
     Ran(Outcome),
+    /// It never runs.
+    Never(Outcome),
     /// It was not run, and goes back.
     Back,
 }

@@ -1,10 +1,11 @@
-//! A claim whose task waits for others is put off as long as one of them is there.
+//! Whether a claim that is due may run: one whose task waits for others is put off as long as one
+//! of them is there, and one whose attempts all ended with their process does not run any more.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::shared::Shared;
-use crate::shape::claim::Claim;
+use crate::shape::claim::{Claim, Verdict};
 use crate::shape::look::State;
 use crate::shape::outcome::Outcome;
 use crate::shape::task::Due;
@@ -21,6 +22,8 @@ pub(super) enum Turn {
     Now,
     /// It was put off: the claim is over.
     Later,
+    /// The claim is not the worker's any more.
+    Lost,
     /// It ends without a run.
     Never(Outcome),
     /// The engine does not say.
@@ -29,6 +32,36 @@ pub(super) enum Turn {
 
 impl<S: TaskStore> Shared<S> {
     pub(super) fn turn_of(&self, claim: &Arc<Claim>) -> Turn {
+        let spent = claim.attempt.saturating_sub(1);
+        if claim.lost > 0 && self.settings.retry.is_last(spent) {
+            let lost = claim.lost;
+            let times = if lost == 1 {
+                "once"
+            } else {
+                &*format!("{lost} times")
+            };
+            return Turn::Never(Outcome::dead(format!(
+                "the process ended {times} while it ran"
+            )));
+        }
+        match self.turn_among(claim) {
+            Turn::Now if claim.doubtful => self.note_start(claim),
+            turn => turn,
+        }
+    }
+
+    /// Has the store note that a run begins which may end the process.
+    fn note_start(&self, claim: &Arc<Claim>) -> Turn {
+        let noted = self.store.note_start(claim);
+        match wait_for(&self.clock, self.settings.limit, noted) {
+            Ok(Verdict::Accepted) => Turn::Now,
+            Ok(Verdict::Refused) => Turn::Lost,
+            Ok(Verdict::Busy) | Err(_) => Turn::Unknown,
+        }
+    }
+
+    /// The turn of a claim among those that its task waits for.
+    fn turn_among(&self, claim: &Arc<Claim>) -> Turn {
         let Some(waits) = &claim.terms.waits else {
             return Turn::Now;
         };

@@ -5,6 +5,7 @@ mod looks;
 mod queues;
 mod refusals;
 mod rhythms;
+mod starts;
 mod unique;
 
 use std::sync::Arc;
@@ -30,6 +31,7 @@ pub(crate) fn suite(store: &impl TaskStore, lease: Duration, pass: Pass<'_>) {
     suite.a_task_that_is_near_replaces_one_that_is_far();
     suite.a_lease_ends_and_the_next_fence_is_higher();
     suite.an_extended_lease_does_not_end();
+    suite.a_run_that_is_never_answered_counts_if_its_start_was_noted();
     suite.what_is_released_is_claimed_at_once();
     suite.a_failure_is_tried_again_and_counted();
     suite.a_dead_letter_is_kept_requeued_and_removed();

@@ -22,6 +22,8 @@ mod million;
 mod model;
 #[cfg(feature = "nats")]
 mod nats;
+#[cfg(feature = "file")]
+mod poison;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod simulation;

@@ -23,6 +23,15 @@ pub(super) fn failure<S>(shared: &Shared<S>, claim: &Claim, outcome: Outcome) ->
     }
 }
 
+/// The end of a claim that never runs: its attempt does not count.
+pub(super) fn never<S>(shared: &Shared<S>, claim: &Claim, outcome: Outcome) -> Failure {
+    let failure = failure(shared, claim, outcome);
+    Failure {
+        counts: false,
+        ..failure
+    }
+}
+
 pub(super) fn bounded(mut error: String) -> String {
     error.truncate(error.floor_char_boundary(ERROR_MAX));
     // Databases take no such character in a text.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tidewheel_time::Clock;
 
 use super::asking::Asking;
-use super::failure::{bounded, failure};
+use super::failure::{bounded, failure, never};
 use super::{BATCH, PAUSE_MIN, call, claims_of};
 use crate::shape::claim::{Claim, Verdict};
 use crate::shape::error::StoreError;
@@ -69,8 +69,8 @@ pub(super) struct Telling {
 struct Ready {
     done: Vec<Keyed>,
     back: Vec<Keyed>,
-    /// The runs that failed, with the number of tries.
-    failed: Vec<(u32, Keyed, Outcome)>,
+    /// The runs that failed, and those that never are, with the number of tries.
+    failed: Vec<(u32, Keyed, Failure)>,
 }
 
 impl Telling {
@@ -105,8 +105,8 @@ impl Telling {
             let verdicts = call(shared, shared.store.done(&claims_of(batch)));
             self.settle(shared, asking, batch, verdicts, &shared.counters.done)?;
         }
-        for (_, keyed, outcome) in failed {
-            self.fail(shared, asking, keyed, outcome)?;
+        for (_, keyed, failure) in failed {
+            self.fail(shared, asking, keyed, failure)?;
         }
         for batch in back.chunks(BATCH) {
             let verdicts = call(shared, shared.store.release(&claims_of(batch)));
@@ -126,7 +126,14 @@ impl Telling {
             match &untold.end {
                 _ if untold.at > now => {}
                 End::Ran(Outcome::Done) => ready.done.push(with_result(shared, keyed)),
-                End::Ran(outcome) => ready.failed.push((untold.tries, keyed, outcome.clone())),
+                End::Ran(outcome) => {
+                    let failure = failure(shared, &keyed.1, outcome.clone());
+                    ready.failed.push((untold.tries, keyed, failure));
+                }
+                End::Never(outcome) => {
+                    let failure = never(shared, &keyed.1, outcome.clone());
+                    ready.failed.push((untold.tries, keyed, failure));
+                }
                 End::Back => ready.back.push(keyed),
             }
             true
@@ -193,9 +200,8 @@ impl Telling {
         shared: &Shared<S>,
         asking: &mut Asking,
         (key, claim): Keyed,
-        outcome: Outcome,
+        failure: Failure,
     ) -> Result<(), StoreError> {
-        let failure = failure(shared, &claim, outcome);
         if failure.retry.is_some() {
             asking.at_once();
         }

@@ -68,6 +68,10 @@ impl<S: TaskStore, W: Watch> TaskStore for Watched<S, W> {
         self.0.extend(claims, by).await
     }
 
+    async fn note_start(&self, claim: &Arc<Claim>) -> Result<Verdict, StoreError> {
+        self.0.note_start(claim).await
+    }
+
     async fn done(&self, claims: &[Arc<Claim>]) -> Verdicts {
         let verdicts = self.0.done(claims).await?;
         self.1.done(claims, &verdicts);
