@@ -49,6 +49,12 @@ fn a_journal_answers_as_the_model_does_and_nothing_is_left_in_it() {
     let (disk, clock) = (Disk::default(), clock());
     let store = over(&disk, &clock);
     models(&store, 0..100, &|time| clock.advance(time));
+    // Results, and ids that are unique, go when their time is over: some with each call.
+    clock.advance(Duration::from_secs(7200));
+    for _ in 0..200 {
+        let ask = Ask::new("w", MS(100), MS(5000), 10);
+        assert_eq!(wait(store.claim(ask)), Ok(vec![]));
+    }
     assert!(disk.records().is_empty());
 }
 

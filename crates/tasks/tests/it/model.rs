@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidewheel_tasks::{
-    Ask, Claim, Due, Failure, Fence, Priority, Rate, Rhythm, State, Task, TaskStore, Verdict, wait,
+    Ask, Claim, Due, Failure, Fence, Look, Priority, Rate, Rhythm, State, StoreError, Task,
+    TaskStore, Terms, Verdict, wait,
 };
 
 use crate::common::{MS, Random};
@@ -27,16 +28,46 @@ struct Known {
     near: bool,
     periodic: bool,
     queue: &'static str,
+    /// Whether its results are kept.
+    keeps: bool,
+    /// The tasks that it waits for.
+    waits: Vec<String>,
     payload: Vec<u8>,
     attempt: u32,
+    progress: Option<Vec<u8>>,
     claim: Option<Arc<Claim>>,
+}
+
+impl Known {
+    fn is_as(&self, terms: &Terms) -> bool {
+        let waits = terms.waits.as_ref().map(|waits| &*waits.ids);
+        terms.rhythm.is_some() == self.periodic
+            && terms.queue == self.queue
+            && terms.keep_result.is_some() == self.keeps
+            && waits.unwrap_or_default() == self.waits
+    }
+}
+
+/// A dead letter as the model has it.
+#[derive(Debug)]
+struct Letter {
+    attempts: u32,
+    payload: Vec<u8>,
+    queue: &'static str,
+    keeps: bool,
+    waits: Vec<String>,
+    died: u64,
 }
 
 #[derive(Debug, Default)]
 struct Model {
     tasks: BTreeMap<String, Known>,
-    /// Attempts, payload and queue.
-    letters: BTreeMap<String, (u32, Vec<u8>, String)>,
+    letters: BTreeMap<String, Letter>,
+    /// Results, and the steps in which they came.
+    results: BTreeMap<String, (Vec<u8>, u64)>,
+    /// The ids that are unique until the end.
+    unique: BTreeSet<String>,
+    step: u64,
     /// Claims that are over.
     over: Vec<Arc<Claim>>,
     fences: BTreeMap<String, Fence>,
@@ -50,6 +81,15 @@ impl Model {
         self.over.extend(claim);
     }
 
+    /// The task is tried again, and its progress has gone with the attempt before.
+    fn again(&mut self, id: &str, near: bool, attempt: impl FnOnce(u32) -> u32) {
+        self.recall(id);
+        if let Some(known) = self.tasks.get_mut(id) {
+            (known.near, known.progress) = (near, None);
+            known.attempt = attempt(known.attempt);
+        }
+    }
+
     fn put(&mut self, id: &str, known: Known) {
         self.recall(id);
         self.tasks.insert(id.to_owned(), known);
@@ -57,12 +97,46 @@ impl Model {
 
     /// Its run has ended, for good or until the next period.
     fn ended(&mut self, id: &str) {
-        self.recall(id);
-        let known = self.tasks.get_mut(id).expect("a claimed task");
-        if known.periodic {
-            (known.near, known.attempt) = (false, 1);
-        } else {
+        self.again(id, false, |_| 1);
+        if !self.tasks[id].periodic {
             self.tasks.remove(id);
+        }
+    }
+
+    fn done(&mut self, claim: &Claim) {
+        if self.tasks[&claim.id].keeps {
+            let result = (result_of(claim), self.step);
+            self.results.insert(claim.id.clone(), result);
+        }
+        self.ended(&claim.id);
+    }
+
+    /// Compares what the store says of an id.
+    fn compare(&self, id: &str, look: Option<Look>) {
+        let result = self.results.get(id);
+        let letter = self.letters.get(id);
+        let letter = letter.filter(|letter| result.is_none_or(|(_, step)| *step < letter.died));
+        let Some(look) = look else {
+            let nothing = (self.tasks.get(id), result, letter);
+            assert!(matches!(nothing, (None, None, None)), "{id}: {nothing:?}");
+            return;
+        };
+        assert_eq!(look.result.as_ref(), result.map(|(bytes, _)| bytes));
+        let (seen, dead) = ((look.attempt, &look.payload), look.state == State::Dead);
+        match (self.tasks.get(id), letter) {
+            (Some(known), _) => {
+                assert!(
+                    look.is_ahead() && known.is_as(&look.terms),
+                    "{look:?} {known:?}"
+                );
+                assert_eq!(seen, (known.attempt, &known.payload), "{look:?} {known:?}");
+                assert_eq!(look.progress, known.progress, "{look:?} {known:?}");
+            }
+            (None, Some(letter)) => {
+                assert_eq!(seen, (letter.attempts, &letter.payload));
+                assert!(dead && look.error.as_deref() == Some("gone"), "{look:?}");
+            }
+            (None, None) => assert_eq!((look.state, seen), (State::Done, (0, &Vec::new()))),
         }
     }
 
@@ -88,10 +162,15 @@ impl Model {
             (claim.attempt, &claim.payload),
             (known.attempt, &known.payload)
         );
-        assert_eq!(claim.terms.rhythm.is_some(), known.periodic);
-        assert_eq!(claim.terms.queue, known.queue);
+        assert!(known.is_as(&claim.terms), "{claim:?} {known:?}");
+        assert_eq!(claim.lost, 0, "{claim:?}");
         known.claim = Some(Arc::new(claim));
     }
+}
+
+/// The result of a claim's run.
+fn result_of(claim: &Claim) -> Vec<u8> {
+    claim.fence.0.to_le_bytes().to_vec()
 }
 
 struct Run<'a, S> {
@@ -130,8 +209,12 @@ impl<S: TaskStore> Run<'_, S> {
     }
 
     fn step(&mut self) {
-        match self.random.below(18) {
+        self.model.step += 1;
+        match self.random.below(22) {
             0..3 => self.schedule(),
+            18 => self.schedule_unique(),
+            19 => self.batch(),
+            20 | 21 => self.turn(),
             3 => self.schedule_many(),
             4 => self.cancel(),
             5 => self.reschedule(),
@@ -143,6 +226,9 @@ impl<S: TaskStore> Run<'_, S> {
             16 => self.limit(),
             _ => self.remove(),
         }
+        let id = self.id();
+        let look = wait(self.store.look(&id)).expect("answered");
+        self.model.compare(&id, look);
         (self.pass)(MS(1));
     }
 
@@ -156,14 +242,16 @@ impl<S: TaskStore> Run<'_, S> {
         let queue = QUEUES[self.random.below(3) as usize];
         task.terms.queue = queue.to_owned();
         task.priority = Priority::ALL[self.random.below(3) as usize];
-        let (attempt, claim) = (1, None);
+        let keeps = self.random.one_in(3);
+        task.terms.keep_result = keeps.then_some(HOUR);
         let known = Known {
             near,
             periodic,
             queue,
+            keeps,
             payload,
-            attempt,
-            claim,
+            attempt: 1,
+            ..Known::default()
         };
         (task, known)
     }
@@ -184,6 +272,64 @@ impl<S: TaskStore> Run<'_, S> {
         }
     }
 
+    fn schedule_unique(&mut self) {
+        let (task, known) = self.task();
+        let id = task.id.clone();
+        let kept = wait(self.store.schedule(task.unique_for(HOUR)));
+        if self.model.unique.insert(id.clone()) {
+            assert!(kept.is_ok(), "{kept:?}");
+            self.model.put(&id, known);
+        } else {
+            assert_eq!(kept, Err(StoreError::Duplicate));
+        }
+    }
+
+    /// A parent and two children.
+    fn batch(&mut self) {
+        let (mut tasks, mut known): (Vec<_>, Vec<_>) = (0..3).map(|_| self.task()).unzip();
+        let first = self.random.below(IDS);
+        for (n, task) in (first..).zip(&mut tasks) {
+            task.id = format!("{}-{}", self.seed, n % IDS);
+        }
+        // None of them is periodic: such a task neither ends nor waits.
+        for (task, known) in tasks.iter_mut().zip(&mut known) {
+            (task.terms.rhythm, known.periodic) = (None, false);
+        }
+        let ids: Vec<_> = tasks.iter().map(|task| task.id.clone()).collect();
+        known[0].waits = ids[1..].to_vec();
+        let parent = tasks.remove(0);
+        let dues = wait(self.store.batch(parent, tasks)).expect("scheduled");
+        assert_eq!(dues.len(), 3);
+        for (id, known) in ids.iter().zip(known) {
+            self.model.put(id, known);
+        }
+    }
+
+    /// A parent that is claimed does as a worker has it do: it is put off as long as a child is
+    /// ahead.
+    fn turn(&mut self) {
+        let parents = self.model.tasks.values();
+        let mut parents = parents.filter(|known| !known.waits.is_empty());
+        let Some(claim) = parents.find_map(|known| known.claim.clone()) else {
+            return;
+        };
+        let mut waits = false;
+        for id in &claim.terms.waits.as_ref().expect("a parent").ids {
+            let look = wait(self.store.look(id)).expect("answered");
+            waits |= look.as_ref().is_some_and(Look::is_ahead);
+            self.model.compare(id, look);
+        }
+        if !waits {
+            assert_eq!(self.call(0, &claim, Due::After(MS(0))), Verdict::Accepted);
+            self.model.done(&claim);
+            return;
+        }
+        let (due, near) = self.due();
+        let put_off = wait(self.store.fail(&claim, Failure::put_off(due)));
+        assert_eq!(put_off, Ok(Verdict::Accepted));
+        self.model.again(&claim.id, near, |attempt| attempt);
+    }
+
     fn cancel(&mut self) {
         let id = self.id();
         let cancelled = wait(self.store.cancel(&id));
@@ -196,10 +342,7 @@ impl<S: TaskStore> Run<'_, S> {
         let (id, (due, near)) = (self.id(), self.due());
         let moved = wait(self.store.reschedule(&id, due));
         assert_eq!(moved, Ok(self.model.tasks.contains_key(&id)));
-        self.model.recall(&id);
-        if let Some(known) = self.model.tasks.get_mut(&id) {
-            (known.near, known.attempt) = (near, 1);
-        }
+        self.model.again(&id, near, |_| 1);
     }
 
     /// Claims all that there is, in all queues or some.
@@ -243,43 +386,51 @@ impl<S: TaskStore> Run<'_, S> {
         };
         let claim = &claims[self.random.below(at as u64 + 1) as usize];
         let (id, (due, near)) = (&claim.id, self.due());
-        let kind = self.random.below(6);
+        let kind = self.random.below(7);
         assert_eq!(
             self.call(kind, claim, due),
             Verdict::Accepted,
             "{kind} {claim:?}"
         );
         match kind {
-            0 | 1 => self.model.ended(id),
-            2 => self.failed(id, near),
+            0 | 1 => self.model.done(claim),
+            2 => self.model.again(id, near, |attempt| attempt + 1),
             3 => self.died(claim),
             4 => self.model.recall(id),
+            5 => {
+                let known = self.model.tasks.get_mut(id).expect("a task");
+                known.progress = Some(result_of(claim));
+            }
             _ => {}
         }
     }
 
-    fn failed(&mut self, id: &str, near: bool) {
-        self.model.recall(id);
-        let known = self.model.tasks.get_mut(id).expect("a task");
-        (known.near, known.attempt) = (near, known.attempt + 1);
-    }
-
     fn died(&mut self, claim: &Claim) {
-        let queue = claim.terms.queue.clone();
-        let letter = (claim.attempt, claim.payload.clone(), queue);
+        let known = &self.model.tasks[&claim.id];
+        let letter = Letter {
+            attempts: known.attempt,
+            payload: known.payload.clone(),
+            queue: known.queue,
+            keeps: known.keeps,
+            waits: known.waits.clone(),
+            died: self.model.step,
+        };
         self.model.letters.insert(claim.id.clone(), letter);
         self.model.ended(&claim.id);
     }
 
     /// A call under a claim.
     fn call(&self, kind: u64, claim: &Arc<Claim>, due: Due) -> Verdict {
-        let claims = std::slice::from_ref(claim);
+        let mut ended = Claim::clone(claim);
+        ended.result = Some(result_of(claim));
+        let claims = &[Arc::new(ended)];
         let verdict = |verdicts: Result<Vec<_>, _>| verdicts.map(|all| all[0]);
         let said = match kind {
             0 | 1 => verdict(wait(self.store.done(claims))),
             2 => wait(self.store.fail(claim, Failure::retry(due, "busy"))),
             3 => wait(self.store.fail(claim, Failure::dead("gone"))),
             4 => verdict(wait(self.store.release(claims))),
+            5 => wait(self.store.progress(claim, result_of(claim))),
             _ => verdict(wait(self.store.extend(claims, LEASE))),
         };
         said.expect("answered")
@@ -290,7 +441,7 @@ impl<S: TaskStore> Run<'_, S> {
             return;
         };
         let claim = &self.model.over[self.random.below(at as u64 + 1) as usize];
-        for kind in 1..6 {
+        for kind in 1..7 {
             let said = self.call(kind, claim, Due::After(MS(0)));
             assert_eq!(said, Verdict::Refused, "{kind} {claim:?}");
         }
@@ -301,17 +452,20 @@ impl<S: TaskStore> Run<'_, S> {
         let has_letter = self.model.letters.contains_key(&id);
         let expected = has_letter && !self.model.tasks.contains_key(&id);
         assert_eq!(wait(self.store.requeue(&id, due)), Ok(expected));
-        if let (true, Some((_, payload, queue))) = (expected, self.model.letters.get(&id)) {
-            let queue = QUEUES.into_iter().find(|known| known == queue);
+        if !expected {
+            return;
+        }
+        if let Some(letter) = self.model.letters.remove(&id) {
             let known = Known {
                 near,
-                queue: queue.expect("a queue"),
-                payload: payload.clone(),
+                queue: letter.queue,
+                keeps: letter.keeps,
+                waits: letter.waits,
+                payload: letter.payload,
                 attempt: 1,
                 ..Known::default()
             };
             self.model.put(&id, known);
-            self.model.letters.remove(&id);
         }
     }
 
@@ -335,10 +489,12 @@ impl<S: TaskStore> Run<'_, S> {
         assert_eq!(wait(self.store.limit(queue, rate)), Ok(()));
     }
 
-    /// All ids of a state.
-    fn listed(&self, state: State) -> Vec<String> {
-        let listed = wait(self.store.list(state, None, None, 100)).expect("listed");
-        listed.into_iter().map(|look| look.id).collect()
+    /// All ids of a state. Results of other seeds are still there.
+    fn listed(&self, state: State) -> BTreeSet<String> {
+        let listed = wait(self.store.list(state, None, None, 10_000)).expect("listed");
+        let (listed, own) = (listed.into_iter(), format!("{}-", self.seed));
+        let ids = listed.map(|look| look.id);
+        ids.filter(|id| id.starts_with(&own)).collect()
     }
 
     fn remove(&mut self) {
@@ -347,6 +503,8 @@ impl<S: TaskStore> Run<'_, S> {
         let (pending, claimed) = (self.listed(State::Pending), self.listed(State::Claimed));
         let ids: BTreeSet<_> = pending.into_iter().chain(claimed).collect();
         assert_eq!(ids, self.model.tasks.keys().cloned().collect());
+        let results = self.model.results.keys().cloned();
+        assert_eq!(self.listed(State::Done), results.collect());
         let removed = wait(self.store.remove_dead(&id));
         assert_eq!(removed, Ok(self.model.letters.remove(&id).is_some()));
         let letters = wait(self.store.dead_letters(100)).expect("letters");
@@ -355,7 +513,15 @@ impl<S: TaskStore> Run<'_, S> {
             let kept = (letter.attempts, letter.payload, letter.terms.queue);
             (letter.id, kept)
         });
-        assert_eq!(letters.collect::<BTreeMap<_, _>>(), self.model.letters);
+        let known = self.model.letters.iter().map(|(id, letter)| {
+            let kept = (
+                letter.attempts,
+                letter.payload.clone(),
+                letter.queue.to_owned(),
+            );
+            (id.clone(), kept)
+        });
+        assert_eq!(letters.collect::<BTreeMap<_, _>>(), known.collect());
     }
 
     /// Everything goes, and no more is there than the model has.
