@@ -20,8 +20,8 @@ pub enum CatchUp {
     /// out. The late run that was due first comes before them, so that is one more. The rhythm
     /// stays.
     Burst(u32),
-    /// Missed runs are left out. The next run comes a full period after the start of the late one:
-    /// the distance stays, the rhythm drifts.
+    /// Missed runs are left out. The next run comes a full period after the late one: here after
+    /// its start, in `tidewheel-tasks` after its end. The distance stays, the rhythm drifts.
     Delay,
 }
 

@@ -44,6 +44,10 @@ const FENCES: u32 = 40;
 /// then it blocks the thread. While a transaction is on its way to the disk, further changes are
 /// collected, and go into the next one together.
 ///
+/// A worker asks the store on one thread. If writes wait for the disk, or for a processor, for
+/// longer than its lease, a run that has ended before may begin once more: at least once, as
+/// everywhere.
+///
 /// Claims are not written: they end with the process. Whoever opens the file after a crash can
 /// claim at once what was not done, with the attempts that it had. Of what was due by then, workers
 /// note the start before they run it, which costs a write each. If the process ends again during

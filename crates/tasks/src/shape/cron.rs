@@ -13,6 +13,9 @@ use crate::shape::timestamp::{LATEST, Timestamp};
 const EXPRESSION_MAX: usize = 200;
 const ZONE_MAX: usize = 100;
 
+/// Names in the system's folder of zones that stand for what the machine was set to.
+const MACHINES_OWN: [&str; 4] = ["localtime", "posixrules", "Factory", "Etc/Unknown"];
+
 /// The beginning of the year 2024: an expression that has no time after it never has one.
 const SOME_DAY: Timestamp = Timestamp(1_704_067_200_000_000);
 
@@ -52,12 +55,26 @@ impl Cron {
     /// zone.
     pub fn new(expression: &str, zone: &str) -> Result<Self, StoreError> {
         let words: Vec<_> = expression.split_whitespace().collect();
-        let expression = words.join(" ");
+        let expression = match &words[..] {
+            ["@midnight"] => "@daily".to_owned(),
+            _ => words.join(" "),
+        };
         let wrong = |why: &dyn fmt::Display| {
             StoreError::refused(format_args!("{expression:?} is no cron expression: {why}"))
         };
         if expression.len() > EXPRESSION_MAX {
             return Err(wrong(&"it has 200 bytes at most"));
+        }
+        if words.iter().any(|field| has_empty_item(field)) {
+            return Err(wrong(&"a list has an item without a value"));
+        }
+        if MACHINES_OWN
+            .iter()
+            .any(|own| own.eq_ignore_ascii_case(zone))
+        {
+            return Err(StoreError::refused(format_args!(
+                "{zone:?} is another time zone on each machine"
+            )));
         }
         let parser = CronParser::builder();
         let parser = parser.seconds(Seconds::Optional).year(Year::Disallowed);
@@ -112,6 +129,12 @@ impl Cron {
         }
         None
     }
+}
+
+/// Returns whether a list lacks a value somewhere. croner takes it, and looks for its times for
+/// ever if it has no value at all.
+fn has_empty_item(field: &str) -> bool {
+    field.split(',').any(str::is_empty)
 }
 
 /// Two are equal if their texts are.
@@ -334,6 +357,12 @@ mod tests {
             "x",
             "* * * * * * *",
             "0 9 * * MON-FRY",
+            ", * * * *",
+            "* , * * *",
+            ",, * * * *",
+            ", * * * * *",
+            "1,,2 * * * *",
+            "* * * * ,",
             &"1,".repeat(200),
         ] {
             let refused = Cron::new(expression, "UTC");
@@ -346,6 +375,7 @@ mod tests {
             "",
             "Europe/Berlim",
             "../etc/passwd",
+            "localtime",
             "a b",
             &"x".repeat(101),
         ] {
@@ -369,6 +399,8 @@ mod tests {
             "2025-01-01T00:00:05Z",
             &["2025-01-02T00:00:00Z"],
         );
+        let midnight = Cron::new("@midnight", "UTC").expect("an expression");
+        assert_eq!(midnight.expression(), "@daily");
         let spaced = Cron::new("  0   9 * *\tMON ", "UTC").expect("an expression");
         assert_eq!(spaced.expression(), "0 9 * * MON");
         // Fractions of a second before its time.

@@ -245,7 +245,8 @@ impl Task {
     ///
     /// Its worker looks for them one after another, and puts it off as long as one is there: by an
     /// eighth of the time that it has waited, a quarter of a second at least and 30 seconds at
-    /// most. So it begins late by that. What is periodic cannot wait.
+    /// most. So it begins late by that. What is periodic cannot wait. Tasks that wait for one
+    /// another in a circle wait until one of them is cancelled.
     #[must_use]
     pub fn waits_for(mut self, ids: impl IntoIterator<Item: Into<String>>) -> Self {
         self.terms.waits = Some(Waits::new(ids, false));
@@ -282,6 +283,9 @@ impl Task {
         }
         if let Some(waits) = &self.terms.waits {
             waits.check()?;
+            if waits.ids.contains(&self.id) {
+                return Err(StoreError::refused("a task does not wait for itself"));
+            }
             if self.terms.rhythm.is_some() {
                 return Err(StoreError::refused("a periodic task waits for none"));
             }

@@ -247,6 +247,9 @@ impl<S: TaskStore> WorkerBuilder<S> {
         if settings.lease < Duration::from_millis(100) {
             return Err(Error::Config("a lease lasts a tenth of a second at least"));
         }
+        if settings.limit < Duration::from_millis(1) {
+            return Err(Error::Config("a call may take a millisecond at least"));
+        }
         let shared = Arc::new(Shared::new(
             self.store,
             self.settings,

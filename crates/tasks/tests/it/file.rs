@@ -102,6 +102,28 @@ fn a_file_of_a_later_version_is_refused_with_a_message() {
     assert!(refused.contains("version 9"), "{refused}");
 }
 
+/// It was called damaged, and one was sent to salvage it.
+#[test]
+fn what_is_no_file_of_tasks_is_refused_as_that_and_stays() {
+    let folder = Folder::new("file-text");
+    let text = folder.path().join("notes.txt");
+    for words in ["buy bread, and write to the baker", "x"] {
+        std::fs::write(&text, words).expect("a file");
+        let opened = FileStore::open(&text).map(drop);
+        let salvaged = FileStore::open_salvaging(&text).map(drop);
+        for refused in [opened, salvaged] {
+            let refused = refused.expect_err("it is a text").to_string();
+            assert!(refused.contains("no file of tasks"), "{refused}");
+        }
+        assert_eq!(std::fs::read_to_string(&text).expect("a file"), words);
+    }
+    let refused = FileStore::open(folder.path()).expect_err("it is a folder");
+    assert!(
+        refused.to_string().contains("no file of tasks"),
+        "{refused}"
+    );
+}
+
 #[test]
 fn a_file_that_is_open_already_is_refused_with_its_path_and_what_to_do() {
     let folder = Folder::new("file-open");

@@ -1,6 +1,7 @@
 //! A store's file is opened, or refused with a reason.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 
 use redb::{Database, DatabaseError, StorageError};
@@ -12,6 +13,8 @@ use crate::file::journal::JournalError;
 pub(super) enum Refused {
     /// The file is not as it was written.
     Damaged(String),
+    /// It never was a store.
+    Foreign,
     /// Another process has it open, or this one.
     Busy,
     Error(JournalError),
@@ -24,6 +27,9 @@ impl Refused {
         match self {
             Self::Damaged(why) => JournalError::new(format_args!(
                 "{path} is damaged ({why}): FileStore::open_salvaging keeps the tasks that are whole"
+            )),
+            Self::Foreign => JournalError::new(format_args!(
+                "{path} is no file of tasks: another program's?"
             )),
             Self::Busy => JournalError::new(format_args!(
                 "{path} is open already, and one store at a time may have it: stop the other program, drop the other \
@@ -38,6 +44,7 @@ impl Refused {
         match self {
             Self::Error(error) => error,
             Self::Damaged(why) => JournalError::new(format_args!("the file is damaged ({why})")),
+            Self::Foreign => JournalError::new("it is no file of tasks"),
             Self::Busy => JournalError::new("the file is open already"),
         }
     }
@@ -69,11 +76,35 @@ impl From<io::Error> for Refused {
 
 /// Opens a file or makes one, and compares what is in use of it with its checksums.
 pub(super) fn open(path: &Path) -> Result<Database, Refused> {
+    if is_foreign(path)? {
+        return Err(Refused::Foreign);
+    }
     let mut database = Database::create(path)?;
     // What was not as it should be and could be put right has nothing to do with tasks: pages in
     // use were taken for free ones.
     database.check_integrity()?;
     Ok(database)
+}
+
+/// The bytes with which a file of redb begins.
+const MAGIC: [u8; 9] = *b"redb\x1a\x0a\xa9\x0d\x0a";
+
+/// Returns whether there is something that is no regular file, or one whose beginning has less than
+/// half of what redb writes there.
+fn is_foreign(path: &Path) -> io::Result<bool> {
+    let metadata = match std::fs::metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        metadata => metadata?,
+    };
+    if !metadata.is_file() {
+        return Ok(true);
+    }
+    let mut begins = Vec::new();
+    File::open(path)?
+        .take(MAGIC.len() as u64)
+        .read_to_end(&mut begins)?;
+    let same = begins.iter().zip(MAGIC).filter(|(is, was)| **is == *was);
+    Ok(!begins.is_empty() && 2 * same.count() < MAGIC.len())
 }
 
 /// redb panics at some damages of its file.
