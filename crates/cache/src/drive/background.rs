@@ -13,7 +13,24 @@ use crate::events::reentrancy;
 use crate::events::waiting::WaiterSlot;
 use crate::sync::Ordering::SeqCst;
 
-/// The background work of one cache. With a driver of threads, other threads do it.
+/// The background work of one cache, as its driver sees it. With a driver of threads, other threads
+/// do it: a program that has no other driver does not contain this.
+pub(crate) trait Aside<K, V, S>: Send {
+    /// Drops the refreshes in flight.
+    fn cancel_refreshes(&mut self);
+
+    /// A turn of everything; whether there is more to do at once.
+    fn turn(&mut self, inner: &Arc<Inner<K, V, S>>, waker: &Waker) -> bool;
+
+    /// Goes on with what can go on; whether there is more to do at once. A listener that blocks is
+    /// not called.
+    fn go_on(&mut self, inner: &Arc<Inner<K, V, S>>, waker: &Waker) -> bool;
+
+    /// Tells the listener of everything that there is; pending until that has been done.
+    fn tell_all(&mut self, inner: &Inner<K, V, S>, waker: &Waker) -> Poll<()>;
+}
+
+/// The background work that the driver itself does.
 pub(crate) struct Background {
     /// Calls of the listener in one turn.
     events: usize,
@@ -30,53 +47,6 @@ impl Background {
             place: inner.delivery.place(),
             refreshes: Group::new(NoTimers),
         }
-    }
-
-    /// Drops the refreshes in flight.
-    pub(crate) fn cancel_refreshes(&mut self) {
-        self.refreshes = Group::new(NoTimers);
-    }
-
-    /// A turn of everything; whether there is more to do at once.
-    pub(crate) fn turn<K, V, S>(&mut self, inner: &Arc<Inner<K, V, S>>, waker: &Waker) -> bool
-    where
-        K: Hash + Eq + Send + Sync + 'static,
-        V: Send + Sync + 'static,
-        S: BuildHasher + Send + Sync + 'static,
-    {
-        let told = inner.deliver_some(false, self.events);
-        // Events that another thread has passed are for this one: nothing else wakes it for them.
-        self.go_on(inner, waker) || matches!(told, Delivered::Some | Delivered::Again)
-    }
-
-    /// Goes on with what can go on; whether there is more to do at once. A listener that blocks is
-    /// not called.
-    pub(crate) fn go_on<K, V, S>(&mut self, inner: &Arc<Inner<K, V, S>>, waker: &Waker) -> bool
-    where
-        K: Hash + Eq + Send + Sync + 'static,
-        V: Send + Sync + 'static,
-        S: BuildHasher + Send + Sync + 'static,
-    {
-        self.poll_refreshes(inner, waker);
-        if !inner.rules.events.is_async() || !inner.has_events() {
-            return false;
-        }
-        let mut context = Context::from_waker(waker);
-        match inner.poll_deliver(self.events, (&mut self.place, &mut context)) {
-            Poll::Pending | Poll::Ready(Delivered::All | Delivered::Nothing | Delivered::Busy) => {
-                false
-            }
-            Poll::Ready(Delivered::Some | Delivered::Again) => true,
-        }
-    }
-
-    /// Tells the listener of everything that there is; pending until that has been done.
-    pub(crate) fn tell_all<K, V, S>(&mut self, inner: &Inner<K, V, S>, waker: &Waker) -> Poll<()> {
-        inner.poll_told(
-            &mut self.place,
-            &mut Context::from_waker(waker),
-            self.events,
-        )
     }
 
     /// Polls the refreshes that can go on, and begins as many as there is room for.
@@ -105,6 +75,45 @@ impl Background {
                 return;
             }
         }
+    }
+}
+
+impl<K, V, S> Aside<K, V, S> for Background
+where
+    K: Hash + Eq + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+    S: BuildHasher + Send + Sync + 'static,
+{
+    fn cancel_refreshes(&mut self) {
+        self.refreshes = Group::new(NoTimers);
+    }
+
+    fn turn(&mut self, inner: &Arc<Inner<K, V, S>>, waker: &Waker) -> bool {
+        let told = inner.deliver_some(false, self.events);
+        // Events that another thread has passed are for this one: nothing else wakes it for them.
+        self.go_on(inner, waker) || matches!(told, Delivered::Some | Delivered::Again)
+    }
+
+    fn go_on(&mut self, inner: &Arc<Inner<K, V, S>>, waker: &Waker) -> bool {
+        self.poll_refreshes(inner, waker);
+        if !inner.rules.events.is_async() || !inner.has_events() {
+            return false;
+        }
+        let mut context = Context::from_waker(waker);
+        match inner.poll_deliver(self.events, (&mut self.place, &mut context)) {
+            Poll::Pending | Poll::Ready(Delivered::All | Delivered::Nothing | Delivered::Busy) => {
+                false
+            }
+            Poll::Ready(Delivered::Some | Delivered::Again) => true,
+        }
+    }
+
+    fn tell_all(&mut self, inner: &Inner<K, V, S>, waker: &Waker) -> Poll<()> {
+        inner.poll_told(
+            &mut self.place,
+            &mut Context::from_waker(waker),
+            self.events,
+        )
     }
 }
 

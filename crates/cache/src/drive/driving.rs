@@ -12,7 +12,7 @@ use tidewheel_time::{Alarm, NEVER};
 use crate::core::driven::{Driven, Turn};
 use crate::core::inner::Inner;
 use crate::core::workers::{WorkerGuard, WorkerKind};
-use crate::drive::background::Background;
+use crate::drive::background::{Aside, Background};
 use crate::drive::clear::Emptying;
 use crate::drive::expiry::Rounds;
 use crate::drive::step::Next;
@@ -30,7 +30,7 @@ const RECOVERY: Duration = Duration::from_millis(1);
 pub(crate) struct Driving<K: Hash + Eq, V, S: BuildHasher> {
     inner: Arc<Inner<K, V, S>>,
     /// `None` if other threads call the listener and refresh.
-    background: Option<Background>,
+    background: Option<Box<dyn Aside<K, V, S>>>,
     budget: TurnBudget,
     rounds: Rounds,
     phase: Phase<K, V>,
@@ -68,13 +68,13 @@ where
         if inner.requests.has_threads() {
             return None;
         }
-        let background = Some(Background::new(&inner, budget.events));
+        let background = Background::new(&inner, budget.events);
         let phase = Phase::Waits(inner.requests.election.place());
         Some(Self::new(
             inner,
             WorkerKind::Task,
             budget,
-            background,
+            Some(Box::new(background)),
             phase,
         ))
     }
@@ -89,7 +89,7 @@ where
         inner: Arc<Inner<K, V, S>>,
         kind: WorkerKind,
         budget: TurnBudget,
-        background: Option<Background>,
+        background: Option<Box<dyn Aside<K, V, S>>>,
         phase: Phase<K, V>,
     ) -> Self {
         Self {
