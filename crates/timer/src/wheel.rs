@@ -304,10 +304,16 @@ impl HierarchicalWheel {
             *left -= taken.records().len() as u32;
             progress.moved += taken.records().len() as u32;
             for (timer, &id) in load(timers, &taken).iter().zip(taken.records()) {
-                if let Some(timer) = *timer
-                    && self.may_be_live::<T>(timer, level, start)
-                {
-                    self.register(timers, id, timer.deadline);
+                let Some(timer) = *timer else { continue };
+                let deadline = timer.deadline;
+                let stays = timer.registration == deadline as u32 & T::REGISTRATION_BITS;
+                let is_here = deadline >> (8 * level) == slot_number;
+                if stays && is_here && deadline >= self.levels.elapsed {
+                    // Nearly all: nobody has moved it since it was registered.
+                    self.levels.file(deadline, id);
+                    self.sweep.filed(id);
+                } else if self.may_be_live::<T>(timer, level, start) {
+                    self.register(timers, id, deadline);
                 }
             }
         }

@@ -106,13 +106,12 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         now: Moment,
         place: Place,
     ) {
-        let left = match place {
-            Place::New => hold.exchange(&self.rules, hash, key, value, deadline, now.tick()),
-            Place::Unknown => Some((key, value)),
-        };
-        let Some((key, value)) = left else {
+        if let Place::New = place
+            && hold.must_evict_for(&self.rules, 1, now.tick())
+        {
+            hold.exchange(&self.rules, hash, key, value, deadline, now.tick());
             return hold.settle();
-        };
+        }
         let attributes = Attributes {
             deadline,
             ..Attributes::default()

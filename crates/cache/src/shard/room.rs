@@ -93,7 +93,7 @@ impl<K: Hash + Eq, V> Shard<K, V> {
     /// Returns whether one eviction makes room for an entry of this weight: nothing can be
     /// borrowed, nothing is due, and there is no debt.
     #[inline(always)]
-    pub(super) fn must_evict_for<S>(&self, rules: &Rules<K, V, S>, weight: u32, now: u64) -> bool {
+    pub(crate) fn must_evict_for<S>(&self, rules: &Rules<K, V, S>, weight: u32, now: u64) -> bool {
         self.store.weight() + u64::from(weight) > self.lent
             && !rules.account.may_lend()
             && rules.account.debt() == 0

@@ -115,14 +115,11 @@ impl<K: Hash + Eq, V> Shard<K, V> {
     ) {
         let Attributes { deadline, .. } = prepared.attributes;
         let tick = prepared.now.tick();
-        let left = match prepared.attributes.is_plain() {
-            true => self.exchange(rules, hash, key, value, deadline, tick),
-            false => Some((key, value)),
-        };
-        if let Some((key, value)) = left {
-            let slot = self.add(rules, hash, key, value, prepared);
-            self.is_stored(rules, slot, prepared);
+        if prepared.attributes.is_plain() && self.must_evict_for(rules, 1, tick) {
+            return self.exchange(rules, hash, key, value, deadline, tick);
         }
+        let slot = self.add(rules, hash, key, value, prepared);
+        self.is_stored(rules, slot, prepared);
     }
 
     /// Counts an entry that is in the store now, and makes room if it takes more than there is.
@@ -166,8 +163,8 @@ impl<K: Hash + Eq, V> Shard<K, V> {
     }
 
     /// Stores an entry of which nothing but its end is to be kept, and whose key has none, with
-    /// nothing in the way: in the slot of one that is evicted for it. If more than one eviction is
-    /// to be done, or none, it gives key and value back.
+    /// nothing in the way: in the slot of one that is evicted for it, where one
+    /// [must be](Self::must_evict_for).
     #[inline(never)]
     pub(crate) fn exchange<S: BuildHasher>(
         &mut self,
@@ -177,10 +174,7 @@ impl<K: Hash + Eq, V> Shard<K, V> {
         value: V,
         deadline: Option<u64>,
         tick: u64,
-    ) -> Option<(K, V)> {
-        if !self.must_evict_for(rules, 1, tick) {
-            return Some((key, value));
-        }
+    ) {
         let place_of = |key: &K| rules.place_of(key);
         let (lent, place) = (self.lent, hash.place());
         let store = &mut self.store;
@@ -193,7 +187,6 @@ impl<K: Hash + Eq, V> Shard<K, V> {
         if self.store.weight() > self.lent {
             self.make_room(rules, slot, tick);
         }
-        None
     }
 
     /// Stores an entry in the place of another one, dead or alive, which leaves.

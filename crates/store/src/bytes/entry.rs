@@ -235,16 +235,12 @@ pub(crate) fn short_head(first: &[u8; 16]) -> Option<Head> {
     const LONG_VALUE: u64 = 0x8000;
     const SHORT: u64 = (Form::Short as u64) << FORM_SHIFT;
     let word = u128::from_le_bytes(*first);
-    let low = word as u64;
-    let (lengths_at, end) = match low & FORM as u64 {
-        0 => (REGISTRATION_AT, NO_END),
-        SHORT => (
-            REGISTRATION_AT + 7,
-            (word >> (8 * DEADLINE_AT)) as u64 & NO_END,
-        ),
+    let (low, high) = (word as u64, (word >> 64) as u64);
+    let (lengths, lengths_at, end) = match low & FORM as u64 {
+        0 => (low >> 32, REGISTRATION_AT, NO_END),
+        SHORT => (high >> 24, 11, (low >> 40 | high << 24) & NO_END),
         _ => return None,
     };
-    let lengths = (word >> (8 * lengths_at)) as u64;
     let is_object = low & u64::from(OBJECT) != 0;
     // Of an object the second byte is the key's first. The few that look like a length are read the
     // long way.
