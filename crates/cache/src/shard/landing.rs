@@ -110,6 +110,8 @@ impl<K: Hash + Eq, V> Shard<K, V> {
             }
             Negative::Error(_) => self.try_later(rules, hash, &key, now),
         }
+        // This answer is the latest, remembered or not.
+        self.forget_negative(hash, |stored| *stored == *key);
         let (Some(ttl), Some(new)) = (ttl, rules.config.new_memory) else {
             return Some(key);
         };
@@ -118,7 +120,6 @@ impl<K: Hash + Eq, V> Shard<K, V> {
         }
         let key = Arc::into_inner(key)?;
         let deadline = now.end(ttl);
-        self.forget_negative(hash, |stored| *stored == key);
         let evicted = self.negatives.remember(
             (new, rules.config.negatives_per_shard),
             hash.place(),

@@ -58,6 +58,19 @@ fn absences_with_a_time_of_their_own_need_a_cache_that_remembers() {
     }
 }
 
+/// The error was served until its own time was over, though the origin had answered since.
+#[test]
+fn an_absence_of_no_time_of_its_own_ends_what_was_remembered() {
+    let builder = manual(&ManualClock::new()).negative_ttl(SECOND);
+    let cache = builder.build().expect("valid");
+    let failed = cache.try_get_or_load(1, || Err::<u64, _>(Failure(1)));
+    assert!(failed.is_err());
+    let absent = || Presence::<u64>::AbsentFor(Duration::ZERO);
+    assert_eq!(cache.fetch(1).load_with(absent).value, None);
+    let loaded = cache.try_get_or_load(1, || Ok::<_, Failure>(5));
+    assert_eq!(loaded.expect("the origin answers"), 5);
+}
+
 fn error_of<T>(fetched: &Fetched<T, Failure>) -> (Outcome, Option<u32>) {
     let error = fetched.error.as_ref().map(|error| error.0);
     (fetched.outcome, error)
