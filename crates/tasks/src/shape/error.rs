@@ -11,7 +11,7 @@ pub enum StoreError {
     Engine(String),
     /// The engine did not answer in time: whether the call had an effect is unknown.
     TimedOut,
-    /// The store takes no such task. Nothing was changed.
+    /// The store takes no such task, or does no such thing. Nothing was changed.
     Refused(String),
     /// A task of this id was scheduled a while ago, and is
     /// [unique for longer](crate::Task::unique_for). Nothing was changed.
@@ -24,7 +24,7 @@ impl StoreError {
         Self::Engine(error.to_string())
     }
 
-    /// A refusal that says what is wrong about the task.
+    /// A refusal that says what is wrong.
     pub fn refused(why: impl fmt::Display) -> Self {
         Self::Refused(why.to_string())
     }
@@ -35,7 +35,7 @@ impl fmt::Display for StoreError {
         match self {
             Self::Engine(error) => write!(f, "the engine failed: {error}"),
             Self::TimedOut => f.write_str("the engine did not answer in time"),
-            Self::Refused(why) => write!(f, "the task is refused: {why}"),
+            Self::Refused(why) => write!(f, "it is refused: {why}"),
             Self::Duplicate => f.write_str("a task of this id was scheduled a while ago"),
         }
     }
