@@ -13,14 +13,12 @@ use super::subjects::queue_of;
 use super::text::{decoded, encoded};
 use super::wire::{Letter, Put};
 use crate::shape::error::StoreError;
+use crate::shape::overtaken::{TRIES, pause_after};
 use crate::shape::queue::{QueueChange, QueueRules};
 use crate::shape::rate::Rate;
 
 /// Rules that were read are used for so long.
 const AGE: Duration = Duration::from_millis(500);
-
-/// The number of tries of a change, of which others make one at the same time.
-const TRIES: u32 = 20;
 
 /// The header that has the rules' text.
 const RULES: &str = "Tw-Rules";
@@ -59,7 +57,7 @@ impl Inner {
         change: QueueChange,
     ) -> Result<(), StoreError> {
         let subject = self.subjects.rules(queue);
-        for _ in 0..TRIES {
+        for tried in 1..=TRIES {
             let before = self.wire.last(&subject).await?;
             let text = before.as_ref().and_then(|kept| kept.headers.get(RULES));
             let text = text
@@ -73,6 +71,7 @@ impl Inner {
                 self.wakes.tell();
                 return Ok(());
             }
+            tokio::time::sleep(pause_after(tried)).await;
         }
         Err(StoreError::engine("the queue's rules change all the time"))
     }

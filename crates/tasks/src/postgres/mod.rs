@@ -69,6 +69,8 @@ pub struct PostgresStore {
     work: Arc<Link>,
     space: String,
     limited: Arc<Limited>,
+    /// Held by the one change of a queue's rules that this store makes at a time.
+    changing: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl fmt::Debug for PostgresStore {
@@ -114,6 +116,7 @@ impl PostgresStore {
             work,
             space,
             limited: Arc::default(),
+            changing: Arc::default(),
         })
     }
 

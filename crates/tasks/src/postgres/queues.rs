@@ -5,10 +5,8 @@ use std::collections::BTreeMap;
 use super::session::StatementName;
 use super::{Parameters, PostgresStore};
 use crate::shape::error::StoreError;
+use crate::shape::overtaken::{TRIES, pause_after};
 use crate::shape::queue::{QueueChange, QueueRules};
-
-/// The number of tries of a change, of which others make one at the same time.
-const TRIES: u32 = 20;
 
 impl PostgresStore {
     /// All rows, also of queues that have the default again.
@@ -24,7 +22,8 @@ impl PostgresStore {
     }
 
     pub(super) async fn change(&self, queue: &str, change: QueueChange) -> Result<(), StoreError> {
-        for _ in 0..TRIES {
+        let _one = self.changing.lock().await;
+        for tried in 1..=TRIES {
             let before = self.rows_of_rules().await?.remove(queue);
             let rules = QueueRules::read(before.as_deref().unwrap_or_default()).after(change);
             let (text, paused, limited) = (rules.text(), rules.paused, rules.limit.is_some());
@@ -34,6 +33,7 @@ impl PostgresStore {
                 self.limited.forget();
                 return Ok(());
             }
+            self.link.sleep(pause_after(tried)).await?;
         }
         Err(StoreError::engine("the queue's rules change all the time"))
     }

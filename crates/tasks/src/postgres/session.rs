@@ -176,6 +176,14 @@ impl Link {
             .push(wake);
     }
 
+    /// Waits on the connection's runtime: a caller may have none.
+    pub(super) async fn sleep(&self, time: Duration) -> Result<(), StoreError> {
+        let slept = self
+            .runtime
+            .spawn(async move { tokio::time::sleep(time).await });
+        slept.await.map_err(StoreError::engine)
+    }
+
     /// The session; another one if it is broken.
     pub(super) async fn session(&self) -> Result<Arc<Session>, StoreError> {
         let mut session = self.session.lock().await;

@@ -10,6 +10,8 @@ pub(crate) mod finished;
 pub(crate) mod look;
 pub(crate) mod many;
 pub(crate) mod outcome;
+#[cfg(any(feature = "postgres", feature = "nats"))]
+pub(crate) mod overtaken;
 pub(crate) mod queue;
 pub(crate) mod rate;
 pub(crate) mod retry;

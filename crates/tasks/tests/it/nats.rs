@@ -8,7 +8,9 @@ use tidewheel_tasks::{Ask, Due, NatsStore, Rhythm, Task, TaskStore, Verdict, Wor
 use tokio::runtime::Runtime;
 
 use crate::common::proxy::Proxy;
-use crate::common::{MS, goes_on_after_silence, shares_a_limit, shares_what_is_due};
+use crate::common::{
+    MS, changes_one_queue, goes_on_after_silence, shares_a_limit, shares_what_is_due,
+};
 use crate::conformance::suite;
 use crate::model::models;
 
@@ -311,4 +313,15 @@ fn a_connection_that_falls_silent_is_made_anew() {
     };
     let direct = connect(port.parse().expect("a port"));
     goes_on_after_silence(connect(proxy.port), &direct, &proxy);
+}
+
+#[test]
+fn many_change_one_queue_of_jetstream_at_once() {
+    let Some(nats) = Nats::single() else {
+        return;
+    };
+    let runtime = runtime();
+    let builder = NatsStore::builder("rules");
+    let store = runtime.block_on(builder.connect(nats.urls()));
+    changes_one_queue(&store.expect("a connection"));
 }

@@ -11,7 +11,9 @@ use tokio::runtime::Runtime;
 use tokio_postgres::NoTls;
 
 use crate::common::proxy::Proxy;
-use crate::common::{MS, goes_on_after_silence, shares_a_limit, shares_what_is_due};
+use crate::common::{
+    MS, changes_one_queue, goes_on_after_silence, shares_a_limit, shares_what_is_due,
+};
 use crate::conformance::suite;
 use crate::model::models;
 
@@ -311,4 +313,11 @@ fn many_tasks_are_claimed_in_time_though_the_table_was_nearly_empty_a_moment_ago
     }
     let took = tidewheel_engines::since(began);
     assert!(took < Duration::from_secs(20), "{took:?}");
+}
+
+#[test]
+fn many_change_one_queue_of_postgres_at_once() {
+    if let Some((_server, _runtime, store)) = start() {
+        changes_one_queue(&store);
+    }
 }

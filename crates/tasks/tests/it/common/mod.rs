@@ -72,6 +72,29 @@ pub(crate) fn shares_what_is_due<S: TaskStore + Clone>(stores: &[S; 2]) {
     assert_eq!((busy.left, idle.left), (0, 0));
 }
 
+/// Sixty change a queue's rules at the same time, and none gives up.
+#[cfg(any(feature = "nats", feature = "postgres"))]
+pub(crate) fn changes_one_queue(store: &impl TaskStore) {
+    const CHANGES: usize = 60;
+    let barrier = std::sync::Barrier::new(CHANGES);
+    std::thread::scope(|scope| {
+        for n in 0..CHANGES {
+            let barrier = &barrier;
+            scope.spawn(move || {
+                barrier.wait();
+                let rate = Rate::new(1 + n as u32, MS(1000));
+                let changed = match n % 2 {
+                    0 => wait(store.pause("mails")),
+                    _ => wait(store.limit("mails", Some(rate))),
+                };
+                assert_eq!(changed, Ok(()), "{n}");
+            });
+        }
+    });
+    let rules = wait(store.queue_rules()).expect("rules");
+    assert!(rules["mails"].paused && rules["mails"].limit.is_some());
+}
+
 /// Two that claim at the same time, by connections of their own, claim no more than a queue's
 /// limit.
 pub(crate) fn shares_a_limit<S: TaskStore>(stores: &[S; 2]) {
