@@ -215,6 +215,9 @@ pub trait TaskStore: Send + Sync + 'static {
     /// meanwhile. On Postgres it costs by what is passed over, which is of other queues or states.
     /// On NATS it does so too, and the order is that in which the messages were kept.
     ///
+    /// A task that is damaged, or that somebody else wrote, is listed on Postgres, with an
+    /// [error](Look::error) that says so; on NATS it is left out.
+    ///
     /// # Errors
     ///
     /// [`StoreError::Refused`] on NATS, if what `after` names is not in that state any more: begin

@@ -186,11 +186,12 @@ impl TaskStore for PostgresStore {
         let rows = self.query(StatementName::Look, &[&self.space, &id]).await?;
         let [mut task, mut done, mut dead] = [const { None }; 3];
         for row in &rows {
-            let found = look(row)?;
-            match found.state {
-                State::Done => done = Some(found),
-                State::Dead => dead = Some(found),
-                _ => task = Some(found),
+            let found = look(row);
+            match (found.state, &found.error) {
+                (State::Done, _) => done = Some(found),
+                (State::Dead, _) => dead = Some(found),
+                (_, None) => task = Some(found),
+                (_, Some(error)) => return Err(StoreError::engine(format!("{id:?}: {error}"))),
             }
         }
         Ok(Look::first_of(task, done, dead))
@@ -216,7 +217,7 @@ impl TaskStore for PostgresStore {
                 self.query(StatementName::ListTasks, &parameters).await?
             }
         };
-        rows.iter().map(look).collect()
+        Ok(rows.iter().map(look).collect())
     }
 
     async fn counts(&self) -> Result<BTreeMap<String, Counts>, StoreError> {

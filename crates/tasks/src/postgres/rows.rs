@@ -9,7 +9,6 @@ use tokio_postgres::types::ToSql;
 
 use crate::shape::claim::{Claim, Fence, Verdict};
 use crate::shape::dead::DeadLetter;
-use crate::shape::error::StoreError;
 use crate::shape::look::{Look, State};
 use crate::shape::sum::sum;
 use crate::shape::task::{Due, Priority, Task};
@@ -228,8 +227,8 @@ pub(super) fn letter(row: &Row) -> DeadLetter {
     letter
 }
 
-/// A row of looks.
-pub(super) fn look(row: &Row) -> Result<Look, StoreError> {
+/// A row of looks; the error of a task that is not as it was scheduled says so.
+pub(super) fn look(row: &Row) -> Look {
     let due = Timestamp(number(row, 3));
     let mut look = Look::new(row.get::<_, String>(1), due, row.get(9));
     look.state = match row.get::<_, i16>(0) {
@@ -249,9 +248,9 @@ pub(super) fn look(row: &Row) -> Result<Look, StoreError> {
     let is = sum(&look.id, &look.payload, &[], terms.unwrap_or_default());
     let checksum: Option<i64> = row.get(13);
     if checksum.is_some_and(|checksum| is != checksum.cast_unsigned()) {
-        return Err(StoreError::engine("it is damaged, or no task of ours"));
+        look.error = Some("it is damaged, or no task of ours".to_owned());
     }
-    Ok(look)
+    look
 }
 
 /// A text, null if it is empty.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tidewheel_engines::{Postgres, eventually};
 use tidewheel_tasks::{
-    Ask, Clock, Due, PostgresStore, Rhythm, SystemClock, Task, TaskStore, Worker, wait,
+    Ask, Clock, Due, PostgresStore, Rhythm, State, SystemClock, Task, TaskStore, Worker, wait,
 };
 use tokio::runtime::Runtime;
 use tokio_postgres::NoTls;
@@ -148,6 +148,42 @@ fn an_open_transaction_with_a_task_holds_up_no_new_connection() {
         transaction.commit().await.expect("committed");
         assert_eq!(other.count().await, Ok(1));
     });
+}
+
+/// One such row, due in a year, hid all others for a year.
+#[test]
+fn a_row_that_is_damaged_is_listed_beside_the_others_and_named_to_who_looks() {
+    let Some((server, runtime, store)) = start() else {
+        return;
+    };
+    let later = |id: &str| Task::new(id, "payload").after(Duration::from_secs(9999));
+    let ids = ["a", "b", "c"];
+    wait(store.schedule_many(ids.map(later).to_vec())).expect("scheduled");
+    runtime.block_on(async {
+        let connected = tokio_postgres::connect(&server.url(), NoTls).await;
+        let (client, connection) = connected.expect("a client");
+        tokio::spawn(connection);
+        let change = "UPDATE tidewheel_tasks SET checksum = 0 WHERE id = 'b'";
+        client.batch_execute(change).await.expect("changed");
+    });
+    let list = wait(store.list(State::Pending, None, None, 10)).expect("listed");
+    assert_eq!(list.iter().map(|look| &look.id).collect::<Vec<_>>(), ids);
+    assert_eq!(
+        list.iter()
+            .map(|look| look.error.is_some())
+            .collect::<Vec<_>>(),
+        [false, true, false]
+    );
+    let error = wait(store.look("b")).expect_err("damaged").to_string();
+    assert!(
+        error.contains(r#""b""#) && error.contains("damaged"),
+        "{error}"
+    );
+    assert_eq!(wait(store.cancel("b")), Ok(true));
+    assert_eq!(
+        wait(store.list(State::Pending, None, None, 10)).map(|list| list.len()),
+        Ok(2)
+    );
 }
 
 /// A byte that had changed ran as another payload.
