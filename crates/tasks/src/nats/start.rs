@@ -5,17 +5,19 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_nats::{ConnectOptions, ToServerAddrs};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::runtime::Handle;
 
+use super::consumer::Consumer;
 use super::lines::Lines;
 use super::pump::Wakes;
 use super::queues::Rules;
 use super::subjects::Subjects;
-use super::wire::{Letter, Wire};
+use super::wire::{Letter, NO_STREAM, Wire, code};
 use super::{Inner, NatsStore};
 use crate::engine_clock::EngineClock;
 use crate::shape::error::StoreError;
+use crate::shape::task::Priority;
 
 /// The time limit of a call.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -39,6 +41,7 @@ const RECONNECT: Duration = Duration::from_millis(200);
 pub struct NatsBuilder {
     space: String,
     replicas: usize,
+    only_there: bool,
     lookahead: Duration,
     lease: Duration,
     options: Option<Arc<dyn Fn() -> ConnectOptions + Send + Sync>>,
@@ -61,6 +64,7 @@ impl NatsStore {
         NatsBuilder {
             space: space.into(),
             replicas: 1,
+            only_there: false,
             lookahead: Duration::from_secs(24),
             lease: Duration::from_secs(16),
             options: None,
@@ -73,6 +77,14 @@ impl NatsBuilder {
     #[must_use]
     pub fn replicas(mut self, replicas: usize) -> Self {
         self.replicas = replicas;
+        self
+    }
+
+    /// Makes no stream: one that is not there is refused, and one that is there stays as it is,
+    /// with its replicas and its lease. For a program that looks into what others have made.
+    #[must_use]
+    pub fn only_there(mut self) -> Self {
+        self.only_there = true;
         self
     }
 
@@ -108,15 +120,16 @@ impl NatsBuilder {
     /// # Errors
     ///
     /// When no server can be reached, or the stream cannot be made.
-    pub async fn connect(self, servers: impl ToServerAddrs) -> Result<NatsStore, StoreError> {
+    pub async fn connect(mut self, servers: impl ToServerAddrs) -> Result<NatsStore, StoreError> {
         let is_name = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         if self.space.is_empty() || !self.space.chars().all(is_name) {
             return Err(StoreError::refused("a space has letters, digits, - and _"));
         }
-        if self.space.len() > NAME_MAX || self.lease > LEASE_MAX {
-            return Err(StoreError::refused(
-                "a space's name has 200 bytes at most, and a lease lasts a day",
-            ));
+        if self.space.len() > NAME_MAX {
+            return Err(StoreError::refused("a space's name has 200 bytes at most"));
+        }
+        if self.lease > LEASE_MAX {
+            return Err(StoreError::refused("a lease lasts a day at most"));
         }
         let options = self
             .options
@@ -130,13 +143,45 @@ impl NatsBuilder {
             });
         let client = options.connect(servers).await.map_err(StoreError::engine)?;
         let stream = format!("TW_{}", self.space);
+        if self.only_there {
+            let wire = Wire::new(client.clone(), stream.clone(), false);
+            self.learn(&wire).await?;
+        }
         let inner = self.inner(Wire::new(client, stream, self.replicas == 1));
-        inner.make(self.replicas).await?;
+        if !self.only_there {
+            inner.make(self.replicas).await?;
+        }
         let runtime = Handle::current();
         Ok(NatsStore {
             runtime,
             inner: Arc::new(inner),
         })
+    }
+
+    /// Takes over what the stream was made with, and its consumers: a queue's first task makes
+    /// some.
+    async fn learn(&mut self, wire: &Wire) -> Result<(), StoreError> {
+        let stream = &wire.stream;
+        let info = wire
+            .ask(&format!("STREAM.INFO.{stream}"), Value::Null)
+            .await?;
+        match info.get("error") {
+            Some(error) if code(error) == NO_STREAM => {
+                let why = format_args!("there is no stream {stream}");
+                return Err(StoreError::refused(why));
+            }
+            Some(error) => return Err(StoreError::engine(error)),
+            None => {}
+        }
+        let replicas = info["config"]["num_replicas"].as_u64().unwrap_or(1);
+        self.replicas = usize::try_from(replicas).unwrap_or(1);
+        let subjects = Subjects::of(&self.space);
+        let consumer = Consumer::of(&subjects, "", Priority::Normal, self.lease).name;
+        let what = format!("CONSUMER.INFO.{stream}.{consumer}");
+        let info = wire.ask(&what, Value::Null).await?;
+        let lease = info["config"]["ack_wait"].as_u64();
+        self.lease = lease.map_or(self.lease, Duration::from_nanos);
+        Ok(())
     }
 
     fn inner(&self, wire: Wire) -> Inner {

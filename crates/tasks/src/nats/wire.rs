@@ -17,6 +17,9 @@ const WRONG_SEQUENCE: [u64; 2] = [10071, 10164];
 /// "No message found".
 const NO_MESSAGE: u64 = 10037;
 
+/// "Stream not found".
+pub(super) const NO_STREAM: u64 = 10059;
+
 /// Batches of one connection that are on their way: a server has 50 of a stream at most that are
 /// not whole.
 const BATCHES: usize = 32;
@@ -253,7 +256,7 @@ impl Wire {
     }
 }
 
-fn code(error: &Value) -> u64 {
+pub(super) fn code(error: &Value) -> u64 {
     error["err_code"].as_u64().unwrap_or(0)
 }
 

@@ -38,6 +38,47 @@ fn jetstream_does_what_every_store_must() {
     suite(&store, MS(1500), &|time| std::thread::sleep(time));
 }
 
+/// A space that was mistyped was made, and the lease of one that was there was changed.
+#[test]
+fn who_only_looks_makes_and_changes_nothing() {
+    let Some(nats) = Nats::single() else {
+        return;
+    };
+    let runtime = runtime();
+    let looks = |space: &str| {
+        let builder = NatsStore::builder(space).only_there();
+        runtime.block_on(builder.connect(nats.urls()))
+    };
+    for _ in 0..2 {
+        let refused = looks("looks").expect_err("it is not there");
+        assert_eq!(
+            refused.to_string(),
+            "it is refused: there is no stream TW_looks"
+        );
+    }
+    let builder = NatsStore::builder("looks").lease(MS(5000));
+    let made = runtime.block_on(builder.connect(nats.urls()));
+    let made = made.expect("a connection");
+    let store = looks("looks").expect("a connection");
+    for id in ["a", "b"] {
+        wait(store.schedule(Task::new(id, ""))).expect("scheduled");
+    }
+    for store in [made, store] {
+        let ask = || Ask::new("w", MS(100), MS(9000), 1);
+        let claim = eventually("it is claimed", || {
+            wait(store.claim(ask())).expect("claims").pop()
+        });
+        // Three quarters of it are believed in.
+        assert_eq!(claim.lease, MS(3750));
+    }
+    let long = looks(&"x".repeat(201)).expect_err("it is too long");
+    let long = long.to_string();
+    assert!(
+        long.contains("200 bytes") && !long.contains("lease"),
+        "{long}"
+    );
+}
+
 #[test]
 fn what_is_handed_over_is_claimed_at_once_whatever_the_workers_lookahead_is() {
     let Some(nats) = Nats::single() else {
