@@ -96,7 +96,8 @@ pub(crate) fn router<S: TaskStore>(console: Arc<Console<S>>) -> Router {
 
 /// A form of another page can send a `POST`, but no header of ours. No answer is kept by anybody.
 async fn guard(request: Request, next: Next) -> Response {
-    let is_ours = request.headers().contains_key("x-tidewheel");
+    let header = request.headers().get("x-tidewheel");
+    let is_ours = header.is_some_and(|value| value == "1");
     if request.method() == Method::POST && !is_ours {
         return (StatusCode::FORBIDDEN, "the header x-tidewheel: 1 is needed").into_response();
     }

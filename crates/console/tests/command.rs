@@ -1,9 +1,9 @@
 //! The command, on a file.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -97,6 +97,41 @@ fn what_is_dead_is_shown_and_tried_again() {
     );
 }
 
+/// A saved list was empty, and nobody was told.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_answer_that_cannot_be_written_is_an_error() {
+    let file = File::new("full");
+    drop(file.open());
+    let store = format!("file:{}", file.0.display());
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tidewheel-tasks"));
+    command.args(["--store", &store, "dead"]);
+    let output = command.stdout(full.expect("opens")).stderr(Stdio::piped());
+    let output = output.spawn().expect("runs").wait_with_output();
+    let output = output.expect("ended");
+    assert_eq!(output.status.code(), Some(2));
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(error.contains("cannot be written"), "{error}");
+}
+
+/// What followed was read backwards.
+#[test]
+fn no_id_turns_the_way_a_terminal_reads() {
+    let file = File::new("turned");
+    let store = file.open();
+    let id = "a\u{202e}b\u{2066}c\u{9b}d";
+    wait(store.schedule(Task::new(id, "").after(Duration::from_secs(3600)))).expect("scheduled");
+    drop(store);
+    for shown in [file.says(&["list"]), file.says(&["look", id])] {
+        assert!(shown.contains("a\u{fffd}b\u{fffd}c\u{fffd}d"), "{shown:?}");
+    }
+    let line = file.says(&["--json", "list"]);
+    assert!(line.contains(r"a\u202eb\u2066c\u009bd"), "{line:?}");
+    let task: Value = serde_json::from_str(&line).expect("one line of JSON");
+    assert_eq!(task["id"], id);
+}
+
 #[test]
 fn queues_are_paused_limited_and_resumed() {
     let file = File::new("queues");
@@ -116,26 +151,87 @@ fn queues_are_paused_limited_and_resumed() {
     assert_eq!(file.says(&["queues"]), "none\n");
 }
 
+/// The command as a server, and its address.
+struct Served(Child, String);
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Served {
+    fn of(file: &File) -> Self {
+        drop(file.open());
+        let store = format!("file:{}", file.0.display());
+        let mut server = Command::new(env!("CARGO_BIN_EXE_tidewheel-tasks"))
+            .args(["--store", &store, "serve", "--listen", "127.0.0.1:0"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("runs");
+        let mut line = String::new();
+        let output = server.stdout.take().expect("piped");
+        let read = BufReader::new(output).read_line(&mut line);
+        read.expect("says where it is");
+        let address = line.trim().trim_start_matches("http://");
+        Self(server, address.trim_end_matches('/').to_owned())
+    }
+}
+
+/// It was closed without an answer.
+#[test]
+fn who_has_asked_all_that_it_will_is_answered() {
+    let file = File::new("half");
+    let server = Served::of(&file);
+    let mut socket = TcpStream::connect(&server.1).expect("listens");
+    let request = b"GET /api/now HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    socket.write_all(request).expect("sent");
+    socket.shutdown(Shutdown::Write).expect("said");
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).expect("answered");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer:?}");
+}
+
+/// An answer was cut.
+#[cfg(unix)]
+#[test]
+fn what_was_asked_is_answered_when_the_server_ends() {
+    let file = File::new("ends");
+    let store = file.open();
+    let task = |n| Task::new(format!("{n}"), "x".repeat(1000)).after(Duration::from_secs(9999));
+    wait(store.schedule_many((0..10_000).map(task).collect())).expect("scheduled");
+    drop(store);
+    let mut server = Served::of(&file);
+    let mut socket = TcpStream::connect(&server.1).expect("listens");
+    let request = b"GET /api/tasks?most=10000 HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    socket.write_all(request).expect("sent");
+    let mut answer = vec![0];
+    socket.read_exact(&mut answer).expect("it answers");
+    let mut kill = Command::new("kill");
+    let killed = kill.args(["-TERM", &server.0.id().to_string()]).status();
+    assert!(killed.expect("runs").success());
+    // It listens no more: it has seen the signal.
+    while TcpStream::connect(&server.1).is_ok() {
+        std::thread::yield_now();
+    }
+    socket.read_to_end(&mut answer).expect("the rest");
+    let answer = String::from_utf8(answer).expect("text");
+    let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+    let tasks: Value = serde_json::from_str(body).expect("it is whole");
+    assert_eq!(tasks.as_array().map(Vec::len), Some(10_000));
+    let ended = server.0.wait().expect("ended");
+    assert_eq!(ended.code(), Some(0));
+}
+
 /// A page elsewhere could give its own name the address of this machine.
 #[test]
 fn the_page_is_served_to_who_asks_for_this_host() {
     let file = File::new("serve");
-    drop(file.open());
-    let store = format!("file:{}", file.0.display());
-    let mut server = Command::new(env!("CARGO_BIN_EXE_tidewheel-tasks"))
-        .args(["--store", &store, "serve", "--listen", "127.0.0.1:0"])
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("runs");
-    let mut address = String::new();
-    let output = server.stdout.take().expect("piped");
-    BufReader::new(output)
-        .read_line(&mut address)
-        .expect("says where it is");
-    let address = address
-        .trim()
-        .trim_start_matches("http://")
-        .trim_end_matches('/');
+    let server = Served::of(&file);
+    let address = &*server.1;
     let ask = |host: &str| {
         let mut socket = TcpStream::connect(address).expect("listens");
         let request =
@@ -149,14 +245,18 @@ fn the_page_is_served_to_who_asks_for_this_host() {
         (address, "HTTP/1.1 200"),
         ("localhost:1", "HTTP/1.1 200"),
         ("[::1]:1", "HTTP/1.1 200"),
+        ("[::1]", "HTTP/1.1 200"),
+        ("LOCALHOST", "HTTP/1.1 200"),
+        ("localhost.", "HTTP/1.1 200"),
+        ("LocalHost.:80", "HTTP/1.1 200"),
+        ("localhost..", "HTTP/1.1 421"),
+        ("localhost.example.org", "HTTP/1.1 421"),
         ("tasks.example.org", "HTTP/1.1 421"),
         ("127.0.0.1.example.org:80", "HTTP/1.1 421"),
         ("", "HTTP/1.1 421"),
     ] {
         assert!(ask(host).starts_with(status), "{host}: {}", ask(host));
     }
-    server.kill().expect("ends");
-    server.wait().expect("ended");
 }
 
 #[test]

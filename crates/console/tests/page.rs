@@ -187,9 +187,15 @@ async fn workers_are_shown_with_their_lateness() {
 async fn a_post_without_our_header_changes_nothing() {
     let store = store().await;
     let page = Console::new(Arc::clone(&store)).router();
-    let request = Request::post("/api/cancel?id=later").body(Body::empty());
-    let answer = page.clone().oneshot(request.expect("a request")).await;
-    assert_eq!(answer.expect("infallible").status(), StatusCode::FORBIDDEN);
+    for header in [None, Some("0"), Some("")] {
+        let mut request = Request::post("/api/cancel?id=later");
+        if let Some(value) = header {
+            request = request.header("x-tidewheel", value);
+        }
+        let request = request.body(Body::empty()).expect("a request");
+        let answer = page.clone().oneshot(request).await.expect("infallible");
+        assert_eq!(answer.status(), StatusCode::FORBIDDEN, "{header:?}");
+    }
     let (status, _) = ask(&page, "GET", "/api/cancel?id=later").await;
     assert_eq!(status, StatusCode::METHOD_NOT_ALLOWED);
     assert!(store.look("later").await.expect("looked").is_some());

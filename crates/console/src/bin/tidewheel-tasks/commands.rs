@@ -1,21 +1,17 @@
 //! The commands, each of which is a call or two of a store.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
-use axum::extract::Request;
-use axum::http::{StatusCode, header};
-use axum::middleware::{Next, from_fn};
-use axum::response::{IntoResponse, Response};
+use anyhow::{Context, Result};
 use clap::Subcommand;
 use serde_json::Value;
-use tidewheel_console::{Console, shown};
+use tidewheel_console::shown;
 use tidewheel_tasks::{Due, Rate, StoreError, TaskStore};
 
 use crate::print::Printer;
+use crate::serve::serve;
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
@@ -185,38 +181,4 @@ async fn each(
         }
     }
     Ok(())
-}
-
-/// A page of somebody else's may give its own name this machine's address, and then ask as if it
-/// were ours. Its requests have its name.
-async fn only_this_host(request: Request, next: Next) -> Response {
-    let host = request.headers().get(header::HOST);
-    let host = host.and_then(|host| host.to_str().ok()).unwrap_or_default();
-    let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
-    let is_ours = match name.trim_matches(['[', ']']).parse::<IpAddr>() {
-        Ok(ip) => ip.is_loopback(),
-        Err(_) => name == "localhost",
-    };
-    match is_ours {
-        true => next.run(request).await,
-        false => (StatusCode::MISDIRECTED_REQUEST, "ask for localhost").into_response(),
-    }
-}
-
-async fn serve<S: TaskStore>(store: S, listen: SocketAddr) -> Result<()> {
-    if !listen.ip().is_loopback() {
-        bail!(
-            "{listen} is not on the loopback interface: mount the page in a service that knows its users"
-        );
-    }
-    let listener = tokio::net::TcpListener::bind(listen);
-    let listener = listener
-        .await
-        .with_context(|| format!("{listen} cannot be listened on"))?;
-    println!("http://{}/", listener.local_addr()?);
-    let router = Console::new(Arc::new(store)).router();
-    let router = router.layer(from_fn(only_this_host));
-    axum::serve(listener, router)
-        .await
-        .context("the page is not served any more")
 }

@@ -2,6 +2,7 @@
 
 mod commands;
 mod print;
+mod serve;
 
 use std::future::Future;
 use std::process::ExitCode;
@@ -70,7 +71,9 @@ async fn open(arguments: Arguments) -> Result<ExitCode> {
         }
         #[cfg(feature = "nats")]
         Some(("nats" | "tls", _)) => {
-            let connects = tidewheel_tasks::NatsStore::builder(space).connect(&*store);
+            // Neither does one make a stream.
+            let builder = tidewheel_tasks::NatsStore::builder(space).only_there();
+            let connects = builder.connect(&*store);
             run(command, json, connects).await
         }
         _ => {

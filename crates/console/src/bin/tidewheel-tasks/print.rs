@@ -32,7 +32,7 @@ impl Printer {
                     say(&format!("{}: {value}", title(name)));
                 }
             }
-            _ => say(&thing.to_string()),
+            _ => say(&line(thing)),
         }
     }
 
@@ -40,7 +40,7 @@ impl Printer {
     pub(crate) fn rows(&mut self, rows: impl Iterator<Item = Value>) {
         let rows: Vec<Value> = rows.collect();
         if self.json {
-            rows.iter().for_each(|row| say(&row.to_string()));
+            rows.iter().for_each(|row| say(&line(row)));
             return;
         }
         let Some(Value::Object(first)) = rows.first() else {
@@ -65,16 +65,16 @@ impl Printer {
         let widths: Vec<usize> = (0..names.len()).map(width).collect();
         for row in &table {
             let cells = row.iter().zip(&widths);
-            let line: Vec<String> = cells
+            let cells: Vec<String> = cells
                 .map(|(cell, width)| format!("{cell:width$}"))
                 .collect();
-            say(line.join("  ").trim_end());
+            say(cells.join("  ").trim_end());
         }
     }
 
     pub(crate) fn done(&mut self, id: &str, is: &str) {
         match self.json {
-            true => say(&serde_json::json!({ "id": id, "done": true }).to_string()),
+            true => say(&line(&serde_json::json!({ "id": id, "done": true }))),
             false => say(&format!("{}: {is}", plain(id))),
         }
     }
@@ -82,7 +82,7 @@ impl Printer {
     pub(crate) fn not_there(&mut self, id: &str) {
         self.is_missing = true;
         match self.json {
-            true => say(&serde_json::json!({ "id": id, "done": false }).to_string()),
+            true => say(&line(&serde_json::json!({ "id": id, "done": false }))),
             false => eprintln!("{}: it is not there", plain(id)),
         }
     }
@@ -131,15 +131,39 @@ fn title(name: &str) -> &str {
     name.strip_suffix("_us").unwrap_or(name)
 }
 
-/// A line, to whoever still reads.
-fn say(line: &str) {
-    if writeln!(io::stdout(), "{line}").is_err() {
-        std::process::exit(0);
+/// A line, to whoever still reads. A reader that has seen enough is no error.
+pub(crate) fn say(line: &str) {
+    match writeln!(io::stdout(), "{line}") {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => std::process::exit(0),
+        Err(error) => {
+            // Nobody may read this either.
+            let _ = writeln!(io::stderr(), "the answer cannot be written: {error}");
+            std::process::exit(2);
+        }
     }
 }
 
-/// The text without control characters: no payload moves a terminal's cursor.
+/// The text without what commands a terminal: no payload moves its cursor, or turns what follows.
 fn plain(text: &str) -> String {
-    let shown = |c: char| if c.is_control() { '\u{fffd}' } else { c };
+    let shown = |c: char| if commands(c) { '\u{fffd}' } else { c };
     text.chars().map(shown).collect()
+}
+
+/// A line of JSON in which only escapes say such characters: a program reads them as they were.
+fn line(value: &Value) -> String {
+    let mut line = String::new();
+    for c in value.to_string().chars() {
+        match commands(c) {
+            true => line.push_str(&format!("\\u{:04x}", u32::from(c))),
+            false => line.push(c),
+        }
+    }
+    line
+}
+
+/// True for control characters, and for those that say which way a text is read.
+fn commands(c: char) -> bool {
+    let turns = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    c.is_control() || turns
 }
