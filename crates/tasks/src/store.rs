@@ -202,7 +202,7 @@ pub trait TaskStore: Send + Sync + 'static {
     }
 
     /// Looks at one id: where the task is, how far it has come, what it has left. `None` if there
-    /// is nothing. On NATS that is up to five calls.
+    /// is nothing. On NATS that is six calls, and more while it moves.
     fn look(&self, id: &str) -> impl Future<Output = Result<Option<Look>, StoreError>> + Send {
         let _ = id;
         std::future::ready(Err(StoreError::refused("it cannot be looked into")))

@@ -1,7 +1,7 @@
 //! The stream has one message for each dead letter.
 
 use super::Inner;
-use super::generation::{generation, generation_of, is_task};
+use super::generation::{PAUSE, TRIES, generation, generation_of};
 use super::order::{Order, SUM, number, terms, with_terms};
 use super::subjects::{Subjects, id_of};
 use super::text::{decoded, encoded};
@@ -64,34 +64,33 @@ impl Inner {
 
     /// The letter goes last: if this is cut off, it is there beside its task.
     pub(super) async fn requeue(&self, id: &str, due: Due) -> Result<bool, StoreError> {
-        let dead = self.subjects.dead(id);
-        let Some(letter) = self.wire.last(&dead).await? else {
-            return Ok(false);
-        };
-        if self.handed_over(id).await?.is_some() {
-            return Ok(false);
+        let (dead, now) = (self.subjects.dead(id), self.about_now().await?);
+        let due = due.at(now);
+        for _ in 0..TRIES {
+            let Some(letter) = self.wire.last(&dead).await? else {
+                return Ok(false);
+            };
+            let there = self.standing(id).await?;
+            if there.task().is_some() {
+                return Ok(false);
+            }
+            let terms = terms(&letter.headers);
+            if number(&letter.headers, SUM) != Some(sum(id, &letter.payload, &[], &terms.text())) {
+                return Err(StoreError::refused("it is damaged: schedule it anew"));
+            }
+            let generation = generation(now, generation_of(there.pending.as_ref()));
+            let mut task = Task::new(id, letter.payload.to_vec());
+            task.terms = terms;
+            let from = due.minus(self.lookahead).max(now);
+            let of = (id, generation);
+            let schedule = Order::of(task, due).schedule(&self.subjects, of, from);
+            if let Put::Kept(_) = self.put_instead(of, schedule, &there).await? {
+                self.wire.purge(&dead, Some(letter.sequence + 1)).await?;
+                return Ok(true);
+            }
+            tokio::time::sleep(PAUSE).await;
         }
-        let terms = terms(&letter.headers);
-        if number(&letter.headers, SUM) != Some(sum(id, &letter.payload, &[], &terms.text())) {
-            return Err(StoreError::refused("it is damaged: schedule it anew"));
-        }
-        let pending = self.pending(id).await?;
-        if pending.as_ref().is_some_and(is_task) {
-            return Ok(false);
-        }
-        let now = self.about_now().await?;
-        let generation = generation(now, generation_of(pending.as_ref()));
-        let mut task = Task::new(id, letter.payload.to_vec());
-        (task.due, task.terms) = (due, terms);
-        let order = Order::of(task, due.at(now));
-        let from = order.due.minus(self.lookahead).max(now);
-        let of = (id, generation);
-        let schedule = order.schedule(&self.subjects, of, from);
-        if let Put::Conflict(_) = self.put_anew(of, schedule, pending.as_ref()).await? {
-            return Ok(false);
-        }
-        self.wire.purge(&dead, Some(letter.sequence + 1)).await?;
-        Ok(true)
+        Err(StoreError::engine("the task moves all the time"))
     }
 
     pub(super) async fn remove_dead(&self, id: &str) -> Result<bool, StoreError> {

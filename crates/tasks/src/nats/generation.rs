@@ -35,22 +35,20 @@ impl Inner {
         self.wire.last(&self.subjects.pending_any(id)).await
     }
 
-    /// The task that is pending.
-    pub(super) async fn pending_task(&self, id: &str) -> Result<Option<Kept>, StoreError> {
-        Ok(self.pending(id).await?.filter(is_task))
+    /// Letters by which one takes the place of what is pending, if nothing else has done so yet. A
+    /// schedule has a subject of its own, so a blank replaces the old one.
+    pub(super) fn instead_of(&self, old: Option<&Kept>, id: &str, letter: Letter) -> Vec<Letter> {
+        match old {
+            None => vec![letter.expecting_of(self.subjects.pending_any(id), 0)],
+            Some(old) => vec![self.blank_of(old, id), letter],
+        }
     }
 
-    /// Letters by which one takes the place of what is pending, if nothing else has done so yet. A
-    /// schedule has a subject of its own, so a blank that goes after a second replaces the old one.
-    pub(super) fn instead_of(&self, old: Option<&Kept>, id: &str, letter: Letter) -> Vec<Letter> {
+    /// The letter that takes the place of what is pending, and goes after a second.
+    pub(super) fn blank_of(&self, old: &Kept, id: &str) -> Letter {
         let any = self.subjects.pending_any(id);
-        match old {
-            None => vec![letter.expecting_of(any, 0)],
-            Some(old) => {
-                let blank = Letter::new(old.subject.clone()).header("Nats-TTL", "1s");
-                vec![blank.expecting_of(any, old.sequence), letter]
-            }
-        }
+        let blank = Letter::new(old.subject.clone()).header("Nats-TTL", "1s");
+        blank.expecting_of(any, old.sequence)
     }
 
     /// Keeps a task instead of what there is of its id, whatever that is. Returns its sequence.

@@ -2,6 +2,7 @@
 
 use super::Inner;
 use super::dead;
+use super::generation::is_task;
 use super::order::{Order, number};
 use super::receipt::fenced;
 use super::subjects::Subjects;
@@ -44,10 +45,6 @@ pub(super) fn finished(kept: Kept, now: Timestamp) -> Option<Finished> {
     (finished.until > now).then_some(finished)
 }
 
-/// Looks at a task that is not found: it may be on its way from one subject to the other, and then
-/// back.
-const TRIES: u32 = 2;
-
 /// A task's message as a look.
 pub(super) fn task(id: &str, state: State, kept: Kept) -> Result<Look, StoreError> {
     let order = Order::of_kept(id, kept);
@@ -80,13 +77,7 @@ impl Inner {
 
     pub(super) async fn look(&self, id: &str) -> Result<Option<Look>, StoreError> {
         let now = self.about_now().await?;
-        let mut look = None;
-        for _ in 0..TRIES {
-            look = self.look_ahead(id).await?;
-            if look.is_some() {
-                break;
-            }
-        }
+        let look = self.look_ahead(id).await?;
         let done = self.wire.last(&self.subjects.result(id)).await?;
         let done = done.and_then(|kept| finished(kept, now));
         let done = done.map(|finished| finished.look(id));
@@ -97,10 +88,11 @@ impl Inner {
 
     /// Looks at a task that has not ended.
     async fn look_ahead(&self, id: &str) -> Result<Option<Look>, StoreError> {
-        if let Some(pending) = self.pending_task(id).await? {
+        let there = self.standing(id).await?;
+        if let Some(pending) = there.pending.filter(is_task) {
             return task(id, State::Pending, pending).map(Some);
         }
-        let Some(handed) = self.handed_over(id).await? else {
+        let Some(handed) = there.handed else {
             return Ok(None);
         };
         let sequence = handed.sequence;

@@ -8,8 +8,9 @@
 //! JetStream takes an acknowledgement from anybody who had the message, also from a zombie. So the
 //! end of a run is not the acknowledgement: it is a *record*, kept only if the record before it is
 //! the one that the claim knows. A second delivery begins with such a record too, and so does
-//! another task of the same id: a schedule comes with a record, in one atomic batch. All of these
-//! are messages of one stream, so that their sequences are fences.
+//! another task of the same id: a schedule comes with a record, in one atomic batch. What cancels
+//! or moves a task comes with one too, kept only if the record is still the one that was there when
+//! the task was found. All of these are messages of one stream, so that their sequences are fences.
 //!
 //! A node that alone has the stream writes down a moment later what it has delivered. After a
 //! restart it may deliver that again. So each claim has the number of connections that the client
@@ -37,6 +38,7 @@ mod pump;
 mod queues;
 mod receipt;
 mod record;
+mod standing;
 mod start;
 mod starts;
 mod subjects;

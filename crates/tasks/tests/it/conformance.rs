@@ -3,6 +3,7 @@
 mod lists;
 mod looks;
 mod queues;
+mod races;
 mod refusals;
 mod rhythms;
 mod starts;
@@ -67,6 +68,10 @@ pub(crate) fn suite(store: &impl TaskStore, lease: Duration, pass: Pass<'_>) {
     suite.an_id_that_cannot_be_kept_is_refused_by_every_call();
     suite.a_claim_that_was_not_given_out_is_refused();
     suite.of_two_equal_claims_in_a_call_the_first_counts();
+    suite.of_a_cancel_and_the_end_of_a_run_one_is_accepted();
+    suite.a_periodic_task_is_cancelled_whenever_its_run_ends();
+    suite.of_a_move_and_the_end_of_a_run_one_is_accepted();
+    suite.of_two_that_cancel_a_task_one_does();
     suite.a_letter_stays_while_a_task_has_its_id();
     suite.no_task_is_due_after_the_year_9999();
 }
