@@ -266,7 +266,7 @@ impl Model {
             );
         }
         let evicted = events.iter().any(|e| e.cause == RemovalCause::Evicted);
-        let refused = effects.stored.is_none();
+        let refused = effects.refused || effects.stored.is_none();
         if told && self.setup.prompt && evicted && !refused && self.setup.shards == 1 {
             assert_eq!(due(0), 0, "a live entry was evicted before one that is due");
         }

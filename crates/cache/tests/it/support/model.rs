@@ -110,6 +110,8 @@ pub(super) struct Effects {
     pub(crate) makes_room: bool,
     /// The entry that was stored just now.
     pub(crate) stored: Option<u64>,
+    /// True if an entry was heavier than the whole capacity: that is told as an eviction.
+    pub(crate) refused: bool,
     /// True if the driver has run with all the budget that it wanted.
     pub(crate) driven: bool,
     /// The number of entries that the driver reported as removed.
@@ -590,6 +592,7 @@ impl Model {
     pub(super) fn refused(&mut self, key: u16, entry: &Entry, effects: &mut Effects) {
         self.leaves(key, RemovalCause::Replaced);
         effects.makes_room = true;
+        effects.refused = true;
         self.counts.rejected += 1;
         self.expect(key, entry.id, vec![RemovalCause::Evicted]);
     }
