@@ -6,10 +6,11 @@
 use std::time::Duration;
 
 use super::Inner;
-use super::generation::{PAUSE, TRIES, generation, generation_of};
+use super::generation::{generation, generation_of};
 use super::order::Order;
 use super::wire::Put;
 use crate::shape::error::StoreError;
+use crate::shape::overtaken::{TRIES, pause_after};
 use crate::shape::task::{Due, Task};
 use crate::shape::timestamp::Timestamp;
 
@@ -58,7 +59,7 @@ impl Inner {
     }
 
     pub(super) async fn cancel(&self, id: &str) -> Result<bool, StoreError> {
-        for _ in 0..TRIES {
+        for tried in 1..=TRIES {
             let there = self.standing(id).await?;
             let Some(task) = there.task() else {
                 return Ok(false);
@@ -68,7 +69,7 @@ impl Inner {
                 self.forget_handed(id, sequence).await?;
                 return Ok(true);
             }
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(pause_after(tried)).await;
         }
         Err(StoreError::engine("the task moves all the time"))
     }
@@ -76,7 +77,7 @@ impl Inner {
     pub(super) async fn reschedule(&self, id: &str, due: Due) -> Result<bool, StoreError> {
         let now = self.about_now().await?;
         let due = due.at(now);
-        for _ in 0..TRIES {
+        for tried in 1..=TRIES {
             let there = self.standing(id).await?;
             let Some(task) = there.task() else {
                 return Ok(false);
@@ -93,7 +94,7 @@ impl Inner {
                 self.forget_handed(id, sequence).await?;
                 return Ok(true);
             }
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(pause_after(tried)).await;
         }
         Err(StoreError::engine("the task moves all the time"))
     }

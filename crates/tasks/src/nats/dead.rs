@@ -1,7 +1,7 @@
 //! The stream has one message for each dead letter.
 
 use super::Inner;
-use super::generation::{PAUSE, TRIES, generation, generation_of};
+use super::generation::{generation, generation_of};
 use super::order::{Order, SUM, number, terms, with_terms};
 use super::subjects::{Subjects, id_of};
 use super::text::{decoded, encoded};
@@ -9,6 +9,7 @@ use super::wire::{Kept, Letter, Put};
 use crate::shape::claim::Claim;
 use crate::shape::dead::DeadLetter;
 use crate::shape::error::StoreError;
+use crate::shape::overtaken::{TRIES, pause_after};
 use crate::shape::sum::{letter_sum, sum};
 use crate::shape::task::{Due, Task};
 use crate::shape::timestamp::Timestamp;
@@ -66,7 +67,7 @@ impl Inner {
     pub(super) async fn requeue(&self, id: &str, due: Due) -> Result<bool, StoreError> {
         let (dead, now) = (self.subjects.dead(id), self.about_now().await?);
         let due = due.at(now);
-        for _ in 0..TRIES {
+        for tried in 1..=TRIES {
             let Some(letter) = self.wire.last(&dead).await? else {
                 return Ok(false);
             };
@@ -88,7 +89,7 @@ impl Inner {
                 self.wire.purge(&dead, Some(letter.sequence + 1)).await?;
                 return Ok(true);
             }
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(pause_after(tried)).await;
         }
         Err(StoreError::engine("the task moves all the time"))
     }

@@ -4,18 +4,13 @@
 //! its place. The record of its id has a later generation by then, so that nobody runs it. A record
 //! that is read of a node that lags behind has an earlier one: that proves nothing.
 
-use std::time::Duration;
-
 use super::Inner;
 use super::order::{DUE, number};
 use super::subjects::task_of;
 use super::wire::{Kept, Letter, Put};
 use crate::shape::error::StoreError;
+use crate::shape::overtaken::{TRIES, pause_after};
 use crate::shape::timestamp::Timestamp;
-
-/// The number of tries, while others schedule the same id, and the pause after each.
-pub(super) const TRIES: u32 = 20;
-pub(super) const PAUSE: Duration = Duration::from_millis(10);
 
 /// The generation of a new schedule: greater than one that is known, and by the clock greater than
 /// those that are not.
@@ -30,7 +25,7 @@ pub(super) fn generation_of(kept: Option<&Kept>) -> u64 {
 }
 
 impl Inner {
-    /// What is pending of an id: the task, or the blank in its place.
+    /// The message that is pending of an id: the task, or the blank in its place.
     pub(super) async fn pending(&self, id: &str) -> Result<Option<Kept>, StoreError> {
         self.wire.last(&self.subjects.pending_any(id)).await
     }
@@ -61,7 +56,7 @@ impl Inner {
     ) -> Result<u64, StoreError> {
         // Mostly there is nothing.
         let mut old = None;
-        for _ in 0..TRIES {
+        for tried in 1..=TRIES {
             let generation = generation(now, generation_of(old.as_ref()));
             let put = self.put_anew((id, generation), letter(generation), old.as_ref());
             if let Put::Kept(sequence) = put.await? {
@@ -70,7 +65,7 @@ impl Inner {
             let before = old;
             old = self.pending(id).await?;
             if before.map(|kept| kept.sequence) == old.as_ref().map(|kept| kept.sequence) {
-                tokio::time::sleep(PAUSE).await;
+                tokio::time::sleep(pause_after(tried)).await;
             }
         }
         Err(StoreError::engine("the id is scheduled all the time"))

@@ -8,13 +8,14 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use super::Inner;
 use super::change::COARSE;
 use super::claims::{AT_ONCE, sequence_of};
-use super::generation::{PAUSE, TRIES, generation, generation_of};
+use super::generation::{generation, generation_of};
 use super::order::Order;
 use super::record::Says;
 use super::subjects::task_of;
 use super::wire::{Kept, Letter, Put, kept_directly};
 use crate::shape::error::StoreError;
 use crate::shape::many::Many;
+use crate::shape::overtaken::{TRIES, pause_after};
 use crate::shape::task::Task;
 use crate::shape::timestamp::Timestamp;
 
@@ -79,7 +80,7 @@ impl Inner {
         let (ids, orders): (Vec<_>, Vec<_>) = batch.into_iter().unzip();
         // Mostly nothing of these ids is pending.
         let mut pending = HashMap::new();
-        for _ in 0..TRIES {
+        for tried in 1..=TRIES {
             let letters = ids.iter().zip(&orders);
             let letters = letters.map(|(id, order)| self.anew(id, order, pending.get(id), now));
             let letters: Vec<_> = letters.flatten().collect();
@@ -90,7 +91,7 @@ impl Inner {
                 return self.forget_all(&ids, first, last).await;
             }
             pending = self.pending_of(&ids).await?;
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(pause_after(tried)).await;
         }
         Err(StoreError::engine("the ids are scheduled all the time"))
     }
@@ -110,7 +111,7 @@ impl Inner {
         letters
     }
 
-    /// What is pending of many ids, as some node has it: the latest of each.
+    /// The messages that are pending of many ids, as some node has them: the latest of each.
     async fn pending_of(&self, ids: &[String]) -> Result<HashMap<String, Kept>, StoreError> {
         let subjects: Vec<_> = ids.iter().map(|id| self.subjects.pending_any(id)).collect();
         let found = self.wire.direct(&subjects).await?;

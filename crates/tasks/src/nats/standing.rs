@@ -1,4 +1,4 @@
-//! What there is of an id, and changes of it that are kept only if it is still so.
+//! The task of an id where it stands, and changes of it that are kept only if it is still so.
 //!
 //! A task moves from the schedules to what was handed over, and, by a record, to its next schedule
 //! or to its end. So whoever has looked at these one after another knows how they stood at one
@@ -14,12 +14,12 @@ use crate::shape::error::StoreError;
 /// The number of looks at an id that changes meanwhile.
 const TRIES: u32 = 20;
 
-/// What there is of an id.
+/// The task of an id, wherever it stands, and the id's record.
 #[derive(Debug, Clone)]
 pub(super) struct Standing {
     /// The sequence of its record; 0 for none.
     record: u64,
-    /// What is pending: its task, or a blank.
+    /// The message that is pending: its task, or a blank.
     pub(super) pending: Option<Kept>,
     /// Its task, if it was handed over and has not ended.
     pub(super) handed: Option<Kept>,

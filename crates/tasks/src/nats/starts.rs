@@ -32,7 +32,7 @@ impl Inner {
         Ok(Verdict::Accepted)
     }
 
-    /// How many runs of a task have begun and were not answered.
+    /// The number of runs of a task that have begun and were not answered.
     pub(super) async fn lost(&self, (id, generation): (&str, u64)) -> Result<u32, StoreError> {
         let note = self.wire.last(&self.subjects.start(id)).await?;
         let headers = note.map(|note| note.headers).unwrap_or_default();

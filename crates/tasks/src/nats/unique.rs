@@ -5,11 +5,12 @@
 use std::time::Duration;
 
 use super::Inner;
-use super::generation::{PAUSE, TRIES, generation, generation_of};
+use super::generation::{generation, generation_of};
 use super::order::number;
 use super::record::Says;
 use super::wire::{Letter, Put};
 use crate::shape::error::StoreError;
+use crate::shape::overtaken::{TRIES, pause_after};
 use crate::shape::timestamp::Timestamp;
 
 /// The header that says until when.
@@ -27,7 +28,7 @@ impl Inner {
         // The stream counts in seconds.
         let seconds = time.as_secs() + 1;
         let (mut after, mut old) = (0, None);
-        for _ in 0..TRIES {
+        for tried in 1..=TRIES {
             let mark = Letter::new(subject.clone())
                 .header(UNTIL, now.plus(time).0)
                 .header("Nats-TTL", format_args!("{seconds}s"))
@@ -46,7 +47,7 @@ impl Inner {
             }
             after = mark.map_or(0, |mark| mark.sequence);
             old = self.pending(id).await?;
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(pause_after(tried)).await;
         }
         Err(StoreError::engine("the id is scheduled all the time"))
     }

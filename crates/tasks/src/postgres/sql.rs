@@ -98,8 +98,8 @@ macro_rules! soon {
 /// again by where they are: whatever the planner believes of the table, that costs the same for
 /// each.
 ///
-/// What was held before may have run: `start` is 1. Where a start was noted, it is 2, and that run
-/// counts as an attempt.
+/// A row that was held before may have run: `start` is 1. Where a start was noted, it is 2, and
+/// that run counts as an attempt.
 pub(super) const CLAIM: &str = concat!(
     "
 WITH RECURSIVE pending AS (

@@ -34,7 +34,7 @@ pub struct Claim {
     /// The number of this attempt, from 1. What counts are failures, and runs that were
     /// [noted](crate::TaskStore::note_start) and whose process then ended.
     pub attempt: u32,
-    /// How many of the attempts since the last failure ended with their process.
+    /// The number of attempts since the last failure that ended with their process.
     pub lost: u32,
     /// True if an earlier claim of this attempt may never have been answered: its run may have
     /// ended the process. So the worker has the store note the start before it runs it.

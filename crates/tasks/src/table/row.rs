@@ -15,7 +15,7 @@ pub(crate) struct Row {
     pub(crate) terms: Terms,
     /// The number of the next run, from 1.
     pub(crate) attempt: u32,
-    /// How many of its attempts since the last failure ended with their process.
+    /// The number of its attempts since the last failure that ended with their process.
     pub(crate) lost: u32,
     pub(crate) start: Start,
     /// The progress of this attempt.
@@ -24,7 +24,7 @@ pub(crate) struct Row {
     pub(crate) held: Option<Lease>,
 }
 
-/// What is known of the start of a run that was not answered yet.
+/// The start of a run that was not answered yet, as far as it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Start {
     #[default]

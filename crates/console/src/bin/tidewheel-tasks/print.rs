@@ -164,6 +164,7 @@ fn line(value: &Value) -> String {
 
 /// True for control characters, and for those that say which way a text is read.
 fn commands(c: char) -> bool {
-    let turns = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    c.is_control() || turns
+    let marks = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}');
+    let turns = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    c.is_control() || marks || turns
 }
