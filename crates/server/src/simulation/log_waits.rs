@@ -93,3 +93,20 @@ fn what_is_written_during_a_pause_is_told_at_its_end() {
     rig.settle();
     assert_eq!(peer.take(), b"*2\r\n:1\r\n:0\r\n");
 }
+
+/// A word that came late took the place of the next one: with `always`, replies stayed for good.
+#[test]
+fn a_loop_that_has_looked_in_vain_is_told_of_the_next_write() {
+    let (mut rig, _asked) = rig();
+    let peer = rig.connect(0);
+    assert_eq!(rig.ask(&peer, WAITS), b"+OK\r\n");
+    for _ in 0..2 {
+        rig.server.log.tell(&rig.server.loops);
+        rig.settle();
+    }
+    assert!(rig.loops[0].prepare_sleep(None).is_some());
+    write(&rig);
+    assert!(!rig.server.loops[0].sleeps(), "it would sleep on");
+    rig.settle();
+    assert_eq!(peer.take(), b"*2\r\n:1\r\n:0\r\n");
+}

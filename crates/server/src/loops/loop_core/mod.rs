@@ -231,6 +231,8 @@ impl<K: Sockets> LoopCore<K> {
         if self.state.withheld.is_empty() && self.state.log_waits.is_empty() {
             return;
         }
+        // Before the look: the word of what it finds may still come, and would be the last one.
+        self.handle().await_log();
         let log = &self.server().log;
         let seen = (log.on_disk(), log.holds_replies());
         if std::mem::replace(&mut self.log_seen, seen) == seen {
