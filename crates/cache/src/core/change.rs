@@ -124,6 +124,25 @@ impl<K, V, S> Inner<K, V, S> {
         (hold, given.unwrap_or_else(|| self.time.now()))
     }
 
+    /// As [`begin`](Self::begin), for an entry that is stored under this hash, with the time if
+    /// that matters. The clock is read under the lock if it is not a user's: meanwhile the memory
+    /// comes that was asked for.
+    #[inline(always)]
+    pub(crate) fn begin_for<'a>(
+        &'a self,
+        cell: &'a ShardCell<K, V>,
+        hash: Hashed,
+        needs_time: bool,
+    ) -> (Hold<'a, K, V, S>, Moment) {
+        let early = match needs_time {
+            true => self.time.given_now(),
+            false => Some(Moment(0)),
+        };
+        let hold = self.begin(cell);
+        hold.store.expect(hash.place());
+        (hold, early.unwrap_or_else(|| self.time.now()))
+    }
+
     /// As [`hold`](Self::hold), at a time that was read under the lock: for who claims a key. Once
     /// it leads a flight it must not wait for a listener, which may wait for the flight.
     pub(crate) fn hold_now<R>(

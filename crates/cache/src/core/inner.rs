@@ -3,9 +3,8 @@
 
 use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
-use std::time::Duration;
 
-use tidewheel_time::{Moment, TICK_NANOS};
+use tidewheel_time::TICK_NANOS;
 
 use crate::cell::ShardCell;
 use crate::core::hooks::Hooks;
@@ -109,33 +108,9 @@ impl<K, V, S> Inner<K, V, S> {
         cell.lock.read(self.id())
     }
 
-    /// As [`read`](Self::read), and reads the clock under the lock.
-    pub(crate) fn read_now<'a>(
-        &self,
-        cell: &'a ShardCell<K, V>,
-    ) -> (ReadGuard<'a, Shard<K, V>>, Moment) {
-        let shard = self.read(cell);
-        let now = self.time.now();
-        (shard, now)
-    }
-
     /// The tags of a whole shard's entries are used so much less.
     pub(crate) fn release_tags(&self, entries: &dyn Entries<K, V>) {
         entries.each_label(&mut |label| self.rules.tags.release(label));
-    }
-
-    /// Returns the time until a tick.
-    pub(crate) fn until(&self, tick: u64) -> Duration {
-        self.time.now().until(tick)
-    }
-
-    /// Returns the tick at which the earliest shard needs the driver.
-    pub(crate) fn next_deadline(&self) -> Option<u64> {
-        self.shards
-            .iter()
-            .map(|cell| cell.next_deadline.get())
-            .min()
-            .filter(|next| *next != u64::MAX)
     }
 }
 

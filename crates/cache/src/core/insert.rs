@@ -34,15 +34,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     #[inline(always)]
     pub(crate) fn insert_plainly(&self, hash: Hashed, key: K, value: V, ttl: Option<Duration>) {
         let cell = self.cell(hash);
-        // The clock is read under the lock if it is not a user's: meanwhile the memory comes that
-        // was asked for.
-        let early = match Self::needs_time(cell, ttl) {
-            true => self.time.given_now(),
-            false => Some(Moment(0)),
-        };
-        let hold = self.begin(cell);
-        hold.store.expect(hash.place());
-        let now = early.unwrap_or_else(|| self.time.now());
+        let needs_time = Self::needs_time(cell, ttl);
+        let (hold, now) = self.begin_for(cell, hash, needs_time);
         self.insert_held(hold, hash, key, value, ttl, now);
     }
 

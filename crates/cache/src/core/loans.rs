@@ -89,9 +89,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         let got = got + self.gather(number, wanted.saturating_sub(got));
         self.lend(cell, wanted, got);
         if got < wanted {
-            let now = self.time.now().tick();
-            self.hold(cell, |shard| {
-                shard.evict_down_to(&self.rules, shard.lent, now);
+            self.hold_now(cell, |shard, now| {
+                shard.evict_down_to(&self.rules, shard.lent, now.tick());
             });
         }
     }
@@ -100,7 +99,6 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
     /// each, then whatever can be had. Returns how much; it may be more than `need`.
     fn gather(&self, number: usize, need: u64) -> u64 {
         let count = self.shards.len();
-        let now = self.time.now().tick();
         let mut got = 0;
         for stage in [ReclaimStage::Unused, ReclaimStage::Share, ReclaimStage::All] {
             for step in 1..count {
@@ -109,7 +107,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
                 }
                 let missing = need - got;
                 let cell = &self.shards[(number + step) % count];
-                got += self.hold(cell, |shard| {
+                got += self.hold_now(cell, |shard, now| {
                     let weight = match stage {
                         ReclaimStage::Unused => {
                             missing.min(shard.lent.saturating_sub(shard.store.weight()))
@@ -117,7 +115,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
                         ReclaimStage::Share => missing.div_ceil((count - step) as u64),
                         ReclaimStage::All => missing,
                     };
-                    shard.reclaim(&self.rules, weight, missing, now)
+                    shard.reclaim(&self.rules, weight, missing, now.tick())
                 });
             }
         }

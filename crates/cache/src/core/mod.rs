@@ -72,6 +72,7 @@ pub(crate) mod hooks;
 pub(crate) mod inner;
 pub(crate) mod insert;
 mod loans;
+mod now;
 mod prepare;
 #[cfg(feature = "metrics")]
 pub(crate) mod published;

@@ -25,7 +25,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         value: &V,
         lifetime: &Lifetime,
     ) -> Prepared<'_> {
-        self.prepare_at(hash, key, value, lifetime, || self.time.now())
+        self.prepare_at(hash, key, value, lifetime, || self.now())
     }
 
     /// As [`prepare`](Self::prepare), at a time that `clock` tells.
@@ -60,8 +60,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
 
     /// Returns the remaining time of a key's live entry; the inner `None` means that it has no end.
     fn left_of(&self, hash: Hashed, key: &K) -> Option<Option<Duration>> {
-        let shard = self.read(self.cell(hash));
-        let now = self.time.now();
+        let (shard, now) = self.read_now(self.cell(hash));
         let slot = shard.find_live(&self.rules, hash, key, now)?;
         Some(shard.end_of(&self.rules, slot).map(|end| now.until(end)))
     }

@@ -56,16 +56,6 @@ impl<K, V, S> Inner<K, V, S> {
         }
     }
 
-    /// The time, for a look at an entry. Where none has a deadline, the clock is not read.
-    #[inline(always)]
-    pub(crate) fn time_in(&self, cell: &ShardCell<K, V>) -> Bound {
-        if cell.has_deadlines() {
-            self.time.bound()
-        } else {
-            Bound::NONE
-        }
-    }
-
     /// Returns whether an entry is certainly alive and a read changes nothing but its hit count.
     #[inline(always)]
     fn is_plainly_there(&self, entry: &Found<'_, K, V>, until: Option<u64>, now: Bound) -> bool {
@@ -200,7 +190,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             return None;
         };
         let entry = shard.store.found(slot);
-        let now = self.time.now();
+        let now = self.now();
         let sight = shard.sight(&self.rules, &entry, until(&entry), now);
         let Sight::Live { is_stale } = sight else {
             drop(shard);

@@ -3,6 +3,8 @@
 use std::hash::{BuildHasher, Hash};
 use std::mem::needs_drop;
 
+use tidewheel_time::NEVER;
+
 use crate::cell::ShardCell;
 use crate::core::inner::Inner;
 use crate::removal::RemovalCause;
@@ -107,11 +109,11 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
 
     /// Removes some of what is due in one short hold; whether there is more.
     fn remove_due_of(&self, cell: &ShardCell<K, V>) -> bool {
-        let now = self.time.now().tick();
-        cell.next_deadline.get() <= now
+        let has_deadlines = cell.next_deadline.get() != NEVER;
+        has_deadlines
             && self
-                .hold(cell, |shard| {
-                    shard.expire(&self.rules, now, RECORDS_PER_HOLD)
+                .hold_now(cell, |shard, now| {
+                    shard.expire(&self.rules, now.tick(), RECORDS_PER_HOLD)
                 })
                 .backlog
     }

@@ -57,7 +57,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
                     continue;
                 }
                 let hold = self.expire_hold(cell, now, RECORDS_PER_HOLD, budget);
-                if rounds.ends_at.is_some_and(|end| self.time.now() >= end) {
+                if self.is_over(rounds) {
                     *budget = 0;
                 }
                 progress.expired += u64::from(hold.fired);

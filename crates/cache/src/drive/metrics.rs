@@ -44,10 +44,6 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             let times = usize::try_from(added).unwrap_or(usize::MAX);
             took.record_many(us as f64 / 1e6, times);
         }
-        let now = self.time.now().tick();
-        let waiting = self
-            .next_deadline()
-            .map_or(0, |next| now.saturating_sub(next));
         gauge!("tidewheel_entries", "cache" => name.clone()).set(totals.entries as f64);
         gauge!("tidewheel_weight", "cache" => name.clone()).set(totals.weight as f64);
         gauge!("tidewheel_negatives", "cache" => name.clone()).set(totals.negatives as f64);
@@ -58,14 +54,15 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
         for (metric, count) in refreshes {
             gauge!(metric, "cache" => name.clone()).set(count as f64);
         }
-        gauge!("tidewheel_backlog_seconds", "cache" => name.clone()).set(waiting as f64 / 1000.0);
+        let backlog = self.overdue().as_secs_f64();
+        gauge!("tidewheel_backlog_seconds", "cache" => name.clone()).set(backlog);
     }
 
     /// Publishes if the driver did not for a while. A recorder that panics is not asked again by
     /// it.
     #[cfg(feature = "system")]
     pub(crate) fn publish_now_and_then(&self) {
-        if !self.published.is_due(self.time.now().tick(), PUBLISH_EVERY) {
+        if !self.published.is_due(self.now().tick(), PUBLISH_EVERY) {
             return;
         }
         let told = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {

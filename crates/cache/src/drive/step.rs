@@ -3,11 +3,12 @@
 
 use std::hash::{BuildHasher, Hash};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
 
 use tidewheel_time::{Moment, NEVER};
 
 use crate::core::inner::Inner;
-use crate::drive::expiry::Rounds;
+use crate::drive::expiry::{Progress, Rounds};
 use crate::drive::turns::TurnBudget;
 use crate::quiet::forget_quietly;
 use crate::sync::Ordering::SeqCst;
@@ -53,6 +54,40 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
             tidy_at
         };
         Next::Sleep(self.next_event().min(tidy_at).min(self.sweep_at(now)))
+    }
+
+    /// A step of the manual driver, at a reading of `Cache::now`; a later one counts as that. The
+    /// caller has the cache's rounds, unless another thread drives, or this one: what a pass drops
+    /// may call this again.
+    pub(crate) fn advance(
+        &self,
+        rounds: Option<&mut Rounds>,
+        shown: Duration,
+        budget: &mut u32,
+    ) -> Progress {
+        let now = self.time.moment(shown).min(self.time.now()).tick();
+        let progress = match rounds {
+            Some(rounds) => {
+                let mut progress = self.pass(rounds, now, budget);
+                progress.backlog = progress.backlog || self.sweep_all(now, budget);
+                progress
+            }
+            None => self.pass(&mut Rounds::default(), now, budget),
+        };
+        if !progress.backlog {
+            self.tidy(budget);
+        }
+        progress
+    }
+
+    /// Returns whether the turn has lasted as long as others can wait.
+    pub(crate) fn is_over(&self, rounds: &Rounds) -> bool {
+        rounds.ends_at.is_some_and(|end| self.time.now() >= end)
+    }
+
+    /// Returns how many ticks have passed since this one.
+    pub(crate) fn passed_since(&self, tick: u64) -> u64 {
+        self.time.now().tick().saturating_sub(tick)
     }
 
     /// Returns the tick at which to sweep. While time is frozen no pause would end, so a pause is

@@ -72,8 +72,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
                 }
             }
         }
-        let took = self.time.now().tick().saturating_sub(at.began);
-        let rest = (took * REST).max(REST_MIN);
+        let rest = (self.passed_since(at.began) * REST).max(REST_MIN);
         self.requests.sweeps.end(now.saturating_add(rest));
         false
     }
@@ -115,8 +114,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Inner<K, V, S> {
                 found |= !self.rules.tags.is_current(label);
             });
         if found {
-            let now = self.time.now();
-            self.hold(cell, |shard| shard.sweep(&self.rules, before, count, now));
+            self.hold_now(cell, |shard, now| {
+                shard.sweep(&self.rules, before, count, now);
+            });
         }
         next
     }

@@ -146,7 +146,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
         let inner = &*self.inner;
         let until = |entry: &Found<'_, K, V>| Some(until(entry.value()));
         // Though none of the shard's entries may have a deadline.
-        let clock = |_: &ShardCell<K, V>| inner.time.bound();
+        let clock = |_: &ShardCell<K, V>| inner.bound();
         let read = |_: &_, entry: &Found<'_, K, V>, _| read(entry.value());
         inner.read_entry(inner.hash(key), key, clock, until, Purpose::Get, read)
     }
@@ -155,7 +155,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     #[doc(hidden)]
     #[must_use]
     pub fn tick(&self) -> u64 {
-        self.inner.time.now().tick()
+        self.inner.now().tick()
     }
 
     /// Reads a live entry, as a use of it.
@@ -381,10 +381,6 @@ impl<K, V, S> Cache<K, V, S> {
         let inner = &*self.inner;
         let totals = inner.totals();
         let sum = |count| totals.of(count);
-        let now = inner.time.now();
-        let waiting = inner
-            .next_deadline()
-            .map_or(0, |next| now.tick().saturating_sub(next));
         Stats {
             hits: sum(Count::Hit),
             misses: sum(Count::Miss),
@@ -413,7 +409,7 @@ impl<K, V, S> Cache<K, V, S> {
             entries: totals.entries,
             weight: totals.weight,
             lateness: totals.lateness,
-            backlog: Duration::from_millis(waiting),
+            backlog: inner.overdue(),
         }
     }
 }

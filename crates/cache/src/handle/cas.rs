@@ -154,7 +154,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
                         ..Attributes::default()
                     },
                     tags: inner.rules.tags.hold_again(0),
-                    now: inner.time.now(),
+                    now: inner.now(),
                     fits: inner.fits(hash, &key, weight),
                 }
             }

@@ -5,11 +5,9 @@ use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidewheel_time::Moment;
-
 use super::cache::Cache;
 use crate::drive::driving::Driving;
-use crate::drive::expiry::{Progress, Rounds};
+use crate::drive::expiry::Progress;
 use crate::drive::group::drive_alone;
 use crate::drive::timers::TaskTimers;
 use crate::drive::turns::TurnBudget;
@@ -42,9 +40,8 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     /// not been.)
     #[must_use]
     pub fn now(&self) -> Duration {
-        let time = &self.inner.time;
-        let since = Duration::from_nanos(time.now().0);
-        time.origin().saturating_add(since)
+        let since = Duration::from_nanos(self.inner.now().0);
+        self.inner.time.origin().saturating_add(since)
     }
 
     /// Removes entries whose time is over at `now`, calls the listener, and tidies memory; the
@@ -53,21 +50,10 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     #[doc(alias = "run_pending_tasks", alias = "cleanUp")]
     pub fn advance(&self, now: Duration, budget: u32) -> Progress {
         let inner = &*self.inner;
-        let since = now.saturating_sub(inner.time.origin()).as_nanos();
-        let since = Moment(u64::try_from(since).unwrap_or(u64::MAX));
-        let now = since.min(inner.time.now()).tick();
         let mut left = budget;
-        // Another thread may be driving, or this one: what a pass drops may call this again.
-        let mut progress = if let Some(mut rounds) = try_lock(&self.owner.rounds) {
-            let mut progress = inner.pass(&mut rounds, now, &mut left);
-            progress.backlog = progress.backlog || inner.sweep_all(now, &mut left);
-            progress
-        } else {
-            inner.pass(&mut Rounds::default(), now, &mut left)
-        };
-        if !progress.backlog {
-            inner.tidy(&mut left);
-        }
+        let mut rounds = try_lock(&self.owner.rounds);
+        let mut progress = inner.advance(rounds.as_deref_mut(), now, &mut left);
+        drop(rounds);
         inner.deliver(false);
         progress.next = self.next_deadline();
         progress

@@ -57,7 +57,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
             inner.look_ahead(&batch, |(_, hash)| *hash);
             let now = OnceCell::new();
             let clock = |cell: &ShardCell<K, V>| match cell.has_deadlines() {
-                true => *now.get_or_init(|| inner.time.bound()),
+                true => *now.get_or_init(|| inner.bound()),
                 false => Bound::NONE,
             };
             for (key, hash) in batch.drain(..) {
@@ -100,7 +100,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
             }
             inner.look_ahead(&batch, |(hash, ..)| *hash);
             let now = OnceCell::new();
-            let clock = || *now.get_or_init(|| inner.time.now());
+            let clock = || *now.get_or_init(|| inner.now());
             for (hash, key, value) in batch.drain(..) {
                 if let Some(ttl) = inner.plain_ttl(lifetime) {
                     inner.insert_plainly_at(hash, key, value, ttl, clock);

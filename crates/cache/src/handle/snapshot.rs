@@ -116,7 +116,7 @@ impl<K: Hash + Eq + Clone, V: Clone, S: BuildHasher> Cache<K, V, S> {
     #[must_use]
     pub fn snapshot(&self) -> Snapshot<K, V> {
         let inner = &*self.inner;
-        let now = inner.time.now();
+        let now = inner.now();
         let wall = inner
             .time
             .wall()
@@ -177,7 +177,7 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
             return Err(RestoreError::TooManyTags(tags));
         }
         let passed = u64::try_from(passed.as_nanos()).unwrap_or(u64::MAX);
-        let now = self.inner.time.now();
+        let now = self.inner.now();
         let mut stored = 0;
         for kept in snapshot.entries {
             stored += u64::from(self.restore_one(kept, passed, now));
