@@ -17,6 +17,12 @@ fn loading(settings: Settings) -> Rig {
     rig
 }
 
+/// As at the start of a server.
+fn end_loading(rig: &Rig) {
+    rig.server.keyspace.gate().clear(checks::LOADING);
+    rig.server.nudge_all();
+}
+
 /// Each row is called, and those that may run are those of the table, but for DEBUG.
 #[test]
 fn only_commands_of_the_table_run() {
@@ -55,7 +61,7 @@ fn transactions_and_inline_commands_do_not_get_through() {
     assert_eq!(rig.ask(&peer, b"MULTI\r\nECHO x\r\nEXEC\r\n"), echoed);
     assert_eq!(rig.ask(&peer, b"EVAL 'return 1' 0\r\n"), REFUSED);
     assert_eq!(rig.ask(&peer, b"BLPOP k 0\r\nPING\r\n"), REFUSED.repeat(2));
-    rig.server.keyspace.gate().clear(checks::LOADING);
+    end_loading(&rig);
     assert_eq!(rig.ask(&peer, b"PING\r\n"), b"+PONG\r\n");
     assert_eq!(rig.ask(&peer, b"DBSIZE\r\n"), b":0\r\n");
 }
@@ -83,7 +89,7 @@ fn what_is_due_expires_when_all_is_loaded() {
     rig.advance(Duration::from_millis(50));
     rig.settle();
     assert_eq!(peer.take(), b"");
-    rig.server.keyspace.gate().clear(checks::LOADING);
+    end_loading(&rig);
     rig.settle();
     assert!(peer.take().ends_with(b"$1\r\nk\r\n"));
 }
@@ -103,7 +109,7 @@ fn nothing_is_evicted() {
     let evicted = |rig: &Rig| rig.server.keyspace.stats(rig.server.clock.now()).evicted;
     rig.settle();
     assert_eq!(evicted(&rig), 0);
-    rig.server.keyspace.gate().clear(checks::LOADING);
+    end_loading(&rig);
     rig.advance(Duration::from_millis(1));
     rig.settle();
     assert!(evicted(&rig) > 0);

@@ -32,6 +32,8 @@ use crate::time::clock::Clock;
 pub(super) struct Rig {
     pub(super) server: Arc<Server>,
     pub(super) loops: Vec<LoopCore<InMemory>>,
+    /// Until which tick each loop sleeps, if it does.
+    asleep: Vec<Option<u64>>,
     /// The connections of each loop.
     peers: Vec<Vec<Peer>>,
     /// The seat of the thread that runs long commands.
@@ -153,6 +155,7 @@ impl Rig {
         let core = |index| LoopCore::new(Arc::clone(&server), index, InMemory);
         Self {
             loops: (0..loops).map(core).collect(),
+            asleep: vec![None; loops],
             peers: vec![Vec::new(); loops],
             long: server.keyspace.seat(),
             replica: None,
@@ -192,8 +195,7 @@ impl Rig {
         self.server.connected.fetch_add(1, Ordering::Relaxed);
         let handle = &self.server.loops[owner];
         handle.connections.fetch_add(1, Ordering::Relaxed);
-        // As after a sleep.
-        self.loops[owner].state.refresh_time();
+        self.wake(owner);
         let Some(slot) = self.loops[owner].adopt(accepted) else {
             return Err(wire.borrow_mut().take());
         };
@@ -202,7 +204,9 @@ impl Rig {
         Ok(peer)
     }
 
-    /// One turn of a loop. Returns until which tick it would have slept before; `None`: not at all.
+    /// One turn of a loop, unless it sleeps: nobody has woken it, no socket has become ready, and
+    /// the tick has not come. So a wake-up that is lost is missed here too. Returns until which
+    /// tick it has slept, or still does; `None`: not at all.
     pub(super) fn turn(&mut self, index: usize) -> Option<u64> {
         self.turn_with(index, &mut Still)
     }
@@ -210,22 +214,38 @@ impl Rig {
     /// The same; this shell is asked within the turn.
     pub(super) fn turn_with(&mut self, index: usize, shell: &mut dyn Shell<Socket>) -> Option<u64> {
         self.server.observer.begin_turn();
-        self.run_long();
-        let asleep = self.loops[index].prepare_sleep(None);
-        self.loops[index].wake();
+        // Its events are published by a loop that has a turn, now or soon.
+        let has_run = self.run_long();
+        let asleep = self.asleep[index].filter(|_| self.server.loops[index].sleeps());
+        let now = self.server.clock.now().tick;
+        let quiet = self.peers[index].iter().all(Peer::is_quiet);
+        if !has_run && quiet && asleep.is_some_and(|until| now < until) {
+            return asleep;
+        }
+        self.wake(index);
         let idle = !self.note_news(index);
         self.loops[index].take_inbox();
         self.loops[index].work(idle, shell);
+        self.asleep[index] = self.loops[index].prepare_sleep(None);
         asleep
     }
 
-    /// Runs the next long command, if one may begin.
-    fn run_long(&mut self) {
+    /// Ends a loop's sleep.
+    fn wake(&mut self, index: usize) {
+        self.asleep[index] = None;
+        self.loops[index].wake();
+    }
+
+    /// Runs the next long command, if one may begin. False if there was none.
+    fn run_long(&mut self) -> bool {
         let server = &self.server;
         let ticket = match server.long_work.take() {
             Some(Work::Command(ticket)) => ticket,
-            Some(Work::Unwatch(watching)) => return server.keyspace.unwatch(*watching),
-            None => return,
+            Some(Work::Unwatch(watching)) => {
+                server.keyspace.unwatch(*watching);
+                return true;
+            }
+            None => return false,
         };
         let time = server.clock.now();
         let served = server.keyspace.run_long(&mut self.long, time, ticket);
@@ -244,6 +264,7 @@ impl Rig {
         }
         server.observer.ran_long(&server.clock, time, ticket, out);
         server.loops[waiter.owner].post(InboxItem::Served(Box::new(served)));
+        true
     }
 
     /// Tells a loop which sockets have become ready. Returns whether there are any.
@@ -263,6 +284,7 @@ impl Rig {
     /// Serves what has arrived at a loop, as in the middle of a turn: the loop looks neither at its
     /// inbox nor at changed settings before.
     pub(super) fn serve(&mut self, index: usize) {
+        self.wake(index);
         self.note_news(index);
         self.loops[index].work(true, &mut Still);
     }

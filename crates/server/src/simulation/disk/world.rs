@@ -13,12 +13,13 @@ use tidewheel_oracle::Dice;
 use tidewheel_resp::{Args, Protocol, Reply, Writer};
 
 use super::super::recorder::Seen;
-use super::super::rig::Rig;
+use super::super::rig::{InMemory, Rig};
 use super::Plant;
 use super::ledger::{Found, Ledger, Mark};
 use super::life::Life;
 use super::people::{ACCOUNTS, EACH, Kind, Person, Town};
 use crate::config::{Settings, SyncPolicy, key};
+use crate::loops::loop_core::LoopCore;
 use crate::persistence::preface;
 use crate::state::log::{BegunBase, LogRequest, Rolled, Trouble};
 use crate::time::clock::{Clock, ManualTime};
@@ -341,6 +342,11 @@ impl World {
             for person in &mut self.people {
                 person.send(usize::MAX);
             }
+            if self.dice.once_in(2) {
+                // The word of what a loop has just seen may come when it looks no more.
+                let server = &self.life.rig.server;
+                server.log.tell(&server.loops);
+            }
             self.life.rig.settle();
             self.hear()?;
             for _ in 0..4 {
@@ -349,6 +355,9 @@ impl World {
                 self.life.sync();
                 self.life.rebase(&mut self.ledger);
             }
+            self.life.rig.settle();
+            self.hear()?;
+            self.nobody_waits()?;
             self.plant_step();
             self.machine.advance(Duration::from_millis(300));
             let server = &self.life.rig.server;
@@ -375,6 +384,17 @@ impl World {
             self.ledger.needed = self.ledger.start + server.keyspace.records();
         }
         Ok(())
+    }
+
+    /// Replies have left if what they wait for is on disk.
+    fn nobody_waits(&self) -> Outcome {
+        let rig = &self.life.rig;
+        let held = rig.server.log.on_disk() < rig.server.keyspace.records();
+        let waits = |of: &LoopCore<InMemory>| !of.state.withheld.is_empty();
+        match !held && rig.loops.iter().any(waits) {
+            true => Err("a reply waits, and all is on disk".to_owned()),
+            false => Ok(()),
+        }
     }
 
     /// The process is killed or the power goes, at any moment or at rest; another server begins.
