@@ -131,13 +131,13 @@ impl TaskStore for MemoryStore {
     fn schedule_many(
         &self,
         tasks: Vec<Task>,
-    ) -> impl Future<Output = Result<Vec<Timestamp>, StoreError>> + Send {
+    ) -> impl Future<Output = Result<Vec<Option<Timestamp>>, StoreError>> + Send {
         if let Err(refused) = many::check(&tasks) {
             return ready(Err(refused));
         }
         let answer = self.step(|table, now| {
-            let tasks = tasks.into_iter();
-            tasks.map(|task| table.schedule(task, now)).collect()
+            let kept = tasks.into_iter().map(|task| table.schedule(task, now));
+            kept.map(many::unless_duplicate).collect()
         });
         self.wake();
         ready(answer.into_inner().and_then(|kept: Result<_, _>| kept))

@@ -140,19 +140,26 @@ pub trait TaskStore: Send + Sync + 'static {
     /// id may stay unique for some milliseconds longer.
     fn schedule(&self, task: Task) -> impl Future<Output = Result<Timestamp, StoreError>> + Send;
 
-    /// Keeps up to 10,000 tasks, much faster than one after another. Of several with one id it is
-    /// the last that counts. Returns when each is due, in their order. An engine may take them in
-    /// several steps: after an error it may have some of them, and the same call may be made again.
-    /// Tasks that are to be unique are refused.
+    /// Keeps up to 10,000 tasks, much faster than one after another. Returns when each is due, in
+    /// their order; `None` for one that is [to be unique](Task::unique_for), and is not: the others
+    /// are kept. Of several with one id it is the last that counts; of several that are to be
+    /// unique the first, and the others are duplicates.
+    ///
+    /// An engine may take them in several steps: after an error it may have some of them, and the
+    /// same call may be made again. Then what it has and is to be unique is a duplicate.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Refused`] also if of the tasks of one id some are to be unique and some not.
     fn schedule_many(
         &self,
         tasks: Vec<Task>,
-    ) -> impl Future<Output = Result<Vec<Timestamp>, StoreError>> + Send {
+    ) -> impl Future<Output = Result<Vec<Option<Timestamp>>, StoreError>> + Send {
         async move {
             many::check(&tasks)?;
             let mut dues = Vec::with_capacity(tasks.len());
             for task in tasks {
-                dues.push(self.schedule(task).await?);
+                dues.push(many::unless_duplicate(self.schedule(task).await)?);
             }
             Ok(dues)
         }
@@ -161,7 +168,8 @@ pub trait TaskStore: Send + Sync + 'static {
     /// Keeps a parent and its children: the parent, when it is due, [waits](Task::waits_for) until
     /// all children have ended. If it says what it waits or [needs](Task::needs) itself, that
     /// counts. They are kept as by [`schedule_many`](Self::schedule_many); after an error the same
-    /// call may be made again.
+    /// call may be made again. A duplicate is left out, and the others are kept: a parent waits for
+    /// what has its child's id.
     ///
     /// # Errors
     ///
@@ -170,7 +178,7 @@ pub trait TaskStore: Send + Sync + 'static {
         &self,
         parent: Task,
         children: Vec<Task>,
-    ) -> impl Future<Output = Result<Vec<Timestamp>, StoreError>> + Send {
+    ) -> impl Future<Output = Result<Vec<Option<Timestamp>>, StoreError>> + Send {
         async move {
             if children.iter().any(|child| child.terms.rhythm.is_some()) {
                 return Err(StoreError::refused("a periodic task does not end"));
@@ -455,7 +463,7 @@ impl<S: TaskStore> TaskStore for Arc<S> {
     fn schedule_many(
         &self,
         tasks: Vec<Task>,
-    ) -> impl Future<Output = Result<Vec<Timestamp>, StoreError>> + Send {
+    ) -> impl Future<Output = Result<Vec<Option<Timestamp>>, StoreError>> + Send {
         (**self).schedule_many(tasks)
     }
 

@@ -320,11 +320,11 @@ impl TaskStore for FileStore {
     fn schedule_many(
         &self,
         tasks: Vec<Task>,
-    ) -> impl Future<Output = Result<Vec<Timestamp>, StoreError>> + Send {
+    ) -> impl Future<Output = Result<Vec<Option<Timestamp>>, StoreError>> + Send {
         let kept: Result<Result<_, _>, _> = many::check(&tasks).and_then(|()| {
             self.step(|table, now| {
-                let tasks = tasks.into_iter();
-                tasks.map(|task| table.schedule(task, now)).collect()
+                let kept = tasks.into_iter().map(|task| table.schedule(task, now));
+                kept.map(many::unless_duplicate).collect()
             })
         });
         self.wake();

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::Inner;
 use super::generation::{generation, generation_of};
 use super::order::Order;
-use super::wire::Put;
+use super::wire::{Letter, Put};
 use crate::shape::error::StoreError;
 use crate::shape::overtaken::{TRIES, pause_after};
 use crate::shape::task::{Due, Task};
@@ -16,7 +16,7 @@ use crate::shape::timestamp::Timestamp;
 
 /// JetStream takes up to a quarter of a second for a schedule whose time has come. What is due
 /// sooner is handed over by us.
-pub(super) const COARSE: Duration = Duration::from_millis(300);
+const COARSE: Duration = Duration::from_millis(300);
 
 impl Inner {
     pub(super) async fn schedule(&self, task: Task) -> Result<Timestamp, StoreError> {
@@ -25,19 +25,22 @@ impl Inner {
         let (id, due) = (task.id.clone(), task.first_due(now));
         let unique_for = task.terms.unique_for;
         let order = Order::of(task, due);
-        let letter = |generation| match due <= now.plus(COARSE) {
-            true => order.hand_over(&self.subjects, (&id, generation)),
-            false => {
-                let from = due.minus(self.lookahead).max(now);
-                order.schedule(&self.subjects, (&id, generation), from)
-            }
-        };
+        let letter = |generation| self.letter(&order, (&id, generation), now);
         let sequence = match unique_for {
             Some(time) => self.put_unique(&id, letter, (time, now)).await?,
             None => self.put_anyway(&id, now, letter).await?,
         };
         self.forget_handed(&id, sequence).await?;
         Ok(due)
+    }
+
+    /// A new task's message: its schedule, or what is handed over at once.
+    pub(super) fn letter(&self, order: &Order, of: (&str, u64), now: Timestamp) -> Letter {
+        if order.due <= now.plus(COARSE) {
+            return order.hand_over(&self.subjects, of);
+        }
+        let from = order.due.minus(self.lookahead).max(now);
+        order.schedule(&self.subjects, of, from)
     }
 
     pub(super) fn kept(&self, put: Put) -> Result<u64, StoreError> {

@@ -187,7 +187,7 @@ impl TaskStore for NatsStore {
             .await
     }
 
-    async fn schedule_many(&self, tasks: Vec<Task>) -> Result<Vec<Timestamp>, StoreError> {
+    async fn schedule_many(&self, tasks: Vec<Task>) -> Result<Vec<Option<Timestamp>>, StoreError> {
         let many = Many::of(tasks)?;
         self.run(|inner| async move { inner.schedule_many(many).await })
             .await

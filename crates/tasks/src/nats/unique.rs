@@ -8,7 +8,7 @@ use super::Inner;
 use super::generation::{generation, generation_of};
 use super::order::number;
 use super::record::Says;
-use super::wire::{Letter, Put};
+use super::wire::{Kept, Letter, Put};
 use crate::shape::error::StoreError;
 use crate::shape::overtaken::{TRIES, pause_after};
 use crate::shape::timestamp::Timestamp;
@@ -24,15 +24,9 @@ impl Inner {
         letter: impl Fn(u64) -> Letter,
         (time, now): (Duration, Timestamp),
     ) -> Result<u64, StoreError> {
-        let subject = self.subjects.unique(id);
-        // The stream counts in seconds.
-        let seconds = time.as_secs() + 1;
         let (mut after, mut old) = (0, None);
         for tried in 1..=TRIES {
-            let mark = Letter::new(subject.clone())
-                .header(UNTIL, now.plus(time).0)
-                .header("Nats-TTL", format_args!("{seconds}s"))
-                .expecting(after);
+            let mark = self.mark(id, (time, now), after);
             let generation = generation(now, generation_of(old.as_ref()));
             let record = self.record_anyway((id, generation), Says::Over);
             let mut batch = vec![mark, record];
@@ -40,9 +34,9 @@ impl Inner {
             if let Put::Kept(sequence) = self.wire.put_all(batch).await? {
                 return Ok(sequence);
             }
-            let mark = self.wire.last(&subject).await?;
-            let until = mark.as_ref().and_then(|mark| number(&mark.headers, UNTIL));
-            if until.is_some_and(|until| Timestamp(until) > now) {
+            let mark = self.wire.last(&self.subjects.unique(id)).await?;
+            let until = mark.as_ref().and_then(unique_until);
+            if until.is_some_and(|until| until > now) {
                 return Err(StoreError::Duplicate);
             }
             after = mark.map_or(0, |mark| mark.sequence);
@@ -51,4 +45,20 @@ impl Inner {
         }
         Err(StoreError::engine("the id is scheduled all the time"))
     }
+
+    /// The message that keeps an id unique for so long, kept only after the one of the given
+    /// sequence; 0 for none.
+    pub(super) fn mark(&self, id: &str, (time, now): (Duration, Timestamp), after: u64) -> Letter {
+        // The stream counts in seconds.
+        let seconds = time.as_secs() + 1;
+        Letter::new(self.subjects.unique(id))
+            .header(UNTIL, now.plus(time).0)
+            .header("Nats-TTL", format_args!("{seconds}s"))
+            .expecting(after)
+    }
+}
+
+/// The time until which such a message keeps its id unique.
+pub(super) fn unique_until(mark: &Kept) -> Option<Timestamp> {
+    number(&mark.headers, UNTIL).map(Timestamp)
 }

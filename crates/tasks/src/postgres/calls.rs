@@ -33,13 +33,13 @@ impl TaskStore for PostgresStore {
             .query(StatementName::Schedule, &order.parameters(&self.space))
             .await?;
         if is_unique {
-            self.forget().await;
+            self.forget(1).await;
         }
         let due = rows.first().map(|row| Timestamp(number(row, 0)));
         due.ok_or(StoreError::Duplicate)
     }
 
-    async fn schedule_many(&self, tasks: Vec<Task>) -> Result<Vec<Timestamp>, StoreError> {
+    async fn schedule_many(&self, tasks: Vec<Task>) -> Result<Vec<Option<Timestamp>>, StoreError> {
         let (ids, tasks) = Many::of(tasks)?.into_parts();
         let mut tasks: Vec<Task> = tasks.into_values().collect();
         self.settle(&mut tasks).await?;
@@ -47,6 +47,9 @@ impl TaskStore for PostgresStore {
         let rows = self
             .query(StatementName::ScheduleMany, &orders.parameters(&self.space))
             .await?;
+        if orders.unique() > 0 {
+            self.forget(orders.unique()).await;
+        }
         Ok(Many::dues(&ids, &dues(&rows)))
     }
 
@@ -103,8 +106,9 @@ impl TaskStore for PostgresStore {
             &results,
         ];
         let rows = self.query(StatementName::Done, parameters).await?;
-        if keeps.iter().any(Option::is_some) {
-            self.forget().await;
+        let kept = keeps.iter().flatten().count();
+        if kept > 0 {
+            self.forget(kept).await;
         }
         Ok(verdicts(claims, &rows))
     }

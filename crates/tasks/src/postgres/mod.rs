@@ -149,7 +149,7 @@ impl PostgresStore {
         &self,
         client: &impl GenericClient,
         tasks: Vec<Task>,
-    ) -> Result<Vec<Timestamp>, StoreError> {
+    ) -> Result<Vec<Option<Timestamp>>, StoreError> {
         let (ids, tasks) = Many::of(tasks)?.into_parts();
         let mut tasks: Vec<Task> = tasks.into_values().collect();
         settle_in(client, &mut tasks).await?;
@@ -194,9 +194,11 @@ impl PostgresStore {
         rows.map_err(engine_error)
     }
 
-    /// Forgets what is over. Whether it did is nobody's business.
-    async fn forget(&self) {
-        let _ = self.query(StatementName::Forget, &[]).await;
+    /// Forgets some of what is over, and more than the call has added. Whether it did is nobody's
+    /// business.
+    async fn forget(&self, added: usize) {
+        let most = i64::try_from(added).unwrap_or(i64::MAX).saturating_add(7);
+        let _ = self.query(StatementName::Forget, &[&most]).await;
     }
 
     /// A call that changes one row, or none.

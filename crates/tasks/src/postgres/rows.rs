@@ -98,6 +98,7 @@ pub(super) struct Orders {
     terms: Vec<Option<String>>,
     checksums: Vec<i64>,
     queues: Vec<String>,
+    unique: Vec<Option<i64>>,
 }
 
 impl Orders {
@@ -113,11 +114,17 @@ impl Orders {
             orders.terms.push(order.terms);
             orders.checksums.push(order.checksum);
             orders.queues.push(order.queue);
+            orders.unique.push(order.unique_for);
         }
         orders
     }
 
-    pub(super) fn parameters<'a>(&'a self, space: &'a String) -> [&'a (dyn ToSql + Sync); 10] {
+    /// The number of those that are to be unique.
+    pub(super) fn unique(&self) -> usize {
+        self.unique.iter().flatten().count()
+    }
+
+    pub(super) fn parameters<'a>(&'a self, space: &'a String) -> [&'a (dyn ToSql + Sync); 11] {
         [
             space,
             &self.ids,
@@ -129,6 +136,7 @@ impl Orders {
             &self.terms,
             &self.checksums,
             &self.queues,
+            &self.unique,
         ]
     }
 }

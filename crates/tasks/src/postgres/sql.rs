@@ -32,18 +32,27 @@ put AS (
 SELECT due, CASE WHEN due < tidewheel_now() + 2000000 THEN pg_notify('tidewheel_tasks', $1) END
 FROM put";
 
-/// Space; ids, waits, points in time, payloads, priorities, periods, terms, checksums, queues.
+/// Space; ids, waits, points in time, payloads, priorities, periods, terms, checksums, queues, for
+/// how long each is to be unique or null. No row of what is not unique.
 pub(super) const SCHEDULE_MANY: &str = "
-WITH put AS (
+WITH mark AS (
+    INSERT INTO tidewheel_unique AS u (queue, id, until)
+    SELECT $1, n.id, (SELECT tidewheel_now()) + n.unique_for
+    FROM unnest($2::text[], $11::bigint[]) AS n (id, unique_for) WHERE n.unique_for IS NOT NULL
+    ON CONFLICT (queue, id) DO UPDATE SET until = excluded.until WHERE u.until <= tidewheel_now()
+    RETURNING u.id
+),
+put AS (
     INSERT INTO tidewheel_tasks AS t (queue, id, due, began, payload, priority, every, terms, checksum, lane)
     SELECT $1, n.id, n.due, n.due, n.payload, n.priority, n.every, n.terms, n.checksum, n.lane
     FROM (
         SELECT u.id, COALESCE(u.at, least((SELECT tidewheel_now()) + u.wait, 253402300799999999)) AS due,
-            u.payload, u.priority, u.every, u.terms, u.checksum, u.lane
+            u.payload, u.priority, u.every, u.terms, u.checksum, u.lane, u.unique_for
         FROM unnest($2::text[], $3::bigint[], $4::bigint[], $5::bytea[], $6::smallint[], $7::bigint[],
-            $8::text[], $9::bigint[], $10::text[])
-            AS u (id, wait, at, payload, priority, every, terms, checksum, lane)
+            $8::text[], $9::bigint[], $10::text[], $11::bigint[])
+            AS u (id, wait, at, payload, priority, every, terms, checksum, lane, unique_for)
     ) AS n
+    WHERE n.unique_for IS NULL OR n.id IN (SELECT id FROM mark)
     ON CONFLICT (queue, id) DO UPDATE SET
         due = excluded.due, began = excluded.due, payload = excluded.payload,
         priority = excluded.priority, every = excluded.every, terms = excluded.terms,
@@ -342,16 +351,16 @@ SELECT tidewheel_now(), rules, spent FROM tidewheel_queues WHERE queue = $1 AND 
 pub(super) const SPEND: &str = "
 UPDATE tidewheel_queues SET spent = $4 WHERE queue = $1 AND lane = $2 AND spent = $3 RETURNING lane";
 
-/// Forgets some unique ids and results whose time is over.
+/// How many. Forgets unique ids and results whose time is over.
 pub(super) const FORGET: &str = "
 WITH results AS (
     DELETE FROM tidewheel_done WHERE ctid = ANY (ARRAY(
         SELECT ctid FROM tidewheel_done WHERE until <= (SELECT tidewheel_now())
-        ORDER BY until LIMIT 8 FOR UPDATE SKIP LOCKED))
+        ORDER BY until LIMIT $1 FOR UPDATE SKIP LOCKED))
 )
 DELETE FROM tidewheel_unique WHERE ctid = ANY (ARRAY(
     SELECT ctid FROM tidewheel_unique WHERE until <= (SELECT tidewheel_now())
-    ORDER BY until LIMIT 8 FOR UPDATE SKIP LOCKED))";
+    ORDER BY until LIMIT $1 FOR UPDATE SKIP LOCKED))";
 
 /// Rows of looks at tasks, results and letters: which table, id, queue, time, attempt, whether it
 /// is claimed, progress, result, error; payload, priority, period, terms, checksum.

@@ -222,8 +222,7 @@ impl Task {
     /// be unique too is refused as a [`Duplicate`](StoreError::Duplicate), in whatever process, and
     /// also after this one has ended or was cancelled.
     ///
-    /// A task that is not to be unique replaces the one of its id, as always. `schedule_many`
-    /// takes no task that is to be unique.
+    /// A task that is not to be unique replaces the one of its id, as always.
     #[must_use]
     pub fn unique_for(mut self, time: Duration) -> Self {
         self.terms.unique_for = Some(Duration::from_millis(ticks(time)));

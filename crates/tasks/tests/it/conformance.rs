@@ -57,6 +57,8 @@ pub(crate) fn suite(store: &impl TaskStore, lease: Duration, pass: Pass<'_>) {
     suite.a_limited_queue_gives_so_many_slots_in_each_period();
     suite.a_claim_that_goes_back_frees_its_slot();
     suite.an_id_is_unique_for_a_while();
+    suite.of_many_in_a_call_those_are_kept_that_are_unique();
+    suite.of_many_calls_of_many_each_unique_task_is_kept_by_one();
     suite.of_many_that_schedule_a_unique_task_one_does();
     suite.a_look_says_where_a_task_is_and_what_it_has_left();
     suite.progress_goes_with_its_attempt();
@@ -217,7 +219,8 @@ impl<S: TaskStore> Suite<'_, S> {
     /// A busy machine may be slow, and this call may be made again.
     fn schedule_many(&self, tasks: &[Task]) -> Vec<Timestamp> {
         let mut tries = (0..10).map(|_| wait(self.store.schedule_many(tasks.to_vec())));
-        tries.find_map(Result::ok).expect("scheduled")
+        let dues = tries.find_map(Result::ok).expect("scheduled");
+        dues.into_iter().map(|due| due.expect("kept")).collect()
     }
 
     fn what_is_cancelled_is_not_claimed(&self) {

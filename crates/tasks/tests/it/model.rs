@@ -263,12 +263,24 @@ impl<S: TaskStore> Run<'_, S> {
         self.model.put(&id, known);
     }
 
+    /// Three tasks; one call in three, of tasks of which some are to be unique.
     fn schedule_many(&mut self) {
-        let (tasks, known): (Vec<_>, Vec<_>) = (0..3).map(|_| self.task()).unzip();
-        let dues = wait(self.store.schedule_many(tasks.clone()));
-        assert_eq!(dues.expect("scheduled").len(), 3);
-        for (task, known) in tasks.iter().zip(known) {
-            self.model.put(&task.id, known);
+        let (mut tasks, known): (Vec<_>, Vec<_>) = (0..3).map(|_| self.task()).unzip();
+        let unique: BTreeSet<_> = match self.random.one_in(3) {
+            true => (0..2).map(|_| self.id()).collect(),
+            false => BTreeSet::new(),
+        };
+        for task in &mut tasks {
+            task.terms.unique_for = unique.contains(&task.id).then_some(HOUR);
+        }
+        let dues = wait(self.store.schedule_many(tasks.clone())).expect("scheduled");
+        assert_eq!(dues.len(), 3);
+        for ((task, known), due) in tasks.iter().zip(known).zip(dues) {
+            let is_free = !unique.contains(&task.id) || self.model.unique.insert(task.id.clone());
+            assert_eq!(due.is_some(), is_free, "{task:?}");
+            if is_free {
+                self.model.put(&task.id, known);
+            }
         }
     }
 

@@ -38,6 +38,36 @@ fn jetstream_does_what_every_store_must() {
     suite(&store, MS(1500), &|time| std::thread::sleep(time));
 }
 
+/// Each was scheduled alone, and asked about alone: on a busy node the call took too long.
+#[test]
+fn fifty_tasks_that_are_due_at_once_go_in_one_batch() {
+    use futures_util::{FutureExt, StreamExt};
+    let Some(nats) = Nats::single() else {
+        return;
+    };
+    let runtime = runtime();
+    let connecting = NatsStore::builder("at-once").connect(nats.urls());
+    let store = runtime.block_on(connecting).expect("a connection");
+    let calls = runtime.block_on(async {
+        let client = async_nats::connect(nats.urls()).await.expect("a client");
+        let calls = client.subscribe("$JS.API.>").await;
+        let mut calls = calls.expect("subscribed");
+        client.flush().await.expect("the server knows");
+        let tasks = (0..50).map(|n| Task::new(format!("{n}"), ""));
+        let dues = store.schedule_many(tasks.collect()).await;
+        assert_eq!(dues.expect("scheduled").len(), 50);
+        client.flush().await.expect("the server has told");
+        std::iter::from_fn(|| calls.next().now_or_never().flatten()).count()
+    });
+    assert!(calls < 5, "{calls}");
+    let ask = Ask::new("w", MS(1000), Duration::from_secs(60), 50);
+    let mut claimed = 0;
+    eventually("all are claimed", || {
+        claimed += wait(store.claim(ask.clone())).unwrap_or_default().len();
+        (claimed == 50).then_some(())
+    });
+}
+
 /// A space that was mistyped was made, and the lease of one that was there was changed.
 #[test]
 fn who_only_looks_makes_and_changes_nothing() {

@@ -46,11 +46,8 @@ impl<S: TaskStore> Suite<'_, S> {
             Err(StoreError::Duplicate),
             "cancelled"
         );
-        let refused = wait(self.store.schedule_many(vec![unique("many")]));
-        assert!(
-            matches!(refused, Err(StoreError::Refused(_))),
-            "{refused:?}"
-        );
+        let many = wait(self.store.schedule_many(vec![unique("many")]));
+        assert_eq!(many, Ok(vec![None]), "many");
         (self.pass)(MS(1600));
         schedule(unique("later")).expect("its time is over");
         assert_eq!(
@@ -65,6 +62,73 @@ impl<S: TaskStore> Suite<'_, S> {
         self.schedule(unique("far").after(MS(60_000)));
         assert_eq!(wait(self.store.cancel("unique")), Ok(true));
         (self.pass)(MS(1600));
+        self.claims_nothing();
+    }
+
+    /// Each is kept or a duplicate, by itself, and those beside it are kept.
+    pub(super) fn of_many_in_a_call_those_are_kept_that_are_unique(&self) {
+        let unique = |n: u64, payload: &str| {
+            let task = Task::new(format!("one of many {n}"), payload).unique_for(MS(60_000));
+            if n.is_multiple_of(2) {
+                return task;
+            }
+            task.after(MS(60_000))
+        };
+        wait(self.store.schedule(unique(2, "alone"))).expect("scheduled");
+        wait(self.store.schedule(unique(3, "alone"))).expect("scheduled");
+        assert_eq!(wait(self.store.cancel("one of many 3")), Ok(true));
+        // More than go in one batch of NATS; of two ids there are two.
+        let mut tasks: Vec<_> = (0..220).map(|n| unique(n, "first")).collect();
+        tasks.extend([unique(4, "second"), unique(5, "second")]);
+        tasks.push(Task::new("beside", "").after(MS(60_000)));
+        let dues = wait(self.store.schedule_many(tasks.clone())).expect("scheduled");
+        let is_kept: Vec<_> = dues.iter().map(Option::is_some).collect();
+        let refused = (0..is_kept.len()).filter(|n| !is_kept[*n]);
+        assert_eq!(refused.collect::<Vec<_>>(), [2, 3, 220, 221]);
+        for (n, payload) in [(2, Some("alone")), (3, None), (4, Some("first"))] {
+            let look = wait(self.store.look(&format!("one of many {n}"))).expect("looked");
+            let seen = look.map(|look| look.payload);
+            assert_eq!(seen.as_deref(), payload.map(str::as_bytes), "{n}");
+        }
+        // All are duplicates but the one that is not to be unique.
+        let again = wait(self.store.schedule_many(tasks)).expect("scheduled");
+        assert_eq!(again.iter().flatten().count(), 1, "{again:?}");
+        assert!(again.last().is_some_and(Option::is_some));
+        let mixture = vec![unique(7, ""), Task::new("one of many 7", "")];
+        let refused = wait(self.store.schedule_many(mixture));
+        assert!(
+            matches!(refused, Err(StoreError::Refused(_))),
+            "{refused:?}"
+        );
+        for n in (0..220).filter(|n| *n != 3) {
+            let cancelled = wait(self.store.cancel(&format!("one of many {n}")));
+            assert_eq!(cancelled, Ok(true), "{n}");
+        }
+        assert_eq!(wait(self.store.cancel("beside")), Ok(true));
+        self.claims_nothing();
+    }
+
+    /// Eight calls of fifty ids, in several orders, keep each id once.
+    pub(super) fn of_many_calls_of_many_each_unique_task_is_kept_by_one(&self) {
+        const IDS: usize = 50;
+        let unique = |n: usize| Task::new(format!("each once {n}"), "").unique_for(MS(60_000));
+        let call = |first: usize| {
+            let tasks = (0..IDS).map(|n| unique((n * 7 + first) % IDS));
+            let dues = wait(self.store.schedule_many(tasks.collect()));
+            dues.expect("scheduled").iter().flatten().count()
+        };
+        let kept: usize = thread::scope(|scope| {
+            let calls = (0..8).map(|first| scope.spawn(move || call(first)));
+            let calls: Vec<_> = calls.collect();
+            calls
+                .into_iter()
+                .map(|call| call.join().expect("no panic"))
+                .sum()
+        });
+        assert_eq!(kept, IDS);
+        for n in 0..IDS {
+            assert_eq!(wait(self.store.cancel(&format!("each once {n}"))), Ok(true));
+        }
         self.claims_nothing();
     }
 
