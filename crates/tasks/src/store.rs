@@ -224,7 +224,7 @@ pub trait TaskStore: Send + Sync + 'static {
     /// On NATS it does so too, and the order is that in which the messages were kept.
     ///
     /// A task that is damaged, or that somebody else wrote, is listed on Postgres, with an
-    /// [error](Look::error) that says so; on NATS it is left out.
+    /// [error](Look::error) that says so; on NATS it is left out. A dead letter is listed on both.
     ///
     /// # Errors
     ///
@@ -342,6 +342,11 @@ pub trait TaskStore: Send + Sync + 'static {
 
     /// Makes a dead letter a task again, with its first attempt ahead. `false` if there is none, or
     /// if a task of its id is pending or claimed: then the letter stays.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Refused`] if the letter is not as the store has written it, which its error
+    /// says, too. It stays until it is removed.
     fn requeue(&self, id: &str, due: Due) -> impl Future<Output = Result<bool, StoreError>> + Send;
 
     /// Removes a dead letter. `false` if there is none.

@@ -10,7 +10,7 @@ use crate::shape::claim::Claim;
 use crate::shape::dead::DeadLetter;
 use crate::shape::error::StoreError;
 use crate::shape::overtaken::{TRIES, pause_after};
-use crate::shape::sum::{letter_sum, sum};
+use crate::shape::sum::{letter_error, letter_refused, letter_sum, sum};
 use crate::shape::task::{Due, Task};
 use crate::shape::timestamp::Timestamp;
 use crate::store::Failure;
@@ -43,10 +43,17 @@ pub(super) fn read(kept: Kept) -> Option<DeadLetter> {
         .headers
         .get(ERROR)
         .and_then(|error| decoded(error.as_str()));
-    let mut letter = DeadLetter::new(id_of(&kept.subject)?, attempts, error.unwrap_or_default());
+    let id = id_of(&kept.subject)?;
+    let error = letter_error(error.unwrap_or_default(), is_whole(&id, &kept));
+    let mut letter = DeadLetter::new(id, attempts, error);
     (letter.payload, letter.terms) = (kept.payload.to_vec(), terms(&kept.headers));
     letter.died = Timestamp(number(&kept.headers, DIED)?);
     Some(letter)
+}
+
+fn is_whole(id: &str, kept: &Kept) -> bool {
+    let terms = terms(&kept.headers).text();
+    number(&kept.headers, SUM) == Some(sum(id, &kept.payload, &[], &terms))
 }
 
 impl Inner {
@@ -75,13 +82,12 @@ impl Inner {
             if there.task().is_some() {
                 return Ok(false);
             }
-            let terms = terms(&letter.headers);
-            if number(&letter.headers, SUM) != Some(sum(id, &letter.payload, &[], &terms.text())) {
-                return Err(StoreError::refused("it is damaged: schedule it anew"));
+            if !is_whole(id, &letter) {
+                return Err(letter_refused());
             }
             let generation = generation(now, generation_of(there.pending.as_ref()));
             let mut task = Task::new(id, letter.payload.to_vec());
-            task.terms = terms;
+            task.terms = terms(&letter.headers);
             let from = due.minus(self.lookahead).max(now);
             let of = (id, generation);
             let schedule = Order::of(task, due).schedule(&self.subjects, of, from);

@@ -5,9 +5,11 @@ use std::slice::from_mut;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio_postgres::Row;
+
 use super::rows::{
-    Named, Order, Orders, When, dues, extended, letter, look, micros, number, text, verdict,
-    verdicts,
+    Named, Order, Orders, When, dues, extended, is_whole, letter, look, micros, number, text,
+    verdict, verdicts,
 };
 use super::session::StatementName;
 use super::{Parameters, PostgresStore};
@@ -18,7 +20,7 @@ use crate::shape::error::StoreError;
 use crate::shape::look::{Look, State, check_note};
 use crate::shape::many::Many;
 use crate::shape::queue::{QueueChange, QueueRules};
-use crate::shape::sum::{letter_sum, set_aside};
+use crate::shape::sum::{letter_refused, letter_sum, set_aside};
 use crate::shape::task::{Due, Task, check_id};
 use crate::shape::timestamp::Timestamp;
 use crate::store::{Ask, Failure, TaskStore, Wake};
@@ -166,6 +168,12 @@ impl TaskStore for PostgresStore {
 
     async fn requeue(&self, id: &str, due: Due) -> Result<bool, StoreError> {
         check_id(id)?;
+        let letter: Parameters<'_> = &[&self.space, &id];
+        let letter = self.query(StatementName::Letter, letter).await?;
+        let is_whole = |row: &Row| is_whole(id, row.get(0), row.get(1), row.get(2));
+        if !letter.iter().all(is_whole) {
+            return Err(letter_refused());
+        }
         let When { wait, at } = When::of(due);
         self.changes(StatementName::Requeue, &[&self.space, &id, &wait, &at])
             .await

@@ -10,7 +10,7 @@ use tokio_postgres::types::ToSql;
 use crate::shape::claim::{Claim, Fence, Verdict};
 use crate::shape::dead::DeadLetter;
 use crate::shape::look::{Look, State};
-use crate::shape::sum::sum;
+use crate::shape::sum::{letter_error, sum};
 use crate::shape::task::{Due, Priority, Task};
 use crate::shape::terms::Terms;
 use crate::shape::timestamp::Timestamp;
@@ -221,21 +221,27 @@ pub(super) fn claim(row: &Row, lease: Duration) -> Claim {
     claim.lost = row.get::<_, i32>(10).try_into().unwrap_or(0);
     claim.doubtful = row.get::<_, i16>(11) > 0;
     let checksum: i64 = row.get(8);
-    claim.is_damaged =
-        sum(&claim.id, &claim.payload, &[], terms.unwrap_or_default()) != checksum.cast_unsigned();
+    claim.is_damaged = !is_whole(&claim.id, &claim.payload, terms, checksum);
     claim
+}
+
+/// True if a row is as it was written.
+pub(super) fn is_whole(id: &str, payload: &[u8], terms: Option<&str>, checksum: i64) -> bool {
+    sum(id, payload, &[], terms.unwrap_or_default()) == checksum.cast_unsigned()
 }
 
 pub(super) fn letter(row: &Row) -> DeadLetter {
     let attempts = row.get::<_, i32>(2).try_into().unwrap_or(u32::MAX);
-    let mut letter = DeadLetter::new(row.get::<_, String>(0), attempts, row.get::<_, String>(3));
-    letter.payload = row.get(1);
+    let (id, payload): (String, Vec<u8>) = (row.get(0), row.get(1));
+    let error = letter_error(row.get(3), is_whole(&id, &payload, row.get(5), row.get(6)));
+    let mut letter = DeadLetter::new(id, attempts, error);
+    letter.payload = payload;
     letter.died = Timestamp(number(row, 4));
     letter.terms = Terms::read(None, row.get(5));
     letter
 }
 
-/// A row of looks; the error of a task that is not as it was scheduled says so.
+/// A row of looks; the error of a task or a letter that is not as it was written says so.
 pub(super) fn look(row: &Row) -> Look {
     let due = Timestamp(number(row, 3));
     let mut look = Look::new(row.get::<_, String>(1), due, row.get(9));
@@ -253,11 +259,14 @@ pub(super) fn look(row: &Row) -> Look {
     look.terms.queue = row.get(2);
     look.attempt = row.get::<_, i32>(4).try_into().unwrap_or(u32::MAX);
     (look.progress, look.result, look.error) = (row.get(6), row.get(7), row.get(8));
-    let is = sum(&look.id, &look.payload, &[], terms.unwrap_or_default());
+    // A result has none.
     let checksum: Option<i64> = row.get(13);
-    if checksum.is_some_and(|checksum| is != checksum.cast_unsigned()) {
-        look.error = Some("it is damaged, or no task of ours".to_owned());
-    }
+    let is_whole =
+        checksum.is_none_or(|checksum| is_whole(&look.id, &look.payload, terms, checksum));
+    look.error = match look.error {
+        Some(error) => Some(letter_error(error, is_whole)),
+        None => (!is_whole).then(|| "it is damaged, or no task of ours".to_owned()),
+    };
     look
 }
 

@@ -45,6 +45,7 @@ pub(super) enum StatementName {
     Retry,
     Bury,
     Letters,
+    Letter,
     Requeue,
     RemoveDead,
     Rules,
@@ -86,7 +87,7 @@ impl StatementName {
 }
 
 /// All statements, in the order of [`StatementName`].
-const STATEMENTS: [&str; 27] = [
+const STATEMENTS: [&str; 28] = [
     sql::NOW,
     sql::COUNT,
     sql::SCHEDULE,
@@ -101,6 +102,7 @@ const STATEMENTS: [&str; 27] = [
     sql::RETRY,
     sql::BURY,
     sql::LETTERS,
+    sql::LETTER,
     sql::REQUEUE,
     sql::REMOVE_DEAD,
     sql::RULES,

@@ -304,8 +304,12 @@ letter AS (
 
 /// Space, how many.
 pub(super) const LETTERS: &str = "
-SELECT id, payload, attempts, error, died, terms FROM tidewheel_dead
+SELECT id, payload, attempts, error, died, terms, checksum FROM tidewheel_dead
 WHERE queue = $1 ORDER BY id LIMIT $2";
+
+/// Space, id. The payload, terms and checksum of a letter.
+pub(super) const LETTER: &str = "
+SELECT payload, terms, checksum FROM tidewheel_dead WHERE queue = $1 AND id = $2";
 
 /// Space, id, wait, point in time.
 pub(super) const REQUEUE: &str = "
@@ -387,7 +391,7 @@ FROM tidewheel_done WHERE queue = $1 AND until > tidewheel_now() AND ",
         concat!(
             "
 SELECT 2::smallint, id, lane, died, attempts, false, NULL::bytea, NULL::bytea, error,
-    payload, 1::smallint, NULL::bigint, terms, NULL::bigint
+    payload, 1::smallint, NULL::bigint, terms, checksum
 FROM tidewheel_dead WHERE queue = $1 AND ",
             $which
         )

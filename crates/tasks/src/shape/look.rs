@@ -61,7 +61,7 @@ pub struct Look {
     pub progress: Option<Vec<u8>>,
     /// The last result that is kept; also of a periodic task that is pending again.
     pub result: Option<Vec<u8>>,
-    /// The error of a dead letter. In a list of Postgres's tasks: that it is damaged.
+    /// The error of a dead letter, or that it is damaged. In a list of Postgres's tasks the same.
     pub error: Option<String>,
 }
 

@@ -3,6 +3,7 @@
 use twox_hash::XxHash3_64;
 
 use crate::shape::claim::Claim;
+use crate::shape::error::StoreError;
 use crate::store::{Failure, TaskStore};
 
 /// The error of a task that is not as it was scheduled, and so does not run.
@@ -25,6 +26,19 @@ pub(crate) fn sum(id: &str, payload: &[u8], numbers: &[u64], terms: &str) -> u64
 /// filed again.
 pub(crate) fn letter_sum(claim: &Claim, terms: &str) -> u64 {
     sum(&claim.id, &claim.payload, &[], terms) ^ u64::from(claim.is_damaged)
+}
+
+/// The error of a letter that was kept, which says so if its checksum is wrong.
+pub(crate) fn letter_error(error: String, is_whole: bool) -> String {
+    match is_whole || error == DAMAGED {
+        true => error,
+        false => format!("it is damaged, or no letter of ours; its error was: {error}"),
+    }
+}
+
+/// The answer to who files such a letter again.
+pub(crate) fn letter_refused() -> StoreError {
+    StoreError::refused("it is damaged: schedule it anew")
 }
 
 /// Makes dead letters of claims that are damaged, or that this program cannot read, and returns the

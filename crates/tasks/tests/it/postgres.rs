@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use tidewheel_engines::{Postgres, eventually};
 use tidewheel_tasks::{
-    Ask, Clock, Due, PostgresStore, Rhythm, State, SystemClock, Task, TaskStore, Worker, wait,
+    Ask, Clock, Due, Failure, PostgresStore, Rhythm, State, StoreError, SystemClock, Task,
+    TaskStore, Verdict, Worker, wait,
 };
 use tokio::runtime::Runtime;
 use tokio_postgres::NoTls;
@@ -186,6 +187,44 @@ fn a_row_that_is_damaged_is_listed_beside_the_others_and_named_to_who_looks() {
     );
 }
 
+/// Such a letter looked like the others, and was a dead letter again as soon as it was tried.
+#[test]
+fn a_letter_that_is_damaged_says_so_and_is_not_tried_again() {
+    let Some((server, runtime, store)) = start() else {
+        return;
+    };
+    let ids = ["a", "b", "c"];
+    let tasks = ids.map(|id| Task::new(id, "payload"));
+    wait(store.schedule_many(tasks.to_vec())).expect("scheduled");
+    let claims = wait(store.claim(Ask::new("w", MS(100), MS(5000), 10))).expect("claimed");
+    for claim in &claims {
+        let died = wait(store.fail(claim, Failure::dead("no such address")));
+        assert_eq!(died, Ok(Verdict::Accepted));
+    }
+    runtime.block_on(async {
+        let connected = tokio_postgres::connect(&server.url(), NoTls).await;
+        let (client, connection) = connected.expect("a client");
+        tokio::spawn(connection);
+        let change = "UPDATE tidewheel_dead SET payload = 'other' WHERE id = 'b'";
+        client.batch_execute(change).await.expect("changed");
+    });
+    let letters = wait(store.dead_letters(10)).expect("letters");
+    let listed = wait(store.list(State::Dead, None, None, 10)).expect("listed");
+    let looks = ids.map(|id| wait(store.look(id)).expect("looked").expect("a letter"));
+    let letters = letters.into_iter().map(|letter| (letter.id, letter.error));
+    let looks = looks.into_iter().chain(listed);
+    let looks = looks.map(|look| (look.id, look.error.unwrap_or_default()));
+    for (id, error) in letters.chain(looks) {
+        assert_eq!(error.contains("damaged"), id == "b", "{id}: {error}");
+        assert!(error.contains("no such address"), "{id}: {error}");
+    }
+    let again = |id| wait(store.requeue(id, Due::After(Duration::ZERO)));
+    let refused = again("b").expect_err("damaged").to_string();
+    assert!(refused.contains("damaged"), "{refused}");
+    assert_eq!((again("a"), again("c")), (Ok(true), Ok(true)));
+    assert_eq!(wait(store.remove_dead("b")), Ok(true));
+}
+
 /// A byte that had changed ran as another payload.
 #[test]
 fn a_row_that_is_not_as_it_was_scheduled_becomes_a_dead_letter_and_never_runs() {
@@ -210,13 +249,9 @@ fn a_row_that_is_not_as_it_was_scheduled_becomes_a_dead_letter_and_never_runs() 
         let letters = wait(store.dead_letters(10)).expect("letters");
         assert_eq!(letters.len(), 1, "{id}: {letters:?}");
         assert!(letters[0].error.contains("damaged"), "{letters:?}");
-        // Filed again, it is not as it was scheduled either.
         let dead = letters[0].id.as_str();
-        assert_eq!(
-            wait(store.requeue(dead, Due::After(Duration::ZERO))),
-            Ok(true)
-        );
-        assert_eq!(wait(store.claim(ask())), Ok(Vec::new()), "{id}");
+        let again = wait(store.requeue(dead, Due::After(Duration::ZERO)));
+        assert!(matches!(again, Err(StoreError::Refused(_))), "{again:?}");
         assert_eq!(wait(store.remove_dead(dead)), Ok(true), "{id}");
     }
     assert_eq!(wait(store.count()), Ok(0));
