@@ -150,7 +150,8 @@ pub trait TaskStore: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Refused`] also if of the tasks of one id some are to be unique and some not.
+    /// [`StoreError::Refused`] also if of the tasks of one id some are to be unique and some not,
+    /// and if some wait for one another [in a circle](Task::waits_for).
     fn schedule_many(
         &self,
         tasks: Vec<Task>,

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use crate::shape::error::StoreError;
 use crate::shape::task::Task;
 use crate::shape::timestamp::Timestamp;
+use crate::shape::waits::{circle_among, in_circle};
 
 /// Tasks in one call.
 pub(crate) const TASKS_MAX: usize = 10_000;
@@ -67,7 +68,16 @@ pub(crate) fn check(tasks: &[Task]) -> Result<(), StoreError> {
             "of the tasks of one id in a call all are to be unique, or none is",
         ));
     }
-    tasks.iter().try_for_each(Task::check)
+    tasks.iter().try_for_each(Task::check)?;
+    if tasks.iter().all(|task| task.terms.waits.is_none()) {
+        return Ok(());
+    }
+    // Of several with one id it is the last that counts.
+    let waits = tasks.iter().map(|task| (&*task.id, &task.terms.waits));
+    match circle_among(&waits.collect()) {
+        Some(ids) => Err(StoreError::refused(in_circle(&ids))),
+        None => Ok(()),
+    }
 }
 
 /// The due time of a task that was kept; `None` if it was to be unique, and was not.

@@ -244,8 +244,12 @@ impl Task {
     ///
     /// Its worker looks for them one after another, and puts it off as long as one is there: by an
     /// eighth of the time that it has waited, a quarter of a second at least and 30 seconds at
-    /// most. So it begins late by that. What is periodic cannot wait. Tasks that wait for one
-    /// another in a circle wait until one of them is cancelled.
+    /// most. So it begins late by that. What is periodic cannot wait.
+    ///
+    /// Tasks of one call that wait for one another in a circle are refused. A circle of several
+    /// calls is not seen then. When one of its tasks has waited for two seconds, that becomes a
+    /// dead letter whose error names them all, and the others go on. A circle of more than twelve
+    /// is not seen at all: it waits until one of them is cancelled.
     #[must_use]
     pub fn waits_for(mut self, ids: impl IntoIterator<Item: Into<String>>) -> Self {
         self.terms.waits = Some(Waits::new(ids, false));

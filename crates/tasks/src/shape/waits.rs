@@ -1,5 +1,7 @@
 //! A task that waits for others: a parent, and its children.
 
+use std::collections::HashMap;
+
 use crate::shape::error::StoreError;
 use crate::shape::task::check_id;
 
@@ -43,6 +45,48 @@ impl Waits {
         let ids = value.split(' ').filter(|id| !id.is_empty()).map(unescaped);
         Self::new(ids, needs_all)
     }
+}
+
+/// A circle among tasks, each with those that it waits for: the ids in it.
+pub(crate) fn circle_among<'a>(
+    waits: &HashMap<&'a str, &'a Option<Waits>>,
+) -> Option<Vec<&'a str>> {
+    // Whether it is on the path that is walked now.
+    let mut seen = HashMap::<&str, bool>::new();
+    for first in waits.keys() {
+        let (mut path, mut next) = (Vec::new(), Some(*first));
+        loop {
+            if let Some(id) = next
+                && let Some(Some(of)) = waits.get(id)
+            {
+                match seen.get(id) {
+                    None => {
+                        seen.insert(id, true);
+                        path.push((id, of.ids.iter()));
+                    }
+                    Some(true) => {
+                        let path = path.iter().map(|(id, _)| *id);
+                        return Some(path.skip_while(|before| *before != id).collect());
+                    }
+                    Some(false) => {}
+                }
+            }
+            let Some((id, rest)) = path.last_mut() else {
+                break;
+            };
+            next = rest.next().map(|id| &**id);
+            if next.is_none() {
+                seen.insert(id, false);
+                path.pop();
+            }
+        }
+    }
+    None
+}
+
+/// The words for a circle of tasks.
+pub(crate) fn in_circle(ids: &[&str]) -> String {
+    format!("tasks wait for one another in a circle: {}", ids.join(", "))
 }
 
 /// The characters that would end a line or an id, and what is written for them.

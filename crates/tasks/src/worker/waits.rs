@@ -1,20 +1,25 @@
 //! Whether a claim that is due may run: one whose task waits for others is put off as long as one
-//! of them is there, and one whose attempts all ended with their process does not run any more.
+//! of them is there, unless they wait in a circle, and one whose attempts all ended with their
+//! process does not run any more.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::shared::Shared;
 use crate::shape::claim::{Claim, Verdict};
-use crate::shape::look::State;
+use crate::shape::look::{Look, State};
 use crate::shape::outcome::Outcome;
 use crate::shape::task::Due;
+use crate::shape::waits::in_circle;
 use crate::store::{Failure, TaskStore};
 use crate::wait::wait_for;
 
 /// The range of the times by which it is put off.
 const SHORTEST: Duration = Duration::from_millis(250);
 const LONGEST: Duration = Duration::from_secs(30);
+
+/// The looks of one search for a circle.
+const LOOKS: usize = 10;
 
 /// The answer to whether a claim may run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,6 +81,12 @@ impl<S: TaskStore> Shared<S> {
             if look.is_ahead() {
                 let now = self.engine_now().unwrap_or(claim.due);
                 let wait = now.since(claim.began) / 8;
+                // What waits for a short time is in no circle, and is not looked into.
+                if wait > SHORTEST
+                    && let Some(circle) = self.circle_of(claim, look)
+                {
+                    return Turn::Never(Outcome::dead(circle));
+                }
                 let due = Due::After(wait.clamp(SHORTEST, LONGEST));
                 let failure = Failure::put_off(due);
                 return match wait_for(&self.clock, limit, self.store.fail(claim, failure)) {
@@ -88,5 +99,33 @@ impl<S: TaskStore> Shared<S> {
             }
         }
         Turn::Now
+    }
+
+    /// The words for the circle in which a claim waits, if it does. From each task it goes on to
+    /// the first that this one waits for: a task in a circle comes back to itself so.
+    fn circle_of(&self, claim: &Claim, mut look: Look) -> Option<String> {
+        let (mut ids, mut looks) = (vec![claim.id.clone()], 0);
+        'next: loop {
+            ids.push(std::mem::take(&mut look.id));
+            let waits = look.terms.waits?;
+            if waits.ids.contains(&claim.id) {
+                return Some(in_circle(
+                    &ids.iter().map(String::as_str).collect::<Vec<_>>(),
+                ));
+            }
+            for id in &waits.ids {
+                looks += 1;
+                if looks > LOOKS {
+                    return None;
+                }
+                let limit = self.settings.limit;
+                let found = wait_for(&self.clock, limit, self.store.look(id)).ok()?;
+                if let Some(found) = found.filter(Look::is_ahead) {
+                    look = found;
+                    continue 'next;
+                }
+            }
+            return None;
+        }
     }
 }

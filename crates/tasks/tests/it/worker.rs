@@ -730,6 +730,38 @@ fn a_worker_that_drains_runs_what_is_due_and_gives_back_the_rest() {
     assert_eq!((names(&ran).len(), store.len()), (3, 1));
 }
 
+/// Tasks that waited for one another never ended.
+#[test]
+fn a_circle_of_waits_ends_with_a_dead_letter_that_names_it() {
+    let (clock, store) = engine();
+    let ran = Ran::default();
+    let worker = Worker::builder(Arc::clone(&store)).manual(&clock, noting(&ran));
+    let worker = worker.expect("a worker");
+    let waits = |id: &str, of: &str| schedule(&store, Task::new(id, "").waits_for([of]));
+    // Each of them is scheduled alone. What waits for the circle is not in it.
+    waits("before", "a");
+    waits("a", "b");
+    waits("b", "c");
+    schedule(&store, Task::new("c", "").needs(["slow", "a"]));
+    schedule(&store, Task::new("slow", "").after(Duration::from_secs(9)));
+    for _ in 0..400 {
+        worker.turn();
+        clock.advance(MS(50));
+    }
+    let letters = wait(store.dead_letters(9)).expect("letters");
+    let errors: Vec<_> = letters.iter().map(|letter| &*letter.error).collect();
+    assert!(
+        !errors.is_empty() && errors.iter().any(|error| error.contains("a, b, c")),
+        "{letters:?}"
+    );
+    assert!(store.is_empty(), "{letters:?}");
+    assert!(
+        names(&ran).contains(&"before1".to_owned()),
+        "{:?}",
+        names(&ran)
+    );
+}
+
 #[test]
 fn a_parent_runs_when_its_children_have_ended() {
     let (clock, store) = engine();

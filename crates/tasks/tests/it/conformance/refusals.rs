@@ -10,6 +10,38 @@ use super::Suite;
 use crate::common::MS;
 
 impl<S: TaskStore> Suite<'_, S> {
+    pub(super) fn a_circle_of_waits_in_a_call_is_refused(&self) {
+        let waits = |id: &str, of: &[&str]| Task::new(id, "").waits_for(of.iter().copied());
+        let circle = [
+            waits("in", &["a"]),
+            waits("a", &["out", "b"]),
+            waits("b", &["out", "c"]),
+            waits("c", &["a"]),
+            waits("out", &["nobody"]),
+        ];
+        let refused = wait(self.store.schedule_many(circle.to_vec()));
+        let why = format!("{refused:?}");
+        assert!(matches!(refused, Err(StoreError::Refused(_))), "{why}");
+        let named = ["a, b, c", "b, c, a", "c, a, b"];
+        assert!(named.iter().any(|named| why.contains(named)), "{why}");
+        let parent = Task::new("parent", "");
+        let refused = wait(self.store.batch(parent, vec![waits("child", &["parent"])]));
+        assert!(
+            matches!(refused, Err(StoreError::Refused(_))),
+            "{refused:?}"
+        );
+        // Many ways lead to one, and of two with one id the last counts.
+        let mut tasks = circle.to_vec();
+        tasks.push(waits("c", &["out"]));
+        tasks.push(waits("d", &["a", "b", "c", "out"]));
+        let dues = wait(self.store.schedule_many(tasks));
+        assert_eq!(dues.expect("scheduled").len(), 7);
+        for id in ["in", "a", "b", "c", "d", "out"] {
+            assert_eq!(wait(self.store.cancel(id)), Ok(true), "{id}");
+        }
+        self.claims_nothing();
+    }
+
     pub(super) fn an_id_that_cannot_be_kept_is_refused_by_every_call(&self) {
         for id in ["", "a\0b", &"x".repeat(201)] {
             let due = Due::After(MS(0));
