@@ -187,12 +187,13 @@ pub(crate) fn read_users(
     settings: &Settings,
     open: impl FnOnce(&Path) -> io::Result<File>,
 ) -> Result<Arc<Users>, String> {
-    let name = &settings.user_file;
+    let path = settings.user_path();
+    let name = path.display().to_string();
     let mut text = Vec::new();
-    let read = open(Path::new(name)).and_then(|mut file| file.read_to_end(&mut text));
+    let read = open(&path).and_then(|mut file| file.read_to_end(&mut text));
     read.map_err(|why| format!("cannot read {name}: {why}"))?;
     let plain = settings.plain_users();
-    users::from_lines(&text, name, settings.all_channels, plain).map(Arc::new)
+    users::from_lines(&text, &name, settings.all_channels, plain).map(Arc::new)
 }
 
 /// Words and quotes follow the rules of inline commands, so the protocol's parser splits them.

@@ -1,5 +1,6 @@
 //! The settings: their values, each in its own type, and the defaults.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tidewheel_keyspace::{FileFormat, NotifyFlags, Policy};
@@ -145,6 +146,11 @@ impl Settings {
     /// The name of the file that is locked while a server may write the snapshot.
     pub(crate) fn snapshot_lock(&self) -> String {
         format!("{}.lock", self.snapshot_file)
+    }
+
+    /// The file of users. A relative name is looked for beside the data, as in the public servers.
+    pub(crate) fn user_path(&self) -> PathBuf {
+        Path::new(&self.folder).join(&self.user_file)
     }
 
     /// Returns the users that there are without a line of any: the default user, with its password.

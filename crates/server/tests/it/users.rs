@@ -486,9 +486,9 @@ fn users_stand_in_a_file() {
     let folder = std::env::temp_dir().join(format!("tidewheel-users-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
     let file = folder.join("users.acl");
-    let path = file.to_str().expect("text");
     std::fs::write(&file, "# who\nuser bob on >pw +@all ~*\n").expect("a file");
-    let server = Server::start(&["--aclfile", path]);
+    let dir = folder.to_str().expect("text");
+    let server = Server::start(&["--dir", dir, "--aclfile", "users.acl"]);
     let mut client = server.client();
     assert_eq!(client.call(&["AUTH", "bob", "pw"]), ok());
     set_user(&mut client, "eve", &["on", "nopass", "+get"]);

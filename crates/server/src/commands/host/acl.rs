@@ -81,8 +81,9 @@ impl Turn<'_> {
             return Err(error(NO_FILE));
         }
         let lines = users::as_lines(&settings.users);
-        if let Err(why) = replace_file(&settings.user_file, &lines) {
-            tracing::error!(file = settings.user_file, %why, "the users were not saved");
+        let file = settings.user_path();
+        if let Err(why) = replace_file(&file, &lines) {
+            tracing::error!(file = %file.display(), %why, "the users were not saved");
             return Err(error(
                 "ERR There was an error trying to save the ACLs. Please check the server logs for \
                  more information",
