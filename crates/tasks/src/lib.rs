@@ -55,8 +55,8 @@
 //! - `typed/`: keys and values of a program's own types, over a store.
 //! - `worker/`: the engine loop, the claims that are held, what happens when the wheel fires.
 //! - `postgres/`, `nats/`: stores on engines, behind features.
-//! - `memory.rs`, `file/`: stores over the table, without a disk and with a journal in a file.
-//!   `table/` is tasks of one process in an engine's time.
+//! - `memory.rs`, `file/`: stores over the table, without a disk and with a journal in a file;
+//!   `steps.rs` has the calls of both. `table/` is tasks of one process in an engine's time.
 //! - `engine_clock.rs`: what time it is by the engine's clock, without asking it.
 //! - `store.rs`: what an engine must do. `shape/`: task, claim, fence, dead letter, time, error;
 //!   how a run ends, and when it is tried again.
@@ -123,10 +123,12 @@ mod nats;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod shape;
+mod steps;
 mod store;
 mod table;
 mod typed;
 mod wait;
+mod wakes;
 mod worker;
 
 /// What tests of crashes have instead of a file.

@@ -1,6 +1,6 @@
 //! A store in one file, for one process: tasks in memory, and each change in a journal.
 //!
-//! From the top down: this file has the calls, `kept.rs` a task as bytes, `redb/` the journal in a
+//! From the top down: this file has the steps, `kept.rs` a task as bytes, `redb/` the journal in a
 //! file, `journal.rs` what a journal must do.
 //!
 //! Claims are not written: when the process ends, so do all leases. Fences begin with the journal's
@@ -11,12 +11,10 @@ pub mod journal;
 mod kept;
 mod redb;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::fmt;
-use std::future::{Future, ready};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use tidewheel_time::{Clock, SystemClock};
 
@@ -24,18 +22,12 @@ use self::journal::{Change, Journal, JournalError, Record};
 use self::kept::Kept;
 use self::redb::RedbJournal;
 pub use self::redb::salvage::Salvaged;
-use crate::shape::claim::{Claim, Verdict};
-use crate::shape::counts::Counts;
-use crate::shape::dead::DeadLetter;
 use crate::shape::error::StoreError;
-use crate::shape::look::{Look, State, check_note};
-use crate::shape::many;
-use crate::shape::queue::{QueueChange, QueueRules};
-use crate::shape::task::{Due, Task, check_id};
 use crate::shape::timestamp::Timestamp;
-use crate::store::{Ask, Failure, TaskStore, Wake};
+use crate::steps::Steps;
 use crate::table::Table;
 use crate::table::row::Start;
+use crate::wakes::Wakes;
 
 /// Fences of one opening of a file.
 const FENCES: u32 = 40;
@@ -94,6 +86,7 @@ pub struct FileStore {
     clock: Box<dyn Clock>,
     journal: Box<dyn Journal>,
     inside: Mutex<Inside>,
+    wakes: Wakes,
 }
 
 struct Inside {
@@ -104,7 +97,6 @@ struct Inside {
     /// The reason why the journal could not be written. Since then the table has changes that the
     /// journal lacks.
     failed: Option<JournalError>,
-    wakes: Vec<Wake>,
 }
 
 /// A record holds a task, a dead letter or a note.
@@ -175,7 +167,6 @@ impl FileStore {
             names: HashMap::new(),
             next_name: 1,
             failed: None,
-            wakes: Vec::new(),
         };
         let restored = records
             .into_iter()
@@ -186,6 +177,7 @@ impl FileStore {
             clock: Box::new(clock),
             journal: Box::new(journal),
             inside: Mutex::new(inside),
+            wakes: Wakes::default(),
         })
     }
 
@@ -201,15 +193,12 @@ impl FileStore {
         self.len() == 0
     }
 
-    /// A step about an id, if it is one.
-    fn step_of<T>(
-        &self,
-        id: &str,
-        act: impl FnOnce(&mut Table, Timestamp) -> T,
-    ) -> Result<T, StoreError> {
-        check_id(id).and_then(|()| self.step(act))
+    fn lock(&self) -> MutexGuard<'_, Inside> {
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
+impl Steps for FileStore {
     /// Runs one step of the table, and writes its changes to disk.
     fn step<T>(&self, act: impl FnOnce(&mut Table, Timestamp) -> T) -> Result<T, StoreError> {
         let mut inside = self.lock();
@@ -230,13 +219,12 @@ impl FileStore {
         Ok(value)
     }
 
-    fn wake(&self) {
-        let wakes = self.lock().wakes.clone();
-        wakes.iter().for_each(|wake| wake());
+    fn time(&self) -> Result<Timestamp, StoreError> {
+        Ok(Timestamp::from(self.clock.wall()))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inside> {
-        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    fn wakes(&self) -> &Wakes {
+        &self.wakes
     }
 }
 
@@ -304,173 +292,5 @@ impl Inside {
         self.next_name = self.next_name.max(name + 1);
         self.names.insert((id, kind), name);
         Ok(())
-    }
-}
-
-impl TaskStore for FileStore {
-    fn schedule(&self, task: Task) -> impl Future<Output = Result<Timestamp, StoreError>> + Send {
-        let kept = task
-            .check()
-            .and_then(|()| self.step(|table, now| table.schedule(task, now)))
-            .and_then(|kept| kept);
-        self.wake();
-        ready(kept)
-    }
-
-    fn schedule_many(
-        &self,
-        tasks: Vec<Task>,
-    ) -> impl Future<Output = Result<Vec<Option<Timestamp>>, StoreError>> + Send {
-        let kept: Result<Result<_, _>, _> = many::check(&tasks).and_then(|()| {
-            self.step(|table, now| {
-                let kept = tasks.into_iter().map(|task| table.schedule(task, now));
-                kept.map(many::unless_duplicate).collect()
-            })
-        });
-        self.wake();
-        ready(kept.and_then(|kept| kept))
-    }
-
-    fn ensure(&self, task: Task) -> impl Future<Output = Result<bool, StoreError>> + Send {
-        let kept = task
-            .check()
-            .and_then(|()| self.step(|table, now| table.ensure(task, now)))
-            .and_then(|kept| kept);
-        self.wake();
-        ready(kept)
-    }
-
-    fn look(&self, id: &str) -> impl Future<Output = Result<Option<Look>, StoreError>> + Send {
-        ready(self.step_of(id, |table, now| table.look(id, now)))
-    }
-
-    fn list(
-        &self,
-        state: State,
-        queue: Option<&str>,
-        after: Option<&str>,
-        most: usize,
-    ) -> impl Future<Output = Result<Vec<Look>, StoreError>> + Send {
-        ready(self.step(|table, now| table.list((state, queue), after, most, now)))
-    }
-
-    fn counts(&self) -> impl Future<Output = Result<BTreeMap<String, Counts>, StoreError>> + Send {
-        ready(self.step(|table, now| table.counts(now)))
-    }
-
-    fn cancel(&self, id: &str) -> impl Future<Output = Result<bool, StoreError>> + Send {
-        ready(self.step_of(id, |table, _| table.cancel(id)))
-    }
-
-    fn reschedule(
-        &self,
-        id: &str,
-        due: Due,
-    ) -> impl Future<Output = Result<bool, StoreError>> + Send {
-        let moved = self.step_of(id, |table, now| table.reschedule(id, due, now));
-        self.wake();
-        ready(moved)
-    }
-
-    fn claim(&self, ask: Ask) -> impl Future<Output = Result<Vec<Claim>, StoreError>> + Send {
-        ready(self.step(|table, now| table.claim(&ask, now)))
-    }
-
-    fn extend(
-        &self,
-        claims: &[Arc<Claim>],
-        lease: Duration,
-    ) -> impl Future<Output = Result<Vec<Verdict>, StoreError>> + Send {
-        ready(self.step(|table, now| {
-            let extended = claims.iter().map(|claim| table.extend(claim, lease, now));
-            extended.collect()
-        }))
-    }
-
-    fn note_start(
-        &self,
-        claim: &Arc<Claim>,
-    ) -> impl Future<Output = Result<Verdict, StoreError>> + Send {
-        ready(self.step(|table, _| table.note_start(claim)))
-    }
-
-    fn done(
-        &self,
-        claims: &[Arc<Claim>],
-    ) -> impl Future<Output = Result<Vec<Verdict>, StoreError>> + Send {
-        let done =
-            |table: &mut Table, now| claims.iter().map(|claim| table.done(claim, now)).collect();
-        ready(self.step(done))
-    }
-
-    fn fail(
-        &self,
-        claim: &Claim,
-        failure: Failure,
-    ) -> impl Future<Output = Result<Verdict, StoreError>> + Send {
-        ready(self.step(|table, now| table.fail(claim, failure, now)))
-    }
-
-    fn release(
-        &self,
-        claims: &[Arc<Claim>],
-    ) -> impl Future<Output = Result<Vec<Verdict>, StoreError>> + Send {
-        let back = |table: &mut Table, _| claims.iter().map(|claim| table.release(claim)).collect();
-        let released = self.step(back);
-        self.wake();
-        ready(released)
-    }
-
-    fn now(&self) -> impl Future<Output = Result<Timestamp, StoreError>> + Send {
-        ready(Ok(Timestamp::from(self.clock.wall())))
-    }
-
-    fn dead_letters(
-        &self,
-        most: usize,
-    ) -> impl Future<Output = Result<Vec<DeadLetter>, StoreError>> + Send {
-        ready(self.step(|table, _| table.letters(most)))
-    }
-
-    fn requeue(&self, id: &str, due: Due) -> impl Future<Output = Result<bool, StoreError>> + Send {
-        let again = self.step_of(id, |table, now| table.requeue(id, due, now));
-        self.wake();
-        ready(again)
-    }
-
-    fn remove_dead(&self, id: &str) -> impl Future<Output = Result<bool, StoreError>> + Send {
-        ready(self.step_of(id, |table, _| table.remove_dead(id)))
-    }
-
-    fn progress(
-        &self,
-        claim: &Claim,
-        progress: Vec<u8>,
-    ) -> impl Future<Output = Result<Verdict, StoreError>> + Send {
-        let kept = check_note(&progress)
-            .and_then(|()| self.step(|table, _| table.progress(claim, progress)));
-        ready(kept)
-    }
-
-    fn change_queue(
-        &self,
-        queue: &str,
-        change: QueueChange,
-    ) -> impl Future<Output = Result<(), StoreError>> + Send {
-        let changed = change
-            .check(queue)
-            .and_then(|()| self.step(|table, _| table.change_queue(queue, change)));
-        self.wake();
-        ready(changed)
-    }
-
-    fn queue_rules(
-        &self,
-    ) -> impl Future<Output = Result<BTreeMap<String, QueueRules>, StoreError>> + Send {
-        ready(self.step(|table, _| table.queue_rules()))
-    }
-
-    fn on_arrival(&self, wake: Wake) {
-        self.lock().wakes.push(wake);
     }
 }

@@ -58,7 +58,6 @@ use tokio::runtime::Handle;
 
 use self::claims::Claimed;
 use self::lines::Lines;
-use self::pump::Wakes;
 use self::queues::Rules;
 pub use self::start::NatsBuilder;
 use self::subjects::Subjects;
@@ -76,6 +75,7 @@ use crate::shape::sum::set_aside;
 use crate::shape::task::{Due, Task, check_id};
 use crate::shape::timestamp::Timestamp;
 use crate::store::{Ask, Failure, TaskStore, Wake};
+use crate::wakes::Wakes;
 
 /// An answer of the engine's clock is used for so long.
 const CLOCK_AGE: Duration = Duration::from_secs(5);

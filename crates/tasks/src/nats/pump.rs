@@ -17,7 +17,7 @@ use super::order::{DUE, number};
 use super::receipt::Delivery;
 use super::wire::Wire;
 use crate::shape::timestamp::Timestamp;
-use crate::store::Wake;
+use crate::wakes::Wakes;
 
 /// Messages that wait for a worker to claim them.
 const ROOM: usize = 2000;
@@ -109,28 +109,6 @@ impl Buffer {
     fn room(&self) -> usize {
         let most = self.most.load(Relaxed);
         most.saturating_sub(self.lock().len())
-    }
-}
-
-/// The callbacks that are called when something was delivered.
-#[derive(Default)]
-pub(super) struct Wakes(Mutex<Vec<Wake>>);
-
-impl Wakes {
-    pub(super) fn add(&self, wake: Wake) {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(wake);
-    }
-
-    pub(super) fn tell(&self) {
-        let wakes = self
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
-        wakes.iter().for_each(|wake| wake());
     }
 }
 

@@ -10,7 +10,6 @@ use tokio::runtime::Handle;
 
 use super::consumer::Consumer;
 use super::lines::Lines;
-use super::pump::Wakes;
 use super::queues::Rules;
 use super::subjects::Subjects;
 use super::wire::{Letter, NO_STREAM, Wire, code};
@@ -18,6 +17,7 @@ use super::{Inner, NatsStore};
 use crate::engine_clock::EngineClock;
 use crate::shape::error::StoreError;
 use crate::shape::task::Priority;
+use crate::wakes::Wakes;
 
 /// The time limit of a call.
 const PATIENCE: Duration = Duration::from_secs(1);

@@ -253,6 +253,6 @@ impl TaskStore for PostgresStore {
     }
 
     fn on_arrival(&self, wake: Wake) {
-        self.work.on_arrival(wake);
+        self.work.wakes.add(wake);
     }
 }

@@ -3,7 +3,7 @@
 
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
@@ -13,7 +13,7 @@ use tokio_postgres::{AsyncMessage, Client, Config, Connection, Socket, Statement
 use super::silence::Silence;
 use super::{sql, tables};
 use crate::shape::error::StoreError;
-use crate::store::Wake;
+use crate::wakes::Wakes;
 
 /// The time limit of connecting.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -140,7 +140,7 @@ pub(super) struct Link {
     connect: Box<dyn Fn() -> Connecting + Send + Sync>,
     runtime: Handle,
     session: tokio::sync::Mutex<Option<Arc<Session>>>,
-    wakes: Arc<Mutex<Vec<Wake>>>,
+    pub(super) wakes: Arc<Wakes>,
 }
 
 impl Link {
@@ -151,7 +151,7 @@ impl Link {
         T::TlsConnect: Send,
         <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
     {
-        let wakes = Arc::new(Mutex::new(Vec::new()));
+        let wakes = Arc::new(Wakes::default());
         let wakers = Arc::clone(&wakes);
         let connect = move || -> Connecting {
             let (config, tls, space) = (config.clone(), tls.clone(), space.clone());
@@ -169,13 +169,6 @@ impl Link {
             session: tokio::sync::Mutex::default(),
             wakes,
         }
-    }
-
-    pub(super) fn on_arrival(&self, wake: Wake) {
-        self.wakes
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(wake);
     }
 
     /// Waits on the connection's runtime: a caller may have none.
@@ -241,7 +234,7 @@ pub(super) fn engine_error(error: tokio_postgres::Error) -> StoreError {
 async fn drive<S, T>(
     mut connection: Connection<S, T>,
     space: String,
-    wakes: Arc<Mutex<Vec<Wake>>>,
+    wakes: Arc<Wakes>,
     silence: Arc<Silence>,
 ) where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
@@ -254,8 +247,7 @@ async fn drive<S, T>(
         match tokio::time::timeout(LOOK, next).await {
             Err(_) => {}
             Ok(Some(Ok(AsyncMessage::Notification(note)))) if note.payload() == space => {
-                let wakes = wakes.lock().unwrap_or_else(PoisonError::into_inner).clone();
-                wakes.iter().for_each(|wake| wake());
+                wakes.tell();
             }
             Ok(Some(Ok(_))) => {}
             Ok(_) => return,
