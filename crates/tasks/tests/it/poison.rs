@@ -66,6 +66,13 @@ fn process_that_is_ended() {
     let is_new = !folder.join("tasks").exists();
     let store = FileStore::open(folder.join("tasks")).expect("a file");
     let store = Arc::new(store);
+    // Before there is a worker: a task may run before it is on disk, and would be lost with the
+    // kill.
+    if is_new {
+        let others = (0..20).map(|n| Task::new(format!("other-{n}"), ""));
+        let tasks = std::iter::once(Task::new("poison", "")).chain(others);
+        wait(store.schedule_many(tasks.collect())).expect("kept");
+    }
     let retry = Retry::default().attempts(ATTEMPTS);
     // With one thread, the others wait behind it.
     let worker = Worker::builder(Arc::clone(&store)).threads(1).retry(retry);
@@ -85,11 +92,6 @@ fn process_that_is_ended() {
         }
     });
     let worker = worker.expect("a worker");
-    if is_new {
-        let others = (0..20).map(|n| Task::new(format!("other-{n}"), ""));
-        let tasks = std::iter::once(Task::new("poison", "")).chain(others);
-        wait(store.schedule_many(tasks.collect())).expect("kept");
-    }
     eventually("nothing is left", || store.is_empty().then_some(()));
     let _ = worker.stop(Duration::from_secs(5));
 }
