@@ -17,20 +17,12 @@ pub(crate) enum Fault {
     Stale,
 }
 
-#[cfg(test)]
 thread_local! {
     pub(crate) static PLANTED: std::cell::Cell<Option<Fault>> = const { std::cell::Cell::new(None) };
 }
 
 /// True if a test has planted this fault in this thread.
-#[cfg(test)]
-pub(crate) fn is_planted(fault: Fault) -> bool {
-    PLANTED.get() == Some(fault)
-}
-
-/// There are none.
-#[cfg(not(test))]
 #[inline(always)]
-pub(crate) const fn is_planted(_: Fault) -> bool {
-    false
+pub(crate) fn is_planted(fault: Fault) -> bool {
+    cfg!(test) && PLANTED.get() == Some(fault)
 }

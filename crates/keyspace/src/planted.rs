@@ -1,6 +1,5 @@
 //! A fault that tests plant, to see that it is found. Without the feature `planted` there is none.
 
-#[cfg(feature = "planted")]
 thread_local! {
     static FORGETS_BEFORE: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
@@ -14,8 +13,5 @@ pub fn plant_forgetting(plants: bool) {
 /// True if this thread's changes are not kept from snapshots.
 #[inline(always)]
 pub(crate) fn forgets_before() -> bool {
-    #[cfg(feature = "planted")]
-    return FORGETS_BEFORE.get();
-    #[cfg(not(feature = "planted"))]
-    false
+    cfg!(feature = "planted") && FORGETS_BEFORE.get()
 }

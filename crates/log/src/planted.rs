@@ -29,19 +29,12 @@ pub(crate) enum Fault {
     RemovedEarly,
 }
 
-#[cfg(test)]
 thread_local! {
     pub(crate) static PLANTED: std::cell::Cell<Option<Fault>> = const { std::cell::Cell::new(None) };
 }
 
 /// True if a test has planted this fault in this thread.
-#[cfg(test)]
+#[inline(always)]
 pub(crate) fn is_planted(fault: Fault) -> bool {
-    PLANTED.get() == Some(fault)
-}
-
-/// There are none.
-#[cfg(not(test))]
-pub(crate) const fn is_planted(_: Fault) -> bool {
-    false
+    cfg!(test) && PLANTED.get() == Some(fault)
 }
