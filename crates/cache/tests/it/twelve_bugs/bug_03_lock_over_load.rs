@@ -1,43 +1,28 @@
 //! Bug 3: the lock is held while the origin is asked. Whoever wants anything else waits for
 //! somebody else's load. No code of the user's may run under a cache's lock.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use tidewheel::{Cache, Clock, Expiry};
 
-use super::stage::{Intruder, LONG, MINUTE, SHORT, StageClock, tidewheel};
-
-/// The script's view of a cache.
-trait Loading: Send + Sync {
-    fn get(&self, key: u32) -> Option<u32>;
-    fn set(&self, key: u32, value: u32);
-    fn load(&self, key: u32, origin: Box<dyn FnOnce() -> u32>) -> u32;
-}
+use super::stage::{Entries, Intruder, LONG, MINUTE, SHORT, Scripted, StageClock, tidewheel};
 
 /// Asks the origin under its lock.
-struct LoadsUnderLock {
-    clock: StageClock,
-    entries: Mutex<HashMap<u32, (u32, Duration)>>,
-}
+struct LoadsUnderLock(Entries);
 
-impl Loading for LoadsUnderLock {
+impl Scripted for LoadsUnderLock {
     fn get(&self, key: u32) -> Option<u32> {
-        let entries = self.entries.lock().expect("whole");
-        let (value, deadline) = entries.get(&key)?;
-        (self.clock.now() < *deadline).then_some(*value)
+        self.0.get(key)
     }
 
-    fn set(&self, key: u32, value: u32) {
-        let deadline = self.clock.now() + MINUTE;
-        let mut entries = self.entries.lock().expect("whole");
-        entries.insert(key, (value, deadline));
+    fn set(&self, key: u32, value: u32, ttl: Duration) {
+        self.0.set(key, value, ttl);
     }
 
-    fn load(&self, key: u32, origin: Box<dyn FnOnce() -> u32>) -> u32 {
-        let mut entries = self.entries.lock().expect("whole");
-        let now = self.clock.now();
+    fn load(&self, key: u32, origin: Box<dyn FnOnce() -> u32 + '_>) -> u32 {
+        let mut entries = self.0.lock();
+        let now = self.0.clock.now();
         if let Some((value, deadline)) = entries.get(&key)
             && now < *deadline
         {
@@ -49,30 +34,16 @@ impl Loading for LoadsUnderLock {
     }
 }
 
-impl Loading for Cache<u32, u32> {
-    fn get(&self, key: u32) -> Option<u32> {
-        Self::get(self, &key)
-    }
-
-    fn set(&self, key: u32, value: u32) {
-        self.insert(key, value);
-    }
-
-    fn load(&self, key: u32, origin: Box<dyn FnOnce() -> u32>) -> u32 {
-        self.get_or_load(key, origin)
-    }
-}
-
 /// While key 1 is loaded, others read, write and load other keys. Did they get on before the load
 /// was over?
-fn others_get_on(cache: &Arc<dyn Loading>, patience: Duration) -> bool {
-    cache.set(2, 20);
+fn others_get_on(cache: &Arc<dyn Scripted>, patience: Duration) -> bool {
+    cache.set(2, 20, MINUTE);
     let (tell, told) = std::sync::mpsc::channel();
     let others = Arc::clone(cache);
     let origin = move || {
         let intruder = Intruder::enter(move || {
             assert_eq!(others.get(2), Some(20));
-            others.set(3, 30);
+            others.set(3, 30, MINUTE);
             assert_eq!(others.load(4, Box::new(|| 40)), 40);
             others.get(1);
         });
@@ -89,16 +60,13 @@ fn others_get_on(cache: &Arc<dyn Loading>, patience: Duration) -> bool {
 #[test]
 fn bug_03_the_lock_is_held_over_a_load() {
     let clock = StageClock::new();
-    let faulty: Arc<dyn Loading> = Arc::new(LoadsUnderLock {
-        clock,
-        entries: Mutex::default(),
-    });
+    let faulty: Arc<dyn Scripted> = Arc::new(LoadsUnderLock(Entries::new(&clock)));
     assert!(!others_get_on(&faulty, SHORT));
 
     let clock = StageClock::new();
     // One shard: all keys are behind the same lock.
     let cache: Cache<u32, u32> = tidewheel(&clock).shards(1).build().expect("valid");
-    let ours: Arc<dyn Loading> = Arc::new(cache.clone());
+    let ours: Arc<dyn Scripted> = Arc::new(cache.clone());
     assert!(others_get_on(&ours, LONG));
     assert_eq!(cache.get(&1), Some(10));
     cache.validate();

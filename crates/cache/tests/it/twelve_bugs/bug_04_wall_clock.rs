@@ -7,18 +7,12 @@ use std::time::{Duration, SystemTime};
 
 use tidewheel::{Cache, Clock, Condition, Ttl};
 
-use super::stage::{MS, SECOND, StageClock, tidewheel};
+use super::stage::{MS, SECOND, Scripted, StageClock, tidewheel};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
 /// The script begins some hours after the epoch, so that the clock can be set back.
 const START: Duration = Duration::from_secs(10 * 3600);
-
-/// The script's view of a cache.
-trait Clocked {
-    fn get(&self, key: u32) -> Option<u32>;
-    fn set(&self, key: u32, value: u32, ttl: Duration);
-}
 
 /// Keeps deadlines as points in wall time.
 struct InWallTime {
@@ -26,7 +20,7 @@ struct InWallTime {
     entries: Mutex<HashMap<u32, (u32, SystemTime)>>,
 }
 
-impl Clocked for InWallTime {
+impl Scripted for InWallTime {
     fn get(&self, key: u32) -> Option<u32> {
         let entries = self.entries.lock().expect("whole");
         let (value, deadline) = entries.get(&key)?;
@@ -39,19 +33,13 @@ impl Clocked for InWallTime {
     }
 }
 
-impl Clocked for Cache<u32, u32> {
-    fn get(&self, key: u32) -> Option<u32> {
-        Self::get(self, &key)
-    }
-
-    fn set(&self, key: u32, value: u32, ttl: Duration) {
-        self.insert_with_ttl(key, value, ttl);
-    }
-}
-
 /// An entry of five seconds; the wall clock jumps by an hour after two. Is the entry seen just
 /// before its five seconds are over, and just after?
-fn seen_around_the_end(cache: &dyn Clocked, clock: &StageClock, jump_to: Duration) -> (bool, bool) {
+fn seen_around_the_end(
+    cache: &dyn Scripted,
+    clock: &StageClock,
+    jump_to: Duration,
+) -> (bool, bool) {
     clock.set_wall(START);
     cache.set(1, 10, 5 * SECOND);
     clock.advance(2 * SECOND);

@@ -1,14 +1,13 @@
 //! Bug 5: everybody who misses asks the origin.
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Condvar, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use tidewheel::{Cache, Clock};
+use tidewheel::Cache;
 
-use super::stage::{LONG, MINUTE, SHORT, StageClock, tidewheel};
+use super::stage::{Entries, LONG, MINUTE, SHORT, Scripted, StageClock, tidewheel};
 
 const CALLERS: usize = 100;
 
@@ -41,47 +40,35 @@ impl Origin {
     }
 }
 
-/// The script's view of a cache.
-trait Loading: Send + Sync {
-    fn load(&self, key: u32, origin: &Origin) -> u32;
-}
-
 /// Looks, asks the origin, stores.
-struct LooksThenLoads {
-    clock: StageClock,
-    entries: Mutex<HashMap<u32, (u32, Duration)>>,
-}
+struct LooksThenLoads(Entries);
 
-impl Loading for LooksThenLoads {
-    fn load(&self, key: u32, origin: &Origin) -> u32 {
-        let found = self.entries.lock().expect("whole").get(&key).copied();
-        if let Some((value, deadline)) = found
-            && self.clock.now() < deadline
-        {
-            return value;
-        }
-        let value = origin.ask();
-        let deadline = self.clock.now() + MINUTE;
-        let mut entries = self.entries.lock().expect("whole");
-        entries.insert(key, (value, deadline));
-        value
+impl Scripted for LooksThenLoads {
+    fn get(&self, key: u32) -> Option<u32> {
+        self.0.get(key)
     }
-}
 
-impl Loading for Cache<u32, u32> {
-    fn load(&self, key: u32, origin: &Origin) -> u32 {
-        self.get_or_load(key, || origin.ask())
+    fn set(&self, key: u32, value: u32, ttl: Duration) {
+        self.0.set(key, value, ttl);
+    }
+
+    fn load(&self, key: u32, origin: Box<dyn FnOnce() -> u32 + '_>) -> u32 {
+        self.get(key).unwrap_or_else(|| {
+            let value = origin();
+            self.set(key, value, MINUTE);
+            value
+        })
     }
 }
 
 /// A hundred callers want one cold key; how often is the origin asked?
-fn loads_of_a_cold_key(cache: &dyn Loading, patience: Duration) -> usize {
+fn loads_of_a_cold_key(cache: &dyn Scripted, patience: Duration) -> usize {
     let origin = Origin::new(patience);
     let answered = AtomicUsize::new(0);
     thread::scope(|scope| {
         for _ in 0..CALLERS {
             scope.spawn(|| {
-                assert_eq!(cache.load(1, &origin), 10);
+                assert_eq!(cache.load(1, Box::new(|| origin.ask())), 10);
                 answered.fetch_add(1, SeqCst);
             });
         }
@@ -93,10 +80,7 @@ fn loads_of_a_cold_key(cache: &dyn Loading, patience: Duration) -> usize {
 #[test]
 fn bug_05_every_miss_asks_the_origin() {
     let clock = StageClock::new();
-    let faulty = LooksThenLoads {
-        clock: clock.clone(),
-        entries: Mutex::default(),
-    };
+    let faulty = LooksThenLoads(Entries::new(&clock));
     assert_eq!(loads_of_a_cold_key(&faulty, LONG), CALLERS);
 
     let cache: Cache<u32, u32> = tidewheel(&clock).build().expect("valid");
@@ -138,35 +122,4 @@ fn when_the_leader_panics_one_other_loads() {
     assert_eq!((panicked, asked.into_inner()), (1, 2));
     assert_eq!(cache.get(&1), Some(10));
     cache.validate();
-}
-
-/// At 80 % of its time to live one caller refreshes the entry, and the others get the old value
-/// meanwhile. So a key that is in use never misses.
-#[test]
-fn a_key_in_use_is_refreshed_at_80_percent_and_never_misses() {
-    let clock = StageClock::new();
-    let cache: Arc<Cache<u32, u32>> = Arc::new(
-        tidewheel(&clock)
-            .time_to_live(Duration::from_secs(10))
-            .refresh_after(0.8)
-            .build()
-            .expect("valid"),
-    );
-    cache.insert(1, 0);
-    let mut loads = Vec::new();
-    for second in 1..=40 {
-        clock.advance(Duration::from_secs(1));
-        cache.advance(cache.now(), u32::MAX);
-        assert!(cache.get(&1).is_some(), "second {second}");
-        let value = cache.get_or_load(1, || {
-            loads.push(second);
-            assert!(cache.get(&1).is_some(), "others are served meanwhile");
-            second
-        });
-        assert!(
-            value + 8 >= second,
-            "no value is older than its soft deadline"
-        );
-    }
-    assert_eq!(loads, [8, 16, 24, 32, 40]);
 }

@@ -2,14 +2,13 @@
 //! related bug is a sweep with a budget that always begins at the same end, and never reaches the
 //! other.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tidewheel::{Cache, Clock};
 
-use super::stage::{MINUTE, MS, StageClock, tidewheel};
+use super::stage::{Entries, MINUTE, MS, Scripted, StageClock, tidewheel};
 
 const ALIVE: u32 = 20_000;
 const DEAD: u32 = 20_000;
@@ -18,30 +17,22 @@ const DEAD: u32 = 20_000;
 /// documented hold is 16.
 const BOUND: u64 = 16;
 
-/// The script's view of a cache.
-trait Sweeping {
-    fn set(&self, key: u32, ttl: Duration);
-    /// Removes all that is dead; returns how many entries the longest hold of a lock touched.
-    fn sweep(&self) -> u64;
-    fn len(&self) -> usize;
-}
-
 /// Walks everything under one lock.
-struct WalksAll {
-    clock: StageClock,
-    deadlines: Mutex<BTreeMap<u32, Duration>>,
-}
+struct WalksAll(Entries);
 
-impl Sweeping for WalksAll {
-    fn set(&self, key: u32, ttl: Duration) {
-        let deadline = self.clock.now() + ttl;
-        self.deadlines.lock().expect("whole").insert(key, deadline);
+impl Scripted for WalksAll {
+    fn get(&self, key: u32) -> Option<u32> {
+        self.0.get(key)
     }
 
-    fn sweep(&self) -> u64 {
-        let now = self.clock.now();
+    fn set(&self, key: u32, value: u32, ttl: Duration) {
+        self.0.set(key, value, ttl);
+    }
+
+    fn sweep(&self, _: u32) -> u64 {
+        let now = self.0.clock.now();
         let mut touched = 0;
-        self.deadlines.lock().expect("whole").retain(|_, deadline| {
+        self.0.lock().retain(|_, (_, deadline)| {
             touched += 1;
             *deadline > now
         });
@@ -49,7 +40,7 @@ impl Sweeping for WalksAll {
     }
 
     fn len(&self) -> usize {
-        self.deadlines.lock().expect("whole").len()
+        self.0.lock().len()
     }
 }
 
@@ -93,15 +84,19 @@ impl Watched {
     }
 }
 
-impl Sweeping for Watched {
-    fn set(&self, key: u32, ttl: Duration) {
+impl Scripted for Watched {
+    fn get(&self, _: u32) -> Option<u32> {
+        None
+    }
+
+    fn set(&self, key: u32, _: u32, ttl: Duration) {
         self.log.stored.fetch_add(1, SeqCst);
         self.cache
             .insert_with_ttl(key, DropRecorder(Arc::clone(&self.log)), ttl);
     }
 
-    fn sweep(&self) -> u64 {
-        let progress = self.cache.advance(self.cache.now(), u32::MAX);
+    fn sweep(&self, budget: u32) -> u64 {
+        let progress = self.cache.advance(self.cache.now(), budget);
         assert!(!progress.backlog);
         self.log.longest.load(SeqCst)
     }
@@ -111,16 +106,17 @@ impl Sweeping for Watched {
     }
 }
 
-/// Half of the entries die in the same tick; one sweep.
-fn longest_hold(cache: &dyn Sweeping, clock: &StageClock) -> u64 {
+/// Half of the entries die in the same tick; one sweep. Returns how many entries the longest hold
+/// of a lock touched.
+fn longest_hold(cache: &dyn Scripted, clock: &StageClock) -> u64 {
     for key in 0..ALIVE {
-        cache.set(key, MINUTE);
+        cache.set(key, key, MINUTE);
     }
     for key in ALIVE..ALIVE + DEAD {
-        cache.set(key, 10 * MS);
+        cache.set(key, key, 10 * MS);
     }
     clock.advance(10 * MS);
-    let longest = cache.sweep();
+    let longest = cache.sweep(u32::MAX);
     assert_eq!(cache.len(), ALIVE as usize);
     longest
 }
@@ -128,10 +124,7 @@ fn longest_hold(cache: &dyn Sweeping, clock: &StageClock) -> u64 {
 #[test]
 fn bug_07_a_sweep_that_holds_the_lock_over_every_entry() {
     let clock = StageClock::new();
-    let faulty = WalksAll {
-        clock: clock.clone(),
-        deadlines: Mutex::default(),
-    };
+    let faulty = WalksAll(Entries::new(&clock));
     assert_eq!(longest_hold(&faulty, &clock), u64::from(ALIVE + DEAD));
 
     let clock = StageClock::new();
@@ -143,67 +136,40 @@ fn bug_07_a_sweep_that_holds_the_lock_over_every_entry() {
 }
 
 /// Looks at a budget of entries in each sweep, from the front.
-struct LooksAtTheFront {
-    clock: StageClock,
-    deadlines: Mutex<BTreeMap<u32, Duration>>,
-}
+struct LooksAtTheFront(Entries);
 
-/// The script's view of a sweep with a budget.
-trait Budgeted {
-    fn set(&self, key: u32, ttl: Duration);
-    fn sweep(&self, budget: u32);
-    fn len(&self) -> usize;
-}
-
-impl Budgeted for LooksAtTheFront {
-    fn set(&self, key: u32, ttl: Duration) {
-        let deadline = self.clock.now() + ttl;
-        self.deadlines.lock().expect("whole").insert(key, deadline);
+impl Scripted for LooksAtTheFront {
+    fn get(&self, key: u32) -> Option<u32> {
+        self.0.get(key)
     }
 
-    fn sweep(&self, budget: u32) {
-        let now = self.clock.now();
-        let mut deadlines = self.deadlines.lock().expect("whole");
-        let dead: Vec<u32> = deadlines
-            .iter()
-            .take(budget as usize)
-            .filter_map(|(key, deadline)| (*deadline <= now).then_some(*key))
-            .collect();
-        for key in dead {
-            deadlines.remove(&key);
-        }
+    fn set(&self, key: u32, value: u32, ttl: Duration) {
+        self.0.set(key, value, ttl);
+    }
+
+    fn sweep(&self, budget: u32) -> u64 {
+        let now = self.0.clock.now();
+        let mut entries = self.0.lock();
+        let front = entries.iter().take(budget as usize);
+        let dead = front.filter_map(|(key, (_, end))| (*end <= now).then_some(*key));
+        let dead: Vec<u32> = dead.collect();
+        dead.iter().for_each(|key| _ = entries.remove(key));
+        dead.len() as u64
     }
 
     fn len(&self) -> usize {
-        self.deadlines.lock().expect("whole").len()
-    }
-}
-
-impl Budgeted for Cache<u32, u32> {
-    fn set(&self, key: u32, ttl: Duration) {
-        self.insert_with_ttl(key, key, ttl);
-    }
-
-    fn sweep(&self, budget: u32) {
-        let before = Self::len(self);
-        let progress = self.advance(self.now(), budget);
-        assert!(progress.expired + progress.moved <= u64::from(budget));
-        assert_eq!(progress.expired, (before - Self::len(self)) as u64);
-    }
-
-    fn len(&self) -> usize {
-        Self::len(self)
+        self.0.lock().len()
     }
 }
 
 /// Living entries in front of dead ones, and sweeps that could have looked at all of them ten times
 /// over.
-fn dead_after_many_sweeps(cache: &dyn Budgeted, clock: &StageClock) -> usize {
+fn dead_after_many_sweeps(cache: &dyn Scripted, clock: &StageClock) -> usize {
     for key in 0..1000 {
-        cache.set(key, MINUTE);
+        cache.set(key, key, MINUTE);
     }
     for key in 1000..2000 {
-        cache.set(key, 10 * MS);
+        cache.set(key, key, 10 * MS);
     }
     clock.advance(10 * MS);
     for _ in 0..200 {
@@ -215,10 +181,7 @@ fn dead_after_many_sweeps(cache: &dyn Budgeted, clock: &StageClock) -> usize {
 #[test]
 fn a_sweep_with_a_budget_comes_to_every_dead_entry() {
     let clock = StageClock::new();
-    let faulty = LooksAtTheFront {
-        clock: clock.clone(),
-        deadlines: Mutex::default(),
-    };
+    let faulty = LooksAtTheFront(Entries::new(&clock));
     assert_eq!(dead_after_many_sweeps(&faulty, &clock), 1000);
 
     let clock = StageClock::new();

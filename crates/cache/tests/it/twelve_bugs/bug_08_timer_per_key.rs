@@ -1,29 +1,20 @@
 //! Bug 8: a timer for every store. There are as many timers as stores, a timer does not know that
 //! its value was replaced, and what fires waits in a queue without an end.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tidewheel::{Cache, Clock, OnFull};
 
-use super::stage::{Intruder, LONG, MINUTE, MS, SECOND, StageClock, tidewheel};
+use super::stage::{Entries, Intruder, LONG, MINUTE, MS, SECOND, Scripted, StageClock, tidewheel};
 
 const STORES: u32 = 1000;
 
-/// The script's view of a cache.
-trait WithTimers {
-    fn get(&self, key: u32) -> Option<u32>;
-    fn set(&self, key: u32, value: u32, ttl: Duration);
-    /// Lets fire what is due; returns how many timers were touched.
-    fn fire(&self) -> u64;
-}
-
 /// Every store starts a timer that will send its key to the sweeper.
 struct TimerPerStore {
-    clock: StageClock,
-    entries: Mutex<HashMap<u32, (u32, Duration)>>,
+    entries: Entries,
     timers: Mutex<BTreeMap<Duration, Vec<u32>>>,
     to_sweep: Mutex<VecDeque<u32>>,
 }
@@ -31,8 +22,7 @@ struct TimerPerStore {
 impl TimerPerStore {
     fn new(clock: &StageClock) -> Self {
         Self {
-            clock: clock.clone(),
-            entries: Mutex::default(),
+            entries: Entries::new(clock),
             timers: Mutex::default(),
             to_sweep: Mutex::default(),
         }
@@ -41,67 +31,48 @@ impl TimerPerStore {
     /// The timers' half: those that are due put their keys into the queue.
     fn ring(&self) {
         let mut timers = self.timers.lock().expect("whole");
-        let later = timers.split_off(&(self.clock.now() + Duration::from_nanos(1)));
+        let later = timers.split_off(&(self.entries.clock.now() + Duration::from_nanos(1)));
         let due = std::mem::replace(&mut *timers, later);
         let mut to_sweep = self.to_sweep.lock().expect("whole");
         to_sweep.extend(due.into_values().flatten());
     }
 }
 
-impl WithTimers for TimerPerStore {
+impl Scripted for TimerPerStore {
     fn get(&self, key: u32) -> Option<u32> {
-        let entries = self.entries.lock().expect("whole");
-        let (value, deadline) = entries.get(&key)?;
-        (self.clock.now() < *deadline).then_some(*value)
+        self.entries.get(key)
     }
 
     fn set(&self, key: u32, value: u32, ttl: Duration) {
-        let deadline = self.clock.now() + ttl;
-        let mut entries = self.entries.lock().expect("whole");
-        entries.insert(key, (value, deadline));
+        self.entries.set(key, value, ttl);
+        let deadline = self.entries.clock.now() + ttl;
         let mut timers = self.timers.lock().expect("whole");
         timers.entry(deadline).or_default().push(key);
     }
 
-    fn fire(&self) -> u64 {
+    fn sweep(&self, _: u32) -> u64 {
         self.ring();
         let keys = std::mem::take(&mut *self.to_sweep.lock().expect("whole"));
         for key in &keys {
-            self.entries.lock().expect("whole").remove(key);
+            self.entries.lock().remove(key);
         }
         keys.len() as u64
     }
 }
 
-impl WithTimers for Cache<u32, u32> {
-    fn get(&self, key: u32) -> Option<u32> {
-        Self::get(self, &key)
-    }
-
-    fn set(&self, key: u32, value: u32, ttl: Duration) {
-        self.insert_with_ttl(key, value, ttl);
-    }
-
-    fn fire(&self) -> u64 {
-        let progress = self.advance(self.now(), u32::MAX);
-        assert!(!progress.backlog);
-        progress.expired + progress.moved
-    }
-}
-
 /// One key, stored a thousand times, a millisecond apart. Returns whether the last value outlives
 /// the first one's deadline, and how many timers were touched until all was quiet.
-fn one_key_stored_often(cache: &dyn WithTimers, clock: &StageClock) -> (bool, u64) {
+fn one_key_stored_often(cache: &dyn Scripted, clock: &StageClock) -> (bool, u64) {
     for value in 0..STORES {
         cache.set(1, value, 10 * SECOND);
         clock.advance(MS);
     }
     clock.advance(9 * SECOND);
-    let mut touched = cache.fire();
+    let mut touched = cache.sweep(u32::MAX);
     let outlives = cache.get(1) == Some(STORES - 1);
     for _ in 0..20 {
         clock.advance(SECOND);
-        touched += cache.fire();
+        touched += cache.sweep(u32::MAX);
     }
     assert_eq!(cache.get(1), None);
     (outlives, touched)
@@ -139,7 +110,7 @@ fn dead_timers_are_swept_though_deadlines_move_earlier_all_the_time() {
         (0..KEYS).for_each(|key| cache.insert_with_ttl(key, round, ttl));
     }
     clock.advance(MINUTE - (ROUNDS - 1) * 100 * MS);
-    let touched = cache.fire();
+    let touched = cache.sweep(u32::MAX);
     assert_eq!(cache.len(), 0);
     assert!(
         touched <= u64::from(10 * KEYS),

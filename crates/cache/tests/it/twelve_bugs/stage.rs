@@ -1,9 +1,10 @@
 //! The stage of the scripts: a clock, and a second thread that may step in whenever the clock is
 //! read.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::mpsc::{self, Receiver};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle, ThreadId};
 use std::time::{Duration, SystemTime};
 
@@ -73,12 +74,7 @@ impl StageClock {
         self.hands.set_wall(since_epoch);
     }
 
-    /// Has `act` happen when this thread reads the clock next.
-    pub(crate) fn at_next_reading(&self, act: impl FnOnce() + Send + 'static) {
-        self.at_reading(0, act);
-    }
-
-    /// Has `act` happen after `pass` more readings by this thread.
+    /// Has `act` happen when this thread reads the clock, after `pass` more readings.
     pub(crate) fn at_reading(&self, pass: u32, act: impl FnOnce() + Send + 'static) {
         self.set_cue(true, pass, Box::new(act));
     }
@@ -124,7 +120,7 @@ impl StageClock {
         }
     }
 
-    fn cue(&self) -> std::sync::MutexGuard<'_, Option<Cue>> {
+    fn cue(&self) -> MutexGuard<'_, Option<Cue>> {
         self.cue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -138,6 +134,80 @@ impl Clock for StageClock {
 
     fn wall(&self) -> SystemTime {
         self.hands.wall()
+    }
+}
+
+/// What scripts ask of a cache.
+pub(crate) trait Scripted: Send + Sync {
+    fn get(&self, key: u32) -> Option<u32>;
+    fn set(&self, key: u32, value: u32, ttl: Duration);
+
+    fn load(&self, _key: u32, _origin: Box<dyn FnOnce() -> u32 + '_>) -> u32 {
+        unreachable!("this script loads nothing")
+    }
+
+    /// Removes what is dead, with a budget of entries; returns how many it touched.
+    fn sweep(&self, _budget: u32) -> u64 {
+        unreachable!("this script sweeps nothing")
+    }
+
+    fn len(&self) -> usize {
+        unreachable!("this script counts nothing")
+    }
+}
+
+impl Scripted for Cache<u32, u32> {
+    fn get(&self, key: u32) -> Option<u32> {
+        Self::get(self, &key)
+    }
+
+    fn set(&self, key: u32, value: u32, ttl: Duration) {
+        self.insert_with_ttl(key, value, ttl);
+    }
+
+    fn load(&self, key: u32, origin: Box<dyn FnOnce() -> u32 + '_>) -> u32 {
+        self.get_or_load(key, origin)
+    }
+
+    fn sweep(&self, budget: u32) -> u64 {
+        let before = Self::len(self);
+        let progress = self.advance(self.now(), budget);
+        let touched = progress.expired + progress.moved;
+        assert!(touched <= u64::from(budget));
+        assert!(budget < u32::MAX || !progress.backlog);
+        assert_eq!(progress.expired, (before - Self::len(self)) as u64);
+        touched
+    }
+
+    fn len(&self) -> usize {
+        Self::len(self)
+    }
+}
+
+/// What the faulty caches have in common: values and deadlines under a lock.
+pub(crate) struct Entries {
+    pub(crate) clock: StageClock,
+    map: Mutex<BTreeMap<u32, (u32, Duration)>>,
+}
+
+impl Entries {
+    pub(crate) fn new(clock: &StageClock) -> Self {
+        let (clock, map) = (clock.clone(), Mutex::default());
+        Self { clock, map }
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, BTreeMap<u32, (u32, Duration)>> {
+        self.map.lock().expect("whole")
+    }
+
+    pub(crate) fn get(&self, key: u32) -> Option<u32> {
+        let (value, deadline) = *self.lock().get(&key)?;
+        (self.clock.now() < deadline).then_some(value)
+    }
+
+    pub(crate) fn set(&self, key: u32, value: u32, ttl: Duration) {
+        let deadline = self.clock.now() + ttl;
+        self.lock().insert(key, (value, deadline));
     }
 }
 
