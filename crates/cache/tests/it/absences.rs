@@ -1,42 +1,15 @@
 //! Absences that say for how long they are remembered, and the error beside an old value.
 
-use std::future::ready;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::task::Poll;
 use std::time::Duration;
 
-use tidewheel::{Fetched, Lifetime, Loaded, ManualClock, Outcome, Presence};
+use tidewheel::{Fetched, Loaded, ManualClock, Outcome, Presence};
 
 use crate::loading::{Failure, MS, manual, unreached};
-use crate::manual_poll::{Alarm, block_on, flagged, poll};
+use crate::manual_poll::{Alarm, flagged, poll};
 
 const SECOND: Duration = Duration::from_secs(1);
-
-/// Both shapes, on threads and in tasks, and a value all the same.
-#[test]
-fn a_presence_is_a_value_an_absence_or_an_error() {
-    let cache = manual(&ManualClock::new())
-        .negative_ttl(SECOND)
-        .build()
-        .expect("valid");
-    let present = Presence::from(Loaded::new(7, Lifetime::ttl(SECOND)));
-    assert_eq!(cache.fetch(1).load_with(|| present.clone()).value, Some(7));
-    let failed = cache
-        .fetch(2)
-        .load_with(|| Err::<Presence<u64>, _>(Failure(1)))
-        .value;
-    assert_eq!(failed, Err(Arc::new(Failure(1))));
-    let absent = Ok::<_, Failure>(Presence::from(None));
-    let fetched = block_on(cache.fetch(3).load_with_async(ready(absent)));
-    assert_eq!(
-        (fetched.value, fetched.outcome),
-        (Ok(None), Outcome::Loaded)
-    );
-    let found = block_on(cache.fetch(4).load_with_async(ready(present)));
-    assert_eq!(found.value, Some(7));
-    assert_eq!(cache.ttl(&4), tidewheel::Ttl::Left(SECOND));
-}
 
 /// There is no room for it in a program that has not asked for any; zero is enough to ask.
 #[test]

@@ -2,38 +2,27 @@
 
 use std::hash::{Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
-use tidewheel::{
-    Builder, Cache, Compute, Driver, Lifetime, ManualClock, OnFull, Removal, RemovalCause,
-};
+use tidewheel::{Builder, Cache, Compute, Driver, Lifetime, ManualClock, OnFull, RemovalCause};
 
-const MS: Duration = Duration::from_millis(1);
-
-type Events = Arc<Mutex<Vec<(u64, u64, RemovalCause)>>>;
+use crate::loading::{MS, Told, by_hand};
+use crate::manual_poll::block_on;
 
 /// A cache of one shard with room for two; a value of 1000 and more is too heavy.
-fn told() -> (Builder<u64, u64>, ManualClock, Events) {
-    let events = Events::default();
-    let heard = Arc::clone(&events);
+fn told() -> (Builder<u64, u64>, ManualClock, Told) {
+    let events = Told::default();
     let clock = ManualClock::new();
-    let builder = Cache::builder()
+    let builder = by_hand(&clock)
         .max_capacity(2)
         .shards(1)
-        .no_default_ttl()
         .weigher(|_, value| if *value >= 1000 { 3 } else { 1 })
-        .clock(clock.clone())
-        .driver(Driver::Manual)
-        .eviction_listener(move |removal: Removal<u64, u64>| {
-            let event = (removal.key, removal.value, removal.cause);
-            heard.lock().expect("unpoisoned").push(event);
-        });
+        .eviction_listener(events.ear());
     (builder, clock, events)
 }
 
-fn cache() -> (Cache<u64, u64>, ManualClock, Events) {
+fn cache() -> (Cache<u64, u64>, ManualClock, Told) {
     let (builder, clock, events) = told();
     (builder.build().expect("valid"), clock, events)
 }
@@ -44,10 +33,10 @@ fn drive(cache: &Cache<u64, u64>) {
 
 /// Whatever was stored is there, or was announced once; and so was whatever was refused.
 #[track_caller]
-fn balanced(cache: &Cache<u64, u64>, events: &Events) {
+fn balanced(cache: &Cache<u64, u64>, events: &Told) {
     drive(cache);
     let stats = cache.stats();
-    let events = events.lock().expect("unpoisoned");
+    let events = events.events();
     let heard = |cause| events.iter().filter(|event| event.2 == cause).count() as u64;
     let left = stats.evictions + stats.expirations + stats.removals;
     let replaced = heard(RemovalCause::Replaced);
@@ -68,7 +57,7 @@ fn a_closed_cache_counts_nothing_that_it_drops() {
     drive(&cache);
     let stats = cache.stats();
     assert_eq!((stats.inserts, stats.rejected, stats.evictions), (0, 0, 0));
-    assert!(events.lock().expect("unpoisoned").is_empty());
+    assert_eq!(events.count(), 0);
     balanced(&cache, &events);
 }
 
@@ -85,19 +74,11 @@ fn an_insertion_that_a_closed_cache_drops_is_not_answered_with_true() {
 /// The events of a whole shard were queued, even if the queue was full already.
 #[test]
 fn a_lossy_queue_that_is_full_takes_no_shard_that_is_emptied() {
-    let (_, _, events) = told();
-    let heard = Arc::clone(&events);
-    let cache: Cache<u64, u64> = Cache::builder()
-        .unbounded()
-        .no_default_ttl()
+    let events = Told::default();
+    let cache: Cache<u64, u64> = by_hand(&ManualClock::new())
         .shards(1)
-        .clock(ManualClock::new())
-        .driver(Driver::Manual)
         .listener_queue(5, OnFull::Drop)
-        .eviction_listener(move |removal| {
-            let event = (removal.key, removal.value, removal.cause);
-            heard.lock().expect("unpoisoned").push(event);
-        })
+        .eviction_listener(events.ear())
         .build()
         .expect("valid");
     for round in 0..10 {
@@ -107,8 +88,7 @@ fn a_lossy_queue_that_is_full_takes_no_shard_that_is_emptied() {
         cache.invalidate_all();
     }
     drive(&cache);
-    let told = events.lock().expect("unpoisoned").len() as u64;
-    assert_eq!(told, 20, "those for which there was room");
+    assert_eq!(events.count(), 20, "those for which there was room");
     assert_eq!(cache.stats().events_dropped, 180);
     assert!(!cache.invalidate_tag("a"), "nobody has the tag");
     cache.validate();
@@ -134,15 +114,17 @@ fn entries_past_their_deadline_are_announced_as_expired_when_the_cache_is_emptie
             } else {
                 RemovalCause::Cleared
             };
-            let mut heard = events.lock().expect("unpoisoned").clone();
-            heard.sort_unstable_by_key(|event| event.0);
             // In its grace period an entry is still kept, for a loader that fails.
             let over = if grace == 0 {
                 RemovalCause::Expired
             } else {
                 live
             };
-            assert_eq!(heard, [(1, 1, over), (2, 2, live)], "{close}, {grace}");
+            assert_eq!(
+                events.sorted(),
+                [(1, 1, over), (2, 2, live)],
+                "{close}, {grace}"
+            );
         }
     }
 }
@@ -215,7 +197,7 @@ fn a_key_whose_drop_panics_harms_no_caller_that_finds_a_value() {
         },
         &|| cache.optionally_get_or_load(Explosive(1), || None::<u64>),
         &|| {
-            Some(pollster(
+            Some(block_on(
                 cache.get_or_load_async(Explosive(1), async { 11_u64 }),
             ))
         },
@@ -228,13 +210,4 @@ fn a_key_whose_drop_panics_harms_no_caller_that_finds_a_value() {
         assert_eq!(result.ok().flatten(), Some(10), "{number}");
     }
     assert_eq!(cache.stats().drop_panics, 6);
-}
-
-/// Polls a future that is ready at once.
-fn pollster<T>(future: impl Future<Output = T>) -> T {
-    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-    match std::pin::pin!(future).poll(&mut context) {
-        std::task::Poll::Ready(value) => value,
-        std::task::Poll::Pending => panic!("not ready"),
-    }
 }

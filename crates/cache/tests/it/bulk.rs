@@ -6,15 +6,13 @@ use std::collections::HashMap;
 use std::future::{Future, ready};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::task::Poll;
-use std::thread;
-use std::time::Duration;
 
-use tidewheel::{Cache, Compute, Driver, ManualClock};
+use tidewheel::{Cache, Compute, ManualClock};
 
-use crate::loading::{Failure, MS, manual};
+use crate::loading::{Failure, MS, by_hand, manual};
 use crate::manual_poll::{Alarm, block_on, flagged, poll};
 
 const NONE: &[u64] = &[];
@@ -74,13 +72,7 @@ fn one_call_loads_all_that_is_missing() {
 
 #[test]
 fn keys_are_borrowed_and_results_may_be_a_map() {
-    let cache: Cache<String, usize> = Cache::builder()
-        .unbounded()
-        .no_default_ttl()
-        .clock(ManualClock::new())
-        .driver(Driver::Manual)
-        .build()
-        .expect("valid");
+    let cache: Cache<String, usize> = by_hand(&ManualClock::new()).build().expect("valid");
     let load = |missing: Vec<String>| -> HashMap<String, usize> {
         missing
             .into_iter()
@@ -113,44 +105,6 @@ fn what_the_loader_leaves_out_is_absent_and_what_nobody_asked_for_is_dropped() {
     assert_eq!(cache.get_or_load_many(&[2], tens), [None]);
     assert_eq!(cache.get_or_load(2, || 20), 20);
     cache.validate();
-}
-
-#[test]
-fn callers_with_the_same_keys_in_other_orders_do_not_wait_for_each_other() {
-    let (done, ended) = mpsc::channel();
-    thread::spawn(move || {
-        for round in 0..200_u64 {
-            let cache = cache();
-            let loads = AtomicUsize::new(0);
-            thread::scope(|scope| {
-                for caller in 0..4_u64 {
-                    let (cache, loads) = (&cache, &loads);
-                    scope.spawn(move || {
-                        let order = |at: u64| (at * (2 * caller + 1) + round) % 16;
-                        let keys: Vec<u64> = (0..16).map(order).collect();
-                        let load = |missing: Vec<u64>| {
-                            loads.fetch_add(missing.len(), SeqCst);
-                            thread::yield_now();
-                            tens(missing)
-                        };
-                        let answers = if caller % 2 == 0 {
-                            cache.get_or_load_many(&keys, load)
-                        } else {
-                            block_on(cache.get_or_load_many_async(&keys, async |keys| load(keys)))
-                        };
-                        let expected: Vec<_> = keys.iter().map(|key| Some(10 * key)).collect();
-                        assert_eq!(answers, expected);
-                    });
-                }
-            });
-            assert_eq!(loads.load(SeqCst), 16, "each key once");
-            cache.validate();
-        }
-        done.send(()).expect("heard");
-    });
-    ended
-        .recv_timeout(Duration::from_secs(60))
-        .expect("nobody waits for ever");
 }
 
 #[test]
@@ -266,13 +220,7 @@ fn answers_are_dropped_quietly_when_the_loader_panics() {
     thread_local! {
         static ARMED: Cell<bool> = const { Cell::new(false) };
     }
-    let cache: Cache<u64, Prickly> = Cache::builder()
-        .unbounded()
-        .no_default_ttl()
-        .clock(ManualClock::new())
-        .driver(Driver::Manual)
-        .build()
-        .expect("valid");
+    let cache: Cache<u64, Prickly> = by_hand(&ManualClock::new()).build().expect("valid");
     cache.insert(1, Prickly);
     cache.insert(2, Prickly);
     let bulk = || {

@@ -5,26 +5,17 @@ use std::time::Duration;
 
 use tidewheel::{Builder, Cache, Driver, ManualClock, RemovalCause};
 
-const MS: Duration = Duration::from_millis(1);
-
-type Events = Arc<Mutex<Vec<(u32, RemovalCause)>>>;
+use crate::loading::{MS, Told, by_hand};
 
 /// Values are weights.
-fn builder(capacity: u64, shards: usize) -> (Builder<u32, u32>, ManualClock, Events) {
+fn builder(capacity: u64, shards: usize) -> (Builder<u32, u32>, ManualClock, Told<u32, u32>) {
     let clock = ManualClock::new();
-    let events = Events::default();
-    let heard = Arc::clone(&events);
-    let builder = Cache::builder()
+    let events = Told::default();
+    let builder = by_hand(&clock)
         .max_capacity(capacity)
         .weigher(|_, weight| *weight)
-        .no_default_ttl()
         .shards(shards)
-        .clock(clock.clone())
-        .driver(Driver::Manual)
-        .eviction_listener(move |removal| {
-            let event = (removal.key, removal.cause);
-            heard.lock().expect("unpoisoned").push(event);
-        });
+        .eviction_listener(events.ear());
     (builder, clock, events)
 }
 
@@ -150,20 +141,11 @@ fn expired_entries_of_any_shard_leave_before_a_live_one_is_evicted() {
         clock.advance(5 * MS);
         cache.insert(1000, 45);
         cache.advance(Duration::ZERO, 0);
-        let evicted = |events: &Events| {
-            let events = events.lock().expect("unpoisoned");
-            let evicted = events
-                .iter()
-                .filter(|(_, cause)| *cause == RemovalCause::Evicted);
-            evicted.count()
-        };
+        let events = events.events().into_iter();
+        let evicted = events.filter(|event| event.2 == RemovalCause::Evicted);
         let living = (50..100).filter(|key| cache.contains_key(key)).count();
         assert_eq!(cache.peek(&1000), Some(45));
-        assert_eq!(
-            50 - living,
-            evicted(&events),
-            "only live entries are evicted"
-        );
+        assert_eq!(50 - living, evicted.count(), "only live entries are");
         if shards == 1 {
             assert_eq!(living, 50, "there was room enough in what was due");
         }

@@ -3,9 +3,10 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use tidewheel::{Cache, Clock, Condition, Driver, Lifetime, ManualClock, Ttl};
+use tidewheel::{Cache, Clock, Condition, Lifetime, ManualClock, Ttl};
 
-const MS: Duration = Duration::from_millis(1);
+use crate::loading::{MS, by_hand};
+
 const HOUR: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(86_400);
 
@@ -41,13 +42,7 @@ impl Clock for Shows {
 }
 
 fn cache(clock: &Shows) -> Cache<u32, u32> {
-    Cache::builder()
-        .max_capacity(1000)
-        .no_default_ttl()
-        .clock(clock.clone())
-        .driver(Driver::Manual)
-        .build()
-        .expect("valid")
+    by_hand(clock).max_capacity(1000).build().expect("valid")
 }
 
 fn drive(cache: &Cache<u32, u32>) {
@@ -132,11 +127,9 @@ fn a_leap_forward_ends_what_has_a_deadline_and_what_is_stored_later_lives() {
 #[test]
 fn a_manual_clock_that_is_moved_too_far_stays_at_its_end() {
     let clock = ManualClock::new();
-    let cache: Cache<u32, u32> = Cache::builder()
+    let cache: Cache<u32, u32> = by_hand(&clock)
         .max_capacity(10)
         .time_to_live(DAY)
-        .clock(clock.clone())
-        .driver(Driver::Manual)
         .build()
         .expect("valid");
     cache.insert(1, 1);

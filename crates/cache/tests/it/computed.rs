@@ -3,13 +3,12 @@
 use std::future::ready;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::task::Poll;
 use std::thread;
 
 use tidewheel::{Cache, Compute, Computed, Lifetime, Loaded, ManualClock};
 
 use crate::loading::{Failure, manual, until};
-use crate::manual_poll::{Alarm, block_on, flagged, poll};
+use crate::manual_poll::block_on;
 
 type Numbers = Cache<u64, u64>;
 type Said = Result<Compute<u64>, Failure>;
@@ -26,26 +25,6 @@ fn what_a_closure_has_made_of_a_key_has_two_halves() {
     );
     assert_eq!(halves(Computed::Removed(1)), (None, Some(1)));
     assert_eq!(halves(Computed::NotStored(1)), (None, None));
-}
-
-/// The next closure has its turn, and writers do not wait.
-#[test]
-fn an_async_closure_that_fails_hands_its_turn_on() {
-    let cache = manual(&ManualClock::new()).build().expect("valid");
-    let go = AtomicBool::new(false);
-    let mut fails = Box::pin(cache.entry(1).try_compute_async(async |_| {
-        flagged(&go).await;
-        Err(Failure(1))
-    }));
-    let put = |_| ready(Ok::<_, Failure>(Compute::Put(7.into())));
-    let mut waits = Box::pin(cache.entry(1).try_compute_async(put));
-    let alarm = Alarm::new();
-    assert!(poll(fails.as_mut(), &alarm).is_pending());
-    assert!(poll(waits.as_mut(), &alarm).is_pending());
-    go.store(true, SeqCst);
-    assert_eq!(poll(fails.as_mut(), &alarm), Poll::Ready(Err(Failure(1))));
-    let inserted = Poll::Ready(Ok(Computed::Inserted(7)));
-    assert_eq!(poll(waits.as_mut(), &alarm), inserted);
 }
 
 /// Ten thousand seats are each given to one of those who ask.

@@ -4,15 +4,12 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tidewheel::{Builder, Cache, Driver, Expiry, Lifetime, ManualClock, OnFull, Ttl};
+use tidewheel::{Builder, Cache, Expiry, Lifetime, ManualClock, OnFull, Ttl};
 
-const MS: Duration = Duration::from_millis(1);
+use crate::loading::{MS, by_hand};
 
 fn manual(clock: &ManualClock) -> Builder<u32, u64> {
-    Cache::builder()
-        .unbounded()
-        .clock(clock.clone())
-        .driver(Driver::Manual)
+    by_hand(clock)
 }
 
 /// Reads lengthen the life; closures cannot say that.

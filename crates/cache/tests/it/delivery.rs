@@ -3,15 +3,16 @@
 
 use std::future::Future;
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, OnceLock};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Waker};
 use std::thread;
 
-use tidewheel::{Builder, Cache, Compute, Driver, Loaded, OnFull, Removal};
+use tidewheel::{Builder, Cache, Compute, Driver, Loaded, OnFull, Removal, WeakCache};
 
-use crate::loading::{full_at, heard, until};
+use crate::loading::{Told, full_at, heard, until};
+use crate::manual_poll::{Alarm, block_on};
 
 /// The key whose removal makes the listener go on as the test wants.
 const CUE: u64 = 50;
@@ -22,23 +23,23 @@ type Numbers = Cache<u64, u64>;
 struct Stage {
     cache: Numbers,
     listening: Receiver<()>,
-    told: Arc<Mutex<Vec<u64>>>,
+    told: Told,
 }
 
 fn stage(builder: Builder<u64, u64>, answer: impl Fn(&Numbers) + Send + Sync + 'static) -> Stage {
-    let slot: Arc<OnceLock<tidewheel::WeakCache<u64, u64>>> = Arc::default();
+    let slot: Arc<OnceLock<WeakCache<u64, u64>>> = Arc::default();
     let own = Arc::clone(&slot);
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let tell = Arc::clone(&told);
+    let told = Told::default();
+    let tell = told.clone();
     let (say, listening) = channel();
     let cache = builder
         .eviction_listener(move |removal: Removal<u64, u64>| {
             if removal.key == CUE {
-                let cache = own.get().and_then(tidewheel::WeakCache::upgrade);
+                let cache = own.get().and_then(WeakCache::upgrade);
                 say.send(()).expect("the test listens");
                 answer(&cache.expect("it is open"));
             }
-            tell.lock().expect("whole").push(removal.key);
+            tell.tell(removal);
         })
         .build()
         .expect("valid");
@@ -84,47 +85,33 @@ fn together(answer: fn(&Numbers), act: impl FnOnce(&Numbers, &dyn Fn()) + Send +
     assert_eq!(cache.stats().listener_panics, 0);
     while cache.advance(cache.now(), u32::MAX).backlog {}
     let left = cache.stats().inserts - cache.len() as u64;
-    assert_eq!(
-        told.lock().expect("whole").len() as u64,
-        left,
-        "each is told"
-    );
+    assert_eq!(told.count() as u64, left, "each is told");
     cache.validate();
 }
 
+/// The closure writes other keys, or its own alone.
 #[test]
-fn a_listener_and_a_closure_that_writes_another_key_at_a_full_queue_do_not_wait_for_each_other() {
+fn a_listener_and_a_closure_at_a_full_queue_do_not_wait_for_each_other() {
     let writes: fn(&Numbers) = |cache| cache.insert(1, 100);
-    together(writes, |cache, meet| {
-        let updated = cache.update(&1, |old| {
-            meet();
-            cache.insert(2, 20);
-            cache.insert(3, 30);
-            old + 10
+    let updates: fn(&Numbers) = |cache| _ = cache.update(&1, |old| old + 100);
+    for others in [true, false] {
+        together(writes, move |cache, meet| {
+            let updated = cache.update(&1, |old| {
+                meet();
+                (2..4)
+                    .filter(|_| others)
+                    .for_each(|key| cache.insert(key, 10 * key));
+                old + 10
+            });
+            assert_eq!(updated, Some(11));
         });
-        assert_eq!(updated, Some(11));
-    });
-    let updates: fn(&Numbers) = |cache| {
-        cache.update(&1, |old| old + 100);
-    };
+    }
     together(updates, |cache, meet| {
         cache.entry(1).compute(|_| {
             meet();
             assert_eq!(cache.remove(&2), Some(2));
             Compute::Remove
         });
-    });
-}
-
-#[test]
-fn a_listener_and_a_closure_that_only_changes_its_own_key_do_not_wait_for_each_other() {
-    let writes: fn(&Numbers) = |cache| cache.insert(1, 100);
-    together(writes, |cache, meet| {
-        let updated = cache.update(&1, |old| {
-            meet();
-            old + 10
-        });
-        assert_eq!(updated, Some(11));
     });
     together(writes, |cache, meet| {
         let put = cache.entry(1).compute(|_| {
@@ -156,7 +143,7 @@ fn a_listener_and_a_loader_that_writes_another_key_at_a_full_queue_do_not_wait_f
             cache.insert(3, 30);
             71_u64
         });
-        assert_eq!(poll_once(load), Poll::Ready(71));
+        assert_eq!(block_on(load), 71);
     });
 }
 
@@ -185,7 +172,7 @@ fn a_loader_that_closes_its_cache_does_not_wait_for_a_listener_that_waits_for_it
             done.send(loaded).expect("the test waits");
         });
         assert_eq!(heard(&all_done, "the load is over"), 71);
-        until("all are told", || told.lock().expect("whole").len() == 4);
+        until("all are told", || told.count() == 4);
         assert_eq!(cache.len(), 0);
     }
 }
@@ -198,7 +185,7 @@ fn a_listener_that_closes_its_cache_from_a_writers_thread_does_not_wait_for_the_
     for _ in 0..20 {
         let (say, closed) = channel::<()>();
         let say = Mutex::new(Some(say));
-        let slot: Arc<OnceLock<tidewheel::WeakCache<u64, u64>>> = Arc::default();
+        let slot: Arc<OnceLock<WeakCache<u64, u64>>> = Arc::default();
         let own = Arc::clone(&slot);
         let cache: Numbers = Cache::builder()
             .max_capacity(1)
@@ -209,7 +196,7 @@ fn a_listener_that_closes_its_cache_from_a_writers_thread_does_not_wait_for_the_
                 if thread::current().name() == Some("closing-events") {
                     return;
                 }
-                let cache = own.get().and_then(tidewheel::WeakCache::upgrade);
+                let cache = own.get().and_then(WeakCache::upgrade);
                 let cache = cache.expect("it is open");
                 if let Some(say) = say.lock().expect("whole").take() {
                     for key in 0..5 {
@@ -268,7 +255,7 @@ fn a_writer_that_nobody_can_be_waiting_for_waits_at_a_full_queue() {
     assert_eq!(remover.join().expect("no panic"), Some(CUE));
     let waited = updater.join().expect("no panic");
     assert!(waited, "once out of its closure, it waits like anybody");
-    assert_eq!(told.lock().expect("whole").len(), 12);
+    assert_eq!(told.count(), 12);
 }
 
 /// The driver could not deliver, because a writer was delivering. That writer had passed the
@@ -278,19 +265,19 @@ fn an_event_behind_a_writer_that_delivers_wakes_the_task_that_drives() {
     let (go, gone) = channel::<()>();
     let gone = Mutex::new(gone);
     let (say, listening) = channel::<u64>();
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let tell = Arc::clone(&told);
+    let told = Told::default();
+    let tell = told.clone();
     let held = AtomicBool::new(false);
     let cache: Numbers = full_at(3)
         .driver(Driver::Task)
         .shards(2)
         .eviction_listener(move |removal: Removal<u64, u64>| {
-            let third = tell.lock().expect("whole").len() == 2;
+            let third = tell.count() == 2;
             if third && !held.swap(true, SeqCst) {
                 say.send(removal.key).expect("the test listens");
                 heard(&gone.lock().expect("whole"), "the test goes on");
             }
-            tell.lock().expect("whole").push(removal.key);
+            tell.tell(removal);
         })
         .build()
         .expect("valid");
@@ -301,7 +288,7 @@ fn an_event_behind_a_writer_that_delivers_wakes_the_task_that_drives() {
     let in_order: Vec<u64> = cache.keys().collect();
     let (first, second, last) = (in_order[0], in_order[1], in_order[99]);
     let behind = in_order[2];
-    let alarm = Arc::new(Count::default());
+    let alarm = Alarm::new();
     let waker = Waker::from(Arc::clone(&alarm));
     let mut drive = pin!(cache.drive(|_| std::future::pending()));
     let mut context = Context::from_waker(&waker);
@@ -320,29 +307,15 @@ fn an_event_behind_a_writer_that_delivers_wakes_the_task_that_drives() {
     // woken.
     cache.remove(&behind);
     assert!(drive.as_mut().poll(&mut context).is_pending());
-    let woken = alarm.0.load(SeqCst);
+    let woken = alarm.woken.load(SeqCst);
     go.send(()).expect("the listener waits");
     writer.join().expect("no panic");
-    if told.lock().expect("whole").len() < 4 {
-        assert!(alarm.0.load(SeqCst) > woken, "nobody wakes the driver");
+    if told.count() < 4 {
+        assert!(alarm.woken.load(SeqCst) > woken, "nobody wakes the driver");
         assert!(drive.as_mut().poll(&mut context).is_pending());
     }
-    assert_eq!(*told.lock().expect("whole"), [first, second, last, behind]);
+    assert_eq!(told.keys(), [first, second, last, behind]);
     cache.close();
-}
-
-/// Counts wakes.
-#[derive(Debug, Default)]
-struct Count(AtomicUsize);
-
-impl Wake for Count {
-    fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, SeqCst);
-    }
-}
-
-fn poll_once<F: Future>(future: F) -> Poll<F::Output> {
-    pin!(future).poll(&mut Context::from_waker(Waker::noop()))
 }
 
 /// A cache that notes which threads call its listener.
@@ -377,18 +350,6 @@ fn a_manual_cache_calls_its_listener_from_advance_and_from_whoever_fills_the_que
     assert_eq!(names.try_iter().count(), 2, "the queue was full");
     cache.insert(1, 1);
     cache.close();
-    assert_eq!(names.try_recv(), Ok(own_name()));
-}
-
-#[test]
-fn a_task_calls_the_listener_where_it_is_polled() {
-    let (cache, names) = watched(full_at(2).driver(Driver::Task));
-    cache.insert(1, 1);
-    cache.remove(&1);
-    let mut drive = pin!(cache.drive(|_| std::future::pending()));
-    assert!(names.try_recv().is_err(), "nobody has polled");
-    let mut context = Context::from_waker(Waker::noop());
-    assert!(drive.as_mut().poll(&mut context).is_pending());
     assert_eq!(names.try_recv(), Ok(own_name()));
 }
 

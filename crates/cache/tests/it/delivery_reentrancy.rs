@@ -13,11 +13,9 @@ use std::time::Duration;
 
 use tidewheel::{Builder, Cache, Driver, Removal, WeakCache};
 
-use crate::loading::{full_at, heard};
+use crate::loading::{Told, full_at, heard};
 
 type Numbers = Cache<u64, u64>;
-
-type Told = Arc<Mutex<Vec<u64>>>;
 
 /// A cache of a few entries whose listener notes whom it was told of, after `first`.
 fn told_by(
@@ -25,11 +23,11 @@ fn told_by(
     first: impl Fn(&Removal<u64, u64>) + Send + Sync + 'static,
 ) -> (Numbers, Told) {
     let told = Told::default();
-    let tell = Arc::clone(&told);
+    let tell = told.clone();
     let cache = builder
         .eviction_listener(move |removal: Removal<u64, u64>| {
             first(&removal);
-            tell.lock().expect("whole").push(removal.key);
+            tell.tell(removal);
         })
         .build()
         .expect("valid");
@@ -37,10 +35,6 @@ fn told_by(
         cache.insert(key, key);
     }
     (cache, told)
-}
-
-fn told(to: &Told) -> Vec<u64> {
-    to.lock().expect("whole").clone()
 }
 
 /// Runs `act` on a thread of its own; fails if that never ends.
@@ -52,40 +46,6 @@ fn ends(what: &str, act: impl FnOnce() + Send + 'static) {
     });
     heard(&over, what);
     thread.join().expect("no panic");
-}
-
-/// The thread held a shard of the first cache and waited for the listener of the second. That
-/// listener waited for the shard.
-#[test]
-fn a_read_that_writes_another_cache_and_that_ones_listener_do_not_wait_for_each_other() {
-    ends("reader and listener are done", || {
-        let read: Numbers = full_at(1).shards(1).build().expect("valid");
-        read.insert(1, 1);
-        let (say, listening) = channel();
-        let (enter, entered) = channel::<()>();
-        let entered = Mutex::new(entered);
-        let target = read.clone();
-        let (written, told_of) = told_by(full_at(1), move |removal| {
-            if removal.key == 5 {
-                say.send(()).expect("the test listens");
-                heard(&entered.lock().expect("whole"), "the read has begun");
-                target.insert(2, 2);
-            }
-        });
-        let remover = written.clone();
-        let remover = thread::spawn(move || remover.remove(&5));
-        heard(&listening, "the listener is called");
-        let seen = read.view(&1, |value| {
-            enter.send(()).expect("the listener waits");
-            // The queue is full.
-            written.remove(&6);
-            *value
-        });
-        assert_eq!(seen, Some(1));
-        assert_eq!(remover.join().expect("no panic"), Some(5));
-        written.advance(written.now(), u32::MAX);
-        assert_eq!((told(&told_of), read.len()), (vec![5, 6], 2));
-    });
 }
 
 /// The thread called the second cache's listener. The listener used the first cache, which this
@@ -102,10 +62,10 @@ fn a_read_that_writes_another_cache_leaves_that_ones_listener_to_others() {
         written.remove(&7);
         *value
     });
-    assert_eq!((seen, told(&told_of)), (Some(1), vec![]));
+    assert_eq!((seen, told_of.keys()), (Some(1), vec![]));
     written.remove(&8);
     assert_eq!(written.stats().listener_panics, 0);
-    let mut keys = told(&told_of);
+    let mut keys = told_of.keys();
     keys.sort_unstable();
     assert_eq!(keys, [5, 6, 7, 8], "the next one helps");
 }
@@ -128,10 +88,10 @@ fn a_task_that_is_polled_from_within_a_loader_or_a_listener_leaves_them_the_thre
             }
             71_u64
         });
-        assert_eq!((loaded, told(&told_of)), (71, vec![]));
+        assert_eq!((loaded, told_of.keys()), (71, vec![]));
         assert!(slept.get() <= Duration::from_millis(1), "it looks again");
         assert!(drive.as_mut().poll(&mut context).is_pending());
-        assert_eq!(told(&told_of), [5]);
+        assert_eq!(told_of.keys(), [5]);
     });
     ends("the listener is done", || {
         let slot: Arc<OnceLock<WeakCache<u64, u64>>> = Arc::default();
@@ -149,7 +109,7 @@ fn a_task_that_is_polled_from_within_a_loader_or_a_listener_leaves_them_the_thre
         cache.remove(&5);
         cache.advance(cache.now(), u32::MAX);
         cache.advance(cache.now(), u32::MAX);
-        assert_eq!(told(&told_of), [5, 6]);
+        assert_eq!(told_of.keys(), [5, 6]);
     });
 }
 
@@ -182,7 +142,7 @@ fn a_loader_or_closure_that_closes_its_cache_and_panics_leaves_no_event_untold()
     for attempt in attempts {
         let (cache, told_of) = told_by(full_at(1), |_| {});
         assert!(catch_unwind(AssertUnwindSafe(|| attempt(&cache))).is_err());
-        assert_eq!(told(&told_of).len(), 10);
+        assert_eq!(told_of.keys().len(), 10);
     }
 }
 
@@ -223,6 +183,6 @@ fn who_begins_a_load_waits_for_no_listener() {
         assert_eq!(loaded, 71);
         assert_eq!(first.join().expect("no panic"), Some(5));
         assert_eq!(second.join().expect("no panic"), Some(6));
-        assert_eq!(told(&told_of), [5, 6]);
+        assert_eq!(told_of.keys(), [5, 6]);
     });
 }

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tidewheel::{Cache, Condition, Driver, ManualClock, Removal, RemovalCause};
+use tidewheel::{Condition, ManualClock, Removal, RemovalCause};
+
+use crate::loading::by_hand;
 
 const CAPACITY: u32 = 1000;
 const FIRST_NEW: u32 = 10_000;
@@ -21,12 +23,9 @@ fn left_when_half_is_due(moved: u64) -> BTreeMap<(&'static str, String), u32> {
     let clock = ManualClock::new();
     let left = Arc::new(Mutex::new(BTreeMap::new()));
     let heard = Arc::clone(&left);
-    let cache = Cache::builder()
+    let cache = by_hand(&clock)
         .max_capacity(CAPACITY.into())
-        .no_default_ttl()
         .shards(1)
-        .clock(clock.clone())
-        .driver(Driver::Manual)
         .eviction_listener(move |removal: Removal<u32, u32>| {
             let who = match removal.key {
                 FIRST_NEW.. => "new",
@@ -84,12 +83,9 @@ fn a_victim_that_is_past_its_deadline_is_announced_as_expired() {
         let clock = ManualClock::new();
         let causes = Arc::new(Mutex::new(Vec::new()));
         let heard = Arc::clone(&causes);
-        let cache = Cache::builder()
+        let cache = by_hand(&clock)
             .max_capacity(1)
-            .no_default_ttl()
             .shards(1)
-            .clock(clock.clone())
-            .driver(Driver::Manual)
             .eviction_listener(move |removal: Removal<u32, u32>| {
                 if removal.key == 1 {
                     heard.lock().expect("unpoisoned").push(removal.cause);

@@ -1,18 +1,15 @@
 //! Times to live, and the events that tell of their ends.
 
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tidewheel::{Cache, Driver, Lifetime, ManualClock, RemovalCause, Ttl};
+use tidewheel::{Lifetime, ManualClock, Ttl};
 
-const MS: Duration = Duration::from_millis(1);
+use crate::loading::{MS, by_hand};
 
 fn manual(clock: &ManualClock) -> tidewheel::Builder<u64, u64> {
-    Cache::builder()
+    by_hand(clock)
         .max_capacity(1000)
         .time_to_live(Duration::from_secs(1))
-        .clock(clock.clone())
-        .driver(Driver::Manual)
 }
 
 #[test]
@@ -31,68 +28,6 @@ fn a_time_to_live_may_have_begun_before_the_entry_is_stored() {
     assert_eq!(cache.ttl(&3), Ttl::Left(5 * MS), "not from a time to come");
     clock.advance(10 * MS);
     assert_eq!(cache.get(&1), None);
-    cache.validate();
-}
-
-#[test]
-fn the_thread_removes_entries_though_nobody_calls() {
-    let gone = Arc::new(Mutex::new(Vec::new()));
-    let seen = Arc::clone(&gone);
-    let cache: Cache<u64, u64> = Cache::builder()
-        .unbounded()
-        .no_default_ttl()
-        .eviction_listener(move |removal| {
-            seen.lock()
-                .expect("unpoisoned")
-                .push((removal.key, removal.cause, removal.lateness));
-        })
-        .build()
-        .expect("valid");
-    for key in 0..1000 {
-        cache.insert_with_ttl(key, key, Duration::from_millis(20 + key % 50));
-    }
-    for _ in 0..500 {
-        if cache.is_empty() && gone.lock().expect("unpoisoned").len() == 1000 {
-            break;
-        }
-        std::thread::sleep(10 * MS);
-    }
-    assert_eq!(cache.len(), 0);
-    let gone = gone.lock().expect("unpoisoned");
-    assert_eq!(gone.len(), 1000);
-    assert!(
-        gone.iter()
-            .all(|(_, cause, _)| *cause == RemovalCause::Expired)
-    );
-    cache.close();
-}
-
-#[test]
-fn capacity_is_kept_and_events_tell_why() {
-    let clock = ManualClock::new();
-    let events = Arc::new(Mutex::new(Vec::new()));
-    let seen = Arc::clone(&events);
-    let cache: Cache<u64, u64> = manual(&clock)
-        .max_capacity(10)
-        .eviction_listener(move |removal| {
-            seen.lock()
-                .expect("unpoisoned")
-                .push((removal.key, removal.cause));
-        })
-        .build()
-        .expect("valid");
-    for key in 0..20 {
-        cache.insert(key, key);
-        assert!(cache.len() <= 10);
-    }
-    cache.insert(19, 1);
-    cache.invalidate(&19);
-    cache.advance(cache.now(), 1000);
-    let events = events.lock().expect("unpoisoned");
-    let count = |cause| events.iter().filter(|(_, c)| *c == cause).count();
-    assert_eq!(count(RemovalCause::Evicted), 10);
-    assert_eq!(count(RemovalCause::Replaced), 1);
-    assert_eq!(count(RemovalCause::Removed), 1);
     cache.validate();
 }
 

@@ -4,9 +4,11 @@ use std::fmt::Debug;
 use std::hash::Hash;
 
 use tidewheel::{
-    Builder, Cache, Compute, DefaultHashBuilder, DefaultHasher, Driver, Entries, Entry,
-    EntryUpdate, Iter, Keys, Loaded, ManualClock, Removal, TaggedEntries, WeakCache,
+    Builder, Cache, Compute, DefaultHashBuilder, DefaultHasher, Entries, Entry, EntryUpdate, Iter,
+    Keys, Loaded, ManualClock, Removal, TaggedEntries, WeakCache,
 };
+
+use crate::loading::by_hand;
 
 /// A user's type: nothing is known of `K` and `V` here.
 struct App<K, V> {
@@ -58,13 +60,7 @@ fn shown<K, V>(app: &App<K, V>) -> String {
 }
 
 fn app() -> App<String, String> {
-    let cache: Cache<String, String> = Cache::builder()
-        .unbounded()
-        .no_default_ttl()
-        .clock(ManualClock::new())
-        .driver(Driver::Manual)
-        .build()
-        .expect("builds");
+    let cache: Cache<String, String> = by_hand(&ManualClock::new()).build().expect("builds");
     let weak = cache.downgrade();
     App { cache, weak }
 }

@@ -1,33 +1,18 @@
 //! The compiler infers the type of a loader's value: it is the cache's, so nothing has to be
 //! annotated.
 
-use std::future::Future;
-use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use tidewheel::{Cache, Driver, Lifetime, Loaded, ManualClock, Ttl};
+use tidewheel::{Cache, Lifetime, Loaded, ManualClock, Ttl};
 
-/// These futures never wait: they are ready when they are polled first.
-fn block_on<T>(future: impl Future<Output = T>) -> T {
-    let polled = pin!(future).poll(&mut Context::from_waker(Waker::noop()));
-    match polled {
-        Poll::Ready(value) => value,
-        Poll::Pending => panic!("nobody else loads"),
-    }
-}
+use crate::loading::by_hand;
+use crate::manual_poll::block_on;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
 fn cache<V: Send + Sync + 'static>() -> Cache<u32, V> {
-    Cache::builder()
-        .unbounded()
-        .no_default_ttl()
-        .clock(ManualClock::new())
-        .driver(Driver::Manual)
-        .build()
-        .expect("builds")
+    by_hand(&ManualClock::new()).build().expect("builds")
 }
 
 /// As in every port from moka: the value is made by `into`, by `collect`, by a coercion.

@@ -48,43 +48,6 @@ fn a_value_that_does_not_match_is_never_removed_though_writers_are_busy() {
     cache.validate();
 }
 
-/// A step that another thread disturbed was repeated over a shorter range than the first time. The
-/// walk then went on behind the longer range, and the entries between the two ends stayed.
-#[test]
-fn what_matched_before_the_call_and_stayed_is_gone_though_others_come_and_go() {
-    const STAYING: u64 = 100;
-    let cache: Cache<u64, u64> = Cache::builder()
-        .max_capacity(100_000)
-        .no_default_ttl()
-        .shards(1)
-        .build()
-        .expect("valid");
-    let over = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        for others in [STAYING, 2 * STAYING, 3 * STAYING] {
-            let (cache, over) = (&cache, &over);
-            scope.spawn(move || {
-                // Their values match nothing.
-                while !over.load(Relaxed) {
-                    (others..others + STAYING).for_each(|key| cache.insert(key, 0));
-                    (others..others + STAYING).for_each(|key| assert!(cache.invalidate(&key)));
-                }
-            });
-        }
-        for round in 0..500 {
-            (0..STAYING).for_each(|key| cache.insert(key, 1));
-            let removed = cache.invalidate_if(|_, value| *value == 1);
-            let left = (0..STAYING).filter(|key| cache.contains_key(key)).count();
-            if left > 0 || removed != STAYING {
-                over.store(true, Relaxed);
-                panic!("round {round}: {left} of {STAYING} were passed over, {removed} removed");
-            }
-        }
-        over.store(true, Relaxed);
-    });
-    cache.validate();
-}
-
 #[test]
 fn an_update_in_progress_is_waited_for_and_its_value_judged() {
     let cache: Cache<u64, u64> = Cache::builder()

@@ -3,16 +3,12 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use tidewheel::{Builder, Cache, Driver, Lifetime, ManualClock, Ttl};
+use tidewheel::{Builder, Lifetime, ManualClock, Ttl};
 
-const MS: Duration = Duration::from_millis(1);
+use crate::loading::{MS, by_hand};
 
 fn manual(clock: &ManualClock) -> Builder<u64, u64> {
-    Cache::builder()
-        .unbounded()
-        .no_default_ttl()
-        .clock(clock.clone())
-        .driver(Driver::Manual)
+    by_hand(clock)
 }
 
 #[test]

@@ -4,91 +4,33 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-use tidewheel::{Cache, Driver, ManualClock, RemovalCause};
+use tidewheel::{Cache, ManualClock, RemovalCause};
 
-use crate::loading::until;
-
-/// Threads of this process whose names begin so.
-#[cfg(target_os = "linux")]
-fn threads(name: &str) -> usize {
-    let tasks = std::fs::read_dir("/proc/self/task").expect("procfs");
-    let names = tasks.filter_map(|task| {
-        let path = task.ok()?.path().join("comm");
-        std::fs::read_to_string(path).ok()
-    });
-    names.filter(|comm| comm.starts_with(name)).count()
-}
-
-/// A thread that was joined may stay listed for a moment.
-#[cfg(target_os = "linux")]
-fn threads_end(name: &str) {
-    until("the threads end", || threads(name) == 0);
-}
-
-fn listened(name: &str) -> (Cache<u32, Arc<u32>>, Arc<AtomicU64>) {
-    let told = Arc::new(AtomicU64::new(0));
-    let count = Arc::clone(&told);
-    let cache = Cache::builder()
-        .max_capacity(10_000)
-        .no_default_ttl()
-        .name(name)
-        .eviction_listener(move |_| {
-            count.fetch_add(1, SeqCst);
-        })
-        .build()
-        .expect("valid");
-    (cache, told)
-}
-
-#[test]
-#[cfg(target_os = "linux")]
-fn threads_are_gone_after_the_last_handle_and_not_before() {
-    let (cache, told) = listened("lk-drop");
-    let other = cache.clone();
-    cache.insert(1, Arc::new(1));
-    until("threads have their names", || threads("lk-drop") == 2);
-    drop(cache);
-    assert_eq!(threads("lk-drop"), 2);
-    assert!(other.get(&1).is_some());
-    drop(other);
-    threads_end("lk-drop");
-    assert_eq!(told.load(SeqCst), 1);
-}
+use crate::loading::{Told, by_hand, until};
 
 /// A thread that delivers events of one cache may close another cache. The events of the closed one
 /// were dropped.
 #[test]
 fn a_listener_may_close_another_cache_whose_listener_hears_everything() {
     let clock = ManualClock::new();
-    let heard = Arc::new(AtomicU64::new(0));
-    let count = Arc::clone(&heard);
-    let inner: Cache<u32, u32> = Cache::builder()
-        .unbounded()
-        .no_default_ttl()
+    let heard = Told::default();
+    let inner: Cache<u32, u32> = by_hand(&clock)
         .shards(4)
-        .clock(clock.clone())
-        .driver(Driver::Manual)
-        .eviction_listener(move |_| {
-            count.fetch_add(1, SeqCst);
-        })
+        .eviction_listener(heard.ear())
         .build()
         .expect("valid");
     for key in 0..100 {
         inner.insert(key, key);
     }
     let slot = Mutex::new(Some(inner));
-    let outer: Cache<u32, u32> = Cache::builder()
-        .unbounded()
-        .no_default_ttl()
-        .clock(clock.clone())
-        .driver(Driver::Manual)
+    let outer: Cache<u32, u32> = by_hand(&clock)
         .eviction_listener(move |_| drop(slot.lock().expect("unpoisoned").take()))
         .build()
         .expect("valid");
     outer.insert(1, 1);
     outer.invalidate(&1);
     outer.advance(outer.now(), u32::MAX);
-    assert_eq!(heard.load(SeqCst), 100);
+    assert_eq!(heard.count(), 100);
 }
 
 #[test]
@@ -134,11 +76,8 @@ fn every_value_and_the_cache_itself_are_dropped() {
 fn a_listener_with_a_weak_handle_does_not_keep_its_cache_open() {
     let slot: Arc<Mutex<Option<tidewheel::WeakCache<u32, u32>>>> = Arc::default();
     let heard = Arc::new(AtomicU64::new(0));
-    let cache: Cache<u32, u32> = Cache::builder()
+    let cache: Cache<u32, u32> = by_hand(&ManualClock::new())
         .max_capacity(10)
-        .no_default_ttl()
-        .driver(Driver::Manual)
-        .clock(ManualClock::new())
         .eviction_listener({
             let (slot, heard) = (Arc::clone(&slot), Arc::clone(&heard));
             move |removal| {

@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use tidewheel::{Cache, Driver, ManualClock, Stats};
 
+use crate::loading::MS;
+
 const EXPECTED_PER_SECOND: u64 = 20_000;
 const LOAD_PER_SECOND: u64 = 10 * EXPECTED_PER_SECOND;
-const MS: Duration = Duration::from_millis(1);
-
 /// Room for half of what is alive at a time under the load: evictions and expirations both happen.
 const CAPACITY: u64 = 50_000;
 

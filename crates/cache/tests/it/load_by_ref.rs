@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::task::Poll;
 
-use tidewheel::{Cache, Compute, Driver, Loaded, ManualClock, Outcome};
+use tidewheel::{Cache, Compute, Loaded, ManualClock, Outcome};
 
-use crate::loading::{MS, unreached};
+use crate::loading::{MS, by_hand, unreached};
 use crate::manual_poll::{Alarm, block_on, flagged, poll};
 
 /// The borrowed form of keys; counts the keys that are made from it.
@@ -42,12 +42,10 @@ fn made() -> usize {
 }
 
 fn cache() -> Cache<Key, u64> {
-    Cache::builder()
+    by_hand(&ManualClock::new())
         .max_capacity(1000)
         .time_to_live(100 * MS)
         .negative_ttl(10 * MS)
-        .clock(ManualClock::new())
-        .driver(Driver::Manual)
         .build()
         .expect("valid")
 }
@@ -59,44 +57,18 @@ fn a_hit_by_reference_makes_no_key() {
     assert_eq!(cache.fetch_by_ref(&name).load(|| 7).value, 7);
     assert_eq!(made(), 1);
 
-    assert_eq!(cache.fetch_by_ref(&name).load(unreached).value, 7);
+    let ask = || cache.fetch_by_ref(&name);
     let fails = || Err::<u64, _>("unreached");
-    assert_eq!(cache.fetch_by_ref(&name).try_load(fails).value, Ok(7));
-    assert_eq!(
-        cache.fetch_by_ref(&name).optionally_load(|| None).value,
-        Some(7)
-    );
-    block_on(async {
-        assert_eq!(
-            cache
-                .fetch_by_ref(&name)
-                .load_async(async { 8 })
-                .await
-                .value,
-            7
-        );
-        let fails = ready(Err::<u64, _>("unreached"));
-        assert_eq!(
-            cache.fetch_by_ref(&name).try_load_async(fails).await.value,
-            Ok(7)
-        );
-        let none = ready(None);
-        assert_eq!(
-            cache
-                .fetch_by_ref(&name)
-                .optionally_load_async(none)
-                .await
-                .value,
-            Some(7)
-        );
-        let with = ready(Loaded::from(8));
-        assert_eq!(
-            cache.fetch_by_ref(&name).load_with_async(with).await.value,
-            7
-        );
-    });
-    let with = cache.fetch_by_ref(&name).load_with(|| Loaded::from(8));
-    assert_eq!((with.value, with.outcome), (7, Outcome::Hit));
+    assert_eq!(ask().load(unreached).value, 7);
+    assert_eq!(ask().try_load(fails).value, Ok(7));
+    assert_eq!(ask().optionally_load(|| None).value, Some(7));
+    assert_eq!(ask().load_with(|| Loaded::from(8)).outcome, Outcome::Hit);
+    assert_eq!(block_on(ask().load_async(ready(8))).value, 7);
+    assert_eq!(block_on(ask().try_load_async(ready(fails()))).value, Ok(7));
+    let none = ask().optionally_load_async(ready(None));
+    assert_eq!(block_on(none).value, Some(7));
+    let with = ask().load_with_async(ready(Loaded::from(8)));
+    assert_eq!(block_on(with).value, 7);
     assert_eq!(cache.entry_by_ref(&name).or_insert(8), 7);
     assert_eq!(cache.entry_by_ref(&name).or_insert_with(unreached), 7);
     assert_eq!(made(), 0);
@@ -105,28 +77,12 @@ fn a_hit_by_reference_makes_no_key() {
 #[test]
 fn what_is_remembered_is_answered_without_a_key() {
     let cache = cache();
-    let (failing, absent) = (Name(1), Name(2));
-    let fails = || {
-        cache
-            .fetch_by_ref(&failing)
-            .try_load(|| Err::<u64, _>("down"))
-            .value
-    };
-    assert_eq!(*fails().expect_err("fails"), "down");
-    assert_eq!(
-        cache.fetch_by_ref(&absent).optionally_load(|| None).value,
-        None
-    );
+    let fails = || cache.fetch_by_ref(&Name(1)).try_load(|| Err("down")).value;
+    let absent = |value| cache.fetch_by_ref(&Name(2)).optionally_load(|| value).value;
+    assert_eq!((*fails().expect_err("fails"), absent(None)), ("down", None));
     assert_eq!(made(), 2);
     assert_eq!(*fails().expect_err("remembered"), "down");
-    assert_eq!(
-        cache
-            .fetch_by_ref(&absent)
-            .optionally_load(|| Some(1))
-            .value,
-        None
-    );
-    assert_eq!(made(), 0);
+    assert_eq!((absent(Some(1)), made()), (None, 0));
 }
 
 #[test]
@@ -161,36 +117,25 @@ fn owned_and_borrowed_keys_share_one_load() {
     assert!(poll(leader.as_mut(), &alarm).is_pending());
     assert!(poll(follower.as_mut(), &alarm).is_pending());
     go.store(true, SeqCst);
-    let Poll::Ready(led) = poll(leader.as_mut(), &alarm) else {
-        panic!("it has loaded");
-    };
-    assert_eq!((led.value, led.outcome), (7, Outcome::Loaded));
-    let Poll::Ready(found) = poll(follower.as_mut(), &alarm) else {
-        panic!("the value is there");
-    };
-    assert_eq!((found.value, found.outcome), (7, Outcome::Joined));
+    for (future, outcome) in [
+        (poll(leader.as_mut(), &alarm), Outcome::Loaded),
+        (poll(follower.as_mut(), &alarm), Outcome::Joined),
+    ] {
+        let Poll::Ready(found) = future else {
+            panic!("it is loaded");
+        };
+        assert_eq!((found.value, found.outcome), (7, outcome));
+    }
     assert_eq!(cache.stats().loads, 1);
 }
 
 /// A slice, a path, a string: what has an owned form is asked by its borrowed one.
 #[test]
 fn unsized_keys_are_borrowed() {
-    let cache: Cache<Arc<str>, u64> = Cache::builder()
-        .unbounded()
-        .no_default_ttl()
-        .driver(Driver::Manual)
-        .clock(ManualClock::new())
-        .build()
-        .expect("valid");
+    let cache: Cache<Arc<str>, u64> = by_hand(&ManualClock::new()).build().expect("valid");
     let key: Arc<str> = "tea".into();
     assert_eq!(cache.fetch_by_ref(&key).load(|| 1).value, 1);
-    let cache: Cache<Vec<u8>, u64> = Cache::builder()
-        .unbounded()
-        .no_default_ttl()
-        .driver(Driver::Manual)
-        .clock(ManualClock::new())
-        .build()
-        .expect("valid");
+    let cache: Cache<Vec<u8>, u64> = by_hand(&ManualClock::new()).build().expect("valid");
     assert_eq!(cache.fetch_by_ref(&b"tea"[..]).load(|| 1).value, 1);
     assert_eq!(
         cache

@@ -1,13 +1,29 @@
 //! What several files of tests begin with: caches on a clock moved by hand, loaders that fail or
 //! must not run, waits for other threads.
 
-use std::sync::mpsc;
+use std::hash::Hash;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::Duration;
 
-use tidewheel::{Builder, Cache, Driver, ManualClock, OnFull};
+use tidewheel::{Builder, Cache, Clock, Driver, ManualClock, OnFull, Removal, RemovalCause};
 
 /// The clock's tick.
 pub(crate) const MS: Duration = Duration::from_millis(1);
+
+/// Options of a cache without a bound and without a time to live, which a test drives.
+pub(crate) fn by_hand<K, V>(clock: &(impl Clock + Clone)) -> Builder<K, V>
+where
+    K: Hash + Eq + Send + Sync + 'static,
+    V: Send + Sync + 'static,
+{
+    Cache::builder()
+        .unbounded()
+        .no_default_ttl()
+        .clock(clock.clone())
+        .driver(Driver::Manual)
+}
 
 /// Options of a small cache whose entries live for 100 ms.
 pub(crate) fn manual(clock: &ManualClock) -> Builder<u64, u64> {
@@ -18,10 +34,10 @@ pub(crate) fn manual(clock: &ManualClock) -> Builder<u64, u64> {
         .driver(Driver::Manual)
 }
 
-/// Waits until a condition holds, at most ten seconds.
+/// Waits until a condition holds, at most twenty seconds.
 pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let (_alive, never) = mpsc::channel::<()>();
-    for _ in 0..10_000 {
+    for _ in 0..20_000 {
         if holds() {
             return;
         }
@@ -40,6 +56,24 @@ pub(crate) fn heard<T>(from: &mpsc::Receiver<T>, what: &str) -> T {
     }
 }
 
+/// Runs a test on a thread of its own; a panic if it does not end.
+#[cfg(not(target_family = "wasm"))]
+pub(crate) fn in_time(what: &str, test: impl FnOnce() + Send + 'static) {
+    let (done, all_done) = mpsc::channel();
+    let tested = thread::spawn(move || {
+        test();
+        let _ = done.send(());
+    });
+    match all_done.recv_timeout(Duration::from_secs(30)) {
+        Err(RecvTimeoutError::Timeout) => panic!("waited in vain until {what}"),
+        _ => {
+            if let Err(panic) = tested.join() {
+                std::panic::resume_unwind(panic);
+            }
+        }
+    }
+}
+
 /// A cache whose writers wait while `limit` events are in the listener's queue.
 pub(crate) fn full_at(limit: usize) -> Builder<u64, u64> {
     Cache::builder()
@@ -48,6 +82,49 @@ pub(crate) fn full_at(limit: usize) -> Builder<u64, u64> {
         .clock(ManualClock::new())
         .driver(Driver::Manual)
         .listener_queue(limit, OnFull::Wait)
+}
+
+/// What a listener was told: keys, values and causes.
+#[derive(Clone, Debug)]
+pub(crate) struct Told<K = u64, V = u64>(Arc<Mutex<Vec<(K, V, RemovalCause)>>>);
+
+impl<K, V> Default for Told<K, V> {
+    fn default() -> Self {
+        Self(Arc::default())
+    }
+}
+
+impl<K: Clone + Ord + Send + 'static, V: Clone + Send + 'static> Told<K, V> {
+    pub(crate) fn tell(&self, removal: Removal<K, V>) {
+        let event = (removal.key, removal.value, removal.cause);
+        self.0.lock().expect("whole").push(event);
+    }
+
+    /// A listener that notes what it is told.
+    pub(crate) fn ear(&self) -> impl Fn(Removal<K, V>) + Send + Sync + 'static + use<K, V> {
+        let own = self.clone();
+        move |removal| own.tell(removal)
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.0.lock().expect("whole").len()
+    }
+
+    /// In the order in which they were told.
+    pub(crate) fn events(&self) -> Vec<(K, V, RemovalCause)> {
+        self.0.lock().expect("whole").clone()
+    }
+
+    pub(crate) fn keys(&self) -> Vec<K> {
+        self.events().into_iter().map(|(key, ..)| key).collect()
+    }
+
+    /// By their keys.
+    pub(crate) fn sorted(&self) -> Vec<(K, V, RemovalCause)> {
+        let mut events = self.events();
+        events.sort_by(|one, other| one.0.cmp(&other.0));
+        events
+    }
 }
 
 /// A loader for what is there already.

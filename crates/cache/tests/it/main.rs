@@ -9,14 +9,14 @@ mod accounts;
 mod async_listener;
 mod bulk;
 mod capacity;
-mod cas;
 mod clocks;
 mod computed;
 mod conveniences;
 mod delivery;
 mod delivery_reentrancy;
+mod drives;
 mod due_first;
-#[cfg(not(target_family = "wasm"))]
+#[cfg(all(feature = "system", not(target_family = "wasm")))]
 mod endings;
 mod entry;
 mod expiry;
@@ -44,13 +44,13 @@ mod panic_injection;
 mod programs;
 #[cfg(feature = "bytemuck")]
 mod read_by_copy;
-#[cfg(not(target_family = "wasm"))]
+#[cfg(all(feature = "system", not(target_family = "wasm")))]
 mod refreshes;
 mod refused;
 mod revalidation;
 #[cfg(all(feature = "system", not(target_family = "wasm")))]
 mod runtimes;
-#[cfg(not(target_family = "wasm"))]
+#[cfg(all(feature = "system", not(target_family = "wasm")))]
 mod shared_driver;
 #[cfg(feature = "serde")]
 mod snapshot;
@@ -59,8 +59,4 @@ mod support;
 mod tags;
 mod turns;
 mod twelve_bugs;
-#[cfg(not(target_family = "wasm"))]
-mod two_drivers;
 mod user_code;
-#[cfg(not(target_family = "wasm"))]
-mod with_timeout;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, SystemTime};
 
-use tidewheel::{Cache, Clock, Driver, Lifetime, ManualClock};
+use tidewheel::{Cache, Clock, Lifetime, ManualClock};
 
-use crate::loading::{MS, manual};
+use crate::loading::{MS, by_hand, manual};
 
 /// More than are looked for ahead of their turn.
 const MANY: u64 = 100;
@@ -90,12 +90,9 @@ impl Clock for Counting {
 /// One shard: the others may have no deadline at all.
 fn counted() -> (Cache<u64, u64>, impl Fn() -> u64) {
     let clock = Counting::default();
-    let cache = Cache::builder()
+    let cache = by_hand(&clock)
         .max_capacity(MANY)
-        .no_default_ttl()
         .shards(1)
-        .clock(clock.clone())
-        .driver(Driver::Manual)
         .build()
         .expect("valid");
     (cache, move || clock.0.swap(0, Relaxed))

@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, SystemTime};
 
 use proptest::prelude::*;
-use tidewheel::{Cache, Clock, Condition, Driver, Lifetime, Ttl};
+use tidewheel::{Cache, Clock, Condition, Lifetime, Ttl};
 
-use crate::loading::MS;
+use crate::loading::{MS, by_hand};
 
 const KEYS: u64 = 40;
 const TICK: u64 = 1_000_000;
@@ -88,11 +88,7 @@ impl World {
             below,
             above,
         };
-        let cache = Cache::builder()
-            .unbounded()
-            .no_default_ttl()
-            .clock(clock.clone())
-            .driver(Driver::Manual)
+        let cache = by_hand(&clock)
             .hasher(BuildHasherDefault::<Itself>::default())
             .build();
         Self {

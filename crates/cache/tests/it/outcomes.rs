@@ -1,18 +1,14 @@
 //! Loads tell where their answers come from.
 
 use std::future::ready;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::task::Poll;
 use std::thread;
-use std::time::Duration;
 
 use tidewheel::{Fetched, Loaded, ManualClock, Outcome};
 
-use crate::loading::{Failure, MS, manual, unreached, until};
-use crate::manual_poll::{Alarm, block_on, flagged, poll};
-
-const SECOND: Duration = Duration::from_secs(1);
+use crate::loading::{manual, unreached, until};
+use crate::manual_poll::{Alarm, flagged, poll};
 
 fn told<T, E>(fetched: Fetched<T, E>) -> (T, Outcome) {
     (fetched.value, fetched.outcome)
@@ -23,26 +19,6 @@ fn ready_now<T, E>(poll: Poll<Fetched<T, E>>) -> (T, Outcome) {
         Poll::Ready(fetched) => told(fetched),
         Poll::Pending => panic!("pending"),
     }
-}
-
-#[test]
-fn the_methods_of_tasks_tell_the_same() {
-    let cache = manual(&ManualClock::new()).build().expect("valid");
-    block_on(async {
-        assert_eq!(
-            told(cache.fetch(1).load_async(ready(5)).await),
-            (5, Outcome::Loaded)
-        );
-        let failed = cache.fetch(2).try_load_async(ready(Err(Failure(1)))).await;
-        assert_eq!(told(failed), (Err(Arc::new(Failure(1))), Outcome::Loaded));
-        let absent = cache.fetch(2).optionally_load_async(ready(None)).await;
-        assert_eq!(told(absent), (None, Outcome::Loaded));
-        let with = cache
-            .fetch(1)
-            .load_with_async(ready(Ok::<_, Failure>(Loaded::from(6))))
-            .await;
-        assert_eq!(told(with), (Ok(5), Outcome::Hit));
-    });
 }
 
 #[test]
@@ -99,62 +75,6 @@ fn a_private_value_is_for_the_one_alone_who_has_loaded_it() {
     assert_eq!((stats.loads, stats.joined, stats.inserts), (3, 0, 1));
     assert_eq!(told(cache.fetch(1).load(|| 8)), loaded(8));
     assert_eq!(told(cache.fetch(1).load(unreached)), (8, Outcome::Hit));
-}
-
-#[test]
-fn an_old_value_is_stale_while_another_caller_loads_it_again() {
-    let clock = ManualClock::new();
-    let cache = manual(&clock).refresh_after(0.5).build().expect("valid");
-    cache.insert(1, 5);
-    clock.advance(50 * MS);
-    let mut leader = Box::pin(cache.fetch(1).load_async(std::future::pending()));
-    assert!(poll(leader.as_mut(), &Alarm::new()).is_pending());
-    assert_eq!(told(cache.fetch(1).load(unreached)), (5, Outcome::Stale));
-    drop(leader);
-    assert_eq!(told(cache.fetch(1).load(|| 6)), (6, Outcome::Loaded));
-}
-
-/// Nothing told old values in place of errors from those past their soft deadline.
-#[test]
-fn each_outcome_moves_its_counters() {
-    let clock = ManualClock::new();
-    let cache = manual(&clock)
-        .refresh_after(0.5)
-        .stale_on_error(SECOND)
-        .error_backoff(SECOND)
-        .negative_ttl(SECOND)
-        .build()
-        .expect("valid");
-    let counted = || {
-        let stats = cache.stats();
-        let load = (stats.loads, stats.load_errors);
-        let stale = (stats.stale_hits, stats.stale_on_error);
-        ((stats.hits, stats.misses), stale, stats.negative_hits, load)
-    };
-    let ask = |loaded: Result<Option<u64>, Failure>| {
-        let loaded = loaded.map(|value| value.map(Loaded::from));
-        cache.fetch(1).load_with(|| loaded).outcome
-    };
-    let fails = || ask(Err(Failure(1)));
-    assert_eq!(ask(Ok(Some(5))), Outcome::Loaded);
-    assert_eq!(counted(), ((0, 1), (0, 0), 0, (1, 0)));
-    assert_eq!(fails(), Outcome::Hit);
-    assert_eq!(counted(), ((1, 1), (0, 0), 0, (1, 0)));
-    clock.advance(50 * MS);
-    assert_eq!(fails(), Outcome::StaleOnError);
-    assert_eq!(counted(), ((1, 2), (1, 1), 0, (2, 1)));
-    assert_eq!(fails(), Outcome::Stale);
-    assert_eq!(counted(), ((2, 2), (2, 1), 0, (2, 1)));
-    clock.advance(50 * MS);
-    assert_eq!(fails(), Outcome::StaleOnError, "without a load");
-    assert_eq!(counted(), ((2, 3), (3, 2), 0, (2, 1)));
-    cache.invalidate(&1);
-    assert_eq!(ask(Ok(None)), Outcome::Loaded);
-    assert_eq!(fails(), Outcome::Negative);
-    assert_eq!(counted(), ((2, 5), (3, 2), 1, (3, 1)));
-    let line = cache.stats().to_string();
-    let part = "7 lookups, 28.6 % hits, 3 stale, 1 negative, 0 joined; ";
-    assert!(line.contains(part), "{line}");
 }
 
 #[test]

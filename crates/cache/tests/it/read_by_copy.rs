@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytemuck::NoUninit;
 use tidewheel::{Cache, Driver, ManualClock};
 
-const MS: Duration = Duration::from_millis(1);
+use crate::loading::{MS, by_hand};
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, NoUninit)]
 #[repr(C)]
@@ -57,11 +57,8 @@ fn quote(whose: Pair, turn: u64) -> Quote {
 }
 
 fn cache(clock: ManualClock) -> Cache<Pair, Quote> {
-    Cache::builder()
+    by_hand(&clock)
         .max_capacity(64)
-        .no_default_ttl()
-        .clock(clock)
-        .driver(Driver::Manual)
         .read_by_copy()
         .build()
         .expect("valid")
@@ -116,29 +113,10 @@ fn readers_see_whole_values_while_others_write_evict_and_remove() {
 }
 
 #[test]
-fn deadlines_are_exact() {
-    let clock = ManualClock::new();
-    let cache = cache(clock.clone());
-    for (number, ttl) in (0..).zip((1..200).chain([1000, 65_536, 1 << 33])) {
-        let key = pair(number);
-        cache.insert_with_ttl(key, quote(key, ttl), Duration::from_millis(ttl));
-        clock.advance(Duration::from_millis(ttl - 1));
-        assert_eq!(cache.get(&key), Some(quote(key, ttl)), "one tick before");
-        clock.advance(MS);
-        assert_eq!(cache.get(&key), None, "at the deadline of {ttl} ms");
-        assert_eq!(cache.run_due(), 1);
-        assert_eq!(cache.get(&key), None, "where it was");
-    }
-}
-
-#[test]
 fn a_hit_moves_the_end_of_an_entry_that_slides() {
     let clock = ManualClock::new();
-    let cache: Cache<Pair, Quote> = Cache::builder()
-        .unbounded()
+    let cache: Cache<Pair, Quote> = by_hand(&clock)
         .time_to_idle(10 * MS)
-        .clock(clock.clone())
-        .driver(Driver::Manual)
         .read_by_copy()
         .build()
         .expect("valid");

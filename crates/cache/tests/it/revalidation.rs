@@ -2,35 +2,28 @@
 
 use std::future::{pending, ready};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tidewheel::{
     Builder, Cache, Driver, Lifetime, Loaded, ManualClock, Outcome, RemovalCause, Ttl,
 };
 
-use crate::loading::{MS, manual};
+use crate::loading::{MS, Told, by_hand, manual};
 use crate::manual_poll::{Alarm, block_on, poll};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-type Events = Arc<Mutex<Vec<(u64, RemovalCause)>>>;
-
 /// Entries that live for 100 ms, are stale after 50, and are kept for a second in case that the
 /// origin fails.
-fn kept(clock: &ManualClock) -> (Builder<u64, u64>, Events) {
-    let events = Events::default();
-    let told = Arc::clone(&events);
+fn kept(clock: &ManualClock) -> (Builder<u64, u64>, Told) {
+    let told = Told::default();
     let builder = manual(clock)
         .refresh_after(0.5)
         .stale_on_error(SECOND)
-        .eviction_listener(move |removal| {
-            told.lock()
-                .expect("whole")
-                .push((removal.value, removal.cause));
-        });
-    (builder, events)
+        .eviction_listener(told.ear());
+    (builder, told)
 }
 
 fn unchanged(old: Option<u64>) -> Loaded<u64> {
@@ -55,10 +48,7 @@ fn an_unchanged_value_is_a_new_one_where_there_was_none() {
     let many = cache.get_or_load_many([&3], |keys| keys.into_iter().map(|key| (key, say())));
     assert_eq!(many, [Some(7)]);
     cache.run_due();
-    assert_eq!(
-        *events.lock().expect("whole"),
-        [(6, RemovalCause::Replaced)]
-    );
+    assert_eq!(events.events(), [(2, 6, RemovalCause::Replaced)]);
     assert!((1..=3).all(|key| cache.ttl(&key) == left(if key == 1 { 940 } else { 1000 })));
 }
 
@@ -92,7 +82,7 @@ fn an_async_refresher_is_given_the_old_value_which_lives_on() {
         assert!(poll(drive.as_mut(), &Alarm::new()).is_pending());
     }
     assert_eq!((cache.ttl(&1), cache.count_tag("a")), (left(100), 1));
-    assert!(events.lock().expect("whole").is_empty());
+    assert_eq!(events.count(), 0);
     cache.validate();
 }
 
@@ -168,13 +158,11 @@ impl Clone for Copied {
 fn a_clone_that_panics_for_a_refresher_ends_the_refresh_alone() {
     let clock = ManualClock::new();
     let armed = Arc::new(AtomicBool::new(false));
-    let cache: Cache<u64, Copied> = Cache::builder()
+    let cache: Cache<u64, Copied> = by_hand(&clock)
         .max_capacity(10)
         .time_to_live(100 * MS)
         .refresh_after(0.5)
         .refresh_with_old(|_, old| Loaded::unchanged(old, Lifetime::configured()))
-        .clock(clock.clone())
-        .driver(Driver::Manual)
         .build()
         .expect("valid");
     cache.insert(1, Copied(Arc::clone(&armed)));

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use tidewheel::{Builder, Cache, Driver, SharedDriver};
 
-use crate::with_timeout::{MS, in_time};
+use crate::loading::{MS, in_time};
+use crate::manual_poll::{block_on, sleep};
 
 type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
 type Spawn = fn(Pin<Box<dyn Future<Output = ()> + Send>>);
@@ -136,9 +137,9 @@ fn on_smol() {
 #[test]
 fn on_no_runtime() {
     in_time("all is done", || {
-        crate::with_timeout::block_on(uses_all(Runtime {
-            sleep: |duration| Box::pin(crate::with_timeout::sleep(duration)),
-            spawn: |task| drop(std::thread::spawn(|| crate::with_timeout::block_on(task))),
+        block_on(uses_all(Runtime {
+            sleep: |duration| Box::pin(sleep(duration)),
+            spawn: |task| drop(std::thread::spawn(|| block_on(task))),
         }));
     });
 }

@@ -8,14 +8,14 @@ use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::Duration;
 
 use tidewheel::{Builder, Cache, ManualClock, SharedDriver};
 
-use crate::manual_poll::turn;
-use crate::with_timeout::{MS, block_on, heard, in_time, sleep, until};
+use crate::loading::{MS, Told, heard, in_time, until};
+use crate::manual_poll::{Alarm, poll, turn};
 
 fn numbers(driver: &SharedDriver) -> Builder<u64, u64> {
     Cache::builder()
@@ -35,22 +35,19 @@ fn threads_named(name: &str) -> Vec<String> {
     names.filter(|own| own.starts_with(name)).collect()
 }
 
-#[cfg(all(feature = "system", target_os = "linux"))]
+#[cfg(target_os = "linux")]
 #[test]
 fn fifty_caches_are_three_threads() {
     in_time("all have expired", || {
         let driver = SharedDriver::threads_named("fifty", 4);
         assert!(threads_named("fifty").is_empty(), "nobody has joined");
-        let told = Arc::new(AtomicUsize::new(0));
+        let told = Told::default();
         let caches: Vec<_> = (0..50)
             .map(|_| {
-                let tell = Arc::clone(&told);
                 numbers(&driver)
                     .refresh_after(0.9)
                     .refresh_with(|key: &u64| Ok::<_, String>(*key))
-                    .eviction_listener(move |_| {
-                        tell.fetch_add(1, SeqCst);
-                    })
+                    .eviction_listener(told.ear())
                     .build()
                     .expect("valid")
             })
@@ -62,7 +59,7 @@ fn fifty_caches_are_three_threads() {
             threads_named("fifty").len() >= 3
         });
         assert_eq!(threads_named("fifty").len(), 3);
-        until("all have expired", || told.load(SeqCst) == 1000);
+        until("all have expired", || told.count() == 1000);
         assert!(caches.iter().all(Cache::is_empty));
         drop(driver);
         drop(caches);
@@ -72,7 +69,6 @@ fn fifty_caches_are_three_threads() {
     });
 }
 
-#[cfg(feature = "system")]
 #[test]
 fn caches_of_other_types_join_and_leave_at_any_time() {
     in_time("all have expired", || {
@@ -119,7 +115,6 @@ impl Drop for Costly {
     }
 }
 
-#[cfg(feature = "system")]
 #[test]
 fn a_slow_or_panicking_cache_delays_others_by_a_hold_at_most() {
     in_time("it is over", || {
@@ -160,7 +155,6 @@ fn a_slow_or_panicking_cache_delays_others_by_a_hold_at_most() {
     });
 }
 
-#[cfg(feature = "system")]
 #[test]
 fn a_listener_on_a_shared_thread_may_close_another_cache_of_it() {
     in_time("both are closed", || {
@@ -188,7 +182,6 @@ fn a_listener_on_a_shared_thread_may_close_another_cache_of_it() {
     });
 }
 
-#[cfg(feature = "system")]
 #[test]
 fn caches_take_turns_at_the_refresh_threads() {
     in_time("both are refreshed", || {
@@ -229,69 +222,6 @@ fn caches_take_turns_at_the_refresh_threads() {
     });
 }
 
-#[test]
-fn a_task_drives_all_who_join_before_and_after_it_began() {
-    in_time("all have expired", || {
-        let driver = SharedDriver::task();
-        let clock = ManualClock::new();
-        let early = numbers(&driver)
-            .clock(clock.clone())
-            .build()
-            .expect("valid");
-        early.insert(1, 1);
-        let drive = driver.drive(sleep);
-        let task = thread::spawn(move || block_on(drive));
-        let told = Arc::new(AtomicUsize::new(0));
-        let tell = Arc::clone(&told);
-        let late = numbers(&driver)
-            .clock(clock.clone())
-            .eviction_listener_async(move |_| {
-                let tell = Arc::clone(&tell);
-                async move {
-                    sleep(MS).await;
-                    tell.fetch_add(1, SeqCst);
-                }
-            })
-            .build()
-            .expect("valid");
-        (0..10).for_each(|key| late.insert(key, key));
-        clock.advance(20 * MS);
-        until("both are empty", || early.is_empty() && late.is_empty());
-        until("all are told", || told.load(SeqCst) == 10);
-        late.insert(1, 1);
-        drop(driver);
-        drop(early);
-        assert!(!task.is_finished(), "there is a cache");
-        drop(late);
-        task.join().expect("it ends with the last cache");
-        assert_eq!(told.load(SeqCst), 11);
-    });
-}
-
-#[test]
-fn a_task_that_is_dropped_and_made_anew_goes_on() {
-    let driver = SharedDriver::task();
-    let clock = ManualClock::new();
-    let caches: Vec<_> = (0..40)
-        .map(|_| {
-            numbers(&driver)
-                .clock(clock.clone())
-                .build()
-                .expect("valid")
-        })
-        .collect();
-    for round in 0..3 {
-        let mut drive = Box::pin(driver.drive(|_| pending()));
-        caches.iter().for_each(|cache| cache.insert(round, round));
-        turn(&mut drive);
-        clock.advance(20 * MS);
-        turn(&mut drive);
-        assert!(caches.iter().all(Cache::is_empty), "round {round}");
-    }
-    drop(caches);
-    drop(driver);
-}
-
 /// Notes who asks a clock what time it is: only caches that are looked at.
 #[derive(Debug, Clone)]
 struct Asked(ManualClock, Arc<AtomicUsize>);
@@ -311,15 +241,6 @@ impl tidewheel::Clock for Asked {
     }
 }
 
-#[derive(Default)]
-struct Woken(AtomicUsize);
-
-impl Wake for Woken {
-    fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, SeqCst);
-    }
-}
-
 #[test]
 fn a_wake_up_looks_at_the_caches_that_have_something_to_do() {
     let driver = SharedDriver::task();
@@ -332,21 +253,14 @@ fn a_wake_up_looks_at_the_caches_that_have_something_to_do() {
             numbers(&driver).clock(clock).build().expect("valid")
         })
         .collect();
-    let woken = Arc::new(Woken::default());
-    let waker = Waker::from(Arc::clone(&woken));
+    let woken = Alarm::new();
     let mut drive = pin!(driver.drive(|_| pending()));
-    for _ in 0..8 {
-        let mut context = Context::from_waker(&waker);
-        assert!(drive.as_mut().poll(&mut context).is_pending());
-    }
+    (0..8).for_each(|_| assert!(poll(drive.as_mut(), &woken).is_pending()));
     let before: Vec<_> = asked.iter().map(|asked| asked.load(SeqCst)).collect();
-    let wakes = woken.0.load(SeqCst);
+    let wakes = woken.woken.load(SeqCst);
     caches[7].insert(1, 1);
-    assert_eq!(woken.0.load(SeqCst), wakes + 1);
-    for _ in 0..8 {
-        let mut context = Context::from_waker(&waker);
-        assert!(drive.as_mut().poll(&mut context).is_pending());
-    }
+    assert_eq!(woken.woken.load(SeqCst), wakes + 1);
+    (0..8).for_each(|_| assert!(poll(drive.as_mut(), &woken).is_pending()));
     let after: Vec<_> = asked.iter().map(|asked| asked.load(SeqCst)).collect();
     for (number, (before, after)) in before.into_iter().zip(after).enumerate() {
         assert_eq!(before == after, number != 7, "cache {number}");
@@ -430,36 +344,4 @@ fn a_panic_of_the_timer_ends_the_future_and_the_next_one_drives_all_caches() {
         turn(&mut drive);
         assert!(caches.iter().all(Cache::is_empty), "{fault:?}");
     }
-}
-
-#[test]
-fn a_panic_of_one_caches_user_code_ends_no_future() {
-    let driver = SharedDriver::task();
-    let clock = ManualClock::new();
-    let panicking: Cache<u64, Costly> = Cache::builder()
-        .unbounded()
-        .time_to_live(20 * MS)
-        .clock(clock.clone())
-        .driver(&driver)
-        .build()
-        .expect("valid");
-    let loud = numbers(&driver).clock(clock.clone());
-    let loud = loud
-        .eviction_listener(|_| std::panic::resume_unwind(Box::new("meant")))
-        .build()
-        .expect("valid");
-    let other = numbers(&driver).clock(clock.clone());
-    let other = other.build().expect("valid");
-    let mut drive = Box::pin(driver.drive(|_| pending()));
-    for round in 0..3 {
-        panicking.insert(round, Costly(Duration::ZERO));
-        loud.insert(round, round);
-        other.insert(round, round);
-        turn(&mut drive);
-        clock.advance(20 * MS);
-        turn(&mut drive);
-        assert!(panicking.is_empty() && loud.is_empty() && other.is_empty());
-    }
-    assert_eq!(panicking.stats().drop_panics, 3);
-    assert_eq!(loud.stats().listener_panics, 3);
 }

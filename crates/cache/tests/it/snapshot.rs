@@ -9,14 +9,10 @@ use tidewheel::{
     Builder, Cache, Driver, Expiry, Lifetime, ManualClock, RestoreError, Snapshot, Ttl,
 };
 
-const MS: Duration = Duration::from_millis(1);
+use crate::loading::{MS, by_hand};
 
 fn manual(clock: &ManualClock) -> Builder<String, u64> {
-    Cache::builder()
-        .max_capacity(1000)
-        .no_default_ttl()
-        .clock(clock.clone())
-        .driver(Driver::Manual)
+    by_hand(clock).max_capacity(1000)
 }
 
 fn key(key: &str) -> String {

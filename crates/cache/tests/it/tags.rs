@@ -2,20 +2,14 @@
 
 use std::future::pending;
 use std::task::{Context, Waker};
-use std::time::Duration;
 
 use tidewheel::{Builder, Cache, Driver, Lifetime, ManualClock};
 
+use crate::loading::{MS, by_hand};
 use crate::manual_poll::turn;
 
-const MS: Duration = Duration::from_millis(1);
-
 fn manual() -> Builder<u64, u64> {
-    Cache::builder()
-        .max_capacity(100_000)
-        .no_default_ttl()
-        .clock(ManualClock::new())
-        .driver(Driver::Manual)
+    by_hand(&ManualClock::new()).max_capacity(100_000)
 }
 
 #[test]
@@ -43,22 +37,6 @@ fn tagged(keys: std::ops::Range<u64>, cache: &Cache<u64, u64>) {
     }
 }
 
-/// The task had taken note of the second sweep, and put it off until the clock moved.
-#[test]
-fn run_due_removes_what_was_invalidated_though_a_task_has_put_the_sweep_off() {
-    for driver in [Driver::Task, Driver::Manual] {
-        let cache = manual().driver(driver).build().expect("valid");
-        let mut drive = Box::pin(cache.drive(|_| pending()));
-        for _ in 0..3 {
-            tagged(0..10, &cache);
-            cache.invalidate_tag("a");
-            turn(&mut drive);
-            cache.run_due();
-            assert_eq!(cache.len(), 0);
-        }
-    }
-}
-
 /// Entries that it had not come to were kept until they were looked for, or another tag was
 /// invalidated.
 #[test]
@@ -82,34 +60,6 @@ fn a_sweep_that_a_task_has_begun_is_ended_by_whoever_drives_after_it() {
         }
         assert_eq!(cache.len(), 0);
     }
-}
-
-/// They refer to tags, as entries do.
-#[test]
-fn a_cache_is_sound_while_a_refresh_runs_and_while_somebody_walks_by_tag() {
-    let clock = ManualClock::new();
-    let cache: Cache<u64, u64> = manual()
-        .clock(clock.clone())
-        .driver(Driver::Task)
-        .refresh_after(0.5)
-        .refresh_with_async(|_| pending::<Result<u64, String>>())
-        .build()
-        .expect("valid");
-    cache.insert_with(1, 1, Lifetime::ttl(100 * MS).tag("a").tag("b"));
-    clock.advance(60 * MS);
-    cache.get(&1);
-    let mut drive = Box::pin(cache.drive(|_| pending()));
-    turn(&mut drive);
-    assert_eq!(cache.stats().refreshes_running, 1);
-    cache.validate();
-    let walk = cache.entries_with_tag("a");
-    cache.validate();
-    drop(walk);
-    cache.remove(&1);
-    cache.validate();
-    drop(drive);
-    cache.validate();
-    assert!(!cache.invalidate_tag("a"), "nothing has it any more");
 }
 
 #[test]

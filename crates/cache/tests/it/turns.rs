@@ -4,14 +4,13 @@ use std::cell::RefCell;
 use std::future::{Future, pending, ready};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::mpsc;
 use std::task::Poll;
 use std::thread;
 use std::time::Duration;
 
-use tidewheel::{Cache, Compute, Driver, ManualClock};
+use tidewheel::{Cache, Compute, ManualClock};
 
 use crate::loading::{manual, unreached};
 use crate::manual_poll::{Alarm, block_on, flagged, poll};
@@ -28,27 +27,6 @@ fn add(old: Option<u64>) -> Compute<u64> {
         Some(old) => Compute::Update(old + 1),
         None => Compute::Put(1.into()),
     }
-}
-
-#[test]
-fn increments_by_many_threads_are_all_there() {
-    let cache = cache();
-    thread::scope(|scope| {
-        for _ in 0..8 {
-            scope.spawn(|| {
-                for number in 0..200_u64 {
-                    let entry = cache.entry(number % 2);
-                    let added = entry.compute_async(async |old| {
-                        thread::yield_now();
-                        add(old)
-                    });
-                    assert!(block_on(added).is_some());
-                }
-            });
-        }
-    });
-    assert_eq!((cache.get(&0), cache.get(&1)), (Some(800), Some(800)));
-    cache.validate();
 }
 
 #[test]
@@ -187,99 +165,4 @@ fn a_sync_load_on_the_thread_that_polled_the_closure_panics_instead_of_blocking_
     assert!(load.is_err());
     drop(change);
     assert_eq!(cache.get_or_load(1, || 5), 5);
-}
-
-#[cfg(not(target_family = "wasm"))]
-#[test]
-fn on_a_current_thread_runtime_an_insertion_goes_first() {
-    let cache = Cache::builder()
-        .max_capacity(100)
-        .no_default_ttl()
-        .clock(ManualClock::new())
-        .driver(Driver::Manual)
-        .build()
-        .expect("valid");
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .build()
-        .expect("a runtime");
-    let seen = Arc::new(AtomicUsize::new(0));
-    let (begun, written) = (AtomicBool::new(false), AtomicBool::new(false));
-    let flags = Arc::new((begun, written));
-    let ended = runtime.block_on(async {
-        tokio::time::timeout(Duration::from_secs(10), async {
-            let (changing, counted, told) = (cache.clone(), Arc::clone(&seen), Arc::clone(&flags));
-            let change = tokio::spawn(async move {
-                let entry = changing.entry("page");
-                let change = entry.compute_async(async |old: Option<u64>| {
-                    counted.fetch_add(1, SeqCst);
-                    told.0.store(true, SeqCst);
-                    while !told.1.load(SeqCst) {
-                        tokio::task::yield_now().await;
-                    }
-                    Compute::Put((old.unwrap_or(0) + 1).into())
-                });
-                change.await
-            });
-            let writing = cache.clone();
-            let write = tokio::spawn(async move {
-                while !flags.0.load(SeqCst) {
-                    tokio::task::yield_now().await;
-                }
-                writing.insert("page", 40);
-                flags.1.store(true, SeqCst);
-            });
-            write.await.expect("no panic");
-            change.await.expect("no panic")
-        })
-        .await
-    });
-    assert_eq!(ended.expect("in time"), Some(41));
-    assert_eq!(seen.load(SeqCst), 2);
-}
-
-/// One task that changes a key again and again must not keep another one from its turn.
-#[test]
-fn a_busy_task_leaves_others_their_turns() {
-    let cache = cache();
-    let yields = || {
-        let mut yielded = false;
-        std::future::poll_fn(move |context| {
-            if std::mem::replace(&mut yielded, true) {
-                return Poll::Ready(());
-            }
-            context.waker().wake_by_ref();
-            Poll::Pending
-        })
-    };
-    let runs = RefCell::new(Vec::new());
-    let task = |number: u64| {
-        let (cache, runs) = (&cache, &runs);
-        async move {
-            for _ in 0..20 {
-                let add = cache.entry(1).compute_async(async |old| {
-                    yields().await;
-                    runs.borrow_mut().push(number);
-                    add(old)
-                });
-                add.await;
-            }
-        }
-    };
-    let mut tasks: Vec<_> = (0..3).map(|number| Some(Box::pin(task(number)))).collect();
-    let alarms: Vec<_> = (0..3).map(|_| Alarm::new()).collect();
-    for _ in 0..1000 {
-        for (slot, alarm) in tasks.iter_mut().zip(&alarms) {
-            if slot
-                .as_mut()
-                .is_some_and(|task| poll(task.as_mut(), alarm).is_ready())
-            {
-                *slot = None;
-            }
-        }
-    }
-    assert_eq!(cache.get(&1), Some(60));
-    let runs = runs.borrow();
-    let fair = runs.chunks(3).all(|round| round == &runs[..3]);
-    assert!(fair, "in turn: {runs:?}");
 }

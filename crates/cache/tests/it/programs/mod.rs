@@ -1,7 +1,5 @@
 //! Whole programs over the cache: each asserts what its users see.
 
-mod dns;
-mod http_origin;
 mod rate_limit;
 mod sessions;
 mod web_service;

@@ -10,31 +10,6 @@ use tidewheel::{Cache, Clock, Driver, Lifetime, ManualClock};
 
 use super::hooks::*;
 
-/// The panic ended the thread, and then nothing expired any more.
-#[test]
-fn the_driver_thread_outlives_a_drop_that_panics() {
-    #[derive(Debug)]
-    struct Bomb(bool);
-    impl Drop for Bomb {
-        fn drop(&mut self) {
-            assert!(!self.0, "bang");
-        }
-    }
-    let cache: Cache<u32, Bomb> = Cache::builder()
-        .unbounded()
-        .no_default_ttl()
-        .name("bomb")
-        .build()
-        .expect("valid");
-    cache.insert_with_ttl(1, Bomb(true), 5 * MS);
-    wait_until(|| cache.is_empty());
-    for key in 0..100 {
-        cache.insert_with_ttl(key, Bomb(false), 5 * MS);
-    }
-    wait_until(|| cache.is_empty());
-    cache.close();
-}
-
 /// The panic left through the driver's future, which ended.
 #[test]
 fn the_task_that_drives_outlives_drops_and_hashes_that_panic() {
@@ -129,15 +104,4 @@ fn the_task_that_drives_outlives_a_clock_that_panics() {
         assert!(fails.load(SeqCst) < 0, "it was read");
         assert_eq!(cache.len(), 1);
     }
-}
-
-/// Waits for what a thread of the cache does.
-fn wait_until(done: impl Fn() -> bool) {
-    for _ in 0..5000 {
-        if done() {
-            return;
-        }
-        std::thread::park_timeout(2 * MS);
-    }
-    panic!("it never happened");
 }

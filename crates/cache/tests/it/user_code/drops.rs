@@ -1,35 +1,20 @@
 //! Drops that panic.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
-use tidewheel::{Cache, Driver, ManualClock};
+use tidewheel::{Cache, ManualClock};
 
 use super::hooks::*;
-
-#[test]
-fn a_drop_that_panics_leaves_the_cache_whole() {
-    for leave in LEAVE {
-        let clock = ManualClock::new();
-        let (cache, living) = filled(&clock);
-        set(&DROP, bang);
-        let _ = catch_unwind(AssertUnwindSafe(|| leave(&cache, &clock)));
-        assert!(!unset(&DROP), "nothing was dropped");
-        is_usable(&cache, &clock, &living);
-    }
-}
+use crate::loading::by_hand;
 
 /// The weight that a shard had been lent, or was about to be, was lost for ever.
 #[test]
 fn drops_that_panic_in_an_eviction_lose_none_of_the_capacity() {
-    let cache: Cache<u32, Bomb> = Cache::builder()
+    let cache: Cache<u32, Bomb> = by_hand(&ManualClock::new())
         .max_capacity(100)
         .weigher(|_, bomb: &Bomb| bomb.weight)
-        .no_default_ttl()
         .shards(8)
-        .clock(ManualClock::new())
-        .driver(Driver::Manual)
         .build()
         .expect("valid");
     for round in 0..20 {
@@ -119,11 +104,9 @@ fn a_drop_that_panics_is_counted_and_ends_no_operation() {
     ];
     for (number, (leave, panics)) in leave.into_iter().enumerate() {
         let clock = ManualClock::new();
-        let cache: Cache<u32, Bomb> = Cache::builder()
+        let cache: Cache<u32, Bomb> = by_hand(&clock)
             .max_capacity(10)
             .time_to_live(10 * MS)
-            .clock(clock.clone())
-            .driver(Driver::Manual)
             .build()
             .expect("valid");
         (0..10).for_each(|key| cache.insert(key, Bomb::armed(1)));

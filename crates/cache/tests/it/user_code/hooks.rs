@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 
-use tidewheel::{Cache, Driver, ManualClock};
+use tidewheel::{Cache, ManualClock};
+
+use crate::loading::by_hand;
 
 pub(super) const MS: Duration = Duration::from_millis(1);
 
@@ -101,12 +103,10 @@ pub(super) fn filled(clock: &ManualClock) -> (Shared, Arc<AtomicU64>) {
 }
 
 pub(super) fn configured(clock: &ManualClock) -> tidewheel::Builder<Key, Value> {
-    Cache::builder()
+    by_hand(clock)
         .max_capacity(10)
         .time_to_live(1000 * MS)
         .shards(1)
-        .clock(clock.clone())
-        .driver(Driver::Manual)
 }
 
 pub(super) fn filled_as(builder: tidewheel::Builder<Key, Value>) -> (Shared, Arc<AtomicU64>) {

@@ -5,35 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 
-use tidewheel::{Cache, Driver, Expiry, ManualClock};
+use tidewheel::{Cache, Expiry, ManualClock};
 
 use super::hooks::*;
-
-#[test]
-fn hash_eq_and_clone_that_panic_leave_the_cache_whole() {
-    let calls: [fn(&Shared); 7] = [
-        |cache| drop(cache.get(&Key(4))),
-        |cache| drop(cache.peek(&Key(4))),
-        |cache| drop(cache.remove(&Key(4))),
-        |cache| {
-            cache.invalidate(&Key(4));
-        },
-        |cache| cache.insert(Key(4), Value::new(4, &Arc::default())),
-        |cache| cache.insert(Key(40), Value::new(40, &Arc::default())),
-        |cache| {
-            cache.expire(&Key(4), MS, tidewheel::Condition::Always);
-        },
-    ];
-    for call in calls {
-        for hook in [&HASH, &EQ, &CLONE] {
-            let clock = ManualClock::new();
-            let (cache, living) = filled(&clock);
-            set(hook, bang);
-            let _ = catch_unwind(AssertUnwindSafe(|| call(&cache)));
-            is_usable(&cache, &clock, &living);
-        }
-    }
-}
+use crate::loading::by_hand;
 
 /// To remove an entry its key is hashed again. If that panics, the entry must keep its timer.
 #[test]
@@ -69,11 +44,8 @@ fn a_clone_that_panics_in_remove_keeps_the_entry_and_its_event() {
     let clock = ManualClock::new();
     let told = Arc::new(AtomicU64::new(0));
     let count = Arc::clone(&told);
-    let cache: Shared = Cache::builder()
-        .unbounded()
+    let cache: Shared = by_hand(&clock)
         .time_to_live(10 * MS)
-        .clock(clock.clone())
-        .driver(Driver::Manual)
         .eviction_listener(move |_| {
             count.fetch_add(1, SeqCst);
         })
@@ -112,15 +84,13 @@ fn a_weigher_an_expiry_or_a_listener_that_panics_leaves_the_cache_whole() {
     let clock = ManualClock::new();
     let told = Arc::new(AtomicU64::new(0));
     let count = Arc::clone(&told);
-    let cache: Cache<u32, u32> = Cache::builder()
+    let cache: Cache<u32, u32> = by_hand(&clock)
         .max_capacity(10)
         .expire_after(Fragile)
         .weigher(|_, value| {
             assert_ne!(*value, 15, "bang");
             1
         })
-        .clock(clock.clone())
-        .driver(Driver::Manual)
         .eviction_listener(move |removal| {
             count.fetch_add(1, SeqCst);
             assert!(removal.value % 2 == 0, "bang");

@@ -2,20 +2,18 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use tidewheel::{Cache, Driver, ManualClock};
+use tidewheel::{Cache, ManualClock};
 
 use super::hooks::*;
+use crate::loading::by_hand;
 
 /// Every read asks for a refresh; two may wait.
 fn stale() -> Cache<Key, u32> {
-    Cache::builder()
-        .unbounded()
+    by_hand(&ManualClock::new())
         .shards(1)
         .time_to_live(1000 * MS)
         .refresh_after(0.0)
         .refresh_queue(2)
-        .clock(ManualClock::new())
-        .driver(Driver::Manual)
         .refresh_with(|key: &Key| Ok::<_, String>(key.0 + 100))
         .build()
         .expect("valid")
