@@ -110,6 +110,8 @@ struct Shared {
     origin: Door,
     running: AtomicUsize,
     is_telling: AtomicBool,
+    /// Panics of the listener.
+    panics: AtomicU64,
     calls: AtomicU64,
     /// How often each key was written, and how often it had been when a call began.
     writes: Mutex<BTreeMap<u64, u64>>,
@@ -129,6 +131,7 @@ impl Shared {
     fn hears(&self, key: u64, value: u64) {
         self.told.lock().expect("whole").push((key, value));
         if value % PANICS == 0 {
+            self.panics.fetch_add(1, SeqCst);
             std::panic::resume_unwind(Box::new("meant"));
         }
     }
@@ -343,13 +346,29 @@ impl One {
         }
     }
 
+    /// Closes it as a thread does that may wait; who tells an async listener is another question.
+    fn close(&mut self) {
+        if let Some(cache) = self.cache.clone() {
+            self.closes();
+            cache.close();
+        }
+    }
+
+    fn closes(&mut self) {
+        self.is_closed = true;
+        (0..KEYS).for_each(|key| self.writes(key));
+        self.all_leave();
+    }
+
     /// What is over leaves; what was loaded or refreshed is noted.
     fn look(&mut self) {
         let Some(cache) = self.cache.clone() else {
             return;
         };
-        let running = self.shared.running.load(SeqCst) as u64;
-        assert_eq!(cache.stats().refreshes_running, running);
+        let (stats, shared) = (cache.stats(), &self.shared);
+        let running = shared.running.load(SeqCst) as u64;
+        assert_eq!(stats.refreshes_running, running);
+        assert_eq!(stats.listener_panics, shared.panics.load(SeqCst));
         let now = cache.now();
         for key in 0..KEYS {
             if self.entries.get(&key).is_some_and(|(_, end)| *end <= now) {
@@ -492,10 +511,7 @@ impl World {
             let task = &mut self.tasks[at];
             task.seen = Some(task.alarm.woken.load(SeqCst));
             if let (Kind::Closes, Some(of)) = (task.kind, task.of) {
-                let one = &mut self.caches[of];
-                one.is_closed = true;
-                (0..KEYS).for_each(|key| one.writes(key));
-                one.all_leave();
+                self.caches[of].closes();
             }
             if poll(task.future.as_mut(), &task.alarm).is_ready() {
                 self.forget(at);
@@ -508,7 +524,8 @@ impl World {
             let is_over = is_over && one.cache.is_none();
             let can_tell = !one.is_async || one.shared.ear.is_open();
             let is_driven = is_driven && !one.is_unswept;
-            one.hear(is_driven && can_tell || is_over && !one.is_async);
+            let is_told = is_over || one.is_closed;
+            one.hear(is_driven && can_tell || is_told && !one.is_async);
             if is_over {
                 // Nobody is left who could wait for a listener.
                 one.owed.clear();
@@ -548,6 +565,8 @@ impl World {
             5 => self.caches[at].shared.origin.set(random.below(2) == 0),
             6 => self.load(at, random.below(KEYS)),
             7 if random.below(8) == 0 => self.close(at),
+            7 if random.below(4) == 0 => self.caches[at].close(),
+            8 if self.caches.len() < 4 && random.below(4) == 0 => self.join(random),
             8 if random.below(8) == 0 => self.let_go(at),
             9..14 => self.pass(random.below(30)),
             _ => {
@@ -556,6 +575,17 @@ impl World {
             }
         }
         self.settle();
+    }
+
+    /// A cache comes while futures drive others, and perhaps goes before anybody has looked at it.
+    fn join(&mut self, random: &mut Random) {
+        let kind = self.driver.as_ref().map_or(Driver::Task, Driver::shared);
+        self.caches.push(One::new(&self.clock, kind, random));
+        let at = self.caches.len() - 1;
+        (0..3).for_each(|key| self.caches[at].write(0, key));
+        if random.below(2) == 0 {
+            self.let_go(at);
+        }
     }
 
     /// The handle goes, unless a future needs it.
@@ -641,18 +671,15 @@ fn run(seed: u64) {
         tells: random.below(4) == 0,
     };
     let driver = (random.below(2) == 0).then(SharedDriver::task);
-    let caches = (0..1 + random.below(3)).map(|_| {
-        let kind = driver.as_ref().map_or(Driver::Task, Driver::shared);
-        One::new(&clock, kind, &mut random)
-    });
-    let caches = caches.collect();
     let mut world = World {
         clock,
         timers: Timers::default(),
         driver,
-        caches,
+        caches: Vec::new(),
         tasks: Vec::new(),
     };
+    world.join(&mut random);
+    world.settle();
     for _ in 0..STEPS {
         world.step(&mut random);
     }

@@ -221,15 +221,22 @@ fn a_hostile_snapshot_is_bounded() {
     cache.validate();
 }
 
+/// Another layout, or more tags than are written.
 #[test]
-fn another_layout_is_refused() {
-    let text = json!({ "layout": 1, "taken_at_ns": 0, "entries": [entry("a", 1, Value::Null)] })
-        .to_string();
-    let snapshot = serde_json::from_str(&text).expect("well-formed");
-    let cache = manual(&ManualClock::new()).build().expect("valid");
-    let refused = cache.restore(snapshot);
-    assert_eq!(refused, Err(RestoreError::UnknownLayout(1)));
-    assert!(cache.is_empty());
+fn what_no_cache_has_written_is_refused_whole() {
+    let mut tagged = entry("tagged", 1, Value::Null);
+    tagged["tags"] = (0..33).map(|tag| tag.to_string()).collect();
+    let plain = entry("plain", 1, Value::Null);
+    for (layout, entries, refusal) in [
+        (1, vec![plain.clone()], RestoreError::UnknownLayout(1)),
+        (3, vec![plain, tagged], RestoreError::TooManyTags(33)),
+    ] {
+        let text = json!({ "layout": layout, "taken_at_ns": 0, "entries": entries }).to_string();
+        let snapshot = serde_json::from_str(&text).expect("well-formed");
+        let cache = manual(&ManualClock::new()).build().expect("valid");
+        assert_eq!(cache.restore(snapshot), Err(refusal));
+        assert!(cache.is_empty());
+    }
 }
 
 /// The snapshot had the entry without any tag. After the restart no invalidation concerned it.
@@ -257,19 +264,6 @@ fn an_entry_with_too_many_tags_to_tell_apart_is_still_invalidated_by_any_when_re
         assert_eq!(cache.get("most"), None);
         cache.validate();
     }
-}
-
-#[test]
-fn a_snapshot_that_lists_more_tags_than_are_written_is_refused_whole() {
-    let mut tagged = entry("tagged", 1, Value::Null);
-    tagged["tags"] = (0..33).map(|tag| tag.to_string()).collect();
-    let entries = [entry("plain", 1, Value::Null), tagged];
-    let text = json!({ "layout": 3, "taken_at_ns": 0, "entries": entries }).to_string();
-    let snapshot = serde_json::from_str(&text).expect("well-formed");
-    let cache = manual(&ManualClock::new()).build().expect("valid");
-    let refused = cache.restore(snapshot);
-    assert_eq!(refused, Err(RestoreError::TooManyTags(33)));
-    assert!(cache.is_empty());
 }
 
 /// The panic reached the caller, and the entries after that one were not restored.

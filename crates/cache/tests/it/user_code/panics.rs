@@ -10,6 +10,18 @@ use tidewheel::{Cache, Expiry, ManualClock};
 use super::hooks::*;
 use crate::loading::by_hand;
 
+#[test]
+fn an_insertion_whose_eq_panics_is_not_counted() {
+    let clock = ManualClock::new();
+    let (cache, living) = filled(&clock);
+    set(&EQ, bang);
+    panics(|| cache.insert(Key(4), Value::new(4, &living)));
+    assert_eq!((cache.stats().inserts, cache.len()), (10, 10));
+    cache.insert(Key(4), Value::new(4, &living));
+    assert_eq!(cache.stats().inserts, 11);
+    is_usable(&cache, &clock, &living);
+}
+
 /// To remove an entry its key is hashed again. If that panics, the entry must keep its timer.
 #[test]
 fn a_hash_that_panics_while_entries_expire_or_are_evicted_loses_none() {
