@@ -52,6 +52,15 @@ fn join(threads: Vec<thread::JoinHandle<()>>) {
     }
 }
 
+/// A thread that shares the cache.
+fn sharing<C: Send + Sync + 'static>(
+    cache: &Arc<C>,
+    act: impl FnOnce(&C) + Send + 'static,
+) -> thread::JoinHandle<()> {
+    let cache = Arc::clone(cache);
+    thread::spawn(move || act(&cache))
+}
+
 #[test]
 fn insert_expire_get_remove_and_load_race() {
     check(|| {
@@ -59,8 +68,7 @@ fn insert_expire_get_remove_and_load_race() {
         let cache = Arc::new(manual(&clock).build().expect("valid"));
         let mut threads = Vec::new();
         for number in 0..2 {
-            let cache = Arc::clone(&cache);
-            threads.push(thread::spawn(move || {
+            threads.push(sharing(&cache, move |cache| {
                 let value = cache.get_or_load(1, || 100 + number);
                 assert!(value >= 100 || value == 7);
                 if let Some(value) = cache.get(&1) {
@@ -68,8 +76,7 @@ fn insert_expire_get_remove_and_load_race() {
                 }
             }));
         }
-        let writer = Arc::clone(&cache);
-        threads.push(thread::spawn(move || {
+        threads.push(sharing(&cache, move |writer| {
             writer.insert(1, 7);
             assert!(
                 writer
@@ -77,8 +84,7 @@ fn insert_expire_get_remove_and_load_race() {
                     .is_none_or(|value| value >= 100 || value == 7)
             );
         }));
-        let driver = Arc::clone(&cache);
-        threads.push(thread::spawn(move || {
+        threads.push(sharing(&cache, move |driver| {
             clock.advance(10 * MS);
             driver.advance(driver.now(), 100);
         }));
@@ -182,21 +188,18 @@ fn futures_dropped_midway_hand_over_and_nobody_waits_for_ever() {
         let cache = cache();
         let mut threads = Vec::new();
         for polls in 1..3 {
-            let cache = Arc::clone(&cache);
-            threads.push(thread::spawn(move || {
+            threads.push(sharing(&cache, move |cache| {
                 let load = cache.get_or_load_async(1, slow(2, 5));
                 assert!(matches!(poll_some(load, polls), None | Some(5)));
             }));
         }
         for _ in 0..2 {
-            let cache = Arc::clone(&cache);
-            threads.push(thread::spawn(move || {
+            threads.push(sharing(&cache, move |cache| {
                 let load = cache.get_or_load_async(1, slow(1, 5));
                 assert_eq!(shuttle::future::block_on(load), 5);
             }));
         }
-        let sync = Arc::clone(&cache);
-        threads.push(thread::spawn(move || {
+        threads.push(sharing(&cache, move |sync| {
             assert_eq!(sync.get_or_load(1, || 5_u64), 5);
         }));
         join(threads);
@@ -221,15 +224,12 @@ fn async_closures_lose_nothing_beside_plain_writers_and_loads() {
                 above.fetch_add(usize::from(now > 100), SeqCst);
             }));
         }
-        let dropped = Arc::clone(&cache);
-        threads.push(thread::spawn(move || {
+        threads.push(sharing(&cache, move |dropped| {
             let change = dropped.entry(1).compute_async(|_| std::future::pending());
             assert!(poll_some(change, 2).is_none());
         }));
-        let writer = Arc::clone(&cache);
-        threads.push(thread::spawn(move || writer.insert(1, 100)));
-        let reader = Arc::clone(&cache);
-        threads.push(thread::spawn(move || {
+        threads.push(sharing(&cache, move |writer| writer.insert(1, 100)));
+        threads.push(sharing(&cache, move |reader| {
             let value = reader.get_or_load(1, || 50);
             assert!(value <= 2 || (50..=52).contains(&value) || (100..=102).contains(&value));
         }));
@@ -289,15 +289,13 @@ fn a_task_that_was_chosen_and_dropped_passes_the_lead_on() {
         assert!(leader.as_mut().poll(&mut context).is_pending());
         let mut threads = vec![thread::spawn(move || drop(leader))];
         for _ in 0..2 {
-            let cache = Arc::clone(&cache);
-            threads.push(thread::spawn(move || {
+            threads.push(sharing(&cache, move |cache| {
                 // Polled once, perhaps chosen, and gone.
                 let load = cache.get_or_load_async(1, std::future::pending::<u64>());
                 assert!(matches!(poll_some(load, 1), None | Some(9)));
             }));
         }
-        let waiter = Arc::clone(&cache);
-        threads.push(thread::spawn(move || {
+        threads.push(sharing(&cache, move |waiter| {
             let load = waiter.get_or_load_async(1, slow(0, 9));
             assert_eq!(shuttle::future::block_on(load), 9);
         }));
@@ -345,15 +343,13 @@ fn updates_lose_nothing_beside_loads_and_insertions_of_other_keys() {
         cache.insert(1, 0);
         let mut threads = Vec::new();
         for _ in 0..2 {
-            let cache = Arc::clone(&cache);
-            threads.push(thread::spawn(move || {
+            threads.push(sharing(&cache, move |cache| {
                 for _ in 0..2 {
                     assert!(cache.update(&1, |old| old + 1).is_some());
                 }
             }));
         }
-        let other = Arc::clone(&cache);
-        threads.push(thread::spawn(move || {
+        threads.push(sharing(&cache, move |other| {
             other.entry(1).and_update(|old| old + 1).or_insert(100_u64);
             other.insert(2, 2);
             assert_eq!(other.get_or_load(3, || 3_u64), 3);
@@ -370,8 +366,7 @@ fn a_computation_is_one_step_beside_inserts_removals_and_loads() {
         let cache = cache();
         let mut threads = Vec::new();
         for number in 1..3 {
-            let cache = Arc::clone(&cache);
-            threads.push(thread::spawn(move || {
+            threads.push(sharing(&cache, move |cache| {
                 let seen = cache.entry(1).compute(|old| match old {
                     Some(old) => {
                         let old = *old;
@@ -383,13 +378,11 @@ fn a_computation_is_one_step_beside_inserts_removals_and_loads() {
                 assert!(seen.is_some());
             }));
         }
-        let loader = Arc::clone(&cache);
-        threads.push(thread::spawn(move || {
+        threads.push(sharing(&cache, move |loader| {
             let value = loader.get_or_load(1, || 0_u64);
             assert!(matches!(value, 0 | 1 | 2 | 12 | 21), "{value}");
         }));
-        let remover = Arc::clone(&cache);
-        threads.push(thread::spawn(move || {
+        threads.push(sharing(&cache, move |remover| {
             let value = remover.remove(&1);
             assert!(matches!(value, None | Some(0 | 1 | 2 | 12 | 21)));
         }));
@@ -413,16 +406,14 @@ fn closing_during_traffic_leaves_nothing() {
         clock.advance(5 * MS);
         let mut threads = Vec::new();
         for key in 1..3 {
-            let cache = Arc::clone(&cache);
-            threads.push(thread::spawn(move || {
+            threads.push(sharing(&cache, move |cache| {
                 assert_eq!(cache.get_or_load(key, || key), key);
                 cache.insert(key, key);
                 cache.run_refreshes(1);
                 cache.update(&key, |old| old + 1);
             }));
         }
-        let closer = Arc::clone(&cache);
-        threads.push(thread::spawn(move || closer.close()));
+        threads.push(sharing(&cache, move |closer| closer.close()));
         join(threads);
         assert_eq!((cache.len(), cache.weight()), (0, 0));
         cache.validate();
@@ -448,16 +439,14 @@ fn the_events_of_a_key_keep_their_order() {
         };
         let mut threads = Vec::new();
         for key in 1..3 {
-            let cache = Arc::clone(&cache);
-            threads.push(thread::spawn(move || {
+            threads.push(sharing(&cache, move |cache| {
                 for value in 0..3 {
                     cache.insert(key, value);
                 }
                 cache.remove(&key);
             }));
         }
-        let driver = Arc::clone(&cache);
-        threads.push(thread::spawn(move || {
+        threads.push(sharing(&cache, move |driver| {
             driver.advance(driver.now(), 10);
         }));
         join(threads);
@@ -492,14 +481,12 @@ fn a_refresh_and_a_writer_race() {
         clock.advance(6 * MS);
         let mut threads = Vec::new();
         for _ in 0..2 {
-            let cache = Arc::clone(&cache);
-            threads.push(thread::spawn(move || {
+            threads.push(sharing(&cache, move |cache| {
                 assert!(matches!(cache.get(&1), Some(1..=3)));
                 cache.run_refreshes(1);
             }));
         }
-        let writer = Arc::clone(&cache);
-        threads.push(thread::spawn(move || writer.insert(1, 3)));
+        threads.push(sharing(&cache, move |writer| writer.insert(1, 3)));
         join(threads);
         // A refresh that began after the insertion finds a fresh entry: nothing overwrites it.
         assert_eq!(cache.get(&1), Some(3));
@@ -608,8 +595,7 @@ fn a_task_delivers_every_event_though_writers_deliver_beside_it() {
         let task = cache.drive(|_| std::future::pending());
         let mut threads = vec![thread::spawn(move || shuttle::future::block_on(task))];
         for first in [0, 4] {
-            let cache = Arc::clone(&cache);
-            threads.push(thread::spawn(move || {
+            threads.push(sharing(&cache, move |cache| {
                 for key in first..first + 4 {
                     cache.invalidate(&key);
                 }
@@ -659,19 +645,16 @@ fn a_listener_a_closure_and_a_loader_do_not_wait_for_each_other_at_a_full_queue(
         };
         let (cache, told) = with_a_listener_that_calls(wants, &[1, 3, 4, 9]);
         let mut threads = Vec::new();
-        let remover = Arc::clone(&cache);
-        threads.push(thread::spawn(move || {
+        threads.push(sharing(&cache, move |remover| {
             remover.invalidate(&9);
         }));
-        let updater = Arc::clone(&cache);
-        threads.push(thread::spawn(move || {
+        threads.push(sharing(&cache, move |updater| {
             updater.update(&1, |old| {
                 updater.insert(3, 30);
                 old + 1
             });
         }));
-        let loader = Arc::clone(&cache);
-        threads.push(thread::spawn(move || {
+        threads.push(sharing(&cache, move |loader| {
             let loaded = loader.get_or_load(2, || {
                 loader.insert(4, 40);
                 20
