@@ -51,12 +51,23 @@ pub(crate) enum InboxItem {
     Served(Box<Served>),
     /// A parked client whose shards are free now.
     GoOn(Target),
-    /// A client whose wait has been ended: as its time-out does, or with an error.
-    Unblocked(Target, Option<String>),
+    /// A client whose wait has been ended.
+    Unblocked(Target, Unblocking),
     /// Messages for all of these clients.
     Messages(Messages),
     /// Keys that are invalid for these clients.
     Invalid(Invalidations),
+}
+
+/// How a wait is ended before a key has come.
+#[derive(Debug)]
+pub(crate) enum Unblocking {
+    /// As its time-out does.
+    TimeOut,
+    /// With the error of CLIENT UNBLOCK.
+    Error(&'static str),
+    /// Its user may not run the command any more, and is told this.
+    Denied(String),
 }
 
 /// Keys that are invalid for clients that have read them.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::server::Server;
 use crate::clients::registry::Client;
 use crate::config::{ConfigFile, ConfigKey, Settings, read, rewritten};
-use crate::loop_handle::inbox::InboxItem;
+use crate::loop_handle::inbox::{InboxItem, Unblocking};
 use crate::process::log;
 use crate::process::replace::replace_file;
 use crate::process::system::raise_open_files;
@@ -126,7 +126,10 @@ impl Server {
                 Some(user) if user.is_unlimited() => {}
                 Some(user) => {
                     if let Some(why) = ended_wait(&client, user) {
-                        handle.post(InboxItem::Unblocked(client.target(), Some(why)));
+                        handle.post(InboxItem::Unblocked(
+                            client.target(),
+                            Unblocking::Denied(why),
+                        ));
                     }
                     if listens {
                         handle.post(InboxItem::UserChanged(client.target()));

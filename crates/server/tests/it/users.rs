@@ -406,6 +406,12 @@ fn who_waits_for_what_it_may_not_have_any_more_is_told() {
     assert_eq!((admin.read(), admin.read()), (ok(), Reply::Integer(1)));
     assert_eq!(bob.read(), error("NOPERM No permissions to access a key"));
     assert_eq!(admin.call(&["LLEN", "a"]), Reply::Integer(1));
+    // It has not run, as one that is denied at once.
+    let counted = admin.info("commandstats", "cmdstat_blpop");
+    assert_eq!(
+        counted,
+        "calls=0,usec=0,usec_per_call=0.00,rejected_calls=1,failed_calls=0"
+    );
     // So it is when its user goes, or when it is closed.
     for ends in [
         &["ACL", "DELUSER", "bob"][..],

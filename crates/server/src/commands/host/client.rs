@@ -12,7 +12,7 @@ use crate::clients::checks;
 use crate::clients::connection::{Connection, Replies};
 use crate::clients::registry::Client;
 use crate::commands::turn::{CommandStep, Turn};
-use crate::loop_handle::inbox::InboxItem;
+use crate::loop_handle::inbox::{InboxItem, Unblocking};
 
 const UNBLOCKED: &str = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
 
@@ -241,9 +241,11 @@ impl Turn<'_> {
             ticket.is_some_and(|ticket| !keyspace.holds_back(seat, &ticket) && ticket.end())
         });
         if let Some(client) = &ended {
-            let item =
-                InboxItem::Unblocked(client.target(), with_error.then(|| UNBLOCKED.to_owned()));
-            self.state.server.loops[client.owner].post(item);
+            let how = match with_error {
+                true => Unblocking::Error(UNBLOCKED),
+                false => Unblocking::TimeOut,
+            };
+            self.state.server.loops[client.owner].post(InboxItem::Unblocked(client.target(), how));
         }
         self.out.integer(ended.is_some().into());
         Ok(CommandStep::Done)

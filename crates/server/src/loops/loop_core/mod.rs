@@ -185,7 +185,7 @@ impl<K: Sockets> LoopCore<K> {
                 InboxItem::Messages(run) => self.append(&run),
                 InboxItem::Served(served) => self.table.answers.push_back(Answer::Served(served)),
                 InboxItem::Invalid(invalid) => self.hear_invalid(invalid),
-                InboxItem::Unblocked(target, error) => self.unblocked(target, error.as_deref()),
+                InboxItem::Unblocked(target, how) => self.unblocked(target, &how),
                 InboxItem::GoOn(target) => self.table.going_on.push_back(target),
             }
         }

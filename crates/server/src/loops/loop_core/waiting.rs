@@ -9,7 +9,7 @@ use super::table::Answer;
 use crate::clients::checks;
 use crate::clients::connection::{Connection, Replies};
 use crate::commands::turn::CommandNotes;
-use crate::loop_handle::inbox::{Invalidations, Target, encode_keys};
+use crate::loop_handle::inbox::{Invalidations, Target, Unblocking, encode_keys};
 use crate::loops::worker::ADOPT_MIN;
 use crate::state::loop_state::LoopState;
 
@@ -29,6 +29,8 @@ enum WaitEnd {
     Nothing,
     /// CLIENT UNBLOCK has ended the wait with an error.
     Refused,
+    /// Its user may not run the command any more.
+    Denied,
 }
 
 impl<K: Sockets> LoopCore<K> {
@@ -111,17 +113,21 @@ impl<K: Sockets> LoopCore<K> {
     }
 
     /// Answers a wait that somebody has ended.
-    pub(super) fn unblocked(&mut self, target: Target, error: Option<&str>) {
+    pub(super) fn unblocked(&mut self, target: Target, how: &Unblocking) {
         if let Some(link) = self.table.find(target) {
             let mut out = Writer::new(link.conn.protocol);
-            let end = match error {
-                Some(why) => {
+            let end = match how {
+                Unblocking::TimeOut => {
+                    out.null_array();
+                    WaitEnd::Nothing
+                }
+                Unblocking::Error(why) => {
                     out.error(why);
                     WaitEnd::Refused
                 }
-                None => {
-                    out.null_array();
-                    WaitEnd::Nothing
+                Unblocking::Denied(why) => {
+                    out.error(why);
+                    WaitEnd::Denied
                 }
             };
             self.end_wait(target, out, end);
@@ -211,16 +217,22 @@ impl CommandNotes {
         reply: &[u8],
         end: WaitEnd,
     ) {
-        state.tally.commands += 1;
-        self.counts.add_one(row, &state.handle().command_counts);
-        if let (WaitEnd::Ran(ns), Some(unfinished)) = (end, &mut conn.unfinished) {
-            unfinished.ns = unfinished.ns.saturating_add(ns);
+        if end == WaitEnd::Denied {
+            // It has not run, as one that is denied at once.
+            conn.unfinished = None;
+        } else {
+            state.tally.commands += 1;
+            conn.traffic.commands += 1;
+            self.counts.add_one(row, &state.handle().command_counts);
+            if let (WaitEnd::Ran(ns), Some(unfinished)) = (end, &mut conn.unfinished) {
+                unfinished.ns = unfinished.ns.saturating_add(ns);
+            }
+            self.finish(state, conn);
         }
-        self.finish(state, conn);
         if reply.first() == Some(&b'-') {
             state.tally.errors += 1;
             let shared = &state.handle().command_counts;
-            let ran = end != WaitEnd::Refused;
+            let ran = !matches!(end, WaitEnd::Refused | WaitEnd::Denied);
             self.counts.failed(Some(row), ran, reply, shared);
         }
     }
@@ -235,7 +247,6 @@ impl Connection {
 
     /// Adds a reply to its output, if CLIENT REPLY wants it. Returns what is not needed any more.
     fn answer(&mut self, reply: Writer) -> Option<Vec<u8>> {
-        self.traffic.commands += 1;
         let reply = reply.into_vec();
         if self.checks & checks::MUTED == 0 {
             if self.output.is_empty() && reply.len() > ADOPT_MIN {
