@@ -312,6 +312,10 @@ impl Turn<'_> {
         mark: usize,
         step: CommandStep,
     ) -> CommandStep {
+        if step != CommandStep::Paused {
+            // It does not count, since it has not run. One that is queued counts when it runs.
+            self.state.tally.commands -= 1;
+        }
         self.after(conn, row, false, mark, step)
     }
 
@@ -335,8 +339,8 @@ impl Turn<'_> {
             }
             return step;
         }
-        conn.traffic.commands += u64::from(step != CommandStep::Paused);
-        self.count_error(row, ran, mark);
+        let ran = !self.count_error(row, ran, mark) && ran;
+        conn.traffic.commands += u64::from(ran);
         if conn.checks & (checks::MUTED | checks::CACHING) != 0
             && !matches!(step, CommandStep::Paused | CommandStep::Blocked)
         {
@@ -387,34 +391,40 @@ impl Turn<'_> {
         conn.set(checks::MUTED, conn.replies != Replies::On);
     }
 
-    /// Counts a reply if it is an error.
+    /// Counts a reply if it is an error. True if it says that the command has not run after all.
     #[inline]
-    pub(crate) fn count_error(&mut self, row: Option<&'static Command>, ran: bool, mark: usize) {
-        if self.out.as_bytes().get(mark) == Some(&b'-') {
-            self.note_error(row, ran, mark);
-        }
+    pub(crate) fn count_error(
+        &mut self,
+        row: Option<&'static Command>,
+        ran: bool,
+        mark: usize,
+    ) -> bool {
+        self.out.as_bytes().get(mark) == Some(&b'-') && self.note_error(row, ran, mark)
     }
 
     #[cold]
-    fn note_error(&mut self, row: Option<&'static Command>, ran: bool, mark: usize) {
+    fn note_error(&mut self, row: Option<&'static Command>, ran: bool, mark: usize) -> bool {
         let server = Arc::clone(&self.state.server);
         let shared = &server.loops[self.state.index].command_counts;
         if std::mem::take(&mut self.error_is_counted) {
             if let Some(row) = row {
                 self.notes.counts.failed_again(row, ran, shared);
             }
-            return;
+            return false;
         }
         self.state.tally.errors += 1;
         let reply = self.out.as_bytes().get(mark..).unwrap_or_default();
         // To the public servers a command without memory has not run.
         let refused = ran && self.lacked_memory(mark);
         if refused {
+            let commands = &mut self.state.tally.commands;
+            *commands = commands.saturating_sub(1);
             self.notes.counts.take_back();
         }
         self.notes
             .counts
             .failed(row, ran && !refused, reply, shared);
+        refused
     }
 
     /// Returns true if the reply from `mark` on says that the command found no memory.

@@ -241,3 +241,65 @@ fn a_command_that_waits_is_in_the_slow_log_when_it_has_been_served() {
     let entries = logged(&mut client, "-1");
     assert_eq!(entries.iter().filter(|args| **args == blpop).count(), 1);
 }
+
+/// What was refused or queued counted as well, and what a script calls did not.
+#[test]
+fn commands_count_when_they_have_run() {
+    // One loop: who asks comes after it has counted.
+    let server = Server::start(&["--maxmemory", "10mb", "--threads", "1"]);
+    let (mut admin, mut client) = (server.client(), server.client());
+    let Reply::Integer(id) = client.call(&["CLIENT", "ID"]) else {
+        panic!("a number")
+    };
+    let large = "x".repeat(11 << 20);
+    let script = "redis.call('SET', KEYS[1], 'a') return redis.call('GET', KEYS[1])";
+    admin.call(&[
+        "ACL", "SETUSER", "bob", "on", "nopass", "+auth", "+multi", "+exec", "+ping",
+    ]);
+    let counted = |admin: &mut Client| {
+        let sum = admin.info("stats", "total_commands_processed");
+        let list = text(&admin.call(&["CLIENT", "LIST", "ID", &id.to_string()]));
+        let own = list.split("tot-cmds=").nth(1).expect("it is there");
+        let own = own.split(' ').next().expect("a number");
+        (
+            sum.parse::<u64>().expect("a number"),
+            own.parse::<u64>().expect("a number"),
+        )
+    };
+    let mut before = counted(&mut admin);
+    for (lines, run) in [
+        (&[&["PING"][..]][..], 1),
+        (&[&["NO-SUCH"]], 0),
+        (&[&["GET"]], 0),
+        (&[&["SET", "k", &large]], 0),
+        (
+            &[&["MULTI"], &["SET", "k", "v"], &["GET", "k"], &["EXEC"]],
+            4,
+        ),
+        (&[&["MULTI"], &["SET", "k", "v"], &["DISCARD"]], 2),
+        (&[&["EVAL", script, "1", "k"]], 3),
+        (&[&["LPUSH", "k", "v"]], 1),
+        (&[&["AUTH", "bob", ""], &["GET", "k"]], 1),
+        (&[&["MULTI"], &["PING"], &["EXEC"]], 3),
+    ] {
+        for line in lines {
+            client.call(line);
+        }
+        let after = counted(&mut admin);
+        // The one who asks has asked twice.
+        let more = (after.0 - before.0 - 2, after.1 - before.1);
+        assert_eq!(more, (run, run), "{:?}", lines[0]);
+        before = after;
+    }
+    // A right that is lost between the two is found when it runs.
+    client.call(&["MULTI"]);
+    client.call(&["PING"]);
+    admin.call(&["ACL", "SETUSER", "bob", "-ping"]);
+    admin.call(&["CONFIG", "RESETSTAT"]);
+    client.call(&["EXEC"]);
+    let ping = admin.info("commandstats", "cmdstat_ping");
+    assert!(
+        ping.starts_with("calls=0,usec=0,") && ping.contains("rejected_calls=1,"),
+        "{ping}"
+    );
+}

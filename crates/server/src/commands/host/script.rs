@@ -602,6 +602,8 @@ impl Run<'_, '_, '_> {
         let turn = &mut *self.turn;
         let counts = &turn.state.server.loops[turn.state.index].command_counts;
         turn.notes.counts.add(row, || counts);
+        turn.state.tally.commands += 1;
+        self.conn.traffic.commands += 1;
         let mark = out.mark();
         if tells {
             std::mem::swap(turn.out, out);

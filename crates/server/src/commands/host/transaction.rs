@@ -252,14 +252,17 @@ impl Turn<'_> {
         } else {
             self.host(conn, row, args)
         };
-        if let Some(began_ns) = began_ns {
+        if !may_run {
+            self.notes.counts.take_back();
+        } else if let Some(began_ns) = began_ns {
             self.note_time(conn, row, args, began_ns, step);
         }
         if self.state.seat.bits() & checks::MONITORED != 0 {
             self.show(conn, row, args);
         }
-        self.state.tally.commands += 1;
-        self.count_error(Some(row), may_run, mark);
+        self.state.tally.commands += u64::from(may_run);
+        let refused = self.count_error(Some(row), may_run, mark);
+        conn.traffic.commands += u64::from(may_run && !refused);
         step
     }
 }
