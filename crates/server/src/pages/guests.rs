@@ -15,7 +15,7 @@ pub(super) enum Stage {
     Asks,
     /// Its reply is made, or sent.
     Hears,
-    /// It hears a stream of events. There are few, so it may stay.
+    /// It has a stream of events. There are few, so it may stay.
     Stays,
     /// It was told to leave.
     Leaves,

@@ -13,7 +13,7 @@ use hyper::{Method, Request, StatusCode};
 use super::access::{Credentials, credentials, is_foreign, is_host};
 use super::ask::{Asker, NoAnswer};
 use super::desk::Desk;
-use super::guests::Guest;
+use super::guests::{Guest, Stage};
 use super::moment::Wanted;
 use super::query::Query;
 use super::reply::{Page, json, json_text, own, text, whole};
@@ -31,7 +31,7 @@ const STYLE: &str = include_str!("page/page.css");
 const SCRIPT: &str = include_str!("page/page.js");
 
 /// Where a stream of events is.
-pub(super) const EVENTS: &str = "/events";
+const EVENTS: &str = "/events";
 
 const HISTOGRAM: Call<'_> = &[b"LATENCY", b"HISTOGRAM"];
 const FORECAST: Call<'_> = &[b"EXPIRY", b"FORECAST", b"65"];
@@ -190,7 +190,9 @@ async fn data<B>(
             Ok(json_text(desk.hour.lock().write(every as usize)))
         }
         EVENTS if request.method() == Method::GET => {
-            events::open(desk, asker, Wanted::of(&query)).await
+            let page = events::open(desk, asker, Wanted::of(&query)).await?;
+            guest.reach(Stage::Stays);
+            Ok(page)
         }
         "/key" => Ok(json(&key::inspect(&mut asker, key).await?)),
         "/forecast" => Ok(json(&keys::due(desk, &mut asker, &query).await?)),

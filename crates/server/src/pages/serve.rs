@@ -125,10 +125,7 @@ async fn serve(desk: &Arc<Desk>, listener: TcpListener) -> std::io::Result<()> {
         let changes = desk.server.config.changes();
         tokio::spawn(async move {
             let answers = service_fn(|request| {
-                guest.reach(match request.uri().path() {
-                    routes::EVENTS => Stage::Stays,
-                    _ => Stage::Hears,
-                });
+                guest.reach(Stage::Hears);
                 let (desk, guest) = (Arc::clone(&desk), Arc::clone(&guest));
                 async move {
                     let page = routes::answer(&desk, (peer, &guest), &request).await;

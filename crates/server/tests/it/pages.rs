@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::Command;
 use std::time::Duration;
 
-use crate::common::{Folder, Server, eventually, have, now, ok};
+use crate::common::{Folder, Server, command, eventually, have, now, ok};
 
 /// A server with pages, and their port.
 pub(crate) fn start(flags: &[&str]) -> (Server, u16) {
@@ -164,6 +164,29 @@ fn slow_clients_keep_nobody_out() {
     let mut last = slow.pop().expect("one of them");
     let mut rest = Vec::new();
     last.read_to_end(&mut rest).expect("the end comes");
+}
+
+/// Who asked for a stream stayed although it had none yet, and nobody else came in.
+#[test]
+fn those_who_wait_for_a_stream_of_events_make_room() {
+    let flags = ["--threads", "1", "--enable-debug-command", "yes"];
+    let (server, port) = start(&flags);
+    let mut busy = server.client();
+    busy.send(&command(&["DEBUG", "SLEEP", "60"]));
+    let ask = |mut stream: TcpStream| {
+        // It may have made room already.
+        let _ = stream.write_all(b"GET /events?db=1 HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        stream
+    };
+    let mut crowd: Vec<TcpStream> = (0..128).map(|_| ask(connect(port))).collect();
+    assert_eq!(status(&get(port, "/readyz", "")), "200");
+    // The others are told after five seconds that the server does not answer.
+    let has_left = |stream: &mut TcpStream| {
+        let mut heard = Vec::new();
+        let _ = stream.read_to_end(&mut heard);
+        heard.is_empty()
+    };
+    assert!(crowd.iter_mut().any(has_left), "nobody has made room");
 }
 
 #[test]
