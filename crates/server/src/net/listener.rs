@@ -149,7 +149,7 @@ fn open_port(settings: &Settings, port: Port, flag: &str) -> anyhow::Result<Vec<
             .local_addr()
             .context("cannot ask for the port")?
             .port();
-        listeners.push(listener);
+        listeners.push(TcpListener::from_std(listener));
     }
     if listeners.is_empty() {
         anyhow::bail!("this machine has none of the addresses of --bind");
@@ -168,7 +168,7 @@ fn is_missing(why: &io::Error) -> bool {
 
 /// Binds as `TcpListener::bind` does, but with a longer queue of connections that wait to be
 /// accepted. When it overflows, clients wait a whole second before they try again.
-fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+pub(crate) fn listen(address: SocketAddr) -> io::Result<std::net::TcpListener> {
     let socket = Socket::new(
         Domain::for_address(address),
         Type::STREAM,
@@ -180,7 +180,7 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;
     socket.set_nonblocking(true)?;
-    Ok(TcpListener::from_std(socket.into()))
+    Ok(socket.into())
 }
 
 /// A socket whose connections are served without a handshake.

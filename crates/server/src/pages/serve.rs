@@ -16,6 +16,7 @@ use super::desk::Desk;
 use super::guests::{Guest, Guests, Stage};
 use super::{hour, routes};
 use crate::config::Settings;
+use crate::net::listener;
 use crate::state::server::Server;
 
 /// The most connections at once. For one more another [leaves](Guests::make_room).
@@ -48,10 +49,9 @@ pub(crate) fn open(settings: &Settings) -> anyhow::Result<Option<TcpListener>> {
         return Ok(None);
     }
     let address = SocketAddr::new(settings.http_bind.ip(), settings.http_port);
-    let listener = TcpListener::bind(address).with_context(|| {
+    let listener = listener::listen(address).with_context(|| {
         format!("cannot listen on {address} for HTTP; choose another with --http-port")
     })?;
-    listener.set_nonblocking(true)?;
     Ok(Some(listener))
 }
 
