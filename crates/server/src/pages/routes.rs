@@ -189,7 +189,7 @@ async fn data<B>(
             let every = query.number("every").unwrap_or(1).clamp(1, 3_600);
             Ok(json_text(desk.hour.lock().write(every as usize)))
         }
-        EVENTS if request.method() == Method::GET => {
+        EVENTS => {
             let page = events::open(desk, asker, Wanted::of(&query)).await?;
             guest.reach(Stage::Stays);
             Ok(page)

@@ -169,6 +169,25 @@ fn slow_clients_keep_nobody_out() {
     last.read_to_end(&mut rest).expect("the end comes");
 }
 
+/// To HEAD there was no stream of events.
+#[test]
+fn head_is_told_what_get_would_be_without_the_body() {
+    let (_server, port) = start(&[]);
+    for (path, is_there) in [
+        ("/", true),
+        ("/metrics", true),
+        ("/events", true),
+        ("/readyz", true),
+        ("/nothing", false),
+    ] {
+        let request = format!("HEAD {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        let reply = exchange(port, request.as_bytes());
+        let (_, body) = reply.split_once("\r\n\r\n").expect("a whole head");
+        let expected = if is_there { "200" } else { "404" };
+        assert_eq!((status(&reply), body), (expected, ""), "{path}");
+    }
+}
+
 /// Who asked for a stream stayed although it had none yet, and nobody else came in.
 #[test]
 fn those_who_wait_for_a_stream_of_events_make_room() {
