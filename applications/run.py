@@ -18,7 +18,8 @@ LIMIT_SECONDS = 90
 
 
 class Server:
-    """A server that is started anew for each use, so that no use meets another's keys."""
+    """A server that is started anew for each use and keeps nothing, so that no use meets another's
+    keys."""
 
     def __init__(self, *command):
         self.command = command
@@ -92,7 +93,7 @@ def page_examples():
 def main():
     # Packages of Node are found beside the file that imports them.
     node = shutil.copy(os.path.join(HERE, "uses.mjs"), NODE_FOLDER)
-    tidewheel = Server(TIDEWHEEL, "--threads", "2")
+    tidewheel = Server(TIDEWHEEL, "--threads", "2", "--save", "")
     control = Server(REDIS, "--save", "")
     print("| application | what it does here | Tidewheel | Redis 8.2 |\n|---|---|---|---|")
     failed = 0
