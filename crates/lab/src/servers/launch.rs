@@ -44,13 +44,18 @@ impl FromStr for ServerSpec {
 }
 
 impl ServerSpec {
-    /// The arguments that make this server listen on the port, on loopback, without persistence.
+    /// The arguments that make this server listen on the port, on loopback, without persistence;
+    /// what Tidewheel was told to keep, it keeps.
     fn arguments(&self, port: u16) -> Vec<String> {
         let mut args = self.args.clone();
         let port = port.to_string();
         args.extend(["--port", &port, "--bind", "127.0.0.1"].map(str::to_owned));
-        if !self.is_tidewheel() {
-            args.extend(["--save", "", "--appendonly", "no"].map(str::to_owned));
+        let is_tidewheel = self.is_tidewheel();
+        if !is_tidewheel || !self.args.iter().any(|word| word == "--save") {
+            args.extend(["--save", ""].map(str::to_owned));
+        }
+        if !is_tidewheel {
+            args.extend(["--appendonly", "no"].map(str::to_owned));
         }
         args
     }
@@ -191,8 +196,15 @@ mod tests {
         let theirs = format!("--a 2 {ours} --save  --appendonly no");
         for (spec, expected) in [
             ("r=redis-server --a 2", theirs),
-            ("t=target/release/tidewheel --a", format!("--a {ours}")),
-            ("t=taskset -c 1 tidewheel", format!("-c 1 tidewheel {ours}")),
+            (
+                "t=target/release/tidewheel --a",
+                format!("--a {ours} --save "),
+            ),
+            (
+                "t=taskset -c 1 tidewheel",
+                format!("-c 1 tidewheel {ours} --save "),
+            ),
+            ("t=tidewheel --save 9", format!("--save 9 {ours}")),
         ] {
             assert_eq!(arguments(spec).join(" "), expected);
         }
