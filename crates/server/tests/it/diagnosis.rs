@@ -146,7 +146,11 @@ fn long_walks_and_big_calls_are_in_the_slow_log_once() {
     client.call(&words);
     let big = logged(&mut client, "1").swap_remove(0);
     assert_eq!(big[31], "... (199970 more arguments)");
-    assert_eq!(client.call(&["SLOWLOG", "LEN"]), Reply::Integer(2));
+    // On a busy machine SLOWLOG itself may take as long.
+    let names = logged(&mut client, "-1");
+    let names = names.iter().map(|words| words[0].as_str());
+    let names: Vec<&str> = names.filter(|name| *name != "SLOWLOG").collect();
+    assert_eq!(names, ["MGET", "KEYS"]);
 }
 
 #[test]

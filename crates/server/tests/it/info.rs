@@ -171,7 +171,8 @@ fn what_the_last_snapshot_held_is_told_and_a_base_of_the_log_is_none() {
     assert!(text(&client.call(&["BGSAVE"])).contains("started"));
     ended(&mut client, "rdb_saves");
     assert!(number(&mut client, "persistence", "rdb_last_cow_size") > 0.0);
-    assert_eq!(client.info("persistence", "rdb_last_bgsave_time_sec"), "0");
+    let took = client.info("persistence", "rdb_last_bgsave_time_sec");
+    assert!(took.parse::<u64>().is_ok(), "{took}");
     drop(server);
     std::fs::remove_dir_all(folder).expect("it is there");
 }
