@@ -46,7 +46,7 @@ pub(crate) fn table(lua: &Lua, state: &Rc<State>) -> mlua::Result<Table> {
     Ok(table)
 }
 
-/// The globals of functions, but for `call` and `pcall`.
+/// The globals of functions, but for those that `Direct` adds to the globals of scripts.
 pub(crate) fn of_functions(lua: &Lua, redis: &Table) -> mlua::Result<Table> {
     let table = lua.create_table()?;
     redis.for_each(|name: String, value: Value| match name.as_str() {

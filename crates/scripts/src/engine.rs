@@ -107,7 +107,7 @@ impl Engine {
         let functions = lua.create_table()?;
         let (globals, redis) = (&sandbox.globals, &sandbox.redis);
         let direct = Direct::new(&lua, &state, &functions, globals, &sandbox.handler, redis)?;
-        for name in ["call", "pcall"] {
+        for name in ["call", "pcall", "acl_check_cmd"] {
             let function: Function = redis.raw_get(name)?;
             sandbox.of_functions.raw_set(name, function)?;
         }

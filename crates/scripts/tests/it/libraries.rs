@@ -261,6 +261,16 @@ fn functions_and_scripts_see_their_own_globals() {
         for name in [" KEYS", " ARGV", "register_function", "breakpoint", "debug"] {
             assert!(!all.contains(name), "{name}: {all}");
         }
+        let names = "local t = {} for name in pairs(redis) do t[#t + 1] = name end \
+            return table.concat(t, ' ')";
+        let of_scripts = crate::host::text(&mut engine, names);
+        for name in of_scripts.split(' ').skip(1) {
+            let is_own = ["breakpoint", "debug", "replicate_commands"].contains(&name);
+            assert!(
+                is_own || all.split(' ').any(|other| other == name),
+                "{name}: {all}"
+            );
+        }
     }
 }
 
