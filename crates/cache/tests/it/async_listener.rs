@@ -2,12 +2,12 @@
 
 use std::future::pending;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 
 use tidewheel::{Builder, Cache, Driver, ManualClock, OnFull};
 
 use crate::loading::{MS, in_time};
-use crate::manual_poll::{Door, block_on, turn};
+use crate::manual_poll::{Alarm, Door, block_on, flagged, poll, turn};
 
 type Numbers = Cache<u64, u64>;
 
@@ -98,4 +98,31 @@ fn a_poll_ends_though_the_timer_ends_at_once() {
         let mut drive = Box::pin(cache.drive(|_| std::future::ready(())));
         turn(&mut drive);
     });
+}
+
+/// `close_async` waited for an answer that the drive future got, since it polled first: nobody woke
+/// `close_async`.
+#[test]
+fn who_waits_for_an_answer_is_woken_when_another_task_gets_it() {
+    let go = Arc::new(AtomicBool::new(false));
+    let waits = Arc::clone(&go);
+    let cache: Numbers = on_a_task(&ManualClock::new())
+        .eviction_listener_async(move |_| {
+            let go = Arc::clone(&waits);
+            async move { flagged(&go).await }
+        })
+        .build()
+        .expect("valid");
+    let (driving, closing) = (Alarm::new(), Alarm::new());
+    let mut drive = Box::pin(cache.drive(|_| pending()));
+    cache.insert(1, 1);
+    let mut close = Box::pin(cache.close_async());
+    assert!(poll(close.as_mut(), &closing).is_pending());
+    turn(&mut drive);
+    assert!(poll(close.as_mut(), &closing).is_pending());
+    let before = closing.woken.load(SeqCst);
+    go.store(true, SeqCst);
+    assert!(poll(drive.as_mut(), &driving).is_ready());
+    assert!(closing.woken.load(SeqCst) > before, "nobody woke it");
+    assert!(poll(close.as_mut(), &closing).is_ready());
 }

@@ -18,7 +18,7 @@ use tidewheel::{Cache, Clock, Driver, Lifetime, ManualClock, SharedDriver, Ttl};
 
 use crate::loading::MS;
 use crate::manual_poll::{Alarm, Door, poll};
-use crate::support::{is_deep, mixed};
+use crate::support::{Random, is_deep, mixed};
 
 const KEYS: u64 = 6;
 const SEEDS: u64 = 150;
@@ -36,15 +36,6 @@ const PARALLEL: usize = 2;
 
 /// Polls of one future without anything else happening. More are busy.
 const POLLS_MAX: usize = 40;
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(1);
-        mixed(self.0) % bound
-    }
-}
 
 /// A runtime's timers, by the clock that is moved by hand.
 #[derive(Clone, Default)]
@@ -525,6 +516,12 @@ impl World {
             let can_tell = !one.is_async || one.shared.ear.is_open();
             let is_driven = is_driven && !one.is_unswept;
             let is_told = is_over || one.is_closed;
+            let closing = |task: &Task| task.kind == Kind::Closes && task.of == Some(at);
+            let waits = self
+                .tasks
+                .iter()
+                .any(|task| closing(task) && !task.is_stuck);
+            assert!(!waits || !can_tell, "nobody wakes who closes cache {at}");
             one.hear(is_driven && can_tell || is_told && !one.is_async);
             if is_over {
                 // Nobody is left who could wait for a listener.

@@ -18,7 +18,7 @@ use tidewheel::{Cache, Compute, ManualClock, Outcome};
 
 use crate::loading::{Failure, MS, manual};
 use crate::manual_poll::{Alarm, poll};
-use crate::support::{is_deep, mixed};
+use crate::support::{Random, is_deep, mixed};
 
 const KEYS: u64 = 4;
 const SEEDS: u64 = 200;
@@ -27,15 +27,6 @@ const STEPS: u64 = 60;
 
 /// Values that loaders return are above this, and tell which call returned them.
 const LOADED: u64 = 1_000_000;
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(1);
-        mixed(self.0) % bound
-    }
-}
 
 /// The controls of a future, as its loader or closure sees them.
 #[derive(Default)]

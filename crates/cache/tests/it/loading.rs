@@ -1,11 +1,13 @@
 //! What several files of tests begin with: caches on a clock moved by hand, loaders that fail or
 //! must not run, waits for other threads.
 
+use std::fmt::{self, Debug, Formatter};
 use std::hash::Hash;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex};
+use std::task::Waker;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use tidewheel::{Builder, Cache, Clock, Driver, ManualClock, OnFull, Removal, RemovalCause};
 
@@ -124,6 +126,41 @@ impl<K: Clone + Ord + Send + 'static, V: Clone + Send + 'static> Told<K, V> {
         let mut events = self.events();
         events.sort_by(|one, other| one.0.cmp(&other.0));
         events
+    }
+}
+
+/// A clock moved by hand that calls somebody at each reading.
+#[derive(Clone)]
+pub(crate) struct Heeded {
+    pub(crate) hands: ManualClock,
+    at_reading: Arc<dyn Fn() + Send + Sync>,
+}
+
+impl Heeded {
+    pub(crate) fn new(hands: &ManualClock, at_reading: impl Fn() + Send + Sync + 'static) -> Self {
+        let (hands, at_reading) = (hands.clone(), Arc::new(at_reading));
+        Self { hands, at_reading }
+    }
+}
+
+impl Debug for Heeded {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Heeded").field(&self.hands).finish()
+    }
+}
+
+impl Clock for Heeded {
+    fn now(&self) -> Duration {
+        (self.at_reading)();
+        self.hands.now()
+    }
+
+    fn wall(&self) -> SystemTime {
+        self.hands.wall()
+    }
+
+    fn wake_when_moved(&self, sleeper: &Waker) {
+        self.hands.wake_when_moved(sleeper);
     }
 }
 

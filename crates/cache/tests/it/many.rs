@@ -3,11 +3,11 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use tidewheel::{Cache, Clock, Lifetime, ManualClock};
+use tidewheel::{Cache, Lifetime, ManualClock};
 
-use crate::loading::{MS, by_hand, manual};
+use crate::loading::{Heeded, MS, by_hand, manual};
 
 /// More than are looked for ahead of their turn.
 const MANY: u64 = 100;
@@ -72,30 +72,19 @@ fn an_iterator_that_panics_leaves_what_was_stored_before() {
     cache.validate();
 }
 
-/// A clock that counts how often it is read.
-#[derive(Debug, Clone, Default)]
-struct Counting(Arc<AtomicU64>);
-
-impl Clock for Counting {
-    fn now(&self) -> Duration {
-        self.0.fetch_add(1, Relaxed);
-        Duration::from_secs(1)
-    }
-
-    fn wall(&self) -> SystemTime {
-        SystemTime::UNIX_EPOCH
-    }
-}
-
 /// One shard: the others may have no deadline at all.
 fn counted() -> (Cache<u64, u64>, impl Fn() -> u64) {
-    let clock = Counting::default();
+    let readings = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&readings);
+    let clock = Heeded::new(&ManualClock::new(), move || {
+        counted.fetch_add(1, Relaxed);
+    });
     let cache = by_hand(&clock)
         .max_capacity(MANY)
         .shards(1)
         .build()
         .expect("valid");
-    (cache, move || clock.0.swap(0, Relaxed))
+    (cache, move || readings.swap(0, Relaxed))
 }
 
 #[test]

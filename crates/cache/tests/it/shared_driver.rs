@@ -8,13 +8,13 @@ use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 use std::thread;
 use std::time::Duration;
 
 use tidewheel::{Builder, Cache, ManualClock, SharedDriver};
 
-use crate::loading::{MS, Told, heard, in_time, until};
+use crate::loading::{Heeded, MS, Told, heard, in_time, until};
 use crate::manual_poll::{Alarm, poll, turn};
 
 fn numbers(driver: &SharedDriver) -> Builder<u64, u64> {
@@ -222,25 +222,7 @@ fn caches_take_turns_at_the_refresh_threads() {
     });
 }
 
-/// Notes who asks a clock what time it is: only caches that are looked at.
-#[derive(Debug, Clone)]
-struct Asked(ManualClock, Arc<AtomicUsize>);
-
-impl tidewheel::Clock for Asked {
-    fn now(&self) -> Duration {
-        self.1.fetch_add(1, SeqCst);
-        self.0.now()
-    }
-
-    fn wall(&self) -> std::time::SystemTime {
-        self.0.wall()
-    }
-
-    fn wake_when_moved(&self, sleeper: &Waker) {
-        self.0.wake_when_moved(sleeper);
-    }
-}
-
+/// Only caches that are looked at ask a clock what time it is.
 #[test]
 fn a_wake_up_looks_at_the_caches_that_have_something_to_do() {
     let driver = SharedDriver::task();
@@ -249,7 +231,8 @@ fn a_wake_up_looks_at_the_caches_that_have_something_to_do() {
     let caches: Vec<_> = asked
         .iter()
         .map(|asked| {
-            let clock = Asked(clock.clone(), Arc::clone(asked));
+            let asked = Arc::clone(asked);
+            let clock = Heeded::new(&clock, move || _ = asked.fetch_add(1, SeqCst));
             numbers(&driver).clock(clock).build().expect("valid")
         })
         .collect();

@@ -214,7 +214,6 @@ impl Model {
         assert_eq!(stats.misses, self.counts.misses, "misses");
         assert_eq!(stats.stale_hits, self.counts.stale, "stale hits");
         assert_eq!(stats.stale_on_error, self.counts.stale_on_error);
-        assert_eq!(stats.negative_hits, self.counts.negative);
         assert_eq!(stats.loads, self.counts.loads, "loads");
         assert_eq!(stats.load_errors, self.counts.load_errors, "load errors");
         assert_eq!(stats.rejected, self.counts.rejected, "rejected");

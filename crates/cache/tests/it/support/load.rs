@@ -271,7 +271,6 @@ impl Model {
         let outcome = outcome.unwrap_or(expected);
         assert_eq!(outcome, expected, "the outcome of {load:?}");
         self.counts.stale_on_error += u64::from(outcome == Outcome::StaleOnError);
-        self.counts.negative += u64::from(outcome == Outcome::Negative);
     }
 
     /// Calls the cache. `None` is an absence or an error.

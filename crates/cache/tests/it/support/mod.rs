@@ -46,6 +46,16 @@ pub(crate) fn mixed(seed: u64) -> u64 {
     bits ^ (bits >> 31)
 }
 
+/// Numbers that follow from a seed.
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(1);
+        mixed(self.0) % bound
+    }
+}
+
 /// Returns whether all seeds are asked for: `TIDEWHEEL_DEEP=1`.
 pub(crate) fn is_deep() -> bool {
     std::env::var_os("TIDEWHEEL_DEEP").is_some()

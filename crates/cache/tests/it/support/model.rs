@@ -92,7 +92,6 @@ pub(super) struct Counts {
     pub(crate) misses: u64,
     pub(crate) stale: u64,
     pub(crate) stale_on_error: u64,
-    pub(crate) negative: u64,
     pub(crate) loads: u64,
     pub(crate) load_errors: u64,
     pub(crate) rejected: u64,

@@ -136,27 +136,29 @@ impl Setup {
 
     /// Every configuration, events asked for promptly.
     pub(crate) fn all() -> Vec<Self> {
-        let mut all = Vec::new();
-        for room in ROOMS {
-            for ends in ENDS {
-                for shape in SHAPES {
-                    for shards in SHARDS {
-                        for listener in LISTENERS {
-                            all.push(Self {
-                                room,
-                                ends,
-                                shape,
-                                shards,
-                                listener,
-                                prompt: true,
-                                weak_hash: false,
-                            });
-                        }
-                    }
-                }
-            }
+        fn digit<T: Copy, const N: usize>(of: [T; N], number: &mut usize) -> T {
+            let digit = *number % N;
+            *number /= N;
+            of[digit]
         }
-        all
+        let sides = [
+            ROOMS.len(),
+            ENDS.len(),
+            SHAPES.len(),
+            SHARDS.len(),
+            LISTENERS.len(),
+        ];
+        let all = 0..sides.into_iter().product();
+        all.map(|mut number| Self {
+            listener: digit(LISTENERS, &mut number),
+            shards: digit(SHARDS, &mut number),
+            shape: digit(SHAPES, &mut number),
+            ends: digit(ENDS, &mut number),
+            room: digit(ROOMS, &mut number),
+            prompt: true,
+            weak_hash: false,
+        })
+        .collect()
     }
 
     pub(crate) fn capacity(&self) -> Option<u64> {
@@ -173,24 +175,14 @@ impl Setup {
     }
 
     pub(crate) fn idle(&self) -> Option<Duration> {
-        let idles = [
-            Ends::Idle,
-            Ends::TtlIdle,
-            Ends::ExpiryIdle,
-            Ends::ExpiryTtlIdle,
-        ];
-        idles.contains(&self.ends).then_some(IDLE)
+        use Ends::*;
+        matches!(self.ends, Idle | TtlIdle | ExpiryIdle | ExpiryTtlIdle).then_some(IDLE)
     }
 
     /// The TTL of what is stored without one.
     pub(crate) fn ttl(&self) -> Option<Duration> {
-        let lives = [
-            Ends::Ttl,
-            Ends::TtlIdle,
-            Ends::ExpiryTtl,
-            Ends::ExpiryTtlIdle,
-        ];
-        lives.contains(&self.ends).then_some(TTL)
+        use Ends::*;
+        matches!(self.ends, Ttl | TtlIdle | ExpiryTtl | ExpiryTtlIdle).then_some(TTL)
     }
 
     pub(crate) fn has_expiry(&self) -> bool {

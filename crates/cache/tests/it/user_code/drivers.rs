@@ -4,11 +4,11 @@ use std::future::{Future, poll_fn};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
 
-use tidewheel::{Cache, Clock, Driver, Lifetime, ManualClock};
+use tidewheel::{Cache, Driver, Lifetime, ManualClock};
 
 use super::hooks::*;
+use crate::loading::Heeded;
 
 /// The panic left through the driver's future, which ended.
 #[test]
@@ -64,31 +64,19 @@ fn a_poll_later() -> impl Future<Output = ()> {
     })
 }
 
-/// A clock that panics once, after a given number of readings.
-#[derive(Debug, Clone)]
-struct Fallible(ManualClock, Arc<AtomicI64>);
-
-impl Clock for Fallible {
-    fn now(&self) -> Duration {
-        assert_ne!(self.1.fetch_sub(1, SeqCst), 0, "bang");
-        self.0.now()
-    }
-
-    fn wall(&self) -> std::time::SystemTime {
-        self.0.wall()
-    }
-}
-
 #[test]
 fn the_task_that_drives_outlives_a_clock_that_panics() {
     // At the first reading of a step, of the sleep after it, and of the next step.
     for readings in 0..4 {
         let hands = ManualClock::new();
         let fails = Arc::new(AtomicI64::new(-1));
+        let left = Arc::clone(&fails);
+        // That many readings, and then one that panics.
+        let reads = move || assert_ne!(left.fetch_sub(1, SeqCst), 0, "bang");
         let cache: Cache<u32, u32> = Cache::builder()
             .unbounded()
             .no_default_ttl()
-            .clock(Fallible(hands.clone(), Arc::clone(&fails)))
+            .clock(Heeded::new(&hands, reads))
             .driver(Driver::Task)
             .build()
             .expect("valid");

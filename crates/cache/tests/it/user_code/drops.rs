@@ -41,6 +41,32 @@ fn drops_that_panic_in_an_eviction_lose_none_of_the_capacity() {
 #[test]
 fn a_drop_that_panics_is_counted_and_ends_no_operation() {
     type Leave = fn(&Cache<u32, Bomb>, &ManualClock);
+    let replace: Leave = |cache, _| {
+        // Replaced, and the clone that the closure was shown.
+        cache.update(&1, |old| Bomb {
+            weight: old.weight,
+            armed: false,
+        });
+    };
+    let refuse: Leave = |cache, _| {
+        let version = cache.version(&1).expect("it is there");
+        cache.insert(1, Bomb::armed(1));
+        assert!(cache.compare_and_set(1, version, Bomb::armed(1)).is_err());
+    };
+    let overtake: Leave = |cache, _| {
+        // What was loaded is not stored.
+        std::mem::forget(cache.get_or_load(77, || {
+            cache.insert(77, Bomb::armed(1));
+            Bomb::armed(1)
+        }));
+    };
+    let end_at_once: Leave = |cache, _| {
+        assert!(cache.expire(&1, Duration::ZERO, tidewheel::Condition::Always));
+    };
+    let expire: Leave = |cache, clock| {
+        clock.advance(10 * MS);
+        assert_eq!(cache.advance(cache.now(), u32::MAX).expired, 10);
+    };
     let leave: [(Leave, u64); 12] = [
         (|cache, _| assert!(cache.invalidate(&1)), 1),
         (|cache, _| cache.insert(1, Bomb::armed(0)), 1),
@@ -53,54 +79,16 @@ fn a_drop_that_panics_is_counted_and_ends_no_operation() {
             |cache, _| assert_eq!(cache.invalidate_if(|_, _| true), 10),
             10,
         ),
-        (
-            |cache, _| {
-                assert!(cache.expire(&1, Duration::ZERO, tidewheel::Condition::Always));
-            },
-            1,
-        ),
-        (
-            |cache, clock| {
-                clock.advance(10 * MS);
-                assert_eq!(cache.advance(cache.now(), u32::MAX).expired, 10);
-            },
-            10,
-        ),
+        (end_at_once, 1),
+        (expire, 10),
         (|cache, _| cache.close(), 10),
-        (
-            |cache, _| {
-                // Replaced, and the clone that the closure was shown.
-                cache.update(&1, |old| Bomb {
-                    weight: old.weight,
-                    armed: false,
-                });
-            },
-            2,
-        ),
+        (replace, 2),
         (
             |cache, _| assert!(!cache.insert_if_absent(1, Bomb::armed(1))),
             1,
         ),
-        (
-            |cache, _| {
-                let version = cache.version(&1).expect("it is there");
-                cache.insert(1, Bomb::armed(1));
-                let old = cache.compare_and_set(1, version, Bomb::armed(1));
-                assert!(old.is_err());
-            },
-            2,
-        ),
-        (
-            |cache, _| {
-                // Overtaken by an insertion: what was loaded is not stored.
-                let loaded = cache.get_or_load(77, || {
-                    cache.insert(77, Bomb::armed(1));
-                    Bomb::armed(1)
-                });
-                std::mem::forget(loaded);
-            },
-            2,
-        ),
+        (refuse, 2),
+        (overtake, 2),
     ];
     for (number, (leave, panics)) in leave.into_iter().enumerate() {
         let clock = ManualClock::new();
