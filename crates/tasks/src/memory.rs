@@ -11,7 +11,7 @@ use crate::table::Table;
 use crate::wakes::Wakes;
 
 /// Tasks in memory. The wall time of its clock is the engine's time. Several workers can share one
-/// by an [`Arc`].
+/// by an `Arc`.
 ///
 /// With [`set_down`](Self::set_down) it is an engine that cannot be reached.
 #[derive(Debug)]
