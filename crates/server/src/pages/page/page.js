@@ -299,7 +299,9 @@ function nameDials() {
   const beyond = known.forecast.filter(([from]) => from >= last).reduce((sum, [, , keys]) => sum + keys, 0);
   const all = known.forecast.reduce((sum, [, , keys]) => sum + keys, 0);
   const database = known.databases.find?.(({ db }) => db === known.db);
-  const without = Math.max(0, (database?.keys ?? 0) - all);
+  // The forecast is of another moment than the counts: what has expired in between has had a deadline.
+  const { keys = 0, expires = 0 } = database ?? {};
+  const without = Math.max(0, Math.min(keys - expires, keys - all));
   say(find('.beyond'), `Farther out, on slower wheels: ${keysOf(beyond)}. On no wheel, since they have no deadline: ${keysOf(without)}.`);
 }
 
