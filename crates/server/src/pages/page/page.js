@@ -297,11 +297,10 @@ function nameDials() {
   }
   const last = DIALS[DIALS.length - 1].span * SLOTS;
   const beyond = known.forecast.filter(([from]) => from >= last).reduce((sum, [, , keys]) => sum + keys, 0);
-  const all = known.forecast.reduce((sum, [, , keys]) => sum + keys, 0);
   const database = known.databases.find?.(({ db }) => db === known.db);
-  // The forecast is of another moment than the counts: what has expired in between has had a deadline.
-  const { keys = 0, expires = 0 } = database ?? {};
-  const without = Math.max(0, Math.min(keys - expires, keys - all));
+  // All of one moment, while the forecast is of another one. Few keys have a deadline and timed members.
+  const { keys = 0, expires = 0, keys_with_volatile_items: timed = 0 } = database ?? {};
+  const without = Math.max(0, keys - expires - timed);
   say(find('.beyond'), `Farther out, on slower wheels: ${keysOf(beyond)}. On no wheel, since they have no deadline: ${keysOf(without)}.`);
 }
 
