@@ -64,7 +64,7 @@ impl Table {
         let (id, row) = self.take(id)?;
         let row = change(row);
         self.order.insert(&id, &row);
-        self.rows.insert(id, row);
+        self.rows.insert(id, Box::new(row));
         Some(())
     }
 
@@ -162,7 +162,7 @@ impl Table {
             self.touched.push(Arc::clone(&id));
         }
         self.order.insert(&id, &row);
-        self.rows.insert(id, row);
+        self.rows.insert(id, Box::new(row));
         Verdict::Accepted
     }
 }

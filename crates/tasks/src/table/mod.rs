@@ -31,7 +31,8 @@ use self::timed::Timed;
 /// All tasks of one store.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
-    rows: HashMap<Arc<str>, Row>,
+    /// A row is large, and a table that has just grown is half empty.
+    rows: HashMap<Arc<str>, Box<Row>>,
     order: Order,
     dead: BTreeMap<Arc<str>, DeadLetter>,
     /// The queues' rules that are not the default.
@@ -104,7 +105,7 @@ impl Table {
 
     #[cfg_attr(not(feature = "file"), allow(dead_code))]
     pub(crate) fn row(&self, id: &str) -> Option<&Row> {
-        self.rows.get(id)
+        self.rows.get(id).map(|row| &**row)
     }
 
     #[cfg_attr(not(feature = "file"), allow(dead_code))]
@@ -124,14 +125,14 @@ impl Table {
         }
         self.order.insert(&id, &row);
         self.touched.push(Arc::clone(&id));
-        self.rows.insert(id, row);
+        self.rows.insert(id, Box::new(row));
     }
 
     /// Takes a task out of its place.
     fn take(&mut self, id: &str) -> Option<(Arc<str>, Row)> {
         let (id, row) = self.rows.remove_entry(id)?;
         self.order.remove(&id, &row);
-        Some((id, row))
+        Some((id, *row))
     }
 
     /// The id as the table has it already, or a new one.
