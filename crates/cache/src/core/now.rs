@@ -1,5 +1,5 @@
-//! What time it is: for readers, and for callers who hold no shard. Who changes a shard is told by
-//! [its hold](crate::core::change), and a driver by [its step](crate::drive::step).
+//! Reads the clock for readers, and for callers who hold no shard. A change of a shard gets the
+//! time from [its hold](crate::core::change), and a driver from [its step](crate::drive::step).
 
 use std::time::Duration;
 

@@ -93,9 +93,9 @@ impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
     #[must_use]
     pub fn forecast(&self) -> Forecast {
         let mut windows = [0; WINDOWS];
+        let now = self.inner.now().tick();
         for cell in &self.inner.shards {
-            let (shard, now) = self.inner.read_now(cell);
-            shard.store.forecast(now.tick(), &mut windows);
+            self.inner.read(cell).store.forecast(now, &mut windows);
         }
         Forecast { windows }
     }

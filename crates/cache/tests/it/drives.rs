@@ -90,21 +90,21 @@ impl Clock for Hands {
     }
 }
 
-/// What the user code of one cache has in common with the test.
+/// The state that the user code of one cache shares with the test.
 #[derive(Default)]
 struct Shared {
     /// Keys and values of the events that were told.
     told: Mutex<Vec<(u64, u64)>>,
-    /// Where a listener waits that is a future.
+    /// The door at which an async listener waits.
     ear: Door,
-    /// Where refreshes wait.
+    /// The door at which refreshes wait.
     origin: Door,
     running: AtomicUsize,
     is_telling: AtomicBool,
     /// Panics of the listener.
     panics: AtomicU64,
     calls: AtomicU64,
-    /// How often each key was written, and how often it had been when a call began.
+    /// The number of writes of each key, now and when a call began.
     writes: Mutex<BTreeMap<u64, u64>>,
     begun: Mutex<BTreeMap<u64, (u64, u64)>>,
 }
@@ -351,7 +351,7 @@ impl One {
         self.all_leave();
     }
 
-    /// What is over leaves; what was loaded or refreshed is noted.
+    /// Compares the entries: those whose time is over leave, and loads and refreshes are noted.
     fn look(&mut self) {
         let Some(cache) = self.cache.clone() else {
             return;
@@ -633,7 +633,7 @@ impl World {
         self.caches.iter_mut().for_each(|one| one.hear(true));
     }
 
-    /// What is read when it is stale is refreshed once, as many at a time as may be.
+    /// A stale entry that is read is refreshed once, and no more at a time than may be.
     fn refresh_all(&mut self) {
         for key in 0..KEYS {
             self.caches.iter_mut().for_each(|one| one.write(0, key));

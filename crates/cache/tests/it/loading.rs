@@ -86,7 +86,7 @@ pub(crate) fn full_at(limit: usize) -> Builder<u64, u64> {
         .listener_queue(limit, OnFull::Wait)
 }
 
-/// What a listener was told: keys, values and causes.
+/// The keys, values and causes that a listener was told.
 #[derive(Clone, Debug)]
 pub(crate) struct Told<K = u64, V = u64>(Arc<Mutex<Vec<(K, V, RemovalCause)>>>);
 

@@ -78,7 +78,7 @@ pub(crate) async fn flagged(flag: &AtomicBool) {
 #[derive(Debug, Default)]
 pub(crate) struct Door {
     next: AtomicUsize,
-    /// Whether it is open, and who waits.
+    /// True if it is open, and those who wait.
     state: Mutex<(bool, Vec<(usize, Waker)>)>,
 }
 

@@ -36,7 +36,7 @@ const FEW: usize = 8;
 /// Ids and tasks of one batch.
 type Batch = Vec<(String, Order)>;
 
-/// What there is of the ids of a batch, as some node has it.
+/// The messages of a batch's ids that are there already, as some node has them.
 #[derive(Debug, Default)]
 struct There {
     pending: HashMap<String, Kept>,
@@ -112,7 +112,7 @@ impl Inner {
         letters
     }
 
-    /// What there is of the ids of a batch.
+    /// Asks for the messages of a batch's ids that are there already.
     async fn there(&self, batch: &Batch) -> Result<There, StoreError> {
         let ids = batch.iter().map(|(id, _)| id.clone());
         let unique = batch.iter();

@@ -355,7 +355,7 @@ SELECT tidewheel_now(), rules, spent FROM tidewheel_queues WHERE queue = $1 AND 
 pub(super) const SPEND: &str = "
 UPDATE tidewheel_queues SET spent = $4 WHERE queue = $1 AND lane = $2 AND spent = $3 RETURNING lane";
 
-/// How many. Forgets unique ids and results whose time is over.
+/// The most rows of each. Forgets unique ids and results whose time is over.
 pub(super) const FORGET: &str = "
 WITH results AS (
     DELETE FROM tidewheel_done WHERE ctid = ANY (ARRAY(

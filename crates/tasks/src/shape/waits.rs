@@ -51,7 +51,7 @@ impl Waits {
 pub(crate) fn circle_among<'a>(
     waits: &HashMap<&'a str, &'a Option<Waits>>,
 ) -> Option<Vec<&'a str>> {
-    // Whether it is on the path that is walked now.
+    // True for a task on the path that is walked now; false for one that is done with.
     let mut seen = HashMap::<&str, bool>::new();
     for first in waits.keys() {
         let (mut path, mut next) = (Vec::new(), Some(*first));

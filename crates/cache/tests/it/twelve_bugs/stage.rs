@@ -137,7 +137,7 @@ impl Clock for StageClock {
     }
 }
 
-/// What scripts ask of a cache.
+/// A cache as scripts use it.
 pub(crate) trait Scripted: Send + Sync {
     fn get(&self, key: u32) -> Option<u32>;
     fn set(&self, key: u32, value: u32, ttl: Duration);
@@ -184,7 +184,7 @@ impl Scripted for Cache<u32, u32> {
     }
 }
 
-/// What the faulty caches have in common: values and deadlines under a lock.
+/// The base of the faulty caches: values and deadlines under a lock.
 pub(crate) struct Entries {
     pub(crate) clock: StageClock,
     map: Mutex<BTreeMap<u32, (u32, Duration)>>,

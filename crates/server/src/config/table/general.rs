@@ -359,7 +359,7 @@ pub(super) static KEYS: &[ConfigKey] = &[
     ConfigKey {
         name: "aclfile",
         value: "FILE",
-        help: "file with a line for each user: user NAME RULE ...; a relative name is in dir; empty = none",
+        help: "file of users, a line each: user NAME RULE ...; a relative name is in dir; empty = none",
         group: Group::Users,
         change: ChangeTime::AtStart,
         get: |s| s.user_file.clone(),
