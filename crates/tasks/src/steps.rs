@@ -10,7 +10,7 @@ use crate::shape::counts::Counts;
 use crate::shape::dead::DeadLetter;
 use crate::shape::error::StoreError;
 use crate::shape::look::{Look, State, check_note};
-use crate::shape::many;
+use crate::shape::many::Many;
 use crate::shape::queue::{QueueChange, QueueRules};
 use crate::shape::task::{Due, Task, check_id};
 use crate::shape::timestamp::Timestamp;
@@ -52,11 +52,8 @@ impl<S: Steps> TaskStore for S {
         &self,
         tasks: Vec<Task>,
     ) -> impl Future<Output = Result<Vec<Option<Timestamp>>, StoreError>> + Send {
-        let kept: Result<Result<_, _>, _> = many::check(&tasks).and_then(|()| {
-            self.step(|table, now| {
-                let kept = tasks.into_iter().map(|task| table.schedule(task, now));
-                kept.map(many::unless_duplicate).collect()
-            })
+        let kept = Many::of(tasks).and_then(|many| {
+            self.step(|table, now| many.schedule(|task| table.schedule(task, now)))
         });
         self.wakes().tell();
         ready(kept.and_then(|kept| kept))

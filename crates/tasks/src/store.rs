@@ -1,6 +1,6 @@
 //! `TaskStore` is the interface of an engine that keeps tasks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::shape::counts::Counts;
 use crate::shape::dead::DeadLetter;
 use crate::shape::error::StoreError;
 use crate::shape::look::{Look, State};
-use crate::shape::many;
+use crate::shape::many::{Many, unless_duplicate};
 use crate::shape::queue::{QueueChange, QueueRules};
 use crate::shape::rate::Rate;
 use crate::shape::task::{Due, Task};
@@ -142,8 +142,8 @@ pub trait TaskStore: Send + Sync + 'static {
 
     /// Keeps up to 10,000 tasks, much faster than one after another. Returns when each is due, in
     /// their order; `None` for one that is [to be unique](Task::unique_for), and is not: the others
-    /// are kept. Of several with one id it is the last that counts; of several that are to be
-    /// unique the first, and the others are duplicates.
+    /// are kept. Of several with one id it is the last that counts, and each has its due time; of
+    /// several that are to be unique it is the first, and the others are duplicates.
     ///
     /// An engine may take them in several steps: after an error it may have some of them, and the
     /// same call may be made again. Then what it has and is to be unique is a duplicate.
@@ -157,12 +157,15 @@ pub trait TaskStore: Send + Sync + 'static {
         tasks: Vec<Task>,
     ) -> impl Future<Output = Result<Vec<Option<Timestamp>>, StoreError>> + Send {
         async move {
-            many::check(&tasks)?;
-            let mut dues = Vec::with_capacity(tasks.len());
+            let (ids, tasks) = Many::of(tasks)?.into_parts();
+            let mut dues = HashMap::with_capacity(tasks.len());
             for task in tasks {
-                dues.push(many::unless_duplicate(self.schedule(task).await)?);
+                let id = task.id.clone();
+                if let Some(due) = unless_duplicate(self.schedule(task).await)? {
+                    dues.insert(id, due);
+                }
             }
-            Ok(dues)
+            Ok(Many::dues(&ids, &dues))
         }
     }
 

@@ -50,9 +50,9 @@ impl Inner {
         many: Many,
     ) -> Result<Vec<Option<Timestamp>>, StoreError> {
         let now = self.about_now().await?;
-        let (ids, tasks) = many.into_parts();
+        let (ids, tasks) = many.into_sorted();
         let mut batches = vec![Batch::new()];
-        for task in tasks.into_values() {
+        for task in tasks {
             self.line(&task.terms.queue).await?;
             add(&mut batches, task, now);
         }

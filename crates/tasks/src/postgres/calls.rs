@@ -42,8 +42,7 @@ impl TaskStore for PostgresStore {
     }
 
     async fn schedule_many(&self, tasks: Vec<Task>) -> Result<Vec<Option<Timestamp>>, StoreError> {
-        let (ids, tasks) = Many::of(tasks)?.into_parts();
-        let mut tasks: Vec<Task> = tasks.into_values().collect();
+        let (ids, mut tasks) = Many::of(tasks)?.into_sorted();
         self.settle(&mut tasks).await?;
         let orders = Orders::of(tasks);
         let rows = self

@@ -150,8 +150,7 @@ impl PostgresStore {
         client: &impl GenericClient,
         tasks: Vec<Task>,
     ) -> Result<Vec<Option<Timestamp>>, StoreError> {
-        let (ids, tasks) = Many::of(tasks)?.into_parts();
-        let mut tasks: Vec<Task> = tasks.into_values().collect();
+        let (ids, mut tasks) = Many::of(tasks)?.into_sorted();
         settle_in(client, &mut tasks).await?;
         let orders = Orders::of(tasks);
         let parameters = orders.parameters(&self.space);

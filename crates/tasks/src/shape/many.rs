@@ -1,8 +1,7 @@
 //! Many tasks for one call.
 
-use std::collections::HashSet;
-#[cfg(any(feature = "nats", feature = "postgres"))]
-use std::collections::{BTreeMap, HashMap};
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 
 use crate::shape::error::StoreError;
 use crate::shape::task::Task;
@@ -12,32 +11,58 @@ use crate::shape::waits::{circle_among, in_circle};
 /// Tasks in one call.
 pub(crate) const TASKS_MAX: usize = 10_000;
 
-/// Many tasks: of those with the same id the last, or the first if they are to be unique. In the
-/// order of their ids, so that two calls lock them in the same order.
-#[cfg(any(feature = "nats", feature = "postgres"))]
+/// Many tasks: of those with the same id the last, or the first if they are to be unique.
 #[derive(Debug)]
 pub(crate) struct Many {
     /// Their ids as they were given; `None` of a second one of an id that is to be unique.
     ids: Vec<Option<String>>,
-    tasks: BTreeMap<String, Task>,
+    tasks: Vec<Task>,
 }
 
-#[cfg(any(feature = "nats", feature = "postgres"))]
 impl Many {
     pub(crate) fn of(tasks: Vec<Task>) -> Result<Self, StoreError> {
         check(&tasks)?;
         let mut many = Self {
             ids: Vec::with_capacity(tasks.len()),
-            tasks: BTreeMap::new(),
+            tasks: Vec::with_capacity(tasks.len()),
         };
+        let mut places = HashMap::with_capacity(tasks.len());
         for task in tasks {
-            let is_second = task.terms.unique_for.is_some() && many.tasks.contains_key(&task.id);
-            many.ids.push((!is_second).then(|| task.id.clone()));
-            if !is_second {
-                many.tasks.insert(task.id.clone(), task);
+            let is_unique = task.terms.unique_for.is_some();
+            let id = match places.entry(task.id.clone()) {
+                Entry::Vacant(place) => {
+                    let id = place.key().clone();
+                    place.insert(many.tasks.len());
+                    many.tasks.push(task);
+                    Some(id)
+                }
+                Entry::Occupied(_) if is_unique => None,
+                Entry::Occupied(place) => {
+                    let id = std::mem::replace(&mut many.tasks[*place.get()], task).id;
+                    Some(id)
+                }
+            };
+            many.ids.push(id);
+        }
+        match circle_among(&many.tasks) {
+            Some(ids) => Err(StoreError::refused(in_circle(&ids))),
+            None => Ok(many),
+        }
+    }
+
+    /// Schedules them one after another, and answers for each that was given.
+    pub(crate) fn schedule(
+        self,
+        mut schedule: impl FnMut(Task) -> Result<Timestamp, StoreError>,
+    ) -> Result<Vec<Option<Timestamp>>, StoreError> {
+        let mut dues = HashMap::with_capacity(self.tasks.len());
+        for task in self.tasks {
+            let id = task.id.clone();
+            if let Some(due) = unless_duplicate(schedule(task))? {
+                dues.insert(id, due);
             }
         }
-        Ok(many)
+        Ok(Self::dues(&self.ids, &dues))
     }
 
     /// The due times of the ids that were kept, in the order in which they were given.
@@ -49,13 +74,21 @@ impl Many {
         ids.iter().map(due).collect()
     }
 
-    pub(crate) fn into_parts(self) -> (Vec<Option<String>>, BTreeMap<String, Task>) {
+    /// The ids as they were given, and the tasks.
+    pub(crate) fn into_parts(self) -> (Vec<Option<String>>, Vec<Task>) {
         (self.ids, self.tasks)
+    }
+
+    /// The same, the tasks in the order of their ids: two calls lock them in the same order.
+    #[cfg(any(feature = "nats", feature = "postgres"))]
+    pub(crate) fn into_sorted(mut self) -> (Vec<Option<String>>, Vec<Task>) {
+        self.tasks.sort_unstable_by(|a, b| a.id.cmp(&b.id));
+        self.into_parts()
     }
 }
 
 /// Checks that stores take these tasks.
-pub(crate) fn check(tasks: &[Task]) -> Result<(), StoreError> {
+fn check(tasks: &[Task]) -> Result<(), StoreError> {
     if tasks.len() > TASKS_MAX {
         return Err(StoreError::refused("one call takes 10,000 tasks at most"));
     }
@@ -68,16 +101,7 @@ pub(crate) fn check(tasks: &[Task]) -> Result<(), StoreError> {
             "of the tasks of one id in a call all are to be unique, or none is",
         ));
     }
-    tasks.iter().try_for_each(Task::check)?;
-    if tasks.iter().all(|task| task.terms.waits.is_none()) {
-        return Ok(());
-    }
-    // Of several with one id it is the last that counts.
-    let waits = tasks.iter().map(|task| (&*task.id, &task.terms.waits));
-    match circle_among(&waits.collect()) {
-        Some(ids) => Err(StoreError::refused(in_circle(&ids))),
-        None => Ok(()),
-    }
+    tasks.iter().try_for_each(Task::check)
 }
 
 /// The due time of a task that was kept; `None` if it was to be unique, and was not.

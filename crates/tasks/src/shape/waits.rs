@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::shape::error::StoreError;
-use crate::shape::task::check_id;
+use crate::shape::task::{Task, check_id};
 
 /// Children that a task may have.
 const CHILDREN_MAX: usize = 100;
@@ -47,17 +47,20 @@ impl Waits {
     }
 }
 
-/// A circle among tasks, each with those that it waits for: the ids in it.
-pub(crate) fn circle_among<'a>(
-    waits: &HashMap<&'a str, &'a Option<Waits>>,
-) -> Option<Vec<&'a str>> {
+/// A circle among tasks, of which each has another id: the ids in it.
+pub(crate) fn circle_among(tasks: &[Task]) -> Option<Vec<&str>> {
+    let those = tasks.iter().filter_map(|task| {
+        let waits = task.terms.waits.as_ref()?;
+        Some((&*task.id, waits))
+    });
+    let waits: HashMap<&str, &Waits> = those.collect();
     // True for a task on the path that is walked now; false for one that is done with.
     let mut seen = HashMap::<&str, bool>::new();
-    for first in waits.keys() {
-        let (mut path, mut next) = (Vec::new(), Some(*first));
+    for first in tasks {
+        let (mut path, mut next) = (Vec::new(), Some(&*first.id));
         loop {
             if let Some(id) = next
-                && let Some(Some(of)) = waits.get(id)
+                && let Some(of) = waits.get(id)
             {
                 match seen.get(id) {
                     None => {

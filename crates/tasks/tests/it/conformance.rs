@@ -189,6 +189,7 @@ impl<S: TaskStore> Suite<'_, S> {
         tasks.push(Task::new("at once", ""));
         let dues = self.schedule_many(&tasks);
         assert_eq!(dues[1].since(dues[0]), MS(1));
+        assert_eq!(dues[2], dues[dues.len() - 2], "it is the last that counts");
         let first = self.claim("at once");
         assert!(self.is_done(&first));
         (self.pass)(MS(3400));

@@ -94,6 +94,12 @@ impl<S: TaskStore> Suite<'_, S> {
         let again = wait(self.store.schedule_many(tasks)).expect("scheduled");
         assert_eq!(again.iter().flatten().count(), 1, "{again:?}");
         assert!(again.last().is_some_and(Option::is_some));
+        // Also if it is unique for no time.
+        let twice = Task::new("unique for no time", "").unique_for(MS(0));
+        let twice = vec![twice.clone().after(MS(60_000)), twice];
+        let kept = wait(self.store.schedule_many(twice)).expect("scheduled");
+        assert!(kept[0].is_some() && kept[1].is_none(), "{kept:?}");
+        assert_eq!(wait(self.store.cancel("unique for no time")), Ok(true));
         let mixture = vec![unique(7, ""), Task::new("one of many 7", "")];
         let refused = wait(self.store.schedule_many(mixture));
         assert!(
