@@ -247,9 +247,10 @@ impl Task {
     /// most. So it begins late by that. What is periodic cannot wait.
     ///
     /// Tasks of one call that wait for one another in a circle are refused. A circle of several
-    /// calls is not seen then. When one of its tasks has waited for two seconds, that becomes a
-    /// dead letter whose error names them all, and the others go on. A circle of more than twelve
-    /// is not seen at all: it waits until one of them is cancelled.
+    /// calls is not seen then. When that of its tasks whose id is the first has waited for two
+    /// seconds, it becomes a dead letter whose error names them all, and the others go on. A circle
+    /// of more than twelve is not seen at all, nor one in which a hundred that have ended come
+    /// before those that have not: it waits until one of them is cancelled.
     #[must_use]
     pub fn waits_for(mut self, ids: impl IntoIterator<Item: Into<String>>) -> Self {
         self.terms.waits = Some(Waits::new(ids, false));
@@ -257,7 +258,9 @@ impl Task {
     }
 
     /// Waits as [`waits_for`](Self::waits_for) does, and becomes a dead letter without a run if one
-    /// of the others is a dead letter then.
+    /// of the others is a dead letter then. A letter of an earlier task of that id counts, too:
+    /// remove it before you schedule such a task anew, or let that one [keep its
+    /// result](Self::keep_result), since of the two what ended last counts.
     #[must_use]
     pub fn needs(mut self, ids: impl IntoIterator<Item: Into<String>>) -> Self {
         self.terms.waits = Some(Waits::new(ids, true));

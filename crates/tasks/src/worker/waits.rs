@@ -18,8 +18,11 @@ use crate::wait::wait_for;
 const SHORTEST: Duration = Duration::from_millis(250);
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// The looks of one search for a circle.
-const LOOKS: usize = 10;
+/// The tasks of a circle that is seen.
+const CIRCLE: usize = 12;
+
+/// The looks of one search for a circle: also at what has ended and is passed over.
+const LOOKS: usize = 100;
 
 /// The answer to whether a claim may run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -101,31 +104,33 @@ impl<S: TaskStore> Shared<S> {
         Turn::Now
     }
 
-    /// The words for the circle in which a claim waits, if it does. From each task it goes on to
-    /// the first that this one waits for: a task in a circle comes back to itself so.
+    /// The words for the circle in which a claim waits, if it does and its id is the first there:
+    /// of several that see a circle at the same time one ends. From each task it goes on to the
+    /// first that this one waits for: a task in a circle comes back to itself so.
     fn circle_of(&self, claim: &Claim, mut look: Look) -> Option<String> {
-        let (mut ids, mut looks) = (vec![claim.id.clone()], 0);
-        'next: loop {
+        let (mut ids, mut looks) = (vec![claim.id.clone()], LOOKS);
+        while ids.len() < CIRCLE && look.id > claim.id {
             ids.push(std::mem::take(&mut look.id));
             let waits = look.terms.waits?;
             if waits.ids.contains(&claim.id) {
-                return Some(in_circle(
-                    &ids.iter().map(String::as_str).collect::<Vec<_>>(),
-                ));
+                let ids: Vec<_> = ids.iter().map(String::as_str).collect();
+                return Some(in_circle(&ids));
             }
-            for id in &waits.ids {
-                looks += 1;
-                if looks > LOOKS {
-                    return None;
-                }
-                let limit = self.settings.limit;
-                let found = wait_for(&self.clock, limit, self.store.look(id)).ok()?;
-                if let Some(found) = found.filter(Look::is_ahead) {
-                    look = found;
-                    continue 'next;
-                }
-            }
-            return None;
+            look = self.first_ahead(&waits.ids, &mut looks)?;
         }
+        None
+    }
+
+    /// The first of these tasks that has not ended, if so many looks find it.
+    fn first_ahead(&self, ids: &[String], looks: &mut usize) -> Option<Look> {
+        for id in ids {
+            *looks = looks.checked_sub(1)?;
+            let found = wait_for(&self.clock, self.settings.limit, self.store.look(id));
+            let found = found.ok()?.filter(Look::is_ahead);
+            if found.is_some() {
+                return found;
+            }
+        }
+        None
     }
 }
