@@ -37,17 +37,18 @@ pub(super) fn letter_of(
     with_terms(letter, &terms)
 }
 
+/// Reads a letter. One whose headers are not ours is damaged, and is there all the same.
 pub(super) fn read(kept: Kept) -> Option<DeadLetter> {
-    let attempts = number(&kept.headers, ATTEMPTS)?.try_into().ok()?;
-    let error = kept
-        .headers
-        .get(ERROR)
-        .and_then(|error| decoded(error.as_str()));
     let id = id_of(&kept.subject)?;
-    let error = letter_error(error.unwrap_or_default(), is_whole(&id, &kept));
-    let mut letter = DeadLetter::new(id, attempts, error);
+    let error = kept.headers.get(ERROR);
+    let error = error.and_then(|error| decoded(error.as_str()));
+    let attempts = number(&kept.headers, ATTEMPTS).and_then(|count| count.try_into().ok());
+    let died = number(&kept.headers, DIED);
+    let has_all = error.is_some() && attempts.is_some() && died.is_some();
+    let error = letter_error(error.unwrap_or_default(), has_all && is_whole(&id, &kept));
+    let mut letter = DeadLetter::new(id, attempts.unwrap_or(0), error);
     (letter.payload, letter.terms) = (kept.payload.to_vec(), terms(&kept.headers));
-    letter.died = Timestamp(number(&kept.headers, DIED)?);
+    letter.died = Timestamp(died.unwrap_or(0));
     Some(letter)
 }
 

@@ -14,8 +14,8 @@ pub struct DeadLetter {
     pub payload: Vec<u8>,
     /// The number of attempts.
     pub attempts: u32,
-    /// The error of the last attempt. It begins with "it is damaged" if the letter is not as the
-    /// store has written it: then its payload may be another one.
+    /// The error of the last attempt. It begins with "it is damaged" if the id, the payload or the
+    /// terms are not as the store has written them: then its payload may be another one.
     pub error: String,
     /// The time of the last attempt, by the engine's clock.
     pub died: Timestamp,

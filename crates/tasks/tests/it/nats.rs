@@ -4,7 +4,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tidewheel_engines::{Nats, eventually};
-use tidewheel_tasks::{Ask, Due, NatsStore, Rhythm, Task, TaskStore, Verdict, Worker, wait};
+use tidewheel_tasks::{
+    Ask, Due, Failure, NatsStore, Rhythm, State, Task, TaskStore, Verdict, Worker, wait,
+};
 use tokio::runtime::Runtime;
 
 use crate::common::proxy::Proxy;
@@ -233,6 +235,43 @@ fn a_message_that_is_not_as_it_was_scheduled_becomes_a_dead_letter_and_never_run
         assert!(refused.to_string().contains("damaged"), "{refused}");
         assert_eq!(wait(store.remove_dead(id)), Ok(true));
     }
+}
+
+/// It was in no list, and for who needed its task that was no dead letter.
+#[test]
+fn a_letter_whose_headers_are_gone_is_listed_as_damaged() {
+    let Some(nats) = Nats::single() else {
+        return;
+    };
+    let runtime = runtime();
+    let connecting = NatsStore::builder("bare").connect(nats.urls());
+    let store = runtime.block_on(connecting).expect("a connection");
+    wait(store.schedule(Task::new("a", "payload"))).expect("scheduled");
+    let claim = eventually("it is claimed", || {
+        let ask = Ask::new("w", MS(100), MS(5000), 1);
+        wait(store.claim(ask)).expect("claims").pop()
+    });
+    let failed = wait(store.fail(&claim, Failure::dead("gone")));
+    assert_eq!(failed, Ok(Verdict::Accepted));
+    runtime.block_on(async {
+        let stranger = async_nats::connect(nats.urls()).await.expect("a client");
+        let kept = stranger.request("tw.bare.x.a", "else".into()).await;
+        let kept = kept.expect("answered").payload;
+        assert!(!kept.windows(5).any(|word| word == b"error"), "{kept:?}");
+    });
+    let letters = wait(store.dead_letters(9)).expect("letters");
+    let [letter] = &*letters else {
+        panic!("{letters:?}");
+    };
+    assert_eq!((&*letter.id, &*letter.payload), ("a", &b"else"[..]));
+    assert!(letter.error.starts_with("it is damaged"), "{letter:?}");
+    let look = wait(store.look("a")).expect("answered");
+    let listed = wait(store.list(State::Dead, None, None, 9)).expect("a list");
+    assert_eq!(listed.into_iter().next(), look);
+    assert_eq!(look.map(|look| look.state), Some(State::Dead));
+    let refused = wait(store.requeue("a", Due::After(MS(0)))).expect_err("damaged");
+    assert!(refused.to_string().contains("damaged"), "{refused}");
+    assert_eq!(wait(store.remove_dead("a")), Ok(true));
 }
 
 /// Claims ended, and nobody was told.
