@@ -58,6 +58,7 @@ use tokio::runtime::Handle;
 
 use self::claims::Claimed;
 use self::lines::Lines;
+use self::order::check_terms;
 use self::queues::Rules;
 pub use self::start::NatsBuilder;
 use self::subjects::Subjects;
@@ -183,11 +184,13 @@ impl TaskStore for NatsStore {
 
     async fn schedule(&self, task: Task) -> Result<Timestamp, StoreError> {
         task.check()?;
+        check_terms(&task)?;
         self.run(|inner| async move { inner.schedule(task).await })
             .await
     }
 
     async fn schedule_many(&self, tasks: Vec<Task>) -> Result<Vec<Option<Timestamp>>, StoreError> {
+        tasks.iter().try_for_each(check_terms)?;
         let many = Many::of(tasks)?;
         self.run(|inner| async move { inner.schedule_many(many).await })
             .await

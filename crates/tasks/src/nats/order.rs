@@ -9,6 +9,7 @@ use super::subjects::Subjects;
 use super::text::{decoded, encoded, rfc3339};
 use super::wire::{Kept, Letter};
 use crate::shape::claim::Claim;
+use crate::shape::error::StoreError;
 use crate::shape::sum::sum;
 use crate::shape::task::{Priority, Task};
 use crate::shape::terms::Terms;
@@ -36,9 +37,24 @@ const PRIORITY: &str = "Tw-Priority";
 pub(super) const SUM: &str = "Tw-Sum";
 const TERMS: &str = "Tw-Terms";
 
+/// Bytes of terms in a header. The server takes 64 KiB of headers: those of a dead letter have its
+/// error, too.
+const TERMS_MAX: usize = 60_000;
+
 /// The beginning of the year 2262. The server counts nanoseconds, and hands over at once what lies
 /// beyond what it can count.
 const LAST_HAND_OVER: Timestamp = Timestamp(9_214_646_400_000_000);
+
+/// Checks that a task's headers have room for those that it waits for: some characters of an id
+/// take seven bytes there.
+pub(super) fn check_terms(task: &Task) -> Result<(), StoreError> {
+    if task.terms.waits.is_some() && encoded(&task.terms.text()).len() > TERMS_MAX {
+        return Err(StoreError::refused(
+            "the ids that a task waits for have 60,000 bytes at most, as headers of NATS",
+        ));
+    }
+    Ok(())
+}
 
 impl Order {
     pub(super) fn of(task: Task, due: Timestamp) -> Self {

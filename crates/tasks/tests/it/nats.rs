@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tidewheel_engines::{Nats, eventually};
 use tidewheel_tasks::{
-    Ask, Due, Failure, NatsStore, Rhythm, State, Task, TaskStore, Verdict, Worker, wait,
+    Ask, Due, Failure, NatsStore, Rhythm, State, StoreError, Task, TaskStore, Verdict, Worker, wait,
 };
 use tokio::runtime::Runtime;
 
@@ -272,6 +272,43 @@ fn a_letter_whose_headers_are_gone_is_listed_as_damaged() {
     let refused = wait(store.requeue("a", Due::After(MS(0)))).expect_err("damaged");
     assert!(refused.to_string().contains("damaged"), "{refused}");
     assert_eq!(wait(store.remove_dead("a")), Ok(true));
+}
+
+/// The server's error came as one of the engine, which is to be called again. What has just room
+/// can also become a dead letter with the longest error.
+#[test]
+fn a_task_whose_headers_the_server_does_not_take_is_refused() {
+    let Some(nats) = Nats::single() else {
+        return;
+    };
+    let runtime = runtime();
+    let connecting = NatsStore::builder("headers").connect(nats.urls());
+    let store = runtime.block_on(connecting).expect("a connection");
+    let id = "ä".repeat(100);
+    let task = |of: String, count| {
+        let of = (0..count).map(|n| format!("{n:02}{of}"));
+        Task::new(&*id, "").queue("ü".repeat(32)).waits_for(of)
+    };
+    let long = task(" ".repeat(198), 99);
+    let alone = wait(store.schedule(long.clone()));
+    assert!(matches!(alone, Err(StoreError::Refused(_))), "{alone:?}");
+    let many = wait(store.schedule_many(vec![long]));
+    assert!(matches!(many, Err(StoreError::Refused(_))), "{many:?}");
+    let fits = task("ö".repeat(99), 99).unique_for(MS(60_000));
+    wait(store.schedule(fits)).expect("scheduled");
+    let claim = eventually("it is claimed", || {
+        let ask = Ask::new("w", MS(100), MS(5000), 1);
+        wait(store.claim(ask)).expect("claims").pop()
+    });
+    let put_off = wait(store.fail(&claim, Failure::put_off(Due::After(MS(0)))));
+    assert_eq!(put_off, Ok(Verdict::Accepted));
+    let claim = eventually("it is claimed again", || {
+        let ask = Ask::new("w", MS(100), MS(5000), 1);
+        wait(store.claim(ask)).expect("claims").pop()
+    });
+    let failed = wait(store.fail(&claim, Failure::dead("ß".repeat(500))));
+    assert_eq!(failed, Ok(Verdict::Accepted));
+    assert_eq!(wait(store.requeue(&id, Due::After(MS(60_000)))), Ok(true));
 }
 
 /// Claims ended, and nobody was told.
