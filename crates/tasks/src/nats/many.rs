@@ -1,5 +1,5 @@
-//! Many tasks go to the stream in atomic batches, several on their way at once. What is due at once
-//! goes with the others: one after another, fifty on a busy node took longer than a call may.
+//! Many tasks go to the stream in atomic batches, one after another. What is due at once goes with
+//! the others: each alone, fifty on a busy node took longer than a call may.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -20,12 +20,11 @@ use crate::shape::overtaken::{TRIES, pause_after};
 use crate::shape::task::Task;
 use crate::shape::timestamp::Timestamp;
 
-/// Tasks in one batch, each of two to four letters, and the bytes of their payloads.
-const BATCH: usize = 100;
+/// Tasks in one batch, each of two to four letters, and the bytes of their payloads. A server takes
+/// a thousand letters. A node that alone has the stream makes files for each batch, syncs and
+/// removes them: that takes longer than a hundred tasks do.
+const BATCH: usize = 250;
 const BATCH_BYTES: usize = 4_000_000;
-
-/// Batches on their way: more of them wait for each other, and may not be answered in time.
-const BATCHES: usize = 2;
 
 /// The pauses before each question to a node, in milliseconds.
 const PAUSES_MS: [u64; 4] = [0, 20, 100, 500];
@@ -56,11 +55,12 @@ impl Inner {
             self.line(&task.terms.queue).await?;
             add(&mut batches, task, now);
         }
-        batches.retain(|batch| !batch.is_empty());
-        let batches = batches.into_iter();
-        let batches = batches.map(|batch| self.schedule_batch(batch, now));
-        let kept = stream::iter(batches).buffer_unordered(BATCHES);
-        Ok(Many::dues(&ids, &kept.try_concat().await?))
+        let mut dues = HashMap::new();
+        // A server takes one after another anyway.
+        for batch in batches {
+            dues.extend(self.schedule_batch(batch, now).await?);
+        }
+        Ok(Many::dues(&ids, &dues))
     }
 
     /// Keeps a batch, and returns when each task is due that was kept.

@@ -20,9 +20,13 @@ const NO_MESSAGE: u64 = 10037;
 /// "Stream not found".
 pub(super) const NO_STREAM: u64 = 10059;
 
-/// Batches of one connection that are on their way: a server has 50 of a stream at most that are
-/// not whole.
-const BATCHES: usize = 32;
+/// Letters of one connection that are on their way in batches: what waits for more of them at the
+/// server is not answered in time.
+const LETTERS: u32 = 3200;
+
+/// The least that a batch takes of these. A server has 50 batches of a stream at most that are not
+/// whole, and so one connection has 32.
+const LEAST: u32 = LETTERS / 32;
 
 /// One stream of a server.
 #[derive(Debug, Clone)]
@@ -31,7 +35,7 @@ pub(super) struct Wire {
     pub(super) stream: String,
     /// True if one node alone has the stream.
     is_alone: bool,
-    batches: Arc<Semaphore>,
+    letters: Arc<Semaphore>,
 }
 
 /// A message that the stream has.
@@ -94,12 +98,12 @@ impl Letter {
 
 impl Wire {
     pub(super) fn new(client: Client, stream: String, is_alone: bool) -> Self {
-        let batches = Arc::new(Semaphore::new(BATCHES));
+        let letters = Arc::new(Semaphore::new(LETTERS as usize));
         Self {
             client,
             stream,
             is_alone,
-            batches,
+            letters,
         }
     }
 
@@ -186,9 +190,11 @@ impl Wire {
 
     /// Keeps several messages, or none of them.
     pub(super) async fn put_all(&self, letters: Vec<Letter>) -> Result<Put, StoreError> {
-        let _turn = self.batches.acquire().await.map_err(StoreError::engine)?;
-        let batch = self.client.new_inbox();
         let count = letters.len();
+        let share = u32::try_from(count).unwrap_or(LETTERS);
+        let turn = self.letters.acquire_many(share.clamp(LEAST, LETTERS));
+        let _turn = turn.await.map_err(StoreError::engine)?;
+        let batch = self.client.new_inbox();
         for (at, letter) in letters.into_iter().enumerate() {
             let mut letter = letter
                 .header("Nats-Batch-Id", batch.trim_start_matches("_INBOX."))

@@ -70,6 +70,25 @@ fn fifty_tasks_that_are_due_at_once_go_in_one_batch() {
     });
 }
 
+/// A server refuses a batch of more than a thousand letters.
+#[test]
+fn a_batch_whose_tasks_have_four_letters_each_is_kept() {
+    let Some(nats) = Nats::single() else {
+        return;
+    };
+    let runtime = runtime();
+    let connecting = NatsStore::builder("letters").connect(nats.urls());
+    let store = runtime.block_on(connecting).expect("a connection");
+    let hour = Duration::from_secs(3600);
+    let tasks = (0..500).map(|n| Task::new(format!("{n}"), "").after(hour));
+    let unique = tasks.clone().map(|task| task.unique_for(hour));
+    // The second time each has a mark, a record, and a blank instead of the first.
+    for tasks in [tasks.collect::<Vec<_>>(), unique.collect()] {
+        let dues = wait(store.schedule_many(tasks)).expect("scheduled");
+        assert_eq!(dues.iter().flatten().count(), 500);
+    }
+}
+
 /// A space that was mistyped was made, and the lease of one that was there was changed.
 #[test]
 fn who_only_looks_makes_and_changes_nothing() {
