@@ -145,13 +145,18 @@ impl Order {
     }
 
     fn write(&self, id: &str, letter: Letter) -> Letter {
-        let letter = letter
+        let mut letter = letter
             .header(DUE, self.due.0)
-            .header(BEGAN, self.began.0)
             .header(ATTEMPT, self.attempt)
-            .header(PRIORITY, self.priority.level())
             .header(SUM, self.sum(id))
             .payload(self.payload.clone());
+        // What a reader takes for granted is not written: there may be millions.
+        if self.began != self.due {
+            letter = letter.header(BEGAN, self.began.0);
+        }
+        if self.priority != Priority::default() {
+            letter = letter.header(PRIORITY, self.priority.level());
+        }
         with_terms(letter, &self.terms)
     }
 }

@@ -33,16 +33,15 @@ impl Inner {
 
     /// A record of an id and its latest generation, whatever was there.
     pub(super) fn record_anyway(&self, (id, generation): (&str, u64), says: Says) -> Letter {
-        let says = match says {
-            Says::Claimed => "claimed",
-            Says::Back => "back",
-            Says::Over => "over",
-        };
-        let letter = Letter::new(self.subjects.record(id));
-        letter
-            .header(SAYS, says)
+        let letter = Letter::new(self.subjects.record(id))
             .header(GENERATION, generation)
-            .header("Nats-TTL", KEPT_FOR)
+            .header("Nats-TTL", KEPT_FOR);
+        match says {
+            Says::Claimed => letter.header(SAYS, "claimed"),
+            Says::Back => letter.header(SAYS, "back"),
+            // The one that comes with each task is read so without a word.
+            Says::Over => letter,
+        }
     }
 
     /// Keeps a schedule, or what is handed over, as another task: what was claimed before is over.
