@@ -283,7 +283,8 @@ pub trait TaskStore: Send + Sync + 'static {
     ///
     /// A question costs by the number of queues that it is about. On NATS each queue that there
     /// ever was has three consumers, and those of a store's process are pulled from side by side:
-    /// tens of queues are fine there, thousands are not.
+    /// tens of queues are fine there. The server makes 1,000 consumers by default, so 333 queues,
+    /// and [`schedule`](Self::schedule) refuses a task of one more.
     fn claim(&self, ask: Ask) -> impl Future<Output = Result<Vec<Claim>, StoreError>> + Send;
 
     /// Lets claims last `lease` from now on. One verdict for each claim.

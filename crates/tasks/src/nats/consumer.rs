@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::subjects::{Subjects, line};
 use super::text::parsed;
-use super::wire::Wire;
+use super::wire::{Wire, code};
 use crate::shape::error::StoreError;
 use crate::shape::task::Priority;
 use crate::shape::timestamp::Timestamp;
@@ -36,6 +36,9 @@ pub(super) struct Consumer {
 
 /// "Consumer not found".
 const NOT_FOUND: u64 = 10014;
+
+/// "Maximum consumers limit reached".
+const NO_ROOM: u64 = 10026;
 
 /// The time for which an answer about a consumer is waited for.
 const PATIENCE: Duration = Duration::from_millis(250);
@@ -68,12 +71,19 @@ impl Consumer {
         }
     }
 
-    /// Makes it unless it is there.
+    /// Makes it unless it is there. Refused if the server has no room for more.
     pub(super) async fn make(&self, wire: &Wire) -> Result<(), StoreError> {
         let (stream, name, filter) = (&wire.stream, &self.name, &self.filter);
         let what = format!("CONSUMER.CREATE.{stream}.{name}.{filter}");
         let config = json!({ "stream_name": stream, "config": self.config });
-        self.learn(&wire.call(&what, config).await?)
+        let answer = wire.ask(&what, config).await?;
+        match answer.get("error") {
+            None => self.learn(&answer),
+            Some(error) if code(error) == NO_ROOM => Err(StoreError::refused(
+                "the server makes no more consumers, and a queue has three",
+            )),
+            Some(error) => Err(StoreError::engine(error)),
+        }
     }
 
     /// Takes in what the server says about it.
@@ -102,8 +112,8 @@ impl Consumer {
         let what = format!("CONSUMER.INFO.{}.{}", wire.stream, self.name);
         let answer = tokio::time::timeout(PATIENCE, wire.ask(&what, Value::Null)).await;
         let answer = answer.map_err(|_| StoreError::TimedOut)??;
-        match answer["error"]["err_code"].as_u64() {
-            Some(NOT_FOUND) => self.make(wire).await,
+        match code(&answer["error"]) {
+            NOT_FOUND => self.make(wire).await,
             _ => self.learn(&answer),
         }
     }

@@ -97,6 +97,14 @@ impl Inner {
         Ok(self.lines.add(line))
     }
 
+    /// The same, unless the server has no room for its consumers: then no task of it is there.
+    async fn line_to_claim(&self, queue: &str) -> Result<Option<Arc<Line>>, StoreError> {
+        match self.line(queue).await {
+            Err(StoreError::Refused(_)) => Ok(None),
+            line => line.map(Some),
+        }
+    }
+
     /// The lines that a question is about, another one first each time.
     pub(super) async fn lines_of(&self, ask: &Ask) -> Result<Vec<Arc<Line>>, StoreError> {
         let mut lines = Vec::new();
@@ -107,7 +115,7 @@ impl Inner {
             lines = self.lines.all();
         } else {
             for queue in &ask.queues {
-                lines.push(self.line(queue).await?);
+                lines.extend(self.line_to_claim(queue).await?);
             }
         }
         let turn = self.lines.turns.fetch_add(1, Relaxed);
@@ -128,7 +136,7 @@ impl Inner {
                 .iter()
                 .filter_map(|name| name.as_str()?.strip_prefix('p'));
             for queue in lines.filter_map(queue_of_line) {
-                self.line(&queue).await?;
+                self.line_to_claim(&queue).await?;
             }
             offset += names.len();
             let total = answer["total"].as_u64().unwrap_or(0);

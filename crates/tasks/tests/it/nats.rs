@@ -330,6 +330,40 @@ fn a_task_whose_headers_the_server_does_not_take_is_refused() {
     assert_eq!(wait(store.requeue(&id, Due::After(MS(60_000)))), Ok(true));
 }
 
+/// A queue for whose consumers the server had no room ended the claims from all others, for good.
+#[test]
+fn a_queue_too_many_is_refused_and_the_others_go_on() {
+    let Some(nats) = Nats::single() else {
+        return;
+    };
+    let runtime = runtime();
+    let connect = || {
+        let connecting = NatsStore::builder("many-queues").connect(nats.urls());
+        runtime.block_on(connecting).expect("a connection")
+    };
+    let store = connect();
+    wait(store.schedule(Task::new("before", ""))).expect("scheduled");
+    let far = |n| {
+        let task = Task::new(format!("{n}"), "").queue(format!("{n}"));
+        wait(store.schedule(task.after(Duration::from_secs(600))))
+    };
+    let refused = (0..1000).find_map(|n| far(n).err());
+    assert!(
+        matches!(refused, Some(StoreError::Refused(_))),
+        "{refused:?}"
+    );
+    let other = connect();
+    wait(other.schedule(Task::new("after", ""))).expect("scheduled");
+    let mut ids = Vec::new();
+    eventually("both are claimed", || {
+        let ask = Ask::new("w", MS(100), MS(60_000), 9);
+        // The first question has to look at all queues, and may take too long.
+        let claims = wait(other.claim(ask)).unwrap_or_default();
+        ids.extend(claims.into_iter().map(|claim| claim.id));
+        (ids.len() == 2).then_some(())
+    });
+}
+
 /// Claims ended, and nobody was told.
 #[test]
 fn a_consumer_that_a_stranger_deletes_is_noticed_and_made_anew() {
