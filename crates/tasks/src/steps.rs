@@ -9,7 +9,7 @@ use crate::shape::claim::{Claim, Verdict};
 use crate::shape::counts::Counts;
 use crate::shape::dead::DeadLetter;
 use crate::shape::error::StoreError;
-use crate::shape::look::{Look, State, check_note};
+use crate::shape::look::{Look, State, check_note, check_results};
 use crate::shape::many::Many;
 use crate::shape::queue::{QueueChange, QueueRules};
 use crate::shape::task::{Due, Task, check_id};
@@ -101,7 +101,8 @@ impl<S: Steps> TaskStore for S {
     }
 
     fn claim(&self, ask: Ask) -> impl Future<Output = Result<Vec<Claim>, StoreError>> + Send {
-        ready(self.step(|table, now| table.claim(&ask, now)))
+        let checked = ask.check();
+        ready(checked.and_then(|()| self.step(|table, now| table.claim(&ask, now))))
     }
 
     fn extend(
@@ -128,7 +129,7 @@ impl<S: Steps> TaskStore for S {
     ) -> impl Future<Output = Result<Vec<Verdict>, StoreError>> + Send {
         let done =
             |table: &mut Table, now| claims.iter().map(|claim| table.done(claim, now)).collect();
-        ready(self.step(done))
+        ready(check_results(claims).and_then(|()| self.step(done)))
     }
 
     fn fail(

@@ -11,10 +11,11 @@ use crate::shape::dead::DeadLetter;
 use crate::shape::error::StoreError;
 use crate::shape::look::{Look, State};
 use crate::shape::many::{Many, unless_duplicate};
-use crate::shape::queue::{QueueChange, QueueRules};
+use crate::shape::queue::{QueueChange, QueueRules, check_queue};
 use crate::shape::rate::Rate;
 use crate::shape::task::{Due, Task};
 use crate::shape::timestamp::Timestamp;
+use crate::shape::waits::check_children;
 
 /// A worker's question for claims.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,6 +55,11 @@ impl Ask {
     pub fn queues(mut self, queues: impl IntoIterator<Item: Into<String>>) -> Self {
         self.queues = queues.into_iter().map(Into::into).collect();
         self
+    }
+
+    /// Checks that there can be such queues.
+    pub(crate) fn check(&self) -> Result<(), StoreError> {
+        self.queues.iter().try_for_each(|queue| check_queue(queue))
     }
 
     /// True if tasks of a queue are asked for.
@@ -184,6 +190,7 @@ pub trait TaskStore: Send + Sync + 'static {
         children: Vec<Task>,
     ) -> impl Future<Output = Result<Vec<Option<Timestamp>>, StoreError>> + Send {
         async move {
+            check_children(children.len())?;
             if children.iter().any(|child| child.terms.rhythm.is_some()) {
                 return Err(StoreError::refused("a periodic task does not end"));
             }
@@ -285,6 +292,10 @@ pub trait TaskStore: Send + Sync + 'static {
     /// ever was has three consumers, and those of a store's process are pulled from side by side:
     /// tens of queues are fine there. The server makes 1,000 consumers by default, so 333 queues,
     /// and [`schedule`](Self::schedule) refuses a task of one more.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Refused`] for a queue's name that no queue can have.
     fn claim(&self, ask: Ask) -> impl Future<Output = Result<Vec<Claim>, StoreError>> + Send;
 
     /// Lets claims last `lease` from now on. One verdict for each claim.
@@ -317,6 +328,10 @@ pub trait TaskStore: Send + Sync + 'static {
     /// An engine may take them one by one, and not all of them. Then those that it did not take, or
     /// did not answer for, are [`Busy`](Verdict::Busy), and the verdicts of the others stand. After
     /// an error none is known: each may have ended.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Refused`] for a result of more than 100,000 bytes: then none has ended.
     fn done(
         &self,
         claims: &[Arc<Claim>],

@@ -69,7 +69,7 @@ use crate::shape::claim::{Claim, Verdict};
 use crate::shape::counts::Counts;
 use crate::shape::dead::DeadLetter;
 use crate::shape::error::StoreError;
-use crate::shape::look::{Look, State, check_note};
+use crate::shape::look::{Look, State, check_note, check_results};
 use crate::shape::many::Many;
 use crate::shape::queue::{QueueChange, QueueRules};
 use crate::shape::sum::set_aside;
@@ -211,6 +211,7 @@ impl TaskStore for NatsStore {
     }
 
     async fn claim(&self, ask: Ask) -> Result<Vec<Claim>, StoreError> {
+        ask.check()?;
         let asked = ask.clone();
         self.run(|inner| async move { inner.claim(&asked).await })
             .await?;
@@ -230,6 +231,7 @@ impl TaskStore for NatsStore {
     }
 
     async fn done(&self, claims: &[Arc<Claim>]) -> Result<Vec<Verdict>, StoreError> {
+        check_results(claims)?;
         let claims = claims.to_vec();
         self.run(|inner| async move { inner.done(claims).await })
             .await

@@ -17,7 +17,7 @@ use crate::shape::claim::{Claim, Verdict};
 use crate::shape::counts::Counts;
 use crate::shape::dead::DeadLetter;
 use crate::shape::error::StoreError;
-use crate::shape::look::{Look, State, check_note};
+use crate::shape::look::{Look, State, check_note, check_results};
 use crate::shape::many::Many;
 use crate::shape::queue::{QueueChange, QueueRules};
 use crate::shape::sum::{letter_refused, letter_sum, set_aside};
@@ -68,6 +68,7 @@ impl TaskStore for PostgresStore {
     }
 
     async fn claim(&self, ask: Ask) -> Result<Vec<Claim>, StoreError> {
+        ask.check()?;
         let claims = self.claims(&ask).await?;
         Ok(set_aside(self, claims).await)
     }
@@ -92,6 +93,7 @@ impl TaskStore for PostgresStore {
     }
 
     async fn done(&self, claims: &[Arc<Claim>]) -> Result<Vec<Verdict>, StoreError> {
+        check_results(claims)?;
         let named = Named::of(claims);
         let nexts = self.next_runs(claims).await?;
         let keep = |claim: &Arc<Claim>| claim.terms.keep_result.map(micros);

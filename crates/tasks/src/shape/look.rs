@@ -1,5 +1,8 @@
 //! A store's answer to somebody who looks at an id.
 
+use std::sync::Arc;
+
+use crate::shape::claim::Claim;
 use crate::shape::error::StoreError;
 use crate::shape::task::Priority;
 use crate::shape::terms::Terms;
@@ -16,6 +19,12 @@ pub(crate) fn check_note(bytes: &[u8]) -> Result<(), StoreError> {
         ));
     }
     Ok(())
+}
+
+/// Checks that stores take the results of these claims.
+pub(crate) fn check_results(claims: &[Arc<Claim>]) -> Result<(), StoreError> {
+    let mut results = claims.iter().filter_map(|claim| claim.result.as_deref());
+    results.try_for_each(check_note)
 }
 
 /// Where a task is.

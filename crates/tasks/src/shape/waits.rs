@@ -27,9 +27,7 @@ impl Waits {
     }
 
     pub(crate) fn check(&self) -> Result<(), StoreError> {
-        if self.ids.len() > CHILDREN_MAX {
-            return Err(StoreError::refused("a task waits for 100 others at most"));
-        }
+        check_children(self.ids.len())?;
         self.ids.iter().try_for_each(|id| check_id(id))
     }
 
@@ -45,6 +43,14 @@ impl Waits {
         let ids = value.split(' ').filter(|id| !id.is_empty()).map(unescaped);
         Self::new(ids, needs_all)
     }
+}
+
+/// Checks that a task may have so many children.
+pub(crate) fn check_children(count: usize) -> Result<(), StoreError> {
+    if count > CHILDREN_MAX {
+        return Err(StoreError::refused("a task waits for 100 others at most"));
+    }
+    Ok(())
 }
 
 /// A circle among tasks, of which each has another id: the ids in it.

@@ -24,6 +24,7 @@ use crate::store::TaskStore;
 
 /// Longest pause between two questions for claims.
 const POLL_MAX: Duration = Duration::from_secs(3600);
+const POLL_MIN: Duration = Duration::from_millis(1);
 
 /// A run of an async handler, as an executor takes it.
 pub type RunFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -109,11 +110,11 @@ impl<S: TaskStore> WorkerBuilder<S> {
         self
     }
 
-    /// Sets the time from one question for claims to the next (default 0.5 s, an hour at most),
-    /// while the engine has not announced an arrival.
+    /// Sets the time from one question for claims to the next (default 0.5 s, a millisecond at
+    /// least, an hour at most), while the engine has not announced an arrival.
     #[must_use]
     pub fn poll(mut self, poll: Duration) -> Self {
-        self.settings.poll = poll.min(POLL_MAX);
+        self.settings.poll = poll.clamp(POLL_MIN, POLL_MAX);
         self
     }
 

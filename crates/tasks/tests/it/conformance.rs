@@ -68,6 +68,7 @@ pub(crate) fn suite(store: &impl TaskStore, lease: Duration, pass: Pass<'_>) {
     suite.any_name_of_a_queue_is_kept_or_refused();
     suite.any_id_and_payload_comes_back();
     suite.an_id_that_cannot_be_kept_is_refused_by_every_call();
+    suite.what_is_too_much_is_refused_by_every_store();
     suite.a_circle_of_waits_in_a_call_is_refused();
     suite.a_claim_that_was_not_given_out_is_refused();
     suite.of_two_equal_claims_in_a_call_the_first_counts();

@@ -170,7 +170,8 @@ fn end(notes: &Notes, run: &Run, is_last: bool) -> Outcome {
 
 const PARTS: [&str; 5] = ["runs", "fails", "panics", "dies", "acks"];
 
-/// Keeps tasks one by one and many at a time, and cancels some of them long before they are due.
+/// Keeps tasks one by one and many at a time, and cancels some of them long before a worker would
+/// claim them.
 fn fill(store: &impl TaskStore, notes: &Notes, round: &str) {
     wait(store.ensure(Task::new("tick", "").every(PERIOD))).expect("kept");
     for n in 0..500 {
@@ -184,7 +185,7 @@ fn fill(store: &impl TaskStore, notes: &Notes, round: &str) {
         for part in PARTS {
             notes.note("kept", &name("many", part), &[]);
         }
-        let far = Task::new(name("far", ""), "").after(Duration::from_secs(2));
+        let far = Task::new(name("far", ""), "").after(Duration::from_secs(60));
         wait(store.schedule(far)).expect("kept");
         assert_eq!(wait(store.cancel(&name("far", ""))), Ok(true));
         notes.note("cancelled", &name("far", ""), &[]);

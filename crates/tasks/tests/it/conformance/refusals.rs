@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidewheel_tasks::{Claim, Due, Failure, Fence, StoreError, Task, TaskStore, wait};
+use tidewheel_tasks::{Ask, Claim, Due, Failure, Fence, StoreError, Task, TaskStore, wait};
 
 use super::Suite;
 use crate::common::MS;
@@ -70,6 +70,29 @@ impl<S: TaskStore> Suite<'_, S> {
                 );
             }
         }
+        self.claims_nothing();
+    }
+
+    pub(super) fn what_is_too_much_is_refused_by_every_store(&self) {
+        let refused = |answer: bool, what: &str| assert!(answer, "{what}");
+        let children: Vec<_> = (0..101)
+            .map(|n| Task::new(format!("child-{n}"), ""))
+            .collect();
+        let parent = Task::new("parent", "").waits_for(["child-0"]);
+        let answer = wait(self.store.batch(parent, children));
+        refused(matches!(answer, Err(StoreError::Refused(_))), "children");
+        for queue in ["a\0b".to_owned(), "x".repeat(65)] {
+            let ask = Ask::new("suite", MS(100), self.lease, 1).queues([queue]);
+            let answer = wait(self.store.claim(ask));
+            refused(matches!(answer, Err(StoreError::Refused(_))), "a queue");
+        }
+        self.schedule(Task::new("result", "").keep_result(MS(60_000)));
+        let mut claim = Claim::clone(&self.claim("result"));
+        claim.result = Some(vec![0; 100_001]);
+        let answer = wait(self.store.done(&[Arc::new(claim.clone())]));
+        refused(matches!(answer, Err(StoreError::Refused(_))), "a result");
+        claim.result = None;
+        assert!(self.is_done(&Arc::new(claim)));
         self.claims_nothing();
     }
 
