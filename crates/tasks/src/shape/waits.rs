@@ -60,6 +60,9 @@ pub(crate) fn circle_among(tasks: &[Task]) -> Option<Vec<&str>> {
         Some((&*task.id, waits))
     });
     let waits: HashMap<&str, &Waits> = those.collect();
+    if waits.is_empty() {
+        return None;
+    }
     // True for a task on the path that is walked now; false for one that is done with.
     let mut seen = HashMap::<&str, bool>::new();
     for first in tasks {

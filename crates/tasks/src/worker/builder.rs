@@ -22,9 +22,9 @@ use crate::shape::queue::check_queue;
 use crate::shape::retry::Retry;
 use crate::store::TaskStore;
 
-/// Longest pause between two questions for claims.
-const POLL_MAX: Duration = Duration::from_secs(3600);
+/// The shortest and the longest pause between two questions for claims.
 const POLL_MIN: Duration = Duration::from_millis(1);
+const POLL_MAX: Duration = Duration::from_secs(3600);
 
 /// A run of an async handler, as an executor takes it.
 pub type RunFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
