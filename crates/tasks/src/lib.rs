@@ -66,7 +66,7 @@
 //! 1. `schedule` gives it to the engine, with the time at which it is due *by the engine's clock*.
 //! 2. Up to `lookahead` (10 s; 24 s on NATS) before that, the engine gives it to one worker as a
 //!    *claim*: a lease with an end, and a fence.
-//! 3. The worker's *engine loop*, the one thread that talks to the engine, files the claim in the
+//! 3. The worker's *engine loop*, the thread that talks to the engine, files the claim in the
 //!    wheel, and extends its lease when a quarter of it is over, together with all others that are
 //!    as old. If the engine says that the claim is not the worker's any more, it leaves the wheel.
 //!    A claim that comes late waits in a line: late ones leave an eighth of the threads to what is
@@ -75,6 +75,8 @@
 //!    all threads are in long runs, what is due soon goes back before it is late.
 //! 4. The wheel fires. A thread of the wheel looks whether the engine's clock has reached the due
 //!    time, and whether the lease lasts by the worker's monotonic clock. Then it calls the handler.
+//!    A task that waits for others first goes to the one thread that looks for them: it is put off
+//!    as long as one of them is there, and comes back to the wheel otherwise.
 //! 5. The end of the run goes to the engine loop's mailbox, and from there to the engine, many at a
 //!    time. The engine compares the fence. A periodic task is filed for its next run in the same
 //!    step.

@@ -17,6 +17,7 @@ use super::manual::ManualWorker;
 use super::run::{Handler, Run};
 use super::settings::Settings;
 use super::shared::{AnyClock, Shared, Wheel};
+use super::turns;
 use crate::shape::outcome::IntoOutcome;
 use crate::shape::queue::check_queue;
 use crate::shape::retry::Retry;
@@ -205,11 +206,14 @@ impl<S: TaskStore> WorkerBuilder<S> {
         }
         let wheel = wheel.clock(clock).start(fires(&shared))?;
         let engine_loop = start_engine_loop(&shared, wheel.handle())?;
-        Ok(Worker {
+        let mut worker = Worker {
             shared,
             wheel,
             engine_loop: Some(engine_loop),
-        })
+            turns: None,
+        };
+        worker.turns = Some(turns::start(&worker.shared, worker.wheel.handle())?);
+        Ok(worker)
     }
 
     /// A worker without threads, in the time of `clock`: calls of [`ManualWorker::turn`] do

@@ -7,8 +7,6 @@ use tidewheel_time::Clock;
 
 use super::control::Control;
 use super::ends::Slot;
-use super::held::Stage;
-use super::mailbox::End;
 use super::run::Run;
 use super::shared::{Shared, Wheel};
 use super::stats::count;
@@ -18,7 +16,7 @@ use crate::store::TaskStore;
 use crate::wait::wait_for;
 
 /// The pause after an engine did not say whether an unsure claim is still the worker's.
-const ASK_AGAIN: Duration = Duration::from_millis(50);
+pub(super) const ASK_AGAIN: Duration = Duration::from_millis(50);
 
 impl<S: TaskStore> Shared<S> {
     /// Runs a claim, or files it again, or drops it. Then there may be room for one that is late.
@@ -41,12 +39,16 @@ impl<S: TaskStore> Shared<S> {
     }
 
     fn decide(self: &Arc<Self>, wheel: &Wheel, key: u64) {
-        let found = self
-            .held()
-            .get(key)
-            .map(|held| (Arc::clone(&held.claim), held.until, held.sure));
+        let found = self.held().get(key).map(|held| {
+            (
+                Arc::clone(&held.claim),
+                held.until,
+                held.sure,
+                held.is_its_turn,
+            )
+        });
         // Dropped meanwhile.
-        let Some((claim, until, sure)) = found else {
+        let Some((claim, until, sure, is_its_turn)) = found else {
             return;
         };
         if let Some(wait) = self.too_early(&claim) {
@@ -57,6 +59,10 @@ impl<S: TaskStore> Shared<S> {
         if now >= until {
             self.held().remove(key);
             count(&self.counters.lapsed);
+            return;
+        }
+        if !is_its_turn {
+            self.ask_for_turn(key);
             return;
         }
         let is_sure = now < sure && claim.interruptions == self.store.interruptions();
@@ -73,20 +79,9 @@ impl<S: TaskStore> Shared<S> {
             }
             // Somebody else may have run it, under a higher fence.
             None if !is_sure => self.file(wheel, key, ASK_AGAIN),
-            _ => match self.turn_of(&claim) {
+            _ => match self.turn_after_losses(&claim) {
                 Turn::Now => self.begin(key, claim),
-                Turn::Later => drop(self.held().remove(key)),
-                Turn::Lost => {
-                    self.held().remove(key);
-                    count(&self.counters.recalled);
-                }
-                Turn::Unknown => self.file(wheel, key, ASK_AGAIN),
-                Turn::Never(outcome) => {
-                    if self.held().begin(key, self.clock.now()) {
-                        self.held().set_stage(key, Stage::Ended);
-                        self.mailbox.end(key, End::Never(outcome));
-                    }
-                }
+                turn => self.not_now(wheel, key, turn),
             },
         }
     }

@@ -14,12 +14,25 @@ use crate::shape::claim::Claim;
 pub(super) enum Stage {
     /// In the wheel.
     Waits,
+    /// Its task waits for others, and the engine is asked whether it is its turn.
+    Asks,
     /// With its handler.
     Runs,
     /// Its handler has come back, and its run goes on: somebody has its acknowledgement.
     GoesOn,
     /// On its way back to the engine.
     Ended,
+}
+
+impl Stage {
+    /// With its handler, or with whoever has its acknowledgement.
+    fn runs(self) -> bool {
+        matches!(self, Self::Runs | Self::GoesOn)
+    }
+
+    fn has_begun(self) -> bool {
+        !matches!(self, Self::Waits | Self::Asks)
+    }
 }
 
 /// A claim that the worker holds.
@@ -29,6 +42,8 @@ pub(super) struct HeldClaim {
     stage: Stage,
     /// True if it was late when it came.
     late: bool,
+    /// True if what its task waits for has ended, or it waits for nothing.
+    pub(super) is_its_turn: bool,
     /// The time at which its latest lease was asked for.
     asked: Duration,
     /// The end of its lease, by the worker's monotonic clock. Counted from when the lease was asked
@@ -40,7 +55,8 @@ pub(super) struct HeldClaim {
     pub(super) sure: Duration,
     /// Its key among the leases.
     listed: Duration,
-    /// Its due time, or the time at which it came if it was late.
+    /// Its due time, the time at which it came if it was late, or that of the answer if the engine
+    /// was asked for its turn.
     due: Duration,
     /// How its handler is spoken with, once it runs.
     control: Option<Arc<Control>>,
@@ -73,6 +89,8 @@ pub(super) struct Claims {
     threads: Option<usize>,
     /// The number of claims that wait for their time, and were not late.
     ahead: usize,
+    /// The number of claims whose turn is asked for.
+    asking: usize,
     latest: u64,
 }
 
@@ -90,6 +108,7 @@ impl Claims {
             running: 0,
             passed_on: 0,
             ahead: 0,
+            asking: 0,
             latest: 0,
         }
     }
@@ -112,6 +131,7 @@ impl Claims {
             due,
             stage: Stage::Waits,
             late,
+            is_its_turn: claim.terms.waits.is_none(),
             asked,
             until: asked.saturating_add(claim.remaining),
             sure: asked.saturating_add(claim.sure),
@@ -134,14 +154,21 @@ impl Claims {
         let Some(held) = self.claims.get_mut(&key) else {
             return;
         };
-        self.ahead -= usize::from(held.stage == Stage::Waits && !held.late);
-        let runs = |stage| matches!(stage, Stage::Runs | Stage::GoesOn);
-        self.running = self.running + usize::from(runs(stage)) - usize::from(runs(held.stage));
-        self.passed_on -= usize::from(held.stage == Stage::GoesOn);
-        self.passed_on += usize::from(stage == Stage::GoesOn);
-        held.stage = stage;
+        let (was, late) = (std::mem::replace(&mut held.stage, stage), held.late);
+        let counts: [(&mut usize, &dyn Fn(Stage) -> bool); 4] = [
+            (&mut self.ahead, &|stage| stage == Stage::Waits && !late),
+            (&mut self.asking, &|stage| stage == Stage::Asks),
+            (&mut self.running, &|stage| stage.runs()),
+            (&mut self.passed_on, &|stage| stage == Stage::GoesOn),
+        ];
+        for (count, is_counted) in counts {
+            *count += usize::from(is_counted(stage));
+            *count -= usize::from(is_counted(was));
+        }
         let lease = (held.listed, key);
-        if stage != Stage::Waits {
+        if stage == Stage::Waits {
+            self.waiting.insert((held.due, key));
+        } else {
             self.waiting.remove(&(held.due, key));
         }
         if stage == Stage::Ended {
@@ -155,12 +182,42 @@ impl Claims {
     /// Notes that its handler is to be called. `false` if it is on its way back.
     pub(super) fn begin(&mut self, key: u64, now: Duration) -> bool {
         let held = self.claims.get(&key);
-        let waits = held.is_some_and(|held| held.stage == Stage::Waits);
-        if waits {
+        let may_begin = held.is_some_and(|held| !held.stage.has_begun());
+        if may_begin {
             self.set_stage(key, Stage::Runs);
             self.begun = now;
         }
+        may_begin
+    }
+
+    /// Notes that its turn is asked for. `false` if it is on its way back.
+    pub(super) fn ask(&mut self, key: u64) -> bool {
+        let held = self.claims.get(&key);
+        let waits = held.is_some_and(|held| held.stage == Stage::Waits);
+        if waits {
+            self.set_stage(key, Stage::Asks);
+            self.late.ended(key);
+        }
         waits
+    }
+
+    /// Notes the answer: it waits for a thread since `due`, or asks again then. `false` if it is
+    /// not there any more.
+    pub(super) fn answer(&mut self, key: u64, is_its_turn: bool, due: Duration) -> bool {
+        let held = self.claims.get_mut(&key);
+        let Some(held) = held.filter(|held| held.stage == Stage::Asks) else {
+            return false;
+        };
+        (held.is_its_turn, held.due) = (is_its_turn, due);
+        self.set_stage(key, Stage::Waits);
+        true
+    }
+
+    /// Takes out a claim that is not the worker's any more, if its turn is asked for.
+    pub(super) fn recall(&mut self, key: u64) -> bool {
+        let held = self.claims.get(&key);
+        let asks = held.is_some_and(|held| held.stage == Stage::Asks);
+        asks && self.remove(key).is_some()
     }
 
     /// Notes that the handler of a claim has come back, unless its run has ended since.
@@ -218,7 +275,7 @@ impl Claims {
 
     /// The number of claims that have not begun, or run.
     pub(super) fn unfinished(&self) -> usize {
-        self.waiting.len() + self.running
+        self.waiting.len() + self.asking + self.running
     }
 
     /// Ends claims of some queues that have not begun.
@@ -313,7 +370,7 @@ impl Claims {
             let Some(held) = self.claims.get(&lease.1) else {
                 continue;
             };
-            if held.stage == Stage::Waits && held.until <= now {
+            if !held.stage.has_begun() && held.until <= now {
                 over.push(*lease);
             } else if ending.len() < most {
                 ending.push((lease.1, Arc::clone(&held.claim)));

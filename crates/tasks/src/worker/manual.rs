@@ -39,6 +39,8 @@ impl<S: TaskStore> ManualWorker<S> {
     pub fn turn(&self) {
         self.call();
         self.wheel.run_due();
+        self.shared.answer_turns(&self.wheel);
+        self.wheel.run_due();
         self.call();
     }
 

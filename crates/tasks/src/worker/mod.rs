@@ -1,9 +1,10 @@
 //! A worker claims ahead, holds claims in the wheel, runs them at the millisecond, and tells the
 //! engine.
 //!
-//! Two kinds of threads. The *engine loop* is one thread that talks to the engine: it brings
+//! Three kinds of threads. The *engine loop* is one thread that talks to the engine: it brings
 //! claims, extends their leases, and takes the ends of runs back. The threads of the wheel run
-//! handlers; they never wait for the engine, unless the worker is strict.
+//! handlers; they wait for the engine only before a claim that is doubtful, or unsure, or if the
+//! worker is strict. One thread looks for what tasks wait for that wait for others.
 
 pub(crate) mod ack;
 pub(crate) mod around;
@@ -22,6 +23,7 @@ pub(crate) mod run;
 mod settings;
 mod shared;
 pub(crate) mod stats;
+mod turns;
 mod waits;
 
 use std::fmt;
@@ -44,6 +46,7 @@ pub struct Worker<S: TaskStore> {
     shared: Arc<Shared<S>>,
     wheel: Scheduler<u64, ()>,
     engine_loop: Option<JoinHandle<()>>,
+    turns: Option<JoinHandle<()>>,
 }
 
 /// The result of [`Worker::stop`] and [`Worker::drain`].
@@ -114,9 +117,14 @@ impl<S: TaskStore> Worker<S> {
         let until = self.shared.clock.now().saturating_add(limit);
         let before = self.shared.stats().released;
         self.shared.mailbox.stop_claiming();
+        self.shared.turns.stop();
         let pending = self.wheel.stop(limit).pending;
         let keys = pending.into_iter().map(|(key, (), _)| key);
         self.shared.give_back(keys);
+        if let Some(turns) = self.turns.take() {
+            // It does not panic, as the engine loop does not.
+            drop(turns.join());
+        }
         self.shared.mailbox.stop(until);
         if let Some(engine_loop) = self.engine_loop.take() {
             // It does not panic: what it runs of others are the store's calls, whose panics would

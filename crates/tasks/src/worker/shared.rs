@@ -12,6 +12,7 @@ use super::mailbox::{End, Mailbox};
 use super::run::Handler;
 use super::settings::Settings;
 use super::stats::{Counters, Stats};
+use super::turns::Turns;
 use crate::engine_clock::{Answer, EngineClock};
 use crate::shape::timestamp::Timestamp;
 use crate::store::TaskStore;
@@ -28,6 +29,7 @@ pub(crate) struct Shared<S> {
     pub(super) around: Arounds,
     pub(super) counters: Counters,
     pub(super) mailbox: Arc<Mailbox>,
+    pub(super) turns: Turns,
     #[cfg(feature = "metrics")]
     pub(super) published: super::metrics::Published,
     held: Mutex<Claims>,
@@ -50,6 +52,7 @@ impl<S> Shared<S> {
             around,
             counters: Counters::default(),
             mailbox: Arc::default(),
+            turns: Turns::default(),
             #[cfg(feature = "metrics")]
             published: Default::default(),
             engine: Mutex::default(),

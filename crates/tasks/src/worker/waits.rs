@@ -1,6 +1,6 @@
-//! Whether a claim that is due may run: one whose task waits for others is put off as long as one
-//! of them is there, unless they wait in a circle, and one whose attempts all ended with their
-//! process does not run any more.
+//! The turn of a claim that is due: one whose task waits for others is put off as long as one of
+//! them is there, unless they wait in a circle, and one whose attempts all ended with their process
+//! does not run any more.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,8 +38,24 @@ pub(super) enum Turn {
     Unknown,
 }
 
+/// The time by which a task is put off that has waited for so long.
+fn put_off_by(waited: Duration) -> Duration {
+    (waited / 8).clamp(SHORTEST, LONGEST)
+}
+
+/// True if a circle is searched now. A search may be a hundred looks: it is made each time that the
+/// wait has doubled from two seconds on, and then whenever a task is put off by the longest time.
+/// `planned` is the wait that was ahead when it was put off.
+fn is_time_to_search(planned: Duration, waited: Duration) -> bool {
+    let before = planned.saturating_sub((planned / 9).clamp(SHORTEST, LONGEST));
+    let doublings =
+        |waited: Duration| (waited.as_micros() / (8 * SHORTEST).as_micros()).checked_ilog2();
+    put_off_by(waited) == LONGEST || doublings(waited) > doublings(before)
+}
+
 impl<S: TaskStore> Shared<S> {
-    pub(super) fn turn_of(&self, claim: &Arc<Claim>) -> Turn {
+    /// The turn of a claim after the processes that ended while it ran.
+    pub(super) fn turn_after_losses(&self, claim: &Arc<Claim>) -> Turn {
         let spent = claim.attempt.saturating_sub(1);
         if claim.lost > 0 && self.settings.retry.is_last(spent) {
             let lost = claim.lost;
@@ -52,10 +68,10 @@ impl<S: TaskStore> Shared<S> {
                 "the process ended {times} while it ran"
             )));
         }
-        match self.turn_among(claim) {
-            Turn::Now if claim.doubtful => self.note_start(claim),
-            turn => turn,
+        if claim.doubtful {
+            return self.note_start(claim);
         }
+        Turn::Now
     }
 
     /// Has the store note that a run begins which may end the process.
@@ -69,12 +85,15 @@ impl<S: TaskStore> Shared<S> {
     }
 
     /// The turn of a claim among those that its task waits for.
-    fn turn_among(&self, claim: &Arc<Claim>) -> Turn {
+    pub(super) fn turn_among(&self, claim: &Arc<Claim>) -> Turn {
         let Some(waits) = &claim.terms.waits else {
             return Turn::Now;
         };
         let limit = self.settings.limit;
         for id in &waits.ids {
+            if self.turns.is_stopped() {
+                return Turn::Unknown;
+            }
             let Ok(look) = wait_for(&self.clock, limit, self.store.look(id)) else {
                 return Turn::Unknown;
             };
@@ -83,14 +102,13 @@ impl<S: TaskStore> Shared<S> {
             };
             if look.is_ahead() {
                 let now = self.engine_now().unwrap_or(claim.due);
-                let wait = now.since(claim.began) / 8;
-                // What waits for a short time is in no circle, and is not looked into.
-                if wait > SHORTEST
+                let waited = now.since(claim.began);
+                if is_time_to_search(claim.due.since(claim.began), waited)
                     && let Some(circle) = self.circle_of(claim, look)
                 {
                     return Turn::Never(Outcome::dead(circle));
                 }
-                let due = Due::After(wait.clamp(SHORTEST, LONGEST));
+                let due = Due::After(put_off_by(waited));
                 let failure = Failure::put_off(due);
                 return match wait_for(&self.clock, limit, self.store.fail(claim, failure)) {
                     Ok(_) => Turn::Later,
@@ -132,5 +150,27 @@ impl<S: TaskStore> Shared<S> {
             }
         }
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_circle_is_searched_each_time_that_the_wait_has_doubled() {
+        let (mut planned, mut waited, mut searched) = (Duration::ZERO, Duration::ZERO, vec![]);
+        while waited < Duration::from_secs(420) {
+            if is_time_to_search(planned, waited) {
+                searched.push(waited.as_secs());
+            }
+            planned = waited + put_off_by(waited);
+            // Its thread looks a bit later.
+            waited = planned + Duration::from_millis(20);
+        }
+        assert_eq!(
+            searched,
+            [2, 4, 8, 17, 34, 70, 143, 257, 287, 317, 347, 377, 407]
+        );
     }
 }

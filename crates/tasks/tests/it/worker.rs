@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use tidewheel_engines::eventually;
 use tidewheel_tasks::{
-    Around, Claim, Due, ManualWorker, MemoryStore, Outcome, Retry, Task, TaskStore, Worker, wait,
+    Around, Ask, Claim, Clock, Due, ManualWorker, MemoryStore, Outcome, Retry, SystemClock, Task,
+    TaskStore, Worker, wait,
 };
 
-use crate::common::watched::{NEVER, Watched};
+use crate::common::watched::{NEVER, Watch, Watched};
 use crate::common::{MS, engine, shares_what_is_due};
 
 /// The runs: id and attempt.
@@ -798,6 +799,66 @@ fn a_circle_of_waits_is_seen_behind_what_has_ended() {
     }
     let letters = wait(store.dead_letters(9)).expect("letters");
     assert_eq!((letters.len(), store.len()), (1, 0), "{letters:?}");
+}
+
+/// An engine that is far away.
+struct SlowLooks;
+
+impl Watch for SlowLooks {
+    fn looks(&self) {
+        std::thread::sleep(MS(20));
+    }
+}
+
+/// The looks at its children kept the thread that others were due on, and the worker claimed
+/// nothing meanwhile.
+#[test]
+fn a_parent_whose_turn_is_asked_for_keeps_no_thread_from_others() {
+    let store = Arc::new(MemoryStore::new());
+    let children = (0..50).map(|n| format!("ended-{n}"));
+    schedule(&store, Task::new("parent", "").waits_for(children));
+    schedule(&store, Task::new("held", "").after(MS(300)));
+    let late = Arc::<Mutex<Vec<(String, Duration)>>>::default();
+    let runs = Arc::clone(&late);
+    let builder = Worker::builder(Arc::new(Watched(Arc::clone(&store), SlowLooks)));
+    let worker = builder.threads(1).start(move |run| {
+        let mut runs = runs.lock().expect("no panic");
+        runs.push((run.id().to_owned(), run.late()));
+    });
+    let worker = worker.expect("a worker");
+    std::thread::sleep(MS(400));
+    schedule(&store, Task::new("new", ""));
+    eventually("all have run", || store.is_empty().then_some(()));
+    let runs = late.lock().expect("no panic");
+    let order: Vec<_> = runs.iter().map(|(id, _)| &**id).collect();
+    assert_eq!(order, ["held", "new", "parent"], "{runs:?}");
+    assert!(
+        runs[..2].iter().all(|(_, late)| *late < MS(200)),
+        "{runs:?}"
+    );
+    drop(worker);
+}
+
+/// What it was about to ask for goes back with everything else, and at once.
+#[test]
+fn a_worker_that_stops_gives_back_the_parents_whose_turn_is_asked_for() {
+    let store = Arc::new(MemoryStore::new());
+    for n in 0..3 {
+        let children = (0..100).map(|n| format!("ended-{n}"));
+        schedule(&store, Task::new(format!("{n}"), "").waits_for(children));
+    }
+    let ran = Ran::default();
+    let builder = Worker::builder(Arc::new(Watched(Arc::clone(&store), SlowLooks)));
+    let worker = builder.threads(1).start(noting(&ran)).expect("a worker");
+    eventually("all are held", || (worker.stats().held == 3).then_some(()));
+    std::thread::sleep(MS(50));
+    let clock = SystemClock::new();
+    let stopped = worker.stop(MS(5000));
+    assert_eq!((stopped.left, stopped.released), (0, 3));
+    assert!(clock.now() < MS(1000), "{:?}", clock.now());
+    let claims = wait(store.claim(Ask::new("other", MS(0), MS(1000), 9)));
+    assert_eq!(claims.map(|claims| claims.len()), Ok(3));
+    assert_eq!(names(&ran), [""; 0]);
 }
 
 #[test]

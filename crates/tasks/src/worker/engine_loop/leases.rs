@@ -45,6 +45,8 @@ fn extended<S: TaskStore>(
     } else if verdict.is_accepted() {
         shared.counters.extended.fetch_add(1, Relaxed);
         shared.held().extended(key, sent);
+    } else if shared.held().recall(key) {
+        count(&shared.counters.recalled);
     } else if wheel.remove(&key).is_some() {
         shared.held().remove(key);
         count(&shared.counters.recalled);

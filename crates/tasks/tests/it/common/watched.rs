@@ -18,6 +18,9 @@ pub(crate) trait Watch: Send + Sync + 'static {
         let _ = claim;
     }
 
+    /// Somebody looks at an id.
+    fn looks(&self) {}
+
     /// The store has answered.
     fn done(&self, claims: &[Arc<Claim>], verdicts: &[Verdict]) {
         let _ = (claims, verdicts);
@@ -47,6 +50,7 @@ impl<S: TaskStore, W: Watch> TaskStore for Watched<S, W> {
     }
 
     async fn look(&self, id: &str) -> Result<Option<Look>, StoreError> {
+        self.1.looks();
         self.0.look(id).await
     }
 
