@@ -1,5 +1,9 @@
 //! Looks at one id; progress and results, which are messages that go when their time is over.
 
+use std::pin::pin;
+
+use futures_util::{StreamExt, TryStreamExt, stream};
+
 use super::Inner;
 use super::dead;
 use super::generation::is_task;
@@ -13,10 +17,14 @@ use crate::shape::error::StoreError;
 use crate::shape::finished::Finished;
 use crate::shape::look::{Look, State};
 use crate::shape::timestamp::Timestamp;
+use crate::shape::waits::Waits;
 
 const ENDED: &str = "Tw-Ended";
 const UNTIL: &str = "Tw-Until";
 const QUEUE: &str = "Tw-Queue";
+
+/// Looks at tasks that another waits for, side by side.
+const ABREAST: usize = 8;
 
 /// Progress is kept for so long.
 const PROGRESS_FOR: &str = "86400s";
@@ -77,7 +85,7 @@ impl Inner {
 
     pub(super) async fn look(&self, id: &str) -> Result<Option<Look>, StoreError> {
         let now = self.about_now().await?;
-        let look = self.look_ahead(id).await?;
+        let look = self.look_at_task(id).await?;
         let done = self.wire.last(&self.subjects.result(id)).await?;
         let done = done.and_then(|kept| finished(kept, now));
         let done = done.map(|finished| finished.look(id));
@@ -86,8 +94,29 @@ impl Inner {
         Ok(Look::first_of(look, done, dead))
     }
 
+    /// The first of those that a task waits for that is in its way. The first is looked at alone:
+    /// most are in the way for long.
+    pub(super) async fn look_ahead(&self, waits: &Waits) -> Result<Option<Look>, StoreError> {
+        let look = async |id: &String| match waits.needs_all {
+            true => self.look(id).await,
+            false => self.look_at_task(id).await,
+        };
+        let mut first = waits.ids.iter();
+        if let Some(id) = first.next()
+            && let Some(look) = look(id).await?.filter(|look| look.is_in_the_way_of(waits))
+        {
+            return Ok(Some(look));
+        }
+        let looks = stream::iter(first).map(look).buffered(ABREAST);
+        let mut in_the_way =
+            pin!(looks.try_filter_map(async |look| {
+                Ok(look.filter(|look| look.is_in_the_way_of(waits)))
+            }));
+        in_the_way.try_next().await
+    }
+
     /// Looks at a task that has not ended.
-    async fn look_ahead(&self, id: &str) -> Result<Option<Look>, StoreError> {
+    async fn look_at_task(&self, id: &str) -> Result<Option<Look>, StoreError> {
         let there = self.standing(id).await?;
         if let Some(pending) = there.pending.filter(is_task) {
             return task(id, State::Pending, pending).map(Some);

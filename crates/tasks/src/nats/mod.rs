@@ -75,6 +75,7 @@ use crate::shape::queue::{QueueChange, QueueRules};
 use crate::shape::sum::set_aside;
 use crate::shape::task::{Due, Task, check_id};
 use crate::shape::timestamp::Timestamp;
+use crate::shape::waits::Waits;
 use crate::store::{Ask, Failure, TaskStore, Wake};
 use crate::wakes::Wakes;
 
@@ -283,6 +284,13 @@ impl TaskStore for NatsStore {
         check_id(id)?;
         let id = id.to_owned();
         self.run(|inner| async move { inner.look(&id).await }).await
+    }
+
+    async fn look_ahead(&self, waits: &Waits) -> Result<Option<Look>, StoreError> {
+        waits.check()?;
+        let waits = waits.clone();
+        self.run(|inner| async move { inner.look_ahead(&waits).await })
+            .await
     }
 
     async fn list(

@@ -23,6 +23,7 @@ use crate::shape::queue::{QueueChange, QueueRules};
 use crate::shape::sum::{letter_refused, letter_sum, set_aside};
 use crate::shape::task::{Due, Task, check_id};
 use crate::shape::timestamp::Timestamp;
+use crate::shape::waits::Waits;
 use crate::store::{Ask, Failure, TaskStore, Wake};
 
 impl TaskStore for PostgresStore {
@@ -208,6 +209,18 @@ impl TaskStore for PostgresStore {
             }
         }
         Ok(Look::first_of(task, done, dead))
+    }
+
+    async fn look_ahead(&self, waits: &Waits) -> Result<Option<Look>, StoreError> {
+        waits.check()?;
+        let parameters: Parameters<'_> = &[&self.space, &waits.ids, &waits.needs_all];
+        for row in &self.query(StatementName::LookAhead, parameters).await? {
+            let look = self.look(row.get(0)).await?;
+            if let Some(look) = look.filter(|look| look.is_in_the_way_of(waits)) {
+                return Ok(Some(look));
+            }
+        }
+        Ok(None)
     }
 
     async fn list(

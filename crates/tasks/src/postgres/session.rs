@@ -55,6 +55,7 @@ pub(super) enum StatementName {
     Forget,
     Progress,
     Look,
+    LookAhead,
     ListTasks,
     ListDone,
     ListDead,
@@ -87,7 +88,7 @@ impl StatementName {
 }
 
 /// All statements, in the order of [`StatementName`].
-const STATEMENTS: [&str; 28] = [
+const STATEMENTS: [&str; 29] = [
     sql::NOW,
     sql::COUNT,
     sql::SCHEDULE,
@@ -112,6 +113,7 @@ const STATEMENTS: [&str; 28] = [
     sql::FORGET,
     sql::PROGRESS,
     sql::LOOK,
+    sql::LOOK_AHEAD,
     sql::LIST_TASKS,
     sql::LIST_DONE,
     sql::LIST_DEAD,

@@ -407,6 +407,13 @@ pub(super) const LOOK: &str = concat!(
     looks!(dead "id = $2")
 );
 
+/// Space, ids, whether letters count. Those of the ids that are there, in their order.
+pub(super) const LOOK_AHEAD: &str = "
+SELECT a.id FROM unnest($2::text[]) WITH ORDINALITY AS a (id, place)
+WHERE EXISTS (SELECT FROM tidewheel_tasks AS t WHERE t.queue = $1 AND t.id = a.id)
+    OR $3 AND EXISTS (SELECT FROM tidewheel_dead AS d WHERE d.queue = $1 AND d.id = a.id)
+ORDER BY a.place";
+
 /// Space, queue or null, the id before or null, how many, whether they are claimed.
 pub(super) const LIST_TASKS: &str = looks!(tasks
     "($2::text IS NULL OR lane = $2) AND ($3::text IS NULL OR id > $3)

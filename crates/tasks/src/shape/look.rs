@@ -7,6 +7,7 @@ use crate::shape::error::StoreError;
 use crate::shape::task::Priority;
 use crate::shape::terms::Terms;
 use crate::shape::timestamp::Timestamp;
+use crate::shape::waits::Waits;
 
 /// Bytes that a progress or a result may have.
 const NOTE_MAX: usize = 100_000;
@@ -96,6 +97,12 @@ impl Look {
     #[must_use]
     pub fn is_ahead(&self) -> bool {
         matches!(self.state, State::Pending | State::Claimed)
+    }
+
+    /// True if a task that waits for it has to wait on, or is not to run.
+    #[must_use]
+    pub(crate) fn is_in_the_way_of(&self, waits: &Waits) -> bool {
+        self.is_ahead() || (waits.needs_all && self.state == State::Dead)
     }
 
     /// Of the things that a store has under an id, what it says.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::shared::Shared;
 use crate::shape::claim::{Claim, Verdict};
-use crate::shape::look::{Look, State};
+use crate::shape::look::Look;
 use crate::shape::outcome::Outcome;
 use crate::shape::task::Due;
 use crate::shape::waits::in_circle;
@@ -20,9 +20,6 @@ const LONGEST: Duration = Duration::from_secs(30);
 
 /// The tasks of a circle that is seen.
 const CIRCLE: usize = 12;
-
-/// The looks of one search for a circle: also at what has ended and is passed over.
-const LOOKS: usize = 100;
 
 /// The answer to whether a claim may run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,8 +40,8 @@ fn put_off_by(waited: Duration) -> Duration {
     (waited / 8).clamp(SHORTEST, LONGEST)
 }
 
-/// True if a circle is searched now. A search may be a hundred looks: it is made each time that the
-/// wait has doubled from two seconds on, and then whenever a task is put off by the longest time.
+/// True if a circle is searched now. A search may be many looks: it is made each time that the wait
+/// has doubled from two seconds on, and then whenever a task is put off by the longest time.
 /// `planned` is the wait that was ahead when it was put off.
 fn is_time_to_search(planned: Duration, waited: Duration) -> bool {
     let before = planned.saturating_sub((planned / 9).clamp(SHORTEST, LONGEST));
@@ -90,64 +87,45 @@ impl<S: TaskStore> Shared<S> {
             return Turn::Now;
         };
         let limit = self.settings.limit;
-        for id in &waits.ids {
-            if self.turns.is_stopped() {
-                return Turn::Unknown;
-            }
-            let Ok(look) = wait_for(&self.clock, limit, self.store.look(id)) else {
-                return Turn::Unknown;
-            };
-            let Some(look) = look else {
-                continue;
-            };
-            if look.is_ahead() {
-                let now = self.engine_now().unwrap_or(claim.due);
-                let waited = now.since(claim.began);
-                if is_time_to_search(claim.due.since(claim.began), waited)
-                    && let Some(circle) = self.circle_of(claim, look)
-                {
-                    return Turn::Never(Outcome::dead(circle));
-                }
-                let due = Due::After(put_off_by(waited));
-                let failure = Failure::put_off(due);
-                return match wait_for(&self.clock, limit, self.store.fail(claim, failure)) {
-                    Ok(_) => Turn::Later,
-                    Err(_) => Turn::Unknown,
-                };
-            }
-            if waits.needs_all && look.state == State::Dead {
-                return Turn::Never(Outcome::dead(format!("{id} is dead, which it needs")));
-            }
+        let look = match wait_for(&self.clock, limit, self.store.look_ahead(waits)) {
+            Ok(Some(look)) => look,
+            Ok(None) => return Turn::Now,
+            Err(_) => return Turn::Unknown,
+        };
+        if !look.is_ahead() {
+            let id = look.id;
+            return Turn::Never(Outcome::dead(format!("{id} is dead, which it needs")));
         }
-        Turn::Now
+        let now = self.engine_now().unwrap_or(claim.due);
+        let waited = now.since(claim.began);
+        if is_time_to_search(claim.due.since(claim.began), waited)
+            && let Some(circle) = self.circle_of(claim, look)
+        {
+            return Turn::Never(Outcome::dead(circle));
+        }
+        let failure = Failure::put_off(Due::After(put_off_by(waited)));
+        match wait_for(&self.clock, limit, self.store.fail(claim, failure)) {
+            Ok(_) => Turn::Later,
+            Err(_) => Turn::Unknown,
+        }
     }
 
     /// The words for the circle in which a claim waits, if it does and its id is the first there:
     /// of several that see a circle at the same time one ends. From each task it goes on to the
     /// first that this one waits for: a task in a circle comes back to itself so.
     fn circle_of(&self, claim: &Claim, mut look: Look) -> Option<String> {
-        let (mut ids, mut looks) = (vec![claim.id.clone()], LOOKS);
+        let mut ids = vec![claim.id.clone()];
         while ids.len() < CIRCLE && look.id > claim.id {
             ids.push(std::mem::take(&mut look.id));
-            let waits = look.terms.waits?;
+            let mut waits = look.terms.waits?;
             if waits.ids.contains(&claim.id) {
                 let ids: Vec<_> = ids.iter().map(String::as_str).collect();
                 return Some(in_circle(&ids));
             }
-            look = self.first_ahead(&waits.ids, &mut looks)?;
-        }
-        None
-    }
-
-    /// The first of these tasks that has not ended, if so many looks find it.
-    fn first_ahead(&self, ids: &[String], looks: &mut usize) -> Option<Look> {
-        for id in ids {
-            *looks = looks.checked_sub(1)?;
-            let found = wait_for(&self.clock, self.settings.limit, self.store.look(id));
-            let found = found.ok()?.filter(Look::is_ahead);
-            if found.is_some() {
-                return found;
-            }
+            // What is dead ends nobody's wait in a circle.
+            waits.needs_all = false;
+            let found = self.store.look_ahead(&waits);
+            look = wait_for(&self.clock, self.settings.limit, found).ok()??;
         }
         None
     }

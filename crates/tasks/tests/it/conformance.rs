@@ -43,6 +43,7 @@ pub(crate) fn suite(store: &impl TaskStore, lease: Duration, pass: Pass<'_>) {
     #[cfg(feature = "cron")]
     suite.a_cron_task_runs_at_its_times_and_leaves_out_the_missed();
     suite.a_task_is_looked_at_wherever_it_is();
+    suite.what_is_in_the_way_of_a_task_that_waits_is_found_in_its_order();
     suite.a_rhythm_that_is_ensured_goes_on_until_it_changes();
     suite.a_claim_that_is_cancelled_is_refused();
     suite.a_claim_that_is_moved_is_refused_and_runs_once_more();

@@ -833,31 +833,31 @@ fn a_parent_whose_turn_is_asked_for_keeps_no_thread_from_others() {
     let order: Vec<_> = runs.iter().map(|(id, _)| &**id).collect();
     assert_eq!(order, ["held", "new", "parent"], "{runs:?}");
     assert!(
-        runs[..2].iter().all(|(_, late)| *late < MS(200)),
+        runs[..2].iter().all(|(_, late)| *late < MS(400)),
         "{runs:?}"
     );
     drop(worker);
 }
 
-/// What it was about to ask for goes back with everything else, and at once.
+/// What it was about to ask for goes back with everything else, after the one call under way.
 #[test]
 fn a_worker_that_stops_gives_back_the_parents_whose_turn_is_asked_for() {
     let store = Arc::new(MemoryStore::new());
-    for n in 0..3 {
-        let children = (0..100).map(|n| format!("ended-{n}"));
+    for n in 0..30 {
+        let children = (0..20).map(|n| format!("ended-{n}"));
         schedule(&store, Task::new(format!("{n}"), "").waits_for(children));
     }
     let ran = Ran::default();
     let builder = Worker::builder(Arc::new(Watched(Arc::clone(&store), SlowLooks)));
     let worker = builder.threads(1).start(noting(&ran)).expect("a worker");
-    eventually("all are held", || (worker.stats().held == 3).then_some(()));
+    eventually("all are held", || (worker.stats().held == 30).then_some(()));
     std::thread::sleep(MS(50));
     let clock = SystemClock::new();
     let stopped = worker.stop(MS(5000));
-    assert_eq!((stopped.left, stopped.released), (0, 3));
+    assert_eq!((stopped.left, stopped.released), (0, 30));
     assert!(clock.now() < MS(1000), "{:?}", clock.now());
-    let claims = wait(store.claim(Ask::new("other", MS(0), MS(1000), 9)));
-    assert_eq!(claims.map(|claims| claims.len()), Ok(3));
+    let claims = wait(store.claim(Ask::new("other", MS(0), MS(1000), 99)));
+    assert_eq!(claims.map(|claims| claims.len()), Ok(30));
     assert_eq!(names(&ran), [""; 0]);
 }
 

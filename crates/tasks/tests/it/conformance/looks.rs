@@ -149,6 +149,60 @@ impl<S: TaskStore> Suite<'_, S> {
         self.claims_nothing();
     }
 
+    /// The first that is in the way of a task that waits for these, or needs them.
+    fn ahead(&self, ids: &[String]) -> [Option<(String, State)>; 2] {
+        let those = || ids.iter().cloned();
+        let tasks = [
+            Task::new("", "").waits_for(those()),
+            Task::new("", "").needs(those()),
+        ];
+        tasks.map(|task| {
+            let waits = task.terms.waits.expect("it waits");
+            let look = wait(self.store.look_ahead(&waits)).expect("answered");
+            look.map(|look| (look.id, look.state))
+        })
+    }
+
+    pub(super) fn what_is_in_the_way_of_a_task_that_waits_is_found_in_its_order(&self) {
+        self.schedule(Task::new("dies", ""));
+        let dead = self.claim("dies");
+        assert!(self.fails(&dead, Failure::dead("gone")));
+        self.schedule(Task::new("claimed", ""));
+        let claim = self.claim("claimed");
+        self.schedule(Task::new("pending", "").after(MS(60_000)));
+        let found = |id: &str, state| Some((id.to_owned(), state));
+        let (pending, claimed) = (
+            found("pending", State::Pending),
+            found("claimed", State::Claimed),
+        );
+        let dead = found("dies", State::Dead);
+        for ended in [0, 1, 30] {
+            let ahead = |ids: &[&str]| {
+                let ended = (0..ended).map(|n| format!("ended-{n}"));
+                let ids = ended.chain(ids.iter().map(|id| (*id).to_owned()));
+                self.ahead(&ids.collect::<Vec<_>>())
+            };
+            assert_eq!(ahead(&[]), [None, None]);
+            assert_eq!(ahead(&["dies"]), [None, dead.clone()]);
+            assert_eq!(
+                ahead(&["claimed", "dies"]),
+                [claimed.clone(), claimed.clone()]
+            );
+            let all = ["dies", "ended", "pending", "claimed"];
+            assert_eq!(ahead(&all), [pending.clone(), dead.clone()]);
+        }
+        let waits = Task::new("", "").waits_for(["a\0b"]).terms.waits;
+        let refused = wait(self.store.look_ahead(&waits.expect("it waits")));
+        assert!(
+            matches!(refused, Err(StoreError::Refused(_))),
+            "{refused:?}"
+        );
+        assert!(self.is_done(&claim));
+        assert_eq!(wait(self.store.cancel("pending")), Ok(true));
+        assert_eq!(wait(self.store.remove_dead("dies")), Ok(true));
+        self.claims_nothing();
+    }
+
     pub(super) fn a_task_is_looked_at_wherever_it_is(&self) {
         let look = |id| wait(self.store.look(id)).expect("answered");
         assert_eq!(look("seen"), None);
