@@ -96,9 +96,15 @@ pub(crate) fn circle_among(tasks: &[Task]) -> Option<Vec<&str>> {
     None
 }
 
-/// The words for a circle of tasks.
+/// The words for a circle of tasks, which name a dozen of them.
 pub(crate) fn in_circle(ids: &[&str]) -> String {
-    format!("tasks wait for one another in a circle: {}", ids.join(", "))
+    let (named, more) = ids.split_at(ids.len().min(12));
+    let named = named.join(", ");
+    let more = match more.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("tasks wait for one another in a circle: {named}{more}")
 }
 
 /// The characters that would end a line or an id, and what is written for them.

@@ -18,8 +18,9 @@ use crate::wait::wait_for;
 const SHORTEST: Duration = Duration::from_millis(250);
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// The tasks of a circle that is seen.
-const CIRCLE: usize = 12;
+/// The tasks of a circle that is seen. A search goes on only as long as each id that it comes to is
+/// after the first, so few come near.
+const CIRCLE: usize = 100;
 
 /// The answer to whether a claim may run.
 #[derive(Debug, Clone, PartialEq, Eq)]
