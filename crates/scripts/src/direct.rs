@@ -282,12 +282,14 @@ impl Direct {
     ) -> mlua::Result<bool> {
         let l = self.main;
         state.step(1)?;
+        if out.is_over() {
+            // Whoever asked sees that, wherever the limit was reached.
+            return Ok(true);
+        }
         // A table that contains itself twice would never end.
         match left.checked_sub(1) {
-            Some(less) if !out.is_over() => *left = less,
-            _ => {
-                state.admit(usize::MAX)?;
-            }
+            Some(less) => *left = less,
+            None => state.admit(usize::MAX)?,
         }
         // SAFETY: see `# Why this is sound`; no function here raises.
         unsafe {

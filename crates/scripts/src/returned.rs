@@ -73,10 +73,13 @@ impl Returned<'_> {
     /// Writes a value; of a table just the beginning.
     fn value(&mut self, value: &Value) -> mlua::Result<()> {
         self.state.step(1)?;
+        if self.out.is_over() {
+            return Ok(());
+        }
         // A table that contains itself twice would never end.
         match self.left.checked_sub(1) {
-            Some(left) if !self.out.is_over() => self.left = left,
-            _ => return self.state.admit(usize::MAX),
+            Some(left) => self.left = left,
+            None => return self.state.admit(usize::MAX),
         }
         let is_resp3 = self.state.protocol.get() == Protocol::Resp3;
         match value {

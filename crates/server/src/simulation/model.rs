@@ -623,8 +623,9 @@ fn matches(reply: &[u8], wanted: &[u8]) -> Result<(), String> {
     }
     let short = |bytes: &[u8]| bytes[..bytes.len().min(200)].escape_ascii().to_string();
     Err(format!(
-        "answered {:?} for {:?}",
+        "answered {:?} for {} bytes of {:?}",
         short(reply),
+        wanted.len(),
         short(wanted)
     ))
 }

@@ -53,6 +53,19 @@ fn a_reply_beyond_the_hard_limit_is_not_built() {
     assert_eq!(rig.ask(&other, &many("large", 2)).len(), 2 * 400_011 + 4);
 }
 
+/// If more followed behind the limit, the client was told that there was not enough memory.
+#[test]
+fn a_scripts_reply_beyond_the_hard_limit_closes_its_client_whatever_follows() {
+    let mut rig = Rig::new(1, limited(Settings::default()));
+    set(&mut rig, "large", 400_000);
+    for made in ["v", "v, 1", "{v, {v}}, {1}", "{map = {a = v, b = v}}, {1}"] {
+        let script = format!("local v = redis.call('GET', KEYS[1]) return {{v, v, v, {made}}}");
+        for word in [&b"EVAL"[..], b"EVAL_RO"] {
+            is_closed_unanswered(&mut rig, &bulk(&[word, script.as_bytes(), b"1", b"large"]));
+        }
+    }
+}
+
 #[test]
 fn a_walk_beyond_the_hard_limit_ends_with_its_client() {
     let mut rig = Rig::new(1, limited(Settings::default()));
