@@ -38,18 +38,22 @@ impl Inner {
         failure: Failure,
     ) -> Result<Verdict, StoreError> {
         let now = self.about_now().await?;
-        match failure.retry {
+        let (letter, next) = match failure.retry {
             Some(due) => {
                 let mut order = Order::of_claim(claim);
                 (order.due, order.attempt) = (due.at(now), failure.next_attempt(claim.attempt));
-                self.end(claim, now, None, Some(order)).await
+                (None, Some(order))
             }
             None => {
                 let letter = letter_of(&self.subjects, claim, &failure, now);
-                self.end(claim, now, Some(letter), next_of(claim, now))
-                    .await
+                (Some(letter), next_of(claim, now))
             }
+        };
+        let verdict = self.end(claim, now, letter, next).await?;
+        if !failure.counts && verdict.is_accepted() {
+            self.free_slot(claim).await;
         }
+        Ok(verdict)
     }
 
     /// Has messages delivered again, if their claims are the latest. Each gets a record: otherwise
@@ -61,10 +65,11 @@ impl Inner {
         let released = claims.iter().map(Arc::clone);
         let released = released.map(|claim| async move { self.release_one(claim).await });
         let verdicts = one_by_one(stream::iter(released).buffered(AT_ONCE).collect().await)?;
-        let accepted = claims.into_iter().zip(&verdicts);
-        let accepted = accepted.filter(|(_, verdict)| verdict.is_accepted());
-        self.free_slots(&accepted.map(|(claim, _)| claim).collect::<Vec<_>>())
-            .await;
+        for (claim, _) in
+            (claims.iter().zip(&verdicts)).filter(|(_, verdict)| verdict.is_accepted())
+        {
+            self.free_slot(claim).await;
+        }
         Ok(verdicts)
     }
 

@@ -4,7 +4,6 @@
 //! that is kept only if nobody else has kept another one since. What gets none is delivered again
 //! later. No more is pulled than there are slots.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::Inner;
@@ -133,14 +132,15 @@ impl Inner {
         with_slots
     }
 
-    /// Frees the slots of claims that went back. If that fails, they count as if they had run.
-    pub(super) async fn free_slots(&self, claims: &[Arc<Claim>]) {
-        for claim in claims.iter().filter(|claim| claim.has_slot) {
-            let _ = self.free_slot(claim).await;
+    /// Frees the slot of a claim that went back, if it has one. If that fails, it counts as if it
+    /// had run.
+    pub(super) async fn free_slot(&self, claim: &Claim) {
+        if claim.has_slot {
+            let _ = self.free_slot_of(claim).await;
         }
     }
 
-    async fn free_slot(&self, claim: &Claim) -> Result<(), StoreError> {
+    async fn free_slot_of(&self, claim: &Claim) -> Result<(), StoreError> {
         let queue = &claim.terms.queue;
         let Some(rate) = self.rules.limit(queue) else {
             return Ok(());

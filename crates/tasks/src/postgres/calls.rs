@@ -148,7 +148,11 @@ impl TaskStore for PostgresStore {
                 self.query(StatementName::Bury, parameters).await?
             }
         };
-        Ok(verdict(rows.first().map(|row| row.get::<_, bool>(1))))
+        let verdict = verdict(rows.first().map(|row| row.get::<_, bool>(1)));
+        if !failure.counts && verdict.is_accepted() {
+            self.free_slots(std::iter::once(claim)).await;
+        }
+        Ok(verdict)
     }
 
     async fn release(&self, claims: &[Arc<Claim>]) -> Result<Vec<Verdict>, StoreError> {

@@ -197,19 +197,23 @@ impl PostgresStore {
     ) -> Result<Vec<Verdict>, StoreError> {
         let verdicts = self.put_back(claims, true).await?;
         let accepted = claims.iter().zip(&verdicts);
-        let accepted = accepted.filter(|(claim, verdict)| claim.has_slot && verdict.is_accepted());
-        let mut slots: BTreeMap<&str, Vec<Timestamp>> = BTreeMap::new();
-        for (claim, _) in accepted {
-            slots.entry(&claim.terms.queue).or_default().push(claim.due);
-        }
-        for (queue, slots) in slots {
-            // If that fails, they count as if they had run.
-            let _ = self.free_slots(queue, &slots).await;
-        }
+        let accepted = accepted.filter(|(_, verdict)| verdict.is_accepted());
+        self.free_slots(accepted.map(|(claim, _)| &**claim)).await;
         Ok(verdicts)
     }
 
-    async fn free_slots(&self, queue: &str, slots: &[Timestamp]) -> Result<(), StoreError> {
+    /// The slots of claims that did not run. If that fails, they count as if they had run.
+    pub(super) async fn free_slots(&self, claims: impl Iterator<Item = &Claim>) {
+        let mut slots: BTreeMap<&str, Vec<Timestamp>> = BTreeMap::new();
+        for claim in claims.filter(|claim| claim.has_slot) {
+            slots.entry(&claim.terms.queue).or_default().push(claim.due);
+        }
+        for (queue, slots) in slots {
+            let _ = self.free_slots_of(queue, &slots).await;
+        }
+    }
+
+    async fn free_slots_of(&self, queue: &str, slots: &[Timestamp]) -> Result<(), StoreError> {
         for _ in 0..TRIES {
             let state = self.state(queue).await?;
             let Some(mut spent) = state.spent else {

@@ -118,6 +118,9 @@ impl Table {
         let Some((id, row)) = self.ended(claim) else {
             return Verdict::Refused;
         };
+        if !failure.counts {
+            self.give_slot_back(claim);
+        }
         match failure.retry {
             Some(due) => {
                 let (due, attempt) = (due.at(now), failure.next_attempt(row.attempt));

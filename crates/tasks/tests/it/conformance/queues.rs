@@ -187,6 +187,9 @@ impl<S: TaskStore> Suite<'_, S> {
         self.claims_nothing();
         let back = wait(self.store.release(&claims[..1])).expect("answered");
         assert!(back[0].is_accepted());
+        // Nor does one that is put off keep it.
+        let again = self.claim_of(&["mails"]);
+        assert!(self.fails(&again, Failure::put_off(Due::After(MS(0)))));
         let again = self.claim_of(&["mails"]);
         self.claims_nothing();
         assert!(self.is_done(&again));
