@@ -39,16 +39,10 @@ impl<S: TaskStore> Shared<S> {
     }
 
     fn decide(self: &Arc<Self>, wheel: &Wheel, key: u64) {
-        let found = self.held().get(key).map(|held| {
-            (
-                Arc::clone(&held.claim),
-                held.until,
-                held.sure,
-                held.is_its_turn,
-            )
-        });
+        let found =
+            (self.held().get(key)).map(|held| (Arc::clone(&held.claim), held.until, held.sure));
         // Dropped meanwhile.
-        let Some((claim, until, sure, is_its_turn)) = found else {
+        let Some((claim, until, sure)) = found else {
             return;
         };
         if let Some(wait) = self.too_early(&claim) {
@@ -61,13 +55,14 @@ impl<S: TaskStore> Shared<S> {
             count(&self.counters.lapsed);
             return;
         }
-        if !is_its_turn {
-            self.ask_for_turn(key);
+        if claim.terms.waits.is_some() && self.ask_for_turn(key) {
             return;
         }
         let is_sure = now < sure && claim.interruptions == self.store.interruptions();
-        // One that is doubtful is asked about when its start is noted.
-        let is_ours = if !claim.doubtful && (self.settings.strict || !is_sure) {
+        // One that has waited for others was held for long. One that is doubtful is asked about
+        // when its start is noted.
+        let asks = self.settings.strict || !is_sure || claim.terms.waits.is_some();
+        let is_ours = if asks && !claim.doubtful {
             self.is_still_ours(&claim)
         } else {
             Some(true)
@@ -112,19 +107,20 @@ impl<S: TaskStore> Shared<S> {
     }
 
     fn begin(self: &Arc<Self>, key: u64, claim: Arc<Claim>) {
-        let is_full = {
+        let (is_full, waited_until) = {
             let mut held = self.held();
             if !held.begin(key, self.clock.now()) {
                 return;
             }
-            held.stuck_since().is_some() && held.waits_since().is_some()
+            let is_full = held.stuck_since().is_some() && held.waits_since().is_some();
+            (is_full, held.get(key).and_then(|held| held.waited_until))
         };
         if is_full {
             // What waits may have to go back.
             self.mailbox.nudge();
         }
         let now = self.engine_now().unwrap_or(claim.due);
-        let late = now.since(claim.due);
+        let late = now.since(waited_until.map_or(claim.due, |until| until.max(claim.due)));
         self.counters.record_late(late);
         count(&self.counters.ran);
         let control = Arc::new(Control::new(key, Arc::clone(&self.mailbox)));

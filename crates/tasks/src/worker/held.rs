@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use super::control::Control;
 use super::late::Late;
+use super::waits::Turn;
 use crate::shape::claim::Claim;
+use crate::shape::timestamp::Timestamp;
 
 /// The stage of a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +46,8 @@ pub(super) struct HeldClaim {
     late: bool,
     /// True if what its task waits for has ended, or it waits for nothing.
     pub(super) is_its_turn: bool,
+    /// The engine's time at which something that its task waits for was last seen.
+    pub(super) waited_until: Option<Timestamp>,
     /// The time at which its latest lease was asked for.
     asked: Duration,
     /// The end of its lease, by the worker's monotonic clock. Counted from when the lease was asked
@@ -91,6 +95,8 @@ pub(super) struct Claims {
     ahead: usize,
     /// The number of claims whose turn is asked for.
     asking: usize,
+    /// The number of claims whose turn has not come: they wait for others.
+    pub(super) parents: usize,
     latest: u64,
 }
 
@@ -109,6 +115,7 @@ impl Claims {
             passed_on: 0,
             ahead: 0,
             asking: 0,
+            parents: 0,
             latest: 0,
         }
     }
@@ -126,12 +133,14 @@ impl Claims {
     pub(super) fn add(&mut self, claim: Claim, asked: Duration, due: Duration, late: bool) -> u64 {
         self.latest += 1;
         self.ahead += usize::from(!late);
+        self.parents += usize::from(claim.terms.waits.is_some());
         let mut held = HeldClaim {
             listed: Duration::ZERO,
             due,
             stage: Stage::Waits,
             late,
             is_its_turn: claim.terms.waits.is_none(),
+            waited_until: None,
             asked,
             until: asked.saturating_add(claim.remaining),
             sure: asked.saturating_add(claim.sure),
@@ -203,12 +212,20 @@ impl Claims {
 
     /// Notes the answer: it waits for a thread since `due`, or asks again then. `false` if it is
     /// not there any more.
-    pub(super) fn answer(&mut self, key: u64, is_its_turn: bool, due: Duration) -> bool {
+    pub(super) fn answer(&mut self, key: u64, turn: &Turn, due: Duration) -> bool {
         let held = self.claims.get_mut(&key);
         let Some(held) = held.filter(|held| held.stage == Stage::Asks) else {
             return false;
         };
-        (held.is_its_turn, held.due) = (is_its_turn, due);
+        held.due = due;
+        match turn {
+            Turn::Now => {
+                held.is_its_turn = true;
+                self.parents -= 1;
+            }
+            Turn::After(_, now) => held.waited_until = Some(*now),
+            _ => {}
+        }
         self.set_stage(key, Stage::Waits);
         true
     }
@@ -327,7 +344,9 @@ impl Claims {
 
     pub(super) fn remove(&mut self, key: u64) -> Option<HeldClaim> {
         self.set_stage(key, Stage::Ended);
-        self.claims.remove(&key)
+        let removed = self.claims.remove(&key)?;
+        self.parents -= usize::from(!removed.is_its_turn);
+        Some(removed)
     }
 
     /// Queues a late claim. In the wheel it is parked until [`admit`](Self::admit) names it and the

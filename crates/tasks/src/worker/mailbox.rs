@@ -85,6 +85,10 @@ impl Mailbox {
         self.tell(|mail| mail.closing = true);
     }
 
+    pub(super) fn is_closing(&self) -> bool {
+        self.lock().closing
+    }
+
     pub(super) fn stop(&self, until: Duration) {
         self.tell(|mail| mail.stop = Some(until));
     }

@@ -126,7 +126,8 @@ impl Run {
     }
 
     /// The lateness: the time from the due time to the call of the handler, as far as the worker
-    /// knows the engine's clock.
+    /// knows the engine's clock. Of a task that had to wait for others: from when something was
+    /// last seen in its way.
     #[must_use]
     pub fn late(&self) -> Duration {
         self.late

@@ -71,38 +71,44 @@ impl Turns {
 }
 
 impl<S: TaskStore> Shared<S> {
-    /// Has a claim's turn asked for.
-    pub(super) fn ask_for_turn(&self, key: u64) {
+    /// Has a claim's turn asked for. `false` if it has come.
+    pub(super) fn ask_for_turn(&self, key: u64) -> bool {
+        if self.held().get(key).is_none_or(|held| held.is_its_turn) {
+            return false;
+        }
         if self.held().ask(key) && !self.turns.add(key) {
             self.give_back(std::iter::once(key));
         }
+        true
     }
 
     /// Asks for the turns of all claims that are to be asked about.
     pub(super) fn answer_turns(&self, wheel: &Wheel) {
         while let Some(key) = self.turns.next() {
-            let claim = self.held().get(key).map(|held| Arc::clone(&held.claim));
+            let held =
+                (self.held().get(key)).map(|held| (Arc::clone(&held.claim), held.waited_until));
             // It is not there if the engine took it back meanwhile.
-            let Some(claim) = claim else {
+            let Some((claim, waited_until)) = held else {
                 continue;
             };
             if self.turns.is_stopped() {
                 self.give_back(std::iter::once(key));
                 continue;
             }
-            match self.turn_among(&claim) {
-                Turn::Now => self.answered(wheel, key, true, Duration::ZERO),
-                Turn::Unknown => self.answered(wheel, key, false, ASK_AGAIN),
-                turn => self.not_now(wheel, key, turn),
+            let turn = self.turn_among(&claim, waited_until);
+            let wait = match turn {
+                Turn::Now => Duration::ZERO,
+                Turn::Unknown => ASK_AGAIN,
+                Turn::After(wait, _) if !self.mailbox.is_closing() => wait,
+                turn => {
+                    self.not_now(wheel, key, turn);
+                    continue;
+                }
+            };
+            let due = self.clock.now().saturating_add(wait);
+            if self.held().answer(key, &turn, due) {
+                self.file(wheel, key, wait);
             }
-        }
-    }
-
-    /// Lets the wheel fire a claim that was asked about.
-    fn answered(&self, wheel: &Wheel, key: u64, is_its_turn: bool, wait: Duration) {
-        let due = self.clock.now().saturating_add(wait);
-        if self.held().answer(key, is_its_turn, due) {
-            self.file(wheel, key, wait);
         }
     }
 
@@ -110,6 +116,7 @@ impl<S: TaskStore> Shared<S> {
     pub(super) fn not_now(&self, wheel: &Wheel, key: u64, turn: Turn) {
         match turn {
             Turn::Now | Turn::Unknown => self.file(wheel, key, ASK_AGAIN),
+            Turn::After(..) => self.give_back(std::iter::once(key)),
             Turn::Later => drop(self.held().remove(key)),
             Turn::Lost => {
                 self.held().remove(key);

@@ -1,5 +1,5 @@
-//! The turn of a claim that is due: one whose task waits for others is put off as long as one of
-//! them is there, unless they wait in a circle, and one whose attempts all ended with their process
+//! The turn of a claim that is due: one whose task waits for others has none as long as one of them
+//! is there, and never if they wait in a circle; one whose attempts all ended with their process
 //! does not run any more.
 
 use std::sync::Arc;
@@ -10,12 +10,19 @@ use crate::shape::claim::{Claim, Verdict};
 use crate::shape::look::Look;
 use crate::shape::outcome::Outcome;
 use crate::shape::task::Due;
+use crate::shape::timestamp::Timestamp;
 use crate::shape::waits::in_circle;
 use crate::store::{Failure, TaskStore};
 use crate::wait::wait_for;
 
-/// The range of the times by which it is put off.
+/// The range of the pauses between two questions about a claim that is held.
 const SHORTEST: Duration = Duration::from_millis(250);
+const LONG: Duration = Duration::from_secs(1);
+
+/// All questions together leave so much time to each.
+const EACH: Duration = Duration::from_millis(4);
+
+/// The longest time by which a task is put off.
 const LONGEST: Duration = Duration::from_secs(30);
 
 /// The tasks of a circle that is seen. A search goes on only as long as each id that it comes to is
@@ -26,6 +33,9 @@ const CIRCLE: usize = 100;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Turn {
     Now,
+    /// The engine is asked again after this, since something was in its way at this time of the
+    /// engine's.
+    After(Duration, Timestamp),
     /// It was put off: the claim is over.
     Later,
     /// The claim is not the worker's any more.
@@ -36,19 +46,19 @@ pub(super) enum Turn {
     Unknown,
 }
 
-/// The time by which a task is put off that has waited for so long.
-fn put_off_by(waited: Duration) -> Duration {
-    (waited / 8).clamp(SHORTEST, LONGEST)
+/// The time until the engine is asked again for a task that has waited for so long: an eighth of it
+/// within limits, unless there are many of these.
+fn pause_after(waited: Duration, parents: usize) -> Duration {
+    let share = EACH.saturating_mul(u32::try_from(parents).unwrap_or(u32::MAX));
+    (waited / 8).clamp(SHORTEST, LONG).max(share)
 }
 
-/// True if a circle is searched now. A search may be many looks: it is made each time that the wait
-/// has doubled from two seconds on, and then whenever a task is put off by the longest time.
-/// `planned` is the wait that was ahead when it was put off.
-fn is_time_to_search(planned: Duration, waited: Duration) -> bool {
-    let before = planned.saturating_sub((planned / 9).clamp(SHORTEST, LONGEST));
-    let doublings =
-        |waited: Duration| (waited.as_micros() / (8 * SHORTEST).as_micros()).checked_ilog2();
-    put_off_by(waited) == LONGEST || doublings(waited) > doublings(before)
+/// A circle is searched for when a wait comes to its next stage: after two seconds, each time that
+/// it has doubled, and from a minute on each half a minute. A search may be many looks.
+fn stage_of(waited: Duration) -> (Option<u32>, u64) {
+    let minute = Duration::from_secs(64);
+    let doublings = (waited.min(minute).as_secs() / 2).checked_ilog2();
+    (doublings, waited.saturating_sub(minute).as_secs() / 30)
 }
 
 impl<S: TaskStore> Shared<S> {
@@ -83,7 +93,8 @@ impl<S: TaskStore> Shared<S> {
     }
 
     /// The turn of a claim among those that its task waits for.
-    pub(super) fn turn_among(&self, claim: &Arc<Claim>) -> Turn {
+    /// `waited_until` is when something was last seen in its way.
+    pub(super) fn turn_among(&self, claim: &Arc<Claim>, waited_until: Option<Timestamp>) -> Turn {
         let Some(waits) = &claim.terms.waits else {
             return Turn::Now;
         };
@@ -99,12 +110,19 @@ impl<S: TaskStore> Shared<S> {
         }
         let now = self.engine_now().unwrap_or(claim.due);
         let waited = now.since(claim.began);
-        if is_time_to_search(claim.due.since(claim.began), waited)
+        let before = waited_until.map_or(Duration::ZERO, |until| until.since(claim.began));
+        if stage_of(waited) > stage_of(before)
             && let Some(circle) = self.circle_of(claim, look)
         {
             return Turn::Never(Outcome::dead(circle));
         }
-        let failure = Failure::put_off(Due::After(put_off_by(waited)));
+        let parents = self.held().parents;
+        // A slot is for now, and others need room.
+        if !claim.has_slot && parents <= self.settings.held / 2 {
+            return Turn::After(pause_after(waited, parents), now);
+        }
+        let wait = (waited / 8).clamp(SHORTEST, LONGEST);
+        let failure = Failure::put_off(Due::After(wait));
         match wait_for(&self.clock, limit, self.store.fail(claim, failure)) {
             Ok(_) => Turn::Later,
             Err(_) => Turn::Unknown,
@@ -138,18 +156,24 @@ mod tests {
 
     #[test]
     fn a_circle_is_searched_each_time_that_the_wait_has_doubled() {
-        let (mut planned, mut waited, mut searched) = (Duration::ZERO, Duration::ZERO, vec![]);
-        while waited < Duration::from_secs(420) {
-            if is_time_to_search(planned, waited) {
+        let (mut before, mut waited, mut searched) = (Duration::ZERO, Duration::ZERO, vec![]);
+        while waited < Duration::from_secs(160) {
+            if stage_of(waited) > stage_of(before) {
                 searched.push(waited.as_secs());
             }
-            planned = waited + put_off_by(waited);
-            // Its thread looks a bit later.
-            waited = planned + Duration::from_millis(20);
+            before = waited;
+            waited += pause_after(waited, 1);
         }
+        assert_eq!(searched, [2, 4, 8, 16, 32, 64, 94, 124, 154]);
+    }
+
+    #[test]
+    fn questions_are_as_many_in_a_second_whatever_waits() {
+        let pause = |secs, parents| pause_after(Duration::from_secs(secs), parents).as_millis();
         assert_eq!(
-            searched,
-            [2, 4, 8, 17, 34, 70, 143, 257, 287, 317, 347, 377, 407]
+            [pause(0, 1), pause(4, 62), pause(90, 250)],
+            [250, 500, 1000]
         );
+        assert_eq!([pause(0, 250), pause(90, 5000)], [1000, 20_000]);
     }
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use tidewheel_engines::eventually;
 use tidewheel_tasks::{
-    Around, Ask, Claim, Clock, Due, ManualWorker, MemoryStore, Outcome, Retry, SystemClock, Task,
-    TaskStore, Worker, wait,
+    Around, Ask, Claim, Clock, Due, ManualWorker, MemoryStore, Outcome, Rate, Retry, SystemClock,
+    Task, TaskStore, Worker, wait,
 };
 
 use crate::common::watched::{NEVER, Watch, Watched};
@@ -868,6 +868,100 @@ fn a_worker_that_stops_gives_back_the_parents_whose_turn_is_asked_for() {
     let claims = wait(store.claim(Ask::new("other", MS(0), MS(1000), 99)));
     assert_eq!(claims.map(|claims| claims.len()), Ok(30));
     assert_eq!(names(&ran), [""; 0]);
+}
+
+/// It was put off by an eighth of the time that it had waited, up to half a minute.
+#[test]
+fn a_parent_begins_within_a_second_of_its_last_child() {
+    let (clock, store) = engine();
+    let late = Arc::<Mutex<Vec<(String, Duration)>>>::default();
+    let runs = Arc::clone(&late);
+    let worker = Worker::builder(Arc::clone(&store)).manual(&clock, move |run| {
+        let mut runs = runs.lock().expect("no panic");
+        runs.push((run.id().to_owned(), run.late()));
+    });
+    let worker = worker.expect("a worker");
+    let child = Task::new("child", "").after(Duration::from_secs(600));
+    assert!(wait(store.batch(Task::new("parent", ""), vec![child])).is_ok());
+    schedule(&store, Task::new("cancelled", "").waits_for(["child"]));
+    for _ in 0..1200 {
+        worker.turn();
+        clock.advance(MS(499));
+    }
+    assert_eq!(worker.stats().held, 3, "all wait");
+    assert_eq!(wait(store.cancel("cancelled")), Ok(true));
+    for _ in 0..160 {
+        worker.turn();
+        clock.advance(MS(10));
+    }
+    worker.turn();
+    assert_eq!((worker.stats().held, store.len()), (0, 0));
+    let runs = late.lock().expect("no panic");
+    let [(child, _), (parent, late)] = &runs[..] else {
+        panic!("{runs:?}");
+    };
+    assert_eq!((&**child, &**parent), ("child", "parent"));
+    assert!(*late <= MS(1010), "{late:?}");
+}
+
+/// What waits for others takes half of the room at most, and no slot of a limited queue for later.
+#[test]
+fn what_waits_for_others_leaves_room_and_keeps_a_limit() {
+    let (clock, store) = engine();
+    let begun = Arc::<Mutex<Vec<(String, u64)>>>::default();
+    let (runs, at) = (Arc::clone(&begun), clock.clone());
+    let builder = Worker::builder(Arc::clone(&store))
+        .held(4)
+        .lookahead(MS(100));
+    let worker = builder.manual(&clock, move |run| {
+        let mut runs = runs.lock().expect("no panic");
+        runs.push((run.id().to_owned(), at.now().as_secs() / 10));
+    });
+    let worker = worker.expect("a worker");
+    assert_eq!(
+        wait(store.limit("limited", Some(Rate::new(1, MS(10_000))))),
+        Ok(())
+    );
+    for n in 0..10 {
+        schedule(&store, Task::new(format!("{n}"), "").waits_for(["child"]));
+    }
+    for n in 0..2 {
+        let waits = Task::new(format!("limited-{n}"), "").waits_for(["child"]);
+        schedule(&store, waits.queue("limited"));
+    }
+    schedule(&store, Task::new("other", "").after(MS(5000)));
+    schedule(&store, Task::new("child", "").after(MS(25_000)));
+    let turns = |count: u64| {
+        for _ in 0..count {
+            worker.turn();
+            clock.advance(MS(50));
+        }
+    };
+    turns(120);
+    assert_eq!(begun.lock().expect("no panic").len(), 1, "the other one");
+    turns(1000);
+    let begun = begun.lock().expect("no panic");
+    assert_eq!((begun.len(), store.len()), (14, 0), "{begun:?}");
+    let limited = begun.iter().filter(|(id, _)| id.starts_with("limited"));
+    let periods: Vec<_> = limited.map(|(_, period)| *period).collect();
+    assert!(periods[0] >= 2 && periods[0] != periods[1], "{begun:?}");
+}
+
+#[test]
+fn a_worker_that_drains_gives_back_what_waits_for_others() {
+    let store = Arc::new(MemoryStore::new());
+    let far = Task::new("far", "").after(Duration::from_secs(3600));
+    assert!(wait(store.batch(Task::new("parent", ""), vec![far])).is_ok());
+    let ran = Ran::default();
+    let worker = Worker::builder(Arc::clone(&store)).start(noting(&ran));
+    let worker = worker.expect("a worker");
+    eventually("it is held", || (worker.stats().held == 1).then_some(()));
+    std::thread::sleep(MS(100));
+    let clock = SystemClock::new();
+    let stopped = worker.drain(Duration::from_secs(20));
+    assert_eq!((stopped.left, stopped.released), (0, 1));
+    assert!(clock.now() < MS(5000), "{:?}", clock.now());
+    assert_eq!((names(&ran).len(), store.len()), (0, 2));
 }
 
 #[test]
