@@ -307,9 +307,16 @@ fn fit_open_files(settings: &mut Settings, own: usize) -> anyhow::Result<()> {
     let files = process::system::raise_open_files(settings.max_clients, own);
     let (limit, fit, wanted) = (files.limit, files.connections, settings.max_clients);
     if fit == 0 {
+        let (pages, fewer) = match pages::files(settings) {
+            0 => (String::new(), ""),
+            files => (
+                format!(", {files} of them for HTTP"),
+                ", or do without --http-port",
+            ),
+        };
         anyhow::bail!(
             "the limit of open files is {limit} (see ulimit -n), and {} event loops need {own} before the first \
-             client: raise the limit, or start fewer with --threads",
+             client{pages}: raise the limit, or start fewer with --threads{fewer}",
             settings.loops(),
         );
     }

@@ -65,6 +65,11 @@ const PER_LOOP: usize = 4;
 /// Descriptors of the thread that waits for signals.
 const SIGNALS: usize = 2;
 
+/// Descriptors for what is kept over a restart, whether it is asked for now or by CONFIG SET later:
+/// the locks of the snapshot and of the log, a segment, and while a base is begun another segment,
+/// the base, and a manifest or a folder that is synced.
+const KEEPING: usize = 6;
+
 /// Descriptors that stay free: to accept a client that is then refused, and to read the system's
 /// counts.
 const SPARE: usize = 4;
@@ -72,7 +77,7 @@ const SPARE: usize = 4;
 /// Descriptors that a server needs for itself: what it was started with, and what it opens before
 /// it serves anybody.
 pub(crate) fn own_files(loops: usize, listeners: usize) -> usize {
-    inherited_files() + PER_LOOP * loops + listeners + SIGNALS + SPARE
+    inherited_files() + PER_LOOP * loops + listeners + SIGNALS + KEEPING + SPARE
 }
 
 /// Descriptors that are open, as far as they are in the way of new ones: those have the lowest free

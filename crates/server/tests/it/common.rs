@@ -134,6 +134,17 @@ pub(crate) fn program(flags: &[&str]) -> Command {
     command
 }
 
+/// The program under a limit, as `ulimit` takes it.
+pub(crate) fn limited(limit: &str, flags: &[&str]) -> Command {
+    let program = program(flags);
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", &format!("ulimit {limit} && exec \"$0\" \"$@\"")])
+        .arg(program.get_program())
+        .args(program.get_args());
+    command
+}
+
 impl Drop for Server {
     fn drop(&mut self) {
         // It may have ended already; then there is nothing to kill and nothing to learn.

@@ -1,21 +1,12 @@
 //! The limit of open files, and a log that nobody reads.
 
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use rustix::process::Signal;
 
-use crate::common::{Client, Server, error, eventually, ok, program, simple, text};
-
-/// The program under a limit of open files.
-fn limited(files: usize, flags: &[&str]) -> Command {
-    let program = program(flags);
-    let mut command = Command::new("sh");
-    command
-        .args(["-c", &format!("ulimit -n {files} && exec \"$0\" \"$@\"")])
-        .arg(program.get_program())
-        .args(program.get_args());
-    command
-}
+use crate::common::{
+    Client, Folder, Reply, Server, error, eventually, limited, ok, program, simple, text,
+};
 
 fn is_served(client: &mut Client) -> bool {
     client.call(&["PING"]) == simple("PONG")
@@ -25,13 +16,14 @@ fn is_served(client: &mut Client) -> bool {
 fn with_few_open_files_the_start_fails_clearly_or_as_many_are_served_as_it_says() {
     let mut served = Vec::new();
     for files in [4, 8, 12, 16, 20, 24, 32, 64] {
-        let ended = limited(files, &["--check-config"]).output();
+        let limit = format!("-n {files}");
+        let ended = limited(&limit, &["--check-config"]).output();
         if !ended.is_ok_and(|output| output.status.success()) {
             // The program cannot even be loaded.
             assert!(files < 8, "{files}");
             continue;
         }
-        let mut probe = limited(files, &[]);
+        let mut probe = limited(&limit, &[]);
         let probe = probe.stdin(Stdio::null()).stdout(Stdio::piped());
         let mut probe = probe.stderr(Stdio::piped()).spawn().expect("a shell");
         let mut first = String::new();
@@ -51,7 +43,7 @@ fn with_few_open_files_the_start_fails_clearly_or_as_many_are_served_as_it_says(
             said.contains("maxclients") && said.contains("ulimit -n"),
             "{files}: {said}"
         );
-        serve_as_many_as_it_says(&Server::run(limited(files, &[]).stderr(Stdio::null())));
+        serve_as_many_as_it_says(&Server::run(limited(&limit, &[]).stderr(Stdio::null())));
         served.push(files);
     }
     assert!(served.contains(&64) && !served.contains(&16), "{served:?}");
@@ -82,6 +74,41 @@ fn serve_as_many_as_it_says(server: &Server) {
     let reply = text(&boss.call(&["CONFIG", "SET", "maxclients", &more]));
     assert!(reply.contains(&format!("try with {most}")), "{reply}");
     assert_eq!(boss.call(&["CONFIG", "SET", "maxclients", "1"]), ok());
+}
+
+/// The files of the log and of snapshots were not among those that the server keeps for itself.
+/// With as many clients as it let in, a new base of the log failed, and changes were refused.
+#[test]
+fn with_as_many_clients_as_there_may_be_all_data_is_still_written() {
+    let folder = Folder::new("few-files");
+    let flags = ["--dir", folder.text(), "--appendonly", "yes"];
+    let server = Server::run(limited("-n 40", &flags).stderr(Stdio::null()));
+    let mut boss = server.client();
+    let most: usize = boss
+        .info("clients", "maxclients")
+        .parse()
+        .expect("a number");
+    let mut clients: Vec<Client> = (1..most).map(|_| server.client()).collect();
+    assert!(clients.iter_mut().all(is_served), "{most} clients");
+    assert_eq!(boss.call(&["SET", "tea", "hot"]), ok());
+    assert_eq!(boss.call(&["SAVE"]), ok());
+    for command in ["BGREWRITEAOF", "BGSAVE"] {
+        let reply = boss.call(&[command]);
+        assert!(matches!(reply, Reply::Simple(_)), "{command}: {reply:?}");
+        let under_way = ["aof_rewrite_in_progress", "rdb_bgsave_in_progress"];
+        eventually("it is written", || {
+            let is_over = |field: &&str| boss.info("persistence", field) == "0";
+            under_way.iter().all(is_over).then_some(())
+        });
+    }
+    for status in [
+        "rdb_last_bgsave_status",
+        "aof_last_bgrewrite_status",
+        "aof_last_write_status",
+    ] {
+        assert_eq!(boss.info("persistence", status), "ok", "{status}");
+    }
+    assert_eq!(boss.call(&["SET", "tea", "cold"]), ok());
 }
 
 /// The log's failure was itself reported to standard error, which panicked. Then the server did not
