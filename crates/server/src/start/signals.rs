@@ -1,5 +1,6 @@
 //! SIGTERM and SIGINT: the first asks the server to stop, the second ends it at once. SIGHUP reads
 //! the file of settings again, and those of certificates; SIGUSR1 opens the log's file again.
+//! SIGXFSZ does nothing.
 
 use std::sync::Arc;
 #[cfg(unix)]
@@ -11,14 +12,14 @@ use crate::state::server::Server;
 #[cfg(unix)]
 pub(crate) fn watch(server: &Arc<Server>) -> anyhow::Result<()> {
     use anyhow::Context as _;
-    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGXFSZ};
     use signal_hook::iterator::Signals;
 
     use super::reload::reload;
     use crate::process::{log, sd_notify};
     use crate::state::server::StopReason;
 
-    let signals = [SIGTERM, SIGINT, SIGHUP, SIGUSR1];
+    let signals = [SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGXFSZ];
     let mut signals = Signals::new(signals).context("cannot watch for signals")?;
     let server = Arc::clone(server);
     let watch = move || {
@@ -38,6 +39,9 @@ pub(crate) fn watch(server: &Arc<Server>) -> anyhow::Result<()> {
                     }
                 }
                 SIGUSR1 => log::reopen(),
+                // By itself it ends the process. The write that made a file too long fails, too,
+                // and whoever wrote says so.
+                SIGXFSZ => {}
                 // Somebody is in a hurry.
                 _ if server.is_signalled.swap(true, SeqCst) => {
                     tracing::warn!(signal, "ended by a second signal: nothing more is saved");

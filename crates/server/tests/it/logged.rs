@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use crate::common::{Client, Folder, Reply, Server, bulk, command, eventually, ok, program};
+use crate::common::{
+    Client, Folder, Reply, Server, bulk, command, eventually, limited, ok, program, text,
+};
 
 fn start(folder: &Folder, flags: &[&str]) -> Server {
     let mut all = vec!["--dir", folder.text(), "--appendonly", "yes"];
@@ -40,6 +42,21 @@ fn rewrite(client: &mut Client) {
             .expect("a number");
         (now > before).then_some(())
     });
+}
+
+/// SIGXFSZ ended the server, without a word.
+#[test]
+fn a_log_as_long_as_a_file_may_be_refuses_changes_and_ends_nobody() {
+    let folder = Folder::new("log-long");
+    let flags = ["--dir", folder.text(), "--appendonly", "yes"];
+    let server = Server::run(limited("-f 64", &flags).stderr(Stdio::null()));
+    let mut client = server.client();
+    client.call(&["SET", "tea", &"hot".repeat(30_000)]);
+    eventually("changes are refused", || {
+        let reply = text(&client.call(&["SET", "milk", "cold"]));
+        reply.starts_with("MISCONF").then_some(())
+    });
+    assert_eq!(client.call(&["STRLEN", "tea"]), Reply::Integer(90_000));
 }
 
 #[test]
