@@ -51,4 +51,6 @@ pub(crate) use tls::{CertifiedUser, ClientCertificates, TlsSettings};
 #[cfg(test)]
 pub(crate) use tls::{SUITES_12, SUITES_13};
 pub(crate) use top::{TopCall, TopTls};
+#[cfg(test)]
+pub(crate) use value::BindAddress;
 pub(crate) use value::{OutputLimit, Port, SyncPolicy, memory};

@@ -1,7 +1,7 @@
 //! Reads and writes the values of settings: numbers, memory sizes, words and client classes.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::address::Address;
 
@@ -13,11 +13,12 @@ pub(crate) struct BindAddress {
 }
 
 impl BindAddress {
-    /// Reads an IP address, `localhost`, or `*` for all addresses of this machine. Behind a `-` it
-    /// is one that the machine need not have.
+    /// Reads an IP address, `localhost`, or `*` for all addresses of IPv4, `::*` for
+    /// those of IPv6. Behind a `-` it is one that the machine need not have.
     pub(crate) fn parse(name: &str) -> Result<Self, String> {
         let ip = match name.strip_prefix('-').unwrap_or(name) {
             "*" => Ok(IpAddr::V4(Ipv4Addr::UNSPECIFIED)),
+            "::*" => Ok(IpAddr::V6(Ipv6Addr::UNSPECIFIED)),
             "localhost" => Ok(IpAddr::V4(Ipv4Addr::LOCALHOST)),
             name => name.parse(),
         };

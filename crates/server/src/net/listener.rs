@@ -124,7 +124,7 @@ fn open_port(settings: &Settings, port: Port, flag: &str) -> anyhow::Result<Vec<
     };
     for bind in &settings.bind {
         let (name, address) = (bind.name(), SocketAddr::new(bind.ip(), port));
-        let opened = listen(address);
+        let opened = listen(address, true);
         if let Err(why) = &opened
             && bind.is_optional()
             && is_missing(why)
@@ -167,13 +167,20 @@ fn is_missing(why: &io::Error) -> bool {
 }
 
 /// Binds as `TcpListener::bind` does, but with a longer queue of connections that wait to be
-/// accepted. When it overflows, clients wait a whole second before they try again.
-pub(crate) fn listen(address: SocketAddr) -> io::Result<std::net::TcpListener> {
+/// accepted. When it overflows, clients wait a whole second before they try again. A socket for all
+/// addresses of IPv6 has those of IPv4 too, if not `only_its_version`.
+pub(crate) fn listen(
+    address: SocketAddr,
+    only_its_version: bool,
+) -> io::Result<std::net::TcpListener> {
     let socket = Socket::new(
         Domain::for_address(address),
         Type::STREAM,
         Some(Protocol::TCP),
     )?;
+    if address.is_ipv6() && only_its_version {
+        socket.set_only_v6(true)?;
+    }
     // Elsewhere the option would let two servers share the port.
     #[cfg(unix)]
     socket.set_reuse_address(true)?;
@@ -291,6 +298,27 @@ fn keep_alive(stream: &TcpStream, seconds: u64) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::BindAddress;
+
+    /// A socket for all addresses of IPv6 took those of IPv4 too, and the other one found its port
+    /// taken. Redis's own `bind * -::*` was no address.
+    #[test]
+    fn all_addresses_of_both_versions_share_a_port() {
+        for bind in [["*", "-::*"], ["-::*", "*"]] {
+            let bind = bind.map(|name| BindAddress::parse(name).expect("an address"));
+            let settings = Settings {
+                bind: bind.to_vec(),
+                port: Port::Any,
+                ..Settings::default()
+            };
+            let listeners = open(&settings).expect("a free port");
+            let addresses = listeners.plain.iter().map(TcpListener::local_addr);
+            let addresses: Vec<SocketAddr> = addresses.map(|of| of.expect("an address")).collect();
+            assert!(addresses.iter().any(SocketAddr::is_ipv4), "{addresses:?}");
+            let has_ipv6 = std::net::TcpListener::bind("[::1]:0").is_ok();
+            assert_eq!(addresses.iter().any(SocketAddr::is_ipv6), has_ipv6);
+        }
+    }
 
     /// The system refused a long keep-alive, and then the server refused the connection.
     #[test]

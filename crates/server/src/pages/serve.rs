@@ -49,7 +49,7 @@ pub(crate) fn open(settings: &Settings) -> anyhow::Result<Option<TcpListener>> {
         return Ok(None);
     }
     let address = SocketAddr::new(settings.http_bind.ip(), settings.http_port);
-    let listener = listener::listen(address).with_context(|| {
+    let listener = listener::listen(address, false).with_context(|| {
         format!("cannot listen on {address} for HTTP; choose another with --http-port")
     })?;
     Ok(Some(listener))

@@ -74,7 +74,7 @@ pub(super) static KEYS: &[ConfigKey] = &[
     ConfigKey {
         name: "bind",
         value: "ADDRESS ...",
-        help: "addresses to listen on, separated by spaces; * = all",
+        help: "addresses to listen on, separated by spaces; * = all of IPv4, ::* = all of IPv6, -ADDRESS = if there is one",
         group: Group::Network,
         change: ChangeTime::AtStart,
         get: |s| {
