@@ -56,9 +56,7 @@ impl TaskStore for PostgresStore {
     }
 
     async fn cancel(&self, id: &str) -> Result<bool, StoreError> {
-        check_id(id)?;
-        self.changes(StatementName::Cancel, &[&self.space, &id])
-            .await
+        self.ends(StatementName::Cancel, id).await
     }
 
     async fn reschedule(&self, id: &str, due: Due) -> Result<bool, StoreError> {
@@ -186,9 +184,7 @@ impl TaskStore for PostgresStore {
     }
 
     async fn remove_dead(&self, id: &str) -> Result<bool, StoreError> {
-        check_id(id)?;
-        self.changes(StatementName::RemoveDead, &[&self.space, &id])
-            .await
+        self.ends(StatementName::RemoveDead, id).await
     }
 
     async fn progress(&self, claim: &Claim, progress: Vec<u8>) -> Result<Verdict, StoreError> {
@@ -262,7 +258,6 @@ impl TaskStore for PostgresStore {
     }
 
     async fn change_queue(&self, queue: &str, change: QueueChange) -> Result<(), StoreError> {
-        change.check(queue)?;
         self.change(queue, change).await
     }
 

@@ -33,7 +33,7 @@ use self::rows::{Order, Orders, dues, number};
 use self::session::{Link, StatementName, engine_error};
 use crate::shape::error::StoreError;
 use crate::shape::many::Many;
-use crate::shape::task::Task;
+use crate::shape::task::{Task, check_id};
 use crate::shape::timestamp::Timestamp;
 
 /// The parameters of a statement.
@@ -207,5 +207,16 @@ impl PostgresStore {
         parameters: Parameters<'_>,
     ) -> Result<bool, StoreError> {
         Ok(!self.query(of, parameters).await?.is_empty())
+    }
+
+    /// A call that ends the row of an id. That an id cannot be is no reason: somebody may have
+    /// damaged it.
+    async fn ends(&self, of: StatementName, id: &str) -> Result<bool, StoreError> {
+        // A text has no such character.
+        let is_there = !id.contains('\0') && self.changes(of, &[&self.space, &id]).await?;
+        if !is_there {
+            check_id(id)?;
+        }
+        Ok(is_there)
     }
 }

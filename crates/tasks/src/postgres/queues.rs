@@ -25,6 +25,8 @@ impl PostgresStore {
         let _one = self.changing.lock().await;
         for tried in 1..=TRIES {
             let before = self.rows_of_rules().await?.remove(queue);
+            // A name that is there can be changed though somebody has damaged it.
+            change.check(before.as_ref().map_or(queue, |_| ""))?;
             let rules = QueueRules::read(before.as_deref().unwrap_or_default()).after(change);
             let (text, paused, limited) = (rules.text(), rules.paused, rules.limit.is_some());
             let parameters: Parameters<'_> =

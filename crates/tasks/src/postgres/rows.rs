@@ -263,6 +263,8 @@ pub(super) fn look(row: &Row) -> Look {
     let checksum: Option<i64> = row.get(13);
     let is_whole =
         checksum.is_none_or(|checksum| is_whole(&look.id, &look.payload, terms, checksum));
+    // Nobody claims what has another priority.
+    let is_whole = is_whole && (0..=2).contains(&row.get::<_, i16>(10));
     look.error = match look.error {
         Some(error) => Some(letter_error(error, is_whole)),
         None => (!is_whole).then(|| "it is damaged, or no task of ours".to_owned()),

@@ -1,6 +1,7 @@
 //! A session is one connection, which is made anew when it breaks or falls silent. It has the
 //! prepared statements, and hears the notifications of arrivals.
 
+use std::error::Error as _;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -223,11 +224,12 @@ async fn opened(connecting: Connecting) -> Result<Session, StoreError> {
         .map_err(engine_error)
 }
 
-/// The engine's error; the server's message is in the source of the driver's.
+/// The engine's error; the server's message, or the system's, is in the source of the driver's.
 pub(super) fn engine_error(error: tokio_postgres::Error) -> StoreError {
-    match error.as_db_error() {
-        Some(message) => StoreError::engine(message),
-        None => StoreError::engine(error),
+    match (error.as_db_error(), error.source()) {
+        (Some(message), _) => StoreError::engine(message),
+        (_, Some(why)) => StoreError::engine(format!("{error}: {why}")),
+        _ => StoreError::engine(error),
     }
 }
 

@@ -36,6 +36,16 @@ fn start() -> Option<(Postgres, Runtime, PostgresStore)> {
     Some((server, runtime, store))
 }
 
+/// Changes rows as somebody else does.
+fn by_hand(server: &Postgres, runtime: &Runtime, change: &str) {
+    runtime.block_on(async {
+        let connected = tokio_postgres::connect(&server.url(), NoTls).await;
+        let (client, connection) = connected.expect("a client");
+        tokio::spawn(connection);
+        client.batch_execute(change).await.expect("changed");
+    });
+}
+
 #[test]
 fn postgres_does_what_every_store_must() {
     let Some((_server, _runtime, store)) = start() else {
@@ -160,13 +170,11 @@ fn a_row_that_is_damaged_is_listed_beside_the_others_and_named_to_who_looks() {
     let later = |id: &str| Task::new(id, "payload").after(Duration::from_secs(9999));
     let ids = ["a", "b", "c"];
     wait(store.schedule_many(ids.map(later).to_vec())).expect("scheduled");
-    runtime.block_on(async {
-        let connected = tokio_postgres::connect(&server.url(), NoTls).await;
-        let (client, connection) = connected.expect("a client");
-        tokio::spawn(connection);
-        let change = "UPDATE tidewheel_tasks SET checksum = 0 WHERE id = 'b'";
-        client.batch_execute(change).await.expect("changed");
-    });
+    by_hand(
+        &server,
+        &runtime,
+        "UPDATE tidewheel_tasks SET checksum = 0 WHERE id = 'b'",
+    );
     let list = wait(store.list(State::Pending, None, None, 10)).expect("listed");
     assert_eq!(list.iter().map(|look| &look.id).collect::<Vec<_>>(), ids);
     assert_eq!(
@@ -187,6 +195,83 @@ fn a_row_that_is_damaged_is_listed_beside_the_others_and_named_to_who_looks() {
     );
 }
 
+/// It was listed, and refused to whoever wanted to end it.
+#[test]
+fn a_row_whose_name_is_damaged_can_be_ended() {
+    let Some((server, runtime, store)) = start() else {
+        return;
+    };
+    let long = "y".repeat(300);
+    for id in ["", &*long] {
+        let later = Task::new("task", "payload").after(Duration::from_secs(9999));
+        wait(store.schedule(later)).expect("scheduled");
+        wait(store.schedule(Task::new("letter", "payload"))).expect("scheduled");
+        let claims = wait(store.claim(Ask::new("w", MS(100), MS(5000), 10))).expect("claimed");
+        let died = wait(store.fail(&claims[0], Failure::dead("no such address")));
+        assert_eq!(died, Ok(Verdict::Accepted));
+        for table in ["tidewheel_tasks", "tidewheel_dead"] {
+            by_hand(
+                &server,
+                &runtime,
+                &format!("UPDATE {table} SET id = '{id}'"),
+            );
+        }
+        assert_eq!(wait(store.cancel(id)), Ok(true), "{id:?}");
+        assert_eq!(wait(store.remove_dead(id)), Ok(true), "{id:?}");
+        let again = [wait(store.cancel(id)), wait(store.remove_dead(id))];
+        let is_refused = |answer: &Result<bool, _>| matches!(answer, Err(StoreError::Refused(_)));
+        assert!(again.iter().all(is_refused), "{again:?}");
+    }
+    wait(store.pause("mails")).expect("paused");
+    by_hand(
+        &server,
+        &runtime,
+        &format!("UPDATE tidewheel_queues SET lane = '{long}'"),
+    );
+    assert_eq!(wait(store.resume(&long)), Ok(()));
+    assert_eq!(wait(store.paused()), Ok(Vec::new()));
+}
+
+/// It was listed as one of a normal priority, and no worker ever claimed it.
+#[test]
+fn a_row_of_no_priority_says_that_it_is_damaged() {
+    let Some((server, runtime, store)) = start() else {
+        return;
+    };
+    wait(store.schedule_many(["a", "b", "c"].map(|id| Task::new(id, "")).to_vec()))
+        .expect("scheduled");
+    by_hand(
+        &server,
+        &runtime,
+        "UPDATE tidewheel_tasks SET priority = 99 WHERE id = 'a'",
+    );
+    by_hand(
+        &server,
+        &runtime,
+        "UPDATE tidewheel_tasks SET priority = -1 WHERE id = 'b'",
+    );
+    let list = wait(store.list(State::Pending, None, None, 10)).expect("listed");
+    let damaged = list.iter().map(|look| look.error.is_some());
+    assert_eq!(damaged.collect::<Vec<_>>(), [true, true, false]);
+    assert!(wait(store.look("a")).is_err());
+    assert_eq!(
+        [wait(store.cancel("a")), wait(store.cancel("b"))],
+        [Ok(true), Ok(true)]
+    );
+}
+
+/// It said only that there was an error.
+#[test]
+fn a_server_that_is_not_there_is_an_error_that_says_why() {
+    let url = "postgres://me:secret@127.0.0.1:1/tests";
+    let error = runtime().block_on(PostgresStore::connect(url, "tests"));
+    let error = error.expect_err("nobody is there").to_string();
+    assert!(
+        error.contains("refused") && !error.contains("secret"),
+        "{error}"
+    );
+}
+
 /// Such a letter looked like the others, and was a dead letter again as soon as it was tried.
 #[test]
 fn a_letter_that_is_damaged_says_so_and_is_not_tried_again() {
@@ -201,13 +286,11 @@ fn a_letter_that_is_damaged_says_so_and_is_not_tried_again() {
         let died = wait(store.fail(claim, Failure::dead("no such address")));
         assert_eq!(died, Ok(Verdict::Accepted));
     }
-    runtime.block_on(async {
-        let connected = tokio_postgres::connect(&server.url(), NoTls).await;
-        let (client, connection) = connected.expect("a client");
-        tokio::spawn(connection);
-        let change = "UPDATE tidewheel_dead SET payload = 'other' WHERE id = 'b'";
-        client.batch_execute(change).await.expect("changed");
-    });
+    by_hand(
+        &server,
+        &runtime,
+        "UPDATE tidewheel_dead SET payload = 'other' WHERE id = 'b'",
+    );
     let letters = wait(store.dead_letters(10)).expect("letters");
     let listed = wait(store.list(State::Dead, None, None, 10)).expect("listed");
     let looks = ids.map(|id| wait(store.look(id)).expect("looked").expect("a letter"));
@@ -238,13 +321,11 @@ fn a_row_that_is_not_as_it_was_scheduled_becomes_a_dead_letter_and_never_runs() 
         ("checksum", "checksum = checksum + 1"),
     ] {
         wait(store.schedule(Task::new(id, "payload"))).expect("scheduled");
-        runtime.block_on(async {
-            let connected = tokio_postgres::connect(&server.url(), NoTls).await;
-            let (client, connection) = connected.expect("a client");
-            tokio::spawn(connection);
-            let change = format!("UPDATE tidewheel_tasks SET {change}");
-            client.batch_execute(&change).await.expect("changed");
-        });
+        by_hand(
+            &server,
+            &runtime,
+            &format!("UPDATE tidewheel_tasks SET {change}"),
+        );
         assert_eq!(wait(store.claim(ask())), Ok(Vec::new()), "{id}");
         let letters = wait(store.dead_letters(10)).expect("letters");
         assert_eq!(letters.len(), 1, "{id}: {letters:?}");
