@@ -247,7 +247,9 @@ pub trait TaskStore: Send + Sync + 'static {
     }
 
     /// Lists what is in a state, of one queue or of all: so many at most, in the order of their
-    /// ids, those after the given one. The last id of a page is the `after` of the next.
+    /// ids, those after the given one. The last id of a page is the `after` of the next, and an
+    /// empty page is the end: one whose payloads, progress and results have 4 MB together ends
+    /// there.
     ///
     /// In memory and in a file that costs by the number of tasks, and nothing else goes on
     /// meanwhile. On Postgres it costs by what is passed over, which is of other queues or states.
@@ -272,7 +274,8 @@ pub trait TaskStore: Send + Sync + 'static {
     }
 
     /// Counts what each queue has, by state; a queue that has nothing is left out. It costs by the
-    /// number of tasks on Postgres, and of results and letters in memory and in a file.
+    /// number of tasks on Postgres, and of results and letters in memory and in a file. On NATS
+    /// what was handed over counts as claimed until a worker has seen that it is cancelled.
     ///
     /// # Errors
     ///
@@ -373,7 +376,8 @@ pub trait TaskStore: Send + Sync + 'static {
     /// The engine's time.
     fn now(&self) -> impl Future<Output = Result<Timestamp, StoreError>> + Send;
 
-    /// Dead letters, so many at most.
+    /// Dead letters, so many at most, with their whole payloads. [`list`](Self::list) has pages of
+    /// them.
     fn dead_letters(
         &self,
         most: usize,

@@ -9,7 +9,7 @@ use super::subjects::{id_of, task_of};
 use super::wire::Kept;
 use crate::shape::counts::Counts;
 use crate::shape::error::StoreError;
-use crate::shape::look::{Look, State};
+use crate::shape::look::{Look, PAGE_BYTES, State};
 use crate::shape::timestamp::Timestamp;
 
 /// Messages that are asked for at once.
@@ -33,8 +33,8 @@ impl Inner {
             from = kept.sequence + 1;
         }
         let now = self.about_now().await?;
-        let mut looks = Vec::new();
-        while looks.len() < most {
+        let (mut looks, mut bytes) = (Vec::new(), 0);
+        while looks.len() < most && bytes < PAGE_BYTES {
             let page = self
                 .wire
                 .page(&self.subjects.all_of(state), from, PAGE)
@@ -51,7 +51,9 @@ impl Inner {
                 let is_its = queue
                     .as_ref()
                     .is_none_or(|queue| *queue == look.terms.queue);
-                if looks.len() < most && is_its && self.is_there(&look, sequence).await? {
+                let has_room = looks.len() < most && bytes < PAGE_BYTES;
+                if has_room && is_its && self.is_there(&look, sequence).await? {
+                    bytes += look.bytes();
                     looks.push(look);
                 }
             }

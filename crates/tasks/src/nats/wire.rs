@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
 use crate::shape::error::StoreError;
+use crate::shape::look::PAGE_BYTES;
 
 /// "Wrong last sequence", and the same when another message of the subject is on its way.
 const WRONG_SEQUENCE: [u64; 2] = [10071, 10164];
@@ -222,14 +223,17 @@ impl Wire {
         self.several(json!({ "multi_last": subjects })).await
     }
 
-    /// The messages of a subject from a sequence on, so many at most, as some node has them.
+    /// The messages of a subject from a sequence on, so many at most, as some node has them: fewer
+    /// if they are large.
     pub(super) async fn page(
         &self,
         subject: &str,
         from: u64,
         most: usize,
     ) -> Result<Vec<Kept>, StoreError> {
-        let page = json!({ "seq": from, "batch": most, "next_by_subj": subject });
+        let page = json!({
+            "seq": from, "batch": most, "max_bytes": PAGE_BYTES, "next_by_subj": subject
+        });
         let messages = self.several(page).await?.into_iter();
         Ok(messages.filter_map(kept_directly).collect())
     }

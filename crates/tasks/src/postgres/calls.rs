@@ -17,7 +17,7 @@ use crate::shape::claim::{Claim, Verdict};
 use crate::shape::counts::Counts;
 use crate::shape::dead::DeadLetter;
 use crate::shape::error::StoreError;
-use crate::shape::look::{Look, State, check_note, check_results};
+use crate::shape::look::{Look, PAGE_BYTES, State, check_note, check_results};
 use crate::shape::many::Many;
 use crate::shape::queue::{QueueChange, QueueRules};
 use crate::shape::sum::{letter_refused, letter_sum, set_aside};
@@ -234,7 +234,8 @@ impl TaskStore for PostgresStore {
         let [queue, after] = [queue, after].map(|text| text.map(|text| text.replace('\0', "")));
         let most = i64::try_from(most).unwrap_or(i64::MAX);
         let is_claimed = state == State::Claimed;
-        let parameters: Parameters<'_> = &[&self.space, &queue, &after, &most];
+        let bytes = i64::try_from(PAGE_BYTES).unwrap_or(i64::MAX);
+        let parameters: Parameters<'_> = &[&self.space, &queue, &after, &most, &bytes];
         let rows = match state {
             State::Done => self.query(StatementName::ListDone, parameters).await?,
             State::Dead => self.query(StatementName::ListDead, parameters).await?,

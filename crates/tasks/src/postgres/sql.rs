@@ -414,16 +414,35 @@ WHERE EXISTS (SELECT FROM tidewheel_tasks AS t WHERE t.queue = $1 AND t.id = a.i
     OR $3 AND EXISTS (SELECT FROM tidewheel_dead AS d WHERE d.queue = $1 AND d.id = a.id)
 ORDER BY a.place";
 
-/// Space, queue or null, the id before or null, how many, whether they are claimed.
-pub(super) const LIST_TASKS: &str = looks!(tasks
-    "($2::text IS NULL OR lane = $2) AND ($3::text IS NULL OR id > $3)
-    AND (held_until IS NOT NULL AND held_until > tidewheel_now()) = $5 ORDER BY id LIMIT $4");
+/// The rows of a page: those before which there are fewer bytes than `$5`. The length of what is
+/// kept beside its row is known without reading it.
+macro_rules! page {
+    ($looks:expr) => {
+        concat!(
+            "
+SELECT * FROM (
+    SELECT l.*, sum(octet_length(payload) + COALESCE(octet_length(progress), 0)
+        + COALESCE(octet_length(result), 0))
+        OVER (ORDER BY id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS bytes
+    FROM (",
+            $looks,
+            ") AS l (origin, id, lane, due, attempt, is_claimed, progress, result, error,
+        payload, priority, every, terms, checksum)
+) AS p WHERE COALESCE(bytes, 0) < $5::bigint ORDER BY id"
+        )
+    };
+}
 
-/// Space, queue or null, the id before or null, how many.
-pub(super) const LIST_DONE: &str = looks!(done
-    "($2::text IS NULL OR lane = $2) AND ($3::text IS NULL OR id > $3) ORDER BY id LIMIT $4");
-pub(super) const LIST_DEAD: &str = looks!(dead
-    "($2::text IS NULL OR lane = $2) AND ($3::text IS NULL OR id > $3) ORDER BY id LIMIT $4");
+/// Space, queue or null, the id before or null, how many, bytes, whether they are claimed.
+pub(super) const LIST_TASKS: &str = page!(looks!(tasks
+    "($2::text IS NULL OR lane = $2) AND ($3::text IS NULL OR id > $3)
+    AND (held_until IS NOT NULL AND held_until > tidewheel_now()) = $6 ORDER BY id LIMIT $4"));
+
+/// Space, queue or null, the id before or null, how many, bytes.
+pub(super) const LIST_DONE: &str = page!(looks!(done
+    "($2::text IS NULL OR lane = $2) AND ($3::text IS NULL OR id > $3) ORDER BY id LIMIT $4"));
+pub(super) const LIST_DEAD: &str = page!(looks!(dead
+    "($2::text IS NULL OR lane = $2) AND ($3::text IS NULL OR id > $3) ORDER BY id LIMIT $4"));
 
 /// Space. Queues, states (pending, claimed, done, dead) and numbers.
 pub(super) const COUNTS: &str = "

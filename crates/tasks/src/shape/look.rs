@@ -12,6 +12,9 @@ use crate::shape::waits::Waits;
 /// Bytes that a progress or a result may have.
 const NOTE_MAX: usize = 100_000;
 
+/// Bytes of payloads, progress and results after which a page of a list ends.
+pub(crate) const PAGE_BYTES: usize = 4_000_000;
+
 /// Checks that stores take a progress or a result.
 pub(crate) fn check_note(bytes: &[u8]) -> Result<(), StoreError> {
     if bytes.len() > NOTE_MAX {
@@ -103,6 +106,26 @@ impl Look {
     #[must_use]
     pub(crate) fn is_in_the_way_of(&self, waits: &Waits) -> bool {
         self.is_ahead() || (waits.needs_all && self.state == State::Dead)
+    }
+
+    /// What it adds to the bytes of a page.
+    pub(crate) fn bytes(&self) -> usize {
+        let notes = [&self.progress, &self.result].into_iter().flatten();
+        self.payload.len() + notes.map(Vec::len).sum::<usize>()
+    }
+
+    /// The looks of a page: so many that those before the last have fewer bytes than a page.
+    pub(crate) fn page(looks: impl Iterator<Item = Self>) -> Vec<Self> {
+        let mut bytes = 0;
+        let mut page = Vec::new();
+        for look in looks {
+            bytes += look.bytes();
+            page.push(look);
+            if bytes >= PAGE_BYTES {
+                break;
+            }
+        }
+        page
     }
 
     /// Of the things that a store has under an id, what it says.

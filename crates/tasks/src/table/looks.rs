@@ -65,7 +65,7 @@ impl Table {
             State::Dead => Some(self.dead.get(id)?.look()),
             _ => Some(self.rows.get(id)?.look(id, now)),
         };
-        ids.into_iter().filter_map(look).collect()
+        Look::page(ids.into_iter().filter_map(look))
     }
 
     pub(crate) fn counts(&self, now: Timestamp) -> BTreeMap<String, Counts> {

@@ -66,6 +66,7 @@ pub(crate) fn suite(store: &impl TaskStore, lease: Duration, pass: Pass<'_>) {
     suite.a_result_is_kept_for_a_time();
     suite.what_is_put_off_keeps_its_attempt_and_whom_it_waits_for();
     suite.lists_and_counts_say_what_is_there();
+    suite.a_page_of_a_list_ends_after_some_bytes();
     suite.any_name_of_a_queue_is_kept_or_refused();
     suite.any_id_and_payload_comes_back();
     suite.an_id_that_cannot_be_kept_is_refused_by_every_call();

@@ -23,6 +23,27 @@ impl<S: TaskStore> Suite<'_, S> {
         }
     }
 
+    /// A list of large payloads took as much memory as they all have together.
+    pub(super) fn a_page_of_a_list_ends_after_some_bytes(&self) {
+        let ids: Vec<_> = (0..9).map(|n| format!("large {n}")).collect();
+        for id in &ids {
+            let large = Task::new(id.clone(), vec![b'x'; 900_000]);
+            self.schedule(large.after(MS(600_000)));
+        }
+        let mut found: Vec<String> = Vec::new();
+        for count in [5, 4, 0] {
+            let after = found.last().map(|id| &**id);
+            let page = wait(self.store.list(State::Pending, None, after, 100)).expect("listed");
+            assert_eq!(page.len(), count);
+            assert!(page.iter().all(|look| look.payload.len() == 900_000));
+            found.extend(page.into_iter().map(|look| look.id));
+        }
+        assert_eq!(found, ids);
+        for id in &ids {
+            assert_eq!(wait(self.store.cancel(id)), Ok(true));
+        }
+    }
+
     pub(super) fn lists_and_counts_say_what_is_there(&self) {
         assert_eq!(wait(self.store.counts()), Ok(BTreeMap::new()));
         for state in State::ALL {
