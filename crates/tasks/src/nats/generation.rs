@@ -5,7 +5,7 @@
 //! that is read of a node that lags behind has an earlier one: that proves nothing.
 
 use super::Inner;
-use super::order::{DUE, number};
+use super::order::DUE;
 use super::subjects::task_of;
 use super::wire::{Kept, Letter, Put};
 use crate::shape::error::StoreError;
@@ -72,7 +72,7 @@ impl Inner {
     }
 }
 
-/// True of a task, and not of a blank.
+/// True of a task, also of one that is damaged, and not of a blank.
 pub(super) fn is_task(kept: &Kept) -> bool {
-    number(&kept.headers, DUE).is_some()
+    kept.headers.get(DUE).is_some()
 }

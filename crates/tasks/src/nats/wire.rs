@@ -234,8 +234,28 @@ impl Wire {
         let page = json!({
             "seq": from, "batch": most, "max_bytes": PAGE_BYTES, "next_by_subj": subject
         });
-        let messages = self.several(page).await?.into_iter();
-        Ok(messages.filter_map(kept_directly).collect())
+        match self.several(page).await {
+            // Headers that are none end the client's connection, and with it what it has asked.
+            Err(StoreError::TimedOut) => self.page_one_by_one(subject, from, most).await,
+            messages => Ok(messages?.into_iter().filter_map(kept_directly).collect()),
+        }
+    }
+
+    async fn page_one_by_one(
+        &self,
+        subject: &str,
+        from: u64,
+        most: usize,
+    ) -> Result<Vec<Kept>, StoreError> {
+        let (mut page, mut from, mut bytes) = (Vec::new(), from, 0);
+        while page.len() < most && bytes < PAGE_BYTES {
+            let Some(kept) = self.next(subject, from).await? else {
+                break;
+            };
+            (from, bytes) = (kept.sequence + 1, bytes + kept.payload.len());
+            page.push(kept);
+        }
+        Ok(page)
     }
 
     async fn several(&self, which: Value) -> Result<Vec<Message>, StoreError> {

@@ -1,5 +1,7 @@
 //! Tasks in NATS JetStream: the suite on one node, and the guarantees while leaders are elected.
 
+use std::io::Write as _;
+use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -291,6 +293,59 @@ fn a_letter_whose_headers_are_gone_is_listed_as_damaged() {
     let refused = wait(store.requeue("a", Due::After(MS(0)))).expect_err("damaged");
     assert!(refused.to_string().contains("damaged"), "{refused}");
     assert_eq!(wait(store.remove_dead("a")), Ok(true));
+}
+
+/// It was not there for a look, nor for who cancelled it.
+#[test]
+fn a_task_whose_time_is_damaged_can_be_cancelled() {
+    let Some(nats) = Nats::single() else {
+        return;
+    };
+    let runtime = runtime();
+    let connecting = NatsStore::builder("timeless").connect(nats.urls());
+    let store = runtime.block_on(connecting).expect("a connection");
+    let mut headers = async_nats::HeaderMap::new();
+    headers.insert("Tw-Due", "soon");
+    runtime.block_on(async {
+        let stranger = async_nats::connect(nats.urls()).await.expect("a client");
+        let put = stranger.publish_with_headers("tw.timeless.s.a.1", headers, "".into());
+        put.await.expect("sent");
+        stranger.flush().await.expect("sent");
+    });
+    let error = eventually("it is kept", || wait(store.look("a")).err());
+    assert!(error.to_string().contains("damaged"), "{error}");
+    assert_eq!(wait(store.cancel("a")), Ok(true));
+    assert_eq!(wait(store.look("a")), Ok(None));
+}
+
+/// The client gave up its connection when it read such a message, and no list was answered.
+#[test]
+fn headers_that_are_none_hide_no_other_letter() {
+    let Some(nats) = Nats::single() else {
+        return;
+    };
+    let runtime = runtime();
+    let connecting = NatsStore::builder("bent").connect(nats.urls());
+    let store = runtime.block_on(connecting).expect("a connection");
+    let mut stranger = TcpStream::connect(nats.urls()[0].trim_start_matches("nats://"))
+        .expect("the server is there");
+    let hello = r#"CONNECT {"headers":true,"verbose":false}"#;
+    let bent = "NATS/1.0\r\n\r\nbent\r\n\r\n";
+    let (head, all) = (bent.len(), bent.len() + 2);
+    let ask = format!(
+        "{hello}\r\nPUB tw.bent.x.a 2\r\nhi\r\nHPUB tw.bent.x.b {head} {all}\r\n{bent}hi\r\n\
+         PUB tw.bent.x.c 2\r\nhi\r\nPING\r\n"
+    );
+    stranger.write_all(ask.as_bytes()).expect("sent");
+    eventually("they are kept", || {
+        let letters = wait(store.dead_letters(9)).expect("letters");
+        (letters.len() == 3).then_some(())
+    });
+    let listed = wait(store.list(State::Dead, None, None, 9)).expect("a list");
+    let ids: Vec<_> = listed.iter().map(|look| &*look.id).collect();
+    assert_eq!(ids, ["a", "b", "c"]);
+    assert_eq!(wait(store.counts()).expect("counted")[""].dead, 3);
+    assert_eq!(wait(store.remove_dead("b")), Ok(true));
 }
 
 /// The server's error came as one of the engine, which is to be called again. What has just room
