@@ -76,7 +76,8 @@ impl<S: TaskStore> Shared<S> {
         if self.held().get(key).is_none_or(|held| held.is_its_turn) {
             return false;
         }
-        if self.held().ask(key) && !self.turns.add(key) {
+        let asks = self.held().ask(key);
+        if asks && !self.turns.add(key) {
             self.give_back(std::iter::once(key));
         }
         true
