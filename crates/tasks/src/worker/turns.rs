@@ -118,7 +118,11 @@ impl<S: TaskStore> Shared<S> {
         match turn {
             Turn::Now | Turn::Unknown => self.file(wheel, key, ASK_AGAIN),
             Turn::After(..) => self.give_back(std::iter::once(key)),
-            Turn::Later => drop(self.held().remove(key)),
+            Turn::Later => {
+                self.held().remove(key);
+                // There is room for another.
+                self.mailbox.arrived();
+            }
             Turn::Lost => {
                 self.held().remove(key);
                 count(&self.counters.recalled);
