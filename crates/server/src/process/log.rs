@@ -1,8 +1,8 @@
 //! The log that people read: lines of text or JSON, to standard error or a file.
 //!
-//! A line is written as a whole, by whoever logs it. If that fails, as on a full disk, the line is
-//! lost and the server goes on. Somebody may move the file away: then it takes the lines until
-//! [`reopen`] makes a new one.
+//! A line is written as a whole, by whoever logs it. If that fails, as on a full disk, or nobody
+//! reads standard error, the line is lost and the server goes on. Somebody may move the file away:
+//! then it takes the lines until [`reopen`] makes a new one.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -17,6 +17,7 @@ use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{Registry, fmt, reload};
 
+use super::standard_error;
 use crate::config::{LogFormat, LogLevel, LogSettings, open_to_append};
 
 /// The log of this process, once it has begun.
@@ -142,7 +143,7 @@ impl Write for Place {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let whole = in_one_line(line);
         match self {
-            Self::StandardError => io::stderr().write_all(&whole)?,
+            Self::StandardError => standard_error::write(&whole)?,
             Self::File(file) => file.file.lock().write_all(&whole)?,
         }
         Ok(line.len())

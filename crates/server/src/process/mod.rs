@@ -7,4 +7,5 @@ pub(crate) mod long_work;
 pub(crate) mod reclaim;
 pub(crate) mod replace;
 pub(crate) mod sd_notify;
+mod standard_error;
 pub(crate) mod system;

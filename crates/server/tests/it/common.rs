@@ -31,15 +31,20 @@ impl Server {
     /// Starts one on a free port, and keeps what it logs.
     pub(crate) fn start_logged(flags: &[&str]) -> Self {
         let mut server = Self::run(program(flags).stderr(Stdio::piped()));
-        let stderr = server.child.stderr.take().expect("piped");
+        server.read_log();
+        server
+    }
+
+    /// Keeps what it logs from here on, and what waits in the pipe.
+    pub(crate) fn read_log(&mut self) {
+        let stderr = self.child.stderr.take().expect("piped");
         let log = Arc::new(Mutex::new(Vec::new()));
-        server.log = Some(Arc::clone(&log));
+        self.log = Some(Arc::clone(&log));
         std::thread::spawn(move || {
             for line in BufReader::new(stderr).lines().map_while(Result::ok) {
                 log.lock().expect("no panic").push(line);
             }
         });
-        server
     }
 
     /// Starts one by a command whose first line of output names its address.
@@ -73,13 +78,17 @@ impl Server {
 
     /// The lines of its log with this text in them, once there are any.
     pub(crate) fn logged(&self, text: &str) -> Vec<String> {
-        let log = self.log.as_ref().expect("a server that was started so");
         eventually(text, || {
-            let lines = log.lock().expect("no panic");
-            let found = lines.iter().filter(|line| line.contains(text)).cloned();
-            let found: Vec<_> = found.collect();
-            (!found.is_empty()).then_some(found)
+            Some(self.logged_so_far(text)).filter(|found| !found.is_empty())
         })
+    }
+
+    /// The lines of its log with this text in them.
+    pub(crate) fn logged_so_far(&self, text: &str) -> Vec<String> {
+        let log = self.log.as_ref().expect("a server that was started so");
+        let lines = log.lock().expect("no panic");
+        let found = lines.iter().filter(|line| line.contains(text));
+        found.cloned().collect()
     }
 
     pub(crate) fn client(&self) -> Client {

@@ -127,3 +127,27 @@ fn a_server_whose_log_nobody_reads_serves_and_stops_as_ever() {
     server.signal(Signal::TERM);
     assert_eq!(server.wait().code(), Some(0));
 }
+
+/// Each event loop waited for ever in its next line of the log, and the thread that waits for
+/// signals too.
+#[test]
+fn a_server_whose_log_is_a_full_pipe_serves_and_says_later_what_was_lost() {
+    let mut server = Server::run(program(&["--loglevel", "debug"]).stderr(Stdio::piped()));
+    let mut client = server.client();
+    let foreign = |server: &Server| {
+        let mut foreign = server.client();
+        foreign.send(b"POST / HTTP/1.1\r\n");
+        assert_eq!(foreign.try_read(), None);
+    };
+    // A pipe takes 64 KiB.
+    (0..600).for_each(|_| foreign(&server));
+    assert!(is_served(&mut client));
+    server.read_log();
+    eventually("the log is read again", || {
+        foreign(&server);
+        let lost = server.logged_so_far("lines of the log were lost");
+        (!lost.is_empty()).then_some(())
+    });
+    server.signal(Signal::TERM);
+    assert_eq!(server.wait().code(), Some(0));
+}
