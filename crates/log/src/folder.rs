@@ -65,7 +65,7 @@ pub trait File: Send + Sync {
     /// Cuts the file to a length that is not greater than its own.
     fn truncate(&self, len: u64) -> io::Result<()>;
 
-    /// Returns when the file's bytes and its length are on disk.
+    /// Returns when the file's bytes and its length are on disk. A file whose name is gone is not.
     ///
     /// After an error nothing is known of what was written since the last success, and another call
     /// may succeed although it is lost.

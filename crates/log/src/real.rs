@@ -3,7 +3,7 @@
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use crate::folder::{self, Folder};
@@ -150,6 +150,14 @@ impl folder::File for File {
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        Self::sync_data(self)
+        Self::sync_data(self)?;
+        match self.metadata()?.nlink() {
+            // Somebody has removed it. The disk gives its room back when it is closed.
+            0 => Err(io::Error::new(
+                io::ErrorKind::NotFound,
+                "a file that is written was removed",
+            )),
+            _ => Ok(()),
+        }
     }
 }

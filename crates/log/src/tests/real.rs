@@ -187,3 +187,29 @@ fn a_log_is_read_while_it_is_written_and_nothing_is_made() {
     }
     assert_eq!((frames, read.cut()), (3, 0));
 }
+
+/// What was written to the file of a removed name counted as on disk.
+#[test]
+fn what_is_in_a_removed_folder_is_not_on_disk_and_a_base_in_a_new_one_mends_that() {
+    let temporary = Temporary::new("removed");
+    let mut log = temporary.open().begin_writing(b"").expect("a log");
+    log.append(Moment::default(), b"one").expect("room");
+    log.sync().expect("a disk");
+    fs::remove_dir_all(&temporary.0).expect("ours");
+    log.append(Moment::default(), b"two")
+        .expect("the file is open still");
+    log.sync().expect_err("its name is gone");
+    assert!(log.is_poisoned());
+    log.roll().expect_err("there is no folder");
+
+    let folder = temporary.folder();
+    let segment = log.roll().expect("a segment");
+    let base = folder.create_new(&base_name(segment)).expect("a base");
+    base.sync_all().expect("a disk");
+    log.rebase(segment).expect("a folder");
+    let end = log.append(Moment::default(), b"three").expect("room");
+    log.sync().expect("a disk");
+    assert_eq!(log.synced(), end);
+    drop(log);
+    assert_eq!(payloads(&mut temporary.open()), [b"three"]);
+}
