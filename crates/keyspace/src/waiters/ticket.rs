@@ -51,6 +51,11 @@ pub struct Ticket {
 }
 
 impl Ticket {
+    /// The database in which it waits.
+    pub fn db(&self) -> u32 {
+        self.db
+    }
+
     /// One for a call, whose reply would be written to `out`.
     pub(crate) fn new(
         call: (Option<&'static Command>, Args<'_>),

@@ -1,7 +1,7 @@
 //! The commands that a client has queued since MULTI.
 
 use tidewheel_keyspace::Command;
-use tidewheel_resp::{Args, Copies};
+use tidewheel_resp::{Args, Copies, parse_i64};
 
 /// The commands that a client has queued since MULTI.
 #[derive(Debug, Default)]
@@ -11,13 +11,24 @@ pub(crate) struct QueuedCommands {
     writes: bool,
     /// A command could not be queued: EXEC will refuse all.
     failed: bool,
+    /// The database that the last SELECT selects.
+    db: Option<u32>,
 }
 
 impl QueuedCommands {
     /// Adds a command. `writes`: a pause of writes holds it back.
     pub(crate) fn push(&mut self, row: &'static Command, args: Args<'_>, writes: bool) {
         self.writes |= writes;
+        if row.name == "select" {
+            let number = args.get(1).and_then(parse_i64);
+            self.db = number.and_then(|number| number.try_into().ok()).or(self.db);
+        }
         self.calls.push(row, args);
+    }
+
+    /// The database in which the next command will run, if it is `selected` now.
+    pub(crate) fn db(&self, selected: u32) -> u32 {
+        self.db.unwrap_or(selected)
     }
 
     /// Forgets all commands, and lets EXEC refuse them.

@@ -488,12 +488,12 @@ impl Turn<'_> {
             });
         }
         if conn.checks & checks::LIMITED != 0 {
-            let context = match conn.queue.is_some() {
-                true => DenialContext::Transaction,
-                false => DenialContext::TopLevel,
+            let seen = match &conn.queue {
+                Some(queue) => (DenialContext::Transaction, queue.db(conn.session.db)),
+                None => (DenialContext::TopLevel, conn.session.db),
             };
             conn.command = row.name;
-            if let Some(why) = self.denied(conn, (row, args), context) {
+            if let Some(why) = self.denied(conn, (row, args), seen) {
                 self.refuse_call(conn, Some(row), why);
                 return Some(CommandStep::Done);
             }

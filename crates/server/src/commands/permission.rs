@@ -21,11 +21,16 @@ impl Turn<'_> {
         &self,
         conn: &Connection,
         (row, args): (&'static Command, Args<'_>),
-        context: DenialContext,
+        (context, db): (DenialContext, u32),
     ) -> Option<CommandError> {
-        let denied = conn.user.check(row, args).err()?;
+        let denied = conn
+            .user
+            .check(row, args, self.state.server.place(db))
+            .err()?;
         let argument = args.get(denied.at).unwrap_or_default();
         let (reason, object) = match denied.part {
+            DeniedPart::Database if denied.at == 0 => (Reason::Database, row.name.as_bytes()),
+            DeniedPart::Database => (Reason::Database, argument),
             DeniedPart::Command => (Reason::Command, row.name.as_bytes()),
             DeniedPart::Key => (Reason::Key, argument),
             DeniedPart::Channel => (Reason::Channel, argument),

@@ -104,6 +104,7 @@ const FIELDS: &[Field] = &[
     ("acl_access_denied_cmd", "redis_acl_access_denied_cmd_total", Counter, "Calls whose command was denied."),
     ("acl_access_denied_key", "redis_acl_access_denied_key_total", Counter, "Calls of which a key was denied."),
     ("acl_access_denied_channel", "redis_acl_access_denied_channel_total", Counter, "Calls of which a channel was denied."),
+    ("acl_access_denied_db", "redis_acl_access_denied_db_total", Counter, "Calls of which a database was denied."),
     ("total_error_replies", "redis_total_error_replies", Counter, "Errors that were answered."),
     ("total_reads_processed", "redis_total_reads_processed", Counter, "Reads of sockets."),
     ("total_writes_processed", "redis_total_writes_processed", Counter, "Writes to sockets."),

@@ -6,7 +6,7 @@ use tidewheel_keyspace::resolve;
 use tidewheel_resp::Args;
 
 use super::access::Credentials;
-use crate::users::{User, Users};
+use crate::users::{Place, User, Users};
 
 /// A call, as words.
 pub(super) type Call<'a> = &'a [&'a [u8]];
@@ -16,6 +16,8 @@ pub(super) type Call<'a> = &'a [&'a [u8]];
 pub(super) struct Rights {
     credentials: Option<Credentials>,
     calls: Vec<Vec<Vec<u8>>>,
+    /// The database in which they run.
+    place: Place,
 }
 
 impl Rights {
@@ -23,14 +25,15 @@ impl Rights {
     pub(super) fn of(
         users: &Users,
         credentials: Option<&Credentials>,
-        calls: &[Call<'_>],
+        (calls, place): (&[Call<'_>], Place),
     ) -> Option<Self> {
         let user = let_in(users, credentials)?;
         let owned = |call: &Call<'_>| call.iter().map(|word| word.to_vec()).collect();
-        let calls = calls.iter().filter(|call| may_run(&user, call));
+        let calls = calls.iter().filter(|call| may_run(&user, call, place));
         Some(Self {
             credentials: credentials.cloned(),
             calls: calls.map(owned).collect(),
+            place,
         })
     }
 
@@ -39,7 +42,7 @@ impl Rights {
         let_in(users, self.credentials.as_ref()).is_some_and(|user| {
             self.calls.iter().all(|call| {
                 let call: Vec<&[u8]> = call.iter().map(Vec::as_slice).collect();
-                may_run(&user, &call)
+                may_run(&user, &call, self.place)
             })
         })
     }
@@ -52,9 +55,9 @@ fn let_in(users: &Users, credentials: Option<&Credentials>) -> Option<Arc<User>>
     }
 }
 
-fn may_run(user: &User, call: Call<'_>) -> bool {
+fn may_run(user: &User, call: Call<'_>, place: Place) -> bool {
     let args = Args::from_slices(call);
-    resolve(args).is_ok_and(|row| user.check(row, args).is_ok())
+    resolve(args).is_ok_and(|row| user.check(row, args, place).is_ok())
 }
 
 #[cfg(test)]
@@ -62,6 +65,10 @@ mod tests {
     use super::*;
     use crate::users::DEFAULT;
 
+    const PLACE: Place = Place {
+        db: 1,
+        databases: 16,
+    };
     const CALLS: [Call<'_>; 2] = [&[b"INFO", b"keyspace"], &[b"EXPIRY", b"FORECAST", b"65"]];
 
     fn table(name: &[u8], rules: &str) -> Users {
@@ -78,11 +85,12 @@ mod tests {
             password: b"pw".to_vec(),
         };
         let before = table(b"bob", "on >pw +info");
-        let rights = Rights::of(&before, Some(&bob), &CALLS).expect("bob");
+        let rights = Rights::of(&before, Some(&bob), (&CALLS, PLACE)).expect("bob");
         for (rules, are_held) in [
             ("on >pw +info", true),
             ("on >pw >other +@all -expiry", true),
             ("on nopass +info|keyspace", true),
+            ("on >pw +info db=0", true),
             ("on >pw +info|server", false),
             ("on >pw +expiry", false),
             ("on >other +info", false),
@@ -91,12 +99,31 @@ mod tests {
             assert_eq!(rights.are_held(&table(b"bob", rules)), are_held, "{rules}");
         }
         assert!(!rights.are_held(&Users::default()));
-        assert!(Rights::of(&Users::default(), Some(&bob), &CALLS).is_none());
+        assert!(Rights::of(&Users::default(), Some(&bob), (&CALLS, PLACE)).is_none());
+    }
+
+    #[test]
+    fn rights_are_those_in_the_database_that_is_shown() {
+        let mut users = Users::default();
+        for (rules, may_run) in [
+            ("db=1", true),
+            ("db=0,2", false),
+            ("(alldbs +@all ~*)", true),
+        ] {
+            let rules = ["reset", "on", "nopass", "~*", "+@all"]
+                .into_iter()
+                .chain([rules]);
+            users
+                .set(b"bob", rules.map(str::as_bytes), false)
+                .expect("right");
+            let bob = users.get(b"bob").expect("he is there");
+            assert_eq!(super::may_run(bob, &[b"TYPE", b"a"], PLACE), may_run);
+        }
     }
 
     #[test]
     fn who_gives_no_name_is_the_default_user_as_long_as_it_needs_no_password() {
-        let rights = Rights::of(&Users::default(), None, &CALLS).expect("it is open");
+        let rights = Rights::of(&Users::default(), None, (&CALLS, PLACE)).expect("it is open");
         assert!(rights.are_held(&Users::default()));
         for rules in [">pw", "off", "-info"] {
             assert!(!rights.are_held(&table(DEFAULT, rules)), "{rules}");

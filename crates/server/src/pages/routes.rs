@@ -172,7 +172,9 @@ async fn data<B>(
         "/key" => &of_key,
         _ => calls(path),
     };
-    let rights = Rights::of(&settings.users, user.as_ref(), calls);
+    let db = query.number("db").and_then(|db| db.try_into().ok());
+    let place = desk.server.place(db.unwrap_or(0));
+    let rights = Rights::of(&settings.users, user.as_ref(), (calls, place));
     guest.needs(rights.ok_or(NoAnswer::Unknown)?);
     // Who may not run SELECT may be shown the first database all the same.
     if let Some(db) = query.bytes("db").filter(|db| *db != b"0") {

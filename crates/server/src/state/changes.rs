@@ -125,7 +125,7 @@ impl Server {
                 }
                 Some(user) if user.is_unlimited() => {}
                 Some(user) => {
-                    if let Some(why) = ended_wait(&client, user) {
+                    if let Some(why) = self.ended_wait(&client, user) {
                         handle.post(InboxItem::Unblocked(
                             client.target(),
                             Unblocking::Denied(why),
@@ -138,14 +138,15 @@ impl Server {
             }
         }
     }
-}
 
-/// Ends a client's wait for what its user may not do any more. Nobody serves it from then on.
-/// Returns what it is told.
-fn ended_wait(client: &Client, user: &User) -> Option<String> {
-    let ticket = client.waiting.lock().clone()?;
-    let row = tidewheel_keyspace::resolve(ticket.args()).ok()?;
-    let denied = user.check(row, ticket.args()).err()?;
-    let why = user.explain(denied, row, None);
-    ticket.end().then(|| format!("NOPERM {why}"))
+    /// Ends a client's wait for what its user may not do any more. Nobody serves it from then on.
+    /// Returns what it is told.
+    fn ended_wait(&self, client: &Client, user: &User) -> Option<String> {
+        let ticket = client.waiting.lock().clone()?;
+        let row = tidewheel_keyspace::resolve(ticket.args()).ok()?;
+        let place = self.place(ticket.db());
+        let denied = user.check(row, ticket.args(), place).err()?;
+        let why = user.explain(denied, row, None);
+        ticket.end().then(|| format!("NOPERM {why}"))
+    }
 }

@@ -33,7 +33,7 @@ use crate::state::long_scripts::LongScripts;
 use crate::state::observer::Observe as _;
 use crate::state::snapshots::Snapshots;
 use crate::time::clock::Clock;
-use crate::users::Denials;
+use crate::users::{Denials, Place};
 
 /// The state that all loops share.
 #[derive(Debug)]
@@ -253,6 +253,12 @@ impl Server {
         if self.stop.send(why).is_err() {
             tracing::debug!(?why, "the server is stopping already");
         }
+    }
+
+    /// A database among all.
+    pub(crate) fn place(&self, db: u32) -> Place {
+        let databases = self.keyspace.databases();
+        Place { db, databases }
     }
 
     /// Keys of all databases, dead ones that are not yet removed included.

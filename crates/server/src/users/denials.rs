@@ -21,11 +21,12 @@ pub(crate) enum Reason {
     Command,
     Key,
     Channel,
+    Database,
 }
 
 impl Reason {
     pub(crate) fn name(self) -> &'static str {
-        ["auth", "command", "key", "channel"][self as usize]
+        ["auth", "command", "key", "channel", "database"][self as usize]
     }
 }
 
@@ -48,7 +49,7 @@ impl DenialContext {
 pub(crate) struct Denial {
     pub(crate) reason: Reason,
     pub(crate) context: DenialContext,
-    /// The command, the key or the channel.
+    /// The command, the key, the channel or the database.
     pub(crate) object: Vec<u8>,
     pub(crate) user: Vec<u8>,
     /// The client, as CLIENT LIST shows it.
@@ -96,7 +97,7 @@ impl Denial {
 #[derive(Debug, Default)]
 pub(crate) struct Denials {
     /// How often, by the reason.
-    counts: [AtomicU64; 4],
+    counts: [AtomicU64; 5],
     entries: Mutex<Entries>,
 }
 

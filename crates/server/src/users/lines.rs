@@ -113,6 +113,7 @@ mod tests {
     fn users_are_written_and_read_back() {
         let text = "user alice on nopass sanitize-payload ~a* %R~b resetchannels &news -@all +@read -get (%W~w resetchannels -@all +set)\n\
                     user bob off sanitize-payload resetchannels -@all +select|0\n\
+                    user carol on nopass sanitize-payload ~* &* db=0,7 +@all (~* resetchannels resetdbs -@all +get)\n\
                     user default on nopass sanitize-payload ~* &* +@all\n";
         let users =
             from_lines(text.as_bytes(), "users.acl", false, Users::default()).expect("sound");
@@ -122,11 +123,11 @@ mod tests {
     /// `%RW~* ~a` was written as `~* ~a`, which is no rule.
     #[test]
     fn whatever_rules_are_accepted_are_read_back() {
-        const STARTS: [&str; 14] = [
+        const STARTS: [&str; 15] = [
             "~", "%R~", "%W~", "%RW~", "&", "+get|", "+select|", "+module|", "-", ">", "(~", "(&",
-            "(%R~", "(+get ~",
+            "(%R~", "(+get ~", "db=",
         ];
-        const WORDS: [&str; 18] = [
+        const WORDS: [&str; 23] = [
             "on",
             "off",
             "nopass",
@@ -143,6 +144,11 @@ mod tests {
             "+@all",
             "skip-sanitize-payload",
             "clearselectors",
+            "alldbs",
+            "resetdbs",
+            "db=3,0,3",
+            "DB=2147483647",
+            "(db=7 +@all ~a)",
             "(+@all ~* &*)",
             "(%R~* %W~* ~a)",
         ];

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// The most passwords and selectors of a user, and patterns and first arguments of a selector.
+/// The most passwords and selectors of a user, and patterns, databases and first arguments of a
+/// selector.
 pub(super) const PARTS_MAX: usize = 1 << 10;
 
 /// What is wrong with a rule.
@@ -15,6 +16,7 @@ pub(crate) enum RuleError {
     NoSuchPassword,
     BadHash,
     FirstArgumentOfSubcommand,
+    DatabaseOutOfRange,
     TooMany,
 }
 
@@ -42,7 +44,8 @@ impl fmt::Display for RuleError {
             Self::FirstArgumentOfSubcommand => {
                 "Allowing first-arg of a subcommand is not supported"
             }
-            Self::TooMany => "A user has at most 1024 passwords, selectors, patterns and first arguments",
+            Self::DatabaseOutOfRange => "The provided database ID is out of range",
+            Self::TooMany => "A user has at most 1024 passwords, selectors, patterns, databases and first arguments",
         })
     }
 }

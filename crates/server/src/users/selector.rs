@@ -1,15 +1,17 @@
-//! What one selector allows: commands, on keys, on channels.
+//! What one selector allows: commands, in databases, on keys, on channels.
 
 use tidewheel_keyspace::{Command, KeyUse};
-use tidewheel_resp::Args;
+use tidewheel_resp::{Args, parse_i64};
 
 use super::commands::AllowedCommands;
+use super::databases::{Databases, Place};
 use super::patterns::{ChannelPatterns, KeyPattern, KeyPatterns};
 use super::rule_error::RuleError;
 
 /// The part of a call that is not allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum DeniedPart {
+    Database,
     Command,
     /// Keys that no argument names, which SORT reads for an option.
     OtherKeys(&'static str),
@@ -21,7 +23,7 @@ pub(crate) enum DeniedPart {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Denied {
     pub(crate) part: DeniedPart,
-    /// The position of that argument.
+    /// The position of that argument; 0 for the command, or the selected database.
     pub(crate) at: usize,
 }
 
@@ -30,12 +32,18 @@ pub(super) struct Use<'a> {
     row: &'static Command,
     args: Args<'a>,
     keys: Vec<KeyUse>,
+    place: Place,
 }
 
 impl<'a> Use<'a> {
-    pub(super) fn new(row: &'static Command, args: Args<'a>) -> Self {
+    pub(super) fn new(row: &'static Command, args: Args<'a>, place: Place) -> Self {
         let keys = row.uses_of_keys(args).collect();
-        Self { row, args, keys }
+        Self {
+            row,
+            args,
+            keys,
+            place,
+        }
     }
 
     fn argument(&self, at: usize) -> &'a [u8] {
@@ -51,6 +59,37 @@ impl<'a> Use<'a> {
             "publish" | "spublish" => (1..end.min(2), false),
             _ => (0..0, false),
         }
+    }
+
+    /// The positions of the arguments that name databases.
+    fn databases(&self) -> Vec<usize> {
+        match self.row.name {
+            "select" => vec![1],
+            "swapdb" => vec![1, 2],
+            "move" => vec![2],
+            "copy" => {
+                let is_option = |at: &usize| self.argument(*at).eq_ignore_ascii_case(b"db");
+                (3..self.args.len())
+                    .filter(is_option)
+                    .map(|at| at + 1)
+                    .collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// True if it is about what the selected database has.
+    fn is_about_data(&self) -> bool {
+        let is_about = |name: &str| matches!(name, "@keyspace" | "@read" | "@write");
+        !self.keys.is_empty() || self.row.all_categories().any(is_about)
+    }
+
+    /// True if it is about all databases.
+    fn is_about_all(&self) -> bool {
+        matches!(
+            self.row.name,
+            "flushall" | "expiry|freeze" | "expiry|resume"
+        )
     }
 
     /// The option with which SORT reads keys that no argument names.
@@ -73,14 +112,16 @@ pub(crate) struct Selector {
     commands: AllowedCommands,
     keys: KeyPatterns,
     channels: ChannelPatterns,
+    databases: Databases,
 }
 
 impl Selector {
-    /// Allows nothing.
+    /// Allows nothing: no command, though in all databases.
     pub(super) const NONE: Self = Self {
         commands: AllowedCommands::NONE,
         keys: KeyPatterns::NONE,
         channels: ChannelPatterns::NONE,
+        databases: Databases::All,
     };
 
     /// Follows a rule.
@@ -91,6 +132,9 @@ impl Selector {
             _ if is("resetkeys") => self.keys = KeyPatterns::NONE,
             _ if is("allchannels") || is("&*") => self.channels = ChannelPatterns::All,
             _ if is("resetchannels") => self.channels = ChannelPatterns::NONE,
+            _ if is("alldbs") => self.databases = Databases::All,
+            _ if is("resetdbs") => self.databases = Databases::NONE,
+            [b'd' | b'D', b'b' | b'B', b'=', list @ ..] => self.databases = Databases::read(list)?,
             _ if is("allcommands") || is("+@all") => self.commands.allow_all(),
             _ if is("nocommands") || is("-@all") => self.commands = AllowedCommands::NONE,
             [b'~' | b'%', ..] => {
@@ -109,12 +153,18 @@ impl Selector {
     pub(super) fn allows_everything(&self) -> bool {
         self.keys == KeyPatterns::All
             && self.channels == ChannelPatterns::All
+            && self.databases == Databases::All
             && self.commands.are_all()
     }
 
     /// Compares a call with it.
     pub(super) fn check(&self, call: &Use<'_>) -> Result<(), Denied> {
         let denied = |part, at| Err(Denied { part, at });
+        if self.databases != Databases::All
+            && let Some(at) = self.denied_database(call)
+        {
+            return denied(DeniedPart::Database, at);
+        }
         if !self.commands.allow(call.row, call.args) {
             return denied(DeniedPart::Command, 0);
         }
@@ -147,6 +197,31 @@ impl Selector {
         Ok(())
     }
 
+    /// The position of the argument that names a database which is not allowed; 0 for the selected
+    /// one, or for all.
+    #[cold]
+    fn denied_database(&self, call: &Use<'_>) -> Option<usize> {
+        let named = call.databases();
+        let is_denied = |at: &usize| {
+            let number = parse_i64(call.argument(*at));
+            let db = number.and_then(|number| u32::try_from(number).ok());
+            // The command itself refuses what is no number of a database.
+            let db = db.filter(|db| (*db as usize) < call.place.databases);
+            db.is_some_and(|db| !self.databases.allow(db))
+        };
+        if let Some(at) = named.iter().copied().find(is_denied) {
+            return Some(at);
+        }
+        let is_allowed = match () {
+            () if call.is_about_all() => self.databases.allow_each_of(call.place.databases),
+            // SELECT and SWAPDB are about those that they name.
+            () if !named.is_empty() && call.keys.is_empty() => true,
+            () if call.is_about_data() => self.databases.allow(call.place.db),
+            () => true,
+        };
+        (!is_allowed).then_some(0)
+    }
+
     /// True if a client may listen to a channel, or to a pattern of channels.
     pub(super) fn may_listen(&self, name: &[u8], is_pattern: bool) -> bool {
         match is_pattern {
@@ -155,13 +230,14 @@ impl Selector {
         }
     }
 
-    /// The rules that make it: those about commands, about keys, and about channels.
-    pub(crate) fn parts(&self) -> [Vec<u8>; 3] {
+    /// The rules that make it: those about commands, keys, channels, and databases.
+    pub(crate) fn parts(&self) -> [Vec<u8>; 4] {
         let join = |rules: Vec<Vec<u8>>| rules.join(&b' ');
         [
             self.commands.rules().into_bytes(),
             join(self.keys.rules()),
             join(self.channels.rules()),
+            self.databases.rule().into_bytes(),
         ]
     }
 
@@ -172,6 +248,11 @@ impl Selector {
             rules.push(b"resetchannels".to_vec());
         }
         rules.extend(self.channels.rules());
+        match self.databases.rule() {
+            _ if self.databases == Databases::All => {}
+            none if none.is_empty() => rules.push(b"resetdbs".to_vec()),
+            these => rules.push(these.into_bytes()),
+        }
         rules.push(self.commands.rules().into_bytes());
         rules.join(&b' ')
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tidewheel_keyspace::Command;
 use tidewheel_resp::Args;
 
+use super::databases::Place;
 use super::password::PasswordHash;
 use super::rule_error::{PARTS_MAX, RuleError};
 use super::selector::{Denied, DeniedPart, Selector, Use, plain};
@@ -144,8 +145,13 @@ impl User {
     /// # Errors
     ///
     /// With what no selector allows, by the one that came closest to allowing all.
-    pub(crate) fn check(&self, row: &'static Command, args: Args<'_>) -> Result<(), Denied> {
-        let call = Use::new(row, args);
+    pub(crate) fn check(
+        &self,
+        row: &'static Command,
+        args: Args<'_>,
+        place: Place,
+    ) -> Result<(), Denied> {
+        let call = Use::new(row, args, place);
         let mut closest = None;
         for selector in self.selectors() {
             match selector.check(&call) {
@@ -156,7 +162,8 @@ impl User {
         closest.map_or(Ok(()), Err)
     }
 
-    /// Says what it may not do. With `object` that names the key or the channel.
+    /// Says what it may not do. With `object` that names the key, the channel or the
+    /// database.
     pub(crate) fn explain(&self, denied: Denied, row: &Command, object: Option<&[u8]>) -> String {
         let name = String::from_utf8_lossy(&self.name);
         let kind = match denied.part {
@@ -168,6 +175,15 @@ impl User {
                 return format!(
                     "{option} option of SORT denied due to insufficient ACL permissions."
                 );
+            }
+            DeniedPart::Database => {
+                let object = object
+                    .filter(|_| denied.at > 0)
+                    .map(String::from_utf8_lossy);
+                return match object {
+                    Some(db) => format!("User {name} has no permissions to access database {db}"),
+                    None => "No permissions to access database".to_owned(),
+                };
             }
             DeniedPart::Key => "key",
             DeniedPart::Channel => "channel",

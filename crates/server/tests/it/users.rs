@@ -1,6 +1,8 @@
 //! Users: who may come in, and what each may do, from outside.
 
-use crate::common::{Client, Reply, Server, array, bulk, command, error, eventually, ok, text};
+use crate::common::{
+    Client, Reply, Server, array, bulk, command, error, eventually, ok, simple, text,
+};
 
 /// A server with an administrator's connection, and a user `bob` with these rules and no password.
 fn with_bob(rules: &[&str]) -> (Server, Client, Client) {
@@ -114,6 +116,16 @@ fn a_wrong_rule_changes_nothing_and_names_itself() {
         ("+select|0\nuser evil on", "Syntax error"),
         ("(~q))", "Syntax error"),
         ("#abc", "The password hash must be exactly 64 characters"),
+        ("db=", "Syntax error"),
+        ("db=,0", "Syntax error"),
+        ("db=0,", "Syntax error"),
+        ("db=0,,1", "Syntax error"),
+        ("db=abc", "Syntax error"),
+        ("db=-1", "The provided database ID is out of range"),
+        (
+            "db=12345678987654321",
+            "The provided database ID is out of range",
+        ),
         (
             "<abc",
             "The password you are trying to remove from the user does not exist",
@@ -309,6 +321,142 @@ fn one_selector_must_allow_all_of_a_call() {
 }
 
 #[test]
+fn a_call_needs_its_databases() {
+    let (_server, mut admin, mut bob) = with_bob(&["~*", "&*", "+@all", "db=1,0,1"]);
+    let no = || error("NOPERM No permissions to access database");
+    assert_eq!(
+        rules_of(&mut admin, "bob"),
+        "on nopass sanitize-payload ~* &* db=0,1 +@all"
+    );
+    let allowed = |bob: &mut Client, call: &str| {
+        let reply = bob.call(&call.split(' ').collect::<Vec<_>>());
+        assert!(!matches!(reply, Reply::Error(_)), "{call}: {reply:?}");
+    };
+    for call in [
+        "SET a 1",
+        "SELECT 1",
+        "SET b 1",
+        "DBSIZE",
+        "SELECT 0",
+        "MOVE a 1",
+        "SET a 1",
+        "COPY a c DB 1",
+        "SWAPDB 0 1",
+        "FLUSHDB",
+        "PING",
+        "INFO keyspace",
+        "PUBLISH c m",
+        "EXPIRY FORECAST",
+        "KEYS *",
+        "EVAL return{redis.call('set',KEYS[1],1)} 1 a",
+        "ACL DRYRUN bob SELECT 1",
+    ] {
+        allowed(&mut bob, call);
+    }
+    for call in [
+        "SELECT 2",
+        "MOVE a 2",
+        "COPY a c DB 2",
+        "COPY a c DB 1 REPLACE DB 2",
+        "SWAPDB 0 2",
+        "SWAPDB 2 0",
+        "FLUSHALL",
+        "EXPIRY FREEZE",
+        "EXPIRY RESUME",
+    ] {
+        assert_eq!(
+            bob.call(&call.split(' ').collect::<Vec<_>>()),
+            no(),
+            "{call}"
+        );
+    }
+    // What is no database is the command's own affair.
+    for call in [
+        "SELECT 16",
+        "SELECT x",
+        "MOVE a 99",
+        "COPY a c DB",
+        "COPY a c DB x",
+    ] {
+        let reply = bob.call(&call.split(' ').collect::<Vec<_>>());
+        assert!(
+            matches!(&reply, Reply::Error(why) if why.starts_with("ERR")),
+            "{call}: {reply:?}"
+        );
+    }
+    // In a transaction, and in a script, each call runs in the database that it is in by then.
+    for (call, queued) in [
+        ("MULTI", ok()),
+        ("SELECT 1", simple("QUEUED")),
+        ("GET a", simple("QUEUED")),
+    ] {
+        assert_eq!(bob.call(&call.split(' ').collect::<Vec<_>>()), queued);
+    }
+    assert_eq!(bob.call(&["SELECT", "2"]), no());
+    assert!(matches!(bob.call(&["EXEC"]), Reply::Error(why) if why.starts_with("EXECABORT")));
+    let script = "redis.call('select', 1) redis.call('set', KEYS[1], 1) return redis.call('select', ARGV[1])";
+    assert_eq!(bob.call(&["EVAL", script, "1", "a", "0"]), ok());
+    let Reply::Error(why) = bob.call(&["EVAL", script, "1", "a", "2"]) else {
+        panic!("database 2 is denied")
+    };
+    assert!(
+        why.contains("ACL failure in script: No permissions to access database"),
+        "{why}"
+    );
+    // The selected one may be taken away.
+    set_user(&mut admin, "bob", &["db=1"]);
+    for call in [
+        "GET a",
+        "DBSIZE",
+        "SCAN 0",
+        "COPY a c DB 1",
+        "MOVE a 1",
+        "EXPIRY FORECAST",
+        "WATCH a",
+    ] {
+        assert_eq!(
+            bob.call(&call.split(' ').collect::<Vec<_>>()),
+            no(),
+            "{call}"
+        );
+    }
+    for call in ["PING", "SELECT 1", "GET a", "WATCH a"] {
+        allowed(&mut bob, call);
+    }
+    // It is told which one, and another selector may allow it.
+    let dry =
+        |admin: &mut Client, call: &[&str]| admin.call(&[&["ACL", "DRYRUN", "bob"], call].concat());
+    assert_eq!(
+        dry(&mut admin, &["SWAPDB", "1", "7"]),
+        bulk("User bob has no permissions to access database 7")
+    );
+    assert_eq!(
+        dry(&mut admin, &["GET", "a"]),
+        bulk("No permissions to access database")
+    );
+    set_user(&mut admin, "bob", &["(db=7 ~* +@read)"]);
+    assert_eq!(
+        bob.call(&["SELECT", "7"]),
+        error("NOPERM User bob has no permissions to run the 'select' command")
+    );
+    assert_eq!(bob.call(&["SELECT", "8"]), no());
+    let Reply::Array(denied) = admin.call(&["ACL", "LOG", "1"]) else {
+        panic!("an entry")
+    };
+    let is_entry =
+        |entry: &Reply| matches!(entry, Reply::Array(fields) if fields.contains(&bulk("database")));
+    assert!(denied.iter().all(is_entry), "{denied:?}");
+    set_user(&mut admin, "bob", &["resetdbs"]);
+    assert_eq!(bob.call(&["SELECT", "0"]), no());
+    set_user(&mut admin, "bob", &["clearselectors", "alldbs"]);
+    assert_eq!(
+        rules_of(&mut admin, "bob"),
+        "on nopass sanitize-payload ~* &* +@all"
+    );
+    allowed(&mut bob, "FLUSHALL");
+}
+
+#[test]
 fn transactions_and_scripts_run_nothing_that_is_denied() {
     let rules = ["+@all", "-del", "~own:*"];
     let (_server, mut admin, mut bob) = with_bob(&rules);
@@ -470,7 +618,7 @@ fn denials_are_listed_and_counted() {
         assert!(client.contains(&format!(" cmd={cmd} ")), "{client}");
     }
     let info = text(&admin.call(&["INFO", "stats"]));
-    for line in ["auth:1", "cmd:1", "key:3", "channel:0"] {
+    for line in ["auth:1", "cmd:1", "key:3", "channel:0", "db:0"] {
         assert!(
             info.contains(&format!("acl_access_denied_{line}\r\n")),
             "{info}"

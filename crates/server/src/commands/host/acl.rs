@@ -148,7 +148,7 @@ impl Turn<'_> {
             return Ok(CommandStep::Done);
         };
         let out = &mut *self.out;
-        out.map(6);
+        out.map(7);
         out.bulk(b"flags");
         let flags = user.flags();
         out.set(flags.len());
@@ -162,7 +162,7 @@ impl Turn<'_> {
         out.bulk(b"selectors");
         out.array(others.len());
         for other in others {
-            out.map(3);
+            out.map(4);
             write_selector(other, out);
         }
         Ok(CommandStep::Done)
@@ -233,7 +233,7 @@ impl Turn<'_> {
         Ok(CommandStep::Done)
     }
 
-    pub(super) fn acl_dry_run(&mut self, args: Args<'_>) -> HandlerResult {
+    pub(super) fn acl_dry_run(&mut self, conn: &Connection, args: Args<'_>) -> HandlerResult {
         let settings = self.state.server.config.current();
         let user = settings.users.get(&args[2]);
         let user = user.ok_or_else(|| quoted("User", &args[2], "not found"))?;
@@ -246,7 +246,7 @@ impl Turn<'_> {
                 row.name
             )));
         }
-        match user.check(row, call) {
+        match user.check(row, call, self.state.server.place(conn.session.db)) {
             Ok(()) => self.out.ok(),
             Err(denied) => {
                 let object = call.get(denied.at);
@@ -309,7 +309,7 @@ impl Turn<'_> {
 }
 
 fn write_selector(selector: &Selector, out: &mut Writer) {
-    for (name, rules) in ["commands", "keys", "channels"]
+    for (name, rules) in ["commands", "keys", "channels", "databases"]
         .iter()
         .zip(selector.parts())
     {

@@ -55,7 +55,7 @@ const BY_NAME: &[(&str, CommandHandler)] = &[
     ("echo", |turn, _, args| turn.echo(args)),
     ("acl|cat", |turn, _, args| turn.acl_cat(args)),
     ("acl|deluser", |turn, conn, args| turn.acl_del_user(conn, args)),
-    ("acl|dryrun", |turn, _, args| turn.acl_dry_run(args)),
+    ("acl|dryrun", |turn, conn, args| turn.acl_dry_run(conn, args)),
     ("acl|genpass", |turn, _, args| turn.acl_gen_pass(args)),
     ("acl|getuser", |turn, _, args| turn.acl_get_user(args)),
     ("acl|list", |turn, _, _| turn.acl_list()),

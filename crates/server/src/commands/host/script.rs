@@ -524,9 +524,11 @@ impl Run<'_, '_, '_> {
             return Some(error(NOT_FOR_SCRIPTS));
         }
         if self.conn.checks & checks::LIMITED != 0
-            && let Some(why) = self
-                .turn
-                .denied(self.conn, (row, args), DenialContext::Script)
+            && let Some(why) = self.turn.denied(
+                self.conn,
+                (row, args),
+                (DenialContext::Script, self.session.db),
+            )
         {
             return Some(why);
         }
@@ -697,7 +699,8 @@ impl Host for Run<'_, '_, '_> {
 
     fn may_call(&mut self, args: Args<'_>) -> Option<bool> {
         self.turn.follow_users(self.conn);
-        named_by(args).map(|row| self.conn.user.check(row, args).is_ok())
+        let place = self.turn.state.server.place(self.session.db);
+        named_by(args).map(|row| self.conn.user.check(row, args, place).is_ok())
     }
 
     fn log(&mut self, level: i64, text: &[u8]) {

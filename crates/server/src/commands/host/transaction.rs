@@ -238,7 +238,8 @@ impl Turn<'_> {
             0 => None,
             _ => {
                 conn.command = "exec";
-                self.denied(conn, (row, args), DenialContext::Transaction)
+                let seen = (DenialContext::Transaction, conn.session.db);
+                self.denied(conn, (row, args), seen)
             }
         };
         conn.command = row.name;

@@ -425,6 +425,7 @@ fn stats(state: &LoopState, stats: &Stats, text: &mut String) -> std::fmt::Resul
         "acl_access_denied_cmd" = denied(Reason::Command),
         "acl_access_denied_key" = denied(Reason::Key),
         "acl_access_denied_channel" = denied(Reason::Channel),
+        "acl_access_denied_db" = denied(Reason::Database),
         "unexpected_error_replies" = 0,
         "total_error_replies" = totals.errors,
         "total_reads_processed" = totals.reads,
