@@ -66,6 +66,12 @@
 //!   [`Builder::manual`] is the same without threads.
 //! - `TaskStream` (feature `tokio`) is a stream of due tasks, for one async task that owns them.
 //!
+//! # After `fork`
+//!
+//! A child that was made by `fork` without an `exec` must not use a scheduler: it has none of the
+//! threads, and locks that they held at that moment stay held. Nor may it drop its parent's, which
+//! waits for them: leave it by `_exit`.
+//!
 //! # How it is built
 //!
 //! This section is for those who change the crate. The folders, from the top down:
