@@ -79,7 +79,8 @@ pub(crate) fn begin(server: &Arc<Server>, alone: &Exclusive<'_>, time: Time) -> 
     let spawned = spawned.spawn(thread);
     if let Err(why) = &spawned {
         server.snapshots.end(time.tick);
-        tracing::error!("cannot start a thread for a snapshot: {why}");
+        let why = format!("cannot start a thread: {why}");
+        server.snapshots.note_failure(&io::Error::other(why));
     }
     server.nudge_all();
     spawned.map(drop)
@@ -117,10 +118,12 @@ fn write(server: &Server, snapshot: Snapshot, preface: &Preface, changes: u64, n
 /// Notes and tells what became of a snapshot.
 fn conclude(server: &Server, saved: &io::Result<Saved>, changes: u64, now_s: i64) {
     let snapshots = &server.snapshots;
-    snapshots.note(saved.is_ok(), changes, now_s);
     match saved {
-        Ok(saved) => tell(saved, &snapshots.path()),
-        Err(why) => tracing::error!("cannot save to {}: {why}", snapshots.path().display()),
+        Ok(saved) => {
+            snapshots.note(changes, now_s);
+            tell(saved, &snapshots.path());
+        }
+        Err(why) => snapshots.note_failure(why),
     }
 }
 

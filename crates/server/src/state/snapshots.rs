@@ -174,13 +174,17 @@ impl Snapshots {
         may_try && points.are_reached(seconds, changes) && self.course.lock().is_none()
     }
 
-    /// Notes one that was written, or not: the changes that it has, and its wall time in seconds.
-    pub(crate) fn note(&self, written: bool, changes: u64, now_s: i64) {
-        self.failed.store(!written, Relaxed);
-        if written {
-            self.changes.store(changes, Relaxed);
-            self.last_s.store(now_s, Relaxed);
-            self.written.fetch_add(1, Relaxed);
-        }
+    /// Notes one that was written: the changes that it has, and its wall time in seconds.
+    pub(crate) fn note(&self, changes: u64, now_s: i64) {
+        self.failed.store(false, Relaxed);
+        self.changes.store(changes, Relaxed);
+        self.last_s.store(now_s, Relaxed);
+        self.written.fetch_add(1, Relaxed);
+    }
+
+    /// Notes one that was not written, or could not begin, and tells why.
+    pub(crate) fn note_failure(&self, why: &io::Error) {
+        self.failed.store(true, Relaxed);
+        tracing::error!("cannot save to {}: {why}", self.path().display());
     }
 }

@@ -127,6 +127,24 @@ fn a_file_that_cannot_be_written_is_an_error_and_the_server_goes_on() {
     std::fs::remove_file(&folder.0).expect("it is there");
 }
 
+/// BGSAVE was refused, and INFO said that the last one had gone well.
+#[test]
+fn a_bgsave_that_cannot_begin_is_in_the_status() {
+    let folder = Folder::new("unbegun");
+    let server = folder.server();
+    std::fs::write(&folder.0, b"no folder").expect("a file");
+    let mut client = server.client();
+    let refused = client.call(&["BGSAVE"]);
+    assert!(matches!(refused, Reply::Error(_)), "{refused:?}");
+    assert_eq!(client.info("persistence", "rdb_last_bgsave_status"), "err");
+    std::fs::remove_file(&folder.0).expect("it is there");
+    client.call(&["BGSAVE"]);
+    eventually("it is saved", || {
+        let status = client.info("persistence", "rdb_last_bgsave_status");
+        (status == "ok").then_some(())
+    });
+}
+
 /// Each wrote over what the other had saved.
 #[test]
 fn two_servers_never_save_to_one_file() {

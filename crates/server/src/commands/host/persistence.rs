@@ -98,7 +98,7 @@ impl Turn<'_> {
     fn begin_snapshot(&mut self, conn: &mut Connection) -> HandlerResult {
         let snapshots = &self.state.server.snapshots;
         if let Err(why) = persistence::claim(snapshots) {
-            tracing::error!("cannot save to {}: {why}", snapshots.path().display());
+            snapshots.note_failure(&why);
             return Err(NOT_SAVED);
         }
         let (time, shared) = (self.state.time, Arc::clone(&self.state.server));
