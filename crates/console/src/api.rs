@@ -72,7 +72,8 @@ struct List {
 }
 
 #[derive(Deserialize)]
-struct Most {
+struct Page {
+    after: Option<String>,
     most: Option<usize>,
 }
 
@@ -137,9 +138,10 @@ async fn now<S: TaskStore>(State(console): Shared<S>) -> Answer {
     ))
 }
 
-async fn dead<S: TaskStore>(State(console): Shared<S>, Query(query): Query<Most>) -> Answer {
+async fn dead<S: TaskStore>(State(console): Shared<S>, Query(query): Query<Page>) -> Answer {
     let most = query.most.unwrap_or(ROWS).min(ROWS_MAX);
-    let letters = console.store.dead_letters(most).await?;
+    let (dead, after) = (tidewheel_tasks::State::Dead, query.after.as_deref());
+    let letters = console.store.list(dead, None, after, most).await?;
     Ok(Json(letters.iter().map(shown::letter).collect()))
 }
 

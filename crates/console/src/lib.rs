@@ -30,13 +30,16 @@
 //! |---|---|
 //! | `GET /` | the page, in one file, which asks for the rest |
 //! | `GET /api/now` | the engine's time, queues with rules, the workers' numbers |
-//! | `GET /api/dead?most=` | dead letters, 100 unless told otherwise, 10,000 at most |
+//! | `GET /api/dead?after=&most=` | a page of dead letters |
 //! | `GET /api/task?id=` | one task |
 //! | `GET /api/tasks?state=&queue=&after=&most=` | a page of those in a state (`pending` unless told otherwise, `claimed`, `done`, `dead`) |
 //! | `GET /api/counts` | how much each queue has, by state: the page asks each 30 s, since it may cost by the number of tasks |
 //! | `POST /api/cancel?id=`, `/api/run?id=` | ends a task; makes it due now |
 //! | `POST /api/requeue?id=`, `/api/remove?id=` | tries a dead letter again; removes it |
 //! | `POST /api/pause?queue=`, `/api/resume?queue=` | pauses a queue; resumes it |
+//!
+//! A page has 100 rows unless told otherwise, 10,000 at most, and ends when its payloads have 4 MB.
+//! The next one begins `after` the last id, and an empty page is the end.
 //!
 //! A `POST` needs the header `x-tidewheel: 1`, which a page of somebody else's cannot send.
 #![forbid(unsafe_code)]

@@ -1,7 +1,7 @@
 //! Tasks as they are shown, on the page and in a terminal: as JSON.
 
 use serde_json::{Value, json};
-use tidewheel_tasks::{Counts, DeadLetter, Look, QueueRules, Rate, Rhythm, State, Stats, Terms};
+use tidewheel_tasks::{Counts, Look, QueueRules, Rate, Rhythm, State, Stats, Terms};
 
 /// Characters of a payload that are shown.
 const PAYLOAD_SHOWN: usize = 1000;
@@ -25,13 +25,13 @@ pub fn task(task: &Look) -> Value {
     shown
 }
 
-/// A dead letter.
+/// A task that is a dead letter.
 #[must_use]
-pub fn letter(letter: &DeadLetter) -> Value {
+pub fn letter(letter: &Look) -> Value {
     let mut shown = json!({
         "id": letter.id,
-        "died_us": letter.died.0,
-        "attempts": letter.attempts,
+        "died_us": letter.due.0,
+        "attempts": letter.attempt,
         "error": letter.error,
     });
     add(&mut shown, terms(&letter.terms));

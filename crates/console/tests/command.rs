@@ -115,6 +115,100 @@ fn an_answer_that_cannot_be_written_is_an_error() {
     assert!(error.contains("cannot be written"), "{error}");
 }
 
+/// The program panicked when it had something to say, and its exit code was another one.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_error_that_cannot_be_written_has_its_exit_code() {
+    let file = File::new("silent");
+    drop(file.open());
+    let store = format!("file:{}", file.0.display());
+    for (arguments, code) in [
+        (["cancel", "nobody"], 1),
+        (["cancel", ""], 2),
+        (["list", "--x"], 2),
+    ] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tidewheel-tasks"));
+        command.args(["--store", &store]).args(arguments);
+        let status = command.stderr(full.expect("opens")).status().expect("runs");
+        assert_eq!(status.code(), Some(code), "{arguments:?}");
+    }
+}
+
+/// The first one that was refused ended the command.
+#[test]
+fn what_cannot_be_changed_stops_no_other() {
+    let file = File::new("each");
+    let store = file.open();
+    for id in ["a", "b"] {
+        wait(store.schedule(Task::new(id, ""))).expect("scheduled");
+    }
+    drop(store);
+    let output = file.call(&["cancel", "a", "", "nobody", "b"]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let [said, wrong] = [output.stdout, output.stderr].map(String::from_utf8);
+    assert_eq!(said.expect("text"), "a: cancelled\nb: cancelled\n");
+    let wrong = wrong.expect("text");
+    assert!(
+        wrong.starts_with(": it is refused: ") && wrong.contains("nobody: "),
+        "{wrong}"
+    );
+    let line = file.call(&["--json", "cancel", ""]).stdout;
+    let line: Value = serde_json::from_slice(&line).expect("JSON");
+    assert_eq!((&line["id"], &line["done"]), (&json!(""), &json!(false)));
+    assert!(line["error"].is_string(), "{line}");
+}
+
+/// They were all in memory at once.
+#[test]
+fn large_tasks_are_listed_page_by_page() {
+    let file = File::new("large");
+    let store = file.open();
+    for n in 0..9 {
+        let large = Task::new(format!("{n}"), vec![b'x'; 900_000]).queue("-q");
+        wait(store.schedule(large)).expect("scheduled");
+    }
+    let ask = Ask::new("w", Duration::ZERO, Duration::from_secs(9), 6);
+    for claim in wait(store.claim(ask)).expect("claims") {
+        assert!(wait(store.fail(&claim, Failure::dead("no route"))).is_ok());
+    }
+    drop(store);
+    assert_eq!(file.says(&["--json", "dead"]).lines().count(), 6);
+    assert_eq!(
+        file.says(&["--json", "list", "dead", "--most", "5"])
+            .lines()
+            .count(),
+        5
+    );
+    assert_eq!(file.says(&["requeue", "--all"]).lines().count(), 6);
+    assert_eq!(
+        file.says(&["--json", "list", "--queue", "-q"])
+            .lines()
+            .count(),
+        9
+    );
+}
+
+/// The text after the scheme was in the error.
+#[test]
+fn a_store_of_no_kind_is_not_repeated_since_it_may_have_a_password() {
+    for store in [
+        "redis://:s3cret/x",
+        "host=localhost password=s3cret",
+        "s3cret",
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tidewheel-tasks"));
+        let output = command.args(["--store", store, "list"]).output();
+        let output = output.expect("runs");
+        assert_eq!(output.status.code(), Some(2));
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            error.contains("postgres://") && !error.contains("s3cret"),
+            "{error}"
+        );
+    }
+}
+
 /// What followed was read backwards.
 #[test]
 fn no_id_turns_the_way_a_terminal_reads() {
@@ -200,7 +294,8 @@ fn who_has_asked_all_that_it_will_is_answered() {
 fn what_was_asked_is_answered_when_the_server_ends() {
     let file = File::new("ends");
     let store = file.open();
-    let task = |n| Task::new(format!("{n}"), "x".repeat(1000)).after(Duration::from_secs(9999));
+    // Six bytes of the answer each.
+    let task = |n| Task::new(format!("{n}"), [1; 300]).after(Duration::from_secs(9999));
     wait(store.schedule_many((0..10_000).map(task).collect())).expect("scheduled");
     drop(store);
     let mut server = Served::of(&file);
@@ -270,6 +365,11 @@ fn what_cannot_be_opened_is_named_and_nothing_is_made() {
         "{error}"
     );
     assert!(!file.0.exists());
+    std::fs::write(&file.0, "").expect("written");
+    let output = file.call(&["dead"]);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(error.contains("is empty"), "{error}");
+    assert_eq!(std::fs::read(&file.0).expect("a file"), b"");
     let store = file.open();
     let output = file.call(&["dead"]);
     let error = String::from_utf8_lossy(&output.stderr);

@@ -222,3 +222,27 @@ async fn the_page_is_one_file_that_loads_nothing_from_elsewhere() {
     assert!(!text.contains("://") && !text.contains("innerHTML"));
     assert_eq!(ask(&page, "GET", "/tasks/api/dead").await.0, StatusCode::OK);
 }
+
+/// All that was listed was in memory at once, for each who looked.
+#[tokio::test]
+async fn a_page_of_large_tasks_is_short_and_another_one_follows() {
+    let store = Arc::new(MemoryStore::new());
+    for n in 0..6 {
+        let large = Task::new(format!("{n}"), vec![b'x'; 900_000]);
+        store.schedule(large).await.expect("scheduled");
+    }
+    let page = Console::new(Arc::clone(&store)).router();
+    let ids = async |path| {
+        let rows = json_of(&page, path).await;
+        let ids = rows.as_array().expect("rows").iter();
+        ids.map(|row| row["id"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(ids("/api/tasks?most=10000").await.len(), 5);
+    assert_eq!(ids("/api/tasks?most=10000&after=4").await, ["5"]);
+    let ask = Ask::new("w", Duration::ZERO, HOUR, 9);
+    for claim in store.claim(ask).await.expect("claims") {
+        assert!(store.fail(&claim, Failure::dead("no")).await.is_ok());
+    }
+    assert_eq!(ids("/api/dead?most=10000").await.len(), 5);
+    assert_eq!(ids("/api/dead?after=4").await, ["5"]);
+}

@@ -114,6 +114,13 @@ impl Look {
         self.payload.len() + notes.map(Vec::len).sum::<usize>()
     }
 
+    /// True if a page of a [list](crate::TaskStore::list) ended because it has 4 MB, though it may
+    /// be shorter than was asked for: there may be more.
+    #[must_use]
+    pub fn is_cut(page: &[Self]) -> bool {
+        page.iter().map(Self::bytes).sum::<usize>() >= PAGE_BYTES
+    }
+
     /// The looks of a page: so many that those before the last have fewer bytes than a page.
     pub(crate) fn page(looks: impl Iterator<Item = Self>) -> Vec<Self> {
         let mut bytes = 0;

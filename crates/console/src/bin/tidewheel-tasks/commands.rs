@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use clap::Subcommand;
 use serde_json::Value;
 use tidewheel_console::shown;
-use tidewheel_tasks::{Due, Rate, StoreError, TaskStore};
+use tidewheel_tasks::{Due, Look, Rate, State, StoreError, TaskStore};
 
 use crate::print::Printer;
 use crate::serve::serve;
@@ -17,16 +17,16 @@ use crate::serve::serve;
 pub(crate) enum Command {
     /// One task.
     Look { id: String },
-    /// Tasks, in the order of their ids.
+    /// Tasks, in the order of their ids; on NATS in that in which they were kept.
     List {
         /// `pending`, `claimed`, `done` (their results are kept) or `dead`.
         #[arg(default_value = "pending", value_parser = ["pending", "claimed", "done", "dead"])]
         state: String,
         /// Of this queue alone; the default queue's name is empty.
-        #[arg(long)]
+        #[arg(long, allow_hyphen_values = true)]
         queue: Option<String>,
         /// Those after this id.
-        #[arg(long)]
+        #[arg(long, allow_hyphen_values = true)]
         after: Option<String>,
         /// So many at most.
         #[arg(long, default_value_t = 100)]
@@ -99,10 +99,8 @@ pub(crate) async fn run<S: TaskStore>(command: Command, json: bool, store: S) ->
             most,
         } => {
             let state = shown::state(&state).context("it is one of four")?;
-            let tasks = store
-                .list(state, queue.as_deref(), after.as_deref(), most)
-                .await?;
-            printer.rows(tasks.iter().map(shown::task));
+            let tasks = listed(&store, (state, queue), after, most, shown::task).await?;
+            printer.rows(tasks.into_iter());
         }
         Command::Counts => {
             let counts = store.counts().await?;
@@ -113,33 +111,34 @@ pub(crate) async fn run<S: TaskStore>(command: Command, json: bool, store: S) ->
             }));
         }
         Command::Dead { most } => {
-            let letters = store.dead_letters(most).await?;
-            printer.rows(letters.iter().map(shown::letter));
+            let dead = (State::Dead, None);
+            let letters = listed(&store, dead, None, most, shown::letter).await?;
+            printer.rows(letters.into_iter());
         }
         Command::Cancel { ids } => {
-            each(&mut printer, "cancelled", ids, async |id| {
+            each(&store, &mut printer, "cancelled", ids, async |id| {
                 store.cancel(id).await
             })
             .await?;
         }
         Command::Run { ids } => {
-            each(&mut printer, "due now", ids, async |id| {
+            each(&store, &mut printer, "due now", ids, async |id| {
                 store.reschedule(id, now).await
             })
             .await?;
         }
         Command::Requeue { all, mut ids } => {
             if all {
-                let letters = store.dead_letters(10_000).await?;
-                ids = letters.into_iter().map(|letter| letter.id).collect();
+                let id = |letter: &Look| letter.id.clone();
+                ids = listed(&store, (State::Dead, None), None, 10_000, id).await?;
             }
-            each(&mut printer, "pending again", ids, async |id| {
+            each(&store, &mut printer, "pending again", ids, async |id| {
                 store.requeue(id, now).await
             })
             .await?;
         }
         Command::Remove { ids } => {
-            each(&mut printer, "removed", ids, async |id| {
+            each(&store, &mut printer, "removed", ids, async |id| {
                 store.remove_dead(id).await
             })
             .await?;
@@ -168,16 +167,45 @@ pub(crate) async fn run<S: TaskStore>(command: Command, json: bool, store: S) ->
     Ok(printer.end())
 }
 
-async fn each(
+/// What is shown of the tasks in a state: so many at most, read page by page, since they may be
+/// large.
+async fn listed<S: TaskStore, T>(
+    store: &S,
+    (state, queue): (State, Option<String>),
+    mut after: Option<String>,
+    most: usize,
+    show: impl Fn(&Look) -> T,
+) -> Result<Vec<T>> {
+    let mut shown = Vec::new();
+    loop {
+        let left = most - shown.len();
+        let page = store.list(state, queue.as_deref(), after.as_deref(), left);
+        let page = page.await?;
+        shown.extend(page.iter().map(&show));
+        if page.len() >= left || !Look::is_cut(&page) {
+            return Ok(shown);
+        }
+        after = page.into_iter().next_back().map(|look| look.id);
+    }
+}
+
+/// Changes one after another. One that cannot be changed stops no other, an engine that does not
+/// answer does.
+async fn each<S: TaskStore>(
+    store: &S,
     printer: &mut Printer,
     is: &str,
     ids: Vec<String>,
     call: impl AsyncFn(&str) -> Result<bool, StoreError>,
 ) -> Result<()> {
     for id in ids {
-        match call(&id).await? {
-            true => printer.done(&id, is),
-            false => printer.not_there(&id),
+        match call(&id).await {
+            Ok(true) => printer.done(&id, is),
+            Ok(false) => printer.not_there(&id),
+            Err(error) => {
+                printer.failed(&id, &error);
+                store.now().await?;
+            }
         }
     }
     Ok(())

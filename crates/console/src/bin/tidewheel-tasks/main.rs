@@ -38,7 +38,7 @@ fn main() -> ExitCode {
     {
         Ok(found) => found,
         Err(error) => {
-            eprintln!("{error:#}");
+            print::complain(&format!("{error:#}"));
             ExitCode::from(2)
         }
     }
@@ -55,9 +55,11 @@ async fn open(arguments: Arguments) -> Result<ExitCode> {
     match store.split_once(':') {
         #[cfg(feature = "file")]
         Some(("file", path)) => {
-            // A command that looks makes no file.
-            if !std::path::Path::new(path).exists() {
-                bail!("{path}: there is no such file");
+            // A command that looks makes no file, and nothing of an empty one.
+            match std::fs::metadata(path) {
+                Ok(file) if file.is_file() && file.len() == 0 => bail!("{path}: the file is empty"),
+                Err(_) => bail!("{path}: there is no such file"),
+                Ok(_) => {}
             }
             run(command, json, async {
                 tidewheel_tasks::FileStore::open(path)
@@ -77,10 +79,10 @@ async fn open(arguments: Arguments) -> Result<ExitCode> {
             run(command, json, connects).await
         }
         _ => {
+            // What was given instead may have a password.
             let _ = space;
             bail!(
-                "{}: a store is file:PATH, postgres://… or nats://…, if this program was built with that feature",
-                store.split('@').next_back().unwrap_or_default()
+                "the store is none: file:PATH, postgres://… or nats://…, if this program was built with that feature"
             )
         }
     }

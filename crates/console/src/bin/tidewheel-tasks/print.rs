@@ -4,22 +4,23 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use serde_json::{Map, Value};
-use tidewheel_tasks::Timestamp;
+use tidewheel_tasks::{StoreError, Timestamp};
 
 pub(crate) struct Printer {
     json: bool,
     /// The engine's time.
     now: Timestamp,
     is_missing: bool,
+    is_wrong: bool,
 }
 
 impl Printer {
     pub(crate) fn new(json: bool, now: Timestamp) -> Self {
-        let is_missing = false;
         Self {
             json,
             now,
-            is_missing,
+            is_missing: false,
+            is_wrong: false,
         }
     }
 
@@ -83,7 +84,19 @@ impl Printer {
         self.is_missing = true;
         match self.json {
             true => say(&line(&serde_json::json!({ "id": id, "done": false }))),
-            false => eprintln!("{}: it is not there", plain(id)),
+            false => complain(&format!("{}: it is not there", plain(id))),
+        }
+    }
+
+    /// Something that could not be done, which is no reason to leave out what comes after it.
+    pub(crate) fn failed(&mut self, id: &str, error: &StoreError) {
+        self.is_wrong = true;
+        let error = error.to_string();
+        match self.json {
+            true => say(&line(
+                &serde_json::json!({ "id": id, "done": false, "error": error }),
+            )),
+            false => complain(&format!("{}: {}", plain(id), plain(&error))),
         }
     }
 
@@ -107,9 +120,12 @@ impl Printer {
         }
     }
 
-    /// 1 if something was not there.
+    /// 2 after an error, 1 if something was not there.
     pub(crate) fn end(self) -> ExitCode {
-        ExitCode::from(u8::from(self.is_missing))
+        match self.is_wrong {
+            true => ExitCode::from(2),
+            false => ExitCode::from(u8::from(self.is_missing)),
+        }
     }
 }
 
@@ -137,11 +153,15 @@ pub(crate) fn say(line: &str) {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => std::process::exit(0),
         Err(error) => {
-            // Nobody may read this either.
-            let _ = writeln!(io::stderr(), "the answer cannot be written: {error}");
+            complain(&format!("the answer cannot be written: {error}"));
             std::process::exit(2);
         }
     }
+}
+
+/// An error, to whoever reads them. The exit code says it to who does not.
+pub(crate) fn complain(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
 }
 
 /// The text without what commands a terminal: no payload moves its cursor, or turns what follows.

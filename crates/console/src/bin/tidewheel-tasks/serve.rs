@@ -41,10 +41,11 @@ pub(crate) async fn serve<S: TaskStore>(store: S, listen: SocketAddr) -> Result<
     let listener = listener
         .await
         .with_context(|| format!("{listen} cannot be listened on"))?;
-    say(&format!("http://{}/", listener.local_addr()?));
     let router = Console::new(Arc::new(store)).router();
     let router = router.layer(from_fn(only_this_host));
+    // Who knows the address may ask for the end.
     let ends = ends().context("no signal can be waited for")?;
+    say(&format!("http://{}/", listener.local_addr()?));
     answer(listener, router, ends).await;
     Ok(())
 }
