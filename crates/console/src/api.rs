@@ -95,14 +95,12 @@ pub(crate) fn router<S: TaskStore>(console: Arc<Console<S>>) -> Router {
         .with_state(console)
 }
 
-/// A form of another page can send a `POST`, but no header of ours. No answer is kept by anybody.
+/// No answer is kept by anybody.
 async fn guard(request: Request, next: Next) -> Response {
-    let header = request.headers().get("x-tidewheel");
-    let is_ours = header.is_some_and(|value| value == "1");
-    if request.method() == Method::POST && !is_ours {
-        return (StatusCode::FORBIDDEN, "the header x-tidewheel: 1 is needed").into_response();
-    }
-    let mut response = next.run(request).await;
+    let mut response = match refusal(&request) {
+        Some(why) => (StatusCode::FORBIDDEN, why).into_response(),
+        None => next.run(request).await,
+    };
     let headers = response.headers_mut();
     headers.insert(
         header::CACHE_CONTROL,
@@ -113,6 +111,24 @@ async fn guard(request: Request, next: Next) -> Response {
         header::HeaderValue::from_static("nosniff"),
     );
     response
+}
+
+/// A form of another page can send a `POST`, but no header of ours. Another site may link to the
+/// page, and cannot read what it asks for beside that: the store would have its cost.
+fn refusal(request: &Request) -> Option<&'static str> {
+    let says = |name, what| {
+        request
+            .headers()
+            .get(name)
+            .is_some_and(|value| value == what)
+    };
+    let is_strange = says("sec-fetch-site", "cross-site") && !says("sec-fetch-dest", "document");
+    let is_bare = request.method() == Method::POST && !says("x-tidewheel", "1");
+    match (is_bare, is_strange) {
+        (true, _) => Some("the header x-tidewheel: 1 is needed"),
+        (_, true) => Some("another site asks"),
+        _ => None,
+    }
 }
 
 async fn page() -> impl IntoResponse {

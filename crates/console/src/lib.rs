@@ -41,7 +41,8 @@
 //! A page has 100 rows unless told otherwise, 10,000 at most, and ends when its payloads have 4 MB.
 //! The next one begins `after` the last id, and an empty page is the end.
 //!
-//! A `POST` needs the header `x-tidewheel: 1`, which a page of somebody else's cannot send.
+//! A `POST` needs the header `x-tidewheel: 1`, which a page of somebody else's cannot send. What a
+//! browser asks for a page of another site is refused.
 #![forbid(unsafe_code)]
 
 /// Compiles the code of the README.

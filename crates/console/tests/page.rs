@@ -223,6 +223,38 @@ async fn the_page_is_one_file_that_loads_nothing_from_elsewhere() {
     assert_eq!(ask(&page, "GET", "/tasks/api/dead").await.0, StatusCode::OK);
 }
 
+/// An image of another site's could have the store count all tasks.
+#[tokio::test]
+async fn what_another_site_asks_for_is_refused() {
+    let page = Console::new(store().await).router();
+    let ask = async |path: &str, headers: &[(&str, &str)]| {
+        let mut request = Request::builder().uri(path);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(Body::empty()).expect("a request");
+        page.clone().oneshot(request).await.expect("infallible")
+    };
+    let strange = ("sec-fetch-site", "cross-site");
+    let refused = ask("/api/counts", &[strange, ("sec-fetch-dest", "image")]).await;
+    assert_eq!(refused.status(), StatusCode::FORBIDDEN);
+    assert_eq!(refused.headers()["x-content-type-options"], "nosniff");
+    for headers in [
+        &[][..],
+        &[
+            ("sec-fetch-site", "same-origin"),
+            ("sec-fetch-dest", "empty"),
+        ],
+        &[strange, ("sec-fetch-dest", "document")],
+    ] {
+        assert_eq!(
+            ask("/", headers).await.status(),
+            StatusCode::OK,
+            "{headers:?}"
+        );
+    }
+}
+
 /// All that was listed was in memory at once, for each who looked.
 #[tokio::test]
 async fn a_page_of_large_tasks_is_short_and_another_one_follows() {
