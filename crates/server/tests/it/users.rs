@@ -776,7 +776,7 @@ fn a_change_of_rights_waits_for_no_long_command() {
     ]));
     std::thread::sleep(std::time::Duration::from_millis(30));
     set_user(&mut admin, "bob", &["on", "nopass", "+get"]);
-    assert_eq!(other.call(&["PING"]), crate::common::simple("PONG"));
+    assert_eq!(other.call(&["PING"]), simple("PONG"));
     assert!(busy.is_silent(), "the command should take longer");
     assert_eq!(busy.read(), Reply::Integer(300_000));
 }
