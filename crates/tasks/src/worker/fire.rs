@@ -13,7 +13,6 @@ use super::stats::count;
 use super::waits::Turn;
 use crate::shape::claim::{Claim, Verdict};
 use crate::store::TaskStore;
-use crate::wait::wait_for;
 
 /// The pause after an engine did not say whether an unsure claim is still the worker's.
 pub(super) const ASK_AGAIN: Duration = Duration::from_millis(50);
@@ -97,8 +96,7 @@ impl<S: TaskStore> Shared<S> {
     /// Asks the engine whether a claim has been taken back. `None` if it does not say.
     fn is_still_ours(&self, claim: &Arc<Claim>) -> Option<bool> {
         let (claims, lease) = (std::slice::from_ref(claim), self.settings.lease);
-        let extended = self.store.extend(claims, lease);
-        let verdicts = wait_for(&self.clock, self.settings.limit, extended);
+        let verdicts = self.call(self.store.extend(claims, lease));
         match verdicts.ok()?.first()? {
             Verdict::Accepted => Some(true),
             Verdict::Refused => Some(false),

@@ -16,7 +16,7 @@ use crate::shape::timestamp::Timestamp;
 pub(super) enum Stage {
     /// In the wheel.
     Waits,
-    /// Its task waits for others, and the engine is asked whether it is its turn.
+    /// Its task waits for others, and the engine is asked now and then whether it is its turn.
     Asks,
     /// With its handler.
     Runs,
@@ -210,6 +210,14 @@ impl Claims {
         waits
     }
 
+    /// A claim whose turn is asked for, the end of its lease, and when something was last seen in
+    /// its way.
+    pub(super) fn asked(&self, key: u64) -> Option<(Arc<Claim>, Duration, Option<Timestamp>)> {
+        let held = self.claims.get(&key);
+        let held = held.filter(|held| held.stage == Stage::Asks)?;
+        Some((Arc::clone(&held.claim), held.until, held.waited_until))
+    }
+
     /// Notes the answer: it waits for a thread since `due`, or asks again then. `false` if it is
     /// not there any more.
     pub(super) fn answer(&mut self, key: u64, turn: &Turn, due: Duration) -> bool {
@@ -222,11 +230,11 @@ impl Claims {
             Turn::Now => {
                 held.is_its_turn = true;
                 self.parents -= 1;
+                self.set_stage(key, Stage::Waits);
             }
             Turn::After(_, now) => held.waited_until = Some(*now),
             _ => {}
         }
-        self.set_stage(key, Stage::Waits);
         true
     }
 
@@ -282,8 +290,14 @@ impl Claims {
 
     /// Ends claims that are due later and have not begun.
     pub(super) fn end_later(&mut self, now: Duration) -> Vec<u64> {
-        let later = self.waiting.iter().filter(|(due, _)| *due > now);
-        let keys: Vec<_> = later.map(|(_, key)| *key).collect();
+        self.end_those(|held| held.due > now)
+    }
+
+    /// Ends claims that have not begun.
+    pub(super) fn end_those(&mut self, is_ended: impl Fn(&HeldClaim) -> bool) -> Vec<u64> {
+        let claims = self.claims.iter();
+        let ended = claims.filter(|(_, held)| !held.stage.has_begun() && is_ended(held));
+        let keys: Vec<_> = ended.map(|(key, _)| *key).collect();
         for key in &keys {
             self.set_stage(*key, Stage::Ended);
         }
@@ -293,18 +307,6 @@ impl Claims {
     /// The number of claims that have not begun, or run.
     pub(super) fn unfinished(&self) -> usize {
         self.waiting.len() + self.asking + self.running
-    }
-
-    /// Ends claims of some queues that have not begun.
-    pub(super) fn end_of_queues(&mut self, is_ended: impl Fn(&str) -> bool) -> Vec<u64> {
-        let held = |key: &u64| self.claims.get(key);
-        let keys = self.waiting.iter().map(|(_, key)| *key);
-        let is_its = |key: &u64| held(key).is_some_and(|held| is_ended(&held.claim.terms.queue));
-        let keys: Vec<_> = keys.filter(is_its).collect();
-        for key in &keys {
-            self.set_stage(*key, Stage::Ended);
-        }
-        keys
     }
 
     /// The engine has given another lease, which was asked for at `asked`. If it loses that, the

@@ -64,6 +64,8 @@ impl<S: TaskStore> ManualWorker<S> {
         let pending = self.wheel.stop(std::time::Duration::ZERO).pending;
         self.shared
             .give_back(pending.into_iter().map(|(key, (), _)| key));
+        self.shared.turns.stop();
+        self.shared.answer_turns(&self.wheel);
         self.call();
     }
 

@@ -11,11 +11,13 @@ use super::held::{Claims, Stage};
 use super::mailbox::{End, Mailbox};
 use super::run::Handler;
 use super::settings::Settings;
-use super::stats::{Counters, Stats};
+use super::stats::{Counters, Stats, count};
 use super::turns::Turns;
 use crate::engine_clock::{Answer, EngineClock};
+use crate::shape::error::StoreError;
 use crate::shape::timestamp::Timestamp;
 use crate::store::TaskStore;
+use crate::wait::wait_for;
 
 /// The wheel that claims wait in, by their number.
 pub(super) type Wheel = Handle<u64, ()>;
@@ -102,6 +104,18 @@ impl<S> Shared<S> {
 }
 
 impl<S: TaskStore> Shared<S> {
+    /// Makes one call of the engine, within the limit of time.
+    pub(super) fn call<T>(
+        &self,
+        future: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        let result = wait_for(&self.clock, self.settings.limit, future);
+        if result.is_err() {
+            count(&self.counters.errors);
+        }
+        result
+    }
+
     pub(super) fn stats(&self) -> Stats {
         let (held, running) = {
             let claims = self.held();

@@ -13,7 +13,6 @@ use crate::shape::task::Due;
 use crate::shape::timestamp::Timestamp;
 use crate::shape::waits::in_circle;
 use crate::store::{Failure, TaskStore};
-use crate::wait::wait_for;
 
 /// The range of the pauses between two questions about a claim that is held.
 const SHORTEST: Duration = Duration::from_millis(250);
@@ -49,8 +48,12 @@ pub(super) enum Turn {
 /// The time until the engine is asked again for a task that has waited for so long: an eighth of it
 /// within limits, unless there are many of these.
 fn pause_after(waited: Duration, parents: usize) -> Duration {
-    let share = EACH.saturating_mul(u32::try_from(parents).unwrap_or(u32::MAX));
-    (waited / 8).clamp(SHORTEST, LONG).max(share)
+    (waited / 8).clamp(SHORTEST, LONG).max(share_of(parents))
+}
+
+/// The pause that leaves to each of so many its time.
+fn share_of(parents: usize) -> Duration {
+    EACH.saturating_mul(u32::try_from(parents).unwrap_or(u32::MAX))
 }
 
 /// A circle is searched for when a wait comes to its next stage: after two seconds, each time that
@@ -84,12 +87,16 @@ impl<S: TaskStore> Shared<S> {
 
     /// Has the store note that a run begins which may end the process.
     fn note_start(&self, claim: &Arc<Claim>) -> Turn {
-        let noted = self.store.note_start(claim);
-        match wait_for(&self.clock, self.settings.limit, noted) {
+        match self.call(self.store.note_start(claim)) {
             Ok(Verdict::Accepted) => Turn::Now,
             Ok(Verdict::Refused) => Turn::Lost,
             Ok(Verdict::Busy) | Err(_) => Turn::Unknown,
         }
+    }
+
+    /// The shortest pause between two questions about a claim.
+    pub(super) fn share_of_each(&self) -> Duration {
+        share_of(self.held().parents)
     }
 
     /// The turn of a claim among those that its task waits for.
@@ -98,8 +105,7 @@ impl<S: TaskStore> Shared<S> {
         let Some(waits) = &claim.terms.waits else {
             return Turn::Now;
         };
-        let limit = self.settings.limit;
-        let look = match wait_for(&self.clock, limit, self.store.look_ahead(waits)) {
+        let look = match self.call(self.store.look_ahead(waits)) {
             Ok(Some(look)) => look,
             Ok(None) => return Turn::Now,
             Err(_) => return Turn::Unknown,
@@ -123,7 +129,7 @@ impl<S: TaskStore> Shared<S> {
         }
         let wait = (waited / 8).clamp(SHORTEST, LONGEST);
         let failure = Failure::put_off(Due::After(wait));
-        match wait_for(&self.clock, limit, self.store.fail(claim, failure)) {
+        match self.call(self.store.fail(claim, failure)) {
             Ok(_) => Turn::Later,
             Err(_) => Turn::Unknown,
         }
@@ -143,8 +149,7 @@ impl<S: TaskStore> Shared<S> {
             }
             // What is dead ends nobody's wait in a circle.
             waits.needs_all = false;
-            let found = self.store.look_ahead(&waits);
-            look = wait_for(&self.clock, self.settings.limit, found).ok()??;
+            look = self.call(self.store.look_ahead(&waits)).ok()??;
         }
         None
     }

@@ -22,6 +22,7 @@ mod million;
 mod model;
 #[cfg(feature = "nats")]
 mod nats;
+mod parents;
 #[cfg(feature = "file")]
 mod poison;
 #[cfg(feature = "postgres")]

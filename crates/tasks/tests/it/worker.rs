@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use tidewheel_engines::eventually;
 use tidewheel_tasks::{
-    Around, Ask, Claim, Clock, Due, ManualWorker, MemoryStore, Outcome, Rate, Retry, SystemClock,
-    Task, TaskStore, Worker, wait,
+    Around, Ask, Claim, Clock, Due, ManualWorker, MemoryStore, Outcome, Rate, Retry, StoreError,
+    SystemClock, Task, TaskStore, Worker, wait,
 };
 
 use crate::common::watched::{NEVER, Watch, Watched};
@@ -814,8 +814,9 @@ fn a_large_circle_of_waits_is_seen_behind_what_has_ended() {
 struct SlowLooks;
 
 impl Watch for SlowLooks {
-    fn looks(&self) {
+    fn looks(&self) -> Result<(), StoreError> {
         std::thread::sleep(MS(20));
+        Ok(())
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tidewheel_time::{Clock, DefaultHashBuilder, mix};
 
 use super::pace::Pace;
-use super::{BATCH, SHARE, call};
+use super::{BATCH, SHARE};
 use crate::shape::claim::Claim;
 use crate::shape::error::StoreError;
 use crate::store::{Ask, TaskStore};
@@ -115,7 +115,7 @@ impl Asking {
     /// Others are to have what the engine has fetched for this worker.
     fn leave<S: TaskStore>(&mut self, shared: &Shared<S>) -> Result<(), StoreError> {
         if std::mem::take(&mut self.fetches) {
-            call(shared, shared.store.leave())?;
+            shared.call(shared.store.leave())?;
         }
         Ok(())
     }
@@ -137,7 +137,7 @@ impl Asking {
             };
         }
         self.fetches = true;
-        let claims = call(shared, shared.store.claim(ask))?;
+        let claims = shared.call(shared.store.claim(ask))?;
         self.look(shared, sent, most, &claims);
         for claim in claims {
             hold(shared, wheel, claim, sent);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tidewheel_time::Clock;
 
-use super::{BATCH, call, claims_of};
+use super::{BATCH, claims_of};
 use crate::shape::claim::Verdict;
 use crate::shape::error::StoreError;
 use crate::store::TaskStore;
@@ -26,7 +26,7 @@ pub(super) fn extend<S: TaskStore>(shared: &Shared<S>, wheel: &Wheel) -> Result<
             return Ok(());
         }
         let (sent, claims) = (shared.clock.now(), claims_of(&batch));
-        let verdicts = call(shared, shared.store.extend(&claims, lease))?;
+        let verdicts = shared.call(shared.store.extend(&claims, lease))?;
         for ((key, _), verdict) in batch.iter().zip(verdicts) {
             extended(shared, wheel, *key, verdict, sent);
         }

@@ -15,7 +15,6 @@ mod pauses;
 mod progress;
 mod telling;
 
-use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,7 +29,6 @@ use super::stats::count;
 use crate::shape::claim::Claim;
 use crate::shape::error::StoreError;
 use crate::store::TaskStore;
-use crate::wait::wait_for;
 
 /// Claims in one call.
 const BATCH: usize = 1000;
@@ -99,7 +97,7 @@ impl EngineLoop {
             // The last call: what goes back should not wait for its lease to end.
             self.telling.hurry();
             let _ = self.telling.tell(shared, &mut self.asking);
-            let _ = call(shared, shared.store.leave());
+            let _ = shared.call(shared.store.leave());
             return Next::End;
         }
         if now >= self.resume_at {
@@ -183,23 +181,11 @@ impl EngineLoop {
 /// Asks the engine what time it is.
 fn observe<S: TaskStore>(shared: &Shared<S>) -> Result<(), StoreError> {
     let sent = shared.clock.now();
-    let engine = call(shared, shared.store.now())?;
+    let engine = shared.call(shared.store.now())?;
     if shared.learn(sent, engine) {
         count(&shared.counters.skews);
     }
     Ok(())
-}
-
-/// Makes one call of the engine.
-fn call<S: TaskStore, T>(
-    shared: &Shared<S>,
-    future: impl Future<Output = Result<T, StoreError>>,
-) -> Result<T, StoreError> {
-    let result = wait_for(&shared.clock, shared.settings.limit, future);
-    if result.is_err() {
-        count(&shared.counters.errors);
-    }
-    result
 }
 
 fn claims_of(batch: &[(u64, Arc<Claim>)]) -> Vec<Arc<Claim>> {

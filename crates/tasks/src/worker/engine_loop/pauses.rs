@@ -1,18 +1,26 @@
-//! The engine loop looks which queues are paused, and gives back what has not begun of them.
+//! The engine loop looks at the rules of queues. What has not begun of those that are paused goes
+//! back, and of those that are limited what waits for others, without a slot.
 
-use super::call;
 use crate::shape::error::StoreError;
 use crate::store::TaskStore;
+use crate::worker::held::HeldClaim;
 use crate::worker::shared::{Shared, Wheel};
 
-/// Looks which queues are paused. If some are, that costs by the number of claims that are held.
+/// Looks at the rules. If there are some, that costs by the number of claims that are held.
 pub(super) fn look<S: TaskStore>(shared: &Shared<S>, wheel: &Wheel) -> Result<(), StoreError> {
-    let paused = call(shared, shared.store.paused())?;
-    if paused.is_empty() {
+    let rules = shared.call(shared.store.queue_rules())?;
+    if rules.is_empty() {
         return Ok(());
     }
-    let is_paused = |queue: &str| paused.iter().any(|paused| paused == queue);
-    let keys = shared.held().end_of_queues(is_paused);
+    let goes_back = |held: &HeldClaim| {
+        let rules = rules.get(&held.claim.terms.queue);
+        rules.is_some_and(|rules| {
+            // A parent may be held for hours, and is to begin by the limit then.
+            let waits = !held.is_its_turn && !held.claim.has_slot;
+            rules.paused || (rules.limit.is_some() && waits)
+        })
+    };
+    let keys = shared.held().end_those(goes_back);
     for key in &keys {
         // It is not there if it has fired.
         let _ = wheel.remove(key);

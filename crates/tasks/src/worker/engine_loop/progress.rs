@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use tidewheel_time::Clock;
 
-use super::call;
 use crate::shape::error::StoreError;
 use crate::store::TaskStore;
 use crate::worker::shared::Shared;
@@ -49,7 +48,7 @@ impl Progress {
             let Some(progress) = control.take_progress() else {
                 continue;
             };
-            let told = call(shared, shared.store.progress(&claim, progress.clone()));
+            let told = shared.call(shared.store.progress(&claim, progress.clone()));
             // Otherwise it is not the worker's any more, or the store keeps none.
             if let Err(error @ (StoreError::Engine(_) | StoreError::TimedOut)) = told {
                 control.put_back(progress);

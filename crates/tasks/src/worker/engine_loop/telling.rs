@@ -9,7 +9,7 @@ use tidewheel_time::Clock;
 
 use super::asking::Asking;
 use super::failure::{bounded, failure, never};
-use super::{BATCH, PAUSE_MIN, call, claims_of};
+use super::{BATCH, PAUSE_MIN, claims_of};
 use crate::shape::claim::{Claim, Verdict};
 use crate::shape::error::StoreError;
 use crate::shape::outcome::Outcome;
@@ -102,14 +102,14 @@ impl Telling {
         self.failures = 0;
         let Ready { done, back, failed } = self.ready(shared);
         for batch in done.chunks(BATCH) {
-            let verdicts = call(shared, shared.store.done(&claims_of(batch)));
+            let verdicts = shared.call(shared.store.done(&claims_of(batch)));
             self.settle(shared, asking, batch, verdicts, &shared.counters.done)?;
         }
         for (_, keyed, failure) in failed {
             self.fail(shared, asking, keyed, failure)?;
         }
         for batch in back.chunks(BATCH) {
-            let verdicts = call(shared, shared.store.release(&claims_of(batch)));
+            let verdicts = shared.call(shared.store.release(&claims_of(batch)));
             self.settle(shared, asking, batch, verdicts, &shared.counters.released)?;
         }
         Ok(())
@@ -209,12 +209,12 @@ impl Telling {
             Some(_) => &shared.counters.retried,
             None => &shared.counters.dead,
         };
-        let mut verdict = call(shared, shared.store.fail(&claim, failure));
+        let mut verdict = shared.call(shared.store.fail(&claim, failure));
         if let Err(StoreError::Refused(why)) = &verdict {
             // It will never take that.
             counter = &shared.counters.dead;
             let dead = Failure::dead(bounded(why.clone()));
-            verdict = call(shared, shared.store.fail(&claim, dead));
+            verdict = shared.call(shared.store.fail(&claim, dead));
         }
         let verdicts = verdict.map(|verdict| vec![verdict]);
         self.settle(shared, asking, &[(key, claim)], verdicts, counter)

@@ -19,7 +19,9 @@ pub(crate) trait Watch: Send + Sync + 'static {
     }
 
     /// Somebody looks at an id.
-    fn looks(&self) {}
+    fn looks(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
 
     /// The store has answered.
     fn done(&self, claims: &[Arc<Claim>], verdicts: &[Verdict]) {
@@ -50,7 +52,7 @@ impl<S: TaskStore, W: Watch> TaskStore for Watched<S, W> {
     }
 
     async fn look(&self, id: &str) -> Result<Option<Look>, StoreError> {
-        self.1.looks();
+        self.1.looks()?;
         self.0.look(id).await
     }
 
