@@ -13,6 +13,7 @@ use super::run::Handler;
 use super::settings::Settings;
 use super::stats::{Counters, Stats, count};
 use super::turns::Turns;
+use super::waits::DeadEnds;
 use crate::engine_clock::{Answer, EngineClock};
 use crate::shape::error::StoreError;
 use crate::shape::timestamp::Timestamp;
@@ -35,6 +36,7 @@ pub(crate) struct Shared<S> {
     #[cfg(feature = "metrics")]
     pub(super) published: super::metrics::Published,
     held: Mutex<Claims>,
+    dead_ends: Mutex<DeadEnds>,
     engine: Mutex<EngineClock>,
 }
 
@@ -57,12 +59,19 @@ impl<S> Shared<S> {
             turns: Turns::default(),
             #[cfg(feature = "metrics")]
             published: Default::default(),
+            dead_ends: Mutex::default(),
             engine: Mutex::default(),
         }
     }
 
     pub(super) fn held(&self) -> MutexGuard<'_, Claims> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn dead_ends(&self) -> MutexGuard<'_, DeadEnds> {
+        self.dead_ends
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn engine(&self) -> MutexGuard<'_, EngineClock> {

@@ -2,8 +2,11 @@
 //! is there, and never if they wait in a circle; one whose attempts all ended with their process
 //! does not run any more.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
+
+use tidewheel_time::Clock;
 
 use super::shared::Shared;
 use crate::shape::claim::{Claim, Verdict};
@@ -27,6 +30,27 @@ const LONGEST: Duration = Duration::from_secs(30);
 /// The tasks of a circle that is seen. A search goes on only as long as each id that it comes to is
 /// after the first, so few come near.
 const CIRCLE: usize = 100;
+
+/// What was seen to be in no circle is so for this long. A circle stays one, so it is seen later.
+const SEEN: Duration = Duration::from_secs(1);
+
+/// The tasks from which a search has come to one that waits for nothing: those that wait for them
+/// are searched no further. So of a thousand that wait one after another each is looked at once.
+#[derive(Debug, Default)]
+pub(super) struct DeadEnds {
+    ids: HashSet<String>,
+    since: Duration,
+}
+
+impl DeadEnds {
+    fn has(&mut self, id: &str, now: Duration) -> bool {
+        if now.saturating_sub(self.since) > SEEN {
+            self.ids.clear();
+            self.since = now;
+        }
+        self.ids.contains(id)
+    }
+}
 
 /// The answer to whether a claim may run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -138,19 +162,28 @@ impl<S: TaskStore> Shared<S> {
     /// The words for the circle in which a claim waits, if it does and its id is the first there:
     /// of several that see a circle at the same time one ends. From each task it goes on to the
     /// first that this one waits for: a task in a circle comes back to itself so.
-    fn circle_of(&self, claim: &Claim, mut look: Look) -> Option<String> {
-        let mut ids = vec![claim.id.clone()];
-        while ids.len() < CIRCLE && look.id > claim.id {
+    fn circle_of(&self, claim: &Claim, look: Look) -> Option<String> {
+        let (mut ids, mut next) = (vec![claim.id.clone()], Some(look));
+        while let Some(mut look) = next {
+            if ids.len() == CIRCLE || look.id < claim.id || self.turns.is_stopped() {
+                return None;
+            }
+            if self.dead_ends().has(&look.id, self.clock.now()) {
+                break;
+            }
             ids.push(std::mem::take(&mut look.id));
-            let mut waits = look.terms.waits?;
+            let Some(mut waits) = look.terms.waits else {
+                break;
+            };
             if waits.ids.contains(&claim.id) {
                 let ids: Vec<_> = ids.iter().map(String::as_str).collect();
                 return Some(in_circle(&ids));
             }
             // What is dead ends nobody's wait in a circle.
             waits.needs_all = false;
-            look = self.call(self.store.look_ahead(&waits)).ok()??;
+            next = self.call(self.store.look_ahead(&waits)).ok()?;
         }
+        self.dead_ends().ids.extend(ids);
         None
     }
 }

@@ -62,21 +62,22 @@ fn a_parent_whose_turn_is_asked_for_goes_back_when_its_queue_is_paused() {
     assert_eq!((stats.ran, stats.released, store.len()), (0, 1, 1));
 }
 
-/// Looks that do not succeed.
+/// Looks that are counted, and may not succeed.
 #[derive(Debug, Default)]
 struct Looks {
     count: AtomicUsize,
     panics: bool,
+    fails: bool,
 }
 
 impl Watch for Arc<Looks> {
     fn looks(&self) -> Result<(), StoreError> {
         let first = self.count.fetch_add(1, Relaxed) == 0;
         assert!(!(first && self.panics), "the first look panics");
-        if self.panics {
-            return Ok(());
+        if self.fails {
+            return Err(StoreError::engine("no looks"));
         }
-        Err(StoreError::engine("no looks"))
+        Ok(())
     }
 }
 
@@ -84,7 +85,10 @@ impl Watch for Arc<Looks> {
 #[test]
 fn parents_are_asked_for_no_more_often_when_looks_fail() {
     let (clock, store) = engine();
-    let looks = Arc::<Looks>::default();
+    let looks = Arc::new(Looks {
+        fails: true,
+        ..Looks::default()
+    });
     let watched = Watched(Arc::clone(&store), Arc::clone(&looks));
     let worker = Worker::builder(watched).manual(&clock, |_| {});
     let worker = worker.expect("a worker");
@@ -143,4 +147,27 @@ fn a_worker_whose_handlers_take_long_keeps_its_parents() {
     });
     let stopped = worker.stop(MS(2000));
     assert_eq!((stopped.left, stopped.released), (0, 20));
+}
+
+/// From each of them the search went through all that were after it: a hundred chains of a hundred
+/// tasks made half a million looks, and the looks for all other parents waited for that.
+#[test]
+fn each_task_of_a_chain_is_searched_once() {
+    let (clock, store) = engine();
+    let looks = Arc::<Looks>::default();
+    let watched = Watched(Arc::clone(&store), Arc::clone(&looks));
+    let worker = Worker::builder(watched).manual(&clock, |_| {});
+    let worker = worker.expect("a worker");
+    for n in 0..90 {
+        let task = Task::new(format!("{n:02}"), "").waits_for([format!("{:02}", n + 1)]);
+        assert!(wait(store.schedule(task)).is_ok());
+    }
+    let last = Task::new("90", "").after(MS(60_000));
+    assert!(wait(store.schedule(last)).is_ok());
+    for _ in 0..60 {
+        worker.turn();
+        clock.advance(MS(50));
+    }
+    let looks = looks.count.load(Relaxed);
+    assert!((90..90 * 15).contains(&looks), "{looks}");
 }
