@@ -97,6 +97,8 @@ pub(super) struct Claims {
     asking: usize,
     /// The number of claims whose turn has not come: they wait for others.
     pub(super) parents: usize,
+    /// Until then parents may be in the store that it had no room for, and that are due soon.
+    pub(super) crowded_until: Duration,
     latest: u64,
 }
 
@@ -116,6 +118,7 @@ impl Claims {
             ahead: 0,
             asking: 0,
             parents: 0,
+            crowded_until: Duration::ZERO,
             latest: 0,
         }
     }

@@ -148,8 +148,11 @@ impl<S: TaskStore> Shared<S> {
         }
         let parents = self.held().parents;
         // A slot is for now, and others need room.
-        if !claim.has_slot && parents <= self.settings.held / 2 {
-            return Turn::After(pause_after(waited, parents), now);
+        if !claim.has_slot {
+            if parents <= self.settings.held / 2 {
+                return Turn::After(pause_after(waited, parents), now);
+            }
+            self.held().crowded_until = self.clock.now().saturating_add(LONGEST);
         }
         let wait = (waited / 8).clamp(SHORTEST, LONGEST);
         let failure = Failure::put_off(Due::After(wait));

@@ -3,6 +3,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
 
 use tidewheel_engines::eventually;
 use tidewheel_tasks::{Clock, MemoryStore, Rate, StoreError, Task, TaskStore, Worker, wait};
@@ -170,4 +171,32 @@ fn each_task_of_a_chain_is_searched_once() {
     }
     let looks = looks.count.load(Relaxed);
     assert!((90..90 * 15).contains(&looks), "{looks}");
+}
+
+/// A worker claimed the parents that it had put off, long before they were due. They kept the room
+/// of everything else: of four claims, for six seconds.
+#[test]
+fn parents_that_were_put_off_keep_no_room_until_they_are_due() {
+    let (clock, store) = engine();
+    let late = Arc::<Mutex<Vec<Duration>>>::default();
+    let runs = Arc::clone(&late);
+    let worker = Worker::builder(Arc::clone(&store)).held(4);
+    let worker = worker.manual(&clock, move |run| {
+        runs.lock().expect("no panic").push(run.late());
+    });
+    let worker = worker.expect("a worker");
+    parents(&store, 20, "far");
+    let far = Task::new("far", "").after(Duration::from_secs(3600));
+    assert!(wait(store.schedule(far)).is_ok());
+    for n in 1..6000 {
+        if n % 130 == 0 {
+            let other = Task::new(format!("other-{n}"), "");
+            assert!(wait(store.schedule(other)).is_ok());
+        }
+        worker.turn();
+        clock.advance(MS(20));
+    }
+    let late = late.lock().expect("no panic");
+    let worst = late.iter().max().expect("runs");
+    assert!(late.len() == 46 && *worst <= MS(150), "{late:?}");
 }

@@ -22,8 +22,12 @@ const SHARE_PAUSE: Duration = Duration::from_millis(20);
 /// A claim that is due within this is urgent.
 const URGENT: Duration = Duration::from_secs(1);
 
-/// The time from one question for claims to the next when nothing is claimed ahead.
-const POLL_SKEWED: Duration = Duration::from_millis(50);
+/// The time from one question for claims to the next when nothing is claimed ahead, or little.
+const POLL_SHORT: Duration = Duration::from_millis(50);
+
+/// While there are more parents than a worker has room for, it claims no further ahead. What it had
+/// put off would be claimed long before its time, and keep the room of everything else.
+const CROWDED: Duration = Duration::from_millis(100);
 
 /// A claim that comes later than this has to wait until what is on time has a thread: it is in the
 /// wheel for so long.
@@ -149,10 +153,14 @@ impl Asking {
     /// Makes the question, and sets the time of the next.
     fn question<S>(&mut self, shared: &Shared<S>, sent: Duration, most: usize) -> Ask {
         let settings = &shared.settings;
-        let (lookahead, poll) = if shared.is_skewed() {
-            (Duration::ZERO, settings.poll.min(POLL_SKEWED))
+        let ahead = if shared.is_skewed() {
+            Some(Duration::ZERO)
         } else {
-            (settings.lookahead, settings.poll)
+            (sent < shared.held().crowded_until).then_some(CROWDED)
+        };
+        let (lookahead, poll) = match ahead {
+            Some(ahead) => (settings.lookahead.min(ahead), settings.poll.min(POLL_SHORT)),
+            None => (settings.lookahead, settings.poll),
         };
         self.asked += 1;
         self.at = sent + jittered(poll, settings, self.asked);
