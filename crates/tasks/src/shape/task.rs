@@ -242,15 +242,17 @@ impl Task {
     /// it is not pending and not claimed any more, so also if it was cancelled, is a dead letter,
     /// or never was there. See [`batch`](crate::TaskStore::batch).
     ///
-    /// Its worker looks for them one after another, and puts it off as long as one is there: by an
-    /// eighth of the time that it has waited, a quarter of a second at least and 30 seconds at
-    /// most. So it begins late by that. What is periodic cannot wait.
+    /// Its worker holds it, and looks for the others again and again: after an eighth of the time
+    /// that it has waited, a quarter of a second at least and a second at most, or 4 ms for each
+    /// task that the worker holds so, if that is more. By that it begins late. A worker puts off,
+    /// by up to 30 seconds, one of a limited queue, and one for which it has no room: half of what
+    /// it [holds](crate::WorkerBuilder::held). What is periodic cannot wait.
     ///
     /// Tasks of one call that wait for one another in a circle are refused. A circle of several
     /// calls is not seen then. When that of its tasks whose id is the first has waited for two
-    /// seconds, it becomes a dead letter whose error names them all, and the others go on. A circle
-    /// of more than twelve is not seen at all, nor one in which a hundred that have ended come
-    /// before those that have not: it waits until one of them is cancelled.
+    /// seconds, four, eight and so on, it becomes a dead letter whose error names the circle, and
+    /// the others go on. A circle of more than a hundred is not seen: it waits until one of them is
+    /// cancelled.
     #[must_use]
     pub fn waits_for(mut self, ids: impl IntoIterator<Item: Into<String>>) -> Self {
         self.terms.waits = Some(Waits::new(ids, false));
