@@ -188,7 +188,7 @@ fn a_log_is_read_while_it_is_written_and_nothing_is_made() {
     assert_eq!((frames, read.cut()), (3, 0));
 }
 
-/// What was written to the file of a removed name counted as on disk.
+/// A sync of a file whose name was removed succeeded, and its bytes counted as on disk.
 #[test]
 fn what_is_in_a_removed_folder_is_not_on_disk_and_a_base_in_a_new_one_mends_that() {
     let temporary = Temporary::new("removed");

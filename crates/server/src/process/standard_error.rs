@@ -8,14 +8,14 @@ use std::io::{self, Write as _};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// How long a line waits for a reader: a busy one is back sooner.
+/// A line waits so long for a reader: a busy one is back sooner.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// What can be written without waiting if anything can: the least that systems promise is 512
-/// bytes, and Linux 4096.
+/// The bytes that can be written without waiting if anything can: systems promise 512 at least, and
+/// Linux 4096.
 const PIECE: usize = if cfg!(target_os = "linux") { 4096 } else { 512 };
 
-/// How many lines were lost since one was last written.
+/// The number of lines that were lost since one was last written.
 static LOST: AtomicU64 = AtomicU64::new(0);
 
 /// Writes a line of the log.

@@ -45,7 +45,10 @@ impl fmt::Display for RuleError {
                 "Allowing first-arg of a subcommand is not supported"
             }
             Self::DatabaseOutOfRange => "The provided database ID is out of range",
-            Self::TooMany => "A user has at most 1024 passwords, selectors, patterns, databases and first arguments",
+            Self::TooMany => {
+                "A user has at most 1024 passwords, selectors, patterns, databases and first \
+                 arguments"
+            }
         })
     }
 }

@@ -1,4 +1,4 @@
-//! What one selector allows: commands, in databases, on keys, on channels.
+//! A selector allows commands, in databases, on keys, on channels.
 
 use tidewheel_keyspace::{Command, KeyUse};
 use tidewheel_resp::{Args, parse_i64};

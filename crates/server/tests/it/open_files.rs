@@ -49,14 +49,19 @@ fn with_few_open_files_the_start_fails_clearly_or_as_many_are_served_as_it_says(
     assert!(served.contains(&64) && !served.contains(&16), "{served:?}");
 }
 
-fn serve_as_many_as_it_says(server: &Server) {
+/// As many clients as there may be; the first is apart, and the others are one fewer.
+fn all_clients(server: &Server) -> (Client, Vec<Client>) {
     let mut boss = server.client();
-    let most: usize = boss
-        .info("clients", "maxclients")
-        .parse()
-        .expect("a number");
+    let most = boss.info("clients", "maxclients");
+    let most: usize = most.parse().expect("a number");
     let mut clients: Vec<Client> = (1..most).map(|_| server.client()).collect();
     assert!(clients.iter_mut().all(is_served), "{most} clients");
+    (boss, clients)
+}
+
+fn serve_as_many_as_it_says(server: &Server) {
+    let (mut boss, mut clients) = all_clients(server);
+    let most = clients.len() + 1;
     for _ in 0..3 {
         let refused = error("ERR max number of clients reached");
         assert_eq!(server.client().read(), refused, "more than {most}");
@@ -83,13 +88,7 @@ fn with_as_many_clients_as_there_may_be_all_data_is_still_written() {
     let folder = Folder::new("few-files");
     let flags = ["--dir", folder.text(), "--appendonly", "yes"];
     let server = Server::run(limited("-n 40", &flags).stderr(Stdio::null()));
-    let mut boss = server.client();
-    let most: usize = boss
-        .info("clients", "maxclients")
-        .parse()
-        .expect("a number");
-    let mut clients: Vec<Client> = (1..most).map(|_| server.client()).collect();
-    assert!(clients.iter_mut().all(is_served), "{most} clients");
+    let (mut boss, _clients) = all_clients(&server);
     assert_eq!(boss.call(&["SET", "tea", "hot"]), ok());
     assert_eq!(boss.call(&["SAVE"]), ok());
     for command in ["BGREWRITEAOF", "BGSAVE"] {

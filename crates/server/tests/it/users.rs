@@ -394,7 +394,8 @@ fn a_call_needs_its_databases() {
     }
     assert_eq!(bob.call(&["SELECT", "2"]), no());
     assert!(matches!(bob.call(&["EXEC"]), Reply::Error(why) if why.starts_with("EXECABORT")));
-    let script = "redis.call('select', 1) redis.call('set', KEYS[1], 1) return redis.call('select', ARGV[1])";
+    let script = "redis.call('select', 1) redis.call('set', KEYS[1], 1) \
+                  return redis.call('select', ARGV[1])";
     assert_eq!(bob.call(&["EVAL", script, "1", "a", "0"]), ok());
     let Reply::Error(why) = bob.call(&["EVAL", script, "1", "a", "2"]) else {
         panic!("database 2 is denied")

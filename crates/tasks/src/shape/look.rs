@@ -108,7 +108,7 @@ impl Look {
         self.is_ahead() || (waits.needs_all && self.state == State::Dead)
     }
 
-    /// What it adds to the bytes of a page.
+    /// The bytes that it adds to a page.
     pub(crate) fn bytes(&self) -> usize {
         let notes = [&self.progress, &self.result].into_iter().flatten();
         self.payload.len() + notes.map(Vec::len).sum::<usize>()

@@ -31,7 +31,8 @@ const LONGEST: Duration = Duration::from_secs(30);
 /// after the first, so few come near.
 const CIRCLE: usize = 100;
 
-/// What was seen to be in no circle is so for this long. A circle stays one, so it is seen later.
+/// A task that was seen to be in no circle counts as in none for this long. A circle stays one, so
+/// it is seen later.
 const SEEN: Duration = Duration::from_secs(1);
 
 /// The tasks from which a search has come to one that waits for nothing: those that wait for them

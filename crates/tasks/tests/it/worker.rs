@@ -6,28 +6,27 @@ use std::time::Duration;
 
 use tidewheel_engines::eventually;
 use tidewheel_tasks::{
-    Around, Ask, Claim, Clock, Due, ManualWorker, MemoryStore, Outcome, Rate, Retry, StoreError,
-    SystemClock, Task, TaskStore, Worker, wait,
+    Around, Claim, Due, ManualWorker, MemoryStore, Outcome, Retry, Task, TaskStore, Worker, wait,
 };
 
-use crate::common::watched::{NEVER, Watch, Watched};
+use crate::common::watched::{NEVER, Watched};
 use crate::common::{MS, engine, shares_what_is_due};
 
 /// The runs: id and attempt.
-type Ran = Arc<Mutex<Vec<(String, u32)>>>;
+pub(crate) type Ran = Arc<Mutex<Vec<(String, u32)>>>;
 
-fn schedule(store: &Arc<MemoryStore>, task: Task) {
+pub(crate) fn schedule(store: &Arc<MemoryStore>, task: Task) {
     wait(store.schedule(task)).expect("scheduled");
 }
 
-fn names(ran: &Ran) -> Vec<String> {
+pub(crate) fn names(ran: &Ran) -> Vec<String> {
     let ran = ran.lock().expect("no panic");
     ran.iter()
         .map(|(id, attempt)| format!("{id}{attempt}"))
         .collect()
 }
 
-fn noting(ran: &Ran) -> impl Fn(&tidewheel_tasks::Run) + Send + Sync + 'static {
+pub(crate) fn noting(ran: &Ran) -> impl Fn(&tidewheel_tasks::Run) + Send + Sync + 'static {
     let ran = Arc::clone(ran);
     move |run| {
         let row = (run.id().to_owned(), run.attempt());
@@ -729,292 +728,4 @@ fn a_worker_that_drains_runs_what_is_due_and_gives_back_the_rest() {
     let stopped = worker.drain(Duration::from_secs(30));
     assert_eq!((stopped.left, stopped.released), (0, 1));
     assert_eq!((names(&ran).len(), store.len()), (3, 1));
-}
-
-/// Tasks that waited for one another never ended.
-#[test]
-fn a_circle_of_waits_ends_with_a_dead_letter_that_names_it() {
-    let (clock, store) = engine();
-    let ran = Ran::default();
-    let worker = Worker::builder(Arc::clone(&store)).manual(&clock, noting(&ran));
-    let worker = worker.expect("a worker");
-    let waits = |id: &str, of: &str| schedule(&store, Task::new(id, "").waits_for([of]));
-    // Each of them is scheduled alone. What waits for the circle is not in it.
-    waits("before", "a");
-    waits("a", "b");
-    waits("b", "c");
-    schedule(&store, Task::new("c", "").needs(["slow", "a"]));
-    schedule(&store, Task::new("slow", "").after(Duration::from_secs(9)));
-    for _ in 0..400 {
-        worker.turn();
-        clock.advance(MS(50));
-    }
-    let letters = wait(store.dead_letters(9)).expect("letters");
-    let errors: Vec<_> = letters.iter().map(|letter| &*letter.error).collect();
-    let circle = "tasks wait for one another in a circle: a, b, c";
-    assert_eq!(errors, [circle, "a is dead, which it needs"], "{letters:?}");
-    assert!(store.is_empty(), "{letters:?}");
-    assert!(
-        names(&ran).contains(&"before1".to_owned()),
-        "{:?}",
-        names(&ran)
-    );
-}
-
-/// All of them became dead letters when they had begun to wait at the same time: each saw the
-/// circle before the end of another was kept.
-#[test]
-fn of_a_circle_of_waits_one_task_ends_and_the_others_go_on() {
-    let store = Arc::new(MemoryStore::new());
-    let ran = Ran::default();
-    for (id, of) in [("c", "a"), ("a", "b"), ("b", "c")] {
-        schedule(&store, Task::new(id, "").waits_for([of]));
-    }
-    let worker = Worker::builder(Arc::clone(&store)).start(noting(&ran));
-    let worker = worker.expect("a worker");
-    eventually("all have ended", || store.is_empty().then_some(()));
-    let letters = wait(store.dead_letters(9)).expect("letters");
-    let dead: Vec<_> = letters.iter().map(|letter| &*letter.id).collect();
-    assert_eq!(
-        (dead, names(&ran)),
-        (vec!["a"], vec!["c1".into(), "b1".into()])
-    );
-    assert_eq!(worker.stop(MS(2000)).left, 0);
-}
-
-/// A circle was not seen if more than ten others had ended before the next one in it, nor one of
-/// more than twelve tasks.
-#[test]
-fn a_large_circle_of_waits_is_seen_behind_what_has_ended() {
-    let (clock, store) = engine();
-    let worker = Worker::builder(Arc::clone(&store)).manual(&clock, |_| {});
-    let worker = worker.expect("a worker");
-    for n in 0..100 {
-        let ended = (0..30).map(|n| format!("ended-{n}"));
-        let of = ended.chain([format!("{:02}", (n + 1) % 100)]);
-        schedule(&store, Task::new(format!("{n:02}"), "").waits_for(of));
-    }
-    for _ in 0..60 {
-        worker.turn();
-        clock.advance(MS(50));
-    }
-    let letters = wait(store.dead_letters(9)).expect("letters");
-    let [letter] = &letters[..] else {
-        panic!("{letters:?}");
-    };
-    assert!(
-        letter.error.ends_with(", 10, 11 and 88 more"),
-        "{}",
-        letter.error
-    );
-    assert!(store.len() < 99, "others go on");
-}
-
-/// An engine that is far away.
-struct SlowLooks;
-
-impl Watch for SlowLooks {
-    fn looks(&self) -> Result<(), StoreError> {
-        std::thread::sleep(MS(20));
-        Ok(())
-    }
-}
-
-/// The looks at its children kept the thread that others were due on, and the worker claimed
-/// nothing meanwhile.
-#[test]
-fn a_parent_whose_turn_is_asked_for_keeps_no_thread_from_others() {
-    let store = Arc::new(MemoryStore::new());
-    let children = (0..50).map(|n| format!("ended-{n}"));
-    schedule(&store, Task::new("parent", "").waits_for(children));
-    schedule(&store, Task::new("held", "").after(MS(300)));
-    let late = Arc::<Mutex<Vec<(String, Duration)>>>::default();
-    let runs = Arc::clone(&late);
-    let builder = Worker::builder(Arc::new(Watched(Arc::clone(&store), SlowLooks)));
-    let worker = builder.threads(1).start(move |run| {
-        let mut runs = runs.lock().expect("no panic");
-        runs.push((run.id().to_owned(), run.late()));
-    });
-    let worker = worker.expect("a worker");
-    std::thread::sleep(MS(400));
-    schedule(&store, Task::new("new", ""));
-    eventually("all have run", || store.is_empty().then_some(()));
-    let runs = late.lock().expect("no panic");
-    let order: Vec<_> = runs.iter().map(|(id, _)| &**id).collect();
-    assert_eq!(order, ["held", "new", "parent"], "{runs:?}");
-    assert!(
-        runs[..2].iter().all(|(_, late)| *late < MS(400)),
-        "{runs:?}"
-    );
-    drop(worker);
-}
-
-/// What it was about to ask for goes back with everything else, after the one call under way.
-#[test]
-fn a_worker_that_stops_gives_back_the_parents_whose_turn_is_asked_for() {
-    let store = Arc::new(MemoryStore::new());
-    for n in 0..30 {
-        let children = (0..20).map(|n| format!("ended-{n}"));
-        schedule(&store, Task::new(format!("{n}"), "").waits_for(children));
-    }
-    let ran = Ran::default();
-    let builder = Worker::builder(Arc::new(Watched(Arc::clone(&store), SlowLooks)));
-    let worker = builder.threads(1).start(noting(&ran)).expect("a worker");
-    eventually("all are held", || (worker.stats().held == 30).then_some(()));
-    std::thread::sleep(MS(50));
-    let clock = SystemClock::new();
-    let stopped = worker.stop(MS(5000));
-    assert_eq!((stopped.left, stopped.released), (0, 30));
-    assert!(clock.now() < MS(1000), "{:?}", clock.now());
-    let claims = wait(store.claim(Ask::new("other", MS(0), MS(1000), 99)));
-    assert_eq!(claims.map(|claims| claims.len()), Ok(30));
-    assert_eq!(names(&ran), [""; 0]);
-}
-
-/// It was put off by an eighth of the time that it had waited, up to half a minute.
-#[test]
-fn a_parent_begins_within_a_second_of_its_last_child() {
-    let (clock, store) = engine();
-    let late = Arc::<Mutex<Vec<(String, Duration)>>>::default();
-    let runs = Arc::clone(&late);
-    let worker = Worker::builder(Arc::clone(&store)).manual(&clock, move |run| {
-        let mut runs = runs.lock().expect("no panic");
-        runs.push((run.id().to_owned(), run.late()));
-    });
-    let worker = worker.expect("a worker");
-    let child = Task::new("child", "").after(Duration::from_secs(600));
-    assert!(wait(store.batch(Task::new("parent", ""), vec![child])).is_ok());
-    schedule(&store, Task::new("cancelled", "").waits_for(["child"]));
-    for _ in 0..1200 {
-        worker.turn();
-        clock.advance(MS(499));
-    }
-    assert_eq!(worker.stats().held, 3, "all wait");
-    assert_eq!(wait(store.cancel("cancelled")), Ok(true));
-    for _ in 0..160 {
-        worker.turn();
-        clock.advance(MS(10));
-    }
-    worker.turn();
-    assert_eq!((worker.stats().held, store.len()), (0, 0));
-    let runs = late.lock().expect("no panic");
-    let [(child, _), (parent, late)] = &runs[..] else {
-        panic!("{runs:?}");
-    };
-    assert_eq!((&**child, &**parent), ("child", "parent"));
-    assert!(*late <= MS(1010), "{late:?}");
-}
-
-/// What waits for others takes half of the room at most, and no slot of a limited queue for later.
-#[test]
-fn what_waits_for_others_leaves_room_and_keeps_a_limit() {
-    let (clock, store) = engine();
-    let begun = Arc::<Mutex<Vec<(String, u64)>>>::default();
-    let (runs, at) = (Arc::clone(&begun), clock.clone());
-    let builder = Worker::builder(Arc::clone(&store))
-        .held(4)
-        .lookahead(MS(100));
-    let worker = builder.manual(&clock, move |run| {
-        let mut runs = runs.lock().expect("no panic");
-        runs.push((run.id().to_owned(), at.now().as_secs() / 10));
-    });
-    let worker = worker.expect("a worker");
-    assert_eq!(
-        wait(store.limit("limited", Some(Rate::new(1, MS(10_000))))),
-        Ok(())
-    );
-    for n in 0..10 {
-        schedule(&store, Task::new(format!("{n}"), "").waits_for(["child"]));
-    }
-    for n in 0..2 {
-        let waits = Task::new(format!("limited-{n}"), "").waits_for(["child"]);
-        schedule(&store, waits.queue("limited"));
-    }
-    schedule(&store, Task::new("other", "").after(MS(5000)));
-    schedule(&store, Task::new("child", "").after(MS(25_000)));
-    let turns = |count: u64| {
-        for _ in 0..count {
-            worker.turn();
-            clock.advance(MS(50));
-        }
-    };
-    turns(120);
-    assert_eq!(begun.lock().expect("no panic").len(), 1, "the other one");
-    turns(1000);
-    let begun = begun.lock().expect("no panic");
-    assert_eq!((begun.len(), store.len()), (14, 0), "{begun:?}");
-    let limited = begun.iter().filter(|(id, _)| id.starts_with("limited"));
-    let periods: Vec<_> = limited.map(|(_, period)| *period).collect();
-    assert!(periods[0] >= 2 && periods[0] != periods[1], "{begun:?}");
-}
-
-#[test]
-fn a_worker_that_drains_gives_back_what_waits_for_others() {
-    let store = Arc::new(MemoryStore::new());
-    let far = Task::new("far", "").after(Duration::from_secs(3600));
-    assert!(wait(store.batch(Task::new("parent", ""), vec![far])).is_ok());
-    let ran = Ran::default();
-    let worker = Worker::builder(Arc::clone(&store)).start(noting(&ran));
-    let worker = worker.expect("a worker");
-    eventually("it is held", || (worker.stats().held == 1).then_some(()));
-    std::thread::sleep(MS(100));
-    let clock = SystemClock::new();
-    let stopped = worker.drain(Duration::from_secs(20));
-    assert_eq!((stopped.left, stopped.released), (0, 1));
-    assert!(clock.now() < MS(5000), "{:?}", clock.now());
-    assert_eq!((names(&ran).len(), store.len()), (0, 2));
-}
-
-#[test]
-fn a_parent_runs_when_its_children_have_ended() {
-    let (clock, store) = engine();
-    let ran = Ran::default();
-    let note = noting(&ran);
-    let builder = Worker::builder(Arc::clone(&store)).retry(Retry::default().attempts(1));
-    let worker = builder.manual(&clock, move |run| {
-        note(run);
-        match run.id() {
-            "dies" => Outcome::failed("no"),
-            _ => Outcome::Done,
-        }
-    });
-    let worker = worker.expect("a worker");
-    let turns = |count: u64| {
-        for _ in 0..count {
-            worker.turn();
-            clock.advance(MS(50));
-        }
-    };
-    let children = || {
-        ["a", "dies", "c\nd"]
-            .map(|id| Task::new(id, "").after(MS(900)))
-            .to_vec()
-    };
-    let parent = Task::new("parent", "");
-    assert_eq!(
-        wait(store.batch(parent, children())).map(|dues| dues.len()),
-        Ok(4)
-    );
-    turns(16);
-    assert_eq!(names(&ran), [""; 0]);
-    turns(20);
-    let so_far = std::mem::take(&mut *ran.lock().expect("no panic"));
-    assert_eq!(
-        (so_far.len(), so_far.last()),
-        (4, Some(&("parent".to_owned(), 1)))
-    );
-    assert_eq!(wait(store.remove_dead("dies")), Ok(true));
-    // It needs all of them, and one is dead.
-    let parent = Task::new("parent", "").needs(["a", "dies", "c\nd"]);
-    assert!(wait(store.batch(parent, children())).is_ok());
-    turns(36);
-    assert_eq!(names(&ran).len(), 3);
-    let letters = wait(store.dead_letters(9)).expect("letters");
-    let ids: Vec<_> = letters.iter().map(|letter| &*letter.id).collect();
-    assert_eq!(ids, ["dies", "parent"]);
-    let periodic = vec![Task::new("tick", "").every(MS(1000))];
-    assert!(wait(store.batch(Task::new("parent", ""), periodic)).is_err());
-    let many = (0..101).map(|n| Task::new(format!("{n}"), ""));
-    assert!(wait(store.batch(Task::new("parent", ""), many.collect())).is_err());
-    assert!(store.is_empty());
 }

@@ -167,7 +167,7 @@ pub(crate) async fn run<S: TaskStore>(command: Command, json: bool, store: S) ->
     Ok(printer.end())
 }
 
-/// What is shown of the tasks in a state: so many at most, read page by page, since they may be
+/// The tasks in a state, each as it is shown: so many at most, read page by page, since they may be
 /// large.
 async fn listed<S: TaskStore, T>(
     store: &S,

@@ -11,8 +11,8 @@ mod asking;
 mod failure;
 mod leases;
 mod pace;
-mod pauses;
 mod progress;
+mod rules;
 mod telling;
 
 use std::sync::Arc;
@@ -126,7 +126,7 @@ impl EngineLoop {
         let now = shared.clock.now();
         if now >= self.observe_at {
             observe(shared)?;
-            pauses::look(shared, wheel)?;
+            rules::look(shared, wheel)?;
             self.observe_at = now.saturating_add(shared.settings.poll);
         }
         if !closing && now >= self.asking.at() {
