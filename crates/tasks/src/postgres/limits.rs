@@ -135,44 +135,62 @@ impl PostgresStore {
         queue: &str,
         room: usize,
     ) -> Result<Vec<Claim>, StoreError> {
-        let mut state = self.state(queue).await?;
-        let until = |state: &State| state.now.plus(ask.lookahead);
-        let free = |state: &State| {
-            let spent = state.spent.as_ref();
-            spent.map_or(0, |spent| spent.free(state.now, until(state)))
-        };
-        let most = free(&state).min(room);
+        let state = self.state(queue).await?;
+        let until = state.now.plus(ask.lookahead);
+        let spent = state.spent.as_ref();
+        let free = spent.map_or(0, |spent| spent.free(state.now, until));
+        let most = free.min(room);
         if most == 0 {
             return Ok(Vec::new());
         }
         let queues = vec![queue.to_owned()];
         let mut claims = self.claim_of(ask, Some(&queues), most, true).await?;
         claims.sort_by_key(|claim| (claim.priority, claim.due));
+        let with_slots = self.take_slots(ask, state, queue, &mut claims).await;
+        // What this fails to put back is claimed again when the lease is over.
+        let _ = self.put_back_quietly(claims).await;
+        with_slots
+    }
+
+    /// The claims that got slots. The others stay where they are.
+    async fn take_slots(
+        &self,
+        ask: &Ask,
+        mut state: State,
+        queue: &str,
+        claims: &mut Vec<Claim>,
+    ) -> Result<Vec<Claim>, StoreError> {
         for _ in 0..TRIES {
             let Some(mut spent) = state.spent.take().filter(|_| !claims.is_empty()) else {
                 break;
             };
+            let until = state.now.plus(ask.lookahead);
             let slots = claims.iter();
-            let slots = slots.map(|claim| spent.slot(claim.due, state.now, until(&state)));
-            let slots: Vec<_> = slots.collect();
+            let slots = slots.map(|claim| spent.slot(claim.due, state.now, until));
+            let mut slots = slots.collect::<Vec<_>>().into_iter();
             if self.spend(queue, &state.text, &spent).await? {
-                let (some, none): (Vec<_>, Vec<_>) = claims
-                    .into_iter()
-                    .zip(slots)
-                    .partition(|(_, slot)| slot.is_some());
-                let none = none.into_iter().map(|(claim, _)| Arc::new(claim));
-                self.put_back(&none.collect::<Vec<_>>(), false).await?;
-                let some = some.into_iter().filter_map(|(mut claim, slot)| {
-                    (claim.due, claim.has_slot) = (slot?, true);
-                    Some(claim)
+                let with_slots = claims.extract_if(.., |claim| {
+                    let slot = slots.next().flatten();
+                    claim.has_slot = slot.is_some();
+                    claim.due = slot.unwrap_or(claim.due);
+                    claim.has_slot
                 });
-                return Ok(some.collect());
+                return Ok(with_slots.collect());
             }
             state = self.state(queue).await?;
         }
-        let claims: Vec<_> = claims.into_iter().map(Arc::new).collect();
-        self.put_back(&claims, false).await?;
         Ok(Vec::new())
+    }
+
+    /// Puts back claims that got no slot. A row is busy for a moment while another worker looks for
+    /// one to claim.
+    async fn put_back_quietly(&self, claims: Vec<Claim>) -> Result<(), StoreError> {
+        let mut claims: Vec<_> = claims.into_iter().map(Arc::new).collect();
+        for _ in 0..TRIES {
+            let mut verdicts = self.put_back(&claims, false).await?.into_iter();
+            claims.retain(|_| verdicts.next() == Some(Verdict::Busy));
+        }
+        Ok(())
     }
 
     /// Puts claims back; others may be told.

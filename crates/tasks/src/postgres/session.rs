@@ -67,8 +67,8 @@ impl StatementName {
     /// True if workers call it, and it waits for nobody's lock.
     pub(super) fn is_of_workers(self) -> bool {
         use StatementName::{
-            Bury, Claim, Done, Extend, Forget, Limit, NoteStart, Now, Progress, Release, Retry,
-            Rules, Spend,
+            Bury, Claim, Done, Extend, Forget, Limit, Look, LookAhead, NoteStart, Now, Progress,
+            Release, Retry, Rules, Spend,
         };
         matches!(
             self,
@@ -82,6 +82,8 @@ impl StatementName {
                 | Progress
                 | Rules
                 | Limit
+                | Look
+                | LookAhead
                 | Spend
                 | Forget
         )
