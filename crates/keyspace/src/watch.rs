@@ -131,6 +131,17 @@ impl Keyspace {
         Ok(seen)
     }
 
+    /// Removes what is dead of the watched keys, which marks those of which something was.
+    pub(crate) fn remove_watched_dead(
+        &self,
+        seat: &mut Seat,
+        time: Time,
+        watching: &Watching,
+    ) -> Result<(), Blocked> {
+        let mut keys = watching.keys.keys();
+        keys.try_for_each(|(db, key)| self.look(seat, time, *db, key, |_, _| ()))
+    }
+
     /// Watches nothing any more.
     pub fn unwatch(&self, watching: Watching) {
         for ((db, key), _) in watching.keys {
@@ -157,7 +168,8 @@ impl Keyspace {
                 let deadline = entries
                     .look(key.hash, key.bytes)
                     .and_then(|seen| seen.deadline());
-                // Of a collection it may be a member's: that is a change too.
+                // Of a collection it may be a member's, or earlier than all: then ask again once
+                // what is dead was removed.
                 deadline.is_some_and(|deadline| now.reached(deadline) && deadline > *since)
             })
         };

@@ -273,6 +273,29 @@ fn very_many_keys_may_be_watched() {
     rig.keyspace.unwatch(watching);
 }
 
+/// Fields that live for longer by now leave the deadline of a large hash where it was.
+#[test]
+fn a_watched_hash_counts_as_changed_only_if_a_field_has_died() {
+    for (line, replies) in [
+        ("HPERSIST k FIELDS 2 n m", "[:3]"),
+        ("HPEXPIRE k 100 FIELDS 2 n m", "[:3]"),
+        ("HPERSIST k FIELDS 1 n", "changed"),
+    ] {
+        let mut rig = Rig::new();
+        let large = "x".repeat(100);
+        rig.run(&format!("HSET k n {large} m 2 o 3"));
+        rig.run("HPEXPIRE k 10 FIELDS 2 n m");
+        rig.run(line);
+        let mut watching = Watching::default();
+        rig.keyspace
+            .watch(&mut rig.seat, rig.time, 0, b"k", &mut watching)
+            .expect("nobody has it for long");
+        rig.pass(50);
+        assert_eq!(run(&mut rig, &watching, &["HLEN k"]), replies);
+        rig.keyspace.unwatch(watching);
+    }
+}
+
 #[test]
 fn a_watched_key_that_expires_counts_as_changed_whether_or_not_it_was_removed() {
     for removed in [false, true] {
