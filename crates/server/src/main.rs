@@ -204,6 +204,11 @@ fn run(mut settings: Settings, file: Option<ConfigFile>) -> anyhow::Result<StopR
     let listeners = listening_files(&settings) + pages::files(&settings);
     let own_files = process::system::own_files(settings.loops(), listeners);
     fit_open_files(&mut settings, own_files)?;
+    if !process::system::refuse_huge_pages() {
+        tracing::warn!(
+            "huge pages stay on for this process: keys that are gone may leave memory in use"
+        );
+    }
     let has_port = settings.port != Port::Off || settings.tls.port != Port::Off;
     let exposed = has_port && settings.bind.iter().any(|bind| !bind.ip().is_loopback());
     let protected = settings.protected_mode;

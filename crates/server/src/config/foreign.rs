@@ -14,7 +14,6 @@ static GROUPS: &[(&str, &[&str])] = &[
             "always-show-logo",
             "crash-log-enabled",
             "crash-memcheck-enabled",
-            "disable-thp",
             "locale-collate",
             "oom-score-adj",
             "oom-score-adj-values",
@@ -27,6 +26,7 @@ static GROUPS: &[(&str, &[&str])] = &[
             "syslog-ident",
         ],
     ),
+    ("it has no huge pages", &["disable-thp"]),
     (
         "the log has a form of its own",
         &[

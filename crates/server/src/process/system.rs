@@ -143,6 +143,21 @@ pub(crate) fn raise_open_files(wanted: usize, _: usize) -> OpenFiles {
     }
 }
 
+/// Has the system give this process pages of the usual size only. Where huge ones are given unasked
+/// (`always` in `/sys/kernel/mm/transparent_hugepage/enabled`), the memory of keys that are gone
+/// comes back by itself: the kernel puts one huge page in the place of a few pages in use and many
+/// that were given back. Returns whether it did.
+#[cfg(target_os = "linux")]
+pub(crate) fn refuse_huge_pages() -> bool {
+    rustix::thread::disable_transparent_huge_pages(true).is_ok()
+}
+
+/// Returns whether the system gives this process no huge pages unasked.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn refuse_huge_pages() -> bool {
+    true
+}
+
 /// Returns whether a process of that number runs. This one wrote nothing before it began.
 #[cfg(target_os = "linux")]
 pub(crate) fn runs(process: u32) -> bool {

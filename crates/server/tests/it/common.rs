@@ -99,9 +99,9 @@ impl Server {
         self.child.id()
     }
 
-    /// A number of what the system knows of its memory: `VmRSS`, or `VmHWM` for the most there ever
-    /// was.
-    pub(crate) fn memory_kb(&self, field: &str) -> u64 {
+    /// A number of what the system knows of the process: `VmRSS` in kB, or `VmHWM` for the most
+    /// there ever was.
+    pub(crate) fn status(&self, field: &str) -> u64 {
         let path = format!("/proc/{}/status", self.pid());
         let status = std::fs::read_to_string(path).expect("a running process");
         let mut words = status.split_ascii_whitespace();

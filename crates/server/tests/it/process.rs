@@ -456,3 +456,10 @@ fn a_line_of_the_log_has_one_line() {
     assert!(lines[0].contains("begin\\nWARN") && lines[0].ends_with("\\r\\nend"));
     assert!(!lines[0].contains('\u{1b}'), "{lines:?}");
 }
+
+/// With huge pages, memory that expired keys had given back came back by itself.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_server_has_no_huge_pages() {
+    assert_eq!(Server::start(&[]).status("THP_enabled"), 0);
+}

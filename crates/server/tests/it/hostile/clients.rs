@@ -95,7 +95,7 @@ fn bytes_that_were_announced_and_have_not_arrived_take_no_memory() {
     let mut asker = server.client();
     let mut client = server.client();
     let id = id(&mut client);
-    let before = server.memory_kb("VmHWM");
+    let before = server.status("VmHWM");
     client.send(b"*2\r\n$4\r\nECHO\r\n$536870912\r\n");
     let part = vec![b'x'; 1 << 20];
     for _ in 0..20 {
@@ -104,7 +104,7 @@ fn bytes_that_were_announced_and_have_not_arrived_take_no_memory() {
     eventually("it is all there", || {
         (total_memory(&mut asker, &id) >= 20 << 20).then_some(())
     });
-    let grown = server.memory_kb("VmHWM").saturating_sub(before);
+    let grown = server.status("VmHWM").saturating_sub(before);
     assert!(grown < 64 << 10, "{grown} KiB");
     assert!(total_memory(&mut asker, &id) < 32 << 20);
 }
@@ -190,10 +190,10 @@ fn a_list_of_clients_beyond_what_its_asker_may_hold_is_not_gathered() {
     let mut words = vec!["CLIENT", "LIST", "ID"];
     words.extend(std::iter::repeat_n(id.as_str(), 500));
     let mut asker = server.client();
-    let before = server.memory_kb("VmHWM");
+    let before = server.status("VmHWM");
     asker.send(&command(&words));
     assert_eq!(asker.try_read(), None, "it is closed instead");
-    let grown = server.memory_kb("VmHWM") - before;
+    let grown = server.status("VmHWM") - before;
     assert!(grown < 64 << 10, "{grown} KiB");
     assert_eq!(named.call(&["PING"]), simple("PONG"));
 }

@@ -54,13 +54,13 @@ fn one_message_for_many_silent_subscribers_takes_little_more_than_all_clients_ma
     for client in &mut silent {
         script(client, "SUBSCRIBE x");
     }
-    let before = server.memory_kb("VmHWM");
+    let before = server.status("VmHWM");
     publish(&server, 16 << 20);
     eventually("most are closed", || {
         let closed = server.client().info("stats", "evicted_clients");
         (closed.parse::<u64>().expect("a number") > 150).then_some(())
     });
-    let grown = server.memory_kb("VmHWM").saturating_sub(before);
+    let grown = server.status("VmHWM").saturating_sub(before);
     assert!(grown < 160 << 10, "{grown} KiB");
 }
 
@@ -75,12 +75,12 @@ fn one_message_for_very_many_patterns_of_one_client_takes_no_more_than_may_wait(
     for _ in 0..1_000 {
         silent.read();
     }
-    let before = server.memory_kb("VmHWM");
+    let before = server.status("VmHWM");
     publish(&server, 1_000_000);
     eventually("it is closed", || {
         (server.client().info("clients", "pubsub_clients") == "0").then_some(())
     });
-    let grown = server.memory_kb("VmHWM").saturating_sub(before);
+    let grown = server.status("VmHWM").saturating_sub(before);
     // 64 MiB may wait and 32 MiB be copied; the allocator keeps what it has just got back for a
     // while.
     assert!(grown < 192 << 10, "{grown} KiB");
@@ -96,11 +96,11 @@ fn leaving_all_channels_copies_no_names_beyond_the_reply_that_may_be_built() {
         let name = format!("{i}{}", "c".repeat(1_000_000));
         listener.call(&["SUBSCRIBE", &name]);
     }
-    let before = server.memory_kb("VmHWM");
+    let before = server.status("VmHWM");
     listener.send(b"UNSUBSCRIBE\r\n");
     // It is closed if it does not keep up.
     let heard = (0..100).take_while(|_| listener.try_read().is_some());
     let heard = heard.count();
-    let grown = server.memory_kb("VmHWM").saturating_sub(before);
+    let grown = server.status("VmHWM").saturating_sub(before);
     assert!(grown < 16 << 10, "{grown} KiB after {heard} names");
 }

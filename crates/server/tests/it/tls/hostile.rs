@@ -15,7 +15,7 @@ fn thousands_of_silent_handshakes_keep_nobody_out() {
     let server = files.server(&[]);
     let mut boss = files.connect(server.port);
     assert_eq!(boss.call(&["PING"]), simple("PONG"));
-    let before = server.memory_kb("VmRSS");
+    let before = server.status("VmRSS");
     let mut silent = Vec::new();
     for i in 0..3_000_u32 {
         let mut socket = socket(server.port);
@@ -39,7 +39,7 @@ fn thousands_of_silent_handshakes_keep_nobody_out() {
     );
     assert!(boss.info("clients", "tls_half_open") <= 2_048);
     assert!(boss.info("stats", "tls_handshakes_crowded_out") > 0);
-    let grown = server.memory_kb("VmRSS").saturating_sub(before);
+    let grown = server.status("VmRSS").saturating_sub(before);
     assert!(grown < 64 << 10, "{grown} KB");
     // The others end by themselves.
     eventually("they are closed", || {
