@@ -235,7 +235,7 @@ impl Claims {
                 self.parents -= 1;
                 self.set_stage(key, Stage::Waits);
             }
-            Turn::After(_, now) => held.waited_until = Some(*now),
+            Turn::After { now, .. } => held.waited_until = Some(*now),
             _ => {}
         }
         true

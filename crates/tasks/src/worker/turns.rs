@@ -1,8 +1,9 @@
 //! Claims of tasks that wait for others are asked about on a thread of their own, again and again
-//! until it is their turn: the threads of the wheel wait for none of the looks that takes, and no
-//! handler keeps a claim from being asked about.
+//! until it is their turn, and at once when the worker has ended what was in their way: the threads
+//! of the wheel wait for none of the looks that takes, and no handler keeps a claim from being
+//! asked about.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -17,6 +18,7 @@ use super::mailbox::End;
 use super::shared::{Shared, Wheel};
 use super::stats::count;
 use super::waits::Turn;
+use crate::shape::claim::Claim;
 use crate::store::TaskStore;
 
 /// The longest sleep while there are claims. The worker's clock may be another than the system's.
@@ -29,10 +31,42 @@ pub(super) struct Turns {
     came: Condvar,
 }
 
+/// A claim, after the time at which its turn is asked for.
+type Place = (Duration, u64);
+
 #[derive(Debug, Default)]
 struct Queue {
-    keys: BTreeSet<(Duration, u64)>,
+    /// The claims, and the task that was last seen in the way of each.
+    keys: BTreeMap<Place, Option<String>>,
+    /// The same by that task.
+    behind: HashMap<String, BTreeSet<Place>>,
+    /// The claim that is asked about now, or was last.
+    asked: Option<Arc<Claim>>,
+    /// True if a task that it waits for has ended since: the answer may be older than that.
+    has_ended: bool,
     stopped: bool,
+}
+
+impl Queue {
+    fn insert(&mut self, place: Place, ahead: Option<String>) {
+        if let Some(ahead) = &ahead {
+            self.behind.entry(ahead.clone()).or_default().insert(place);
+        }
+        self.keys.insert(place, ahead);
+    }
+
+    fn pop_first(&mut self) -> Option<u64> {
+        let (place, ahead) = self.keys.pop_first()?;
+        if let Some(ahead) = ahead
+            && let Some(behind) = self.behind.get_mut(&ahead)
+        {
+            behind.remove(&place);
+            if behind.is_empty() {
+                self.behind.remove(&ahead);
+            }
+        }
+        Some(place.1)
+    }
 }
 
 impl Turns {
@@ -40,13 +74,18 @@ impl Turns {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// `false` if the worker stops.
-    fn add(&self, key: u64, at: Duration) -> bool {
+    /// Adds a claim; one that was asked about with the task that was seen in its way. `false` if
+    /// the worker stops.
+    fn add(&self, key: u64, at: Duration, ahead: Option<String>) -> bool {
         let mut queue = self.lock();
         if queue.stopped {
             return false;
         }
-        queue.keys.insert((at, key));
+        if ahead.is_some() && queue.has_ended {
+            queue.insert((Duration::ZERO, key), None);
+        } else {
+            queue.insert((at, key), ahead);
+        }
         drop(queue);
         self.came.notify_one();
         true
@@ -56,17 +95,42 @@ impl Turns {
     fn next(&self, now: Duration) -> Option<u64> {
         let mut queue = self.lock();
         let is_next = |at| at <= now || queue.stopped;
-        queue.keys.first().filter(|(at, _)| is_next(*at))?;
-        queue.keys.pop_first().map(|(_, key)| key)
+        queue
+            .keys
+            .first_key_value()
+            .filter(|((at, _), _)| is_next(*at))?;
+        queue.pop_first()
+    }
+
+    /// Notes which claim is asked about now.
+    fn asks(&self, claim: &Arc<Claim>) {
+        let mut queue = self.lock();
+        (queue.asked, queue.has_ended) = (Some(Arc::clone(claim)), false);
+    }
+
+    /// This worker has ended a task: what was behind it is asked about now.
+    pub(super) fn ended(&self, id: &str, now: Duration) {
+        let mut queue = self.lock();
+        let waits = (queue.asked.as_ref()).and_then(|claim| claim.terms.waits.as_ref());
+        queue.has_ended |= waits.is_some_and(|waits| waits.ids.iter().any(|of| of == id));
+        let Some(behind) = queue.behind.remove(id) else {
+            return;
+        };
+        for place in behind {
+            queue.keys.remove(&place);
+            queue.insert((place.0.min(now), place.1), None);
+        }
+        drop(queue);
+        self.came.notify_one();
     }
 
     /// Waits until there is a claim. `false` if the worker stops.
     fn wait(&self, clock: &dyn Clock) -> bool {
         let mut queue = self.lock();
         while !queue.stopped {
-            let wait = match queue.keys.first() {
+            let wait = match queue.keys.first_key_value() {
                 None => Duration::MAX,
-                Some((at, _)) => at.saturating_sub(clock.now()).min(SLEEP),
+                Some(((at, _), _)) => at.saturating_sub(clock.now()).min(SLEEP),
             };
             if wait.is_zero() {
                 return true;
@@ -96,14 +160,14 @@ impl<S: TaskStore> Shared<S> {
         }
         let asks = self.held().ask(key);
         if asks {
-            self.ask_at(key, self.clock.now());
+            self.ask_at(key, self.clock.now(), None);
         }
         true
     }
 
     /// Has a claim's turn asked for at a time. One of a worker that stops goes back.
-    fn ask_at(&self, key: u64, at: Duration) {
-        if !self.turns.add(key, at) {
+    fn ask_at(&self, key: u64, at: Duration, ahead: Option<String>) {
+        if !self.turns.add(key, at, ahead) {
             self.give_back(std::iter::once(key));
         }
     }
@@ -125,13 +189,14 @@ impl<S: TaskStore> Shared<S> {
                 count(&self.counters.lapsed);
                 continue;
             }
+            self.turns.asks(&claim);
             // A store's panic is the end of this question, and not of the thread.
             let ask = AssertUnwindSafe(|| self.turn_among(&claim, waited_until));
             let turn = catch_unwind(ask).unwrap_or(Turn::Unknown);
             let wait = match turn {
                 Turn::Now => Duration::ZERO,
                 Turn::Unknown => ASK_AGAIN.max(self.share_of_each()),
-                Turn::After(wait, _) if !self.mailbox.is_closing() => wait,
+                Turn::After { wait, .. } if !self.mailbox.is_closing() => wait,
                 turn => {
                     self.not_now(wheel, key, turn);
                     continue;
@@ -141,7 +206,8 @@ impl<S: TaskStore> Shared<S> {
             if self.held().answer(key, &turn, at) {
                 match turn {
                     Turn::Now => self.file(wheel, key, wait),
-                    _ => self.ask_at(key, at),
+                    Turn::After { ahead, .. } => self.ask_at(key, at, Some(ahead)),
+                    _ => self.ask_at(key, at, None),
                 }
             }
         }
@@ -151,7 +217,7 @@ impl<S: TaskStore> Shared<S> {
     pub(super) fn not_now(&self, wheel: &Wheel, key: u64, turn: Turn) {
         match turn {
             Turn::Now | Turn::Unknown => self.file(wheel, key, ASK_AGAIN),
-            Turn::After(..) => self.give_back(std::iter::once(key)),
+            Turn::After { .. } => self.give_back(std::iter::once(key)),
             Turn::Later => {
                 self.held().remove(key);
                 // There is room for another.
@@ -187,4 +253,48 @@ pub(super) fn start<S: TaskStore>(
         shared.answer_turns(&wheel);
     });
     thread.map_err(Error::Thread)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shape::claim::Fence;
+    use crate::shape::timestamp::Timestamp;
+    use crate::shape::waits::Waits;
+
+    const S: fn(u64) -> Duration = Duration::from_secs;
+
+    fn behind(id: &str) -> Option<String> {
+        Some(id.to_owned())
+    }
+
+    #[test]
+    fn what_is_behind_a_task_that_has_ended_is_next() {
+        let turns = Turns::default();
+        for (key, at, id) in [(1, 20, "b"), (2, 30, "a"), (3, 10, "b"), (4, 40, "a")] {
+            assert!(turns.add(key, S(at), behind(id)));
+        }
+        assert_eq!(turns.next(S(9)), None);
+        turns.ended("a", S(9));
+        assert_eq!((turns.next(S(9)), turns.next(S(9))), (Some(2), Some(4)));
+        turns.ended("a", S(9));
+        assert_eq!((turns.next(S(9)), turns.next(S(10))), (None, Some(3)));
+        assert_eq!(turns.next(S(20)), Some(1));
+        assert!(turns.lock().behind.is_empty());
+    }
+
+    #[test]
+    fn what_ends_while_the_engine_is_asked_is_asked_about_again() {
+        let turns = Turns::default();
+        let mut claim = Claim::new("parent", Timestamp(0), Fence(1), S(12));
+        claim.terms.waits = Some(Waits::new(["a", "b"], false));
+        let claim = Arc::new(claim);
+        for (ended, next) in [("b", Some(1)), ("c", None)] {
+            turns.asks(&claim);
+            turns.ended(ended, S(0));
+            assert!(turns.add(1, S(10), behind("b")));
+            assert_eq!(turns.next(S(0)), next);
+        }
+        assert_eq!(turns.next(S(10)), Some(1));
+    }
 }

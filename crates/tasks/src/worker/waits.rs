@@ -57,9 +57,13 @@ impl DeadEnds {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Turn {
     Now,
-    /// The engine is asked again after this, since something was in its way at this time of the
+    /// The engine is asked again after this, since a task was in its way at this time of the
     /// engine's.
-    After(Duration, Timestamp),
+    After {
+        wait: Duration,
+        now: Timestamp,
+        ahead: String,
+    },
     /// It was put off: the claim is over.
     Later,
     /// The claim is not the worker's any more.
@@ -142,6 +146,7 @@ impl<S: TaskStore> Shared<S> {
         let now = self.engine_now().unwrap_or(claim.due);
         let waited = now.since(claim.began);
         let before = waited_until.map_or(Duration::ZERO, |until| until.since(claim.began));
+        let ahead = look.id.clone();
         if stage_of(waited) > stage_of(before)
             && let Some(circle) = self.circle_of(claim, look)
         {
@@ -151,7 +156,8 @@ impl<S: TaskStore> Shared<S> {
         // A slot is for now, and others need room.
         if !claim.has_slot {
             if parents <= self.settings.held / 2 {
-                return Turn::After(pause_after(waited, parents), now);
+                let wait = pause_after(waited, parents);
+                return Turn::After { wait, now, ahead };
             }
             self.held().crowded_until = self.clock.now().saturating_add(LONGEST);
         }

@@ -379,6 +379,42 @@ fn a_parent_begins_within_a_second_of_its_last_child() {
     assert!(*late <= MS(1010), "{late:?}");
 }
 
+/// Each layer of a chain waited for the pause of all parents: 4 ms for each of them.
+#[test]
+fn a_chain_of_many_parents_makes_no_pause_at_a_child_that_its_worker_has_ended() {
+    const WIDTH: usize = 500;
+    let (clock, store) = engine();
+    let looks = Arc::<Looks>::default();
+    let watched = Watched(Arc::clone(&store), Arc::clone(&looks));
+    let builder = Worker::builder(watched).retry(Retry::default().attempts(1));
+    let worker = builder.manual(&clock, |run| match run.id() {
+        "3-7" => Outcome::failed("no"),
+        _ => Outcome::Done,
+    });
+    let worker = worker.expect("a worker");
+    let of = |layer, n| Task::new(format!("{layer}-{n}"), "");
+    let first = (0..WIDTH).map(|n| of(0, n).after(MS(2500)));
+    let parent = |layer, n| of(layer, n).needs([format!("{}-{n}", layer - 1)]);
+    let parents = (1..6).flat_map(|layer| (0..WIDTH).map(move |n| parent(layer, n)));
+    assert!(wait(store.schedule_many(first.chain(parents).collect())).is_ok());
+    let turns = |count: u64| {
+        for _ in 0..count {
+            worker.turn();
+            clock.advance(MS(50));
+        }
+    };
+    turns(50);
+    assert_eq!((worker.stats().ran, worker.stats().held), (0, 6 * WIDTH));
+    let before = looks.count.load(Relaxed);
+    turns(12);
+    assert!(store.is_empty(), "{:?}", worker.stats());
+    let letters = wait(store.dead_letters(9)).expect("letters");
+    let dead: Vec<_> = letters.iter().map(|letter| &*letter.id).collect();
+    assert_eq!(dead, ["3-7", "4-7", "5-7"]);
+    let looks = looks.count.load(Relaxed) - before;
+    assert!(looks < 7 * WIDTH, "{looks}");
+}
+
 /// Parents take half of the room at most, and no slot of a limited queue for later.
 #[test]
 fn what_waits_for_others_leaves_room_and_keeps_a_limit() {

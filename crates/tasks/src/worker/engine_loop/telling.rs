@@ -101,16 +101,18 @@ impl Telling {
     ) -> Result<(), StoreError> {
         self.failures = 0;
         let Ready { done, back, failed } = self.ready(shared);
+        let told = (&shared.counters.done, true);
         for batch in done.chunks(BATCH) {
             let verdicts = shared.call(shared.store.done(&claims_of(batch)));
-            self.settle(shared, asking, batch, verdicts, &shared.counters.done)?;
+            self.settle(shared, asking, batch, verdicts, told)?;
         }
         for (_, keyed, failure) in failed {
             self.fail(shared, asking, keyed, failure)?;
         }
+        let told = (&shared.counters.released, false);
         for batch in back.chunks(BATCH) {
             let verdicts = shared.call(shared.store.release(&claims_of(batch)));
-            self.settle(shared, asking, batch, verdicts, &shared.counters.released)?;
+            self.settle(shared, asking, batch, verdicts, told)?;
         }
         Ok(())
     }
@@ -142,13 +144,15 @@ impl Telling {
         ready
     }
 
+    /// Takes the verdicts for claims: with what counts those that are accepted, and whether their
+    /// tasks are over then.
     fn settle<S: TaskStore>(
         &mut self,
         shared: &Shared<S>,
         asking: &mut Asking,
         batch: &[Keyed],
         verdicts: Result<Vec<Verdict>, StoreError>,
-        accepted: &AtomicU64,
+        (accepted, is_over): (&AtomicU64, bool),
     ) -> Result<(), StoreError> {
         let verdicts = match verdicts {
             Ok(verdicts) => verdicts,
@@ -163,6 +167,9 @@ impl Telling {
             asking.ended(claim);
             self.ends.remove(key);
             shared.held().remove(*key);
+            if is_over && claim.terms.rhythm.is_none() {
+                shared.turns.ended(&claim.id, shared.clock.now());
+            }
             count(if verdict.is_accepted() {
                 accepted
             } else {
@@ -205,18 +212,18 @@ impl Telling {
         if failure.retry.is_some() {
             asking.at_once();
         }
-        let mut counter = match failure.retry {
-            Some(_) => &shared.counters.retried,
-            None => &shared.counters.dead,
+        let mut told = match failure.retry {
+            Some(_) => (&shared.counters.retried, false),
+            None => (&shared.counters.dead, true),
         };
         let mut verdict = shared.call(shared.store.fail(&claim, failure));
         if let Err(StoreError::Refused(why)) = &verdict {
             // It will never take that.
-            counter = &shared.counters.dead;
+            told = (&shared.counters.dead, true);
             let dead = Failure::dead(bounded(why.clone()));
             verdict = shared.call(shared.store.fail(&claim, dead));
         }
         let verdicts = verdict.map(|verdict| vec![verdict]);
-        self.settle(shared, asking, &[(key, claim)], verdicts, counter)
+        self.settle(shared, asking, &[(key, claim)], verdicts, told)
     }
 }
