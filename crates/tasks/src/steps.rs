@@ -150,6 +150,10 @@ impl<S: Steps> TaskStore for S {
         ready(released)
     }
 
+    fn free_slot(&self, claim: &Claim) -> impl Future<Output = Result<(), StoreError>> + Send {
+        ready(self.step(|table, _| table.give_slot_back(claim)))
+    }
+
     fn now(&self) -> impl Future<Output = Result<Timestamp, StoreError>> + Send {
         ready(self.time())
     }

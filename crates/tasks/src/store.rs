@@ -373,6 +373,13 @@ pub trait TaskStore: Send + Sync + 'static {
         claims: &[Arc<Claim>],
     ) -> impl Future<Output = Result<Vec<Verdict>, StoreError>> + Send;
 
+    /// Frees the slot of a limited queue that a claim has, if it has one: its task does not run
+    /// yet. It stays claimed, and is to be given back when it may run: then it gets another slot.
+    fn free_slot(&self, claim: &Claim) -> impl Future<Output = Result<(), StoreError>> + Send {
+        let _ = claim;
+        std::future::ready(Ok(()))
+    }
+
     /// The engine's time.
     fn now(&self) -> impl Future<Output = Result<Timestamp, StoreError>> + Send;
 
@@ -595,6 +602,10 @@ impl<S: TaskStore> TaskStore for Arc<S> {
         claims: &[Arc<Claim>],
     ) -> impl Future<Output = Result<Vec<Verdict>, StoreError>> + Send {
         (**self).release(claims)
+    }
+
+    fn free_slot(&self, claim: &Claim) -> impl Future<Output = Result<(), StoreError>> + Send {
+        (**self).free_slot(claim)
     }
 
     fn now(&self) -> impl Future<Output = Result<Timestamp, StoreError>> + Send {

@@ -250,6 +250,15 @@ impl TaskStore for NatsStore {
             .await
     }
 
+    async fn free_slot(&self, claim: &Claim) -> Result<(), StoreError> {
+        let claim = claim.clone();
+        self.run(|inner| async move {
+            inner.free_slot(&claim).await;
+            Ok(())
+        })
+        .await
+    }
+
     async fn now(&self) -> Result<Timestamp, StoreError> {
         self.run(|inner| async move { inner.now().await }).await
     }

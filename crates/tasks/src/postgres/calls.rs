@@ -157,6 +157,11 @@ impl TaskStore for PostgresStore {
         self.give_back(claims).await
     }
 
+    async fn free_slot(&self, claim: &Claim) -> Result<(), StoreError> {
+        self.free_slots(std::iter::once(claim)).await;
+        Ok(())
+    }
+
     async fn now(&self) -> Result<Timestamp, StoreError> {
         let rows = self.query(StatementName::Now, &[]).await?;
         Ok(Timestamp(rows.first().map_or(0, |row| number(row, 0))))

@@ -38,8 +38,8 @@ impl Table {
         slot.map_or(Slot::None, Slot::At)
     }
 
-    /// A claim went back that had a slot.
-    pub(super) fn give_slot_back(&mut self, claim: &Claim) {
+    /// Frees the slot that a claim has.
+    pub(crate) fn give_slot_back(&mut self, claim: &Claim) {
         if let Some(spent) = self.spent.get_mut(&claim.terms.queue)
             && claim.has_slot
         {

@@ -46,6 +46,9 @@ pub(super) struct HeldClaim {
     late: bool,
     /// True if what its task waits for has ended, or it waits for nothing.
     pub(super) is_its_turn: bool,
+    /// True if it had a slot of a limited queue, which is free again: when its turn has come, it
+    /// goes back to get another one.
+    pub(super) needs_slot: bool,
     /// The engine's time at which something that its task waits for was last seen.
     pub(super) waited_until: Option<Timestamp>,
     /// The time at which its latest lease was asked for.
@@ -143,6 +146,7 @@ impl Claims {
             stage: Stage::Waits,
             late,
             is_its_turn: claim.terms.waits.is_none(),
+            needs_slot: false,
             waited_until: None,
             asked,
             until: asked.saturating_add(claim.remaining),
@@ -213,12 +217,20 @@ impl Claims {
         waits
     }
 
-    /// A claim whose turn is asked for, the end of its lease, and when something was last seen in
-    /// its way.
-    pub(super) fn asked(&self, key: u64) -> Option<(Arc<Claim>, Duration, Option<Timestamp>)> {
+    /// A claim whose turn is asked for.
+    pub(super) fn asked(&self, key: u64) -> Option<&HeldClaim> {
         let held = self.claims.get(&key);
-        let held = held.filter(|held| held.stage == Stage::Asks)?;
-        Some((Arc::clone(&held.claim), held.until, held.waited_until))
+        held.filter(|held| held.stage == Stage::Asks)
+    }
+
+    /// Takes the slot from a claim whose turn has not come. `None` if it has none.
+    pub(super) fn take_slot(&mut self, key: u64) -> Option<Arc<Claim>> {
+        let held = self.claims.get_mut(&key);
+        let held = held.filter(|held| held.claim.has_slot)?;
+        let with_slot = Arc::clone(&held.claim);
+        Arc::make_mut(&mut held.claim).has_slot = false;
+        held.needs_slot = true;
+        Some(with_slot)
     }
 
     /// Notes the answer: it waits for a thread since `due`, or asks again then. `false` if it is

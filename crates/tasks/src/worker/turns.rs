@@ -176,9 +176,12 @@ impl<S: TaskStore> Shared<S> {
     pub(super) fn answer_turns(&self, wheel: &Wheel) {
         while let Some(key) = self.turns.next(self.clock.now()) {
             // It is not there if it went back meanwhile.
-            let asked = self.held().asked(key);
-            let Some((claim, until, waited_until)) = asked else {
-                continue;
+            let (claim, until, needs_slot, waited_until) = match self.held().asked(key) {
+                Some(held) => {
+                    let claim = Arc::clone(&held.claim);
+                    (claim, held.until, held.needs_slot, held.waited_until)
+                }
+                None => continue,
             };
             if self.turns.is_stopped() {
                 self.give_back(std::iter::once(key));
@@ -192,7 +195,16 @@ impl<S: TaskStore> Shared<S> {
             self.turns.asks(&claim);
             // A store's panic is the end of this question, and not of the thread.
             let ask = AssertUnwindSafe(|| self.turn_among(&claim, waited_until));
-            let turn = catch_unwind(ask).unwrap_or(Turn::Unknown);
+            let turn = match catch_unwind(ask).unwrap_or(Turn::Unknown) {
+                Turn::Now if needs_slot => Turn::Slot,
+                turn => turn,
+            };
+            if matches!(turn, Turn::After { .. }) {
+                // A slot is for now.
+                let with_slot = self.held().take_slot(key);
+                // If that fails, it counts as if it had run.
+                let _ = with_slot.map(|claim| self.call(self.store.free_slot(&claim)));
+            }
             let wait = match turn {
                 Turn::Now => Duration::ZERO,
                 Turn::Unknown => ASK_AGAIN.max(self.share_of_each()),
@@ -217,7 +229,7 @@ impl<S: TaskStore> Shared<S> {
     pub(super) fn not_now(&self, wheel: &Wheel, key: u64, turn: Turn) {
         match turn {
             Turn::Now | Turn::Unknown => self.file(wheel, key, ASK_AGAIN),
-            Turn::After { .. } => self.give_back(std::iter::once(key)),
+            Turn::After { .. } | Turn::Slot => self.give_back(std::iter::once(key)),
             Turn::Later => {
                 self.held().remove(key);
                 // There is room for another.

@@ -57,6 +57,8 @@ impl DeadEnds {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Turn {
     Now,
+    /// Now, with a slot of its queue: it goes back to get one.
+    Slot,
     /// The engine is asked again after this, since a task was in its way at this time of the
     /// engine's.
     After {
@@ -153,14 +155,12 @@ impl<S: TaskStore> Shared<S> {
             return Turn::Never(Outcome::dead(circle));
         }
         let parents = self.held().parents;
-        // A slot is for now, and others need room.
-        if !claim.has_slot {
-            if parents <= self.settings.held / 2 {
-                let wait = pause_after(waited, parents);
-                return Turn::After { wait, now, ahead };
-            }
-            self.held().crowded_until = self.clock.now().saturating_add(LONGEST);
+        // Others need room.
+        if parents <= self.settings.held / 2 {
+            let wait = pause_after(waited, parents);
+            return Turn::After { wait, now, ahead };
         }
+        self.held().crowded_until = self.clock.now().saturating_add(LONGEST);
         let wait = (waited / 8).clamp(SHORTEST, LONGEST);
         let failure = Failure::put_off(Due::After(wait));
         match self.call(self.store.fail(claim, failure)) {

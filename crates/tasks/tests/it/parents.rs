@@ -415,6 +415,60 @@ fn a_chain_of_many_parents_makes_no_pause_at_a_child_that_its_worker_has_ended()
     assert!(looks < 7 * WIDTH, "{looks}");
 }
 
+/// Each step of such a chain was put off by an eighth of the time that the whole had taken.
+#[test]
+fn a_chain_in_a_limited_queue_runs_as_fast_as_the_limit_lets() {
+    const STEPS: usize = 40;
+    let (clock, store) = engine();
+    let ran = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&ran);
+    let worker = Worker::builder(Arc::clone(&store)).manual(&clock, move |_| {
+        count.fetch_add(1, Relaxed);
+    });
+    let worker = worker.expect("a worker");
+    let limit = store.limit("limited", Some(Rate::new(10, MS(1000))));
+    assert_eq!(wait(limit), Ok(()));
+    let steps = (0..STEPS).map(|n| {
+        let task = Task::new(format!("{n}"), "").queue("limited");
+        match n {
+            0 => task.after(MS(500)),
+            _ => task.waits_for([format!("{}", n - 1)]),
+        }
+    });
+    assert!(wait(store.schedule_many(steps.collect())).is_ok());
+    for _ in 0..200 {
+        worker.turn();
+        clock.advance(MS(50));
+    }
+    // Ten seconds: before, six of them had run by then.
+    assert_eq!((ran.load(Relaxed), store.len()), (STEPS, 0));
+}
+
+#[test]
+fn what_waits_for_others_takes_one_slot_each_from_the_rest_of_its_queue() {
+    let (clock, store) = engine();
+    let ran = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&ran);
+    let worker = Worker::builder(Arc::clone(&store)).manual(&clock, move |_| {
+        count.fetch_add(1, Relaxed);
+    });
+    let worker = worker.expect("a worker");
+    let limit = store.limit("parents", Some(Rate::new(10, MS(1000))));
+    assert_eq!(wait(limit), Ok(()));
+    parents(&store, 200, "never-ends");
+    schedule(&store, Task::new("never-ends", "").after(MS(1_000_000)));
+    for n in 0..50 {
+        let other = Task::new(format!("other-{n}"), "").after(MS(1000));
+        schedule(&store, other.queue("parents"));
+    }
+    // 250 slots are 25 seconds.
+    for _ in 0..520 {
+        worker.turn();
+        clock.advance(MS(50));
+    }
+    assert_eq!((ran.load(Relaxed), store.len()), (50, 201));
+}
+
 /// Parents take half of the room at most, and no slot of a limited queue for later.
 #[test]
 fn what_waits_for_others_leaves_room_and_keeps_a_limit() {

@@ -1,5 +1,5 @@
 //! The engine loop looks at the rules of queues. What has not begun of those that are paused goes
-//! back, and of those that are limited what waits for others, without a slot.
+//! back, and of those that are limited what waits for others, and never had a slot.
 
 use crate::shape::error::StoreError;
 use crate::store::TaskStore;
@@ -16,7 +16,7 @@ pub(super) fn look<S: TaskStore>(shared: &Shared<S>, wheel: &Wheel) -> Result<()
         let rules = rules.get(&held.claim.terms.queue);
         rules.is_some_and(|rules| {
             // A parent may be held for hours, and is to begin by the limit then.
-            let waits = !held.is_its_turn && !held.claim.has_slot;
+            let waits = !held.is_its_turn && !held.claim.has_slot && !held.needs_slot;
             rules.paused || (rules.limit.is_some() && waits)
         })
     };

@@ -56,6 +56,10 @@ impl<S: TaskStore, W: Watch> TaskStore for Watched<S, W> {
         self.0.look(id).await
     }
 
+    async fn free_slot(&self, claim: &Claim) -> Result<(), StoreError> {
+        self.0.free_slot(claim).await
+    }
+
     async fn cancel(&self, id: &str) -> Result<bool, StoreError> {
         self.0.cancel(id).await
     }
