@@ -16,12 +16,19 @@ pub(crate) struct QueuedCommands {
 }
 
 impl QueuedCommands {
-    /// Adds a command. `writes`: a pause of writes holds it back.
-    pub(crate) fn push(&mut self, row: &'static Command, args: Args<'_>, writes: bool) {
+    /// Adds a command. `writes`: a pause of writes holds it back. `databases`: how many there are.
+    pub(crate) fn push(
+        &mut self,
+        row: &'static Command,
+        args: Args<'_>,
+        (writes, databases): (bool, usize),
+    ) {
         self.writes |= writes;
         if row.name == "select" {
             let number = args.get(1).and_then(parse_i64);
-            self.db = number.and_then(|number| number.try_into().ok()).or(self.db);
+            let db = number.and_then(|number| u32::try_from(number).ok());
+            // Another one fails, and selects none.
+            self.db = db.filter(|db| (*db as usize) < databases).or(self.db);
         }
         self.calls.push(row, args);
     }

@@ -107,6 +107,15 @@ impl Turn<'_> {
         if let Some(protocol) = name.and_then(foreign_protocol::by_name) {
             return self.refuse_protocol(conn, protocol);
         }
+        // The public servers look for a subcommand of DEBUG once it may run.
+        let parent = args.get(0).and_then(tidewheel_keyspace::lookup);
+        if let Some(debug) = parent.filter(|row| row.name == "debug" && args.len() > 1) {
+            self.follow_users(conn);
+            let refused = self.refuse_unpermitted(conn, row.unwrap_or(debug), args);
+            if let Some(step) = refused {
+                return self.after_refusal(conn, Some(debug), mark, step);
+            }
+        }
         self.refuse_call(conn, row, why);
         self.after_refusal(conn, row, mark, CommandStep::Done)
     }
@@ -455,6 +464,36 @@ impl Turn<'_> {
         ))
     }
 
+    /// Answers a command that this connection or its user may not run. `None` lets it pass.
+    #[cold]
+    fn refuse_unpermitted(
+        &mut self,
+        conn: &mut Connection,
+        row: &'static Command,
+        args: Args<'_>,
+    ) -> Option<CommandStep> {
+        if let Some(why) = self.refusal(conn, row) {
+            let denied = why.text() == DENIED;
+            self.refuse_call(conn, Some(row), why);
+            return Some(if denied {
+                CommandStep::Close
+            } else {
+                CommandStep::Done
+            });
+        }
+        if conn.checks & checks::LIMITED == 0 {
+            return None;
+        }
+        let seen = match &conn.queue {
+            Some(queue) => (DenialContext::Transaction, queue.db(conn.session.db)),
+            None => (DenialContext::TopLevel, conn.session.db),
+        };
+        conn.command = row.name;
+        let why = self.denied(conn, (row, args), seen)?;
+        self.refuse_call(conn, Some(row), why);
+        Some(CommandStep::Done)
+    }
+
     /// Checks that only concern few connections or moments. `None` lets the command pass.
     #[cold]
     fn check(
@@ -478,25 +517,9 @@ impl Turn<'_> {
         }
         // Read after giving way: it may have been for a pause.
         let shared = self.state.seat.bits();
-        if let Some(why) = self.refusal(conn, row) {
-            let denied = why.text() == DENIED;
-            self.refuse_call(conn, Some(row), why);
-            return Some(if denied {
-                CommandStep::Close
-            } else {
-                CommandStep::Done
-            });
-        }
-        if conn.checks & checks::LIMITED != 0 {
-            let seen = match &conn.queue {
-                Some(queue) => (DenialContext::Transaction, queue.db(conn.session.db)),
-                None => (DenialContext::TopLevel, conn.session.db),
-            };
-            conn.command = row.name;
-            if let Some(why) = self.denied(conn, (row, args), seen) {
-                self.refuse_call(conn, Some(row), why);
-                return Some(CommandStep::Done);
-            }
+        let refused = self.refuse_unpermitted(conn, row, args);
+        if refused.is_some() {
+            return refused;
         }
         if shared & checks::LOADING != 0 && !runs_while_loading(row) {
             let why = "LOADING Redis is loading the dataset in memory";

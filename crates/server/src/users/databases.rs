@@ -2,8 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use tidewheel_resp::parse_i64;
-
 use super::rule_error::{PARTS_MAX, RuleError};
 
 /// The selected database of a client, and how many there are.
@@ -27,12 +25,17 @@ impl Databases {
     pub(super) fn read(list: &[u8]) -> Result<Self, RuleError> {
         let mut numbers = BTreeSet::new();
         for number in list.split(|byte| *byte == b',') {
-            let digits = number.strip_prefix(b"-").unwrap_or(number);
+            let (is_negative, digits) = match number {
+                [sign @ (b'+' | b'-'), digits @ ..] => (*sign == b'-', digits),
+                digits => (false, digits),
+            };
             if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
                 return Err(RuleError::Syntax);
             }
-            let known = parse_i64(number).and_then(|number| i32::try_from(number).ok());
-            let known = known.and_then(|number| u32::try_from(number).ok());
+            let add =
+                |sum: u32, digit: &u8| sum.checked_mul(10)?.checked_add((digit - b'0').into());
+            let known = digits.iter().try_fold(0, add);
+            let known = known.filter(|db| *db <= i32::MAX as u32 && !(is_negative && *db > 0));
             numbers.insert(known.ok_or(RuleError::DatabaseOutOfRange)?);
             if numbers.len() > PARTS_MAX {
                 return Err(RuleError::TooMany);

@@ -13,22 +13,21 @@ pub(crate) fn merge_selectors<'a>(
     words: impl IntoIterator<Item = &'a [u8]>,
 ) -> Result<Vec<Vec<u8>>, Vec<u8>> {
     let mut rules: Vec<Vec<u8>> = Vec::new();
-    let mut open = None;
+    // The word that opens a parenthesis which nothing has closed yet.
+    let mut open: Option<&[u8]> = None;
     for word in words {
-        match open {
-            Some(at) => {
-                let rule: &mut Vec<u8> = &mut rules[at];
+        match rules.last_mut().filter(|_| open.is_some()) {
+            Some(rule) => {
                 rule.push(b' ');
                 rule.extend_from_slice(word);
             }
             None => rules.push(word.to_vec()),
         }
-        let last = rules.len() - 1;
-        let is_open = rules[last].starts_with(b"(") && !word.ends_with(b")");
-        open = is_open.then_some(last);
+        let opening = open.or(word.starts_with(b"(").then_some(word));
+        open = opening.filter(|_| !word.ends_with(b")"));
     }
     match open {
-        Some(at) => Err(rules.swap_remove(at)),
+        Some(word) => Err(word.to_vec()),
         None => Ok(rules),
     }
 }
@@ -65,7 +64,7 @@ pub(crate) fn from_lines(
     }
     match wrong.is_empty() {
         true => Ok(users),
-        false => Err(wrong),
+        false => Err(wrong.trim_end().to_owned()),
     }
 }
 
@@ -86,7 +85,7 @@ pub(crate) fn apply<'a>(
 /// The error about a parenthesis that nothing closes.
 pub(crate) fn unmatched(word: &[u8]) -> String {
     let word = String::from_utf8_lossy(word);
-    format!("Unmatched parenthesis in acl selector starting at '{word}'.")
+    format!("Unmatched parenthesis in acl selector starting at '{word}'")
 }
 
 /// Writes users as lines.
@@ -204,7 +203,7 @@ mod tests {
         for part in [
             "f:2: user 'a' comes twice. ",
             "f:5: it should be",
-            "f:6: Unmatched parenthesis in acl selector starting at '(+get ~x'",
+            "f:6: Unmatched parenthesis in acl selector starting at '(+get'. ",
             "f:7: Error in ACL SETUSER modifier '+nope': Unknown command",
         ] {
             assert!(why.contains(part), "{part} in {why}");
@@ -217,6 +216,6 @@ mod tests {
         let rules = merged(&[b"on", b"(+get", b"~a)", b"(~b)", b"off"]);
         let expected: [&[u8]; 4] = [b"on", b"(+get ~a)", b"(~b)", b"off"];
         assert_eq!(rules, Ok(expected.map(<[u8]>::to_vec).to_vec()));
-        assert_eq!(merged(&[b"(+get", b"on"]), Err(b"(+get on".to_vec()));
+        assert_eq!(merged(&[b"(+get", b"on"]), Err(b"(+get".to_vec()));
     }
 }

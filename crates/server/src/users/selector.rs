@@ -1,5 +1,6 @@
 //! A selector allows commands, in databases, on keys, on channels.
 
+use tidewheel_keyspace::rows::KeySpec;
 use tidewheel_keyspace::{Command, KeyUse};
 use tidewheel_resp::{Args, parse_i64};
 
@@ -61,27 +62,47 @@ impl<'a> Use<'a> {
         }
     }
 
-    /// The positions of the arguments that name databases.
-    fn databases(&self) -> Vec<usize> {
-        match self.row.name {
+    /// The arguments that name databases: their positions, and the databases. If one is wrong, the
+    /// command itself refuses the call, and there are none.
+    fn databases(&self) -> Vec<(usize, u32)> {
+        let positions = match self.row.name {
             "select" => vec![1],
             "swapdb" => vec![1, 2],
             "move" => vec![2],
-            "copy" => {
-                let is_option = |at: &usize| self.argument(*at).eq_ignore_ascii_case(b"db");
-                (3..self.args.len())
-                    .filter(is_option)
-                    .map(|at| at + 1)
-                    .collect()
-            }
+            "copy" => self.copied_to(),
             _ => Vec::new(),
-        }
+        };
+        let read = |at: usize| {
+            let db = u32::try_from(parse_i64(self.argument(at))?).ok()?;
+            ((db as usize) < self.place.databases).then_some((at, db))
+        };
+        let all: Option<_> = positions.into_iter().map(read).collect();
+        all.unwrap_or_default()
     }
 
-    /// True if it is about what the selected database has.
+    /// The positions of the databases behind the options `DB` of COPY; none if it is none of its
+    /// calls.
+    fn copied_to(&self) -> Vec<usize> {
+        let (mut positions, mut at) = (Vec::new(), 3);
+        while at < self.args.len() {
+            let is = |word: &[u8]| self.argument(at).eq_ignore_ascii_case(word);
+            match () {
+                () if is(b"replace") => {}
+                () if is(b"db") => {
+                    at += 1;
+                    positions.push(at);
+                }
+                () => return Vec::new(),
+            }
+            at += 1;
+        }
+        positions
+    }
+
+    /// True if it is about what the selected database has, or may be: a script's keys may be none.
     fn is_about_data(&self) -> bool {
         let is_about = |name: &str| matches!(name, "@keyspace" | "@read" | "@write");
-        !self.keys.is_empty() || self.row.all_categories().any(is_about)
+        self.row.keys != KeySpec::NONE || self.row.all_categories().any(is_about)
     }
 
     /// True if it is about all databases.
@@ -202,20 +223,13 @@ impl Selector {
     #[cold]
     fn denied_database(&self, call: &Use<'_>) -> Option<usize> {
         let named = call.databases();
-        let is_denied = |at: &usize| {
-            let number = parse_i64(call.argument(*at));
-            let db = number.and_then(|number| u32::try_from(number).ok());
-            // The command itself refuses what is no number of a database.
-            let db = db.filter(|db| (*db as usize) < call.place.databases);
-            db.is_some_and(|db| !self.databases.allow(db))
-        };
-        if let Some(at) = named.iter().copied().find(is_denied) {
-            return Some(at);
+        if let Some((at, _)) = named.iter().find(|(_, db)| !self.databases.allow(*db)) {
+            return Some(*at);
         }
         let is_allowed = match () {
             () if call.is_about_all() => self.databases.allow_each_of(call.place.databases),
-            // SELECT and SWAPDB are about those that they name.
-            () if !named.is_empty() && call.keys.is_empty() => true,
+            // They are about those that they name.
+            () if matches!(call.row.name, "select" | "swapdb") => true,
             () if call.is_about_data() => self.databases.allow(call.place.db),
             () => true,
         };

@@ -177,10 +177,7 @@ impl User {
                 );
             }
             DeniedPart::Database => {
-                let object = object
-                    .filter(|_| denied.at > 0)
-                    .map(String::from_utf8_lossy);
-                return match object {
+                return match object.map(String::from_utf8_lossy) {
                     Some(db) => format!("User {name} has no permissions to access database {db}"),
                     None => "No permissions to access database".to_owned(),
                 };

@@ -140,7 +140,10 @@ fn a_wrong_rule_changes_nothing_and_names_itself() {
         assert!(rules_of(&mut admin, "u").ends_with("-@all +get"), "{rule}");
     }
     let reply = text(&admin.call(&["ACL", "SETUSER", "u", "(+get", "~a"]));
-    assert!(reply.starts_with("ERR Unmatched parenthesis"), "{reply}");
+    assert_eq!(
+        reply,
+        "ERR Unmatched parenthesis in acl selector starting at '(+get'."
+    );
     let many: Vec<String> = (0..1_025).map(|i| format!("~k{i}")).collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
     let reply = text(&admin.call(&[&["ACL", "SETUSER", "u"], &many[..]].concat()));
@@ -433,7 +436,7 @@ fn a_call_needs_its_databases() {
     );
     assert_eq!(
         dry(&mut admin, &["GET", "a"]),
-        bulk("No permissions to access database")
+        bulk("User bob has no permissions to access database GET")
     );
     set_user(&mut admin, "bob", &["(db=7 ~* +@read)"]);
     assert_eq!(
@@ -455,6 +458,104 @@ fn a_call_needs_its_databases() {
         "on nopass sanitize-payload ~* &* +@all"
     );
     allowed(&mut bob, "FLUSHALL");
+}
+
+#[test]
+fn numbers_of_databases_are_read_as_elsewhere() {
+    let server = Server::start(&[]);
+    let mut admin = server.client();
+    for (rule, kept) in [
+        ("db=007", "db=7"),
+        ("db=+1,-0", "db=0,1"),
+        ("DB=00,2147483647", "db=0,2147483647"),
+    ] {
+        set_user(&mut admin, "bob", &["reset", rule]);
+        assert_eq!(
+            rules_of(&mut admin, "bob"),
+            format!("off sanitize-payload resetchannels {kept} -@all")
+        );
+    }
+    for rule in ["db=+", "db=+-1", "db= 1", "db=1,", "db=0x1", "db=-"] {
+        let reply = admin.call(&["ACL", "SETUSER", "bob", rule]);
+        let why = format!("ERR Error in ACL SETUSER modifier '{rule}': Syntax error");
+        assert_eq!(reply, error(&why));
+    }
+    for rule in ["db=-1", "db=2147483648", "db=99999999999999999999999"] {
+        let reply = admin.call(&["ACL", "SETUSER", "bob", rule]);
+        let why = format!(
+            "ERR Error in ACL SETUSER modifier '{rule}': The provided database ID is out of range"
+        );
+        assert_eq!(reply, error(&why));
+    }
+}
+
+#[test]
+fn a_script_without_keys_needs_the_selected_database() {
+    let (_server, _admin, mut bob) = with_bob(&["~*", "+@all", "db=1"]);
+    let no = error("NOPERM No permissions to access database");
+    assert_eq!(bob.call(&["EVAL", "return 1", "0"]), no);
+    assert_eq!(bob.call(&["FCALL_RO", "f", "0"]), no);
+    assert_eq!(
+        bob.call(&["SCRIPT", "EXISTS", "x"]),
+        Reply::Array(vec![Reply::Integer(0)])
+    );
+    assert_eq!(bob.call(&["SELECT", "1"]), ok());
+    assert_eq!(bob.call(&["EVAL", "return 1", "0"]), Reply::Integer(1));
+}
+
+#[test]
+fn what_no_database_is_named_by_is_refused_by_the_command_itself() {
+    let (_server, _admin, mut bob) = with_bob(&["~*", "+@all", "db=0"]);
+    for (call, why) in [
+        ("SWAPDB 1 x", "ERR invalid second DB index"),
+        ("SWAPDB x 1", "ERR invalid first DB index"),
+        ("SWAPDB 1 99", "ERR DB index is out of range"),
+        ("COPY a b FOO DB 1", "ERR syntax error"),
+        ("COPY a b DB 1 DB", "ERR syntax error"),
+    ] {
+        let reply = bob.call(&call.split(' ').collect::<Vec<_>>());
+        assert_eq!(reply, error(why), "{call}");
+    }
+    for call in ["COPY a b REPLACE DB 1", "COPY a b DB 0 db 1", "SWAPDB 0 1"] {
+        let reply = bob.call(&call.split(' ').collect::<Vec<_>>());
+        assert!(is_denied(&reply), "{call}: {reply:?}");
+    }
+    // Nor does it change where the commands behind it run.
+    for (call, reply) in [
+        ("MULTI", ok()),
+        ("SELECT 99", simple("QUEUED")),
+        ("SET a 1", simple("QUEUED")),
+    ] {
+        assert_eq!(bob.call(&call.split(' ').collect::<Vec<_>>()), reply);
+    }
+    let Reply::Array(replies) = bob.call(&["EXEC"]) else {
+        panic!("both have run")
+    };
+    assert_eq!(replies, [error("ERR DB index is out of range"), ok()]);
+}
+
+#[test]
+fn who_may_not_debug_is_told_so_first() {
+    let (server, mut admin, mut bob) = with_bob(&["~*", "+@all", "-debug"]);
+    let no = error("NOPERM User bob has no permissions to run the 'debug' command");
+    assert_eq!(bob.call(&["DEBUG", "NOPE"]), no);
+    assert!(is_denied(&bob.call(&["DEBUG", "OBJECT"])));
+    assert!(is_denied(&bob.call(&["debug", "sleep", "1", "2"])));
+    let Reply::Array(denied) = admin.call(&["ACL", "LOG"]) else {
+        panic!("three entries")
+    };
+    assert_eq!(denied.len(), 3);
+    set_user(&mut admin, "default", &["resetpass", ">x"]);
+    let mut nobody = server.client();
+    let unknown = error("NOAUTH Authentication required.");
+    assert_eq!(nobody.call(&["DEBUG", "NOPE"]), unknown);
+    assert_eq!(nobody.call(&["DEBUG", "OBJECT"]), unknown);
+    // Other subcommands are no secret.
+    let reply = bob.call(&["CONFIG", "NOPE"]);
+    assert_eq!(
+        reply,
+        error("ERR unknown subcommand 'NOPE'. Try CONFIG HELP.")
+    );
 }
 
 #[test]

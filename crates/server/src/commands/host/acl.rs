@@ -28,7 +28,7 @@ const NO_FILE: &str = "ERR This instance is not configured to use an ACL file. Y
 impl Turn<'_> {
     pub(super) fn acl_set_user(&mut self, conn: &mut Connection, args: Args<'_>) -> HandlerResult {
         let rules = users::merge_selectors(args.from(3))
-            .map_err(|word| quoting(&users::unmatched(&word)))?;
+            .map_err(|word| quoting(&format!("{}.", users::unmatched(&word))))?;
         self.change_users(conn, |users, all_channels| {
             let rules = rules.iter().map(Vec::as_slice);
             let set = users.set(&args[2], rules, all_channels);

@@ -142,8 +142,9 @@ impl Turn<'_> {
         } else {
             if !queue.has_failed() {
                 let writes = self.may_write(row, args);
+                let databases = self.state.server.place(0).databases;
                 if let Some(queue) = conn.queue.as_deref_mut() {
-                    queue.push(row, args, writes);
+                    queue.push(row, args, (writes, databases));
                 }
             }
             self.out.simple("QUEUED");
