@@ -33,16 +33,30 @@ pub(super) fn name(bytes: &[u8]) -> Value {
     })
 }
 
-/// Bytes as text, shortened.
+/// Bytes as text, shortened. Letters that are not seen are escaped.
 pub(super) fn text(bytes: &[u8]) -> String {
     // A letter has four bytes at most.
     let shown = &bytes[..bytes.len().min(4 * SHOWN_MAX)];
     let text = String::from_utf8_lossy(shown);
-    let mut short: String = text.chars().take(SHOWN_MAX).collect();
-    if shown.len() < bytes.len() || short.len() < text.len() {
+    let mut letters = text.chars();
+    let mut short = String::new();
+    for letter in letters.by_ref().take(SHOWN_MAX) {
+        match is_unseen(letter) {
+            true => short.extend(letter.escape_default()),
+            false => short.push(letter),
+        }
+    }
+    if shown.len() < bytes.len() || letters.next().is_some() {
         short.push('…');
     }
     short
+}
+
+/// True for control characters, breaks of lines, and those that say which way a text is read.
+fn is_unseen(letter: char) -> bool {
+    let marks = matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}');
+    let turns = matches!(letter, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    letter.is_control() || marks || turns
 }
 
 /// The bytes of a string.
@@ -113,11 +127,24 @@ mod tests {
     #[test]
     fn long_and_broken_names_are_shown_in_short() {
         assert_eq!(text(b"tea"), "tea");
-        assert_eq!(text(b"\xff\n<b>"), "\u{fffd}\n<b>");
+        assert_eq!(text(b"\xff<b>"), "\u{fffd}<b>");
         let long = text("é".repeat(1_000).as_bytes());
         assert_eq!(long.chars().count(), SHOWN_MAX + 1);
         assert!(long.ends_with('…'));
         assert_eq!(name(&[b'x'; ASKED_MAX + 1])["id"], Value::Null);
+    }
+
+    #[test]
+    fn no_name_turns_the_text_behind_it() {
+        assert_eq!(text("a\u{202e}b\n\0".as_bytes()), "a\\u{202e}b\\n\\u{0}");
+        for letter in [
+            '\u{61c}', '\u{200f}', '\u{2028}', '\u{2066}', '\u{9b}', '\u{7f}',
+        ] {
+            let shown = text(letter.to_string().as_bytes());
+            assert_eq!(shown, letter.escape_default().to_string());
+        }
+        let others = "שלום \\ 'tea' \u{fffd}";
+        assert_eq!(text(others.as_bytes()), others);
     }
 
     #[test]
