@@ -281,8 +281,9 @@ fn key_pattern(rule: &[u8]) -> Result<KeyPattern, RuleError> {
             pattern: plain(&rule[1..])?.to_vec(),
         });
     };
-    let at = rest.iter().position(|byte| *byte == b'~');
-    let (letters, pattern) = rest.split_at(at.ok_or(RuleError::Syntax)?);
+    let mut parts = rest.splitn(2, |byte| *byte == b'~');
+    let letters = parts.next().unwrap_or_default();
+    let pattern = parts.next().unwrap_or_default();
     let (reads, writes) = match letters.to_ascii_uppercase().as_slice() {
         b"R" => (true, false),
         b"W" => (false, true),
@@ -292,7 +293,7 @@ fn key_pattern(rule: &[u8]) -> Result<KeyPattern, RuleError> {
     Ok(KeyPattern {
         reads,
         writes,
-        pattern: plain(&pattern[1..])?.to_vec(),
+        pattern: plain(pattern)?.to_vec(),
     })
 }
 

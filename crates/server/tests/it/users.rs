@@ -63,6 +63,9 @@ fn rules_are_kept_in_the_order_that_makes_them() {
             &["%R~x", "%W~x"],
             "off sanitize-payload ~x resetchannels -@all",
         ),
+        // As elsewhere, the pattern may be missing: it fits the empty key.
+        (&["%RW"], "off sanitize-payload ~ resetchannels -@all"),
+        (&["%r"], "off sanitize-payload %R~ resetchannels -@all"),
         (
             &["&a", "&b", "allkeys", "skip-sanitize-payload"],
             "off skip-sanitize-payload ~* resetchannels &a &b -@all",
@@ -111,6 +114,8 @@ fn a_wrong_rule_changes_nothing_and_names_itself() {
         ("+get|", "Syntax error"),
         ("nope", "Syntax error"),
         ("%~a", "Syntax error"),
+        ("%", "Syntax error"),
+        ("%Ra", "Syntax error"),
         ("%RR~a", "Syntax error"),
         ("~a b", "Syntax error"),
         ("+select|0\nuser evil on", "Syntax error"),
