@@ -6,7 +6,7 @@ use super::kinds::Group;
 
 #[rustfmt::skip] // One call for each thing that is said would take three times the lines.
 pub(super) const ROWS: &[Command] = &chapter(Group::Server, "", [
-    row("debug", -2, "", "")
+    row("debug", -2, "admin noscript loading stale", "")
         .says("A container for debugging commands.")
         .complexity("Depends on subcommand."),
     row("debug|digest", 2, "admin noscript loading stale", "")

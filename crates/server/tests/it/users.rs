@@ -550,6 +550,8 @@ fn who_may_not_debug_is_told_so_first() {
         panic!("three entries")
     };
     assert_eq!(denied.len(), 3);
+    set_user(&mut admin, "bob", &["+@all", "-@dangerous"]);
+    assert_eq!(bob.call(&["DEBUG", "NOPE"]), no);
     set_user(&mut admin, "default", &["resetpass", ">x"]);
     let mut nobody = server.client();
     let unknown = error("NOAUTH Authentication required.");
