@@ -5,7 +5,7 @@ use tidewheel_resp::Args;
 
 use crate::clients::connection::Connection;
 use crate::commands::turn::Turn;
-use crate::users::{Denial, DenialContext, DeniedPart, Reason};
+use crate::users::{Denial, DenialContext, Reason};
 
 impl Turn<'_> {
     /// Looks the client's user up again, if the users have changed.
@@ -27,22 +27,11 @@ impl Turn<'_> {
             .user
             .check(row, args, self.state.server.place(db))
             .err()?;
-        let argument = args.get(denied.at).unwrap_or_default();
-        let (reason, object) = match denied.part {
-            DeniedPart::Database if denied.at == 0 => (Reason::Database, row.name.as_bytes()),
-            DeniedPart::Database => (Reason::Database, argument),
-            DeniedPart::Command => (Reason::Command, row.name.as_bytes()),
-            DeniedPart::Key => (Reason::Key, argument),
-            DeniedPart::Channel => (Reason::Channel, argument),
-            DeniedPart::OtherKeys(option) => {
-                let why = format!(
-                    "ERR {option} option of SORT denied due to insufficient ACL permissions."
-                );
-                return Some(CommandError::quoting(why));
-            }
+        let why = conn.user.explain(denied, row, None);
+        let Some((reason, object)) = denied.noted(row, args) else {
+            return Some(CommandError::quoting(format!("ERR {why}")));
         };
         self.note(conn, (reason, context), object, &conn.user.name);
-        let why = conn.user.explain(denied, row, None);
         Some(CommandError::quoting(match context {
             DenialContext::Script => format!("NOPERM ACL failure in script: {why}"),
             DenialContext::TopLevel | DenialContext::Transaction => format!("NOPERM {why}"),

@@ -12,7 +12,7 @@ use crate::loop_handle::inbox::{InboxItem, Unblocking};
 use crate::process::log;
 use crate::process::replace::replace_file;
 use crate::process::system::raise_open_files;
-use crate::users::{SetUserError, User, Users};
+use crate::users::{Denial, DenialContext, SetUserError, User, Users};
 
 /// A key, and its new value.
 pub(crate) type Change<'a> = (&'static ConfigKey, &'a str);
@@ -146,7 +146,16 @@ impl Server {
         let row = tidewheel_keyspace::resolve(ticket.args()).ok()?;
         let place = self.place(ticket.db());
         let denied = user.check(row, ticket.args(), place).err()?;
-        let why = user.explain(denied, row, None);
-        ticket.end().then(|| format!("NOPERM {why}"))
+        if !ticket.end() {
+            return None;
+        }
+        if let Some((reason, object)) = denied.noted(row, ticket.args()) {
+            let (now, mut line) = (self.clock.now(), Vec::new());
+            client.describe(now.tick, &mut line);
+            let what = (reason, DenialContext::TopLevel);
+            let denial = Denial::new(what, object, &user.name, line, now.wall_ms());
+            self.denials.add(denial, self.config.current().denials_max);
+        }
+        Some(format!("NOPERM {}", user.explain(denied, row, None)))
     }
 }

@@ -45,6 +45,6 @@ mod user;
 pub(crate) use databases::Place;
 pub(crate) use denials::{Denial, DenialContext, Denials, Reason};
 pub(crate) use lines::{apply, as_lines, from_lines, merge_selectors, unmatched};
-pub(crate) use selector::{DeniedPart, Selector};
+pub(crate) use selector::Selector;
 pub(crate) use table::{DEFAULT, SetUserError, Users};
 pub(crate) use user::User;

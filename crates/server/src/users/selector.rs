@@ -6,6 +6,7 @@ use tidewheel_resp::{Args, parse_i64};
 
 use super::commands::AllowedCommands;
 use super::databases::{Databases, Place};
+use super::denials::Reason;
 use super::patterns::{ChannelPatterns, KeyPattern, KeyPatterns};
 use super::rule_error::RuleError;
 
@@ -26,6 +27,22 @@ pub(crate) struct Denied {
     pub(crate) part: DeniedPart,
     /// The position of that argument; 0 for the command, or the selected database.
     pub(crate) at: usize,
+}
+
+impl Denied {
+    /// What ACL LOG has of it: the reason, and the command, the key, the channel or the database.
+    /// `None` for what it has not.
+    pub(crate) fn noted<'a>(self, row: &Command, args: Args<'a>) -> Option<(Reason, &'a [u8])> {
+        let argument = args.get(self.at).unwrap_or_default();
+        Some(match self.part {
+            DeniedPart::Database if self.at == 0 => (Reason::Database, row.name.as_bytes()),
+            DeniedPart::Database => (Reason::Database, argument),
+            DeniedPart::Command => (Reason::Command, row.name.as_bytes()),
+            DeniedPart::Key => (Reason::Key, argument),
+            DeniedPart::Channel => (Reason::Channel, argument),
+            DeniedPart::OtherKeys(_) => return None,
+        })
+    }
 }
 
 /// A call, and what it uses.

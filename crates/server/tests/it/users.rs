@@ -663,6 +663,15 @@ fn who_waits_for_what_it_may_not_have_any_more_is_told() {
     assert_eq!((admin.read(), admin.read()), (ok(), Reply::Integer(1)));
     assert_eq!(bob.read(), error("NOPERM No permissions to access a key"));
     assert_eq!(admin.call(&["LLEN", "a"]), Reply::Integer(1));
+    let Reply::Array(denied) = admin.call(&["ACL", "LOG"]) else {
+        panic!("an entry")
+    };
+    let [Reply::Array(fields)] = &denied[..] else {
+        panic!("one entry: {denied:?}")
+    };
+    let told = ["reason", "key", "context", "toplevel", "object", "a"];
+    assert_eq!(fields[2..8], told.map(bulk));
+    assert_eq!(admin.info("stats", "acl_access_denied_key"), "1");
     // It has not run, as one that is denied at once.
     let counted = admin.info("commandstats", "cmdstat_blpop");
     assert_eq!(
