@@ -33,7 +33,7 @@ fn certificates_are_read_again_and_broken_ones_change_nothing() {
     // By a signal.
     files.make("server");
     server.signal(rustix::process::Signal::HUP);
-    server.logged("read again (SIGHUP)");
+    server.logged("were read again (SIGHUP)");
     let third = shown(&files);
     assert_ne!(third, second);
     // A key that is another certificate's, one that is broken, and none.
