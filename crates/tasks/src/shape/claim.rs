@@ -88,6 +88,11 @@ impl Claim {
         }
     }
 
+    /// True if its own time has come, and its task waits for others beside a slot.
+    pub(crate) fn waits_beside_its_slot(&self, now: Timestamp) -> bool {
+        self.has_slot && self.terms.waits.is_some() && now >= self.began
+    }
+
     /// The time of the task's next run, if it has one. One that is damaged has none.
     #[cfg(any(feature = "postgres", feature = "nats"))]
     pub(crate) fn next_run(&self, now: Timestamp) -> Option<Timestamp> {

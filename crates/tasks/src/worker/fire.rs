@@ -38,13 +38,19 @@ impl<S: TaskStore> Shared<S> {
     }
 
     fn decide(self: &Arc<Self>, wheel: &Wheel, key: u64) {
-        let found =
-            (self.held().get(key)).map(|held| (Arc::clone(&held.claim), held.until, held.sure));
-        // Dropped meanwhile.
-        let Some((claim, until, sure)) = found else {
-            return;
+        let (claim, until, sure, is_its_turn) = match self.held().get(key) {
+            Some(held) => (
+                Arc::clone(&held.claim),
+                held.until,
+                held.sure,
+                held.is_its_turn,
+            ),
+            // Dropped meanwhile.
+            None => return,
         };
-        if let Some(wait) = self.too_early(&claim) {
+        let engine_now = self.engine_now().unwrap_or_default();
+        let asks = !is_its_turn && claim.waits_beside_its_slot(engine_now);
+        if let Some(wait) = self.too_early(&claim).filter(|_| !asks) {
             self.file(wheel, key, wait);
             return;
         }
@@ -88,7 +94,7 @@ impl<S: TaskStore> Shared<S> {
     }
 
     /// The time that a claim still has to wait; `None` if it is due.
-    fn too_early(&self, claim: &Claim) -> Option<Duration> {
+    pub(super) fn too_early(&self, claim: &Claim) -> Option<Duration> {
         let now = self.engine_now()?;
         (now < claim.due).then(|| claim.due.since(now))
     }

@@ -206,7 +206,7 @@ impl<S: TaskStore> Shared<S> {
                 let _ = with_slot.map(|claim| self.call(self.store.free_slot(&claim)));
             }
             let wait = match turn {
-                Turn::Now => Duration::ZERO,
+                Turn::Now => self.too_early(&claim).unwrap_or_default(),
                 Turn::Unknown => ASK_AGAIN.max(self.share_of_each()),
                 Turn::After { wait, .. } if !self.mailbox.is_closing() => wait,
                 turn => {

@@ -211,8 +211,9 @@ fn hold<S: TaskStore>(shared: &Shared<S>, wheel: &Wheel, claim: Claim, sent: Dur
     };
     let ahead = if is_late { Duration::ZERO } else { wait };
     let due = shared.clock.now().saturating_add(ahead);
+    let asks = !is_late && claim.waits_beside_its_slot(now);
     let key = shared.held().add(claim, sent, due, is_late);
-    shared.file(wheel, key, wait);
+    shared.file(wheel, key, if asks { Duration::ZERO } else { wait });
     if is_late {
         shared.held().queue(key);
     }
