@@ -200,10 +200,7 @@ impl<S: TaskStore> Shared<S> {
                 turn => turn,
             };
             if matches!(turn, Turn::After { .. }) {
-                // A slot is for now.
-                let with_slot = self.held().take_slot(key);
-                // If that fails, it counts as if it had run.
-                let _ = with_slot.map(|claim| self.call(self.store.free_slot(&claim)));
+                self.free_slot_of(key);
             }
             let wait = match turn {
                 Turn::Now => self.too_early(&claim).unwrap_or_default(),
@@ -223,6 +220,18 @@ impl<S: TaskStore> Shared<S> {
                 }
             }
         }
+    }
+
+    /// Frees the slot of a claim that waits, if it has one: a slot is for now.
+    fn free_slot_of(&self, key: u64) {
+        let Some(claim) = self.held().take_slot(key) else {
+            return;
+        };
+        // If that fails, it counts as if the task had run.
+        let free = AssertUnwindSafe(|| self.call(self.store.free_slot(&claim)));
+        let _ = catch_unwind(free);
+        // Another task may have it.
+        self.mailbox.arrived();
     }
 
     /// Settles a claim that does not begin now.
