@@ -432,7 +432,6 @@ impl Model {
             return None;
         }
         self.counts.hits += 1;
-        self.served(key);
         let idle = self.setup.idle().map(|idle| self.deadline(idle));
         let entry = &self.entries[&key];
         let mut changed = None;
@@ -458,7 +457,9 @@ impl Model {
         } else if let (Some(old), Some(idle)) = (entry.idle, idle) {
             entry.idle = Some(old.max(idle));
         }
-        Some(entry.id)
+        let id = entry.id;
+        self.served(key);
+        Some(id)
     }
 
     /// A new value, its lifetime, and the entry that it should become.

@@ -135,7 +135,9 @@ impl Model {
     /// A stale entry was read: its refresh is queued, once.
     pub(super) fn wants_refresh(&mut self, key: u16) {
         let waits = self.flights.contains_key(&key) || self.remembered(key).is_some();
-        if self.setup.has_refresher() && !waits && self.is_due(key) {
+        // The read may have ended it: an `Expiry` may leave it no time.
+        let is_over = self.entries[&key].is_live(self.tick()) == Some(false);
+        if self.setup.has_refresher() && !waits && !is_over && self.is_due(key) {
             self.next_flight += 1;
             self.flights.insert(key, self.next_flight);
             self.queue.push_back((key, self.next_flight));
