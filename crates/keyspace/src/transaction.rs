@@ -112,25 +112,26 @@ impl Keyspace {
             .flat_map(|(row, args)| row.keys.positions(args).map(move |at| (args, at)))
             .filter_map(|(args, at)| args.get(at));
         let shards = self.shards_of(keys.chain(watching.keys()));
-        let is_changed = |transaction: &Transaction<'_>| {
-            self.is_changed(watching, &transaction.locks, &transaction.now)
-        };
-        let begun = match self.lock_transaction(seat, now, shards, whole) {
-            Begun::Runs(transaction) if !watching.is_changed() && is_changed(&transaction) => {
-                // The deadline of a collection may be earlier than that of each of its members. If
-                // it is, removing what is due removes nothing, and it has a later one.
-                transaction.end(seat, time, &mut Writer::default());
-                if let Err(blocked) = self.remove_watched_dead(seat, time, watching) {
-                    return Ok(Begun::Blocked(blocked));
-                }
-                self.lock_transaction(seat, now, shards, whole)
+        let is_changed = |begun: &Begun<'_>| matches!(begun, Begun::Runs(of) if self.is_changed(watching, &of.locks, &of.now));
+        let mut begun = self.lock_transaction(seat, now, shards, whole);
+        let mut changed = is_changed(&begun);
+        if changed
+            && !watching.is_changed()
+            && let Begun::Runs(transaction) = begun
+        {
+            // The deadline of a collection may be earlier than that of each of its members. If it
+            // is, removing what is due removes nothing, and it has a later one.
+            transaction.end(seat, time, &mut Writer::default());
+            if let Err(blocked) = self.remove_watched_dead(seat, time, watching) {
+                return Ok(Begun::Blocked(blocked));
             }
-            begun => begun,
-        };
+            begun = self.lock_transaction(seat, now, shards, whole);
+            changed = is_changed(&begun);
+        }
         let Begun::Runs(mut transaction) = begun else {
             return Ok(begun);
         };
-        if is_changed(&transaction) {
+        if changed {
             transaction.end(seat, time, &mut Writer::default());
             return Ok(Begun::Changed);
         }

@@ -131,7 +131,7 @@ impl Keyspace {
         Ok(seen)
     }
 
-    /// Removes what is dead of the watched keys, which marks those of which something was.
+    /// Removes what is dead of the watched keys. A key that loses something by that is marked.
     pub(crate) fn remove_watched_dead(
         &self,
         seat: &mut Seat,

@@ -30,7 +30,7 @@ pub(crate) struct Denied {
 }
 
 impl Denied {
-    /// What ACL LOG has of it: the reason, and the command, the key, the channel or the database.
+    /// Its entry in ACL LOG: the reason, and the command, the key, the channel or the database.
     /// `None` for what it has not.
     pub(crate) fn noted<'a>(self, row: &Command, args: Args<'a>) -> Option<(Reason, &'a [u8])> {
         let argument = args.get(self.at).unwrap_or_default();

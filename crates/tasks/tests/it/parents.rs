@@ -461,7 +461,7 @@ fn what_waits_for_others_takes_no_slot_from_the_rest_of_its_queue() {
         let other = Task::new(format!("other-{n}"), "").after(MS(1000));
         schedule(&store, other.queue("parents"));
     }
-    // 250 slots are 25 seconds.
+    // Eight seconds. 250 slots would be 25.
     for _ in 0..160 {
         worker.turn();
         clock.advance(MS(50));
