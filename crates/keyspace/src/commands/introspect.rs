@@ -75,7 +75,8 @@ pub(crate) fn list(ctx: &mut Context<'_, '_>) -> Outcome {
                 .any(|name| name.as_bytes()[1..].eq_ignore_ascii_case(pattern))
         }),
         5 if ctx.is(2, "FILTERBY") && ctx.is(3, "PATTERN") => {
-            Box::new(move |row| glob_match(pattern, row.name.as_bytes()))
+            let pattern = pattern.to_ascii_lowercase();
+            Box::new(move |row| glob_match(&pattern, row.name.as_bytes()))
         }
         _ => return Err(CommandError::SYNTAX),
     };

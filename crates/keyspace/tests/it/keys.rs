@@ -405,6 +405,7 @@ fn command_describes_itself() {
         COMMAND GETKEYS SET k -> -ERR Invalid number of arguments specified for command
         COMMAND INFO nope -> [nil]
         COMMAND LIST FILTERBY PATTERN expiretim* -> ['expiretime']
+        COMMAND LIST FILTERBY PATTERN EXPIRETIM? -> ['expiretime']
         COMMAND LIST FILTERBY MODULE x -> []
         COMMAND LIST BOGUS -> -ERR syntax error
         COMMAND BOGUS -> -ERR unknown subcommand 'BOGUS'. Try COMMAND HELP.
