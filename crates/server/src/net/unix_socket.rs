@@ -55,13 +55,16 @@ pub(crate) fn open(
     Ok((listener, SocketFile { path, identity }))
 }
 
-/// Removes the socket of a server that is gone. Another file stays, and so does a socket at which
-/// somebody listens.
+/// Removes the socket of a server that is gone, or an empty file: `mktemp` makes one to keep a
+/// name free. Another file stays, and so does a socket at which somebody listens.
 fn remove_stale(path: &Path) -> anyhow::Result<()> {
     let Ok(found) = fs::symlink_metadata(path) else {
         return Ok(());
     };
     let shown = path.display();
+    if found.is_file() && found.len() == 0 {
+        return fs::remove_file(path).with_context(|| format!("cannot remove the file {shown}"));
+    }
     if !found.file_type().is_socket() {
         anyhow::bail!("{shown} is no socket: choose another path with --unixsocket");
     }
@@ -132,6 +135,15 @@ mod tests {
         assert!(refused.to_string().contains("is no socket"), "{refused}");
         assert_eq!(fs::read(&path).expect("it is still there"), b"data");
         fs::remove_file(&path).expect("it is ours");
+    }
+
+    #[test]
+    fn an_empty_file_gives_its_name_to_the_socket() {
+        let path = path("empty");
+        fs::write(&path, "").expect("a file");
+        let opened = open(&path, None, 8).expect("nothing is lost");
+        UnixStream::connect(&path).expect("a socket");
+        drop(opened);
     }
 
     #[test]
