@@ -237,7 +237,9 @@ impl Running {
             // What it does not have was acknowledged, unless replies wait for it.
             return false;
         }
-        if server.log.is_on() {
+        // What is in the log is kept, with or without a snapshot.
+        let is_kept = server.log.is_on();
+        if is_kept {
             tracing::info!(keys = server.keys(), "all data is in the log");
         } else if !server.config.current().save_points.are_any() {
             tracing::info!(
@@ -253,10 +255,10 @@ impl Running {
             let saved = server.keyspace.without_long_commands().and_then(|no_long| {
                 let alone = no_long.alone(&mut seat)?;
                 let time = server.clock.now();
-                Ok(persistence::save_and_pause(server, &alone, time, false))
+                Ok(persistence::save_and_pause(server, &alone, time, is_kept))
             });
             match saved {
-                Ok(saved) => return saved.is_ok(),
+                Ok(saved) => return saved.is_ok() || is_kept,
                 // A script runs, or a command that takes long.
                 Err(_) => server.clock.sleep(WAIT),
             }

@@ -59,6 +59,31 @@ fn a_log_as_long_as_a_file_may_be_refuses_changes_and_ends_nobody() {
     assert_eq!(client.call(&["STRLEN", "tea"]), Reply::Integer(90_000));
 }
 
+/// It went on, since its data was not saved, although the log had all of it.
+#[test]
+fn a_stop_with_a_log_does_not_need_the_snapshot() {
+    let folder = Folder::new("log-stop");
+    for (before, by_command) in [(0, false), (1, true)] {
+        let mut server = start(&folder, &["--save", "3600 1"]);
+        let mut client = server.client();
+        assert_eq!(number(&client.call(&["INCR", "tea"])), before + 1);
+        // No file can take the place of a folder.
+        let in_place = folder.file().join("something");
+        std::fs::create_dir_all(&in_place).expect("a folder");
+        let Reply::Error(_) = client.call(&["SHUTDOWN", "SAVE"]) else {
+            panic!("it was to be saved");
+        };
+        match by_command {
+            true => client.send(&command(&["SHUTDOWN"])),
+            false => server.signal(Signal::TERM),
+        }
+        assert!(server.wait().success());
+        std::fs::remove_dir_all(folder.file()).expect("it is there");
+    }
+    let server = start(&folder, &[]);
+    assert_eq!(server.client().call(&["GET", "tea"]), bulk("2"));
+}
+
 #[test]
 fn what_was_answered_is_there_after_the_server_was_killed() {
     let folder = Folder::new("log-always");

@@ -179,6 +179,8 @@ impl Turn<'_> {
         if !nosave && !force && log.is_on() && log.trouble() != Trouble::None {
             return Err(NOT_LOGGED);
         }
+        // What is in the log is not lost without a snapshot that nobody has asked for.
+        let force = force || (!save && log.is_on());
         // While the old snapshot is loaded, there is nothing that could take its place.
         if !saves || self.state.server.is_loading() {
             self.state.server.ask_to_stop(StopReason::Command);
