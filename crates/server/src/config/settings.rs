@@ -170,7 +170,20 @@ impl Settings {
                 "--appenddirname {log}: that is the name of the snapshot (--dbfilename) or of its lock"
             ));
         }
-        Ok(())
+        self.check_expired_streams()
+            .map_err(|why| format!("--expired-stream: {why}"))
+    }
+
+    /// Says which database of `expired-stream` does not exist, if there is one.
+    pub(crate) fn check_expired_streams(&self) -> Result<(), String> {
+        let mut streams = self.expired_streams.0.iter();
+        match streams.find(|stream| stream.db as usize >= self.databases) {
+            None => Ok(()),
+            Some(stream) => Err(format!(
+                "there is no database {}: --databases is {}",
+                stream.db, self.databases
+            )),
+        }
     }
 
     /// Computes the settings that follow from others.

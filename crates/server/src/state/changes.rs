@@ -50,8 +50,13 @@ impl Server {
                 change_users(settings)
                     .map_err(|why| why.to_string())
                     .map_err(refused(None))?;
-                let more = changes.iter().find(|(key, _)| key.name == "maxclients");
-                if let Some((key, _)) = more {
+                let changed = |name| changes.iter().find(|(key, _)| key.name == name);
+                if let Some((key, _)) = changed("expired-stream") {
+                    settings
+                        .check_expired_streams()
+                        .map_err(refused(Some(key)))?;
+                }
+                if let Some((key, _)) = changed("maxclients") {
                     self.allow(settings.max_clients)
                         .map_err(refused(Some(key)))?;
                 }

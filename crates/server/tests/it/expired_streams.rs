@@ -147,6 +147,15 @@ fn a_name_of_another_type_is_said_once_and_counted() {
              name and length, and 'values' if entries are to have them"
         )
     );
+    // It was accepted, and nothing ever entered that stream.
+    let nowhere = client.call(&[&set[..], &["0 gone 10 16 gone 100"]].concat());
+    assert_eq!(
+        nowhere,
+        error(
+            "ERR CONFIG SET failed (possibly related to argument 'expired-stream') - there is no database 16: \
+             --databases is 16"
+        )
+    );
     let right = "3 gone 100 values 0 taken 50";
     assert_eq!(client.call(&[&set[..], &[right]].concat()), ok());
     assert_eq!(client.call(&get), array(&["expired-stream", right]));
