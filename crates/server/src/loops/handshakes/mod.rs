@@ -34,6 +34,7 @@ use crate::config::Settings;
 use crate::counters::tls::TlsCounts;
 use crate::net::listener::{self, Accepted};
 use crate::net::stream::Stream;
+use crate::net::tls::certificate::advice;
 use crate::net::tls::stream::{NotTls, TlsStream};
 use crate::state::server::Server;
 
@@ -318,8 +319,10 @@ impl Handshakes {
                 true => "closed: it speaks without TLS at the port for TLS (tls-port)",
                 false => "closed: its TLS handshake has failed",
             };
-            let why = (!is_plain).then(|| tracing::field::display(why));
             if let Some(left_out) = self.lines.next(now) {
+                let why = why.to_string();
+                let why = (!is_plain).then(|| format!("{why}{}", advice(&why)));
+                let why = why.as_ref().map(tracing::field::display);
                 let failures_without_a_line = (left_out > 0).then_some(left_out);
                 tracing::warn!(%address, why, failures_without_a_line, "{line}");
             }

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use anyhow::Context as _;
 use rustls::ClientConfig;
 use rustls::crypto::ring;
 
+use super::certificate::advice;
 use super::terms::{authorities, chain, key};
 
 /// Where systems keep the authorities that they trust.
@@ -27,7 +27,10 @@ pub(crate) fn terms(file: Option<&str>, own: Option<(&str, &str)>) -> anyhow::Re
     };
     let chain = chain(certificate, "--cert")?;
     let key = key(own_key, "--key")?;
-    terms.with_client_auth_cert(chain, key).with_context(|| {
-        format!("the certificate in {certificate} and the key in {own_key} do not serve")
+    terms.with_client_auth_cert(chain, key).map_err(|why| {
+        let advice = advice(&why.to_string());
+        anyhow::anyhow!(
+            "the certificate in {certificate} and the key in {own_key} do not serve: {why}{advice}"
+        )
     })
 }

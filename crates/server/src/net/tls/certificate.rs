@@ -81,6 +81,18 @@ pub(crate) fn names(certificate: &CertificateDer<'_>, by: CertifiedUser) -> Vec<
     found
 }
 
+/// Returns what to add to an error of rustls, which reads no certificates of X.509 version 1 and
+/// does not say so in plain words. OpenSSL 3.0 makes one if nobody asks for an extension.
+pub(crate) fn advice(why: &str) -> &'static str {
+    match why.contains("UnsupportedCertVersion") {
+        true => {
+            ": a certificate of X.509 version 1 is not read; make it anew with an extension, and with \
+             -copy_extensions copy if an authority signs it"
+        }
+        false => "",
+    }
+}
+
 fn parse(der: &[u8]) -> Option<X509Certificate<'_>> {
     let (_, certificate) = x509_parser::parse_x509_certificate(der).ok()?;
     Some(certificate)

@@ -16,7 +16,7 @@ use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::{RootCertStore, ServerConfig, SupportedCipherSuite, SupportedProtocolVersion};
 
-use super::certificate::{CertificateEnd, first_end, warn_of_untimely};
+use super::certificate::{CertificateEnd, advice, first_end, warn_of_untimely};
 use crate::config::{ClientCertificates, Port, Settings, TlsSettings, open_regular};
 
 /// The longest file of certificates or keys, in bytes.
@@ -91,9 +91,15 @@ fn make(settings: &TlsSettings, now_s: i64) -> anyhow::Result<Made> {
         .context("no suite of tls-ciphers or tls-ciphersuites is of a version of tls-protocols")?
         .with_client_cert_verifier(clients)
         .with_single_cert(chain, key)
-        .with_context(|| {
-            let (chain, key) = (&settings.certificate, &settings.key);
-            format!("the certificate in {chain} and the key in {key} do not serve")
+        .map_err(|why| {
+            let (chain, key, advice) = (
+                &settings.certificate,
+                &settings.key,
+                advice(&why.to_string()),
+            );
+            anyhow::anyhow!(
+                "the certificate in {chain} and the key in {key} do not serve: {why}{advice}"
+            )
         })?;
     terms.ignore_client_order = settings.own_order;
     terms.session_storage = Arc::new(NoServerSessionStorage {});

@@ -347,13 +347,29 @@ fn a_client_without_tls_is_told_so_and_one_with_tls_at_the_plain_port_is_logged(
     assert_eq!(files.connect(tls).call(&["PING"]), simple("PONG"));
 }
 
+/// A certificate as OpenSSL 3.0 makes it where no extension is asked for.
+const OF_VERSION_1: &str = "\
+-----BEGIN CERTIFICATE-----
+MIIBGDCBvwIUOB5s1+P+LBicf+nbMeXTkYPKxYQwCgYIKoZIzj0EAwIwDjEMMAoG
+A1UEAwwDb2xkMCAXDTI2MTEzMDA5MzMyNVoYDzIxMjYxMTA2MDkzMzI1WjAOMQww
+CgYDVQQDDANvbGQwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAARILN7zyDGs4kET
+b9xLUZSp1CkTtoRj9EpFiGbEZ4h9Ik+vVgY5g2SiXcHcBkkNpX0NTurXPOrV201w
+JKgJontRMAoGCCqGSM49BAMCA0gAMEUCIQCGtapwh66sETal9WHUPqKRdXs6vXV2
+i2vETZTk1tzjegIgBGfdc09NCMTJ/v45JoOmthHkU5GadvxiVgNFVJwz3hc=
+-----END CERTIFICATE-----
+";
+
 #[test]
 fn what_is_missing_or_unknown_is_named_at_the_start() {
     let files = Files::new("start");
     let pem = "-----BEGIN ENCRYPTED PRIVATE KEY-----\nMA==\n-----END ENCRYPTED PRIVATE KEY-----\n";
     fs::write(files.path("locked.key"), pem).expect("a file");
     let locked = files.text("locked.key");
+    fs::write(files.path("old.crt"), OF_VERSION_1).expect("a file");
+    let old = files.text("old.crt");
     for (flags, said) in [
+        // It said no more than UnsupportedCertVersion.
+        (vec!["--tls-cert-file", &old], "X.509 version 1 is not read"),
         (vec!["--tls-cert-file", ""], "set tls-cert-file"),
         (vec!["--tls-key-file", ""], "set tls-key-file"),
         (vec!["--tls-key-file", &locked], "has a password"),
