@@ -81,6 +81,15 @@ fn what_a_user_may_not_ask_is_said_in_its_place() {
         denials, "3",
         "a question that was refused is not asked again at once"
     );
+    // It named a right that the user had.
+    let rule = ["+expiry|forecast", "+slowlog|get"];
+    let rule = [&["ACL", "SETUSER", "monitor"][..], &rule].concat();
+    assert_eq!(client.call(&rule), ok());
+    let (frame, _) = said(&once(&words, &[("TIDEWHEEL_PASSWORD", "seen")]));
+    assert!(frame.contains("lacks the right %R~*"), "{frame}");
+    assert_eq!(client.call(&["ACL", "SETUSER", "monitor", "%R~*"]), ok());
+    let (frame, _) = said(&once(&words, &[("TIDEWHEEL_PASSWORD", "seen")]));
+    assert!(!frame.contains("lacks"), "{frame}");
 }
 
 #[test]

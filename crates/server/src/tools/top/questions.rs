@@ -97,7 +97,12 @@ impl Question {
     /// An error in words.
     fn refusal(&self, why: &str) -> String {
         if why.starts_with("NOPERM") {
-            return format!("this user lacks the right {}", self.right);
+            // Prefixes tell of all keys, and need a right to all of them as well.
+            let right = match why.contains("access a key") {
+                true => "%R~*",
+                false => self.right,
+            };
+            return format!("this user lacks the right {right}");
         }
         refusal(why)
     }
