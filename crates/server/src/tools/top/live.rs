@@ -89,9 +89,9 @@ fn take(board: &mut Board, news: &Receiver<News>) -> Result<(), String> {
 
 /// Has a password typed, and shows nothing of it.
 pub(super) fn password() -> io::Result<String> {
-    write!(io::stderr(), "password: ")?;
+    // Before anybody is asked: who types at once would have it shown, and ended by another letter.
     enable_raw_mode()?;
-    let typed = typed();
+    let typed = write!(io::stderr(), "password: ").and_then(|()| typed());
     disable_raw_mode()?;
     writeln!(io::stderr())?;
     typed
