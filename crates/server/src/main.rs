@@ -127,9 +127,11 @@ use std::sync::atomic::Ordering;
 use crate::config::{Asked, ConfigFile, Invocation, Port, Refusal, Settings};
 use crate::loops::handshakes;
 use crate::net::listener::ListenerFacts;
+use crate::net::tls::terms::TlsTerms;
 use crate::process::sd_notify;
 use crate::start::Running;
 use crate::state::server::{Server, StopReason};
+use crate::time::clock::Clock;
 
 /// Chosen by measurement, configured in `.cargo/config.toml`: see `Cargo.toml` beside the
 /// dependency.
@@ -146,13 +148,8 @@ const MISUSED: u8 = 2;
 fn main() -> ExitCode {
     let invocation = match config::asked(std::env::args_os()) {
         Ok(Asked::Server(invocation)) => invocation,
-        Ok(Asked::Text(text)) => {
-            return match std::io::stdout().write_all(text.as_bytes()) {
-                // Who reads has read enough.
-                Err(why) if why.kind() != ErrorKind::BrokenPipe => ExitCode::from(FAILED),
-                _ => ExitCode::SUCCESS,
-            };
-        }
+        Ok(Asked::Verdict(invocation)) => return check(&invocation),
+        Ok(Asked::Text(text)) => return print(&text),
         Ok(Asked::Tool(tool)) => return ExitCode::from(tools::run(&tool)),
         Err(Refusal::Usage(why)) => {
             // Help and version are asked for, not mistakes, and go to standard output.
@@ -168,6 +165,26 @@ fn main() -> ExitCode {
         }
     };
     serve(*invocation)
+}
+
+fn print(text: &str) -> ExitCode {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        // Who reads has read enough.
+        Err(why) if why.kind() != ErrorKind::BrokenPipe => ExitCode::from(FAILED),
+        _ => ExitCode::SUCCESS,
+    }
+}
+
+/// Reads the files that the settings name, and says whether all is right.
+fn check(invocation: &Invocation) -> ExitCode {
+    let now_s = Clock::start().now().wall_ms() / 1_000;
+    match TlsTerms::default().renew(&invocation.settings, now_s) {
+        Ok(()) => print(&invocation.verdict()),
+        Err(why) => {
+            eprintln!("tidewheel: {why:#}");
+            ExitCode::from(MISUSED)
+        }
+    }
 }
 
 fn serve(invocation: Invocation) -> ExitCode {

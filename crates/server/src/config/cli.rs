@@ -26,6 +26,8 @@ use super::top::{TopCall, top_call};
 pub(crate) enum Asked {
     /// The server.
     Server(Box<Invocation>),
+    /// Whether the server could be started so.
+    Verdict(Box<Invocation>),
     /// A tool, which starts no server.
     Tool(ToolCall),
     /// This text, and no server.
@@ -103,7 +105,7 @@ pub(crate) fn asked(arguments: impl IntoIterator<Item = OsString>) -> Result<Ask
     Ok(if matches.get_flag("print-config") {
         Asked::Text(as_file(&invocation.settings, FileForm::InForce))
     } else if matches.get_flag("check-config") {
-        Asked::Text(invocation.verdict())
+        Asked::Verdict(Box::new(invocation))
     } else {
         Asked::Server(Box::new(invocation))
     })
@@ -111,7 +113,7 @@ pub(crate) fn asked(arguments: impl IntoIterator<Item = OsString>) -> Result<Ask
 
 impl Invocation {
     /// Says that the settings are right, and which lines of the file are none.
-    fn verdict(&self) -> String {
+    pub(crate) fn verdict(&self) -> String {
         let foreign = self.foreign.text().map_or(String::new(), |text| {
             format!("these lines mean nothing here: {text}\n")
         });

@@ -396,7 +396,19 @@ fn what_is_missing_or_unknown_is_named_at_the_start() {
             .expect("it runs");
         let text = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success() && text.contains(said), "{text}");
+        // Nobody has to start it to know. Without a port nobody reads the files of certificates.
+        if !all.ends_with(&["--tls-port", "0"]) {
+            all.push("--check-config");
+            let checked = program(&all).output().expect("it runs");
+            let text = String::from_utf8_lossy(&checked.stderr);
+            assert_eq!(checked.status.code(), Some(2), "{all:?}: {text}");
+            assert!(text.contains(said), "{all:?}: {text}");
+        }
     }
+    let right = [files.flags(), vec!["--check-config".to_owned()]].concat();
+    let right: Vec<&str> = right.iter().map(String::as_str).collect();
+    let checked = program(&right).output().expect("it runs");
+    assert!(checked.status.success());
 }
 
 #[test]
