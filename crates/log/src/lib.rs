@@ -155,7 +155,7 @@ pub use names::base_name;
 pub use open::{Frame, Opened};
 pub use reader::LogReader;
 #[cfg(unix)]
-pub use real::RealFolder;
+pub use real::{RealFile, RealFolder};
 pub use repair::{Cut, repair};
 pub use segment::MAX_TEXT;
 pub use sync::{Sync, Synced};

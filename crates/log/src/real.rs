@@ -49,8 +49,8 @@ impl RealFolder {
     /// `WouldBlock` if somebody has it.
     pub fn lock_file(&self, name: &str) -> io::Result<File> {
         let lock = match self.create_new(name) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.open(name)?,
-            created => created?,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.open(name)?.file,
+            created => created?.file,
         };
         match lock.try_lock() {
             Ok(()) => Ok(lock),
@@ -70,7 +70,7 @@ impl RealFolder {
 }
 
 impl Folder for RealFolder {
-    type File = File;
+    type File = RealFile;
     type Lock = File;
 
     fn lock(&self) -> io::Result<File> {
@@ -86,15 +86,18 @@ impl Folder for RealFolder {
         Ok(names)
     }
 
-    fn create_new(&self, name: &str) -> io::Result<File> {
-        OpenOptions::new()
+    fn create_new(&self, name: &str) -> io::Result<RealFile> {
+        let path = self.path.join(name);
+        let mut options = OpenOptions::new();
+        let file = options
             .read(true)
             .write(true)
             .create_new(true)
-            .open(self.path.join(name))
+            .open(&path)?;
+        Ok(RealFile { file, path })
     }
 
-    fn open(&self, name: &str) -> io::Result<File> {
+    fn open(&self, name: &str) -> io::Result<RealFile> {
         let path = self.path.join(name);
         // To open a pipe would wait for who is at its other end, and a link leads out of the
         // folder.
@@ -104,10 +107,9 @@ impl Folder for RealFolder {
                 "it is no regular file",
             ));
         }
-        OpenOptions::new()
-            .read(true)
-            .write(!self.only_reads)
-            .open(path)
+        let mut options = OpenOptions::new();
+        let file = options.read(true).write(!self.only_reads).open(&path)?;
+        Ok(RealFile { file, path })
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
@@ -132,32 +134,43 @@ impl Folder for RealFolder {
     }
 }
 
-impl folder::File for File {
+/// A file of a folder of the operating system.
+#[derive(Debug)]
+pub struct RealFile {
+    file: File,
+    /// Where it is, as far as we know.
+    path: PathBuf,
+}
+
+impl folder::File for RealFile {
     fn len(&self) -> io::Result<u64> {
-        Ok(self.metadata()?.len())
+        Ok(self.file.metadata()?.len())
     }
 
     fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<usize> {
-        FileExt::read_at(self, into, offset)
+        FileExt::read_at(&self.file, into, offset)
     }
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<usize> {
-        FileExt::write_at(self, bytes, offset)
+        FileExt::write_at(&self.file, bytes, offset)
     }
 
     fn truncate(&self, len: u64) -> io::Result<()> {
-        self.set_len(len)
+        self.file.set_len(len)
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        Self::sync_data(self)?;
-        match self.metadata()?.nlink() {
-            // Somebody has removed it. The disk gives its room back when it is closed.
-            0 => Err(io::Error::new(
+        self.file.sync_data()?;
+        // Somebody may have removed it: the disk gives its room back when it is closed. Or its
+        // folder was moved: the next start does not find it. Numbers of files are not compared,
+        // since not every file system keeps them.
+        let is_there = self.file.metadata()?.nlink() > 0 && fs::exists(&self.path).unwrap_or(true);
+        match is_there {
+            true => Ok(()),
+            false => Err(io::Error::new(
                 io::ErrorKind::NotFound,
-                "a file that is written was removed",
+                "a file that is written was removed, or its folder was moved",
             )),
-            _ => Ok(()),
         }
     }
 }

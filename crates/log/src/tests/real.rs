@@ -1,9 +1,10 @@
 //! The log in a folder of the operating system.
 
 use std::fs;
+use std::io;
 use std::path::PathBuf;
 
-use crate::{Folder, Log, LogReader, Moment, OpenError, Opened, RealFolder, base_name};
+use crate::{File as _, Folder, Log, LogReader, Moment, OpenError, Opened, RealFolder, base_name};
 
 /// A folder that is gone when the test ends.
 struct Temporary(PathBuf);
@@ -87,7 +88,7 @@ fn a_base_replaces_the_segments_in_front_of_it() {
         .folder()
         .create_new(&base_name(segment))
         .expect("a file");
-    base.sync_all().expect("a disk");
+    base.sync_data().expect("a disk");
     log.rebase(segment).expect("a base");
     let mut names = log.folder().list().expect("names");
     names.sort();
@@ -192,10 +193,21 @@ fn a_log_is_read_while_it_is_written_and_nothing_is_made() {
 #[test]
 fn what_is_in_a_removed_folder_is_not_on_disk_and_a_base_in_a_new_one_mends_that() {
     let temporary = Temporary::new("removed");
+    a_new_folder_mends(&temporary, || fs::remove_dir_all(&temporary.0));
+}
+
+/// The log went on in the moved folder, where no start looks for it.
+#[test]
+fn what_is_in_a_moved_folder_is_not_on_disk_and_a_base_in_a_new_one_mends_that() {
+    let (temporary, away) = (Temporary::new("moved"), Temporary::new("away"));
+    a_new_folder_mends(&temporary, || fs::rename(&temporary.0, &away.0));
+}
+
+fn a_new_folder_mends(temporary: &Temporary, lose: impl FnOnce() -> io::Result<()>) {
     let mut log = temporary.open().begin_writing(b"").expect("a log");
     log.append(Moment::default(), b"one").expect("room");
     log.sync().expect("a disk");
-    fs::remove_dir_all(&temporary.0).expect("ours");
+    lose().expect("ours");
     log.append(Moment::default(), b"two")
         .expect("the file is open still");
     log.sync().expect_err("its name is gone");
@@ -205,7 +217,7 @@ fn what_is_in_a_removed_folder_is_not_on_disk_and_a_base_in_a_new_one_mends_that
     let folder = temporary.folder();
     let segment = log.roll().expect("a segment");
     let base = folder.create_new(&base_name(segment)).expect("a base");
-    base.sync_all().expect("a disk");
+    base.sync_data().expect("a disk");
     log.rebase(segment).expect("a folder");
     let end = log.append(Moment::default(), b"three").expect("room");
     log.sync().expect("a disk");
