@@ -41,6 +41,28 @@ fn the_table_is_what_the_server_knows() {
     assert_eq!(known, rows);
 }
 
+/// The page says that any other key is an error. Eighteen were, which exist.
+#[test]
+fn the_page_names_every_setting() {
+    let page = std::fs::read_to_string(PAGE).expect("COMPATIBILITY.md");
+    let (_, below) = page
+        .split_once("### Configuration keys")
+        .expect("it is there");
+    let (settings, _) = below.split_once("\n## ").expect("more follows");
+    let server = Server::start(&[]);
+    let Reply::Array(pairs) = server.client().call(&["CONFIG", "GET", "*"]) else {
+        panic!("CONFIG GET is an array");
+    };
+    let names = pairs.chunks(2).map(|pair| text(&pair[0]));
+    let is_named = |name: &String| {
+        ["`", " no`"]
+            .iter()
+            .any(|end| settings.contains(&format!("`{name}{end}")))
+    };
+    let missing: Vec<String> = names.filter(|name| !is_named(name)).collect();
+    assert_eq!(missing, [""; 0]);
+}
+
 #[test]
 fn differences_are_of_commands_that_exist_and_are_told_once() {
     let rows: BTreeSet<&str> = lists::table().map(|row| row.name).collect();
