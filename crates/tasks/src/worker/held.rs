@@ -233,6 +233,22 @@ impl Claims {
         Some(with_slot)
     }
 
+    /// Ends the claim that has the latest slot of those that its queue gave for later times than
+    /// this one's, if its task is due before its slot and may run then.
+    pub(super) fn end_last_slot(&mut self, freed: &Claim) -> Option<u64> {
+        let has_later = |key: &u64| {
+            let held = self.claims.get(key)?;
+            let claim = &held.claim;
+            let waits_for_slot = claim.has_slot && held.is_its_turn && claim.began < claim.due;
+            (waits_for_slot && claim.due > freed.due && claim.terms.queue == freed.terms.queue)
+                .then_some(*key)
+        };
+        let mut latest_first = self.waiting.iter().rev();
+        let last = latest_first.find_map(|(_, key)| has_later(key))?;
+        self.set_stage(last, Stage::Ended);
+        Some(last)
+    }
+
     /// Notes the answer: it waits for a thread since `due`, or asks again then. `false` if it is
     /// not there any more.
     pub(super) fn answer(&mut self, key: u64, turn: &Turn, due: Duration) -> bool {

@@ -200,7 +200,7 @@ impl<S: TaskStore> Shared<S> {
                 turn => turn,
             };
             if matches!(turn, Turn::After { .. }) {
-                self.free_slot_of(key);
+                self.free_slot_of(wheel, key);
             }
             let wait = match turn {
                 Turn::Now => self.too_early(&claim).unwrap_or_default(),
@@ -223,13 +223,21 @@ impl<S: TaskStore> Shared<S> {
     }
 
     /// Frees the slot of a claim that waits, if it has one: a slot is for now.
-    fn free_slot_of(&self, key: u64) {
+    fn free_slot_of(&self, wheel: &Wheel, key: u64) {
         let Some(claim) = self.held().take_slot(key) else {
             return;
         };
         // If that fails, it counts as if the task had run.
         let free = AssertUnwindSafe(|| self.call(self.store.free_slot(&claim)));
         let _ = catch_unwind(free);
+        // What has the last of the later slots is claimed again, perhaps with an earlier one: so no
+        // slot before that of a claim stays free.
+        let last = self.held().end_last_slot(&claim);
+        if let Some(last) = last {
+            // It is not there if it has fired.
+            let _ = wheel.remove(&last);
+            self.give_back(std::iter::once(last));
+        }
         // Another task may have it.
         self.mailbox.arrived();
     }

@@ -469,6 +469,34 @@ fn what_waits_for_others_takes_no_slot_from_the_rest_of_its_queue() {
     assert_eq!((ran.load(Relaxed), store.len()), (50, 201));
 }
 
+/// Parents that came first had the first slots. They freed them, and their children kept the later
+/// ones, which they had got in the same question: each began up to a lookahead too late.
+#[test]
+fn a_slot_that_a_parent_frees_is_for_what_has_a_later_one() {
+    let (clock, store) = engine();
+    let begun = Arc::<Mutex<Vec<(String, u64)>>>::default();
+    let (runs, at) = (Arc::clone(&begun), clock.clone());
+    let worker = Worker::builder(Arc::clone(&store)).manual(&clock, move |run| {
+        let mut runs = runs.lock().expect("no panic");
+        runs.push((run.id().to_owned(), at.now().as_secs() / 4));
+    });
+    let worker = worker.expect("a worker");
+    let limit = store.limit("limited", Some(Rate::new(1, MS(4000))));
+    assert_eq!(wait(limit), Ok(()));
+    for id in ["a", "b"] {
+        let waits = Task::new(id, "").waits_for(["child"]);
+        schedule(&store, waits.queue("limited"));
+    }
+    schedule(&store, Task::new("child", "").queue("limited"));
+    for _ in 0..250 {
+        worker.turn();
+        clock.advance(MS(50));
+    }
+    let begun = begun.lock().expect("no panic");
+    let expected = [("child", 0), ("a", 1), ("b", 2)];
+    assert_eq!(*begun, expected.map(|(id, period)| (id.to_owned(), period)));
+}
+
 /// Parents take half of the room at most, and no slot of a limited queue for later.
 #[test]
 fn what_waits_for_others_leaves_room_and_keeps_a_limit() {
