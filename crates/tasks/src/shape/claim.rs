@@ -88,9 +88,13 @@ impl Claim {
         }
     }
 
-    /// True if its own time has come, and its task waits for others beside a slot.
-    pub(crate) fn waits_beside_its_slot(&self, now: Timestamp) -> bool {
-        self.has_slot && self.terms.waits.is_some() && now >= self.began
+    /// The time at which its turn is asked for, if its task waits for others: its own time, since
+    /// the slot beside which it waits may be long after that.
+    pub(crate) fn asked_at(&self) -> Timestamp {
+        match self.has_slot && self.terms.waits.is_some() {
+            true => self.began.min(self.due),
+            false => self.due,
+        }
     }
 
     /// The time of the task's next run, if it has one. One that is damaged has none.

@@ -12,6 +12,7 @@ use super::shared::{Shared, Wheel};
 use super::stats::count;
 use super::waits::Turn;
 use crate::shape::claim::{Claim, Verdict};
+use crate::shape::timestamp::Timestamp;
 use crate::store::TaskStore;
 
 /// The pause after an engine did not say whether an unsure claim is still the worker's.
@@ -48,9 +49,12 @@ impl<S: TaskStore> Shared<S> {
             // Dropped meanwhile.
             None => return,
         };
-        let engine_now = self.engine_now().unwrap_or_default();
-        let asks = !is_its_turn && claim.waits_beside_its_slot(engine_now);
-        if let Some(wait) = self.too_early(&claim).filter(|_| !asks) {
+        let at = if is_its_turn {
+            claim.due
+        } else {
+            claim.asked_at()
+        };
+        if let Some(wait) = self.time_until(at) {
             self.file(wheel, key, wait);
             return;
         }
@@ -95,8 +99,13 @@ impl<S: TaskStore> Shared<S> {
 
     /// The time that a claim still has to wait; `None` if it is due.
     pub(super) fn too_early(&self, claim: &Claim) -> Option<Duration> {
+        self.time_until(claim.due)
+    }
+
+    /// The time until then by the engine's clock; `None` if it has come.
+    fn time_until(&self, at: Timestamp) -> Option<Duration> {
         let now = self.engine_now()?;
-        (now < claim.due).then(|| claim.due.since(now))
+        (now < at).then(|| at.since(now))
     }
 
     /// Asks the engine whether a claim has been taken back. `None` if it does not say.

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, mpsc};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use tidewheel_engines::eventually;
 use tidewheel_tasks::{
@@ -12,7 +12,7 @@ use tidewheel_tasks::{
 };
 
 use crate::common::watched::{Watch, Watched};
-use crate::common::{MS, engine};
+use crate::common::{EPOCH, MS, engine};
 use crate::worker::{Ran, names, noting, schedule};
 
 /// Keeps parents that wait for one task, in the queue "parents".
@@ -495,6 +495,33 @@ fn a_slot_that_a_parent_frees_is_for_what_has_a_later_one() {
     let begun = begun.lock().expect("no panic");
     let expected = [("child", 0), ("a", 1), ("b", 2)];
     assert_eq!(*begun, expected.map(|(id, period)| (id.to_owned(), period)));
+}
+
+/// A parent that was claimed before it was due, with a slot after that, had it until then.
+#[test]
+fn a_parent_frees_its_slot_when_it_is_due_and_not_at_the_slot() {
+    let (clock, store) = engine();
+    let worker = Worker::builder(Arc::clone(&store)).manual(&clock, |_| {});
+    let worker = worker.expect("a worker");
+    let limit = store.limit("limited", Some(Rate::new(1, MS(4000))));
+    assert_eq!(wait(limit), Ok(()));
+    schedule(&store, Task::new("first", "").queue("limited"));
+    let parent = Task::new("parent", "").waits_for(["far"]).queue("limited");
+    schedule(&store, parent.after(MS(1000)));
+    let far = Task::new("far", "").after(Duration::from_secs(3600));
+    schedule(&store, far);
+    for _ in 0..30 {
+        worker.turn();
+        clock.advance(MS(50));
+    }
+    assert_eq!((worker.stats().held, store.len()), (1, 2));
+    schedule(&store, Task::new("next", "").queue("limited"));
+    let claims = wait(store.claim(Ask::new("other", MS(10_000), MS(1000), 9)));
+    let dues = claims.map(|claims| claims.iter().map(|claim| claim.due).collect::<Vec<_>>());
+    assert_eq!(
+        dues,
+        Ok(vec![(SystemTime::UNIX_EPOCH + EPOCH + MS(4000)).into()])
+    );
 }
 
 /// Parents take half of the room at most, and no slot of a limited queue for later.

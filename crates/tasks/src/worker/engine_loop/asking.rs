@@ -204,16 +204,14 @@ fn hold<S: TaskStore>(shared: &Shared<S>, wheel: &Wheel, claim: Claim, sent: Dur
     count(&shared.counters.claimed);
     let now = shared.engine_now().unwrap_or_default();
     let is_late = now > claim.due.plus(LATE);
-    let wait = if is_late {
-        PARKED
+    let (wait, ahead) = if is_late {
+        (PARKED, Duration::ZERO)
     } else {
-        claim.due.since(now)
+        (claim.asked_at().since(now), claim.due.since(now))
     };
-    let ahead = if is_late { Duration::ZERO } else { wait };
     let due = shared.clock.now().saturating_add(ahead);
-    let asks = !is_late && claim.waits_beside_its_slot(now);
     let key = shared.held().add(claim, sent, due, is_late);
-    shared.file(wheel, key, if asks { Duration::ZERO } else { wait });
+    shared.file(wheel, key, wait);
     if is_late {
         shared.held().queue(key);
     }
