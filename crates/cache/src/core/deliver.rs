@@ -1,7 +1,6 @@
 //! Chooses the thread that calls the listener: the one that caused the events, if it may wait, and
 //! once it holds no lock.
 
-use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::task::{Context, Poll};
 
@@ -9,7 +8,7 @@ use crate::core::inner::Inner;
 use crate::events::delivery::{Delivered, Tally};
 use crate::events::reentrancy::LoaderGuard;
 use crate::events::waiting::WaiterSlot;
-use crate::shard::outbox::Event;
+use crate::shard::outbox::Events;
 use crate::sync::{Ordering::SeqCst, holds_a_shard};
 
 /// The progress of a delivery over the shards.
@@ -69,7 +68,7 @@ impl<K, V, S> Inner<K, V, S> {
     }
 
     /// The next events of a round over the shards.
-    fn events(&self, round: &mut Round) -> VecDeque<Event<K, V>> {
+    fn events(&self, round: &mut Round) -> Events<K, V> {
         loop {
             if let Some(events) = self.next_events(&mut round.at) {
                 round.found = true;
@@ -78,14 +77,14 @@ impl<K, V, S> Inner<K, V, S> {
             // A listener may have closed the cache: shards that were passed have events again, the
             // last ones. Otherwise a listener that causes events would be called for ever.
             if !round.found || !self.closed.load(SeqCst) {
-                return VecDeque::new();
+                return Events::new();
             }
             *round = Round::default();
         }
     }
 
     /// Takes some events of the first shard from `at` on that has any.
-    fn next_events(&self, at: &mut usize) -> Option<VecDeque<Event<K, V>>> {
+    fn next_events(&self, at: &mut usize) -> Option<Events<K, V>> {
         while let Some(cell) = self.shards.get(*at) {
             let mut shard = cell.lock.write(self.id());
             let outbox = &mut shard.effects.outbox;
@@ -95,10 +94,8 @@ impl<K, V, S> Inner<K, V, S> {
             }
             let events = outbox.take(EVENTS_PER_HOLD);
             drop(shard);
-            for event in &events {
-                if let Event::All(entries, _) = event {
-                    self.release_tags(&**entries);
-                }
+            for entries in events.shards() {
+                self.release_tags(&**entries);
             }
             return Some(events);
         }

@@ -1,19 +1,17 @@
 //! Delivers events to the listener: in order for each key, by one thread or task at a time, and
 //! with no lock held.
 
-use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use super::batch::EventBatch;
-use super::listener::Listener;
+use super::listener::{Listener, ListenerFuture};
 use super::reentrancy::{self, ListenerGuard, LoaderGuard};
 use super::waiting::{WaiterSlot, Waiting};
 use crate::quiet::forget_quietly;
 use crate::removal::Removal;
 use crate::shard::event_room::EventRoom;
-use crate::shard::outbox::Event;
+use crate::shard::outbox::Events;
 use crate::stats::{Count, Counters};
 use crate::sync::{AtomicBool, Condvar, Mutex, Ordering::SeqCst, lock};
 
@@ -39,6 +37,23 @@ struct TurnState<K, V> {
     batch: EventBatch<K, V>,
 }
 
+/// Events that have left the shards and that the listener has not seen. They pass from one who
+/// delivers to the next.
+struct EventBatch<K, V> {
+    events: Events<K, V>,
+    /// The async listener's answer to the event before all these, while it is awaited.
+    answer: Option<ListenerFuture>,
+}
+
+impl<K, V> EventBatch<K, V> {
+    const fn new() -> Self {
+        Self {
+            events: Events::new(),
+            answer: None,
+        }
+    }
+}
+
 /// The turn of one thread, so that one key's events keep their order.
 struct DeliveryTurn<'a, K, V> {
     delivery: &'a Delivery<K, V>,
@@ -47,6 +62,15 @@ struct DeliveryTurn<'a, K, V> {
 }
 
 impl<K, V> DeliveryTurn<'_, K, V> {
+    /// The next event: of the batch, or of those that `take` hands out.
+    fn next_event(&mut self, take: &mut impl FnMut() -> Events<K, V>) -> Option<Removal<K, V>> {
+        let events = &mut self.batch.events;
+        events.next().or_else(|| {
+            *events = take();
+            events.next()
+        })
+    }
+
     /// Ends the turn. Tells whether another thread asked for it meanwhile.
     fn end(mut self) -> bool {
         self.over = true;
@@ -129,7 +153,7 @@ impl<K, V> Delivery<K, V> {
         wait: bool,
         budget: usize,
         tally: Tally<'_>,
-        mut take: impl FnMut() -> VecDeque<Event<K, V>>,
+        mut take: impl FnMut() -> Events<K, V>,
     ) -> Delivered {
         let Some(Listener::Blocking(listener)) = &self.listener else {
             return Delivered::Nothing;
@@ -143,7 +167,7 @@ impl<K, V> Delivery<K, V> {
             return Delivered::Busy;
         };
         for _ in 0..budget {
-            let Some(removal) = self.next_event(&mut turn, &mut take) else {
+            let Some(removal) = turn.next_event(&mut take) else {
                 return Self::all_told(turn);
             };
             self.told(catch_unwind(AssertUnwindSafe(|| listener(removal))), tally);
@@ -159,7 +183,7 @@ impl<K, V> Delivery<K, V> {
         budget: usize,
         tally: Tally<'_>,
         (place, context): (&mut WaiterSlot, &mut Context<'_>),
-        mut take: impl FnMut() -> VecDeque<Event<K, V>>,
+        mut take: impl FnMut() -> Events<K, V>,
     ) -> Poll<Delivered> {
         let Some(Listener::Async(listener)) = &self.listener else {
             return Poll::Ready(Delivered::Nothing);
@@ -178,7 +202,7 @@ impl<K, V> Delivery<K, V> {
             if self.poll_answer(&mut turn.batch, tally).is_pending() {
                 return Poll::Pending;
             }
-            let Some(removal) = self.next_event(&mut turn, &mut take) else {
+            let Some(removal) = turn.next_event(&mut take) else {
                 let told = Self::all_told(turn);
                 self.wake_others(place);
                 return Poll::Ready(told);
@@ -217,18 +241,6 @@ impl<K, V> Delivery<K, V> {
         tally.counters.discard(batch.answer.take());
         self.told(told, tally);
         Poll::Ready(())
-    }
-
-    /// The next event: of the batch, or of those that `take` hands out.
-    fn next_event(
-        &self,
-        turn: &mut DeliveryTurn<'_, K, V>,
-        take: &mut impl FnMut() -> VecDeque<Event<K, V>>,
-    ) -> Option<Removal<K, V>> {
-        turn.batch.next().or_else(|| {
-            turn.batch.take(take());
-            turn.batch.next()
-        })
     }
 
     fn all_told(turn: DeliveryTurn<'_, K, V>) -> Delivered {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::negative::{NEGATIVES_PER_SHARD, NewNegativeStore};
+use super::negative::{NEGATIVES_PER_SHARD, NegativeMemory};
 use super::refresher::Refresher;
 use super::retry::{ERROR_BACKOFF, ErrorTtl};
 
@@ -39,7 +39,7 @@ pub(crate) struct Config<K, V> {
     /// The number of errors and absences that each shard remembers.
     pub(crate) negatives_per_shard: u64,
     /// Creates the store in which they are remembered.
-    pub(crate) new_memory: Option<NewNegativeStore<K>>,
+    pub(crate) new_memory: Option<fn() -> NegativeMemory<K>>,
     pub(crate) refresher: Option<Refresher<K, V>>,
     pub(crate) refresh_queue: usize,
     pub(crate) refresh_parallelism: Option<usize>,

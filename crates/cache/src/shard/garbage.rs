@@ -3,8 +3,10 @@
 use std::mem::needs_drop;
 use std::sync::Arc;
 
+use tidewheel_store::Removed;
+
 use super::emptied::Emptied;
-use super::negative::Forgotten;
+use super::negative::{Forgotten, NegativeMemory};
 use crate::stats::Counters;
 
 /// Timer records that one hold of a shard's lock may touch. At most this many entries leave in one
@@ -26,7 +28,9 @@ pub(crate) struct Garbage<K, V> {
 pub(crate) struct Rare<K, V> {
     pub(crate) stores: Vec<Emptied<K, V>>,
     /// Forgotten errors and absences.
-    negatives: Vec<Forgotten>,
+    negatives: Vec<Forgotten<K>>,
+    /// All that a shard remembered.
+    pub(crate) memories: Vec<NegativeMemory<K>>,
 }
 
 impl<K, V> Garbage<K, V> {
@@ -71,13 +75,14 @@ impl<K, V> Garbage<K, V> {
             Box::new(Rare {
                 stores: Vec::new(),
                 negatives: Vec::new(),
+                memories: Vec::new(),
             })
         })
     }
 
     /// An error or absence was forgotten.
     #[inline]
-    pub(crate) fn forgotten(&mut self, negative: Option<Forgotten>) {
+    pub(crate) fn forgotten(&mut self, negative: Option<Forgotten<K>>) {
         if let Some(negative) = negative {
             self.rare().negatives.push(negative);
         }
@@ -135,8 +140,10 @@ impl<K, V> Rare<K, V> {
         for entries in self.stores {
             entries.discard(counters);
         }
-        for negative in self.negatives {
-            negative.discard(counters);
+        let negatives = self.negatives.into_iter();
+        counters.discard_pairs(negatives.map(|Removed { key, value, .. }| (key, value)));
+        for memory in self.memories {
+            memory.discard(counters);
         }
     }
 }

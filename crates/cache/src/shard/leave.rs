@@ -39,8 +39,8 @@ impl<K, V> Shard<K, V> {
         self.published = u64::MAX;
         self.republish = true;
         self.flights.clear(&mut self.effects.garbage.keys);
-        if let Some(negatives) = self.negatives.take() {
-            self.effects.garbage.forgotten(Some(negatives));
+        if let Some(memory) = self.negatives.take() {
+            self.effects.garbage.rare().memories.push(memory);
         }
         let listens = rules.events.has_listener() && len > 0;
         let is_lost = listens && rules.events.is_full_and_lossy(cause);

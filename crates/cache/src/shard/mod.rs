@@ -174,10 +174,12 @@ impl<K, V> Shard<K, V> {
     {
         let place_of = |key: &K| rules.place_of(key);
         self.store.validate(&place_of);
-        self.negatives.validate(&place_of);
+        let most = rules.config.negatives_per_shard;
+        self.negatives.validate(most, &place_of);
         labels.extend(self.store.labels());
-        let outbox = &self.effects.outbox;
-        outbox.each_label(&mut |label| labels.push(label));
+        for entries in self.effects.outbox.shards() {
+            entries.each_label(&mut |label| labels.push(label));
+        }
     }
 
     /// Gives an entry another deadline.

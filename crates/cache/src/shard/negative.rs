@@ -22,11 +22,14 @@ use crate::stats::Counters;
 /// Errors and absences that one shard remembers unless told otherwise.
 pub(crate) const NEGATIVES_PER_SHARD: u64 = 1024;
 
-/// Makes the store for a shard's first one, with room for this many.
-pub(crate) type NewNegativeStore<K> = fn(u64) -> Box<dyn NegativeStore<K>>;
+/// A store of errors and absences, behind a table of functions.
+pub(crate) type NegativeMemory<K> = Box<dyn NegativeStore<K>>;
 
 /// The errors and absences that one shard remembers.
-pub(crate) struct Negatives<K>(Option<Box<dyn NegativeStore<K>>>);
+pub(crate) struct Negatives<K>(Option<NegativeMemory<K>>);
+
+/// One that was forgotten, to be dropped outside the lock.
+pub(crate) type Forgotten<K> = Removed<K, Negative>;
 
 impl Negative {
     pub(crate) fn error<E: Send + Sync + 'static>(error: &Arc<E>) -> Self {
@@ -87,18 +90,18 @@ impl<K> Negatives<K> {
     /// for it.
     pub(crate) fn remember(
         &mut self,
-        (new, most): (NewNegativeStore<K>, u64),
+        (new, most): (fn() -> NegativeMemory<K>, u64),
         place: u32,
         (key, negative): (K, Negative),
         deadline: u64,
         now: u64,
         place_of: &impl Fn(&K) -> u32,
-    ) -> Option<Forgotten> {
-        let memory = self.0.get_or_insert_with(|| new(most));
-        memory.remember(place, key, negative, deadline, now, place_of)
+    ) -> Option<Forgotten<K>> {
+        let memory = self.0.get_or_insert_with(new);
+        memory.remember(place, (key, negative), deadline, now, most, place_of)
     }
 
-    pub(crate) fn forget(&mut self, place: u32, is: impl Fn(&K) -> bool) -> Option<Forgotten> {
+    pub(crate) fn forget(&mut self, place: u32, is: impl Fn(&K) -> bool) -> Option<Forgotten<K>> {
         let removed = self.0.as_mut()?.forget(place, &is);
         self.let_go();
         removed
@@ -123,17 +126,18 @@ impl<K> Negatives<K> {
         progress
     }
 
-    /// Panics if the structure is broken, or there are too many.
-    pub(crate) fn validate(&self, place_of: &impl Fn(&K) -> u32) {
+    /// Panics if the structure is broken, or there are more than `most`.
+    pub(crate) fn validate(&self, most: u64, place_of: &impl Fn(&K) -> u32) {
         if let Some(memory) = &self.0 {
             memory.validate(place_of);
             assert_ne!(memory.len(), 0, "let go with the last one");
+            assert!(memory.len() <= most, "too many are remembered");
         }
     }
 
     /// Everything, if there is anything.
-    pub(crate) fn take(&mut self) -> Option<Forgotten> {
-        self.0.take().map(NegativeStore::forget_all)
+    pub(crate) fn take(&mut self) -> Option<NegativeMemory<K>> {
+        self.0.take()
     }
 
     fn let_go(&mut self) {
@@ -143,16 +147,7 @@ impl<K> Negatives<K> {
     }
 }
 
-/// A forgotten error or absence, to be dropped outside the lock.
-pub(crate) type Forgotten = Box<dyn Discard>;
-
-/// Something that is only dropped any more.
-pub(crate) trait Discard: Send + Sync {
-    /// Drops it, part by part, though some may panic.
-    fn discard(self: Box<Self>, counters: &Counters);
-}
-
-/// The store of what a shard remembers, behind a table of functions.
+/// See [`NegativeMemory`].
 pub(crate) trait NegativeStore<K>: Send + Sync {
     fn len(&self) -> u64;
 
@@ -163,102 +158,72 @@ pub(crate) trait NegativeStore<K>: Send + Sync {
     fn remember(
         &mut self,
         place: u32,
-        key: K,
-        negative: Negative,
+        known: (K, Negative),
         deadline: u64,
         now: u64,
+        most: u64,
         place_of: &dyn Fn(&K) -> u32,
-    ) -> Option<Forgotten>;
+    ) -> Option<Forgotten<K>>;
 
-    fn forget(&mut self, place: u32, is: &dyn Fn(&K) -> bool) -> Option<Forgotten>;
+    fn forget(&mut self, place: u32, is: &dyn Fn(&K) -> bool) -> Option<Forgotten<K>>;
 
     fn expire(
         &mut self,
         now: u64,
         budget: u32,
         place_of: &dyn Fn(&K) -> u32,
-        gone: &mut dyn FnMut(Forgotten),
+        gone: &mut dyn FnMut(Forgotten<K>),
     ) -> Progress;
 
-    fn forget_all(self: Box<Self>) -> Forgotten;
+    /// Drops all, though some may panic.
+    fn discard(self: Box<Self>, counters: &Counters);
 
     fn validate(&self, place_of: &dyn Fn(&K) -> u32);
 }
 
-/// A bounded store of errors and absences.
-struct TypedNegatives<K> {
-    store: TypedStore<K, Negative>,
-    most: u64,
-}
-
 /// An empty memory.
-pub(crate) fn new_memory<K: Send + Sync + 'static>(most: u64) -> Box<dyn NegativeStore<K>> {
-    let store = TypedStore::new();
-    Box::new(TypedNegatives { store, most })
+pub(crate) fn new_memory<K: Send + Sync + 'static>() -> NegativeMemory<K> {
+    Box::new(TypedStore::new())
 }
 
-fn forgotten<K: Send + Sync + 'static>(removed: Removed<K, Negative>) -> Forgotten {
-    Box::new(ForgottenOne(removed))
-}
-
-/// One that was forgotten.
-struct ForgottenOne<K>(Removed<K, Negative>);
-
-impl<K: Send + Sync> Discard for ForgottenOne<K> {
-    fn discard(self: Box<Self>, counters: &Counters) {
-        let Removed { key, value, .. } = self.0;
-        counters.discard_pair(key, value);
-    }
-}
-
-impl<K: Send + Sync> Discard for TypedNegatives<K> {
-    fn discard(self: Box<Self>, counters: &Counters) {
-        let entries = self.store.into_entries();
-        counters.discard_pairs(entries.map(|(key, value, _)| (key, value)));
-    }
-}
-
-impl<K: Send + Sync + 'static> NegativeStore<K> for TypedNegatives<K> {
+impl<K: Send + Sync> NegativeStore<K> for TypedStore<K, Negative> {
     fn len(&self) -> u64 {
-        self.store.len() as u64
+        self.len() as u64
     }
 
     fn next_deadline(&self) -> u64 {
-        self.store.next_deadline().unwrap_or(u64::MAX)
+        self.next_deadline().unwrap_or(u64::MAX)
     }
 
     fn find(&self, place: u32, is: &dyn Fn(&K) -> bool, now: Moment) -> Option<&Negative> {
-        let slot = self.store.find(place, is)?;
-        let is_over = is_over(self.store.deadline(slot), now);
-        (!is_over).then(|| self.store.value(slot))
+        let slot = self.find(place, is)?;
+        let is_over = is_over(self.deadline(slot), now);
+        (!is_over).then(|| self.value(slot))
     }
 
     fn remember(
         &mut self,
         place: u32,
-        key: K,
-        negative: Negative,
+        (key, negative): (K, Negative),
         deadline: u64,
         now: u64,
+        most: u64,
         place_of: &dyn Fn(&K) -> u32,
-    ) -> Option<Forgotten> {
+    ) -> Option<Forgotten<K>> {
         let attributes = Attributes {
             deadline: Some(deadline),
             ..Attributes::default()
         };
-        let most = self.most;
-        self.store
-            .insert(place, key, negative, attributes, now, most, &place_of);
+        self.insert(place, key, negative, attributes, now, most, &place_of);
         // Each weighs 1.
-        (self.store.weight() > most)
-            .then(|| self.store.evict(&place_of))
+        (self.weight() > most)
+            .then(|| self.evict(&place_of))
             .flatten()
-            .map(forgotten)
     }
 
-    fn forget(&mut self, place: u32, is: &dyn Fn(&K) -> bool) -> Option<Forgotten> {
-        let slot = self.store.find(place, is)?;
-        Some(forgotten(self.store.remove(slot, place)))
+    fn forget(&mut self, place: u32, is: &dyn Fn(&K) -> bool) -> Option<Forgotten<K>> {
+        let slot = self.find(place, is)?;
+        Some(self.remove(slot, place))
     }
 
     fn expire(
@@ -266,18 +231,17 @@ impl<K: Send + Sync + 'static> NegativeStore<K> for TypedNegatives<K> {
         now: u64,
         budget: u32,
         place_of: &dyn Fn(&K) -> u32,
-        gone: &mut dyn FnMut(Forgotten),
+        gone: &mut dyn FnMut(Forgotten<K>),
     ) -> Progress {
-        self.store
-            .expire(now, budget, &place_of, |removed| gone(forgotten(removed)))
+        self.expire(now, budget, &place_of, gone)
     }
 
-    fn forget_all(self: Box<Self>) -> Forgotten {
-        self
+    fn discard(self: Box<Self>, counters: &Counters) {
+        let entries = self.into_entries();
+        counters.discard_pairs(entries.map(|(key, value, _)| (key, value)));
     }
 
     fn validate(&self, place_of: &dyn Fn(&K) -> u32) {
-        self.store.validate(&place_of);
-        assert!(self.len() <= self.most, "too many are remembered");
+        self.validate(&place_of);
     }
 }

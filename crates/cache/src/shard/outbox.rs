@@ -8,32 +8,79 @@ use crate::planted::{Fault, is_planted};
 use crate::quiet::forget_quietly;
 use crate::removal::{Removal, RemovalCause};
 
-/// Events of one shard, pushed under its lock, in the order in which things happened.
-pub(crate) struct Outbox<K, V> {
-    events: VecDeque<Event<K, V>>,
-    /// True if an event was pushed since `take_news` was last called.
-    news: bool,
-}
+/// Events in the order in which things happened.
+///
+/// Those that no listener was told of are dropped one by one, so that a panic harms nothing else.
+pub(crate) struct Events<K, V>(VecDeque<Event<K, V>>);
 
 pub(crate) enum Event<K, V> {
     One(Removal<K, V>),
-    /// A whole shard, taken out in one step.
+    /// A whole shard, taken out in one step. Its entries leave one by one.
     All(Emptied<K, V>, RemovalCause),
+}
+
+impl<K, V> Events<K, V> {
+    pub(crate) const fn new() -> Self {
+        Self(VecDeque::new())
+    }
+
+    /// Takes the next removal.
+    pub(crate) fn next(&mut self) -> Option<Removal<K, V>> {
+        loop {
+            if let Event::All(entries, cause) = self.0.front_mut()? {
+                if let Some((key, value)) = entries.next() {
+                    return Some(Removal {
+                        key,
+                        value,
+                        cause: *cause,
+                        lateness: None,
+                    });
+                }
+            }
+            if let Event::One(removal) = self.0.pop_front()? {
+                return Some(removal);
+            }
+        }
+    }
+
+    /// Shards that were taken out whole.
+    pub(crate) fn shards(&self) -> impl Iterator<Item = &Emptied<K, V>> {
+        self.0.iter().filter_map(|event| match event {
+            Event::One(_) => None,
+            Event::All(entries, _) => Some(entries),
+        })
+    }
+}
+
+impl<K, V> Drop for Events<K, V> {
+    fn drop(&mut self) {
+        while let Some(Removal { key, value, .. }) = self.next() {
+            discard_pair(key, value);
+        }
+    }
+}
+
+/// Events of one shard, pushed under its lock.
+pub(crate) struct Outbox<K, V> {
+    events: Events<K, V>,
+    /// True if an event was pushed since `take_news` was last called.
+    news: bool,
 }
 
 impl<K, V> Outbox<K, V> {
     pub(crate) const fn new() -> Self {
         Self {
-            events: VecDeque::new(),
+            events: Events::new(),
             news: false,
         }
     }
 
     #[inline]
     pub(crate) fn push(&mut self, event: Event<K, V>) {
+        let Events(events) = &mut self.events;
         match is_planted(Fault::EventOrder) {
-            true => self.events.push_front(event),
-            false => self.events.push_back(event),
+            true => events.push_front(event),
+            false => events.push_back(event),
         }
         self.news = true;
     }
@@ -46,59 +93,33 @@ impl<K, V> Outbox<K, V> {
         std::mem::take(&mut self.news)
     }
 
-    /// Returns whether an event was pushed since the last [`take_news`](Self::take_news).
     #[inline]
     pub(crate) fn has_news(&self) -> bool {
         self.news
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.events.is_empty()
+        self.events.0.is_empty()
     }
 
-    /// The labels of entries that have left, and whose tags are released when they are announced.
-    pub(crate) fn each_label(&self, visit: &mut dyn FnMut(u64)) {
-        for event in &self.events {
-            if let Event::All(entries, _) = event {
-                entries.each_label(visit);
-            }
-        }
+    /// Shards that have left whole, and whose tags are released when they are announced.
+    pub(crate) fn shards(&self) -> impl Iterator<Item = &Emptied<K, V>> {
+        self.events.shards()
     }
 
     /// Takes up to `limit` events.
-    pub(crate) fn take(&mut self, limit: usize) -> VecDeque<Event<K, V>> {
-        if self.events.len() <= limit {
-            std::mem::take(&mut self.events)
+    pub(crate) fn take(&mut self, limit: usize) -> Events<K, V> {
+        let Events(events) = &mut self.events;
+        if events.len() <= limit {
+            Events(std::mem::take(events))
         } else {
-            self.events.drain(..limit).collect()
-        }
-    }
-}
-
-/// Events that no listener was told of are dropped one by one, so that a panic harms nothing else.
-impl<K, V> Drop for Outbox<K, V> {
-    fn drop(&mut self) {
-        while let Some(event) = self.events.pop_front() {
-            event.discard();
-        }
-    }
-}
-
-impl<K, V> Event<K, V> {
-    pub(crate) fn discard(self) {
-        match self {
-            Self::One(Removal { key, value, .. }) => discard_pair(key, value),
-            Self::All(mut entries, _) => {
-                while let Some((key, value)) = entries.next() {
-                    discard_pair(key, value);
-                }
-            }
+            Events(events.drain(..limit).collect())
         }
     }
 }
 
 /// Drops a key and a value of a cache that is gone with its counters.
-pub(crate) fn discard_pair<K, V>(key: K, value: V) {
+fn discard_pair<K, V>(key: K, value: V) {
     for dropped in [
         catch_unwind(AssertUnwindSafe(|| drop(key))),
         catch_unwind(AssertUnwindSafe(|| drop(value))),

@@ -10,7 +10,7 @@ use super::calls::{Call, KEYS, KeyHash, New, Setup};
 use super::flying::{Lead, Wait};
 use super::truth::{Answer, Entry, Negative as Remembered, Truth};
 use crate::lifetime::Lifetime;
-use crate::removal::RemovalCause;
+use crate::removal::{Removal, RemovalCause};
 use crate::shard::Shard;
 use crate::shard::capacity::Account;
 use crate::shard::config::Config;
@@ -20,7 +20,6 @@ use crate::shard::event_room::{EventRoom, Listens, OnFull};
 use crate::shard::flight::{Flight, Negative};
 use crate::shard::hash::Hashed;
 use crate::shard::negative::new_memory;
-use crate::shard::outbox::Event;
 use crate::shard::rules::Rules;
 use crate::shard::sight::{Sight, StandIn};
 use crate::shard::tags::Tags;
@@ -49,7 +48,7 @@ pub(super) fn run(setup: &Setup, calls: &[Call]) {
     let mut config = Config::new(TypedStore::new);
     config.grace = setup.grace;
     config.error_backoff = BACKOFF;
-    config.new_memory = setup.negative_ttl.map(|_| new_memory as fn(_) -> _);
+    config.new_memory = setup.negative_ttl.map(|_| new_memory as fn() -> _);
     config.negative_ttl = setup.negative_ttl.map(Duration::from_millis);
     let rules = Rules {
         hasher: KeyHash {
@@ -335,22 +334,23 @@ impl<'r> World<'r> {
             garbage.discard(&self.counters);
         }
         drop(self.shard.store.take_freed());
-        for event in self.shard.effects.outbox.take(usize::MAX) {
-            match event {
-                Event::One(removal) => {
-                    self.truth.has_left(&removal);
-                    self.rules.events.told();
-                }
-                Event::All(mut entries, cause) => {
-                    entries.each_label(&mut |label| self.rules.tags.release(label));
-                    while let Some((key, value)) = entries.next() {
-                        let entry = self.truth.entries.remove(&key);
-                        let expected = entry.map(|entry| (entry.value, RemovalCause::Cleared));
-                        assert_eq!(expected, Some((value, cause)), "{key} is cleared");
-                        self.rules.events.told();
-                    }
-                }
+        let mut events = self.shard.effects.outbox.take(usize::MAX);
+        for entries in events.shards() {
+            entries.each_label(&mut |label| self.rules.tags.release(label));
+        }
+        while let Some(removal) = events.next() {
+            let Removal { key, value, .. } = removal;
+            if removal.cause == RemovalCause::Cleared {
+                let entry = self.truth.entries.remove(&key);
+                assert_eq!(
+                    entry.map(|entry| entry.value),
+                    Some(value),
+                    "{key} is cleared"
+                );
+            } else {
+                self.truth.has_left(&removal);
             }
+            self.rules.events.told();
         }
         if !self.rules.events.has_listener() {
             self.find_gone();
