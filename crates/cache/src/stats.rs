@@ -34,37 +34,6 @@ impl Stripe {
     }
 }
 
-/// The events that are counted.
-#[derive(Clone, Copy)]
-#[repr(usize)]
-pub(crate) enum Count {
-    Hit,
-    Miss,
-    Stale,
-    Insert,
-    Load,
-    LoadError,
-    Eviction,
-    Expiration,
-    Removal,
-    Rejected,
-    RefreshBegun,
-    RefreshDone,
-    RefreshFailed,
-    RefreshSkipped,
-    EventDropped,
-    ListenerPanic,
-    DropPanic,
-    NegativeHit,
-    NegativeEvicted,
-    StaleOnError,
-    Joined,
-}
-
-impl Count {
-    pub(crate) const KINDS: usize = 21;
-}
-
 /// The counters of one cache.
 pub(crate) struct Counters {
     stripes: Box<[Stripe; STRIPES]>,
@@ -125,85 +94,171 @@ impl Counters {
 /// Windows of [`Stats::lateness`].
 pub(crate) const LATENESS_WINDOWS: usize = 24;
 
-/// The counters of a cache since it was built.
-///
-/// [`Outcome`](crate::Outcome) says which counters each answer of a load moves.
-#[derive(Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Stats {
+/// Defines the counters. Each is a kind of event, a field of [`Stats`], and a metric.
+macro_rules! counters {
+    ($($(#[$doc:meta])+ $field:ident: $count:ident, $metric:literal, $help:literal;)+) => {
+        /// The events that are counted.
+        #[derive(Clone, Copy)]
+        #[repr(usize)]
+        pub(crate) enum Count {
+            $($count),+
+        }
+
+        impl Count {
+            pub(crate) const KINDS: usize = [$(Self::$count),+].len();
+        }
+
+        /// The name of each counter's metric, and what exporters say of it.
+        #[cfg(feature = "metrics")]
+        pub(crate) const METRICS: [(&str, &str); Count::KINDS] = [$(($metric, $help)),+];
+
+        /// The counters of a cache since it was built.
+        ///
+        /// [`Outcome`](crate::Outcome) says which counters each answer of a load moves.
+        #[derive(Clone, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub struct Stats {
+            $($(#[$doc])+ pub $field: u64,)+
+            /// Refreshes that wait in the queue now.
+            pub refreshes_queued: u64,
+            /// Refreshes that run now: at most
+            /// [`Builder::refresh_parallelism`](crate::Builder::refresh_parallelism).
+            pub refreshes_running: u64,
+            /// Errors and absences remembered now, those that are over and not yet removed
+            /// included.
+            pub negatives: u64,
+            /// Entries present now, dead ones that are not yet removed included.
+            pub entries: u64,
+            /// Their weight.
+            pub weight: u64,
+            /// Entries removed by their deadline, by how late: `[0]` within the tick, `[i]` later
+            /// by `2^(i-1) ..< 2^i` ms.
+            pub lateness: [u64; LATENESS_WINDOWS],
+            /// The time that the earliest deadline that is over has been waiting for the driver;
+            /// zero when none is.
+            pub backlog: Duration,
+        }
+
+        impl Stats {
+            /// What was counted; of what is there now, nothing.
+            pub(crate) fn counted(counts: [u64; Count::KINDS]) -> Self {
+                Self {
+                    $($field: counts[Count::$count as usize],)+
+                    refreshes_queued: 0,
+                    refreshes_running: 0,
+                    negatives: 0,
+                    entries: 0,
+                    weight: 0,
+                    lateness: [0; LATENESS_WINDOWS],
+                    backlog: Duration::ZERO,
+                }
+            }
+
+            #[cfg(feature = "metrics")]
+            pub(crate) fn counts(&self) -> [u64; Count::KINDS] {
+                [$(self.$field),+]
+            }
+        }
+
+        /// Prints all fields, and the percentiles of the lateness.
+        impl fmt::Debug for Stats {
+            // Compiled with programs that print them.
+            #[inline]
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_struct("Stats")
+                    $(.field(stringify!($field), &self.$field))+
+                    .field("refreshes_queued", &self.refreshes_queued)
+                    .field("refreshes_running", &self.refreshes_running)
+                    .field("negatives", &self.negatives)
+                    .field("entries", &self.entries)
+                    .field("weight", &self.weight)
+                    .field("lateness", &LatenessSummary(self))
+                    .field("backlog", &self.backlog)
+                    .finish()
+            }
+        }
+    };
+}
+
+// Those that are counted most come first: they lie in one cache line.
+counters! {
     /// Lookups that found a live entry.
-    pub hits: u64,
+    hits: Hit, "tidewheel_hits_total",
+        "Lookups that found a live entry.";
     /// Lookups that did not.
-    pub misses: u64,
+    misses: Miss, "tidewheel_misses_total",
+        "Lookups that did not find a live entry.";
     /// Answers with an old value: hits past their soft deadline, and those of
     /// [`stale_on_error`](Self::stale_on_error).
-    pub stale_hits: u64,
-    /// Old values that were served in place of a loader's error. These lookups are misses.
-    pub stale_on_error: u64,
-    /// Misses that were answered by what another caller was loading: they have waited for it.
-    pub joined: u64,
+    stale_hits: Stale, "tidewheel_stale_hits_total",
+        "Answers with a value past its soft deadline, or in place of an error.";
     /// Values stored: new and replaced ones. One with [a time to live of
     /// zero](crate::Lifetime::ttl) counts too, although it leaves at once.
-    pub inserts: u64,
+    inserts: Insert, "tidewheel_inserts_total",
+        "Entries stored, new and replaced.";
     /// Loaders that were run. A bulk load counts each of its keys.
-    pub loads: u64,
+    loads: Load, "tidewheel_loads_total",
+        "Loaders that were run, each key of a bulk load.";
     /// Loaders that failed or panicked.
-    pub load_errors: u64,
+    load_errors: LoadError, "tidewheel_load_errors_total",
+        "Loaders that failed or panicked.";
     /// Entries removed to make room. Those that were rejected had not come in.
-    pub evictions: u64,
+    evictions: Eviction, "tidewheel_evictions_total",
+        "Entries removed to make room.";
     /// Entries removed because their time was over.
-    pub expirations: u64,
+    expirations: Expiration, "tidewheel_expirations_total",
+        "Entries removed at their deadline.";
     /// Entries removed by the caller: one by one, by predicate or tag, all, or by
     /// [`close`](crate::Cache::close).
-    pub removals: u64,
+    removals: Removal, "tidewheel_removals_total",
+        "Entries removed by the application.";
     /// Entries heavier than the whole capacity, which were not stored: the listener gets them. Not
     /// those that a caller is told of instead, as by
     /// [`compare_and_set`](crate::Cache::compare_and_set).
-    pub rejected: u64,
+    rejected: Rejected, "tidewheel_rejected_total",
+        "Entries heavier than the whole capacity, not stored.";
     /// Background refreshes that were begun: the refresher was called, unless the key's `Eq`
     /// panicked first.
-    pub refreshes_begun: u64,
+    refreshes_begun: RefreshBegun, "tidewheel_refreshes_total",
+        "Background refreshes begun.";
     /// Refreshes that returned a value or an absence. (Nothing came of it if the key was written
     /// meanwhile.)
-    pub refreshes_done: u64,
+    refreshes_done: RefreshDone, "tidewheel_refreshes_done_total",
+        "Background refreshes that brought a value, or word that there is none.";
     /// Refreshes that failed, panicked, or were dropped with the task that drove them. A panic is
     /// the refresher's, or the key's `Eq`'s.
-    pub refreshes_failed: u64,
+    refreshes_failed: RefreshFailed, "tidewheel_refreshes_failed_total",
+        "Background refreshes that failed, panicked or were dropped.";
     /// Refreshes that were not queued because the queue was full: see
     /// [`Builder::refresh_queue`](crate::Builder::refresh_queue). One for each read that asked in
     /// vain.
-    pub refreshes_skipped: u64,
-    /// Refreshes that wait in the queue now.
-    pub refreshes_queued: u64,
-    /// Refreshes that run now: at most
-    /// [`Builder::refresh_parallelism`](crate::Builder::refresh_parallelism).
-    pub refreshes_running: u64,
+    refreshes_skipped: RefreshSkipped, "tidewheel_refreshes_skipped_total",
+        "Refreshes not started because the queue was full.";
     /// Events that the listener did not get, since its queue was full and `OnFull::Drop` was
     /// chosen.
-    pub events_dropped: u64,
+    events_dropped: EventDropped, "tidewheel_events_dropped_total",
+        "Events the listener did not get because its queue was full.";
     /// Panics of the listener. It goes on to be called.
-    pub listener_panics: u64,
+    listener_panics: ListenerPanic, "tidewheel_listener_panics_total",
+        "Panics of the listener.";
     /// Panics of keys' and values' `Drop` that the cache has met as it dropped them. Nothing is
     /// lost by them.
-    pub drop_panics: u64,
+    drop_panics: DropPanic, "tidewheel_drop_panics_total",
+        "Panics in drops of keys and values.";
     /// Errors and absences that were remembered and answered without a call of a loader
     /// ([`Builder::negative_ttl`](crate::Builder::negative_ttl)).
-    pub negative_hits: u64,
+    negative_hits: NegativeHit, "tidewheel_negative_hits_total",
+        "Errors and absences answered from memory.";
     /// Errors and absences that were forgotten before their time, to make room for others
     /// ([`Builder::negative_capacity`](crate::Builder::negative_capacity)).
-    pub negatives_evicted: u64,
-    /// Errors and absences remembered now, those that are over and not yet removed included.
-    pub negatives: u64,
-    /// Entries present now, dead ones that are not yet removed included.
-    pub entries: u64,
-    /// Their weight.
-    pub weight: u64,
-    /// Entries removed by their deadline, by how late: `[0]` within the tick, `[i]` later by
-    /// `2^(i-1) ..< 2^i` ms.
-    pub lateness: [u64; LATENESS_WINDOWS],
-    /// The time that the earliest deadline that is over has been waiting for the driver; zero when
-    /// none is.
-    pub backlog: Duration,
+    negatives_evicted: NegativeEvicted, "tidewheel_negatives_evicted_total",
+        "Errors and absences forgotten to make room for others.";
+    /// Old values that were served in place of a loader's error. These lookups are misses.
+    stale_on_error: StaleOnError, "tidewheel_stale_on_error_total",
+        "Old values served in place of a loader's error.";
+    /// Misses that were answered by what another caller was loading: they have waited for it.
+    joined: Joined, "tidewheel_joined_total",
+        "Misses answered by what another caller was loading.";
 }
 
 impl Stats {
@@ -242,75 +297,6 @@ impl Stats {
             *in_window > 0 && seen as f64 >= rank
         })?;
         Some(Duration::from_millis((1 << window) - 1))
-    }
-}
-
-/// Prints all fields, and the percentiles of the lateness.
-impl fmt::Debug for Stats {
-    // Compiled with programs that print them.
-    #[inline]
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Field by field: none is forgotten that is new.
-        let Self {
-            hits,
-            misses,
-            stale_hits,
-            stale_on_error,
-            joined,
-            inserts,
-            loads,
-            load_errors,
-            evictions,
-            expirations,
-            removals,
-            rejected,
-            refreshes_begun,
-            refreshes_done,
-            refreshes_failed,
-            refreshes_skipped,
-            refreshes_queued,
-            refreshes_running,
-            events_dropped,
-            listener_panics,
-            drop_panics,
-            negative_hits,
-            negatives_evicted,
-            negatives,
-            entries,
-            weight,
-            lateness: _,
-            backlog,
-        } = self;
-        f.debug_struct("Stats")
-            .field("hits", hits)
-            .field("misses", misses)
-            .field("stale_hits", stale_hits)
-            .field("stale_on_error", stale_on_error)
-            .field("joined", joined)
-            .field("inserts", inserts)
-            .field("loads", loads)
-            .field("load_errors", load_errors)
-            .field("evictions", evictions)
-            .field("expirations", expirations)
-            .field("removals", removals)
-            .field("rejected", rejected)
-            .field("refreshes_begun", refreshes_begun)
-            .field("refreshes_done", refreshes_done)
-            .field("refreshes_failed", refreshes_failed)
-            .field("refreshes_skipped", refreshes_skipped)
-            .field("refreshes_queued", refreshes_queued)
-            .field("refreshes_running", refreshes_running)
-            .field("events_dropped", events_dropped)
-            .field("listener_panics", listener_panics)
-            .field("drop_panics", drop_panics)
-            .field("negative_hits", negative_hits)
-            .field("negatives_evicted", negatives_evicted)
-            .field("negatives", negatives)
-            .field("entries", entries)
-            .field("weight", weight)
-            .field("lateness", &LatenessSummary(self))
-            .field("backlog", backlog)
-            .finish()
     }
 }
 

@@ -35,7 +35,7 @@ pub(crate) struct Inner<K, V, S> {
     pub(crate) delivery: Delivery<K, V>,
     pub(crate) requests: Requests,
     #[cfg(feature = "metrics")]
-    pub(crate) published: crate::core::published::Published,
+    pub(crate) published: crate::core::metrics::Published,
     pub(crate) refreshes: Refreshes<V>,
     pub(crate) workers: Workers,
     pub(crate) closed: AtomicBool,
@@ -76,7 +76,7 @@ impl<K, V, S> Inner<K, V, S> {
             delivery,
             requests: Requests::new(),
             #[cfg(feature = "metrics")]
-            published: crate::core::published::Published::default(),
+            published: crate::core::metrics::Published::default(),
             workers: Workers::new(),
             closed: AtomicBool::new(false),
             ahead,

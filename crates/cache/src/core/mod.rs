@@ -72,10 +72,10 @@ pub(crate) mod hooks;
 pub(crate) mod inner;
 pub(crate) mod insert;
 mod loans;
+#[cfg(feature = "metrics")]
+pub(crate) mod metrics;
 mod now;
 mod prepare;
-#[cfg(feature = "metrics")]
-pub(crate) mod published;
 pub(crate) mod read;
 pub(crate) mod refreshes;
 mod renew;

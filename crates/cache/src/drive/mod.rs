@@ -44,8 +44,6 @@ pub(crate) mod driver;
 pub(crate) mod driving;
 pub(crate) mod expiry;
 pub(crate) mod group;
-#[cfg(feature = "metrics")]
-mod metrics;
 #[cfg(feature = "system")]
 mod pool;
 mod registry;

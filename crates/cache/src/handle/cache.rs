@@ -20,7 +20,7 @@ use crate::lifetime::Lifetime;
 use crate::removal::RemovalCause;
 use crate::shard::Shard;
 use crate::shard::hash::Hashed;
-use crate::stats::{Count, Stats};
+use crate::stats::Stats;
 
 /// A concurrent cache whose entries live exactly as long as you asked. See the [crate](crate) for a
 /// guide.
@@ -378,39 +378,25 @@ impl<K, V, S> Cache<K, V, S> {
     #[doc(alias = "recordStats")]
     #[must_use]
     pub fn stats(&self) -> Stats {
-        let inner = &*self.inner;
-        let totals = inner.totals();
-        let sum = |count| totals.of(count);
-        Stats {
-            hits: sum(Count::Hit),
-            misses: sum(Count::Miss),
-            stale_hits: sum(Count::Stale),
-            stale_on_error: sum(Count::StaleOnError),
-            joined: sum(Count::Joined),
-            inserts: sum(Count::Insert),
-            loads: sum(Count::Load),
-            load_errors: sum(Count::LoadError),
-            evictions: sum(Count::Eviction),
-            expirations: sum(Count::Expiration),
-            removals: sum(Count::Removal),
-            rejected: sum(Count::Rejected),
-            refreshes_begun: sum(Count::RefreshBegun),
-            refreshes_done: sum(Count::RefreshDone),
-            refreshes_failed: sum(Count::RefreshFailed),
-            refreshes_skipped: sum(Count::RefreshSkipped),
-            refreshes_queued: inner.refreshes.waiting() as u64,
-            refreshes_running: inner.refreshes.running() as u64,
-            events_dropped: sum(Count::EventDropped),
-            listener_panics: sum(Count::ListenerPanic),
-            drop_panics: sum(Count::DropPanic),
-            negative_hits: sum(Count::NegativeHit),
-            negatives_evicted: sum(Count::NegativeEvicted),
-            negatives: totals.negatives,
-            entries: totals.entries,
-            weight: totals.weight,
-            lateness: totals.lateness,
-            backlog: inner.overdue(),
-        }
+        self.inner.stats()
+    }
+}
+
+/// # Metrics
+#[cfg(feature = "metrics")]
+impl<K: Hash + Eq, V, S: BuildHasher> Cache<K, V, S> {
+    /// Hands what has happened since the last time to the recorder of the `metrics` facade. The
+    /// driver's thread does it about once a second while it is awake; it is not woken for it, so
+    /// call this when the metrics are about to be read, and with the other drivers.
+    ///
+    /// Each is labelled with `cache`, the [cache's name](crate::Builder::name), and described. They
+    /// are the fields of [`Stats`](crate::Stats), which says what each counts, and how long loaders
+    /// took. The
+    /// [README](https://github.com/tidewheel/tidewheel/blob/main/crates/cache/README.md#metrics)
+    /// lists them. A removal stands in the histogram as the end of its window of
+    /// [`Stats::lateness`](crate::Stats::lateness).
+    pub fn publish_metrics(&self) {
+        self.inner.publish_metrics();
     }
 }
 

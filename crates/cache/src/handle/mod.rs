@@ -35,8 +35,6 @@ pub(crate) mod iter;
 mod driving;
 
 pub(crate) mod forecast;
-#[cfg(feature = "metrics")]
-mod metrics;
 
 #[cfg(feature = "serde")]
 pub(crate) mod snapshot;
